@@ -39,7 +39,7 @@ from cloister.federated.protocol.keys import new_secret
 from cloister.federated.protocol.party import Party
 from cloister.federated.protocol.ring import shape_bytes
 from cloister.federated.protocol.streams import new_private_key, public_key
-from cloister.federated.protocol.vectors import coordinator_noise, outline
+from cloister.federated.protocol.vectors import PoolRounds, outline
 from cloister.federated.transport.certificates import make_test_certificates
 from cloister.federated.transport.grpc_client import Line
 from cloister.federated.transport.grpc_server import Server
@@ -111,6 +111,13 @@ def in_process(rows: Any, k: int, parties: int, o: argparse.Namespace) -> str:
     return shown(timed.milliseconds)
 
 
+def script(task: dict[str, Any]) -> PoolRounds:
+    """The session's rounds, of which this method settles nothing."""
+    parties = task["agreement"].parties
+    plan = prepare(request(task["n"], task["k"], parties, task["oracle"]), [str(i) for i in range(task["d"])])
+    return PoolRounds(plan.forecast(PublicRng.from_seed(1)), (), parties)
+
+
 def party(task: dict[str, Any], me: int, out: Any) -> None:
     """One party's run."""
     agreement, folder = task["agreement"], Path(task["folder"])
@@ -122,7 +129,7 @@ def party(task: dict[str, Any], me: int, out: Any) -> None:
     )  # fmt: skip
     line = Line(f"127.0.0.1:{task['port']}", Credentials.read(folder / "certs" / f"p{me}.pem"), 120)
     rows = np.array_split(rows_of(task["n"], task["k"], task["d"]), agreement.parties)[me]
-    timed = Timed(Joined(arrays(rows), state, line), time.perf_counter)
+    timed = Timed(Joined(arrays(rows), state, line, script(task)), time.perf_counter)
     fit(request(task["n"], task["k"], agreement.parties, task["oracle"]), timed)
     line.close()
     out.put((timed.milliseconds, line.sent, line.received))
@@ -140,14 +147,11 @@ def several(task: dict[str, Any], members: list[int], out: Any) -> None:
 def coordinate(task: dict[str, Any], port: Any) -> None:
     """The coordinator's process."""
     agreement, folder = task["agreement"], Path(task["folder"])
-    plan = prepare(request(task["n"], task["k"], agreement.parties, task["oracle"]), [str(i) for i in range(task["d"])])
     journal = FileJournal(folder / "coordinator.journal") if task["journals"] else None
     coordinator = Coordinator(agreement, journal, private=task["coordinator"])
-    rounds, noise = plan.forecast(PublicRng.from_seed(1)), NoiseRng.secret()
-    for round in rounds:
-        coordinator.expect(
-            outline(round, agreement.parties), lambda round=round: coordinator_noise(round, agreement.parties, noise)
-        )
+    rounds = script(task).expected(NoiseRng.secret())
+    for shape, noise in rounds:
+        coordinator.expect(shape, noise)
     service = CoordinatorService(coordinator, len(rounds))
     server = Server(
         service, "127.0.0.1:0", Credentials.read(folder / "certs" / "coordinator.pem"), agreement.parties, 2**20

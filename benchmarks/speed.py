@@ -1,9 +1,12 @@
-"""Seconds and megabytes beside what a user would pick instead, one fresh process each, one thread unless --threads.
+"""Ratios of seconds to scikit-learn's own on the same rows, and which of the limits hold; memory; a fit from a file.
 
-    python benchmarks/speed.py                 n = 1M, d = 10, k = 10, epsilon = 1
+    python benchmarks/speed.py                 1M x 10, one thread: fits at k = 10, passes at k = 10 and 100
+    python benchmarks/speed.py --markdown      the same as tables for docs/explanation/speed.md
+    python benchmarks/speed.py --memory        megabytes of a fit over its rows, a fresh process each
     python benchmarks/speed.py --file          one fit from a Parquet file of 20M x 8 float32 rows (700 MB of disk)
 
-diffprivlib and scikit-learn are measured if they are installed.
+A ratio is of medians of seconds of processor time in one process, where both sides take turns, so that other programs
+disturb both alike. It is run before each release (CONTRIBUTING.md), on a machine that does little else.
 """
 
 from __future__ import annotations
@@ -11,28 +14,31 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import platform
 import subprocess
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 LIMITS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "ARROW_NUM_THREADS")
 WARM = 20_000
 
+FITS = {"auto": 1.2, "fastlloyd": 0.8, "hst-means": 0.8, "tree-coreset": None, "gauss-lloyd": None}
+"""The largest ratio that a fit may have to one start of scikit-learn's KMeans."""
 
-METHODS = ("auto", "hst-means", "tree-coreset", "fastlloyd", "gauss-lloyd", "su-lloyd")
 PASSES = ("predict", "transform", "score")
+PASS = 1.5
+"""The largest ratio of each of them."""
 
+ALONE = 1.1
+"""The largest ratio of threads=1 to the default, of which 0.1 are for measuring."""
 
-def offered() -> set[str]:
-    """The methods of this version."""
-    from cloister.core.registry.registry import registry
-
-    return {spec.name for spec in registry().specs("Method")}
+THEIRS = "scikit-learn, 1 start"
 
 
 def resident() -> float:
@@ -74,52 +80,116 @@ def mixture(n: int, d: int, k: int) -> Any:
     return np.clip(rows, -1, 1, out=rows)
 
 
-def job(name: str, rows: Any, k: int, rounds: int) -> Callable[[], Any]:
-    """What is timed, for rows of any length."""
-    if name.startswith("scikit-learn"):
+def fit_of(method: str, k: int) -> Callable[[Any], Any]:
+    """A fit of rows of any length."""
+    if method == THEIRS:
         from sklearn.cluster import KMeans
 
-        if name.endswith(PASSES):
-            return passed(name, KMeans(k, n_init=1, random_state=0), rows)
-        return lambda: KMeans(k, n_init=1, max_iter=rounds if "rounds" in name else 300, random_state=0).fit(rows)
-    if name == "diffprivlib":
-        from diffprivlib.models import KMeans as Rival
-
-        bounds = ([-1.0] * rows.shape[1], [1.0] * rows.shape[1])
-        return lambda: Rival(k, epsilon=1.0, bounds=bounds, random_state=0).fit(rows)
-    if name.endswith(PASSES):
-        from cloister import KMeans as Ours
-
-        return passed(name, Ours(k, method="fastlloyd", delta=1e-8, bounds=(-1.0, 1.0)), rows)
+        return lambda rows: KMeans(k, n_init=1, random_state=0).fit(rows)
     from cloister.run.fit import fit, source
     from cloister.run.request import Request
 
-    delta = 0.0 if name == "su-lloyd" else 1e-8
-    request = Request(k=k, method=name, epsilon=1.0, delta=delta, bounds=(-1.0, 1.0), rows=len(rows))
-    return lambda: fit(request, source(rows, None, "refuse"))
+    def ours(rows: Any) -> Any:
+        request = Request(k=k, method=method, epsilon=1.0, delta=1e-8, bounds=(-1.0, 1.0), rows=len(rows))
+        return fit(request, source(rows, None, "refuse"))
+
+    return ours
 
 
-def passed(name: str, model: Any, rows: Any) -> Callable[[], Any]:
-    """A pass over rows with centres that were fitted to few of them."""
-    model.fit(rows[:WARM])
-    return lambda: getattr(model, name.split()[-1])(rows)
+def in_turns(jobs: Mapping[str, Callable[[Any], Any]], rows: Any, repeats: int) -> dict[str, float]:
+    """Median seconds of processor time of each job, all of them one after the other so many times."""
+    times: dict[str, list[float]] = {name: [] for name in jobs}
+    for work in jobs.values():
+        work(rows[:WARM])
+    for _ in range(repeats):
+        for name, work in jobs.items():
+            start = time.process_time()
+            work(rows)
+            times[name].append(time.process_time() - start)
+    return {name: sorted(found)[len(found) // 2] for name, found in times.items()}
 
 
-def one(name: str, n: int, d: int, k: int, rounds: int, threads: int) -> None:
-    """In a process of its own: warm up on few rows, then time all of them. One thread by its own time, which other
-    programs on the machine change less."""
-    rows = mixture(n, d, k)
-    job(name, rows[:WARM], k, rounds)()
+def found_ratios(n: int, d: int, repeats: int) -> list[dict[str, Any]]:
+    """One line per comparison: name, k, seconds of theirs and ours, limit."""
+    from sklearn.cluster import KMeans
+
+    from cloister import KMeans as Ours
+
+    rows, lines = mixture(n, d, 10), list[dict[str, Any]]()
+    seconds = in_turns({name: fit_of(name, 10) for name in (THEIRS, *FITS)}, rows, max(3, repeats // 3))
+    for name, limit in FITS.items():
+        lines.append(line(name, 10, seconds[THEIRS], seconds[name], limit))
+    for k in (10, 100):
+        theirs = KMeans(k, n_init=1, random_state=0).fit(rows[:WARM])
+        ours = Ours(k, method="fastlloyd", delta=1e-8, bounds=(-1.0, 1.0)).fit(rows[:WARM])
+        for what in PASSES:
+            seconds = in_turns({"theirs": getattr(theirs, what), "ours": getattr(ours, what)}, rows, repeats)
+            lines.append(line(what, k, seconds["theirs"], seconds["ours"], PASS))
+    return lines
+
+
+def threads_ratios(n: int, d: int, repeats: int) -> list[dict[str, Any]]:
+    """threads=1 beside the default, where BLAS may take all cores."""
+    from cloister import KMeans as Ours
+
+    rows, lines = mixture(n, d, 10), list[dict[str, Any]]()
+    models = {name: Ours(10, method="fastlloyd", delta=1e-8, bounds=(-1.0, 1.0), threads=many).fit(rows[:WARM])
+              for name, many in (("default", None), ("threads=1", 1))}  # fmt: skip
+    for what in ("fit", *PASSES):
+        turns = max(3, repeats // 3) if what == "fit" else repeats
+        seconds = in_turns({name: getattr(model, what) for name, model in models.items()}, rows, turns)
+        lines.append(line(f"{what}, threads=1 over default", 10, seconds["default"], seconds["threads=1"], ALONE))
+    return lines
+
+
+def line(name: str, k: int, theirs: float, ours: float, limit: float | None) -> dict[str, Any]:
+    return {"name": name, "k": k, "theirs": theirs, "ours": ours, "limit": limit}
+
+
+def machine() -> str:
+    """Processor, cores, threads and versions."""
+    import numpy
+    import scipy
+    import sklearn
+    from threadpoolctl import threadpool_info
+
+    name = platform.processor() or platform.machine()
+    for text in Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else ():
+        if text.startswith("model name"):
+            name = text.partition(":")[2].strip()
+            break
+    libraries = {f"{pool['internal_api']} {pool['version']} ({pool.get('architecture')})" for pool in threadpool_info()
+                 if pool["user_api"] == "blas"}  # fmt: skip
+    return (
+        f"{name}, {os.cpu_count()} cores; Python {platform.python_version()}, NumPy {numpy.__version__}, SciPy "
+        f"{scipy.__version__}, scikit-learn {sklearn.__version__}, {', '.join(sorted(libraries))}"
+    )
+
+
+def shown(lines: list[dict[str, Any]], markdown: bool) -> None:
+    """The lines of one table, and whether each limit holds."""
+    if markdown:
+        print("| what | k | scikit-learn or default, s | cloister, s | ratio | limit |")
+        print("| --- | --- | --- | --- | --- | --- |")
+    for at in lines:
+        ratio, limit = at["ours"] / at["theirs"], at["limit"]
+        if markdown:
+            print(f"| {at['name']} | {at['k']} | {at['theirs']:.3f} | {at['ours']:.3f} | {ratio:.2f} | {limit or ''} |")
+        else:
+            verdict = "" if limit is None else f"at most {limit}: {'holds' if ratio <= limit else 'DOES NOT HOLD'}"
+            print(
+                f"{at['name']:34s} k={at['k']:<4d} {at['theirs']:8.3f} s {at['ours']:8.3f} s  {ratio:5.2f}  {verdict}"
+            )
+
+
+def memory(name: str, n: int, d: int) -> None:
+    """In a process of its own: megabytes over the rows at the most."""
+    rows, work = mixture(n, d, 10), fit_of(name, 10)
+    work(rows[:WARM])
     before = resident()
     with Peak() as peak:
-        work, clock = job(name, rows, k, rounds), time.process_time if threads == 1 else time.perf_counter
-        start = clock()
-        found = work()
-        seconds = clock() - start
-    done = (
-        len({s.round for s in found.privacy.spends}) if hasattr(found, "privacy") else getattr(found, "n_iter_", None)
-    )
-    print(json.dumps({"name": name, "seconds": seconds, "megabytes": peak.most - before, "rounds": done or ""}))
+        work(rows)
+    print(json.dumps({"name": name, "megabytes": peak.most - before}))
 
 
 def file(path: Path) -> None:
@@ -152,63 +222,52 @@ def write(path: Path, n: int, d: int) -> None:
             writer.write_table(pa.table([rows[:, j].copy() for j in range(d)], schema=schema))
 
 
-def fresh(*arguments: str, threads: int = 1) -> dict[str, Any] | None:
-    """Run this script again in a new process; None if what it measures is not installed."""
+def fresh(*arguments: str, threads: int | None = 1) -> Any:
+    """What this script finds in a new process, on so many threads (None: as many as there are)."""
+    limits = {} if threads is None else dict.fromkeys(LIMITS, str(threads))
+    environment = {name: value for name, value in os.environ.items() if name not in LIMITS} | limits
     done = subprocess.run(
-        [sys.executable, __file__, *arguments],
-        env={**os.environ, **dict.fromkeys(LIMITS, str(threads))},
-        capture_output=True,
-        text=True,
-        check=False,
+        [sys.executable, __file__, *arguments], env=environment, stdout=subprocess.PIPE, text=True, check=True
     )
-    if done.returncode:
-        print(f"{' '.join(arguments)}: {done.stderr.strip().splitlines()[-1]}", file=sys.stderr)
-        return None
-    return dict(json.loads(done.stdout.splitlines()[-1]))
+    return json.loads(done.stdout.splitlines()[-1])
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--columns", type=int, default=10)
-    parser.add_argument("-k", type=int, default=10)
-    parser.add_argument("--rounds", type=int, default=7, help="rounds that scikit-learn may take")
-    parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--repeats", type=int, default=9, help="of each pass; a third as many of each fit")
+    parser.add_argument("--markdown", action="store_true")
+    parser.add_argument("--memory", action="store_true")
     parser.add_argument("--file", action="store_true")
-    parser.add_argument("--one", help=argparse.SUPPRESS)
-    parser.add_argument("--path", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--only", choices=("ratios", "threads", "memory", "file"), help=argparse.SUPPRESS)
+    parser.add_argument("--name", help=argparse.SUPPRESS)
     o = parser.parse_args()
-    if o.path:
-        file(o.path)
-    elif o.one:
-        one(o.one, o.rows, o.columns, o.k, o.rounds, o.threads)
+    warnings.simplefilter("ignore")
+    size = ("--rows", str(o.rows), "--columns", str(o.columns), "--repeats", str(o.repeats))
+    if o.only == "file":
+        file(Path(o.name))
+    elif o.only == "memory":
+        memory(o.name, o.rows, o.columns)
+    elif o.only:
+        ratios = found_ratios if o.only == "ratios" else threads_ratios
+        print(json.dumps(ratios(o.rows, o.columns, o.repeats)))
     elif o.file:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "rows.parquet"
             write(path, 20_000_000, 8)
-            print(fresh("--path", str(path)))
+            print(fresh("--only", "file", "--name", str(path)))
+    elif o.memory:
+        print("| fit | MB over the rows |\n| --- | --- |")
+        for name in (THEIRS, *FITS):
+            print(f"| {name} | {fresh('--only', 'memory', '--name', name, *size)['megabytes']:.0f} |", flush=True)
     else:
-        names = (
-            f"scikit-learn, 1 start, {o.rounds} rounds",
-            "scikit-learn, 1 start",
-            "diffprivlib",
-            *(name for name in METHODS if name in offered()),
-            *(f"{whose} {what}" for what in PASSES for whose in ("scikit-learn,", "cloister,")),
-        )
-        print("| method | seconds (median, all) | MB over the data | rounds |\n| --- | --- | --- | --- |")
-        for name in names:
-            size = ("--rows", str(o.rows), "--columns", str(o.columns), "-k", str(o.k), "--rounds", str(o.rounds))
-            size += ("--threads", str(o.threads))
-            found = [f for f in (fresh("--one", name, *size, threads=o.threads) for _ in range(o.repeats)) if f]
-            if found:
-                times = sorted(f["seconds"] for f in found)
-                listed = ", ".join(f"{t:.3f}" for t in times)
-                most = max(f["megabytes"] for f in found)
-                print(
-                    f"| {name} | {times[len(times) // 2]:.3f} ({listed}) | {most:.0f} | {found[0]['rounds']} |",
-                    flush=True,
-                )
+        print(f"{machine()}\n{o.rows:,} x {o.columns}, one thread, processor time; load {os.getloadavg()[0]:.1f}\n")
+        lines = fresh("--only", "ratios", *size)
+        lines += fresh("--only", "threads", *size, threads=None)
+        shown(lines, o.markdown)
+        beyond = [at["name"] for at in lines if at["limit"] and at["ours"] > at["limit"] * at["theirs"]]
+        print("\nAll limits hold." if not beyond else f"\nBeyond their limits: {', '.join(beyond)}.")
 
 
 if __name__ == "__main__":

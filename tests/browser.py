@@ -16,6 +16,7 @@ import os
 import shutil
 import subprocess
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from select import select
 from types import TracebackType
@@ -26,7 +27,7 @@ FLAGS = (
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
     "--disable-background-networking", "--disable-component-update", "--disable-sync", "--hide-scrollbars",
 )  # fmt: skip
-PATIENCE = 60.0
+PATIENCE = 300.0
 """Seconds that anything may take."""
 
 
@@ -49,10 +50,7 @@ class Browser:
 
     def __enter__(self) -> Self:
         (page,) = [t for t in self.tell("Target.getTargets")["targetInfos"] if t["type"] == "page"]
-        attached = self.tell("Target.attachToTarget", targetId=page["targetId"], flatten=True)
-        self._session = attached["sessionId"]
-        for domain in ("Page", "Runtime", "Log"):
-            self.tell(f"{domain}.enable")
+        self._session = self._attached(page["targetId"])
         return self
 
     def __exit__(
@@ -67,6 +65,17 @@ class Browser:
             self._process.kill()
             os.close(self._out)
             os.close(self._in)
+
+    @contextlib.contextmanager
+    def another_tab(self) -> Iterator[None]:
+        """A second page beside this one, which shares with it what the browser stores: in front, within the block."""
+        first, self._session = self._session, ""
+        made = self.tell("Target.createTarget", url="about:blank")["targetId"]
+        try:
+            self._session = self._attached(made)
+            yield
+        finally:
+            self._session = first
 
     def open(self, address: str) -> None:
         """Go to a page, or load the one that is open again."""
@@ -114,6 +123,15 @@ class Browser:
                 assert "error" not in answer, answer
                 return dict(answer["result"])
             self._complaint(answer)
+
+    def _attached(self, page: str) -> str:
+        """The session of a page, whose console is read from now on."""
+        session = str(self.tell("Target.attachToTarget", targetId=page, flatten=True)["sessionId"])
+        before, self._session = self._session, session
+        for domain in ("Page", "Runtime", "Log"):
+            self.tell(f"{domain}.enable")
+        self._session = before
+        return session
 
     def _next(self) -> dict[str, Any]:
         while b"\0" not in self._buffer:

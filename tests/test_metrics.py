@@ -17,7 +17,7 @@ from hypothesis import given, settings, strategies as st
 from hypothesis.extra import numpy as hnp
 
 from cloister import metrics
-from cloister.core.errors import InvalidInput, MissingExtra
+from cloister.core.errors import InvalidInput
 
 EIGHT = np.array([[0, 0], [1, 0], [0, 2], [1, 3], [9, 9], [8, 9], [9, 7], [5, 5]], np.float64)
 TWO = np.array([[0.5, 1.0], [8.5, 8.0]])
@@ -363,21 +363,6 @@ def test_a_bad_row_in_a_later_chunk_is_named(monkeypatch: pytest.MonkeyPatch) ->
 def test_arguments_that_make_no_sense_are_refused(call: Any, says: str) -> None:
     with pytest.raises(InvalidInput, match=says):
         call()
-
-
-@pytest.mark.parametrize(
-    ("module", "call"),
-    [
-        ("sklearn.metrics", lambda: metrics.silhouette(EIGHT, TWO)),
-        ("sklearn.metrics", lambda: metrics.davies_bouldin(EIGHT, TWO)),
-        ("sklearn.cluster", lambda: metrics.reference_centers(EIGHT, 2, seed=0)),
-    ],
-)
-def test_without_scikit_learn_the_extra_is_named(monkeypatch: pytest.MonkeyPatch, module: str, call: Any) -> None:
-    monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(MissingExtra, match=r"scikit-learn: pip install '.*\[sklearn\]'"):
-        call()
-    assert metrics.nicv(EIGHT, TWO) > 0
 
 
 # laws

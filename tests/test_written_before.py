@@ -14,7 +14,6 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from cloister.collection.plan.plan import CollectionPlan
@@ -90,22 +89,3 @@ def test_a_state_gives_the_same_reports_and_keeps_its_lifetime(before: Path) -> 
         folder=before,
     )
     assert done.returncode == 2
-
-
-def test_a_plan_of_two_rounds_goes_on_where_it_was(before: Path) -> None:
-    said(before, "answer", "rounds", "rows.csv", "--first", "0", "--out", "second", "--state", "two.state")
-    said(before, "advance", "rounds", "--reports", "second", "--out", "centers2.json")
-    centers = np.array(json.loads((before / "centers2.json").read_text())["result"]["centers"])
-    assert centers.shape == (2, 2)
-
-
-@pytest.mark.parametrize("named", [True, False], ids=["by name", "by default, as it was"])
-def test_a_ledger_counts_its_run_and_computes_its_result_again(before: Path, named: bool) -> None:
-    """A request that names no method means another one today; the run goes on with the one that it began with."""
-    (people,) = json.loads(said(before, "ledger", "show", "budget.db", "--json").stdout)
-    assert [(run["id"], run["state"]) for run in people["runs"]] == [(RUN, "done")]
-    asked = FIT if named else FIT[: FIT.index("--method")]
-    said(before, "fit", "rows.csv", "--columns", "x,y", *asked, "--resume", RUN, "--out", "again.json")
-    then, now = (json.loads((before / name).read_text())["result"] for name in ("fit.json", "again.json"))
-    assert now["details"].items() >= then["details"].items()  # later versions release more of the same answers
-    assert {**now, "details": {}} == {**then, "details": {}}

@@ -7,22 +7,23 @@ private whatever is measured; the measurements are not.
 
 from __future__ import annotations
 
-import importlib
 import math
-from collections.abc import Iterator
 from typing import Any, final
 
 import attrs
 import numpy as np
 from numpy.typing import ArrayLike
 
-from cloister.core.errors import InvalidInput, MissingExtra
+from cloister.core.errors import InvalidInput
 from cloister.core.labelling import Labelling
 from cloister.core.threads import Threads
 from cloister.core.types import AnyArray, Floats, Ints
 
-_CHUNK = 2**18
-"""Floats per chunk (its rows and their distance table): 2 MB of float64, of the size of a core's second-level cache."""
+_CHUNK = 2**16
+"""Numbers that are worked on at once: they and what is made of them stay in a core's second-level cache."""
+
+_LABELLED = 2**16
+"""Rows that are labelled at once."""
 
 
 def cost(rows: ArrayLike, centers: ArrayLike, power: float = 2, threads: int | None = None) -> float:
@@ -39,7 +40,23 @@ def cost(rows: ArrayLike, centers: ArrayLike, power: float = 2, threads: int | N
     if not (math.isfinite(power) and power > 0):
         raise InvalidInput(f"the power of a cost must be positive and finite, not {power}: 2 is k-means, 1 k-median")
     table, places = _fitting(rows, centers)
-    return math.fsum(float(np.sum(squared ** (power / 2))) for _, squared in _nearest(table, places, threads))
+    labelling = Labelling.of(places)
+
+    def away(part: slice) -> list[float]:
+        some = table[part]
+        label = labelling.labels(some, part.start)
+        return [_cost(some[few], places, label[few], power) for few in _parts(some, max(1, _CHUNK // some.shape[1]))]
+
+    return math.fsum(value for values in Threads(threads).run(away, _parts(table, _LABELLED)) for value in values)
+
+
+def _cost(rows: AnyArray, centers: Floats, label: Ints, power: float) -> float:
+    """Of rows whose labels are known: computed from their differences from their centres."""
+    away = np.take(centers, label, axis=0, mode="clip")
+    np.subtract(rows, away, out=away, dtype=np.float64)
+    if power == 2:
+        return float(np.vdot(away, away))  # in the library's own order: a figure for people
+    return float(np.sum(np.einsum("ij,ij->i", away, away) ** (power / 2)))
 
 
 def nicv(rows: ArrayLike, centers: ArrayLike) -> float:
@@ -86,7 +103,9 @@ def silhouette(rows: ArrayLike, centers: ArrayLike, sample: int = 10_000, seed: 
         return -1.0
     if clusters == len(labels):
         return 0.0
-    return float(_sklearn("metrics", "the silhouette").silhouette_score(table.astype(np.float64), labels))
+    from sklearn.metrics import silhouette_score
+
+    return float(silhouette_score(table.astype(np.float64), labels))
 
 
 def davies_bouldin(rows: ArrayLike, centers: ArrayLike) -> float:
@@ -106,7 +125,9 @@ def davies_bouldin(rows: ArrayLike, centers: ArrayLike) -> float:
         return math.inf
     if clusters == len(labels):
         return 0.0
-    return float(_sklearn("metrics", "the Davies-Bouldin index").davies_bouldin_score(table.astype(np.float64), labels))
+    from sklearn.metrics import davies_bouldin_score
+
+    return float(davies_bouldin_score(table.astype(np.float64), labels))
 
 
 def center_mse(centers: ArrayLike, reference: ArrayLike) -> float:
@@ -136,8 +157,10 @@ def reference_centers(rows: ArrayLike, k: int, seed: int) -> Floats:
     table = _table("rows", rows)
     if not 1 <= k <= len(table):
         raise InvalidInput(f"k must be between 1 and the {len(table)} rows, not {k}")
-    kmeans = _sklearn("cluster", "the non-private reference").KMeans
-    found = kmeans(n_clusters=k, init="k-means++", n_init=10, random_state=seed).fit(_numbers("rows", table))
+    from sklearn.cluster import KMeans
+
+    starts: Any = 10  # a number as well as the text that the annotation-free default suggests
+    found = KMeans(n_clusters=k, init="k-means++", n_init=starts, random_state=seed).fit(_numbers("rows", table))
     return np.asarray(found.cluster_centers_, np.float64)
 
 
@@ -254,18 +277,19 @@ def distances(rows: ArrayLike, centers: ArrayLike, threads: int | None = None) -
     out, about = np.empty((len(table), len(places))), _About.of(places)
 
     def fill(part: slice) -> None:
-        x = about.moved(table[part])
-        squares = np.einsum("ij,ij->i", x[:, :-1], x[:, :-1])
+        x, found = about.moved(table[part]), out[part]
+        squares = x[:, -1]
         with np.errstate(over="ignore", invalid="ignore"):
-            found = np.matmul(x, about.slopes.T, out=out[part])
-            found += squares[:, None]
-        if not np.isfinite(squares).all():
-            _check_finite("rows", x, part.start)
-        near = np.nonzero(found < (squares * _CANCELLED)[:, None])
-        found[near] = np.square(x[near[0], :-1] - about.centers[near[1]]).sum(axis=1)
+            np.matmul(x, about.slopes.T, out=found)
+            most = float(squares.max())
+            if not math.isfinite(most):
+                _check_finite("rows", x[:, :-1], part.start)
+            if not found.min() >= most * _CANCELLED:
+                near = np.nonzero(~(found >= (squares * _CANCELLED)[:, None]))
+                found[near] = np.square(x[near[0], :-2] - about.centers[near[1]]).sum(axis=1)
         np.sqrt(found, out=found)
 
-    for _ in Threads(threads).run(fill, _parts(table, places)):
+    for _ in Threads(threads).run(fill, _parts(table, max(1, _CHUNK // sum(places.shape)))):
         pass
     return out
 
@@ -277,9 +301,9 @@ _CANCELLED = 2.0**-20
 @final
 @attrs.frozen(eq=False)
 class _About:
-    """Centres about their mean, ready for products with rows (m, d + 1) whose last cell is 1.
+    """Centres about their mean, ready for products with rows (m, d + 2) that end in 1 and their squared length.
 
-    Args: middle (d,), centers (k, d) less the middle, slopes (k, d + 1): <x, slope> = |c|^2 - 2 x'c.
+    Args: middle (d,), centers (k, d) less the middle, slopes (k, d + 2): <x, slope> = |c|^2 - 2 x'c + |x|^2.
     """
 
     middle: Floats
@@ -290,32 +314,17 @@ class _About:
     def of(cls, centers: Floats) -> _About:
         middle = centers.mean(axis=0)
         c = centers - middle
-        return cls(middle, c, np.column_stack([-2 * c, np.square(c).sum(axis=1)]))
+        return cls(middle, c, np.column_stack([-2 * c, np.square(c).sum(axis=1), np.ones(len(c))]))
 
     def moved(self, rows: AnyArray) -> Floats:
-        x = np.ones((len(rows), len(self.middle) + 1))
-        np.subtract(rows, self.middle, out=x[:, :-1], dtype=np.float64)
+        x = np.ones((len(rows), len(self.middle) + 2))
+        np.subtract(rows, self.middle, out=x[:, :-2], dtype=np.float64)
+        np.einsum("ij,ij->i", x[:, :-2], x[:, :-2], out=x[:, -1])
         return x
 
 
-def _parts(rows: AnyArray, centers: Floats) -> list[slice]:
-    step = max(1, _CHUNK // (len(centers) + rows.shape[1]))
+def _parts(rows: AnyArray, step: int) -> list[slice]:
     return [slice(start, min(start + step, len(rows))) for start in range(0, len(rows), step)]
-
-
-def _nearest(rows: AnyArray, centers: Floats, threads: int | None = None) -> Iterator[tuple[Ints, Floats]]:
-    """Label and squared distance of every row's nearest centre, a chunk at a time.
-
-    The distance to it is computed from the difference.
-    """
-    labelling = Labelling.of(centers)
-
-    def near(part: slice) -> tuple[Ints, Floats]:
-        label = labelling.labels(rows[part], part.start)
-        away = np.subtract(rows[part], centers[label], dtype=np.float64)
-        return label, np.einsum("ij,ij->i", away, away)
-
-    return Threads(threads).run(near, _parts(rows, centers))
 
 
 def _labels(rows: AnyArray, centers: Floats, threads: int | None = None, units: Floats | None = None) -> Ints:
@@ -324,7 +333,7 @@ def _labels(rows: AnyArray, centers: Floats, threads: int | None = None, units: 
     def fill(part: slice) -> None:
         out[part] = labelling.labels(rows[part], part.start)
 
-    for _ in Threads(threads).run(fill, _parts(rows, centers)):
+    for _ in Threads(threads).run(fill, _parts(rows, _LABELLED)):
         pass
     return out
 
@@ -376,11 +385,3 @@ def _check_finite(what: str, numbers: Floats, first: int = 0) -> None:
     bad = np.flatnonzero(~np.isfinite(numbers).all(axis=1))
     if len(bad):
         raise InvalidInput(f"{what} must be finite: row {first + int(bad[0])} holds NaN or infinity")
-
-
-def _sklearn(module: str, purpose: str) -> Any:
-    """A module of scikit-learn, which is an optional dependency."""
-    try:
-        return importlib.import_module(f"sklearn.{module}")
-    except ImportError as error:
-        raise MissingExtra("scikit-learn", "sklearn", purpose) from error

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from cloister.accounting import Spent, compose, epsilon_of_mu, epsilon_of_rho, eta, parallel
+from cloister.accounting.discrete import BEYOND
 from cloister.core.budget import Budget, Event, Measure, Share
 from cloister.core.errors import InvalidInput
 from cloister.core.randomness import PublicRng
@@ -90,6 +91,14 @@ def test_discrete_gaussian_events_pay_for_touched_coordinates_at_their_own_width
     assert spent.drift == pytest.approx(50 * eta(2.0**16) + 7 * eta(2.0**14))
     assert epsilon_of_mu(0.3, 1e-6) + 2 * spent.drift < compose(events, 1e-6)
     assert compose(events, 1e-6) < epsilon_of_mu(0.3, 1e-6) + 5 * spent.drift
+
+
+def test_noise_that_is_near_a_discrete_gaussian_pays_for_the_ratio_in_drift_and_tail() -> None:
+    """Its own tail is at most e^ratio times that of the discrete Gaussian."""
+    wide = Event("gaussian", Budget("gaussian", 0.04), 3, 2.0**16, ratio=0.5)
+    spent = Spent.on([wide])
+    assert spent.drift == pytest.approx(3 * (eta(2.0**16) + 0.5), rel=1e-12)
+    assert spent.tail == pytest.approx(3 * BEYOND * math.exp(0.5), rel=1e-12, abs=0)
 
 
 def test_discrete_gaussian_events_that_are_too_coarse_pay_in_rho() -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from itertools import product
+from typing import Any, get_args
 
 import attrs
 import pytest
@@ -12,6 +13,7 @@ from hypothesis import given, settings, strategies as st
 from cloister.accounting import Accountant, Total, delta_of_mu, mu_of, rho_of
 from cloister.core.budget import Budget, Event, Measure, Share
 from cloister.core.errors import BudgetExceeded, InvalidInput, Refused, WrongComposition
+from cloister.core.fixed_order import fewer_bits
 from cloister.core.randomness import PublicRng
 
 WIDE = 2.0**16
@@ -51,7 +53,8 @@ def test_gaussian_noise_gets_mu_squared_less_the_slack() -> None:
 
 @pytest.mark.parametrize("measures", [["pure", "gaussian"], ["zcdp"], ["zcdp", "pure"]])
 def test_mixed_noise_gets_rho(measures: list[Measure]) -> None:
-    assert Total(1.0, 1e-6).measured(measures) == Budget("zcdp", rho_of(1.0, 1e-6))
+    """Less what is rounded away, so that all machines have the same plan."""
+    assert Total(1.0, 1e-6).measured(measures) == Budget("zcdp", fewer_bits(rho_of(1.0, 1e-6)))
 
 
 def test_exact_answers_get_an_infinite_budget() -> None:
@@ -227,3 +230,76 @@ def test_a_second_stage_that_pays_in_another_measure_is_refused() -> None:
     books.forecast(rounds_of(Budget("pure", 0.01), 1))
     with pytest.raises(WrongComposition, match="pays in gaussian"):
         books.forecast_second(rounds_of(Budget("gaussian", 0.001), 1), Budget("pure", 0.99))
+
+
+@pytest.mark.parametrize("measure", ["pure", "gaussian", "zcdp"])
+@pytest.mark.parametrize("first", range(7))
+@pytest.mark.parametrize("second", range(7))
+def test_deltas_of_two_stages_are_held_against_the_whole_together(measure: Measure, first: int, second: int) -> None:
+    """In sixths of the delta that is set aside: whatever the split, and also where the second stage was told that it
+    may have all of it."""
+    total = Total(1.0, 1e-6)
+    budget = total.measured([measure], uses_delta=True)
+    sixth = budget.delta / 6
+    before, rest = budget.split(0.5, 0.5)
+    for told in {second, 6}:
+        books = Accountant(total, budget)
+        books.forecast([(Event("thresholded", attrs.evolve(before, delta=0.0), delta=first * sixth),)])
+        within = attrs.evolve(rest, delta=told * sixth)
+        asked = [(Event("thresholded", attrs.evolve(rest, delta=0.0), delta=second * sixth),)]
+        if first + second > 6:
+            with pytest.raises(BudgetExceeded, match="set aside for thresholds"):
+                books.forecast_second(asked, within)
+            assert books.rounds == 1
+        else:
+            both = books.forecast_second(asked, within)
+            assert both.delta == pytest.approx((first + second) * sixth)
+            assert both.epsilon(total.delta * (1 + 1e-9)) <= 1.0 + 1e-9
+
+
+PAYS: dict[Measure, set[Measure]] = {
+    "pure": {"pure"},
+    "gaussian": {"gaussian"},
+    "zcdp": {"pure", "gaussian", "zcdp"},
+    "exact": {"pure", "gaussian", "zcdp", "exact"},
+}
+"""Whose events a budget can pay, written down once more: an event whose amount a measure does not hold is free."""
+
+
+@pytest.mark.parametrize(("paid_in", "asked_in"), list(product(get_args(Measure), get_args(Measure))))
+def test_a_budget_pays_for_events_whose_amount_its_measure_holds_in_both_forecasts(
+    paid_in: Measure, asked_in: Measure
+) -> None:
+    """A pure event has no mu^2: charged to a Gaussian budget, a second stage of epsilon = 50 would cost nothing."""
+    total = Total(1.0, 1e-6)
+    for amount in (1e-9, 50.0):
+        asked = [(Event("asked", Budget(asked_in, amount)),)]
+        fits = asked_in in PAYS[paid_in] and (amount < 1 or paid_in == "exact")
+        wrong: Any = BudgetExceeded if asked_in in PAYS[paid_in] else WrongComposition
+        once = accountant(total, paid_in)
+        first, rest = once.budget.split(0.01, 0.99)
+        twice = accountant(total, paid_in)
+        twice.forecast(rounds_of(first, 1))
+        if fits:
+            once.forecast(asked)
+            twice.forecast_second(asked, rest)
+            continue
+        with pytest.raises(wrong):
+            once.forecast(asked)
+        with pytest.raises(wrong):
+            twice.forecast_second(asked, rest)
+        assert (once.rounds, twice.rounds) == (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("whole", "stage"), [p for p in product(get_args(Measure), get_args(Measure)) if len({*p}) > 1]
+)
+def test_a_second_stages_budget_is_in_the_measure_of_the_whole(whole: Measure, stage: Measure) -> None:
+    """A stage whose budget is in epsilon would be charged nothing for its rho."""
+    total = Total(1.0, 1e-6)
+    books = accountant(total, whole)
+    first, _ = books.budget.split(0.01, 0.99)
+    books.forecast(rounds_of(first, 1))
+    with pytest.raises(WrongComposition, match=f"the second stage's budget is {stage}, the run's is {whole}"):
+        books.forecast_second([(Event("asked", Budget(whole, 50.0)),)], Budget(stage, 1e-3))
+    assert books.rounds == 1

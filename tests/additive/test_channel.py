@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from cloister.additive.channel import Threshold
+from cloister.additive.sparse import DENSE, additive_channel
 from cloister.core.buckets import QuestionContext, Space
 from cloister.core.budget import Budget
 from cloister.core.errors import Refused
 from cloister.core.lattice import Bound
-from cloister.core.randomness import PublicRng
+from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.plugins.oracles.aggregated.masked_gaussian import MaskedGaussianCounts, MaskedGaussianSums
 from cloister.plugins.oracles.aggregated.skellam import SkellamCounts, SkellamSums
 from cloister.plugins.oracles.central.discrete_gaussian import DiscreteGaussianCounts, DiscreteGaussianSums
@@ -85,3 +87,14 @@ def test_totals_of_buckets_that_there_are_not_are_refused(space: Space, bucket: 
     ids = np.array([bucket if bucket < 0 else space.sizes[0]])
     with pytest.raises(Refused):
         channel.totalled([(ids, np.array([1]))], 1)
+
+
+@pytest.mark.parametrize("sizes", [(6,), (DENSE + 6,)], ids=["tensor", "sparse"])
+@pytest.mark.parametrize("shift", [0, 5])
+def test_a_threshold_is_in_rows_however_far_totals_are_shifted(sizes: tuple[int, ...], shift: int) -> None:
+    """A plugin's noise may be scaled up in integers; its threshold is as many rows all the same."""
+    spend, rng = Budget("pure", 1.0, delta=1e-6), NoiseRng.for_tests(1)
+    channel = additive_channel("above-ten", spend, Space(sizes), None, None, shift, 1.0, Threshold(10, 1e-6))
+    held = np.repeat(np.arange(6, dtype=np.int64), [0, 1, 9, 10, 11, 40])[:, None]
+    summary = channel.absorb(channel.encode(held, np.arange(len(held), dtype=np.uint64), rng))
+    assert channel.decode(summary, rng).at(np.arange(6)).tolist() == [0, 0, 0, 0, 11, 40]

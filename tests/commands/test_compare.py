@@ -7,15 +7,14 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 from cloister.datasets.made import blobs
 from tests.in_process import PROGRAM, cloister
+from tests.waiting import until
 
 ARGUMENTS = ("-k", "3", "--epsilon", "0.5,1", "--methods", "fastlloyd,su-lloyd", "--runs", "2", "--workers", "1",
              "--bounds=-1:1")  # fmt: skip
@@ -79,7 +78,7 @@ def test_a_comparison_that_is_cut_off_goes_on_and_loses_no_run(folder: Path, blo
     with subprocess.Popen(
         [PROGRAM, *asked], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
     ) as process:
-        _wait_for(lambda: _runs(folder) >= 3)
+        until(lambda: _runs(folder) >= 3)
         os.killpg(process.pid, blow)  # as a terminal does
         out, err = process.communicate(timeout=60)
     assert out == ""
@@ -99,13 +98,6 @@ def test_a_comparison_that_is_cut_off_goes_on_and_loses_no_run(folder: Path, blo
 
 def _runs(folder: Path) -> int:
     return sum(path.read_bytes().count(b'"run"') for path in folder.glob("*.jsonl"))
-
-
-def _wait_for(happened: Any) -> None:
-    end = time.monotonic() + 60
-    while not happened():
-        assert time.monotonic() < end
-        time.sleep(0.02)
 
 
 @pytest.mark.parametrize(

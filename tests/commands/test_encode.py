@@ -31,6 +31,7 @@ from cloister.core.errors import CloisterError, InvalidInput
 from cloister.core.randomness import NoiseRng
 from cloister.run.request import Request
 from tests.in_process import PROGRAM, cloister, program
+from tests.waiting import until
 
 NAMES = ["age", "height", "income", "x", "y"]
 D, N = len(NAMES), 1200
@@ -429,9 +430,7 @@ def test_a_killed_encoder_leaves_nothing_that_looks_like_reports(tmp_path: Path)
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
-        until = time.monotonic() + 20
-        while time.monotonic() < until and not list(tmp_path.glob("r/.part-*.tmp")) and process.poll() is None:
-            time.sleep(0.005)
+        until(lambda process=process: list(tmp_path.glob("r/.part-*.tmp")) or process.poll() is not None)
         time.sleep(delay)
         os.kill(process.pid, signal.SIGKILL)
         process.wait()

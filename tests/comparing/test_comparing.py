@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ from cloister.comparing.conditions import usual_delta
 from cloister.comparing.figures import MEAN, MIDPOINT, REFERENCE
 from cloister.comparing.picture import _costs
 from cloister.comparing.study_file import NOTE
-from cloister.core.errors import CloisterError, InvalidInput, MissingExtra
+from cloister.core.errors import CloisterError, InvalidInput
 from cloister.run.estimates import Estimate
 from tests.comparing.studies import ROWS, study
 
@@ -195,13 +194,6 @@ def test_what_makes_no_sense_is_refused_before_any_run(
     monkeypatch.setattr(comparison, "outcomes", None)
     with pytest.raises(InvalidInput, match=message):
         study(**given)
-
-
-def test_without_scikit_learn_there_is_no_reference(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "sklearn", None)
-    monkeypatch.setitem(sys.modules, "sklearn.cluster", None)
-    with pytest.raises(MissingExtra, match="scikit-learn"):
-        study()
 
 
 # contenders

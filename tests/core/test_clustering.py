@@ -42,6 +42,20 @@ def test_a_problem_that_is_none_is_refused(k: Any, rows: Any, message: str) -> N
         problem(k, rows)
 
 
+@pytest.mark.parametrize(
+    ("k", "dimension", "most"),
+    [(2**16 + 1, 1, 2**16), (10**12, 2, 2**16), (10**400, 3, 2**16), (2**22 // 100 + 1, 100, 2**22 // 100)],
+    ids=["one more", "many", "huge", "columns"],
+)
+def test_more_centres_than_memory_holds_are_refused(k: int, dimension: int, most: int) -> None:
+    """Whatever the number of rows is: nothing was planned, so that nothing was spent."""
+    box, budget = Box((0.0,) * dimension, (1.0,) * dimension), Budget("pure", 1.0)
+    assert Problem(most, box, CAP, budget).k == most
+    with pytest.raises(InvalidInput, match=rf"a run finds {most} centres at most in {dimension} columns") as caught:
+        Problem(k, box, max(k, CAP), budget)
+    assert len(str(caught.value)) < 200
+
+
 def test_released_values_compare_by_identity() -> None:
     """A comparison by value would fail on arrays."""
     assert Released(1, ()) != Released(1, ())

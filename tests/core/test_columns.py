@@ -100,6 +100,29 @@ def test_two_features_never_have_one_name() -> None:
         select(table, ["ward=A"], {"ward": ["A"]})
 
 
+@pytest.mark.parametrize("asked", [{"asked": ["x"]}, {"asked": "*"}, {"bounded": ["x"]}, {"everything": True}])
+def test_a_column_that_is_not_the_only_one_of_its_name_is_refused(asked: Any) -> None:
+    table = [TableColumn("x", "numbers"), TableColumn("y", "numbers"), TableColumn("x", "numbers")]
+    with pytest.raises(InvalidInput, match="more than one column is called 'x': rename them"):
+        select(table, **asked)
+    assert select(table, ["y"]).used == ("y",)
+
+
+def test_a_category_or_user_column_that_is_not_the_only_one_of_its_name_is_refused() -> None:
+    table = [TableColumn("x", "numbers"), TableColumn("c", "text"), TableColumn("c", "text")]
+    for asked in ({"categories": {"c": ["A"]}}, {"asked": ["x"], "users": "c"}):
+        with pytest.raises(InvalidInput, match="more than one column is called 'c': rename them"):
+            select(table, **asked)
+
+
+def test_bounds_that_name_no_column_do_not_mean_all() -> None:
+    table = [TableColumn("x", "numbers"), TableColumn("y", "numbers")]
+    for everything in (False, True):
+        with pytest.raises(InvalidInput, match="which columns"):
+            select(table, bounded=[], everything=everything)
+    assert select(table, everything=True).used == ("x", "y")
+
+
 def test_the_column_of_users_is_none_of_them() -> None:
     assert "names the users" in chosen("*", users="ward").words
     with pytest.raises(InvalidInput, match="'age' names users and is not clustered by"):

@@ -318,9 +318,15 @@ class Given:
 def test_bits_beyond_belong_to_the_candidate_by_its_number_in_the_draw(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(exact_noise, "CHUNK", 2)
     sure, unsure = (WORD - WORD // 8, 0, 0), (5, 0, 2**63)
-    source = Given([sure, sure, sure, unsure, sure, unsure])
-    Law(3.0, False).draw(6, source)
-    assert sorted(set(source.asked)) == [(3, 0), (3, 2), (5, 0), (5, 2)]
+    minus_zero = (WORD - WORD // 8, 2**63, 0)
+    for rows, accepted, wanted in (
+        ([sure, sure, sure, unsure, sure, unsure], 6, (3, 5)),
+        ([sure, minus_zero, unsure, sure, minus_zero, unsure, sure, sure], 5, (2, 5)),
+        ([minus_zero, minus_zero, minus_zero, unsure, unsure, sure], 3, (3, 4)),
+    ):
+        source = Given(rows)
+        Law(3.0, False).draw(accepted, source)
+        assert sorted(set(source.asked)) == [(number, column) for number in wanted for column in (0, 2)]
 
 
 def test_a_shorter_draw_is_the_beginning_of_a_longer_one_in_chunks_of_any_length(
@@ -357,6 +363,28 @@ def test_a_number_beyond_64_bits_is_an_error_and_never_wraps() -> None:
         NoiseRng.for_tests(1).discrete_laplace(2.0**61, 3000)
     sample = NoiseRng.for_tests(1).discrete_laplace(2.0**56, 10_000)
     assert fit(Law(2.0**56, False), sample) > REJECTED
+
+
+def candidate(law: Law, number: int) -> tuple[int, int, int]:
+    """Words that make this number, and accept it."""
+    step = (1 << law.shift) / (law.around or law.scale)
+    first = int(math.exp(-((abs(number) >> law.shift) + 0.5) * step) * WORD)
+    return first, abs(number) & ((1 << law.shift) - 1) | (number < 0) << 63, 0
+
+
+@pytest.mark.parametrize("law", [Law(2.0**60, False), Law(2.0**60.5, True)], ids=str)
+@pytest.mark.parametrize("sign", [1, -1])
+def test_every_number_up_to_63_bits_is_drawn_and_the_next_ones_never_wrap(law: Law, sign: int) -> None:
+    plenty = [candidate(law, 2**58)] * 20
+    for number in (0, 1, 2**62 - 1, 2**62, 2**62 + 2**52 + 1, 3 * 2**61, 2**63 - 2**52, 2**63 - 1):
+        if sign * number or sign > 0:
+            assert law.draw(1, Given([candidate(law, sign * number), *plenty])).tolist() == [sign * number]
+    for number in (2**63, 2**63 + 1, 2**63 + 2**53, 5 * 2**61, 3 * 2**62, 7 * 2**61, 2**64 - 1, 2**64, 2**64 + 2**59):
+        with pytest.raises(InvalidInput, match="64 bits"):
+            law.draw(1, Given([candidate(law, sign * number), *plenty]))
+
+
+def test_integers_say_which_number_is_beyond_64_bits() -> None:
     largest = 2**63 - 1
     law = Law(2.0**60, False)
     k, low = largest >> law.shift, largest & ((1 << law.shift) - 1)

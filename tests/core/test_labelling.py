@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from cloister.core import screening
 from cloister.core.errors import InvalidInput
 from cloister.core.labelling import Labelling
+from cloister.core.screening import DOUBLE, SINGLE, Precision
 
 
 def hostile(rng: np.random.Generator, n: int, d: int) -> Any:
@@ -78,3 +80,102 @@ def test_centres_that_differ_by_the_smallest_of_doubles_have_the_labels_of_the_f
     labelling = Labelling.of(centers, np.array([2.0**200]))
     rows = np.random.default_rng(1).uniform(-1, 1, (50, 1)) * 2.0**-400
     assert np.array_equal(labelling.labels(rows), labelling.scores(rows).argmin(axis=1))
+
+
+def near_bisectors(rng: np.random.Generator, centers: Any, n: int) -> Any:
+    """Rows (n, d) beside the bisector of two neighbours each, from one part in two to one in 2^50 away from it."""
+    one = rng.integers(0, len(centers), n)
+    away = np.square(centers[one][:, None] - centers).sum(axis=2)
+    away[np.arange(n), one] = np.inf
+    one, other = centers[one], centers[away.argmin(axis=1)]
+    return (one + other) / 2 + (one - other) * np.exp2(-rng.uniform(1, 50, (n, 1)))
+
+
+@pytest.mark.parametrize("k", [2, 3, 40, 300, 2000])
+@pytest.mark.parametrize("away", [0.0, 30.0, 1e9])
+def test_rows_beside_a_boundary_have_the_labels_of_the_formula_at_every_distance_from_it(k: int, away: float) -> None:
+    """An index takes the last bits of a number's place: without an allowance for them a wrong centre is the least."""
+    rng = np.random.default_rng(k)
+    centers = rng.normal(size=(k, 3)) + away
+    labelling, rows = Labelling.of(centers), near_bisectors(rng, centers, 1000)
+    assert np.array_equal(labelling.labels(rows), by_the_formula(labelling, rows))
+
+
+def by_the_formula(labelling: Labelling, rows: Any) -> Any:
+    return np.concatenate([labelling.scores(rows[i : i + 100]).argmin(axis=1) for i in range(0, len(rows), 100)])
+
+
+@pytest.mark.parametrize("kind", [SINGLE, DOUBLE], ids=["single", "double"])
+@pytest.mark.parametrize("d", [1, 10, 1000])
+@pytest.mark.parametrize("away", [0.0, 0.25])
+def test_labels_are_those_of_the_formula_however_wrong_a_product_may_be(
+    kind: Precision, d: int, away: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A product that is wrong by all that its d products and sums can be, for one centre this way, for the next the
+    other."""
+
+    def adverse(lines: Any, columns: Any, out: Any) -> None:
+        exact = lines.astype(np.longdouble) @ columns.astype(np.longdouble)
+        size = np.abs(lines).astype(np.longdouble) @ np.abs(columns).astype(np.longdouble)
+        ways = np.where(np.arange(len(lines)) % 2, 1, -1)[:, None]
+        out[:] = exact + ways * (d + 1) * kind.u * size
+
+    rng = np.random.default_rng(d)
+    centers = rng.uniform(0.5, 1, (7, d)) + away
+    labelling = Labelling.of(centers)
+    rows = near_bisectors(rng, centers, 600) * np.where(rng.random((600, 1)) < 0.3, -1, 1)
+    wanted = by_the_formula(labelling, rows)
+    monkeypatch.setattr(screening, "product", adverse)
+    object.__setattr__(labelling, "_screens", tuple(s for s in labelling._screens if s.kind is kind))
+    assert labelling._screens
+    assert np.array_equal(labelling.labels(rows), wanted)
+    monkeypatch.setattr(screening.Screen, "_apart", lambda screen, x, largest: screen.kind.real(0))
+    assert not np.array_equal(labelling.labels(rows), wanted)
+
+
+def test_columns_of_other_sizes_than_their_units_and_single_huge_cells_are_labelled_by_products_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Where one bound for a whole block says nothing each row has its own; what cannot be multiplied has none."""
+    seen = list[int]()
+    formula = Labelling.scores
+    monkeypatch.setattr(Labelling, "scores", lambda self, rows: (seen.append(len(rows)), formula(self, rows))[1])
+    rng = np.random.default_rng(5)
+    units = np.array([1e9, 1e-9, 1.0])
+    labelling, rows = Labelling.of(rng.normal(size=(9, 3)) * units, units), rng.normal(size=(20_000, 3)) * units
+    rows[::1000] = [1e300, -1e300, 0.0]
+    rows[1::1000] = [0.0, 0.0, 1e30]
+    found = labelling.labels(rows)
+    assert 20 <= sum(seen) < 100
+    assert np.array_equal(found, by_the_formula(labelling, rows))
+
+
+@pytest.mark.parametrize("kind", ["<f4", "<i2", "<u8", "?", "<f2"])
+def test_labels_of_rows_of_other_types_are_those_of_their_doubles(kind: str) -> None:
+    rng = np.random.default_rng(6)
+    rows, labelling = rng.integers(0, 2, (3000, 4)).astype(kind), Labelling.of(rng.uniform(0, 1, (5, 4)))
+    wanted = by_the_formula(labelling, rows.astype(np.float64))
+    assert np.array_equal(labelling.labels(rows), wanted)
+    assert np.array_equal(labelling.labels(np.asfortranarray(rows)), wanted)
+    assert np.array_equal(labelling.labels(np.repeat(rows, 2, axis=1)[:, ::2]), wanted)
+
+
+def test_rows_far_from_the_centres_beside_a_boundary_have_the_labels_of_the_formula() -> None:
+    """What moves the middle into a product's offsets is wrong by its own size, however near to 0 the rows are."""
+    centers = np.array([[-1.0, 1e9], [1.0, 1e9 + 2.0**-22], [0.0, 1e9 + 2.0]])
+    labelling, rng = Labelling.of(centers), np.random.default_rng(8)
+    rows = np.zeros((2000, 2))
+    rows[:, 0] = 1e9 * 2.0**-23 + rng.choice([-1.0, 1.0], 2000) * np.exp2(-rng.uniform(1, 50, 2000))
+    assert np.array_equal(labelling.labels(rows), labelling.scores(rows).argmin(axis=1))
+
+
+def test_cells_that_the_formula_takes_for_zeros_are_zeros() -> None:
+    labelling = Labelling.of(np.array([[-1.0], [1.0]]) * 2.0**-490, np.array([2.0**-200]))
+    rows = np.linspace(-3, 3, 601)[:, None] * 2.0**-500
+    wanted = labelling.scores(rows).argmin(axis=1)
+    assert not wanted[301:390].any()
+    assert np.array_equal(labelling.labels(rows), wanted)
+
+
+def test_no_rows_have_no_labels() -> None:
+    assert len(Labelling.of(np.eye(2)).labels(np.empty((0, 2)))) == 0

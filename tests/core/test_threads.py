@@ -66,8 +66,9 @@ def test_products_in_threads_are_not_divided_further_and_the_limit_ends_with_the
     with threadpool_limits(2, "blas"):
         before = blas()
         assert before
-        assert all(set(found) == {1} for found in Threads(2).run(blas, [0, 1, 2]))
-        assert blas() == before
+        for many, parts in ((2, [0, 1, 2]), (1, [0, 1, 2]), (None, [0])):
+            assert all(set(found) == {1} for found in Threads(many).run(blas, parts))
+            assert blas() == before
 
 
 def test_as_many_threads_as_blas_may_take() -> None:

@@ -64,7 +64,7 @@ def _rows(path: Path) -> None:
 
 
 def _lake(path: Path) -> None:
-    """A database with a table of visits, two of each of 3,000 patients."""
+    """A database with a table of visits, two of each of 3,000 patients, and one with a row of each."""
     import duckdb
     import pyarrow as pa
 
@@ -73,6 +73,7 @@ def _lake(path: Path) -> None:
     with duckdb.connect(str(path)) as con:
         con.register("given", table)
         con.execute("CREATE TABLE visits AS SELECT * FROM given")
+        con.execute("CREATE TABLE patients AS SELECT DISTINCT ON (patient_id) * FROM given")
 
 
 def _modules(path: Path) -> None:

@@ -122,14 +122,14 @@ def test_a_plan_whose_coordinator_draws_any_of_the_noise_promises_nothing_agains
 
 def test_both_ends_take_messages_as_long_as_the_longest_round() -> None:
     plan = pool_plan(facts(method="tree-means", set={"tree.depth": 23}))
-    assert plan.most_bytes > HEAD.size + TAG + shape_bytes(outline(plan.rounds[0], 2)) > 2**26
+    assert plan.most_bytes > HEAD.size + TAG + shape_bytes(outline(plan.script.rounds[0], 2)) > 2**26
 
 
 def test_a_plan_has_as_many_parties_as_it_lists() -> None:
     party = [{"name": f"p{i}", "key": public_key(new_private_key()).hex()} for i in range(40)]
     many, few = pool_plan(facts(party=party)), pool_plan(facts())
-    assert all(c.parties == 40 for round in many.rounds for c in channels_of(round, 40))
-    assert shape_bytes(outline(few.rounds[0], 2)) < shape_bytes(outline(many.rounds[0], 40))
+    assert all(c.parties == 40 for round in many.script.rounds for c in channels_of(round, 40))
+    assert shape_bytes(outline(few.script.rounds[0], 2)) < shape_bytes(outline(many.script.rounds[0], 40))
 
 
 def test_no_party_has_the_coordinators_name() -> None:
@@ -189,6 +189,6 @@ def test_every_change_of_a_plan_changes_what_is_agreed_on() -> None:
 def test_a_plan_may_ask_for_zoom_and_scale_and_otherwise_works_in_its_bounds_as_they_are() -> None:
     plain, zoomed = (pool_plan(facts(**more)) for more in ({}, {"zoom": 0.1, "scale": [1, 2]}))
     assert plain.plan.composed.spec.name == "fastlloyd"
-    assert len(zoomed.rounds) == 1 + len(plain.rounds)
+    assert len(zoomed.script.rounds) == 1 + len(plain.script.rounds)
     assert zoomed.plan.composed.config()["options"] == {"share": 0.1, "scale": "1.0,2.0"}
     assert zoomed.agreement != plain.agreement

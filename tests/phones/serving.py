@@ -14,6 +14,7 @@ import attrs
 import numpy as np
 
 from cloister.phones.server import Scale, demonstration
+from tests.waiting import PATIENCE
 
 SMALL = Scale(people=4_000, here=60, visitors=10, seconds=2.0)
 
@@ -87,7 +88,7 @@ def serving(epsilon: float = 2.0, size: Scale = SMALL) -> Iterator[tuple[str, Re
                 yield url, recorder
             finally:
                 server.should_exit = True
-                thread.join(30)
+                thread.join(PATIENCE)
                 assert not thread.is_alive()
 
 

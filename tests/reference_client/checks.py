@@ -63,10 +63,11 @@ def _question(facts: Facts, question: Facts) -> None:
     if question["share"] is not None:
         need(forms.KEY.fullmatch(question["share"]["key"]), "a key")
         need(0 <= question["share"]["from"] < question["share"]["to"] <= 2**53, "a share of nobody")
-    channel, sizes = question["channel"], [int(n) for n in facts["bucketings"][question["bucketing"]]["sizes"]]
+    channel, sizes = question["channel"], [forms.listed(n) for n in facts["bucketings"][question["bucketing"]]["sizes"]]
     need(len(channel["levels"]) == len(sizes) >= 1 and all(1 <= size < 2**62 for size in sizes), "levels")
     if channel["kind"] != "vectors":
-        need([int(level["size"]) for level in channel["levels"]] == sizes, "levels of other sizes")
+        need(all(type(level["size"]) is int for level in channel["levels"]), "sizes")
+        need([level["size"] for level in channel["levels"]] == sizes, "levels of other sizes")
     forms.vectors(question["vectors"], channel, facts["dimension"])
     if channel["kind"] in ("blanket", "shares"):
         need(facts["trust"] == "Shuffled" and question["share"] is None, "messages go to a shuffler, from everybody")
@@ -185,7 +186,7 @@ def _up(x: Fraction) -> Fraction:
 def _coin(level: Facts, epsilon: Fraction, dimension: int) -> None:
     kind = level["randomiser"]
     for name in ("keep", "flip", "near", "far", "coin"):
-        need(name not in level or 0 < int(level[name]) < ALL, f"{name} is no number of words")
+        need(name not in level or 0 < forms.decimal(level[name], 20) < ALL, f"{name} is no number of words")
     limit = power(epsilon)
     if kind in ("direct", "hashed", "signed"):
         keep, k = int(level["keep"]), level["symbols"]
@@ -221,7 +222,7 @@ def _privunit(level: Facts, epsilon: Fraction, size: int) -> None:
     need(level["gamma"] >= 0 and level["gamma"] ** 2 < size and cap > off and 1 <= level["together"] <= 8, "the cap")
     low, high = cap - off, cap + off
     ratio = (high + (1 - high) * t) / (low + (1 - low) * t) / t
-    need(ratio <= math.exp(epsilon) * (1 + 2.0**-26), "coin is beyond epsilon")
+    need(ratio <= math.exp(min(epsilon, 100)) * (1 + 2.0**-26), "coin is beyond epsilon")
 
 
 def _cap(gamma: float, size: int) -> float:
@@ -234,10 +235,10 @@ def _cap(gamma: float, size: int) -> float:
 
 
 def _gaussian(channel: Facts, question: Facts, answers: int) -> None:
-    sigma, epsilon = channel["sigma"], question["epsilon"]
+    sigma, epsilon = channel["sigma"], min(question["epsilon"], 700.0)  # of a larger one e^epsilon is infinite
     need(2.0**22 <= sigma <= 2**56 and -64 <= channel["shift"] <= 62, "sigma is too small, or too large")
     need(1 <= channel["farthest"] < 2**31, "farthest")
-    need(all(level["longest"] > 0 and int(level["most"]) > 0 for level in channel["levels"]), "longest")
+    need(all(level["longest"] > 0 < forms.decimal(level["most"], 40) for level in channel["levels"]), "longest")
     mu = 2 * math.sqrt(answers) * channel["l2"] * 2.0 ** channel["shift"] / sigma
     delta = _normal(mu / 2 - epsilon / mu) - math.exp(epsilon) * _normal(-mu / 2 - epsilon / mu)
     need(delta <= question["delta"] * (1 + 1e-6), "sigma is beyond epsilon and delta")

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 Facts: TypeAlias = dict[str, Any]
 KEY, HASH = re.compile("[0-9a-f]{32}"), re.compile("[0-9a-f]{64}")
+DECIMAL = re.compile("0|[1-9][0-9]*")
 HIDDEN = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 """Characters that could pass for lines of the client itself, or hide some."""
 
@@ -25,6 +26,9 @@ BUCKETINGS = {
     "regions": ("hash", "intervals", "values", "chosen"), "created": ("hash", "values", "centers", "within"),
     "assigned": ("own", "centers", "ranks", "kept"),
 }  # fmt: skip
+LISTS = ("sizes", "sides", "parts", "middle", "edges", "order", "bad")
+"""Members that are lists of whole numbers."""
+
 VECTORS = {"rows": (), "offsets": ("centers",), "clipped": ("centers", "radii", "scale", "weighted")}
 DEEPEST = 16
 
@@ -42,6 +46,18 @@ def whole(value: Any, low: int, high: int, why: str) -> None:
     need(type(value) is int and low <= value <= high, why)
 
 
+def decimal(value: Any, digits: int = 19) -> int:
+    """The number of a decimal text."""
+    need(type(value) is str and len(value) <= digits and DECIMAL.fullmatch(value), "no decimal text")
+    return int(value)
+
+
+def listed(value: Any) -> int:
+    """A whole number in a list: text if it is large."""
+    need(type(value) in (int, str), "no whole number")
+    return value if type(value) is int else decimal(value)
+
+
 def once(pairs: list[tuple[str, Any]]) -> Facts:
     """An object of JSON."""
     found = dict(pairs)
@@ -54,7 +70,7 @@ def no_number(text: str) -> float:
 
 
 def has(facts: Facts, kinds: dict[str, tuple[str, ...]], what: str) -> None:
-    need(facts["kind"] in kinds, f"unknown {what}")
+    need(type(facts["kind"]) is str and facts["kind"] in kinds, f"unknown {what}")
     need(all(name in facts for name in kinds[facts["kind"]]), f"{what} without all their members")
 
 
@@ -103,8 +119,12 @@ def domain(one: Facts, dimension: int, depth: int = 1) -> None:
 def bucketing(one: Facts, depth: int = 1) -> None:
     need(depth <= DEEPEST, "nested too deep")
     has(one, BUCKETINGS, "bucketing")
+    for name in LISTS:
+        for value in one[name] if type(one.get(name)) is list else ():
+            listed(value)
+    need(decimal(one.get("intervals", {}).get("length", "1")) >= 1, "length")
     if "hash" in one:
-        need(int(one["hash"]["width"]) >= 1 and all(map(KEY.fullmatch, one["hash"]["keys"])), "hash")
+        need(decimal(one["hash"]["width"]) >= 1 and all(map(KEY.fullmatch, one["hash"]["keys"])), "hash")
         whole(one["hash"]["bits"], 0, 62, "bits of a hash")
     if one["kind"] == "quadtree":
         bits = [sum(cuts["shape"]).bit_length() for cuts in one["cuts"]]

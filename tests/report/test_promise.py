@@ -11,7 +11,7 @@ import pytest
 
 from cloister.core.trust import TRUSTS
 from cloister.report.clusters import MOST_DOTS, OWN_DOTS, cards_of, table_of
-from cloister.report.promise import GUESSES, SEEN, USER, chance, meaning
+from cloister.report.promise import GUESSES, SEEN, USER, chance, meaning, warnings
 from cloister.report.spending import lines_of
 from cloister.run.profile import profile_of
 from cloister.run.result import Result
@@ -47,6 +47,44 @@ def test_every_trust_model_and_relation_has_its_words() -> None:
 
 def test_a_simulation_does_not_say_that_nobody_saw_the_rows() -> None:
     assert meaning(attrs.evolve(STATEMENT, trust="Local", simulated=True))[0].startswith("Outside a simulation: ")
+
+
+@pytest.mark.parametrize("simulated", [False, True])
+@pytest.mark.parametrize("epsilon", [10.0, 10.01])
+@pytest.mark.parametrize("delta", [0.0, 1e-4, 1.01e-4])
+@pytest.mark.parametrize("auto", [None, {"warning": "mostly noise"}])
+def test_each_warning_is_there_exactly_where_it_is_due_whatever_others_there_are(
+    simulated: bool, epsilon: float, delta: float, auto: Any
+) -> None:
+    """Of 1,000 rows: delta is large above a tenth of a thousandth."""
+    privacy = attrs.evolve(STATEMENT, trust="Local", simulated=simulated, epsilon=epsilon, delta=delta)
+    due = {
+        "SIMULATED": simulated, "WEAK PROMISE": epsilon > 10, "δ TOO LARGE": delta > 1e-4,
+        "MOSTLY NOISE": auto is not None,
+    }  # fmt: skip
+    assert [what for what, _ in warnings(privacy, auto)] == [what for what, is_due in due.items() if is_due]
+
+
+@pytest.mark.parametrize("trust", TRUSTS)
+@pytest.mark.parametrize("alone", [None, 3.5])
+def test_what_rests_on_the_shuffler_is_said_where_there_is_one(trust: str, alone: float | None) -> None:
+    privacy = attrs.evolve(STATEMENT, trust=trust, min_honest_users=1234, epsilon_without_shuffler=alone)
+    said = " ".join(meaning(privacy))
+    assert ("at least 1,234 people" in said) == (trust == "Shuffled")
+    assert ("Without that" in said) == (trust == "Shuffled")
+    assert ("epsilon = 3.5" in said) == (trust == "Shuffled" and alone is not None)
+    assert all(line in meaning(privacy) for line in privacy.without()) == (trust == "Shuffled")
+
+
+@pytest.mark.parametrize("trust", TRUSTS)
+@pytest.mark.parametrize("several", [None, 1, 3])
+def test_a_promise_for_rows_is_not_told_as_one_for_users_nor_the_other_way_round(
+    trust: str, several: int | None
+) -> None:
+    said = " ".join(meaning(attrs.evolve(STATEMENT, trust=trust, rows_per_user=several)))
+    assert (USER in said) == (several is not None)
+    assert (GUESSES[TRUSTS[trust].relation] in said) == (several is None)
+    assert ("One row is one person, unless you know otherwise" in said) == (several is None)
 
 
 @pytest.mark.parametrize("change", [{"private": False}, {"seeded": True}])

@@ -10,15 +10,18 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import cloister as package
 from cloister import metrics
 from cloister.accounting.ledger.ledger import Ledger
 from cloister.core.domains import Box
-from cloister.core.errors import InvalidInput
+from cloister.core.errors import InvalidInput, UtilityWarning
 from cloister.core.randomness import NoiseRng
 from cloister.run.account import Account
 from cloister.run.bounds import domain_for, named_in
+from cloister.run.cautions import after
 from cloister.run.fit import fit, parties, source
 from cloister.run.framing import unframed
+from cloister.run.profile import profile_of
 from cloister.run.request import Request, prepare
 from cloister.run.result import Result
 from tests.in_process import cloister
@@ -219,3 +222,78 @@ def test_a_config_file_has_categories_and_how_a_csv_file_is_written(folder: Path
         assert told.returncode == 0, told.stderr
     explained = cloister("explain", *BASE, "--bounds", "0:120", "--columns", "age", "--category", "ward=A,B")
     assert "in 3 columns" in explained.stdout
+
+
+# values that no row has
+
+
+def misspelt(values: list[Any], rows: pd.DataFrame | None = None) -> Result:
+    population = source(frame() if rows is None else rows, ["age"], "refuse", categories={"ward": values})
+    return fit(request(), population, noise=NoiseRng.for_tests(0))
+
+
+def test_a_list_that_no_row_has_a_value_of_is_warned_of_by_released_values_alone(tmp_path: Path) -> None:
+    result = misspelt(["a", "b", "c"])
+    words = "of the rows hold a listed value of category 'ward' (a, b, c): rows with another are none of them. Check"
+    assert [words in str(warning) for warning in after(result)] == [True]
+    assert all(words in text for text in (profile_of(result).text(), "".join(profile_of(result).notes)))
+    assert profile_of(result).as_dict()["warnings"]
+    result.report(tmp_path / "a.html")
+    assert "HARDLY ANY ROW HAS A LISTED VALUE" in (tmp_path / "a.html").read_text("utf-8")
+    result.save(tmp_path / "a.json")
+    assert words in cloister("profile", str(tmp_path / "a.json")).stdout
+    assert list(after(Result.load(tmp_path / "a.json"))), "a saved result says it too: it needs no rows"
+
+
+@pytest.mark.parametrize("values", [["A", "B", "C"], ["A", "B", "X"], ["A"]])
+def test_a_list_that_rows_have_values_of_is_not_warned_of(values: list[Any]) -> None:
+    result = misspelt(values)
+    assert not [warning for warning in after(result) if "listed value" in str(warning)]
+    assert profile_of(result).warnings == ()
+
+
+def test_the_command_line_and_python_say_that_no_row_has_a_listed_value(tmp_path: Path) -> None:
+    frame().to_csv(tmp_path / "rows.csv", index=False)
+    done = cloister(
+        "fit", "rows.csv", "-k", "3", "--epsilon", "2", "--delta", "1e-6", "--rows", "3000", "--columns", "age",
+        "--bounds=0:120", "--category", "ward=a,b,c", folder=tmp_path,
+    )  # fmt: skip
+    assert "WARNING: by the released centres about" in done.stdout
+    with pytest.warns(UtilityWarning, match="hold a listed value of category 'ward'"):
+        package.KMeans(
+            3, epsilon=2.0, delta=1e-6, rows=3000, bounds={"age": (0, 120)}, categories={"ward": ["a", "b"]}
+        ).fit(frame())
+
+
+# values that are hard to say
+
+
+def test_a_value_with_a_comma_goes_in_and_comes_back(tmp_path: Path) -> None:
+    listed = ["A, B", 'C"D', "e=f"]
+    g = np.random.default_rng(0)
+    rows = pd.DataFrame({"age": g.uniform(0, 120, 3000), "ward": np.array(listed)[g.integers(0, 3, 3000)]})
+    rows.to_csv(tmp_path / "rows.csv", index=False)
+    common = ["fit", "rows.csv", "-k", "3", "--epsilon", "9", "--delta", "1e-6", "--rows", "3000", "--columns", "age"]
+    (tmp_path / "c.toml").write_text("[category]\nward = ['A, B', 'C\"D', 'e=f']\n")
+    for say, out in (
+        (["--category", 'ward="A, B","C""D",e=f'], "flag.json"),
+        (["--category", 'ward= "A, B",C"D, e=f'], "plain.json"),
+        (["--config", "c.toml"], "config.json"),
+    ):
+        done = cloister(*common, "--bounds=0:120", *say, "--out", out, folder=tmp_path)
+        assert done.returncode == 0, done.stderr
+        result = Result.load(tmp_path / out)
+        assert result.problem["categories"] == {"ward": listed}
+        assert result.columns == ("age", "ward=A, B", 'ward=C"D', "ward=e=f")
+        assert not [warning for warning in after(result) if "listed value" in str(warning)]
+        assert set(profile_of(result).clusters[0].categories["ward"]) == set(listed)
+    again = package.KMeans.load(tmp_path / "flag.json")
+    assert again.get_params()["categories"] == {"ward": listed}
+    assert (again.predict(rows) >= 0).all()
+    labels = cloister("predict", "flag.json", "rows.csv", "--out", "labels.csv", folder=tmp_path)
+    assert labels.returncode == 0, labels.stderr
+    explained = cloister(
+        "explain", "-k", "3", "--epsilon", "1", "--rows", "3000", "--bounds=0:120", "--columns", "age", "--category",
+        'ward="A, B",C', folder=tmp_path,
+    )  # fmt: skip
+    assert explained.returncode == 0, explained.stderr

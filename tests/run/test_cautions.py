@@ -5,13 +5,16 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import attrs
 import numpy as np
 import pytest
 
+import cloister as package
 from cloister.accounting.ledger.ledger import Ledger
 from cloister.commands.common import print_result
+from cloister.core.errors import CloisterError
 from cloister.run.cautions import after, before
 from cloister.run.fit import fit, source
 from cloister.run.request import Request, prepare
@@ -75,3 +78,36 @@ def test_empty_centres_are_said_in_the_same_words(capsys: pytest.CaptureFixture[
         assert [str(warning)[: len(words)] for warning in after(result)] == ([words] if words else [])
         print_result(result)
         assert ("WARNING: 2 of 3 centres hold" in capsys.readouterr().out) == bool(words)
+
+
+# figures beyond all sense
+
+
+@pytest.mark.filterwarnings("error", "ignore::cloister.core.errors.PrivacyWarning")
+@pytest.mark.parametrize("method", ["auto", "su-lloyd", "one-round"])
+def test_an_epsilon_of_ten_thousand_is_warned_of_and_computed_without_an_overflow(method: str, tmp_path: Path) -> None:
+    rows = np.random.default_rng(0).uniform(-1, 1, (500, 2))
+    made = package.KMeans(3, method=method, epsilon=1e4, bounds=(-1, 1), rows=500).fit(rows)
+    made.result_.report(tmp_path / "a.html")
+    assert np.isfinite(made.cluster_centers_).all()
+    assert "WEAK PROMISE" in (tmp_path / "a.html").read_text("utf-8")
+
+
+def test_what_gaussian_noise_cannot_promise_is_refused_in_a_line(tmp_path: Path) -> None:
+    """A discrete Gaussian of so small a scale has a larger epsilon at this delta than a continuous one."""
+    book = Ledger.open(tmp_path / "budget.db", create=True)
+    book.declare("mine", 1e4, 1e-3)
+    asked: dict[str, Any] = {
+        "epsilon": 1e4,
+        "delta": 1e-6,
+        "bounds": (-1, 1),
+        "rows": 500,
+        "ledger": str(book.path),
+        "dataset": "mine",
+    }
+    with pytest.raises(CloisterError, match="choose a larger delta, or pure noise"):
+        package.KMeans(3, method="fastlloyd", **asked).fit(np.zeros((500, 2)))
+    for k in (501, 10**12):
+        with pytest.raises(ValueError, match="ask for fewer centres"):
+            package.KMeans(k, **asked | {"epsilon": 1.0}).fit(np.zeros((500, 2)))
+    assert book.runs() == ()

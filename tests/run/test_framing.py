@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import attrs
 import numpy as np
 import pandas as pd
 import pytest
@@ -13,15 +14,19 @@ from sklearn.metrics import adjusted_rand_score
 
 import cloister
 from cloister.accounting.ledger.ledger import Ledger
+from cloister.accounting.total import Total
+from cloister.core.domains import Box
 from cloister.core.errors import InvalidInput, Refused
 from cloister.core.frames import UNKNOWN
+from cloister.core.registry.compose import compose
+from cloister.core.registry.registry import registry
 from cloister.datasets.hospital import BOUNDS, patients
 from cloister.federated.plan import pooled
 from cloister.metrics import nicv
 from cloister.plotting.data import Curve, Map
 from cloister.run.account import Account
 from cloister.run.fit import fit, parties, source
-from cloister.run.framing import scale_of
+from cloister.run.framing import Framing, scale_of
 from cloister.run.request import PreparedRun, Request, prepare
 from cloister.run.result import Result
 from tests.in_process import cloister as program
@@ -80,6 +85,18 @@ def test_defaults_follow_from_public_figures(given: Any, frame: dict[str, Any] |
     assert (name(plan) == "zoom") == (frame is not None)
     if frame is not None:
         assert plan.composed.config()["options"] == frame
+
+
+@pytest.mark.parametrize("bounds", [Box((-900.0, -900.0), (300.0, 300.0)), Box((0.0, 0.0), (1.0, 9.0))])
+@pytest.mark.parametrize(("trust", "framed"), [("Local", False), ("Shuffled", False), ("Aggregated", True)])
+def test_people_who_report_for_themselves_get_no_zoom_and_no_scale_by_default(
+    trust: str, framed: bool, bounds: Box
+) -> None:
+    """Whether a shuffler is between or not, and whatever an oracle's delta: the same method, marked with each trust
+    model."""
+    reports = compose(registry(), "Method", "grid-means", {}, {}, "Local")
+    _, found = Framing("auto", None).of(attrs.evolve(reports, trust=trust), Total(8.0, 1e-6), 3, bounds, 10**8)
+    assert found.spec.name == ("zoom" if framed else "grid-means")
 
 
 def test_paths_of_slots_and_options_are_those_of_the_method_that_was_asked_for() -> None:

@@ -191,7 +191,7 @@ def test_a_run_that_was_cut_off_goes_on_and_its_result_can_be_had_again(ledger: 
         ("2.5..9", "k is '2.5..9'"),
         ("x", "k is 'x'"),
         ("", "k is ''"),
-        ("2..99999", "k is 99999, but the public number of rows is 6000"),
+        ("2..9999", "k is 9999, but the public number of rows is 6000"),
     ],
 )
 def test_what_is_no_range_is_refused_in_a_line(tmp_path: Path, k: str, why: str) -> None:

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from cloister.accounting.ledger.ledger import Ledger
 from cloister.core.errors import InvalidInput, Refused
+from cloister.plugins.populations.arrays import Arrays
+from cloister.plugins.populations.files import Files
 from cloister.run.account import Account
 from cloister.run.fit import fit, parties, source
 from cloister.run.request import Request
@@ -129,6 +133,81 @@ def test_a_folder_that_was_moved_holds_the_same_files(ledger: Ledger, tmp_path: 
     assert ledger.runs()[-1].state == "done"
 
 
+TWO_WAYS = "x;y;ward;p,x,y,ward"
+"""A header of which comma and semicolon make the same names, of other cells."""
+
+READ: dict[str, Any] = {"columns": ["x", "y"], "missing": "refuse", "categories": {"ward": ["\u00e4", "\u00c3\u00a4"]}}
+
+
+def spelt(path: Path) -> Path:
+    """A file that can be read in many ways, each of which makes other rows of the same people."""
+    lines = (f"{a};{b};\u00e4;p,{c},{d},\u00e4" for a, b, c, d in np.hstack([table(0), table(1)]).round(3))
+    path.write_text("\n".join([TWO_WAYS, *lines]) + "\n", encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("other", "differs"),
+    [
+        ({"encoding": "latin-1"}, "--encoding (encoding=)"),
+        ({"delimiter": ";"}, "--delimiter (delimiter=)"),
+        ({"columns": ["y", "x"]}, "--columns (columns=)"),
+        ({"missing": "drop"}, "--missing (missing=)"),
+        ({"categories": {"ward": ["\u00c3\u00a4", "\u00e4"]}}, "--category (categories=)"),
+        ({"categories": {"ward": ["\u00e4", "b"]}}, "--category (categories=)"),
+        ({"encoding": "latin-1", "delimiter": ";"}, "--delimiter (delimiter=), --encoding (encoding=)"),
+    ],
+)
+def test_a_run_does_not_go_on_with_a_file_that_is_read_otherwise(
+    ledger: Ledger, tmp_path: Path, other: dict[str, Any], differs: str
+) -> None:
+    """Cut off in a round: its looks are of one reading, and those to come would be of another under the same charge.
+    Whoever says that the rows are the same means the file."""
+    path = spelt(tmp_path / "a.csv")
+    name = cut_off(ledger, source(path, **READ))
+    for same_rows in (False, True):
+        with pytest.raises(Refused, match=re.escape(f"read its rows otherwise: {differs} differ.")):
+            run(ledger, source(path, **READ | other), resume=name, same_rows=same_rows)
+    assert ledger.runs()[-1].state == "open"
+    run(ledger, source(path, **READ, encoding="UTF8", delimiter=","), resume=name)
+    assert ledger.runs()[-1].state == "done"
+
+
+def test_a_copy_is_read_as_the_file_was(ledger: Ledger, tmp_path: Path) -> None:
+    path = spelt(tmp_path / "a.csv")
+    name = cut_off(ledger, source(path, **READ))
+    touched(path)
+    with pytest.raises(Refused, match="--encoding"):
+        run(ledger, source(path, **READ, encoding="latin-1"), resume=name, same_rows=True)
+    run(ledger, source(path, **READ), resume=name, same_rows=True)
+    assert ledger.runs()[-1].state == "done"
+
+
+def test_two_categories_whose_features_have_the_same_name_are_two(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("a,a=b\nb=c,d\n")
+    first, second = (source(path, None, "refuse", categories=c) for c in ({"a": ["b=c"]}, {"a=b": ["c"]}))
+    assert first.columns == second.columns
+    found, other = first.marks(KEY), second.marks(KEY)
+    assert [what for what in found if found[what] != other[what]] == [
+        "--columns (columns=)",
+        "--category (categories=)",
+    ]
+
+
+def test_who_the_users_are_and_what_they_are_called_is_said_by_marks(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("x,a,b\n1,2,3\n4,5,6\n")
+    frame = pd.read_csv(path)
+    for rows in (path, frame):
+        found, other = (source(rows, ["x"], "refuse", users=column).marks(KEY) for column in ("a", "b"))
+        assert "--user-column (user_column=)" in [what for what in found if found[what] != other[what]]
+    one, two = (Arrays(frame, ["x"], first=first).marks(KEY) for first in (0, 1))
+    assert [what for what in one if one[what] != two[what]] == ["the number of the first user"]
+    one, two = (Files(path, ["x"], first=first).marks(KEY) for first in (0, 1))
+    assert [what for what in one if one[what] != two[what]] == ["the number of the first user"]
+
+
 def test_parties_are_known_again_each_by_its_own_rows() -> None:
     def pooled(second: int) -> dict[str, bytes]:
         members = {"north": source(table(0), None, "refuse"), "south": source(table(second), None, "refuse")}
@@ -162,6 +241,16 @@ def test_marks_are_in_no_result_and_no_status(ledger: Ledger) -> None:
     assert not any(mark.hex() in shown for mark in source(table(), None, "refuse").marks(key).values())
 
 
+def test_a_data_set_without_its_ledger_is_no_account() -> None:
+    """Such a run would be charged nowhere."""
+    for ledger, dataset in ((None, "mine"), ("budget.db", None)):
+        with pytest.raises(InvalidInput, match="give both --ledger and --dataset"):
+            Account.of(ledger, dataset)
+    with pytest.raises(InvalidInput, match="--resume needs the ledger"):
+        Account.of(None, "mine", "run")
+    assert Account.of(None, None) is None
+
+
 def test_same_rows_is_said_of_a_run_that_goes_on() -> None:
     with pytest.raises(InvalidInput, match="give --resume too"):
         Account.of("budget.db", "mine", same_rows=True)
@@ -180,6 +269,23 @@ def test_the_command_line_asks_for_same_rows(ledger: Ledger, tmp_path: Path) -> 
     assert refused.returncode == 2
     assert "go on with --same-rows" in refused.stderr
     assert cloister(*FIT, "--resume", name, "--same-rows", folder=tmp_path).returncode == 0
+
+
+def test_the_command_line_says_which_option_reads_rows_otherwise(ledger: Ledger, tmp_path: Path) -> None:
+    path = spelt(tmp_path / "a.csv")
+    name = cut_off(ledger, source(path, ["x", "y"], "refuse"))
+    asked = ("fit", "a.csv", "--columns", "x,y", *FIT[2:], "--resume", name)
+    refused = cloister(*asked, "--delimiter", ";", "--same-rows", folder=tmp_path)
+    assert refused.returncode == 2
+    assert "read its rows otherwise: --delimiter (delimiter=) differ" in refused.stderr
+    assert cloister(*asked, folder=tmp_path).returncode == 0
+
+
+def test_the_command_line_refuses_a_data_set_without_its_ledger(tmp_path: Path) -> None:
+    written(tmp_path)
+    refused = cloister(*FIT[:11], "--dataset", "mine", folder=tmp_path)
+    assert refused.returncode == 2
+    assert "give both --ledger and --dataset" in refused.stderr
 
 
 # finished runs

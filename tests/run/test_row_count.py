@@ -124,6 +124,14 @@ def test_before_the_count_a_plan_says_that_rows_are_unknown() -> None:
     assert told == [(None, 8), (result.problem["rows"], 8)]
 
 
+def test_a_count_of_no_more_rows_than_centres_is_warned_of() -> None:
+    """Of rows whose number nobody gave, a run finds out only when it has paid."""
+    result = fit(request(method="hst-means", k=50, epsilon=5.0), source(rows(30), None, "refuse"))
+    assert any("no more rows were counted than centres were asked for (50)" in note for note in result.privacy.notes)
+    enough = fit(request(method="hst-means", k=5, epsilon=5.0), source(rows(3000), None, "refuse"))
+    assert not any("no more rows were counted" in note for note in enough.privacy.notes)
+
+
 def test_rows_are_counted_where_bounds_are_unknown_too() -> None:
     """Although some likely number of rows is too small to find them."""
     found = fit(request(bounds="unknown", zoom="auto"), source(rows(), None, "refuse"))
@@ -145,10 +153,22 @@ def test_too_few_counted_rows_are_told_of_and_nothing_else_is_asked() -> None:
     assert [counted for counted, _ in told] == [None]
 
 
-@pytest.mark.parametrize(("method", "trust"), [("one-round-lsh", "Local"), ("one-round", "Local")])
+@pytest.mark.parametrize(
+    ("method", "trust"),
+    [
+        ("one-round-lsh", "Local"), ("one-round", "Local"), ("fastlloyd", "Local"), ("fastlloyd", "Shuffled"),
+        ("hst-means", "Shuffled"), ("auto", "Shuffled"), ("fastlloyd", "Aggregated"), ("auto", "Aggregated"),
+    ],
+)  # fmt: skip
 def test_without_a_curator_the_number_of_rows_must_be_given(method: str, trust: str) -> None:
-    with pytest.raises(InvalidInput, match=f"no public number of rows: give --rows N .* as composed is {trust}"):
-        prepare(request(method=method), ["a", "b"])
+    """Also where all rows are in one place: a simulation that counted them would draw noise for a curator under
+    another trust model's promise."""
+    asked = request(method=method, epsilon=8.0, trust=trust)
+    says = f"no public number of rows: give --rows N .* as composed is {trust}"
+    with pytest.raises(InvalidInput, match=says):
+        prepare(asked, ["a", "b"])
+    with pytest.raises(InvalidInput, match=says):
+        fit(asked, source(rows(), None, "refuse"))
 
 
 class TwoFaces:

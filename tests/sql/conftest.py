@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("ibis")
 
-from tests.sql.engines import ENGINES, TestEngine, started
+from tests.sql.engines import ENGINES, TestEngine, apart, started
 
 MARKS = {"pyspark": [pytest.mark.slow, pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")]}
 """PySpark closes a socket by forgetting it."""
@@ -33,3 +33,14 @@ def engine(request: pytest.FixtureRequest) -> Iterator[TestEngine]:
     else:
         with started(request.param) as found:
             yield found
+
+
+@pytest.fixture
+def breakable(engine: TestEngine) -> TestEngine:
+    """The engine through connections that the test may break."""
+    return apart(engine)
+
+
+@pytest.fixture
+def breakable_postgres(postgres: TestEngine) -> TestEngine:
+    return apart(postgres)

@@ -68,6 +68,14 @@ def started(name: str) -> Iterator[TestEngine]:
         yield DuckDB()
 
 
+def apart(engine: TestEngine) -> TestEngine:
+    """The same engine through connections of a test's own, which it may break: others keep theirs. Spark has none, and
+    loses jobs alone."""
+    if isinstance(engine, Postgres):
+        return Postgres(engine.server)
+    return DuckDB() if isinstance(engine, DuckDB) else engine
+
+
 ENGINES = ("duckdb", "postgres", "pyspark")
 
 

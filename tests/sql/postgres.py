@@ -51,7 +51,7 @@ class Server:
         command = [self.binaries / "postgres", "-D", self.home / "data", *settings]
         with (self.home / "log").open("ab") as log:
             self.process = subprocess.Popen(command, stdout=log, stderr=log, cwd=self.home, **self.as_somebody)
-        for _ in range(200):
+        while self.process.poll() is None:
             with suppress(psycopg.OperationalError):
                 return self.connect().close()
             time.sleep(0.05)
@@ -61,7 +61,7 @@ class Server:
         """At once: all connections are cut."""
         assert self.process is not None
         self.process.send_signal(signal.SIGQUIT)
-        self.process.wait(30)
+        self.process.wait()
         for connection in self.opened:
             connection.close()
 
@@ -130,7 +130,7 @@ class Postgres:
     def __init__(self, server: Server) -> None:
         self.server = server
         self.backend = server.ibis()
-        self._loader = server.connect(options="-c lock_timeout=10s -c client_min_messages=error")
+        self._loader = server.connect(options="-c lock_timeout=5min -c client_min_messages=error")
 
     def put(self, name: str, table: pa.Table) -> Any:
         table = table.cast(pa.schema([field.with_type(WIDER.get(field.type, field.type)) for field in table.schema]))
@@ -153,6 +153,11 @@ class Postgres:
     def cut(self, table: Any) -> None:
         process = table.get_backend().con.info.backend_pid
         self._loader.execute("SELECT pg_terminate_backend(%s)", (process,))
+
+    def wait_until_gone(self, process: int) -> None:
+        """Until the server has ended a connection, however long that takes."""
+        while self._loader.execute("SELECT 1 FROM pg_stat_activity WHERE pid = %s", (process,)).fetchone():
+            time.sleep(0.01)
 
     def again(self, name: str) -> Any:
         if self.backend.con.broken:

@@ -15,9 +15,8 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
-from cloister.core.categories import canonical
+from cloister.core.categories import canonical, categories_of
 from cloister.core.errors import InvalidInput
-from cloister.core.randomness import PublicRng
 from cloister.plugins.populations.arrays import Arrays
 from cloister.plugins.populations.files import Files
 from cloister.plugins.populations.sql_table import SqlTable
@@ -130,6 +129,20 @@ def test_texts_of_a_few_characters_are_equal_where_they_are_over_files(engine: T
     assert ordered(found) == ordered(Arrays(table, **asked).table())
 
 
+@pytest.mark.parametrize("engine", ["postgres"], indirect=True)
+def test_decimals_without_a_scale_are_equal_where_those_of_python_are(engine: TestEngine) -> None:
+    """PostgreSQL's alone have none: 1.5 and 1.50 are one number in two spellings, and each is what it is by itself."""
+    cells = ["1.5", "1.50", "3", "3.00", "0.000", "1" + "0" * 400, "1" + "0" * 900, "NaN", None]
+    engine.put("spelt", pa.table({"row": range(len(cells)), "c": cells}))
+    engine.run("ALTER TABLE spelt ALTER c TYPE numeric USING c::numeric")
+    listed = ["1.5", "1.50", 3, 0, 10**400]
+    found = features(SqlTable(engine.again("spelt"), ["row"], "drop", categories={"c": listed}))
+    (category,) = categories_of({"c": listed})
+    codes = category.codes([None if cell is None else Decimal(cell) for cell in cells])
+    wanted = [(float(row), *(float(code == j) for j in range(5))) for row, code in enumerate(codes) if code == code]
+    assert ordered(found) == wanted
+
+
 OTHERS: dict[str, tuple[pa.Array, str]] = {
     "text": (pa.array(["1", "2"]), "does not hold numbers: leave it out"),
     "dates": (pa.array([1, 2], "date32"), "is a date: turn it into a number"),
@@ -169,25 +182,6 @@ def test_only_types_say_which_columns_are_used(engine: TestEngine) -> None:
         for cell in ("2", "", "word", None)
     }
     assert len(found) == 1
-
-
-def test_a_collation_that_takes_two_texts_for_one_changes_nothing(engine: TestEngine) -> None:
-    """Neither values of a category nor names of users meet: DuckDB's NOCASE, PostgreSQL's collations by ICU."""
-    table = engine.put("collated", pa.table({"x": [1.0, 2.0, 3.0], "c": ["a", "A", "a"]}))
-    if engine.name == "duckdb":
-        engine.backend.raw_sql("ALTER TABLE collated ALTER c TYPE VARCHAR COLLATE NOCASE")
-    elif engine.name == "postgres":
-        engine.run(
-            "CREATE COLLATION nocase (provider = icu, locale = 'und-u-ks-level2', deterministic = false)",
-            "ALTER TABLE collated ALTER c TYPE text COLLATE nocase",
-        )
-    else:
-        pytest.skip("its tables are files")
-    assert features(SqlTable(table, ["x"], categories={"c": ["a"]})).tolist() == [[1, 1], [2, 0], [3, 1]]
-    with SqlTable(table, ["x"], users="c") as population:
-        population.check()
-        population.keep(1, PublicRng.from_seed(1))
-        assert population._reading.rows == 2
 
 
 def test_what_a_file_s_statistics_leave_out_is_missing_in_views_of_it(tmp_path: Path) -> None:

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
 import duckdb
 import ibis
+import pyarrow as pa
 import pytest
+from hypothesis import HealthCheck, example, given, settings, strategies as st
 
-from cloister.core.errors import InvalidInput, MissingExtra, UnknownName
+from cloister.core.errors import CloisterError, InvalidInput, MissingExtra, UnknownName
+from cloister.run import databases
 from cloister.run.fit import source
 from cloister.sql import connecting
 from cloister.sql.connecting import opened
+from tests.sql.postgres import OWNER, Postgres
 
 
 @pytest.fixture
@@ -24,7 +29,7 @@ def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     with duckdb.connect(str(path)) as con:
         con.execute("CREATE TABLE visits AS SELECT 1.0 AS age")
         con.execute("CREATE SCHEMA ward")
-        con.execute('CREATE TABLE ward."a.b" AS SELECT 2.0 AS stay')
+        con.execute('CREATE TABLE ward."bay.1" AS SELECT 2.0 AS stay')
         con.execute("CREATE TABLE ward.beds AS SELECT 3.0 AS bed")
     monkeypatch.chdir(tmp_path)
     return path
@@ -34,7 +39,7 @@ def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ("name", "column"),
     [
         ("visits", "age"), ("ward.beds", "bed"), ("lake.ward.beds", "bed"), ("lake.main.visits", "age"),
-        ("ward.a.b", "stay"), ("lake.ward.a.b", "stay"),
+        ("ward.bay.1", "stay"), ("lake.ward.bay.1", "stay"),
     ],
 )  # fmt: skip
 def test_a_table_is_found_by_its_name_alone_or_with_its_schema_and_catalogue(
@@ -87,6 +92,27 @@ def test_the_nearest_tables_are_named(lake: Path) -> None:
         opened("duckdb:///lake.db", "visit")
 
 
+def test_a_table_of_another_schema_or_of_other_letters_is_named_as_it_must_be_given(
+    lake: Path, postgres: Postgres
+) -> None:
+    """Never as it was given already."""
+    wanted = {"beds": "ward.beds", "Beds": "ward.beds", "VISITS": "visits", "ward.Beds": "ward.beds",
+              "bay.1": "ward.bay.1"}  # fmt: skip
+    postgres.put("visits", pa.table({"age": [1.0]}))
+    postgres.run("DROP SCHEMA IF EXISTS ward CASCADE", "CREATE SCHEMA ward", "CREATE TABLE ward.beds (bed float8)",
+                 'CREATE TABLE ward."bay.1" (stay float8)')  # fmt: skip
+    where = f"postgres://{OWNER}@/postgres?host={postgres.server.home}"
+    for address in (where, "duckdb:///lake.db"):
+        for written, meant in wanted.items():
+            if "duckdb" in address and written in ("VISITS", "ward.Beds"):
+                continue  # to DuckDB these are the same
+            with pytest.raises(UnknownName, match=f"no table '{written}': did you mean ") as caught:
+                opened(address, written)
+            assert meant in caught.value.near
+            opened(address, meant).get_backend().disconnect()
+    postgres.run("DROP SCHEMA ward CASCADE")
+
+
 def test_settings_stand_behind_a_question_mark(lake: Path) -> None:
     backend = opened("duckdb:///lake.db?memory_limit=1GB&threads=1", "visits", threads=2).get_backend()
     assert backend.con.sql("SELECT current_setting('threads')").fetchall() == [(1,)]
@@ -136,7 +162,7 @@ def test_a_driver_is_told_in_other_words_without_the_password(
     with pytest.raises(InvalidInput, match=said) as caught:
         opened("postgres://u:secret@db:5432/hospital?password=secret", "visits")
     assert "secret" not in str(caught.value)
-    assert "postgres://db:5432/hospital" in str(caught.value)
+    assert "postgres://db cannot be opened" in str(caught.value)
     assert caught.value.__suppress_context__
 
 
@@ -154,6 +180,56 @@ def test_what_cannot_be_connected_to_never_shows_the_password(address: str) -> N
         opened(address, "visits")
     assert "secret" not in str(caught.value)
     assert "77" not in str(caught.value)
+
+
+SECRETS = ("qzj", "Xkw", "7731", "j\u00fcq")
+"""Parts of passwords, which no message has otherwise."""
+
+PASSWORDS = st.lists(st.sampled_from([*SECRETS, *"/?#@:%[]\\&=;, \t\n+'\"", "%2F", "://"]), min_size=1, max_size=7)
+KINDS = entry_points(group="ibis.backends")
+SCHEMES = ("postgres://", "postgresql://", "POSTGRES://", " postgres://", "mysql://", "duckdb://", "duckdb:///",
+           "sqlite://", "nosuch://", "jdbc:postgresql://", "postgres:", "postgres:/", "")  # fmt: skip
+ENDS = ("@db.example/hospital", "@db.example:5432/hospital", "@127.0.0.1", "@[::1]:1/x", "@db.example/x?sslmode=no",
+        "@", "", "/hospital://", "@db/x#y", "@other@db/x")  # fmt: skip
+
+
+@given(
+    scheme=st.sampled_from(SCHEMES), user=st.sampled_from(["u", "", "a@b", "a/b"]), password=PASSWORDS,
+    end=st.sampled_from(ENDS), setting=st.booleans(),
+)  # fmt: skip
+@example(
+    scheme="postgres://", user="u", password=["77", "/", "a", "?", "qzj"], end="@db.example/hospital", setting=False
+)
+@example(
+    scheme="postgres://",
+    user="u",
+    password=["7731", "@", "qzj", "/", "Xkw", "?"],
+    end="@db.example/hospital",
+    setting=False,
+)
+@example(scheme="duckdb://", user="u", password=["qzj"], end="@db.example/hospital", setting=False)
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_no_part_of_a_password_is_told_however_an_address_is_written(
+    monkeypatch: pytest.MonkeyPatch, scheme: str, user: str, password: list[str], end: str, setting: bool
+) -> None:
+    """Only what is not a password's part at all: the kind of database, and a host that is certain."""
+
+    def refuse(address: str) -> Any:
+        raise OSError(f"cannot parse {address}")
+
+    monkeypatch.setattr(connecting.ibis, "connect", refuse)
+    monkeypatch.setattr(connecting, "entry_points", lambda group: KINDS)  # which takes long to look up
+    word = "".join(password)
+    address = f"{scheme}{user}:{word}{end}" + (f"?password={word}" if setting else "")
+    told = connecting.shown(address)
+    with pytest.raises(CloisterError) as caught:
+        opened(address, "visits")
+    told += str(caught.value)
+    if databases.is_address(address):
+        with pytest.raises(CloisterError) as caught:
+            source(address, ["age"], "refuse", table="visits")
+        told += str(caught.value)
+    assert not [secret for secret in SECRETS if secret.lower() in told.lower()]
 
 
 def test_threads_are_for_duckdb(lake: Path) -> None:
@@ -210,9 +286,7 @@ def test_a_relation_of_duckdb_is_told_what_to_do(lake: Path) -> None:
 
 
 def test_an_estimator_is_fitted_to_a_table_where_it_is(tmp_path: Path) -> None:
-    pytest.importorskip("sklearn")
     import numpy as np
-    import pyarrow as pa
 
     from cloister import KMeans
 

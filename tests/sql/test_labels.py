@@ -53,7 +53,7 @@ def test_labels_are_those_of_the_formula_on_any_numbers(engine: TestEngine, d: i
 
 
 def test_a_query_keeps_the_columns_that_are_named_whatever_their_names(engine: TestEngine) -> None:
-    names = ["c0", 'a"b', "v0", "k0", "n; DROP TABLE rows"]
+    names = ["c0", 'a"b', "v0", "k0", "n; DROP TABLE rows", "self", "exprs", "named_exprs", "value"]
     table = engine.put("rows", pa.table({name: [1.0, 2.0, 4.0] for name in names}))
     labelling = Labelling.of(np.array([[1.0], [4.0]]))
     chosen = select(table_columns(table), ["c0"])

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import signal
 import threading
+import time
 from functools import partial
 from itertools import count as numbers
 from pathlib import Path
 from typing import Any
 
+import attrs
 import ibis
 import numpy as np
 import pyarrow as pa
@@ -22,9 +24,11 @@ from cloister.plugins.populations.arrays import Arrays
 from cloister.plugins.populations.sql_table import SqlTable
 from cloister.run.fit import fit, parties
 from cloister.run.request import Request
+from cloister.sql.dialects import DIALECTS
 from cloister.testing import parametrize
 from cloister.testing.checks.populations import exact_round, gathered, rows
 from tests.sql.engines import ENGINES, TestEngine
+from tests.waiting import PATIENCE
 
 QUICK = [name for name in ENGINES if name != "pyspark"]
 """Spark takes a second for each query."""
@@ -101,13 +105,25 @@ def test_parties_whose_rows_are_in_databases_pool_the_sums_of_all(engine: TestEn
     assert found.centers.tobytes() == pooled(*(Arrays(some) for some in shares)).centers.tobytes()
 
 
-def test_ctrl_c_while_duckdb_works_ends_the_run_as_one_that_was_interrupted() -> None:
+def test_ctrl_c_while_duckdb_works_ends_the_run_as_one_that_was_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
     endless = "SELECT CAST(a.range * b.range AS DOUBLE) AS x FROM range(1000000) a, range(1000000) b"
-    backend = ibis.duckdb.connect()
+    backend, works, stream = ibis.duckdb.connect(), threading.Event(), DIALECTS["duckdb"].stream
+
+    def streamed(expression: Any, size: int) -> Any:
+        if "1000000" in backend.compile(expression):
+            works.set()
+        return stream(expression, size)
+
+    def interrupt() -> None:
+        assert works.wait(PATIENCE)
+        time.sleep(0.5)
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+
+    monkeypatch.setitem(DIALECTS, "duckdb", attrs.evolve(DIALECTS["duckdb"], stream=streamed))
     population = SqlTable(backend.sql(endless, schema={"x": "float64"}), "*")
-    timer = threading.Timer(1, signal.pthread_kill, [threading.main_thread().ident, signal.SIGINT])
-    timer.start()
+    presses = threading.Thread(target=interrupt)
+    presses.start()
     with pytest.raises(KeyboardInterrupt):
         population.check()
-    timer.join()
+    presses.join()
     backend.disconnect()

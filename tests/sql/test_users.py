@@ -83,6 +83,28 @@ def test_every_row_is_kept_as_often_also_where_rows_are_equal(engine: TestEngine
         assert abs(found[value] - 1600 * rows) < 6 * math.sqrt(4000 / 4), value
 
 
+def test_values_decide_over_a_database_which_of_her_rows_are_kept_and_their_order_over_files(
+    engine: TestEngine, tmp_path: Path
+) -> None:
+    """As the page of users has it. Rows are told apart by y; x, which comes first in the order of cells, is negated."""
+    x, who = np.tile(np.arange(8) / 8, 50), np.repeat(np.arange(50), 8)
+    table = pa.table({"x": x, "who": who, "y": np.tile(np.arange(8) / 8, 50)})
+    other = table.set_column(0, "x", pa.array(-x))
+    assert kept(engine, table) == kept(engine, shuffled(table, 1))
+    assert {(user, y) for user, _, y in kept(engine, other)} != {(user, y) for user, _, y in kept(engine, table)}
+
+    def of_files(rows: pa.Table) -> list[Any]:
+        pyarrow.parquet.write_table(rows, tmp_path / "a.parquet")
+        files = Files(tmp_path / "a.parquet", ["x", "y"], "drop", users="who")
+        files.keep(3, KEY)
+        near = NearestCenter(SQUARE.snap(np.column_stack([np.zeros(8), np.arange(8) / 8])), SQUARE.max_norm, None)
+        (counts,) = answers(files, SQUARE, (count, near))
+        return list(counts)
+
+    assert of_files(table) == of_files(other)
+    assert of_files(table) != of_files(shuffled(table, 1))
+
+
 def test_rounds_answer_of_the_kept_rows_and_are_those_of_files_where_all_are_kept(
     engine: TestEngine, tmp_path: Path
 ) -> None:

@@ -43,6 +43,44 @@ class QuieterThanItSays(HonestCounts):
     channel = _Quieter
 
 
+class _Flipped(Channel):
+    """A number below 0, up to some size, loses its sign now and then."""
+
+    chance, most = 0.07, 2**62
+
+    def noise(self, level: int, size: int, rng: NoiseRng) -> Ints:
+        drawn = super().noise(level, size, rng)
+        words = rng.child("sign").words(np.arange(size, dtype=np.uint64), 1)[:, 0]
+        lost = (words < np.uint64(self.chance * 2.0**64)) & (drawn < 0) & (drawn >= -self.most)
+        return np.where(lost, -drawn, drawn)
+
+
+class _FlippedSeldom(_Flipped):
+    chance = 0.025
+
+
+class _SmallFlipped(_Flipped):
+    most = 2
+
+
+class FlipsSigns(HonestCounts):
+    """Of 7% of its negative numbers."""
+
+    channel = _Flipped
+
+
+class FlipsSignsSeldom(HonestSums):
+    """Of 2.5% of them."""
+
+    channel = _FlippedSeldom
+
+
+class FlipsSignsOfSmallNumbers(HonestCounts):
+    """Of 7% of -1 and -2, near which Laplace noise tells most."""
+
+    channel = _SmallFlipped
+
+
 class QuieterSums(HonestGaussianSums):
     channel = _Quieter
 

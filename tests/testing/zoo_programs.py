@@ -12,6 +12,7 @@ from cloister.core.buckets import Space
 from cloister.core.budget import Budget, Measure
 from cloister.core.clustering import Clustering, Problem
 from cloister.core.encoding import absorb, encode_rows
+from cloister.core.errors import InvalidInput
 from cloister.core.lattice import Bound
 from cloister.core.nearest import NearestCenter
 from cloister.core.questions import Round, Rows, count, vector_sum
@@ -195,6 +196,59 @@ class StartsAtARow(Plain):
         return problem.domain.truncate(population.rows[: problem.k])
 
 
+@attrs.frozen(eq=False)
+class _Keeping:
+    """One bucket for everybody, which keeps whom it sees: for itself, or for all of its kind."""
+
+    kept: Any = attrs.field(factory=list)
+
+    space = Space((1,))
+    digest_tag = "tests.zoo.Keeping"
+
+    def locate(self, rows: Ints) -> Ints:
+        self.kept.extend(rows)
+        return np.zeros((len(rows), 1), np.int64)
+
+
+class KeepsRows(Plain):
+    """Its bucketing keeps the rows that it sees, and they are the centres."""
+
+    memory: ClassVar[Any] = None
+
+    def cluster(self, problem: Problem, session: Session[Any], rng: PublicRng) -> Clustering:
+        cells = _Keeping() if self.memory is None else _Keeping(self.memory)
+        session.ask(count(cells, oracle=self.counts, budget=problem.budget))
+        return Clustering(self.ended(problem, cells.kept, self.start(problem, session, rng)))
+
+    def ended(self, problem: Problem, kept: Any, centers: Floats) -> Floats:
+        return np.concatenate([problem.domain.real(np.array(kept)), centers])[: problem.k] if len(kept) else centers
+
+
+class KeepsRowsForGood(KeepsRows):
+    """Those that it saw first, in whatever run."""
+
+    memory: ClassVar[Any] = []
+
+
+class KeepsTheLastRows(KeepsRows):
+    """Those that it saw last, in whatever run: a replay in this process gives them again."""
+
+    memory: ClassVar[Any] = []
+
+    def ended(self, problem: Problem, kept: Any, centers: Floats) -> Floats:
+        return super().ended(problem, kept[::-1], centers)
+
+
+class AsksOnceMore(Plain):
+    """A round more where the answers are real, and not those of a forecast."""
+
+    def cluster(self, problem: Problem, session: Session[Any], rng: PublicRng) -> Clustering:
+        found = super().cluster(problem, session, rng)
+        if not session._forecasting:
+            self.step(problem, session, found.centers, problem.budget, self.rounds)
+        return found
+
+
 class AsksLocally(Plain):
     """Brings an oracle of another trust model along."""
 
@@ -320,6 +374,22 @@ class NewNumbers(Chunks):
     def users(self, start: int, n: int) -> Ids:
         self.first = getattr(self, "first", 0) + 10**6
         return np.arange(self.first + start, self.first + start + n, dtype=np.uint64)
+
+
+class NumbersByRank(Chunks):
+    """Users are numbered in the order of their cells, which is the same in every round."""
+
+    def __init__(self, rows: Floats) -> None:
+        super().__init__(rows[np.lexsort(rows.T[::-1])])
+
+
+class NumbersWithoutNames(Chunks):
+    """Users are numbered by the order in which an engine gave their rows."""
+
+    has_users = False
+
+    def number(self) -> None:
+        raise InvalidInput("rows name no users")
 
 
 class NeedsRows(Chunks):

@@ -5,6 +5,8 @@ All of them claim the guarantee of the honest ones (Central; add-or-remove one r
 
 from __future__ import annotations
 
+import math
+from fractions import Fraction
 from typing import Any
 
 import attrs
@@ -12,8 +14,13 @@ import numpy as np
 
 from cloister.core.buckets import BucketedVectors, QuestionContext, Space
 from cloister.core.budget import Budget
-from cloister.core.randomness import NoiseRng
+from cloister.core.lattice import Bound
+from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.types import Floats, Ids, Ints
+from cloister.plugins.oracles.local.counts.explicit_histogram import ExplicitHistogram
+from cloister.plugins.oracles.local.counts.hashed_response import Hashed
+from cloister.plugins.oracles.local.vectors.channel import ExplicitVectorChannel
+from cloister.plugins.oracles.local.vectors.vector_sums import ExplicitHistogramVector
 from tests.testing.honest import (
     Bits,
     Channel,
@@ -201,6 +208,38 @@ class LouderReports(UnaryCounts):
 
     def per_bit(self, space: Space, budget: Budget) -> float:
         return 1.2 * super().per_bit(space, budget)
+
+
+def _told(odds: Fraction, chance: Fraction) -> Fraction:
+    """The odds of a coin that falls on its true side with this chance besides."""
+    true = odds / (1 + odds)
+    true += chance * (1 - true)
+    return true / (1 - true)
+
+
+class TruthfulAtTimes(UnaryCounts):
+    """A bit that would lie is true all the same, in 7% of the draws."""
+
+    def per_bit(self, space: Space, budget: Budget) -> float:
+        odds = Fraction(math.exp(super().per_bit(space, budget)))
+        return math.log(_told(odds, Fraction(7, 100)))
+
+
+class SignsSeldomDrawn(ExplicitHistogram):
+    """A sign that would lie is true all the same, in 2.5% of the draws."""
+
+    def level(self, size: int, odds: Fraction, seed: PublicRng) -> Hashed:
+        return super().level(size, _told(odds, Fraction(25, 1000)), seed)
+
+
+class VectorsSeldomTurned(ExplicitHistogramVector):
+    """A vector on the wrong side is turned all the same, in 7% of the draws."""
+
+    def open(self, space: Space, bound: Bound, budget: Budget, context: QuestionContext) -> ExplicitVectorChannel:
+        made = super().open(space, bound, budget, context)
+        coin = made.asked.randomiser.coin
+        other = attrs.evolve(made.asked.randomiser, coin=coin + (2**64 - coin) * 7 // 100)
+        return attrs.evolve(made, asked=attrs.evolve(made.asked, randomiser=other))
 
 
 class BoastfulReports(UnaryCounts):

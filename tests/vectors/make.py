@@ -143,7 +143,7 @@ def thresholds(facts: dict[str, Any]) -> list[int]:
 def rows(facts: dict[str, Any], g: random.Random) -> list[list[float]]:
     """Rows inside, on the border, outside, at minus zero, far outside, tiny."""
     d = facts["dimension"]
-    inside = [[g.gauss(0, 0.4) for _ in range(d)] for _ in range(3)]
+    inside = [[round(g.gauss(0, 0.4), 9) for _ in range(d)] for _ in range(3)]  # the same by every logarithm
     return [inside[0], [1.0] * d, [-0.0] * d, inside[1], [-1.0] + [0.5] * (d - 1), [g.choice([1e300, -1e300])] * d,
             [5e-324] * d, inside[2]]  # fmt: skip
 

@@ -118,6 +118,18 @@ def _outside() -> Iterator[tuple[str, Callable[[Facts], None]]]:
     yield "codewords of one row with more bits than integers have", changed(*LEVEL, "bits", to=21)
     yield "vectors that may be too long to be measured", _long
     yield "no shuffler, and a share of the levels that is none", changed(*question, "channel", "share", to="nobody")
+    yield "a domain whose kind is a list of one", changed("domain", "kind", to=lambda kind: [kind])
+    yield "a bucketing whose kind is a list of one", changed("bucketings", 0, "kind", to=lambda kind: [kind])
+    yield "a channel whose kind is a list of one", changed(*question, "channel", "kind", to=lambda kind: [kind])
+    yield "vectors whose kind is a list of one", changed("questions", 2, "vectors", "kind", to=lambda kind: [kind])
+    yield "a randomiser that is a list of one", changed(*level, "randomiser", to=lambda name: [name])
+    yield "a plan that is a list of one", changed("plan", to=lambda plan: [plan])
+    yield "a size with a zero in front", changed("bucketings", 0, "sizes", 0, to=lambda size: f"0{size}")
+    yield "a size with a blank", changed("bucketings", 0, "sizes", 0, to=lambda size: f"{size} ")
+    yield "a level whose size is text", changed(*level, "size", to=str)
+    yield "a keep with a zero in front", changed(*level, "keep", to=lambda keep: f"0{keep}")
+    yield "a keep with a sign", changed(*level, "keep", to=lambda keep: f"+{keep}")
+    yield "a keep that is no text", changed(*level, "keep", to=int)
     yield "arrays: a byte is changed", lambda facts: None
     yield "arrays: cut short", lambda facts: None
     yield "arrays: one lies outside", lambda facts: None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from typing import Any, TypeAlias
@@ -78,12 +79,29 @@ def _gaussian() -> Iterator[tuple[str, Change]]:
     yield "gaussian: vectors with a larger sum than the noise is for", changed(*question, "vectors", "l1", to=2**21)
     yield "gaussian: more epsilon than the plan", _doubled
     yield "gaussian: alone it costs more than it says", changed(*question, "alone", to=lambda alone: 2 * alone)
+    yield "gaussian: an epsilon of which no double holds the power, and too little noise", _infinite
+    yield (
+        "gaussian: most with a zero in front",
+        changed(*question, "channel", "levels", 0, "most", to=lambda m: f"0{m}"),
+    )
     yield "gaussian: numbers of a type that wraps around", changed(*question, "channel", "farthest", to=2**31)
 
 
 def _loud(facts: Facts) -> None:
     facts["questions"][1]["delta"] = 0.999999
     facts["questions"][1]["channel"]["sigma"] = 2.0**22
+
+
+def _infinite(facts: Facts) -> None:
+    """mu = 37.68: half of the law is beyond 710, and e^710 times the rest is infinite, not 0."""
+    question = facts["questions"][1]
+    channel = question["channel"]
+    levels = 1 if channel["level_key"] else len(channel["levels"])
+    facts["epsilon"] = 1024.0
+    question["epsilon"] = question["alone"] = 710.0
+    wanted = 2 * math.sqrt(levels) * channel["l2"] / 37.68
+    channel["shift"] = 50 - math.frexp(wanted)[1]
+    channel["sigma"] = math.ldexp(wanted, channel["shift"])
 
 
 def _doubled(facts: Facts) -> None:

@@ -61,7 +61,7 @@ export const KINDS = {
 /** Their members beside `sizes`; `of` and `near` are other bucketings. */
 export const FORMS = {
   one: "",
-  grid: "sides:list parts:list",
+  grid: "sides:ints parts:ints",
   directions: "around:array",
   signs: "around:array",
   centers: "centers:array within:int|null",
@@ -71,6 +71,7 @@ export const RULES = {};
 const DEEPEST = 16; // kinds within kinds
 
 export function checkBuckets(cells, depth = 1) {
+  members(cells, "kind:text");
   const { kind, sizes } = cells,
     form = Object.hasOwn(FORMS, kind) ? FORMS[kind] : null;
   need(form !== null, `buckets of the kind '${kind}', which this client does not know`);
@@ -108,6 +109,7 @@ const VECTOR_FORMS = {
 
 export function checkVectors(vectors, d) {
   const { kind, radii, scale, l2, l1, weighted } = vectors;
+  members(vectors, "kind:text");
   need(Object.hasOwn(VECTOR_FORMS, kind), `vectors of the kind '${kind}', which this client does not know`);
   members(vectors, `dimension:int${VECTOR_FORMS[kind]}`);
   need(vectors.dimension === d + (kind === "clipped" && weighted ? 1 : 0), "vectors of another dimension");

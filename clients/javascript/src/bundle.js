@@ -73,8 +73,9 @@ function getter(source, fetch) {
   if (!source) throw new Refused("input", "a bundle needs a source: a url or its files");
   if (source.json) return async (ending) => bytesOf(source[ending.slice(1)]);
   return async (ending) => {
-    const answer = await fetch(String(source).replace(/\.json$/, ending), QUIET);
-    if (!answer.ok) throw new Refused("server", `the bundle could not be read: status ${answer.status}`);
+    const answer = await fetch(String(source).replace(/\.json$/, ending), QUIET).catch(() => null),
+      why = answer ? `status ${answer.status}` : "its address cannot be reached, or sends on, which is not followed";
+    if (!answer?.ok) throw new Refused("server", `the bundle could not be read: ${why}`);
     return new Uint8Array(await answer.arrayBuffer());
   };
 }
@@ -118,8 +119,8 @@ function filled(part, bin) {
 }
 
 function arrayOf({ at, type, shape }, bin) {
+  need(isText(type) && Object.hasOwn(TYPES, type) && Array.isArray(shape), "an array's type");
   const Type = TYPES[type];
-  need(Type && Array.isArray(shape), "an array's type");
   const size = shape.reduce((n, m) => n * whole(m, 0, 2 ** 31, "an array's shape"), 1);
   const bytes = size * Type.BYTES_PER_ELEMENT;
   whole(at, 0, bin.length - bytes, "an array's place");
@@ -143,7 +144,7 @@ async function sound(content, bin) {
 
 function checked(content) {
   const { plan, head, round, rounds, trust, dimension, columns, bucketings, questions, drawings } = content;
-  need(/^[0-9a-f]{64}$/.test(plan) && /^[0-9a-f]{64}$/.test(head) && (round !== 1 || head === plan), "head");
+  need([plan, head].every((x) => isText(x) && /^[0-9a-f]{64}$/.test(x)) && (round !== 1 || head === plan), "head");
   whole(rounds, 1, 255, "rounds");
   whole(round, 1, rounds, "round");
   need(trust === "Local" || (trust === "Shuffled" && rounds === 1), "trust");
@@ -181,6 +182,7 @@ function cost({ epsilon, delta }) {
 function checkDomain(domain, d, depth = 1) {
   const { kind, middle, unit, lower, upper, sides, max_norm } = domain;
   checkDepth(depth);
+  members(domain, "kind:text");
   if (DOMAINS[kind]) return DOMAINS[kind].check(domain, d, (inner) => checkDomain(inner, d, depth + 1));
   need(kind === "box" || kind === "ball", `a domain of the kind '${kind}', which this client does not know`);
   numbers(middle, d, "middle");
@@ -197,6 +199,7 @@ function checkDomain(domain, d, depth = 1) {
 
 function checkQuestion(content, question) {
   const { vectors, share, channel, messages, body_bytes, epsilon, alone } = question;
+  members(channel, "kind:text levels:list"); // a list of one text passes for the text, but not everywhere
   const cells = content.bucketings[question.bucketing],
     kind = CHANNELS[channel.kind];
   need(cells && kind, `a question of the kind '${channel.kind}', which this client does not know`);

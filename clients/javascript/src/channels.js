@@ -47,8 +47,7 @@ export function laidOut(channel, question) {
 /** Checks that levels are the bucketing's: as many, and as large. */
 export function sized(levels, sizes) {
   levels.forEach((level, i) => {
-    members(level, "size:number|text"); // what is hashed may have more than 2^53, of which JSON keeps the first bits
-    level.size = Number(level.size);
+    members(level, "size:number"); // what is hashed may have more than 2^53, of which JSON keeps the first bits
     need(level.size === Number(sizes[i]), "size");
   });
 }
@@ -64,6 +63,7 @@ function randomised(random, answer) {
       if (random === COUNTS) sized(levels, sizes);
       need(alone > 0 && alone <= MOST_EPSILON, "alone");
       for (const level of levels) {
+        members(level, "randomiser:text");
         const coins = random[level.randomiser];
         need(coins, `a randomiser '${level.randomiser}', which this client does not know`);
         const most = coins.check(level, channel);

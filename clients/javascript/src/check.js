@@ -15,10 +15,15 @@ export function number(x, low, high, what) {
   return x;
 }
 
+/** A whole number as text, as it is written: no blank, no sign, no zero in front. */
+export const isDecimal = (x, digits = 19) => typeof x === "string" && /^(0|[1-9]\d*)$/.test(x) && x.length <= digits;
+
 const IS = {
   array: (x) => x?.data,
   bool: (x) => typeof x === "boolean",
+  decimal: isDecimal,
   int: Number.isSafeInteger,
+  ints: (x) => Array.isArray(x) && x.every((one) => Number.isSafeInteger(one) || isDecimal(one)),
   list: Array.isArray,
   null: (x) => x === null,
   number: Number.isFinite,
@@ -37,7 +42,7 @@ export function members(holder, text) {
 
 /** A number of buckets: a whole number, as text from 2^53 on. */
 export function sizeOf(x) {
-  need(IS.int(x) || /^\d{1,19}$/.test(x), "size");
+  need(IS.int(x) || isDecimal(x), "size");
   const size = BigInt(x);
   need(size > 0n && size < 1n << 62n, "a number of buckets");
   return size;
@@ -51,7 +56,7 @@ export const numbers = (list, count, what) => {
 /** Turns decimal texts into chances: words of 2^64, at least one and not all. */
 export function chances(holder, ...names) {
   for (const name of names) {
-    need(IS.text(holder[name]) && /^\d{1,20}$/.test(holder[name]), name);
+    need(isDecimal(holder[name], 20), name);
     holder[name] = BigInt(holder[name]);
     need(holder[name] > 0n && holder[name] < ALL, name);
   }

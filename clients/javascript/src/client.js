@@ -5,7 +5,9 @@ import { hex, HIDDEN, QUIET, Refused, ROUNDING, unhex, webCrypto } from "./words
 
 const VERSION = 1;
 const TRIES = 6;
-const LONGEST = 600; // seconds, at most, between two tries
+const LONGEST = 600; // seconds, at most, that a collector may ask for
+const LATER = [408, 429]; // and all from 500 on: the same bytes may be taken another time
+const GONE = "cannot be reached, or sends on to another address, which is not followed";
 
 const wait = (seconds) => new Promise((done) => setTimeout(done, 1000 * seconds));
 
@@ -65,18 +67,19 @@ export class Client {
     });
     if (new DataView(report.buffer, report.byteOffset).getBigUint64(10, true) !== user)
       throw new Refused("round", "this report is another number's");
-    const body = ticket ? Uint8Array.of(0xc3, ...report.subarray(1), ...ticket) : report;
+    const body = ticket ? ticketed(report, ticket) : report;
     const headers = { "content-type": "application/octet-stream" };
     const request = { ...QUIET, method: "POST", body, headers };
     for (let turn = 1; ; turn++) {
       const answer = await fetch(url, request).catch(() => null);
-      if (answer?.ok) return "accepted";
+      if (answer?.status === 201) return "accepted"; // a page that a network shows to everybody is a 200
       if (answer?.status === 409) return "duplicate";
-      if (answer && answer.status < 500 && answer.status !== 429)
-        throw new Refused("server", `the report was refused: status ${answer.status}${await reasons(answer)}`);
-      if (turn === TRIES) throw new Refused("server", "the collector cannot be reached: the report is kept, try later");
-      const asked = Number(answer?.headers.get("retry-after") ?? NaN);
-      await pause(Math.min(asked >= 0 ? asked : 2 ** (turn - 1), LONGEST));
+      if (answer && answer.status < 500 && !LATER.includes(answer.status))
+        throw new Refused("server", `the report was refused: status ${answer.status}${await reasons(answer, ticket)}`);
+      if (turn === TRIES) throw new Refused("server", `the collector ${GONE}: the report is kept, try later`);
+      const asked = Number(answer?.headers.get("retry-after") ?? 0),
+        chance = Number(webCrypto(1)[0]) / 2 ** 64; // so that those who failed together do not come back together
+      await pause((asked >= 0 ? Math.min(asked, LONGEST) : 0) + 2 ** (turn - 1) * (0.5 + chance));
     }
   }
 
@@ -126,7 +129,7 @@ export class Client {
 
   async #json(path) {
     const answer = await this.#options.fetch(this.#at(path), QUIET).catch(() => null);
-    if (!answer?.ok) throw new Refused("server", "the collector cannot be reached, or has no round: try later");
+    if (!answer?.ok) throw new Refused("server", `the collector ${GONE}, or has no round: try later`);
     return answer.json();
   }
 
@@ -162,17 +165,28 @@ function paidOf(state, plan, user) {
   return paid;
 }
 
-/** Why a collector refuses a report, in its words, on one line. */
-async function reasons(answer) {
+/** A report with the ticket of its number. */
+function ticketed(report, ticket) {
+  const body = new Uint8Array(report.length + ticket.length);
+  body.set(report);
+  body.set(ticket, report.length);
+  body[0] = 0xc3;
+  return body;
+}
+
+/** Why a collector refuses a report: in its words, on one line, and of a ticket in ours. */
+async function reasons(answer, ticket) {
+  let said = "";
   try {
     const { why, refused } = await answer.json();
-    return `: ${String(why ?? Object.keys(refused))
+    said = `: ${String(why ?? Object.keys(refused))
       .split(HIDDEN)
       .join(" ")
       .slice(0, 200)}`;
-  } catch {
-    return "";
-  }
+  } catch {}
+  if (answer.status !== 401) return said;
+  const wrong = ticket ? "the one that was given is of another number, plan or issuer" : "none was given";
+  return `${said}. It takes a report only with a ticket for this number and plan: ${wrong}`;
 }
 
 /** Epsilon and delta of all plans but one. */

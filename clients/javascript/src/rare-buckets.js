@@ -1,6 +1,6 @@
 /** Buckets of some methods: those in trees and shells, and those of hash values. */
 import { along, direction, distance, FORMS, KINDS, locate, nearest, RULES } from "./buckets.js";
-import { need, whole } from "./check.js";
+import { members, need, whole } from "./check.js";
 import { clip, squares } from "./rows.js";
 import { word } from "./words.js";
 
@@ -126,9 +126,11 @@ function quadtreeIds({ subspace, order, cuts, top }, x) {
   return ids.slice(top);
 }
 
-function hashRule({ hash: { bits, width, keys } }) {
-  whole(bits, 0, 62, "bits of a hash");
-  need(BigInt(width) > 0n && Array.isArray(keys), "hash");
+function hashRule({ hash, intervals }) {
+  members(hash, "slopes:array shifts:array width:decimal keys:list");
+  whole(hash.bits, 0, 62, "bits of a hash");
+  need(hash.width !== "0", "hash");
+  if (intervals) members(intervals, "basis:array start:array length:decimal number:int");
 }
 
 function columnIds({ sides, depth }, x) {
@@ -155,14 +157,14 @@ Object.assign(RULES, {
 });
 
 Object.assign(FORMS, {
-  columns: "sides:list depth:int",
-  shells: "around:array middle:list edges:list",
-  distances: "centers:array edges:list",
-  quadtree: "subspace:object|null order:list cuts:list top:int",
+  columns: "sides:ints depth:int",
+  shells: "around:array middle:ints edges:ints",
+  distances: "centers:array edges:ints",
+  quadtree: "subspace:object|null order:ints cuts:list top:int",
   last: "of:object",
-  spared: "of:object near:object bad:list",
+  spared: "of:object near:object bad:ints",
   nets: "matrix:array bits:int radius:int nets:list",
-  hashes: "hash:object bits:list",
+  hashes: "hash:object bits:ints",
   intervals: "hash:object intervals:object",
   regions: "hash:object intervals:object values:array chosen:array",
   created: "hash:object values:array centers:array within:int",

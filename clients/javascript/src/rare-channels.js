@@ -1,6 +1,6 @@
 /** Answers of several messages under Shuffled trust, and a Gaussian vector for every bucket. */
 import { answered, BYTES, CHANNELS, laidOut, sized } from "./channels.js";
-import { keys, need, number, whole } from "./check.js";
+import { isDecimal, keys, need, number, whole } from "./check.js";
 import { deltaOf, gaussians } from "./noise.js";
 import { clip } from "./rows.js";
 import { below, hashed } from "./words.js";
@@ -16,7 +16,7 @@ const gaussianVectors = {
     for (const level of levels) {
       need(level.width === level.size * dimension, "width");
       number(level.longest, Number.MIN_VALUE, Number.MAX_VALUE, "longest");
-      need(/^[1-9]\d{0,39}$/.test(level.most), "most");
+      need(isDecimal(level.most, 40) && level.most !== "0", "most");
       level.most = BigInt(level.most);
     }
     whole(shift, -64, 62, "shift");
@@ -24,7 +24,7 @@ const gaussianVectors = {
     number(sigma, 2 ** 22, 2 ** 56, "sigma");
     const together = channel.level_key ? 1 : levels.length;
     const mu = (2 * Math.sqrt(together) * l2 * 2 ** shift) / sigma;
-    need(deltaOf(epsilon, mu) <= question.delta * (1 + 1e-6), "its noise is too small for its epsilon");
+    need(deltaOf(Math.min(epsilon, 700), mu) <= question.delta * (1 + 1e-6), "its noise is too small for its epsilon");
     return 4 * width;
   },
   encode(channel, ids, vector, u, draw, put, start) {

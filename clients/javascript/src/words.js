@@ -14,7 +14,8 @@ export const system = globalThis.crypto ?? (await import("node:crypto")).webcryp
 
 const MOST = 8192; // words that getRandomValues gives at once (65,536 bytes)
 export const ALL = 1n << 64n;
-export const QUIET = { credentials: "omit", referrerPolicy: "no-referrer" }; // of requests: they say nothing of who asks
+// of requests: they say nothing of who asks, and go to no other address than the one that was given
+export const QUIET = { credentials: "omit", referrerPolicy: "no-referrer", redirect: "error" };
 // what could pass for lines of this client, or hide them
 export const HIDDEN = /[\p{Cc}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069]/u;
 export const ROUNDING = 1e-9; // of sums of epsilons

@@ -64,6 +64,118 @@ test("members that the text names must be there, of their types", { skip }, asyn
   );
 });
 
+test("a kind is a text, not a list of one that reads the same", { skip }, async () => {
+  const types = (of) => [(content) => (of(content).kind = [of(content).kind]), /kind/];
+  await refused(["method-one-round"], [types(domain), types(cells)]);
+  await refused(having("local-vectors", '"codebook"'), [
+    types((content) => question(content, "vectors").vectors),
+    types((content) => question(content, "vectors").channel),
+    [
+      (content) => {
+        const level = coins(content, "codebook");
+        level.randomiser = [level.randomiser];
+      },
+      /randomiser/,
+    ],
+  ]);
+  await refused(
+    ["method-one-round"],
+    [
+      [(content) => Object.assign(content, { plan: [content.plan], round: 2, rounds: 2 }), /head/],
+      [(content) => Object.assign(content, { head: [content.head], round: 2, rounds: 2 }), /head/],
+      [set(all, "trust", ["Local"]), /trust/],
+    ],
+  );
+  const around = (content) => content.bucketings.find(({ kind }) => kind === "directions").around;
+  await refused(having("local-vectors", '"kind":"directions"'), [[set(around, "type", ["i4"]), /type/]]);
+});
+
+test("messages without a coin are no answer to a server, under any name of their kind", { skip }, async () => {
+  // a list of one text names the kind where names are looked up, and is another one where they are compared
+  const [name, round] = having("shuffled", '"kind":"blanket"');
+  const lie = (kind) => (content) => {
+    const { epsilon } = content,
+      own = question(content, "blanket"),
+      { body_bytes } = own;
+    Object.assign(own, { epsilon, alone: epsilon, delta: 0 });
+    own.channel.kind = kind;
+    content.trust = "Local";
+    content.questions = [own];
+    content.drawings = [{ questions: [0], bytes: body_bytes }];
+    content.answer_bytes = body_bytes;
+  };
+  await refused([name, round], [
+    [lie("blanket"), /messages without a shuffler/],
+    [lie(["blanket"]), /kind/],
+  ]);
+});
+
+test("whole numbers as text are written in one way only", { skip }, async () => {
+  const size = ({ bucketings }) => bucketings[0].sizes[0],
+    keep = (content) => first(content).channel.levels[0];
+  const as = (write) => [
+    [(content) => (content.bucketings[0].sizes[0] = write(size(content))), /size/],
+    [(content) => (keep(content).keep = write(keep(content).keep)), /keep/],
+  ];
+  const where = having("local-counts", '"levels":[{"at":0');
+  assert.ok(await loaded(...where, (content) => (content.bucketings[0].sizes[0] = String(size(content)))));
+  for (const write of [
+    (x) => `0${x}`,
+    (x) => ` ${x}`,
+    (x) => `+${x}`,
+    (x) => `${x}.0`,
+    (x) => [String(x)],
+    (x) => `0x${BigInt(x).toString(16)}`,
+    (x) => String(x).replace(/\d/g, (digit) => String.fromCharCode(0x660 + Number(digit))), // Arabic ones
+  ])
+    await refused(where, as(write));
+  await refused(where, [[(content) => (keep(content).size = String(keep(content).size)), /size/]]);
+  const grid = (content) => content.bucketings.find(({ kind }) => kind === "grid");
+  await refused(having("local-others", '"kind":"grid"'), [
+    [(content) => (grid(content).parts[0] = `0${grid(content).parts[0]}`), /parts/],
+    [(content) => (grid(content).sides[0] = 0.5), /sides/],
+  ]);
+  const hash = (content) => content.bucketings.find(({ hash }) => hash).hash;
+  await refused(having("method-weighted-centers", '"kind":"hashes"'), [
+    [(content) => (hash(content).width = `0${hash(content).width}`), /width/],
+    [(content) => (hash(content).width = Number(hash(content).width)), /width/],
+  ]);
+  const gaussian = (content) => question(content, "gaussian-vectors").channel.levels[0];
+  await refused(having("local-others", '"gaussian-vectors"'), [
+    [(content) => (gaussian(content).most = Number(gaussian(content).most)), /most/],
+    [(content) => (gaussian(content).most = `0${gaussian(content).most}`), /most/],
+    [(content) => (gaussian(content).most = "0"), /most/],
+  ]);
+});
+
+test("there are at most 65,534 questions: the number beyond says that none is asked", { skip }, async () => {
+  const many = (count) => (content) =>
+    Object.assign(content, { questions: Array(count).fill(content.questions[0]), words: ["\n"] }); // wrong, later on
+  const said = (count) => refusal(() => loaded("method-one-round", 1, many(count)), "bundle");
+  assert.match(await said(65535), /\(questions\)/);
+  assert.match(await said(65534), /\(words\)/);
+});
+
+test("an epsilon of which no double holds the power is checked all the same", { skip }, async () => {
+  const where = having("local-others", '"gaussian-vectors"'),
+    own = (content) => question(content, "gaussian-vectors");
+  const at = (epsilon, mu) => (content) => {
+    const { channel } = own(content),
+      together = channel.level_key ? 1 : channel.levels.length;
+    content.epsilon = 1024;
+    Object.assign(own(content), { epsilon, alone: epsilon, delta: 1e-6 });
+    Object.assign(channel, { shift: 0, sigma: 2 ** 30 });
+    // the shift is a power of two, sigma the rest
+    channel.shift = Math.ceil(Math.log2((mu * channel.sigma) / (2 * Math.sqrt(together) * channel.l2)));
+    channel.sigma = (2 * Math.sqrt(together) * channel.l2 * 2 ** channel.shift) / mu;
+  };
+  assert.ok(await loaded(...where, at(800, 20)));
+  await refused(where, [
+    [at(710, 37.68), /noise is too small/], // e^710 times what is left of the normal law is infinite
+    [at(800, 100), /noise is too small/],
+  ]);
+});
+
 test("costs are above 0, and at most 1024; deltas are below 1", { skip }, async () => {
   for (const of of [all, first])
     await refused(

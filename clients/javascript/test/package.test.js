@@ -9,7 +9,7 @@ import { banner, chunks } from "../build.js";
 
 const here = (path) => fileURLToPath(new URL(`../${path}`, import.meta.url));
 const given = JSON.parse(readFileSync(here("package.json"), "utf8"));
-const MOST = 25_000; // bytes that an import loads
+const MOST = 26_000; // bytes that an import loads
 
 test("what an import loads is small, and what is published was built of these sources", () => {
   for (const [file, text] of Object.entries(chunks()))

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { execFile, spawnSync } from "node:child_process";
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import fs, { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { syncBuiltinESMExports } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -60,13 +61,98 @@ test("a damaged file is refused, and left as it is", async (t) => {
   assert.equal(readFileSync(path, "utf8"), '{"a":');
 });
 
+/** The text of the lock that a process here holds while it works, with another process's number in it. */
+async function lockOf(path, pid = process.pid) {
+  const own = await new FileStore(path).update(() => readFileSync(`${path}.lock`, "utf8"));
+  assert.ok(own.startsWith(`${process.pid} `));
+  return own.replace(/^\d+/, pid);
+}
+
+test("a lock names its process, the machine since its start, and the container", async (t) => {
+  const path = join(folder(t), "state"),
+    [, token, ...place] = (await lockOf(path)).split(" ");
+  assert.match(token, /^[0-9a-f]{16}$/);
+  assert.notEqual((await lockOf(path)).split(" ")[1], token);
+  assert.equal(place.length, 3);
+  if (process.platform === "linux") {
+    assert.equal(place[1], readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim());
+    assert.match(place[2], /^pid:\[\d+\]$/);
+  }
+});
+
+test("the lock of a process elsewhere is no dead one's, whatever its number", async (t) => {
+  const path = join(folder(t), "state"),
+    { pid } = spawnSync(process.execPath, ["-e", ""]); // which has ended here
+  const own = await lockOf(path, pid),
+    [, token, host, boot, container] = own.split(" ");
+  for (const lock of [
+    `${pid} ${token} ${host}2 ${boot} ${container}`, // another machine
+    `${pid} ${token} ${host} ${boot}2 ${container}`, // the same one, or one of that name, started again
+    `${pid} ${token} ${host} ${boot} ${container}2`, // another container, which has numbers of its own
+    String(pid), // nobody knows whose
+    "",
+  ]) {
+    writeFileSync(`${path}.lock`, lock);
+    const waiting = new FileStore(path).update((state) => (state.a = lock));
+    await new Promise((done) => setTimeout(done, 100));
+    assert.equal(readFileSync(`${path}.lock`, "utf8"), lock);
+    assert.ok(!existsSync(path) || JSON.parse(readFileSync(path, "utf8")).a !== lock);
+    rmSync(`${path}.lock`);
+    assert.equal(await waiting, lock);
+  }
+});
+
+test("who has lost the lock remembers nothing, and leaves another one's lock", async (t) => {
+  const path = join(folder(t), "state"),
+    store = new FileStore(path);
+  await store.update((state) => (state.a = 1));
+  for (const after of [() => rmSync(`${path}.lock`), () => writeFileSync(`${path}.lock`, "another one's")])
+    assert.match(
+      await refusal(() => store.update((state) => after((state.a = 2))), "state"),
+      /was taken away meanwhile: nothing was remembered/,
+    );
+  assert.equal(readFileSync(`${path}.lock`, "utf8"), "another one's");
+  assert.deepEqual(JSON.parse(readFileSync(path, "utf8")), { a: 1 });
+  rmSync(`${path}.lock`);
+  assert.equal(await store.update((state) => state.a), 1);
+  // nothing was changed, so that there is nothing to lose
+  assert.equal(await store.update(({ a }) => (rmSync(`${path}.lock`), a)), 1);
+  assert.deepEqual(readdirSync(join(path, "..")), ["state"]);
+});
+
+test("a state that is gone is not an empty one", async (t) => {
+  const path = join(folder(t), "state"),
+    store = new FileStore(path);
+  assert.equal(await store.update((state) => state.a), undefined); // there was none yet
+  await store.update((state) => (state.a = 1));
+  rmSync(path);
+  assert.match(await refusal(() => store.update(() => 1), "state"), /state is gone: restore a copy/);
+});
+
+test("what is remembered is on the disk: the file, and then its name in the folder", async (t) => {
+  const made = folder(t),
+    path = join(made, "state"),
+    done = [],
+    own = { fsyncSync: fs.fsyncSync, renameSync: fs.renameSync };
+  fs.fsyncSync = (file) => (done.push(fs.fstatSync(file).ino), own.fsyncSync(file));
+  fs.renameSync = (from, to) => (done.push("renamed"), own.renameSync(from, to));
+  syncBuiltinESMExports();
+  try {
+    await new FileStore(path).update((state) => (state.a = 1));
+  } finally {
+    Object.assign(fs, own);
+    syncBuiltinESMExports();
+  }
+  assert.deepEqual(done, [statSync(path).ino, "renamed", statSync(made).ino]);
+});
+
 test("the lock of a process that died is taken off, that of a living one is not", async (t) => {
   const path = join(folder(t), "state"),
     { pid } = spawnSync(process.execPath, ["-e", ""]);
-  writeFileSync(`${path}.lock`, String(pid));
+  writeFileSync(`${path}.lock`, await lockOf(path, pid));
   assert.equal(await new FileStore(path).update((state) => (state.a = 1)), 1);
   assert.ok(!existsSync(`${path}.lock`));
-  writeFileSync(`${path}.lock`, String(process.pid));
+  writeFileSync(`${path}.lock`, await lockOf(path));
   const waiting = new FileStore(path).update((state) => (state.a = 2));
   await new Promise((done) => setTimeout(done, 200));
   assert.deepEqual(JSON.parse(readFileSync(path, "utf8")), { a: 1 });

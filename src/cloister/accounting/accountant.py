@@ -5,7 +5,8 @@ is a function of what the first released (a noisy number of rows, say) and of pu
 stage's budget, fixed before the first. The second is forecast when the first is over, and refused unless it is within
 b; so *whatever* was released, it is a mechanism that keeps b, and the pair is an adaptive composition with fixed
 budgets, whose amounts add in each measure: epsilon; rho (Bun and Steinke 2016, Lemma 1.7); mu^2 (Dong, Roth and Su
-2022, Theorem 3.2). Deltas of mechanisms add too, as they hold given any history (``composition``).
+2022, Theorem 3.2). Deltas of mechanisms add too, as they hold given any history (``composition``): those of the first
+stage are known before it, so that on every path the sum of both stages' is held against the whole.
 
 That alone is not enough for discrete Gaussian noise in mu^2. Its conversion to epsilon compares the run with one whose
 noise is real, and needs a drift and a tail that hold on *every* path (``discrete``); that each path by itself passes
@@ -87,6 +88,10 @@ class Accountant:
 
         Raises: BudgetExceeded, WrongComposition: as ``forecast``, and if both stages may cost more than the budget.
         """
+        if within.measure != self.budget.measure:
+            raise WrongComposition(
+                f"the second stage's budget is {within.measure}, the run's is {self.budget.measure}: give a share of it"
+            )
         before = self._spent_on(self._rounds)
         plan, spent = self._priced(rounds)
         if self.budget.measure != "exact":
@@ -94,6 +99,7 @@ class Accountant:
             self._within(
                 before, attrs.evolve(self.budget, amount=self.budget.amount - within.amount), "the first stage's"
             )
+            self._within_delta(before.plus(spent), self.budget)
             self._check(self._covering(before.plus(spent)))
         self._charged, self._rounds = len(self._rounds), self._rounds + plan
         return before.plus(spent)
@@ -159,12 +165,16 @@ class Accountant:
     def _within(self, spent: Spent, budget: Budget, whose: str) -> None:
         """Raises: BudgetExceeded unless the cost, in the budget's measure, is at most what a row or user may pay."""
         measure, amount = budget.measure, self.total.paid(budget).amount
+        self._within_delta(spent, budget)
+        if not spent.amount(measure) <= amount * ROUNDING:
+            raise BudgetExceeded(f"{spent.amount(measure):.6g}", f"{amount:.6g}", f"{whose} {measure} budget")
+
+    def _within_delta(self, spent: Spent, budget: Budget) -> None:
+        """Raises: BudgetExceeded unless the mechanisms' own deltas add up to at most the budget's."""
         if not spent.delta <= budget.delta * ROUNDING:
             raise BudgetExceeded(
                 f"{spent.delta:.6g}", f"{budget.delta:.6g}", "the delta that was set aside for thresholds"
             )
-        if not spent.amount(measure) <= amount * ROUNDING:
-            raise BudgetExceeded(f"{spent.amount(measure):.6g}", f"{amount:.6g}", f"{whose} {measure} budget")
 
     def _check(self, spent: Spent) -> None:
         self._within(spent, self.budget, "the run's")

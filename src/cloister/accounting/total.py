@@ -14,6 +14,7 @@ from cloister.accounting.zcdp import rho_of
 from cloister.core.budget import Budget, Event, Measure
 from cloister.core.digests import added_later
 from cloister.core.errors import InvalidInput
+from cloister.core.fixed_order import fewer_bits
 
 Unit: TypeAlias = Literal["rows", "users"]
 """Whom a guarantee protects: every row, or every user with all her rows. The two do not add up."""
@@ -84,6 +85,8 @@ class Total:
         the noise then spends. Pure and Gaussian together, or anything in rho: rho (basic composition would fix the
         split between the two in advance; zCDP leaves it to the method). All exact: no privacy, an infinite budget.
 
+        mu and rho are rounded down to ``BITS`` bits, since they come from special functions and enter plans.
+
         Where an oracle has a delta of its own (``uses_delta``), the budget carries one, shared as the budget is: all of
         delta where all noise is pure, otherwise ``ASIDE`` of it, and the noise is calibrated at the rest.
 
@@ -130,5 +133,6 @@ class Total:
         aside = self.delta * ASIDE if uses_delta else 0.0
         left = self.delta - aside
         if kinds == {"gaussian"}:
-            return Budget("gaussian", mu_of(self.epsilon * (1 - SLACK), left * (1 - SLACK)) ** 2, delta=aside)
-        return Budget("zcdp", rho_of(self.epsilon, left), delta=aside)
+            mu = fewer_bits(mu_of(self.epsilon * (1 - SLACK), left * (1 - SLACK)))
+            return Budget("gaussian", mu * mu, delta=aside)
+        return Budget("zcdp", fewer_bits(rho_of(self.epsilon, left)), delta=aside)

@@ -7,6 +7,7 @@ add up to the other levels after the merge. The noise is drawn for the whole tab
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, NoReturn, final
 
 import attrs
@@ -129,11 +130,19 @@ def totals_of(ids: Ints, values: Ints, size: int) -> Ints:
     """Exact sums (size, d) of the values (n, d) per id; ids of -1 are left out."""
     from scipy.sparse import csc_matrix
 
-    n = len(ids)  # 32-bit positions are taken as they are; others are looked through first
-    starts = np.arange(n + 1, dtype=np.int32)
-    which: Any = csc_matrix((np.ones(n, np.int64), (ids + 1).astype(np.int32), starts), shape=(size + 1, n))
+    if size == 1 and not ids.any():  # all in the one bucket
+        return np.asarray(values.sum(axis=0, keepdims=True), np.int64)
+    ones, starts = _each(len(ids))
+    which: Any = csc_matrix((ones, (ids + 1).astype(np.int32), starts), shape=(size + 1, len(ids)))
     total: Ints = which @ values
     return total[1:]
+
+
+@lru_cache(maxsize=4)
+def _each(n: int) -> tuple[Ints, AnyArray]:
+    """One in each of n columns: numbers, and where columns start. 32-bit positions are taken as they are; others are
+    looked through first."""
+    return np.ones(n, np.int64), np.arange(n + 1, dtype=np.int32)
 
 
 def _expanded(deepest: Ints, levels: int) -> Ints:

@@ -7,16 +7,20 @@ from abc import ABC, abstractmethod
 from typing import ClassVar, final
 
 import attrs
-import numpy as np
 
 from cloister.core.buckets import Space
 from cloister.core.budget import Budget
+from cloister.core.fixed_order import above, geometric_deviation
 from cloister.core.lattice import Bound
 from cloister.core.randomness import NoiseRng
 from cloister.core.types import Ints
 
 UP = 1 + 2.0**-40
 """Factor on a computed scale, so that rounding of its division never makes the noise too small."""
+
+
+NOTHING = 700.0
+"""A hyperbolic sine of more has no room in a float; noise of so small a scale is none in practice."""
 
 
 @final
@@ -82,7 +86,7 @@ class Laplace(Noise):
 
     @property
     def deviation(self) -> float:
-        return float(np.sqrt(0.5) / np.sinh(0.5 / self.scale))
+        return geometric_deviation(max(self.scale, 0.5 / NOTHING))
 
     def draw(self, size: int, rng: NoiseRng) -> Ints:
         return rng.discrete_laplace(self.scale, size)
@@ -142,4 +146,4 @@ def wide_gaussian(sensitivity: Sensitivity, budget: Budget) -> tuple[Gaussian, i
 
 def enough_bits(deviation: float, wanted: float = 2.0**20) -> int:
     """The least shift that makes noise of this standard deviation at least ``wanted`` wide, in integers."""
-    return max(0, int(np.ceil(np.log2(wanted / deviation))))
+    return max(0, above(wanted / deviation))

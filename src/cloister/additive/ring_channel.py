@@ -6,7 +6,6 @@ numbers, so that parties who pool their rows release what a curator of all rows 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any, final
 
@@ -18,6 +17,7 @@ from cloister.core.aggregated import WORD, RingVector, to_integers, to_words
 from cloister.core.buckets import BucketedVectors
 from cloister.core.budget import Event
 from cloister.core.errors import InvalidInput, Refused
+from cloister.core.fixed_order import above
 from cloister.core.lattice import CAP
 from cloister.core.randomness import NoiseRng
 from cloister.core.registry.components import option
@@ -70,7 +70,7 @@ class RingChannel:
     @property
     def bits(self) -> int:
         """Bits of the ring."""
-        return 8 * math.ceil((math.log2(self.largest) + 1 + 1e-9) / 8)
+        return 8 * -(-(above(self.largest * (1 + 2.0**-30)) + 1) // 8)
 
     @property
     def size(self) -> int:

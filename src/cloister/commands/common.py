@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import json
 import os
@@ -47,7 +48,11 @@ Columns = Annotated[
 ]
 Categories = Annotated[
     list[str] | None,
-    typer.Option("--category", help="Public values of a column of categories, as in ward=A,B,C. Repeatable."),
+    typer.Option(
+        "--category",
+        help="Public values of a column of categories, as in ward=A,B,C; one with a comma "
+        "in double quotes: 'ward=\"A, B\",C'. Repeatable.",
+    ),
 ]
 Delimiter = Annotated[str | None, typer.Option(help="What parts the cells of CSV files: ';', tab, ... Default: ','.")]
 Encoding = Annotated[str | None, typer.Option(help="Of CSV files: utf-8 (default), latin-1, utf-16, ...")]
@@ -283,8 +288,24 @@ def pairs(items: list[str] | None, flag: str) -> dict[str, str]:
 
 
 def listed_values(items: list[str] | None) -> dict[str, list[str]]:
-    """Parse repeated column=value,value flags. Raises: InvalidInput: as ``pairs``."""
-    return {name: [part.strip() for part in text.split(",")] for name, text in pairs(items, "--category").items()}
+    """Parse repeated column=value,value flags; a value in double quotes may have commas, as a cell of CSV.
+
+    Raises: InvalidInput: as ``pairs``, or quotes that do not end where a value does.
+    """
+    return {name: _values(name, text) for name, text in pairs(items, "--category").items()}
+
+
+def _values(name: str, text: str) -> list[str]:
+    try:
+        rows = list(csv.reader(io.StringIO(text, newline=""), skipinitialspace=True, strict=True))
+    except csv.Error:
+        rows = []
+    if text and len(rows) != 1:
+        raise InvalidInput(
+            f"the values of category '{name}' are {text!r}: part them with commas, and put one that has a comma in "
+            f"double quotes, as in --category '{name}=\"A, B\",C'"
+        )
+    return [part.strip() for part in rows[0]] if rows else [""]
 
 
 def tell_columns(population: Any) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from contextlib import suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -39,28 +41,25 @@ def coordinate(
     not_private: NotPrivate = False,
 ) -> None:  # fmt: skip
     """Run a pooled clustering's coordinator: it sees masked numbers, and neither rows, sums nor centres."""
-    from functools import partial
-
     from cloister.federated.plan import SEEDED, read_pool_plan
     from cloister.federated.protocol.collusion import PUBLISHED
     from cloister.federated.protocol.coordinator import Coordinator
     from cloister.federated.protocol.journal import journal_at
-    from cloister.federated.protocol.vectors import coordinator_noise, outline
     from cloister.federated.transport.grpc_server import Server
     from cloister.federated.transport.service import CoordinatorService
-    from cloister.federated.transport.signatures import check_signatures, folder_of
+    from cloister.federated.transport.signatures import check_certificate, check_signatures, folder_of
     from cloister.federated.transport.tls import Credentials, read_file
 
     pool = read_pool_plan(plan, not_private)
     credentials = Credentials.read(cert, key, ca)
-    if not unsigned:
-        check_signatures(pool.agreement, folder_of(plan), credentials.authority)
-    parties, rounds, noise = pool.agreement.parties, pool.rounds, pool.noise
+    check_certificate(credentials)
+    signed = {} if unsigned else check_signatures(pool.agreement, folder_of(plan), credentials.authority)
+    parties, rounds = pool.agreement.parties, pool.script.expected(pool.noise)
     private = read_file(secret or cert.with_suffix(".pool"))
     with event_log(log) as write, journal_at(journal) as kept:
         coordinator = Coordinator(pool.agreement, kept, private=private)
-        for round in rounds:
-            coordinator.expect(outline(round, parties), partial(coordinator_noise, round, parties, noise))
+        for shape, noise in rounds:
+            coordinator.expect(shape, noise)
 
         def told(entry: dict[str, Any]) -> None:
             write(entry)
@@ -68,7 +67,13 @@ def coordinate(
                 say(in_words(entry, parties, len(rounds)))
 
         service = CoordinatorService(
-            coordinator, len(rounds), patience=patience, timeout=timeout, attempts=attempts, log=told
+            coordinator,
+            len(rounds),
+            patience=patience,
+            timeout=timeout,
+            attempts=attempts,
+            log=told,
+            valid_until={name: from_now(end) for name, end in signed.items()},
         )
         server = Server(service, listen, credentials, parties, pool.most_bytes)
         server.start()
@@ -95,6 +100,11 @@ def coordinate(
         raise typer.Exit(1)
 
 
+def from_now(end: datetime) -> float:
+    """When a date comes, as ``time.monotonic`` counts."""
+    return time.monotonic() + (end - datetime.now(UTC)).total_seconds()
+
+
 def in_words(entry: dict[str, Any], parties: int, rounds: int) -> str:
     """An event in words, with rounds and attempts counted from 1 as parties see them; the log counts from 0."""
     party, missing, number = entry.get("party", ""), entry.get("missing", ""), entry.get("round", -1)
@@ -114,6 +124,8 @@ def in_words(entry: dict[str, Any], parties: int, rounds: int) -> str:
             return f"{where}: answered"
         case "refused":
             return f"{party} was refused: {entry['why']}"
+        case "left":
+            return f"{party} cannot begin"
         case "given up":
             return f"{where}: given up, for want of {missing}" if number >= 0 else f"{missing} did not join in time"
         case "idle":

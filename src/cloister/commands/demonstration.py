@@ -8,7 +8,6 @@ from typing import Any
 import attrs
 import numpy as np
 
-from cloister.core.errors import MissingExtra
 from cloister.metrics import nicv
 from cloister.run.fit import fit, parties, source
 from cloister.run.progress import Started
@@ -36,14 +35,10 @@ def demonstrate(
     """Cluster the 1,797 digits that scikit-learn carries (8 x 8 pixels, 0 to 16), next to non-private baselines.
 
     Args: federated (deal the rows out to three parties, who pool masked sums, all in this process).
-
-    Raises: MissingExtra: scikit-learn is not installed.
     """
-    try:
-        from sklearn.cluster import KMeans
-        from sklearn.datasets import load_digits
-    except ImportError:
-        raise MissingExtra("scikit-learn", "sklearn", "the demonstration") from None
+    from sklearn.cluster import KMeans
+    from sklearn.datasets import load_digits
+
     loaded: Any = load_digits()
     rows = np.asarray(loaded.data, np.float64)
     request = Request(

@@ -75,7 +75,7 @@ def fit(
     values: Annotated[list[str] | None, typer.Option("--set", help="option=value, e.g. rounds=5. Repeatable.")] = None,
     missing: Missing = None,
     user_column: Annotated[str | None, typer.Option(help="Column that names each row's user: the promise is then about "
-        "users. Needs --rows-per-user.")] = None,
+        "users. Needs --rows-per-user; of a table under local trust it numbers them instead.")] = None,
     rows_per_user: Annotated[int | None, typer.Option(help="Most rows of one user that count, a public number; "
         "--rows is then of these.")] = None,
     ledger: Annotated[Path | None, typer.Option(help="File with lifetime budgets; needs --dataset.")] = None,

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import closing, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -25,10 +26,18 @@ from cloister.commands.common import (
     tell_columns,
 )
 from cloister.commands.endings import Standing, ending, printing
-from cloister.core.errors import InvalidInput
+from cloister.core.errors import CloisterError, InvalidInput, UnknownName
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from cloister.federated.population import Joined
+    from cloister.federated.protocol.agreement import Agreement
+    from cloister.federated.protocol.party import Party
+    from cloister.federated.transport.grpc_client import Line
+
+HASTY = 10.0
+"""Most seconds for a word that nobody's run depends on."""
 
 
 def join(
@@ -54,6 +63,8 @@ def join(
         "to print its result again.")] = None,
     same_rows: Annotated[bool, typer.Option("--same-rows", help="Resume though the rows seem to be others: you say "
         "that they are the same.")] = False,
+    check: Annotated[bool, typer.Option("--check", help="Only try whether this party could begin: plan, certificates, "
+        "columns and the coordinator. Nothing is reserved or charged, and nothing of a row is sent.")] = False,
     patience: Annotated[float, typer.Option(parser=seconds, metavar="<float>",
         help="Seconds to wait for the coordinator and the others.")] = 3600.0,
     unsigned: Unsigned = False,
@@ -63,12 +74,14 @@ def join(
     as_json: AsJson = False,
 ) -> None:  # fmt: skip
     """Pool this party's rows with others' that nobody sees. All parties get the same private centres."""
+    from functools import partial
+
     from cloister.federated.plan import SEEDED, read_pool_plan
     from cloister.federated.population import Joined
     from cloister.federated.protocol.journal import journal_at
     from cloister.federated.protocol.party import Party
     from cloister.federated.transport.grpc_client import Line
-    from cloister.federated.transport.signatures import check_signatures, folder_of
+    from cloister.federated.transport.signatures import check_certificate, check_signatures, folder_of
     from cloister.federated.transport.tls import Credentials, read_file
     from cloister.run.account import Account
     from cloister.run.fit import fit, source
@@ -83,10 +96,20 @@ def join(
         raise InvalidInput("the plan does not say where the coordinator is: give --connect host:port")
     account = Account.of(ledger, dataset, resume, same_rows)
     credentials = Credentials.read(cert, key, ca)
+    until = check_certificate(credentials, party)
     if not unsigned:
         check_signatures(pool.agreement, folder_of(plan), credentials.authority)
     hidden = read_file(secret or cert.with_suffix(".pool"))
     shared = pool.agreement.masks == "shared"
+    keys: dict[str, Any] = {"secret": hidden if shared else None, "private": None if shared else hidden}
+    rows = partial(source, data, list(pool.plan.columns), missing, delimiter=delimiter, encoding=encoding)
+    hasty = partial(Line, target, credentials, min(patience, HASTY), pool.most_bytes)
+    if check:
+        state, own = Party(pool.agreement, party, **keys), rows()
+        with closing(hasty()) as line:
+            state.noted(line.exchange(state.check(trial=True)))
+        _tell_tried(pool.agreement, party, unsigned, until, own, target, as_json)
+        return
     place = None if out is None else checked_target(out)
     standing = Standing(account, place, None if account is None else account.resume)
     with (
@@ -94,18 +117,20 @@ def join(
         closing(Line(target, credentials, patience, pool.most_bytes)) as line,
         journal_at(journal) as kept,
     ):
-        state = Party(
-            pool.agreement, party, secret=hidden if shared else None, private=None if shared else hidden,
-            journal=kept,
-        )  # fmt: skip
+        state = Party(pool.agreement, party, **keys, journal=kept)
 
         def told(words: str) -> None:
             write({"event": "progress", "party": party, "what": words})
             with suppress(OSError):  # a closed output is no reason to leave the other parties
                 say(words)
 
-        own = source(data, list(pool.plan.columns), missing, delimiter=delimiter, encoding=encoding)
-        joined = Joined(own, state, line, told)
+        try:
+            own = rows()
+        except UnknownName:
+            if not state.opened:
+                _leave(state, hasty)
+            raise
+        joined = Joined(own, state, line, pool.script, told)
         with ending(lambda error: _how(error, joined, party, journal, standing.run or ""), lambda: True):
             result = fit(
                 pool.request, joined, noise=pool.noise, account=account, reserved=standing.reserved,
@@ -124,6 +149,34 @@ def join(
             show(f"\nsaved to {place}")
 
 
+def _leave(state: Party, line: Callable[[], Line]) -> None:
+    """Tell the coordinator that this party cannot begin, so that nobody waits for it: its files have no such column.
+    All else that opening a file finds may be a row's fault (a line of CSV with a cell too many, say), and like what a
+    check of the rows says it is told to nobody (law 7)."""
+    with suppress(CloisterError), closing(line()) as hasty:
+        hasty.exchange(state.leave())
+
+
+def _tell_tried(
+    agreement: Agreement, party: str, unsigned: bool, until: datetime, own: Any, target: str, as_json: bool
+) -> None:
+    """Say that everything is in order that can be tried before a run."""
+    names = [member.name for member in agreement.members]
+    facts: dict[str, Any] = {
+        "agreement": agreement.hash.hex(), "parties": names, "signed": not unsigned, "party": party,
+        "certificate_until": until.isoformat(), "columns": list(own.columns), "coordinator": target,
+    }  # fmt: skip
+    if as_json:
+        print_json(facts)
+        return
+    signed = "their signatures were not looked at" if unsigned else "all have signed it"
+    show(f"plan: agreement {facts['agreement'][:16]} of {', '.join(names)}; {signed}")
+    show(f"certificate: of '{party}', until {until:%Y-%m-%d %H:%M} UTC")
+    show(f"columns: {', '.join(own.columns)} are there")
+    show(f"coordinator: {target} takes the certificate and holds the same plan")
+    show("nothing was reserved or charged, and nothing of a row was sent")
+
+
 def _how(error: BaseException, joined: Joined, party: str, journal: Path | None, run: str) -> str:
     """How to go on with a run that ended early. A message that will never be accepted is not sent again."""
     from cloister.federated.protocol.messages import Reason, Rejected
@@ -135,6 +188,8 @@ def _how(error: BaseException, joined: Joined, party: str, journal: Path | None,
         if not joined.greeted:
             return f"'{party}' has not joined: others wait for it, and are not told why"
         kept = "the coordinator must start again, too" if journal is None else f"with --journal {journal}"
+        if isinstance(error, Rejected) and journal is not None:
+            kept += ", when the coordinator is started again"
         kept += ", without --resume: nothing is reserved any more" if run else ""
         return f"not all had joined, and nothing was sent: start the same command again, {kept}"
     if journal is None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -48,7 +47,7 @@ def serve(
     """Collect reports over HTTP: what is acknowledged is on the disk. Runs until it is told to end."""
     from cloister.collection.service.app import collector
     from cloister.collection.service.limits import Limits
-    from cloister.collection.service.running import certificate, check_plain, listening, serve as run
+    from cloister.collection.service.running import certificate, check_origin, check_plain, listening, serve as run
     from cloister.collection.service.tickets import Issuer
 
     if key is not None and cert is None:
@@ -56,8 +55,7 @@ def serve(
     if not math.isfinite(rate):
         raise InvalidInput(f"{rate} is not a rate: give requests per second, or 0 for any")
     for given in origin or ():
-        if given != "*" and not re.fullmatch(r"https?://[^/\s?#]+", given):
-            raise InvalidInput(f"--origin takes what browsers say, as in https://example.org, or '*', not '{given}'")
+        check_origin(given)
     if cert is None and not plain_http:
         check_plain(host)
     tls = None if cert is None else certificate(cert, key)

@@ -61,7 +61,7 @@ def compare(
 
     Raises:
         InvalidInput, UnknownName: before any run, if the conditions make no sense or no contender can run.
-        MissingExtra: scikit-learn is not installed. Damaged: the file cannot be trusted.
+        Damaged: the file cannot be trusted.
     """
     many = _checked_number("workers", cores() if workers is None else workers, MAX_WORKERS)
     runs = _checked_number("runs", runs)
@@ -72,7 +72,6 @@ def compare(
     population.check()
     table = np.asarray(population.table(), np.float64)
     told = Conditions.of(table, population.columns, k, bounds, scale, delta, public_rows)
-    check_rival("sklearn", told.domain)  # the reference, which every ratio is over
     everyone: list[Contender | str] = [*contenders, *named]
     cells = [_cell(told, one, epsilon, runs) for epsilon in budgets for one in everyone]
     if all(cell.refused for _, cell in cells):

@@ -11,7 +11,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from cloister.core.domains import Box, Domain
-from cloister.core.errors import CloisterError, InvalidInput, MissingExtra
+from cloister.core.errors import CloisterError, InvalidInput
 from cloister.core.types import Floats
 
 FLAWS: Final = MappingProxyType({
@@ -44,8 +44,6 @@ def _kmeans(name: str) -> Callable[..., Any]:
     try:
         found: Callable[..., Any] = importlib.import_module(module).KMeans
     except ModuleNotFoundError:
-        if name == "sklearn":
-            raise MissingExtra("scikit-learn", "sklearn", "a comparison") from None
         raise CloisterError("the rival diffprivlib is not installed: pip install diffprivlib") from None
     except Exception as error:  # a stranger's module may raise anything
         raise CloisterError(

@@ -10,6 +10,7 @@ import attrs
 
 from cloister.core.digests import written_as
 from cloister.core.errors import InvalidInput
+from cloister.core.fixed_order import few_bits, root
 from cloister.core.randomness import PublicRng, unit_floats
 from cloister.core.types import Bools, Ids
 
@@ -118,20 +119,23 @@ class Budget:
 
         Variance falls as amount^-p with p = 2 for pure noise (Laplace: 2 (D/eps)^2) and p = 1 for mu^2 and rho, so by
         Lagrange the best share of error a is a^(1 / (p + 1)): square roots for Gaussian noise (FastLloyd's sqrt(4 d) :
-        1, equation 19), cube roots for pure noise (Su et al. 2016).
+        1, equation 19), cube roots for pure noise (Su et al. 2016). Roots count to one part in a million: errors come
+        from integrals, whose last bits differ between machines.
         """
         if self.measure == "exact":
             return (self,) * len(errors)
-        power = 1 / 3 if self.measure == "pure" else 1 / 2
-        return self.split(*(e**power for e in errors))
+        degree = 3 if self.measure == "pure" else 2
+        most = max(errors)
+        return self.split(*(few_bits(root(e / most, degree), 24) for e in errors))
 
     def split_users(self, rng: PublicRng, *weights: float) -> tuple[Budget, ...]:
-        """Disjoint public shares of the users, each spending the whole amount.
+        """Disjoint public shares of the users, each spending the whole amount; weights count to one part in a million.
 
         Raises: InvalidInput if this budget is a share already (weigh all shares in one call), or a weight is too small.
         """
         if self.user_share is not None:
             raise InvalidInput("this budget is already for a share of the users: give split_users all weights at once")
+        weights = tuple(few_bits(w) for w in weights)
         total, low, shares = sum(weights), 0.0, list[Budget]()
         for i, w in enumerate(weights):
             high = 1.0 if i == len(weights) - 1 else low + w / total

@@ -54,6 +54,24 @@ class HoldsUsers(Protocol):
 
 
 @runtime_checkable
+class NumbersByName(Protocol):
+    """A population whose rows have no places of their own (an engine holds them in any order): nothing but a column
+    that names her can give a user her number.
+
+    Laws: a user's number is a function of her name alone. A number that follows from where her row stands among others,
+    by their cells say, moves with every row that is replaced, and with it what she is asked and what she answers. Where
+    rows name no users it answers no round in which they have numbers: under trust Local and Shuffled, and of a share of
+    the users. ``number`` makes sure, before such a round, that every row names another user.
+    """
+
+    has_users: bool
+
+    def number(self) -> None:
+        """Raises: InvalidInput: rows name no users, or two rows one."""
+        ...
+
+
+@runtime_checkable
 class Pooling(Protocol):
     """A population that pools the rows of parties, none of whom can read another's. Only it answers Aggregated trust.
 
@@ -68,10 +86,32 @@ class Pooling(Protocol):
 
 @runtime_checkable
 class Joining(Protocol):
-    """A population that needs others, who hold the remaining rows."""
+    """A population that needs others, who hold the remaining rows. It may outlive a process: then it knows who pays.
+
+    Attributes: opened (whether all have joined, so that a round may be open), payer (data set and id of the run in a
+    ledger that pays for the session; None: nobody knows of one).
+    """
+
+    @property
+    def opened(self) -> bool: ...
+
+    @property
+    def payer(self) -> tuple[str, str] | None: ...
+
+    def paid_by(self, dataset: str, run: str) -> None:
+        """Remember the run that pays, before the ledger reserves its budget: whoever comes back goes on with it."""
+        ...
 
     def join(self) -> None:
         """Meet the others: after its own rows are checked and paid for, before the first round is opened."""
+        ...
+
+    def settle(self, after: int, number: int, found: Ints) -> Ints:
+        """What all go on from: of what each of them found from the answers so far, one's.
+
+        Args: after (the last round), number (of what was settled after it before), found (numbers of norm at most
+        twice ``REACH``).
+        """
         ...
 
 
@@ -277,10 +317,16 @@ def chooses_k(method: Any) -> bool:
 
 @runtime_checkable
 class Zooming(Protocol):
-    """A method that may first pay to find where the rows are, and says beforehand whether and at what price."""
+    """A method that may first pay to find where the rows are, and says beforehand whether, at what price, and what it
+    may miss."""
 
     def share_of(self, problem: Problem) -> float:
         """The share of the budget that this takes, by public figures; 0 if it does not pay.
 
         Raises: InvalidInput: it must be done, and cannot."""
+        ...
+
+    def unseen_of(self, problem: Problem) -> float:
+        """But in one run of 1,000, no group of this share of the rows has its middle outside what is found; 1: nothing
+        is promised; 0: nothing is looked for."""
         ...

@@ -58,17 +58,19 @@ class Category:
         known = dict[tuple[type, Any], float]()
 
         def code(cell: Any) -> float:
-            try:
-                found = known.get((type(cell), cell))
-            except TypeError:  # it has no hash: a list, say
-                return UNLISTED
+            return MISSING if _missing(cell) else listed.get(canonical(cell), UNLISTED)
+
+        def remembered(cell: Any) -> float:
+            if type(cell) not in WRITTEN_ALIKE:
+                return code(cell)
+            found = known.get((type(cell), cell))
             if found is None:
-                found = MISSING if _missing(cell) else listed.get(canonical(cell), UNLISTED)
+                found = code(cell)
                 if len(known) < REMEMBERED:
                     known[(type(cell), cell)] = found
             return found
 
-        return np.array([code(cell) for cell in cells], np.float64)
+        return np.array([remembered(cell) for cell in cells], np.float64)
 
     def one_hot(self, codes: Floats) -> list[Floats]:
         """The features (n,) of cells with these codes, one by one; all NaN for a missing cell."""
@@ -79,13 +81,32 @@ class Category:
 REMEMBERED = 2**16
 """Most different cells of a piece that are not looked at twice: memory stays bounded."""
 
+WRITTEN_ALIKE: frozenset[type] = frozenset({str, int, float, bool})
+"""Types of which equal cells have one text, so that a cell may stand for those that equal it: 0.0 and -0.0 are both 0.
+Of others the first one that is met would decide about the next: 1.5 and 1.50 of decimals, one moment in two zones."""
+
+LONGEST = 640
+"""Most digits of a whole number that is written out: beyond, Python's settings may refuse to."""
+
+BEYOND = 10**LONGEST
+TOO_LONG = ""
+"""Stands for the text of a longer number. No list has it, so that such a cell is none of the values."""
+
 
 def _missing(cell: Any) -> bool:
     if isinstance(cell, Real):
-        return not math.isfinite(cell)
+        return not _bounded(cell)
     if isinstance(cell, Decimal):
         return not cell.is_finite()
     return cell is None or type(cell).__name__ in ("NAType", "NaTType")
+
+
+def _bounded(cell: Real) -> bool:
+    """Whether it is neither NaN nor infinite. One beyond all floats is a number, too."""
+    try:
+        return math.isfinite(cell)
+    except OverflowError:
+        return True
 
 
 def canonical(value: Any) -> str:
@@ -93,14 +114,28 @@ def canonical(value: Any) -> str:
     if isinstance(value, (bool, np.bool_)):
         return str(bool(value)).lower()
     if isinstance(value, Integral):
-        return str(int(value))
-    if isinstance(value, Real) and math.isfinite(value) and float(value).is_integer():
+        return str(int(value)) if abs(int(value)) < BEYOND else TOO_LONG
+    if isinstance(value, (float, np.floating)) and math.isfinite(value) and float(value).is_integer():
         return str(int(float(value)))
-    text = format(value, "f") if isinstance(value, Decimal) else str(value)  # '0E-10' is 0.0000000000
+    text = _decimal(value) if isinstance(value, Decimal) else _text(value)
     if text.lower() in ("true", "false"):
         return text.lower()
     whole = WHOLE.fullmatch(text)
     return text if whole is None else "0" if whole[1] == "-0" else whole[1]
+
+
+def _decimal(value: Decimal) -> str:
+    """Without an exponent: '0E-10' is 0."""
+    if not value:
+        return "0"
+    return format(value, "f") if abs(value.adjusted()) < LONGEST else TOO_LONG
+
+
+def _text(value: Any) -> str:
+    try:
+        return str(value)
+    except ValueError:  # a fraction of numbers that Python does not write out
+        return TOO_LONG
 
 
 def categories_of(given: Mapping[str, Any] | Sequence[Category] | None) -> tuple[Category, ...]:
@@ -112,8 +147,12 @@ def categories_of(given: Mapping[str, Any] | Sequence[Category] | None) -> tuple
     if given is None:
         return ()
     if not isinstance(given, Mapping):
-        given = {category.column: category.values for category in given}
-    return tuple(_category(str(column), values) for column, values in given.items())
+        return tuple(given)
+    names = [str(column) for column in given]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise InvalidInput(f"category '{twice}' is given more than once: list all its values together")
+    return tuple(_category(name, values) for name, values in zip(names, given.values(), strict=True))
 
 
 def _category(column: str, values: Any) -> Category:
@@ -121,9 +160,11 @@ def _category(column: str, values: Any) -> Category:
         raise InvalidInput(f"the values of category '{column}' are {values!r}: {HELP}")
     listed = list(values)
     for value in listed:
-        if not (isinstance(value, (str, Integral, np.bool_)) and str(value)):
+        if not isinstance(value, (str, Integral, np.bool_)) or value == "":
             raise InvalidInput(f"a value of category '{column}' is {value!r}: give texts, whole numbers or booleans")
     texts = [canonical(value) for value in listed]
+    if TOO_LONG in texts:
+        raise InvalidInput(f"a value of category '{column}' is a number of more than {LONGEST} digits: {HELP}")
     if not texts:
         raise InvalidInput(f"category '{column}' has no values: {HELP}")
     if len(set(texts)) < len(texts):

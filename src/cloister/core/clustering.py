@@ -18,6 +18,9 @@ from cloister.core.types import Floats, Ints
 
 V_co = TypeVar("V_co", covariant=True)
 
+MOST_CENTERS, MOST_NUMBERS = 2**16, 2**22
+"""Most centres of a run, and numbers that say where they are: a method holds a few dozen tables of them at once."""
+
 
 @final
 @attrs.frozen
@@ -39,6 +42,13 @@ class Problem:
     fewest: int | None = attrs.field(default=None, converter=own_number, metadata=added_later())
 
     def __attrs_post_init__(self) -> None:
+        most = min(MOST_CENTERS, max(1, MOST_NUMBERS // self.domain.dimension))
+        if self.k > most:
+            k = str(self.k) if self.k < 10**18 else "larger than 10^18"
+            raise InvalidInput(
+                f"k is {k}, but a run finds {most} centres at most in {self.domain.dimension} columns, as memory ends: "
+                f"ask for fewer centres"
+            )
         if self.rows < 1 or self.rows > CAP:
             raise InvalidInput(f"the public number of rows must be between 1 and {CAP}, not {self.rows}")
         if self.k < 1:

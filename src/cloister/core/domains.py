@@ -17,6 +17,7 @@ import numpy as np
 
 from cloister.core.bundling import BundleArrays
 from cloister.core.errors import InvalidInput
+from cloister.core.fixed_order import above, lengths, roots, standard_normals, uniforms
 from cloister.core.types import AnyArray, Floats, Ints
 
 REACH = 2**20
@@ -81,7 +82,7 @@ class Domain(Lattice, Protocol):
 
 def _power_of_two_unit(radius: float, dimension: int) -> float:
     room = REACH - math.sqrt(dimension) - 1
-    return 2.0 ** math.ceil(math.log2(radius / room))
+    return 2.0 ** above(radius / room)
 
 
 def _checked_size(radius: float) -> None:
@@ -137,7 +138,8 @@ class Box:
         for j, (low, high) in enumerate(zip(self.lower, self.upper, strict=True)):
             if not low < high:
                 raise InvalidInput(f"bounds of column {j} are {low:g} and {high:g}: the lower one must be smaller")
-        radius = math.hypot(*((high / 2 - low / 2) for low, high in zip(self.lower, self.upper, strict=True)))
+        with np.errstate(over="ignore"):
+            radius = float(lengths(self.half_widths[None])[0])
         _checked_size(radius)
         object.__setattr__(self, "unit", _power_of_two_unit(radius, len(self.lower)))
 
@@ -164,7 +166,7 @@ class Box:
 
     @property
     def diameter(self) -> float:
-        return float(2 * np.linalg.norm(self.half_widths))
+        return float(2 * lengths(self.half_widths[None])[0])
 
     def snap(self, rows: AnyArray) -> Ints:
         inside = np.clip(np.asarray(rows, np.float64), np.array(self.lower), np.array(self.upper))
@@ -192,7 +194,7 @@ class Box:
 
     def sample(self, g: np.random.Generator, n: int, margin: float) -> Floats:
         room = np.maximum(self.half_widths - margin, 0.0)
-        return self.middle + g.uniform(-1.0, 1.0, (n, self.dimension)) * room
+        return self.middle + (2 * uniforms(g, n, self.dimension) - 1) * room
 
 
 @final
@@ -255,20 +257,20 @@ class Ball:
     def truncate(self, points: Floats) -> Floats:
         away = points - self.middle
         with np.errstate(over="ignore"):
-            norms = np.linalg.norm(away, axis=1, keepdims=True)
+            norms = lengths(away)[:, None]
             inside: Floats = self.middle + away * np.minimum(1.0, self.radius / np.maximum(norms, 1e-300))
         return inside
 
     def fold(self, points: Floats) -> Floats:
         away = points - self.middle
-        norms = np.maximum(np.linalg.norm(away, axis=1, keepdims=True), 1e-300)
+        norms = np.maximum(lengths(away)[:, None], 1e-300)
         around = np.mod(norms, 2 * self.radius)
         return self.truncate(
             self.middle + away * (np.where(around > self.radius, 2 * self.radius - around, around) / norms)
         )
 
     def sample(self, g: np.random.Generator, n: int, margin: float) -> Floats:
-        direction = g.standard_normal((n, self.dimension))
-        direction /= np.linalg.norm(direction, axis=1, keepdims=True)
-        length = g.random(n) ** (1 / self.dimension) * max(self.radius - margin, 0.0)
+        direction = standard_normals(g, n, self.dimension)
+        direction /= np.maximum(lengths(direction)[:, None], 1e-300)
+        length = roots(uniforms(g, n, 1)[:, 0], self.dimension) * max(self.radius - margin, 0.0)
         return self.middle + direction * length[:, None]

@@ -157,10 +157,8 @@ def _within(cells: Bucketing, rows: Ints) -> Ints:
     if not (
         ids.dtype.kind == "i"
         and ids.shape == (len(rows), len(sizes))
-        and all(
-            int(level.min(initial=-1)) >= -1 and int(level.max(initial=-1)) < size
-            for level, size in zip(ids.T, sizes, strict=True)
-        )
+        and int(ids.min(initial=-1)) >= -1
+        and all(int(level.max(initial=-1)) < size for level, size in zip(ids.T, sizes, strict=True))
     ):
         raise InvalidInput(
             f"the bucketing {type(cells).__name__} returned an id outside its space (ids of a level must be "

@@ -17,13 +17,17 @@ class InvalidInput(CloisterError):
 class UnknownName(InvalidInput):
     """A component, slot, option or column that does not exist.
 
-    Attributes: kind (what was looked for), name (what was given), near (the closest existing names).
+    Attributes: kind (what was looked for), name (what was given), near (the closest existing names, of capital or
+    small letters).
     """
 
     def __init__(self, kind: str, name: str, known: Iterable[str], hint: str = "") -> None:
-        choices = sorted(known)
+        choices, alike = sorted(known), dict[str, list[str]]()
+        for choice in choices:
+            alike.setdefault(choice.casefold(), []).append(choice)
         self.kind, self.name = kind, name
-        self.near = difflib.get_close_matches(name, choices, n=3, cutoff=0.5)
+        near = difflib.get_close_matches(name.casefold(), alike, n=3, cutoff=0.5)
+        self.near = [choice for text in near for choice in alike[text]][:3]
         offer = (
             f"did you mean {' or '.join(self.near)}?" if self.near else f"choose from: {', '.join(choices) or 'none'}"
         )

@@ -18,13 +18,15 @@ Every step is one operation of IEEE 754, which has one result on every machine.
 from __future__ import annotations
 
 import math
+from functools import cached_property
 from typing import Self, final
 
 import attrs
 import numpy as np
 
 from cloister.core.errors import InvalidInput
-from cloister.core.types import AnyArray, Bools, Floats, Ints
+from cloister.core.screening import DOUBLE, SINGLE, Lines, Screen
+from cloister.core.types import AnyArray, Floats, Ints
 
 SMALL, LARGE = 2.0**-500, 2.0**500
 """Cells of smaller size are 0, and of larger size LARGE: no product overflows or underflows."""
@@ -36,7 +38,10 @@ TINY = 2.0**-900
 """Squares of smaller size are 0, so that bits of scores are far from the smallest of doubles."""
 
 BLOCK = 2**17
-"""Products that are held at once."""
+"""Products of the formula that are held at once."""
+
+FEW = 64
+"""Rows that the formula is as fast for as a matrix product."""
 
 
 @final
@@ -79,19 +84,12 @@ class Labelling:
         return terms[0]
 
     def labels(self, rows: AnyArray, before: int = 0) -> Ints:
-        """The labels (n,) of rows (n, d) of real numbers.
-
-        A matrix product finds the least s_j and how far the others are; where that is less than its error and the
-        formula's can be, the formula decides.
+        """The labels (n,) of rows (n, d) of real numbers: of most rows by matrix products (``screening``), and where
+        those are not sure by the formula.
 
         Args: before (how many rows there are before these). Raises: InvalidInput: a number is not finite.
         """
-        n, d = rows.shape
-        wide = np.ones((n, d + 1))
-        np.subtract(rows, self.middle, out=wide[:, :-1], dtype=np.float64)
-        with np.errstate(over="ignore", invalid="ignore"):
-            found, sure = self._product(wide)
-        left = np.flatnonzero(~sure)
+        found, left = self._screened(rows)
         step = max(1, BLOCK // self.slopes.size)
         for start in range(0, len(left), step):
             some = left[start : start + step]
@@ -103,28 +101,22 @@ class Labelling:
             found[some] = self.scores(cells).argmin(axis=1)
         return found
 
-    def _product(self, wide: Floats) -> tuple[Ints, Bools]:
-        """Labels of rows y, 1 (n, d + 1), and whether the formula's are the same.
+    def _screened(self, rows: AnyArray) -> tuple[Ints, Ints]:
+        """Labels (n,), and which rows' are not sure."""
+        found, left = np.empty(len(rows), np.int64), np.arange(len(rows))
+        for screen in self._screens:
+            if len(left) == len(rows):
+                found, left = screen.least(rows)
+            elif len(left) > FEW:
+                found[left], unclear = screen.least(rows[left])
+                left = left[unclear]
+        return (found if len(self._first) == len(self.offsets) else self._first[found]), left
 
-        Of equal centres the first alone takes part. A centre's index takes the place of the last bits of s_j, so that
-        one minimum gives both. With B = sum |y_d|
-        max_j |a_jd| + max_j o_j, both ways of adding up are off by at most (d + 2) 2^-53 B each, the index by
-        2^-52 times the last bits, and cells that are taken for 0 by SMALL sum_d max_j |a_jd|.
-        """
-        d, low = wide.shape[1] - 1, (1 << (len(self._first) - 1).bit_length()) - 1
-        lines = np.column_stack([self.slopes, self.offsets])[self._first]
-        steepest, size = np.abs(lines).max(axis=0), np.abs(wide)
-        packed = lines @ wide.T
-        bits = packed.view(np.int64)
-        bits &= ~low
-        bits |= np.arange(len(bits))[:, None]
-        least = packed.min(axis=0)
-        bound = size @ steepest
-        error = bound * ((2 * d + 8) * 2.0**-53 + (low + 1) * 2.0**-51) + 2 * SMALL * steepest.sum()
-        packed -= least + 2 * error
-        near = np.count_nonzero(~(packed > 0), axis=0)
-        within = (size < LARGE / 2).all(axis=1)
-        return self._first[least.view(np.int64) & low], (near == 1) & within
+    @cached_property
+    def _screens(self) -> tuple[Screen, ...]:
+        """From the fastest to the finest: of equal centres the first alone takes part."""
+        lines = Lines.of(self.middle, self.slopes[self._first], self.offsets[self._first])
+        return tuple(Screen.of(lines, kind) for kind in (SINGLE, DOUBLE) if kind.suits(lines))
 
 
 def _rounded_mean(centers: Floats) -> Floats:

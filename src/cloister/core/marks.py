@@ -4,6 +4,10 @@ Another data set, or a row that moved between the buckets of a round, would be c
 a keyed hash (BLAKE2b; the key is a run's own secret), so that whoever sees marks without the key learns nothing of the
 rows, not even whether two runs had the same. Marks are the data holder's, as is the validation pass: they are never
 released, and outside the guarantee.
+
+The same bytes are other rows under another encoding, delimiter or list of values, so that everything that says how
+rows are read has a mark too, by the option that says it. Options are public: these marks need no secret, and can be
+compared where it was lost.
 """
 
 from __future__ import annotations
@@ -14,6 +18,9 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 SIZE = 32
 """Bytes of a key, and of a mark."""
+
+OPTION = "--"
+"""Begins the name of a mark of how rows are read: '--encoding (encoding=)'."""
 
 Marking: TypeAlias = Callable[[bytes], Mapping[str, bytes]]
 """From a key to marks, each under the name of what it marks: 'the number of rows', 'the sizes of its files'."""
@@ -47,6 +54,11 @@ def mark(key: bytes, pieces: Iterable[Any]) -> bytes:
 def mark_of(key: bytes, values: Iterable[str | int]) -> bytes:
     """A mark of names or numbers, in their order."""
     return mark(key, (str(value).encode() for value in values))
+
+
+def marks_of_options(said: Mapping[str, Iterable[str | int]]) -> dict[str, bytes]:
+    """Marks of how rows are read. Args: said, what each option says, by a name that begins with ``OPTION``."""
+    return {name: mark_of(bytes(SIZE), [name, *values]) for name, values in said.items()}
 
 
 def inside(key: bytes, name: str) -> bytes:

@@ -14,7 +14,8 @@ class Lookup:
     """One look at a table: the bucket ids asked for, and the answers.
 
     Args:
-        round, question, level: which table and level; a flat bucketing has level 0 only.
+        round, question, level: which table and level; a flat bucketing has level 0 only. With ``SETTLED``
+            for a question, the level counts what was settled after the round.
         error: whether standard errors were asked for instead of values.
         ids: bucket ids (m,).
         values: (m,) counts or errors, or (m, dim) sums.
@@ -26,6 +27,10 @@ class Lookup:
     error: bool
     ids: Ints
     values: Floats
+
+
+SETTLED = -1
+"""The question of a ``Lookup`` that is none: what a run found from released values, as ``Session.settled`` says."""
 
 
 class Journal(Protocol):

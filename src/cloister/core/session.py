@@ -18,12 +18,12 @@ import numpy as np
 from cloister.core.buckets import Space
 from cloister.core.budget import Currency, Event
 from cloister.core.clustering import Clustering, Problem, Released
-from cloister.core.domains import Domain, Lattice
+from cloister.core.domains import REACH, Domain, Lattice
 from cloister.core.errors import InvalidInput, Refused
 from cloister.core.lattice import CAP
 from cloister.core.questions import OpenedQuestion, Question, Round
 from cloister.core.randomness import NoiseRng, PublicRng
-from cloister.core.record import Journal, Lookup, Record
+from cloister.core.record import SETTLED, Journal, Lookup, Record
 from cloister.core.roles import Table
 from cloister.core.shuffling import check_shuffled, refuse_few
 from cloister.core.trust import Aggregated, Central, Shuffled, T, T_contra
@@ -184,10 +184,12 @@ class Session(Generic[T]):
         journal: durable log, written before any value is seen; by default only the record.
         noise: secret unless a test says otherwise.
         reading: how a round's decoded tables are read, given its summaries; by default as they are.
+        settle: ``Joining``'s, where several hold the rows.
         forecasting: answer everything with zeros, read nothing, charge nothing.
 
     Attributes:
         rounds: those asked so far.
+        settlings: for each call of ``settled`` so far that counted, the round before it and how many numbers it held.
         asked: their questions, as the method put them.
         currencies: privacy currencies of the oracles that were asked, or failed to open.
     """
@@ -195,17 +197,19 @@ class Session(Generic[T]):
     def __init__(
         self, problem: Problem, seed: PublicRng, population: Answering[T] | None = None, *,
         accountant: Charging | None = None, record: Record | None = None, journal: Journal | None = None,
-        noise: NoiseRng | None = None, reading: Reading | None = None, forecasting: bool = False,
+        noise: NoiseRng | None = None, reading: Reading | None = None,
+        settle: Callable[[int, int, Ints], Ints] | None = None, forecasting: bool = False,
     ) -> None:  # fmt: skip
         self.problem, self.seed = problem, seed
         self.rounds: list[Round[T]] = []
+        self.settlings: list[tuple[int, int]] = []
         self.asked: list[tuple[Question[T, Any], ...]] = []
         self.currencies: set[Currency] = set()
         self.record = Record() if record is None else record
         self._population: Answering[T] | None = population
         self._accountant, self._journal, self._forecasting = accountant, journal, forecasting
         self._noise = NoiseRng.secret() if noise is None else noise
-        self._reading = reading
+        self._reading, self._settle = reading, settle
         self._past = list(self.record.lookups)
         self._lattice: Lattice = problem.domain
 
@@ -222,6 +226,34 @@ class Session(Generic[T]):
     def release(self, value: V) -> Released[V]:
         """Mark a value computed from this session's answers as fit for a solver to see."""
         return Released(value, self.released)
+
+    def settled(self, found: Ints) -> Ints:
+        """Integers that this run found from released values (lattice points of centres, radii in steps), as whoever ran
+        it first found them: they are recorded as a look is, and whoever replays the record takes them from there.
+
+        Solvers may differ in the last bit between machines, and a centre between two lattice points then goes to
+        either. Recorded ones are as good as one's own: what a round costs does not depend on them (law 2). So are those
+        of another party, where several hold the rows (``Joining``). Before the first round there is nothing to settle:
+        public choices are the same everywhere.
+
+        Raises: Refused: the record has others in number, or none that a lattice could hold.
+        """
+        if not self.rounds:
+            return found
+        at = len(self.rounds) - 1
+        level = sum(after == at for after, _ in self.settlings)
+        self.settlings.append((at, found.size))
+        if self._forecasting:
+            return found
+        key = at, SETTLED, level
+        for seen in self._past:
+            if (seen.round, seen.question, seen.level) == key:
+                return _as_settled(seen.values, found)
+        if self._settle is not None:
+            found = _as_settled(self._settle(at, level, found).astype(np.float64), found)
+        flat = np.asarray(found, np.float64).reshape(len(found), -1)
+        self._write(Lookup(*key, False, np.arange(len(found)), flat))
+        return found
 
     def framed(self, lattice: Lattice, domain: Domain) -> Session[T]:
         """This session as a method sees it that works in units of its own: ``ask`` puts rows on ``lattice``, whose
@@ -327,15 +359,31 @@ class Session(Generic[T]):
         self._note(lambda journal: journal.write(lookup))
 
 
+def _as_settled(values: Floats, found: Ints) -> Ints:
+    """Recorded values as the integers that they stand for: lattice points, whose norm is at most ``REACH`` (exact
+    distances rest on it), or single steps. Args: found (what they replace: their shape)."""
+    fits = values.size == found.size and len(values) == len(found) and bool((np.abs(values) <= 2 * REACH).all())
+    if fits:
+        whole: Ints = np.rint(values).astype(np.int64).reshape(found.shape)
+        if found.ndim == 1 or bool(((whole * whole).sum(axis=1) <= REACH**2).all()):
+            return whole
+    raise Refused(f"cannot go on: the record does not hold {len(found)} points on the lattice where the run has them")
+
+
 def _dimension(part: OpenedQuestion) -> int:
     return 0 if part.vectors is None else part.vectors.bound.dimension
 
 
 def forecast(method: Method[T], problem: Problem, seed: PublicRng) -> list[Round[T]]:
-    """Every round that the method would ask if all answers were zero: its cost, and a coordinator's script."""
+    """Every round that the method would ask if all answers were zero: its cost."""
+    return foreseen(method, problem, seed).rounds
+
+
+def foreseen(method: Method[T], problem: Problem, seed: PublicRng) -> Session[T]:
+    """A session whose answers were all zero: its rounds and settlings are those of every run (law 2)."""
     session: Session[T] = Session(problem, seed, forecasting=True)
     method.cluster(problem, session, seed.child("method"))
-    return session.rounds
+    return session
 
 
 def next_round(method: Method[T], problem: Problem, seed: PublicRng, record: Record | None = None) -> Round[T]:

@@ -35,6 +35,7 @@ def allowed() -> int:
 def _blas() -> Any:
     """The BLAS libraries of this process, NumPy's among them. To look for them takes 10 ms, longer than a pass over few
     rows; those that are loaded later have no part in a pass."""
+    import numpy as np  # noqa: F401  # whose library is to be found
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController().select(user_api="blas")
@@ -50,7 +51,8 @@ def _checked(_: object, __: object, many: Any) -> None:
 @final
 @attrs.frozen
 class Threads:
-    """Works on parts in as many threads. Each computes on one core: products are not divided further.
+    """Works on parts in as many threads. Each computes on one core: products of blocks that stay in its cache are not
+    divided further, which would take many times as long, also where there is one thread.
 
     Args: many (None: ``allowed``).
     """
@@ -65,7 +67,8 @@ class Threads:
         """
         many = 1 if isinstance(parts, Sized) and len(parts) < 2 else self.many or allowed()
         if many == 1:
-            yield from map(fn, parts)
+            with _blas().limit(limits=1):
+                yield from map(fn, parts)
             return
         begun = deque[Future[V]]()
         with _blas().limit(limits=1), ThreadPoolExecutor(many, "cloister") as pool:

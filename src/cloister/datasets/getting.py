@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 import numpy as np
 
 from cloister._version import __version__
-from cloister.core.errors import CloisterError, Damaged, InvalidInput, MissingExtra
+from cloister.core.errors import CloisterError, Damaged, InvalidInput
 from cloister.core.types import Floats
 from cloister.datasets.catalogue import Entry, rows_digest
 
@@ -38,7 +38,7 @@ def rows_of(entry: Entry, progress: Progress | None = None) -> Floats:
     Args: progress, called with the bytes that came and that will.
 
     Raises:
-        CloisterError: the source cannot be reached. MissingExtra: scikit-learn is not installed.
+        CloisterError: the source cannot be reached.
         Damaged: what came is not this set.
     """
     rows = _carried(entry) if entry.carried is not None else _downloaded(entry, progress)
@@ -51,10 +51,7 @@ def rows_of(entry: Entry, progress: Progress | None = None) -> Floats:
 
 
 def _carried(entry: Entry) -> Floats:
-    try:
-        module = importlib.import_module("sklearn.datasets")
-    except ImportError:
-        raise MissingExtra("scikit-learn", "sklearn", f"the data set {entry.name}") from None
+    module = importlib.import_module("sklearn.datasets")
     return np.asarray(getattr(module, entry.carried or "")().data, np.float64)
 
 

@@ -13,10 +13,12 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Cluster
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from cloister import metrics
+from cloister.core.columns import table_columns
+from cloister.core.data_frames import frame_of, picked
 from cloister.core.errors import InvalidInput, PrivacyWarning
 from cloister.core.types import AnyArray, Bools, Floats, Ints
 from cloister.estimators.parameters import columns_of, parameters_of
-from cloister.estimators.rows import frame_of, picked, refuse_names, refuse_others, refusing, table
+from cloister.estimators.rows import refuse_names, refuse_others, refusing, table
 from cloister.estimators.telling import run_named, warn
 from cloister.run.account import Account
 from cloister.run.bounds import named_in
@@ -144,7 +146,7 @@ class PrivateClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
 
     def _population(self, rows: Any, users: Any, advance: Any) -> Any:
         """The rows of a fit, and their features as scikit-learn knows them. A data frame keeps its names."""
-        users = users if self.user_column is None else self.user_column
+        users = users if self.user_column is None else str(self.user_column)
         frame, self._by_names = frame_of(rows), False
         stays = is_ibis_table(rows)
         refuse_relation(rows)
@@ -169,10 +171,10 @@ class PrivateClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         is 'drop'. NOT private: it tells about the rows you pass."""
         with refusing():
             rows, used = self._usable(X)
-            labels = np.full(len(used), -1)
-            if used.any():
-                labels[used] = metrics.labels(rows, self.cluster_centers_, self.threads, self.result_.units)
-        return labels
+            if not len(rows):
+                return np.full(len(used), -1)
+            labels = metrics.labels(rows, self.cluster_centers_, self.threads, self.result_.units)
+            return labels if len(rows) == len(used) else _among(used, labels, -1)
 
     def fit_predict(self, X: Any, y: Any = None, **kwargs: Any) -> Ints:  # noqa: N803
         """``fit`` and then ``predict`` on the same rows. The labels are NOT private; only the centres are."""
@@ -183,10 +185,10 @@ class PrivateClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         that cannot be used, if ``missing`` is 'drop'. NOT private: it tells about the rows you pass."""
         with refusing():
             rows, used, centers = self._measured(X)
-            found = np.full((len(used), len(centers)), np.nan)
-            if used.any():
-                found[used] = metrics.distances(rows, centers, self.threads)
-        return found
+            if not len(rows):
+                return np.full((len(used), len(centers)), np.nan)
+            found = metrics.distances(rows, centers, self.threads)
+            return found if len(rows) == len(used) else _among(used, found, np.nan)
 
     def score(self, X: Any, y: Any = None, **others: Any) -> float:  # noqa: N803
         """Minus the cost of the rows of X that can be used: the sum of squared distances to the nearest centre, for
@@ -219,16 +221,17 @@ class PrivateClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         """New rows (n, d) as they were clustered. Data frames whose columns were chosen by name may have others."""
         frame, drop, categories = frame_of(rows), self.missing == "drop", self.result_.problem.get("categories")
         refuse_unordered(rows)
+        wanted = table_columns(self.result_.columns, categories or {})
         if frame is None:
             if categories:
-                raise InvalidInput(f"rows have categories: give a data frame with {', '.join(self.feature_names_in_)}")
+                raise InvalidInput(f"rows have categories: give a data frame with {', '.join(wanted)}")
             return table(self, rows, reset=False, drop=drop)
-        if self._by_names:
-            wanted = self.feature_names_in_
-        else:
-            wanted = [str(name) for name in frame.columns if name != self.user_column]
-        chosen = source(rows, list(wanted), self.missing, threads=self.threads, categories=categories)
-        validate_data(self, picked(frame, wanted), reset=False, skip_check_array=True)
+        if not self._by_names:
+            users = None if self.user_column is None else str(self.user_column)
+            wanted = [name for name in map(str, frame.columns) if name != users]
+        named = hasattr(self, "feature_names_in_")
+        chosen = source(rows, wanted, self.missing, threads=self.threads, categories=categories)
+        validate_data(self, picked(frame, wanted, named), reset=False, skip_check_array=True)
         if not drop:
             chosen.check()
         features: AnyArray = chosen.features()
@@ -277,3 +280,10 @@ class PrivateClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = self.missing == "drop"
         return tags
+
+
+def _among(used: Bools, found: AnyArray, others: float) -> AnyArray:
+    """What was found of the rows that can be used (m, ...), among all rows (n, ...)."""
+    every = np.full((len(used), *found.shape[1:]), others, found.dtype)
+    every[used] = found
+    return every

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -44,20 +44,6 @@ def refusing() -> Iterator[None]:
         if isinstance(error, ValueError):
             raise
         raise InvalidRows(str(error)) from error
-
-
-def frame_of(rows: Any) -> Any:
-    """Rows as a data frame of narwhals; None if they are none."""
-    import narwhals as nw
-
-    found = nw.from_native(rows, eager_only=True, pass_through=True)
-    return found if isinstance(found, nw.DataFrame) else None
-
-
-def picked(frame: Any, columns: Sequence[str]) -> Any:
-    """A data frame of these columns alone, as its own library has it. Args: frame (of narwhals)."""
-    own = {str(name): name for name in frame.columns}
-    return frame.select([own[name] for name in columns]).to_native()
 
 
 def refuse_names(columns: Any, categories: Any, users: Any) -> None:

@@ -25,22 +25,25 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterator, Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import Any, cast, final
 
 import attrs
 
+from cloister._version import __version__
 from cloister.core.digests import digest
 from cloister.core.errors import InvalidInput, UnknownName
-from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.registry.compose import Composed
 from cloister.core.registry.paths import oracle_slots
 from cloister.core.registry.registry import registry
+from cloister.core.session import foreseen
 from cloister.federated.protocol.agreement import Agreement, Member
 from cloister.federated.protocol.collusion import Masks, statement
+from cloister.federated.protocol.outline import outlined
 from cloister.federated.protocol.ring import shape_bytes
-from cloister.federated.protocol.vectors import channels_of, outline
+from cloister.federated.protocol.vectors import PoolRounds, channels_of
 from cloister.run.request import PreparedRun, Request, prepare
 
 KNOWN = (
@@ -53,9 +56,16 @@ SEEDED = (
     "not private: seeded. The plan has a test_noise_seed, with which the noise can be repeated: it protects nobody, "
     "whatever masks hide."
 )
+AGREED = tuple(name for name in KNOWN if name != "coordinator")
+"""Entries that must be equal everywhere; where the coordinator is may differ, through another network say."""
 ORACLES = ("skellam", "masked-gaussian")
 """The first is the default: with it nobody knows the noise, so that the coordinator learns no more from a published
 result than others do."""
+DEFAULTS: dict[str, Any] = {
+    "method": "auto", "delta": 0.0, "oracle": ORACLES[0], "masks": "pairwise", "with": {}, "set": {}, "zoom": "off",
+    "scale": "none",
+}  # fmt: skip
+"""Values of entries that a plan leaves out."""
 
 
 @final
@@ -76,16 +86,17 @@ class FederatedPlan:
     coordinator: str
     test_noise_seed: int | None
 
-    @property
-    def rounds(self) -> list[Round[Any]]:
+    @cached_property
+    def script(self) -> PoolRounds:
         """Every round's outline and noise, from a forecast: all that a coordinator needs."""
         assert self.request.seed is not None
-        return self.plan.forecast(PublicRng.from_seed(self.request.seed))
+        session = foreseen(self.plan.composed.value, self.plan.problem, PublicRng.from_seed(self.request.seed))
+        return PoolRounds(session.rounds, session.settlings, self.agreement.parties)
 
     @property
     def most_bytes(self) -> int:
         """Upper bound on the bytes of any message of a run."""
-        shapes = (shape_bytes(outline(round, self.agreement.parties)) for round in self.rounds)
+        shapes = (shape_bytes(shape) for shape, _ in self.script.expected(self.noise))
         return 2**20 + 2 * max(shapes, default=0)
 
     @property
@@ -96,7 +107,7 @@ class FederatedPlan:
     def shares(self) -> int:
         """Smallest number of noise shares over all questions: 1 if the coordinator draws a question's noise and thus
         knows all of it."""
-        return min(c.shares for round in self.rounds for c in channels_of(round, self.agreement.parties))
+        return min(c.shares for round in self.script.rounds for c in channels_of(round, self.agreement.parties))
 
     @property
     def trust(self) -> tuple[str, ...]:
@@ -142,10 +153,11 @@ def pool_plan(facts: Mapping[str, Any]) -> FederatedPlan:
     if missing:
         raise InvalidInput(f"the plan has no {', '.join(missing)}")
     members = _members(facts["party"])
-    oracle = facts.get("oracle", ORACLES[0])
+    facts = {**DEFAULTS, **facts}
+    oracle = facts["oracle"]
     if oracle not in ORACLES:
         raise InvalidInput(f"oracle is '{oracle}': choose {' or '.join(ORACLES)}")
-    method = str(facts.get("method", "auto"))
+    method = str(facts["method"])
     components, options = pooled(method, _table(facts, "with"), _table(facts, "set"), len(members), oracle)
     seed, test_seed, columns = facts["seed"], facts.get("test_noise_seed"), facts["columns"]
     if isinstance(seed, bool) or not isinstance(seed, int):
@@ -157,18 +169,21 @@ def pool_plan(facts: Mapping[str, Any]) -> FederatedPlan:
     if not isinstance(columns, list) or not all(isinstance(column, str) for column in columns):
         raise InvalidInput(f"columns is {columns!r}: give a list of names")
     request = Request(
-        k=facts["k"], method=method, epsilon=facts["epsilon"], delta=facts.get("delta", 0.0),
+        k=facts["k"], method=method, epsilon=facts["epsilon"], delta=facts["delta"],
         bounds=facts["bounds"], rows=facts["rows"], components=components, options=options, seed=seed,
-        trust="Aggregated", zoom=facts.get("zoom", "off"), scale=facts.get("scale", "none"),
+        trust="Aggregated", zoom=facts["zoom"], scale=facts["scale"],
     )  # fmt: skip
     plan = prepare(request, columns)
     if plan.composed.trust != "Aggregated":
         raise InvalidInput(
             f"the method as composed is {plan.composed.trust}: parties pool with oracles of Aggregated trust only"
         )
-    masks = cast(Masks, facts.get("masks", "pairwise"))
+    masks = cast(Masks, facts["masks"])
     _check_shares(plan, masks)
-    agreement = Agreement(digest((plan.digest(), seed, test_seed)), members, masks, _key(facts["coordinator_key"]))
+    agreement = Agreement(
+        digest((plan.digest(), seed, test_seed)), members, masks, _key(facts["coordinator_key"]),
+        outlined({name: facts.get(name) for name in AGREED} | {"cloister's version": __version__}),
+    )  # fmt: skip
     return FederatedPlan(request, plan, agreement, str(facts.get("coordinator", "")), test_seed)
 
 
@@ -228,7 +243,7 @@ def _key(text: Any) -> bytes:
 
 def _table(facts: Mapping[str, Any], name: str) -> dict[str, Any]:
     """A table of paths to values; nested tables become paths with dots."""
-    table = facts.get(name, {})
+    table = facts[name]
     if not isinstance(table, Mapping):
         raise InvalidInput(f"[{name}] of the plan must be a table")
     return dict(_flat(table))

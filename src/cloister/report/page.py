@@ -61,7 +61,12 @@ def _facts(result: Result, heading: Heading) -> dict[str, Any]:
     privacy, profile = result.privacy, profile_of(result)
     return {
         "result": result, "privacy": privacy, "heading": heading, "k": len(result.centers),
-        "warnings": warnings(privacy, result.details.get("auto")), "meaning": meaning(privacy),
+        "warnings": [
+            *warnings(privacy, result.details.get("auto")),
+            *(("HARDLY ANY ROW HAS A LISTED VALUE", f"{text}.") for text in profile.warnings),
+            *(("ROWS BEYOND", f"{text[0].upper()}{text[1:]}.") for text in profile.beyond),
+        ],
+        "meaning": meaning(privacy),
         "lines": lines_of(privacy.spends),
         "maps": _maps(result), "parallel": _parallel(result), "curve": _curve(result),
         "cards": cards_of(result, profile), "table": table_of(result, profile),

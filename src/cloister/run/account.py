@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import shlex
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import attrs
 
-from cloister.accounting.ledger.ledger import Ledger
+from cloister.accounting.ledger.ledger import Ledger, new_run
 from cloister.accounting.ledger.run import Run
+from cloister.core.capabilities import Joining
 from cloister.core.columns import Selection
-from cloister.core.errors import CloisterError, InvalidInput
+from cloister.core.errors import CloisterError, InvalidInput, Refused
 from cloister.core.marks import marking
 from cloister.core.randomness import PublicRng
 from cloister.core.session import Population
@@ -79,6 +81,33 @@ class Account:
     def held(self, plan: PreparedRun, seed: PublicRng, population: Population[Any]) -> Run:
         """The run with its whole budget reserved: a new one, or the one to resume."""
         ledger, rows, name = Ledger.open(self.ledger), marking(population), plan.digest()
+        run = self.resume or new_run()
+        if isinstance(population, Joining) and population.payer != (self.dataset, run):
+            population.paid_by(self.dataset, run)
         if self.resume is None:
-            return ledger.reserve(self.dataset, plan.total, plan.budget, name, seed.key, rows)
-        return ledger.resume(self.resume, self.dataset, name, rows, self.same_rows)
+            return ledger.reserve(self.dataset, plan.total, plan.budget, name, seed.key, rows, run)
+        return ledger.resume(run, self.dataset, name, rows, self.same_rows)
+
+
+def going_on(account: Account | None, population: Population[Any]) -> Account | None:
+    """The account with the run that pays for the population's session already, if one does: a session that goes on is
+    one clustering, and no second run is opened for it.
+
+    A run whose budget was given back, because nothing had been sent, pays for nothing: there a new one is opened.
+
+    Raises: Refused: all have joined the session, and what is given would charge it elsewhere, or nowhere.
+    """
+    if not isinstance(population, Joining) or population.payer is None:
+        return account
+    dataset, run = population.payer
+    known = () if account is None else Ledger.open(account.ledger).runs()
+    found = next((status for status in known if (status.dataset, status.id) == (dataset, run)), None)
+    if account is not None and found is not None and account.dataset == dataset and account.resume in (None, run):
+        given_back = found.state == "done" and not found.rounds
+        return account if given_back else attrs.evolve(account, resume=run)
+    if population.opened:
+        raise Refused(
+            f"the session is paid for by run {run} of the data set '{dataset}': give the ledger that holds it, with "
+            f"--dataset {shlex.quote(dataset)}, and no other run to resume; or begin a new session, with a new journal"
+        )
+    return account

@@ -48,7 +48,7 @@ def domain_of(bounds: Any, columns: Sequence[str]) -> Box | Ball:
             raise InvalidInput(f"the bounds are for {bounds.dimension} columns, the data have {d}")
         return bounds
     if isinstance(bounds, Mapping):
-        return _from_mapping(bounds, columns)
+        return _from_mapping(_by_text(bounds), columns)
     return _from_sequence(bounds, d)
 
 
@@ -75,7 +75,7 @@ def domain_for(bounds: Any, chosen: Selection) -> Box | Ball:
     if bounds is None and set(chosen.numbers) <= set(chosen.booleans):
         bounds = {}
     if isinstance(bounds, Mapping) and set(bounds) not in ({"lower", "upper"}, {"center", "radius"}):
-        bounds = {**dict.fromkeys(chosen.booleans, (0.0, 1.0)), **bounds}
+        bounds = {**dict.fromkeys(chosen.booleans, (0.0, 1.0)), **_by_text(bounds)}
     if not chosen.categories:
         return domain_of(bounds, chosen.numbers)
     if not chosen.numbers and bounds:
@@ -89,6 +89,15 @@ def domain_for(bounds: Any, chosen: Selection) -> Box | Ball:
     pairs = dict(zip(chosen.numbers, zip(box.lower, box.upper, strict=True), strict=True)) if box else {}
     every = [pairs.get(name, (0.0, 1.0)) for name in chosen.features]
     return Box(tuple(low for low, _ in every), tuple(high for _, high in every))
+
+
+def _by_text(bounds: Mapping[Any, Any]) -> dict[str, Any]:
+    """Bounds by the names of columns as texts: 0 is '0', as in data frames. Raises: InvalidInput: two are of one."""
+    names = [str(name) for name in bounds]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise InvalidInput(f"the bounds name column '{twice}' more than once: leave one out")
+    return dict(zip(names, bounds.values(), strict=True))
 
 
 def _from_text(text: str, d: int) -> Any:

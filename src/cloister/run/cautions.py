@@ -7,9 +7,11 @@ import math
 from collections.abc import Iterator
 
 from cloister.core.errors import PrivacyWarning, UtilityWarning
+from cloister.run import beyond
 from cloister.run.request import PreparedRun
 from cloister.run.result import Result
 from cloister.run.statement import large_delta
+from cloister.run.unlisted import unlisted
 
 LOUD = 10.0
 """Epsilons above hide little: the promise is a factor of e^epsilon, here 22,026."""
@@ -45,5 +47,9 @@ def after(result: Result) -> Iterator[UserWarning]:
             f"{empty} of {len(result.centers)} centres hold hardly any rows by their noisy counts: fewer centres, "
             f"narrower bounds or more budget would use them better"
         )
+    for text in beyond.warnings(result):
+        yield UtilityWarning(text)
     if text := result.details.get("auto", {}).get("warning"):
+        yield UtilityWarning(text)
+    for text in unlisted(result):
         yield UtilityWarning(text)

@@ -28,7 +28,7 @@ from cloister.core.session import Pending, Population, Session, forecast
 from cloister.core.shuffling import refuse_few
 from cloister.core.trust import TRUSTS
 from cloister.run import centers, databases, users
-from cloister.run.account import Account
+from cloister.run.account import Account, going_on
 from cloister.run.bounds import named_in
 from cloister.run.cautions import before
 from cloister.run.framing import notes, recorded
@@ -127,6 +127,7 @@ def fit(
 
     Raises: CloisterError: before any row is read or budget spent, unless a row cannot be read.
     """
+    account = going_on(account, population)
     table = population.selection if isinstance(population, SelectsColumns) else None
     plan = prepare(request, population.columns, chosen_columns=table)
     plan = plan if account is None else account.begun(plan, request, table)
@@ -134,13 +135,14 @@ def fit(
     asked, accountant = _checked_forecast(plan, seed)
     trust = plan.composed.trust or "Central"
     _check_pooling(trust, population)
-    users.check(plan.total, population)
+    users.check(plan.total, population, trust)
     past = None if account is None else account.finished(plan)
     if past is None:
         for warning in before(plan):
             if caution is not None:
                 caution(warning)
         _validate(population, asked)
+        users.number(population, trust)
     run = past
     if account is not None and past is None:
         if TRUSTS[trust].relation != "add-or-remove one row":
@@ -163,6 +165,7 @@ def fit(
     session: Session[Any] = Session(
         plan.problem, seed, population if past is None else None, accountant=accountant, noise=noise,
         record=None if run is None else run.record, journal=run if past is None else None,
+        settle=population.settle if isinstance(population, Joining) else None,
     )  # fmt: skip
     if started is not None:
         started(plan, len(asked), session.rounds)

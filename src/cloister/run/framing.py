@@ -41,6 +41,8 @@ APART = 2.0
 SHOWN = 12
 """Most columns whose intervals a statement spells out; the result holds all."""
 
+CLIPPED = "Rows outside were clipped to them, which no size, centre or standard error shows."
+
 SCALE_HELP = "give bounds, none, a weight per column, or a .toml or .json file with a weight per column name"
 
 
@@ -177,13 +179,21 @@ def scale_of(scale: Any, columns: Sequence[str], categories: Collection[str] = (
 
 
 def price(composed: Composed, problem: Problem, columns: Sequence[str]) -> str:
-    """What finding where the rows are takes of the budget, in a sentence; empty if nothing. Reads no rows."""
+    """What finding where the rows are takes of the budget, and what it may miss; empty if nothing. Reads no rows."""
     share = _share(composed, problem) if composed.spec.name == ZOOM else 0.0
     if not share:
         return ""
     unknown = ", ".join(columns[j] for j in unknown_columns(problem.domain))
     where = f" and the unknown range of {unknown}" if unknown else ""
-    return f"Zoom: {share:.1%} of the budget finds where the rows are within their bounds{where}."
+    assert isinstance(composed.value, Zooming)
+    unseen = composed.value.unseen_of(problem)
+    promised = (
+        f"But in one run of 1,000, no group of at least {unseen:.1%} of the rows has its middle outside the intervals "
+        f"that it finds."
+        if unseen < 1
+        else "How many rows lie outside the intervals that it finds cannot be promised."
+    )
+    return f"Zoom: {share:.1%} of the budget finds where the rows are within their bounds{where}. {promised}"
 
 
 def notes(composed: Composed, problem: Problem, details: Mapping[str, Any], columns: Sequence[str]) -> tuple[str, ...]:
@@ -195,7 +205,7 @@ def notes(composed: Composed, problem: Problem, details: Mapping[str, Any], colu
         f"{name} {low:.6g} to {high:.6g}" for name, (low, high) in zip(columns[:SHOWN], intervals[:SHOWN], strict=True)
     )
     rest = f", and {len(columns) - SHOWN} more in the result" if len(columns) > SHOWN else ""
-    found = (f"{paid} It released these intervals: {shown}{rest}. Rows far outside were clipped.",) if paid else ()
+    found = (f"{paid} It released these intervals: {shown}{rest}. {CLIPPED}",) if paid else ()
     if np.allclose(units, units[0]):
         return found
     sizes = ", ".join(f"{name} {unit:.6g}" for name, unit in zip(columns[:SHOWN], units[:SHOWN], strict=True))

@@ -15,10 +15,12 @@ import attrs
 import numpy as np
 
 from cloister.core.types import Floats
+from cloister.run import beyond
 from cloister.run.estimates import Estimate, table_in
 from cloister.run.figures import POINTS, estimated, model_of, silhouette
 from cloister.run.html import table
 from cloister.run.result import MANY_COLUMNS, Result
+from cloister.run.unlisted import unlisted
 
 CLEAR = 2.0
 """Standard errors by which a centre must be off the mean of all centres, to be said to be high or low."""
@@ -107,6 +109,8 @@ class Profile:
             those that the run took distances in.
         power: 2 for k-means, 1 for k-median.
         scaled: whether columns had units of their own (``Result.units``): silhouette and sizes are in them too.
+        warnings: what else the released values say of the rows, in sentences.
+        beyond: where rows may lie beyond a released interval (``run.beyond``): what errors do not cover.
     """
 
     clusters: tuple[ClusterProfile, ...]
@@ -115,6 +119,8 @@ class Profile:
     cost: Estimate | None
     power: float
     scaled: bool
+    warnings: tuple[str, ...] = ()
+    beyond: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data, ready for JSON."""
@@ -143,12 +149,15 @@ class Profile:
     @property
     def notes(self) -> list[str]:
         """What the figures are worth."""
+        warned = [f"WARNING: {text}." for text in (*self.warnings, *self.beyond)]
         known = [c.size_error is not None or c.center_error is not None for c in self.clusters]
         if not any(known):
-            return ["Standard errors are not known: the method, or the version that made this result, states none."]
+            unknown = "Standard errors are not known: the method, or the version that made this result, states none."
+            return [unknown, *warned]
         return [
             "\u00b1 is one standard error, of noise and of what the method approximates: two of them held nine of "
-            "ten figures or more in most trials, and six or seven in the worst, so it is an estimate and no bound."
+            "ten figures or more in most trials, and six or seven in the worst, so it is an estimate and no bound.",
+            *warned,
         ]
 
     @property
@@ -185,7 +194,16 @@ def profile_of(result: Result) -> Profile:
     )
     power = 1.0 if str(result.method.get("name", "")).endswith("median") else 2.0
     scores, cost = _figures(result, power)
-    return Profile(clusters, result.columns, scores, cost, power, result.units is not None)
+    return Profile(
+        clusters,
+        result.columns,
+        scores,
+        cost,
+        power,
+        result.units is not None,
+        unlisted(result),
+        tuple(beyond.warnings(result)),
+    )
 
 
 def _plain(_owner: Any, _field: Any, value: Any) -> Any:

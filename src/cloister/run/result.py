@@ -158,7 +158,7 @@ class Result:
 
     def estimator(self) -> Any:
         """A fitted estimator with these centres: ``cloister.KMedians`` for k-median, ``cloister.OneRound`` for a round
-        under local trust, else ``cloister.KMeans``. Raises: MissingExtra: scikit-learn is not installed."""
+        under local trust, else ``cloister.KMeans``."""
         return importlib.import_module("cloister.estimators").estimator_of(self)
 
     def profile(self) -> Any:

@@ -136,15 +136,22 @@ def counted(session: Session[Any], budget: Budget, k: int) -> int:
 
 
 def doubts(budget: Budget, problem: Problem) -> tuple[str, ...]:
-    """A warning if a count with this budget of the whole run is mostly noise. Args: problem (its rows were counted)."""
-    first = shares(budget)[0]
+    """A warning if a count with this budget of the whole run is mostly noise, or there are not more rows than centres.
+
+    Args: problem (its rows were counted).
+    """
+    first, found = shares(budget)[0], list[str]()
+    if problem.rows <= problem.k:
+        found.append(
+            f"WARNING: no more rows were counted than centres were asked for ({problem.k}): ask for far fewer centres."
+        )
     error = math.sqrt(_question(first).variance(problem.context(first)))
-    if error <= DOUBTED * problem.rows:
-        return ()
-    return (
-        f"WARNING: the count of the rows has a standard error of {error:,.0f}. What was planned by it may suit other "
-        f"numbers: give --rows N (rows=N), a round public figure, if there is one.",
-    )
+    if error > DOUBTED * problem.rows:
+        found.append(
+            f"WARNING: the count of the rows has a standard error of {error:,.0f}. What was planned by it may suit "
+            f"other numbers: give --rows N (rows=N), a round public figure, if there is one."
+        )
+    return tuple(found)
 
 
 def _question(budget: Budget) -> Question[Any, Any]:

@@ -144,9 +144,9 @@ class PrivacyStatement:
         rows = "row" if self.rows_per_user == 1 else "rows"
         return [
             promise.replace("any one row was there", "any one user was there, with all rows of theirs"),
-            f"At most {self.rows_per_user:,} {rows} of each user were kept, chosen by public coins and their order "
-            f"among the user's own, never by their values; the public number of rows is of those kept. One name in the "
-            f"user column is one person unless you know otherwise. {covered}",
+            f"At most {self.rows_per_user:,} {rows} of each user were kept, chosen by public coins and by nothing "
+            f"but that user's own rows; the public number of rows is of those kept. One name in the user column is one "
+            f"person unless you know otherwise. {covered}",
         ]
 
     def without(self) -> list[str]:

@@ -39,9 +39,26 @@ SAID = {
 
 
 def shown(address: str) -> str:
-    """An address without user, password and settings."""
-    parts = urlsplit(address)
-    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+    """What may be said of an address: the kind of database, and its host or file; never a user, a password or settings.
+
+    A password that is not written as addresses want it moves where they end: what it leaves of the host is not said.
+    """
+    try:
+        parts = urlsplit(address)
+        host = parts.hostname
+    except ValueError:
+        return "the database"
+    if not parts.scheme or not address.lstrip().lower().startswith(f"{parts.scheme}://"):
+        return "the database"
+    if parts.scheme in EMBEDDED:
+        return f"{parts.scheme}://{parts.netloc}{parts.path}" if _is_plain(parts) else f"{parts.scheme}://"
+    certain = "@" not in parts.path + parts.query + parts.fragment and not (parts.netloc and ":" in parts.path)
+    return f"{parts.scheme}://{host}" if host and certain else f"{parts.scheme}://"
+
+
+def _is_plain(parts: SplitResult) -> bool:
+    """Whether a file's address cannot be that of a server, with a user and a password."""
+    return not set("@:") & set(parts.netloc + parts.path + parts.query + parts.fragment)
 
 
 def opened(address: str, table: str, threads: int | None = None) -> Any:
@@ -69,6 +86,8 @@ def connected(address: str, threads: int | None = None, writable: bool = False) 
     scheme = {"postgresql": "postgres"}.get(parts.scheme, parts.scheme)
     known = sorted(entry.name for entry in entry_points(group="ibis.backends"))
     if scheme not in known:
+        if not address.lstrip().lower().startswith(f"{scheme}://"):
+            raise InvalidInput(UNREADABLE)
         raise UnknownName("kind of database", parts.scheme, known, "(files are given by their paths)")
     if threads is not None and scheme != "duckdb":
         raise InvalidInput(f"threads are {scheme}'s own affair: leave them out, or set them there")
@@ -116,14 +135,16 @@ def table_of(backend: Any, name: str, where: str) -> Any:
     raise UnknownName("table", name, _tables(backend), f"(in {where})")
 
 
+UNREADABLE = "the database's address cannot be read: write it as in postgres://user@host:5432/database"
+"""Said of an address, and nothing that is in it."""
+
+
 def _parts(address: str) -> SplitResult:
     try:
         parts = urlsplit(address)
         _ = parts.port
     except ValueError:
-        raise InvalidInput(
-            "the database's address cannot be read: write it as in postgres://user@host:5432/database"
-        ) from None
+        raise InvalidInput(UNREADABLE) from None
     if parts.scheme not in EMBEDDED and "@" in parts.path + parts.fragment + ("" if parts.path else parts.query):
         raise InvalidInput(
             "the database's address cannot be read, since it has an @ after the host: write @ / ? and # of a user's "
@@ -164,6 +185,11 @@ def _file(parts: SplitResult) -> str:
     for path in paths:
         if os.path.isfile(path):
             return path
+    if not _is_plain(parts):
+        raise InvalidInput(
+            f"there is no such database: {parts.scheme}:// names a file, as in {parts.scheme}:///lake.db, and has no "
+            f"user, password or host; nothing was made"
+        )
     if any(os.path.isdir(path) for path in paths):
         raise InvalidInput(f"'{absolute}' is a folder: give the database's file")
     raise InvalidInput(f"there is no database at {' or '.join(repr(path) for path in paths)}: nothing was made there")

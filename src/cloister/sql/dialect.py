@@ -53,6 +53,11 @@ def weighed(cells: Sequence[Expr]) -> Expr:
     return total(terms) & (HASHES - 1)
 
 
+def same(text: Expr, other: str | Expr, dialect: Dialect) -> Expr:
+    """Whether two texts have the same characters."""
+    return dialect.utf8(text) == dialect.utf8(ibis.literal(other) if isinstance(other, str) else other)
+
+
 def as_text(column: Expr) -> Expr:
     """A column cast to text, also one of which Ibis says that it is text: it may be an enumeration."""
     return column.cast(dt.String(nullable=False))
@@ -72,14 +77,16 @@ class Dialect:
         materialise: the answer to an expression as a table that only this session sees and nobody changes, and what
             drops it.
         double: numbers, booleans or their texts as doubles, correctly rounded; NULL for what no double holds.
-        text: a column's text, whose equality is that of its characters, whatever the column's collation.
+        text: a column's text, without the column's collation. It is never compared as it is: see ``utf8``.
+        utf8: a text's bytes, by which texts are compared, grouped and told apart. A collation takes two texts for one,
+            and a session, a database or a schema may give one to every text.
         finite: whether a cell of a column of floats is neither NaN nor infinite, where comparisons do not tell.
         fence: keeps a step a step where an engine would write a computed column out wherever it is used.
         steps: which of many steps a number is on, ``stage.stepped``, in the engine's fastest form.
         statement: an expression in the engine's words, given Ibis' backend, connected or not.
         answer: the whole answer to an expression, as a table of Arrow; None where it is what ``stream`` gives.
         terms: most products of a row's numbers in one query, for the backend: beyond, reading the rows takes less time.
-        tables: names of the tables that are there, for an error that names near ones.
+        tables: names of the tables that are there, as they may be given: with their schema where they need it.
         stream: the answer to an expression, as Arrow's reader of batches of at most so many rows.
         why: what a failure of the engine means, in words of our own (a driver's may quote a row); None if unknown.
     """
@@ -89,6 +96,7 @@ class Dialect:
     materialise: Callable[[Any, Any], tuple[Any, End]] = temporary_table
     double: Callable[[Expr], Expr] = lambda column: column.cast("float64")
     text: Callable[[Expr], Expr] = as_text
+    utf8: Callable[[Expr], Expr] = lambda text: text
     finite: Callable[[Expr], Expr] | None = None
     fence: Fence = lambda table: table
     steps: Steps = stepped

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import os
 import secrets
+import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future
 from functools import cache
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -81,20 +82,33 @@ def _batches(expression: Any, size: int) -> Any:
 
 
 def _interruptible(con: Any, work: Callable[[], Any]) -> Any:
-    """What DuckDB answers. In the main thread it loses about every second Ctrl-C, so it works in one of its own."""
-    with ThreadPoolExecutor(1) as pool:
-        answer = pool.submit(work)
+    """What DuckDB answers. In the main thread it loses about every second Ctrl-C, so it works in one of its own, which
+    a Ctrl-C leaves to end by itself wherever it comes."""
+    answer: Future[Any] = Future()
+
+    def works() -> None:
         try:
-            return answer.result()
-        except KeyboardInterrupt:
-            while not answer.done():
-                con.interrupt()
-                wait([answer], 0.1)
-            raise
+            answer.set_result(work())
+        except BaseException as error:
+            answer.set_exception(error)
+
+    thread = threading.Thread(target=works, daemon=True)
+    try:
+        thread.start()
+        return answer.result()
+    except KeyboardInterrupt:
+        while thread.is_alive():
+            con.interrupt()
+            thread.join(0.1)
+        raise
+
+
+def _utf8(text: Expr) -> Expr:
+    return builtin("encode", [text], "binary")
 
 
 def _text(column: Expr) -> Expr:
-    return builtin("decode", [builtin("encode", [as_text(column)], "binary")], "string")
+    return builtin("decode", [_utf8(as_text(column))], "string")
 
 
 def _terms(backend: Any) -> int:
@@ -107,8 +121,12 @@ def _terms(backend: Any) -> int:
 
 
 def _tables(backend: Any) -> list[str]:
-    found = backend.con.sql("SELECT table_name FROM information_schema.tables").fetchall()
-    return [name for (name,) in found]
+    found = backend.con.sql(
+        "SELECT table_catalog IN (current_database(), 'temp'), table_schema = current_schema(), table_catalog, "
+        "table_schema, table_name FROM information_schema.tables"
+    ).fetchall()
+    return [".".join([*([] if here else [catalog]), *([] if here and near else [schema]), name])
+            for here, near, catalog, schema, name in found]  # fmt: skip
 
 
 FEW = 8
@@ -149,6 +167,7 @@ DUCKDB = Dialect(
     begin=_begun,
     hashed=_hashed,
     text=_text,
+    utf8=_utf8,
     finite=_finite,
     steps=_stepped,
     terms=_terms,

@@ -66,7 +66,7 @@ def features_of(table: Any, chosen: Selection, dialect: Dialect) -> dict[str, Ex
     found = list[Expr]()
     for name in chosen.used:
         category = chosen.category(name)
-        found += [_number(table[name], dialect)] if category is None else one_hot(table[name], category, dialect.text)
+        found += [_number(table[name], dialect)] if category is None else one_hot(table[name], category, dialect)
     return {f"c{j}": feature for j, feature in enumerate(found)}
 
 

@@ -49,7 +49,7 @@ def labelled(
     rows, features = featured(table, chosen, dialect, {f"k{i}": table[name] for i, name in enumerate(beside)})
     stage, label = _nearest(Stage(rows, features, dialect.fence), labelling)
     label = ibis.ifelse(usable(stage.table, features), label, integer(UNUSED))
-    return stage.table.select(**{name: stage[f"k{i}"] for i, name in enumerate(beside)}, **{LABEL: label})
+    return stage.table.select(*(stage[f"k{i}"].name(name) for i, name in enumerate(beside)), label.name(LABEL))
 
 
 def _nearest(stage: Stage, labelling: Labelling) -> tuple[Stage, Expr]:

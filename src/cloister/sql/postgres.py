@@ -88,10 +88,23 @@ def _double(column: Expr) -> Expr:
     return ibis.cases((size <= LEAST, number(0)), (size <= LARGEST, exact.cast("float64")))
 
 
+def _utf8(text: Expr) -> Expr:
+    return builtin("convert_to", [text, ibis.literal("UTF8")], "binary")
+
+
 def _text(column: Expr) -> Expr:
     """What was bytes has no collation that takes two texts for one."""
-    utf8 = ibis.literal("UTF8")
-    return builtin("convert_from", [builtin("convert_to", [as_text(column), utf8], "binary"), utf8], "string")
+    return builtin("convert_from", [_utf8(as_text(column)), ibis.literal("UTF8")], "string")
+
+
+def _tables(backend: Any) -> list[str]:
+    """All that may be looked into; those that the search path leads to by their names alone."""
+    found = backend.con.execute(
+        "SELECT CASE WHEN pg_table_is_visible(c.oid) THEN '' ELSE nspname || '.' END || relname "
+        "FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace WHERE relkind IN ('r', 'v', 'm', 'f', 'p') "
+        "AND nspname NOT LIKE 'pg\\_%' AND nspname <> 'information_schema' AND has_schema_privilege(n.oid, 'USAGE')"
+    )
+    return [name for (name,) in found.fetchall()]
 
 
 def _fenced(table: Any) -> Any:
@@ -134,9 +147,11 @@ POSTGRES = Dialect(
     hashed=weighed,
     double=_double,
     text=_text,
+    utf8=_utf8,
     fence=_fenced,
     statement=statement,
     answer=_answer,
+    tables=_tables,
     stream=_batches,
     why=_why,
 )

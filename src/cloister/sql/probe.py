@@ -1,8 +1,11 @@
-"""An engine's arithmetic, tried before it is trusted: two queries over constants; no row is read.
+"""An engine's arithmetic, and what it takes for one text, tried before it is trusted: two queries over constants.
+
+No row is read.
 
 Rounds are exact if doubles are those of IEEE 754, with every operation rounded once, and integers have 64 bits, their
 sums too. An engine that computes in decimals, single precision or fused operations, or adds integers up in doubles, is
-refused, whatever its documentation says.
+refused, whatever its documentation says. Users and values of categories are told apart by the bytes of texts, whatever
+collation the session, the database or a column has.
 """
 
 from __future__ import annotations
@@ -13,11 +16,14 @@ from typing import Any, TypeAlias
 import ibis
 import numpy as np
 
+from cloister.core.categories import Category
 from cloister.core.errors import InvalidInput
 from cloister.core.types import AnyArray
 from cloister.sql.arithmetic import Expr, clipped, floored, integer, number, rounded, selected, truncated, where_below
+from cloister.sql.categories import one_hot
 from cloister.sql.dialect import HASHES, Dialect
 from cloister.sql.features import usable
+from cloister.sql.users import USER, named, told_apart
 
 Answer: TypeAlias = Callable[[Any], Any]
 """From an expression to an Arrow table."""
@@ -47,6 +53,16 @@ CELLS = ("1", "NaN", "Infinity", "-Infinity", None, "1.7976931348623157e308", "-
          "5e-324", "-1", "NaN")  # fmt: skip
 """As they are written; one is NULL."""
 
+WORDS = ("Bo", "bo", "b\u00f3", "bo\u0301", "bo ", "bo-", "7", "7.0", "7.0\u0301", "TRUE", "true", "Tru\u0435")
+"""Texts that some collation takes for one: by case, accents, spaces, signs or looks. Two pairs are one name, or one
+value: 7 and 7.0, TRUE and true."""
+
+NAMES = ("Bo", "bo", "b\u00f3", "bo\u0301", "bo ", "bo-", "7", "7", "7.0\u0301", "TRUE", "true", "Tru\u0435")
+"""As users' names."""
+
+VALUES = ("bo", "7", "true")
+"""Of a category."""
+
 DOUBLES: dict[str, list[str]] = {
     **{
         name: [f"'{x!r}'" for x in values.tolist()]
@@ -54,6 +70,7 @@ DOUBLES: dict[str, list[str]] = {
     },
     "cell": ["NULL" if cell is None else f"'{cell}'" for cell in CELLS],
 }
+TEXTS: dict[str, list[str]] = {"word": [f"'{word}'" for word in WORDS]}
 INTEGERS: dict[str, list[str]] = {
     name: [f"'{i}'" for i in values] for name, values in (("i", range(len(A))), ("n", LONG), ("s", SHORT), ("id", IDS))
 }
@@ -64,7 +81,7 @@ FINITE = np.array([cell is not None and bool(np.isfinite(float(cell))) for cell 
 
 def tried(name: str, dialect: Dialect, backend: Any, answer: Answer) -> None:
     """Raises: InvalidInput: the engine's arithmetic is not what rounds need."""
-    wrong = _wrong_in_rows(dialect, _constants(backend, DOUBLES | INTEGERS), answer)
+    wrong = _wrong_in_rows(dialect, _constants(backend, DOUBLES | INTEGERS | TEXTS), answer)
     wrong = wrong or _wrong_in_groups(_constants(backend, INTEGERS), answer)
     if wrong:
         raise InvalidInput(
@@ -75,8 +92,10 @@ def tried(name: str, dialect: Dialect, backend: Any, answer: Answer) -> None:
 
 def _constants(backend: Any, columns: Mapping[str, Sequence[str]]) -> Any:
     """A table of constants, with which an engine does not compute before it runs the query. Args: columns, as texts."""
-    kinds = {name: "float64" if name in DOUBLES else "int64" for name in columns}
-    chosen = ", ".join(f"CAST({name} AS {'DOUBLE' if name in DOUBLES else 'BIGINT'}) AS {name}" for name in columns)
+    types = {**dict.fromkeys(DOUBLES, ("float64", "DOUBLE")), **dict.fromkeys(TEXTS, ("string", "TEXT"))}
+    found = {name: types.get(name, ("int64", "BIGINT")) for name in columns}
+    kinds = {name: kind for name, (kind, _) in found.items()}
+    chosen = ", ".join(f"CAST({name} AS {written}) AS {name}" for name, (_, written) in found.items())
     values = ", ".join(f"({', '.join(row)})" for row in zip(*columns.values(), strict=True))
     query = f"SELECT {chosen} FROM (VALUES {values}) AS constants({', '.join(columns)})"
     return backend.sql(query, schema=kinds, dialect="duckdb")
@@ -84,7 +103,7 @@ def _constants(backend: Any, columns: Mapping[str, Sequence[str]]) -> Any:
 
 def _wrong_in_rows(dialect: Dialect, t: Any, answer: Answer) -> str | None:
     """What the engine gets wrong in rows."""
-    trials = _trials(t)
+    trials = _trials(t) + _trials_of_texts(t, dialect)
     hashes = {} if dialect.hashed is None else {"hash": dialect.hashed([t.a, t.b, t.tie])}
     found = answer(t.select(i=t.i, **{f"t{j}": of for j, (_, of, _) in enumerate(trials)}, **hashes))
     order = np.argsort(found["i"].to_numpy())
@@ -124,6 +143,23 @@ def _same(found: Any, order: AnyArray, wanted: AnyArray) -> bool:
 
 def _as_integer(condition: Expr) -> Expr:
     return ibis.ifelse(condition, 1, 0).cast("int64")
+
+
+def _trials_of_texts(t: Any, dialect: Dialect) -> list[tuple[str, Expr, AnyArray]]:
+    """As ``_trials``: by what users are told apart, and values of categories."""
+    names = named(t.word, dialect)
+    assert names is not None
+    name = told_apart(names[USER], dialect)
+    many = t.i.count().over(ibis.window(group_by=name)).cast("int64")
+    category = Category("word", VALUES)
+    features = category.one_hot(category.codes(WORDS))
+    return [
+        ("texts that name users", many, np.array([NAMES.count(name) for name in NAMES])),
+        *(
+            ("texts of categories", feature, wanted)
+            for feature, wanted in zip(one_hot(t.word, category, dialect), features, strict=True)
+        ),
+    ]
 
 
 def _trials(t: Any) -> list[tuple[str, Expr, AnyArray]]:

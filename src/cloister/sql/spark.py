@@ -34,10 +34,12 @@ def _hashed(cells: Sequence[Expr]) -> Expr:
     return builtin("xxhash64", both, "int64") & (HASHES - 1)
 
 
+def _utf8(text: Expr) -> Expr:
+    return builtin("encode", [text, ibis.literal("UTF-8")], "binary")
+
+
 def _text(column: Expr) -> Expr:
-    """What was bytes has no collation that takes two texts for one."""
-    utf8 = ibis.literal("UTF-8")
-    return builtin("decode", [builtin("encode", [as_text(column), utf8], "binary"), utf8], "string")
+    return builtin("decode", [_utf8(as_text(column)), ibis.literal("UTF-8")], "string")
 
 
 def _materialised(backend: Any, expression: Any) -> tuple[Any, End]:
@@ -101,4 +103,4 @@ def _unlogged() -> Iterator[None]:
             logger.disabled = disabled
 
 
-SPARK = Dialect(hashed=_hashed, text=_text, materialise=_materialised, answer=_answer, stream=_batches)
+SPARK = Dialect(hashed=_hashed, text=_text, utf8=_utf8, materialise=_materialised, answer=_answer, stream=_batches)

@@ -20,7 +20,8 @@ hash is the engine's own: another version of it may keep other rows, and then a 
 rows have other hashes.
 
 **Names.** A user's name is a whole number or a text; in a column of text 7 and 7.0 are one name. A column has one type,
-so that equal names are equal cells of ``USER``: numbers, or texts by their characters. Two names never meet.
+so that equal names are equal cells of ``USER``: numbers, or texts by their bytes, since a session's collation may take
+Bo and bo for one. Two names never meet.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ import ibis
 
 from cloister.core.lattice import CAP
 from cloister.sql.arithmetic import Expr, floored, integer, number
-from cloister.sql.dialect import Dialect
+from cloister.sql.dialect import Dialect, same
 
 USER, ODD, KEPT = "user", "odd", "kept"
 """Columns: the name of a row's user, NULL if it names nobody; whether it is no name, so that all is refused; whether
@@ -41,6 +42,19 @@ EXACT = {16: 2**11, 32: 2**24, 64: 2**53}
 """Whole floats of so many bits up to here are the numbers that were meant."""
 
 DIGITS = "0123456789"
+
+UNNUMBERED = (
+    "rows in a database have no places by which their users could be numbered, and here each answer belongs to one: "
+    "name the column that holds a name of her own for every row, such as a primary key (--user-column NAME, "
+    "user_column=), or choose central components (--trust central)"
+)
+"""Said of rows without names."""
+
+SEVERAL = (
+    "two rows name one user, and here every row is a person who answers by herself: choose a user column in which no "
+    "name comes twice, or a view that holds one row of each user, or central components (--trust central)"
+)
+"""Said of names that are not one row's."""
 
 
 def named(column: Expr, dialect: Dialect) -> dict[str, Expr] | None:
@@ -52,9 +66,9 @@ def named(column: Expr, dialect: Dialect) -> dict[str, Expr] | None:
     if kind.is_floating():
         return _of_float(column, EXACT[8 * kind.nbytes], dialect)
     if kind.is_decimal():
-        return _of_decimal(dialect.text(column))
+        return _of_decimal(dialect.text(column), dialect)
     if kind.is_string() or kind.is_uuid():
-        return {USER: _of_text(dialect.text(column)), ODD: never}
+        return {USER: _of_text(dialect.text(column), dialect), ODD: never}
     return None
 
 
@@ -68,22 +82,34 @@ def _of_float(column: Expr, exact: int, dialect: Dialect) -> dict[str, Expr]:
     return {USER: (whole & there).ifelse(double, ibis.null("float64")).cast("int64"), ODD: there & ~whole}
 
 
-def _of_decimal(text: Expr) -> dict[str, Expr]:
+def _of_decimal(text: Expr, dialect: Dialect) -> dict[str, Expr]:
     """The digits before the point, if only zeros come after it. PostgreSQL's decimals may be NaN, or infinite."""
     point = text.find(".")
     stem = (point < 0).ifelse(text, text.substr(0, point))
-    zeros = (point < 0).ifelse(True, text.replace("0", "") == stem.replace("0", "").concat("."))
-    missing = text.isnull() | (text == "NaN")
-    whole = ~missing & zeros & text.notin(["Infinity", "-Infinity"])
+    alone = same(text.replace("0", ""), stem.replace("0", "").concat("."), dialect)
+    zeros = (point < 0).ifelse(True, alone)
+    missing = text.isnull() | same(text, "NaN", dialect)
+    whole = ~missing & zeros & ~same(text, "Infinity", dialect) & ~same(text, "-Infinity", dialect)
     return {USER: whole.ifelse(stem, ibis.null("string")), ODD: ~(whole | missing).fill_null(False)}
 
 
-def _of_text(text: Expr) -> Expr:
+def _of_text(text: Expr, dialect: Dialect) -> Expr:
     """Digits without the '.0' that they may end in; other texts as they are."""
+
+    def equal(part: Expr, other: str) -> Expr:
+        return same(part, other, dialect)
+
     rest = text.translate(DIGITS, "")
-    digits = (rest == ".") & (text != ".0") | (rest == "-.") & text.startswith("-") & (text != "-.0")
-    whole = text.endswith(".0") & digits
-    return whole.ifelse(text.substr(0, text.length() - 2), text).nullif("")
+    positive = equal(rest, ".") & ~equal(text, ".0")
+    negative = equal(rest, "-.") & equal(text.left(1), "-") & ~equal(text, "-.0")
+    whole = equal(text.right(2), ".0") & (positive | negative)
+    name = whole.ifelse(text.substr(0, text.length() - 2), text)
+    return ibis.ifelse(equal(name, ""), ibis.null("string"), name)
+
+
+def told_apart(name: Expr, dialect: Dialect) -> Expr:
+    """What two names of users differ in: numbers, or the bytes of texts."""
+    return dialect.utf8(name) if name.type().is_string() else name
 
 
 def chosen(table: Any, features: tuple[str, ...], most: int, key: bytes, dialect: Dialect) -> Any:
@@ -93,8 +119,9 @@ def chosen(table: Any, features: tuple[str, ...], most: int, key: bytes, dialect
     """
     assert dialect.hashed is not None
     most = min(most, CAP)
-    mine = ibis.window(group_by=table[USER])
-    ordered = ibis.window(group_by=table[USER], order_by=[table[name] for name in features])
+    hers = told_apart(table[USER], dialect)
+    mine = ibis.window(group_by=hers)
+    ordered = ibis.window(group_by=hers, order_by=[table[name] for name in features])
     start = dialect.hashed([table[USER].cast("string").concat(f" {key.hex()}")])
     place = ibis.row_number().over(ordered)
     placed = dialect.fence(table.mutate(place=place, many=table.count().over(mine), start=start))

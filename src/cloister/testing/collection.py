@@ -17,11 +17,13 @@ from cloister.testing.checks.declarations import (
     the_registry_says_what_the_class_is,
 )
 from cloister.testing.checks.large_spaces import LARGE, LARGE_BIASED, LARGE_EXACT, LARGE_NOISE
+from cloister.testing.checks.method_answers import METHOD_ANSWERS
 from cloister.testing.checks.method_options import METHOD_OPTIONS
 from cloister.testing.checks.method_ranges import METHOD_RANGES
 from cloister.testing.checks.methods import METHODS
 from cloister.testing.checks.nested_spaces import NESTED, NESTED_BIASED, NESTED_NOISE
 from cloister.testing.checks.oracle_biased import BIASED, CENTRAL_BIASED
+from cloister.testing.checks.oracle_coins import COINS, SIGNS
 from cloister.testing.checks.oracle_events import EVENTS, GAUSSIAN
 from cloister.testing.checks.oracle_joint import JOINT
 from cloister.testing.checks.oracle_local import LOCAL, LOCAL_PURE
@@ -36,8 +38,8 @@ from cloister.testing.checks.trees import TREES
 from cloister.testing.roles import MADE, checked_role, name_of
 
 OF_ROLE: dict[str, tuple[Any, ...]] = {
-    "Method": (*METHODS, *METHOD_OPTIONS, *METHOD_RANGES), "TreeBuilder": TREES, "NonPrivateSolver": SOLVERS,
-    "Population": POPULATIONS,
+    "Method": (*METHOD_ANSWERS, *METHODS, *METHOD_OPTIONS, *METHOD_RANGES),
+    "TreeBuilder": TREES, "NonPrivateSolver": SOLVERS, "Population": POPULATIONS,
     "Bucketing": BUCKETINGS, "Vectors": VECTORS,
 }  # fmt: skip
 """Checks that depend on nothing but the role; oracles' depend on trust and measure too."""
@@ -81,12 +83,16 @@ def _of_oracle(oracle: Any, role: str) -> tuple[Any, ...]:
     if central and not oracle.biased:
         found += (*(LARGE_NOISE if private else LARGE_EXACT), *NESTED)
     if central and private:
-        own = (*CENTRAL_BIASED, *LARGE_BIASED, *NESTED_BIASED) if oracle.biased else (*CENTRAL_NOISE, *NESTED_NOISE)
+        own = (
+            (*CENTRAL_BIASED, *LARGE_BIASED, *NESTED_BIASED)
+            if oracle.biased
+            else (*CENTRAL_NOISE, *NESTED_NOISE, *SIGNS)
+        )
         found += (*own, *PRIVACY)
     if central and oracle.measure == "gaussian":
         found += GAUSSIAN
     if oracle.trust is Local:
-        found += (*LOCAL, *(LOCAL_PURE if oracle.measure == "pure" else ()))
+        found += (*LOCAL, *((*LOCAL_PURE, *COINS) if oracle.measure == "pure" else ()))
     if oracle.trust is Shuffled:
         found += (*MIXING, *JOINT) if oracle.asks_all_users else LOCAL_PURE
     return tuple(found)

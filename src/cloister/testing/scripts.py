@@ -11,7 +11,7 @@ import numpy as np
 
 from cloister.core.clustering import Problem
 from cloister.core.errors import InvalidInput
-from cloister.core.questions import OpenedQuestion
+from cloister.core.questions import OpenedQuestion, Round
 from cloister.core.randomness import PublicRng, unit_floats
 from cloister.core.session import Session
 from cloister.core.types import Floats, Ints
@@ -87,12 +87,16 @@ class Invented:
 
     def ask(self, *questions: Any) -> tuple[Told, ...]:
         self._session.ask(*questions)
-        round, rows = self._session.rounds[-1], self._session.problem.rows
-        unit = self._session.problem.domain.unit
-        return tuple(
-            Told(
-                part, self._script, self._seed.child("script", round.index, i),
-                float(rows) if part.vectors is None else rows * part.vectors.bound.l2 * unit,
-            )
-            for i, part in enumerate(round.parts)
-        )  # fmt: skip
+        return tables_told(self._session.rounds[-1], self._session.problem, self._seed, self._script)
+
+
+def tables_told(round: Round[Any], problem: Problem, seed: PublicRng, script: Script) -> tuple[Told, ...]:
+    """A script's answers to a round, which may be in other units than the problem's own."""
+    rows, unit = float(problem.rows), problem.domain.unit
+    return tuple(
+        Told(
+            part, script, seed.child("script", round.index, i),
+            rows if part.vectors is None else rows * part.vectors.bound.l2 * unit,
+        )
+        for i, part in enumerate(round.parts)
+    )  # fmt: skip

@@ -93,6 +93,21 @@ class Guarded:
         return gather
 
 
+class Fenced:
+    """A session that a method sees by its public names."""
+
+    def __init__(self, inner: Any) -> None:
+        self._fenced = inner
+
+    def __getattribute__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise Broken(f"the session's '{name}' was read: a method uses its public names only")
+        inner = object.__getattribute__(self, "_fenced")
+        if name == "framed":
+            return lambda *frame: Fenced(inner.framed(*frame))
+        return getattr(inner, name)
+
+
 def tables_of(oracle: Any, shape: Shape, rounds: int, rows: int) -> list[Any]:
     """What a session answers in so many rounds of two questions about so many dealt rows, the same each time."""
     domain = carrying(0 if shape.bound is None else shape.bound.dimension)

@@ -18,7 +18,7 @@ from cloister.accounting import Cost, Ledger, Lifetime, Run, Total, delta_of_rho
 from cloister.accounting.ledger import database
 from cloister.core.budget import Budget, Event, Measure
 from cloister.core.errors import BudgetExceeded, CloisterError, Damaged, InvalidInput, Refused, UnknownName
-from cloister.core.marks import Marking, inside, mark_of
+from cloister.core.marks import Marking, inside, mark_of, marks_of_options
 from cloister.core.record import Journal, Lookup
 
 PURE = Total(0.25)
@@ -290,7 +290,7 @@ def test_a_finished_run_can_neither_go_on_nor_be_resumed(ledger: Ledger) -> None
     with pytest.raises(Refused, match="finished"):
         run.finish()
     with pytest.raises(Refused, match="finished"):
-        ledger.resume(run.id, "people", "plan")
+        ledger.resume(run.id, "people", "plan", same_rows=True)
 
 
 # journals
@@ -308,7 +308,7 @@ def test_values_come_back_bit_for_bit(tmp_path_factory: Any, rows: int, width: i
     run = reserve(book)
     run.open_round(0, "digest")
     run.write(Lookup(0, 3, 7, error, ids, values))
-    (back,) = book.resume(run.id, "people", "plan").record.lookups
+    (back,) = book.resume(run.id, "people", "plan", same_rows=True).record.lookups
     assert (back.round, back.question, back.level, back.error) == (0, 3, 7, error)
     assert (back.values.shape, back.values.dtype, back.ids.dtype) == (shape, np.float64, np.int64)
     assert back.values.tobytes() == values.tobytes()
@@ -324,7 +324,7 @@ def test_a_resumed_run_has_the_record_the_seed_and_the_data_set_of_the_first(led
     journal.close_round(0)
     journal.write(look([-0.0]))
     journal.open_round(1, "second")
-    again = ledger.resume(run.id, "people", "plan")
+    again = ledger.resume(run.id, "people", "plan", same_rows=True)
     assert (again.id, again.dataset, again.seed) == (run.id, "people", b"public seed")
     assert (again.record.digests, again.record.closed) == (["first", "second"], 1)
     assert [x.values.tolist() for x in again.record.lookups] == [[1.0, 2.0], [-0.0]]
@@ -372,7 +372,7 @@ ENTRIES: list[Callable[[Run], None]] = [
 def test_a_process_that_was_replaced_can_write_nothing_more(ledger: Ledger, entry: Callable[[Run], None]) -> None:
     old = reserve(ledger)
     old.open_round(0, "first")
-    new = ledger.resume(old.id, "people", "plan")
+    new = ledger.resume(old.id, "people", "plan", same_rows=True)
     with pytest.raises(Refused, match="resumed by another process"):
         entry(old)
     assert (ledger.runs()[0].rounds, ledger.runs()[0].lookups, ledger.runs()[0].state) == (1, 0, "open")
@@ -453,6 +453,64 @@ def test_rows_that_nobody_can_compare_need_somebody_who_says_that_they_are_the_s
     with pytest.raises(Refused, match=r"nobody can tell .*--same-rows"):
         ledger.resume(run.id, "people", "plan", rows(**after))
     ledger.resume(run.id, "people", "plan", rows(**after), same_rows=True)
+
+
+def test_a_run_whose_caller_gives_no_marks_goes_on_only_where_somebody_says_that_rows_are_the_same(
+    ledger: Ledger,
+) -> None:
+    for run in (begun(ledger, **PAPER), reserve(ledger)):
+        with pytest.raises(Refused, match=r"nobody can tell .*--same-rows"):
+            ledger.resume(run.id, "people", "plan")
+        run.open_round(0, "still mine")
+        ledger.resume(run.id, "people", "plan", same_rows=True)
+    run = begun(ledger, **PAPER)
+    ledger.resume(run.id, "people", "plan", same_rows=True)
+    with pytest.raises(Refused, match="times differ"):
+        ledger.resume(run.id, "people", "plan", rows(**PAPER | {"times": b"9"}))
+
+
+def read(encoding: str, **marks: bytes) -> Marking:
+    return lambda key: {**rows(**marks)(key), **marks_of_options({"--encoding": [encoding]})}
+
+
+def test_what_is_read_otherwise_is_refused_whoever_vouches_for_the_rows(ledger: Ledger) -> None:
+    run = ledger.reserve("people", PURE, PURE.measured(["pure"]), "plan", b"public seed", read("utf-8", **PAPER))
+    for same_rows in (False, True):
+        with pytest.raises(Refused, match="read its rows otherwise: --encoding differ"):
+            ledger.resume(run.id, "people", "other plan", read("latin-1", **PAPER), same_rows)
+    ledger.path.with_name(f"{ledger.path.name}.key").unlink()
+    with pytest.raises(Refused, match="--encoding differ"):
+        ledger.resume(run.id, "people", "plan", read("latin-1", **PAPER), same_rows=True)
+    with pytest.raises(Refused, match="sizes, times differ"):
+        ledger.resume(run.id, "people", "plan", read("utf-8", **PAPER))
+    ledger.resume(run.id, "people", "plan", rows(**PAPER), same_rows=True)
+
+
+@pytest.mark.parametrize("size", [0, 1, 16, 31, 33])
+def test_a_key_that_was_cut_short_is_not_used(ledger: Ledger, size: int) -> None:
+    """Whoever guesses a short key learns from marks whether two runs had the same rows."""
+    key = ledger.path.with_name(f"{ledger.path.name}.key")
+    first = begun(ledger, **PAPER)
+    cut = (2 * key.read_bytes())[:size]
+    key.write_bytes(cut)
+    with pytest.raises(Refused, match="sizes, times differ"):
+        ledger.resume(first.id, "people", "plan", rows(**PAPER))
+    begun(ledger, **PAPER)
+    assert len(key.read_bytes()) == 32
+    assert not size or not key.read_bytes().startswith(cut[:32])
+
+
+def test_two_runs_that_read_their_rows_at_once_do_not_both_take_what_is_left(ledger: Ledger) -> None:
+    """Each is admitted before its rows are read, and again after: meanwhile the other one may have begun."""
+
+    def meanwhile(key: bytes) -> dict[str, bytes]:
+        reserve(ledger, Total(1.0))
+        return rows(**PAPER)(key)
+
+    with pytest.raises(BudgetExceeded):
+        ledger.reserve("people", PURE, PURE.measured(["pure"]), "plan", b"", meanwhile)
+    (status,) = ledger.status()
+    assert status.spent.epsilon == 1.0
 
 
 def test_marks_tell_nothing_without_the_key_beside_the_ledger(ledger: Ledger) -> None:
@@ -556,7 +614,7 @@ def test_a_ledger_of_version_1_becomes_one_of_the_newest_when_it_is_written_to(v
     book = Ledger.open(version_1)
     assert version_of(version_1) == 1
     (old, _) = book.runs()
-    run = book.resume(old.id, "people", "plan")
+    run = book.resume(old.id, "people", "plan", same_rows=True)
     assert version_of(version_1) == 4
     assert [x.values.tolist() for x in run.record.lookups] == [[1.5, -2.0]]
     new = begun(book, **PAPER)
@@ -656,7 +714,7 @@ def test_a_look_whose_bytes_do_not_fit_its_shape_is_damaged(ledger: Ledger) -> N
     run.write(look([1.0, 2.0]))
     edit(ledger.path, "update looks set shape = '3'")
     with pytest.raises(Damaged, match="do not fit its shape"):
-        ledger.resume(run.id, "people", "plan")
+        ledger.resume(run.id, "people", "plan", same_rows=True)
     run.close_round(0)
 
 
@@ -690,4 +748,4 @@ def test_a_run_goes_on_with_its_own_data_set_only(tmp_path: Path) -> None:
     run = reserve(book, Total(0.5))
     with pytest.raises(Refused, match="is on data set 'people', not 'others'"):
         book.resume(run.id, "others", "plan")
-    assert book.resume(run.id, "people", "plan").id == run.id
+    assert book.resume(run.id, "people", "plan", same_rows=True).id == run.id

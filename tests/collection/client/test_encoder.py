@@ -13,6 +13,7 @@ import pytest
 
 from cloister.collection.client.encoder import PlanEncoder, PrivacyWarning, encode, read
 from cloister.collection.client.records import record_width, to_reports
+from cloister.collection.client.state import State
 from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.plan.publish import publish
 from cloister.core.encoding import absorb, encode_owned, encode_rows
@@ -141,6 +142,21 @@ def test_user_numbers_that_cannot_be_are_refused(users: Any) -> None:
     with pytest.raises(InvalidInput) as error:
         encode(planned(), ROWS[:2], users)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("users", [[3, 3, 5], [5, 3, 3], [3, 5, 3], [0, 1, 2, 2, 4]])
+def test_a_number_that_stands_twice_among_others_draws_nothing_and_charges_nobody(
+    users: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One number is one person: two reports of hers would cost her twice what the plan says."""
+    plan, drawn = planned(), list[int]()
+    monkeypatch.setattr(PlanEncoder, "draw", lambda *given: drawn.append(1))
+    state = State(tmp_path / "state")
+    for given in (None, state):
+        with pytest.raises(InvalidInput, match="a user number stands twice: give each user one row"):
+            PlanEncoder(plan).encode(ROWS[: len(users)], users, given)
+    assert not drawn
+    assert [state.spent(user) for user in users] == [0] * len(users)
 
 
 BAD_ROWS = {

@@ -196,6 +196,22 @@ def test_rows_that_nobody_sends_are_counted_and_the_others_count(
                 gathered(plan, path, strict=True)
 
 
+@pytest.mark.parametrize(("number", "counts"), [(N - 1, 1), (N, 0), (N + 1, 0)])
+def test_numbers_are_below_how_many_users_there_are(
+    plan: CollectionPlan, sent: pa.RecordBatch, number: int, counts: int, tmp_path: Path
+) -> None:
+    """Whatever such a user is asked, her report has a report's form: her number alone is refused."""
+    form = next(i for i in range(1, N - 1) if np.array_equal(*_asked(plan, [i, number])))
+    batches = sent.slice(0, 1), users_of(sent.slice(form, 1), [number])
+    _, intake = gathered(plan, write(tmp_path / "a.parquet", *batches))
+    assert (intake.accepted, dict(intake.refused)) == (1 + counts, {} if counts else {"out of range": 1})
+
+
+def _asked(plan: CollectionPlan, users: Sequence[int]) -> AnyArray:
+    """Whether each of two users (2, questions) is asked each question."""
+    return np.stack(wire.asked(plan.round(), np.array(users, np.uint64)), axis=1)
+
+
 def test_a_refused_report_does_not_use_a_number_up(
     plan: CollectionPlan, round_: Round[Any], sent: pa.RecordBatch, tmp_path: Path
 ) -> None:

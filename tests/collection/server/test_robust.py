@@ -20,9 +20,12 @@ from cloister.collection.plan.transcript import Transcript
 from cloister.collection.server.aggregator import advance, decode, result_of
 from cloister.collection.server.robust import CHANCE, LimitedCounts, LimitedSums, Withstanding, noise
 from cloister.collection.wire import reports as wire
+from cloister.core.buckets import Space
+from cloister.core.budget import Budget, Event
 from cloister.core.encoding import absorb, encode_rows
 from cloister.core.errors import InvalidInput, Refused
 from cloister.core.gains import Gain
+from cloister.core.questions import OpenedQuestion
 from cloister.core.randomness import NoiseRng
 from cloister.plugins.oracles.local.reports import Reports
 from cloister.plugins.oracles.table import LookupTable
@@ -188,6 +191,80 @@ def test_sums_are_as_long_as_people_and_noise_can_make_them_and_shorter_ones_as_
     assert found[2] == pytest.approx([0.0, 0.0, 8.0, 0.0])
     assert np.array_equal(table.standard_error(np.arange(3)), np.ones(3))
     assert noise(attrs.evolve(gain, factor=3.0), 100) == pytest.approx(3 * noise(gain, 100))
+
+
+def looked_up(*values: float) -> LookupTable:
+    return LookupTable(lambda ids, level: np.array(values)[ids], [0.0])
+
+
+def test_what_liars_and_noise_can_make_is_no_more_than_that_and_does_not_count():
+    """b = 30 and b + B = 50: a bucket of 50 may be theirs to the last, one of 50.5 holds somebody."""
+    counts = LimitedCounts(looked_up(20.0, 50.0, 50.5, 300.0), [30.0], [20.0])
+    assert counts.at(np.arange(4)).tolist() == [-10.0, 20.0, 50.5, 300.0]
+    assert counts.above == {(0, 2), (0, 3)}
+
+
+def test_buckets_that_may_be_liars_count_for_no_centre():
+    """Two buckets hold more than liars can invent, two do not; there are three centres, and it is said."""
+    counts = LimitedCounts(looked_up(300.0, 400.0, 49.0, 31.0), [30.0], [20.0])
+    counts.at(np.arange(4))
+    assert [doubt.split(" hold")[0] for doubt in reading_of(counts, k=3).doubts()] == ["only 2 buckets"]
+    assert reading_of(counts, k=2).doubts() == []
+    nobody = LimitedCounts(looked_up(49.0, 50.0), [30.0], [20.0])
+    nobody.at(np.arange(2))
+    with pytest.raises(Refused, match="no bucket holds more people"):
+        reading_of(nobody, k=2).doubts()
+
+
+def reading_of(counts: LimitedCounts, k: int) -> Withstanding:
+    """A reading that looked at these counts alone."""
+    reading = Withstanding(0.1, k)
+    reading._counted.append(counts)
+    return reading
+
+
+def test_sums_are_limited_by_people_without_the_liars_among_them():
+    """40 reports of which 30 may be lies are 10 people: a sum of 10 bounds of 2, no noise; none pulls more than 40."""
+    plain = looked_up(40.0, 300.0)
+    counts = LimitedCounts(plain, [30.0], [20.0])
+    sums = LookupTable(lambda ids, level: np.array([[60.0, 0.0], [0.0, 500.0]])[ids], [0.0])
+    table = LimitedSums(sums, counts, plain, 2.0, 1.0)
+    assert table.at(np.arange(2)).tolist() == [[20.0, 0.0], [0.0, 500.0]]
+    assert not table.pulled
+
+
+@pytest.mark.parametrize(("share", "taken"), [(0.125, False), (0.1249, True)])
+def test_a_share_that_can_invent_just_a_whole_group_is_refused(share, taken):
+    """Of a report that adds two people, for four groups: an eighth of the reports are a quarter of the people."""
+    event = Event("two-for-one", Budget("pure", 1.0), 1)
+    channel = Bounded((Gain(2.0, 1.0, 1.0, 1),), (event,))
+    round = attrs.evolve(planned().rounds()[0], parts=(OpenedQuestion(Everybody(), None, None, channel),))
+    if taken:
+        Withstanding(share, 4).check(round)
+    else:
+        with pytest.raises(InvalidInput, match="as much as one of 4 equal groups"):
+            Withstanding(share, 4).check(round)
+
+
+@attrs.frozen
+class Everybody:
+    """One bucket."""
+
+    space = Space((1,))
+
+    def locate(self, rows: Any) -> Any:
+        return np.zeros((len(rows), 1), np.int64)
+
+
+@attrs.frozen
+class Bounded:
+    """A channel that says what a liar can do, and nothing else."""
+
+    gains: tuple[Gain, ...]
+    events: tuple[Event, ...]
+
+    def reported(self, summary: Any) -> tuple[int, ...]:
+        return (0,)
 
 
 @pytest.mark.parametrize("lies", [0, 2_000])

@@ -22,6 +22,7 @@ from cloister.collection.wire.answers import layout_of
 from cloister.collection.wire.batches import BatchForm
 from cloister.core.types import Ids
 from cloister.run.request import Request
+from tests.waiting import PATIENCE
 
 USERS, D = 10_000, 3
 OCTETS = {"content-type": "application/octet-stream"}
@@ -102,7 +103,7 @@ class Process:
 
     def _end(self, by: signal.Signals) -> int:
         self._process.send_signal(by)
-        out, self.stderr = self._process.communicate(timeout=30)
+        out, self.stderr = self._process.communicate(timeout=PATIENCE)
         self.said += out.splitlines(keepends=True)
         return self._process.returncode
 
@@ -168,4 +169,4 @@ class Client:
 
 def post(address: str, body: bytes, **headers: str) -> httpx.Response:
     """Send what is to be a report."""
-    return httpx.post(f"{address}/reports", content=body, headers={**OCTETS, **headers}, timeout=30)
+    return httpx.post(f"{address}/reports", content=body, headers={**OCTETS, **headers}, timeout=PATIENCE)

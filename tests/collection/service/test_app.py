@@ -119,14 +119,18 @@ def test_pages_of_other_origins_are_let_in_only_as_told(folder: Path, tmp_path: 
     with Client(collector(folder, tmp_path / "none")) as client:
         assert "access-control-allow-origin" not in client.request("OPTIONS", "/reports", headers=asking).headers
     with Client(collector(folder, tmp_path / "out", origins=["https://a.example"])) as client:
-        assert (
-            client.request("OPTIONS", "/reports", headers=asking).headers["access-control-allow-origin"]
-            == "https://a.example"
-        )
+        told = client.request("OPTIONS", "/reports", headers=asking)
+        assert (told.status_code, told.headers["access-control-allow-origin"]) == (200, "https://a.example")
+        assert "POST" in told.headers["access-control-allow-methods"]
         other = client.request("OPTIONS", "/reports", headers={**asking, "origin": "https://b.example"})
+        assert other.status_code == 400
         assert "access-control-allow-origin" not in other.headers
+        never = client.request("OPTIONS", "/reports", headers={**asking, "access-control-request-method": "DELETE"})
+        assert never.status_code == 400
         found = client.get("/round", headers={"origin": "https://a.example"})
         assert found.headers["access-control-allow-origin"] == "https://a.example"
+        assert found.headers["access-control-expose-headers"] == "retry-after"
+        assert client.send(report(form_of(plan), 1), origin="https://a.example")[0] == 201
 
 
 def test_the_plan_s_files_are_given_out_as_they_are_and_nothing_else(client: Client, folder: Path) -> None:

@@ -164,8 +164,10 @@ def test_a_second_collector_is_refused_until_the_first_has_ended(tmp_path: Path)
         assert (tmp_path / LOCK).exists()
 
 
-def test_messages_with_their_senders_are_not_put_where_others_read(tmp_path: Path) -> None:
-    tmp_path.chmod(0o755)
+@pytest.mark.parametrize("mode", [0o755, 0o750, 0o740, 0o720, 0o710, 0o705, 0o702, 0o701])
+def test_messages_with_their_senders_are_not_put_where_others_read(tmp_path: Path, mode: int) -> None:
+    """Neither where everybody may do anything, nor where a group may."""
+    tmp_path.chmod(mode)
     with pytest.raises(Refused, match="messages name their senders: chmod 700"), collecting(tmp_path, private=True):
         pass
 
@@ -281,6 +283,24 @@ def test_a_report_that_is_called_known_was_synced_first(tmp_path: Path, monkeypa
     monkeypatch.setattr(os, "fsync", noted)
     opened(tmp_path)
     assert {path.stat().st_ino for path in tmp_path.glob("*.reports")} <= synced
+
+
+def test_a_new_file_s_name_is_on_the_disk_before_a_report_in_it_is_acknowledged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A power cut loses files whose folder was not synced, however often they were themselves."""
+    segments, synced, fsync = opened(tmp_path, size=1), list[int](), os.fsync
+
+    def noted(descriptor: int) -> None:
+        synced.append(os.fstat(descriptor).st_ino)
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", noted)
+    for user in (1, 2):  # the second one begins a file of its own
+        synced.clear()
+        put(segments, user)
+        newest = max(tmp_path.glob("*.reports"))
+        assert synced == [tmp_path.stat().st_ino, newest.stat().st_ino]
 
 
 @pytest.mark.parametrize("bit", range(24))

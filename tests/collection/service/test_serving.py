@@ -40,6 +40,7 @@ from tests.collection.service.collectors import (
     post,
     report,
 )
+from tests.waiting import until
 
 pytestmark = pytest.mark.slow
 
@@ -197,9 +198,7 @@ def test_a_full_disk_sends_reports_back_until_there_is_room(folder: Path, plan: 
         assert httpx.get(f"{process.address}/health").status_code == 503
         assert on_disk(out, form).tolist() == [0, 1, 2]
         resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
-        until = time.monotonic() + 10
-        while httpx.get(f"{process.address}/health").status_code != 200 and time.monotonic() < until:
-            time.sleep(0.1)
+        until(lambda: httpx.get(f"{process.address}/health").status_code == 200)
         assert post(process.address, batch(form, *range(10, 50))).json() == {"accepted": 40, "refused": {}}
         assert process.end() == 0
     assert sorted(on_disk(out, form).tolist()) == [0, 1, 2, *range(10, 50)]

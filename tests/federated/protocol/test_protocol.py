@@ -119,6 +119,24 @@ def test_a_second_vector_is_refused_and_counts_once() -> None:
     assert found(parties[2].answer(answer, 0, SHAPE)) == expected(0)
 
 
+def test_a_second_vector_with_other_words_does_not_replace_the_first() -> None:
+    """Words that nobody's masks fit: were they taken, the sum would be noise at best, and a party could choose its own
+    after the others'."""
+    coordinator, parties = opened()
+    one = vector(parties[0], 0)
+    coordinator.receive("north", one)
+    head = _head(one)
+    for wrong in (head.body[:-1] + bytes([head.body[-1] ^ 1]), head.body[:TAG] + bytes(len(head.body) - TAG)):
+        other = attrs.evolve(head, body=wrong).to_bytes()
+        error = rejected(coordinator, "north", other)
+        assert (error.reason, error.party) == (Reason.DUPLICATE, "north")
+    for party in parties[1:]:
+        due = coordinator.receive(party.name, vector(party, 0))
+    answer = coordinator.outcome(due)
+    assert answer is not None
+    assert [found(party.answer(answer, 0, SHAPE)) for party in parties] == [expected(0)] * 3
+
+
 def test_what_was_answered_is_not_taken_again() -> None:
     coordinator, parties = opened()
     sent = [vector(p, 0) for p in parties]
@@ -372,6 +390,15 @@ def test_keys_of_the_wrong_kind_are_refused() -> None:
         Agreement("plan", (Member("a"), Member("a")), "shared", bytes(32))
     with pytest.raises(InvalidInput, match="its own"):
         Agreement("plan", (Member("a", bytes(32)), Member("b", bytes(32))), "pairwise", bytes([1] * 32))
+
+
+@pytest.mark.parametrize("length", [0, 16, 31])
+def test_a_common_secret_below_32_bytes_is_refused_before_anything_is_written(length: int) -> None:
+    agreement, journal = Keys("shared").agreement, Memory()
+    with pytest.raises(InvalidInput, match=r"common secret, of 32 bytes or more"):
+        Party(agreement, "north", secret=bytes(range(length)), journal=journal)
+    assert journal.entries == []
+    assert not Party(agreement, "north", secret=bytes(range(32)), journal=journal).opened
 
 
 def test_a_journal_of_another_plan_is_refused() -> None:

@@ -6,8 +6,7 @@ from __future__ import annotations
 import errno
 import json
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -34,10 +33,20 @@ from cloister.federated.transport.service import CoordinatorService, Stopped
 from cloister.federated.transport.tls import Credentials
 from cloister.run.fit import fit
 from tests.federated.federated_session import Keys, opened, vector
-from tests.federated.transport.test_service import NAMES, PARTS, Run, arrays, kill_at, request, service
+from tests.federated.transport.test_service import (
+    HOUR,
+    NAMES,
+    PARTS,
+    Clock,
+    Run,
+    arrays,
+    kill_at,
+    request,
+    script,
+    service,
+)
 from tests.in_process import cloister
-
-HOUR = 3600.0
+from tests.waiting import PATIENCE, until
 
 
 def said(reply: bytes) -> Rejected:
@@ -48,26 +57,25 @@ def said(reply: bytes) -> Rejected:
 
 
 @pytest.mark.parametrize("again", [False, True])
-def test_the_first_round_waits_for_timeout_and_not_for_patience(again: bool) -> None:
+def test_the_first_round_waits_for_timeout_and_not_for_patience(again: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also after a party that had joined has asked once more to."""
-    keys = Keys()
-    here = service(keys, patience=HOUR, timeout=0.3, attempts=2)
+    keys, clock = Keys(), Clock(monkeypatch)
+    here = service(keys, patience=HOUR**2, timeout=HOUR, attempts=2)
     run = Run(keys, lambda: here)
     run.lines[2].before = kill_at(0)
     if again:
         hellos = list[bytes]()
 
         def twice(data: bytes) -> None:
-            hellos.append(data)
+            if data[5] == Kind.HELLO:
+                hellos.append(data)
             if data[5] == Kind.VECTOR:
                 here.handle("north", hellos[0])
 
         run.lines[0].before = twice
     for i in range(3):
         run.start(i)
-    for thread in run.threads:
-        thread.join(10)
-    assert not any(thread.is_alive() for thread in run.threads)
+    clock.run(here, run)
     for name in NAMES[:2]:
         error = run.errors[name]
         assert isinstance(error, Rejected)
@@ -85,12 +93,12 @@ def test_a_party_that_stops_waiting_is_told_who_is_missing() -> None:
     assert "south, west" in str(error)
     assert "--patience" in str(error)
     run = Run(keys, lambda: here)
-    run.lines[0].exchange = lambda data: here.handle("north", data, 30 if data[5] == Kind.HELLO else 0.2)  # type: ignore[method-assign]
+    run.lines[0].exchange = lambda data: here.handle("north", data, PATIENCE if data[5] == Kind.HELLO else 2.0)  # type: ignore[method-assign]
     run.lines[2].before = kill_at(1)
     here = service(keys, patience=HOUR, timeout=HOUR)
     for i in range(3):
         run.start(i)
-    run.threads[0].join(30)
+    run.threads[0].join(PATIENCE)
     here.stop()
     run.end()
     assert isinstance(run.errors["south"], Stopped)  # who has more patience goes on waiting
@@ -115,9 +123,9 @@ def test_a_line_whose_patience_ends_names_the_missing_parties_and_not_the_coordi
     make_test_certificates(tmp_path / "certs", NAMES)
     keys = Keys()
     with serving(service(keys, patience=HOUR), tmp_path / "certs") as port:
-        line = Line(f"127.0.0.1:{port}", Credentials.read(tmp_path / "certs" / "north.pem"), 2.0)
+        line = Line(f"127.0.0.1:{port}", Credentials.read(tmp_path / "certs" / "north.pem"), 4.0)
         with pytest.raises(Refused, match="south, west did not") as error:
-            fit(request(), Joined(arrays(PARTS[0]), keys.party(0), line), noise=NoiseRng.for_tests(2))
+            fit(request(), Joined(arrays(PARTS[0]), keys.party(0), line, script()), noise=NoiseRng.for_tests(2))
         line.close()
     assert isinstance(error.value, Rejected)
     assert error.value.reason is Reason.TIMEOUT
@@ -129,24 +137,16 @@ def test_a_coordinator_that_is_stopped_and_comes_back_is_waited_for(tmp_path: Pa
     keys, log, replies = Keys(), list[dict[str, Any]](), list[bytes]()
     first, second = service(keys, patience=HOUR, log=log.append), service(keys, patience=0.5)
     with serving(first, tmp_path / "certs") as port:
-        line = Line(f"127.0.0.1:{port}", Credentials.read(tmp_path / "certs" / "north.pem"), 30)
+        line = Line(f"127.0.0.1:{port}", Credentials.read(tmp_path / "certs" / "north.pem"), PATIENCE)
         party = threading.Thread(target=lambda: replies.append(line.exchange(keys.party(0).hello())), daemon=True)
         party.start()
         until(lambda: log)
     with pytest.raises(Stopped):
         first.handle("south", keys.party(1).hello())
     with serving(second, tmp_path / "certs", port):
-        party.join(30)
+        party.join(PATIENCE)
     assert "south, west did not join" in str(said(replies[0]))
     line.close()
-
-
-def until(true: Callable[[], object]) -> None:
-    for _ in range(1000):
-        if true():
-            return
-        time.sleep(0.02)
-    raise AssertionError("it never happened")
 
 
 def test_the_coordinator_shows_who_has_joined_and_who_has_sent_what_as_it_happens() -> None:
@@ -183,15 +183,17 @@ def test_rounds_and_attempts_count_from_1_in_words() -> None:
         coordinator.receive("south", vector(sides[1], 0))
 
 
-def test_given_up_attempts_and_refusals_are_shown_with_the_party_that_they_are_about() -> None:
-    keys, log = Keys(), list[dict[str, Any]]()
-    here = service(keys, timeout=0.2, attempts=2, log=log.append)
-    refusal = said(here.handle("north", Keys(plan="other").party(0).hello()))
+def test_given_up_attempts_and_refusals_are_shown_with_the_party_that_they_are_about(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    keys, log, clock = Keys(), list[dict[str, Any]](), Clock(monkeypatch)
+    refusal = said(service(keys, log=log.append).handle("north", Keys(plan="other").party(0).hello()))
+    here = service(keys, timeout=HOUR, attempts=2, log=log.append)
     run = Run(keys, lambda: here)
     run.lines[2].before = kill_at(1)
     for i in range(3):
         run.start(i)
-    run.end()
+    clock.run(here, run)
     shown = [in_words(e, 3, 4) for e in log]
     assert shown[0] == f"north was refused: {refusal}"
     assert "round 2 of 4: given up, for want of west" in shown

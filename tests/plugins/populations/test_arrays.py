@@ -268,7 +268,7 @@ def test_a_column_that_is_not_there_is_named_with_its_neighbours() -> None:
         ([[1.0]], None, "rows are a list: give a NumPy array"),
         (pd.Series([1.0]), None, "rows are a Series"),
         (pl.LazyFrame({"a": [1.0]}), None, "in memory"),
-        (pd.DataFrame([[1.0, 2.0]], columns=["a", "a"]), None, "different names"),
+        (pd.DataFrame([[1.0, 2.0]], columns=["a", "a"]), None, "more than one column is called .a."),
         (pl.DataFrame({"a": ["x"]}), None, "column 'a' does not hold numbers"),
         (pl.DataFrame({"a": ["x"], "b": [1]}), "a", "column 'a' does not hold numbers"),
         (

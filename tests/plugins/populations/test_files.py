@@ -302,6 +302,28 @@ def test_users_are_numbered_over_the_files(tmp_path: Path) -> None:
     assert seen == [[2**63, 2**63 + 1, 2**63 + 2], [2**63 + 3, 2**63 + 4]]
 
 
+@pytest.mark.parametrize("ending", ["\n", "\r\n"])
+def test_an_empty_line_of_one_column_is_a_row_that_moves_no_other(tmp_path: Path, ending: str) -> None:
+    """The adversary takes one person's cell away: whoever comes after her keeps her place, and so her number."""
+    path = tmp_path / "a.csv"
+    found = []
+    for cell in ("0.5", ""):
+        path.write_bytes(ending.join(["x", *(f"0.{i}" for i in range(300)), cell, "0.3", "0.4", ""]).encode())
+        with Files(path, "*", "drop") as population:
+            found.append(np.concatenate([rows for _, rows in population.chunks()])[:, 0])
+    assert len(found[0]) == len(found[1]) == 303
+    assert np.flatnonzero(found[0] != found[1]).tolist() == [300]
+    with Files(path, "*") as population, pytest.raises(InvalidInput, match="some cells are missing"):
+        population.check()
+    path.write_text("\nx\n0.1\n")
+    with pytest.raises(InvalidInput, match="begins with an empty line"):
+        Files(path, "*")
+    path.write_text("\nx,y\n0.1,0.2\n\n0.3,0.4\n\n")
+    with Files(path, "*") as population:
+        population.check()
+        assert population.people == 2
+
+
 def test_progress_is_told_about_every_row(tmp_path: Path) -> None:
     told: list[int] = []
     population = Files(

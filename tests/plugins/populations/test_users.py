@@ -160,12 +160,31 @@ def test_numbers_of_any_size_keep_their_names_apart() -> None:
     )
 
 
-@pytest.mark.parametrize("name", [None, "", math.nan, Decimal("nan"), pd.NA, pd.NaT, np.float64("nan")])
+@given(
+    st.lists(st.sampled_from([7, "7", "7.0", 7.0, Decimal(7), Decimal("7.0"), 0.0, -0.0, "-0.0", None, ""]), max_size=8)
+)
+def test_who_a_row_is_of_is_said_by_its_own_cell(names: list[Any]) -> None:
+    """Whatever equal cells were read before it."""
+    together = Owners.read(names)
+    words = np.vstack([together.names, np.zeros((1, 2), np.uint64)])[together.of]
+    alone = [Owners.read([name]).names.tolist() or [[0, 0]] for name in names]
+    assert words.tolist() == [found for (found,) in alone]
+
+
+@pytest.mark.parametrize(
+    "name", [None, "", math.nan, Decimal("nan"), Decimal("snan"), pd.NA, pd.NaT, np.float64("nan")]
+)
 def test_a_row_that_names_nobody_does_not_count(name: Any) -> None:
     assert kept([1, name, 1, name], 5).tolist() == [True, False, True, False]
 
 
-@pytest.mark.parametrize("name", [True, 1.5, math.inf, 2.0**54, Decimal("inf"), b"7", [7], object(), Decimal("0.5")])
+@pytest.mark.parametrize(
+    "name",
+    [
+        True, 1.5, math.inf, 2.0**54, Decimal("inf"), b"7", [7], object(), Decimal("0.5"),
+        pytest.param(10**5000, id="huge"), Decimal("1E+999999"), np.array([7, 8]),
+    ],
+)  # fmt: skip
 def test_what_may_name_two_people_is_refused(name: Any) -> None:
     with pytest.raises(InvalidInput, match="a user is named by a whole number"):
         Owners.read([1, name])

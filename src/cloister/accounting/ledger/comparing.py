@@ -16,7 +16,7 @@ from pathlib import Path
 
 from cloister.accounting.ledger.database import transaction
 from cloister.core.errors import CloisterError, Refused
-from cloister.core.marks import SIZE, Marking, inside
+from cloister.core.marks import OPTION, SIZE, Marking, inside
 
 ANYWAY = "if they are the same rows, go on with --same-rows (same_rows=True); with other rows start a new run"
 
@@ -34,14 +34,27 @@ def keep(db: sqlite3.Connection, run: str, marks: Mapping[str, bytes] | None) ->
     db.executemany("insert into marks values (?, ?, ?)", [(run, what, mark) for what, mark in marks.items()])
 
 
+def compare_reading(db: sqlite3.Connection, run: str, marks: Mapping[str, bytes] | None) -> None:
+    """Compare how rows are read with how they were when the run was reserved, as far as both say. Nobody can vouch for
+    what is read otherwise: a file that was copied is still of one encoding.
+
+    Raises: Refused: some option differs.
+    """
+    known, now = _known(db, run), marks or {}
+    differ = [what for what in now if what.startswith(OPTION) and known.get(what, now[what]) != now[what]]
+    if differ:
+        raise Refused(
+            f"run {run} read its rows otherwise: {', '.join(differ)} differ. Rows that are read otherwise would be "
+            f"counted twice: repeat its options, or start a new run"
+        )
+
+
 def compare(db: sqlite3.Connection, run: str, marks: Mapping[str, bytes] | None) -> None:
-    """Compare marks with those that the run was reserved with. None (no marks) fits only a run without marks.
+    """Compare marks with those that the run was reserved with.
 
     Raises: Refused: they differ, or there is nothing to compare.
     """
-    known = {str(what): bytes(mark) for what, mark in db.execute("select what, digest from marks where run = ?", [run])}
-    if not known and marks is None:
-        return
+    known = _known(db, run)
     if not known or not marks:
         raise Refused(f"nobody can tell whether run {run} began with these rows: {ANYWAY}")
     differ = [what for what in {**marks, **known} if known.get(what) != marks.get(what)]
@@ -50,6 +63,11 @@ def compare(db: sqlite3.Connection, run: str, marks: Mapping[str, bytes] | None)
             f"run {run} began with other rows, or they have moved: {', '.join(differ)} differ. Rows that changed "
             f"would be counted twice: {ANYWAY}"
         )
+
+
+def _known(db: sqlite3.Connection, run: str) -> dict[str, bytes]:
+    """The marks that the run was reserved with."""
+    return {str(what): bytes(mark) for what, mark in db.execute("select what, digest from marks where run = ?", [run])}
 
 
 def _secret(ledger: Path) -> bytes:

@@ -90,8 +90,9 @@ class Ledger:
                 )
 
     def reserve(
-        self, dataset: str, total: Total, budget: Budget, plan: str, seed: bytes, rows: Marking | None = None
-    ) -> Run:
+        self, dataset: str, total: Total, budget: Budget, plan: str, seed: bytes, rows: Marking | None = None,
+        run: str | None = None,
+    ) -> Run:  # fmt: skip
         """Take a run's whole budget out of the data set's lifetime, before any row is read.
 
         Args:
@@ -100,6 +101,7 @@ class Ledger:
             plan: digest of the public plan; whoever resumes must bring the same.
             seed: the run's public seed, kept for ``resume``.
             rows: marks of the rows, kept for ``resume`` too.
+            run: its id, from ``new_run``, where somebody must know it beforehand.
 
         Raises:
             BudgetExceeded: not enough is left; says how much is.
@@ -108,7 +110,7 @@ class Ledger:
                 pays for the conversion; or its guarantee is for users and the data set counts rows, or the reverse.
         """
         cost = Cost.reserved(total, budget)
-        run, owner = secrets.token_hex(6), secrets.token_hex(16)
+        run, owner = run or new_run(), secrets.token_hex(16)
         if rows is not None:  # admit first: a refused run leaves no key, and none of its rows is read
             with transaction(self.path, "reading") as db:
                 _admit(db, dataset, budget, cost, total.unit)
@@ -127,18 +129,23 @@ class Ledger:
             run: its id.
             dataset: the declared name of the data that it goes on with.
             plan: digest of the public plan.
-            rows: marks of the rows that it goes on with, which must equal those that it was reserved with.
-            same_rows: accept other marks: the caller says that the rows are the same (in files that were copied, say).
+            rows: marks of the rows that it goes on with, which must equal those that it was reserved with; without
+                any, somebody has to say that the rows are the same.
+            same_rows: accept other marks of rows: the caller says that they are the same (in files that were copied,
+                say). How rows are read is the same, whoever says so.
 
         Raises:
             UnknownName: no such run.
-            Refused: it is finished, on another data set or of another plan, or its rows seem to be others.
+            Refused: it is finished, on another data set or of another plan, its rows are read otherwise or seem to be
+                others, or nobody can tell.
         """
         with transaction(self.path, "reading") as db:
-            _found(db, run, dataset, plan, "open")
+            _found(db, run, dataset, state="open")
         marks, owner = comparing.marked(self.path, run, rows), secrets.token_hex(16)
         with transaction(self.path, "writing") as db:
-            seed = _found(db, run, dataset, plan, "open").seed
+            _found(db, run, dataset, state="open")
+            comparing.compare_reading(db, run, marks)  # first: a plan has features for names, this has options
+            seed = _found(db, run, dataset, plan).seed
             if not same_rows:
                 comparing.compare(db, run, marks)
             comparing.keep(db, run, marks)
@@ -148,12 +155,12 @@ class Ledger:
     def replay(self, run: str, dataset: str, plan: str) -> Run | None:
         """A finished run with its journal, from which its result can be computed again at no cost; None: it is open.
 
-        Raises: UnknownName: no such run. Refused: it is on another data set or of another plan.
+        Raises: UnknownName: no such run. Refused: it is on another data set, or finished and of another plan.
         """
         with transaction(self.path, "reading") as db:
-            found = _found(db, run, dataset, plan)
-            if found.state == "open":
+            if _found(db, run, dataset).state == "open":
                 return None
+            found = _found(db, run, dataset, plan)
             return Run(run, dataset, found.seed, recorded(db, run), self.path, found.owner)
 
     def plan_of(self, run: str) -> str | None:
@@ -195,6 +202,11 @@ class Ledger:
             return runs_of(db, dataset if dataset is None else lifetime_of(db, dataset).dataset)
 
 
+def new_run() -> str:
+    """The id of a run that nobody has reserved yet."""
+    return secrets.token_hex(6)
+
+
 def checked(dataset: str, epsilon: float, delta: float, composition: Composition, unit: Unit) -> Lifetime:
     """A lifetime that may be declared. Args, and Raises: InvalidInput: as ``Ledger.declare``."""
     total = Total(epsilon, delta)
@@ -230,8 +242,10 @@ class _Found:
     owner: str
 
 
-def _found(db: sqlite3.Connection, run: str, dataset: str, plan: str, state: str | None = None) -> _Found:
-    """The run, checked to be on this data set, of this plan, and in this state if one is given.
+def _found(
+    db: sqlite3.Connection, run: str, dataset: str, plan: str | None = None, state: str | None = None
+) -> _Found:  # fmt: skip
+    """The run, checked to be on this data set, and of this plan and in this state if one is given.
 
     Raises: UnknownName: no such run. Refused: a check fails.
     """
@@ -243,6 +257,6 @@ def _found(db: sqlite3.Connection, run: str, dataset: str, plan: str, state: str
         raise Refused(f"run {run} is on data set '{owned}', not '{dataset}': it cannot go on with other data")
     if state not in (None, now):
         raise Refused(f"run {run} is finished: its result is final, start a new run")
-    if plan != known:
+    if plan not in (None, known):
         raise Refused(f"run {run} was reserved for plan {known}, this plan is {plan}: give it the same options")
     return _Found(bytes(seed), now, owner)

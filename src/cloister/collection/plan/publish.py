@@ -23,6 +23,7 @@ from cloister.core.capabilities import PredictsError, predicted_error
 from cloister.core.clustering import Problem
 from cloister.core.domains import Ball, Box
 from cloister.core.errors import InvalidInput
+from cloister.core.fixed_order import figure
 from cloister.core.lattice import CAP
 from cloister.core.questions import Round
 from cloister.core.randomness import PublicRng
@@ -165,7 +166,7 @@ def _outlook(plan: PreparedRun) -> Outlook | None:
     if not isinstance(method, PredictsError):
         return None
     error = predicted_error(method, plan.problem)
-    return Outlook(error, _round_figure(_rows_needed(method, plan.problem)))
+    return Outlook(figure(error), _round_figure(_rows_needed(method, plan.problem)))
 
 
 def _rows_needed(method: PredictsError, problem: Problem) -> int:

@@ -59,7 +59,11 @@ def collector(
         told({"event": "fault", "what": type(error).__name__})  # its text may hold what was sent
         return Response("the collector has a fault\n", 500, media_type="text/plain")
 
-    cors = Middleware(CORSMiddleware, allow_origins=origins, allow_headers=["content-type"], max_age=86400)
+    # browsers ask before they post reports, and let a page read what is named: a 429 says when to come back
+    cors = Middleware(
+        CORSMiddleware, allow_origins=origins, allow_methods=["GET", "POST"], allow_headers=["content-type"],
+        expose_headers=["retry-after"], max_age=86400,
+    )  # fmt: skip
     app = Starlette(
         routes=[
             Route("/reports", pages.reports, methods=["POST"]),

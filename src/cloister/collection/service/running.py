@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import logging
+import re
 import signal
 import socket
 import ssl
@@ -108,6 +109,19 @@ def check_plain(host: str) -> None:
             f"whoever is on the way could read and change what is sent to {host} over plain HTTP: give --cert and "
             f"--key, or --plain-http if a proxy in front of it has TLS"
         )
+
+
+def check_origin(given: str) -> None:
+    """Raises: InvalidInput: no browser names a page's origin so; a collector that compares would let no page in."""
+    if given == "*":
+        return
+    if not re.fullmatch(r"https?://[^/\s?#@A-Z\x80-\U0010ffff]+", given):
+        raise InvalidInput(
+            f"--origin takes what browsers say, as in https://example.org (small letters, no path, other scripts as "
+            f"in xn--...), or '*', not '{given}'"
+        )
+    if re.fullmatch(r"http:.*:80|https:.*:443", given):
+        raise InvalidInput(f"browsers leave the usual port out: --origin {given.rpartition(':')[0]}, not '{given}'")
 
 
 @final

@@ -9,6 +9,7 @@ import attrs
 
 from cloister.core.errors import InvalidInput
 from cloister.federated.protocol.collusion import Masks
+from cloister.federated.protocol.outline import Outline
 
 COORDINATOR_NAME = "coordinator"
 """Common name of the coordinator's certificate, wherever it listens: no party's certificate may hold it."""
@@ -39,6 +40,7 @@ class Agreement:
         members: the parties, in an order that all share.
         masks: how messages are hidden.
         coordinator_key: the coordinator's public X25519 key: every message carries a mask that it alone takes off.
+        outline: of the plan's entries, to say which of them differ from another's; no part of what is agreed on.
 
     Raises: InvalidInput: fewer than two parties, two of one name or one of the coordinator's, or a missing key.
     """
@@ -47,6 +49,7 @@ class Agreement:
     members: tuple[Member, ...]
     masks: Masks
     coordinator_key: bytes
+    outline: Outline = ()
 
     def __attrs_post_init__(self) -> None:
         names = [m.name for m in self.members]

@@ -11,13 +11,11 @@ from __future__ import annotations
 import hmac
 import struct
 from collections import Counter
-from collections.abc import Callable
-from typing import TypeAlias, final
+from typing import final
 
 import attrs
 
 from cloister.core.errors import Damaged, InvalidInput
-from cloister.core.types import Ids
 from cloister.federated.protocol.agreement import HASH, NONCE, Agreement, check_journal, journal_name, session_of
 from cloister.federated.protocol.coordinator_masks import uncovered
 from cloister.federated.protocol.journal import Memory, SessionJournal
@@ -32,21 +30,23 @@ from cloister.federated.protocol.messages import (
     read,
     split_hellos,
 )
+from cloister.federated.protocol.outline import differing, from_bytes
 from cloister.federated.protocol.ring import Shape, pack, shape_bytes, unpack
 from cloister.federated.protocol.streams import agreed, public_key
+from cloister.federated.protocol.vectors import Noise
 
-FROM_PARTIES = frozenset({Kind.HELLO, Kind.VECTOR, Kind.ASK})
+FROM_PARTIES = frozenset({Kind.HELLO, Kind.VECTOR, Kind.ASK, Kind.CHECK, Kind.LEAVE})
 OPENING, ABORT, CLOSED = range(3)
 PLACE = struct.Struct("<II")
 
-Noise: TypeAlias = Callable[[], tuple[Ids, ...]]
-"""Draws the words that the coordinator adds in one round; zeros where parties draw shares."""
+NOTED = -2
+"""In place of a round: the sender waits for no more than a word."""
 
 
 @final
 @attrs.frozen
 class Due:
-    """The reply that a sender waits for. Args: round (-1 for the opening), attempt."""
+    """The reply that a sender waits for. Args: round (-1 for the opening, ``NOTED`` for a word), attempt."""
 
     round: int
     attempt: int = 0
@@ -118,6 +118,8 @@ class Coordinator:
         if self.failed is not None:
             raise self.failed
         message = read(data, FROM_PARTIES, sender)
+        if message.kind in (Kind.CHECK, Kind.LEAVE):
+            return self._before(sender, message)
         if message.sender != index:
             raise Rejected(
                 Reason.UNKNOWN_PARTY, f"'{sender}' sent a message in the name of party {message.sender}", sender
@@ -130,6 +132,8 @@ class Coordinator:
 
     def outcome(self, due: Due) -> bytes | None:
         """The message that a sender waits for; None while others are missing. Raises: Rejected: it will never come."""
+        if due.round == NOTED:
+            return Message(Kind.NOTED, COORDINATOR, self.agreement.hash).to_bytes()
         if due.round < 0:
             if self._opening:
                 return self._opening
@@ -153,19 +157,29 @@ class Coordinator:
         self._next_attempt()
         return gone
 
-    def fail(self, why: str) -> Rejected:
-        """End the session. Answered rounds stay answered."""
-        self.failed = Rejected(Reason.TIMEOUT, why, ", ".join(self.missing))
+    def fail(self, why: str, party: str = "") -> Rejected:
+        """End the session. Answered rounds stay answered. Args: party (at fault; those who are missing, if empty)."""
+        self.failed = Rejected(Reason.TIMEOUT, why, party or ", ".join(self.missing))
         return self.failed
 
+    def _before(self, sender: str, message: Message) -> Due:
+        """A party compares the plan before it joins, or says that it cannot."""
+        self._check_plan(sender, message)
+        if message.kind is Kind.LEAVE and not self._opening:
+            self.fail(f"'{sender}' cannot begin, and knows why: nothing was sent or spent", sender)
+        return Due(NOTED)
+
+    def _check_plan(self, sender: str, message: Message) -> None:
+        if hmac.compare_digest(message.name, self.agreement.hash):
+            return
+        what = "compare the plan, the bounds, the parties and their keys, and cloister's version"
+        if message.kind is Kind.CHECK and self.agreement.outline:
+            names = differing(self.agreement.outline, from_bytes(message.body))
+            what = f"{', '.join(names) or 'no entry, but what cloister makes of them'} of the plan differs"
+        raise Rejected(Reason.OTHER_AGREEMENT, f"'{sender}' agreed to something else: {what}", sender)
+
     def _hello(self, index: int, sender: str, message: Message) -> Due:
-        if not hmac.compare_digest(message.name, self.agreement.hash):
-            raise Rejected(
-                Reason.OTHER_AGREEMENT,
-                f"'{sender}' agreed to something else: compare the plan, the bounds, the parties and their keys, and "
-                f"cloister's version",
-                sender,
-            )
+        self._check_plan(sender, message)
         if (message.round, message.attempt) != (0, 0) or len(message.body) < NONCE:
             raise Rejected(Reason.MALFORMED, f"'{sender}' sent a hello without a nonce", sender)
         known = self._hellos.get(index)

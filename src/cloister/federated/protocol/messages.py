@@ -14,7 +14,7 @@ from cloister.core.errors import Refused
 from cloister.federated.protocol.agreement import NONCE
 
 MAGIC = b"CLSF"
-VERSION = 2
+VERSION = 4
 HEAD = struct.Struct("<4sBBH32sIII8s")
 """magic, version, kind, sender, name (of the agreement or the session), round, attempt, length of the body, checksum.
 
@@ -36,6 +36,9 @@ class Kind(IntEnum):
     ASK = 4  # party: request for the outcome of this round
     ANSWER = 5  # coordinator: the masked sum with its noise
     REFUSAL = 6  # coordinator: a refusal with its reason
+    CHECK = 7  # party: the agreement's name, with the plan's outline; attempt 1 if it is only a trial
+    LEAVE = 8  # party: it cannot begin
+    NOTED = 9  # coordinator: the same agreement, or farewell
 
 
 @unique

@@ -28,12 +28,13 @@ from cloister.federated.protocol.messages import (
     refused,
     split_hellos,
 )
+from cloister.federated.protocol.outline import to_bytes
 from cloister.federated.protocol.ring import Shape, pack, unpack
 from cloister.federated.protocol.streams import agreed, new_private_key, public_key
 from cloister.federated.protocol.unmasking import unmask
 
-FROM_COORDINATOR = frozenset({Kind.OPENING, Kind.ANSWER, Kind.REFUSAL})
-JOINED, OPENED, VALUE, SENT, ABORTED, ANSWERED = range(6)
+FROM_COORDINATOR = frozenset({Kind.OPENING, Kind.ANSWER, Kind.REFUSAL, Kind.NOTED})
+JOINED, OPENED, VALUE, SENT, ABORTED, ANSWERED, PAID = range(7)
 PLACE = struct.Struct("<II")
 
 
@@ -47,6 +48,9 @@ class Party:
         secret: the parties' common secret (``shared`` masks).
         private: this party's X25519 key (``pairwise`` masks).
         journal: its entries resume an earlier process's session.
+
+    Attributes:
+        payer: data set and id of the run in this party's ledger that pays for the session, if it has one.
 
     Raises: InvalidInput: no such party, the wrong kind of key, or a coordinator's key that hides nothing.
     """
@@ -73,12 +77,32 @@ class Party:
         self._sent: dict[tuple[int, int], bytes] = {}
         self._attempts: dict[int, int] = {}
         self._answers: dict[int, bytes] = {}
+        self.payer: tuple[str, str] | None = None
         for kind, body in list(self._journal.entries):
             self._resume(kind, body)
 
     @property
     def opened(self) -> bool:
         return self._keys is not None
+
+    def paid_by(self, dataset: str, run: str) -> None:
+        """Write down which run of this party's ledger pays for the session, so that no other one is opened for it."""
+        self._note(PAID, journal_name(self.agreement, self.name) + f"{run} {dataset}".encode())
+
+    def check(self, trial: bool = False) -> bytes:
+        """The message that compares the plan, before anything is written or sent. Args: trial (this party does not mean
+        to join now: should its plan differ, nobody's wait ends)."""
+        body = to_bytes(self.agreement.outline)
+        return Message(Kind.CHECK, self.me, self.agreement.hash, attempt=int(trial), body=body).to_bytes()
+
+    def leave(self) -> bytes:
+        """The message that says that this party cannot begin, so that nobody waits for it."""
+        return Message(Kind.LEAVE, self.me, self.agreement.hash).to_bytes()
+
+    def noted(self, data: bytes) -> None:
+        """Take the coordinator's word that it holds the same agreement. Raises: Rejected: another one."""
+        if not hmac.compare_digest(self._read(data, Kind.NOTED).name, self.agreement.hash):
+            raise Rejected(Reason.OTHER_AGREEMENT, "the coordinator agreed to something else", "coordinator")
 
     def hello(self) -> bytes:
         """The message that joins the session: this party's nonce, and from the first party also the group's secret,
@@ -225,6 +249,10 @@ class Party:
             self._fresh, drawn = body[HASH : HASH + KEY], HASH + KEY + 1
             cut = drawn + body[drawn - 1]
             self._group, self._hello = body[drawn:cut] or self._group, body[cut:]
+        elif kind == PAID:
+            check_journal(body, self.agreement, self.name)
+            run, _, dataset = body[HASH:].decode().partition(" ")
+            self.payer = dataset, run
         elif kind == OPENED:
             self._keys = self._keyring(split_hellos(body, self.agreement.parties))
         else:

@@ -1,17 +1,86 @@
-"""Conversions between a session's rounds and the protocol's vectors. Public facts and a party's own sums; no keys."""
+"""Conversions between a run's rounds and the protocol's vectors. Public facts and a party's own sums; no keys.
+
+A session's rounds are the run's, and between them those in which all take what the first party found from the answers
+(centres, radii): a solver's last bit may be another one on another processor, and parties whose next questions differ
+cannot pool. There the first party's vector is what it found and the others' are zero, under the masks of any other
+round, without noise: each party could have found it by itself, from answers that were paid for, and the coordinator
+learns of it what it learns of a sum. A first party that lies moves centres, and nothing else: what a round costs does
+not depend on them (law 2).
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, TypeAlias, final
 
+import attrs
 import numpy as np
 
 from cloister.core.aggregated import Pooled, RingVector, pooled
-from cloister.core.errors import InvalidInput
+from cloister.core.errors import InvalidInput, Refused
 from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng
-from cloister.core.types import Ids
+from cloister.core.types import Ids, Ints
 from cloister.federated.protocol.ring import Shape, VectorShape
+
+SETTLED_BITS = 32
+"""Of a word that holds what was settled: numbers below 2^22."""
+
+Noise: TypeAlias = Callable[[], tuple[Ids, ...]]
+"""Draws the words that the coordinator adds in one round; zeros where parties draw shares."""
+
+
+@final
+@attrs.frozen
+class PoolRounds:
+    """All rounds of a session, from a forecast. Args: rounds, settlings (as ``Session`` has them), parties."""
+
+    rounds: Sequence[Round[Any]]
+    settlings: Sequence[tuple[int, int]]
+    parties: int
+
+    def expected(self, rng: NoiseRng) -> list[tuple[Shape, Noise]]:
+        """Per round the shape of its vectors, and the coordinator's noise."""
+        found = list[tuple[Shape, Noise]]()
+        for round in self.rounds:
+            found.append((outline(round, self.parties), partial(coordinator_noise, round, self.parties, rng)))
+            numbers = (numbers for after, numbers in self.settlings if after == round.index)
+            found += [(settled_outline(n), partial(no_noise, settled_outline(n))) for n in numbers]
+        return found
+
+    def asked_at(self, round: int) -> int:
+        """The session's number of a run's round."""
+        return round + sum(after < round for after, _ in self.settlings)
+
+    def settled_at(self, after: int, number: int) -> int:
+        """The session's number of the round in which all take what was found. Raises: Refused: none was foreseen."""
+        if number >= sum(at == after for at, _ in self.settlings):
+            raise Refused(
+                f"nothing was to be settled after round {after + 1}: the method does not keep to its forecast"
+            )
+        return self.asked_at(after) + 1 + number
+
+
+def settled_outline(numbers: int) -> Shape:
+    """The shape of the messages of a round that settles so many numbers."""
+    return (VectorShape(numbers, SETTLED_BITS),)
+
+
+def no_noise(shape: Shape) -> tuple[Ids, ...]:
+    return tuple(np.zeros(tensor.size, np.uint64) for tensor in shape)
+
+
+def settled_words(found: Ints, me: int) -> tuple[Ids, ...]:
+    """One party's words of such a round. Args: found (what it would go on from)."""
+    flat = np.ascontiguousarray(found, np.int64).ravel()
+    return ((flat if me == 0 else np.zeros_like(flat)).view(np.uint64),)
+
+
+def settled_numbers(sums: tuple[Ids, ...], like: Ints) -> Ints:
+    """What all go on from, by the unmasked sums of such a round. Args: like (what this party found: its shape)."""
+    (words,) = sums
+    return words.astype(np.uint32).view(np.int32).astype(np.int64).reshape(like.shape)
 
 
 def channels_of(round: Round[Any], parties: int) -> tuple[Pooled, ...]:

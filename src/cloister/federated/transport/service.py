@@ -1,10 +1,12 @@
 """The coordinator among threads and clocks: who waits for what, for how long, and what the log says.
 
-Nobody waits for ever: an attempt that a party does not complete in time is given up, and after ``attempts`` of them the
-session ends, with the missing parties' names. A party whose own patience ends sooner is told a little before who is
-missing: otherwise it would blame the coordinator. Each party has one waiting call: when it asks again, on another
-connection, the earlier call ends, so that a party that comes and goes cannot take all threads. Log entries hold names,
-kinds, numbers and lengths, never contents; rounds and attempts count from 0 there, and from 1 in words for people.
+Patience is for silence: who is refused before all have joined, says that it cannot begin, or whose certificate is over
+ends the session at once, and all are told. Nobody waits for ever: an attempt that a party does not complete in time is
+given up, and after ``attempts`` of them the session ends, with the missing parties' names. A party whose own patience
+ends sooner is told a little before who is missing: otherwise it would blame the coordinator. Each party has one waiting
+call: when it asks again, on another connection, the earlier call ends, so that a party that comes and goes cannot take
+all threads. Log entries hold names, kinds, numbers and lengths, never contents; rounds and attempts count from 0 there,
+and from 1 in words for people.
 """
 
 from __future__ import annotations
@@ -12,11 +14,12 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias, final
 
 from cloister.core.errors import CloisterError
-from cloister.federated.protocol.coordinator import Coordinator, Due
+from cloister.federated.protocol.coordinator import NOTED, Coordinator, Due
 from cloister.federated.protocol.messages import HEAD, Kind, Reason, Rejected, refusal
 
 MARGIN = 1.0
@@ -44,19 +47,22 @@ class CoordinatorService:
         timeout: seconds that an attempt's vectors may take, after the first one; also in the first round.
         attempts: how often a round is tried.
         log: called with every event.
+        valid_until: when parties' certificates are over, as ``time.monotonic`` counts, where that is known.
     """
 
     def __init__(
         self, coordinator: Coordinator, rounds: int, *, patience: float = 600.0, timeout: float = 60.0,
-        attempts: int = 3, log: Log = silent,
+        attempts: int = 3, log: Log = silent, valid_until: Mapping[str, float] | None = None,
     ) -> None:  # fmt: skip
         self._coordinator, self._rounds = coordinator, rounds
         self._patience, self._timeout, self._attempts, self._log = patience, timeout, attempts, log
+        self._valid_until = dict(valid_until or {})
         self._changed = threading.Condition()
         self._deadline = math.inf
         self._deadline_of = (-2, -1)
         self._told = set[str]()
         self._calls = dict[str, int]()
+        self._waiting, self._dismissed = Counter[str](), set[str]()
         self._heard = time.monotonic()
         self._stopped = False
 
@@ -72,10 +78,12 @@ class CoordinatorService:
                 raise Stopped
             self._heard = time.monotonic()
             try:
-                due = self._receive(sender, data)
-                reply = self._wait(due, sender, math.inf if left is None else left)
+                due = self._received(sender, data)
+                reply = None if due.round != NOTED else self._coordinator.outcome(due)
+                reply = reply or self._wait(due, sender, math.inf if left is None else left)
             except CloisterError as failure:
                 error = failure if isinstance(failure, Rejected) else self._broken(failure)
+                self._dismiss(sender)
                 self._log(
                     {
                         "event": "refused",
@@ -87,6 +95,7 @@ class CoordinatorService:
                 )
                 self._changed.notify_all()
                 return refusal(error, bytes(32), self._coordinator.round)
+            self._dismiss(sender)
             if due.round == self._rounds - 1:
                 self._told.add(sender)
                 self._changed.notify_all()
@@ -101,7 +110,9 @@ class CoordinatorService:
         """
         with self._changed:
             while len(self._told) < self._coordinator.agreement.parties:
-                if self._coordinator.failed is not None and self._quiet(min(idle, self._timeout)):
+                if self._coordinator.failed is not None and (
+                    len(self._dismissed) == self._coordinator.agreement.parties or self._quiet(min(idle, self._timeout))
+                ):
                     raise self._coordinator.failed
                 if self._quiet(idle):
                     missing = ", ".join(self._coordinator.missing)
@@ -126,10 +137,33 @@ class CoordinatorService:
         """End the session because its journal cannot be written."""
         return self._coordinator.fail(f"the coordinator had to stop: {failure}")
 
+    def _dismiss(self, sender: str) -> None:
+        """Note who has been told that the session has failed: nobody else need be waited for."""
+        if self._coordinator.failed is not None and self._coordinator.agreement.index(sender) >= 0:
+            self._dismissed.add(sender)
+
+    def _received(self, sender: str, data: bytes) -> Due:
+        """As ``_receive``. A party that is refused before all have joined will not join: nobody waits for it any
+        longer. A stranger ends nothing, nor does a trial, nor a second start beside one that waits."""
+        try:
+            return self._receive(sender, data)
+        except Rejected as error:
+            c = self._coordinator
+            member = c.agreement.index(sender) >= 0
+            beside = error.reason is Reason.DUPLICATE and self._waiting[sender]
+            if member and not (c.session or c.failed or beside or _is_trial(data)):
+                c.fail(f"{error}. So this session cannot begin: nothing was sent or spent", sender)
+            raise
+
     def _receive(self, sender: str, data: bytes) -> Due:
         before = self._stage
         due = self._coordinator.receive(sender, data)
         kind = Kind(data[5])
+        if kind is Kind.LEAVE:
+            self._log({"event": "left", "party": sender, "round": self._coordinator.round})
+        if due.round == NOTED:
+            self._changed.notify_all()
+            return due
         missing = self._coordinator.missing if self._stage == before else ()
         self._log(
             {
@@ -159,19 +193,37 @@ class CoordinatorService:
     def _wait(self, due: Due, sender: str, left: float) -> bytes:
         mine = self._calls[sender] = self._calls.get(sender, 0) + 1
         leaves = time.monotonic() + left - min(MARGIN, left / 4)
+        self._waiting[sender] += 1
+        try:
+            return self._outcome(due, sender, mine, leaves)
+        finally:
+            self._waiting[sender] -= 1
+
+    def _outcome(self, due: Due, sender: str, mine: int, leaves: float) -> bytes:
         while (reply := self._coordinator.outcome(due)) is None:
             if self._stopped:
                 raise Stopped
             if self._calls[sender] != mine:
                 raise Rejected(Reason.DUPLICATE, f"'{sender}' asks again on another connection", sender)
             now = time.monotonic()
-            if now >= self._deadline:
+            over, ends = self._ends(now)
+            if over:
+                words = f"the certificate of {over} is over: it cannot join. Nothing was sent or spent"
+                self._coordinator.fail(words, over)
+                self._changed.notify_all()
+            elif now >= self._deadline:
                 self._give_up()
             elif now >= leaves:
                 raise self._left(sender)
             else:
-                self._changed.wait(min(60.0, self._deadline - now, leaves - now))
+                self._changed.wait(min(60.0, self._deadline - now, leaves - now, ends - now))
         return reply
+
+    def _ends(self, now: float) -> tuple[str, float]:
+        """Parties that can join no more because their certificates are over, and when the next one's will be."""
+        missing = () if self._coordinator.session else self._coordinator.missing
+        times = {name: self._valid_until.get(name, math.inf) for name in missing}
+        return ", ".join(name for name, end in times.items() if end <= now), min(times.values(), default=math.inf)
 
     def _left(self, sender: str) -> Rejected:
         """The refusal for a party whose own patience ends first."""
@@ -192,3 +244,8 @@ class CoordinatorService:
             c.abort()
         self._log(entry)
         self._changed.notify_all()
+
+
+def _is_trial(data: bytes) -> bool:
+    """Whether a message only compares the plan, for a party that does not join now."""
+    return len(data) >= HEAD.size and data[5] == Kind.CHECK and HEAD.unpack_from(data)[6] == 1

@@ -19,7 +19,7 @@ from typing import Any, final
 import attrs
 
 from cloister.core.errors import InvalidInput, MissingExtra
-from cloister.federated.protocol.agreement import Agreement
+from cloister.federated.protocol.agreement import COORDINATOR_NAME, Agreement
 from cloister.federated.transport.tls import Credentials, read_file
 
 try:
@@ -27,7 +27,7 @@ try:
     from cryptography.exceptions import InvalidSignature
     from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa
     from cryptography.hazmat.primitives.hashes import SHA256
-    from cryptography.hazmat.primitives.serialization import Encoding, load_pem_private_key
+    from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_private_key
 except ImportError as error:
     raise MissingExtra("cryptography", "federated", "signing") from error
 
@@ -79,10 +79,7 @@ def sign(agreement: Agreement, party: str, credentials: Credentials) -> Signatur
     if agreement.index(party) < 0:
         raise InvalidInput(f"'{party}' is not one of the agreed parties")
     certificate = _certificate(credentials.certificate)
-    try:
-        key: Any = load_pem_private_key(credentials.key, None)
-    except (ValueError, TypeError):
-        raise InvalidInput("the certificate's private key cannot be read: give a PEM file without a password") from None
+    key = _private(credentials.key)
     said = PURPOSE + agreement.hash
     if isinstance(key, ec.EllipticCurvePrivateKey):
         value = key.sign(said, ec.ECDSA(SHA256()))
@@ -97,8 +94,8 @@ def sign(agreement: Agreement, party: str, credentials: Credentials) -> Signatur
     return made
 
 
-def check_signatures(agreement: Agreement, folder: Path, authority: bytes) -> None:
-    """Check that every party has signed exactly this agreement.
+def check_signatures(agreement: Agreement, folder: Path, authority: bytes) -> dict[str, dt.datetime]:
+    """Check that every party has signed exactly this agreement. Returns when each party's certificate is over.
 
     Args:
         folder: with a file of each party.
@@ -106,17 +103,63 @@ def check_signatures(agreement: Agreement, folder: Path, authority: bytes) -> No
 
     Raises: InvalidInput: names the parties without a signature, or the file whose signature is not valid.
     """
-    signed = set[str]()
+    signed = dict[str, dt.datetime]()
     for path in sorted(folder.glob("*.sig")):
         signature = Signature.read(path)
         _check(signature, agreement, authority, str(path))
-        signed.add(signature.party)
+        signed[signature.party] = _certificate(signature.certificate).not_valid_after_utc
     missing = [member.name for member in agreement.members if member.name not in signed]
     if missing:
         raise InvalidInput(
             f"{', '.join(missing)} {'has' if len(missing) == 1 else 'have'} not signed this plan: each party runs "
             f"'cloister sign' with its copy, and everybody puts the files in {folder}"
         )
+    return signed
+
+
+def check_certificate(credentials: Credentials, party: str = "") -> dt.datetime:
+    """Check, before anybody hears of it, that one's own certificate can be used today. Returns when it is over.
+
+    Args: party (whose it must be; empty: the coordinator's, which has a DNS name instead).
+
+    Raises: InvalidInput: it is another's, too old or too new, or the key is not its own.
+    """
+    certificate = _certificate(credentials.certificate)
+    names = _names(certificate)
+    if party and names != [party]:
+        raise InvalidInput(f"the certificate is of {', '.join(names) or 'nobody'}, not of '{party}': give its own")
+    _check_dates(certificate, f"the certificate of '{party or COORDINATOR_NAME}'")
+    _check_dates(
+        max(_authorities(credentials.authority), key=lambda a: a.not_valid_after_utc), "the authority's certificate"
+    )
+    if _public(_private(credentials.key).public_key()) != _public(certificate.public_key()):
+        raise InvalidInput("the private key is not the certificate's: give the one that it was made for")
+    return certificate.not_valid_after_utc
+
+
+def _check_dates(certificate: x509.Certificate, whose: str) -> None:
+    begins, ends = certificate.not_valid_before_utc, certificate.not_valid_after_utc
+    if not begins <= dt.datetime.now(dt.UTC) <= ends:
+        raise InvalidInput(
+            f"{whose} is not valid today, but from {begins:%Y-%m-%d %H:%M} to {ends:%Y-%m-%d %H:%M} UTC: get a new one"
+        )
+
+
+def _names(certificate: x509.Certificate) -> list[str]:
+    """Its common names."""
+    return [str(a.value) for a in certificate.subject.get_attributes_for_oid(x509.NameOID.COMMON_NAME)]
+
+
+def _private(pem: bytes) -> Any:
+    try:
+        return load_pem_private_key(pem, None)
+    except (ValueError, TypeError):
+        raise InvalidInput("the certificate's private key cannot be read: give a PEM file without a password") from None
+
+
+def _public(key: Any) -> bytes:
+    found: bytes = key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+    return found
 
 
 def _check(signature: Signature, agreement: Agreement, authority: bytes, where: str) -> None:
@@ -127,14 +170,12 @@ def _check(signature: Signature, agreement: Agreement, authority: bytes, where: 
             f"{where}: '{signature.party}' has signed another plan: other parties, keys, bounds, options or budget"
         )
     certificate = _certificate(signature.certificate)
-    names = [str(a.value) for a in certificate.subject.get_attributes_for_oid(x509.NameOID.COMMON_NAME)]
+    names = _names(certificate)
     if names != [signature.party]:
         raise InvalidInput(f"{where}: the certificate is of {', '.join(names) or 'nobody'}, not of '{signature.party}'")
     if not any(_issued(certificate, one) for one in _authorities(authority)):
         raise InvalidInput(f"{where}: the certificate of '{signature.party}' was not issued by this run's authority")
-    now = dt.datetime.now(dt.UTC)
-    if not certificate.not_valid_before_utc <= now <= certificate.not_valid_after_utc:
-        raise InvalidInput(f"{where}: the certificate of '{signature.party}' is not valid today")
+    _check_dates(certificate, f"{where}: the certificate of '{signature.party}'")
     if not _verified(certificate.public_key(), signature.value, PURPOSE + signature.agreement):
         raise InvalidInput(f"{where}: this is not the signature of '{signature.party}': somebody changed it")
 

@@ -4,7 +4,7 @@ import { Bundle, Client, IndexedDBStore, MemoryStore } from "/client/index.js";
 export class Phone {
   /** Read what the collector at this address asks. forgets: whether nothing is stored in this browser. */
   static async open(url, { forgets = false } = {}) {
-    const { bundle, sha256, plan } = await (await fetch(new URL("round", url))).json();
+    const { bundle, sha256, plan } = await (await fetch(new URL("round", url), { redirect: "error" })).json();
     return new Phone(url, await Bundle.load(new URL(bundle, url), { sha256, plan }), forgets);
   }
 

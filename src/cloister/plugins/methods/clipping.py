@@ -25,6 +25,7 @@ from cloister.core.errors import InvalidInput
 from cloister.core.lattice import BLOCK, Bound
 from cloister.core.nearest import NearestCenter
 from cloister.core.roles import Sums
+from cloister.core.session import Session
 from cloister.core.types import Floats, Ints
 from cloister.plugins.methods.post_processing import projected
 
@@ -58,9 +59,11 @@ class ClippedOffsets:
             raise InvalidInput(f"origins must be lattice points of norm at most {REACH}, and radii at least one step")
 
     @classmethod
-    def around(cls, near: NearestCenter, radii: Floats, domain: Domain) -> Self:
-        """Rows relative to their nearest centre. Args: radii (k,) in the caller's units."""
-        return cls(near, near.centers, in_steps(radii, domain))
+    def around(cls, near: NearestCenter, radii: Floats, domain: Domain, session: Session[Any] | None = None) -> Self:
+        """Rows relative to their nearest centre. Args: radii (k,) in the caller's units; session, of radii that were
+        found from its answers (``Session.settled``)."""
+        whole = in_steps(radii, domain)
+        return cls(near, near.centers, whole if session is None else session.settled(whole))
 
     @property
     def bound(self) -> Bound:
@@ -81,7 +84,8 @@ class ClippedOffsets:
 
     def _clipped(self, rows: Ints, mine: Ints) -> Floats:
         one = len(self._origins) == 1  # "wrap", for rows in no bucket, would count down to the one origin
-        offsets = rows - (self._origins if one else np.take(self._origins, mine, axis=0, mode="wrap"))
+        offsets = rows.astype(np.float64)
+        offsets -= self._origins if one else np.take(self._origins, mine, axis=0, mode="wrap")
         lengths = np.sqrt(np.einsum("ij,ij->i", offsets, offsets))
         factors = SCALE * (1 - 2.0**-30) / np.maximum(lengths, np.take(self.radii, mine, mode="wrap"))
         offsets *= factors[:, None]

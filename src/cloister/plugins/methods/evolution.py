@@ -34,6 +34,7 @@ from cloister.core.buckets import Space
 from cloister.core.budget import Budget
 from cloister.core.clustering import Clustering, Coreset, Errors, Problem
 from cloister.core.domains import Domain
+from cloister.core.fixed_order import few_bits, lengths, powers, standard_normals
 from cloister.core.nearest import NearestCenter
 from cloister.core.questions import count
 from cloister.core.randomness import PublicRng
@@ -78,7 +79,7 @@ class Evolution(Generic[T]):
         centers, weights = points[:k], np.zeros(k)
         for number, budget in enumerate(budgets):  # 2.
             every, seed = np.arange(len(points)), rng.child("round", number)
-            near = NearestCenter(domain.snap(points), domain.max_norm)
+            near = NearestCenter(session.settled(domain.snap(points)), domain.max_norm)
             (counts,) = session.ask(count(near, oracle=self.counts, budget=budget))
             kept = session.release(fittest(domain.real(near.centers) - domain.middle, counts, problem.rows))
             centers, weights = placed(self.solver.solve(kept, k, seed.child("solve")), kept.value, domain)
@@ -111,7 +112,7 @@ def fittest(points: Floats, counts: Counts, rows: int) -> Coreset:
     room = np.maximum(rows - (sizes[order].cumsum() - sizes[order]), 0.0)
     weights = np.minimum(sizes[order], room)
     kept = order[weights > 0] if (weights > 0).any() else order
-    norms = np.linalg.norm(points[kept], axis=1)
+    norms = lengths(points[kept])
     noise = Errors(errors[kept], errors[kept] * norms / math.sqrt(points.shape[1]))
     return Coreset(points[kept], weights[: len(kept)], errors=noise)
 
@@ -124,7 +125,7 @@ def offspring(centers: Floats, mutants: int, step: float, rng: PublicRng) -> Flo
 
 def levy(shape: tuple[int, ...], rng: PublicRng) -> Floats:
     """Numbers of about a stable law. Source: Mantegna 1994, equations 5-7 without the last transformation."""
-    g, a = rng.generator(), STABILITY
+    a, (above, below) = STABILITY, standard_normals(rng.generator(), 2, *shape)
     scale = math.gamma(1 + a) * math.sin(math.pi * a / 2) / (math.gamma((1 + a) / 2) * a * 2 ** ((a - 1) / 2))
-    steps: Floats = scale ** (1 / a) * g.standard_normal(shape) / np.abs(g.standard_normal(shape)) ** (1 / a)
+    steps: Floats = few_bits(scale ** (1 / a)) * above / powers(np.abs(below), 1 / a)
     return steps

@@ -43,6 +43,7 @@ from cloister.core.buckets import Space
 from cloister.core.budget import Budget
 from cloister.core.clustering import Clustering, Coreset, Problem, Released
 from cloister.core.errors import InvalidInput
+from cloister.core.fixed_order import few_bits, power
 from cloister.core.nearest import NearestCenter
 from cloister.core.questions import count, vector_sum
 from cloister.core.randomness import ANY_KEY, PublicRng
@@ -111,10 +112,10 @@ class GridMeans(Generic[T]):
             k, details = chosen.k, details | chosen.details
         found = self._found(cells, k, session, rng)
         found = domain.middle + known(counts.standard_error(grid.possible), problem.rows) * (found - domain.middle)
-        near = NearestCenter(domain.snap(filled(found, problem.k)), domain.max_norm)
+        near = NearestCenter(session.settled(domain.snap(filled(found, problem.k))), domain.max_norm)
         centers = domain.real(near.centers)[:k]
         sizes, radii = measured(cells.value, centers, problem.rows, grid.widths)
-        offsets = ClippedOffsets.around(near, filled(radii, problem.k), domain)
+        offsets = ClippedOffsets.around(near, filled(radii, problem.k), domain, session)
         (sums,) = session.ask(vector_sum(offsets, oracle=self.sums, budget=per_sum))
         totals, errors = offsets.read(sums)
         steps = stepped(totals[:k], errors[:k], sizes, radii)
@@ -149,7 +150,7 @@ class GridMeans(Generic[T]):
         if d > MAX_COLUMNS:
             raise InvalidInput(f"a grid is for at most {MAX_COLUMNS} columns, not {d}: use 'hst-means'")
         strength = self._strength(problem, per_count)
-        cells = FINENESS**d * problem.k * math.pow(strength, d / (d + 1)) if strength < math.inf else math.inf
+        cells = FINENESS**d * problem.k * power(few_bits(strength), d / (d + 1)) if strength < math.inf else math.inf
         return GridCells.nearly_square(problem.domain, max(2.0**d, cells))
 
     def _strength(self, problem: Problem, per_count: Budget) -> float:

@@ -107,7 +107,11 @@ class HST(Generic[T]):
         """Algorithm 7 on one tree: its best centres, and those before (m, d) that it cuts badly."""
         domain, tree = problem.domain, self.tree.open(problem, rng.child("tree"))
         bad = tree.badly_cut(before, self.margin) if isinstance(tree, HasCutBoundaries) else np.zeros(len(before), bool)
-        cells = Spared(tree, NearestCenter(domain.snap(before), domain.max_norm), bad) if bad.any() else tree
+        cells = (
+            Spared(tree, NearestCenter(session.settled(domain.snap(before)), domain.max_norm), bad)
+            if bad.any()
+            else tree
+        )
         (counts,) = session.ask(count(cells, oracle=self.tree_counts, budget=spend))
         grown = tree.grow(counts)
         found = self.solver.solve(session.release(grown), self.extra * problem.k, rng.child("solve"))
@@ -131,7 +135,7 @@ class HST(Generic[T]):
     def _lifted(self, problem: Problem, session: Session[T], spend: Budget, centers: Floats, radius: float) -> Coreset:
         """Noisy means (m, d), relative to the domain's middle, of the rows nearest to each centre, within a radius."""
         domain, every = problem.domain, np.arange(len(centers))
-        near = nearest_within(radius, centers, domain)
+        near = nearest_within(radius, centers, domain, session)
         vectors, origin = offsets_from(near, domain, relative=math.isfinite(radius))
         per_count, per_sum = spend.split_for(1.0, 4.0 * domain.dimension)
         counts, sums = session.ask(

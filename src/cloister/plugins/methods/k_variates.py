@@ -32,6 +32,7 @@ from cloister.core.buckets import Bucketing, Space
 from cloister.core.bundling import BundleArrays, described, integers
 from cloister.core.clustering import Clustering, Problem
 from cloister.core.errors import InvalidInput
+from cloister.core.fixed_order import lengths, powers
 from cloister.core.questions import Rows, count, vector_sum
 from cloister.core.randomness import PublicRng
 from cloister.core.registry.components import component, option, slot
@@ -109,6 +110,6 @@ def seeded(points: Floats, weights: Floats, k: int, power: float, g: np.random.G
     for _ in range(k):
         ends = np.cumsum(masses if masses.sum() > 0 else weights)
         drawn.append(min(int(np.searchsorted(ends, g.random() * ends[-1], side="right")), len(points) - 1))
-        gaps = np.minimum(gaps, np.linalg.norm(points - points[drawn[-1]], axis=1))
-        masses = weights * gaps**power
+        gaps = np.minimum(gaps, lengths(points - points[drawn[-1]]))
+        masses = weights * (gaps if power == 1 else gaps * gaps if power == 2 else powers(gaps, power))
     return np.array(drawn)

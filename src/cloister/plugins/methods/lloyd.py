@@ -30,6 +30,7 @@ from cloister.core.capabilities import chooses_k
 from cloister.core.clustering import Clustering, Problem
 from cloister.core.domains import Domain
 from cloister.core.errors import InvalidInput
+from cloister.core.fixed_order import row_sums
 from cloister.core.questions import count, vector_sum
 from cloister.core.randomness import PublicRng
 from cloister.core.registry.components import component, option, slot
@@ -111,7 +112,8 @@ class Lloyd(Generic[T]):
         centers, weights, iterates = start.centers, np.zeros(len(every)), list[Floats]()
         errors, count_errors, before, within = np.zeros((len(every), 1)), np.zeros(len(every)), centers, math.inf
         for radius in schedule.radii:
-            near = nearest_within(radius, filled(centers, problem.k), domain)  # line 7: the assignment step
+            own = session if self.start_share and not iterates else None  # others are + - * / of answers
+            near = nearest_within(radius, filled(centers, problem.k), domain, own)  # line 7: the assignment step
             vectors, origin = offsets_from(near, domain, relative=self.updates == "relative")
             counts, sums = session.ask(  # lines 12 to 16: the update, local and global
                 count(near, oracle=self.counts, budget=schedule.per_count),
@@ -159,7 +161,7 @@ class Lloyd(Generic[T]):
             return means
         step = means - before
         noise = step.shape[1] * errors**2
-        found: Floats = before + step * james_stein((step**2).sum(axis=1, keepdims=True), self.shrink * noise)
+        found: Floats = before + step * james_stein(row_sums(step**2)[:, None], self.shrink * noise)
         return found
 
     def _inside(self, before: Floats, target: Floats, radius: float, domain: Domain) -> Floats:

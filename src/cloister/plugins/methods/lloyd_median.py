@@ -88,7 +88,7 @@ class LloydMedian(Generic[T]):
         centers, weights = start.centers, np.zeros(len(every))
         count_errors, stated = count_error(self.counts, problem.k, per_count, problem), dict[str, Any]()
         for _ in range(self.rounds):
-            near = nearest_within(radius, filled(centers, problem.k), domain)
+            near = nearest_within(radius, filled(centers, problem.k), domain, session)
             counts, pulls = session.ask(
                 count(near, oracle=self.counts, budget=per_count),
                 vector_sum(Pulls(near, smoothing), oracle=self.sums, budget=per_pull),

@@ -134,7 +134,7 @@ class Measuring(Generic[T]):
         return np.asarray(domain.truncate((domain.middle + step)[None])[0])
 
     def near(self, centers: Floats) -> NearestCenter:
-        return nearest_within(math.inf, centers, self.problem.domain)
+        return nearest_within(math.inf, centers, self.problem.domain, self.session)
 
     def radius(self, near: NearestCenter, share: float) -> float:
         """The distance within which this share of the rows has a centre, in the caller's units."""

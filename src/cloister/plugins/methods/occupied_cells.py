@@ -15,6 +15,7 @@ from statistics import NormalDist
 import numpy as np
 
 from cloister.core.clustering import Coreset, Errors, Leaves
+from cloister.core.fixed_order import few_bits
 from cloister.core.roles import Counts
 from cloister.core.types import Floats
 from cloister.plugins.trees.grid_cells import GridCells
@@ -31,7 +32,7 @@ def occupied(grid: GridCells, counts: Counts, k: int, rows: int) -> Coreset:
     falling = np.argsort(-blurred, kind="stable")
     held = np.maximum(values[falling], 0.0).cumsum() - np.sqrt((errors[falling] ** 2).cumsum())
     chance = min(0.5, k / len(ids))
-    clear = int((blurred > -NormalDist().inv_cdf(chance) * error).sum())
+    clear = int((blurred > -few_bits(NormalDist().inv_cdf(chance)) * error).sum())
     enough = int(np.searchsorted(np.maximum.accumulate(held), rows)) + 1
     kept = np.sort(falling[: max(k, min(clear, enough))])
     return Coreset(

@@ -83,11 +83,11 @@ class RadiusMeans(Generic[T]):
         ask = Measuring(problem, session, self.counts, self.sums, spend)
         mean = ask.mean()  # 1.
         radius = ask.radius(ask.near(mean[None]), WITHIN_MIDDLE)  # 2.
-        cells = ask.moved(around(mean, radius, k, domain, rng.child("cells")).offsets())  # 3.
+        cells = ask.moved(around(mean, radius, k, domain, session, rng.child("cells")).offsets())  # 3.
         found, offsets = candidates(cells, k)  # 4.
         near = ask.near(mean + offsets)
         reach = min(radius, equal_cells(problem, WIDEST), ask.radius(near, WITHIN_LIFT))  # 5.
-        lifted = ask.moved(ClippedOffsets.around(near, np.full(len(near.centers), reach), domain)).first(found)
+        lifted = ask.moved(ClippedOffsets.around(near, np.full(len(near.centers), reach), domain, session)).first(found)
         kept = lifted.above(KEPT, k)
         points = domain.truncate(domain.real(near.centers[:found]) + lifted.steps)[kept] - mean
         chosen = dict[str, Any]()
@@ -102,7 +102,7 @@ class RadiusMeans(Generic[T]):
             near = ask.near(filled(centers, problem.k))
             distances = ask.distances(near)
             reach = min(radius, distances.within(WITHIN_ROUND, problem))
-            moved = ask.moved(ClippedOffsets.around(near, np.full(problem.k, reach), domain)).first(k)
+            moved = ask.moved(ClippedOffsets.around(near, np.full(problem.k, reach), domain, session)).first(k)
             centers, weights = domain.real(near.centers[:k]) + moved.steps, projected(moved.sizes, problem.rows)
             stated = moved.stated(weights, centers) | distances.details(domain)
         details = {"mean": mean, "radius": radius, "last_radius": reach, "rounds": len(session.rounds)} | chosen
@@ -138,10 +138,10 @@ def shares(d: int, rounds: int) -> list[float]:
     return start + [RADIUS, each * more, each * (1 - more)] * rounds
 
 
-def around(mean: Floats, radius: float, k: int, domain: Domain, seed: PublicRng) -> Shells:
+def around(mean: Floats, radius: float, k: int, domain: Domain, session: Session[Any], seed: PublicRng) -> Shells:
     """Cells around the mean: 256, more where there are more than 32 centres."""
-    steps = int(in_steps(np.array([radius]), domain)[0])
-    return Shells.around(domain.snap(mean[None]), steps, min(max(256, 8 * k), 4096), seed)
+    steps = int(session.settled(in_steps(np.array([radius]), domain))[0])
+    return Shells.around(session.settled(domain.snap(mean[None])), steps, min(max(256, 8 * k), 4096), seed)
 
 
 def candidates(cells: Moved, k: int) -> tuple[int, Floats]:

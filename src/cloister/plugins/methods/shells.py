@@ -56,8 +56,9 @@ class Shells:
 
     def locate(self, rows: Ints) -> Ints:
         away = rows - self.middle
-        shells = np.searchsorted(self.outer[:-1], squares(away).astype(np.int64))
-        ids: Ints = self.cells.locate(away) * len(OUTER) + shells[:, None]
+        lengths = squares(away)
+        shells = np.searchsorted(self.outer[:-1], lengths.astype(np.int64))
+        ids: Ints = self.cells.located(away, lengths) * len(OUTER) + shells[:, None]
         return ids
 
     def bundled(self, arrays: BundleArrays) -> Mapping[str, Any]:

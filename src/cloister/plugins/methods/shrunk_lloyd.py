@@ -79,7 +79,7 @@ class ShrunkLloyd(Generic[T]):
         stated, count_errors = dict[str, Any](), count_error(self.counts, problem.k, per_count, problem)
         for number in range(self.rounds):
             radius = (self.radius if number else self.first_radius) * domain.diameter / 2
-            near = nearest_within(math.inf, centers, domain)
+            near = nearest_within(math.inf, centers, domain, session)
             offsets = ClippedOffsets.around(near, np.full(problem.k, radius), domain)
             counts, sums = session.ask(
                 count(near, oracle=self.counts, budget=per_count), vector_sum(offsets, oracle=self.sums, budget=per_sum)

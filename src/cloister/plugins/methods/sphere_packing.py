@@ -8,6 +8,7 @@ import numpy as np
 
 from cloister.core.clustering import Clustering, Problem
 from cloister.core.domains import Domain
+from cloister.core.fixed_order import row_sums
 from cloister.core.randomness import PublicRng
 from cloister.core.registry.components import component
 from cloister.core.session import Session
@@ -53,7 +54,7 @@ def _packed(k: int, domain: Domain, rng: PublicRng, radius: float) -> Floats | N
     chosen = domain.sample(g, 1, radius)
     for _ in range(k - 1):
         tries = domain.sample(g, TRIES, radius)
-        fits = next((t for t in tries if (((chosen - t) ** 2).sum(axis=1) >= 4 * radius**2).all()), None)
+        fits = next((t for t in tries if (row_sums((chosen - t) * (chosen - t)) >= 4 * radius * radius).all()), None)
         if fits is None:
             return None
         chosen = np.vstack([chosen, fits])

@@ -16,10 +16,7 @@ from cloister.core.buckets import Space
 from cloister.core.bundling import BundleArrays, integers
 from cloister.core.roles import Counts
 from cloister.core.types import Floats, Ints
-
-FAN_BITS = 4
-FAN = 2**FAN_BITS
-"""Bins that a bin of the level above is made of."""
+from cloister.plugins.methods.zoom_tails import FAN, FAN_BITS, Promise, Tail, total_variance
 
 BITS = 4 * FAN_BITS
 CODES = 2**BITS
@@ -59,31 +56,41 @@ class Columns:
         return {"kind": "columns", "sizes": integers(self.space.sizes), "sides": self.sides, "depth": self.depth}
 
 
-def interval(counts: Counts, column: int, errors: Sequence[float]) -> tuple[int, int] | None:
+def interval(
+    counts: Counts, column: int, errors: Sequence[float], promise: Promise | None = None, others: tuple[int, ...] = ()
+) -> tuple[int, int] | None:
     """Where a column's rows begin and end, from 0 to ``CODES``; None if its counts are no more than noise.
 
-    Args: errors, the standard error of each level's counts.
+    Args: errors, the standard error of each level's counts; promise, what may be left outside (None: whatever noise
+    hides); others, the other columns, which count the same rows.
     """
-    low = _descended(counts, column, errors, last=False)
-    high = _descended(counts, column, errors, last=True)
+    bins, depth = np.arange(FAN), len(errors)
+    own = float(np.mean([counts.at(bins, j * depth).sum() for j in others])) if others else 0.0
+    whole = Tail(0.0, 0.0, 0.0, own, total_variance(1 + len(others), errors[0] ** 2))
+    low, high = (_descended(counts, column, errors, last, promise, whole) for last in (False, True))
     return None if low is None or high is None else (low, CODES - high)
 
 
-def _descended(counts: Counts, column: int, errors: Sequence[float], last: bool) -> int | None:
-    """How far the outermost bin with rows is from this end of the range."""
+def _descended(
+    counts: Counts, column: int, errors: Sequence[float], last: bool, promise: Promise | None, tail: Tail
+) -> int | None:
+    """How far the outermost bin with rows, or the first that may not be passed, is from this end of the range."""
     bins, found = np.arange(FAN), None
     for level, error in enumerate(errors):
         values = counts.at(bins, column * len(errors) + level)
-        edge = _edge(values[::-1] if last else values, error * CERTAIN)
+        values = values[::-1] if last else values
+        edge = _edge(values, error * CERTAIN)
+        tails = tail.edges(values, error**2)
+        sure = FAN - 1 if promise is None else promise.passed(tails, error**2)
         if edge is None:
-            break
+            return 0 if level == 0 and sure < FAN - 1 else found
         first, width = edge
-        outermost = int(bins[FAN - 1 - first] if last else bins[first])
-        step = CODES // FAN ** (level + 1)
+        step, nearest = CODES // FAN ** (level + 1), min(first, sure)
+        outermost = int(bins[FAN - 1 - nearest] if last else bins[nearest])
         found = (FAN ** (level + 1) - 1 - outermost if last else outermost) * step
-        if width > 1:
+        if width > 1 or sure < first:
             break
-        bins = outermost * FAN + np.arange(FAN)
+        bins, tail = outermost * FAN + np.arange(FAN), tails[first]
     return found
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import operator
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -31,6 +32,7 @@ from cloister.plugins.populations.reading import (
     collected,
     finite,
     fit,
+    marks_of_reading,
     refuse_all,
     refuse_missing,
     refuse_too_many,
@@ -108,8 +110,8 @@ class Files:
         found = listed(paths)
         if (delimiter, encoding) != (None, None) and not any(is_csv(path) for path in found):
             raise InvalidInput("delimiter and encoding are for CSV files: leave them out")
-        form = Form("," if delimiter is None else delimiter, "utf-8" if encoding is None else encoding)
-        self._files = [File(os.path.abspath(path) if self._engine.elsewhere else path, form) for path in found]
+        self._form = Form("," if delimiter is None else delimiter, "utf-8" if encoding is None else encoding)
+        self._files = [File(os.path.abspath(path) if self._engine.elsewhere else path, self._form) for path in found]
         first_file = self._files[0]
         self.selection = select(first_file.known, columns, categories, bounded, users, not first_file.by_name)
         self.columns = self.selection.features
@@ -159,7 +161,10 @@ class Files:
             "the sizes of files": mark_of(key, sizes),
             "the times of their last change": mark_of(key, times),
             "how files begin and end": mark(key, (some for file in self._files for some in file.ends())),
-        } | ({} if self._users is None else {"the column of users": mark_of(key, [self._users])})
+            "the number of the first user": mark_of(key, [self._first]),
+        } | marks_of_reading(
+            self.selection, self._missing, self._users, self._form.delimiter, codecs.lookup(self._form.encoding).name
+        )
 
     def keep(self, most: int, rng: PublicRng) -> None:
         """Read at most so many rows of each user from now on. It takes a pass over the rows unless ``check`` has."""

@@ -11,6 +11,7 @@ from cloister.core.columns import Selection
 from cloister.core.domains import Lattice
 from cloister.core.errors import InvalidInput, Refused
 from cloister.core.lattice import CAP
+from cloister.core.marks import marks_of_options
 from cloister.core.types import AnyArray, Bools, Floats, Ids
 
 Missing: TypeAlias = Literal["refuse", "drop"]
@@ -30,6 +31,25 @@ def encoded(piece: Piece, chosen: Selection) -> Piece:
         return cells if category is None else category.codes(cells.tolist())
 
     return chosen.spread([read(column, cells) for column, cells in zip(chosen.used, piece, strict=True)])
+
+
+def marks_of_reading(
+    chosen: Selection, missing: Missing, users: str | None = None, delimiter: str = "", encoding: str = ""
+) -> dict[str, bytes]:  # fmt: skip
+    """Marks of all that says what rows are made of a table's cells (``core.marks``)."""
+    categories: list[list[str | int]] = [
+        [category.column, len(category.values), *category.values] for category in chosen.categories
+    ]
+    return marks_of_options(
+        {
+            "--columns (columns=)": chosen.used,
+            "--category (categories=)": [each for category in categories for each in category],
+            "--missing (missing=)": [missing],
+            "--user-column (user_column=)": [] if users is None else [users],
+            "--delimiter (delimiter=)": [delimiter],
+            "--encoding (encoding=)": [encoding],
+        }
+    )
 
 
 def refuse_missing() -> NoReturn:

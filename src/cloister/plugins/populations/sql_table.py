@@ -17,25 +17,25 @@ from cloister.core.marks import mark_of
 from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.trust import Aggregated, Central
-from cloister.core.types import Floats
+from cloister.core.types import Floats, Ids
 from cloister.plugins.populations.reading import (
     Missing,
     as_missing,
     fit,
+    marks_of_reading,
     refuse_all,
     refuse_missing,
     refuse_too_many,
     refuse_unfit,
-    user_numbers,
 )
-from cloister.plugins.populations.users import NO_NAME
+from cloister.plugins.populations.users import NO_NAME, numbers_of
 from cloister.sql.bundles import Described, NotCompiled
 from cloister.sql.database import Database
 from cloister.sql.features import featured, table_columns, table_name, usable, used
 from cloister.sql.lattices import snapped
 from cloister.sql.questions import Compiled, Grouped
 from cloister.sql.stage import Fence, Stage
-from cloister.sql.users import KEPT, ODD, USER, chosen, named
+from cloister.sql.users import KEPT, ODD, SEVERAL, UNNUMBERED, USER, chosen, named, told_apart
 
 Queries: TypeAlias = list[tuple[list[int], Compiled]]
 """Numbers of a round's questions about one bucketing, with their queries."""
@@ -55,6 +55,11 @@ class SqlTable:
     All rounds are of the same rows: they are asked in one snapshot if the engine has any, and how many rows there are,
     and the sum of their hashes, are compared with what ``check`` saw in every round's own query, which finds what
     changed all the same (a view over files, say). An engine that can do neither is refused, unless rows are copied.
+
+    **Numbers.** Under trust Local and Shuffled, and where users are shared out, a row is a person whose public number
+    decides what she is asked. Rows here have no places, and a number by the order of their cells would move with every
+    row that is replaced: so each row must name a user of its own, whose number follows from that name alone, or such a
+    round is refused.
 
     Args:
         table: of Ibis, or an expression that is one.
@@ -92,6 +97,7 @@ class SqlTable:
         self._given, self._features = featured(table, self.selection, dialect, naming)
         self._rows: Any = None
         self._limit: tuple[int, bytes] | None = None
+        self._numbered = False
         self._seen: Seen | None = None
         self._read: Seen | None = None
         self._described = {"the engine": [self._database.name], "the table": [table_name(table)]} | {
@@ -134,7 +140,8 @@ class SqlTable:
     def marks(self, key: bytes) -> dict[str, bytes]:
         """By which a run that goes on knows these rows again: ``core.marks``."""
         values = self._described | {"the number of rows": [self._known.rows], "the rows": [self._known.mark or 0]}
-        return {name: mark_of(key, some) for name, some in values.items()}
+        read = marks_of_reading(self.selection, self._missing, self._users)
+        return {name: mark_of(key, some) for name, some in values.items()} | read
 
     def keep(self, most: int, rng: PublicRng) -> None:
         """Read at most so many rows of each user from now on: ``sql.users`` chooses them, in every round anew unless
@@ -154,9 +161,24 @@ class SqlTable:
         elif self._told is not None:
             self._told("every round chooses the rows of users anew, which sorts the table: --materialise does so once")
 
+    def number(self) -> None:
+        """Raises: InvalidInput: rows name no users, two rows name one, or the engine fails."""
+        if self._users is None:
+            raise InvalidInput(UNNUMBERED)
+        if self._numbered:
+            return
+        rows = self._usable.table
+        found = self._figures(rows, names=told_apart(rows[USER], self._database.dialect).nunique())
+        if found["names"] != found["rows"]:
+            raise InvalidInput(SEVERAL)
+        self._numbered = True
+
     def gather(self, round: Round[Any], rng: NoiseRng) -> tuple[Any, ...]:
-        """Raises: InvalidInput: the engine fails, or the rows are not what they were."""
-        refuse_all(self.has_users and self._read is None)
+        """Raises: InvalidInput: the engine fails, the rows are not what they were, or users have no numbers."""
+        if _in_numbers(round):
+            self.number()
+        else:
+            refuse_all(self.has_users and self._read is None)
         fit(round.domain, self.columns)
         found = [(numbers, self._compiled(round, numbers)) for numbers in _by_cells(round)]
         summaries = self.answered(round, [(numbers, query) for numbers, query in found if query is not None])
@@ -281,7 +303,7 @@ class SqlTable:
     def _compiled(self, round: Round[Any], numbers: list[int]) -> Compiled | None:
         """The queries of questions about one bucketing; None where there are none."""
         parts = [round.parts[i] for i in numbers]
-        if not all(isinstance(part.channel, TakesTotals) and part.user_share is None for part in parts):
+        if _in_numbers(round) or not all(isinstance(part.channel, TakesTotals) for part in parts):
             return None
         known = Described()
         try:
@@ -303,31 +325,32 @@ class SqlTable:
         """The summaries of these questions, of rows that come here in batches."""
         some = attrs.evolve(round, parts=tuple(round.parts[i] for i in numbers))
 
-        def summary(batch: tuple[int, Floats]) -> tuple[Any, ...]:
-            start, rows = batch
-            return summarise_rows(some, rows, user_numbers(start, len(rows)), rng.child("chunk", start))
+        def summary(batch: tuple[int, Floats, Ids]) -> tuple[Any, ...]:
+            start, rows, users = batch
+            return summarise_rows(some, rows, users, rng.child("chunk", start))
 
-        shared = any(part.user_share is not None for part in some.parts)
-        numbered = shared or round.trust not in (Central, Aggregated)
-        return map_merge(self._batches(numbered), summary, merge_summaries)
+        return map_merge(self._batches(_in_numbers(round)), summary, merge_summaries)
 
-    def _batches(self, numbered: bool) -> Iterator[tuple[int, Floats]]:
-        """The usable rows, each batch with the position of its first; at least one, which may be empty.
+    def _batches(self, numbered: bool) -> Iterator[tuple[int, Floats, Ids]]:
+        """The usable rows, and their users' numbers, each batch with how many came before; at least one, which may be
+        empty.
 
-        Args: numbered, whether a row's position belongs to it: rows then come in the order of their columns.
+        Args: numbered, whether users have numbers; else all are 0.
         """
         start, mark, stage = 0, 0, self._usable
-        columns = [*stage.row, *self._marked]
-        table = stage.table.select(*columns)
-        if numbered:
-            table = table.order_by([table[name] for name in stage.row])
+        table = stage.table.select(*stage.row, *self._marked, *([USER] if numbered else []))
         for batch in self._database.batches(table, chunk_rows(self.dimension)):
             rows = np.column_stack([batch.column(name).to_numpy() for name in stage.row])
             mark += int(batch.column(MARK).to_numpy().sum()) if self._database.watched else 0
-            yield start, rows
+            users = (
+                numbers_of(batch.column(USER).to_numpy(zero_copy_only=False))
+                if numbered
+                else np.zeros(len(rows), np.uint64)
+            )
+            yield start, rows, users
             start += len(rows)
         if not start:
-            yield 0, np.empty((0, self.dimension))
+            yield 0, np.empty((0, self.dimension)), np.empty(0, np.uint64)
         self._recognise(start, mark, self._reading)
 
 
@@ -350,6 +373,12 @@ def _refuse_other(found: Seen, seen: Seen) -> None:
             "the rows are not what they were when this run began: nothing of this round is answered; copy them "
             "first with --materialise (materialise=True), or leave the table alone while a run lasts"
         )
+
+
+def _in_numbers(round: Round[Any]) -> bool:
+    """Whether what a user is asked, or answers, follows from her number."""
+    shared = any(part.user_share is not None for part in round.parts)
+    return shared or round.trust not in (Central, Aggregated)
 
 
 def _by_cells(round: Round[Any]) -> list[list[int]]:

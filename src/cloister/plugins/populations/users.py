@@ -38,6 +38,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from cloister.core.categories import BEYOND, LONGEST, WRITTEN_ALIKE
 from cloister.core.errors import InvalidInput
 from cloister.core.randomness import PublicRng
 from cloister.core.types import Bools, Ids, Ints
@@ -79,10 +80,7 @@ class Owners:
             return cls(_numbered(found), of.astype(np.int32))
         known: dict[tuple[type, Any], int] = {}
         some = values.tolist() if isinstance(values, np.ndarray) else values
-        try:
-            of = np.array([known.setdefault((type(v), v), len(known)) for v in some], np.int64)
-        except TypeError:  # it has no hash: a list, say
-            raise InvalidInput(NO_NAME) from None
+        of = np.array([known.setdefault(_remembered(v), len(known)) for v in some], np.int64)
         names = [_name(v) for _, v in known]
         there = np.array([name is not None for name in names], bool)
         position = np.where(there, np.cumsum(there) - 1, -1).astype(np.int32)
@@ -121,6 +119,18 @@ class Owners:
             words = rng.of_users(heads[owners] + _places(owners, before).astype(np.uint64))
             kept[rows] = words <= last[owners]
         return kept
+
+
+def numbers_of(values: Names) -> Ids:
+    """The number (n,) of each row's user, from her name alone: of a whole number the number itself, mixed by a public
+    permutation; of a text 64 bits of its hash. Two texts may meet, and their users then have the public coins of one
+    (among 2^20 with a chance of 2^-25), which hides neither of them less: their secret coins are their own.
+
+    Args: values, each of which names somebody. Raises: as ``Owners.read``.
+    """
+    owners = Owners.read(values)
+    numbers: Ids = owners.names[owners.of, 0]
+    return numbers
 
 
 def _places(owners: NDArray[np.int32], before: Ints) -> Ints:
@@ -197,20 +207,39 @@ def _numbered(numbers: Ints) -> Ids:
     return np.stack([MIX.of_users(numbers.view(np.uint64)), np.full(len(numbers), NUMBER, np.uint64)], axis=1)
 
 
+def _remembered(value: Any) -> tuple[type, Any]:
+    """By which a cell is known again: itself, or its name where equal ones may be of different names."""
+    if type(value) in WRITTEN_ALIKE:
+        return type(value), value
+    name = _name(value)
+    return type(name), name
+
+
 def _name(value: Any) -> int | str | None:
     """A user's name, a number of 64 bits if it is one; None for a row that names nobody. Raises: InvalidInput."""
-    if type(value).__name__ in MISSING or value == "":
+    if type(value).__name__ in MISSING or (isinstance(value, str) and not value):
         return None
     if isinstance(value, (float, Decimal)):
-        if math.isnan(value):
+        if value.is_nan() if isinstance(value, Decimal) else math.isnan(value):
             return None
-        meant = math.isfinite(value) and (isinstance(value, Decimal) or -EXACT <= value <= EXACT)
-        value = int(value) if meant and value == int(value) else None
-    if isinstance(value, bool) or not isinstance(value, (str, Integral)):
+        value = int(value) if _meant(value) and value == int(value) else None
+    if isinstance(value, bool) or not isinstance(value, (str, Integral)) or not _short(value):
         raise InvalidInput(NO_NAME)
     text = str(value)
     text = whole[1] if (whole := WHOLE.fullmatch(text)) else text
     return int(text) if DIGITS.fullmatch(text) and -(2**63) <= int(text) < 2**63 else text
+
+
+def _meant(value: float | Decimal) -> bool:
+    """Whether a whole one is the number that was meant."""
+    if isinstance(value, Decimal):
+        return value.is_finite() and value.adjusted() < LONGEST
+    return -EXACT <= value <= EXACT
+
+
+def _short(value: str | Integral) -> bool:
+    """Whether a number can be written out."""
+    return isinstance(value, str) or abs(int(value)) < BEYOND
 
 
 def _words(names: Sequence[int | str]) -> Ids:

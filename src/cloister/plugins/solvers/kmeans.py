@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from cloister.core.clustering import Coreset, Released
-from cloister.core.errors import MissingExtra
 from cloister.core.randomness import PublicRng
 from cloister.core.registry.components import component, option
 from cloister.core.types import Floats
@@ -28,10 +27,8 @@ class KMeansPlusPlus:
     rounds: int = option(default=300, low=1, help="largest number of Lloyd rounds per start")
 
     def solve(self, coreset: Released[Coreset], k: int, rng: PublicRng) -> Floats:
-        try:
-            from sklearn.cluster import KMeans
-        except ImportError:
-            raise MissingExtra("scikit-learn", "sklearn", "the solver 'kmeans++'") from None
+        from sklearn.cluster import KMeans
+
         heavy = heavy_or_all(coreset.value)
         if len(heavy.points) <= k:
             return each_a_center(heavy, k)

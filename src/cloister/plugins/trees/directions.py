@@ -4,8 +4,7 @@ Directions are put on a lattice: integers g of norm close to ``NORM`` = 2^30. Ro
 2^20. By Cauchy and Schwarz every partial sum of <g, x>, in whatever order it is added, is an integer of at most 2^51:
 float64 is exact, so that a matrix product gives each row the same numbers alone and in any batch (law 5).
 
-Directions are computed in float64 and then rounded. A platform whose rounding differs has other directions, hence
-another digest of the round, and refuses (law 9).
+Directions are computed by ``fixed_order``, so that every machine has the same ones, to the bit.
 """
 
 from __future__ import annotations
@@ -16,6 +15,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from cloister.core.errors import InvalidInput
+from cloister.core.fixed_order import exact_product, lengths, orthonormal, power, row_sums, standard_normals
 from cloister.core.randomness import PublicRng
 from cloister.core.types import Floats, Ints
 
@@ -49,7 +49,6 @@ def directions(seed: PublicRng, number: int, dimension: int, kind: Kind = "auto"
     Raises:
         InvalidInput: more directions are to be repelled than ``MAX_REPELLED``.
     """
-    g = seed.generator()
     if kind == "auto":
         kind = "repelled" if dimension <= REPELLED_UP_TO and number <= MAX_REPELLED else "orthogonal"
     if kind == "repelled" and number > MAX_REPELLED:
@@ -57,11 +56,11 @@ def directions(seed: PublicRng, number: int, dimension: int, kind: Kind = "auto"
             f"{number} directions are too many to be repelled from each other, at most {MAX_REPELLED}: "
             "use 'orthogonal', or fewer cells"
         )
+    drawn = standard_normals(seed.generator(), number, dimension)
     if kind == "orthogonal":
-        sizes = [min(dimension, number - start) for start in range(0, number, dimension)]
-        found = np.concatenate([_orthonormal(g, dimension, size) for size in sizes])
+        found = np.concatenate([orthonormal(drawn[start : start + dimension]) for start in range(0, number, dimension)])
     else:
-        found = _unit(g.standard_normal((number, dimension)))
+        found = _unit(drawn)
         found = _repelled(found) if kind == "repelled" and dimension > 1 else found
     lattice: Ints = np.rint(found * NORM).astype(np.int64)
     lattice.flags.writeable = False
@@ -69,27 +68,22 @@ def directions(seed: PublicRng, number: int, dimension: int, kind: Kind = "auto"
 
 
 def _unit(vectors: Floats) -> Floats:
-    units: Floats = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    units: Floats = vectors / lengths(vectors)[:, None]
     return units
-
-
-def _orthonormal(g: np.random.Generator, d: int, size: int) -> Floats:
-    """Random orthonormal vectors (size, d), size <= d: Gram and Schmidt by QR, signs fixed."""
-    q, r = np.linalg.qr(g.standard_normal((d, size)))
-    basis: Floats = (q * np.where(np.diag(r) < 0, -1.0, 1.0)).T
-    return basis
 
 
 def _repelled(units: Floats) -> Floats:
     """Directions after ``STEPS`` steps away from their nearest neighbours, each of a tenth of the mean distance at
-    most."""
-    reach = 0.5 * len(units) ** (-1 / max(units.shape[1] - 1, 1))
+    most. Both products are of integers: a push in steps of 2^-20 of the largest, a direction in steps of 2^-21, and
+    pushes of 2^11 directions, so that no sum is above 2^52."""
+    reach = 0.5 * power(len(units), -1 / max(units.shape[1] - 1, 1))
     for step in range(STEPS):
-        near = units @ units.T
+        whole = np.rint(units * 2.0**21)
+        near = exact_product(whole, whole.T) * 2.0**-42
         np.fill_diagonal(near, 0.0)
-        push = _push(near) @ units
-        push -= np.einsum("ij,ij->i", push, units)[:, None] * units
-        largest = float(np.linalg.norm(push, axis=1).max())
+        push = exact_product(np.rint(_push(near) * 2.0**20), whole) * 2.0**-41
+        push -= row_sums(push * units)[:, None] * units
+        largest = float(lengths(push).max())
         if not largest > 0:
             break
         units = _unit(units - push * (reach * (1 - step / STEPS) / largest))
@@ -106,9 +100,9 @@ def _push(near: Floats) -> Floats:
     for start in range(0, len(near), step):
         block = near[start : start + step]
         block /= largest
-        power = block**2
+        raised = block * block
         for _ in range(3):
-            power *= power
+            raised *= raised
         block[block == 0] = 1.0
-        np.divide(power, block, out=block)
+        np.divide(raised, block, out=block)
     return near

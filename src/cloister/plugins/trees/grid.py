@@ -23,6 +23,7 @@ from cloister.core.bundling import BundleArrays
 from cloister.core.clustering import Coreset, Errors, Leaves, Problem
 from cloister.core.domains import Domain
 from cloister.core.errors import InvalidInput
+from cloister.core.fixed_order import root
 from cloister.core.randomness import PublicRng
 from cloister.core.registry.components import component, option
 from cloister.core.roles import Counts
@@ -67,9 +68,9 @@ class Grid:
         if self.side is not None:
             return self.side
         budget = problem.budget
-        strength = problem.rows * (budget.amount if budget.measure == "gaussian" else budget.epsilon**2)
+        strength = problem.rows * (budget.amount if budget.measure == "gaussian" else budget.epsilon * budget.epsilon)
         cells = MANY if strength > ENOUGH else FEW
-        return max(2, math.ceil(math.pow(cells, 1 / d) - 1e-9))
+        return max(2, math.ceil(root(cells, d) - 1e-9))
 
 
 @final

@@ -16,6 +16,7 @@ import numpy as np
 from cloister.core.buckets import Space
 from cloister.core.bundling import BundleArrays, integers
 from cloister.core.domains import Ball, Domain
+from cloister.core.fixed_order import exp, log
 from cloister.core.types import Bools, Floats, Ints
 
 MAX_CELLS = 2**16
@@ -43,7 +44,7 @@ class GridCells:
         free, cells = np.ones(len(widths), bool), min(max(cells, 1.0), float(MAX_CELLS))
         side = widths.max()
         while free.any():
-            side = math.exp((np.log(widths[free]).sum() - math.log(cells)) / free.sum())
+            side = exp((sum(map(log, widths[free].tolist())) - log(cells)) / int(free.sum()))
             narrow = free & (widths < side)
             if not narrow.any():
                 break

@@ -11,10 +11,11 @@ import numpy as np
 
 from cloister.core.buckets import Space
 from cloister.core.bundling import BundleArrays, integers
+from cloister.core.lattice import squares
 from cloister.core.types import AnyArray, Bools, Floats, Ints
 from cloister.plugins.trees.directions import NORM
 
-BLOCK = 2**17
+BLOCK = 2**16
 """Products that are held at once: they stay in a core's second-level cache."""
 
 
@@ -35,31 +36,36 @@ class NearestDirection:
         return Space((2 * len(self.around),))
 
     def locate(self, rows: Ints) -> Ints:
+        return self.located(rows, squares(rows))
+
+    def located(self, rows: Ints, lengths: Floats) -> Ints:
+        """Cells (n, 1). Args: lengths, squared, of the rows."""
         ids = np.empty((len(rows), 1), np.int64)
         step = max(1, BLOCK // len(self.around))
         for start in range(0, len(rows), step):
-            ids[start : start + step, 0] = self._nearest(rows[start : start + step])
+            some = slice(start, start + step)
+            ids[some, 0] = self._nearest(rows[some], np.sqrt(lengths[some]))
         return ids
 
     def bundled(self, arrays: BundleArrays) -> Mapping[str, Any]:
         return {"kind": "directions", "sizes": integers(self.space.sizes), "around": arrays.add(self.around)}
 
-    def _nearest(self, rows: Ints) -> Ints:
-        """Cells (n,) of a block. Float32 products order most rows; those that it cannot order are done exactly.
+    def _nearest(self, rows: Ints, length: Floats) -> Ints:
+        """Cells (n,) of a block of rows of these lengths.
+
+        Float32 products order most rows; those that it cannot order are done exactly.
 
         With u = 2^-24, d products and d - 1 additions in any order and a rounded direction err by at most
         (d + 2) u |g| |x| (1 + 2^-10): rows of integers below 2^24 are exact in float32. What is within twice that of
         the largest may be the largest.
         """
         products = self._rounded @ rows.astype(np.float32).T
-        wide = rows.astype(np.float64)
-        length = np.sqrt(np.einsum("ij,ij->i", wide, wide))
         slack = (2.1 * (rows.shape[1] + 2) * 2.0**-24 * (1 + 2.0**-9)) * length + 2.0**-20
         best, unclear = _largest(products, slack)
         minus = products[best, np.arange(len(rows))] < 0
         ids = 2 * best + minus
         if unclear.any():
-            exact = wide[unclear] @ self._exact
+            exact = rows[unclear].astype(np.float64) @ self._exact
             best = np.abs(exact).argmax(axis=1)
             ids[unclear] = 2 * best + (exact[np.arange(len(exact)), best] < 0)
         return ids

@@ -21,6 +21,7 @@ import attrs
 import numpy as np
 
 from cloister.core.domains import Domain
+from cloister.core.fixed_order import above, orthonormal, product, standard_normals
 from cloister.core.randomness import PublicRng
 from cloister.core.types import Floats, Ints
 from cloister.plugins.trees.nets import energy
@@ -48,12 +49,12 @@ class Projection:
 
     @classmethod
     def random(cls, domain: Domain, m: int, scale: float, seed: PublicRng) -> Projection:
-        """Onto m dimensions (all, where the domain has no more), by QR of a Gaussian matrix."""
+        """Onto m dimensions (all, where the domain has no more), by Gram and Schmidt of a Gaussian matrix."""
         d = domain.dimension
-        frame = np.eye(d) if m >= d else np.linalg.qr(seed.generator().standard_normal((d, m)))[0]
-        shift = 24 - math.ceil(math.log2(scale * 2**20 / domain.max_norm))
+        frame = np.eye(d) if m >= d else orthonormal(standard_normals(seed.generator(), m, d)).T
+        shift = 24 - above(scale * 2**20 / domain.max_norm)
         length = scale * 2.0 ** (26 + shift) / domain.max_norm
-        matrix = np.rint(frame @ _hyperplane(frame.shape[1]) * length).astype(np.int64)
+        matrix = np.rint(product(frame, _hyperplane(frame.shape[1])) * length).astype(np.int64)
         return cls(domain, matrix, shift, scale)
 
     def of(self, rows: Ints) -> Ints:
@@ -70,9 +71,9 @@ class Projection:
     def back(self, images: Ints) -> Floats:
         """Points (n, d) of the domain, in the caller's units, for points of the hyperplane, given by integers (n, m +
         1)."""
-        centred = images - images.mean(axis=1, keepdims=True)
+        centred = images - images.sum(axis=1, keepdims=True) / images.shape[1]
         length = self.scale * 2.0**26 / self.domain.max_norm  # of the image of a lattice step
-        steps = centred @ self._matrix.T / (length**2 * 2.0**self.shift)
+        steps = product(centred, self._matrix.T) / (length * length * 2.0**self.shift)
         return self.domain.truncate(self.domain.middle + steps * self.domain.unit)
 
 

@@ -33,6 +33,7 @@ from cloister.core.buckets import Space
 from cloister.core.bundling import BundleArrays, integers
 from cloister.core.clustering import Coreset, Errors, Leaves, Problem, TreeMetric
 from cloister.core.errors import InvalidInput
+from cloister.core.fixed_order import lengths
 from cloister.core.randomness import PublicRng
 from cloister.core.registry.components import component, option
 from cloister.core.roles import Counts
@@ -225,12 +226,12 @@ class Quadtree:
         parents = nodes.parents[order]
         metric = TreeMetric(
             np.where(parents < 0, -1, number[parents]),
-            np.linalg.norm(boxes[:, 1] - boxes[:, 0], axis=1)[order] * self.reduced.domain.unit,
+            lengths(boxes[:, 1] - boxes[:, 0])[order] * self.reduced.domain.unit,
         )
         weights, errors = nodes.consistent()
         domain, boxes = self.reduced.domain, boxes[leaves]
         return Coreset(
-            self.reduced.back(boxes.mean(axis=1)), weights[leaves], metric,
+            self.reduced.back((boxes[:, 0] + boxes[:, 1]) / 2), weights[leaves], metric,
             Leaves(nodes.levels[leaves] - self.top, nodes.ids[leaves]), Errors(errors[leaves], np.zeros(len(leaves))),
             cells=boxes * domain.unit + (domain.middle if self.reduced.matrix is None else 0.0),
             frame=self.reduced.frame,

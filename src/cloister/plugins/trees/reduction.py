@@ -25,6 +25,7 @@ import numpy as np
 
 from cloister.core.bundling import BundleArrays
 from cloister.core.domains import Domain
+from cloister.core.fixed_order import orthonormal, product, standard_normals
 from cloister.core.randomness import PublicRng
 from cloister.core.types import Floats, Ints
 
@@ -52,11 +53,11 @@ class Reduction:
 
     @classmethod
     def random(cls, domain: Domain, m: int, seed: PublicRng) -> Reduction:
-        """Onto m dimensions by QR of a Gaussian matrix; the domain's own columns where it has no more than m."""
+        """Onto the span of m Gaussian vectors; the domain's own columns where it has no more than m."""
         d = domain.dimension
         if m >= d:
             return cls(domain, None, domain.sides)
-        frame = np.linalg.qr(seed.generator().standard_normal((d, m)))[0]
+        frame = orthonormal(standard_normals(seed.generator(), m, d)).T
         side = min(domain.max_norm, math.ceil(SPREAD * domain.max_norm / math.sqrt(d)))
         return cls(domain, np.rint(frame * 2.0**BITS).astype(np.int64), np.full(m, side))
 
@@ -84,5 +85,5 @@ class Reduction:
 
     def back(self, images: Floats) -> Floats:
         """Points (p, m) of the box, in lattice steps, to points (p, d) of the domain in the caller's units."""
-        steps = images if self.frame is None else images @ self.frame.T
+        steps = images if self.frame is None else product(images, self.frame.T)
         return self.domain.truncate(self.domain.middle + steps * self.domain.unit)

@@ -23,6 +23,7 @@ from cloister.core.buckets import Space
 from cloister.core.bundling import BundleArrays, integers
 from cloister.core.clustering import Coreset, Errors, Leaves, Problem
 from cloister.core.domains import Domain
+from cloister.core.fixed_order import lengths
 from cloister.core.randomness import PublicRng
 from cloister.core.registry.components import component, option
 from cloister.core.roles import Counts
@@ -100,6 +101,6 @@ class SimHashTree:
         """A point (d,) half way out in the direction of a node: the sum of its signed directions."""
         bits = (node >> np.arange(level, -1, -1)) & 1
         toward = ((1 - 2 * bits)[:, None] * self.around[: level + 1]).sum(axis=0) / NORM
-        toward *= self.domain.max_norm * self.domain.unit / 2 / max(float(np.linalg.norm(toward)), 1e-9)
+        toward *= self.domain.max_norm * self.domain.unit / 2 / max(float(lengths(toward[None])[0]), 1e-9)
         point: Floats = self.domain.truncate((self.domain.middle + toward)[None, :])[0]
         return point

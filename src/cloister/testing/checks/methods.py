@@ -19,12 +19,12 @@ from cloister.core.errors import CloisterError
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.record import Record
 from cloister.core.registry.components import parts_of, slots_of
-from cloister.core.session import Session, forecast
+from cloister.core.session import Session, forecast, foreseen
 from cloister.core.trust import Trust
 from cloister.testing.check import given, require
 from cloister.testing.checks import bucketings
 from cloister.testing.scripts import SCRIPTS, Invented, Script
-from cloister.testing.stubs import Guarded, Handful
+from cloister.testing.stubs import Fenced, Guarded, Handful
 
 TOTAL = Total(1.0, 1e-6)
 
@@ -77,21 +77,27 @@ def rows_of(problem: Problem) -> Handful:
 
 
 def the_schedule_does_not_depend_on_answers(method: Any) -> None:
-    """Number of rounds, questions and what each spends are the same whatever is answered: what is forecast is what is
-    asked."""
+    """Number of rounds, questions, what each spends and how many numbers are settled in between are the same whatever
+    is answered: what is forecast is what is asked."""
     for problem, seed in problems(method):
-        forecasted = _schedule(forecast(method, problem, seed))
+        expected = foreseen(method, problem, seed)
+        forecasted = schedule_of(expected.rounds)
         for script in SCRIPTS:
             _, session = told(method, problem, seed, script)
-            asked = _schedule(session.rounds)
+            asked = schedule_of(session.rounds)
             require(
                 asked == forecasted,
                 f"k = {problem.k}, answers: {script.name}: it asks {_words(asked)}; the forecast is "
                 f"{_words(forecasted)}",
             )
+            require(
+                session.settlings == expected.settlings,
+                f"k = {problem.k}, answers: {script.name}: it settles (after, numbers) {session.settlings}; the "
+                f"forecast is {expected.settlings}",
+            )
 
 
-def _schedule(rounds: Any) -> list[tuple[tuple[Event, ...], ...]]:
+def schedule_of(rounds: Any) -> list[tuple[tuple[Event, ...], ...]]:
     return [tuple(part.channel.events for part in round.parts) for round in rounds]
 
 
@@ -162,11 +168,13 @@ def replay_needs_no_rows(method: Any) -> None:
 
 
 def rows_are_reached_by_asking_only(method: Any) -> None:
-    """The population is gathered once per round, by the session, and nothing else is done to it."""
+    """The population is gathered once per round, by the session, and nothing else is done to it; of the session a
+    method uses the public names."""
     for problem, seed in problems(method):
         guarded: Any = Guarded(rows_of(problem))
         session: Session[Any] = Session(problem, seed, guarded, noise=NoiseRng.for_tests(63))
-        method.cluster(problem, session, seed.child("method"))
+        fenced: Any = Fenced(session)
+        method.cluster(problem, fenced, seed.child("method"))
         asked = [round.index for round in session.rounds]
         require(guarded._gathered == asked, f"k = {problem.k}: rounds {asked} were asked, {guarded._gathered} gathered")
 

@@ -130,7 +130,7 @@ def _sent(probe: Probe, row: Ints | BucketedVectors, user: int) -> list[Any]:
         else np.repeat(row, n, 0)
     )
     report = probe.channel.encode(many, np.full(n, user, np.uint64), NoiseRng.secret())
-    return [np.asarray(column).reshape(n, -1) for column in _columns(report, n).values()]
+    return [np.asarray(column).reshape(n, -1) for column in columns_of(report, n).values()]
 
 
 def _varying(sent: Sequence[list[Any]]) -> list[Any]:
@@ -143,7 +143,7 @@ def _varying(sent: Sequence[list[Any]]) -> list[Any]:
     )
 
 
-def _columns(report: Any, n: int) -> dict[str, Any]:
+def columns_of(report: Any, n: int) -> dict[str, Any]:
     if not callable(getattr(report, "columns", None)):
         raise Broken(
             f"a {type(report).__name__} has no columns(): arrays with one entry per user, as a report is on the wire"
@@ -220,7 +220,7 @@ def reports_travel_as_columns(oracle: Any) -> None:
     for shape in wide_shapes(role_of(oracle), 20):
         probe, items, rng = Probe.of(oracle, shape, budget_of("pure", 1.0)), spread(shape), NoiseRng.for_tests(100)
         report = probe.channel.encode(items, np.arange(length(items), dtype=np.uint64), rng)
-        columns = _columns(report, length(items))
+        columns = columns_of(report, length(items))
         require("users" in columns, f"{shape}: the columns are {', '.join(columns)}; users are not among them")
         again = type(report).load({name: np.array(column) for name, column in columns.items()})
         one, other = (probe.values(probe.table(probe.channel.absorb(r), rng)) for r in (report, again))

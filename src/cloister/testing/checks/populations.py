@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, TypeAlias, final
 
 import attrs
@@ -9,7 +10,7 @@ import numpy as np
 
 from cloister.core.buckets import QuestionContext, Vectors
 from cloister.core.budget import Budget, Event
-from cloister.core.capabilities import Counted
+from cloister.core.capabilities import Counted, NumbersByName
 from cloister.core.encoding import absorb, encode_rows
 from cloister.core.errors import InvalidInput
 from cloister.core.lattice import Bound
@@ -18,7 +19,7 @@ from cloister.core.questions import OpenedQuestion, Round, Rows
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.registry.registry import registry
 from cloister.core.trust import Central, Local
-from cloister.core.types import Floats, Ids
+from cloister.core.types import Floats, Ids, Ints
 from cloister.testing.check import require
 from cloister.testing.stubs import Carried, Dealt, carrying
 
@@ -127,27 +128,43 @@ def it_says_its_columns_and_checks_its_rows(make: Maker) -> None:
     )
     population.check()
     population.check(1000)
+    require(_refused(lambda: population.check(999)), "check(most_rows=999) lets 1000 rows pass")
+
+
+def _refused(asked: Callable[[], Any]) -> bool:
     try:
-        population.check(999)
+        asked()
     except InvalidInput:
-        return
-    require(False, "check(most_rows=999) lets 1000 rows pass")
+        return True
+    return False
 
 
 def users_keep_their_numbers(make: Maker) -> None:
-    """Every row has a user number of its own, the same in every question and round: noise and shares of the users
-    belong to it."""
-    domain, cells = carrying(WIDTH), Dealt((1,))
+    """Every row has a user number of its own, the same in every question and round, whatever other rows hold: noise and
+    shares of the users belong to it. A population that has none for its rows refuses (``capabilities.NumbersByName``).
+    """
+    domain, cells = carrying(WIDTH), Dealt((2**20,))
     roll: Round[Any] = Round(
         0, Local, domain, (OpenedQuestion(cells, None, None, Roll()), OpenedQuestion(cells, None, None, Roll()))
     )
-    population = make(rows(5000))
+    some = rows(5000)
+    population = make(some)
+    named: object = population
+    if isinstance(named, NumbersByName) and not named.has_users:
+        refused = _refused(lambda: population.gather(roll, NoiseRng.for_tests(88)))
+        require(refused, "rows that name no users have numbers, though they have no places")
+        return
     (one, other), (again, _) = (population.gather(roll, NoiseRng.for_tests(88)) for _ in range(2))
     users = np.sort(one.users)
     require(len(users) == 5000, f"of 5000 users {len(users)} are asked")
     require(len(np.unique(users)) == 5000, f"5000 users have {len(np.unique(users))} numbers")
     require(np.array_equal(users, np.sort(other.users)), "two questions of one round are asked of other users")
     require(np.array_equal(users, np.sort(again.users)), "the next round is asked of other users")
+    replaced = some.copy()
+    replaced[100] = -2.0 * np.sign(some[100])
+    neighbours, _ = make(replaced).gather(roll, NoiseRng.for_tests(88))
+    moved = len(one.pairs - neighbours.pairs)
+    require(moved <= 1, f"one row is replaced, and {moved} rows of 5000 get other numbers")
 
 
 def a_population_counts_its_people(make: Maker) -> None:
@@ -172,12 +189,18 @@ def a_population_counts_its_people(make: Maker) -> None:
 @final
 @attrs.frozen(eq=False)
 class Called:
-    """Who was asked."""
+    """Who was asked, and about which buckets."""
 
     users: Ids
+    items: Ints
+
+    @property
+    def pairs(self) -> set[tuple[int, int]]:
+        """Each user's number, with the bucket that she is in."""
+        return set(zip(self.users.tolist(), self.items[:, 0].tolist(), strict=True))
 
     def merge(self, other: Called) -> Called:
-        return Called(np.concatenate([self.users, other.users]))
+        return Called(np.concatenate([self.users, other.users]), np.concatenate([self.items, other.items]))
 
 
 @final
@@ -190,7 +213,7 @@ class Roll:
         return ()
 
     def encode(self, items: Any, users: Ids, rng: NoiseRng) -> Called:
-        return Called(users)
+        return Called(users, items)
 
     def absorb(self, report: Called) -> Called:
         return report

@@ -15,6 +15,7 @@ import pytest
 from cloister.core.buckets import BucketedVectors, QuestionContext, Space
 from cloister.core.budget import Budget
 from cloister.core.lattice import Bound
+from cloister.core.normals import normals, words_for
 from cloister.core.portions import ReportLaw
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.plugins.oracles.local.counts.adaptive_response import AdaptiveResponse, Direct
@@ -29,7 +30,7 @@ from cloister.plugins.oracles.local.randomised_response import Response
 from cloister.plugins.oracles.local.reports import Reports
 from cloister.plugins.oracles.local.vectors.duchi import Duchi
 from cloister.plugins.oracles.local.vectors.ldp_average import LdpAverage
-from cloister.plugins.oracles.local.vectors.normals import ZERO, normals, words_for
+from cloister.plugins.oracles.local.vectors.normals import ZERO
 from cloister.plugins.oracles.local.vectors.vector_sums import ExplicitHistogramVector, HadamardVector
 from tests.plugins.oracles.local.counts.test_counts import CLASSES, opened
 

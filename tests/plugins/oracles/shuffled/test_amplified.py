@@ -14,6 +14,7 @@ from cloister.core.buckets import BucketedVectors, QuestionContext, Space
 from cloister.core.budget import Budget, Share
 from cloister.core.capabilities import NeedsHonestUsers
 from cloister.core.errors import InvalidInput
+from cloister.core.fixed_order import fewer_bits
 from cloister.core.lattice import Bound
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.plugins.oracles.central.discrete_laplace import DiscreteLaplaceCounts
@@ -22,7 +23,7 @@ from cloister.plugins.oracles.local.counts.adaptive_response import AdaptiveResp
 from cloister.plugins.oracles.local.counts.local_hashing import OptimisedLocalHashing
 from cloister.plugins.oracles.local.counts.subset_selection import SubsetSelection
 from cloister.plugins.oracles.local.vectors.vector_sums import HadamardVector
-from cloister.plugins.oracles.shuffled.amplified import AmplifiedCounts, AmplifiedVectors, coarse
+from cloister.plugins.oracles.shuffled.amplified import BITS, AmplifiedCounts, AmplifiedVectors
 from cloister.run.fit import fit, source
 from cloister.run.request import Request
 from cloister.testing.check import Broken
@@ -51,7 +52,7 @@ def test_an_answer_of_some_is_amplified_by_all_people_however_few_are_asked() ->
         counts().open(Space((64,)), HALF, context(10**5, 500)),
         vectors().open(Space((64,)), BOUND, HALF, context(10**5, 500)),
     ):  # fmt: skip
-        assert channel.local.amount == coarse(local_of_shuffled(1.0, 1e-6, 90_000))
+        assert channel.local.amount == fewer_bits(local_of_shuffled(1.0, 1e-6, 90_000), BITS)
         assert channel.local.user_share == HALF.user_share
 
 
@@ -62,8 +63,8 @@ def test_plain_response_of_everybody_has_the_tighter_bound() -> None:
         k, eps0 = channel.inner.values, channel.local.amount
         assert local_of_shuffled(1.0, 1e-6, 90_000) + 0.005 < eps0 < local_of_shuffled(1.0, 1e-6, 90_000) + most
         assert delta_of_shuffled(eps0, 1.0, 90_000, k) <= 1e-6
-    assert counts(SubsetSelection()).open(space, BUDGET, context(10**5)).local.amount == coarse(
-        local_of_shuffled(1.0, 1e-6, 90_000)
+    assert counts(SubsetSelection()).open(space, BUDGET, context(10**5)).local.amount == fewer_bits(
+        local_of_shuffled(1.0, 1e-6, 90_000), BITS
     )
 
 
@@ -183,5 +184,6 @@ def test_the_kit_finds_out_who_understates_what_a_report_alone_spends() -> None:
 
 def test_what_everybody_computes_is_rounded_down_to_what_all_platforms_share() -> None:
     for value in (5.4700115434, 9.957, 1e-5, 2.0**-40, 1.0):
-        assert value * (1 - 2.0**-13) < coarse(value) <= value
-        assert coarse(value) == coarse(coarse(value)) == coarse(max(coarse(value), value * (1 - 1e-9)))
+        rounded = fewer_bits(value, BITS)
+        assert value * (1 - 2.0**-13) < rounded <= value
+        assert rounded == fewer_bits(rounded, BITS) == fewer_bits(max(rounded, value * (1 - 1e-9)), BITS)

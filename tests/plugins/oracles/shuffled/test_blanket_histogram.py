@@ -172,7 +172,8 @@ def test_levels_pay_for_each_other() -> None:
     for channel, levels in ((one, 1), (three, 3)):
         (event,) = channel.events
         blankets = channel.blankets * channel.min_honest_users
-        assert event.delta == delta_of(BUDGET.epsilon, blankets, channel.values, levels) <= BUDGET.delta
+        found = delta_of(BUDGET.epsilon, blankets, channel.values, levels)
+        assert found <= event.delta <= min(BUDGET.delta, found * (1 + 2.0**-8))  # rounded up, alike on all machines
     assert delta_of(BUDGET.epsilon, one.blankets * one.min_honest_users, one.values, 3) > BUDGET.delta
     assert three.values < one.values / 2
 

@@ -10,6 +10,7 @@ interval's number is their quotient by an integer length.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from functools import cached_property
 from typing import Any, final
@@ -19,6 +20,7 @@ import numpy as np
 
 from cloister.core.bundling import BundleArrays
 from cloister.core.domains import Domain
+from cloister.core.fixed_order import product
 from cloister.core.randomness import PublicRng
 from cloister.core.types import Bools, Floats, Ints
 from cloister.plugins.trees.directions import NORM, directions
@@ -69,12 +71,12 @@ class Intervals:
     def middles(self, chosen: Ints) -> Ints:
         """Lattice points (m, d) in the middle of the boxes of these intervals (m, d)."""
         along = (chosen + 0.5) * (self.length / NORM) + self.start / NORM
-        return np.rint(along @ self.basis / NORM).astype(np.int64)
+        return np.rint(product(along, self.basis / NORM)).astype(np.int64)
 
     @property
     def half_diagonal(self) -> float:
         """Of a box of three intervals per axis, in lattice steps."""
-        return float(1.5 * self.length / NORM * len(self.basis) ** 0.5)
+        return float(1.5 * self.length / NORM * math.sqrt(len(self.basis)))
 
 
 def inside(found: Ints, chosen: Ints) -> Bools:

@@ -31,6 +31,7 @@ import numpy as np
 from cloister.accounting.bisection import largest
 from cloister.core.bundling import BundleArrays, key
 from cloister.core.errors import InvalidInput
+from cloister.core.fixed_order import few_bits, standard_normals
 from cloister.core.randomness import PublicRng
 from cloister.core.types import Floats, Ids, Ints
 
@@ -51,8 +52,8 @@ def collision(distance: float) -> float:
 
 
 def distance_of(chance: float) -> float:
-    """The distance, in widths, at which ``collision`` is this chance in (0, 1)."""
-    return largest(lambda s: collision(s) >= chance)
+    """The distance, in widths, at which ``collision`` is this chance in (0, 1), to one part in a million."""
+    return few_bits(largest(lambda s: collision(s) >= chance), 24)
 
 
 @final
@@ -86,7 +87,7 @@ class PStable:
             InvalidInput: it tells no two rows apart.
         """
         g = seed.generator()
-        slopes = np.rint(g.standard_normal((self.projections, dimension)) * SCALE).astype(np.int64)
+        slopes = np.rint(standard_normals(g, self.projections, dimension) * SCALE).astype(np.int64)
         if not self.width < MAX_WIDTH:
             raise InvalidInput(
                 f"points of one hash value can be {self.width:.3g} apart, beyond any domain: take a smaller p"

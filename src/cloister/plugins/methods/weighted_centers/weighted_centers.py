@@ -215,7 +215,9 @@ class WeightedCenters(Generic[T]):
         h = PStable(radius, self.near_chance, self.far_chance, self.projections).sample(
             d, self.hash_bits, seed.child("hash")
         )  # 1.
-        intervals = Intervals.of(domain, self.interval_length * radius / d**0.5, seed.child("intervals"))  # 3. z, p
+        intervals = Intervals.of(
+            domain, self.interval_length * radius / math.sqrt(d), seed.child("intervals")
+        )  # 3. z, p
         self._refuse_too_many(intervals.number)
         on_axes = AxisIntervals(h, intervals)
         hashes, axes = yield (  # 2., 4.

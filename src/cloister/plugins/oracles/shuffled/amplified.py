@@ -34,6 +34,7 @@ from cloister.core.bundling import BundleArrays, described
 from cloister.core.capabilities import BoundsLiars, Dividing, IsRandomisedResponse, KnowsLaws
 from cloister.core.digests import written_as
 from cloister.core.errors import InvalidInput
+from cloister.core.fixed_order import fewer_bits
 from cloister.core.gains import Gain
 from cloister.core.lattice import Bound
 from cloister.core.portions import ReportLaw
@@ -167,7 +168,7 @@ def amplified(
     least = math.ceil(honest * context.people)
 
     def spending(values: int | None) -> Amplified:
-        eps0 = coarse(local_of_shuffled(budget.epsilon, budget.delta, least, values))
+        eps0 = fewer_bits(local_of_shuffled(budget.epsilon, budget.delta, least, values), BITS)
         local = Budget("pure", eps0, budget.user_share)
         inner = report.open(*asked, local, context)
         paid = sum(event.spent.epsilon for event in inner.events)
@@ -188,10 +189,3 @@ def amplified(
             break
         found, assumed = raised, values
     return found
-
-
-def coarse(value: float) -> float:
-    """A number > 0 rounded down to ``BITS`` bits: part of what everybody computes by herself, where the last bits may
-    differ."""
-    mantissa, exponent = math.frexp(value)
-    return math.ldexp(math.floor(mantissa * 2**BITS), exponent - BITS)

@@ -38,6 +38,7 @@ from typing import ClassVar
 from cloister.core.buckets import QuestionContext, Space
 from cloister.core.budget import Budget, Measure
 from cloister.core.errors import InvalidInput
+from cloister.core.fixed_order import more_bits_within
 from cloister.core.registry.components import component, option
 from cloister.core.trust import Shuffled
 from cloister.plugins.oracles.local.counts.hashed_response import LARGEST
@@ -45,6 +46,9 @@ from cloister.plugins.oracles.shuffled.blankets import delta_of, most_values
 from cloister.plugins.oracles.shuffled.tagged import BlanketChannel
 
 NAME = "blanket-histogram"
+COARSE = 10
+"""Bits of the delta that is declared: those of a transform differ between machines from the 20th on."""
+
 CHOICES = tuple(2**i for i in range(2, 13))
 MAX_BLANKETS = CHOICES[-1]
 ENOUGH = 16
@@ -95,6 +99,7 @@ class BlanketHistogram:
                 f"this question a larger share of the budget, or set the option blankets"
             )
         delta = delta_of(epsilon, blankets * least, values, space.levels)
+        delta = more_bits_within(delta, budget.delta, COARSE)
         seed = context.seed.child("hash")
         return BlanketChannel(NAME, budget, space, context.people, least, blankets, values, delta, seed)
 

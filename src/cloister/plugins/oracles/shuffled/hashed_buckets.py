@@ -12,7 +12,6 @@ pairwise independence is enough, as appendix C of Chang et al. 2021 says; they t
 
 from __future__ import annotations
 
-import math
 from typing import Any, final
 
 import attrs
@@ -20,6 +19,7 @@ import numpy as np
 
 from cloister.core.buckets import BucketedVectors, Space
 from cloister.core.bundling import integers
+from cloister.core.fixed_order import above
 from cloister.core.randomness import PublicRng
 from cloister.core.roles import Table
 from cloister.core.types import Floats, Ids, Ints
@@ -44,7 +44,7 @@ def chosen(people: int, deviation: float) -> int:
         deviation: standard deviation of the noise, in rows.
     """
     by_noise = (people / max(deviation, 1e-300)) ** 2
-    return 1 << max(6, math.ceil(math.log2(min(by_noise, SPILL**2))))
+    return 1 << max(6, above(min(by_noise, SPILL**2)))
 
 
 @final

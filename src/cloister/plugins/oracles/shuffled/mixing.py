@@ -21,6 +21,7 @@ from cloister.core.budget import Budget, Event
 from cloister.core.bundling import BundleArrays
 from cloister.core.digests import stamp, written_as
 from cloister.core.errors import InvalidInput, Refused
+from cloister.core.fixed_order import above, exp, more_bits, more_bits_within, power
 from cloister.core.lattice import Bound
 from cloister.core.randomness import NoiseRng
 from cloister.core.roles import Table
@@ -191,7 +192,7 @@ class MixingChannel:
         """Of the ring."""
         rows = CROWD * float(self.people) * (self.bound.l2 if self.bound else 1) * 2.0**self.shift
         noise = FAR * self.share * math.sqrt(CROWD * self.people)
-        return math.ceil(math.log2((rows + noise) * (1 + 2.0**-40))) + 1
+        return above((rows + noise) * (1 + 2.0**-40)) + 1
 
     @cached_property
     def each(self) -> int:
@@ -237,9 +238,10 @@ class MixingChannel:
     def events(self) -> tuple[Event, ...]:
         """The noise of ``min_honest_users`` users, and what shares say beside the sum."""
         touched = 2 * self.layout.space.levels * self.width
-        ratio = 10 * self.min_honest_users * math.exp(-((math.pi * self.share) ** 2))
-        delta = price(self.slots * 2.0**-self.security, self.budget.mu)
-        return (Event(self.mechanism, self.budget, touched, self.sigma, delta, ratio=ratio),)
+        ratio = more_bits(10 * self.min_honest_users * exp(-math.pi * math.pi * self.share * self.share))
+        delta = price(self.slots * power(2.0, -self.security), self.budget.mu)
+        declared = more_bits_within(delta, self.budget.delta)
+        return (Event(self.mechanism, self.budget, touched, self.sigma, declared, ratio=ratio),)
 
     @cached_property
     def stamp(self) -> int:

@@ -44,6 +44,7 @@ from cloister.additive.noise import UP, enough_bits
 from cloister.core.buckets import QuestionContext, Space
 from cloister.core.budget import Budget, Measure
 from cloister.core.errors import InvalidInput
+from cloister.core.fixed_order import more_bits
 from cloister.core.lattice import Bound
 from cloister.core.registry.components import component, option
 from cloister.core.trust import Shuffled
@@ -118,7 +119,7 @@ class _OfEveryone:
         width, seed = bound.dimension if bound else 1, context.seed.child("places")
 
         def bits(layout: Layout) -> float:
-            return math.log2(sum(layout.places) * width / distance) + 2.0**-20
+            return more_bits(math.log2(sum(layout.places) * width / distance) + 2.0**-20)
 
         if self.buckets is None:
             whole = Layout(space, space.sizes, seed)

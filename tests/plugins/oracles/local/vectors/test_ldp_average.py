@@ -77,7 +77,7 @@ def test_sigma_is_the_analytic_one_but_for_what_discreteness_costs(epsilon: floa
     """delta(epsilon) of the exact relation, at sigma; 1.2 times less noise would need ten times the delta and more."""
     channel = opened(Budget("pure", epsilon, delta=delta), l2=777)
     mu = 2 * 777 * 2.0**channel.shift / channel.sigma
-    assert delta * (1 - 1e-6) < delta_of_mu(mu, epsilon) <= delta
+    assert delta * (1 - 1e-4) < delta_of_mu(mu, epsilon) <= delta  # mu keeps 20 bits
     assert delta_of_mu(1.2 * mu, epsilon) > 3 * delta
     assert MIN_SIGMA <= channel.sigma < 2 * MIN_SIGMA
 

@@ -17,12 +17,13 @@ from cloister.core.buckets import BucketedVectors, QuestionContext, Space
 from cloister.core.budget import Budget
 from cloister.core.errors import Refused
 from cloister.core.lattice import Bound
+from cloister.core.normals import astray, normals, words_for
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.types import AnyArray, Floats, Ids, Ints
 from cloister.plugins.oracles.local.exact_probability import WORDS, odds
 from cloister.plugins.oracles.local.vectors.answers import drawing
 from cloister.plugins.oracles.local.vectors.channel import HadamardVectorChannel
-from cloister.plugins.oracles.local.vectors.normals import STEP, ZERO, astray, normals, received, words_for
+from cloister.plugins.oracles.local.vectors.normals import STEP, ZERO, received
 from cloister.plugins.oracles.local.vectors.privunit import PrivUnit
 from cloister.plugins.oracles.local.vectors.unit_randomiser import DrawWords
 from cloister.plugins.oracles.local.vectors.vector_sums import HadamardVector

@@ -11,21 +11,13 @@ import attrs
 import numpy as np
 
 from cloister.core.bundling import BundleArrays
+from cloister.core.fixed_order import ESTIMATED, column_sums, few_bits
+from cloister.core.normals import normals, quarter_sines, words_for
 from cloister.core.portions import Portion, ReportLaw
 from cloister.core.randomness import PublicRng
 from cloister.core.types import AnyArray, Floats, Ids, Ints
 from cloister.plugins.oracles.local.exact_probability import WORDS, threshold
-from cloister.plugins.oracles.local.vectors.normals import (
-    STEP,
-    ZERO,
-    OnSphere,
-    blocks,
-    column_sums,
-    normals,
-    quarter_sines,
-    sent,
-    words_for,
-)
+from cloister.plugins.oracles.local.vectors.normals import STEP, ZERO, OnSphere, blocks, sent
 from cloister.plugins.oracles.local.vectors.unit_randomiser import DrawWords
 
 PAIRS = 16
@@ -69,7 +61,8 @@ class Duchi(OnSphere):
     def length(self) -> float:
         """B."""
         size, surplus = self.size, (2 * self.coin - WORDS) / WORDS
-        return math.sqrt(math.pi) * math.exp(math.lgamma((size + 1) / 2) - math.lgamma(size / 2)) / surplus
+        mean = math.sqrt(math.pi) * math.exp(math.lgamma((size + 1) / 2) - math.lgamma(size / 2))
+        return few_bits(mean, ESTIMATED) / surplus
 
     @property
     def each(self) -> int:

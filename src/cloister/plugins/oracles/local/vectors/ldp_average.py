@@ -52,6 +52,7 @@ from cloister.core.buckets import BucketedVectors, QuestionContext, Space
 from cloister.core.budget import Budget, Event, Measure
 from cloister.core.bundling import BundleArrays
 from cloister.core.errors import InvalidInput
+from cloister.core.fixed_order import above, exp, fewer_bits
 from cloister.core.gains import Gain
 from cloister.core.lattice import Bound, shrink
 from cloister.core.randomness import NoiseRng
@@ -107,7 +108,7 @@ class LdpAverage:
         sharing = Sharing(self.share, space.levels, context.seed.child("sharing"))
         mu = mu_within(min(budget.epsilon, LARGE), budget.delta, 2 * bound.dimension * sharing.parts)
         change = 2 * math.sqrt(sharing.parts) * bound.l2
-        shift = math.ceil(math.log2(MIN_SIGMA * mu / change))
+        shift = above(MIN_SIGMA * mu / change)
         return LdpAverageChannel(
             budget, context.rows, space.sizes, bound, context.unit, sharing, shift, change * 2.0**shift / mu
         )
@@ -127,12 +128,12 @@ def mu_within(epsilon: float, delta: float, touched: int) -> float:
         InvalidInput: that is more than there is.
     """
     drift, tail = touched * eta(MIN_SIGMA), touched * BEYOND
-    left = epsilon - 2 * drift, (delta - (1 + math.exp(epsilon)) * tail) * math.exp(-drift)
+    left = epsilon - 2 * drift, (delta - (1 + exp(epsilon)) * tail) * exp(-drift)
     if not (left[0] > 0 and left[1] > 0):
         raise InvalidInput(
             f"epsilon {epsilon:g} with delta {delta:g} is out of range for '{NAME}': 40 is the most it uses"
         )
-    return mu_of(*left) * (1 - 2.0**-40)
+    return fewer_bits(mu_of(*left) * (1 - 2.0**-40))
 
 
 @final

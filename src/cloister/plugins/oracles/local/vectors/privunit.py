@@ -13,20 +13,12 @@ import numpy as np
 
 from cloister.core.bundling import BundleArrays
 from cloister.core.errors import InvalidInput
+from cloister.core.fixed_order import ESTIMATED, column_sums, few_bits
+from cloister.core.normals import astray, normals, quarter_sines, words_for
 from cloister.core.randomness import PublicRng
 from cloister.core.types import AnyArray, Bools, Floats, Ids
 from cloister.plugins.oracles.local.exact_probability import WORDS
-from cloister.plugins.oracles.local.vectors.normals import (
-    STEP,
-    OnSphere,
-    astray,
-    blocks,
-    column_sums,
-    normals,
-    quarter_sines,
-    sent,
-    words_for,
-)
+from cloister.plugins.oracles.local.vectors.normals import STEP, OnSphere, blocks, sent
 from cloister.plugins.oracles.local.vectors.unit_randomiser import DrawWords
 
 RAREST = 2.0**-10
@@ -113,7 +105,7 @@ class PrivUnit(OnSphere):
     @property
     def m(self) -> float:
         """E <v, u>."""
-        return (WORDS - self.coin) / WORDS * _mean(self.gamma, self.size) / self.accepted
+        return few_bits((WORDS - self.coin) / WORDS * _mean(self.gamma, self.size) / self.accepted, ESTIMATED)
 
     @property
     def together(self) -> int:

@@ -8,7 +8,7 @@ from decimal import Context, Decimal, localcontext
 import numpy as np
 import pytest
 
-from cloister.plugins.oracles.local.vectors.normals import _circle, _twice_log, normals, quarter_sines
+from cloister.core.normals import _circle, normals, quarter_sines, twice_log
 
 LONG = Context(prec=60)
 
@@ -54,7 +54,7 @@ def test_the_logarithm_is_right_to_what_is_stated() -> None:
     edges = [round(2.0**i * math.sqrt(0.5)) + j for i in range(3, 33) for j in (-1, 0)]
     some = np.random.default_rng(74).integers(0, 2**32, 500).tolist()
     numbers = [0, 1, 2, 2**31 - 1, 2**31, 2**32 - 2, 2**32 - 1, *edges, *some]
-    found = _twice_log(np.array(numbers, np.float64) + 0.5).tolist()
+    found = twice_log(np.array(numbers, np.float64) + 0.5).tolist()
     worst = Decimal(0)
     with localcontext(LONG):
         for number, value in zip(numbers, found, strict=True):

@@ -1,0 +1,92 @@
+"""Rows that may lie beyond the intervals of a zoomed run, from released values alone: what it warns of.
+
+Such rows were clipped to an interval's end. The run cannot see how many there are: no size, centre or standard error
+covers what that moved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from cloister.core.types import Bools, Floats
+from cloister.run.estimates import table_in
+from cloister.run.result import Result
+
+GROUP = 0.04
+"""Zoom aims to keep the middle of every group of this share of the rows inside; a larger share is warned of."""
+
+NEAR = 0.05
+"""Of an interval's width: a centre that is nearer to an end lies in its margin, before all that was clearly seen."""
+
+CLEAR = 2.0
+"""Standard errors within which a centre is as good as at an end."""
+
+SHOWN = 6
+"""Most columns, or centres, that a warning names."""
+
+
+def warnings(result: Result) -> list[str]:
+    """What may be wrong with sizes and centres since rows were clipped, a sentence each without its full stop."""
+    cut = ends_cut(result)
+    if cut is None or not cut.any():
+        return []
+    found, columns = list[str](), [result.columns[j] for j in np.flatnonzero(cut.any(axis=1))]
+    share = _share(result)
+    if share > GROUP:
+        most = "how many rows lie" if share >= 1 else f"whether groups of less than {share:.1%} of the rows lie"
+        found.append(
+            f"zoom cannot tell {most} beyond the intervals that it released of {_named(columns)}: such rows were "
+            f"clipped, and no size, centre or standard error shows it. Narrower bounds or more budget would tell"
+        )
+    near = centers_at_ends(result, cut)
+    if near.any():
+        which = [
+            f"{i} ({_named([result.columns[j] for j in np.flatnonzero(row)])})"
+            for i, row in enumerate(near)
+            if row.any()
+        ]
+        found.append(
+            f"at an end of a column's interval: centre {_named(which)}. Rows of such a group may lie beyond and were "
+            f"clipped, and its standard errors do not cover how far that moved the centre"
+        )
+    return found
+
+
+def ends_cut(result: Result) -> Bools | None:
+    """Which ends (d, 2) of the intervals lie within the bounds; None if the run released no intervals."""
+    d, intervals = len(result.columns), _intervals(result)
+    bounds = result.problem.get("bounds")
+    if intervals is None or not isinstance(bounds, dict) or "lower" not in bounds:
+        return None
+    lower, upper = np.asarray(bounds["lower"], np.float64), np.asarray(bounds["upper"], np.float64)
+    if lower.shape != (d,) or upper.shape != (d,):
+        return None
+    return np.column_stack([intervals[:, 0] > lower, intervals[:, 1] < upper])
+
+
+def centers_at_ends(result: Result, cut: Bools) -> Bools:
+    """Which centres (k, d) are at, or beyond, an end that was cut (d, 2)."""
+    intervals = _intervals(result)
+    assert intervals is not None
+    errors = table_in(result.details, "centers_error", result.centers.shape)
+    near = np.maximum(NEAR * (intervals[:, 1] - intervals[:, 0]), 0.0 if errors is None else CLEAR * errors)
+    low, high = result.centers - near <= intervals[:, 0], result.centers + near >= intervals[:, 1]
+    return np.asarray((low & cut[:, 0]) | (high & cut[:, 1]), np.bool_)
+
+
+def _intervals(result: Result) -> Floats | None:
+    paid = "unseen" in result.details
+    return table_in(result.details, "intervals", (len(result.columns), 2)) if paid else None
+
+
+def _share(result: Result) -> float:
+    """The share of the rows that zoom says it may not see."""
+    share = result.details["unseen"]
+    return float(share) if isinstance(share, (int, float)) and 0 <= share <= 1 else 1.0
+
+
+def _named(names: Sequence[str]) -> str:
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return ", ".join(names[:SHOWN]) + more

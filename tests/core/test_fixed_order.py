@@ -1,0 +1,93 @@
+"""Sums, products and functions that come out the same on every machine, against NumPy's and exact ones."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal, localcontext
+
+import numpy as np
+import pytest
+
+from cloister.core import fixed_order
+from cloister.core.randomness import PublicRng
+
+G = np.random.default_rng(0)
+
+
+@pytest.mark.parametrize("m", [0, 1, 2, 3, 7, 64, 1001])
+def test_sums_are_right_and_depend_on_the_length_alone(m: int) -> None:
+    values = G.normal(size=(m, 5))
+    assert fixed_order.column_sums(values) == pytest.approx(values.sum(axis=0))
+    assert fixed_order.row_sums(values.T) == pytest.approx(values.sum(axis=0))
+    for j in range(5):
+        assert fixed_order.column_sums(values[:, [j]])[0] == fixed_order.column_sums(values)[j]
+
+
+def test_a_sum_is_taken_by_halves() -> None:
+    values = np.array([1.0, 2.0**-53, 2.0**-53, 2.0**-53])[:, None]
+    assert fixed_order.column_sums(values)[0] == (1.0 + 2.0**-53) + (2.0**-53 + 2.0**-53)
+    assert fixed_order.column_sums(values)[0] != math.fsum(values[:, 0])
+
+
+def test_products_and_lengths_are_numpys() -> None:
+    a, b = G.normal(size=(130, 7)), G.normal(size=(7, 3))
+    assert fixed_order.product(a, b) == pytest.approx(a @ b)
+    assert fixed_order.lengths(a) == pytest.approx(np.linalg.norm(a, axis=1))
+    whole = np.rint(a * 1000)
+    assert (fixed_order.exact_product(whole, whole.T) == fixed_order.product(whole, whole.T)).all()
+    with pytest.raises(AssertionError):
+        fixed_order.exact_product(whole * 2.0**30, whole.T * 2.0**30)
+
+
+def test_vectors_become_orthonormal_within_their_span() -> None:
+    vectors = G.normal(size=(40, 40))
+    found = fixed_order.orthonormal(vectors)
+    assert np.abs(found @ found.T - np.eye(40)).max() < 2.0**-40
+    assert np.abs(np.triu(vectors @ found.T, 1)).max() < 1e-10
+    assert (np.diag(vectors @ found.T) > 0).all()
+
+
+def test_functions_are_right() -> None:
+    x = G.uniform(-690, 690, 10_000)
+    assert fixed_order.exps(x) == pytest.approx(np.exp(x), rel=2.0**-49)
+    u = fixed_order.uniforms(PublicRng.from_seed(0).generator(), 1000)
+    assert ((u > 0) & (u < 1)).all()
+    assert fixed_order.roots(u, 7) == pytest.approx(u ** (1 / 7), rel=2.0**-39)
+    assert fixed_order.powers(np.array([0.0, 4.0, 1e-30]), 1.5) == pytest.approx([0.0, 8.0, 1e-45], rel=1e-11)
+    with localcontext(prec=60):
+        for value in G.lognormal(0, 10, 50).tolist():
+            assert fixed_order.log(value) == float(Decimal(value).ln())
+            assert fixed_order.root(value, 3) == pytest.approx(value ** (1 / 3), rel=1e-15)
+            assert fixed_order.power(value, 0.3) == pytest.approx(value**0.3, rel=1e-15)
+    assert fixed_order.exp(1.0) == math.e
+    assert fixed_order.root(9.0, 2) == 3.0
+    assert fixed_order.root(0.0, 3) == 0.0
+
+
+@pytest.mark.parametrize("scale", [1e-3, 0.5, 1.0, 1e3, 2.0**40])
+def test_the_deviation_of_geometric_noise_is_the_known_one(scale: float) -> None:
+    p = math.exp(-1 / scale)
+    wanted = math.sqrt(2 * p) / -math.expm1(-1 / scale)
+    assert fixed_order.geometric_deviation(scale) == pytest.approx(wanted, rel=1e-12)
+
+
+def test_normal_variates_have_their_moments() -> None:
+    found = fixed_order.standard_normals(PublicRng.from_seed(1).generator(), 300, 401)
+    assert abs(found.mean()) < 6 / math.sqrt(found.size)
+    assert abs(found.var() - 1) < 6 * math.sqrt(2 / found.size)
+    assert abs((found**4).mean() - 3) < 6 * math.sqrt(96 / found.size)
+
+
+@pytest.mark.parametrize("x", [1.0, 0.1, math.pi, 1e-200, 3e200])
+def test_few_bits_are_nearest_below_and_above(x: float) -> None:
+    below, near, above = fixed_order.fewer_bits(x, 10), fixed_order.few_bits(x, 10), fixed_order.more_bits(x, 10)
+    assert below <= x <= above
+    assert near in (below, above)
+    assert above - below <= x * 2.0**-9
+    assert fixed_order.few_bits(near * (1 + 2.0**-50), 10) == near
+    assert (fixed_order.few_bits(math.inf), fixed_order.figure(0.123456)) == (math.inf, 0.1235)
+
+
+@pytest.mark.parametrize(("x", "n"), [(1.0, 0), (1.5, 1), (2.0, 1), (2.5, 2), (0.5, -1), (2.0**40 + 1, 41)])
+def test_the_power_of_two_above_is_exact(x: float, n: int) -> None:
+    assert fixed_order.above(x) == n

@@ -1,0 +1,294 @@
+"""What zoom may leave outside: the tails' estimates against linear algebra, z against exact laws, and the promise over
+shapes that try to break it."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import attrs
+import numpy as np
+import pytest
+from scipy import stats
+
+from cloister.core.budget import Budget
+from cloister.core.clustering import Problem
+from cloister.core.domains import Box
+from cloister.core.frames import UNKNOWN
+from cloister.core.registry.compose import make
+from cloister.plugins.methods.zoom import GROUP, Zoom
+from cloister.plugins.methods.zoom_ranges import CODES, interval
+from cloister.plugins.methods.zoom_tails import EASE, RISK, Promise, Tail, certain, tolerated, total_variance, worst
+from cloister.plugins.oracles.central.discrete_gaussian import DiscreteGaussianCounts
+from cloister.plugins.oracles.central.discrete_laplace import DiscreteLaplaceCounts
+from cloister.plugins.oracles.central.thresholded import ThresholdedCounts
+from tests.plugins.methods.zoom_shapes import SETTINGS, SHAPES, Noisy, repeated, third, zoom_of
+
+LOST = 9
+"""Of 1,000 runs, where one is expected at most: more is a false alarm once in 10^7."""
+
+
+def zoom(oracle: Any = None, **given: Any) -> Zoom[Any]:
+    return Zoom(method=make("Method", "hst-means"), counts=oracle or DiscreteGaussianCounts(), **given)
+
+
+def wide(d: int) -> Box:
+    return Box((-1000.0,) * d, (1000.0,) * d)
+
+
+# estimates
+
+
+def path(counts: list[np.ndarray], others: float, steps: list[int], columns: int, variance: float = 1.0) -> Tail:
+    """The tail of an edge in the bins of three levels (16,), each of one bin of the level above."""
+    tail = Tail(0.0, 0.0, 0.0, others, total_variance(columns, variance))
+    for level, step in enumerate(steps):
+        tail = tail.edges(counts[level], variance)[step]
+    return tail
+
+
+@pytest.mark.parametrize("columns", [1, 2, 6])
+@pytest.mark.parametrize("steps", [[5], [0, 9], [7, 15, 14], [15, 1, 8], [3, 0, 15]])
+def test_a_tail_is_unbiased_and_its_variance_is_that_of_its_weights(columns: int, steps: list[int]) -> None:
+    """Weights are read off by adding one to each count in turn."""
+    rng = np.random.default_rng(1)
+    leaves = rng.integers(0, 50, 16**3).astype(float)
+    whole = [leaves.reshape(16, -1).sum(axis=1), leaves.reshape(256, -1).sum(axis=1), leaves]
+    start = [0, 16 * steps[0], 16 * (16 * steps[0] + steps[1]) if len(steps) > 1 else 0]
+    counts = [whole[level][start[level] :][:16] for level in range(len(steps))]
+    tail = path(counts, leaves.sum(), steps, columns)
+    edge = sum(step * 16 ** (2 - level) for level, step in enumerate(steps))
+    assert tail.rows == pytest.approx(leaves[:edge].sum())
+    squares = 0.0
+    for level in range(len(steps)):
+        for i in range(16):
+            moved = [c + (np.arange(16) == i) * (j == level) for j, c in enumerate(counts)]
+            squares += (path(moved, leaves.sum(), steps, columns).rows - tail.rows) ** 2
+    if columns > 1:
+        share = path(counts, leaves.sum() + 1, steps, columns).rows - tail.rows
+        squares += share**2 * 16 / (columns - 1)
+    assert tail.variance == pytest.approx(squares)
+    assert path(counts, leaves.sum(), steps, columns, 9.0).variance == pytest.approx(9 * squares)
+
+
+@pytest.mark.parametrize(("columns", "depth"), [(1, 2), (2, 3), (6, 3)])
+def test_the_worst_variance_is_that_of_the_worst_edge(columns: int, depth: int) -> None:
+    tails = [Tail(0.0, 0.0, 0.0, 0.0, total_variance(columns, 1.0))]
+    for _ in range(depth):
+        tails = [part for tail in tails for part in tail.edges(np.zeros(16), 1.0)]
+    assert worst(columns, depth) == pytest.approx(max(tail.variance for tail in tails))
+
+
+def test_what_lies_behind_an_edge_makes_its_tail_better_known() -> None:
+    """By the counts before it alone, three levels would have 45 variances of a bin."""
+    assert worst(1, 1) == 15
+    assert worst(6, 3) < 13
+    assert worst(2, 3) < 16
+
+
+# z
+
+
+def test_z_leaves_half_of_one_in_a_thousand_over_all_sides_levels_and_columns() -> None:
+    assert RISK == 0.0005
+    for events in (6, 36, 360):
+        assert events * stats.norm.sf(certain(events, False)) == pytest.approx(0.0005)
+
+
+@pytest.mark.parametrize("bins", [1, 4, 12])
+def test_z_for_pure_noise_covers_the_sum_of_discrete_laplace_noise(bins: int) -> None:
+    """The exact law of the sum, by convolution."""
+    values = np.arange(-600, 601)
+    one = stats.dlaplace(0.2).pmf(values)
+    law, error = one, math.sqrt(float((one * values**2).sum()))
+    for _ in range(bins - 1):
+        law = np.convolve(law, one)
+    sums = np.arange(len(law)) - len(law) // 2
+    least = certain(36, True, bins) * math.sqrt(bins) * error
+    chance = float(law[sums >= least].sum())
+    assert RISK / 36 / 40 < chance < RISK / 36
+    assert certain(36, False) < certain(36, True, bins)
+
+
+# the promise
+
+
+@attrs.frozen
+class Given:
+    """Counts (16,) of one level."""
+
+    counts: np.ndarray
+
+    def at(self, ids: Any, level: int = 0) -> np.ndarray:
+        return np.asarray(self.counts[ids], float)
+
+    def standard_error(self, ids: Any, level: int = 0) -> np.ndarray:
+        return np.full(len(ids), 10.0)
+
+
+def test_an_end_goes_no_further_than_what_noise_could_hide_allows() -> None:
+    """Nothing is counted before the twelfth bin. With a standard error of 10, five bins can be told to hold fewer than
+    80 rows, and a sixth cannot; without a promise nobody asks."""
+    counts = Given(np.array([0.0] * 11 + [5000.0] + [0.0] * 4))
+    z = certain(2, False)
+    assert 10 * z * math.sqrt(5) < 80 < 10 * z * math.sqrt(6)
+    assert interval(counts, 0, [10.0]) == (11 * CODES // 16, 12 * CODES // 16)
+    assert interval(counts, 0, [10.0], Promise(80.0, 2, False)) == (5 * CODES // 16, 12 * CODES // 16)
+    before = Given(np.array([20.0] * 3 + [0.0] * 8 + [5000.0] + [0.0] * 4))  # 60 that no bin and no window shows
+    assert interval(before, 0, [10.0]) == (11 * CODES // 16, 12 * CODES // 16)
+    assert interval(before, 0, [10.0], Promise(80.0, 2, False)) == (1 * CODES // 16, 12 * CODES // 16)
+
+
+def test_edges_are_passed_in_order_and_the_first_that_may_not_be_ends_it() -> None:
+    promise = Promise(100.0, 36, False)
+    z = certain(36, False)
+    tails = [Tail(rows, 4.0, 0.0, 0.0, 1.0) for rows in (0.0, 10.0, 99.9 - 2 * z, 100.1 - 2 * z, 0.0)]
+    assert promise.passed(tails, 1.0) == 2
+    assert promise.passed(tails[:3], 1.0) == 2
+    assert promise.passed([tails[0], tails[3]], 1.0) == 0
+
+
+def test_columns_without_rows_that_show_keep_what_may_hold_them() -> None:
+    """Of unknown range, with many rows but none that shows: the interval is not around 0."""
+    counts = np.full(16, 11.0)
+    assert interval(Given(counts), 0, [10.0]) is None
+    assert interval(Given(counts), 0, [10.0], Promise(60.0, 2, False)) == (0, CODES)
+    assert interval(Given(np.zeros(16)), 0, [10.0], Promise(400.0, 2, False)) is None
+
+
+def test_what_is_stated_follows_from_public_figures_and_is_4_percent_where_noise_allows() -> None:
+    problem = Problem(2, wide(2), 10**6, Budget("gaussian", 0.05))
+    assert zoom().unseen_of(problem) == GROUP == 0.04
+    few = attrs.evolve(problem, rows=20_000)
+    error = math.sqrt(6 / (0.1 * 0.05))
+    assert zoom().share_of(few) == 0.1
+    assert zoom().unseen_of(few) == pytest.approx(
+        2 * tolerated(2, 4, error * math.sqrt(4 / 3), False) / 20_000, rel=1e-3
+    )
+    assert tolerated(2, 3, 7.0, False) == pytest.approx((certain(12, False) + EASE) * math.sqrt(worst(2, 3)) * 7)
+    assert 0.04 < zoom().unseen_of(few) < 0.15
+    assert zoom(share=0.0).unseen_of(problem) == 0
+    assert zoom(share=0.0001).unseen_of(few) == 1
+
+
+def test_pure_noise_is_stated_to_hide_more_and_noise_of_unknown_law_anything() -> None:
+    problem = Problem(2, wide(2), 20_000, Budget("pure", 1.0))
+    pure = zoom(DiscreteLaplaceCounts(), share=0.3)
+    terms, error = worst(2, 4), math.sqrt(pure.counts.variance(*_opened(problem, 0.3)))
+    most = (certain(16, True, terms) + EASE) * math.sqrt(terms) * error
+    assert pure.unseen_of(problem) == pytest.approx(2 * most / 20_000, rel=1e-6)
+    local = Zoom(method=make("Method", "hst-means"), counts=make("FrequencyOracle", "explicit-histogram"), share=0.3)
+    assert local.unseen_of(attrs.evolve(problem, rows=10**9)) == 1
+
+
+def test_nothing_is_promised_on_counts_of_which_small_ones_are_released_as_nothing() -> None:
+    """Thinly spread rows are below every bin's threshold: no sum of such counts tells that they are there."""
+    problem = Problem(2, wide(2), 40_000, Budget("pure", 1.0, delta=1e-6))
+    assert zoom(DiscreteLaplaceCounts(), share=0.3).unseen_of(problem) < 1
+    assert zoom(ThresholdedCounts(), share=0.3).unseen_of(problem) == 1
+
+
+def _opened(problem: Problem, share: float) -> tuple[Any, Any, Any]:
+    from cloister.plugins.methods.zoom import columns_of
+
+    budget = problem.split(share)[0].budget
+    return columns_of(problem).space, budget, problem.context(budget)
+
+
+def test_a_method_that_stands_wide_bounds_keeps_them_and_others_are_cut() -> None:
+    """Found within an eighth, and a twentieth, of the bounds."""
+    for width, kept in ((125.0, True), (40.0, False)):
+        for method, always in (("radius-means", kept), ("hst-means", False)):
+            made, problem = zoom_of(method, 1.0, None, wide(2))
+            look = problem.split(made.share_of(problem))[0]
+            rows = np.random.default_rng(2).uniform(-width, width, (40_000, 2))
+            codes = np.floor((rows + 1000) / 2000 * CODES).astype(int)
+            exact = [
+                np.bincount(codes[:, j] >> (12 - 4 * i), minlength=16 ** (i + 1)) for j in (0, 1) for i in range(4)
+            ]
+            counts = Noisy([e.astype(float) for e in exact], 20.0, np.random.default_rng(3))
+            found = made.read(counts, look, made.unseen_of(problem), wide(2))
+            assert ((found == [-1000, 1000]).all()) == always
+
+
+def test_ends_are_read_with_the_promise_that_was_stated(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Half of the stated share of the public number of rows, over both sides of every level of every column."""
+    from cloister.plugins.methods import zoom as module
+
+    made, problem = zoom_of("hst-means", 1.0, None, wide(2))
+    asked: list[Any] = []
+    monkeypatch.setattr(module, "interval", lambda counts, j, errors, promise, others: asked.append((promise, others)))
+    made.read(Given(np.zeros(16)), problem, 0.3, wide(2))
+    made.read(Given(np.zeros(16)), problem, 1.0, wide(2))
+    promise = Promise(0.15 * 40_000, 16, False)
+    assert asked == [(promise, (1,)), (promise, (0,)), (None, (1,)), (None, (0,))]
+
+
+def test_no_group_of_the_stated_share_is_lost_in_the_settings_that_lost_them() -> None:
+    """40,000 rows, three groups, the third of 15% at 12.5 in bounds of 2 to 30. 150 runs; at a rate of one in 1,000
+    three lost ones are a rarer than one in 2,000 by chance, and seeds are fixed."""
+    for setting in ("three rows a user, epsilon 1", "epsilon 0.3", "epsilon 1"):
+        found = repeated(third, "hst-means", *SETTINGS[setting], runs=150)
+        assert found is not None
+        assert found.cut == 150
+        assert found.lost <= 1
+        assert found.beyond <= 1
+        assert found.share < 0.25
+
+
+@pytest.mark.parametrize("most", [8.0, 11.0])
+def test_rows_that_no_bin_shows_are_left_outside_no_more_often_than_promised(most: float) -> None:
+    """As many rows as may just not be left outside, in standard errors, over the first six bins: what bins show leaves
+    them outside in most runs. 1,000 runs, where one is expected at most."""
+    counts = np.array([most / 6] * 6 + [0.0] * 4 + [5000.0] + [0.0] * 5)
+    lost = {}
+    for promise in (None, Promise(most, 2, False)):
+        g = np.random.default_rng(7)
+        found = [interval(Noisy([1000 * counts], 1000.0, g), 0, [1000.0], _times(promise, 1000)) for _ in range(1000)]
+        lost[promise is None] = sum(ends is not None and ends[0] >= 6 * CODES // 16 for ends in found)
+    assert lost[True] > 500
+    assert lost[False] <= LOST
+
+
+def _times(promise: Promise | None, factor: float) -> Promise | None:
+    return None if promise is None else attrs.evolve(promise, most=promise.most * factor)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("share", [0.002, 0.01])
+def test_rows_as_many_as_noise_may_hide_are_not_left_outside_more_often_than_promised(share: float) -> None:
+    """The whole method, with little of the budget: half of the stated share, and a row, spread over all bins before the
+    rest, over one, or over parts of one. 1,000 runs each."""
+
+    def shape(over: tuple[float, float]) -> Any:
+        def made(_: Any) -> Any:
+            thin = int(unseen / 2 * 40_000) + 1
+            first = np.concatenate([np.linspace(*over, thin), np.full(40_000 - thin, 500.0)])
+            return np.column_stack([first, np.zeros(40_000)]), np.zeros(40_000, int), -1000.0, 1000.0
+
+        return made
+
+    made, problem = zoom_of("hst-means", 1.0, None, wide(2))
+    unseen = attrs.evolve(made, share=share).unseen_of(problem)
+    assert 0.1 < unseen < 0.9
+    for over in ((-999.0, 370.0), (380.0, 490.0), (-999.0, -990.0)):
+        found = repeated(shape(over), "hst-means", 1.0, None, 1000, share=share)
+        assert found is not None
+        assert found.beyond <= LOST
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("method", ["hst-means", "radius-means"])
+@pytest.mark.parametrize("setting", list(SETTINGS))
+@pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.__name__)
+def test_the_stated_rate_holds_for_every_shape_and_setting(shape: Any, setting: str, method: str) -> None:
+    found = repeated(shape, method, *SETTINGS[setting], runs=1000)
+    assert found is None or (found.lost <= LOST and found.beyond <= LOST)
+
+
+def test_a_range_that_nobody_knows_has_its_promise_too() -> None:
+    domain = Box((UNKNOWN[0], -1.0), (UNKNOWN[1], 1.0))
+    made, problem = zoom_of("hst-means", 1.0, None, domain)
+    assert 0.04 < made.unseen_of(problem) < 0.25
+    few = attrs.evolve(problem, rows=4000)
+    assert made.unseen_of(few) > 0.25

@@ -1,0 +1,110 @@
+"""Public choices are the same on every make of processor, as far as this one can play others."""
+
+from __future__ import annotations
+
+import ast
+from itertools import product
+from pathlib import Path
+
+import pytest
+
+import cloister
+from cloister.collection.plan.publish import publish
+from cloister.core.budget import Budget
+from cloister.core.randomness import ANY_KEY
+from tests.processors import kernels
+from tests.processors.choices import request_of
+from tests.vectors.plans import METHODS
+
+SOURCES = Path(cloister.__file__).parent
+
+FEW = (
+    "one-round local 20 4", "radius-means local 20 3", "tree-coreset central 20 4", "fastlloyd local 2 3",
+    "hst-means aggregated 20 4", "tree-coreset-median local 2 4", "one-round shuffled 5 4",
+)  # fmt: skip
+"""What differed before, under every trust model."""
+
+TRUSTS = ("central", "aggregated", "local", "shuffled")
+
+PUBLIC = ("plugins/trees", "core/fixed_order.py", "core/normals.py", "core/domains.py", "core/budget.py")
+"""What nothing but public choices is made by."""
+
+IN_ANY_ORDER = {
+    "plugins/trees/nearest_direction.py", "plugins/trees/simhash.py", "plugins/trees/grid_cells.py",
+    "plugins/trees/net_tree.py", "plugins/trees/nets.py", "plugins/trees/projection.py", "plugins/trees/reduction.py",
+    "core/fixed_order.py",
+}  # fmt: skip
+"""Modules whose products are of integers below 2^53, as their docstrings prove: exact in any order."""
+
+KERNELS = {"qr", "svd", "eigh", "norm", "dot", "vdot", "standard_normal", "tensordot", "mean", "hypot"}
+"""Names of what no public choice may be computed by."""
+
+
+def differing(found: dict[str, dict[str, dict[str, str]]]) -> dict[str, list[str]]:
+    """Of each case what is not the same under all kernels; centres may differ in their last bits."""
+    first = next(iter(found.values()))
+    bad = dict[str, list[str]]()
+    for case, here in first.items():
+        names = {name for there in found.values() for name in there[case]} - {"centres"}
+        wrong = sorted(
+            name for name in names if any(there[case].get(name) != here.get(name) for there in found.values())
+        )
+        if wrong:
+            bad[case] = wrong
+    return bad
+
+
+@pytest.mark.skipif(not kernels.runnable("SkylakeX"), reason="this processor has no AVX-512: nothing would differ")
+def test_plans_bundles_and_replayed_rounds_are_the_same_under_two_kernels(tmp_path: Path) -> None:
+    found = {kernel: kernels.choices(kernel, tmp_path, FEW) for kernel in ("SkylakeX", "plain")}
+    assert not any("refused" in case for case in found["plain"].values())
+    assert differing(found) == {}
+
+
+def test_a_plan_holds_its_forecast_to_four_digits() -> None:
+    """The whole figure would be another one on another machine, and the plan's hash with it."""
+    outlook = publish(request_of("one-round", "local", 20, 4), dimension=20).outlook
+    assert outlook is not None
+    assert outlook.error == float(f"{outlook.error:.4g}")
+
+
+def test_shares_do_not_follow_the_last_bits_of_a_weight() -> None:
+    weights, budget = (0.1169792311, 0.8830207689), Budget("pure", 1.0)
+    others = tuple(weight * (1 + 2.0**-50) for weight in weights)
+    assert budget.split_users(ANY_KEY, *weights, 0.3) == budget.split_users(ANY_KEY, *others, 0.3)
+    assert budget.split_for(*weights) == budget.split_for(others[0], weights[1])
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("dimension", [2, 5, 20, 60])
+@pytest.mark.parametrize("trust", TRUSTS)
+def test_plans_bundles_and_replayed_rounds_are_the_same_under_all_kernels(
+    trust: str, dimension: int, tmp_path: Path
+) -> None:
+    """About 800 runs, each replayed by every other kernel."""
+    cases = [f"{method} {trust} {dimension} {k}" for method, k in product(METHODS, (2, 7, 12))]
+    runnable = [kernel for kernel in kernels.KERNELS if kernels.runnable(kernel)]
+    found = {kernel: kernels.choices(kernel, tmp_path, cases) for kernel in runnable}
+    assert differing(found) == {}
+
+
+def test_no_public_choice_is_computed_by_a_kernel() -> None:
+    found = list[str]()
+    for path in (
+        p for name in PUBLIC for p in ([SOURCES / name] if name.endswith(".py") else (SOURCES / name).glob("*.py"))
+    ):
+        where = path.relative_to(SOURCES).as_posix()
+        for node in ast.walk(ast.parse(path.read_text())):
+            called = node.func.attr if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else ""
+            if called in KERNELS:
+                found.append(f"{where}:{node.lineno} calls {called}")
+            if isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult) and where not in IN_ANY_ORDER:
+                found.append(f"{where}:{node.lineno} multiplies matrices")
+    assert found == []
+
+
+def test_the_kernels_are_other_ones() -> None:
+    """What is compared differs: a product of floats under one of them is not that under the other."""
+    script = "import numpy as np; a = np.random.default_rng(0).random((60, 60)); print((a @ a).tobytes().hex())"
+    runnable = [kernel for kernel in ("SkylakeX", "plain") if kernels.runnable(kernel)]
+    assert len({kernels.run(kernel, "-c", script) for kernel in runnable}) == len(runnable)
