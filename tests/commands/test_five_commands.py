@@ -59,8 +59,8 @@ def test_the_fit_says_what_it_uses_shows_every_column_and_the_promise(
     assert {len(cells) for cells in rows.values()} == {7}
     assert all(0 <= float(age) <= 120 for age in rows["age"])
     assert "(add-or-remove one row) epsilon = 1, delta = 1e-07, Central trust" in out
-    warned = [line for line in (out + err).splitlines() if "WARNING" in line]  # where noise lets zoom cut that column
-    assert all("that it released of stay: " in line or "(stay)" in line for line in warned)
+    warned = [line for line in (out + err).splitlines() if "WARNING" in line]
+    assert all("were clipped" in line for line in warned)  # which columns zoom cuts, the noise decides
     assert out.endswith("saved to groups.json\n")
 
 
