@@ -162,8 +162,10 @@ def test_a_driver_is_told_in_other_words_without_the_password(
     with pytest.raises(InvalidInput, match=said) as caught:
         opened("postgres://u:secret@db:5432/hospital?password=secret", "visits")
     assert "secret" not in str(caught.value)
-    assert "postgres://db cannot be opened" in str(caught.value)
+    assert "postgres:// cannot be opened" in str(caught.value)
     assert caught.value.__suppress_context__
+    with pytest.raises(InvalidInput, match="postgres://db cannot be opened"):
+        opened("postgres://u@db:5432/hospital", "visits")
 
 
 @pytest.mark.parametrize(
@@ -208,6 +210,8 @@ ENDS = ("@db.example/hospital", "@db.example:5432/hospital", "@127.0.0.1", "@[::
     setting=False,
 )
 @example(scheme="duckdb://", user="u", password=["qzj"], end="@db.example/hospital", setting=False)
+@example(scheme="postgres://", user="u", password=["@", "qzj"], end="", setting=False)
+@example(scheme="postgres://", user="", password=["7731", "@", "qzj", "/", "Xkw"], end="", setting=True)
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_no_part_of_a_password_is_told_however_an_address_is_written(
     monkeypatch: pytest.MonkeyPatch, scheme: str, user: str, password: list[str], end: str, setting: bool

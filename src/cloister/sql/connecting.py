@@ -41,7 +41,7 @@ SAID = {
 def shown(address: str) -> str:
     """What may be said of an address: the kind of database, and its host or file; never a user, a password or settings.
 
-    A password that is not written as addresses want it moves where they end: what it leaves of the host is not said.
+    Nobody can tell where a password that is not written as addresses want it ends, so beside one the host is not said.
     """
     try:
         parts = urlsplit(address)
@@ -52,7 +52,8 @@ def shown(address: str) -> str:
         return "the database"
     if parts.scheme in EMBEDDED:
         return f"{parts.scheme}://{parts.netloc}{parts.path}" if _is_plain(parts) else f"{parts.scheme}://"
-    certain = "@" not in parts.path + parts.query + parts.fragment and not (parts.netloc and ":" in parts.path)
+    beside = ":" in parts.netloc.rpartition("@")[0]
+    certain = not beside and "@" not in parts.path + parts.query + parts.fragment and ":" not in parts.path
     return f"{parts.scheme}://{host}" if host and certain else f"{parts.scheme}://"
 
 
