@@ -11,6 +11,16 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):  # workers share the c
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+settings.register_profile("every day", derandomize=True, deadline=None)
+settings.register_profile("search", deadline=None)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Every day the same examples on every machine, so that a change alone makes a test fail; with ``-m long`` others
+    each time."""
+    settings.load_profile("search" if "long" in config.option.markexpr else "every day")
 
 
 @pytest.fixture(scope="session")
