@@ -55,7 +55,7 @@ def test_a_counted_run_and_one_without_weights_are_kept_too(folder: Path) -> Non
         ("update runs set state = 'open'", "is not finished: repeat its command with --ledger budget.db --dataset mine "
             "--resume "),
         ("delete from results", "does not hold the result of run"),
-        ("drop table results", "which computes it again for nothing"),
+        ("drop table results", "no such table: results"),
         ("update results set result = '{}'", "the kept result is damaged"),
         ("update results set result = '[1'", "the kept result is damaged"),
     ],
