@@ -171,7 +171,11 @@ class PrivacyStatement:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data, with the derived sentences for readers of JSON."""
-        return {**attrs.asdict(self), "relation": self.relation, "headline": self.headline}
+        return {
+            **attrs.asdict(self, retain_collection_types=False),
+            "relation": self.relation,
+            "headline": self.headline,
+        }
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> PrivacyStatement:
