@@ -171,11 +171,9 @@ class PrivacyStatement:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data, with the derived sentences for readers of JSON."""
-        return {
-            **attrs.asdict(self, retain_collection_types=False),
-            "relation": self.relation,
-            "headline": self.headline,
-        }
+        spends = [attrs.asdict(spend) for spend in self.spends]
+        derived = {"relation": self.relation, "headline": self.headline}
+        return {**attrs.asdict(self), "spends": spends, "notes": list(self.notes), **derived}
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> PrivacyStatement:
