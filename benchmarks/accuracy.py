@@ -32,9 +32,10 @@ import datasets
 import numpy as np
 import peers
 from datasets import EPSILONS, DataSet
+from scipy.integrate import trapezoid
 
 from cloister.comparing import Contender, Study, compare
-from cloister.metrics import Mean, auc, mean_interval
+from cloister.metrics import Mean, mean_interval
 
 METHODS = ("su-lloyd", "gauss-lloyd", "fastlloyd")
 BAR = {"su-lloyd": "SuLloyd*", "gauss-lloyd": "GLloyd*", "fastlloyd": "FastLloyd*"}
@@ -212,7 +213,7 @@ def areas(title: str, names: Mapping[str, list[str]], processes: int, store: Pat
         figures = []
         for method in METHODS:
             curves = [[float(np.mean(found[Cell(name, method, eps, runs)])) for eps in EPSILONS] for name in group]
-            figures.append(f"{np.mean([auc(EPSILONS, curve) for curve in curves]):.4g}")
+            figures.append(f"{np.mean([trapezoid(curve, EPSILONS) for curve in curves]):.4g}")
         print(rows_of(label, figures))
 
 

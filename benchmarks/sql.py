@@ -1,8 +1,8 @@
-"""Passes over 20 million rows of 8 columns: our own over Parquet, DuckDB's over Parquet, DuckDB's over its own table.
+"""Passes over 20 million rows of 8 columns: our own over Parquet, and DuckDB's over its own table.
 
     python benchmarks/sql.py                            writes 1.4 GB to a temporary folder
     python benchmarks/sql.py --folder rows              keeps the files there, and uses them if they are there
-    python benchmarks/sql.py --folder big --rows 200_000_000 --ways duckdb --tasks fastlloyd,hst-means --repeats 1
+    python benchmarks/sql.py --folder big --rows 200_000_000 --ways table --tasks fastlloyd,hst-means --repeats 1
 
 Every line is a fresh process; the ways take turns, so that other work on the machine meets all alike. A fit contains
 the validation pass before it. The quadtrees are counted on all levels, by noise of nobody: a digest tells that all ways
@@ -27,7 +27,6 @@ from scale import K, opened, resident, spent, write
 
 WAYS = {
     "files": "our own pass over Parquet",
-    "duckdb": "`--engine duckdb` over Parquet",
     "table": "a table of DuckDB",
 }
 TASKS = {
@@ -44,8 +43,7 @@ def population(way: str, folder: Path) -> Any:
     from cloister.run.fit import source
 
     if way != "table":
-        engine = "duckdb" if way == "duckdb" else None
-        return source([str(path) for path in sorted(folder.glob("part-*.parquet"))], ["*"], "refuse", engine=engine)
+        return source([str(path) for path in sorted(folder.glob("part-*.parquet"))], ["*"], "refuse")
     import ibis
 
     database = ibis.duckdb.connect(folder / "rows.duckdb", read_only=True, memory_limit="512MiB")

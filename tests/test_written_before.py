@@ -1,91 +1,137 @@
-"""What an earlier cloister wrote is read by this one: a plan, its reports, states, a plan of several rounds, a ledger.
+"""A file of each format that cloister writes is read as it was written: results, a ledger, plans, reports, states, a
+pool's plan and journals, a study.
 
-The files in ``written_before`` were made by the version in which digests began to go by stable tags, before files
-moved. A change that breaks one of these tests breaks what people have published: mend the change, never the files. A
-class that moved or was renamed keeps its ``digest_tag`` (see ``core/digests.py``), a field that enters a digest its
-name, and a format that must change is read in its old version too. After a release, files that it wrote are added
-beside these.
+Version 0.1.0 will be the first that is owed anything: what it writes, all later versions read, and its files stay here
+for good. Until then a format may change, and ``python -m tests.written_before.make`` makes the files again.
 """
 
 from __future__ import annotations
 
-import json
 import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from cloister.collection.plan.plan import CollectionPlan
+from cloister.accounting.ledger.ledger import Ledger
+from cloister.collection.plan import bundle_folder
 from cloister.collection.plan.transcript import Transcript
+from cloister.core.errors import Refused
+from cloister.federated.plan import read_pool_plan
+from cloister.federated.protocol.journal import FileJournal
+from cloister.run.account import Account
+from cloister.run.fit import fit, source
+from cloister.run.result import Result
 from tests.in_process import cloister
+from tests.written_before.make import COMPARE, FILES, FIT, PAID, REQUEST, ROWS
 
 pytest.importorskip("pyarrow")
 
+import pyarrow.feather
 import pyarrow.parquet as pq
-
-RUN = "e37408a3122a"
-FIT = [
-    "-k",
-    "2",
-    "--epsilon",
-    "1",
-    "--delta",
-    "1e-7",
-    "--bounds",
-    "-1:1",
-    "--rows",
-    "60",
-    "--ledger",
-    "budget.db",
-    "--dataset",
-    "people",
-    "--method",
-    "fastlloyd",
-]
 
 
 @pytest.fixture
 def before(tmp_path: Path) -> Path:
     """A copy of it all."""
-    return Path(shutil.copytree(Path(__file__).with_name("written_before"), tmp_path / "before"))
+    return Path(shutil.copytree(FILES, tmp_path / "before"))
 
 
-def said(folder: Path, *arguments: str) -> Any:
+def said(folder: Path, *arguments: str) -> str:
     done = cloister(*arguments, folder=folder)
     assert done.returncode == 0, done.stderr
-    return done
+    return str(done.stdout)
 
 
-def test_a_plan_asks_the_round_that_it_was_published_with(before: Path) -> None:
-    plan = CollectionPlan.read(before / "plan")
-    assert plan.round().digest() == plan.digest
-    assert Transcript.read(before / "rounds").index == 1
+def found(path: Path) -> dict[str, Any]:
+    """What a result released."""
+    result = Result.load(path).as_dict()
+    return {name: result[name] for name in ("centers", "weights", "details", "privacy")}
 
 
-def test_reports_are_decoded_to_the_same_centres(before: Path) -> None:
-    said(before, "decode", "plan", "reports", "--out", "again.json")
-    then, now = (json.loads((before / name).read_text())["result"] for name in ("centers.json", "again.json"))
-    assert now["centers"] == then["centers"]
-    assert now["details"].items() >= then["details"].items()  # later versions release more of the same answers
+@pytest.mark.parametrize("name", ["fit.json", "fit.npz", "centers.json", "crowd.json"])
+def test_a_result_is_read(name: str, before: Path) -> None:
+    assert Result.load(before / name).columns == ("x", "y")
+    assert "2 clusters, from released values alone" in said(before, "profile", name)
+
+
+def test_a_finished_run_is_printed_again_from_its_ledger_and_computed_again_from_its_record(before: Path) -> None:
+    done, cut = Ledger.open(before / "budget.db").runs()
+    assert (done.state, cut.state) == ("done", "open")
+    said(before, "ledger", "result", "budget.db", done.id, "--out", "printed.json")
+    said(before, *FIT, *PAID, "--resume", done.id, "--out", "computed.json")
+    assert found(before / "printed.json") == found(before / "computed.json") == found(before / "fit.json")
+
+
+def test_a_run_that_was_cut_off_goes_on_with_its_rows_and_no_others(before: Path) -> None:
+    """By the marks that the ledger keeps of them under its key."""
+    ledger = before / "budget.db"
+    _, cut = Ledger.open(ledger).runs()
+    account = Account(ledger=ledger, dataset="people", resume=cut.id)
+    with pytest.raises(Refused, match="began with other rows"):
+        fit(REQUEST, source(ROWS + 1e-3, None, "refuse"), account=account)
+    assert fit(REQUEST, source(ROWS, None, "refuse"), account=account).centers.shape == (2, 2)
+    assert [run.state for run in Ledger.open(ledger).runs()] == ["done", "done"]
+
+
+@pytest.mark.parametrize(("plan", "closed"), [("plan", 0), ("rounds", 1), ("crowd", 0)])
+def test_a_plan_asks_the_rounds_that_it_was_published_with(plan: str, closed: int, before: Path) -> None:
+    transcript = Transcript.read(before / plan)
+    assert transcript.index == closed
+    assert transcript.round().digest() == transcript.record().digests[-1]
+    assert len(bundle_folder.check(before / plan)) == closed + 1
+
+
+@pytest.mark.parametrize("reports", ["bytes", "parquet", "arrow"])
+def test_reports_are_decoded_to_the_same_centres(reports: str, before: Path) -> None:
+    said(before, "decode", "plan", reports, "--out", "again.json")
+    assert found(before / "again.json") == found(before / "centers.json")
+
+
+def test_messages_are_shuffled_and_decoded_to_the_same_centres(before: Path) -> None:
+    said(before, "shuffle", "crowd", "messages", "--out", "again")
+    for folder in ("shuffled", "again"):
+        said(before, "decode", "crowd", folder, "--out", "again.json")
+        assert found(before / "again.json") == found(before / "crowd.json")
 
 
 def test_a_state_gives_the_same_reports_and_keeps_its_lifetime(before: Path) -> None:
-    said(before, "encode", "plan", "rows.csv", "--first", "0", "--out", "again", "--state", "one.state")
-    then, now = (pq.read_table(next((before / name).iterdir())) for name in ("reports", "again"))
-    assert now.equals(then)
-    done = cloister(
-        "encode",
-        "plan",
-        "rows.csv",
-        "--first",
-        "0",
-        "--out",
-        "more",
-        "--state",
-        "one.state",
-        "--lifetime",
-        "10",
-        folder=before,
-    )
-    assert done.returncode == 2
+    encode = ("encode", "plan", "rows.csv", "--first", "0", "--state", "one.state")
+    for form, read in (("parquet", pq.read_table), ("arrow", pyarrow.feather.read_table), ("bytes", Path.read_bytes)):
+        said(before, *encode, "--out", "again", "--format", form)
+        (path,) = (before / "again").iterdir()
+        (then,) = (before / form).iterdir()
+        assert read(path) == read(then)
+        shutil.rmtree(before / "again")
+    assert cloister(*encode, "--out", "more", "--lifetime", "10", folder=before).returncode == 2
+
+
+def test_a_state_answers_the_next_round_of_a_plan(before: Path) -> None:
+    said(before, "encode", "rounds", "rows.csv", "--first", "0", "--out", "answers", "--state", "two.state")
+    said(before, "advance", "rounds", "--reports", "answers", "--out", "done.json")
+    assert Result.load(before / "done.json").centers.shape == (2, 2)
+
+
+def test_a_pool_s_plan_is_read(before: Path) -> None:
+    assert [member.name for member in read_pool_plan(before / "pool.toml").agreement.members] == ["north", "south"]
+
+
+@pytest.mark.parametrize("owner", ["coordinator", "north", "south", "west"])
+def test_a_journal_is_read(owner: str, before: Path) -> None:
+    journal = FileJournal(before / f"{owner}.journal")
+    assert len(journal.entries) > 1
+    journal.close()
+
+
+def test_a_study_goes_on_with_what_is_finished(before: Path) -> None:
+    content = (before / "study.jsonl").read_bytes()
+    said(before, *COMPARE)
+    assert (before / "study.jsonl").read_bytes() == content
+
+
+def test_there_is_a_file_of_each_kind() -> None:
+    """A format that is not listed here has no test: add both."""
+    kinds = {path.name if path.suffix == ".json" else path.suffix for path in FILES.rglob("*.*") if path.is_file()}
+    plain = {"fit.json", "centers.json", "crowd.json", "plan.json", "round-1.json", "bundle-1.json", "bundle-2.json"}
+    forms = {".parquet", ".arrow", ".reports", ".npz", ".db", ".key", ".state", ".journal", ".jsonl", ".toml", ".bin"}
+    assert kinds == plain | forms | {".csv", ".txt"}

@@ -164,21 +164,6 @@ def reference_centers(rows: ArrayLike, k: int, seed: int) -> Floats:
     return np.asarray(found.cluster_centers_, np.float64)
 
 
-def auc(epsilons: ArrayLike, values: ArrayLike) -> float:
-    """Area under a figure of merit over epsilon, by the trapezoidal rule, not divided by the range of epsilon.
-
-    Args: epsilons (m,), strictly increasing with m >= 2; values (m,), the figure at each, such as mean NICV.
-
-    Source: FastLloyd, equation 26.
-    """
-    x, y = _list("epsilons", epsilons), _list("values", values)
-    if len(x) != len(y) or len(x) < 2:
-        raise InvalidInput(f"an area needs at least 2 epsilons and as many values, not {len(x)} and {len(y)}")
-    if not np.all(np.diff(x) > 0):
-        raise InvalidInput(f"epsilons must increase strictly, not {x.tolist()}")
-    return float(np.sum((y[:-1] + y[1:]) / 2 * np.diff(x)))
-
-
 @final
 @attrs.frozen
 class Mean:

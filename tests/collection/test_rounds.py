@@ -96,7 +96,7 @@ def test_a_plan_survives_its_file(tmp_path: Path, plan: CollectionPlan) -> None:
     read = CollectionPlan.read(tmp_path / "plan")
     assert read.hash == plan.hash
     assert read.schedule == plan.schedule
-    assert json.loads((tmp_path / "plan" / "plan.json").read_text())["format"] == 2
+    assert json.loads((tmp_path / "plan" / "plan.json").read_text())["format"] == 1
 
 
 def test_bytes_per_round_are_what_is_sent(tmp_path: Path, plan: CollectionPlan) -> None:

@@ -331,26 +331,3 @@ def test_a_second_look_at_a_closed_round_is_refused(folder: Path, monkeypatch: p
     monkeypatch.undo()
     assert sorted((folder / "plan").iterdir()) == before
     assert advanced(folder).transcript.index == closed + 1
-
-
-def test_a_state_of_the_version_before_goes_on(tmp_path: Path) -> None:
-    prepared(tmp_path, planned())
-    path = tmp_path / "old.state"
-    encode(planned(), ROWS[:5], USERS[:5], state=path)
-    first = encode(planned(), ROWS[:5], USERS[:5], state=path).records
-    with sqlite3.connect(path) as db:
-        db.executescript(
-            "alter table reports rename to new; drop table rounds; drop table lifetime;"
-            "create table reports (plan integer not null references plans (id), user integer not null, report blob, "
-            "primary key (plan, user)) without rowid;insert into reports select plan, user, report from new; drop "
-            "table new; pragma user_version = 1;"
-        )
-    db.close()
-    state = State(path)
-    assert state.spent(2) == EPSILON
-    assert np.array_equal(encode(planned(), -ROWS[:5], USERS[:5], state=state).records, first)
-    assert transcript_of(tmp_path / "plan").heads == (planned().hash,)
-    with sqlite3.connect(path) as db:
-        assert db.execute("select number, head from rounds").fetchall() == [(0, planned().hash)]
-        assert db.execute("pragma user_version").fetchone() == (3,)
-    db.close()

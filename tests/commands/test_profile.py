@@ -50,8 +50,11 @@ def test_a_file_that_is_no_result_is_refused_in_one_line(fitted: Path) -> None:
     assert done.stderr.count("\n") == 1
 
 
-def test_a_result_of_an_old_version_has_sizes_without_errors() -> None:
-    done = cloister("profile", Path(__file__).parents[1] / "written_before" / "fit.json")
+def test_a_result_of_a_method_that_states_no_errors_has_sizes_without_them(fitted: Path) -> None:
+    data = json.loads((fitted / "r.json").read_text())["result"]
+    data["details"] = {}
+    (fitted / "bare.json").write_text(json.dumps(data))
+    done = cloister("profile", "bare.json", folder=fitted)
     assert done.returncode == 0
     assert "Standard errors are not known" in done.stdout
 

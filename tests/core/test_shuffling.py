@@ -340,8 +340,6 @@ def test_the_statement_says_what_holds_without_an_honest_shuffler() -> None:
         mixed.epsilon_without_shuffler,
     ) == (2000, 2.0, 10, None)
     assert type(hidden).from_dict(hidden.as_dict()) == hidden
-    old = {name: value for name, value in mixed.as_dict().items() if name not in ("least", "alone")}
-    assert type(mixed).from_dict({**old, "trust": "Local"}).min_honest_users == 0
 
 
 @component

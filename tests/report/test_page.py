@@ -24,7 +24,7 @@ from cloister.run.result import Result
 from tests.report.pages import SPENDS, STATEMENT, Page, made
 
 METHODS = [spec.name for spec in registry().specs("Method")]
-BEFORE = Path(__file__).parents[1] / "written_before"
+FILES = Path(__file__).parents[1] / "written_before" / "files"
 EVIL = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>{{ 7 * 7 }}&amp;"
 
 
@@ -83,8 +83,7 @@ SHAPES: dict[str, Any] = {
     "centres at one place": lambda: made(centers=np.zeros((3, 3))),
     "300 clusters": lambda: made(d=2, k=300),
     "columns of one name": lambda: made(columns=("x", "x", "x")),
-    "an old fit": lambda: Result.load(BEFORE / "fit.json"),
-    "an old collection": lambda: Result.load(BEFORE / "centers.json"),
+    "a collection": lambda: Result.load(FILES / "centers.json"),
 }  # fmt: skip
 
 

@@ -233,14 +233,6 @@ def resumed(run: str, ledger: Path, **given: Any) -> Result:
     )
 
 
-def test_a_run_begun_under_the_former_default_is_resumed_by_a_request_that_names_no_method(ledger: Path) -> None:
-    run = interrupted(request(method="fastlloyd", options={"rounds": 3}), ledger)
-    with pytest.raises(UnknownName, match="choose a method"):
-        resumed(run, ledger, options={"rounds": 3})
-    run = interrupted(request(method="fastlloyd"), ledger)
-    assert resumed(run, ledger).method["name"] == "fastlloyd"
-
-
 def test_a_run_goes_on_with_what_was_picked_though_another_would_be_now(
     ledger: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -5,9 +5,7 @@ from __future__ import annotations
 import signal
 import threading
 import time
-from functools import partial
 from itertools import count as numbers
-from pathlib import Path
 from typing import Any
 
 import attrs
@@ -66,16 +64,6 @@ def test_rows_in_a_database_conform(component: Any, check: Any, engine: TestEngi
         check(component if check.name == "the_registry_says_what_the_class_is" else make)
     finally:
         make.close()
-
-
-@parametrize(registry().load(registry().spec("Population", "queried-files")), role="Population")
-def test_files_that_duckdb_reads_conform(component: Any, check: Any, tmp_path: Path) -> None:
-    def in_files(folder: Path, rows: Floats) -> Any:
-        for i, some in enumerate(np.array_split(rows, 3)):
-            pyarrow.parquet.write_table(as_table(some), folder / f"{i}.parquet")
-        return component(str(folder / "*.parquet"), "*")
-
-    check(component if check.name == "the_registry_says_what_the_class_is" else partial(in_files, tmp_path))
 
 
 def test_of_a_round_only_what_has_no_form_in_sql_is_streamed(engine: TestEngine) -> None:

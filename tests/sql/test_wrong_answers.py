@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import attrs
 import ibis
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet
 import pytest
 
 from cloister.core.domains import Box
@@ -61,3 +63,13 @@ def test_an_answer_that_no_rows_could_give_is_refused(what: str, monkeypatch: py
     with SqlTable(engine.table("rows"), "*") as table, pytest.raises(CloisterError) as caught:
         answers(table, DOMAIN, *ASKED)
     assert "secret" not in str(caught.value)
+
+
+def test_the_kind_of_a_failure_is_told_but_not_the_engine_s_words(tmp_path: Path) -> None:
+    pyarrow.parquet.write_table(pa.table({"x": np.linspace(-1, 1, 10**5)}), tmp_path / "rows.parquet")
+    engine = ibis.duckdb.connect()
+    view = engine.read_parquet(tmp_path / "rows.parquet")
+    engine.raw_sql("SET memory_limit = '1KB'")
+    told = pytest.raises(CloisterError, match=r"duckdb could not answer \(\w+\): nothing was answered")
+    with SqlTable(view, "*") as table, told:
+        table.check()

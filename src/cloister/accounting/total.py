@@ -12,7 +12,6 @@ from cloister.accounting.gaussian import mu_of
 from cloister.accounting.users import checked_rows_per_user, of_row, of_user
 from cloister.accounting.zcdp import rho_of
 from cloister.core.budget import Budget, Event, Measure
-from cloister.core.digests import added_later
 from cloister.core.errors import InvalidInput
 from cloister.core.fixed_order import fewer_bits
 
@@ -70,9 +69,7 @@ class Total:
 
     epsilon: float = attrs.field(converter=_number, validator=_check_epsilon)
     delta: float = attrs.field(default=0.0, converter=_number, validator=_check_delta)
-    rows_per_user: int | None = attrs.field(
-        default=None, converter=checked_rows_per_user, metadata=added_later(), kw_only=True
-    )
+    rows_per_user: int | None = attrs.field(default=None, converter=checked_rows_per_user, kw_only=True)
 
     @property
     def unit(self) -> Unit:

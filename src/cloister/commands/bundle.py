@@ -18,7 +18,7 @@ def bundle(
         "the byte.")] = False,
     as_json: AsJson = False,
 ) -> None:  # fmt: skip
-    """Make the client bundles of a plan's rounds where they are missing: for an old plan, or after a crash."""
+    """Make the client bundles of a plan's rounds where they are missing: after a crash, or in another folder."""
     from cloister.collection.plan import bundle_folder
 
     with ending(lambda error: "" if check else "run it again: a bundle that is there stays"):

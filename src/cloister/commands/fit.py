@@ -85,10 +85,10 @@ def fit(
     same_rows: Annotated[bool, typer.Option("--same-rows", help="Resume though the rows seem to be others: you say "
         "that they are the same.")] = False,
     engine: Annotated[str | None, typer.Option(help="Where files are read: serial (default), "
-        "processes, dask or duckdb.")] = None,
+        "processes or dask.")] = None,
     workers: Workers = None, scheduler: Scheduler = None,
-    threads: Annotated[int | None, typer.Option(help="Threads that work on the rows, with engine serial or duckdb; "
-        "default: as many as BLAS may take.")] = None,
+    threads: Annotated[int | None, typer.Option(help="Threads that work on the rows, of engine serial or "
+        "of DuckDB; default: as many as BLAS may take.")] = None,
     pooled: Annotated[bool, typer.Option("--pooled", help="Simulate parties that pool masked sums: each path or "
         "pattern is one party's rows.")] = False,
     out: Annotated[Path | None, typer.Option(help="Save the result: .json or .npz.")] = None,

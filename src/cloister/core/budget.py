@@ -8,7 +8,6 @@ from typing import Any, Literal, Self, TypeAlias, final
 
 import attrs
 
-from cloister.core.digests import written_as
 from cloister.core.errors import InvalidInput
 from cloister.core.fixed_order import few_bits, root
 from cloister.core.randomness import PublicRng, unit_floats
@@ -91,7 +90,7 @@ class Budget:
 
     measure: Measure
     amount: float
-    user_share: Share | None = attrs.field(default=None, metadata=written_as("among"))
+    user_share: Share | None = None
     delta: float = 0.0
 
     def __attrs_post_init__(self) -> None:

@@ -8,7 +8,6 @@ import attrs
 
 from cloister.core.buckets import QuestionContext
 from cloister.core.budget import Budget, Event
-from cloister.core.digests import added_later
 from cloister.core.domains import Domain
 from cloister.core.errors import InvalidInput
 from cloister.core.lattice import CAP
@@ -39,7 +38,7 @@ class Problem:
     domain: Domain
     rows: int = attrs.field(converter=own_number)
     budget: Budget
-    fewest: int | None = attrs.field(default=None, converter=own_number, metadata=added_later())
+    fewest: int | None = attrs.field(default=None, converter=own_number)
 
     def __attrs_post_init__(self) -> None:
         most = min(MOST_CENTERS, max(1, MOST_NUMBERS // self.domain.dimension))

@@ -1,8 +1,7 @@
 """One hash over public data: attrs values, arrays, numbers, text, tuples and dictionaries.
 
-A class enters the hash by its *tag*: its package and qualified name, or its ``digest_tag``. So a class may move to
-another file of its package, and earlier plans, ledgers and runs stay readable. A field enters by its name, or by the
-name under which it was first published (``written_as``).
+A class enters the hash by its *tag*: its package and qualified name, or its ``digest_tag``, which tells two classes of
+one name in one package apart. So a class may move to another file of its package. A field enters by its name.
 """
 
 from __future__ import annotations
@@ -29,16 +28,6 @@ def stamp(value: object) -> int:
     return int(digest(value)[:16], 16)
 
 
-def written_as(name: str) -> dict[str, str]:
-    """Metadata of an attrs field that digests know by an earlier name."""
-    return {"digest": name}
-
-
-def added_later() -> dict[str, bool]:
-    """Metadata of an attrs field that a published class did not have: it enters a digest unless it is None."""
-    return {"added later": True}
-
-
 _TAGGED = dict[str, tuple[str, str]]()
 """The class of each tag in this process: module and qualified name."""
 
@@ -55,19 +44,11 @@ def tag(cls: type) -> str:
 
 
 @cache
-def _outline(cls: Any) -> tuple[bytes, tuple[tuple[str, bytes, bool], ...]] | None:
-    """An attrs class's tag and fields, as they enter the hash, and whether they do so as None; None for any other
-    class."""
+def _outline(cls: Any) -> tuple[bytes, tuple[tuple[str, bytes], ...]] | None:
+    """An attrs class's tag, and its fields' names with their bytes in the hash; None for any other class."""
     if not attrs.has(cls):
         return None
-    return f"attrs {tag(cls)}".encode(), tuple(
-        (
-            field.name,
-            str(field.metadata.get("digest", field.name)).encode(),
-            not field.metadata.get("added later"),
-        )
-        for field in attrs.fields(cls)
-    )
+    return f"attrs {tag(cls)}".encode(), tuple((field.name, field.name.encode()) for field in attrs.fields(cls))
 
 
 def _feed(h: Any, value: object) -> None:
@@ -84,10 +65,9 @@ def _feed(h: Any, value: object) -> None:
     elif (outline := _outline(cast(Any, type(value)))) is not None:
         head, names = outline
         h.update(head)
-        for name, encoded, as_none in names:
-            if (held := getattr(value, name)) is not None or as_none:
-                h.update(encoded)
-                _feed(h, held)
+        for name, encoded in names:
+            h.update(encoded)
+            _feed(h, getattr(value, name))
     elif isinstance(value, (tuple, list)):
         h.update(f"items {len(value)}".encode())
         for item in value:

@@ -15,7 +15,7 @@ import attrs
 from cloister.core.buckets import Bucketing, QuestionContext, Vectors
 from cloister.core.budget import Budget, Currency, Event, Share, drawings
 from cloister.core.bundling import BundleArrays
-from cloister.core.digests import digest, written_as
+from cloister.core.digests import digest
 from cloister.core.domains import Domain, Lattice
 from cloister.core.lattice import Bound
 from cloister.core.roles import Channel, Counts, FrequencyOracle, Sums, VectorSumOracle
@@ -95,11 +95,9 @@ def vector_sum(vectors: Vectors, *, oracle: VectorSumOracle[T], budget: Budget) 
 class OpenedQuestion:
     """An opened question: everything a data holder needs. Plain data, so it pickles and has a digest."""
 
-    digest_tag = "cloister.Part"
-
     cells: Bucketing
     vectors: Vectors | None
-    user_share: Share | None = attrs.field(metadata=written_as("among"))
+    user_share: Share | None
     channel: Channel[Any, Any, Any, Any]
 
     @property

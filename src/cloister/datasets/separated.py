@@ -86,22 +86,6 @@ def separated(k: int, d: int, separation: float, rng: np.random.Generator) -> Mi
     return Mixture(centers, covariances)
 
 
-def separation_index(mixture: Mixture) -> Floats:
-    """The separation index J of every pair of clusters (k, k), 1 on the diagonal.
-
-    On a line w with m = w'(c2 - c1) and standard deviations s1, s2, J = (m - z (s1 + s2)) / (m + z (s1 + s2)) with
-    z = 1.96. It grows with m / (s1 + s2), and the line is the one that makes that largest.
-
-    Source: Qiu and Joe, Separation index and partial membership for clustering, CSDA 50 (2006).
-    """
-    reach, width, _ = _sharpest(mixture.centers, mixture.covariances)
-    apart = _apart(reach, width)
-    np.fill_diagonal(apart, 0.0)
-    index: Floats = (apart - _TAIL) / (apart + _TAIL)
-    np.fill_diagonal(index, 1.0)
-    return index
-
-
 def _orthogonal(many: int, d: int, rng: np.random.Generator) -> Floats:
     """Uniformly random orthogonal matrices (many, d, d): the signs make the QR factor unique (Mezzadri 2007)."""
     q, r = np.linalg.qr(rng.standard_normal((many, d, d)))

@@ -74,8 +74,6 @@ def components() -> list[Spec]:
         Spec("arrays", "Population", "cloister.plugins.populations.arrays:Arrays", "rows in memory: NumPy, pandas, "
             "polars"),
         Spec("files", "Population", "cloister.plugins.populations.files:Files", "rows in files, a chunk at a time"),
-        Spec("queried-files", "Population", "cloister.plugins.populations.queried_files:QueriedFiles", "rows in "
-            "Parquet files, whose passes are queries of DuckDB"),
         Spec("sql", "Population", "cloister.plugins.populations.sql_table:SqlTable", "rows in a database, whose engine "
             "does the passes"),
         Spec("parties", "Population", "cloister.plugins.populations.parties:Parties", "organisations that pool masked "

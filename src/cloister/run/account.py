@@ -19,10 +19,6 @@ from cloister.core.randomness import PublicRng
 from cloister.core.session import Population
 from cloister.run.request import PreparedRun, Request, prepare
 
-FORMER_DEFAULT, FORMER_OPTIONS = "fastlloyd", {"shrink": 0.0}
-"""The method of a request that names none, and options of Lloyd's methods that had another default, in the last
-release: a run that began under it goes on with them."""
-
 
 @attrs.frozen(kw_only=True)
 class Account:
@@ -64,16 +60,13 @@ class Account:
 
     def begun(self, plan: PreparedRun, request: Request, chosen_columns: Selection | None = None) -> PreparedRun:
         """The plan of the run to resume, if ``request`` means it: that of another candidate of ``auto`` (other plugins
-        were installed when the run began), or of the defaults of the last release. Else ``plan`` itself."""
+        were installed when the run began). Else ``plan`` itself."""
         known = None if self.resume is None else Ledger.open(self.ledger).plan_of(self.resume)
-        if known is None or known == plan.digest():
+        if known is None or known == plan.digest() or plan.choice is None:
             return plan
-        candidates = () if plan.choice is None else plan.choice.candidates
-        method = request.method if plan.choice is None else FORMER_DEFAULT
-        former = attrs.evolve(request, method=method, options={**FORMER_OPTIONS, **request.options})
-        for asked, only in ((former, None), *((request, c.name) for c in candidates)):
+        for candidate in plan.choice.candidates:
             with suppress(CloisterError):
-                other = prepare(asked, plan.columns, only, chosen_columns)
+                other = prepare(request, plan.columns, candidate.name, chosen_columns)
                 if other.digest() == known:
                     return other
         return plan

@@ -51,8 +51,8 @@ def source(
     """The population for rows in memory; for a path, several paths or a pattern of files; for a table of a database, by
     the address or as a table of Ibis. Reads column names only.
 
-    Args: engine ('serial', 'processes', 'dask' or 'duckdb', for files; ``workers`` and ``scheduler`` go with the second
-        and third), threads (that work on a pass; by default as many as BLAS may take; no result depends on them), users
+    Args: engine ('serial', 'processes' or 'dask', for files; ``workers`` and ``scheduler`` go with the second and
+        third), threads (that work on a pass; by default as many as BLAS may take; no result depends on them), users
         (the column that names each row's user, or for rows in memory those names), categories (public values by column:
         ``core.categories``), bounds (if they name columns, those are used where ``columns`` is None), delimiter and
         encoding (of CSV files), table (its name, at an address), materialise (whether the engine works on a temporary
@@ -78,15 +78,15 @@ def source(
         )
     paths = [rows] if isinstance(rows, (str, Path)) else rows
     files = isinstance(paths, (list, tuple)) and bool(paths) and all(isinstance(p, (str, Path)) for p in paths)
-    name = "arrays" if not files else "queried-files" if engine == "duckdb" else "files"
-    kind = registry().load(registry().spec("Population", name))
+    kind = registry().load(registry().spec("Population", "files" if files else "arrays"))
     spread: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     if spread and not files:
         raise InvalidInput(f"engine, workers and scheduler apply to files only: leave out {', '.join(spread)}")
     if engine == "duckdb":
-        if len(spread) > 1:
-            raise InvalidInput("engine 'duckdb' has threads (--threads), and no workers or scheduler: leave them out")
-        spread = {}
+        raise InvalidInput(
+            "there is no engine 'duckdb' for files: leave --engine out, or have DuckDB read them as a table: CREATE "
+            "VIEW visits AS FROM 'rows/*.parquet' in lake.db, and give its address, duckdb:///lake.db --table visits"
+        )
     if files:
         spread |= written
     elif any(value is not None for value in written.values()):

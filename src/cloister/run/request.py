@@ -106,8 +106,8 @@ class PreparedRun:
     def digest(self) -> str:
         """A hash of the whole plan: a run is resumed only under the same one."""
         p = self.problem
-        plan = (__version__, self.composed.config(formerly=True), p.k, p.domain, self.rows, self.total, self.columns)
-        return digest(plan if p.fewest is None else (*plan, p.fewest))
+        asked = (p.k, p.fewest, p.domain, self.rows, self.total, self.columns)
+        return digest((__version__, self.composed.config(), *asked))
 
     def forecast(self, seed: PublicRng) -> list[Round[Any]]:
         """The rounds that will be asked, each with its cost; after a count, those of a likely number of rows."""

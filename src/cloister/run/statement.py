@@ -49,9 +49,6 @@ class Spend:
 ONE_USER = "add-or-remove one user with all rows of theirs"
 """Neighbouring data sets where a promise is about users."""
 
-WRITTEN = {"min_honest_users": "least", "epsilon_without_shuffler": "alone"}
-"""Fields that have another name in a file of results."""
-
 
 @attrs.frozen
 class PrivacyStatement:
@@ -174,33 +171,16 @@ class PrivacyStatement:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data, with the derived sentences for readers of JSON."""
-        spends = [attrs.asdict(s) for s in self.spends]
-        facts = {WRITTEN.get(name, name): value for name, value in attrs.asdict(self).items()}
-        facts |= {"notes": list(self.notes)} if facts.pop("notes") else {}
-        for name in ("rows_per_user", "count_share"):  # a result reads as it did before there were any
-            if not facts[name]:
-                del facts[name]
-        return {**facts, "spends": spends, "relation": self.relation, "headline": self.headline}
+        spends = [attrs.asdict(spend) for spend in self.spends]
+        derived = {"relation": self.relation, "headline": self.headline}
+        return {**attrs.asdict(self), "spends": spends, "notes": list(self.notes), **derived}
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> PrivacyStatement:
         """The statement that ``as_dict`` wrote."""
-        spends = tuple(Spend(**s) for s in data["spends"])
-        return cls(
-            data["trust"],
-            data["epsilon"],
-            data["delta"],
-            spends,
-            data["rows"],
-            data["seeded"],
-            data["private"],
-            data["simulated"],
-            data.get("least", 0),
-            data.get("alone"),
-            data.get("count_share", 0.0),
-            data.get("rows_per_user"),
-            tuple(data.get("notes", ())),
-        )
+        facts = {field.name: data[field.name] for field in attrs.fields(cls)}
+        spends = tuple(Spend(**spend) for spend in data["spends"])
+        return cls(**{**facts, "spends": spends, "notes": tuple(data["notes"])})
 
 
 def large_delta(delta: float, rows: int) -> str:

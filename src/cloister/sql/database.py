@@ -25,7 +25,6 @@ class Database:
     Args:
         table: of Ibis.
         materialise: whether questions are asked of a copy of the rows, a temporary table.
-        guarded: whether somebody else makes sure that rows do not change while a run lasts.
 
     Attributes:
         name: Ibis' name of the engine.
@@ -33,12 +32,12 @@ class Database:
         watched: whether rows may change while a run lasts, so that their hashes are compared in every round.
     """
 
-    def __init__(self, table: Any, materialise: bool = False, guarded: bool = False) -> None:
+    def __init__(self, table: Any, materialise: bool = False) -> None:
         self.backend = table.get_backend()
         self.dialect = dialect_of(self.backend)
         self.name = str(self.backend.name)
-        self.watched = self.dialect.hashed is not None and not (materialise or guarded)
-        self.copies, self._guarded = materialise, guarded
+        self.watched = self.dialect.hashed is not None and not materialise
+        self.copies = materialise
         self._tried = False
         self._ends = list[End]()
 
@@ -55,7 +54,7 @@ class Database:
         end = self._asked(lambda: self.dialect.begin(self.backend))
         if end is not None:
             self._ends.append(end)
-        elif self.dialect.hashed is None and not self._guarded:
+        elif self.dialect.hashed is None:
             raise InvalidInput(
                 f"{self.name} gives no snapshot that is known here, and no hash of rows, so that rows could change "
                 f"between rounds unseen: copy them first with --materialise (materialise=True)"

@@ -1,4 +1,4 @@
-"""SQLite files: opening, creating, updating and refusing a kind of file, and translating SQLite's errors.
+"""SQLite files: opening, creating and refusing a kind of file, and translating SQLite's errors.
 
 One connection per transaction, so that threads and forks share nothing. The rollback journal, not WAL: a file at rest
 is one file that can be copied and backed up, and it works where WAL's shared memory does not (network mounts).
@@ -14,13 +14,15 @@ import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
-from itertools import chain
 from pathlib import Path
 from typing import Literal, final
 
 import attrs
 
 from cloister.core.errors import CloisterError, Damaged
+
+VERSION = 1
+"""Of the tables of every kind of file: each is as its first version made it."""
 
 OWNER = 0o600
 """Permissions of a personal file: its owner reads it, nobody else."""
@@ -35,7 +37,6 @@ class Store:
         name: the kind, for error texts.
         application: four letters that mark its files (SQLite's ``application_id``).
         tables: statements that make the tables of an empty file.
-        updates: statements that bring a file of version 1 to version 2, one of version 2 to version 3, and so on.
         patience: seconds to wait for other processes.
         backup: the event that a backup must not be older than, for error texts.
         pragmas: settings of every connection.
@@ -47,7 +48,6 @@ class Store:
     name: str
     application: bytes
     tables: tuple[str, ...]
-    updates: tuple[tuple[str, ...], ...]
     patience: float
     backup: str
     pragmas: tuple[str, ...] = ()
@@ -60,8 +60,8 @@ class Store:
     ) -> Iterator[sqlite3.Connection]:
         """A transaction: committed and durable when the block ends, undone when it raises.
 
-        "writing" takes the write lock at once (begin immediate), so that what it reads cannot change before it writes,
-        and updates an older file. "making" creates a file without entries if there is none; concurrent processes agree.
+        "writing" takes the write lock at once (begin immediate), so that what it reads cannot change before it writes.
+        "making" creates a file without entries if there is none; concurrent processes agree.
 
         Args:
             durable: False for a scratch file that nothing depends on.
@@ -77,7 +77,7 @@ class Store:
             with closing(sqlite3.connect(name, uri=True, timeout=self.patience, isolation_level=None)) as db:
                 _all(db, f"pragma synchronous = {'extra' if durable else 'off'}", *self.pragmas)
                 db.execute("begin" if kind == "reading" else "begin immediate")
-                self._ready(db, path, make, update=kind == "writing")
+                self._ready(db, path, make)
                 if self.personal:
                     _closed(path)
                 yield db
@@ -85,24 +85,21 @@ class Store:
         except sqlite3.Error as error:
             raise self._translated(error, path) from error
 
-    def _ready(self, db: sqlite3.Connection, path: Path, make: bool, update: bool) -> None:
-        """Make the tables of an empty file, refuse one of another kind or of a later version, update an earlier one."""
-        kind, newest = int.from_bytes(self.application, "big"), len(self.updates) + 1
-        stamp = f"pragma user_version = {newest}"
+    def _ready(self, db: sqlite3.Connection, path: Path, make: bool) -> None:
+        """Make the tables of an empty file, refuse one of another kind or of a later version."""
+        kind = int.from_bytes(self.application, "big")
         if make and db.execute("select count(*) from sqlite_schema").fetchone() == (0,):
-            _all(db, *self.tables, f"pragma application_id = {kind}", stamp)
+            _all(db, *self.tables, f"pragma application_id = {kind}", f"pragma user_version = {VERSION}")
         if db.execute("pragma application_id").fetchone() != (kind,):
             raise self.damaged(path, f"it is not a {self.name} file of cloister")
         (version,) = db.execute("pragma user_version").fetchone()
-        if version > newest:
+        if version > VERSION:
             raise Damaged(
                 f"the {self.name} {path} was written by a later cloister (its format is version {version}, this one "
-                f"reads versions up to {newest}): use that one, not a backup, which lacks what was done since"
+                f"reads versions up to {VERSION}): use that one, not a backup, which lacks what was done since"
             )
-        if version < 1:
-            raise self.damaged(path, f"its format is version {version}, this cloister reads versions up to {newest}")
-        if update and version < newest:
-            _all(db, *chain.from_iterable(self.updates[version - 1 :]), stamp)
+        if version < VERSION:
+            raise self.damaged(path, f"its format is version {version}, this cloister reads versions up to {VERSION}")
 
     def damaged(self, path: Path, reason: str) -> Damaged:
         """The error for a file that cannot be trusted."""
@@ -133,7 +130,7 @@ def _made(path: Path) -> None:
 
 
 def _closed(path: Path) -> None:
-    """Restrict the file to its owner, even one that an earlier version made."""
+    """Restrict the file to its owner, also one that was made or copied otherwise."""
     with suppress(OSError):  # another owner's file that this process may write
         if os.stat(path).st_mode & 0o077:
             os.chmod(path, OWNER)

@@ -584,53 +584,6 @@ def test_a_replay_needs_the_same_plan_and_data_set(ledger: Ledger) -> None:
 # files
 
 
-@pytest.fixture
-def version_1(tmp_path: Path) -> Path:
-    """A ledger as the first cloister wrote it, with an open run of 0.25 and a finished one that spent 0.125 of its
-    0.25."""
-    path = tmp_path / "old"
-    db = sqlite3.connect(path)
-    db.executescript(Path(__file__).with_name("ledger-version-1.sql").read_text())
-    db.close()
-    return path
-
-
-def version_of(path: Path) -> int:
-    db = sqlite3.connect(path)
-    (found,) = db.execute("pragma user_version").fetchone()
-    db.close()
-    return int(found)
-
-
-def test_a_ledger_of_version_1_is_read_as_it_is(version_1: Path) -> None:
-    before = version_1.read_bytes()
-    (status,) = Ledger.open(version_1).status()
-    assert (status.spent.epsilon, status.unit) == (0.375, "rows")
-    assert [run.state for run in status.runs] == ["open", "done"]
-    assert version_1.read_bytes() == before
-
-
-def test_a_ledger_of_version_1_becomes_one_of_the_newest_when_it_is_written_to(version_1: Path) -> None:
-    book = Ledger.open(version_1)
-    assert version_of(version_1) == 1
-    (old, _) = book.runs()
-    run = book.resume(old.id, "people", "plan", same_rows=True)
-    assert version_of(version_1) == 4
-    assert [x.values.tolist() for x in run.record.lookups] == [[1.5, -2.0]]
-    new = begun(book, **PAPER)
-    book.resume(new.id, "people", "plan", rows(**PAPER))
-    assert Ledger.open(version_1, create=True).status()[0].spent.epsilon == 0.625
-
-
-def test_a_run_of_version_1_does_not_say_what_its_rows_were(version_1: Path) -> None:
-    book = Ledger.open(version_1)
-    (old, _) = book.runs()
-    with pytest.raises(Refused, match="nobody can tell whether"):
-        book.resume(old.id, "people", "plan", rows(**PAPER))
-    book.resume(old.id, "people", "plan", rows(**PAPER), same_rows=True)
-    book.resume(old.id, "people", "plan", rows(**PAPER))
-
-
 def test_a_missing_ledger_is_not_made_by_accident(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="no ledger at"):
         Ledger.open(tmp_path / "ledger")
@@ -669,7 +622,7 @@ def another_database(path: Path) -> None:
 
 
 def another_version(path: Path) -> None:
-    edit(path, "pragma user_version = 5")
+    edit(path, "pragma user_version = 2")
 
 
 def cut_off(path: Path) -> None:

@@ -179,11 +179,8 @@ def test_a_delta_alone_is_no_lifetime(state: Path) -> None:
 
 
 def test_a_state_without_a_lifetime_goes_on_without_one(state: Path) -> None:
-    """One that version 2 made, which knew of none; whoever gives one now is kept to it."""
+    """Whoever gives one later is kept to it."""
     encode(planned(1), ROWS[:3], USERS[:3], state=state)
-    with sqlite3.connect(state) as db:
-        db.executescript("drop table lifetime; pragma user_version = 2;")
-    db.close()
     encode(planned(2), ROWS[:3], USERS[:3], state=state)
     with pytest.raises(BudgetExceeded, match="the lifetime epsilon of 5 of 3 of these people has 1"):
         encode(planned(3), ROWS[:3], USERS[:3], state=state, lifetime=5.0)

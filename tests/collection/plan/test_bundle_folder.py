@@ -1,4 +1,4 @@
-"""Bundles of old plans and of every round, and what a crash leaves of them."""
+"""Bundles of every round, made with it or apart, and what a crash leaves of them."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_bundles_that_a_crash_left_out_are_made_and_are_the_same(folder: Path) -
     assert not list(folder.glob("*.tmp"))
 
 
-def test_an_old_plan_gets_its_bundles_beside_it_or_apart(folder: Path, tmp_path: Path) -> None:
+def test_bundles_can_be_made_beside_a_plan_or_apart(folder: Path, tmp_path: Path) -> None:
     whole = bundles_in(folder)
     for name in whole:
         (folder / name).unlink()

@@ -30,7 +30,7 @@ print("all read")
 def test_no_flipped_bit_of_a_footer_ends_the_process(tmp_path: Path) -> None:
     """Of 1,005 bits some made pyarrow abort, which no except clause sees, as soon as a column's facts were looked
     at."""
-    (report,) = (Path(__file__).parents[2] / "written_before" / "reports").iterdir()
+    (report,) = (Path(__file__).parents[2] / "written_before" / "files" / "parquet").iterdir()
     command = [sys.executable, "-c", READ, str(report), str(tmp_path / "flipped.parquet")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, "all read\n"), done.stderr

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar, Generic, Literal
+from typing import Any, Generic, Literal
 
 import pytest
 
@@ -310,39 +310,3 @@ def test_the_built_in_methods_compose_as_they_are(name: str) -> None:
 def test_composing_draws_nothing_and_two_compositions_are_equal() -> None:
     one, other = (two({"sums": "pooled"}, {"counts.levels": 4}) for _ in range(2))
     assert one.value == other.value
-
-
-@component
-class Renamed(Generic[T]):
-    """A method whose slot and option had other names in the last release."""
-
-    formerly: ClassVar = {"frequencies": "counts", "times": "rounds"}
-    counts: FrequencyOracle[T] = slot("counts", help="counts")
-    rounds: int = option(default=3, low=1, help="rounds")
-
-
-def renamed_components() -> Registry:
-    specs = [
-        Spec("renamed", "Method", f"{__name__}:Renamed", "renamed"),
-        Spec("counts", "FrequencyOracle", f"{__name__}:Counts", "counts", "Central"),
-        Spec("other", "FrequencyOracle", f"{__name__}:Counts", "counts", "Central"),
-    ]
-    return Registry([Plugin("tests", "1", tuple(specs))])
-
-
-def test_names_of_the_last_release_are_understood_and_not_told() -> None:
-    registry = renamed_components()
-    now = compose(registry, "Method", "renamed", {"counts": "other"}, {"rounds": 5, "counts.levels": 4})
-    before = compose(registry, "Method", "renamed", {"frequencies": "other"}, {"times": 5, "frequencies.levels": "4"})
-    assert before.config() == now.config()
-    assert now.config(formerly=True)["slots"]["frequencies"]["options"] == {"levels": 4}
-    assert now.config(formerly=True)["options"] == {"times": 5}
-    assert Renamed[Central](frequencies=Counts(), times=5) == Renamed[Central](counts=Counts(), rounds=5)
-    told = str(describe(registry, registry.spec("Method", "renamed")))
-    assert "frequencies" not in told
-    assert "times" not in told
-
-
-def test_a_name_and_what_it_was_called_are_not_given_together() -> None:
-    with pytest.raises(WrongComposition, match="'frequencies' is an earlier name of 'counts'"):
-        compose(renamed_components(), "Method", "renamed", {"counts": "other", "frequencies": "counts"}, {})

@@ -30,28 +30,22 @@ create table looks (
     run text not null references runs (id), number integer not null, round integer not null, question integer not null,
     level integer not null, error integer not null, ids blob not null, shape text not null, answers blob not null,
     primary key (run, number));
-"""
-
-_MARKS = """
 create table marks (
     run text not null references runs (id), what text not null, digest blob not null, primary key (run, what));
+create table of_users (dataset text primary key references datasets (name));
+create table results (run text primary key references runs (id), result text not null);
 """
-
-_USERS = "create table of_users (dataset text primary key references datasets (name));"
-"""Data sets whose lifetime is a user's; all others' is a row's."""
-
-_RESULTS = "create table results (run text primary key references runs (id), result text not null);"
-"""What finished runs released, as text that can be printed again without the rows and the options."""
+"""``of_users`` are the data sets whose lifetime is a user's, all others' is a row's. ``results`` is what finished runs
+released, as text that can be printed again without the rows and the options."""
 
 LEDGER = Store(
-    "ledger", b"clst", (*_TABLES.split(";")[:-1], _MARKS, _USERS, _RESULTS),
-    updates=((_MARKS,), (_USERS,), (_RESULTS,)), patience=60.0, backup="its last run",
+    "ledger", b"clst", tuple(_TABLES.split(";")[:-1]), patience=60.0, backup="its last run",
     pragmas=("pragma foreign_keys = on",),
 )  # fmt: skip
 
 
 def transaction(path: Path, kind: Literal["reading", "writing"]) -> AbstractContextManager[sqlite3.Connection]:
-    """A transaction on an existing ledger, see ``Store``. One of an older version is read as it is.
+    """A transaction on an existing ledger, see ``Store``.
 
     Raises: InvalidInput: there is none.
     """

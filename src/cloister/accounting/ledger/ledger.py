@@ -172,7 +172,7 @@ class Ledger:
     def result(self, run: str) -> str:
         """What a finished run released, as the text that it was finished with.
 
-        Raises: UnknownName: no such run. Refused: it is not finished, or was before ledgers kept results.
+        Raises: UnknownName: no such run. Refused: it is not finished, or was finished without one.
         """
         with transaction(self.path, "reading") as db:
             row = db.execute("select dataset, state from runs where id = ?", [run]).fetchone()

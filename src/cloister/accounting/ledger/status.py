@@ -64,9 +64,7 @@ def status_of(life: Lifetime, declared: str, runs: tuple[RunStatus, ...]) -> Dat
 def lifetimes(db: sqlite3.Connection) -> dict[str, Lifetime]:
     """All declared lifetimes, by name."""
     rows = db.execute("select name, epsilon, delta, composition from datasets order by name")
-    users = set[str]()
-    if _has(db, "of_users"):  # an older ledger has rows only
-        users = {name for (name,) in db.execute("select dataset from of_users")}
+    users = {name for (name,) in db.execute("select dataset from of_users")}
     return {
         name: Lifetime(name, Total(epsilon, delta), how, "users" if name in users else "rows")
         for name, epsilon, delta, how in rows
@@ -82,13 +80,9 @@ def lifetime_of(db: sqlite3.Connection, dataset: str) -> Lifetime:
 
 
 def result_of(db: sqlite3.Connection, run: str) -> str | None:
-    """The text of a finished run's result; None: it was finished without one, or in an older ledger."""
-    row = db.execute("select result from results where run = ?", [run]).fetchone() if _has(db, "results") else None
+    """The text of a finished run's result; None: it was finished without one."""
+    row = db.execute("select result from results where run = ?", [run]).fetchone()
     return None if row is None else str(row[0])
-
-
-def _has(db: sqlite3.Connection, table: str) -> bool:
-    return db.execute("select 1 from sqlite_schema where name = ?", [table]).fetchone() is not None
 
 
 def runs_of(db: sqlite3.Connection, dataset: str | None) -> tuple[RunStatus, ...]:

@@ -56,16 +56,9 @@ _LIFETIME = (
     "create table lifetime (one integer primary key check (one = 1), epsilon real not null check (epsilon > 0), "
     "delta real not null)"
 )
-_FROM_VERSION_1 = (  # plans had one round
-    "alter table reports rename to reports_1",
-    *_ROUNDS,
-    "insert into reports select plan, user, 0, report from reports_1",
-    "insert into rounds select id, 0, hash from plans",
-    "drop table reports_1",
-)
 
 STORE = Store(
-    "state", b"clsu", (_PLANS, *_ROUNDS, _LIFETIME), updates=(_FROM_VERSION_1, (_LIFETIME,)), patience=300.0,
+    "state", b"clsu", (_PLANS, *_ROUNDS, _LIFETIME), patience=300.0,
     backup="the last reports", pragmas=("pragma cache_size = -65536", "pragma temp_store = memory"), personal=True,
     undone=". No report was written",
 )  # fmt: skip

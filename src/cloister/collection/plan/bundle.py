@@ -2,7 +2,7 @@
 
 ``bundle-1.json`` stands beside the plan, with the arrays that it names in ``bundle-1.bin``; when a round is closed,
 ``bundle-2.json`` and so on. A bundle adds nothing to a plan: everything in it follows from the plan and the published
-answers, so that it can be made for a plan of any age, and checked by whoever can read the plan: to the byte. What its
+answers, so that it can be made at any time, and checked by whoever can read the plan: to the byte. What its
 fields mean, and what a device does with them: ``docs/reference/format.md``.
 
 The JSON is one line: keys sorted, no spaces, ASCII, a line break at the end. Its SHA-256 is the bundle's name; it holds

@@ -1,4 +1,4 @@
-"""The bundles in a plan's folder, or apart from it: made with the plan and with every round, or for an old plan."""
+"""The bundles in a plan's folder, or apart from it: made with the plan and with every round."""
 
 from __future__ import annotations
 

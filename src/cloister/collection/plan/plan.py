@@ -4,8 +4,8 @@ A plan is a folder with ``plan.json`` and the same in words. Components stand in
 composes the method from the installed components, derives the round and compares digests, so that a user and a server
 who accept one plan mean the same round. ``hash`` covers everything else in the file; reports carry it.
 
-A plan of one round has format 1. A plan of several rounds has format 2 and holds the cost of each round; what later
-rounds ask depends on the answers that the server publishes beside it (``transcript``).
+A plan of several rounds holds the cost of each round; what later rounds ask depends on the answers that the server
+publishes beside it (``transcript``).
 
 Reading needs NumPy, attrs and the standard library only, unless the plan names a component that is not built in.
 """
@@ -38,7 +38,7 @@ from cloister.core.registry.registry import Registry, built_in, registry
 from cloister.core.session import forecast, next_round
 from cloister.core.strict_json import parsed
 
-FORMAT, FORMAT_OF_ROUNDS = 1, 2
+FORMAT = 1
 FILE, WORDS = "plan.json", "README.txt"
 MAX_PLAN_BYTES = 2**26
 """Largest plan file that is read."""
@@ -230,7 +230,7 @@ class CollectionPlan:
     @classmethod
     def from_dict(cls, given: dict[str, Any]) -> CollectionPlan:
         steps = tuple(Step.from_dict(step) for step in given.get("rounds", ()))
-        canonical_json.check_seal(given, FORMAT_OF_ROUNDS if steps else FORMAT)
+        canonical_json.check_seal(given, FORMAT)
         problem, columns, outlook, size = (given[name] for name in ("problem", "columns", "expected", "bytes per user"))
         b = problem["bounds"]
         domain = Box(tuple(b["lower"]), tuple(b["upper"])) if "lower" in b else Ball(tuple(b["center"]), b["radius"])
@@ -261,7 +261,7 @@ class CollectionPlan:
         bounds = attrs.asdict(d, filter=lambda field, _: field.init is True)
         rounds = {"rounds": [step.as_dict() for step in self.schedule]} if self.schedule else {}
         return {
-            "format": FORMAT_OF_ROUNDS if self.schedule else FORMAT, "cloister": self.version, "trust": self.trust,
+            "format": FORMAT, "cloister": self.version, "trust": self.trust,
             "epsilon": self.total.epsilon, "delta": self.total.delta,
             "problem": {"k": self.k, "rows": self.rows, "bounds": bounds}, "users": self.rows,
             "columns": None if self.columns is None else list(self.columns), "dimension": self.dimension,

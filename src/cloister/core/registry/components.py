@@ -250,13 +250,6 @@ def component(cls: type[C]) -> type[C]:
                 f"{cls.__name__}.{field.name} is neither an option() nor a slot(); what a class says of itself has no "
                 f"annotation: {field.name} = ..."
             )
-    if earlier := renamed(made):
-        start: Any = made.__init__
-
-        def init(self: C, **given: Any) -> None:
-            start(self, **{earlier.get(name, name): value for name, value in given.items()})
-
-        made.__init__ = init  # type: ignore[assignment]
     for name, default in FACTS.items():
         if not hasattr(made, name):
             setattr(made, name, default)
@@ -276,12 +269,6 @@ def options_of(cls: type[Any]) -> dict[str, tuple[Option, Any]]:
         for f in fields(cls)
         if isinstance(f.metadata.get("cloister"), Option)
     }
-
-
-def renamed(cls: type[Any]) -> Mapping[str, str]:
-    """Today's names of options and slots by those of the last release, which plans and scripts may still use: a class's
-    ``formerly``."""
-    return getattr(cls, "formerly", {})
 
 
 def slots_of(cls: type[Any]) -> dict[str, Slot]:

@@ -23,7 +23,6 @@ from cloister.core.registry.components import (
     Spec,
     fields,
     options_of,
-    renamed,
     slots_of,
     trust_of,
 )
@@ -71,15 +70,10 @@ class Composed:
         """Whether every part claims a guarantee, and no oracle counts its budget as 'exact'."""
         return self.spec.private and "exact" not in self.measures and all(part.private for part in self.inner.values())
 
-    def config(self, *, formerly: bool = False) -> dict[str, Any]:
-        """Names and options of all components, nested, as plain data: how a plan or a result records its method.
-
-        Args: formerly, to use the names of the last release, by which runs begun under it are compared.
-        """
-        cls = type(self.value)
-        names = {new: old for old, new in renamed(cls).items()} if formerly else {}
-        options = {names.get(name, name): getattr(self.value, name) for name in options_of(cls)}
-        slots = {names.get(name, name): part.config(formerly=formerly) for name, part in self.inner.items()}
+    def config(self) -> dict[str, Any]:
+        """Names and options of all components, nested, as plain data: how a plan or a result records its method."""
+        options = {name: getattr(self.value, name) for name in options_of(type(self.value))}
+        slots = {name: part.config() for name, part in self.inner.items()}
         return {"name": self.spec.name, "options": options, "slots": slots}
 
 
@@ -135,7 +129,7 @@ def filled(cls: type[C], **given: Any) -> C:
 
 @attrs.frozen
 class _Composer:
-    """One call of ``compose``. Args: as it has them; earlier names in wires and values become today's."""
+    """One call of ``compose``. Args: as it has them."""
 
     registry: Registry
     wires: dict[str, str]
@@ -145,9 +139,6 @@ class _Composer:
     def composed(self, role: Role, name: str, path: str) -> Composed:
         spec = self.registry.spec(role, name)
         cls = self.registry.load(spec)
-        for old, new in renamed(cls).items():
-            for given in (self.wires, self.values):
-                _rename(given, f"{path}{old}", f"{path}{new}")
         hints, inner, arguments = get_type_hints(cls), dict[str, Composed](), dict[str, Any]()
         for field, facts in slots_of(cls).items():
             if isinstance(facts, Choices):
@@ -220,15 +211,6 @@ class _Composer:
                 raise
             return None
         return found if found.trust in (None, trust) else None
-
-
-def _rename(given: dict[str, Any], old: str, new: str) -> None:
-    """Move values given under an earlier path to today's path. Raises: WrongComposition if both are given."""
-    for path in [path for path in given if path == old or path.startswith(f"{old}.")]:
-        today = new + path[len(old) :]
-        if today in given:
-            raise WrongComposition(f"'{path}' is an earlier name of '{today}': give one of them")
-        given[today] = given.pop(path)
 
 
 def slot_role(hint: Any) -> Role:

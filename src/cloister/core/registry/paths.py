@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TypeVar
 
-from cloister.core.registry.components import Choices, Role, Slot, renamed
+from cloister.core.registry.components import Choices, Role, Slot
 from cloister.core.registry.compose import describe_fields, slot_role, slot_trust
 from cloister.core.registry.registry import Registry
 
@@ -18,9 +18,7 @@ def oracle_slots(
     """Paths and roles of a method's slots for oracles of any trust that ``wires`` does not name, those of methods in
     its slots too."""
     spec = registry.spec("Method", method)
-    cls = registry.load(spec)
-    earlier = {new: old for old, new in renamed(cls).items()}
-    for name, facts, _, hint in describe_fields(cls):
+    for name, facts, _, hint in describe_fields(registry.load(spec)):
         where = f"{path}{name}"
         if isinstance(facts, Choices):
             for s in registry.candidates(str(spec.presets.get(name, facts.default))):
@@ -28,8 +26,7 @@ def oracle_slots(
                 if chosen != "none":
                     yield from oracle_slots(registry, chosen, wires, f"{path}{s.name}.")
         elif isinstance(facts, Slot) and slot_role(hint) in ("FrequencyOracle", "VectorSumOracle"):
-            named = {where, f"{path}{earlier.get(name, name)}"} & set(wires)
-            if slot_trust(hint) is None and not named:
+            if slot_trust(hint) is None and where not in wires:
                 yield where, slot_role(hint)
         elif isinstance(facts, Slot) and slot_role(hint) == "Method":
             inner = wires.get(where, spec.presets.get(name, facts.default))

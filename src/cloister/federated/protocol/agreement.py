@@ -75,7 +75,7 @@ class Agreement:
     @property
     def hash(self) -> bytes:
         """32 bytes that name exactly this agreement. A party or coordinator with another one is refused."""
-        h = hashlib.sha256(b"cloister agreement 2\0")
+        h = hashlib.sha256(b"cloister agreement 1\0")
         for part in (
             self.plan.encode(),
             self.masks.encode(),

@@ -14,7 +14,7 @@ from cloister.core.errors import Refused
 from cloister.federated.protocol.agreement import NONCE
 
 MAGIC = b"CLSF"
-VERSION = 4
+VERSION = 1
 HEAD = struct.Struct("<4sBBH32sIII8s")
 """magic, version, kind, sender, name (of the agreement or the session), round, attempt, length of the body, checksum.
 

@@ -16,8 +16,6 @@ from cloister.core.types import Ids
 class VectorShape:
     """The shape of one masked vector. Args: size (words), bits (of the ring: a multiple of 8)."""
 
-    digest_tag = "cloister.Tensor"
-
     size: int
     bits: int
 

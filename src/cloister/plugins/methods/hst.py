@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, ClassVar, Generic, final
+from typing import Any, Generic, final
 
 import attrs
 import numpy as np
@@ -56,7 +56,6 @@ DRAWN = 4096
 class HST(Generic[T]):
     """k-median or k-means by a random tree: centres of cells, lifted and merged."""
 
-    formerly: ClassVar = {"cells": "tree_counts"}
     tree: TreeBuilder = slot("shifted-quadtree", help="public partition of the domain, with a tree metric")
     tree_counts: FrequencyOracle[T] = slot("discrete-gaussian", help="how many rows fall in each cell of the tree")
     solver: NonPrivateSolver = slot("tree-program", help="chooses centres among the tree's leaves")

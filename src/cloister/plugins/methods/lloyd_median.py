@@ -26,7 +26,7 @@ Source: Cohen-Addad, Epasto, Lattanzi, Mirrokni, Munoz, Saulpic, Schwiegelshohn,
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar, Generic
+from typing import Any, Generic
 
 import numpy as np
 
@@ -55,7 +55,6 @@ grid-median (a start that predicts its error), on the generated mixtures of ``er
 class LloydMedian(Generic[T]):
     """k-median by rounds of noisy sums of unit vectors per nearest centre."""
 
-    formerly: ClassVar = {"pulls": "sums"}
     start: Method[T] = slot("sphere-packing", help="finds the centres that the first round starts from")
     counts: FrequencyOracle[T] = slot("discrete-gaussian", help="how many rows are nearest to each centre")
     sums: VectorSumOracle[T] = slot("discrete-gaussian", help="what their unit vectors towards the centre add up to")

@@ -36,7 +36,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, ClassVar, Generic, Literal, TypeAlias, final
+from typing import Any, Generic, Literal, TypeAlias, final
 
 import attrs
 import numpy as np
@@ -66,7 +66,6 @@ Centers: TypeAlias = Literal["means", "groups"]
 class OneRoundMeans(Generic[T]):
     """k-means in one round, from counts and vector sums of a public tree's buckets."""
 
-    formerly: ClassVar = {"frequencies": "counts", "vectors": "sums"}
     tree: TreeBuilder = slot("spread-cells", help="public partition of the domain")
     counts: FrequencyOracle[T] = slot("optimised-local-hashing", help="how many rows fall in each bucket")
     sums: VectorSumOracle[T] = slot("hadamard-vector", help="what those rows add up to")

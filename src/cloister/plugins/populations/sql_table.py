@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Self, TypeAlias, cast, final
+from typing import Any, Self, cast, final
 
 import attrs
 import numpy as np
@@ -37,9 +37,6 @@ from cloister.sql.questions import Compiled, Grouped
 from cloister.sql.stage import Fence, Stage
 from cloister.sql.users import KEPT, ODD, SEVERAL, UNNUMBERED, USER, chosen, named, told_apart
 
-Queries: TypeAlias = list[tuple[list[int], Compiled]]
-"""Numbers of a round's questions about one bucketing, with their queries."""
-
 MARK = "mark"
 """The column of rows' hashes."""
 
@@ -68,7 +65,6 @@ class SqlTable:
         materialise: whether the columns in use are first copied to a temporary table of the session, which all rounds
             read, and ``close`` drops. It is for rows without a snapshot, and for views that are slow: DuckDB reads its
             own tables of floats 1.5 times as fast as a copy, which is of doubles.
-        guarded: whether somebody else makes sure that rows do not change while a run lasts: hashes are not compared.
         told: called with what its holder should know.
         owned: whether the connection is this object's, which ends it in ``close``.
 
@@ -82,14 +78,14 @@ class SqlTable:
         progress: Progress | None = None, users: str | None = None, categories: Mapping[str, Any] | None = None,
         bounded: Sequence[str] | None = None, threads: int | None = None,
         told: Callable[[str], None] | None = None, materialise: bool = False,
-        guarded: bool = False, owned: bool = False,
+        owned: bool = False,
     ) -> None:  # fmt: skip
         self._missing: Missing = as_missing(missing)
         self._progress, self._told, self._owned = progress, told, owned
         self._users, self.has_users = users, users is not None
         self.selection = select(table_columns(table), columns, categories, bounded, users)
         self.columns = self.selection.features
-        self._database = Database(table, materialise, guarded)
+        self._database = Database(table, materialise)
         dialect = self._database.dialect
         naming = {} if users is None else named(table[users], dialect)
         if naming is None:
@@ -181,33 +177,17 @@ class SqlTable:
             refuse_all(self.has_users and self._read is None)
         fit(round.domain, self.columns)
         found = [(numbers, self._compiled(round, numbers)) for numbers in _by_cells(round)]
-        summaries = self.answered(round, [(numbers, query) for numbers, query in found if query is not None])
+        summaries = dict[int, Any]()
+        for numbers, query in ((numbers, query) for numbers, query in found if query is not None):
+            for i, levels in zip(numbers, query.totals(self._grouped(query)), strict=True):
+                channel = cast(TakesTotals, round.parts[i].channel)
+                summaries[i] = channel.totalled([(level.ids, level.values) for level in levels], self._reading.rows)
         left = [i for i in range(len(round.parts)) if i not in summaries]
         if left:
             summaries |= dict(zip(left, self._streamed(round, left, rng), strict=True))
         if self._progress is not None:
             self._progress(self.people)
         return tuple(summaries[i] for i in range(len(round.parts)))
-
-    def compiled(self, round: Round[Any]) -> Queries | None:
-        """All of a round's questions as queries; None if some of them have no form in SQL."""
-        found = Queries()
-        for numbers in _by_cells(round):
-            query = self._compiled(round, numbers)
-            if query is None:
-                return None
-            found.append((numbers, query))
-        return found
-
-    def answered(self, round: Round[Any], queries: Queries) -> dict[int, Any]:
-        """The summaries of a round's questions, by their number. Raises: as ``gather``."""
-        summaries = dict[int, Any]()
-        for numbers, query in queries:
-            totals = query.totals(self._grouped(query))
-            for i, levels in zip(numbers, totals, strict=True):
-                channel = cast(TakesTotals, round.parts[i].channel)
-                summaries[i] = channel.totalled([(level.ids, level.values) for level in levels], self._reading.rows)
-        return summaries
 
     def close(self) -> None:
         """End the snapshot, or drop the copy of the rows, and end the connection if it is this object's; the next round

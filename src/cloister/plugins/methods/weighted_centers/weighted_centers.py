@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Generic, Literal, TypeAlias
+from typing import Any, Generic, Literal, TypeAlias
 
 import numpy as np
 
@@ -83,14 +83,6 @@ def divided(what: str) -> Any:
 class WeightedCenters(Generic[T]):
     """Candidate centres of several radii, weighted twice, and clustered."""
 
-    formerly: ClassVar = {
-        "frequencies": "counts", "vectors": "sums", "widest": "largest_radius", "signal": "min_signal",
-        "near": "near_chance", "far": "far_chance", "bits": "hash_bits", "prefix": "prefix_bits",
-        "longest": "max_hash_values", "heavy": "hash_threshold", "interval": "interval_length", "norm": "clip_radius",
-        "close": "created_within", "sure": "center_threshold", "weighty": "weight_threshold", "assign": "assignment",
-        "weigh_share": "reassign_share", "steps_share": "divide_steps", "radii_share": "divide_radii",
-        "repetitions_share": "divide_repetitions",
-    }  # fmt: skip
     counts: FrequencyOracle[T] = slot("asked-local-hashing", help="how many rows fall in each bucket")
     sums: VectorSumOracle[T] = slot("hadamard-vector", help="what the rows of each region add up to (LDP-AVG)")
     solver: NonPrivateSolver = slot("kmeans++", help="clusters the weighted centres (step 6)")

@@ -32,7 +32,6 @@ from cloister.core.buckets import BucketedVectors, QuestionContext, Space
 from cloister.core.budget import Budget, Event, Measure
 from cloister.core.bundling import BundleArrays, described
 from cloister.core.capabilities import BoundsLiars, Dividing, IsRandomisedResponse, KnowsLaws
-from cloister.core.digests import written_as
 from cloister.core.errors import InvalidInput
 from cloister.core.fixed_order import fewer_bits
 from cloister.core.gains import Gain
@@ -103,14 +102,14 @@ class Amplified:
 
     Args:
         mechanism, budget: what is declared to the accountant.
-        least: honest reports that the guarantee needs.
+        min_honest_users: honest reports that the guarantee needs.
         local: what a report alone spends: eps0.
         inner: the report oracle's channel.
     """
 
     mechanism: str
     budget: Budget
-    min_honest_users: int = attrs.field(metadata=written_as("least"))
+    min_honest_users: int
     local: Budget
     inner: Channel[Any, Any, Any, Any]
 

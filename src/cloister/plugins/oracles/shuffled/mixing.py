@@ -19,7 +19,7 @@ from cloister.core.aggregated import to_integers, to_words
 from cloister.core.buckets import BucketedVectors
 from cloister.core.budget import Budget, Event
 from cloister.core.bundling import BundleArrays
-from cloister.core.digests import stamp, written_as
+from cloister.core.digests import stamp
 from cloister.core.errors import InvalidInput, Refused
 from cloister.core.fixed_order import above, exp, more_bits, more_bits_within, power
 from cloister.core.lattice import Bound
@@ -144,7 +144,7 @@ class MixingChannel:
         layout: which bucket is in which place.
         bound: of the vectors; None for counts.
         people: public number of users, all of whom are asked.
-        least: how many of them are counted on, to draw their noise and to mix.
+        min_honest_users: how many of them are counted on, to draw their noise and to mix.
         sigma: standard deviation of their noise together, in shifted integers.
         shift: bits that numbers are scaled up by before the noise.
         unit: value of one lattice step in the caller's units (1 for counts).
@@ -157,7 +157,7 @@ class MixingChannel:
     layout: Layout
     bound: Bound | None
     people: int
-    min_honest_users: int = attrs.field(metadata=written_as("least"))
+    min_honest_users: int
     sigma: float
     shift: int
     unit: float

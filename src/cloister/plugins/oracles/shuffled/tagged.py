@@ -14,7 +14,7 @@ import numpy as np
 from cloister.core.buckets import Space
 from cloister.core.budget import Budget, Event
 from cloister.core.bundling import BundleArrays, integers
-from cloister.core.digests import stamp, written_as
+from cloister.core.digests import stamp
 from cloister.core.errors import Refused
 from cloister.core.gains import Gain
 from cloister.core.randomness import NoiseRng, PublicRng
@@ -93,7 +93,7 @@ class BlanketChannel:
         mechanism, budget: what is declared to the accountant.
         space: the buckets.
         people: public number of users, all of whom are asked.
-        least: how many of them are counted on.
+        min_honest_users: how many of them are counted on.
         blankets: t.
         values: b, 2 <= b <= 2^16.
         delta: at the budget's epsilon.
@@ -104,7 +104,7 @@ class BlanketChannel:
     budget: Budget
     space: Space
     people: int
-    min_honest_users: int = attrs.field(metadata=written_as("least"))
+    min_honest_users: int
     blankets: int
     values: int
     delta: float

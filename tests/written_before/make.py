@@ -1,0 +1,122 @@
+"""Writes a file of each format, as today's code has it, to ``files``: ``python -m tests.written_before.make``.
+
+Noise is fresh, so that no two makings are alike. The rows are made up.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+
+from cloister.federated.protocol.journal import FileJournal
+from cloister.run.account import Account
+from cloister.run.fit import fit, source
+from cloister.run.request import Request
+from tests.federated.federated_session import SHAPE, Keys, join, no_noise, vector
+from tests.in_process import cloister
+
+FILES = Path(__file__).parent / "files"
+N = 60
+ROWS = np.where(np.arange(N)[:, None] < N // 2, -0.6, 0.6) + 0.05 * np.sin(np.arange(2 * N)).reshape(N, 2)
+"""Two groups of thirty people."""
+
+ASKED = ("--columns", "x,y", "--bounds=-1:1", "--rows", str(N))
+FIT = ("fit", "rows.csv", "-k", "2", "--epsilon", "1", "--delta", "1e-7", *ASKED)
+PAID = ("--ledger", "budget.db", "--dataset", "people")
+COMPARE = (
+    "compare", "rows.csv", "--columns", "x,y", "-k", "2", "--epsilon", "1", "--methods", "fastlloyd", "--runs", "1",
+    "--workers", "1", "--out", "study.jsonl",
+)  # fmt: skip
+PLANS = {
+    "plan": ("--epsilon", "4", "--bounds", "ball:1", "--columns", "x,y"),
+    "rounds": (
+        "--epsilon", "4", "--bounds=-1:1", "--columns", "x,y", "--method", "su-lloyd", "--set", "rounds=2", "--with",
+        "counts=optimised-local-hashing", "--with", "sums=hadamard-vector",
+    ),
+    "crowd": (
+        "--epsilon", "1", "--delta", "1e-5", "--bounds", "ball:1", "--columns", "x,y", "--with",
+        "counts=amplified-counts", "--with", "sums=amplified-vectors",
+    ),
+}  # fmt: skip
+POOL = 'k = 2\nepsilon = 1.0\ndelta = 1e-6\nrows = 60\nseed = 5\ncolumns = ["x", "y"]\nbounds = [[-1, 1], [-1, 1]]\n'
+REQUEST = Request(k=2, epsilon=1.0, delta=1e-7, bounds=(-1, 1), rows=N, method="fastlloyd", zoom="off")
+"""Of the run that was cut off."""
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        np.savetxt(folder / "rows.csv", ROWS, "%.4f", delimiter=",", header="x,y", comments="")
+        _result_and_ledger(folder)
+        _collections(folder)
+        _pool(folder)
+        _run(folder, *COMPARE)
+        shutil.rmtree(FILES, ignore_errors=True)
+        shutil.copytree(folder, FILES)
+
+
+def _run(folder: Path, *arguments: str) -> str:
+    done = cloister(*arguments, folder=folder)
+    assert done.returncode == 0, done.stderr
+    return str(done.stdout)
+
+
+def _result_and_ledger(folder: Path) -> None:
+    """A ledger with a run that is finished, its results, and a run that was cut off before its last step."""
+    _run(folder, "ledger", "declare", "budget.db", "people", "--epsilon", "10", "--delta", "1e-5")
+    _run(folder, *FIT, *PAID, "--out", "fit.json")
+    _run(folder, *FIT, "--out", "fit.npz")
+
+    def cut(_: object) -> None:
+        raise KeyboardInterrupt
+
+    with suppress(KeyboardInterrupt):
+        fit(
+            REQUEST,
+            source(ROWS, None, "refuse"),
+            account=Account(ledger=folder / "budget.db", dataset="people"),
+            keep=cut,
+        )
+
+
+def _collections(folder: Path) -> None:
+    """Plans of one round and of two, of which one is closed, and under a shuffler's trust; what their people send."""
+    for plan, words in PLANS.items():
+        _run(folder, "plan", "-k", "2", "--rows", str(N), "--seed", "1", *words, "--out", plan)
+    for form in ("parquet", "arrow", "bytes"):
+        _encode(folder, "plan", form, "one.state", "--format", form, "--lifetime", "6")
+    _run(folder, "decode", "plan", "bytes", "--out", "centers.json")
+    _encode(folder, "rounds", "answers", "two.state")
+    _run(folder, "advance", "rounds", "--reports", "answers")
+    _encode(folder, "crowd", "messages", "three.state")
+    _run(folder, "shuffle", "crowd", "messages", "--out", "shuffled")
+    _run(folder, "decode", "crowd", "shuffled", "--out", "crowd.json")
+
+
+def _encode(folder: Path, plan: str, out: str, state: str, *more: str) -> None:
+    _run(folder, "encode", plan, "rows.csv", "--first", "0", "--out", out, "--state", state, *more)
+
+
+def _pool(folder: Path) -> None:
+    """A pool's plan, and the journals of a session with one round."""
+    with tempfile.TemporaryDirectory() as certificates:
+        keys = _run(folder, "test-certificates", f"{certificates}/new", "--party", "north", "--party", "south")
+    (folder / "pool.toml").write_text(POOL + keys)
+    names, session = ("coordinator", "north", "south", "west"), Keys("pairwise")
+    journals = [FileJournal(folder / f"{name}.journal") for name in names]
+    coordinator = session.coordinate(journals[0])
+    coordinator.expect(SHAPE, no_noise)
+    parties = [session.party(i, journal) for i, journal in enumerate(journals[1:])]
+    join(coordinator, parties)
+    for party in parties:
+        coordinator.receive(party.name, vector(party, 0))
+    for journal in journals:
+        journal.close()
+
+
+if __name__ == "__main__":
+    main()
