@@ -602,35 +602,6 @@ def version_of(path: Path) -> int:
     return int(found)
 
 
-def test_a_ledger_of_version_1_is_read_as_it_is(version_1: Path) -> None:
-    before = version_1.read_bytes()
-    (status,) = Ledger.open(version_1).status()
-    assert (status.spent.epsilon, status.unit) == (0.375, "rows")
-    assert [run.state for run in status.runs] == ["open", "done"]
-    assert version_1.read_bytes() == before
-
-
-def test_a_ledger_of_version_1_becomes_one_of_the_newest_when_it_is_written_to(version_1: Path) -> None:
-    book = Ledger.open(version_1)
-    assert version_of(version_1) == 1
-    (old, _) = book.runs()
-    run = book.resume(old.id, "people", "plan", same_rows=True)
-    assert version_of(version_1) == 4
-    assert [x.values.tolist() for x in run.record.lookups] == [[1.5, -2.0]]
-    new = begun(book, **PAPER)
-    book.resume(new.id, "people", "plan", rows(**PAPER))
-    assert Ledger.open(version_1, create=True).status()[0].spent.epsilon == 0.625
-
-
-def test_a_run_of_version_1_does_not_say_what_its_rows_were(version_1: Path) -> None:
-    book = Ledger.open(version_1)
-    (old, _) = book.runs()
-    with pytest.raises(Refused, match="nobody can tell whether"):
-        book.resume(old.id, "people", "plan", rows(**PAPER))
-    book.resume(old.id, "people", "plan", rows(**PAPER), same_rows=True)
-    book.resume(old.id, "people", "plan", rows(**PAPER))
-
-
 def test_a_missing_ledger_is_not_made_by_accident(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="no ledger at"):
         Ledger.open(tmp_path / "ledger")
