@@ -133,7 +133,7 @@ def runs_of(db: sqlite3.Connection, dataset: str | None) -> tuple[RunStatus, ...
         "note, method, k, columns from runs where ?1 is null or dataset = ?1 order by rowid",
         [dataset],
     )
-    return tuple(RunStatus(*row[:-1], _listed(row[-1])) for row in rows)
+    return tuple(RunStatus(*[*row[:-1], _listed(row[-1])]) for row in rows)
 
 
 def _listed(text: str) -> tuple[str, ...]:
