@@ -193,7 +193,7 @@ def _results_and_ledgers(folder: Path) -> None:
             db.execute(f"update {table} set {column} = 'd0ne' where {column} = ?", [done.id])
         db.execute(
             "insert into runs select '0pen', dataset, measure, 0.25, 1e-7, rho, plan, seed, owner, 'open', started, "
-            "null from runs"
+            "null, note, method, k, columns from runs"
         )
     db.close()
     content = (folder / "budget.db").read_bytes()

@@ -80,3 +80,30 @@ def test_a_lifetime_that_cannot_be_declared_makes_no_file(tmp_path: Path) -> Non
     for wrong in (("--epsilon", "0"), ("--epsilon", "1", "--composition", "zcdp")):
         done = cloister("ledger", "declare", "new.db", "mine", *wrong, folder=tmp_path)
         assert (done.returncode, list(tmp_path.iterdir())) == (2, [])
+
+
+def test_the_ledger_shows_what_each_run_was_and_its_note(tmp_path: Path) -> None:
+    np.save(tmp_path / "rows.npy", np.random.default_rng(0).uniform(-1, 1, (3000, 2)))
+    assert cloister("ledger", "declare", "l", "a", "--epsilon", "9", "--delta", "1e-5", folder=tmp_path).returncode == 0
+    fit = "fit", "rows.npy", "--epsilon", "1", "--delta", "1e-6", "--bounds", "-1:1", "--rows", "3000"
+    account = "--ledger", "l", "--dataset", "a"
+    assert cloister(*fit, "-k", "3", *account, "--note", "for the board", folder=tmp_path).returncode == 0
+    assert cloister(*fit, "-k", "2..4", *account, "--method", "hst-means", folder=tmp_path).returncode == 0
+    shown = cloister("ledger", "show", "l", folder=tmp_path).stdout
+    assert "k = 3, columns 0, 1\n    note: for the board\n" in shown
+    assert "hst-means, k = 2..4, columns 0, 1\n" in shown
+    first, second = json.loads(cloister("ledger", "show", "l", "--json", folder=tmp_path).stdout)[0]["runs"]
+    assert (first["note"], first["k"], first["columns"]) == ("for the board", "3", ["0", "1"])
+    assert (second["note"], second["method"], second["k"]) == ("", "hst-means", "2..4")
+
+
+@pytest.mark.parametrize("note", ["two\nlines", "x" * 201, "\x1b[2J"])
+def test_a_note_is_one_short_line_of_plain_text(tmp_path: Path, note: str) -> None:
+    np.save(tmp_path / "rows.npy", np.zeros((9, 2)))
+    cloister("ledger", "declare", "l", "a", "--epsilon", "9", folder=tmp_path)
+    fit = "fit", "rows.npy", "-k", "2", "--epsilon", "1", "--bounds", "-1:1", "--rows", "9", "--note", note
+    refused = cloister(*fit, "--ledger", "l", "--dataset", "a", folder=tmp_path)
+    assert refused.returncode == 2
+    assert "give one line of at most 200 printable characters" in refused.stderr
+    assert json.loads(cloister("ledger", "show", "l", "--json", folder=tmp_path).stdout)[0]["runs"] == []
+    assert "give --note with --ledger" in cloister(*fit, folder=tmp_path).stderr

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from cloister.core.columns import Selection, TableColumn, not_numbers, select, table_columns
+from cloister.core.columns import CATEGORIES, Selection, TableColumn, not_numbers, select, table_columns
 from cloister.core.errors import InvalidInput, UnknownName
 
 TABLE = [
@@ -29,10 +29,10 @@ def test_a_table_that_names_its_columns_is_asked_which_and_says_what_to_type() -
     with pytest.raises(InvalidInput) as caught:
         chosen()
     assert str(caught.value) == (
-        "which columns? There are mrn (id-like), age (numbers), smoker (booleans), ward (text: for --category), visit "
-        "(a date), glucose (numbers), __index_level_0__ (pandas' index). Give --columns age,smoker,glucose (columns=), "
+        "which columns? There are mrn (id-like), age (numbers), smoker (booleans), ward (text), visit (a date), "
+        "glucose (numbers), __index_level_0__ (pandas' index). Give --columns age,smoker,glucose (columns=), "
         "a pattern such as --columns '*' for all numbers that are neither id-like nor dates, or bounds by name (a "
-        ".toml or .json file, or a mapping)"
+        f".toml or .json file, or a mapping). {CATEGORIES}"
     )
 
 
@@ -64,7 +64,7 @@ def test_bounds_and_categories_name_columns_where_nothing_else_does() -> None:
     found = chosen(bounded=["glucose", "age"], categories={"ward": ["A", "B"]})
     assert found.features == ("age", "ward=A", "ward=B", "glucose")
     assert found.numbers == ("age", "glucose")
-    assert found.one_hot == (False, True, True, False)
+    assert found.one_hot == (0, 2, 2, 0)
     assert chosen(["age"], {"ward": ["A"]}).features == ("age", "ward=A")
     assert chosen(["ward", "age"], {"ward": ["A"]}).features == ("ward=A", "age")
     assert chosen(["age"], None, ["glucose", "nothing"]).used == ("age",)
@@ -144,9 +144,11 @@ def test_a_pattern_never_passes_over_a_type_that_cells_have_made(kind: Any) -> N
     ("why", "names"),
     [
         ("id-like", "id ID Id patient_id patientId PatientID id_number mrn SSN uuid user-guid primary_key key index"),
+        ("id-like", "name email home_phone patientNumber case_no insurance_nr passport"),
         ("a date", "date visit_date date_of_birth dob createdAt created_at timestamp event_timestamp time visit_time"),
         ("pandas' index", "__index_level_0__ Unnamed:0"),
         ("", "age glucose body_mass_index acid fluid paid time_in_hospital update valid keyboard x1 0 price"),
+        ("", "number visits_number no room_no ward_name number_of_patients"),
     ],
 )
 def test_identifiers_and_dates_are_known_by_their_names(why: str, names: str) -> None:
@@ -172,6 +174,15 @@ def test_many_columns_are_told_in_one_short_line() -> None:
 
 
 def test_nobody_is_told_to_list_identifiers_or_dates() -> None:
-    assert "--category ward=A,B,C" in not_numbers("ward")
-    for name in ("mrn", "visit_date"):
+    for name in ("mrn", "visit_date", "email"):
         assert not_numbers(name) == f"column '{name}' does not hold numbers: leave it out of --columns (columns=)"
+        with pytest.raises(InvalidInput, match="which columns") as caught:
+            select([TableColumn("age", "numbers"), TableColumn(name, "text")])
+        assert "categor" not in str(caught.value)
+
+
+def test_no_column_of_text_is_said_to_be_a_category_since_its_values_may_tell_people_apart() -> None:
+    assert not_numbers("pseudonym").endswith(f"(columns=). {CATEGORIES}")
+    with pytest.raises(InvalidInput, match=r"There are age \(numbers\), pseudonym \(text\)\. Give") as caught:
+        select([TableColumn("age", "numbers"), TableColumn("pseudonym", "text")])
+    assert "pseudonym" not in str(caught.value).partition("Give")[2]

@@ -16,6 +16,7 @@ from cloister.accounting.ledger.ledger import Ledger
 from cloister.core.domains import Box
 from cloister.core.errors import InvalidInput, UtilityWarning
 from cloister.core.randomness import NoiseRng
+from cloister.plugins.methods.zoom import distance
 from cloister.run.account import Account
 from cloister.run.bounds import domain_for, named_in
 from cloister.run.cautions import after
@@ -56,10 +57,10 @@ def far(result: Result, one: list[float], other: list[float]) -> float:
 
 
 @pytest.mark.parametrize("zoom", ["off", "auto", 0.3])
-def test_two_categories_are_as_far_apart_as_the_ends_of_a_column(zoom: Any) -> None:
+def test_two_categories_are_as_far_apart_as_public_figures_say(zoom: Any) -> None:
     result = released(zoom=zoom)
     low, high = np.array(result.details["intervals"])[0]
-    ends = far(result, [low, 0, 0, 0], [high, 0, 0, 0])
+    ends = far(result, [low, 0, 0, 0], [high, 0, 0, 0]) / 2 * distance(3, 1, result.problem["k"])
     for one, other in itertools.combinations(np.eye(3).tolist(), 2):
         assert far(result, [0, *one], [0, *other]) == pytest.approx(ends, rel=1e-12)
     np.testing.assert_array_equal(np.array(result.details["intervals"])[1:], [[0, 1]] * 3)
@@ -70,7 +71,7 @@ def test_the_range_of_a_category_is_never_found_from_the_rows() -> None:
     population = source(frame().assign(ward="A"), ["age"], "refuse", categories=WARDS)
     result = fit(request(zoom=0.3), population, noise=NoiseRng.for_tests(0))
     np.testing.assert_array_equal(np.array(result.details["intervals"])[1:], [[0, 1]] * 3)
-    np.testing.assert_allclose(np.array(result.details["units"])[1:], np.sqrt(0.5))
+    np.testing.assert_allclose(np.array(result.details["units"])[1:], np.sqrt(2) / distance(3, 1, 3))
 
 
 def test_without_a_scale_two_categories_are_one_of_the_caller_s_units_apart() -> None:
@@ -83,7 +84,7 @@ def test_without_a_scale_two_categories_are_one_of_the_caller_s_units_apart() ->
 def test_groups_that_only_categories_tell_apart_are_found() -> None:
     table = frame().assign(age=60.0)
     population = source(table, ["age"], "refuse", categories=WARDS)
-    result = fit(request(epsilon=4.0), population, noise=NoiseRng.for_tests(0))
+    result = fit(request(epsilon=4.0, scale={"age": 0.01}), population, noise=NoiseRng.for_tests(0))
     assert sorted(result.centers[:, 1:].argmax(axis=1)) == [0, 1, 2]
     assert (result.centers[:, 1:].max(axis=1) > 0.8).all()
     labels = metrics.labels(population.table() / result.units, result.centers / result.units)
@@ -203,7 +204,7 @@ def test_which_columns_are_used_is_said_before_anything_is_asked(folder: Path) -
             assert done.stderr.splitlines()[0] == told
     refused = cloister("fit", "rows.parquet", *BASE, "--bounds=-1:1", folder=folder)
     assert refused.returncode == 2
-    assert "which columns? There are age (numbers), ward (text: for --category), smoker (booleans)" in refused.stderr
+    assert "which columns? There are age (numbers), ward (text), smoker (booleans)" in refused.stderr
     assert len(refused.stderr.splitlines()) == 1
 
 

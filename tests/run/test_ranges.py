@@ -248,7 +248,13 @@ def test_the_command_line_says_what_it_suggests_and_draws_it(tmp_path: Path) -> 
     np.save(tmp_path / "rows.npy", rows(5))
     options = ("--epsilon", "1", "--delta", "1e-6", "--bounds", "-1:1", "--rows", N)
     done = cloister("fit", "rows.npy", "-k", "2..12", *options, "--out", "r.json", folder=tmp_path)
-    assert "suggested k = 5 of 2..12: silhouette 0." in done.stdout
+    told = "Of 2 to 12 groups, 5 are suggested: rows are then nearest to their own group, against the next one"
+    assert f"{told} (silhouette 0." in done.stdout
+    assert "Budget by round (mu^2): " in done.stdout
+    assert "round 1, question 1" not in done.stdout
+    listed = cloister("fit", "rows.npy", "-k", "2..12", *options, "--verbose", folder=tmp_path)
+    assert "Budget, by round and question:" in listed.stdout
+    assert "round 1, question 1" in listed.stdout
     drawn = cloister("plot", "r.json", "--curve", "-o", "c.png", folder=tmp_path)
     assert "cost per row with 2 to 12 centres; 5 are suggested" in drawn.stdout
     assert (tmp_path / "c.png").stat().st_size > 10_000

@@ -98,6 +98,11 @@ Centers = Annotated[
 EngineName = Annotated[str, typer.Option("--engine", help="Where files are read: serial (default), processes or dask.")]
 Workers = Annotated[int | None, typer.Option(help="Processes that the engine starts; default: one per core.")]
 Scheduler = Annotated[str | None, typer.Option(help="Address of a running Dask scheduler.")]
+Note = Annotated[
+    str | None,
+    typer.Option("--note", help="A line of your own on this run, which the ledger shows: at most 200 characters."),
+]
+Verbose = Annotated[bool, typer.Option("--verbose", help="List what every question spends of the budget.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 
 
@@ -183,8 +188,8 @@ def print_table(table: Table, on: Console) -> None:
     show(captured.get().removesuffix("\n"))
 
 
-def print_result(result: Result) -> None:
-    """Print the centres as a table, then the privacy statement."""
+def print_result(result: Result, verbose: bool = True) -> None:
+    """Print the centres as a table, then the privacy statement. Args: verbose (the budget by question)."""
     from cloister.commands.centers import table_of
     from cloister.run.cautions import after
     from cloister.run.centers import chosen
@@ -197,15 +202,15 @@ def print_result(result: Result) -> None:
         show(f"WARNING: {warning}.")
     if words := chosen(result.problem, result.details):
         show(words)
-    show(plain(result.privacy.text(), keep="\n"))
+    show(plain(result.privacy.text(brief=not verbose), keep="\n"))
 
 
-def print_saved(result: Result, target: Path | None, as_json: bool) -> None:
-    """Print a result for people or for programs. Args: target (where it is saved, if anywhere)."""
+def print_saved(result: Result, target: Path | None, as_json: bool, verbose: bool = True) -> None:
+    """Print a result for people or for programs. Args: target (where it is saved, if anywhere), verbose."""
     if as_json:
         print_json(result.as_dict())
         return
-    print_result(result)
+    print_result(result, verbose)
     if target is not None:
         show(f"\nsaved to {target}")
 

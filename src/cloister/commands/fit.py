@@ -17,10 +17,12 @@ from cloister.commands.common import (
     Columns,
     Delimiter,
     Encoding,
+    Note,
     RowsOrAddress,
     Scheduler,
     TableName,
     TrustModel,
+    Verbose,
     Workers,
     listed_values,
     names,
@@ -80,6 +82,7 @@ def fit(
         "--rows is then of these.")] = None,
     ledger: Annotated[Path | None, typer.Option(help="File with lifetime budgets; needs --dataset.")] = None,
     dataset: Annotated[str | None, typer.Option(help="Declared name of the data set in the ledger.")] = None,
+    note: Note = None,
     resume: Annotated[str | None, typer.Option(help="Id of a run in the ledger that was cut off; of a finished one, "
         "to print its result again.")] = None,
     same_rows: Annotated[bool, typer.Option("--same-rows", help="Resume though the rows seem to be others: you say "
@@ -97,6 +100,7 @@ def fit(
     not_private: Annotated[bool, typer.Option("--not-private", help="Allow methods that give no guarantee.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be run, as 'cloister explain' does: reads "
         "no row, spends nothing.")] = False,
+    verbose: Verbose = False,
     as_json: AsJson = False,
 ) -> None:  # fmt: skip
     """Release k private centres of the rows."""
@@ -119,7 +123,7 @@ def fit(
     together = flag(o["pooled"], "pooled")
     request = _requested(o, len(rows) if together else 0)
     target = None if o["out"] is None else checked_target(o["out"])
-    account = Account.of(o["ledger"], o["dataset"], resume, same_rows)
+    account = Account.of(o["ledger"], o["dataset"], resume, same_rows, note)
     standing = Standing(account, target)
     columns_used = names(o["columns"]) if isinstance(o["columns"], str) else o["columns"]
     spread = {
@@ -164,7 +168,7 @@ def fit(
             caution=warnings.append, checked=told,
         )  # fmt: skip
     with printing(standing.where, only=target is None):
-        print_saved(result, target, as_json)
+        print_saved(result, target, as_json, verbose)
 
 
 def _requested(o: dict[str, Any], parties: int) -> Request:

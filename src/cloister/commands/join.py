@@ -13,6 +13,7 @@ from cloister.commands.common import (
     AsJson,
     Delimiter,
     Encoding,
+    Note,
     NotPrivate,
     PlanFile,
     Unsigned,
@@ -59,6 +60,7 @@ def join(
     missing: Annotated[str, typer.Option(help="Rows with missing or infinite cells: refuse or drop.")] = "refuse",
     ledger: Annotated[Path | None, typer.Option(help="File with lifetime budgets; needs --dataset.")] = None,
     dataset: Annotated[str | None, typer.Option(help="Declared name of this party's data set in the ledger.")] = None,
+    note: Note = None,
     resume: Annotated[str | None, typer.Option(help="Id of a run in the ledger that was cut off; of a finished one, "
         "to print its result again.")] = None,
     same_rows: Annotated[bool, typer.Option("--same-rows", help="Resume though the rows seem to be others: you say "
@@ -94,7 +96,7 @@ def join(
     target = connect or pool.coordinator
     if not target:
         raise InvalidInput("the plan does not say where the coordinator is: give --connect host:port")
-    account = Account.of(ledger, dataset, resume, same_rows)
+    account = Account.of(ledger, dataset, resume, same_rows, note)
     credentials = Credentials.read(cert, key, ca)
     until = check_certificate(credentials, party)
     if not unsigned:

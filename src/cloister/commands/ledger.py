@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from cloister.commands.common import AsJson, plain, print_json, print_saved, show
+from cloister.commands.common import AsJson, Verbose, plain, print_json, print_saved, show
 from cloister.commands.endings import ending, printing
 from cloister.commands.program import Commands
 from cloister.core.errors import InvalidInput
 
 if TYPE_CHECKING:
     from cloister.accounting.ledger.status import DatasetStatus
+
+SHOWN = 12
+"""Most columns of a run that are shown; --json has all."""
 
 AGAIN = "the ledger keeps the result: run it again"
 
@@ -70,6 +73,7 @@ def result(
     ledger: Annotated[Path, typer.Argument(help="The ledger's file.")],
     run: Annotated[str, typer.Argument(help="Id of a finished run, as 'cloister ledger show' prints it.")],
     out: Annotated[Path | None, typer.Option(help="Save the result: .json or .npz.")] = None,
+    verbose: Verbose = False,
     as_json: AsJson = False,
 ) -> None:
     """Print a finished run's result again, and save it: needs no rows, and costs nothing."""
@@ -82,7 +86,7 @@ def result(
         with ending(lambda error: AGAIN):
             found.save(target)
     with printing(lambda: AGAIN if target is None else f"the result is in {target}"):
-        print_saved(found, target, as_json)
+        print_saved(found, target, as_json, verbose)
 
 
 def _lines(data: DatasetStatus) -> Iterator[str]:
@@ -96,3 +100,12 @@ def _lines(data: DatasetStatus) -> Iterator[str]:
         state = "cut off or running: resume with --resume " + run.id if run.state == "open" else f"done {run.finished}"
         cost = f"epsilon {run.epsilon:g}, delta {run.delta:g}"
         yield f"  run {run.id}, started {run.started}, {cost}, {run.rounds} rounds, {state}"
+        if run.method:
+            yield f"    {plain(run.method)}, k = {plain(run.k)}, columns {_few(run.columns)}"
+        if run.note:
+            yield f"    note: {plain(run.note)}"
+
+
+def _few(columns: Sequence[str]) -> str:
+    more = f", and {len(columns) - SHOWN} more" if len(columns) > SHOWN else ""
+    return ", ".join(map(plain, columns[:SHOWN])) + more

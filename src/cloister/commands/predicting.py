@@ -125,8 +125,8 @@ class Labels:
             whole = np.isfinite(rows).all(axis=1)
             if self.missing == "refuse" and not whole.all():
                 raise InvalidInput(
-                    "some cells are missing or infinite: fill them in, or give such rows the label -1 with --missing "
-                    "drop"
+                    "some cells are missing or infinite: fill them in by a public constant, or give such rows the "
+                    "label -1 with --missing drop"
                 )
             labels, away = np.full(len(rows), UNUSED), np.full(len(rows), np.nan)
             if whole.any():

@@ -31,14 +31,27 @@ Asked: TypeAlias = Sequence[str | int] | str | None
 
 IDENTIFIERS = frozenset({
     "id", "ids", "mrn", "ssn", "uuid", "guid", "key", "rowid", "userid", "personid", "patientid", "customerid",
+    "email", "phone", "telephone", "passport", "iban", "surname", "firstname", "lastname", "fullname", "username",
 })  # fmt: skip
-"""Words that end the name of an identifier; 'id' may begin it, and a column called 'index' is one too."""
+"""Words that end the name of an identifier; 'id' may begin it, and a column called 'index' or 'name' is one too."""
+
+NUMBERED = frozenset({
+    "patient", "person", "user", "customer", "client", "member", "employee", "student", "case", "record", "account",
+    "insurance", "policy", "security", "passport", "phone", "card", "licence", "license",
+})  # fmt: skip
+"""Words after which 'number', 'no' or 'nr' tells people apart: a patient's number does, a number of visits does not."""
 
 MOMENTS = frozenset({"date", "datetime", "time", "timestamp", "dob", "birthdate", "birthday"})
 """Words that end the name of a date; but for 'time' they may begin it, too."""
 
 INDEX = re.compile(r"__index_level_\d+__|Unnamed: ?\d+|")
 """What pandas calls an index that it wrote as a column."""
+
+CATEGORIES = (
+    "Only a column whose values are few and publicly known, as wards are, is a category (--category ward=A,B,C, "
+    "categories=): never names, or numbers that tell people apart"
+)
+"""Advice on columns of text, which may all be identifiers."""
 
 SHOWN = 20
 """Most columns that a message names."""
@@ -70,7 +83,9 @@ class TableColumn:
         first, last = (words[0], words[-1]) if words else ("", "")
         if self.index or INDEX.fullmatch(self.name):
             return "pandas' index"
-        if last in IDENTIFIERS or first == "id" or words == ["index"]:
+        if last in IDENTIFIERS or first == "id" or words in (["index"], ["name"]):
+            return "id-like"
+        if last in ("number", "no", "nr") and len(words) > 1 and words[-2] in NUMBERED:
             return "id-like"
         moment = last in MOMENTS or first in MOMENTS - {"time"} or (last == "at" and len(words) > 1)
         return "a date" if moment else ""
@@ -112,9 +127,9 @@ class Selection:
         return tuple(name for name in self.used if name not in self._by_column)
 
     @property
-    def one_hot(self) -> tuple[bool, ...]:
-        """For each feature, whether it is one of a category's; empty if none is."""
-        kinds = tuple(column in self._by_column for column in self.used for _ in self._features(column))
+    def one_hot(self) -> tuple[int, ...]:
+        """For each feature, how many values its category has, 0 for one of numbers; empty if all are."""
+        kinds = tuple(self._values(column) for column in self.used for _ in self._features(column))
         return kinds if any(kinds) else ()
 
     @property
@@ -142,6 +157,10 @@ class Selection:
     @property
     def _by_column(self) -> dict[str, Category]:
         return {category.column: category for category in self.categories}
+
+    def _values(self, column: str) -> int:
+        category = self.category(column)
+        return 0 if category is None else len(category.values)
 
     def _features(self, column: str) -> tuple[str, ...]:
         category = self.category(column)
@@ -197,11 +216,13 @@ def table_columns(features: Sequence[str], categories: Mapping[str, Sequence[str
 
 
 def not_numbers(name: str) -> str:
-    """What is said of a column that holds text, in any table. It is the same whether a type or a cell has told."""
+    """Words on a column that holds text, in any table: the same whether a type or a cell has told.
+
+    Whether its values tell people apart is not looked up in the rows, since that would branch on an exact figure (law
+    7). So no column of text is said to be a category: what one is, is said beside it, but for a name that bars it.
+    """
     said = f"column '{name}' does not hold numbers: leave it out of --columns (columns=)"
-    if TableColumn(name, "text").barred:
-        return said
-    return f"{said}, or list its public values with --category (categories=), as in --category {name}=A,B,C"
+    return said if TableColumn(name, "text").barred else f"{said}. {CATEGORIES}"
 
 
 def _by_name(known: Sequence[TableColumn], asked: Sequence[str], encoded: Sequence[str]) -> list[str]:
@@ -255,7 +276,7 @@ def _by_bounds(
         raise InvalidInput(
             f"which columns? There are {_told(known)}. Give --columns {','.join(example) or 'NAME,NAME'} (columns=), a "
             f"pattern such as --columns '*' for all numbers that are neither id-like nor dates, or bounds by name (a "
-            f".toml or .json file, or a mapping)"
+            f".toml or .json file, or a mapping){_of_texts(known)}"
         )
     return list(dict.fromkeys(name for name in names if name in wanted))
 
@@ -318,11 +339,12 @@ def _left_out(
 
 def _told(known: Sequence[TableColumn]) -> str:
     """The columns with what each is."""
-    texts = [
-        f"{c.name} (text: for --category)" if c.kind == "text" and not c.barred else f"{c.name} ({c.what})" if c.what
-        else c.name for c in known
-    ]  # fmt: skip
-    return _few(texts) or "no columns"
+    return _few([f"{column.name} ({column.what})" if column.what else column.name for column in known]) or "no columns"
+
+
+def _of_texts(known: Sequence[TableColumn]) -> str:
+    """A sentence on categories, if some column of text might be one by its name."""
+    return f". {CATEGORIES}" if any(c.kind == "text" and not c.barred for c in known) else ""
 
 
 def _few(texts: Sequence[str]) -> str:

@@ -7,6 +7,7 @@ belong to the curator, those of one that reads reports to the server, those of o
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, final
@@ -127,21 +128,24 @@ class Processes:
     def __init__(self, workers: int) -> None:
         self._workers = workers
         self._pool: ProcessPoolExecutor | None = None
+        self._workers_seen: list[Any] = []
 
     def run(self, fn: Callable[[P], V], parts: Iterable[P]) -> Iterator[V]:
         """Raises: InvalidInput if the pool breaks twice, or a part fails."""
         from concurrent.futures import BrokenExecutor
 
         work, left = packed(fn), dict(enumerate(parts))
+        every, ended = len(left), ""
         for _ in range(2):
             try:
                 yield from self._tried(work, left)
                 return
             except BrokenExecutor:
-                self.close()
+                self.close()  # first: the pool joins its processes, and none has an exit code before
+                ended = self._ended()
         raise InvalidInput(
-            f"worker processes ended twice before their work was done: nothing was answered. Perhaps memory ran out; "
-            f"and {GUARD}"
+            f"worker processes ended twice before their work was done: nothing was answered. At last {ended or 'one'}, "
+            f"with {len(left)} of {every} parts left. Perhaps memory ran out; and {GUARD}"
         )
 
     def _tried(self, work: bytes, left: dict[int, Any]) -> Iterator[Any]:
@@ -151,6 +155,7 @@ class Processes:
         pool = self._started()
         with starting():
             futures = {pool.submit(attempt, work, part): number for number, part in left.items()}
+        self._workers_seen = list((pool._processes or {}).values())  # the pool forgets those of a broken one
         try:
             for future in as_completed(list(futures)):
                 number, result = futures.pop(future), future.result()
@@ -159,6 +164,12 @@ class Processes:
         finally:
             for future in futures:
                 future.cancel()
+
+    def _ended(self) -> str:
+        """The worker that ended by itself, with how: the others are then ended by the pool, with SIGTERM."""
+        known = [(process.pid, process.exitcode) for process in self._workers_seen]
+        own = [(pid, code) for pid, code in known if code not in (None, 0, -signal.SIGTERM)]
+        return ", ".join(f"process {pid} ended {_how(code)}" for pid, code in own if code is not None)
 
     def _started(self) -> ProcessPoolExecutor:
         if self._pool is None:
@@ -169,3 +180,11 @@ class Processes:
         if self._pool is not None:
             self._pool.shutdown(cancel_futures=True)
             self._pool = None
+
+
+def _how(code: int) -> str:
+    """An exit code in words: negative ones are signals."""
+    if code >= 0:
+        return f"with exit code {code}"
+    known = {number.value: number.name for number in signal.Signals}
+    return f"by signal {known.get(-code, -code)}"

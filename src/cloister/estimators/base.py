@@ -23,7 +23,7 @@ from cloister.estimators.telling import run_named, warn
 from cloister.run.account import Account
 from cloister.run.bounds import named_in
 from cloister.run.cautions import after
-from cloister.run.databases import is_ibis_table, refuse_relation, refuse_unordered
+from cloister.run.databases import is_ibis_table, refuse_lazy, refuse_path, refuse_relation, refuse_unordered
 from cloister.run.fit import fit, source
 from cloister.run.progress import progress
 from cloister.run.request import Request
@@ -149,7 +149,8 @@ class PrivateClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         users = users if self.user_column is None else str(self.user_column)
         frame, self._by_names = frame_of(rows), False
         stays = is_ibis_table(rows)
-        refuse_relation(rows)
+        for refuse in (refuse_relation, refuse_lazy, refuse_path):
+            refuse(rows)
         if frame is None and not stays:
             refuse_names(self.columns, self.categories, self.user_column)
             rows = table(self, rows, reset=True, drop=self.missing == "drop")

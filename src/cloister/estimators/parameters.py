@@ -52,7 +52,7 @@ def _bounds(result: Result) -> Any:
 
 def _scale(scale: str) -> str | None:
     """As a caller gives it: without the units of categories, which are fixed."""
-    units = [unit for unit in scale.split(",") if unit != "category"]
+    units = [unit for unit in scale.split(",") if not unit.startswith("category:")]
     return units[0] if set(units) == {"bounds"} else ",".join(units) or None
 
 

@@ -11,6 +11,7 @@ from sklearn.utils.validation import validate_data
 
 from cloister.core.errors import InvalidInput
 from cloister.core.types import AnyArray
+from cloister.run.databases import refuse_lazy, refuse_path
 
 ROWS = "give a table of numbers, an array (rows, columns) or a data frame"
 
@@ -64,6 +65,9 @@ def table(estimator: Any, rows: Any, reset: bool, drop: bool = False) -> AnyArra
 
     Raises: ValueError.
     """
+    with refusing():
+        refuse_path(rows)
+        refuse_lazy(rows)
     if isinstance(rows, np.ma.MaskedArray):
         raise InvalidRows("rows are a masked array: fill masked cells with NaN, as in rows.filled(numpy.nan)")
     try:

@@ -11,30 +11,35 @@ import attrs
 
 from cloister.accounting.ledger.ledger import Ledger, new_run
 from cloister.accounting.ledger.run import Run
+from cloister.accounting.ledger.status import About
 from cloister.core.capabilities import Joining
 from cloister.core.columns import Selection
 from cloister.core.errors import CloisterError, InvalidInput, Refused
 from cloister.core.marks import marking
 from cloister.core.randomness import PublicRng
 from cloister.core.session import Population
+from cloister.run.framing import unframed
 from cloister.run.request import PreparedRun, Request, prepare
 
 
 @attrs.frozen(kw_only=True)
 class Account:
     """A data set's lifetime budget. Args: ledger (file), dataset (declared name), resume (id of a run that was cut off,
-    or of a finished one to see its result again), same_rows (the caller vouches that the rows are those it began with).
+    or of a finished one to see its result again), same_rows (the caller vouches that the rows are those it began with),
+    note (the holder's words on a new run, see ``About``).
     """
 
     ledger: str | Path
     dataset: str
     resume: str | None = None
     same_rows: bool = False
+    note: str = attrs.field(default="", validator=lambda self, field, note: About(note))
 
     @classmethod
     def of(
-        cls, ledger: str | Path | None, dataset: str | None, resume: str | None = None, same_rows: bool = False
-    ) -> Account | None:
+        cls, ledger: str | Path | None, dataset: str | None, resume: str | None = None, same_rows: bool = False,
+        note: str | None = None,
+    ) -> Account | None:  # fmt: skip
         """The account that the options describe; None if no ledger was given.
 
         Raises: InvalidInput: a ledger without a data set or the reverse, or a run to resume without a ledger.
@@ -43,6 +48,10 @@ class Account:
             raise InvalidInput("--same-rows applies to a resumed run only: give --resume too")
         if resume is not None and ledger is None:
             raise InvalidInput("--resume needs the ledger that the run is in: give --ledger and --dataset")
+        if note is not None and (ledger is None or resume is not None):
+            raise InvalidInput(
+                "a note is written into a ledger when a run begins: give --note with --ledger, and no run to resume"
+            )
         if ledger is None and dataset is None:
             return None
         if ledger is None or dataset is None:
@@ -50,7 +59,7 @@ class Account:
                 "a ledger goes with the declared name of the data set: give both --ledger and --dataset (ledger=, "
                 "dataset=), or none"
             )
-        return cls(ledger=ledger, dataset=dataset, resume=resume, same_rows=same_rows)
+        return cls(ledger=ledger, dataset=dataset, resume=resume, same_rows=same_rows, note=note or "")
 
     def finished(self, plan: PreparedRun) -> Run | None:
         """The run to resume, if it is finished: its result is recomputed from its record."""
@@ -78,7 +87,10 @@ class Account:
         if isinstance(population, Joining) and population.payer != (self.dataset, run):
             population.paid_by(self.dataset, run)
         if self.resume is None:
-            return ledger.reserve(self.dataset, plan.total, plan.budget, name, seed.key, rows, run)
+            p = plan.problem
+            k = str(p.k) if p.fewest is None else f"{p.fewest}..{p.k}"
+            about = About(self.note, unframed(plan.composed).spec.name, k, plan.columns)
+            return ledger.reserve(self.dataset, plan.total, plan.budget, name, seed.key, rows, run, about)
         return ledger.resume(run, self.dataset, name, rows, self.same_rows)
 
 

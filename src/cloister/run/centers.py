@@ -88,4 +88,4 @@ def chosen(problem: Mapping[str, Any], details: Mapping[str, Any]) -> str:
     if "curve" not in details or "k_range" not in problem:
         return ""
     (fewest, most), curve = problem["k_range"], details["curve"]
-    return f"suggested k = {curve['suggested']} of {fewest}..{most}: {curve['why']}"
+    return f"Of {fewest} to {most} groups, {curve['suggested']} are suggested: {curve['why']}."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from os import PathLike
 from typing import Any
 
 from cloister.core.errors import InvalidInput, MissingExtra
@@ -46,6 +47,31 @@ def refuse_relation(rows: Any) -> None:
         raise InvalidInput(
             "rows are a relation of DuckDB: give a table of Ibis on the same connection, "
             "ibis.duckdb.from_connection(con).table('NAME'), or the file's address with table='NAME'"
+        )
+
+
+def refuse_lazy(rows: Any) -> None:
+    """Raises: InvalidInput: rows are a lazy frame of polars or Dask, whose cells are nowhere yet. Imports nothing."""
+    module, kind = type(rows).__module__.partition(".")[0], type(rows).__name__
+    how = {("polars", "LazyFrame"): "collect", ("dask", "DataFrame"): "compute", ("dask_expr", "DataFrame"): "compute",
+           ("dask", "Array"): "compute"}.get((module, kind))  # fmt: skip
+    if how is not None:
+        raise InvalidInput(
+            f"rows are a lazy {kind} of {module.partition('_')[0]}: fetch them first, as in rows.{how}(), or save them "
+            f"as Parquet and give the files to the command line (cloister fit)"
+        )
+
+
+def refuse_path(rows: Any) -> None:
+    """Raises: InvalidInput: rows are a path or an address, where a table is meant."""
+    if isinstance(rows, (str, PathLike)):
+        how = (
+            "give ibis.connect(address).table('NAME'), a table of Ibis" if is_address(rows)
+            else "read it first, as in pandas.read_parquet(path) or pandas.read_csv(path)"
+        )  # fmt: skip
+        raise InvalidInput(
+            f"rows are a text or a path, and an estimator takes tables: {how}, or run 'cloister fit', which takes "
+            f"paths and addresses and streams them"
         )
 
 

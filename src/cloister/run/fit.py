@@ -61,6 +61,7 @@ def source(
     if missing not in {"refuse", "drop"}:
         raise InvalidInput(f"missing is '{missing}': choose refuse or drop")
     databases.refuse_relation(rows)
+    databases.refuse_lazy(rows)
     written = {"delimiter": delimiter, "encoding": encoding}
     given = {"engine": engine, "workers": workers, "scheduler": scheduler}
     common: dict[str, Any] = {

@@ -8,8 +8,8 @@ ordinary composition.
 * scale: None (by bounds where widths differ by more than a factor of two or there are categories, under a curator or
   parties who pool), 'none', 'bounds', or weights: a number per column, a mapping of column names to numbers, or a file
   of one.
-* categories have a unit of their own: two rows of different ones are as far apart as rows at both ends of a column
-  under 'bounds', and one unit under 'none' and weights.
+* categories have a unit of their own: two rows of different ones are as far apart as ``zoom.distance`` has it under
+  'bounds', so that no category takes over a clustering, and one unit under 'none' and weights.
 """
 
 from __future__ import annotations
@@ -50,13 +50,13 @@ SCALE_HELP = "give bounds, none, a weight per column, or a .toml or .json file w
 class Framing:
     """What was asked for.
 
-    Args: zoom ('auto', 'off' or a share of the budget), scale (None, or from ``scale_of``), one_hot (for each column,
-    whether it is one of a category's; empty: none is).
+    Args: zoom ('auto', 'off' or a share of the budget), scale (None, or from ``scale_of``), one_hot (for each column
+    how many values its category has, 0 for one of numbers; empty: all are).
     """
 
     zoom: str | float
     scale: str | None
-    one_hot: tuple[bool, ...] = ()
+    one_hot: tuple[int, ...] = ()
 
     def __attrs_post_init__(self) -> None:
         if not (self.zoom in ("auto", "off") or _is_share(self.zoom)):
@@ -73,9 +73,9 @@ class Framing:
         scale = self.scale or ("bounds" if not remote and (encoded or apart(domain)) else "none")
         if not encoded:
             return scale
-        numbers = self.one_hot.count(False)
+        numbers = self.one_hot.count(0)
         others = iter({"bounds": ["bounds"] * numbers, "none": ["1.0"] * numbers}.get(scale, scale.split(",")))
-        return ",".join("category" if category else next(others) for category in self.one_hot)
+        return ",".join(f"category:{values}" if values else next(others) for values in self.one_hot)
 
     def of(self, composed: Composed, total: Total, k: int, domain: Box | Ball, rows: int) -> tuple[Problem, Composed]:
         """The problem, and the method in its frame; as it was composed, if it needs none.

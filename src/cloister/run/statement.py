@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import groupby
 from typing import Any
 
 import attrs
@@ -98,8 +99,8 @@ class PrivacyStatement:
         delta = f", delta = {self.delta:g}" if self.delta else ""
         return f"({self.relation}) epsilon = {self.epsilon:g}{delta}, {self.trust} trust"
 
-    def text(self) -> str:
-        """The whole statement, for people."""
+    def text(self, brief: bool = False) -> str:
+        """The whole statement, for people. Args: brief (the budget in one line, not one per question)."""
         lines = [self.headline]
         if self.private and not self.seeded:
             lines += self.promised()
@@ -122,9 +123,10 @@ class PrivacyStatement:
             f"holder go or refuse; it is outside the guarantee, as are running times, and whatever was done to the "
             f"rows beforehand: scaling them by their own means, say, or choosing columns by what is in them.",
             *self.notes,
-            "Budget, by round and question:",
         ]
-        lines += _budget(self.spends)
+        if brief:
+            return "\n".join([*lines, _in_a_line(self.spends)])
+        lines += ["Budget, by round and question:", *_budget(self.spends)]
         for measure in sorted({s.measure for s in self.spends} & set(MEASURED)):
             lines.append(
                 f"{UNITS[measure]} measures {MEASURED[measure]}: epsilon and delta above follow from all lines "
@@ -207,6 +209,20 @@ def _budget(spends: Sequence[Spend]) -> list[str]:
         f"  round {s.round + 1}, {len(asked)} questions ({_kind(s)}: {s.mechanism}, each {_cost(s)}"
         for s, asked in alike(spends)
     ]  # fmt: skip
+
+
+def _in_a_line(spends: Sequence[Spend]) -> str:
+    """Each round's part of the budget; only how many there are, where parts of a round do not simply add up."""
+    if not spends:
+        return "Budget: nothing was asked."
+    rounds = len({s.round for s in spends})
+    much = f"{rounds} {'round' if rounds == 1 else 'rounds'}"
+    if len({s.measure for s in spends}) != 1 or any(s.delta or s.users != 1.0 for s in spends):
+        return f"Budget: {len(spends)} questions in {much}; --verbose lists them."
+    parts = [sum(s.amount for s in spends if s.round == r) for r in sorted({s.round for s in spends})]
+    runs = [(text, len(list(same))) for text, same in groupby(f"{part:.3g}" for part in parts)]
+    shown = ", ".join(text if times == 1 else f"{times} times {text}" for text, times in runs)
+    return f"Budget by round ({UNITS[spends[0].measure]}): {shown}; --verbose lists every question."
 
 
 def _kind(spend: Spend) -> str:

@@ -15,6 +15,7 @@ import pyarrow.feather
 import pyarrow.parquet
 import pytest
 
+from cloister.core.columns import CATEGORIES
 from cloister.core.errors import InvalidInput
 from cloister.plugins.populations.arrays import Arrays
 from cloister.plugins.populations.files import Files
@@ -162,10 +163,7 @@ def test_text_is_refused_in_the_same_words_everywhere(tmp_path: Path) -> None:
         with pytest.raises(InvalidInput, match="column 'y'") as caught:
             make().check()
         said.add(str(caught.value).rpartition("it is: ")[2])
-    assert said == {
-        "column 'y' does not hold numbers: leave it out of --columns (columns=), or list its public values with "
-        "--category (categories=), as in --category y=A,B,C"
-    }
+    assert said == {f"column 'y' does not hold numbers: leave it out of --columns (columns=). {CATEGORIES}"}
 
 
 # how CSV files are written

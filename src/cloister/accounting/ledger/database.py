@@ -21,7 +21,9 @@ create table runs (
     id text primary key, dataset text not null references datasets (name), measure text not null,
     epsilon real not null check (epsilon >= 0), delta real not null check (delta >= 0),
     rho real not null check (rho >= 0), plan text not null, seed blob not null, owner text not null,
-    state text not null check (state in ('open', 'done')), started text not null, finished text);
+    state text not null check (state in ('open', 'done')), started text not null, finished text,
+    note text not null default '', method text not null default '', k text not null default '',
+    columns text not null default '[]');
 create index runs_of_dataset on runs (dataset);
 create table rounds (
     run text not null references runs (id), number integer not null, digest text not null,

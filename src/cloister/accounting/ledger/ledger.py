@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import secrets
 import shlex
 import sqlite3
@@ -16,6 +17,8 @@ from cloister.accounting.ledger.database import NOW, transaction
 from cloister.accounting.ledger.privacy_filter import Composition, Cost, Lifetime
 from cloister.accounting.ledger.run import Run, recorded
 from cloister.accounting.ledger.status import (
+    NOTHING,
+    About,
     DatasetStatus,
     RunStatus,
     lifetime_of,
@@ -91,7 +94,7 @@ class Ledger:
 
     def reserve(
         self, dataset: str, total: Total, budget: Budget, plan: str, seed: bytes, rows: Marking | None = None,
-        run: str | None = None,
+        run: str | None = None, about: About = NOTHING,
     ) -> Run:  # fmt: skip
         """Take a run's whole budget out of the data set's lifetime, before any row is read.
 
@@ -102,6 +105,7 @@ class Ledger:
             seed: the run's public seed, kept for ``resume``.
             rows: marks of the rows, kept for ``resume`` too.
             run: its id, from ``new_run``, where somebody must know it beforehand.
+            about: what the run is, for whoever reads the ledger.
 
         Raises:
             BudgetExceeded: not enough is left; says how much is.
@@ -118,7 +122,8 @@ class Ledger:
         with transaction(self.path, "writing") as db:
             _admit(db, dataset, budget, cost, total.unit)
             row = [run, dataset, budget.measure, cost.epsilon, cost.delta, cost.rho, plan, seed, owner]
-            db.execute(f"insert into runs values (?, ?, ?, ?, ?, ?, ?, ?, ?, 'open', {NOW}, null)", row)
+            row += [about.note, about.method, about.k, json.dumps(about.columns)]
+            db.execute(f"insert into runs values (?, ?, ?, ?, ?, ?, ?, ?, ?, 'open', {NOW}, null, ?, ?, ?, ?)", row)
             comparing.keep(db, run, marks)
         return Run(run, dataset, seed, Record(), self.path, owner)
 

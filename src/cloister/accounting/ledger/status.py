@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from typing import Literal, final
 
@@ -10,7 +11,36 @@ import attrs
 from cloister.accounting.ledger.privacy_filter import Composition, Cost, Lifetime
 from cloister.accounting.total import Total, Unit
 from cloister.core.budget import Measure
-from cloister.core.errors import UnknownName
+from cloister.core.errors import Damaged, InvalidInput, UnknownName
+
+MOST_NOTE = 200
+"""Most characters of a note."""
+
+
+@final
+@attrs.frozen
+class About:
+    """What a run is, for whoever reads the ledger: public figures, and the holder's own words.
+
+    Args: note (one line of at most ``MOST_NOTE`` printable characters), method (its name), k (a number, or a range as
+    text), columns (names of the features).
+
+    Raises: InvalidInput: the note is longer, or has other characters.
+    """
+
+    note: str = ""
+    method: str = ""
+    k: str = ""
+    columns: tuple[str, ...] = ()
+
+    def __attrs_post_init__(self) -> None:
+        if not isinstance(self.note, str) or len(self.note) > MOST_NOTE or not self.note.isprintable():
+            raise InvalidInput(
+                f"the note is {str(self.note)[:MOST_NOTE]!r}: give one line of at most {MOST_NOTE} printable characters"
+            )
+
+
+NOTHING = About()
 
 
 @final
@@ -33,6 +63,10 @@ class RunStatus:
     finished: str | None
     rounds: int
     lookups: int
+    note: str = ""
+    method: str = ""
+    k: str = ""
+    columns: tuple[str, ...] = ()
 
     @property
     def cost(self) -> Cost:
@@ -89,8 +123,16 @@ def runs_of(db: sqlite3.Connection, dataset: str | None) -> tuple[RunStatus, ...
     """The runs on one data set, or on all, oldest first."""
     rows = db.execute(
         "select id, dataset, state, measure, epsilon, delta, rho, plan, started, finished, "
-        "(select count(*) from rounds where run = id), (select count(*) from looks where run = id) "
-        "from runs where ?1 is null or dataset = ?1 order by rowid",
+        "(select count(*) from rounds where run = id), (select count(*) from looks where run = id), "
+        "note, method, k, columns from runs where ?1 is null or dataset = ?1 order by rowid",
         [dataset],
     )
-    return tuple(RunStatus(*row) for row in rows)
+    return tuple(RunStatus(*[*row[:-1], _listed(row[-1])]) for row in rows)
+
+
+def _listed(text: str) -> tuple[str, ...]:
+    """Names as the ledger keeps them. Raises: Damaged."""
+    try:
+        return tuple(map(str, json.loads(text)))
+    except (ValueError, TypeError):
+        raise Damaged("the ledger's names of a run's columns are damaged: restore a backup of it") from None

@@ -119,7 +119,8 @@ class RowTable:
             if not whole.all():
                 if self._missing == "refuse":
                     raise InvalidInput(
-                        "some cells are missing or infinite: fill them in, or leave such rows out with --missing drop"
+                        "some cells are missing or infinite: fill them in by a public constant, or leave such rows out "
+                        "with --missing drop"
                     )
                 users, rows = users[whole], rows[whole]
             yield users, rows

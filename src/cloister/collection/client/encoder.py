@@ -204,7 +204,8 @@ class PlanEncoder:
             )
         if not np.isfinite(table).all():
             raise InvalidInput(
-                "some cells are missing or infinite: fill them in, or leave such rows and their users out"
+                "some cells are missing or infinite: fill them in by a public constant, or leave such rows and their "
+                "users out"
             )
         return table
 

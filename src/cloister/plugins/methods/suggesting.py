@@ -88,17 +88,23 @@ class Suggestion:
 
     @property
     def why(self) -> str:
-        """In a sentence."""
+        """In a sentence, of which the number that is suggested is the subject."""
         if not self.clear.any():
-            return "with any number some group would have hardly more rows than noise does, so it is the least one"
-        own, best = f"silhouette {self.silhouettes[self._at]:.2f}", self._best(self.clear)
+            return "whatever the number, some group holds hardly more rows than the noise alone would give it"
+        own, best = f"{self.silhouettes[self._at]:.2f}", self._best(self.clear)
         if self._at > best:
-            largest = f"{self.numbers[best]} have the largest, {self.silhouettes[best]:.2f}"
-            return f"{own}; {largest}, but so many groups are apart from one another"
+            return (
+                f"all of so many groups are far from one another for how wide they are, though {self.numbers[best]} "
+                f"groups fit their rows a little tighter (silhouette {self.silhouettes[best]:.2f}, against {own}; 1 is "
+                f"the best)"
+            )
         if len(self.numbers) == 1:
-            return own
+            return f"rows are nearest to their own group with a silhouette of {own} (1 is the best)"
         best = self._best(self.numbers != self.k)
-        return f"{own}, next {self.numbers[best]} with {self.silhouettes[best]:.2f}"
+        return (
+            f"rows are then nearest to their own group, against the next one (silhouette {own}; 1 is the best), next "
+            f"come {self.numbers[best]} groups with {self.silhouettes[best]:.2f}"
+        )
 
     @property
     def _at(self) -> int:

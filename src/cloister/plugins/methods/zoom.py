@@ -25,6 +25,7 @@ intervals, 2018; Smith 2011 for quantiles); the levels, so that bounds may be 1,
 from __future__ import annotations
 
 import math
+import re
 from typing import Any, Generic
 
 import attrs
@@ -88,8 +89,14 @@ FEW, MANY = 3, 10_000
 NEARLY = 0.8
 """An interval of at least this part of the declared range is not worth clipping rows for."""
 
-CATEGORY = "category"
-"""In place of a weight: this column is one of a category's, 0 or 1."""
+CATEGORY = re.compile(r"category:([1-9][0-9]*)")
+"""In place of a weight: this column is one of a category of so many values, 0 or 1."""
+
+SPREAD = 1 / 16
+"""Standard deviation of a column of numbers that a category is weighed against, of half of its interval's width: bounds
+four times as wide as rows need whose extremes are four standard deviations from their mean. Public bounds are wide, and
+``TakesWideBounds`` keeps them so. With a narrow column for a measure a category says a little less than it could; with
+a wide one it would be all that is clustered by. Measured: ``tests/plugins/methods/test_zoom_categories.py``."""
 
 NOWHERE = -1.0, 1.0
 """Of a column that nobody knows, and whose counts are no more than noise."""
@@ -109,7 +116,8 @@ class Zoom(Generic[T]):
     scale: str = option(
         default="none",
         help="units of distances: none (the caller's), bounds (each column's width), or a weight per column, as in "
-        "1,0.5,2; 'category' for each one-hot column of a category, beside weights or 'bounds' for each of the others",
+        "1,0.5,2; 'category:M' for each one-hot column of a category of M values, beside weights or "
+        "'bounds' for each of the others",
     )  # fmt: skip
 
     def __attrs_post_init__(self) -> None:
@@ -122,12 +130,14 @@ class Zoom(Generic[T]):
         look, rest = problem.split(share)
         declared, unseen = _declared(domain), self.unseen_of(problem)
         intervals = self._found(look, unseen, domain, session) if share else declared.copy()
-        intervals[self._one_hot] = declared[self._one_hot]
+        intervals[list(self._one_hot)] = declared[list(self._one_hot)]
         half = intervals[:, 1] / 2 - intervals[:, 0] / 2
         weights = self._weights(len(half))
         units = half.copy() if weights is None else (weights * half).max() / weights
         if weights is None:
-            units[self._one_hot] *= math.sqrt(2)
+            numbers = len(half) - len(self._one_hot)
+            for j, values in self._one_hot.items():
+                units[j] = math.sqrt(2) / distance(values, numbers, problem.k)
         frame, inner = Reframed.of(intervals, units), attrs.evolve(rest, domain=cube(len(half)))
         found = self.method.cluster(inner, session.framed(frame, inner.domain), rng.child("method"))
         details = _returned(found.details, frame) | {"intervals": intervals, "units": units}
@@ -237,10 +247,10 @@ class Zoom(Generic[T]):
         parts: list[str] = self.scale.split(",")
         if dimension not in (None, len(parts)):
             raise InvalidInput(f"scale has weights for {len(parts)} columns, the bounds are for {dimension}")
-        if CATEGORY in parts and set(parts) <= {CATEGORY, "bounds"}:
+        if self._one_hot and all(part == "bounds" or j in self._one_hot for j, part in enumerate(parts)):
             return None
         try:
-            weights = np.array([math.sqrt(0.5) if part == CATEGORY else float(part) for part in parts])
+            weights = np.array([math.sqrt(0.5) if j in self._one_hot else float(x) for j, x in enumerate(parts)])
         except ValueError:
             weights = np.zeros(1)
         if not (np.isfinite(weights).all() and (weights > 0).all()):
@@ -248,11 +258,39 @@ class Zoom(Generic[T]):
         return weights
 
     @property
-    def _one_hot(self) -> list[int]:
-        """Positions of the one-hot columns. Their range is known whatever the rows are. In rows of two categories two
-        of them differ, each by 1, which is a distance of sqrt(2): in a unit of sqrt(2) it is 1, and in one of sqrt(2)
-        half widths it is that of the ends of any other column."""
-        return [j for j, part in enumerate(self.scale.split(",")) if part == CATEGORY]
+    def _one_hot(self) -> dict[int, int]:
+        """Number of the category's values by the position of each one-hot column. Their range is known whatever the
+        rows are. In rows of two categories two of them differ, each by 1, which is a distance of sqrt(2): in a unit of
+        sqrt(2) it is 1."""
+        parts = enumerate(self.scale.split(","))
+        return {j: int(found[1]) for j, part in parts if (found := CATEGORY.fullmatch(part))}
+
+
+def distance(values: int, numbers: int, k: int) -> float:
+    """Distance of two rows of different values of a category, in half widths of the columns of numbers: from public
+    figures alone, and so small that centres are not better spent on the category's values than on the numbers.
+
+    A category of m values at a distance D has, where they are equally frequent, the variance (1 - 1/m) D^2 / 2. It is
+    at most
+
+    1. v = ``SPREAD``^2, that of a column of numbers: no column counts for more than another;
+    2. what else c centres would gain by it. Parted into c <= m groups by the category alone, rows lose (c - 1) D^2 /
+       (2 m) of their cost. The k centres that would be spent on it are then missing for the d numbers, whose cost
+       after k centres is about d v k^(-2/d) (Zador's rate), and with k / c for each group c^(2/d) times that. The loss
+       per c - 1 is least at one of both ends of 2..min(m, k).
+
+    Several categories are no more than that together, since the second bound grows faster than their sum.
+
+    Args: values (m), numbers (d), k. Source of the rate: Zador 1982, Asymptotic quantization error.
+    """
+    if not numbers:  # there is nothing to take over: the whole cube, and as much for each category
+        return 2 * math.sqrt(0.5 / max(1 - 1 / values, 0.5))
+    least = SPREAD**2 / max(1 - 1 / values, 0.5)
+    if values > 1 and k > 1:
+        rate = 2 / numbers
+        kept = numbers * (SPREAD * k ** -(1 / numbers)) ** 2
+        least = min(least, *(values * kept * (c**rate - 1) / (c - 1) for c in (2, min(values, k))))
+    return math.sqrt(2 * least)
 
 
 def _declared(domain: Box) -> Floats:
