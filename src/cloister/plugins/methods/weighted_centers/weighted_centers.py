@@ -2,9 +2,9 @@
 
 Guarantee: the trust model, neighbouring relation, epsilon and delta of the oracles in its slots, composed by the
 accountant. The number of rounds, five (four with ``assignment=nearest``), and what each spends do not depend on
-answers: lists have a public length. What a user works out in a round, she works out from her row and from published values alone
-(``buckets``). By default every user answers one question of all rounds, with all of epsilon (Local); deltas are for the
-step whose oracle spends one.
+answers: lists have a public length. What a user works out in a round, she works out from her row and from published
+values alone (``buckets``). By default every user answers one question of all rounds, with all of epsilon (Local);
+deltas are for the step whose oracle spends one.
 
 Constants. What the paper hides in O() is an option; docs/explanation/rounds_accuracy.md has the curves. In short:
 thresholds are in standard errors of the count that they judge, since t is proportional to that; radii and repetitions
