@@ -21,22 +21,22 @@ from tests.collection.rounds_fakes import advanced, answered, prepared
 
 N, EPSILON, DELTA = 3000, 8.0, 1e-6
 ROWS = np.array([[0.6, 0.6], [-0.6, -0.6], [0.6, -0.6]])[np.arange(N) % 3]
-BY_BUDGET = {"steps_share": "budget", "radii_share": "budget", "repetitions_share": "budget"}
+BY_BUDGET = {"divide_steps": "budget", "divide_radii": "budget", "divide_repetitions": "budget"}
 REQUEST = Request(k=3, method="weighted-centers", epsilon=EPSILON, delta=DELTA, bounds="-1:1", rows=N, seed=1)
 
 
 def planned(vectors: str, options: dict[str, Any]) -> CollectionPlan:
-    return publish(attrs.evolve(REQUEST, components={"vectors": vectors}, options=options), dimension=2)
+    return publish(attrs.evolve(REQUEST, components={"sums": vectors}, options=options), dimension=2)
 
 
 @pytest.mark.parametrize("vectors", ["hadamard-vector", "ldp-average"])
-@pytest.mark.parametrize("options", [{}, BY_BUDGET, {"assign": "nearest"}], ids=["users", "budget", "nearest"])
+@pytest.mark.parametrize("options", [{}, BY_BUDGET, {"assignment": "nearest"}], ids=["users", "budget", "nearest"])
 def test_all_rounds_together_cost_the_budget_delta_included(vectors: str, options: dict[str, Any]) -> None:
     plan = planned(vectors, options)
     rounds = plan.rounds()
     spent = Spent.on(event for round in rounds for event in round.events)
     delta = DELTA if vectors == "ldp-average" else 0.0
-    assert plan.length == len(rounds) == (4 if options.get("assign") == "nearest" else 5)
+    assert plan.length == len(rounds) == (4 if options.get("assignment") == "nearest" else 5)
     assert spent.epsilon(DELTA) == pytest.approx(EPSILON, rel=1e-9)
     assert spent.delta == pytest.approx(delta, rel=1e-9)
     own = f" at delta = 1e-06, of which mechanisms take {DELTA:.4g} themselves" if delta else " at delta = 1e-06,"
@@ -51,7 +51,7 @@ def test_all_rounds_together_cost_the_budget_delta_included(vectors: str, option
 @pytest.mark.slow
 @pytest.mark.parametrize("vectors", ["hadamard-vector", "ldp-average"])
 def test_files_and_fit_find_the_same_centres_with_the_same_noise(tmp_path: Path, vectors: str) -> None:
-    request, noise = attrs.evolve(REQUEST, components={"vectors": vectors}), NoiseRng.for_tests(3)
+    request, noise = attrs.evolve(REQUEST, components={"sums": vectors}), NoiseRng.for_tests(3)
     plan = planned(vectors, {})
     prepared(tmp_path, plan)
     np.save(tmp_path / "mine.npy", ROWS)

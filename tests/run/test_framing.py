@@ -181,7 +181,7 @@ def test_the_statement_names_the_price_what_was_released_and_the_units(tmp_path:
 def test_a_result_without_a_frame_says_nothing_of_one() -> None:
     result = fit(request(zoom="off"), source(blobs(), None, "refuse"))
     assert result.privacy.notes == ()
-    assert "notes" not in result.as_dict()["privacy"]
+    assert result.as_dict()["privacy"]["notes"] == []
     assert result.units is None
     assert "frame" not in result.method
 

@@ -86,7 +86,7 @@ def test_who_is_not_asked_is_null(round_: Round[Any]) -> None:
 
 
 def test_rows_of_two_bytes_are_little_endian() -> None:
-    round = opened(vectors="explicit-histogram-vector")
+    round = opened(sums="explicit-histogram-vector")
     users = np.arange(N, dtype=np.uint64)
     reports = encoded(round, users)
     batch = wire.to_batch(reports, users, wire.schema(round, "00"))

@@ -32,15 +32,15 @@ CUBE = Box((-1.0,) * 3, (1.0,) * 3)
 
 
 def gauss(**options: Any) -> LloydMedian[Central]:
-    return LloydMedian(start=SpherePacking(), counts=DiscreteGaussianCounts(), pulls=DiscreteGaussianSums(), **options)
+    return LloydMedian(start=SpherePacking(), counts=DiscreteGaussianCounts(), sums=DiscreteGaussianSums(), **options)
 
 
 def laplace(**options: Any) -> LloydMedian[Central]:
-    return LloydMedian(start=SpherePacking(), counts=DiscreteLaplaceCounts(), pulls=DiscreteLaplaceSums(), **options)
+    return LloydMedian(start=SpherePacking(), counts=DiscreteLaplaceCounts(), sums=DiscreteLaplaceSums(), **options)
 
 
 def exact(**options: Any) -> LloydMedian[Central]:
-    return LloydMedian(start=SpherePacking(), counts=ExactCounts(), pulls=ExactSums(), **options)
+    return LloydMedian(start=SpherePacking(), counts=ExactCounts(), sums=ExactSums(), **options)
 
 
 def problem_of(k: int, n: int, measure: Any = "gaussian", eps: float = 1.0) -> Problem:
@@ -101,7 +101,7 @@ class Asking:
 
 def test_a_start_that_asks_has_its_share_and_no_more() -> None:
     method = LloydMedian(
-        start=Asking(), counts=DiscreteGaussianCounts(), pulls=DiscreteGaussianSums(), start_share=0.6, rounds=2
+        start=Asking(), counts=DiscreteGaussianCounts(), sums=DiscreteGaussianSums(), start_share=0.6, rounds=2
     )
     total, problem = Total(1.0, 1e-6), problem_of(4, 10_000)
     asked = forecast(method, problem, SEED)

@@ -64,7 +64,7 @@ def one_round(session: Session[Any], method: LloydMedian[Any]) -> tuple[Floats, 
 
 def without_noise(session: Session[Any], centers: Floats, **step: float) -> tuple[Floats, Floats]:
     return one_round(
-        session, LloydMedian(start=Given(centers), counts=ExactCounts(), pulls=ExactSums(), rounds=1, **step)
+        session, LloydMedian(start=Given(centers), counts=ExactCounts(), sums=ExactSums(), rounds=1, **step)
     )
 
 
@@ -219,7 +219,7 @@ def test_answers_of_zero_move_nothing() -> None:
 
 
 def gauss(centers: Floats, **options: Any) -> LloydMedian[Any]:
-    return LloydMedian(start=Given(centers), counts=DiscreteGaussianCounts(), pulls=DiscreteGaussianSums(), **options)
+    return LloydMedian(start=Given(centers), counts=DiscreteGaussianCounts(), sums=DiscreteGaussianSums(), **options)
 
 
 def test_a_round_spends_its_shares_and_its_noise_has_the_joint_norm() -> None:

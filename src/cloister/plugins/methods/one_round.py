@@ -16,7 +16,7 @@ coordinates more:
 
 Which blocks, when. Up to three columns: as it is, counts on a grid are all that is asked. More columns: as it is, one
 byte per person. Groups much wider than a tenth of the radius: ``tree.cells=64``. More than 65,536 buckets:
-``frequencies=hadamard-response``, or ``explicit-histogram`` where ids cannot be listed. Reports may be large:
+``counts=hadamard-response``, or ``explicit-histogram`` where ids cannot be listed. Reports may be large:
 ``vectors.randomiser=privunit``, 1% less noise.
 
 People needed to come within twice the non-private cost (k = 8; 15 in two columns; simulated, good to a factor of two):

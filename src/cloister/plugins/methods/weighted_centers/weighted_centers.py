@@ -1,10 +1,10 @@
 """WeightedCenters: k-means and k-median under local trust in a constant number of rounds.
 
 Guarantee: the trust model, neighbouring relation, epsilon and delta of the oracles in its slots, composed by the
-accountant. The number of rounds, five (four with ``assign=nearest``), and what each spends do not depend on answers:
-lists have a public length. What a user works out in a round, she works out from her row and from published values alone
-(``buckets``). By default every user answers one question of all rounds, with all of epsilon (Local); deltas are for the
-step whose oracle spends one.
+accountant. The number of rounds, five (four with ``assignment=nearest``), and what each spends do not depend on
+answers: lists have a public length. What a user works out in a round, she works out from her row and from published
+values alone (``buckets``). By default every user answers one question of all rounds, with all of epsilon (Local);
+deltas are for the step whose oracle spends one.
 
 Constants. What the paper hides in O() is an option; docs/explanation/rounds_accuracy.md has the curves. In short:
 thresholds are in standard errors of the count that they judge, since t is proportional to that; radii and repetitions
@@ -18,7 +18,7 @@ sharing by users; a user who created no centre is assigned to the nearest; the l
 prefixes or by looking at all values of a short hash; step 7 of CentersProcedure is (epsilon, delta) where Gaussian
 noise is used, and has its own share; its vectors are relative to their box's public middle, and clipped.
 
-Source: Stemmer 2021, sections 3 and 4, appendix A; Kaplan and Stemmer 2018 (``assign=nearest``).
+Source: Stemmer 2021, sections 3 and 4, appendix A; Kaplan and Stemmer 2018 (``assignment=nearest``).
 """
 
 from __future__ import annotations
@@ -298,7 +298,7 @@ class WeightedCenters(Generic[T]):
         everybody."""
         trust = self.counts.trust
         if rounds and trust is Shuffled and given == "users":
-            raise InvalidInput("under Shuffled trust nobody is the same user in two rounds: set steps_share=budget")
+            raise InvalidInput("under Shuffled trust nobody is the same user in two rounds: set divide_steps=budget")
         if given != "auto":
             return given
         everybody = any(oracle.asks_all_users for oracle in (self.counts, self.sums))
