@@ -27,7 +27,7 @@ from cloister.commands.plan import plan
 from cloister.commands.plot import plot
 from cloister.commands.predict import predict
 from cloister.commands.profile import profile
-from cloister.commands.program import Commands, run
+from cloister.commands.program import Commands, Grouped, run
 from cloister.commands.report import report
 from cloister.commands.serve import serve
 from cloister.commands.shuffle import shuffle
@@ -65,33 +65,39 @@ def options(
     """Cluster rows that nobody is allowed to see."""
 
 
-app.command("list")(list_components)
-app.command("describe")(describe_component)
-app.command("plugins")(list_plugins)
-app.command("fit")(fit)
-app.command("explain")(explain)
-app.command("plan")(plan)
-app.command("bundle")(bundle)
-app.command("encode")(encode)
-app.command("answer")(answer)
-app.command("advance")(advance)
-app.command("rounds")(rounds)
-app.command("serve")(serve)
-app.command("shuffle")(shuffle)
-app.command("decode")(decode)
-app.command("coordinate")(coordinate)
-app.command("join")(join)
-app.command("sign")(sign)
-app.command("party-key")(party_key)
-app.command("test-certificates")(make_certificates)
-app.command("plot")(plot)
-app.command("predict")(predict)
-app.command("profile")(profile)
-app.command("report")(report)
-app.command("evaluate")(evaluate)
-app.command("compare")(compare)
-app.command("new-plugin")(new_plugin)
-app.command("demo")(demo)
+COMMANDS = {
+    "list": list_components,
+    "describe": describe_component,
+    "plugins": list_plugins,
+    "fit": fit,
+    "explain": explain,
+    "plan": plan,
+    "bundle": bundle,
+    "encode": encode,
+    "answer": answer,
+    "advance": advance,
+    "rounds": rounds,
+    "serve": serve,
+    "shuffle": shuffle,
+    "decode": decode,
+    "coordinate": coordinate,
+    "join": join,
+    "sign": sign,
+    "party-key": party_key,
+    "test-certificates": make_certificates,
+    "plot": plot,
+    "predict": predict,
+    "profile": profile,
+    "report": report,
+    "evaluate": evaluate,
+    "compare": compare,
+    "new-plugin": new_plugin,
+    "demo": demo,
+}
+"""Commands by name, in the order of ``--help``."""
+
+for _name, _command in COMMANDS.items():
+    app.command(_name, cls=Grouped)(_command)
 
 
 if __name__ == "__main__":

@@ -26,13 +26,11 @@ if TYPE_CHECKING:
 Rows = Annotated[
     list[str], typer.Argument(help="Files of rows: Parquet, Arrow, CSV, NPY, NPZ, or a pattern in quotes.")
 ]
-RowsOrAddress = Annotated[
-    list[str],
-    typer.Argument(
-        help="Files of rows: Parquet, Arrow, CSV, NPY, NPZ, or a pattern in quotes; or a database's address, such as "
-        "duckdb:///lake.db, with --table."
-    ),
-]
+ADDRESS_HELP = (
+    "Files of rows: Parquet, Arrow, CSV, NPY, NPZ, or a pattern in quotes; or a database's address, such as "
+    "duckdb:///lake.db, with --table."
+)
+RowsOrAddress = Annotated[list[str], typer.Argument(help=ADDRESS_HELP)]
 TableName = Annotated[
     str | None,
     typer.Option("--table", help="The table or view at the address: NAME, SCHEMA.NAME or CATALOG.SCHEMA.NAME."),
