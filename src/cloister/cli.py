@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
@@ -65,7 +66,7 @@ def options(
     """Cluster rows that nobody is allowed to see."""
 
 
-COMMANDS = {
+COMMANDS: dict[str, Callable[..., None]] = {
     "list": list_components,
     "describe": describe_component,
     "plugins": list_plugins,

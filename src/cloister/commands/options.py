@@ -90,8 +90,8 @@ class Asked:
         k = self.k if isinstance(self.k, (str, list)) else typed(self.k, int, "k")
         wanted = {
             "k": k, "method": "auto" if self.method is None else self.method, "epsilon": self.epsilon,
-            "delta": self.delta or 0.0, "bounds": self.bounds, "rows": self.public_rows, "rows_per_user": self.rows_per_user,
-            "components": self.components or {}, "options": self.options or {},
+            "delta": self.delta or 0.0, "bounds": self.bounds, "rows": self.public_rows,
+            "rows_per_user": self.rows_per_user, "components": self.components or {}, "options": self.options or {},
             "trust": "aggregated" if parties else self.trust, "parties": parties,
             "zoom": share_or_word(self.zoom),
             "scale": self.scale, "not_private": bool(self.not_private), "seed": self.seed,

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, final
 import attrs
 import numpy as np
 
+from cloister.core.domains import Ball, Box
 from cloister.core.errors import Damaged, InvalidInput
 from cloister.core.types import Floats
 from cloister.run.estimates import center_texts
@@ -61,6 +62,17 @@ class Result:
         same in all of them: then the caller's own distances tell which centre is nearest."""
         units = np.asarray(self.details.get("units", ()), np.float64)
         return units if units.size and np.ptp(units) > 1e-9 * units.max() else None
+
+    @property
+    def domain(self) -> Box | Ball:
+        """The bounds that the run clipped rows to. Raises: Damaged: they are none."""
+        bounds = self.problem.get("bounds", {})
+        try:
+            if "radius" in bounds:
+                return Ball(tuple(bounds["center"]), bounds["radius"])
+            return Box(tuple(bounds["lower"]), tuple(bounds["upper"]))
+        except (KeyError, TypeError, ValueError, InvalidInput):
+            raise Damaged("the result's bounds are damaged: they should be two numbers per column, or a ball") from None
 
     def __repr__(self) -> str:
         """In one line: a screen full of numbers helps nobody. ``as_dict`` has them all."""

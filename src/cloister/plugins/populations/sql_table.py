@@ -209,6 +209,16 @@ class SqlTable:
                 summaries[i] = channel.totalled([(level.ids, level.values) for level in levels], self._reading.rows)
         return summaries
 
+    def chunks(self) -> Iterator[tuple[int, Floats]]:
+        """All rows for their holder's own use, in no order that is kept, each chunk with how many came before. Of a row
+        that cannot be used all cells are NaN."""
+        rows, start = self._begun(), 0
+        table = rows.select(*self._features, whole=usable(rows, self._features))
+        for batch in self._database.batches(table, chunk_rows(self.dimension)):
+            *cells, whole = (column.to_numpy(zero_copy_only=False) for column in batch.columns)
+            yield start, np.where(whole.astype(bool)[:, None], np.column_stack(cells), np.nan)
+            start += len(whole)
+
     def close(self) -> None:
         """End the snapshot, or drop the copy of the rows, and end the connection if it is this object's; the next round
         of another's begins a new one, of the same rows."""
