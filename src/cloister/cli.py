@@ -35,7 +35,7 @@ from cloister.commands.shuffle import shuffle
 from cloister.commands.tickets import tickets_app
 
 app = typer.Typer(
-    name="cloister", cls=Commands, no_args_is_help=True, add_completion=False, rich_markup_mode=None,
+    name="cloister", cls=Commands, no_args_is_help=True, rich_markup_mode=None,
     pretty_exceptions_enable=False,
     help="Cluster rows that nobody is allowed to see.",
 )  # fmt: skip

@@ -29,23 +29,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     pq.write_table(pa.table({"x": ROWS[:, 0], "y": ROWS[:, 1]}), folder / "rows.parquet")
     bad = np.concatenate([ROWS, [[np.nan, 0], [0, np.nan], [np.nan, np.nan], [1e7, 0], [0.5, -1e7]]])
     pq.write_table(pa.table({"x": bad[:, 0], "y": bad[:, 1]}), folder / "bad.parquet")
-    words = [
-        "fit",
-        "rows.parquet",
-        "-k",
-        "2",
-        "--epsilon",
-        "1",
-        "--delta",
-        "1e-6",
-        "--rows",
-        "2000",
-        "--columns",
-        "x,y",
-        "--out",
-        "result.json",
-    ]
-    done = cloister(*words, "--bounds=-1:1", folder=folder)
+    words = "rows.parquet -k 2 --epsilon 1 --delta 1e-6 --rows 2000 --columns x,y --out result.json"
+    done = cloister("fit", *words.split(), "--bounds=-1:1", folder=folder)
     assert done.returncode == 0, done.stderr
     return folder
 
@@ -107,22 +92,8 @@ def test_a_database_gives_the_figures_of_the_file(folder: Path) -> None:
 def test_units_of_the_run_have_figures_of_their_own(tmp_path: Path) -> None:
     rows = ROWS * [1, 100]
     np.save(tmp_path / "rows.npy", rows)
-    words = [
-        "fit",
-        "rows.npy",
-        "-k",
-        "2",
-        "--epsilon",
-        "1",
-        "--delta",
-        "1e-6",
-        "--rows",
-        "2000",
-        "--bounds=-1:1,-100:100",
-        "--out",
-        "result.json",
-    ]
-    assert cloister(*words, "--zoom", "off", folder=tmp_path).returncode == 0
+    words = "rows.npy -k 2 --epsilon 1 --delta 1e-6 --rows 2000 --bounds=-1:1,-100:100 --out result.json"
+    assert cloister("fit", *words.split(), "--zoom", "off", folder=tmp_path).returncode == 0
     found, result = figures(tmp_path, "rows.npy"), Result.load(tmp_path / "result.json")
     assert result.units is not None
     own = metrics.evaluate(rows / result.units, result.centers / result.units)

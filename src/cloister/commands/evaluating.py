@@ -198,7 +198,7 @@ def judged(
 
     Raises: InvalidInput: rows cannot be read or used. MissingExtra.
     """
-    dimension, domain = len(result.columns), result.domain
+    dimension = len(result.columns)
     scales = [Scale(result.centers, np.ones(dimension), threads)]
     scales += [] if result.units is None else [Scale(result.centers, result.units, threads)]
     few = Sample(SILHOUETTE, dimension)
@@ -208,8 +208,7 @@ def judged(
         left_out += unused
         if not len(rows):
             continue
-        moved = domain.truncate(rows)
-        outside = (moved != rows).any(axis=1)
+        moved, outside = result.clipped(rows)
         n, clipped = n + len(rows), clipped + int(outside.sum())
         few.take(moved)
         if reference:
@@ -223,7 +222,7 @@ def judged(
     found = [metrics.reference_centers(many.rows / s.units, k, seed=0) * s.units if wanted else None for s in scales]
     for rows, _ in _usable(population, missing, advance):
         if len(rows):
-            moved = domain.truncate(rows)
+            moved, _ = result.clipped(rows)
             for scale, centers in zip(scales, found, strict=True):
                 scale.second(moved, centers)
     measured = [scale.found(n, few.rows, centers) for scale, centers in zip(scales, found, strict=True)]

@@ -77,6 +77,7 @@ def _ended(app: typer.Typer, words: Sequence[str]) -> int:
     """The exit code of a command that says itself how it ends, or is not understood."""
     command = _built(app)
     try:
+        command._main_shell_completion({}, "cloister")  # ends here where a shell asks how words go on
         with command.make_context("cloister", list(words)) as context:
             command.invoke(context)
     except typer.Exit as end:

@@ -46,7 +46,8 @@ def compare(
         epsilons: budgets, in nats.
         methods: contenders, or their texts (``Contender.of``); None: ``auto`` and all it picks from.
         runs: runs per contender and budget.
-        bounds: as in a fit; 'rows': each column's least and largest value in these rows.
+        bounds: as in a fit; 'rows': each column's least and largest value in these rows. Costs are of rows clipped to
+            them, as runs clip; the unclipped ones stand beside where they differ.
         delta: 'auto': 1 / (n ln n) of the public number of rows.
         public_rows: the number of rows that runs are told; None: how many there are.
         scale: units of distances, as in a fit; all costs are taken in them.
@@ -131,7 +132,7 @@ def _cell(told: Conditions, one: Contender | str, epsilon: float, runs: int) -> 
 
 def _measure_baselines(file: StudyFile, rows: Floats, told: Conditions) -> None:
     """The costs of what needs no run, unless the study has them."""
-    own, units = rows / told.units, told.units
+    own, units = told.clipped(rows) / told.units, told.units
     if REFERENCE not in file.costs:
         file.keep_cost(REFERENCE, nicv(own, reference_centers(own, told.k, seed=0)))
     if MIDPOINT not in file.costs:
@@ -160,5 +161,9 @@ def _filled(cell: Cell, file: StudyFile) -> Cell:
     ended = [one for one in mine if one is not None and one.refused is None]
     why = next((one.refused for one in mine if one is not None and one.refused is not None), cell.refused)
     return attrs.evolve(
-        cell, nicv=tuple(one.nicv for one in ended), seconds=tuple(one.seconds for one in ended), refused=why
+        cell,
+        nicv=tuple(one.nicv for one in ended),
+        seconds=tuple(one.seconds for one in ended),
+        refused=why,
+        unclipped=tuple(one.unclipped for one in ended if one.unclipped is not None),
     )
