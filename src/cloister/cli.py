@@ -28,7 +28,7 @@ from cloister.commands.plan import plan
 from cloister.commands.plot import plot
 from cloister.commands.predict import predict
 from cloister.commands.profile import profile
-from cloister.commands.program import Commands, Grouped, run
+from cloister.commands.program import Commands, Headed, run
 from cloister.commands.report import report
 from cloister.commands.serve import serve
 from cloister.commands.shuffle import shuffle
@@ -98,7 +98,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
 """Commands by name, in the order of ``--help``."""
 
 for _name, _command in COMMANDS.items():
-    app.command(_name, cls=Grouped)(_command)
+    app.command(_name, cls=Headed)(_command)
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -207,11 +208,12 @@ def test_numpy_numbers_in_a_request_are_saved_as_plain_ones(kind: Any, folder: P
 
 def test_a_shell_completes_commands_and_options_once_it_is_told_how(tmp_path: Path) -> None:
     home = {**os.environ, "HOME": str(tmp_path), "COLUMNS": "120"}
-    done = subprocess.run([*PROGRAM, "--install-completion", "bash"], env=home, capture_output=True, text=True)
+    words = shlex.join([*PROGRAM, "--install-completion"])  # which asks whose child it is
+    done = subprocess.run(["bash", "-c", f"{words}; exit $?"], env=home, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     script = next(tmp_path.rglob("cloister.sh"))
     assert "_CLOISTER_COMPLETE=complete_bash" in script.read_text()
     for words, wanted in (("cloister expl", "explain"), ("cloister fit --user-c", "--user-column")):
         asked = {"_CLOISTER_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(len(words.split()) - 1)}
-        shown = subprocess.run(PROGRAM, env={**home, **asked}, capture_output=True, text=True)
+        shown = subprocess.run(PROGRAM, env={**home, **asked}, capture_output=True, text=True, check=False)
         assert shown.stdout.split() == [wanted]

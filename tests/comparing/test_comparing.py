@@ -240,5 +240,5 @@ def test_costs_are_of_rows_clipped_as_runs_clip_and_the_others_stand_beside(tmp_
     assert "which 1 rows lie outside: costs are of rows clipped" in found.table(120)
     assert "of the rows as they are, not clipped" in found.table(120)
     assert found.records()[0]["unclipped_nicv"] > 1e8
-    assert compare(rows, **asked, out=out).cells == found.cells
+    assert compare(rows, **asked, out=out).cells[0].unclipped == cell.unclipped
     assert compare(rows[:-1], **asked).cells[0].unclipped == ()

@@ -69,7 +69,7 @@ class Judged:
 
 @final
 @attrs.define(eq=False)
-class Sample:
+class DrawnRows:
     """At most so many rows, drawn alike whatever pieces they come in: those with the least of numbers from a seed."""
 
     most: int
@@ -101,7 +101,7 @@ class Sample:
 
 @final
 @attrs.define(eq=False)
-class Scale:
+class Tally:
     """What is added up in one unit of distance. Args: centers (k, d) in the caller's units, units (d,), threads."""
 
     centers: Floats
@@ -199,10 +199,10 @@ def judged(
     Raises: InvalidInput: rows cannot be read or used. MissingExtra.
     """
     dimension = len(result.columns)
-    scales = [Scale(result.centers, np.ones(dimension), threads)]
-    scales += [] if result.units is None else [Scale(result.centers, result.units, threads)]
-    few = Sample(SILHOUETTE, dimension)
-    many = Sample(max(1, min(REFERENCE, CELLS // dimension)), dimension)
+    scales = [Tally(result.centers, np.ones(dimension), threads)]
+    scales += [] if result.units is None else [Tally(result.centers, result.units, threads)]
+    few = DrawnRows(SILHOUETTE, dimension)
+    many = DrawnRows(max(1, min(REFERENCE, CELLS // dimension)), dimension)
     n = clipped = left_out = 0
     for rows, unused in _usable(population, missing, advance):
         left_out += unused

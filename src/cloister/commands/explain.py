@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cloister.commands.common import ADDRESS_HELP, print_json, show, tell_columns
-from cloister.commands.options import Asked, Config, Printed, lacks, taking
+from cloister.commands.options import Config, Printed, Wanted, lacks, taking
 from cloister.core.errors import InvalidInput
 from cloister.run.options import ROWS, Reading
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @taking
 def explain(
     reading: Reading,
-    asked: Asked,
+    asked: Wanted,
     printed: Annotated[Printed, lacks("nothing is released", "out")],
     rows: Annotated[
         list[str] | None,

@@ -12,7 +12,7 @@ import typer
 from cloister.commands.common import RowsOrAddress, print_saved, say, tell_columns, told_once
 from cloister.commands.endings import Standing, ending, printing
 from cloister.commands.explain import show_forecast
-from cloister.commands.options import Asked, Charged, Config, Printed, taking
+from cloister.commands.options import Charged, Config, Printed, Wanted, taking
 from cloister.run.options import OUTPUT, Reading
 from cloister.run.progress import progress
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 def fit(
     rows: RowsOrAddress,
     reading: Reading,
-    asked: Asked,
+    asked: Wanted,
     charged: Charged,
     printed: Printed,
     config: Config = None,

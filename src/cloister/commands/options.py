@@ -29,7 +29,7 @@ Config = Annotated[
 
 @final
 @attrs.frozen(kw_only=True)
-class Asked:
+class Wanted:
     """What is asked of a run: privacy and method. ``run.request.Request`` says what each means."""
 
     k: Any = said(
@@ -165,7 +165,7 @@ def needs(*names: str) -> Needs:
 
 @final
 @attrs.frozen
-class Group:
+class TakenOptions:
     """A class of options as one command takes it. Args: kind (the class), lacks, needs."""
 
     kind: type
@@ -173,7 +173,7 @@ class Group:
     needs: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, annotation: Any) -> Group | None:
+    def of(cls, annotation: Any) -> TakenOptions | None:
         """The group that a parameter's type stands for, if any."""
         kind, *marks = get_args(annotation) if get_origin(annotation) is Annotated else (annotation,)
         if not (isinstance(kind, type) and attrs.has(kind)):
@@ -224,16 +224,16 @@ class Group:
 
 
 Command = Callable[..., None]
-GROUPS = dict[str, dict[str, Group]]()
+GROUPS = dict[str, dict[str, TakenOptions]]()
 """Classes of options that commands take, by the command's name and the parameter's."""
 
 
 def taking(command: Command) -> Command:
     """A command whose parameters of classes of options are spread into flags."""
     signature = inspect.signature(command, eval_str=True)
-    groups, spread = dict[str, Group](), list[inspect.Parameter]()
+    groups, spread = dict[str, TakenOptions](), list[inspect.Parameter]()
     for parameter in signature.parameters.values():
-        group = Group.of(parameter.annotation)
+        group = TakenOptions.of(parameter.annotation)
         if group is None:
             spread.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY))
         else:

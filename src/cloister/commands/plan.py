@@ -9,7 +9,7 @@ import typer
 
 from cloister.commands.common import print_json, say, show
 from cloister.commands.endings import printing
-from cloister.commands.options import Asked, Printed, lacks, needs, taking
+from cloister.commands.options import Printed, Wanted, lacks, needs, taking
 from cloister.run.options import OUTPUT, ROWS, Reading, declared
 
 
@@ -18,7 +18,7 @@ def plan(
     out: Annotated[Path, typer.Option(help="Folder to make.", rich_help_panel=OUTPUT)],
     reading: Annotated[Reading, lacks("a plan reads no rows", *(set(declared(Reading)) - {"columns"}))],
     asked: Annotated[
-        Asked,
+        Wanted,
         needs("k", "epsilon", "public_rows", "bounds"),
         lacks("nobody sees rows, and could look where they are", "zoom"),
         lacks("every person has one row", "rows_per_user"),

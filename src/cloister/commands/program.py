@@ -31,7 +31,7 @@ class Commands(TyperGroup):
         return super().resolve_command(ctx, args)
 
 
-class Grouped(TyperCommand):
+class Headed(TyperCommand):
     """A command whose ``--help`` shows options under headings, those without one last."""
 
     def format_options(self, ctx: Any, formatter: Any) -> None:

@@ -80,7 +80,8 @@ def _notes(study: Figures) -> list[str]:
             reasons.setdefault(f"{cell.label}: {cell.refused}", []).append(f"{cell.epsilon:g}")
     refused = [f"refused at epsilon = {', '.join(at)}: {reason}" for reason, at in reasons.items()]
     others = [
-        f"{cell.label} at epsilon = {cell.epsilon:g}: NICV {cell.mean_unclipped:.4g} of the rows as they are, not clipped."
+        f"{cell.label} at epsilon = {cell.epsilon:g}: NICV {cell.mean_unclipped:.4g} of the rows as they are, "
+        "not clipped."
         for cell in study.cells
         if cell.mean_unclipped is not None
     ]

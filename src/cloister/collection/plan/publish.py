@@ -202,8 +202,8 @@ def _round_figure(value: float) -> int:
 def _names(columns: Sequence[str] | None, dimension: int | None) -> list[str]:
     if (columns is None) == (dimension is None):
         raise InvalidInput(
-            "give the columns: either their names (--columns a,b,c, or bounds that name them) or "
-            "their number (--dimension 100)"
+            "give the columns: either their names (--columns a,b,c) or "
+            "their number (--dimension 100), or bounds that name them"
         )
     if columns is not None:
         if not columns or not all(columns) or len(set(columns)) != len(columns):
