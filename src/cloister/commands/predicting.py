@@ -42,9 +42,9 @@ def rows_of(
     """
     categories = result.problem.get("categories", {})
     wanted = reading.columns or table_columns(result.columns, categories)
-    given = reading.arguments() | {"told": told}
+    given: dict[str, Any] = {**reading.arguments(), "told": told}
     try:
-        found = source(rows, **given | {"columns": wanted, "categories": categories})
+        found = source(rows, **{**given, "columns": wanted, "categories": categories})
     except UnknownName:
         if reading.columns or list(result.columns) != [str(i) for i in range(len(result.columns))]:
             raise

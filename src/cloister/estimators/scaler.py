@@ -35,6 +35,8 @@ class PublicScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # ty
         offset_, scale_: (n_features,) what is taken off, and what the rest is divided by.
     """
 
+    feature_names_in_: Any
+
     _by_names: bool = False
     """Whether columns of a data frame were chosen by name, so that others may stand beside them."""
 
