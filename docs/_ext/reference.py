@@ -20,9 +20,11 @@ import typer
 from prose import escaped, rst
 
 from cloister.cli import app as program
+from cloister.commands.options import GROUPS, Charged, Printed, Wanted
 from cloister.core.registry.components import ANY_TRUST
 from cloister.core.registry.describe import describe
 from cloister.core.registry.registry import registry
+from cloister.run.options import Reading, declared
 
 PYTHON = {
     "estimators": ("Estimators", "cloister", ()),
@@ -72,9 +74,33 @@ def _lists() -> Iterator[tuple[str, str]]:
     """What each command and each component is, in a line with a link: for the pages that list them."""
     command: Any = typer.main.get_command(program)
     yield "cli", "".join(_line("cli", name, each.help or "") for name, each in command.commands.items())
+    yield "options", "".join(_options())
     for role in sorted({spec.role for spec in registry().specs()}):
         found = (describe(registry(), spec) for spec in registry().specs(role))
         yield f"components/{role}", "".join(_line(f"components/{role}", f["name"], f["summary"]) for f in found)
+
+
+def _options() -> Iterator[str]:
+    """A table of the options that commands share, and which take them; then why the others do not."""
+    names = [name for name in typer.main.get_command(program).commands if name in GROUPS]  # type: ignore[attr-defined]
+    groups = {name: list(GROUPS[name].values()) for name in names}
+    yield ".. list-table::\n   :header-rows: 1\n\n   * - option"
+    yield from (f"\n     - {name}" for name in names)
+    why = dict[str, list[str]]()
+    for kind in (Reading, Wanted, Charged, Printed):
+        for option, said in declared(kind).items():
+            flag = (said.flags or (f"--{option.replace('_', '-')}",))[-1]
+            yield f"\n   * - ``{flag}``"
+            for name in names:
+                mine = [group for group in groups[name] if group.kind is kind]
+                yield f"\n     - {'yes' if any(option in group.taken for group in mine) else ''}"
+                for group in mine:
+                    if option in group.missing:
+                        why.setdefault(f"{name}: {group.missing[option]}", []).append(f"``{flag}``")
+    yield "\n\n"
+    for reason, flags in why.items():
+        name, _, text = reason.partition(": ")
+        yield f"* ``{name}`` takes no {', '.join(flags)}: {escaped(text)}.\n"
 
 
 def _line(folder: str, name: str, text: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
@@ -27,14 +28,14 @@ from cloister.commands.plan import plan
 from cloister.commands.plot import plot
 from cloister.commands.predict import predict
 from cloister.commands.profile import profile
-from cloister.commands.program import Commands, run
+from cloister.commands.program import Commands, Headed, run
 from cloister.commands.report import report
 from cloister.commands.serve import serve
 from cloister.commands.shuffle import shuffle
 from cloister.commands.tickets import tickets_app
 
 app = typer.Typer(
-    name="cloister", cls=Commands, no_args_is_help=True, add_completion=False, rich_markup_mode=None,
+    name="cloister", cls=Commands, no_args_is_help=True, rich_markup_mode=None,
     pretty_exceptions_enable=False,
     help="Cluster rows that nobody is allowed to see.",
 )  # fmt: skip
@@ -65,33 +66,39 @@ def options(
     """Cluster rows that nobody is allowed to see."""
 
 
-app.command("list")(list_components)
-app.command("describe")(describe_component)
-app.command("plugins")(list_plugins)
-app.command("fit")(fit)
-app.command("explain")(explain)
-app.command("plan")(plan)
-app.command("bundle")(bundle)
-app.command("encode")(encode)
-app.command("answer")(answer)
-app.command("advance")(advance)
-app.command("rounds")(rounds)
-app.command("serve")(serve)
-app.command("shuffle")(shuffle)
-app.command("decode")(decode)
-app.command("coordinate")(coordinate)
-app.command("join")(join)
-app.command("sign")(sign)
-app.command("party-key")(party_key)
-app.command("test-certificates")(make_certificates)
-app.command("plot")(plot)
-app.command("predict")(predict)
-app.command("profile")(profile)
-app.command("report")(report)
-app.command("evaluate")(evaluate)
-app.command("compare")(compare)
-app.command("new-plugin")(new_plugin)
-app.command("demo")(demo)
+COMMANDS: dict[str, Callable[..., None]] = {
+    "list": list_components,
+    "describe": describe_component,
+    "plugins": list_plugins,
+    "fit": fit,
+    "explain": explain,
+    "plan": plan,
+    "bundle": bundle,
+    "encode": encode,
+    "answer": answer,
+    "advance": advance,
+    "rounds": rounds,
+    "serve": serve,
+    "shuffle": shuffle,
+    "decode": decode,
+    "coordinate": coordinate,
+    "join": join,
+    "sign": sign,
+    "party-key": party_key,
+    "test-certificates": make_certificates,
+    "plot": plot,
+    "predict": predict,
+    "profile": profile,
+    "report": report,
+    "evaluate": evaluate,
+    "compare": compare,
+    "new-plugin": new_plugin,
+    "demo": demo,
+}
+"""Commands by name, in the order of ``--help``."""
+
+for _name, _command in COMMANDS.items():
+    app.command(_name, cls=Headed)(_command)
 
 
 if __name__ == "__main__":

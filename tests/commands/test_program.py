@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -203,3 +204,16 @@ def test_numpy_numbers_in_a_request_are_saved_as_plain_ones(kind: Any, folder: P
     assert Result.from_text(book.result(book.runs()[-1].id)).as_dict() == result.as_dict()
     assert type(result.problem["k"]) is int
     assert type(result.method["options"]["rounds"]) is int
+
+
+def test_a_shell_completes_commands_and_options_once_it_is_told_how(tmp_path: Path) -> None:
+    home = {**os.environ, "HOME": str(tmp_path), "COLUMNS": "120"}
+    words = shlex.join([*PROGRAM, "--install-completion"])  # which asks whose child it is
+    done = subprocess.run(["bash", "-c", f"{words}; exit $?"], env=home, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    script = next(tmp_path.rglob("cloister.sh"))
+    assert "_CLOISTER_COMPLETE=complete_bash" in script.read_text()
+    for words, wanted in (("cloister expl", "explain"), ("cloister fit --user-c", "--user-column")):
+        asked = {"_CLOISTER_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(len(words.split()) - 1)}
+        shown = subprocess.run(PROGRAM, env={**home, **asked}, capture_output=True, text=True, check=False)
+        assert shown.stdout.split() == [wanted]

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from cloister.comparing import Contender, comparison, trials
+from cloister.comparing import Contender, compare, comparison, trials
 from cloister.comparing.conditions import usual_delta
 from cloister.comparing.figures import MEAN, MIDPOINT, REFERENCE
 from cloister.comparing.picture import _costs
@@ -227,3 +227,18 @@ def test_costs_can_be_read_off_the_picture_however_little_they_differ(spread: fl
     labels = [label.get_text() for label in axes.get_yticklabels()]
     inside = [float(text) for text in labels if 0.083 <= float(text) <= 0.083 * spread]
     assert 2 <= len(inside) <= 12
+
+
+def test_costs_are_of_rows_clipped_as_runs_clip_and_the_others_stand_beside(tmp_path: Path) -> None:
+    rows = np.concatenate([np.random.default_rng(0).normal(0, 0.3, (500, 2)).clip(-1, 1), [[1e6, 0.0]]])
+    out = tmp_path / "study.jsonl"
+    asked: dict[str, Any] = {"k": 2, "epsilons": [1.0], "methods": ["fastlloyd"], "runs": 2, "bounds": (-1, 1)}
+    found = compare(rows, **asked, out=out)
+    (cell,) = found.cells
+    assert max(cell.nicv) < 2 < 1e8 < min(cell.unclipped)
+    assert max(found.costs.values()) < 2
+    assert "which 1 rows lie outside: costs are of rows clipped" in found.table(120)
+    assert "of the rows as they are, not clipped" in found.table(120)
+    assert found.records()[0]["unclipped_nicv"] > 1e8
+    assert compare(rows, **asked, out=out).cells[0].unclipped == cell.unclipped
+    assert compare(rows[:-1], **asked).cells[0].unclipped == ()

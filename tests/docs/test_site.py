@@ -100,6 +100,9 @@ def test_every_command_and_every_component_has_a_page(tools: Any, tmp_path: Path
     page = (tmp_path / "components" / "Method" / "hst-means.rst").read_text("utf-8")
     assert "``--set start_share=0.7``" in page
     assert "Guarantee: the trust model" in page
+    options = (tmp_path / "options.txt").read_text("utf-8")
+    assert "* - ``--user-column``\n     - yes\n     - yes" in options
+    assert "* ``evaluate`` takes no ``--category``, ``--user-column``: the result says which they are." in options
     fit = (tmp_path / "cli" / "fit.rst").read_text("utf-8")
     assert ".. option:: --epsilon" in fit
     estimators = (tmp_path / "python" / "estimators.rst").read_text("utf-8")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,8 @@ import pyarrow as pa
 import pytest
 
 import cloister
-from cloister.core.errors import InvalidInput
+from cloister import metrics
+from cloister.core.errors import InvalidInput, UtilityWarning
 from cloister.run.fit import source
 from tests.estimators.fitted import blobs, mixed, model
 
@@ -243,3 +245,15 @@ def test_a_fit_forgets_the_names_of_the_fit_before() -> None:
     fitted.set_params(bounds=(-1, 1)).fit(blobs())
     with pytest.warns(UserWarning, match="fitted without feature names"):
         assert (fitted.predict(pd.DataFrame(blobs(), columns=["p", "q"])) == fitted.predict(blobs())).all()
+
+
+def test_a_score_is_of_rows_clipped_as_the_run_clipped_them_and_says_the_other() -> None:
+    rows = np.concatenate([np.random.default_rng(0).normal(0, 0.2, (1000, 2)), [[1e7, 0.0]]])
+    fitted = cloister.KMeans(2, epsilon=1.0, delta=1e-6, bounds=(-1, 1), rows=1000, zoom="off").fit(rows)
+    with pytest.warns(UtilityWarning, match="as the run clipped them.*clip=False"):
+        clipped = fitted.score(rows)
+    assert clipped == pytest.approx(-metrics.cost(np.clip(rows, -1, 1), fitted.cluster_centers_))
+    assert fitted.score(rows, clip=False) == pytest.approx(-metrics.cost(rows, fitted.cluster_centers_))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert fitted.score(rows[:-1]) > -1000

@@ -26,7 +26,7 @@ def test_bounds_land_on_the_ends_and_come_back() -> None:
     assert list(scaler.set_output(transform="pandas").transform(frame).columns) == ["age", "glucose"]
 
 
-@pytest.mark.parametrize("bounds", [None, "unknown", {"age": (0, 120)}, "ball:1", [(0, 1)] * 3])
+@pytest.mark.parametrize("bounds", [None, "unknown", {"age": (0, 120), "weight": (0, 9)}, "ball:1", [(0, 1)] * 3])
 def test_bounds_that_do_not_give_two_ends_for_each_column_are_refused(bounds: object) -> None:
     with pytest.raises(ValueError, match="bounds"):
         cloister.PublicScaler(bounds).fit(pd.DataFrame({"age": [1.0, 2.0], "glucose": [60.0, 70.0]}))
@@ -50,3 +50,24 @@ def test_the_statement_and_the_docstrings_say_that_scaling_before_the_fit_is_out
     )
     for kind in (cloister.KMeans, cloister.KMedians, cloister.OneRound):
         assert "cloister.PublicScaler" in (kind.__doc__ or "")
+
+
+def test_columns_are_selected_as_the_clusterers_select_them() -> None:
+    """By bounds that name them, or by ``columns``: what is left out may hold anything, and may be gone later."""
+    frame = pd.DataFrame({"id": ["a", "b"], "glucose": [50.0, 250.0], "age": [0.0, 120.0], "score": [1.0, 2.0]})
+    for scaler in (
+        cloister.PublicScaler(WIDE),
+        cloister.PublicScaler([(50, 250), (0, 120)], columns=["glucose", "age"]),
+    ):
+        scaled = scaler.fit(frame).transform(frame)
+        np.testing.assert_array_equal(scaled, [[-1, -1], [1, 1]])
+        assert list(scaler.get_feature_names_out()) == ["glucose", "age"]
+        np.testing.assert_array_equal(scaler.transform(frame[["age", "glucose"]]), scaled)
+        found = cloister.KMeans(2, bounds=scaler.bounds, columns=scaler.columns)._population(frame, None, None)
+        assert list(found.columns) == ["glucose", "age"]
+        with pytest.raises(ValueError, match="no column 'glucose'"):
+            scaler.transform(frame[["age", "id"]])
+    with pytest.raises(ValueError, match="does not hold numbers"):
+        cloister.PublicScaler((0, 1)).fit(frame)
+    with pytest.raises(ValueError, match="named in data frames"):
+        cloister.PublicScaler((0, 1), columns=["age"]).fit(np.zeros((2, 1)))

@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from cloister.core.randomness import PublicRng
@@ -123,3 +125,43 @@ def test_columns_must_be_said_in_one_way(tmp_path: Path) -> None:
         refused = cloister("explain", *BASE, *more, folder=tmp_path)
         assert refused.returncode == 2
         assert "give the columns" in refused.stderr
+
+
+def test_explain_takes_what_fit_takes_and_says_the_same(tmp_path: Path) -> None:
+    """Rows of users, and every option of rows, privacy and method."""
+    table = pa.table({"x": ROWS[:, 0], "y": ROWS[:, 1], "who": np.arange(3000) // 2})
+    pq.write_table(table, tmp_path / "rows.parquet")
+    words = ["rows.parquet", *BASE, "--columns", "*", "--user-column", "who", "--rows-per-user", "2"]
+    words += ["--missing", "drop", "--threads", "1", "--seed", "1", "--json"]
+    told = cloister("explain", *words, folder=tmp_path)
+    assert told.returncode == 0, told.stderr
+    assert "who (names the users)" in told.stderr
+    assert told.stdout == cloister("fit", *words, "--dry-run", folder=tmp_path).stdout
+    refused = cloister("explain", *words, "--trust", "local", folder=tmp_path).stderr
+    assert "rows per user need a curator" in refused
+    alone = [word for word in words if word not in ("--rows-per-user", "2")]
+    assert "rows are of users" in cloister("explain", *alone, folder=tmp_path).stderr
+
+
+def test_explain_reads_a_config_file_by_either_name_of_an_option(tmp_path: Path) -> None:
+    np.save(tmp_path / "rows.npy", ROWS)
+    base = 'k = 3\nepsilon = 1\ndelta = 1e-6\nbounds = "-1:1"\nmethod = "fastlloyd"\n'
+    (tmp_path / "flags.toml").write_text(f"{base}rows = 3000\n[set]\nrounds = 4\n")
+    (tmp_path / "python.toml").write_text(f"{base}public_rows = 3000\n[options]\nrounds = 4\n")
+    (tmp_path / "twice.toml").write_text(f"{base}rows = 3000\npublic_rows = 2000\n")
+    told = [
+        cloister("explain", "rows.npy", "--config", f"{name}.toml", folder=tmp_path) for name in ("flags", "python")
+    ]
+    assert told[0].stdout == told[1].stdout
+    assert "5 rounds" in told[0].stdout  # with that of zoom
+    assert "twice" in cloister("explain", "rows.npy", "--config", "twice.toml", folder=tmp_path).stderr
+
+
+def test_without_a_number_of_rows_it_says_what_one_would_change() -> None:
+    told = explain(request(rows=None), COLUMNS)
+    assert "1% of the budget counts the rows first" in told.text
+    assert [rows for rows, _, _ in told.by_rows] == [100, 10_000, 1_000_000]
+    errors = [error for _, _, error in told.by_rows]
+    assert None not in errors
+    assert errors == sorted(errors, key=lambda error: -(error or 0))
+    assert explain(request(), COLUMNS).by_rows == []

@@ -76,7 +76,8 @@ def test_off_and_none_leave_the_method_as_it_was() -> None:
         ({"scale": {"y": 2, "x": 1, "z": 5}}, {"share": None, "scale": "1.0,2.0"}),
         ({"bounds": "ball:1"}, None),
         ({"method": "sphere-packing", "bounds": [(0, 1), (0, 9)]}, None),
-        ({"method": "one-round", "bounds": [(0, 1), (0, 9)], "rows": 10**6}, None),
+        ({"method": "one-round", "bounds": [(0, 1), (0, 9)], "rows": 10**6}, {"share": 0.0, "scale": "bounds"}),
+        ({"method": "one-round", "bounds": [(0, 1), (0, 2)], "rows": 10**6}, None),
         ({"bounds": "unknown"}, {"share": None, "scale": "bounds"}),
     ],
 )
@@ -87,16 +88,17 @@ def test_defaults_follow_from_public_figures(given: Any, frame: dict[str, Any] |
         assert plan.composed.config()["options"] == frame
 
 
-@pytest.mark.parametrize("bounds", [Box((-900.0, -900.0), (300.0, 300.0)), Box((0.0, 0.0), (1.0, 9.0))])
-@pytest.mark.parametrize(("trust", "framed"), [("Local", False), ("Shuffled", False), ("Aggregated", True)])
-def test_people_who_report_for_themselves_get_no_zoom_and_no_scale_by_default(
-    trust: str, framed: bool, bounds: Box
-) -> None:
+@pytest.mark.parametrize("trust", ["Local", "Shuffled", "Aggregated"])
+def test_people_who_report_for_themselves_get_no_zoom_by_default_and_the_scale_that_all_get(trust: str) -> None:
     """Whether a shuffler is between or not, and whatever an oracle's delta: the same method, marked with each trust
     model."""
-    reports = compose(registry(), "Method", "grid-means", {}, {}, "Local")
-    _, found = Framing("auto", None).of(attrs.evolve(reports, trust=trust), Total(8.0, 1e-6), 3, bounds, 10**8)
-    assert found.spec.name == ("zoom" if framed else "grid-means")
+    reports = attrs.evolve(compose(registry(), "Method", "grid-means", {}, {}, "Local"), trust=trust)
+    wide, apart = Box((-900.0, -900.0), (300.0, 300.0)), Box((0.0, 0.0), (1.0, 9.0))
+    _, found = Framing("auto", None).of(reports, Total(8.0, 1e-6), 3, wide, 10**8)
+    assert found.spec.name == ("zoom" if trust == "Aggregated" else "grid-means")
+    _, found = Framing("auto", None).of(reports, Total(8.0, 1e-6), 3, apart, 10**8)
+    assert (found.spec.name, found.value.scale) == ("zoom", "bounds")
+    assert (found.value.share == 0) == (trust != "Aggregated")
 
 
 def test_paths_of_slots_and_options_are_those_of_the_method_that_was_asked_for() -> None:

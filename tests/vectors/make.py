@@ -67,7 +67,7 @@ def text(name: str, what: str, **facts: Any) -> str:
 
 def plan_of(planned: plans.Planned) -> CollectionPlan:
     """A plan that does not depend on cloister's version."""
-    made = publish(Request(**planned.request), dimension=planned.dimension)
+    made = publish(Request(**{"scale": "none"} | planned.request), dimension=planned.dimension)
     return attrs.evolve(made, version="vectors")
 
 

@@ -26,43 +26,13 @@ if TYPE_CHECKING:
 Rows = Annotated[
     list[str], typer.Argument(help="Files of rows: Parquet, Arrow, CSV, NPY, NPZ, or a pattern in quotes.")
 ]
-RowsOrAddress = Annotated[
-    list[str],
-    typer.Argument(
-        help="Files of rows: Parquet, Arrow, CSV, NPY, NPZ, or a pattern in quotes; or a database's address, such as "
-        "duckdb:///lake.db, with --table."
-    ),
-]
-TableName = Annotated[
-    str | None,
-    typer.Option("--table", help="The table or view at the address: NAME, SCHEMA.NAME or CATALOG.SCHEMA.NAME."),
-]
+ADDRESS_HELP = (
+    "Files of rows: Parquet, Arrow, CSV, NPY, NPZ, or a pattern in quotes; or a database's address, such as "
+    "duckdb:///lake.db, with --table."
+)
+RowsOrAddress = Annotated[list[str], typer.Argument(help=ADDRESS_HELP)]
 PlanFolder = Annotated[Path, typer.Argument(help="Folder of the plan.")]
 PlanFile = Annotated[Path, typer.Argument(help="The plan that all parties hold: a TOML file.")]
-Columns = Annotated[
-    str | None,
-    typer.Option(
-        help="Columns to use, separated by commas: names, or patterns such as '*', which take numbers that are neither "
-        "id-like nor dates. Default: those that --bounds and --category name; of NPY and NPZ all."
-    ),
-]
-Categories = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--category",
-        help="Public values of a column of categories, as in ward=A,B,C; one with a comma "
-        "in double quotes: 'ward=\"A, B\",C'. Repeatable.",
-    ),
-]
-Delimiter = Annotated[str | None, typer.Option(help="What parts the cells of CSV files: ';', tab, ... Default: ','.")]
-Encoding = Annotated[str | None, typer.Option(help="Of CSV files: utf-8 (default), latin-1, utf-16, ...")]
-TrustModel = Annotated[
-    str | None,
-    typer.Option(
-        "--trust",
-        help="central, local, shuffled or aggregated: fill every slot for an oracle that --with does not name.",
-    ),
-]
 Unsigned = Annotated[
     bool, typer.Option("--unsigned", help="Go without the parties' signatures of the plan: trust this copy of it.")
 ]
@@ -88,20 +58,9 @@ NotPrivate = Annotated[
         "--not-private", help="Allow a plan whose noise can be repeated (test_noise_seed): it protects nobody."
     ),
 ]
-Centers = Annotated[
-    str | None,
-    typer.Option(
-        "-k", "--k", metavar="<int or range>",
-        help="Number of centres; or a range such as 2..20, of which one run chooses one.",
-    ),
-]  # fmt: skip
 EngineName = Annotated[str, typer.Option("--engine", help="Where files are read: serial (default), processes or dask.")]
 Workers = Annotated[int | None, typer.Option(help="Processes that the engine starts; default: one per core.")]
 Scheduler = Annotated[str | None, typer.Option(help="Address of a running Dask scheduler.")]
-Note = Annotated[
-    str | None,
-    typer.Option("--note", help="A line of your own on this run, which the ledger shows: at most 200 characters."),
-]
 Verbose = Annotated[bool, typer.Option("--verbose", help="List what every question spends of the budget.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 

@@ -11,37 +11,52 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cloister.commands.common import AsJson, Rows, console, names, plain, print_json, refuse_addresses, show, whole
+from cloister.commands.common import AsJson, RowsOrAddress, console, names, plain, print_json, show
 from cloister.commands.endings import ending, printing
+from cloister.commands.options import Wanted, lacks, taking
 from cloister.commands.progress import bar
 from cloister.core.errors import InvalidInput
+from cloister.run.options import METHOD, OUTPUT, PRIVACY, Reading
 
 if TYPE_CHECKING:
     from cloister.comparing import Study
 
 
+@taking
 def compare(
-    rows: Rows,
-    k: Annotated[int, typer.Option("-k", "--k", help="Number of centres.")],
-    epsilon: Annotated[str, typer.Option(help="Privacy budgets in nats, separated by commas: 0.1,1.")],
+    rows: RowsOrAddress,
+    k: Annotated[int, typer.Option("-k", "--k", help="Number of centres.", rich_help_panel=METHOD)],
+    epsilon: Annotated[
+        str, typer.Option(help="Privacy budgets in nats, separated by commas: 0.1,1.", rich_help_panel=PRIVACY)
+    ],
+    reading: Annotated[
+        Reading,
+        lacks("contenders get numbers alone", "categories"),
+        lacks("every row counts", "user_column"),
+        lacks("rows are held in memory by every process", "materialise", "engine", "scheduler", "threads"),
+    ],
+    asked: Annotated[
+        Wanted,
+        lacks("several are compared, by options of their own", "k", "epsilon", "delta", "method", "bounds"),
+        lacks("each contender has its own", "trust", "components", "options", "zoom"),
+        lacks("every row counts", "rows_per_user", "pooled"),
+        lacks("runs are independent, and figures are not private", "seed", "not_private"),
+    ],
     methods: Annotated[str | None, typer.Option(help="Methods, separated by commas, each with options of its own if "
-        "wanted: auto,fastlloyd:rounds=3:trust=local. Default: auto and all methods that it picks from.")] = None,
-    runs: Annotated[int, typer.Option(help="Runs per method and budget.")] = 10,
-    delta: Annotated[str, typer.Option(help="Probability of failure of the guarantee; auto: 1 / (n ln n).")] = "auto",
+        "wanted: auto,fastlloyd:rounds=3:trust=local. Default: auto and all methods that it picks from.",
+        rich_help_panel=METHOD)] = None,
+    runs: Annotated[int, typer.Option(help="Runs per method and budget.", rich_help_panel=METHOD)] = 10,
+    delta: Annotated[str, typer.Option(help="Probability of failure of the guarantee; auto: 1 / (n ln n).",
+        rich_help_panel=PRIVACY)] = "auto",
     bounds: Annotated[str, typer.Option(help="Bounds as in fit; rows: read off these rows, which a private run never "
-        "does.")] = "rows",
-    scale: Annotated[str | None, typer.Option(help="Units of distances, as in fit.")] = None,
-    public_rows: Annotated[int | None, typer.Option("--rows", parser=whole, metavar="<int>", help="Number of rows that "
-        "runs are told. Default: how many there are.")] = None,
-    columns: Annotated[str | None, typer.Option(help="Columns to use, separated by commas, as in fit.")] = None,
-    missing: Annotated[str, typer.Option(help="Rows with missing or infinite cells: refuse or drop.")] = "refuse",
+        "does.", rich_help_panel=PRIVACY)] = "rows",
     rivals: Annotated[str | None, typer.Option(help="Packages to compare with, if installed: sklearn, "
-        "diffprivlib.")] = None,
-    workers: Annotated[int | None, typer.Option(help="Processes, each on one core; default: one per core.")] = None,
+        "diffprivlib.", rich_help_panel=METHOD)] = None,
     out: Annotated[Path | None, typer.Option(help="A .jsonl file that keeps every finished run; if it exists, its "
-        "study goes on.")] = None,
-    picture: Annotated[Path | None, typer.Option(help="Draw cost against epsilon: .png or .svg.")] = None,
-    as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV.")] = False,
+        "study goes on.", rich_help_panel=OUTPUT)] = None,
+    picture: Annotated[Path | None, typer.Option(help="Draw cost against epsilon: .png or .svg.",
+        rich_help_panel=OUTPUT)] = None,
+    as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV.", rich_help_panel=OUTPUT)] = False,
     as_json: AsJson = False,
 ) -> None:  # fmt: skip
     """Compare methods on rows that are generated or public. NOT private: the figures tell about the rows."""
@@ -49,7 +64,6 @@ def compare(
     from cloister.plotting.figures import ENDINGS
     from cloister.run.result import checked_target
 
-    refuse_addresses(rows)
     if as_csv and as_json:
         raise InvalidInput("--csv and --json: give one of them")
     drawn = None if picture is None else checked_target(picture, ENDINGS, "pictures")
@@ -57,9 +71,10 @@ def compare(
     with ending(lambda error: _again(kept, out is None), lambda: out is None and kept.exists()), bar("runs") as advance:
         study = compared(
             rows, k=k, epsilons=_numbers(epsilon, "--epsilon"), methods=names(methods), runs=runs, bounds=bounds,
-            delta="auto" if delta == "auto" else _number(delta, "--delta"), public_rows=public_rows, scale=scale,
-            columns=names(columns), missing=missing, rivals=names(rivals) or (), workers=workers, out=kept,
-            progress=advance,
+            delta="auto" if delta == "auto" else _number(delta, "--delta"), public_rows=asked.public_rows,
+            scale=asked.scale, columns=reading.columns, missing=reading.missing or "refuse", rivals=names(rivals) or (),
+            workers=reading.workers, out=kept, progress=advance, delimiter=reading.delimiter,
+            encoding=reading.encoding, table=reading.table,
         )  # fmt: skip
         if drawn is not None:
             study.plot(drawn)

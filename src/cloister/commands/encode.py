@@ -10,11 +10,8 @@ import typer
 
 from cloister.commands.common import (
     AsJson,
-    Delimiter,
-    Encoding,
     PlanFolder,
     Rows,
-    names,
     print_json,
     progress,
     refuse_addresses,
@@ -23,10 +20,14 @@ from cloister.commands.common import (
     tell_columns,
 )
 from cloister.commands.endings import ending, printing
+from cloister.commands.options import lacks, taking
 from cloister.core.errors import InvalidInput
+from cloister.run.options import Reading
 
 if TYPE_CHECKING:
     from cloister.collection.plan.transcript import Transcript
+
+STATE = "File that remembers what was answered and spent; made if it is not there."
 
 Out = Annotated[Path, typer.Option(help="Folder that the reports are put in.")]
 First = Annotated[
@@ -35,11 +36,6 @@ First = Annotated[
         help="User number of the first row; the others follow. Default: "
         "0, for everybody's rows; one person's row needs her number."
     ),
-]
-UserColumn = Annotated[str | None, typer.Option(help="Column that holds the user numbers.")]
-Columns = Annotated[
-    str | None,
-    typer.Option(help="Columns to use, or patterns, in the plan's order, separated by commas; default: the plan's."),
 ]
 Lifetime = Annotated[
     float | None,
@@ -51,48 +47,43 @@ LifetimeDelta = Annotated[
     float | None,
     typer.Option(help="Most delta beside it. Default: what the --state says, or 0.001 with a first --lifetime."),
 ]
-Missing = Annotated[
-    str, typer.Option(help="Rows with missing or infinite cells: refuse, or drop (which tells who has such a row).")
+Rowwise = Annotated[
+    Reading,
+    lacks("the plan says which they are", "categories"),
+    lacks("a person's number is her row's place, which a table has not", "table", "materialise"),
+    lacks("reports are made by this process alone", "engine", "workers", "scheduler", "threads"),
 ]
 Format = Annotated[str, typer.Option(help="parquet, arrow, or bytes: the form that devices send.")]  # fmt: skip
 
 
+@taking
 def answer(
-    plan: PlanFolder, rows: Rows, out: Out,
-    state: Annotated[Path, typer.Option(help="File that remembers what was answered and spent; made if it is not "
-        "there.")],
-    first: First = None, user_column: UserColumn = None, columns: Columns = None, lifetime: Lifetime = None,
-    lifetime_delta: LifetimeDelta = None, missing: Missing = "refuse", format: Format = "parquet",
-    delimiter: Delimiter = None, encoding: Encoding = None, as_json: AsJson = False,
+    plan: PlanFolder, rows: Rows, out: Out, reading: Rowwise,
+    state: Annotated[Path, typer.Option(help=STATE)],
+    first: First = None, lifetime: Lifetime = None, lifetime_delta: LifetimeDelta = None, format: Format = "parquet",
+    as_json: AsJson = False,
 ) -> None:  # fmt: skip
     """Answer a plan's open round. Runs where the rows are; refuses what was changed since, and pays for a plan once."""
-    form = {"delimiter": delimiter, "encoding": encoding}
-    _reported(
-        plan, rows, out, state, first, user_column, columns, lifetime, lifetime_delta, missing, format, form, as_json
-    )
+    _reported(plan, rows, out, reading, state, first, lifetime, lifetime_delta, format, as_json)
 
 
+@taking
 def encode(
-    plan: PlanFolder, rows: Rows, out: Out, first: First = None, user_column: UserColumn = None,
-    columns: Columns = None,
-    state: Annotated[Path | None, typer.Option(help="File that remembers what was answered and spent; made if it is "
-        "not there.")] = None,
-    lifetime: Lifetime = None, lifetime_delta: LifetimeDelta = None, missing: Missing = "refuse",
-    format: Format = "parquet", delimiter: Delimiter = None, encoding: Encoding = None, as_json: AsJson = False,
+    plan: PlanFolder, rows: Rows, out: Out, reading: Rowwise,
+    state: Annotated[Path | None, typer.Option(help=STATE)] = None,
+    first: First = None, lifetime: Lifetime = None, lifetime_delta: LifetimeDelta = None, format: Format = "parquet",
+    as_json: AsJson = False,
 ) -> None:  # fmt: skip
     """Randomise rows into reports that may leave. Runs where the rows are; nothing else leaves."""
-    form = {"delimiter": delimiter, "encoding": encoding}
-    _reported(
-        plan, rows, out, state, first, user_column, columns, lifetime, lifetime_delta, missing, format, form, as_json
-    )
+    _reported(plan, rows, out, reading, state, first, lifetime, lifetime_delta, format, as_json)
 
 
 def _reported(
-    plan: Path, rows: list[str], out: Path, state: Path | None, first: int | None, user_column: str | None,
-    columns: str | None,
-    lifetime: float | None, lifetime_delta: float | None, missing: str, format: str, form: dict[str, str | None],
-    as_json: bool,
+    plan: Path, rows: list[str], out: Path, reading: Reading, state: Path | None, first: int | None,
+    lifetime: float | None, lifetime_delta: float | None, format: str, as_json: bool,
 ) -> None:  # fmt: skip
+    user_column, missing = reading.user_column, "refuse" if reading.missing is None else reading.missing
+    form = {"delimiter": reading.delimiter, "encoding": reading.encoding}
     if first is not None and user_column is not None:
         raise InvalidInput(
             "user numbers come from the rows' positions or from a column: give --first or --user-column, not both"
@@ -137,7 +128,7 @@ def _reported(
     with ending(lambda error: standing()), progress("rows read") as advance:
         checked = tell_columns if transcript.plan.columns is None else lambda table: None
         naming = Naming(first=first, column=user_column)
-        table = RowTable(encoder, rows, naming, names(columns), missing, advance, form, checked)
+        table = RowTable(encoder, rows, naming, reading.columns, missing, advance, form, checked)
         path, written = collect(encoder, table, out, chosen, kept, warned)
     with printing(standing):
         if as_json:

@@ -2,72 +2,93 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cloister.commands.common import (
-    AsJson,
-    Delimiter,
-    Encoding,
-    Rows,
-    names,
-    print_json,
-    refuse_addresses,
-    show,
-    tell_columns,
-)
-from cloister.commands.endings import printing
+from cloister.commands.common import RowsOrAddress, print_json, progress, show, tell_columns, told_once
+from cloister.commands.endings import ending, printing
+from cloister.commands.options import Printed, lacks, taking
+from cloister.run.options import Reading
+
+if TYPE_CHECKING:
+    from cloister.commands.evaluating import Judged
 
 MEANING = {
     "nicv": "mean squared distance to the nearest centre",
+    "unclipped_nicv": "the same of the rows as they are, not clipped to the bounds",
     "k_median": "sum of distances to the nearest centre",
+    "unclipped_k_median": "the same of the rows as they are, not clipped to the bounds",
     "silhouette": "of at most 10,000 rows drawn at random; from -1 to 1, the best",
     "davies_bouldin": "spread of clusters over their distances; 0 is the best",
-    "center_mse": "mean squared distance from the non-private centres: with --reference",
+    "center_mse": "mean squared distance from the non-private centres",
+    "reference_nicv": "mean squared distance to the nearest non-private centre",
+    "ratio": "nicv over that",
 }
 
+JUDGED_ALIKE = "the result says which they are", "categories", "user_column"
+ONE_PASS = "rows are read by this process alone", "engine", "workers", "scheduler"
 
+
+@taking
 def evaluate(
     result: Annotated[Path, typer.Argument(help="A result that fit, decode, advance or join saved.")],
-    rows: Rows,
-    columns: Annotated[str | None, typer.Option(help="Columns to use, separated by commas; default: the "
-        "result's.")] = None,
-    delimiter: Delimiter = None,
-    encoding: Encoding = None,
-    reference: Annotated[bool, typer.Option(help="Also compare with non-private k-means++ on the same rows.")] = False,
-    as_json: AsJson = False,
-) -> None:  # fmt: skip
-    """How well released centres fit rows. NOT private: the figures tell about the rows."""
-    from cloister import metrics
+    rows: RowsOrAddress,
+    reading: Annotated[Reading, lacks(*JUDGED_ALIKE), lacks(*ONE_PASS)],
+    printed: Annotated[Printed, lacks("figures that are not private are printed alone", "out")],
+    reference: Annotated[
+        bool, typer.Option(help="Compare with scikit-learn's k-means, which is not private, on the same rows.")
+    ] = True,
+) -> None:
+    """How well released centres fit rows, clipped as the run clipped them. NOT private: the figures tell about the
+    rows."""
+    from cloister.commands.evaluating import judged
     from cloister.commands.predicting import rows_of
     from cloister.run.result import Result
 
-    refuse_addresses(rows)
     loaded = Result.load(result)
-    population = rows_of(loaded, rows, names(columns), delimiter=delimiter, encoding=encoding)
-    table = population.table()
-    tell_columns(population)
-
-    def figures(units: Any) -> dict[str, Any]:
-        own = table / units
-        other = metrics.reference_centers(own, len(loaded.centers), seed=0) if reference else None
-        return metrics.evaluate(own, loaded.centers / units, other).as_dict()
-
-    raw, scaled = figures(1.0), None if loaded.units is None else figures(loaded.units)
+    missing = reading.missing or "refuse"
+    with (
+        ending(lambda error: "nothing was measured: run it again"), progress("rows read") as advance,
+        closing(rows_of(loaded, rows, reading, told_once())) as population,
+    ):  # fmt: skip
+        tell_columns(population)
+        found = judged(loaded, population, missing, reference, reading.threads, advance)
     with printing(lambda: "run it again"):
-        if as_json:
-            print_json({"private": False, **raw, **({} if scaled is None else {"scaled": scaled})})
+        if printed.as_json:
+            print_json(_plain(found))
             return
         show("NOT private: these figures were computed from the rows themselves. Do not publish them with the result.")
-        show(_lines(raw))
-        if scaled is not None:
+        show(_rows(found, reference))
+        show(_lines(found.raw.as_dict(found.clipped)))
+        if found.scaled is not None:
             show("In the units that the run took distances in, column by column:")
-            show(_lines(scaled))
+            show(_lines(found.scaled.as_dict(found.clipped)))
+
+
+def _plain(found: Judged) -> dict[str, Any]:
+    scaled = {} if found.scaled is None else {"scaled": found.scaled.as_dict(found.clipped)}
+    counts = {"rows": found.rows, "left_out": found.left_out, "clipped": found.clipped, "sampled": found.sampled}
+    return {"private": False, **counts, **found.raw.as_dict(found.clipped), **scaled}
+
+
+def _rows(found: Judged, reference: bool) -> str:
+    """Which rows the figures are of."""
+    left = f", {found.left_out:,} left out for missing or infinite cells" if found.left_out else ""
+    moved = f", {found.clipped:,} of them clipped to the run's bounds, as the run clipped them" if found.clipped else ""
+    text = f"{found.rows:,} rows{moved}{left}."
+    if not reference:
+        return text
+    if found.raw.reference is None:
+        return f"{text} They are fewer than the centres: there is no reference."
+    sample = "these rows" if found.sampled == found.rows else f"{found.sampled:,} of these rows, drawn at random"
+    return f"{text} Reference: the best of 10 starts of scikit-learn's k-means on {sample}, NOT private."
 
 
 def _lines(figures: dict[str, Any]) -> str:
     """Figures, a line each."""
-    shown = {n: "-" if v is None else v if isinstance(v, str) else f"{v:.6g}" for n, v in figures.items()}
-    return "\n".join(f"  {name:<16} {text:<13} {MEANING[name]}" for name, text in shown.items())
+    shown = {n: v if isinstance(v, str) else f"{v:.6g}" for n, v in figures.items() if v is not None}
+    ordered = sorted(shown, key=list(MEANING).index)
+    return "\n".join(f"  {name:<18} {shown[name]:<13} {MEANING[name]}" for name in ordered)

@@ -10,10 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cloister.commands.common import (
-    AsJson,
-    Delimiter,
-    Encoding,
-    Note,
     NotPrivate,
     PlanFile,
     Unsigned,
@@ -27,7 +23,9 @@ from cloister.commands.common import (
     tell_columns,
 )
 from cloister.commands.endings import Standing, ending, printing
+from cloister.commands.options import Charged, Printed, lacks, taking
 from cloister.core.errors import CloisterError, InvalidInput, UnknownName
+from cloister.run.options import Reading
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -41,6 +39,7 @@ HASTY = 10.0
 """Most seconds for a word that nobody's run depends on."""
 
 
+@taking
 def join(
     plan: PlanFile,
     party: Annotated[str, typer.Option(help="This party's name in the plan and in its certificate.")],
@@ -48,6 +47,15 @@ def join(
         "in quotes. Repeatable.")],
     cert: Annotated[Path, typer.Option(help="This party's certificate; its key (.key), ca.pem and NAME.pool lie "
         "beside it.")],
+    reading: Annotated[
+        Reading,
+        lacks("all parties' plan names them", "columns", "categories"),
+        lacks("a pool's promise is about rows", "user_column"),
+        lacks("a party's rows are files", "table", "materialise"),
+        lacks("a party reads its rows in this process", "engine", "workers", "scheduler", "threads"),
+    ],
+    charged: Charged,
+    printed: Printed,
     key: Annotated[Path | None, typer.Option(help="Its private key, if it is elsewhere.")] = None,
     ca: Annotated[Path | None, typer.Option(help="The authority's certificate, if it is elsewhere.")] = None,
     secret: Annotated[Path | None, typer.Option(help="This party's pooling key, or with shared masks the parties' "
@@ -55,16 +63,6 @@ def join(
     connect: Annotated[str | None, typer.Option(help="The coordinator, host:port, if the plan does not say.")] = None,
     journal: Annotated[Path | None, typer.Option(help="File to remember the session in: join again with it after a "
         "crash. Keep it secret.")] = None,
-    delimiter: Delimiter = None,
-    encoding: Encoding = None,
-    missing: Annotated[str, typer.Option(help="Rows with missing or infinite cells: refuse or drop.")] = "refuse",
-    ledger: Annotated[Path | None, typer.Option(help="File with lifetime budgets; needs --dataset.")] = None,
-    dataset: Annotated[str | None, typer.Option(help="Declared name of this party's data set in the ledger.")] = None,
-    note: Note = None,
-    resume: Annotated[str | None, typer.Option(help="Id of a run in the ledger that was cut off; of a finished one, "
-        "to print its result again.")] = None,
-    same_rows: Annotated[bool, typer.Option("--same-rows", help="Resume though the rows seem to be others: you say "
-        "that they are the same.")] = False,
     check: Annotated[bool, typer.Option("--check", help="Only try whether this party could begin: plan, certificates, "
         "columns and the coordinator. Nothing is reserved or charged, and nothing of a row is sent.")] = False,
     patience: Annotated[float, typer.Option(parser=seconds, metavar="<float>",
@@ -72,8 +70,6 @@ def join(
     unsigned: Unsigned = False,
     not_private: NotPrivate = False,
     log: Annotated[Path | None, typer.Option(help="File for a line of JSON per event; no private values.")] = None,
-    out: Annotated[Path | None, typer.Option(help="Save the result: .json or .npz.")] = None,
-    as_json: AsJson = False,
 ) -> None:  # fmt: skip
     """Pool this party's rows with others' that nobody sees. All parties get the same private centres."""
     from functools import partial
@@ -85,7 +81,6 @@ def join(
     from cloister.federated.transport.grpc_client import Line
     from cloister.federated.transport.signatures import check_certificate, check_signatures, folder_of
     from cloister.federated.transport.tls import Credentials, read_file
-    from cloister.run.account import Account
     from cloister.run.fit import fit, source
     from cloister.run.result import checked_target
 
@@ -96,7 +91,7 @@ def join(
     target = connect or pool.coordinator
     if not target:
         raise InvalidInput("the plan does not say where the coordinator is: give --connect host:port")
-    account = Account.of(ledger, dataset, resume, same_rows, note)
+    account, as_json = charged.account(), bool(printed.as_json)
     credentials = Credentials.read(cert, key, ca)
     until = check_certificate(credentials, party)
     if not unsigned:
@@ -104,7 +99,7 @@ def join(
     hidden = read_file(secret or cert.with_suffix(".pool"))
     shared = pool.agreement.masks == "shared"
     keys: dict[str, Any] = {"secret": hidden if shared else None, "private": None if shared else hidden}
-    rows = partial(source, data, list(pool.plan.columns), missing, delimiter=delimiter, encoding=encoding)
+    rows = partial(source, data, **reading.arguments() | {"columns": list(pool.plan.columns)})
     hasty = partial(Line, target, credentials, min(patience, HASTY), pool.most_bytes)
     if check:
         state, own = Party(pool.agreement, party, **keys), rows()
@@ -112,7 +107,7 @@ def join(
             state.noted(line.exchange(state.check(trial=True)))
         _tell_tried(pool.agreement, party, unsigned, until, own, target, as_json)
         return
-    place = None if out is None else checked_target(out)
+    place = None if printed.out is None else checked_target(printed.out)
     standing = Standing(account, place, None if account is None else account.resume)
     with (
         event_log(log) as write,

@@ -8,10 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cloister.commands.common import (
-    AsJson,
-    Delimiter,
-    Encoding,
-    TableName,
+    ADDRESS_HELP,
     names,
     print_json,
     progress,
@@ -20,54 +17,60 @@ from cloister.commands.common import (
     tell_columns,
 )
 from cloister.commands.endings import ending, printing
+from cloister.commands.options import Printed, lacks, taking
 from cloister.core.errors import InvalidInput
 from cloister.run.databases import is_address
+from cloister.run.options import OUTPUT, Reading
 
 if TYPE_CHECKING:
     from cloister.commands.views import LabelView
 
 
+@taking
 def predict(
     result: Annotated[Path, typer.Argument(help="A result that fit, decode, advance or join saved.")],
-    rows: Annotated[list[str] | None, typer.Argument(help="Files of rows: Parquet, Arrow, CSV, NPY, NPZ, or a pattern "
-        "in quotes; with --sql or --create a database's address.")] = None,
+    reading: Annotated[
+        Reading,
+        lacks("the result says which they are", "categories", "user_column"),
+        lacks("labels come in the order of the rows, by this process alone", "engine", "workers", "scheduler"),
+        lacks("a view is of rows that stay", "materialise"),
+        lacks("as many as BLAS may take", "threads"),
+    ],
+    printed: Annotated[Printed, lacks("labels have their own files", "out")],
+    rows: Annotated[
+        list[str] | None, typer.Argument(help=f"{ADDRESS_HELP} An address goes with --sql or --create.")
+    ] = None,
     out: Annotated[Path | None, typer.Option("-o", "--out", help="File of the labels, a row for each row, in their "
-        "order: .parquet or .csv with a column 'cluster', or .npy.")] = None,
-    columns: Annotated[str | None, typer.Option(help="What the result's columns are called in these files, in its "
-        "order, separated by commas; default: as in the result.")] = None,
-    keep: Annotated[str | None, typer.Option(help="Columns to copy along, separated by commas, such as id.")] = None,
+        "order: .parquet or .csv with a column 'cluster', or .npy.", rich_help_panel=OUTPUT)] = None,
+    keep: Annotated[str | None, typer.Option(help="Columns to copy along, separated by commas, such as id.",
+        rich_help_panel=OUTPUT)] = None,
     distances: Annotated[bool, typer.Option("--distances", help="Add each row's distance to its centre, in the run's "
-        "units where it scaled columns.")] = False,
-    missing: Annotated[str, typer.Option(help="Rows with missing or infinite cells: refuse, or drop (label "
-        "-1).")] = "refuse",
-    delimiter: Delimiter = None,
-    encoding: Encoding = None,
+        "units where it scaled columns.", rich_help_panel=OUTPUT)] = False,
     sql: Annotated[bool, typer.Option("--sql", help="Print a query that labels the rows of --table where they are; "
         "rows that cannot be used get -1.")] = False,
-    table: TableName = None,
     name: Annotated[str | None, typer.Option("--name", help="With --sql: print what creates a view of this "
         "name.")] = None,
     dialect: Annotated[str | None, typer.Option("--dialect", help="With --sql and no address: whose words, duckdb "
         "(default), postgres, pyspark, snowflake, ...")] = None,
     create: Annotated[str | None, typer.Option("--create", metavar="NAME", help="Create the view in the database: the "
         "one thing that cloister ever writes there.")] = None,
-    as_json: AsJson = False,
 ) -> None:  # fmt: skip
     """Label rows by their nearest released centre, files of any size. NOT private: labels tell about the rows."""
     from cloister.commands.predicting import ENDINGS, NOT_PRIVATE, Labels, rows_of
     from cloister.commands.views import LabelView, refuse_with
     from cloister.run.result import Result, checked_target
 
+    as_json, table, missing = bool(printed.as_json), reading.table, reading.missing or "refuse"
     if sql or create is not None:
         refuse_with(
-            {"--out": out, "--distances": distances, "--delimiter": delimiter, "--encoding": encoding,
+            {"--out": out, "--distances": distances, "--delimiter": reading.delimiter, "--encoding": reading.encoding,
              "--sql": sql and create, "--name": name and create, "--dialect": dialect and rows},
             "labels in SQL go into no file, and are printed, or created at an address",
         )  # fmt: skip
         if table is None:
             raise InvalidInput("the rows' table has no name: give --table NAME")
         view = LabelView(
-            Result.load(result), table, _address(rows, create), dialect, names(columns), names(keep)
+            Result.load(result), table, _address(rows, create), dialect, reading.columns, names(keep)
         )  # fmt: skip
         _as_view(view, name, create, as_json)
         return
@@ -83,10 +86,10 @@ def predict(
     target = checked_target(out, ENDINGS, "labels")
     loaded = Result.load(result)
     with ending(lambda error: "no labels were written: run it again"), progress("rows read") as advance:
-        table = rows_of(loaded, rows, names(columns), missing, delimiter=delimiter, encoding=encoding)
-        labels = Labels(loaded, table, names(keep) or (), distances, missing, advance)
+        population = rows_of(loaded, rows, reading)
+        labels = Labels(loaded, population, names(keep) or (), distances, missing, advance)
         counts = labels.save(target)
-    tell_columns(table)
+    tell_columns(population)
     say(NOT_PRIVATE)
     with printing(lambda: f"the labels are in {target}"):
         if as_json:

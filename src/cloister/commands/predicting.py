@@ -15,6 +15,7 @@ from cloister.core.columns import table_columns
 from cloister.core.errors import InvalidInput, MissingExtra, UnknownName
 from cloister.core.types import Floats, Ints
 from cloister.run.fit import source
+from cloister.run.options import Reading
 from cloister.run.result import Result, replace
 
 if TYPE_CHECKING:
@@ -30,24 +31,29 @@ UNUSED = -1
 
 
 def rows_of(
-    result: Result, rows: Sequence[str], columns: list[str] | None = None, missing: str = "drop", **form: str | None
-) -> Any:
+    result: Result, rows: Sequence[str], reading: Reading, told: Callable[[str], None] | None = None
+) -> Any:  # fmt: skip
     """The population of rows that a result's centres are compared with: the columns that it was made of, and its
     categories.
 
-    Args: columns (what they are called in these rows, in the result's order; default: as the result calls them; of a
-    result without names those of files without names), form (delimiter and encoding of CSV files).
+    Args: reading (its columns are what they are called in these rows, in the result's order; default: as the result
+    calls them; of a result without names those of files without names), told (as of ``source``).
     Raises: CloisterError: there are no such columns, or another number of them.
     """
     categories = result.problem.get("categories", {})
-    wanted = columns or table_columns(result.columns, categories)
+    wanted = reading.columns or table_columns(result.columns, categories)
+    given: dict[str, Any] = {**reading.arguments(), "told": told}
     try:
-        found = source(rows, wanted, missing, categories=categories, **form)  # type: ignore[arg-type]  # texts, by name
+        found = source(rows, **{**given, "columns": wanted, "categories": categories})
     except UnknownName:
-        if columns or list(result.columns) != [str(i) for i in range(len(result.columns))]:
+        if reading.columns or list(result.columns) != [str(i) for i in range(len(result.columns))]:
             raise
-        found = source(rows, None, missing, **form)  # type: ignore[arg-type]  # files that name columns: which, is asked
-    check_columns(result, found.columns)
+        found = source(rows, **given)  # files that name columns: which, is asked
+    try:
+        check_columns(result, found.columns)
+    except InvalidInput:
+        found.close()
+        raise
     return found
 
 

@@ -9,12 +9,13 @@ from functools import cache
 from typing import Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
 from cloister.commands.common import mute, plain, say, steady
 from cloister.commands.endings import INTERRUPTED, REFUSED, UNPRINTED, reason
 from cloister.core.errors import CloisterError, UnknownName
+from cloister.run.options import HEADINGS
 
 _USAGE: Any = typer.BadParameter.__mro__[1]
 """Errors of the parser: click's, or those of the copy of click that newer versions of typer carry."""
@@ -28,6 +29,24 @@ class Commands(TyperGroup):
         if args and not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
             raise UnknownName("command", args[0], self.list_commands(ctx))
         return super().resolve_command(ctx, args)
+
+
+class Headed(TyperCommand):
+    """A command whose ``--help`` shows options under headings, those without one last."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write arguments, then options by heading."""
+        found = dict[str, list[tuple[str, str]]]({"Arguments": [], **{heading: [] for heading in HEADINGS}})
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx)
+            argument = parameter.param_type_name == "argument"
+            heading = "Arguments" if argument else getattr(parameter, "rich_help_panel", None) or "Options"
+            if record is not None:
+                found.setdefault(heading, []).append(record)
+        for heading, records in found.items():
+            if records:
+                with formatter.section(heading):
+                    formatter.write_dl(records)
 
 
 def run(app: typer.Typer, words: Sequence[str]) -> int:
@@ -58,6 +77,7 @@ def _ended(app: typer.Typer, words: Sequence[str]) -> int:
     """The exit code of a command that says itself how it ends, or is not understood."""
     command = _built(app)
     try:
+        command._main_shell_completion({}, "cloister")  # ends here where a shell asks how words go on
         with command.make_context("cloister", list(words)) as context:
             command.invoke(context)
     except typer.Exit as end:

@@ -34,6 +34,7 @@ def compare(
     bounds: Any = READ, delta: float | Literal["auto"] = "auto", public_rows: int | None = None, scale: Any = None,
     columns: Sequence[Any] | None = None, missing: str = "refuse", rivals: Iterable[str] = (),
     workers: int | None = 1, out: str | Path | None = None, progress: Callable[[int, int], None] | None = None,
+    delimiter: str | None = None, encoding: str | None = None, table: str | None = None,
 ) -> Study:  # fmt: skip
     """Compare methods on rows that are not secret: generated ones, or public stand-ins. **NOT private.**
 
@@ -41,12 +42,13 @@ def compare(
     budget of epsilon. Nothing is charged anywhere: what is compared protects nobody's rows.
 
     Args:
-        rows: (n, d) array or data frame, or paths of files.
+        rows: (n, d) array or data frame, paths of files, or a database's address with its ``table``.
         k: number of centres.
         epsilons: budgets, in nats.
         methods: contenders, or their texts (``Contender.of``); None: ``auto`` and all it picks from.
         runs: runs per contender and budget.
-        bounds: as in a fit; 'rows': each column's least and largest value in these rows.
+        bounds: as in a fit; 'rows': each column's least and largest value in these rows. Costs are of rows clipped to
+            them, as runs clip; the unclipped ones stand beside where they differ.
         delta: 'auto': 1 / (n ln n) of the public number of rows.
         public_rows: the number of rows that runs are told; None: how many there are.
         scale: units of distances, as in a fit; all costs are taken in them.
@@ -58,6 +60,8 @@ def compare(
         out: a .jsonl file that keeps every finished run. If it exists, its study goes on: it must be of the same
             conditions; methods, budgets and runs may be others.
         progress: called with the number of finished and of all runs.
+        delimiter, encoding: of CSV files.
+        table: the table at a database's address. Its rows come in no order of their own, which a study's file keeps.
 
     Raises:
         InvalidInput, UnknownName: before any run, if the conditions make no sense or no contender can run.
@@ -68,10 +72,13 @@ def compare(
     target = None if out is None else checked_target(out, ENDINGS, "studies")
     contenders, named = contenders_of(methods), _rivals(rivals)
     budgets = _checked_epsilons(epsilons)
-    population = source(rows, columns, missing, bounds=None if is_read(bounds) else bounds)
+    population = source(
+        rows, columns, missing, bounds=None if is_read(bounds) else bounds, delimiter=delimiter, encoding=encoding,
+        table=table,
+    )  # fmt: skip
     population.check()
-    table = np.asarray(population.table(), np.float64)
-    told = Conditions.of(table, population.columns, k, bounds, scale, delta, public_rows)
+    held = np.asarray(population.table(), np.float64)
+    told = Conditions.of(held, population.columns, k, bounds, scale, delta, public_rows)
     everyone: list[Contender | str] = [*contenders, *named]
     cells = [_cell(told, one, epsilon, runs) for epsilon in budgets for one in everyone]
     if all(cell.refused for _, cell in cells):
@@ -79,8 +86,8 @@ def compare(
     wanted = [Trial(one, cell.epsilon, i) for i in range(runs) for one, cell in cells if cell.refused is None]
     file = StudyFile(target, told.as_dict())
     try:
-        _measure_baselines(file, table, told)
-        _measure(file, table, told, wanted, many, progress or (lambda done, total: None))
+        _measure_baselines(file, held, told)
+        _measure(file, held, told, wanted, many, progress or (lambda done, total: None))
     finally:
         file.close()
     return Study(told, dict(file.costs), tuple(_filled(cell, file) for _, cell in cells))
@@ -131,7 +138,7 @@ def _cell(told: Conditions, one: Contender | str, epsilon: float, runs: int) -> 
 
 def _measure_baselines(file: StudyFile, rows: Floats, told: Conditions) -> None:
     """The costs of what needs no run, unless the study has them."""
-    own, units = rows / told.units, told.units
+    own, units = told.clipped(rows) / told.units, told.units
     if REFERENCE not in file.costs:
         file.keep_cost(REFERENCE, nicv(own, reference_centers(own, told.k, seed=0)))
     if MIDPOINT not in file.costs:
@@ -160,5 +167,9 @@ def _filled(cell: Cell, file: StudyFile) -> Cell:
     ended = [one for one in mine if one is not None and one.refused is None]
     why = next((one.refused for one in mine if one is not None and one.refused is not None), cell.refused)
     return attrs.evolve(
-        cell, nicv=tuple(one.nicv for one in ended), seconds=tuple(one.seconds for one in ended), refused=why
+        cell,
+        nicv=tuple(one.nicv for one in ended),
+        seconds=tuple(one.seconds for one in ended),
+        refused=why,
+        unclipped=tuple(one.unclipped for one in ended if one.unclipped is not None),
     )

@@ -42,6 +42,7 @@ class Conditions:
         count: how many rows there are.
         columns: their names.
         digest: SHA-256 of the rows.
+        outside: how many of them lie outside the bounds.
     """
 
     k: int
@@ -53,6 +54,7 @@ class Conditions:
     count: int
     columns: tuple[str, ...]
     digest: str
+    outside: int = 0
 
     @classmethod
     def of(
@@ -76,7 +78,12 @@ class Conditions:
         spent = usual_delta(told) if delta == "auto" else float(delta)
         seal = hashlib.sha256(repr(rows.shape).encode() + np.ascontiguousarray(rows, "<f8").tobytes()).hexdigest()
         named = tuple(columns)
-        return cls(int(k), spent, domain, read, scale_of(scale, columns), told, len(rows), named, seal)
+        outside = _beyond(domain, rows)
+        return cls(int(k), spent, domain, read, scale_of(scale, columns), told, len(rows), named, seal, outside)
+
+    def clipped(self, rows: Floats) -> Floats:
+        """Rows (n, d) as all runs clip them: costs are of these."""
+        return self.domain.truncate(rows) if self.outside else rows
 
     @property
     def units(self) -> Floats:
@@ -117,12 +124,20 @@ class Conditions:
     def text(self) -> str:
         """The conditions in a line."""
         of = "read off these rows, which a private run never does" if self.read else "as given"
+        out = f", which {self.outside:,} rows lie outside: costs are of rows clipped to them" if self.outside else ""
         units = "each column's own" if np.ptp(self.units) > 0 else "the same in all columns"
         named = ", ".join(self.columns[:SHOWN]) + (", ..." if len(self.columns) > SHOWN else "")
         return (
             f"{self.count:,} rows of {len(self.columns)} columns ({named}), k = {self.k}, delta = {self.delta:.3g}, "
-            f"public number of rows {self.rows:,}; bounds {of}; unit of distances {units}."
+            f"public number of rows {self.rows:,}; bounds {of}{out}; unit of distances {units}."
         )
+
+
+def _beyond(domain: Box | Ball, rows: Floats) -> int:
+    """How many rows lie outside the bounds. NOT private."""
+    if isinstance(domain, Box):
+        return int((domain.truncate(rows) != rows).any(axis=1).sum())
+    return int((np.linalg.norm(rows - domain.middle, axis=1) > domain.radius).sum())
 
 
 def is_read(bounds: Any) -> bool:

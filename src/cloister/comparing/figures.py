@@ -35,6 +35,7 @@ class Cell:
         asked: how many runs were wanted.
         nicv, seconds: of each finished run.
         refused: why there are no figures, if there are none.
+        unclipped: NICV of the rows as they are, of each finished run; empty where none lies outside the bounds.
     """
 
     label: str
@@ -46,6 +47,12 @@ class Cell:
     nicv: tuple[float, ...] = ()
     seconds: tuple[float, ...] = ()
     refused: str | None = None
+    unclipped: tuple[float, ...] = ()
+
+    @property
+    def mean_unclipped(self) -> float | None:
+        """Mean NICV of the rows as they are; None where none lies outside the bounds."""
+        return sum(self.unclipped) / len(self.unclipped) if self.unclipped else None
 
     @property
     def mean(self) -> Mean | None:
@@ -132,7 +139,7 @@ def _record(study: Figures, cell: Cell) -> dict[str, Any]:
         "epsilon": cell.epsilon, "method": cell.label, "trust": cell.trust, "private": cell.private,
         "picked": cell.picked,
         "nicv": None if mean is None else mean.value,
-        "standard_error": error,
+        "standard_error": error, "unclipped_nicv": cell.mean_unclipped,
         "ratio": None if mean is None else study.ratio(mean.value),
         "runs": len(cell.nicv), "runs_asked": cell.asked, "seconds": cell.time, "note": cell.refused, "figures": NOTE,
     }  # fmt: skip

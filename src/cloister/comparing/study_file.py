@@ -78,14 +78,18 @@ class StudyFile:
             self.costs[entry["cost of"]] = float(entry["nicv"])
         else:
             key = str(entry["method"]), float(entry["epsilon"]), int(entry["run"])
-            self.outcomes[key] = Outcome(float(entry["nicv"]), float(entry["seconds"]))
+            other = entry.get("unclipped nicv")
+            self.outcomes[key] = Outcome(
+                float(entry["nicv"]), float(entry["seconds"]), unclipped=None if other is None else float(other)
+            )
 
     def keep(self, key: Key, outcome: Outcome) -> None:
         """Write a finished run down. One that was refused is remembered, and tried again another time."""
         self.outcomes[key] = outcome
         if outcome.refused is None:
             label, epsilon, number = key
-            facts = {"method": label, "epsilon": epsilon, "run": number}
+            facts: dict[str, Any] = {"method": label, "epsilon": epsilon, "run": number}
+            facts |= {} if outcome.unclipped is None else {"unclipped nicv": outcome.unclipped}
             self._append({**facts, "nicv": outcome.nicv, "seconds": round(outcome.seconds, 4)})
 
     def keep_cost(self, name: str, nicv: float) -> None:

@@ -79,5 +79,11 @@ def _notes(study: Figures) -> list[str]:
         if cell.refused is not None:
             reasons.setdefault(f"{cell.label}: {cell.refused}", []).append(f"{cell.epsilon:g}")
     refused = [f"refused at epsilon = {', '.join(at)}: {reason}" for reason, at in reasons.items()]
+    others = [
+        f"{cell.label} at epsilon = {cell.epsilon:g}: NICV {cell.mean_unclipped:.4g} of the rows as they are, "
+        "not clipped."
+        for cell in study.cells
+        if cell.mean_unclipped is not None
+    ]
     rivals = [f"{name}: {FLAWS[name]}." for name in FLAWS if any(cell.label == name for cell in study.cells)]
-    return [*refused, *rivals]
+    return [*others, *refused, *rivals]

@@ -38,17 +38,19 @@ class Trial:
 @final
 @attrs.frozen
 class Outcome:
-    """What a run came to. Args: nicv and seconds; refused: why it could not end, None if it did."""
+    """What a run came to. Args: nicv (of rows clipped to the bounds, as the run clips them) and seconds; refused: why
+    it could not end, None if it did; unclipped: nicv of the rows as they are, None where none lies outside."""
 
     nicv: float = 0.0
     seconds: float = 0.0
     refused: str | None = None
+    unclipped: float | None = None
 
 
 @attrs.frozen(eq=False)
 class Bench:
-    """Rows, put on the lattice once for all runs. Args: rows (n, d), own (the same in units of distance), conditions,
-    population."""
+    """Rows, put on the lattice once for all runs. Args: rows (n, d), own (the same, clipped to the bounds, in units of
+    distance), conditions, population."""
 
     rows: Floats
     own: Floats
@@ -57,7 +59,9 @@ class Bench:
 
     @classmethod
     def of(cls, rows: Floats, conditions: Conditions) -> Bench:
-        return cls(rows, rows / conditions.units, conditions, source(rows, None, "refuse", threads=1))
+        return cls(
+            rows, conditions.clipped(rows) / conditions.units, conditions, source(rows, None, "refuse", threads=1)
+        )
 
     def run(self, trial: Trial) -> Outcome:
         """Make a run with secret noise and fresh public choices, and measure it. NOT private."""
@@ -67,7 +71,9 @@ class Bench:
         except CloisterError as error:
             return Outcome(refused=str(error))
         spent = time.perf_counter() - begun
-        return Outcome(nicv(self.own, centers / self.conditions.units), spent)
+        units = self.conditions.units
+        other = nicv(self.rows / units, centers / units) if self.conditions.outside else None
+        return Outcome(nicv(self.own, centers / units), spent, unclipped=other)
 
     def _centers(self, trial: Trial) -> Floats:
         told = self.conditions

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from cloister import metrics
 from cloister.core.columns import table_columns
 from cloister.core.data_frames import frame_of, picked
-from cloister.core.errors import InvalidInput, PrivacyWarning
+from cloister.core.errors import InvalidInput, PrivacyWarning, UtilityWarning
 from cloister.core.types import AnyArray, Bools, Floats, Ints
 from cloister.estimators.parameters import columns_of, parameters_of
 from cloister.estimators.rows import refuse_names, refuse_others, refusing, table
@@ -191,23 +191,46 @@ class PrivateClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
             found = metrics.distances(rows, centers, self.threads)
             return found if len(rows) == len(used) else _among(used, found, np.nan)
 
-    def score(self, X: Any, y: Any = None, **others: Any) -> float:  # noqa: N803
-        """Minus the cost of the rows of X that can be used: the sum of squared distances to the nearest centre, for
-        k-median of distances. NOT private: it tells about the rows you pass."""
+    def score(self, X: Any, y: Any = None, *, clip: bool = True, **others: Any) -> float:  # noqa: N803
+        """Minus the cost of the rows of X that can be used, clipped to the bounds as the run clipped them: the sum of
+        squared distances to the nearest centre, for k-median of distances. NOT private: it tells about the rows you
+        pass.
+
+        Args: clip (False: of the rows as they are).
+
+        Warns: UtilityWarning: rows lie outside the bounds, so that the two differ; it says the other one.
+        """
         refuse_others(others, "score")
         with refusing():
-            rows, used, centers = self._measured(X)
+            rows, used = self._usable(X)
             if not used.any():
                 raise InvalidInput("no row can be used: each has a missing or infinite cell")
-            return -metrics.cost(rows, centers, self._power, self.threads)
+            moved, outside = self.result_.clipped(rows)
+            score = self._score_of(moved if clip and outside.any() else rows)
+            if clip and outside.any():
+                warn(set(), UtilityWarning(
+                    f"the score {score:g} is of rows clipped to the bounds, as the run clipped them: of the rows as "
+                    f"they are it is {self._score_of(rows):g} (score(X, clip=False))"
+                ))  # fmt: skip
+            return score
+
+    def _score_of(self, rows: AnyArray) -> float:
+        """Minus the cost of these rows (n, d), in the caller's units."""
+        scaled, centers = self._in_units(rows)
+        return -metrics.cost(scaled, centers, self._power, self.threads)
 
     def _measured(self, rows: Any) -> tuple[AnyArray, Bools, Floats]:
         """Rows that can be used, which ones they are, and the centres, each column in the run's unit of distance."""
         checked, used = self._usable(rows)
+        scaled, centers = self._in_units(checked)
+        return scaled, used, centers
+
+    def _in_units(self, rows: AnyArray) -> tuple[AnyArray, Floats]:
+        """Rows (n, d) and the centres, each column in the run's unit of distance."""
         units = self.result_.units
         if units is None:
-            return checked, used, self.cluster_centers_
-        return checked / units.astype(checked.dtype), used, self.cluster_centers_ / units
+            return rows, self.cluster_centers_
+        return rows / units.astype(rows.dtype), self.cluster_centers_ / units
 
     def _usable(self, rows: Any) -> tuple[AnyArray, Bools]:
         """Rows that can be used, and which ones they are."""

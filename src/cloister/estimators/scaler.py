@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted
 
+from cloister.core.data_frames import frame_of, picked
 from cloister.core.domains import Box
-from cloister.core.errors import InvalidInput
+from cloister.core.errors import InvalidInput, UnknownName
 from cloister.core.frames import unknown_columns
 from cloister.core.types import AnyArray, Floats
-from cloister.estimators.rows import refusing, table
-from cloister.run.bounds import domain_of
+from cloister.estimators.rows import refuse_names, refusing, table
+from cloister.run.bounds import domain_of, named_in
+from cloister.run.fit import source
 
 
 class PublicScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]  # untyped bases
@@ -25,19 +28,27 @@ class PublicScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # ty
 
     Args:
         bounds: public bounds, as ``KMeans`` takes them, but for balls and 'unknown'.
+        columns: names or patterns of a data frame's columns, as ``KMeans`` takes them; None: those that bounds name, or
+            all. Others may stand beside them, and are left out of what is scaled.
 
     Attributes:
         offset_, scale_: (n_features,) what is taken off, and what the rest is divided by.
     """
 
-    def __init__(self, bounds: Any = None) -> None:
+    feature_names_in_: Any
+
+    _by_names: bool = False
+    """Whether columns of a data frame were chosen by name, so that others may stand beside them."""
+
+    def __init__(self, bounds: Any = None, *, columns: Sequence[str] | None = None) -> None:
         self.bounds = bounds
+        self.columns = columns
 
     def fit(self, X: Any, y: Any = None) -> PublicScaler:  # noqa: N803
         """Take the bounds for the columns of X (n, d). Raises: InvalidRows (a ValueError): they do not fit."""
-        d = table(self, X, reset=True, drop=True).shape[1]
-        names = getattr(self, "feature_names_in_", range(d))
         with refusing():
+            d = table(self, self._chosen(X), reset=True, drop=True).shape[1]
+            names = getattr(self, "feature_names_in_", range(d))
             domain = domain_of(self.bounds, [str(name) for name in names])
             if not isinstance(domain, Box) or unknown_columns(domain):
                 raise InvalidInput(f"bounds {self.bounds!r} give no two ends for each column: name them")
@@ -49,7 +60,29 @@ class PublicScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # ty
     def transform(self, X: Any) -> Floats:  # noqa: N803
         """The rows (n, d), with each column's bounds at -1 and 1. NOT private: it is the rows you pass."""
         check_is_fitted(self)
-        return (table(self, X, reset=False, drop=True) - self.offset_) / self.scale_
+        with refusing():
+            return (table(self, self._named(X), reset=False, drop=True) - self.offset_) / self.scale_
+
+    def _chosen(self, rows: Any) -> Any:
+        """The columns of a data frame that ``KMeans`` would use; other rows as they are."""
+        frame, self._by_names = frame_of(rows), False
+        if frame is None:
+            refuse_names(self.columns, None, None)
+            return rows
+        self._by_names = self.columns is not None or named_in(self.bounds) is not None
+        used = source(rows, self.columns, "drop", bounds=self.bounds).selection.used
+        return picked(frame, used)
+
+    def _named(self, rows: Any) -> Any:
+        """The columns of a data frame that were chosen in ``fit``; other rows as they are."""
+        frame = frame_of(rows) if self._by_names else None
+        if frame is None:
+            return rows
+        wanted, names = list(self.feature_names_in_), list(map(str, frame.columns))
+        for name in wanted:
+            if name not in names:
+                raise UnknownName("column", name, names)
+        return picked(frame, wanted, named=True)
 
     def inverse_transform(self, X: Any) -> Floats:  # noqa: N803
         """Scaled rows, or a result's centres (m, d), in the caller's units."""

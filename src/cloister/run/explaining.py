@@ -13,13 +13,14 @@ import attrs
 
 from cloister.core.columns import Selection
 from cloister.core.domains import Box
+from cloister.core.errors import CloisterError
 from cloister.core.frames import cube
 from cloister.core.questions import OpenedQuestion, Question
 from cloister.core.randomness import ANY_KEY, PublicRng
 from cloister.core.session import Session
 from cloister.run.framing import recorded, unframed
 from cloister.run.request import PreparedRun, Request, prepare
-from cloister.run.row_count import counted, shares
+from cloister.run.row_count import LIKELY, SHARE, after_count, counted, shares
 from cloister.run.statement import UNITS
 
 
@@ -86,6 +87,7 @@ class Explanation:
             f"{'round' if rounds == 1 else 'rounds'}, epsilon = {total.epsilon:g}, delta = {total.delta:g} ({budget}), "
             f"{self.plan.composed.trust or 'any'} trust",
             *filter(None, [self.plan.price]),
+            *self._uncounted(),
             *(f"  {asked.words}" for asked in self.asked),
             "No row was read and nothing was spent. Errors are predicted for tight groups of one size.",
         ])  # fmt: skip
@@ -99,7 +101,35 @@ class Explanation:
             "epsilon": self.plan.total.epsilon, "delta": self.plan.total.delta,
             "budget": {"measure": self.plan.budget.measure, "amount": self.plan.budget.amount},
             "schedule": [attrs.asdict(asked) for asked in self.asked],
+            "by_rows": [{"rows": rows, "method": name, "error": error} for rows, name, error in self.by_rows],
         }  # fmt: skip
+
+    def _uncounted(self) -> Iterator[str]:
+        """What a public number of rows would change, where none was given."""
+        if self.plan.rows is not None:
+            return
+        yield (
+            f"Without --rows (rows=), {SHARE:.0%} of the budget counts the rows first, and the rest is planned anew "
+            f"for what it finds; a round figure of the right size saves that. For other numbers:"
+        )
+        for rows, name, error in self.by_rows:
+            yield f"  {rows:>9,} rows: {name}" + ("" if error is None else f", predicted error {error:.3g}")
+
+    @property
+    def by_rows(self) -> list[tuple[int, str, float | None]]:
+        """For likely numbers of rows, the method that would be taken and its predicted error of one centre's; where
+        the run would be refused, that. Empty where the number is known."""
+        return [] if self.plan.rows is not None else [self._at(rows) for rows in LIKELY if rows >= self.plan.problem.k]
+
+    def _at(self, rows: int) -> tuple[int, str, float | None]:
+        try:
+            composed, problem, choice = after_count(
+                self.plan.planned, (self.plan.composed, self.plan.problem, self.plan.choice), rows
+            )
+        except CloisterError:
+            return rows, "refused: too few for this budget", None
+        found = attrs.evolve(self.plan, composed=composed, problem=problem, choice=choice)
+        return rows, unframed(composed).spec.name, found.error
 
     @property
     def _centers(self) -> str:

@@ -5,9 +5,8 @@ ordinary composition.
 
 * zoom: 'auto' (a share of the budget where it pays by public figures, under a curator or parties who pool), 'off', or
   the share.
-* scale: None (by bounds where widths differ by more than a factor of two or there are categories, under a curator or
-  parties who pool), 'none', 'bounds', or weights: a number per column, a mapping of column names to numbers, or a file
-  of one.
+* scale: None (by bounds where widths differ by more than a factor of two or there are categories), 'none', 'bounds', or
+  weights: a number per column, a mapping of column names to numbers, or a file of one.
 * categories have a unit of their own: two rows of different ones are as far apart as ``zoom.distance`` has it under
   'bounds', so that no category takes over a clustering, and one unit under 'none' and weights.
 """
@@ -67,10 +66,10 @@ class Framing:
         framed = isinstance(domain, Box) and (self._units(domain) != "none" or unknown_columns(domain))
         return cube(domain.dimension) if framed else domain
 
-    def _units(self, domain: Box | Ball, remote: bool = False) -> str:
-        """The scale as ``zoom`` takes it. Args: remote, whether nobody but the people themselves sees rows."""
+    def _units(self, domain: Box | Ball) -> str:
+        """The scale as ``zoom`` takes it."""
         encoded = any(self.one_hot)
-        scale = self.scale or ("bounds" if not remote and (encoded or apart(domain)) else "none")
+        scale = self.scale or ("bounds" if encoded or apart(domain) else "none")
         if not encoded:
             return scale
         numbers = self.one_hot.count(0)
@@ -88,7 +87,7 @@ class Framing:
             )
         remote = composed.trust in ("Local", "Shuffled")
         share = {"off": 0.0, "auto": 0.0 if remote else None}.get(str(self.zoom), self.zoom)
-        scale = self._units(domain, remote)
+        scale = self._units(domain)
         alone = problem_of(composed, total, k, domain, rows), composed
         unknown = unknown_columns(domain)
         if composed.spec.name == ZOOM or (share == 0 and scale == "none" and not unknown):

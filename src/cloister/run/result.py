@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any, BinaryIO, final
 import attrs
 import numpy as np
 
+from cloister.core.domains import Ball, Box
 from cloister.core.errors import Damaged, InvalidInput
-from cloister.core.types import Floats
+from cloister.core.types import AnyArray, Bools, Floats
 from cloister.run.estimates import center_texts
 from cloister.run.html import table
 from cloister.run.statement import PrivacyStatement
@@ -61,6 +62,27 @@ class Result:
         same in all of them: then the caller's own distances tell which centre is nearest."""
         units = np.asarray(self.details.get("units", ()), np.float64)
         return units if units.size and np.ptp(units) > 1e-9 * units.max() else None
+
+    @property
+    def domain(self) -> Box | Ball:
+        """The bounds that the run clipped rows to. Raises: Damaged: they are none."""
+        bounds = self.problem.get("bounds", {})
+        try:
+            if "radius" in bounds:
+                return Ball(tuple(bounds["center"]), bounds["radius"])
+            return Box(tuple(bounds["lower"]), tuple(bounds["upper"]))
+        except (KeyError, TypeError, ValueError, InvalidInput):
+            raise Damaged("the result's bounds are damaged: they should be two numbers per column, or a ball") from None
+
+    def clipped(self, rows: AnyArray) -> tuple[Floats, Bools]:
+        """Rows (n, d) as the run clipped them, to its bounds (not to the narrower intervals that zoom may have found),
+        and which of them (n,) lay outside. NOT private: they are the rows you pass."""
+        domain = self.domain
+        moved: Floats = domain.truncate(np.asarray(rows, np.float64))
+        if isinstance(domain, Box):
+            return moved, (moved != rows).any(axis=1)
+        outside = np.linalg.norm(rows - domain.middle, axis=1) > domain.radius
+        return np.where(outside[:, None], moved, rows), outside
 
     def __repr__(self) -> str:
         """In one line: a screen full of numbers helps nobody. ``as_dict`` has them all."""

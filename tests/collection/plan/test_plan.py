@@ -348,3 +348,15 @@ def test_a_strangers_component_is_looked_for_in_all_that_is_installed(
     with pytest.raises((UnknownName, InvalidInput), match="strange-tree"):
         read(folder).round()
     assert asked
+
+
+def test_a_plan_scales_columns_as_a_fit_does_and_takes_them_from_bounds_that_name_them() -> None:
+    bounds = {"age": (0.0, 1.0), "income": (0.0, 100.0)}
+    asked = {"k": 3, "method": "one-round", "epsilon": 4.0, "bounds": bounds, "rows": 10**5, "zoom": "off", "seed": 1}
+    made, raw = publish(Request(**asked)), publish(Request(**asked, scale="none"))  # type: ignore[arg-type]  # by name
+    assert made.columns == raw.columns == ("age", "income")
+    assert (made.method["name"], made.method["options"]["scale"]) == ("zoom", "bounds")
+    assert raw.method["name"] == "one-round"
+    assert "by one-round" in words(made, made.rounds())
+    assert made.outlook is not None
+    assert CollectionPlan.from_dict(made.as_dict()).hash == made.hash

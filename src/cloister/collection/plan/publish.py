@@ -24,12 +24,15 @@ from cloister.core.clustering import Problem
 from cloister.core.domains import Ball, Box
 from cloister.core.errors import InvalidInput
 from cloister.core.fixed_order import figure
+from cloister.core.frames import cube
 from cloister.core.lattice import CAP
 from cloister.core.questions import Round
 from cloister.core.randomness import PublicRng
 from cloister.core.registry.compose import compose
 from cloister.core.registry.registry import registry
 from cloister.core.trust import Shuffled
+from cloister.run.bounds import named_in
+from cloister.run.framing import recorded, unframed
 from cloister.run.request import PreparedRun, Request, prepare
 
 WELL = 0.1
@@ -43,10 +46,11 @@ def publish(request: Request, columns: Sequence[str] | None = None, dimension: i
 
     Args:
         columns: names of the columns; or
-        dimension: their number, for any names.
+        dimension: their number, for any names. None of both: the columns that the bounds name.
 
     Raises: CloisterError: the request is invalid, or its method is not for users who randomise their own rows.
     """
+    columns = named_in(request.bounds) if columns is None and dimension is None else columns
     called, name = _names(columns, dimension), request.method
     composed = compose(registry(), "Method", name, request.components, request.options, request.trust)
     if not composed.private:
@@ -85,7 +89,7 @@ def words(plan: CollectionPlan, rounds: Sequence[Round[Any]]) -> str:
     columns = "any" if plan.columns is None else ", ".join(plan.columns)
     lines = [
         f"A plan to find {plan.k} centres of {plan.rows:,} people's rows, of {plan.dimension} columns ({columns}), by "
-        f"{plan.method['name']}.",
+        f"{recorded(plan.compose())['name']}.",
         "", "What a person is promised:", *_indented(promise(plan, rounds)),
         "", "What to expect:", *_indented(expectation(plan).splitlines()),
         *_indented(_sizes(plan, rounds).splitlines()),
@@ -133,7 +137,7 @@ def expectation(plan: CollectionPlan) -> str:
     """How much noise will move the centres, for people."""
     o = plan.outlook
     if o is None:
-        return f"'{plan.method['name']}' cannot say beforehand how well it will do."
+        return f"'{recorded(plan.compose())['name']}' cannot say beforehand how well it will do."
     falls = f"v falls with the number of rows: v = {WELL:g} needs about {o.rows_needed:,} rows."
     return (
         f"For {plan.k} tight clusters of one size, noise adds {o.excess:.2g} of the domain's squared radius to a "
@@ -162,11 +166,14 @@ def without_bundle(plan: CollectionPlan) -> tuple[str, ...]:
 
 
 def _outlook(plan: PreparedRun) -> Outlook | None:
-    method: Any = plan.composed.value
+    method: Any = unframed(plan.composed).value
     if not isinstance(method, PredictsError):
         return None
-    error = predicted_error(method, plan.problem)
-    return Outlook(figure(error), _round_figure(_rows_needed(method, plan.problem)))
+    framed = unframed(plan.composed) is not plan.composed
+    domain = cube(plan.problem.domain.dimension) if framed else plan.problem.domain
+    problem = attrs.evolve(plan.problem, domain=domain)
+    error = predicted_error(method, problem)
+    return Outlook(figure(error), _round_figure(_rows_needed(method, problem)))
 
 
 def _rows_needed(method: PredictsError, problem: Problem) -> int:
@@ -194,7 +201,10 @@ def _round_figure(value: float) -> int:
 
 def _names(columns: Sequence[str] | None, dimension: int | None) -> list[str]:
     if (columns is None) == (dimension is None):
-        raise InvalidInput("give the columns: either their names (--columns a,b,c) or their number (--dimension 100)")
+        raise InvalidInput(
+            "give the columns: either their names (--columns a,b,c) or "
+            "their number (--dimension 100), or bounds that name them"
+        )
     if columns is not None:
         if not columns or not all(columns) or len(set(columns)) != len(columns):
             raise InvalidInput("columns must have names, and different ones")

@@ -36,6 +36,7 @@ from cloister.core.randomness import NoiseRng
 from cloister.core.session import Pending, Session
 from cloister.core.shares import doubts
 from cloister.engines.engine import Engine, spread
+from cloister.run.framing import notes, recorded
 from cloister.run.result import Result
 from cloister.run.statement import state
 
@@ -163,17 +164,18 @@ def result_of(transcript: Transcript) -> Result:
 
 def _result(transcript: Transcript, session: Session[Any], found: Clustering) -> Result:
     plan = transcript.plan
+    columns, composed = plan.columns or tuple(str(i) for i in range(plan.dimension)), plan.compose()
     privacy = state(
         session.rounds, plan.total.epsilon, plan.total.delta, trust=plan.trust, rows=plan.rows, seeded=False,
         private=True,
         epsilon_without_shuffler=math.inf if plan.crowd is None else plan.crowd.epsilon_without_shuffler,
+        notes=notes(composed, plan.problem, found.details, columns),
     )  # fmt: skip
     reports = [answers.reports for answers in transcript.closed]
     details = {**found.details, "plan": plan.hash, "reports": reports[0] if plan.length == 1 else reports}
     problem_facts = {**plan.as_dict()["problem"], "lattice unit": plan.domain.unit}
-    columns = plan.columns or tuple(str(i) for i in range(plan.dimension))
     return Result(
-        found.centers, found.weights, columns, plan.compose().config(), problem_facts, privacy, details, __version__
+        found.centers, found.weights, columns, recorded(composed), problem_facts, privacy, details, __version__
     )
 
 

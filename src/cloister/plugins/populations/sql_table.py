@@ -21,6 +21,7 @@ from cloister.core.types import Floats, Ids
 from cloister.plugins.populations.reading import (
     Missing,
     as_missing,
+    collected,
     fit,
     marks_of_reading,
     refuse_all,
@@ -189,6 +190,19 @@ class SqlTable:
             self._progress(self.people)
         return tuple(summaries[i] for i in range(len(round.parts)))
 
+    def chunks(self) -> Iterator[tuple[int, Floats]]:
+        """All rows for their holder's own use, as they come; of a row that cannot be used all cells are NaN."""
+        rows, start = self._begun(), 0
+        table = rows.select(*self._features, whole=usable(rows, self._features))
+        for batch in self._database.batches(table, chunk_rows(self.dimension)):
+            *cells, whole = (column.to_numpy(zero_copy_only=False) for column in batch.columns)
+            yield start, np.where(whole.astype(bool)[:, None], np.column_stack(cells), np.nan)
+            start += len(whole)
+
+    def table(self) -> Floats:
+        """The usable rows (n, d) themselves, all in memory, for their holder. NOT private."""
+        return collected((rows for _, rows in self.chunks()), self.dimension)
+
     def close(self) -> None:
         """End the snapshot, or drop the copy of the rows, and end the connection if it is this object's; the next round
         of another's begins a new one, of the same rows."""
@@ -322,11 +336,8 @@ class SqlTable:
         for batch in self._database.batches(table, chunk_rows(self.dimension)):
             rows = np.column_stack([batch.column(name).to_numpy() for name in stage.row])
             mark += int(batch.column(MARK).to_numpy().sum()) if self._database.watched else 0
-            users = (
-                numbers_of(batch.column(USER).to_numpy(zero_copy_only=False))
-                if numbered
-                else np.zeros(len(rows), np.uint64)
-            )
+            names = batch.column(USER).to_numpy(zero_copy_only=False) if numbered else None
+            users = np.zeros(len(rows), np.uint64) if names is None else numbers_of(names)
             yield start, rows, users
             start += len(rows)
         if not start:

@@ -1,0 +1,127 @@
+"""``cloister evaluate``: rows as fit reads them, clipped as the run clipped them, beside a reference that is not
+private."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from cloister import metrics
+from cloister.commands.evaluating import SILHOUETTE, DrawnRows, judged
+from cloister.run.fit import source
+from cloister.run.result import Result
+from tests.in_process import cloister
+
+G = np.random.default_rng(0)
+ROWS = np.concatenate([G.normal(middle, 0.1, (900, 2)) for middle in (-0.5, 0.5)])
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Rows, the same with 3 cells that are missing and 2 that are absurd, and a result of both."""
+    folder = tmp_path_factory.mktemp("evaluate")
+    pq.write_table(pa.table({"x": ROWS[:, 0], "y": ROWS[:, 1]}), folder / "rows.parquet")
+    bad = np.concatenate([ROWS, [[np.nan, 0], [0, np.nan], [np.nan, np.nan], [1e7, 0], [0.5, -1e7]]])
+    pq.write_table(pa.table({"x": bad[:, 0], "y": bad[:, 1]}), folder / "bad.parquet")
+    words = "rows.parquet -k 2 --epsilon 1 --delta 1e-6 --rows 2000 --columns x,y --out result.json"
+    done = cloister("fit", *words.split(), "--bounds=-1:1", folder=folder)
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+def figures(folder: Path, *words: str) -> dict[str, Any]:
+    done = cloister("evaluate", "result.json", *words, "--json", folder=folder)
+    assert done.returncode == 0, done.stderr
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def test_figures_are_those_of_all_rows_at_once(folder: Path) -> None:
+    found, centers = figures(folder, "rows.parquet"), Result.load(folder / "result.json").centers
+    reference = metrics.reference_centers(ROWS, 2, seed=0)
+    expected = metrics.evaluate(ROWS, centers, reference).as_dict()
+    assert {name: found[name] for name in expected} == pytest.approx(expected, rel=1e-9)
+    assert found["reference_nicv"] == pytest.approx(metrics.nicv(ROWS, reference), rel=1e-9)
+    assert found["ratio"] == pytest.approx(found["nicv"] / found["reference_nicv"])
+    assert (found["rows"], found["left_out"], found["clipped"]) == (1800, 0, 0)
+    assert found["unclipped_nicv"] is None
+    assert figures(folder, "rows.parquet", "--no-reference")["ratio"] is None
+
+
+def test_rows_with_missing_cells_are_refused_or_counted(folder: Path) -> None:
+    refused = cloister("evaluate", "result.json", "bad.parquet", folder=folder)
+    assert (refused.returncode, "--missing drop" in refused.stderr) == (2, True)
+    assert figures(folder, "bad.parquet", "--missing", "drop")["left_out"] == 3
+    told = cloister("evaluate", "result.json", "bad.parquet", "--missing", "drop", folder=folder).stdout
+    assert "3 left out for missing or infinite cells" in told
+
+
+def test_absurd_cells_are_clipped_as_the_run_clipped_them_and_the_other_figure_stands_beside(folder: Path) -> None:
+    found, centers = figures(folder, "bad.parquet", "--missing", "drop"), Result.load(folder / "result.json").centers
+    rows = np.concatenate([ROWS, [[1e7, 0], [0.5, -1e7]]])
+    assert found["clipped"] == 2
+    assert found["nicv"] == pytest.approx(metrics.nicv(np.clip(rows, -1, 1), centers), rel=1e-9)
+    assert found["unclipped_nicv"] == pytest.approx(metrics.nicv(rows, centers), rel=1e-9)
+    assert found["unclipped_k_median"] == pytest.approx(metrics.k_median_cost(rows, centers), rel=1e-9)
+    assert 0.9 < found["ratio"] < 3
+    told = cloister("evaluate", "result.json", "bad.parquet", "--missing", "drop", folder=folder).stdout
+    assert told.startswith("NOT private")
+    assert "2 of them clipped to the run's bounds" in told
+
+
+def test_a_database_gives_the_figures_of_the_file(folder: Path) -> None:
+    duckdb = pytest.importorskip("duckdb")
+    pytest.importorskip("ibis")
+    with duckdb.connect(str(folder / "lake.db")) as lake:
+        lake.execute(f"CREATE TABLE bad AS SELECT * FROM '{folder / 'bad.parquet'}'")
+    asked = "--missing", "drop", "--no-reference"
+    file = figures(folder, "bad.parquet", *asked)
+    database = figures(folder, "duckdb:///lake.db", "--table", "bad", *asked)
+    names = set(file) - {"center_mse", "ratio", "reference_nicv"}
+    assert {name: database[name] for name in names} == pytest.approx({name: file[name] for name in names}, rel=1e-9)
+    refused = cloister("evaluate", "result.json", "duckdb:///lake.db", "--table", "bad", folder=folder)
+    assert "--missing drop" in refused.stderr
+
+
+def test_units_of_the_run_have_figures_of_their_own(tmp_path: Path) -> None:
+    rows = ROWS * [1, 100]
+    np.save(tmp_path / "rows.npy", rows)
+    words = "rows.npy -k 2 --epsilon 1 --delta 1e-6 --rows 2000 --bounds=-1:1,-100:100 --out result.json"
+    assert cloister("fit", *words.split(), "--zoom", "off", folder=tmp_path).returncode == 0
+    found, result = figures(tmp_path, "rows.npy"), Result.load(tmp_path / "result.json")
+    assert result.units is not None
+    own = metrics.evaluate(rows / result.units, result.centers / result.units)
+    assert found["scaled"]["nicv"] == pytest.approx(own.nicv, rel=1e-9)
+    assert found["scaled"]["davies_bouldin"] == pytest.approx(own.davies_bouldin, rel=1e-9)
+
+
+def test_rows_are_read_a_piece_at_a_time_and_samples_do_not_depend_on_the_pieces(folder: Path) -> None:
+    """Nothing that is kept grows with the rows."""
+    rows = G.normal(size=(4 * SILHOUETTE, 1))
+    whole, pieces = DrawnRows(SILHOUETTE, 1), DrawnRows(SILHOUETTE, 1)
+    whole.take(rows)
+    for some in np.array_split(rows, 17):
+        pieces.take(some)
+    np.testing.assert_array_equal(whole.rows, pieces.rows)
+    assert len(whole.rows) == SILHOUETTE
+    assert abs(whole.rows.mean()) < 5 / SILHOUETTE**0.5
+
+    class Many:
+        """More rows than memory is to hold: the same piece, again and again."""
+
+        def chunks(self) -> Any:
+            for i in range(50):
+                yield i * len(ROWS), ROWS
+
+    found = judged(Result.load(folder / "result.json"), Many(), "refuse")
+    with source([str(folder / "rows.parquet")], ["x", "y"], "refuse") as population:
+        once = judged(Result.load(folder / "result.json"), population, "refuse")
+    assert found.rows == 50 * once.rows
+    assert found.raw.figures.nicv == pytest.approx(once.raw.figures.nicv, rel=1e-9)
+    assert found.raw.figures.davies_bouldin == pytest.approx(once.raw.figures.davies_bouldin, rel=1e-9)

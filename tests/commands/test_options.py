@@ -1,0 +1,78 @@
+"""One declaration of options: every command that reads rows takes the same, in the same words, or says why not."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import attrs
+import pytest
+import typer
+
+from cloister.cli import app
+from cloister.commands.options import GROUPS, Charged, Printed, Wanted
+from cloister.run.fit import source
+from cloister.run.options import HEADINGS, Reading, declared
+
+COMMANDS: dict[str, Any] = typer.main.get_command(app).commands  # type: ignore[attr-defined]  # a group
+READ_ROWS = "fit", "explain", "evaluate", "predict", "compare", "encode", "answer", "join"
+
+
+def options(name: str) -> dict[str, Any]:
+    """The options of a command, by its parameters' names."""
+    return {parameter.name: parameter for parameter in COMMANDS[name].params}
+
+
+@pytest.mark.parametrize("name", READ_ROWS)
+def test_a_command_that_reads_rows_takes_every_option_of_rows_or_says_why_not(name: str) -> None:
+    (group,) = [group for group in GROUPS[name].values() if group.kind is Reading]
+    given = options(name)
+    for option in declared(Reading):
+        assert (option in given) != bool(group.missing.get(option)), option
+
+
+def test_no_other_command_has_an_option_of_rows_of_its_own() -> None:
+    """One that has the name of an option of rows, and did not get it from the declaration."""
+    for name, command in COMMANDS.items():
+        taken = {option for group in GROUPS.get(name, {}).values() for option in group.taken}
+        own = {parameter.name for parameter in getattr(command, "params", ())} - taken
+        assert not own & {"categories", "missing", "user_column", "delimiter", "encoding", "materialise"}, name
+
+
+@pytest.mark.parametrize("name", GROUPS)
+def test_an_option_has_the_same_words_and_heading_wherever_it_stands(name: str) -> None:
+    given = options(name)
+    for group in GROUPS[name].values():
+        for option, said in group.taken.items():
+            assert given[option].help == said.words
+            assert given[option].rich_help_panel == said.heading
+            assert said.heading in HEADINGS
+
+
+def test_fit_takes_everything_and_explain_all_that_decides_what_fit_would_do() -> None:
+    for kind in (Reading, Wanted):
+        for name in ("fit", "explain"):
+            assert set(declared(kind)) <= set(options(name))
+    assert set(declared(Charged)) | set(declared(Printed)) <= set(options("fit"))
+
+
+def test_the_names_are_those_of_python() -> None:
+    assert set(Reading().arguments()) <= set(inspect.signature(source).parameters)
+    assert {field.name for field in attrs.fields(Reading)} - {"user_column"} <= set(Reading().arguments())
+    import cloister
+    from cloister.run.request import Request
+
+    mine = set(inspect.signature(cloister.KMeans).parameters)
+    shared = {"columns", "categories", "missing", "user_column", "threads", "trust", "rows_per_user", "components"}
+    assert shared | {"options", "bounds", "zoom", "scale", "epsilon", "delta", "method"} <= mine
+    wanted = set(declared(Wanted)) - {"public_rows", "pooled"} | {"rows"}
+    assert wanted <= {field.name for field in attrs.fields(Request)}
+
+
+def test_help_is_under_headings_in_order(capsys: pytest.CaptureFixture[str]) -> None:
+    command = COMMANDS["fit"]
+    with pytest.raises(typer.Exit), command.make_context("fit", ["--help"]):
+        pass
+    lines = capsys.readouterr().out.splitlines()
+    found = [line[:-1] for line in lines if line.endswith(":") and line[:1].isalpha()]
+    assert found == ["Arguments", *HEADINGS, "Options"]
