@@ -15,7 +15,7 @@ from cloister.core.registry.registry import built_in
 
 ROOT = Path(cloister.__file__).parent
 SPELLING = {"cloister.plugin", "cloister.plugins.manifest"}
-"""Besides the registry the only ones that may name a module by text: what is exported to plugins, and what is built in."""
+"""Besides the registry the only ones that may name a module by text: what plugins import, and what is built in."""
 
 FACE = {"__init__", "__main__", "_version", "cli", "metrics", "plugin"}
 
