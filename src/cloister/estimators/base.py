@@ -229,7 +229,8 @@ class PrivateClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         return self._family
 
     def __sklearn_clone__(self) -> Self:
-        made: Self = super().__sklearn_clone__()
+        cloned: Any = super().__sklearn_clone__()
+        made: Self = cloned
         made._family = self._kin()
         return made
 
