@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+from collections.abc import Iterator
 from itertools import permutations
 from pathlib import Path
 
@@ -12,6 +14,9 @@ import cloister
 from cloister.core.registry.registry import built_in
 
 ROOT = Path(cloister.__file__).parent
+SPELLING = {"cloister.plugin", "cloister.plugins.manifest"}
+"""Besides the registry the only ones that may name a module by text: what plugins import, and what is built in."""
+
 FACE = {"__init__", "__main__", "_version", "cli", "metrics", "plugin"}
 
 
@@ -21,13 +26,63 @@ def imports() -> grimp.ImportGraph:
     return grimp.build_graph("cloister", exclude_type_checking_imports=False, cache_dir=None)
 
 
+def spelled(source: str, modules: set[str]) -> Iterator[str]:
+    """Modules of ours that a file names by text ("cloister.x", "cloister.x:Class"), and "?" where it imports a module
+    whose name is put together while it runs, if any part of the text is ours."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            name = node.value.partition(":")[0]
+            if "." in name and name in modules:
+                yield name
+        if isinstance(node, ast.JoinedStr):
+            first = node.values[0]
+            if isinstance(first, ast.Constant) and str(first.value).startswith("cloister."):
+                yield str(first.value).rstrip(".").rpartition(":")[0] or "?"
+        if isinstance(node, ast.Call) and ast.unparse(node.func).endswith(("import_module", "__import__")):
+            if not all(isinstance(part, (ast.Constant, ast.Name)) for part in node.args[:1]):
+                yield "?"
+            if len(node.args) + len(node.keywords) > 1:
+                yield "?"  # relative to a package
+
+
+def by_text(modules: set[str]) -> dict[str, set[str]]:
+    """What each module names by text, those that may do so left out."""
+    found = dict[str, set[str]]()
+    for path in sorted(ROOT.rglob("*.py")):
+        parts = path.relative_to(ROOT.parent).with_suffix("").parts
+        name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+        if name not in SPELLING and not name.startswith("cloister.core.registry"):
+            found[name] = set(spelled(path.read_text("utf-8"), modules))
+    return {name: named for name, named in found.items() if named}
+
+
 def test_no_file_imports_itself_by_way_of_others(imports: grimp.ImportGraph) -> None:
     """Files that nothing is imported by, or that import nothing, are in no circle: without them others are not, until
-    none is left."""
-    left = set(imports.modules)
-    while free := {m for m in left if not imports.find_modules_directly_imported_by(m) & left}:
+    none is left. A module that is named by text counts as imported."""
+    left, texts = set(imports.modules), by_text(set(imports.modules))
+    while free := {m for m in left if not (imports.find_modules_directly_imported_by(m) | texts.get(m, set())) & left}:
         left -= free
     assert left == set()
+
+
+def test_modules_of_ours_are_named_by_text_in_the_registry_alone(imports: grimp.ImportGraph) -> None:
+    """Else neither the contracts nor the test of circles would see who needs whom."""
+    assert by_text(set(imports.modules)) == {}
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        ('import_module("cloister.report").html_of(x)', ["cloister.report"]),
+        ('HOME = "cloister.run.result:Result"', ["cloister.run.result"]),
+        ('importlib.import_module(f"cloister.plugins.{name}")', ["?", "?"]),
+        ('importlib.import_module("cloister." + name)', ["?"]),
+        ('import_module(".report", "cloister")', ["?"]),
+        ('import_module("sklearn.datasets"); print("cloister.Tensor", "cloister")', []),
+    ],
+)
+def test_a_module_named_by_text_is_found(source: str, found: list[str]) -> None:
+    assert list(spelled(source, {"cloister", "cloister.report", "cloister.run.result"})) == found
 
 
 def test_a_component_never_imports_another_one(imports: grimp.ImportGraph) -> None:

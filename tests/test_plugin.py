@@ -8,6 +8,7 @@ import sys
 from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -52,9 +53,9 @@ def test_a_name_that_is_not_there_is_an_attribute_error() -> None:
 
 
 def test_components_are_made_by_their_names() -> None:
-    lloyd = make("Method", "fastlloyd", {"counts": "discrete-laplace"}, {"rounds": 3})
+    lloyd: Any = make("Method", "fastlloyd", counts="discrete-laplace", rounds=3)
     assert (lloyd.rounds, type(lloyd.counts)) == (3, type(make("FrequencyOracle", "discrete-laplace")))
     with pytest.raises(UnknownName, match="laplace"):
         make("FrequencyOracle", "laplace")
     with pytest.raises(WrongComposition, match="Local"):
-        make("Method", "fastlloyd", {"counts": "explicit-histogram"})
+        make("Method", "fastlloyd", counts="explicit-histogram")

@@ -185,7 +185,8 @@ def _members(thing: type) -> list[str]:
         return []
     own = [base for base in thing.__mro__ if base.__module__.startswith("cloister.")]
     names = dict.fromkeys(name for base in reversed(own) for name in vars(base))
-    return [name for name in names if not name.startswith(("_", "set_"))]
+    given = ("_", "set_fit_", "set_score_", "set_predict_", "set_transform_", "set_inverse_")
+    return [name for name in names if not name.startswith((*given, "set_output"))]
 
 
 def _said_of(module: str, name: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from cloister._version import __version__
+from cloister.run.views import offer
 
 TYPE_CHECKING = False  # type checkers know the name: importing ``typing`` would take longer than the rest of this file
 if TYPE_CHECKING:
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
         OneRound as OneRound,
         PublicScaler as PublicScaler,
     )
+    from cloister.run.result import Result
 
 __all__ = ["KMeans", "KMedians", "OneRound", "PublicScaler", "__version__"]
 
@@ -29,3 +31,42 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
+
+
+def _curve(result: Result) -> Any:
+    from cloister.plotting.figures import draw_curve
+
+    return draw_curve(result)
+
+
+def _map(result: Result, axes: Any, *, project: bool) -> Any:
+    from cloister.plotting.figures import draw_map
+
+    return draw_map(result, axes, project=project)
+
+
+def _page(result: Result) -> str:
+    from cloister.report import html_of
+
+    return html_of(result)
+
+
+def _html(result: Result) -> str:
+    from cloister.run.notebook import html_of
+
+    return html_of(result)
+
+
+def _profile(result: Result) -> Any:
+    from cloister.run.profile import profile_of
+
+    return profile_of(result)
+
+
+def _estimator(result: Result) -> Any:
+    from cloister.estimators import estimator_of
+
+    return estimator_of(result)
+
+
+offer(curve=_curve, map=_map, page=_page, html=_html, profile=_profile, estimator=_estimator)

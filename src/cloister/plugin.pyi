@@ -122,12 +122,12 @@ from cloister.core.registry.components import (
     option as option,
     slot as slot,
 )
-from cloister.core.registry.compose import (
-    filled as filled,
-    make as make,
-)
 from cloister.core.registry.hooks import (
     hookimpl as hookimpl,
+)
+from cloister.core.registry.making import (
+    filled as filled,
+    make as make,
 )
 from cloister.core.roles import (
     Channel as Channel,

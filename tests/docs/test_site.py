@@ -107,7 +107,8 @@ def test_every_command_and_every_component_has_a_page(tools: Any, tmp_path: Path
     assert ".. option:: --epsilon" in fit
     estimators = (tmp_path / "python" / "estimators.rst").read_text("utf-8")
     assert {"fit", "predict", "load"} <= set(re.findall(r"\w+", estimators.split(":members:")[1]))
-    assert "get_params" not in estimators
+    assert "set_params" in estimators
+    assert "get_metadata_routing" not in estimators
     assert (tmp_path / "cli.txt").read_text("utf-8").count("\n* ") + 1 == len(command.commands)
     assert "</reference/generated/components/Method/hst-means>`: k-means by" in (
         tmp_path / "components" / "Method.txt"

@@ -136,5 +136,5 @@ def test_no_cell_and_no_user_of_the_rows_is_in_what_is_pickled(kind: Any, tmp_pa
     for content in dumped(fitted):
         assert not [mark for mark in marks if mark in content]
         np.testing.assert_array_equal(joblib.load(io.BytesIO(content)).predict(rows), fitted.predict(rows))
-    fitted.labels_ = rows.tolist()
+    fitted.kept_ = rows.tolist()
     assert all(any(mark in content for mark in marks) for content in dumped(fitted))

@@ -19,7 +19,8 @@ from cloister.core.errors import CloisterError, InvalidInput, UnknownName, Wrong
 from cloister.core.questions import count
 from cloister.core.randomness import PublicRng
 from cloister.core.registry.components import Spec, component, slot
-from cloister.core.registry.compose import Composed, compose, make
+from cloister.core.registry.compose import Composed, compose
+from cloister.core.registry.making import make
 from cloister.core.registry.registry import Plugin, Registry, registry
 from cloister.core.roles import FrequencyOracle
 from cloister.core.session import Method, Session

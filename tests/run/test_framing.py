@@ -19,14 +19,14 @@ from cloister.core.domains import Box
 from cloister.core.errors import InvalidInput, Refused
 from cloister.core.frames import UNKNOWN
 from cloister.core.registry.compose import compose
-from cloister.core.registry.registry import registry
+from cloister.core.registry.registry import Plugin, Registry, registry
 from cloister.datasets.hospital import BOUNDS, patients
 from cloister.federated.plan import pooled
 from cloister.metrics import nicv
 from cloister.plotting.data import Curve, Map
 from cloister.run.account import Account
 from cloister.run.fit import fit, parties, source
-from cloister.run.framing import Framing, scale_of
+from cloister.run.framing import Framing, recorded, scale_of, unframed
 from cloister.run.request import PreparedRun, Request, prepare
 from cloister.run.result import Result
 from tests.in_process import cloister as program
@@ -55,6 +55,24 @@ def name(plan: PreparedRun) -> str:
 
 
 # what is wrapped
+
+
+def test_which_method_wraps_another_one_is_its_specs_to_say(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run knows no wrapper by name: under another name it is put to the same use, and recorded alike."""
+    found = registry()
+    specs = tuple(attrs.evolve(s, name="lens") if s.wraps else s for s in found.specs())
+    plain = recorded(prepared(zoom=0.2).composed)
+    for module in ("framing", "request", "choosing"):
+        monkeypatch.setattr(f"cloister.run.{module}.registry", lambda: Registry((Plugin("x", "y", specs),)))
+    plan = prepared(zoom=0.2)
+    assert name(plan) == "lens"
+    assert unframed(plan.composed).spec.name == "hst-means"
+    assert recorded(plan.composed) == plain | {"frame": plain["frame"] | {"name": "lens"}}
+    with pytest.raises(InvalidInput, match="'lens' has its own options"):
+        prepared(method="lens", zoom=0.2)
+    bare = tuple(attrs.evolve(s, wraps="") for s in specs)
+    with pytest.raises(InvalidInput, match="no installed method wraps another one"):
+        Registry((Plugin("x", "y", bare),)).wrapper()
 
 
 def test_off_and_none_leave_the_method_as_it_was() -> None:

@@ -157,6 +157,7 @@ TARGET = f"{HonestCounts.__module__}:HonestCounts"
         (Spec("honest", "FrequencyOracle", TARGET, "counts"), "says trust None"),
         (Spec("honest", "FrequencyOracle", TARGET, "", "Central"), "no summary"),
         (Spec("Honest", "FrequencyOracle", TARGET, "counts", "Central"), "kebab-case"),
+        (Spec("honest", "FrequencyOracle", TARGET, "counts", "Central", wraps="method"), "no slot for a method"),
         (Spec("honest", "FrequencyOracle", TARGET, "counts", "Central", presets={"step": 3}), "no option or slot"),
     ],
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from stubs import CentralCounts, CentralSums, Collected, Curator, LocalCounts, LocalSums, Party, PooledSums, TwoSlots
 
+from cloister import KMeans
 from cloister.accounting import Accountant, Total
 from cloister.core.buckets import QuestionContext, Space
 from cloister.core.budget import Budget
@@ -14,6 +15,7 @@ from cloister.core.encoding import encode_rows
 from cloister.core.nearest import NearestCenter
 from cloister.core.questions import Question, Round, count, vector_sum
 from cloister.core.randomness import NoiseRng, PublicRng
+from cloister.core.registry.making import make
 from cloister.core.roles import Counts, NonPrivateSolver, Sums
 from cloister.core.session import Method, Session, forecast
 from cloister.core.trust import Aggregated, Central, Local
@@ -43,6 +45,17 @@ def slots() -> None:
     Lloyd(start=packed, counts=CentralCounts(), sums=CentralSums(), border="wrap")  # E: arg-type, reportArgumentType
     Lloyd(start=packed, counts=CentralCounts(), sums=CentralSums(), round=5)  # E: call-arg, reportCallIssue
     Lloyd(CentralCounts(), CentralSums())  # E: call-arg, reportCallIssue
+
+
+def swapped() -> None:
+    central = Lloyd(start=SpherePacking(), counts=CentralCounts(), sums=CentralSums())
+    KMeans(8, method=CentralCounts())  # E: arg-type, reportArgumentType
+    packed_start = SpherePacking[Central]()
+    KMeans(8, method=Lloyd(start=packed_start, counts=LocalCounts(), sums=CentralSums()))  # E: misc, reportArgumentType
+    KMeans(8, method=Lloyd)  # E: arg-type, reportArgumentType
+    KMeans(8, method=make("FrequencyOracle", "discrete-laplace"))  # E: arg-type, reportArgumentType
+    TwoSlots(counts=make("VectorSumOracle", "exact"), sums=CentralSums())  # E: arg-type, reportArgumentType
+    Lloyd(start=central, counts=LocalCounts(), sums=LocalSums())  # E: misc, reportArgumentType
 
 
 def sessions(curator: Curator, got: Collected, party: Party, session: Session[Central]) -> None:

@@ -18,6 +18,7 @@ from stubs import (
     TwoSlots,
 )
 
+from cloister import KMeans
 from cloister.accounting import Accountant, Total
 from cloister.core.buckets import Bucketing, QuestionContext, Space, Vectors
 from cloister.core.budget import Budget
@@ -26,6 +27,7 @@ from cloister.core.domains import Ball, Box, Domain
 from cloister.core.nearest import NearestCenter
 from cloister.core.questions import Question, Round, count, vector_sum
 from cloister.core.randomness import NoiseRng, PublicRng
+from cloister.core.registry.making import make
 from cloister.core.roles import Counts, FrequencyOracle, NonPrivateSolver, Sums, VectorSumOracle
 from cloister.core.session import Charging, Method, Population, Session, forecast, next_round
 from cloister.core.trust import Aggregated, Central, Local
@@ -55,6 +57,14 @@ def one_method_four_trusts(curator: Curator, got: Collected, party: Party) -> No
     as_method: Method[Aggregated] = pooled
     assert_type(forecast(as_method, problem, seed), list[Round[Aggregated]])
     assert_type(next_round(local, problem, seed), Round[Local])
+
+
+def methods_are_swapped() -> None:
+    KMeans(8, method="fastlloyd")
+    KMeans(8, method=TwoSlots(counts=LocalCounts(), sums=LocalSums()))
+    KMeans(8, method=TwoSlots(counts=make("FrequencyOracle", "discrete-laplace"), sums=CentralSums()))
+    assert_type(make("Method", "fastlloyd", rounds=3), Method[Any])
+    assert_type(make("FrequencyOracle", "discrete-laplace"), FrequencyOracle[Any])
 
 
 def answers_have_the_types_of_their_questions(session: Session[Central]) -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import uuid
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeAlias
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
@@ -16,7 +17,11 @@ from cloister import metrics
 from cloister.core.columns import table_columns
 from cloister.core.data_frames import frame_of, picked
 from cloister.core.errors import InvalidInput, PrivacyWarning, UtilityWarning
+from cloister.core.registry.making import altered, parameters
+from cloister.core.session import Method
+from cloister.core.trust import Central, Local, Shuffled
 from cloister.core.types import AnyArray, Bools, Floats, Ints
+from cloister.estimators.fits import add, warning_before
 from cloister.estimators.parameters import columns_of, parameters_of
 from cloister.estimators.rows import refuse_names, refuse_others, refusing, table
 from cloister.estimators.telling import run_named, warn
@@ -34,6 +39,9 @@ if TYPE_CHECKING:
     from typing import Self
 
     from matplotlib.figure import Figure
+
+AnyMethod: TypeAlias = Method[Central] | Method[Local] | Method[Shuffled]
+"""A component of one trust model: ``Method[Any]`` would let a type checker pass oracles of two."""
 
 SOON = 2.0
 """Seconds of work after which progress is shown."""
@@ -55,8 +63,8 @@ class PrivateClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
     """Whether columns of a data frame were chosen by name, so that others may stand beside them."""
 
     def __init__(
-        self, n_clusters: int | tuple[int, int] = 8, *, method: str = "auto", epsilon: float = 1.0, delta: float = 0.0,
-        bounds: Any = None,
+        self, n_clusters: int | tuple[int, int] = 8, *, method: str | AnyMethod = "auto",
+        epsilon: float = 1.0, delta: float = 0.0, bounds: Any = None,
         rows: int | None = None, zoom: str | float = "auto", scale: Any = None,
         components: Mapping[str, str] | None = None, options: Mapping[str, Any] | None = None,
         missing: str = "refuse", ledger: str | None = None, dataset: str | None = None, not_private: bool = False,
@@ -87,6 +95,32 @@ class PrivateClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         self.columns = columns
         self.categories = categories
 
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Parameters by name; deep: of a method that is a component its options and parts too (``method__rounds``)."""
+        own: dict[str, Any] = super().get_params(deep=deep)
+        below = deep and not isinstance(self.method, str)
+        return {**own, **(parameters(self.method, "method") if below else {})}
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters by name. Those of a method that is a component have a path: ``method__rounds=3``,
+        ``method__counts=`` a component or the name of one; the method is replaced by one that has them.
+
+        Raises: InvalidRows (a ValueError): the method has no such option or part, or is a name.
+        """
+        below = {path.removeprefix("method__"): params[path] for path in params if path.startswith("method__")}
+        own = {name: value for name, value in params.items() if not name.startswith("method__")}
+        method = own.get("method", self.method)
+        with refusing():
+            if below and isinstance(method, str):
+                raise InvalidInput(
+                    f"method is the name '{method}', which has no parameters: give a component, as in "
+                    f"method=cloister.plugin.make('Method', 'fastlloyd'), or use components= and options="
+                )
+            if below:
+                own["method"] = altered(method, below, "Method")
+        super().set_params(**own)
+        return self
+
     def fit(self, X: Any, y: Any = None, users: Any = None, resume: str | None = None, **others: Any) -> Self:  # noqa: N803
         """Release centres of X (n, d), spending epsilon and delta. A table of Ibis stays where it is.
 
@@ -102,9 +136,11 @@ class PrivateClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
             makes errors of them costs nothing.
         """
         refuse_others(others, "fit")
-        said = set[str]()
+        said, unguarded = set[str](), self.ledger is None and not self.not_private
         with refusing():
-            result = self._fitted(X, users, resume, partial(warn, said))
+            result = self._fitted(X, users, resume, partial(warn, said), unguarded)
+        if unguarded:
+            add(self._kin(), result.privacy.epsilon, result.privacy.delta)
         self._take(result)  # first: a filter that makes an error of what follows must not lose what was paid for
         late = large_delta(result.privacy.delta, result.privacy.rows) if result.privacy.count_share else ""
         for warning in (*([PrivacyWarning(late)] if late else []), *after(result)):
@@ -119,7 +155,7 @@ class PrivateClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         self._n_features_out = len(result.centers)
 
     def _fitted(
-        self, rows: Any, users: Any, resume: str | None, caution: Callable[[UserWarning], None]
+        self, rows: Any, users: Any, resume: str | None, caution: Callable[[UserWarning], None], unguarded: bool
     ) -> Result:  # fmt: skip
         if self.user_column is not None and users is not None:
             raise InvalidInput("users are named twice: give user_column, or users, not both")
@@ -128,6 +164,8 @@ class PrivateClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
             ExitStack() as held,
         ):  # fmt: skip
             population = self._population(rows, users, advance)
+            if unguarded and (many := warning_before(self._kin(), self.epsilon, self.delta)):
+                caution(many)
             if is_ibis_table(rows):
                 held.callback(population.close)  # its snapshot
             return fit(
@@ -136,7 +174,8 @@ class PrivateClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
             )  # fmt: skip
 
     def _request(self) -> Request:
-        method = self._defaults.get("method", self.method) if self.method == "auto" else self.method
+        auto = isinstance(self.method, str) and self.method == "auto"
+        method = self._defaults.get("method", self.method) if auto else self.method
         return Request(
             k=self.n_clusters, method=method, epsilon=self.epsilon, delta=self.delta, bounds=self.bounds,
             rows=self.rows, zoom=self.zoom, scale=self.scale,
@@ -166,6 +205,35 @@ class PrivateClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
             named = (self.columns, self.categories or None, named_in(self.bounds))
             self._by_names = any(names is not None for names in named)
         return found
+
+    @property
+    def labels_(self) -> NoReturn:
+        """Raises: AttributeError: there are none, since a fitted estimator holds released values only."""
+        raise AttributeError(
+            f"{type(self).__name__} has no labels_: the cluster of every row tells about that row, which no epsilon "
+            f"covers. predict(X), or fit_predict(X), gives them for rows that you hold: NOT private, and not to be "
+            f"published"
+        )
+
+    @property
+    def inertia_(self) -> NoReturn:
+        """Raises: AttributeError: there is none, since a fitted estimator holds released values only."""
+        raise AttributeError(
+            f"{type(self).__name__} has no inertia_: it is an exact sum over all rows, which no epsilon covers. "
+            f"-score(X) gives it for rows that you hold: NOT private, and not to be published"
+        )
+
+    def _kin(self) -> str:
+        """A name that an estimator shares with its clones, in other processes too."""
+        if "_family" not in vars(self):
+            self._family = uuid.uuid4().hex
+        return self._family
+
+    def __sklearn_clone__(self) -> Self:
+        cloned: Any = super().__sklearn_clone__()
+        made: Self = cloned
+        made._family = self._kin()
+        return made
 
     def predict(self, X: Any) -> Ints:  # noqa: N803
         """Index (n,) of the nearest released centre of each row of X; -1 for rows that cannot be used, if ``missing``
@@ -303,6 +371,7 @@ class PrivateClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = self.missing == "drop"
+        tags.non_deterministic = True  # noise is fresh in every fit, and never seedable
         return tags
 
 

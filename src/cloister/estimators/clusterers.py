@@ -25,7 +25,9 @@ class KMeans(PrivateClusterer):
     Args:
         n_clusters: number of centres; or a range (fewest, most) of which the run chooses one, by what it releases.
         method: registry name of the method (``cloister list Method``); 'auto' picks the one that predicts the least
-            error for these figures, whatever the rows are, of those for the class's objective.
+            error for these figures, whatever the rows are, of those for the class's objective. Or a component, as
+            ``cloister.plugin.make("Method", "fastlloyd", counts="discrete-laplace")`` makes it: its options and parts
+            are then parameters too (``set_params(method__rounds=3)``), and it is recorded as if it had been named.
         epsilon: privacy budget of one ``fit``, in nats.
         delta: probability with which the guarantee may fail; 0 for methods with pure noise only.
         bounds: public bounds: a pair for all columns, a pair per column, a mapping of column names to pairs, or a .toml

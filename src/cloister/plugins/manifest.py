@@ -40,7 +40,7 @@ def components() -> list[Spec]:
         Spec("su-lloyd", "Method", LLOYD, "k-means by noisy rounds with Laplace noise: pure "
             "privacy", paper=SU, presets={**laplace, **ABSOLUTE}),
         Spec("zoom", "Method", "cloister.plugins.methods.zoom:Zoom", "finds where the rows are within wide bounds, and "
-            "clusters there", paper="Karwa, Vadhan (2018)"),
+            "clusters there", paper="Karwa, Vadhan (2018)", wraps="method", fills=1),
         Spec("shrunk-lloyd", "Method", "cloister.plugins.methods.shrunk_lloyd:ShrunkLloyd",
              "k-means by rounds of clipped sums, shrunk by their known noise: for few rows", paper=DIAA,
              objective="k-means"),

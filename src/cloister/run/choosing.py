@@ -28,7 +28,8 @@ from cloister.core.domains import Domain
 from cloister.core.errors import CloisterError, InvalidInput
 from cloister.core.randomness import ANY_KEY
 from cloister.core.registry.components import Choices, options_of, slots_of
-from cloister.core.registry.compose import Composed, compose, make
+from cloister.core.registry.compose import Composed, compose
+from cloister.core.registry.making import make, unregistered
 from cloister.core.registry.paths import below, oracle_slots
 from cloister.core.registry.registry import registry
 from cloister.core.session import forecast
@@ -148,6 +149,9 @@ class Chooser:
         name = composed.spec.name
         if self.trust is None:
             return composed, self.problem(composed)
+        if unregistered(composed):  # as it was put together: no name could compose it again
+            self._fits(composed)
+            return composed, self.problem(composed)
         open_slots = dict(oracle_slots(registry(), name, wires))
         try:
             as_it_is = compose(registry(), "Method", name, wires, self._pooled(wires, values))
@@ -204,14 +208,18 @@ class Chooser:
     ) -> tuple[Composed, Problem]:
         every = {**given, **wires}
         composed = compose(registry(), "Method", name, every, self._pooled(every, values))
-        if composed.trust not in (None, self.trust):
-            raise InvalidInput(
-                f"'{name}' as composed is {composed.trust}, and the trust model asked for is {self.trust}: leave its "
-                f"oracles open, or name {self.trust} ones"
-            )
+        self._fits(composed)
         problem = self.problem(composed)
         self.check(composed, problem)
         return composed, problem
+
+    def _fits(self, composed: Composed) -> None:
+        """Raises: InvalidInput: it is of another trust model than the one asked for."""
+        if composed.trust not in (None, self.trust):
+            raise InvalidInput(
+                f"'{composed.spec.name}' as composed is {composed.trust}, and the trust model asked for is "
+                f"{self.trust}: leave its oracles open, or name {self.trust} ones"
+            )
 
     def _payable(self, role: Any) -> list[str]:
         """The trust's oracles of a role, in order, less those that (epsilon, delta) cannot pay."""

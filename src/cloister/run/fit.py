@@ -23,6 +23,7 @@ from cloister.core.errors import CloisterError, InvalidInput, Refused
 from cloister.core.lattice import CAP
 from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng, PublicRng
+from cloister.core.registry.making import unregistered
 from cloister.core.registry.registry import registry
 from cloister.core.session import Pending, Population, Session, forecast
 from cloister.core.shuffling import refuse_few
@@ -33,12 +34,18 @@ from cloister.run.bounds import named_in
 from cloister.run.cautions import before
 from cloister.run.framing import notes, recorded
 from cloister.run.progress import Started
-from cloister.run.request import PreparedRun, Request, prepare
+from cloister.run.request import PreparedRun, Request, prepare, refuse_unregistered
 from cloister.run.result import Result
 from cloister.run.row_count import SHARE, after_count, counted, doubts, shares
 from cloister.run.statement import state
 
 V = TypeVar("V")
+
+IN_MEMORY = (
+    "{} is registered by no installed plugin: the run was in memory only, its guarantee is what that class declares, "
+    "and nobody can compose it again from this record."
+)
+"""Said in the statement of a run with such a component."""
 
 
 def source(
@@ -131,6 +138,13 @@ def fit(
     account = going_on(account, population)
     table = population.selection if isinstance(population, SelectsColumns) else None
     plan = prepare(request, population.columns, chosen_columns=table)
+    for what, there in (
+        ("a ledger", account is not None),
+        ("a session of parties", isinstance(population, Joining)),
+        ("an engine with workers", getattr(population, "apart", False)),
+    ):
+        if there:
+            refuse_unregistered(plan.composed, what)
     plan = plan if account is None else account.begun(plan, request, table)
     seed = PublicRng.fresh() if request.seed is None else PublicRng.from_seed(request.seed)
     asked, accountant = _checked_forecast(plan, seed)
@@ -148,7 +162,8 @@ def fit(
     if account is not None and past is None:
         if TRUSTS[trust].relation != "add-or-remove one row":
             raise InvalidInput(
-                f"a ledger adds up guarantees for adding or removing a row; '{request.method}' as composed is {trust}"
+                f"a ledger adds up guarantees for adding or removing a row; '{plan.composed.spec.name}' as composed "
+                f"is {trust}"
             )
         if not plan.composed.private or (noise is not None and noise.seeded):
             raise InvalidInput("a run that protects nobody cannot be charged to a ledger")
@@ -193,6 +208,7 @@ def fit(
             *(doubts(plan.budget, plan.problem) if count_share else []),
             *notes(plan.composed, plan.problem, clustering.details, plan.columns),
             *centers.notes(plan.problem, clustering.details),
+            *([IN_MEMORY.format(name)] if (name := unregistered(plan.composed)) else []),
         ),
     )
     result = Result(

@@ -1,7 +1,7 @@
 """The frame that a run's method works in: zooming in on the rows, and the units of distances.
 
-A method that needs a frame is put into ``zoom`` before anything is planned, so that ledgers, plans and digests see an
-ordinary composition.
+A method that needs a frame is put into the method that wraps another one (``Spec.wraps``: zoom) before anything is
+planned, so that ledgers, plans and digests see an ordinary composition.
 
 * zoom: 'auto' (a share of the budget where it pays by public figures, under a curator or parties who pool), 'off', or
   the share.
@@ -31,8 +31,6 @@ from cloister.core.frames import cube, unknown_columns
 from cloister.core.registry.compose import Composed
 from cloister.core.registry.registry import registry
 from cloister.run.bounds import check_named, table_from
-
-ZOOM = "zoom"
 
 APART = 2.0
 """Columns whose widths differ by a larger factor are scaled, unless the caller says how."""
@@ -81,16 +79,17 @@ class Framing:
 
         Raises: InvalidInput: a frame was asked for, or unknown bounds need one, and there can be none.
         """
-        if composed.spec.name == ZOOM and (self.zoom != "auto" or self.scale or any(self.one_hot)):
+        if composed.spec.wraps and (self.zoom != "auto" or self.scale or any(self.one_hot)):
             raise InvalidInput(
-                "the method 'zoom' has its own options: set share and scale, or ask for the method within"
+                f"the method '{composed.spec.name}' has its own options: set share and scale, or ask for the method "
+                f"within"
             )
         remote = composed.trust in ("Local", "Shuffled")
         share = {"off": 0.0, "auto": 0.0 if remote else None}.get(str(self.zoom), self.zoom)
         scale = self._units(domain)
         alone = problem_of(composed, total, k, domain, rows), composed
         unknown = unknown_columns(domain)
-        if composed.spec.name == ZOOM or (share == 0 and scale == "none" and not unknown):
+        if composed.spec.wraps or (share == 0 and scale == "none" and not unknown):
             return alone
         oracle = next(_counting(composed), None)
         if oracle is None or isinstance(domain, Ball):
@@ -100,9 +99,11 @@ class Framing:
                     f"'{composed.spec.name}' {why}: it takes no zoom, no scale, no unknown bounds and no categories"
                 )
             return alone
-        spec = registry().spec("Method", ZOOM)
-        zoom = registry().load(spec)(method=composed.value, counts=oracle.value, share=share, scale=scale)
-        zoomed = Composed(zoom, spec, {"method": composed, "counts": oracle}, composed.trust)
+        spec = registry().wrapper()
+        parts = {spec.wraps: composed, "counts": oracle}
+        slots = {name: part.value for name, part in parts.items()}
+        zoom = registry().load(spec)(**slots, share=share, scale=scale)
+        zoomed = Composed(zoom, spec, parts, composed.trust)
         problem = problem_of(zoomed, total, k, domain, rows)
         paid = _share(zoomed, problem)  # or refused, where it must be
         return (problem, zoomed) if paid or scale != "none" else alone
@@ -135,16 +136,16 @@ def _counting(composed: Composed) -> Iterator[Composed]:
 
 def unframed(composed: Composed) -> Composed:
     """The method itself, without the frame that it was put in."""
-    return composed.inner["method"] if composed.spec.name == ZOOM else composed
+    return composed.inner[composed.spec.wraps] if composed.spec.wraps else composed
 
 
 def recorded(composed: Composed) -> dict[str, Any]:
     """How a result records its method: as it was asked for, with the frame that it was put in beside it."""
     config = composed.config()
-    if composed.spec.name != ZOOM:
+    if not composed.spec.wraps:
         return config
     slots = config["slots"]
-    inner: dict[str, Any] = slots.pop("method")
+    inner: dict[str, Any] = slots.pop(composed.spec.wraps)
     return {**inner, "frame": config}
 
 
@@ -179,7 +180,7 @@ def scale_of(scale: Any, columns: Sequence[str], categories: Collection[str] = (
 
 def price(composed: Composed, problem: Problem, columns: Sequence[str]) -> str:
     """What finding where the rows are takes of the budget, and what it may miss; empty if nothing. Reads no rows."""
-    share = _share(composed, problem) if composed.spec.name == ZOOM else 0.0
+    share = _share(composed, problem) if composed.spec.wraps else 0.0
     if not share:
         return ""
     unknown = ", ".join(columns[j] for j in unknown_columns(problem.domain))
@@ -197,7 +198,7 @@ def price(composed: Composed, problem: Problem, columns: Sequence[str]) -> str:
 
 def notes(composed: Composed, problem: Problem, details: Mapping[str, Any], columns: Sequence[str]) -> tuple[str, ...]:
     """What a statement says of a run's frame: the price, what was released, and the units of distances."""
-    if composed.spec.name != ZOOM or "intervals" not in details:
+    if not composed.spec.wraps or "intervals" not in details:
         return ()
     paid, intervals, units = price(composed, problem, columns), details["intervals"], details["units"]
     shown = ", ".join(

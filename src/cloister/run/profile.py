@@ -19,7 +19,8 @@ from cloister.run import beyond
 from cloister.run.estimates import Estimate, table_in
 from cloister.run.figures import POINTS, estimated, model_of, silhouette
 from cloister.run.html import table
-from cloister.run.result import MANY_COLUMNS, Result
+from cloister.run.notebook import MANY_COLUMNS
+from cloister.run.result import Result
 from cloister.run.unlisted import unlisted
 
 CLEAR = 2.0

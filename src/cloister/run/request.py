@@ -21,8 +21,9 @@ from cloister.core.questions import Round
 from cloister.core.randomness import PublicRng
 from cloister.core.registry.components import own_number
 from cloister.core.registry.compose import Composed, compose
+from cloister.core.registry.making import by_name, composed_of, unregistered
 from cloister.core.registry.registry import registry
-from cloister.core.session import Session, forecast
+from cloister.core.session import Method, Session, forecast
 from cloister.core.trust import trust_named
 from cloister.run import users
 from cloister.run.bounds import domain_for
@@ -39,7 +40,8 @@ class Request:
     Args:
         k: number of centres; or a range (fewest, most), also as text "2..20", of which the run chooses one
             (``run.centers``).
-        method: registry name; ``auto`` picks the one that predicts the least error.
+        method: registry name; ``auto`` picks the one that predicts the least error. Or a component, which is recorded
+            as if it and its parts had been named; a class that is not registered runs in memory only.
         epsilon: nats, for the whole run.
         delta: probability, for the whole run; 0 where only pure noise is added.
         bounds: as ``cloister.run.bounds.domain_for`` takes them.
@@ -58,7 +60,7 @@ class Request:
     """
 
     k: int | tuple[int, int] = attrs.field(converter=number_of_centers)
-    method: str = "auto"
+    method: str | Method[Any] = "auto"
     epsilon: float = attrs.field(converter=own_number)
     delta: float = attrs.field(default=0.0, converter=own_number)
     bounds: Any = None
@@ -158,6 +160,38 @@ class PreparedRun:
         return {"k": self.problem.k, "rows": self.rows, **more, "bounds": bounds, "lattice unit": domain.unit}
 
 
+def asked_for(request: Request) -> tuple[Request, Composed]:
+    """The request with its method by name, and the method as it is composed before anything is chosen. A component
+    becomes its registry name, with all components and options in it by path: a record of it, and every answer, are
+    those of a request by name. One that holds a class which is not registered stays as it is.
+
+    Raises: UnknownName, WrongComposition, InvalidInput: it cannot be composed.
+    """
+    if not isinstance(request.method, str):
+        if request.components or request.options:
+            raise InvalidInput(
+                "the method is a component, which has its parts and options: leave components and options out, or give "
+                "its registry name"
+            )
+        composed = composed_of(registry(), "Method", request.method)
+        if unregistered(composed):
+            return request, composed
+        components, options = by_name(composed)
+        request = attrs.evolve(request, method=composed.spec.name, components=components, options=options)
+    name = str(request.method)
+    return request, compose(registry(), "Method", name, request.components, request.options, request.trust)
+
+
+def refuse_unregistered(composed: Composed, what: str) -> None:
+    """Raises: InvalidInput: a record is needed, and a class is not registered, so that no record can name it. Args:
+    what (needs one)."""
+    if name := unregistered(composed):
+        raise InvalidInput(
+            f"{what} records the method by registry names, and {name} has none: it runs in memory only. Offer it in a "
+            f"plugin ('cloister new-plugin' writes one), or leave {what} out"
+        )
+
+
 def prepare(
     request: Request, columns: Sequence[str], only: str | None = None, chosen_columns: Selection | None = None
 ) -> PreparedRun:
@@ -172,16 +206,16 @@ def prepare(
         given: Any = value
         if given is not None and (isinstance(given, bool) or not isinstance(given, Integral)):
             raise InvalidInput(f"{name} is {value!r}: give a whole number")
-    composed = compose(registry(), "Method", request.method, request.components, request.options, request.trust)
+    request, composed = asked_for(request)
     if not composed.private and not request.not_private:
         raise InvalidInput(
-            f"'{request.method}' as composed is NOT private: it releases exact answers. For a benchmark on rows that "
-            f"are not secret, allow it with --not-private (not_private=True)"
+            f"'{composed.spec.name}' as composed is NOT private: it releases exact answers. For a benchmark on rows "
+            f"that are not secret, allow it with --not-private (not_private=True)"
         )
     table = chosen_columns or Selection(tuple(columns))
     domain = domain_for(request.bounds, table)
     total = Total(request.epsilon, request.delta, rows_per_user=request.rows_per_user)
-    users.check_trust(total, request.method, composed.trust)
+    users.check_trust(total, composed.spec.name, composed.trust)
     framing = Framing(request.zoom, scale_of(request.scale, table.numbers, table.recorded()), table.one_hot)
 
     def planned(rows: int) -> Planned:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import importlib
 import io
 import json
 import os
@@ -18,17 +17,13 @@ import numpy as np
 from cloister.core.domains import Ball, Box
 from cloister.core.errors import Damaged, InvalidInput
 from cloister.core.types import AnyArray, Bools, Floats
-from cloister.run.estimates import center_texts
-from cloister.run.html import table
 from cloister.run.statement import PrivacyStatement
+from cloister.run.views import view
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FORMAT = "cloister-result-1"
-
-MANY_COLUMNS = 20
-"""Most columns that a notebook shows; the result holds all."""
 
 
 @final
@@ -153,15 +148,7 @@ class Result:
 
     def _repr_html_(self) -> str:
         """For notebooks: the promise, and the centres with their noisy sizes."""
-        shown = self.columns[:MANY_COLUMNS]
-        more = [] if len(shown) == len(self.columns) else [f"... {len(self.columns) - len(shown)} more"]
-        sizes = [] if self.weights is None else ["rows (noisy)"]
-        rows = [
-            [str(i), *([] if self.weights is None else [f"{self.weights[i]:.0f}"]), *texts[: len(shown)]]
-            for i, texts in enumerate(center_texts(self.centers, self.details))
-        ]
-        caption = f"{len(self.centers)} private centres by {self.method['name']}"
-        return f"{table(['centre', *sizes, *shown, *more], rows, caption)}{self.privacy._repr_html_()}"
+        return str(view("html")(self))
 
     def plot(self, axes: Sequence[str] | None = None, *, project: bool = False, curve: bool = False) -> Figure:
         """A picture, which notebooks show: the map of the centres, or the curve of cost against k. Released values
@@ -174,19 +161,18 @@ class Result:
         """
         if curve and (axes is not None or project):
             raise InvalidInput("axes and project are for the map: give curve alone")
-        figures = importlib.import_module("cloister.plotting.figures")
-        figure: Figure = figures.draw_curve(self) if curve else figures.draw_map(self, axes, project=project)
+        figure: Figure = view("curve")(self) if curve else view("map")(self, axes, project=project)
         return figure
 
     def estimator(self) -> Any:
         """A fitted estimator with these centres: ``cloister.KMedians`` for k-median, ``cloister.OneRound`` for a round
         under local trust, else ``cloister.KMeans``."""
-        return importlib.import_module("cloister.estimators").estimator_of(self)
+        return view("estimator")(self)
 
     def profile(self) -> Any:
         """A ``cloister.run.profile.Profile``: sizes and centres with standard errors, what sets clusters apart.
         Released values only."""
-        return importlib.import_module("cloister.run.profile").profile_of(self)
+        return view("profile")(self)
 
     def report(self, path: str | os.PathLike[str]) -> None:
         """Write one page of HTML for people, which needs no network. Released values only.
@@ -195,7 +181,7 @@ class Result:
             or Jinja2 is not installed.
         """
         target = checked_target(path, (".html",), "reports")
-        page: bytes = importlib.import_module("cloister.report").html_of(self).encode()
+        page: bytes = view("page")(self).encode()
 
         def write(file: BinaryIO) -> None:
             file.write(page)

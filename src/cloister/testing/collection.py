@@ -7,7 +7,7 @@ from typing import Any
 
 from cloister.core.errors import InvalidInput, MissingExtra
 from cloister.core.registry.components import FACTS
-from cloister.core.registry.compose import filled
+from cloister.core.registry.making import filled
 from cloister.core.trust import Aggregated, Central, Local, Shuffled
 from cloister.testing.check import Check
 from cloister.testing.checks.bucketings import BUCKETINGS, VECTORS

@@ -13,7 +13,7 @@ import pytest
 
 from cloister.core.errors import InvalidInput, WrongComposition
 from cloister.core.registry.components import Option, Spec, component, option, options_of, slot, slots_of
-from cloister.core.registry.compose import filled
+from cloister.core.registry.making import filled
 from cloister.core.roles import FrequencyOracle
 from cloister.core.trust import Central
 

@@ -12,7 +12,7 @@ import pytest
 from cloister.core.budget import Budget
 from cloister.core.clustering import Coreset, Problem
 from cloister.core.domains import Box
-from cloister.core.registry.compose import make
+from cloister.core.registry.making import make
 from cloister.plugins.methods.grid_means import measured, stepped
 from cloister.plugins.methods.measuring import Moved
 from cloister.plugins.methods.radius_means import candidates, shares

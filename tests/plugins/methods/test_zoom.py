@@ -21,7 +21,7 @@ from cloister.core.questions import count
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.record import Lookup, Record
 from cloister.core.registry.components import component
-from cloister.core.registry.compose import make
+from cloister.core.registry.making import make
 from cloister.core.session import Session, forecast
 from cloister.core.trust import Central
 from cloister.core.types import Floats

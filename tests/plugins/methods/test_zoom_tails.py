@@ -15,7 +15,7 @@ from cloister.core.budget import Budget
 from cloister.core.clustering import Problem
 from cloister.core.domains import Box
 from cloister.core.frames import UNKNOWN
-from cloister.core.registry.compose import make
+from cloister.core.registry.making import make
 from cloister.plugins.methods.zoom import GROUP, Zoom
 from cloister.plugins.methods.zoom_ranges import CODES, interval
 from cloister.plugins.methods.zoom_tails import EASE, RISK, Promise, Tail, certain, tolerated, total_variance, worst

@@ -28,12 +28,10 @@ from cloister.core.frames import cube
 from cloister.core.lattice import CAP
 from cloister.core.questions import Round
 from cloister.core.randomness import PublicRng
-from cloister.core.registry.compose import compose
-from cloister.core.registry.registry import registry
 from cloister.core.trust import Shuffled
 from cloister.run.bounds import named_in
 from cloister.run.framing import recorded, unframed
-from cloister.run.request import PreparedRun, Request, prepare
+from cloister.run.request import PreparedRun, Request, asked_for, prepare, refuse_unregistered
 
 WELL = 0.1
 """Expected error that counts as good: noise adds a tenth of the squared radius."""
@@ -51,8 +49,9 @@ def publish(request: Request, columns: Sequence[str] | None = None, dimension: i
     Raises: CloisterError: the request is invalid, or its method is not for users who randomise their own rows.
     """
     columns = named_in(request.bounds) if columns is None and dimension is None else columns
-    called, name = _names(columns, dimension), request.method
-    composed = compose(registry(), "Method", name, request.components, request.options, request.trust)
+    called, (request, composed) = _names(columns, dimension), asked_for(request)
+    name = composed.spec.name
+    refuse_unregistered(composed, "a plan")
     if not composed.private:
         raise InvalidInput(f"'{name}' as composed is NOT private: nobody can be asked to answer it")
     if composed.trust not in TRUSTS:

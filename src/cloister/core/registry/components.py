@@ -59,6 +59,9 @@ class Spec:
             ``auto`` or ``auto-median`` if its class predicts its error (``core.capabilities.PredictsError``).
         fills: an oracle's place in the order in which those of its trust are tried where a trust model fills the slots,
             low numbers first; None: only where it is named.
+        wraps: of a method that puts another one in a frame, the slot that holds it; else empty. Such a class is
+            ``core.capabilities.Zooming`` and has a slot ``counts`` and the options ``share`` and ``scale``. A run puts
+            methods into the one with the lowest ``fills``, and records the inner one with its frame beside it.
 
     Raises:
         InvalidInput: there is no such trust marker.
@@ -74,6 +77,7 @@ class Spec:
     private: bool = True
     objective: str = ""
     fills: int | None = None
+    wraps: str = ""
 
     def __attrs_post_init__(self) -> None:
         if self.trust is not None and self.trust not in TRUSTS:

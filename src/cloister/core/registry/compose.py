@@ -26,10 +26,8 @@ from cloister.core.registry.components import (
     slots_of,
     trust_of,
 )
-from cloister.core.registry.registry import Registry, registry
-from cloister.core.trust import TRUSTS, Central, trust_named
-
-C = TypeVar("C")
+from cloister.core.registry.registry import Registry
+from cloister.core.trust import TRUSTS, Central
 
 
 @attrs.frozen
@@ -79,7 +77,7 @@ class Composed:
 
 def compose(
     registry: Registry, role: Role, name: str, wires: Mapping[str, str], values: Mapping[str, Any],
-    trust: str | None = None,
+    trust: str | None = None, parts: Mapping[str, Composed] = {},
 ) -> Composed:  # fmt: skip
     """Build a component by name.
 
@@ -88,6 +86,7 @@ def compose(
         values: value, or text to be parsed, per option path ("rounds", "counts.levels").
         trust: fills every slot for an oracle that ``wires`` does not name, in methods in slots too, with the first of
             this trust's oracles (``Spec.fills``); None: as presets and defaults have it.
+        parts: components that are made already, per slot path.
 
     Raises:
         UnknownName: no such component, slot or option, with the nearest names.
@@ -95,36 +94,12 @@ def compose(
         InvalidInput: an option value out of its bounds.
     """
     wires, values = dict(wires), dict(values)
-    composed = _Composer(registry, wires, values, trust).composed(role, name, "")
+    composed = _Composer(registry, wires, values, trust, parts).composed(role, name, "")
     for path in wires:
         _check_path(composed, path, "slot")
     for path in values:
         _check_path(composed, path, "option")
     return composed
-
-
-def make(
-    role: Role, name: str, wires: Mapping[str, str] = {}, values: Mapping[str, Any] = {}, trust: str | None = None
-) -> Any:
-    """An installed component by name: ``make("Method", "fastlloyd", {"sums": "discrete-laplace"}, {"rounds": 5})``.
-
-    Slots not named take ``trust``'s first oracles, else the name's presets, else the declared defaults. A run's
-    request (``cloister.run.fit.Request``) knows the sizes asked too, and takes the first that can hold them. Args and
-    errors: as ``compose``.
-    """
-    return compose(registry(), role, name, wires, values, trust_named(trust)).value
-
-
-def filled(cls: type[C], **given: Any) -> C:
-    """A component of this class; slots not given take their preferred one. Raises: WrongComposition if a slot has
-    none."""
-    hints = get_type_hints(cls)
-    for name, facts in slots_of(cls).items():
-        if name not in given and facts.default is None:
-            raise WrongComposition(f"slot '{name}' of {cls.__name__} has no preferred component: give {name}=...")
-        if name not in given:
-            given[name] = make(slot_role(hints[name]), str(facts.default))
-    return cls(**given)
 
 
 @attrs.frozen
@@ -135,6 +110,7 @@ class _Composer:
     wires: dict[str, str]
     values: dict[str, Any]
     trust: str | None
+    parts: Mapping[str, Composed] = {}
 
     def composed(self, role: Role, name: str, path: str) -> Composed:
         spec = self.registry.spec(role, name)
@@ -145,7 +121,7 @@ class _Composer:
                 every = self._candidates(str(spec.presets.get(field, facts.default)), path)
                 arguments[field] = {title: part.value for title, part in every.items()}
                 inner |= every
-                hints |= dict.fromkeys(every, _one(hints[field]))
+                hints |= dict.fromkeys(every, one_of(hints[field]))
             else:
                 inner[field] = self._slot(spec, field, facts, hints[field], path)
                 arguments[field] = inner[field].value
@@ -155,11 +131,13 @@ class _Composer:
                 arguments[field] = parse(where, self.values[where], hints[field])
             elif field in spec.presets:
                 arguments[field] = spec.presets[field]
-        agreed = _agreed(self.registry, name, path, hints, inner)
+        agreed = agreed_trust(self.registry, name, path, hints, inner)
         return Composed(cls(**arguments), spec, inner, trust_of(cls) or agreed)
 
     def _slot(self, spec: Spec, field: str, facts: Slot, hint: Any, path: str) -> Composed:
         where, role = f"{path}{field}", slot_role(hint)
+        if where in self.parts:
+            return self.parts[where]
         first = next(iter(self.registry.in_order(role, self.trust)), None) if slot_trust(hint) is None else None
         chosen = self.wires.get(where, first.name if first else spec.presets.get(field, facts.default))
         if chosen is None:
@@ -215,25 +193,25 @@ class _Composer:
 
 def slot_role(hint: Any) -> Role:
     """The role that a slot's annotation names."""
-    hint = _one(hint)
+    hint = one_of(hint)
     role = getattr(get_origin(hint) or hint, "__name__", "")
     if role not in ROLES:
         raise TypeError(f"a slot must be annotated with a role ({', '.join(ROLES)}), not {hint!r}")
     return cast(Role, role)
 
 
-def _one(hint: Any) -> Any:
+def one_of(hint: Any) -> Any:
     """The annotation of one component of a slot that holds many by name."""
     return get_args(hint)[1] if get_origin(hint) is Mapping else hint
 
 
 def slot_trust(hint: Any) -> str | None:
     """The trust model that a slot's annotation fixes; None for a type variable or a role without one."""
-    arguments = get_args(_one(hint))
+    arguments = get_args(one_of(hint))
     return arguments[0].__name__ if arguments and isinstance(arguments[0], type) else None
 
 
-def _agreed(
+def agreed_trust(
     registry: Registry, name: str, path: str, hints: dict[str, Any], inner: Mapping[str, Composed]
 ) -> str | None:
     """The one trust model of the slots. WrongComposition names the slot, what it needs, what it got and the choices."""

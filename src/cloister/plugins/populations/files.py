@@ -100,6 +100,7 @@ class Files:
         self._missing: Missing = as_missing(missing)
         self._first, self._progress = as_first(first), progress
         self._engine, self._mine = engine_of(engine, workers, scheduler), isinstance(engine, str)
+        self.apart = self._engine.apart
         if threads is not None and self._engine.apart:
             raise InvalidInput("threads go with engine 'serial': other engines have workers, each with one thread")
         self._threads = Threads(1 if self._engine.apart else allowed() if threads is None else threads)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import importlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol, TypeVar, final
 
 from cloister.core.columns import Asked, Selection, TableColumn, select
@@ -15,12 +14,6 @@ from cloister.plugins.populations.reading import Piece, regroup
 from cloister.plugins.populations.users import Names, Owners
 
 V = TypeVar("V")
-
-FORMATS = {
-    ".parquet": "arrow:Parquet", ".arrow": "arrow:Ipc", ".feather": "arrow:Ipc", ".csv": "arrow:Csv",
-    ".csv.gz": "arrow:Csv", ".npy": "npy:Npy", ".npz": "npy:Npz",
-}  # fmt: skip
-"""What reads files of each extension: a module of this folder, imported when it is needed, and its class."""
 
 READERS = {
     **dict.fromkeys((".xlsx", ".xls", ".xlsm", ".xlsb", ".ods"), "pandas.read_excel('{}')"),
@@ -226,18 +219,56 @@ def is_csv(path: str) -> bool:
     return path.lower().endswith((".csv", ".csv.gz"))
 
 
+def _parquet(path: str, _: Form) -> Source:
+    from cloister.plugins.populations.arrow import Parquet
+
+    return Parquet(path)
+
+
+def _ipc(path: str, _: Form) -> Source:
+    from cloister.plugins.populations.arrow import Ipc
+
+    return Ipc(path)
+
+
+def _csv(path: str, form: Form) -> Source:
+    from cloister.plugins.populations.arrow import Csv
+
+    return Csv(path, form)
+
+
+def _npy(path: str, _: Form) -> Source:
+    from cloister.plugins.populations.npy import Npy
+
+    return Npy(path)
+
+
+def _npz(path: str, _: Form) -> Source:
+    from cloister.plugins.populations.npy import Npz
+
+    return Npz(path)
+
+
+FORMATS: dict[str, Callable[[str, Form], Source]] = {
+    ".parquet": _parquet,
+    ".arrow": _ipc,
+    ".feather": _ipc,
+    ".csv": _csv,
+    ".csv.gz": _csv,
+    ".npy": _npy,
+    ".npz": _npz,
+}
+"""What reads files of each extension, imported when it is needed."""
+
+
 def _source(path: str, form: Form) -> Source:
     extension = next((e for e in sorted(FORMATS, key=len, reverse=True) if path.lower().endswith(e)), None)
     if extension is None:
         raise InvalidInput(_elsewhere(path))
-    module, _, name = FORMATS[extension].partition(":")
     try:
-        found = importlib.import_module(f"cloister.plugins.populations.{module}")
+        return FORMATS[extension](path, form)
     except ImportError as error:
         raise MissingExtra("pyarrow", "files", "reading Parquet, Arrow and CSV") from error
-    kind = getattr(found, name)
-    source: Source = kind(path, form) if is_csv(path) else kind(path)
-    return source
 
 
 def _elsewhere(path: str) -> str:

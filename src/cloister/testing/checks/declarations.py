@@ -141,6 +141,8 @@ def _check_presets(spec: Spec, cls: type[Any], where: str) -> None:
         require(not spec.presets, f"{where} has presets, the class has no options")
         return
     options, slots, hints = options_of(cls), slots_of(cls), get_type_hints(cls)
+    held = spec.wraps in slots and slot_role(hints[spec.wraps]) == "Method"
+    require(not spec.wraps or held, f"{where} wraps '{spec.wraps}', which is no slot for a method")
     for name, value in spec.presets.items():
         require(name in options or name in slots, f"{where} sets '{name}', which is no option or slot of the class")
         try:

@@ -1,0 +1,222 @@
+"""A method put together in Python: run, charged and recorded as if it were named, and tuned as scikit-learn does."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+from typing import Any, Generic
+
+import attrs
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+
+import cloister
+from cloister.accounting.ledger.ledger import Ledger
+from cloister.collection.plan.publish import publish
+from cloister.core.errors import InvalidInput, PrivacyWarning, WrongComposition
+from cloister.core.randomness import PublicRng
+from cloister.core.registry.making import by_name, composed_of
+from cloister.core.registry.registry import registry
+from cloister.core.trust import T
+from cloister.plugin import (
+    Clustering,
+    FrequencyOracle,
+    Problem,
+    Session,
+    component,
+    count,
+    make,
+    option,
+    slot,
+)
+from cloister.plugins.methods.lloyd import Lloyd
+from cloister.plugins.methods.sphere_packing import SpherePacking
+from cloister.plugins.oracles.central.discrete_gaussian import DiscreteGaussianCounts, DiscreteGaussianSums
+from cloister.plugins.oracles.central.discrete_laplace import DiscreteLaplaceCounts, DiscreteLaplaceSums
+from cloister.plugins.oracles.central.exact import ExactCounts, ExactSums
+from cloister.run.account import Account
+from cloister.run.fit import fit, source
+from cloister.run.request import Request, prepare
+
+GAUSSIAN: dict[str, Any] = {"counts": DiscreteGaussianCounts(), "sums": DiscreteGaussianSums()}
+LAPLACE: dict[str, Any] = {"counts": DiscreteLaplaceCounts(), "sums": DiscreteLaplaceSums()}
+
+
+@component
+class Everywhere(Generic[T]):
+    """A stranger's method that no plugin offers: it counts all rows, and puts every centre in the middle."""
+
+    counts: FrequencyOracle[T] = slot(help="how many rows there are")
+    times: int = option(default=1, low=1, help="how often to count")
+
+    def cluster(self, problem: Problem, session: Session[T], rng: PublicRng) -> Clustering:
+        tree = make("TreeBuilder", "grid").open(problem, rng)
+        for part in problem.budget.split(*[1.0] * self.times):
+            session.ask(count(tree, oracle=self.counts, budget=part))
+        return Clustering(np.zeros((problem.k, problem.domain.dimension)), None, {})
+
+
+def rows(n: int = 600) -> Any:
+    g = np.random.default_rng(0)
+    return np.array([[-0.6, -0.6], [0.6, 0.5]])[g.integers(0, 2, n)] + g.normal(0, 0.05, (n, 2))
+
+
+def model(method: Any, **more: Any) -> Any:
+    asked = {"epsilon": 4.0, "delta": 1e-6, "bounds": (-1, 1), "rows": 600, "zoom": "off", "random_state": 7}
+    return cloister.KMeans(2, method=method, **{**asked, **more})
+
+
+def lloyd(**given: Any) -> Any:
+    return Lloyd(**{"start": SpherePacking(), **GAUSSIAN, **given})
+
+
+@pytest.mark.parametrize("name", [s.name for s in registry().specs("Method")])
+def test_what_is_made_by_a_name_is_recorded_under_it(name: str) -> None:
+    made = composed_of(registry(), "Method", make("Method", name))
+    assert made.spec.name == name
+    components, options = by_name(made)
+    asked: dict[str, Any] = {"k": 3, "epsilon": 1.0, "delta": 1e-6, "bounds": (-1, 1), "rows": 10_000, "seed": 1}
+    as_part = {"method": make("Method", name), "not_private": True}
+    asked_by_name = Request(**asked, method=name, components=components, options=options, not_private=True)
+    wanted, plan = prepare(asked_by_name, ["x", "y"]), prepare(Request(**asked, **as_part), ["x", "y"])
+    assert plan.composed.config() == wanted.composed.config()
+    assert plan.digest() == wanted.digest()
+    assert (plan.total, plan.budget) == (wanted.total, wanted.budget)
+
+
+def test_a_component_is_charged_and_recorded_as_its_name_is() -> None:
+    named = model("fastlloyd", components={"counts": "discrete-laplace", "sums": "discrete-laplace"},
+                  options={"rounds": 3}).fit(rows()).result_  # fmt: skip
+    made = model(lloyd(**LAPLACE, rounds=3)).fit(rows()).result_
+    assert made.method == named.method
+    assert made.method["name"] == "fastlloyd"
+    assert made.privacy == named.privacy
+    assert made.estimator().fit(rows()).result_.method == made.method
+
+
+def test_a_preset_is_found_by_what_differs_least_and_exact_answers_are_refused_under_any_name() -> None:
+    absolute = {"updates": "absolute", "radius": "none", "clip_steps": False, "keep_below": 1.0}
+    assert composed_of(registry(), "Method", lloyd(**LAPLACE, **absolute)).spec.name == "su-lloyd"
+    assert composed_of(registry(), "Method", lloyd(**absolute)).spec.name == "gauss-lloyd"
+    for exact in (lloyd(counts=ExactCounts()), lloyd(counts=ExactCounts(), sums=ExactSums(), **absolute)):
+        with pytest.raises(ValueError, match="is NOT private"):
+            model(exact).fit(rows())
+
+
+def test_a_ledger_takes_a_component_and_goes_on_with_its_run_by_name(tmp_path: Path) -> None:
+    path = str(tmp_path / "budget.db")
+    Ledger.open(path, create=True).declare("mine", 8.0, 1e-5)
+    fitted = model(lloyd(rounds=2), ledger=path, dataset="mine").fit(rows())
+    [run] = Ledger.open(path).runs()
+    again = model("fastlloyd", options={"rounds": 2}, components={"counts": "discrete-gaussian"}, ledger=path,
+                  dataset="mine").fit(rows(), resume=run.id)  # fmt: skip
+    assert np.array_equal(again.cluster_centers_, fitted.cluster_centers_)
+
+
+def test_parts_are_named_or_made_and_trust_models_are_not_mixed() -> None:
+    counts = make("FrequencyOracle", "discrete-laplace")
+    assert make("Method", "fastlloyd", counts=counts) == make("Method", "fastlloyd", counts="discrete-laplace")
+    local = make("FrequencyOracle", "explicit-histogram")
+    with pytest.raises(WrongComposition, match="because slot 'counts' holds 'explicit-histogram'"):
+        make("Method", "fastlloyd", counts=local)
+    with pytest.raises(ValueError, match="because slot 'counts' holds 'explicit-histogram'"):
+        model(lloyd(counts=local)).fit(rows())
+    with pytest.raises(InvalidInput, match="no slot or option 'count': did you mean counts"):
+        make("Method", "fastlloyd", count=counts)
+    with pytest.raises(WrongComposition, match="'discrete-laplace' is a FrequencyOracle: give a VectorSumOracle"):
+        make("Method", "fastlloyd", sums=counts)
+    auto: Any = make("Method", "auto", candidates={"only": make("Method", "hst-means", counts="discrete-laplace")})
+    assert list(auto.candidates) == ["only"]
+
+
+@pytest.mark.parametrize("wrong", [Lloyd, 3, None, DiscreteLaplaceCounts()])
+def test_what_is_no_method_is_refused_with_what_to_give(wrong: Any) -> None:
+    with pytest.raises(ValueError, match=r"is no Method: give the name of one .*cloister\.plugin\.make\('Method'"):
+        model(wrong).fit(rows())
+
+
+def test_components_and_options_beside_a_component_are_refused() -> None:
+    for more in ({"options": {"rounds": 2}}, {"components": {"counts": "exact"}}):
+        with pytest.raises(ValueError, match="leave components and options out"):
+            model(lloyd(), **more).fit(rows())
+
+
+def test_parameters_have_paths_and_setting_them_replaces_the_method() -> None:
+    method = lloyd()
+    one = model(method)
+    deep = one.get_params()
+    assert (deep["method"], deep["method__rounds"], deep["method__counts"]) == (method, None, method.counts)
+    assert not [name for name in one.get_params(deep=False) if "__" in name]
+    one.set_params(method__rounds=3, method__counts="discrete-laplace", method__sums=LAPLACE["sums"], epsilon=2.0)
+    assert one.method == lloyd(**LAPLACE, rounds=3)
+    assert method == lloyd()
+    assert one.epsilon == 2.0
+    whole = one.set_params(method__start=make("Method", "hst-means"), method__start__rounds=2)
+    assert (whole.method.start.rounds, whole.method.rounds) == (2, 3)
+    copy = clone(one)
+    assert (copy.method, copy.get_params()) == (one.method, one.get_params())
+    piped = make_pipeline(model(lloyd())).set_params(kmeans__method__rounds=4)
+    assert piped[-1].method.rounds == 4
+    auto = model(make("Method", "auto")).set_params(**{"method__grid-means__counts": "discrete-laplace"})
+    assert type(auto.method.candidates["grid-means"].counts) is DiscreteLaplaceCounts
+
+
+@pytest.mark.parametrize(
+    ("method", "given", "said"),
+    [
+        ("fastlloyd", {"method__rounds": 3}, "method is the name 'fastlloyd', which has no parameters"),
+        (lloyd(), {"method__round": 3}, "no parameter 'round': did you mean rounds"),
+        (lloyd(), {"method__rounds": 0}, "option 'rounds' is 0"),
+        (lloyd(), {"method__counts": "explicit-histogram"}, "is Local|is Central"),
+        (lloyd(), {"method__rounds__more": 1}, "no parameter 'rounds'"),
+        (lloyd(), {"epsilo": 1}, "Invalid parameter 'epsilo'"),
+    ],
+)
+def test_parameters_that_are_not_there_are_value_errors(method: Any, given: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        model(method).set_params(**given)
+
+
+def test_a_grid_over_oracles_and_options_is_searched() -> None:
+    grid = {"method__counts": [DiscreteGaussianCounts(), "discrete-laplace"], "method__rounds": [1, 2]}
+    with pytest.warns(PrivacyWarning, match="add up"):
+        found = GridSearchCV(model(lloyd()), grid, cv=2).fit(rows())
+    assert len(found.cv_results_["params"]) == 4
+    best = found.best_estimator_
+    assert best.result_.method["options"]["rounds"] == found.best_params_["method__rounds"]
+    assert pickle.loads(pickle.dumps(best)).method == best.method
+
+
+def test_a_class_that_is_not_registered_runs_in_memory_and_says_so(tmp_path: Path) -> None:
+    mine = Everywhere(counts=DiscreteGaussianCounts(), times=2)
+    fitted = model(mine).fit(rows())
+    assert fitted.result_.method["name"].endswith("test_components.Everywhere")
+    assert "is registered by no installed plugin: the run was in memory only" in fitted.privacy_.text()
+    assert len(fitted.privacy_.spends) == 2
+    assert fitted.privacy_.epsilon == 4.0
+    inside = model(lloyd(start=Everywhere(counts=DiscreteGaussianCounts()), start_share=0.3)).fit(rows())
+    assert inside.result_.method["name"] == "fastlloyd"
+    path = str(tmp_path / "budget.db")
+    Ledger.open(path, create=True).declare("mine", 8.0, 1e-5)
+    with pytest.raises(ValueError, match="a ledger records the method by registry names"):
+        model(mine, ledger=path, dataset="mine").fit(rows())
+    assert Ledger.open(path).runs() == ()
+
+
+def test_what_needs_a_record_refuses_a_class_that_is_not_registered(tmp_path: Path) -> None:
+    local: Any = Everywhere(counts=make("FrequencyOracle", "explicit-histogram"))
+    asked = Request(k=2, method=local, epsilon=1.0, bounds=(-1, 1), rows=600)
+    with pytest.raises(InvalidInput, match="a plan records the method by registry names"):
+        publish(asked, dimension=2)
+    np.save(tmp_path / "rows.npy", rows())
+    central = attrs.evolve(asked, method=Everywhere(counts=DiscreteLaplaceCounts()))
+    files = source(tmp_path / "rows.npy", None, "refuse", engine="processes", workers=1)
+    with pytest.raises(InvalidInput, match="an engine with workers records the method by registry names"):
+        fit(central, files)
+    with pytest.raises(InvalidInput, match="a ledger records"):
+        fit(central, source(rows(), None, "refuse"), account=Account(ledger=tmp_path / "no.db", dataset="x"))
+    with pytest.raises(InvalidInput, match="is Central, and the trust model asked for is Local"):
+        prepare(attrs.evolve(central, trust="local"), ["x", "y"])
