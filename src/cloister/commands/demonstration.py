@@ -9,8 +9,7 @@ import attrs
 import numpy as np
 
 from cloister.metrics import nicv
-from cloister.run.fit import fit, parties, source
-from cloister.run.progress import Started
+from cloister.run.fit import Started, fit, parties, source
 from cloister.run.request import Request
 from cloister.run.result import Result
 

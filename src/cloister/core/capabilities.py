@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import Any, Protocol, runtime_checkable
 
 from cloister.core.clustering import Coreset, Problem, Released
-from cloister.core.columns import Selection
 from cloister.core.errors import InvalidInput
 from cloister.core.gains import Gain
 from cloister.core.portions import ReportLaw
@@ -28,15 +27,6 @@ class Counted(Protocol):
         """Number of people whose rows it holds, or whose reports the last ``gather`` took; None if only a ``gather``
         can tell."""
         ...
-
-
-@runtime_checkable
-class SelectsColumns(Protocol):
-    """A population whose ``columns`` come from those of a table, by a rule that looks at no cell."""
-
-    @property
-    def selection(self) -> Selection | None:
-        """Which columns are used, and which are left out; None where the rows are no table's."""
 
 
 @runtime_checkable

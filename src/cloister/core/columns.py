@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, TypeAlias, final
+from typing import Any, Literal, Protocol, TypeAlias, final, runtime_checkable
 
 import attrs
 
@@ -165,6 +165,15 @@ class Selection:
     def _features(self, column: str) -> tuple[str, ...]:
         category = self.category(column)
         return (column,) if category is None else category.features
+
+
+@runtime_checkable
+class SelectsColumns(Protocol):
+    """A population whose ``columns`` come from those of a table, by a rule that looks at no cell."""
+
+    @property
+    def selection(self) -> Selection | None:
+        """Which columns are used, and which are left out; None where the rows are no table's."""
 
 
 def select(

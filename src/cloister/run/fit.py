@@ -6,9 +6,9 @@ the whole budget; let a party join the others; only then ask the first question.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Sized
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import attrs
 
@@ -17,8 +17,9 @@ from cloister.accounting.accountant import Accountant
 from cloister.accounting.ledger.run import Run
 from cloister.accounting.users import of_user
 from cloister.core.aggregated import most_rows
-from cloister.core.capabilities import Joining, MultiMessageChannel, Pooling, SelectsColumns
+from cloister.core.capabilities import Joining, MultiMessageChannel, Pooling
 from cloister.core.clustering import Clustering
+from cloister.core.columns import SelectsColumns
 from cloister.core.errors import CloisterError, InvalidInput, Refused
 from cloister.core.lattice import CAP
 from cloister.core.questions import Round
@@ -33,13 +34,15 @@ from cloister.run.account import Account, going_on
 from cloister.run.bounds import named_in
 from cloister.run.cautions import before
 from cloister.run.framing import notes, recorded
-from cloister.run.progress import Started
 from cloister.run.request import PreparedRun, Request, prepare, refuse_unregistered
 from cloister.run.result import Result
 from cloister.run.row_count import SHARE, after_count, counted, doubts, shares
 from cloister.run.statement import state
 
 V = TypeVar("V")
+
+Started: TypeAlias = Callable[[PreparedRun, int, Sized], None]
+"""Is told the plan, the number of its rounds, and those opened so far: a list that grows while they are asked."""
 
 IN_MEMORY = (
     "{} is registered by no installed plugin: the run was in memory only, its guarantee is what that class declares, "

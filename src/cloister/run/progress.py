@@ -7,13 +7,11 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sized
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from cloister.run.fit import Started
     from cloister.run.request import PreparedRun
-
-Started: TypeAlias = "Callable[[PreparedRun, int, Sized], None]"
-"""Is told the plan, the number of its rounds, and those opened so far: a list that grows while they are asked."""
 
 OFTEN = 0.1
 """Least seconds between two drawings in a notebook."""
