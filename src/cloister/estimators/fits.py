@@ -17,7 +17,7 @@ MOST = 1000
 
 
 @attrs.frozen
-class Tally:
+class Fits:
     """What is spent on one family's fits. Args: fits (how many), epsilon and delta (their sums)."""
 
     fits: int = 0
@@ -25,23 +25,23 @@ class Tally:
     delta: float = 0.0
 
 
-_TALLIES: OrderedDict[str, Tally] = OrderedDict()
+_FITS: OrderedDict[str, Fits] = OrderedDict()
 _LOCK = Lock()
 
 
 def add(family: str, epsilon: float, delta: float) -> None:
     """Remember a finished fit, by what it promised."""
     with _LOCK:
-        had = _TALLIES.pop(family, Tally())
-        _TALLIES[family] = Tally(had.fits + 1, had.epsilon + epsilon, had.delta + delta)
-        while len(_TALLIES) > MOST:
-            _TALLIES.popitem(last=False)
+        had = _FITS.pop(family, Fits())
+        _FITS[family] = Fits(had.fits + 1, had.epsilon + epsilon, had.delta + delta)
+        while len(_FITS) > MOST:
+            _FITS.popitem(last=False)
 
 
 def warning_before(family: str, epsilon: float, delta: float) -> PrivacyWarning | None:
     """What to say before one more fit of a family, whose budget is (epsilon, delta); None: nothing."""
     with _LOCK:
-        had = _TALLIES.get(family, Tally())
+        had = _FITS.get(family, Fits())
     fits = had.fits + 1
     if fits % MANY or (fits // MANY) & (fits // MANY - 1):
         return None
