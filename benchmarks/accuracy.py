@@ -8,7 +8,7 @@
 
 Every run draws secret, exact noise and a fresh start; only the data sets' own seeds are fixed. The public number of
 rows is n and delta is 1 / (n ln n), as in the paper. ``CLOISTER_DATA`` names the folder with the real sets, which
-``cloister data get`` fills as far as its catalogue goes (datasets.py). All runs are made by ``cloister.comparing``.
+``cloister data get`` fills as far as its catalogue goes (datasets.py). All runs are made by ``cloister.lab.comparing``.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ import peers
 from datasets import EPSILONS, DataSet
 from scipy.integrate import trapezoid
 
-from cloister.comparing import Contender, Study, compare
+from cloister.lab.comparing import Contender, Study, compare
 from cloister.metrics import Mean, mean_interval
 
 METHODS = ("su-lloyd", "gauss-lloyd", "fastlloyd")
@@ -74,7 +74,7 @@ def contender_of(cell: Cell) -> Contender:
 
 
 def run(cells: Iterable[Cell], processes: int, store: Path | None) -> dict[Cell, list[float]]:
-    """NICV of each run of all cells, but for those of methods that refuse them, by ``cloister.comparing``.
+    """NICV of each run of all cells, but for those of methods that refuse them, by ``cloister.lab.comparing``.
 
     Args: store (a folder that keeps a study per data set; what is in them is not measured again).
     """

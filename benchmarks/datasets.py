@@ -19,12 +19,12 @@ from typing import Final, final
 import attrs
 import numpy as np
 
-from cloister.comparing.conditions import usual_delta as delta
 from cloister.core.errors import InvalidInput, UnknownName
 from cloister.core.types import AnyArray, Floats
-from cloister.datasets.catalogue import catalogue
-from cloister.datasets.made import scaled as scale
-from cloister.datasets.separated import in_proportion, separated
+from cloister.lab.comparing.conditions import usual_delta as delta
+from cloister.lab.made import scaled as scale
+from cloister.lab.public_sets import catalogue
+from cloister.lab.separated import in_proportion, separated
 
 __all__ = ["DataSet", "delta", "load", "raw", "scale"]
 

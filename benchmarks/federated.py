@@ -35,16 +35,14 @@ from cloister.federated.population import Joined
 from cloister.federated.protocol.agreement import Agreement, Member
 from cloister.federated.protocol.coordinator import Coordinator
 from cloister.federated.protocol.journal import FileJournal, Memory
-from cloister.federated.protocol.keys import new_secret
+from cloister.federated.protocol.masking import new_secret
 from cloister.federated.protocol.party import Party
-from cloister.federated.protocol.ring import shape_bytes
 from cloister.federated.protocol.streams import new_private_key, public_key
-from cloister.federated.protocol.vectors import PoolRounds, outline
-from cloister.federated.transport.certificates import make_test_certificates
+from cloister.federated.protocol.vectors import PoolRounds, outline, shape_bytes
+from cloister.federated.transport.certificates import Credentials, make_test_certificates
 from cloister.federated.transport.grpc_client import Line
 from cloister.federated.transport.grpc_server import Server
 from cloister.federated.transport.service import CoordinatorService
-from cloister.federated.transport.tls import Credentials
 from cloister.run.fit import fit
 from cloister.run.request import Request, prepare
 

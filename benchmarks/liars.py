@@ -44,17 +44,15 @@ from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.session import Session
 from cloister.core.types import AnyArray, Floats, Ids, Ints
 from cloister.metrics import nicv
-from cloister.plugins.oracles.local.bits import packed
 from cloister.plugins.oracles.local.counts.adaptive_response import Direct
 from cloister.plugins.oracles.local.counts.hadamard_response import Signed
 from cloister.plugins.oracles.local.counts.hashed_response import Hashed
 from cloister.plugins.oracles.local.counts.subset_selection import Subset
-from cloister.plugins.oracles.local.exact_probability import WORDS
 from cloister.plugins.oracles.local.hadamard_transform import parity
-from cloister.plugins.oracles.local.reports import Reports
+from cloister.plugins.oracles.local.question import Reports
+from cloister.plugins.oracles.local.randomised_response import WORDS, packed
 from cloister.plugins.oracles.local.vectors.codebook import Codebook
-from cloister.plugins.oracles.local.vectors.normals import sent
-from cloister.plugins.oracles.local.vectors.unit_randomiser import lifted
+from cloister.plugins.oracles.local.vectors.unit_randomiser import lifted, sent
 from cloister.run.request import PreparedRun, Request, prepare
 
 K, SHARES, EPSILONS = 8, (0.001, 0.01, 0.05), (0.5, 1.0, 2.0)

@@ -10,7 +10,7 @@ program of Cohen-Addad et al. 2022 with the depth picked after the fact (mnist_t
 The last three rows release no noise: scikit-learn's k-means without privacy, one centre at the middle of the domain (no
 data at all), one centre at the exact mean. A table without them flatters everybody at small epsilon.
 
-birch2_25k was measured on another sample of 25,000 rows than the one that ``datasets.load`` reads (its midpoint is
+birch2_25k was measured on another sample of 25,000 rows than the one that ``lab.load`` reads (its midpoint is
 0.725, not 0.722): figures for that set compare to within about one percent.
 """
 

@@ -1,4 +1,4 @@
-"""The constants of predicted errors (plugins/methods/error_law.py), and how often the prediction picks the best method.
+"""The constants of predicted errors (plugins/methods/errors.py), and how often the prediction picks the best method.
 
     python benchmarks/predicted.py --store cells.jsonl
 
@@ -24,7 +24,7 @@ import datasets
 import numpy as np
 from accuracy import Cell
 
-from cloister.accounting.gaussian import mu_of
+from cloister.accounting.conversions import mu_of
 from cloister.core.registry.registry import registry
 from cloister.core.types import Floats
 from cloister.metrics import nicv

@@ -137,10 +137,10 @@ def fitted(paths: list[Path], rows: int, engine: str, kill: bool) -> dict[str, A
     from cloister.core.questions import count
     from cloister.core.randomness import NoiseRng, PublicRng
     from cloister.core.session import Session
-    from cloister.engines.engine import engine_of
     from cloister.plugins.oracles.central.discrete_gaussian import DiscreteGaussianCounts
     from cloister.plugins.populations.files import Files
     from cloister.plugins.solvers.tree_program import TreeProgram
+    from cloister.rows.workers.engine import engine_of
 
     asked, tree = opened(rows)
     runner, done, killed = engine_of(engine, None if engine == "serial" else 2), [0], list[int]()

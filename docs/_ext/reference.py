@@ -34,7 +34,7 @@ PYTHON = {
          "cloister.run.result.Result", "cloister.run.statement.PrivacyStatement", "cloister.run.account.Account",
          "cloister.run.bounds.domain_of"),
     ),
-    "pictures": ("Pictures", "", ("cloister.plotting.figures.draw_map", "cloister.plotting.figures.draw_curve")),
+    "pictures": ("Pictures", "", ("cloister.showing.plots.draw_map", "cloister.showing.plots.draw_curve")),
     "metrics": (
         "Measures of raw rows, which are not private", "",
         ("cloister.metrics.labels", "cloister.metrics.distances", "cloister.metrics.cost"),

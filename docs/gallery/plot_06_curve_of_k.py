@@ -9,7 +9,7 @@ it has released, and keeps the k at which the curve stops to fall steeply. Here 
 import numpy as np
 
 import cloister
-from cloister.plotting.figures import draw_curve
+from cloister.showing.plots import draw_curve
 
 n = 20_000
 g = np.random.default_rng(5)

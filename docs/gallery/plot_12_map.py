@@ -9,7 +9,7 @@ method looked. It is made from the result alone and can be published with it.
 import numpy as np
 
 import cloister
-from cloister.plotting.figures import draw_map
+from cloister.showing.plots import draw_map
 
 n = 20_000
 g = np.random.default_rng(11)

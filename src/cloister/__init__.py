@@ -34,31 +34,31 @@ def __dir__() -> list[str]:
 
 
 def _curve(result: Result) -> Any:
-    from cloister.plotting.figures import draw_curve
+    from cloister.showing.plots import draw_curve
 
     return draw_curve(result)
 
 
 def _map(result: Result, axes: Any, *, project: bool) -> Any:
-    from cloister.plotting.figures import draw_map
+    from cloister.showing.plots import draw_map
 
     return draw_map(result, axes, project=project)
 
 
 def _page(result: Result) -> str:
-    from cloister.report import html_of
+    from cloister.showing.report import html_of
 
     return html_of(result)
 
 
 def _html(result: Result) -> str:
-    from cloister.run.notebook import html_of
+    from cloister.showing.notebook import html_of
 
     return html_of(result)
 
 
 def _profile(result: Result) -> Any:
-    from cloister.run.profile import profile_of
+    from cloister.showing.profile import profile_of
 
     return profile_of(result)
 

@@ -9,7 +9,6 @@ from typing import Annotated
 import typer
 
 from cloister.commands.advance import advance, rounds
-from cloister.commands.bundle import bundle
 from cloister.commands.common import show
 from cloister.commands.compare import compare
 from cloister.commands.coordinate import coordinate
@@ -24,15 +23,13 @@ from cloister.commands.join import join, make_certificates, party_key, sign
 from cloister.commands.ledger import ledger_app
 from cloister.commands.listing import describe_component, list_components, list_plugins
 from cloister.commands.new_plugin import new_plugin
-from cloister.commands.plan import plan
-from cloister.commands.plot import plot
+from cloister.commands.plan import bundle, plan
+from cloister.commands.plot import plot, report
 from cloister.commands.predict import predict
 from cloister.commands.profile import profile
 from cloister.commands.program import Commands, Headed, run
-from cloister.commands.report import report
-from cloister.commands.serve import serve
+from cloister.commands.serve import serve, tickets_app
 from cloister.commands.shuffle import shuffle
-from cloister.commands.tickets import tickets_app
 
 app = typer.Typer(
     name="cloister", cls=Commands, no_args_is_help=True, rich_markup_mode=None,

@@ -16,8 +16,8 @@ from numpy.typing import ArrayLike
 
 from cloister.core.errors import InvalidInput
 from cloister.core.labelling import Labelling
-from cloister.core.threads import Threads
 from cloister.core.types import AnyArray, Floats, Ints
+from cloister.rows.workers.machine import Threads
 
 _CHUNK = 2**16
 """Numbers that are worked on at once: they and what is made of them stay in a core's second-level cache."""

@@ -1,34 +1,5 @@
 """The names that ``cloister.plugin`` exports: one list for type checkers, editors and the module itself."""
 
-from cloister.additive.channel import (
-    Threshold as Threshold,
-)
-from cloister.additive.dense import (
-    TensorChannel as TensorChannel,
-)
-from cloister.additive.noise import (
-    UP as UP,
-    Gaussian as Gaussian,
-    Laplace as Laplace,
-    Noise as Noise,
-    Sensitivity as Sensitivity,
-    Skellam as Skellam,
-    enough_bits as enough_bits,
-    wide_gaussian as wide_gaussian,
-)
-from cloister.additive.oracle import (
-    AdditiveCounts as AdditiveCounts,
-    AdditiveNoise as AdditiveNoise,
-    AdditiveSums as AdditiveSums,
-)
-from cloister.additive.ring_channel import (
-    RingChannel as RingChannel,
-    most_rows_option as most_rows_option,
-)
-from cloister.additive.sparse import (
-    SparseChannel as SparseChannel,
-    additive_channel as additive_channel,
-)
 from cloister.core.buckets import (
     BucketedVectors as BucketedVectors,
     Bucketing as Bucketing,
@@ -63,9 +34,6 @@ from cloister.core.clustering import (
     Released as Released,
     TreeMetric as TreeMetric,
 )
-from cloister.core.digests import (
-    stamp as stamp,
-)
 from cloister.core.domains import (
     Ball as Ball,
     Box as Box,
@@ -93,15 +61,11 @@ from cloister.core.lattice import (
     Bound as Bound,
     shrink as shrink,
 )
-from cloister.core.marks import (
-    Marked as Marked,
-    inside as inside,
-    mark as mark,
-    mark_of as mark_of,
-    marking as marking,
-)
 from cloister.core.nearest import (
     NearestCenter as NearestCenter,
+)
+from cloister.core.plain_data import (
+    stamp as stamp,
 )
 from cloister.core.questions import (
     Question as Question,
@@ -115,6 +79,13 @@ from cloister.core.randomness import (
     NoiseRng as NoiseRng,
     PublicRng as PublicRng,
     skellam_ratio as skellam_ratio,
+)
+from cloister.core.record import (
+    Marked as Marked,
+    inside as inside,
+    mark as mark,
+    mark_of as mark_of,
+    marking as marking,
 )
 from cloister.core.registry.components import (
     Spec as Spec,
@@ -162,4 +133,31 @@ from cloister.core.types import (
     Floats as Floats,
     Ids as Ids,
     Ints as Ints,
+)
+from cloister.noise.channel import (
+    Threshold as Threshold,
+)
+from cloister.noise.dense import (
+    TensorChannel as TensorChannel,
+)
+from cloister.noise.laws import (
+    UP as UP,
+    Gaussian as Gaussian,
+    Laplace as Laplace,
+    Noise as Noise,
+    Sensitivity as Sensitivity,
+    Skellam as Skellam,
+    enough_bits as enough_bits,
+    wide_gaussian as wide_gaussian,
+)
+from cloister.noise.oracle import (
+    AdditiveCounts as AdditiveCounts,
+    AdditiveNoise as AdditiveNoise,
+    AdditiveSums as AdditiveSums,
+    RingChannel as RingChannel,
+    most_rows_option as most_rows_option,
+)
+from cloister.noise.sparse import (
+    SparseChannel as SparseChannel,
+    additive_channel as additive_channel,
 )

@@ -11,10 +11,17 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from cloister.accounting import clones
-from cloister.accounting.amplification import delta_of_shuffled, epsilon_of_shuffled, local_of_shuffled
-from cloister.accounting.bisection import smallest
-from cloister.accounting.clones import bins, excess, general_delta, response_delta
+from cloister.accounting import amplification
+from cloister.accounting.amplification import (
+    bins,
+    delta_of_shuffled,
+    epsilon_of_shuffled,
+    excess,
+    general_delta,
+    local_of_shuffled,
+    response_delta,
+)
+from cloister.accounting.conversions import smallest
 from cloister.core.errors import InvalidInput
 
 SLACK = 1 + 1e-9
@@ -160,9 +167,9 @@ def test_the_binomial_excess_is_that_of_exact_integers() -> None:
 @pytest.mark.parametrize("most", [3, 10, 40])
 def test_few_bins_err_on_the_safe_side(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
     """All clones of a bin count as its fewest: delta is never below the one of single counts."""
-    exact = clones.general_delta(3.0, 0.3, 20_000)
-    monkeypatch.setattr(clones, "BINS", most)
-    assert clones.general_delta(3.0, 0.3, 20_000) >= exact * (1 - 1e-9) > 0
+    exact = amplification.general_delta(3.0, 0.3, 20_000)
+    monkeypatch.setattr(amplification, "BINS", most)
+    assert amplification.general_delta(3.0, 0.3, 20_000) >= exact * (1 - 1e-9) > 0
 
 
 def test_bins_hold_the_whole_law() -> None:

@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 
 from cloister.accounting.accountant import Accountant
-from cloister.accounting.budgeting import problem_of
 from cloister.accounting.composition import Spent
-from cloister.accounting.total import Total
+from cloister.accounting.total import Total, problem_of
 from cloister.collection.plan.publish import publish
 from cloister.core.budget import Budget, Currency
 from cloister.core.clustering import Clustering, Problem

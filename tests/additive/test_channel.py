@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cloister.additive.channel import Threshold
-from cloister.additive.sparse import DENSE, additive_channel
 from cloister.core.buckets import QuestionContext, Space
 from cloister.core.budget import Budget
 from cloister.core.errors import Refused
 from cloister.core.lattice import Bound
 from cloister.core.randomness import NoiseRng, PublicRng
+from cloister.noise.channel import Threshold
+from cloister.noise.sparse import DENSE, additive_channel
 from cloister.plugins.oracles.aggregated.masked_gaussian import MaskedGaussianCounts, MaskedGaussianSums
 from cloister.plugins.oracles.aggregated.skellam import SkellamCounts, SkellamSums
 from cloister.plugins.oracles.central.discrete_gaussian import DiscreteGaussianCounts, DiscreteGaussianSums

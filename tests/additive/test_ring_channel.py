@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from cloister.accounting.composition import Spent
-from cloister.additive.ring_channel import RingChannel
 from cloister.core.aggregated import RingVector, pooled, to_integers, to_words, whole_noise
 from cloister.core.buckets import BucketedVectors, QuestionContext, Space
 from cloister.core.budget import Budget, Event
@@ -19,6 +18,7 @@ from cloister.core.errors import InvalidInput, Refused
 from cloister.core.lattice import CAP, Bound
 from cloister.core.randomness import NoiseRng, PublicRng, skellam_ratio
 from cloister.core.types import Ids
+from cloister.noise.oracle import RingChannel
 from cloister.plugins.oracles.aggregated.masked_gaussian import MaskedGaussianCounts, MaskedGaussianSums
 from cloister.plugins.oracles.aggregated.skellam import MIN_SHARE, C, SkellamCounts, SkellamSums
 from cloister.plugins.oracles.central.discrete_gaussian import DiscreteGaussianSums

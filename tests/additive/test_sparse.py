@@ -13,9 +13,6 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from scipy import stats
 
-from cloister.additive.dense import TensorChannel
-from cloister.additive.sparse import DENSE, SparseChannel
-from cloister.additive.sparse_totals import PIECES, LevelTotals, SparsePieces, SparseTotals
 from cloister.core.buckets import BucketedVectors, QuestionContext, Space
 from cloister.core.budget import Budget
 from cloister.core.clustering import Problem
@@ -28,6 +25,8 @@ from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.record import Record
 from cloister.core.session import Session
 from cloister.core.types import Ints
+from cloister.noise.dense import TensorChannel
+from cloister.noise.sparse import DENSE, PIECES, LevelTotals, SparseChannel, SparsePieces, SparseTotals
 from cloister.plugins.oracles.central.discrete_gaussian import DiscreteGaussianCounts, DiscreteGaussianSums
 from cloister.plugins.oracles.central.discrete_laplace import DiscreteLaplaceCounts, DiscreteLaplaceSums
 from cloister.plugins.oracles.central.exact import ExactCounts, ExactSums

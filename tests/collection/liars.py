@@ -7,14 +7,11 @@ from typing import Any
 import attrs
 import numpy as np
 
-from cloister.plugins.oracles.local.bits import packed
 from cloister.plugins.oracles.local.counts.subset_selection import Subset
-from cloister.plugins.oracles.local.exact_probability import WORDS
-from cloister.plugins.oracles.local.randomised_response import OneResponse
-from cloister.plugins.oracles.local.reports import Reports
+from cloister.plugins.oracles.local.question import Reports
+from cloister.plugins.oracles.local.randomised_response import WORDS, OneResponse, packed
 from cloister.plugins.oracles.local.vectors.codebook import Codebook
-from cloister.plugins.oracles.local.vectors.normals import sent
-from cloister.plugins.oracles.local.vectors.unit_randomiser import lifted
+from cloister.plugins.oracles.local.vectors.unit_randomiser import lifted, sent
 
 
 def asked(part: Any, users: np.ndarray) -> np.ndarray:

@@ -10,7 +10,7 @@ import numpy as np
 
 from cloister.collection.client.encode_files import Naming, RowTable, collect
 from cloister.collection.client.encoder import PlanEncoder, State, transcript_of
-from cloister.collection.plan import bundle_folder
+from cloister.collection.plan import bundle
 from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.plan.publish import publish, words
 from cloister.collection.plan.transcript import Transcript
@@ -36,7 +36,7 @@ def planned(**changes: Any) -> CollectionPlan:
 
 def prepared(folder: Path, plan: CollectionPlan) -> Path:
     """A folder with a plan and everybody's rows."""
-    bundle_folder.write(plan, folder / "plan", words(plan, plan.rounds()))
+    bundle.write(plan, folder / "plan", words(plan, plan.rounds()))
     np.save(folder / "mine.npy", ROWS)
     return folder
 

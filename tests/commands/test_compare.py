@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cloister.datasets.made import blobs
+from cloister.lab.made import blobs
 from tests.in_process import PROGRAM, cloister
 from tests.waiting import until
 

@@ -14,7 +14,7 @@ from urllib.request import urlopen
 
 import pytest
 
-import cloister.phones.server
+import cloister.lab.phones.server
 from tests.in_process import PROGRAM, cloister as command
 
 pytestmark = pytest.mark.slow
@@ -42,7 +42,9 @@ def test_it_says_where_the_page_is_until_it_is_ended_and_leaves_nothing(tmp_path
 def test_the_page_is_opened_where_that_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     opened = list[str]()
     monkeypatch.setattr(webbrowser, "open", opened.append)
-    monkeypatch.setattr(cloister.phones.server, "run", lambda epsilon, port, started: started(f"http://here:{port}/"))
+    monkeypatch.setattr(
+        cloister.lab.phones.server, "run", lambda epsilon, port, started: started(f"http://here:{port}/")
+    )
     assert command("demo", "--phones", "--port", "81").returncode == 0
     assert opened == []
     command("demo", "--phones", "--port", "81", "--open")

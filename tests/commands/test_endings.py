@@ -30,7 +30,7 @@ from cloister.accounting.ledger.run import Run
 from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.plan.publish import publish
 from cloister.commands.common import console, print_table, steady
-from cloister.core.marks import SIZE
+from cloister.core.record import SIZE
 from cloister.core.session import Session
 from cloister.run.request import Request
 from cloister.run.result import Result

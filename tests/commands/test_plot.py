@@ -142,7 +142,7 @@ def test_what_cannot_be_drawn_is_one_line_exit_two_and_no_file(
 @pytest.mark.slow
 def test_the_command_line_starts_without_matplotlib_and_draws_without_pyplot(fitted: Path, tmp_path: Path) -> None:
     code = (
-        "import sys\nimport cloister.cli, cloister.plotting.figures, cloister.plotting.data\nassert 'matplotlib' not "
+        "import sys\nimport cloister.cli, cloister.showing.plots, cloister.showing.plot_data\nassert 'matplotlib' not "
         f"in sys.modules\nsys.argv = ['cloister', 'plot', 'hst-means.json', '-o', {str(tmp_path / 'a.png')!r}]\n"
         "try: cloister.cli.main()\nexcept SystemExit: pass\n"
         "assert 'matplotlib' in sys.modules and 'matplotlib.pyplot' not in sys.modules"

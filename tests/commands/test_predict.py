@@ -13,7 +13,7 @@ import pyarrow.parquet
 import pytest
 
 from cloister import metrics
-from cloister.plugins.populations import arrow
+from cloister.rows.files import arrow
 from cloister.run.result import Result
 from tests.in_process import cloister
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from cloister.collection.service.counts import REASONS, ServiceCounts
+from cloister.collection.service.limits import REASONS, ServiceCounts
 from cloister.commands.serve import _counter, _in_words, _told
 
 

@@ -171,7 +171,7 @@ def sent_of(plan: CollectionPlan, people: int) -> Any:
 
 
 def test_a_plan_asks_for_a_bounded_number_of_messages(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cloister.collection.plan.anonymity.MAX_MESSAGES", 20)
+    monkeypatch.setattr("cloister.collection.plan.costs.MAX_MESSAGES", 20)
     with pytest.raises(
         InvalidInput, match=r"every person would send .* messages of .* bytes in all; a plan asks for at most 20"
     ):

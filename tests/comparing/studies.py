@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from cloister.comparing import Study, compare
-from cloister.datasets.made import blobs
+from cloister.lab.comparing import Study, compare
+from cloister.lab.made import blobs
 
 ROWS = blobs(600, 3, 3, seed=1).numbers
 QUICK: dict[str, Any] = {"k": 3, "epsilons": [1.0], "methods": ["fastlloyd"], "runs": 2, "bounds": (-1, 1)}

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from cloister.comparing import Contender, compare, comparison, trials
-from cloister.comparing.conditions import usual_delta
-from cloister.comparing.figures import MEAN, MIDPOINT, REFERENCE
-from cloister.comparing.picture import _costs
-from cloister.comparing.study_file import NOTE
 from cloister.core.errors import CloisterError, InvalidInput
+from cloister.lab.comparing import Contender, compare, comparison, trials
+from cloister.lab.comparing.conditions import usual_delta
+from cloister.lab.comparing.figures import MEAN, MIDPOINT, REFERENCE
+from cloister.lab.comparing.study import _costs
+from cloister.lab.comparing.study_file import NOTE
 from cloister.run.estimates import Estimate
 from tests.comparing.studies import ROWS, study
 

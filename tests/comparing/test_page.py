@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cloister.comparing import Study, compare
-from cloister.comparing.figures import Cell
+from cloister.lab.comparing import Study, compare
+from cloister.lab.comparing.figures import Cell
 
 
 def page_row(name: str, epsilon: float) -> tuple[float, float]:

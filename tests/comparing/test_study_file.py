@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from cloister.comparing import trials
 from cloister.core.errors import CloisterError, Damaged, InvalidInput
+from cloister.lab.comparing import trials
 from tests.comparing.studies import ROWS, study
 
 

@@ -9,7 +9,6 @@ from typing import Any
 import attrs
 import numpy as np
 
-from cloister.additive.dense import TensorChannel
 from cloister.core.buckets import Space
 from cloister.core.budget import Budget, Event
 from cloister.core.clustering import Clustering, Problem
@@ -21,6 +20,7 @@ from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.record import Lookup, Record
 from cloister.core.session import Session
 from cloister.core.trust import Local
+from cloister.noise.dense import TensorChannel
 from cloister.plugins.oracles.central.discrete_gaussian import DiscreteGaussianCounts, DiscreteGaussianSums
 
 BOX = Box((-1.0, -1.0), (1.0, 1.0))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cloister.core.boxes import MOST, evenly_in
+from cloister.plugins.methods.errors import MOST, evenly_in
 
 
 @pytest.mark.parametrize("d", [1, 2, 3, 6])

@@ -6,7 +6,7 @@ import attrs
 import numpy as np
 import pytest
 
-from cloister.core.bundling import BundleArrays, described, integers
+from cloister.core.buckets import BundleArrays, described, integers
 from cloister.core.errors import Refused
 from cloister.core.types import AnyArray
 from tests.reference_client.arrays import opened

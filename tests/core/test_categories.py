@@ -13,8 +13,8 @@ import pandas as pd
 import pytest
 from hypothesis import given, strategies as st
 
-from cloister.core.categories import MISSING, UNLISTED, Category, canonical, categories_of
 from cloister.core.errors import InvalidInput
+from cloister.rows.categories import MISSING, UNLISTED, Category, canonical, categories_of
 
 CELLS = st.one_of(
     st.none(), st.booleans(), st.integers(-5, 5), st.floats(), st.text(max_size=3), st.sampled_from("ABC"),

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from cloister.core.columns import CATEGORIES, Selection, TableColumn, not_numbers, select, table_columns
 from cloister.core.errors import InvalidInput, UnknownName
+from cloister.rows.columns import CATEGORIES, Selection, TableColumn, not_numbers, select, table_columns
 
 TABLE = [
     TableColumn("mrn", "numbers"),

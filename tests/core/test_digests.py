@@ -17,19 +17,19 @@ import pytest
 
 import cloister
 from cloister.accounting.total import Total
-from cloister.core import digests
+from cloister.core import plain_data
 from cloister.core.buckets import Space
 from cloister.core.budget import Budget, Share
-from cloister.core.digests import digest
 from cloister.core.domains import Ball, Box
 from cloister.core.nearest import NearestCenter
+from cloister.core.plain_data import digest
 from cloister.core.randomness import PublicRng
 from cloister.core.trust import Central, Local
 
 SOMETHING = """
 import numpy as np
 from cloister.core.budget import Budget, Share
-from cloister.core.digests import digest
+from cloister.core.plain_data import digest
 from cloister.core.domains import Ball, Box
 from cloister.core.nearest import NearestCenter
 from cloister.core.randomness import PublicRng
@@ -133,7 +133,7 @@ def renamed(cls: type, **names: str) -> Any:
 def test_a_class_that_moves_within_its_package_keeps_its_digest() -> None:
     here = renamed(One, __module__="package.one", __qualname__="Moved")
     before = digest((here(1), here))
-    digests._TAGGED.clear()  # another process
+    plain_data._TAGGED.clear()  # another process
     there = renamed(One, __module__="package.folder.two", __qualname__="Moved")
     assert digest((there(1), there)) == before
 
@@ -156,7 +156,7 @@ def test_classes_of_two_packages_may_have_one_name() -> None:
 NO_ROUNDS = (
     "cloister.plugins.populations",
     "cloister.collection",
-    "cloister.phones",
+    "cloister.lab.phones",
 )
 """Where rows, reports and files of answers are handled, and nothing that a round holds."""
 

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from cloister.core.digests import digest
 from cloister.core.domains import Box
 from cloister.core.frames import GRADES, UNKNOWN, Graded, Reframed, cube, grades, least_of, unknown_columns
 from cloister.core.nearest import NearestCenter
+from cloister.core.plain_data import digest
 
 FRAMES = [
     Reframed((0.0, 0.0), (1.0, 1.0)),

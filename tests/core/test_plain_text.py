@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings, strategies as st
 
-from cloister.core.plain_text import path, plain
+from cloister.core.plain_data import path, plain
 from cloister.core.randomness import PublicRng
 
 EXACT = settings(derandomize=True, deadline=None, max_examples=1000)

@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
+from cloister.collection.server.laws import doubts
 from cloister.core.buckets import QuestionContext, Space
 from cloister.core.budget import Budget
 from cloister.core.encoding import absorb, encode_rows
 from cloister.core.lattice import Bound
-from cloister.core.portions import SIGNIFICANCE, Portion
 from cloister.core.questions import OpenedQuestion, Round, Rows
 from cloister.core.randomness import NoiseRng, PublicRng
-from cloister.core.shares import doubts
+from cloister.core.reports import SIGNIFICANCE, Portion
 from cloister.core.shuffling import asked, messages, numbers
 from cloister.core.trust import Local, Shuffled
 from cloister.plugins.oracles.local.counts.explicit_histogram import ExplicitHistogram

@@ -10,7 +10,7 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from cloister.core.errors import InvalidInput
-from cloister.core.threads import Threads, _blas, allowed
+from cloister.rows.workers.machine import Threads, _blas, allowed
 
 
 @pytest.mark.parametrize("many", [1, 2, 7, None])

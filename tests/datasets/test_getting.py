@@ -13,9 +13,8 @@ import numpy as np
 import pytest
 
 from cloister.core.errors import CloisterError, Damaged, InvalidInput, UnknownName
-from cloister.datasets import catalogue as catalogues, getting
-from cloister.datasets.catalogue import Entry, catalogue, entry_of, rows_digest
-from cloister.datasets.getting import fetched, rows_of
+from cloister.lab import public_sets, public_sets as catalogues
+from cloister.lab.public_sets import Entry, catalogue, entry_of, fetched, rows_digest, rows_of
 from tests.in_process import cloister
 
 ROWS = np.array([[1.0, 2.5], [-3.0, 0.0], [7.0, 1e-3]])
@@ -83,7 +82,7 @@ def test_every_entry_is_whole_and_from_https_or_scikit_learn() -> None:
 
 @pytest.mark.parametrize("name", [name for name, one in catalogue().items() if one.carried])
 def test_what_scikit_learn_carries_needs_no_download(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(getting, "fetched", None)
+    monkeypatch.setattr(public_sets, "fetched", None)
     assert rows_of(entry_of(name)).shape == (entry_of(name).rows, entry_of(name).columns)
 
 
@@ -127,7 +126,7 @@ def test_a_broken_gzip_and_a_flood_are_refused(site: str, monkeypatch: pytest.Mo
     Site.pages["/rows.txt.gz"] = gzip.compress(TEXT)[:-4]
     with pytest.raises(Damaged, match="gzip"):
         rows_of(entry(f"{site}/rows.txt.gz"))
-    monkeypatch.setattr(getting, "LARGEST", 10)
+    monkeypatch.setattr(public_sets, "LARGEST", 10)
     with pytest.raises(CloisterError, match="more than"):
         fetched(f"{site}/rows.txt")
 
@@ -204,7 +203,7 @@ def test_offline_is_one_line(known: Entry, tmp_path: Path, monkeypatch: pytest.M
     def away(*_: object, **__: object) -> None:
         raise OSError("Name or service not known")
 
-    monkeypatch.setattr(getting.urllib.request, "urlopen", away)
+    monkeypatch.setattr(public_sets.urllib.request, "urlopen", away)
     done = cloister("data", "get", "tiny", folder=tmp_path)
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
     assert "is there a network?" in done.stderr

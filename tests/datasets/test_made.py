@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from cloister.datasets.hospital import BOUNDS, WARDS, patients, table
-from cloister.datasets.made import blobs, moons
-from cloister.datasets.tables import NamedTable
+from cloister.lab.hospital import BOUNDS, WARDS, patients, table
+from cloister.lab.made import blobs, moons
+from cloister.lab.tables import NamedTable
 from cloister.metrics import nicv
 from tests.in_process import cloister
 

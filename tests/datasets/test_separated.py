@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from cloister.core.errors import InvalidInput
-from cloister.datasets.made import scaled
-from cloister.datasets.separated import (
+from cloister.lab.made import scaled
+from cloister.lab.separated import (
     Mixture,
     _apart,
     _sharpest,

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cloister.engines.dask_cluster import Dask
-from cloister.engines.engine import Engine, Processes, Serial
+from cloister.rows.workers.dask_cluster import Dask
+from cloister.rows.workers.engine import Engine, Processes, Serial
 from tests.engines.engine_rows import some_rows, write
 
 

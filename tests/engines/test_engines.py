@@ -20,11 +20,11 @@ from hypothesis import given, settings, strategies as st
 
 from cloister.core.errors import InvalidInput, MissingExtra, UnknownName
 from cloister.core.registry.registry import registry
-from cloister.engines import tasks
-from cloister.engines.engine import Engine, engine_of
-from cloister.engines.tasks import Failure, attempt, packed, settled
-from cloister.plugins.populations import sources
 from cloister.plugins.populations.files import Files
+from cloister.rows.files import sources
+from cloister.rows.workers import machine
+from cloister.rows.workers.engine import Engine, engine_of
+from cloister.rows.workers.machine import Failure, attempt, packed, settled
 from cloister.run.fit import source
 from tests.engines.engine_rows import NAMES, Halves, NotForTravel, answers, some_rows, write
 
@@ -175,7 +175,7 @@ def test_rows_in_memory_need_no_engine() -> None:
 
 
 def test_dask_that_is_not_installed_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(sys.modules, "cloister.engines.dask_cluster")
+    monkeypatch.delitem(sys.modules, "cloister.rows.workers.dask_cluster")
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(MissingExtra, match=r"engine 'dask' needs distributed: pip install '.*\[dask\]'"):
         engine_of("dask")
@@ -208,7 +208,7 @@ def test_a_component_that_does_not_pickle_is_refused_in_one_line(shared: dict[st
 def test_a_worker_of_another_version_refuses() -> None:
     work = pickle.dumps(("0.0.1", len))
     assert attempt(work, []) == Failure(
-        f"a worker runs cloister {tasks.own_version()}, this process 0.0.1: install the same version there"
+        f"a worker runs cloister {machine.own_version()}, this process 0.0.1: install the same version there"
     )
     assert attempt(packed(len), [1, 2]) == 2
     lacking = packed(len).replace(b"builtins", b"nowhere_")
@@ -231,7 +231,7 @@ def test_a_running_scheduler_is_used_and_left_running(
             with Files("part-*.parquet", "*", engine="dask", scheduler=address) as population:
                 assert answers(population) == expected
         cluster.scale(0)
-        monkeypatch.setattr("cloister.engines.dask_cluster.PATIENCE", 1)
+        monkeypatch.setattr("cloister.rows.workers.dask_cluster.PATIENCE", 1)
         with pytest.raises(InvalidInput, match=f"the Dask scheduler at '{address}' has no workers"):
             answers(Files(many, "*", engine="dask", scheduler=address))
 
@@ -247,7 +247,7 @@ def test_a_scheduler_that_does_not_answer_is_named(many: list[Path]) -> None:
 def test_another_service_on_the_scheduler_s_port_is_refused_in_one_line(
     many: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cloister.engines.dask_cluster.GREETING", 2)
+    monkeypatch.setattr("cloister.rows.workers.dask_cluster.GREETING", 2)
     with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Pages) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         address = f"tcp://127.0.0.1:{server.server_address[1]}"

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from cloister.core.errors import InvalidInput
-from cloister.engines.dask_cluster import Dask
-from cloister.engines.engine import Engine, Processes
 from cloister.plugins.populations.files import Files
+from cloister.rows.workers.dask_cluster import Dask
+from cloister.rows.workers.engine import Engine, Processes
 from tests.engines.engine_rows import NAMES, Halves, answers
 
 pytestmark = pytest.mark.slow

@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from cloister.datasets.hospital import BOUNDS, WARDS, table
+from cloister.lab.hospital import BOUNDS, WARDS, table
 from tests.report.pages import Page
 
 nbformat = pytest.importorskip("nbformat")
@@ -18,7 +18,7 @@ nbclient = pytest.importorskip("nbclient")
 pytest.importorskip("ipykernel")
 
 CELLS = (
-    "import pandas as pd\nimport cloister\nfrom cloister.datasets.hospital import BOUNDS, WARDS",
+    "import pandas as pd\nimport cloister\nfrom cloister.lab.hospital import BOUNDS, WARDS",
     "patients = pd.read_csv('patients.csv')",
     "model = cloister.KMeans(7, epsilon=1, delta=1e-7, bounds=BOUNDS, categories={'ward': list(WARDS)})\n"
     "model.fit(patients)",

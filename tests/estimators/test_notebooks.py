@@ -15,7 +15,7 @@ import pandas as pd
 import pytest
 
 from cloister.core.errors import MissingExtra
-from cloister.run import progress as shown
+from cloister.showing import progress as shown
 from tests.estimators.fitted import NAMES, blobs, model
 
 

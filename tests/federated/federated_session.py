@@ -7,14 +7,13 @@ import math
 import numpy as np
 
 from cloister.core.types import Ids
-from cloister.federated.protocol.agreement import Agreement, Member
-from cloister.federated.protocol.collusion import Masks
+from cloister.federated.protocol.agreement import Agreement, Masks, Member
 from cloister.federated.protocol.coordinator import Coordinator, Due
 from cloister.federated.protocol.journal import SessionJournal
-from cloister.federated.protocol.keys import new_secret
+from cloister.federated.protocol.masking import new_secret
 from cloister.federated.protocol.party import Party
-from cloister.federated.protocol.ring import VectorShape
 from cloister.federated.protocol.streams import new_private_key, public_key
+from cloister.federated.protocol.vectors import VectorShape
 
 SHAPE = (VectorShape(3, 64), VectorShape(6, 40))
 NAMES = ("north", "south", "west")

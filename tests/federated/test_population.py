@@ -13,11 +13,10 @@ from cloister.core.errors import InvalidInput, UnknownName
 from cloister.core.randomness import NoiseRng
 from cloister.core.registry.registry import registry
 from cloister.federated.plan import _parts, pool_plan, read_pool_plan
-from cloister.federated.protocol.collusion import PUBLISHED
+from cloister.federated.protocol.agreement import PUBLISHED
 from cloister.federated.protocol.messages import HEAD, TAG
-from cloister.federated.protocol.ring import shape_bytes
 from cloister.federated.protocol.streams import new_private_key, public_key
-from cloister.federated.protocol.vectors import channels_of, outline
+from cloister.federated.protocol.vectors import channels_of, outline, shape_bytes
 from cloister.run.fit import fit
 from cloister.run.request import Request
 

@@ -13,7 +13,7 @@ from typing import Any
 import attrs
 import numpy as np
 
-from cloister.phones.server import Scale, demonstration
+from cloister.lab.phones.server import Scale, demonstration
 from tests.waiting import PATIENCE
 
 SMALL = Scale(people=4_000, here=60, visitors=10, seconds=2.0)

@@ -11,8 +11,8 @@ from urllib.request import Request, urlopen
 
 import pytest
 
-from cloister.phones.app import PAGE, client
-from cloister.phones.people import GROUPS
+from cloister.lab.phones.app import PAGE, client
+from cloister.lab.phones.crowd import GROUPS
 from tests.phones.serving import SMALL, serving
 
 

@@ -8,8 +8,7 @@ import numpy as np
 
 from cloister.collection.wire.answers import layout_of
 from cloister.collection.wire.batches import BatchForm
-from cloister.phones.crowd import PIECES, SimulatedCrowd
-from cloister.phones.people import Numbers, plan_of
+from cloister.lab.phones.crowd import PIECES, Numbers, SimulatedCrowd, plan_of
 
 PLAN = plan_of(1000, 1.0)
 FORM = BatchForm(PLAN.hash, 1, layout_of(PLAN.round()).bytes)

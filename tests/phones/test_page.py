@@ -9,7 +9,7 @@ import pytest
 
 from cloister.collection.wire.answers import layout_of
 from cloister.collection.wire.batches import BatchForm
-from cloister.phones.people import plan_of
+from cloister.lab.phones.crowd import plan_of
 from tests.browser import CHROMIUM, Browser
 from tests.phones.serving import SMALL, Asked, Recorder, leaked, serving, traces
 

@@ -7,7 +7,7 @@ from threading import Thread
 import numpy as np
 
 from cloister.core.questions import Round
-from cloister.phones.people import GROUPS, LONGEST, SPREAD, Numbers, plan_of, rows
+from cloister.lab.phones.crowd import GROUPS, LONGEST, SPREAD, Numbers, plan_of, rows
 
 
 def test_each_number_is_given_out_once_whoever_asks() -> None:

@@ -10,8 +10,8 @@ import pytest
 
 from cloister.collection.client.encoder import PlanEncoder
 from cloister.core.errors import CloisterError
-from cloister.phones.people import GROUPS, plan_of, rows
-from cloister.phones.reading import Reader
+from cloister.lab.phones.app import Reader
+from cloister.lab.phones.crowd import GROUPS, plan_of, rows
 
 PLAN = plan_of(20_000, 2.0)
 

@@ -14,11 +14,11 @@ import pytest
 from matplotlib.text import Text
 
 from cloister.core.errors import Damaged, InvalidInput, MissingExtra, UnknownName
-from cloister.plotting.data import FLAT, OVERLAPPING, Curve, Map
-from cloister.plotting.figures import draw_curve, draw_map, figure_of, save
-from cloister.plotting.projection import TREE, View, principal, rounded, shade
 from cloister.run.result import Result
 from cloister.run.statement import PrivacyStatement
+from cloister.showing.plot_data import FLAT, OVERLAPPING, Curve, Map
+from cloister.showing.plots import draw_curve, draw_map, figure_of, save
+from cloister.showing.projection import TREE, View, principal, rounded, shade
 
 STATEMENT = PrivacyStatement("Central", 1.0, 1e-6, (), rows=1000)
 

@@ -10,9 +10,8 @@ import pytest
 from matplotlib.text import Text
 
 from cloister.core.errors import Damaged, InvalidInput
-from cloister.plotting.figures import draw_parallel, save
-from cloister.plotting.lines import DASHES, LABEL, LINES, apart
-from cloister.plotting.parallel import MOST_COLUMNS, Parallel
+from cloister.showing.lines import DASHES, LABEL, LINES, MOST_COLUMNS, Parallel, apart
+from cloister.showing.plots import draw_parallel, save
 from tests.plotting.test_figures import made, words
 
 

@@ -30,7 +30,7 @@ PUBLIC = ("plugins/trees", "core/fixed_order.py", "core/normals.py", "core/domai
 
 IN_ANY_ORDER = {
     "plugins/trees/nearest_direction.py", "plugins/trees/simhash.py", "plugins/trees/grid_cells.py",
-    "plugins/trees/net_tree.py", "plugins/trees/nets.py", "plugins/trees/projection.py", "plugins/trees/reduction.py",
+    "plugins/trees/net_tree.py", "plugins/trees/nets.py", "plugins/trees/reduction.py",
     "core/fixed_order.py",
 }  # fmt: skip
 """Modules whose products are of integers below 2^53, as their docstrings prove: exact in any order."""

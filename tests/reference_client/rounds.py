@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from cloister.core.bundling import BundleArrays, described
+from cloister.core.buckets import BundleArrays, described
 from cloister.core.domains import Lattice
 from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng, PublicRng

@@ -15,7 +15,6 @@ from cloister.plugins.methods.hst import Spared
 from cloister.plugins.methods.k_variates import Finest
 from cloister.plugins.methods.median_step import Pulls
 from cloister.plugins.methods.shells import Shells
-from cloister.plugins.methods.weighted_centers.boxes import Intervals
 from cloister.plugins.methods.weighted_centers.buckets import (
     Assigned,
     AxisIntervals,
@@ -26,15 +25,13 @@ from cloister.plugins.methods.weighted_centers.buckets import (
     Reassigned,
     Regions,
 )
-from cloister.plugins.methods.weighted_centers.heavy_hitters import Prefixes
-from cloister.plugins.methods.weighted_centers.lsh import PStable
+from cloister.plugins.methods.weighted_centers.partitions import Intervals, Prefixes, PStable
 from cloister.plugins.methods.zoom_ranges import Columns
 from cloister.plugins.trees.directions import NORM, directions
 from cloister.plugins.trees.grid_cells import GridCells
 from cloister.plugins.trees.nearest_direction import NearestDirection
 from cloister.plugins.trees.net_tree import NetTreeOpened, _net
-from cloister.plugins.trees.nets import Net, energy
-from cloister.plugins.trees.projection import RADIUS, Projection
+from cloister.plugins.trees.nets import RADIUS, Net, Projection, energy
 from cloister.plugins.trees.quadtree import Quadtree
 from cloister.plugins.trees.reduction import Reduction
 from cloister.plugins.trees.simhash import SimHashTree

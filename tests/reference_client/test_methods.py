@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cloister.core.bundling import Bundled
+from cloister.core.buckets import Bundled
 from cloister.core.errors import InvalidInput
 from cloister.core.registry.registry import built_in
 from tests.reference_client import snapping

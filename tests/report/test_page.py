@@ -15,12 +15,12 @@ import pytest
 from cloister.core.errors import Damaged, MissingExtra
 from cloister.core.registry.registry import registry
 from cloister.plugins.populations.parties import Parties
-from cloister.report import html_of, page
 from cloister.run.estimates import Estimate
 from cloister.run.fit import fit, source
-from cloister.run.profile import profile_of
 from cloister.run.request import Request
 from cloister.run.result import Result
+from cloister.showing.profile import profile_of
+from cloister.showing.report import html_of, page
 from tests.report.pages import SPENDS, STATEMENT, Page, made
 
 METHODS = [spec.name for spec in registry().specs("Method")]

@@ -10,12 +10,11 @@ import numpy as np
 import pytest
 
 from cloister.core.trust import TRUSTS
-from cloister.report.clusters import MOST_DOTS, OWN_DOTS, cards_of, table_of
-from cloister.report.promise import GUESSES, SEEN, USER, chance, meaning, warnings
-from cloister.report.spending import lines_of
-from cloister.run.profile import profile_of
 from cloister.run.result import Result
 from cloister.run.statement import Spend
+from cloister.showing.profile import profile_of
+from cloister.showing.report.clusters import MOST_DOTS, OWN_DOTS, cards_of, table_of
+from cloister.showing.report.promise import GUESSES, SEEN, USER, chance, lines_of, meaning, warnings
 from tests.report.pages import STATEMENT, made
 
 

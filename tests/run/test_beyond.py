@@ -12,13 +12,13 @@ import pytest
 from cloister.commands.common import print_result
 from cloister.core.errors import UtilityWarning
 from cloister.core.frames import UNKNOWN
-from cloister.report.page import html_of
 from cloister.run.beyond import centers_at_ends, ends_cut, warnings
 from cloister.run.cautions import after
 from cloister.run.fit import fit, source
-from cloister.run.profile import profile_of
 from cloister.run.request import Request, prepare
 from cloister.run.result import Result
+from cloister.showing.profile import profile_of
+from cloister.showing.report.page import html_of
 from tests.in_process import cloister as program
 
 BOUNDS = {"lower": [0.0, 0.0], "upper": [100.0, 100.0]}

@@ -22,9 +22,9 @@ from cloister.run.bounds import domain_for, named_in
 from cloister.run.cautions import after
 from cloister.run.fit import fit, parties, source
 from cloister.run.framing import unframed
-from cloister.run.profile import profile_of
 from cloister.run.request import Request, prepare
 from cloister.run.result import Result
+from cloister.showing.profile import profile_of
 from tests.in_process import cloister
 
 WARDS = {"ward": ["A", "B", "C"]}

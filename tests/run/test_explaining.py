@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from cloister.core.randomness import PublicRng
-from cloister.plugins.populations.npy import Npy
+from cloister.rows.files.npy import Npy
 from cloister.run.explaining import explain
 from cloister.run.fit import fit, source
 from cloister.run.request import Request, prepare

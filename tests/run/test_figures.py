@@ -8,7 +8,7 @@ import pytest
 
 from cloister import metrics
 from cloister.core.types import Floats
-from cloister.run.figures import FilledBoxes, Model, Spheres, estimated, silhouette, spread
+from cloister.showing.figures import FilledBoxes, Model, Spheres, estimated, silhouette, spread
 
 CENTERS = np.array([[0.0, 0.0], [4.0, 0.0], [0.0, 5.0]])
 

@@ -20,15 +20,15 @@ from cloister.core.errors import InvalidInput, Refused
 from cloister.core.frames import UNKNOWN
 from cloister.core.registry.compose import compose
 from cloister.core.registry.registry import Plugin, Registry, registry
-from cloister.datasets.hospital import BOUNDS, patients
 from cloister.federated.plan import pooled
+from cloister.lab.hospital import BOUNDS, patients
 from cloister.metrics import nicv
-from cloister.plotting.data import Curve, Map
 from cloister.run.account import Account
 from cloister.run.fit import fit, parties, source
 from cloister.run.framing import Framing, recorded, scale_of, unframed
 from cloister.run.request import PreparedRun, Request, prepare
 from cloister.run.result import Result
+from cloister.showing.plot_data import Curve, Map
 from tests.in_process import cloister as program
 from tests.killed import killed_after
 

@@ -14,13 +14,13 @@ import pytest
 
 from cloister.core.randomness import NoiseRng
 from cloister.core.types import Floats
-from cloister.datasets.hospital import BOUNDS, patients
+from cloister.lab.hospital import BOUNDS, patients
 from cloister.metrics import k_median_cost, labels, nicv, silhouette
 from cloister.run.estimates import Estimate
 from cloister.run.fit import fit, source
-from cloister.run.profile import Profile, profile_of
 from cloister.run.request import Request
 from cloister.run.result import Result
+from cloister.showing.profile import Profile, profile_of
 from tests.test_benchmark_datasets import datasets
 
 EPSILON = 1.0

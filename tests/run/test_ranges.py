@@ -23,9 +23,9 @@ from cloister.plugins.populations.arrays import Arrays
 from cloister.run.account import Account
 from cloister.run.explaining import explain
 from cloister.run.fit import fit, parties, source
-from cloister.run.profile import profile_of
 from cloister.run.request import Request, prepare
 from cloister.run.result import Result
+from cloister.showing.profile import profile_of
 from tests.in_process import cloister
 from tests.killed import killed_after
 

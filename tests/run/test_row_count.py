@@ -12,16 +12,15 @@ import numpy as np
 import pytest
 
 import cloister
-from cloister.accounting.budgeting import problem_of
 from cloister.accounting.ledger.ledger import Ledger
-from cloister.accounting.total import Total
+from cloister.accounting.total import Total, problem_of
 from cloister.core.budget import Budget, Currency
 from cloister.core.clustering import Clustering, Problem
 from cloister.core.domains import Box
 from cloister.core.errors import InvalidInput, Refused
-from cloister.core.marks import marking
 from cloister.core.questions import count
 from cloister.core.randomness import PublicRng
+from cloister.core.record import marking
 from cloister.core.session import Session
 from cloister.plugins.oracles.central.discrete_gaussian import DiscreteGaussianCounts
 from cloister.plugins.oracles.central.discrete_laplace import DiscreteLaplaceCounts

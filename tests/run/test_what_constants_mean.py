@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from cloister.run.choosing import Candidate, Choice
-from cloister.run.figures import FilledBoxes, Spheres, estimated, model_of, spread
 from cloister.run.fit import fit, source
-from cloister.run.profile import profile_of
 from cloister.run.request import Request
 from cloister.run.result import Result
+from cloister.showing.figures import FilledBoxes, Spheres, estimated, model_of, spread
+from cloister.showing.profile import profile_of
 
 
 @pytest.fixture(scope="module")

@@ -17,9 +17,9 @@ from cloister.core.errors import InvalidInput
 from cloister.core.randomness import PublicRng
 from cloister.plugins.populations.arrays import Arrays
 from cloister.plugins.populations.sql_table import SqlTable
+from cloister.rows.databases import database
+from cloister.rows.databases.duckdb import DUCKDB
 from cloister.run.fit import source
-from cloister.sql import dialects
-from cloister.sql.duckdb import DUCKDB
 from tests.sql.engines import TestEngine
 
 ALIKE = ["Bo", "bo", "BO", "b\u00f3", "B\u00d3", "bo\u0301", "7", "7.0", "7.0\u0301", "TRUE", "true", "a", "\u00e4"]
@@ -103,7 +103,7 @@ def test_a_column_s_collation_makes_nobody_somebody_else(engine: TestEngine) -> 
 def test_an_engine_that_compares_texts_as_a_collation_does_is_refused(
     how: str, found: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(dialects.DIALECTS, "duckdb", attrs.evolve(DUCKDB, utf8=lambda text: text))
+    monkeypatch.setitem(database.DIALECTS, "duckdb", attrs.evolve(DUCKDB, utf8=lambda text: text))
     with (
         collated(how, tmp_path) as given,
         source(**given, columns=["x"], missing="refuse") as population,

@@ -15,11 +15,11 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
-from cloister.core.categories import canonical, categories_of
 from cloister.core.errors import InvalidInput
 from cloister.plugins.populations.arrays import Arrays
 from cloister.plugins.populations.files import Files
 from cloister.plugins.populations.sql_table import SqlTable
+from cloister.rows.categories import canonical, categories_of
 from tests.sql.engines import TestEngine
 
 WIDE = [2**53 + 1, 2**53 + 3, 2**62 + 2**9 + 1, -(2**63), 2**63 - 1, 0, 3, None]

@@ -15,10 +15,10 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings, strategies as st
 
 from cloister.core.errors import CloisterError, InvalidInput, MissingExtra, UnknownName
+from cloister.rows.databases import connecting
+from cloister.rows.databases.connecting import opened
 from cloister.run import databases
 from cloister.run.fit import source
-from cloister.sql import connecting
-from cloister.sql.connecting import opened
 from tests.sql.postgres import OWNER, Postgres
 
 

@@ -13,13 +13,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from cloister.core.columns import select
 from cloister.core.errors import InvalidInput, UnknownName
 from cloister.core.labelling import Labelling
-from cloister.sql.database import Database
-from cloister.sql.dialects import dialect_of
-from cloister.sql.features import table_columns
-from cloister.sql.labels import labelled, quoted, statement, unconnected, unseen
+from cloister.rows.columns import select
+from cloister.rows.databases.database import Database, dialect_of
+from cloister.rows.databases.features import table_columns
+from cloister.rows.databases.labels import labelled, quoted, statement, unconnected, unseen
 from tests.in_process import cloister
 from tests.sql.engines import TestEngine
 

@@ -11,10 +11,9 @@ import pytest
 from cloister.core.domains import Box
 from cloister.core.frames import GRADES, OCTAVES, STEPS, UNKNOWN, Graded, least_of
 from cloister.core.lattice import Bound
-from cloister.sql.bundles import Described
-from cloister.sql.database import Database
-from cloister.sql.lattices import snapped
-from cloister.sql.stage import Stage
+from cloister.rows.databases.database import Database
+from cloister.rows.databases.lattices import snapped
+from cloister.rows.databases.stage import Described, Stage
 from tests.sql.engines import TestEngine, mostly
 
 BOX = Box((UNKNOWN[0], -1.0), (UNKNOWN[1], 1.0))

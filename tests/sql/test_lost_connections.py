@@ -17,11 +17,11 @@ import pytest
 
 from cloister.accounting.ledger.ledger import Ledger
 from cloister.plugins.populations.sql_table import SqlTable
+from cloister.rows.databases.database import EngineFailed
 from cloister.run.account import Account
 from cloister.run.fit import fit
 from cloister.run.request import Request
 from cloister.run.result import Result
-from cloister.sql.database import EngineFailed
 from tests.in_process import cloister
 from tests.run.test_resuming import Gone
 from tests.sql.engines import TestEngine
@@ -201,7 +201,9 @@ def test_a_run_goes_on_after_postgresql_had_not_enough_memory(
 ) -> None:
     table, (error, why) = put(postgres), ERRORS[0]
     with monkeypatch.context() as patch:
-        first = Asked(table, in_round(1, lambda: patch.setattr("cloister.sql.postgres.statement", failing(error))))
+        first = Asked(
+            table, in_round(1, lambda: patch.setattr("cloister.rows.databases.postgres.statement", failing(error)))
+        )
         known = broken_off(ledger, first, why)
     goes_on(ledger, first, table, known)
 
@@ -212,7 +214,7 @@ def test_why_postgresql_could_not_answer_is_told_in_our_words(
 ) -> None:
     with SqlTable(put(postgres), "*") as population:
         population.check()
-        monkeypatch.setattr("cloister.sql.postgres.statement", failing(error))
+        monkeypatch.setattr("cloister.rows.databases.postgres.statement", failing(error))
         with pytest.raises(EngineFailed) as failure:
             population.check()
     assert f"postgres could not answer ({why}): " in str(failure.value)

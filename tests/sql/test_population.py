@@ -20,9 +20,9 @@ from cloister.core.registry.registry import registry
 from cloister.core.types import Floats
 from cloister.plugins.populations.arrays import Arrays
 from cloister.plugins.populations.sql_table import SqlTable
+from cloister.rows.databases.database import DIALECTS
 from cloister.run.fit import fit, parties
 from cloister.run.request import Request
-from cloister.sql.dialects import DIALECTS
 from cloister.testing import parametrize
 from cloister.testing.checks.populations import exact_round, gathered, rows
 from tests.sql.engines import ENGINES, TestEngine

@@ -17,7 +17,7 @@ from cloister.core.nearest import NearestCenter
 from cloister.core.questions import Rows, count, vector_sum
 from cloister.plugins.populations.arrays import Arrays
 from cloister.plugins.populations.sql_table import SqlTable
-from cloister.sql.postgres import POSTGRES, statement
+from cloister.rows.databases.postgres import POSTGRES, statement
 from tests.sql.postgres import Postgres
 from tests.sql.rounds import answers
 

@@ -14,8 +14,8 @@ import pytest
 
 from cloister.core.errors import InvalidInput
 from cloister.plugins.populations.sql_table import SqlTable
-from cloister.sql import dialects
-from cloister.sql.duckdb import DUCKDB
+from cloister.rows.databases import database
+from cloister.rows.databases.duckdb import DUCKDB
 from tests.sql.engines import TestEngine
 
 EVEN = r"CAST\(6755399441055744 AS DOUBLE\)"
@@ -68,7 +68,7 @@ def trials(rows: Any) -> list[str]:
         return DUCKDB.stream(expression, size)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(dialects.DIALECTS, "duckdb", attrs.evolve(DUCKDB, stream=stream))
+        patch.setitem(database.DIALECTS, "duckdb", attrs.evolve(DUCKDB, stream=stream))
         population = SqlTable(rows, "*")
         population.check()
         population.close()
@@ -88,7 +88,7 @@ def test_an_engine_whose_arithmetic_is_wrong_is_refused_before_a_row_is_read(
     def stream(expression: Any, size: int) -> Any:
         return rows.get_backend().con.sql(re.sub(asked, instead, next(coming))).to_arrow_reader(size)
 
-    monkeypatch.setitem(dialects.DIALECTS, "duckdb", attrs.evolve(DUCKDB, stream=stream))
+    monkeypatch.setitem(database.DIALECTS, "duckdb", attrs.evolve(DUCKDB, stream=stream))
     message = "could not answer" if found is None else f"because rounds must be exact.*: it gets {found}.* wrong"
     with pytest.raises(InvalidInput, match=message):
         SqlTable(rows, "*").check()

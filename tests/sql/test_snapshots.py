@@ -17,9 +17,9 @@ from cloister.core.errors import InvalidInput
 from cloister.core.nearest import NearestCenter
 from cloister.core.questions import count
 from cloister.plugins.populations.sql_table import SqlTable
-from cloister.sql import dialects
-from cloister.sql.dialect import Dialect
-from cloister.sql.duckdb import DUCKDB
+from cloister.rows.databases import database
+from cloister.rows.databases.dialect import Dialect
+from cloister.rows.databases.duckdb import DUCKDB
 from cloister.testing.stubs import Dealt
 from tests.sql.rounds import answers
 
@@ -109,7 +109,7 @@ def test_a_view_that_changes_in_spite_of_the_snapshot_is_found(
 
 
 def test_fewer_rows_are_found_without_hashes(lake: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(dialects.DIALECTS, "duckdb", attrs.evolve(DUCKDB, hashed=None))
+    monkeypatch.setitem(database.DIALECTS, "duckdb", attrs.evolve(DUCKDB, hashed=None))
     file = tmp_path / "rows.csv"
     lake.execute(f"COPY rows TO '{file}'")
     lake.execute(f"CREATE VIEW read AS SELECT * FROM read_csv('{file}')")
@@ -148,7 +148,7 @@ def test_an_engine_with_neither_snapshot_nor_hashes_is_refused_before_a_row_is_r
     only = attrs.evolve(
         DUCKDB, begin=DUCKDB.begin if snapshot else untried.begin, hashed=DUCKDB.hashed if hashes else untried.hashed
     )
-    monkeypatch.setitem(dialects.DIALECTS, "duckdb", only)
+    monkeypatch.setitem(database.DIALECTS, "duckdb", only)
     if snapshot or hashes:
         with population(lake) as some:
             some.check()

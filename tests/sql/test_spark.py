@@ -13,8 +13,8 @@ from cloister.core.nearest import NearestCenter
 from cloister.core.questions import Rows, count, vector_sum
 from cloister.plugins.populations.arrays import Arrays
 from cloister.plugins.populations.sql_table import SqlTable
-from cloister.sql.database import Database, EngineFailed
-from cloister.sql.spark import SPARK
+from cloister.rows.databases.database import Database, EngineFailed
+from cloister.rows.databases.spark import SPARK
 from tests.sql.rounds import answers
 from tests.sql.spark import Spark
 

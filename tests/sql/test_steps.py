@@ -6,8 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from cloister.sql.database import Database
-from cloister.sql.stage import stepped
+from cloister.rows.databases.database import Database
+from cloister.rows.databases.stage import stepped
 from tests.sql.engines import TestEngine
 
 

@@ -13,10 +13,10 @@ import pytest
 import sqlglot
 from ibis.backends.duckdb import Backend
 
+from cloister.rows.databases import database
+from cloister.rows.databases.duckdb import DUCKDB
 from cloister.run.fit import fit, source
 from cloister.run.request import Request
-from cloister.sql import dialects
-from cloister.sql.duckdb import DUCKDB
 
 ROWS = np.random.default_rng(0).uniform(-1, 1, (3000, 2))
 
@@ -53,7 +53,7 @@ def test_queries_only_read_and_quote_no_cell_and_their_answers_are_integers(
         return answers[-1].to_reader()
 
     monkeypatch.setattr(Backend, "raw_sql", recorded)
-    monkeypatch.setitem(dialects.DIALECTS, "duckdb", attrs.evolve(DUCKDB, stream=streamed))
+    monkeypatch.setitem(database.DIALECTS, "duckdb", attrs.evolve(DUCKDB, stream=streamed))
     address = f"duckdb://{lake}"
     with source(
         address, ["x", "y"], "refuse", table="visits", materialise=materialise, told=told.append

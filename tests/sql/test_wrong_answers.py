@@ -18,8 +18,8 @@ from cloister.core.errors import CloisterError
 from cloister.core.nearest import NearestCenter
 from cloister.core.questions import Rows, count, vector_sum
 from cloister.plugins.populations.sql_table import SqlTable
-from cloister.sql import dialects
-from cloister.sql.duckdb import DUCKDB
+from cloister.rows.databases import database
+from cloister.rows.databases.duckdb import DUCKDB
 from tests.sql.rounds import answers
 
 DOMAIN = Box((-1.0,) * 2, (1.0,) * 2)
@@ -59,7 +59,7 @@ def test_an_answer_that_no_rows_could_give_is_refused(what: str, monkeypatch: py
     with SqlTable(engine.table("rows"), "*") as table:
         found = answers(table, DOMAIN, *ASKED)
         assert found[0].sum() == 300
-        monkeypatch.setitem(dialects.DIALECTS, "duckdb", attrs.evolve(DUCKDB, answer=answer))
+        monkeypatch.setitem(database.DIALECTS, "duckdb", attrs.evolve(DUCKDB, answer=answer))
     with SqlTable(engine.table("rows"), "*") as table, pytest.raises(CloisterError) as caught:
         answers(table, DOMAIN, *ASKED)
     assert "secret" not in str(caught.value)

@@ -13,8 +13,8 @@ from typing import Any
 import attrs
 import pytest
 
+from cloister.accounting.ledger.sqlite import Store
 from cloister.core.errors import Damaged
-from cloister.storage.sqlite import Store
 
 NOTES = Store("diary", b"test", ("create table notes (text text)",), 0.2, "its last page", personal=True)
 WRITE = "import sqlite3, sys; sqlite3.connect(sys.argv[1], timeout=0).execute('begin immediate')"

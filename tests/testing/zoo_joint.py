@@ -21,7 +21,7 @@ from cloister.core.randomness import NoiseRng, unit_floats
 from cloister.core.registry.components import component
 from cloister.core.trust import Local
 from cloister.core.types import Floats, Ids, Ints
-from cloister.plugins.oracles.local.exact_probability import below
+from cloister.plugins.oracles.local.randomised_response import below
 from cloister.plugins.oracles.shuffled.blanket_histogram import BlanketHistogram
 from cloister.plugins.oracles.shuffled.mixing import Shares
 from cloister.plugins.oracles.shuffled.tagged import Tagged

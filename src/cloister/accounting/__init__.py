@@ -6,15 +6,21 @@ safe side: it may say that more privacy was spent than was, never less.
 
 from cloister.accounting.accountant import Accountant
 from cloister.accounting.amplification import delta_of_shuffled, epsilon_of_shuffled, local_of_shuffled
-from cloister.accounting.composition import Spent, compose, parallel
-from cloister.accounting.discrete import epsilon_of_discrete, eta
-from cloister.accounting.gaussian import delta_of_mu, epsilon_of_mu, mu_of
+from cloister.accounting.composition import Spent, compose, epsilon_of_discrete, eta, parallel
+from cloister.accounting.conversions import (
+    delta_of_mu,
+    delta_of_rho,
+    epsilon_of_mu,
+    epsilon_of_rho,
+    mu_of,
+    rho_of,
+    rho_of_pure,
+)
 from cloister.accounting.ledger.ledger import Ledger
 from cloister.accounting.ledger.privacy_filter import Composition, Cost, Lifetime
 from cloister.accounting.ledger.run import Run
 from cloister.accounting.ledger.status import DatasetStatus, RunStatus
 from cloister.accounting.total import Total
-from cloister.accounting.zcdp import delta_of_rho, epsilon_of_rho, rho_of, rho_of_pure
 
 __all__ = [
     "Accountant",

@@ -25,11 +25,9 @@ from typing import final
 
 import attrs
 
-from cloister.accounting.checks import ROUNDING as ROUNDING
-from cloister.accounting.composition import Spent
-from cloister.accounting.discrete import BEYOND, eta
-from cloister.accounting.total import Total
-from cloister.accounting.users import of_user
+from cloister.accounting.composition import BEYOND, Spent, eta
+from cloister.accounting.conversions import ROUNDING as ROUNDING
+from cloister.accounting.total import Total, of_user
 from cloister.core.budget import Budget, Event, Measure
 from cloister.core.errors import BudgetExceeded, Refused, WrongComposition
 
@@ -42,7 +40,7 @@ _FITS: dict[Measure, frozenset[Measure]] = {
 
 
 WIDE = 2.0**20
-"""The least sigma of discrete Gaussian noise that is paid in mu^2 (``additive.noise.wide_gaussian``)."""
+"""The least sigma of discrete Gaussian noise that is paid in mu^2 (``noise.laws.wide_gaussian``)."""
 
 
 @final

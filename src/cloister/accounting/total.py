@@ -1,19 +1,109 @@
-"""The (epsilon, delta) that a caller is willing to pay, and the budget that it buys."""
+"""The (epsilon, delta) that a caller is willing to pay, and the budget that it buys.
+
+What a user with several rows pays, from what one row pays.
+
+Neighbours are data sets of which one has all rows of one user more. Of every user at most m rows are used, by a choice
+that another user's rows do not change (``core.capabilities.HoldsUsers``): so what is used differs by at most m rows,
+D_0, D_1, ..., D_m, each of which is the one before it and one row. Questions, oracles and budgets below this module are
+those of rows, and every event says what one row pays, given any history. Then, given that history, for one user
+
+* epsilon is m times as large: P_0 <= e^epsilon P_1 <= e^(2 epsilon) P_2 ... pointwise;
+* rho is m^2 times as large (Bun and Steinke 2016, Proposition 1.9), of pure noise that is paid in rho, too;
+* mu is m times, mu^2 m^2 times as large (Dong, Roth and Su 2022, Theorem 2.14). For additive Gaussian noise that is the
+  L2 sensitivity of m rows in one bucket, exactly.
+
+No sharper figure is claimed: all m rows may fall in one bucket. These hold for every mechanism of the measure, whatever
+its noise. None of them is group privacy of (epsilon, delta), which would multiply delta by e^epsilon.
+
+*Discrete Gaussian noise.* The proof of ``accounting.composition`` is about any two data sets: H, with real noise on the
+coordinates where their answers differ, is mu-GDP for the mu of their distance, m times a row's; the coordinates that m
+rows touch are at most m times those of one row; the law of one noise does not change. So ``l0_sensitivity`` is m times
+as large, ``sigma`` and ``ratio`` are as they were.
+
+*Deltas of mechanisms* are refused for m > 1. What an event's delta says is proved for one row more: that it is alone in
+a bucket, for instance, where two rows of one user would pass a threshold together.
+
+Source: as above; the derivation for discrete noise is this module's.
+
+From a run's (epsilon, delta) to a budget in the measure of the questions that are asked.
+
+A slot that nobody asks must not influence the measure: beside Gaussian noise that is never drawn, pure noise would get
+sqrt(2 rho) of its epsilon, a fifth. Which oracles a method asks may depend on its budget, and the budget on which
+oracles are asked, so the search is for a closed set S of currencies (a currency is a measure, and whether the oracle
+spends delta itself): under the budget of S the method asks oracles of S only.
+
+The search. S begins as what is asked under the budget of all slots together. While something outside S is asked under
+the budget of S, it joins S; if the method cannot even be run under that budget, and shows nothing new, S becomes all
+slots. S only grows, by at least one of at most eight currencies (four measures, with and without delta), so that the
+search ends after at most nine forecasts, as a rule two. The final S is closed, or it is all slots, under which every
+oracle opens. No row is read and no seed enters: whoever holds the plan finds the same budget. Were another schedule
+asked with the run's own seed all the same, the accountant refuses it before any row is read.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Collection
-from typing import Literal, TypeAlias, final
+from numbers import Integral
+from typing import Any, Literal, TypeAlias, final
 
 import attrs
 
-from cloister.accounting.gaussian import mu_of
-from cloister.accounting.users import checked_rows_per_user, of_row, of_user
-from cloister.accounting.zcdp import rho_of
-from cloister.core.budget import Budget, Event, Measure
+from cloister.accounting.conversions import mu_of, rho_of
+from cloister.core.budget import Budget, Currency, Event, Measure
+from cloister.core.clustering import Problem
+from cloister.core.domains import Domain
 from cloister.core.errors import InvalidInput
 from cloister.core.fixed_order import fewer_bits
+from cloister.core.randomness import ANY_KEY
+from cloister.core.registry.compose import Composed
+from cloister.core.session import Session
+
+MOST_ROWS = 2**20
+"""Largest m: beyond it noise for one user drowns any number of rows that a run can read."""
+
+DOWN = 1 - 2.0**-50
+"""Rounding never gives a row more than its part of what a user pays."""
+
+
+def checked_rows_per_user(value: Any) -> int | None:
+    """A public number of rows per user, or None where rows are not users'. Raises: InvalidInput: anything else."""
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, Integral) or not 1 <= int(value) <= MOST_ROWS:
+        raise InvalidInput(f"rows_per_user is {value!r}: give a whole number from 1 to {MOST_ROWS}")
+    return int(value)
+
+
+def of_row(budget: Budget, rows_per_user: int | None) -> Budget:
+    """What each row may pay where a user may pay ``budget``."""
+    m = rows_per_user or 1
+    return budget if m == 1 else attrs.evolve(budget, amount=budget.amount / _times(budget, m) * DOWN)
+
+
+def of_user(event: Event, rows_per_user: int | None) -> Event:
+    """What a user pays for an event of which a row pays ``event``.
+
+    Raises: InvalidInput: the mechanism has a delta of its own.
+    """
+    if rows_per_user is None or rows_per_user == 1:
+        return event
+    if event.delta:
+        raise InvalidInput(
+            f"'{event.mechanism}' spends a delta of its own, which is proved for one row and not for users with "
+            f"several: choose a component without, such as discrete-laplace for thresholded"
+        )
+    m, spent = rows_per_user, event.spent
+    return attrs.evolve(
+        event, l0_sensitivity=m * event.l0_sensitivity, pure=m * event.pure,
+        spent=attrs.evolve(spent, amount=spent.amount * _times(spent, m)),
+    )  # fmt: skip
+
+
+def _times(budget: Budget, m: int) -> int:
+    """How many times as much m rows pay as one."""
+    return m if budget.measure == "pure" else m**2
+
 
 Unit: TypeAlias = Literal["rows", "users"]
 """Whom a guarantee protects: every row, or every user with all her rows. The two do not add up."""
@@ -133,3 +223,47 @@ class Total:
             mu = fewer_bits(mu_of(self.epsilon * (1 - SLACK), left * (1 - SLACK)))
             return Budget("gaussian", mu * mu, delta=aside)
         return Budget("zcdp", fewer_bits(rho_of(self.epsilon, left)), delta=aside)
+
+
+TRIAL_DELTA = 1e-6
+"""Stands in for a delta of 0 while looking which slots are asked under all of them together. Nobody spends it."""
+
+
+def problem_of(composed: Composed, total: Total, k: int, domain: Domain, rows: int) -> Problem:
+    """The problem for a composed method, with the budget that ``total`` buys. Args: k, domain, rows, as of ``Problem``.
+
+    Raises: InvalidInput: these figures make no problem, or buy no budget in the measures that are asked.
+    """
+    everything = composed.currencies
+    if not composed.private:
+        return Problem(k, domain, rows, budget_of(total, everything | {Currency("exact")}))
+    return afforded(composed.value, everything, total, k, domain, rows)
+
+
+def afforded(method: Any, everything: frozenset[Currency], total: Total, k: int, domain: Domain, rows: int) -> Problem:
+    """``problem_of`` for a method whose slots hold oracles of these currencies; it raises the same."""
+    if len(everything) < 2:
+        return Problem(k, domain, rows, budget_of(total, everything))
+    trial = attrs.evolve(total, delta=total.delta or TRIAL_DELTA, rows_per_user=None)
+    found, _ = _asked(method, Problem(k, domain, rows, budget_of(trial, everything)))
+    while True:
+        problem = Problem(k, domain, rows, budget_of(total, found))
+        asked, whole = _asked(method, problem)
+        if asked <= found:
+            return problem if whole else Problem(k, domain, rows, budget_of(total, everything | found))
+        found |= asked
+
+
+def budget_of(total: Total, currencies: Collection[Currency]) -> Budget:
+    """The budget that ``total`` buys for oracles of these currencies."""
+    return total.measured({c.measure for c in currencies}, any(c.uses_delta for c in currencies))
+
+
+def _asked(method: Any, problem: Problem) -> tuple[frozenset[Currency], bool]:
+    """The currencies that a method asks under this budget, and whether it ran to its end."""
+    session: Session[Any] = Session(problem, ANY_KEY, forecasting=True)
+    try:
+        method.cluster(problem, session, ANY_KEY.child("method"))
+    except Exception:  # a budget in a measure that its oracles cannot spend makes a method fail in any way
+        return frozenset(session.currencies), False
+    return frozenset(session.currencies), True

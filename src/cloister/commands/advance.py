@@ -25,7 +25,7 @@ from cloister.commands.common import (
     say,
     show,
 )
-from cloister.commands.endings import ending, printing
+from cloister.commands.program import ending, printing
 
 GO_ON = (
     "'cloister rounds' says which round is open; run it again: a round that is closed stays closed, and the result of "

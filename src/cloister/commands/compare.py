@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cloister.commands.common import AsJson, RowsOrAddress, console, names, plain, print_json, show
-from cloister.commands.endings import ending, printing
 from cloister.commands.options import Wanted, lacks, taking
+from cloister.commands.program import ending, printing
 from cloister.commands.progress import bar
 from cloister.core.errors import InvalidInput
 from cloister.run.options import METHOD, OUTPUT, PRIVACY, Reading
 
 if TYPE_CHECKING:
-    from cloister.comparing import Study
+    from cloister.lab.comparing import Study
 
 
 @taking
@@ -60,9 +60,9 @@ def compare(
     as_json: AsJson = False,
 ) -> None:  # fmt: skip
     """Compare methods on rows that are generated or public. NOT private: the figures tell about the rows."""
-    from cloister.comparing import compare as compared
-    from cloister.plotting.figures import ENDINGS
+    from cloister.lab.comparing import compare as compared
     from cloister.run.result import checked_target
+    from cloister.showing.plots import ENDINGS
 
     if as_csv and as_json:
         raise InvalidInput("--csv and --json: give one of them")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cloister.commands.common import NotPrivate, PlanFile, Unsigned, event_log, say, seconds
-from cloister.commands.endings import ending
+from cloister.commands.program import ending
 
 if TYPE_CHECKING:
     from cloister.federated.protocol.coordinator import Coordinator
@@ -42,13 +42,13 @@ def coordinate(
 ) -> None:  # fmt: skip
     """Run a pooled clustering's coordinator: it sees masked numbers, and neither rows, sums nor centres."""
     from cloister.federated.plan import SEEDED, read_pool_plan
-    from cloister.federated.protocol.collusion import PUBLISHED
+    from cloister.federated.protocol.agreement import PUBLISHED
     from cloister.federated.protocol.coordinator import Coordinator
     from cloister.federated.protocol.journal import journal_at
+    from cloister.federated.transport.certificates import Credentials, read_file
     from cloister.federated.transport.grpc_server import Server
     from cloister.federated.transport.service import CoordinatorService
     from cloister.federated.transport.signatures import check_certificate, check_signatures, folder_of
-    from cloister.federated.transport.tls import Credentials, read_file
 
     pool = read_pool_plan(plan, not_private)
     credentials = Credentials.read(cert, key, ca)

@@ -13,7 +13,7 @@ from cloister.commands.progress import bar
 from cloister.core.errors import InvalidInput, UnknownName
 
 if TYPE_CHECKING:
-    from cloister.datasets.tables import NamedTable
+    from cloister.lab.tables import NamedTable
 
 data_app = typer.Typer(cls=Commands, no_args_is_help=True, help="Public data sets by name, and generated tables.")
 
@@ -30,7 +30,7 @@ Labels = Annotated[Path | None, typer.Option(help="Save the group of each row to
 @data_app.command("list")
 def list_sets(as_json: AsJson = False) -> None:
     """Which public sets are known, with size, licence and source. Reads nothing from the network."""
-    from cloister.datasets.catalogue import catalogue
+    from cloister.lab.public_sets import catalogue
 
     if as_json:
         print_json([entry.as_dict() for entry in catalogue().values()])
@@ -47,9 +47,8 @@ def get(
     form: Annotated[str, typer.Option("--format", help="Form of the files: npz, csv or parquet.")] = "npz",
 ) -> None:  # fmt: skip
     """Get public sets from their sources, and check that they are what they were. Tells a server that you asked."""
-    from cloister.datasets.catalogue import entry_of
-    from cloister.datasets.getting import rows_of
-    from cloister.datasets.tables import NamedTable
+    from cloister.lab.public_sets import entry_of, rows_of
+    from cloister.lab.tables import NamedTable
     from cloister.run.result import checked_target
 
     if form not in FORMS:
@@ -87,7 +86,7 @@ def make_blobs(
     labels: Labels = None,
 ) -> None:  # fmt: skip
     """Gaussian groups in [-1, 1]."""
-    from cloister.datasets.made import blobs
+    from cloister.lab.made import blobs
 
     targets = _targets(out, labels)
     made = blobs(rows, columns, k, separation=separation, unequal=unequal, outliers=outliers, seed=_seed(seed))
@@ -97,7 +96,7 @@ def make_blobs(
 @make_app.command("moons")
 def make_moons(out: Out, rows: Rows = 1000, seed: Seed = 0, labels: Labels = None) -> None:
     """Two half circles in the plane, which no centres can tell apart."""
-    from cloister.datasets.made import moons
+    from cloister.lab.made import moons
 
     targets = _targets(out, labels)
     _saved(moons(rows, seed=_seed(seed)), *targets)
@@ -106,7 +105,7 @@ def make_moons(out: Out, rows: Rows = 1000, seed: Seed = 0, labels: Labels = Non
 @make_app.command("hospital")
 def make_hospital(out: Out, rows: Rows = 20_000, seed: Seed = 0, labels: Labels = None) -> None:
     """An invented hospital's table: id, date, ward, emergency, and eight numbers of seven groups of patients."""
-    from cloister.datasets.hospital import table
+    from cloister.lab.hospital import table
 
     targets = _targets(out, labels)
     _saved(table(rows, _seed(seed)), *targets)
@@ -120,7 +119,7 @@ def _seed(seed: int) -> int:
 
 def _targets(out: Path, labels: Path | None) -> tuple[Path, Path | None]:
     """The places to save to, checked before anything is made."""
-    from cloister.datasets.tables import ENDINGS, NAMED
+    from cloister.lab.tables import ENDINGS, NAMED
     from cloister.run.result import checked_target
 
     target = checked_target(out, ENDINGS, "tables")
@@ -139,7 +138,7 @@ def _bounds_of(target: Path) -> Path:
 
 
 def _saved(made: NamedTable, target: Path, labels: Path | None) -> None:
-    from cloister.datasets.tables import NAMED
+    from cloister.lab.tables import NAMED
 
     made.save(target)
     show(f"{len(made.labels):,} rows of {len(made.columns)} columns saved to {target}")

@@ -22,7 +22,7 @@ from cloister.commands.common import (
     say,
     show,
 )
-from cloister.commands.endings import ending, printing
+from cloister.commands.program import ending, printing
 
 if TYPE_CHECKING:
     from cloister.collection.plan.plan import CollectionPlan

@@ -8,7 +8,7 @@ import typer
 
 from cloister.commands.common import AsJson, print_json, show
 from cloister.core.errors import InvalidInput
-from cloister.run.progress import progress
+from cloister.showing.progress import progress
 
 
 def demo(
@@ -55,7 +55,7 @@ def _phones(epsilon: float, port: int, open_it: bool) -> None:
     """Serve until Ctrl-C."""
     import webbrowser
 
-    from cloister.phones.server import run
+    from cloister.lab.phones.server import run
 
     def started(address: str) -> None:
         show(f"your phone is at {address}: open it in a browser. Ctrl-C ends the demonstration")

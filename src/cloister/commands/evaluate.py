@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cloister.commands.common import RowsOrAddress, print_json, progress, show, tell_columns, told_once
-from cloister.commands.endings import ending, printing
 from cloister.commands.options import Printed, lacks, taking
+from cloister.commands.program import ending, printing
 from cloister.run.options import Reading
 
 if TYPE_CHECKING:

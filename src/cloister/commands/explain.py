@@ -13,7 +13,7 @@ from cloister.core.errors import InvalidInput
 from cloister.run.options import ROWS, Reading
 
 if TYPE_CHECKING:
-    from cloister.core.columns import Selection
+    from cloister.rows.columns import Selection
 
 
 @taking
@@ -60,7 +60,7 @@ def show_forecast(request: Any, chosen: Selection, population: Any, as_json: boo
 def _named(files: list[str] | None, reading: Reading, dimension: int | None) -> Selection:
     """The columns, without a file that has them. Raises: InvalidInput: nothing names them, or things that do not go
     together."""
-    from cloister.core.columns import TableColumn, select
+    from cloister.rows.columns import TableColumn, select
 
     named, categories = reading.columns, reading.categories or {}
     if not files and reading.of_a_source:

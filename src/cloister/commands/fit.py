@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cloister.commands.common import RowsOrAddress, Verbose, print_saved, say, tell_columns, told_once
-from cloister.commands.endings import Standing, ending, printing
 from cloister.commands.explain import show_forecast
 from cloister.commands.options import Charged, Config, Printed, Wanted, taking
+from cloister.commands.program import Standing, ending, printing
 from cloister.run.options import OUTPUT, Reading
-from cloister.run.progress import progress
+from cloister.showing.progress import progress
 
 if TYPE_CHECKING:
     from cloister.run.request import PreparedRun

@@ -22,8 +22,8 @@ from cloister.commands.common import (
     show,
     tell_columns,
 )
-from cloister.commands.endings import Standing, ending, printing
 from cloister.commands.options import Charged, Printed, lacks, taking
+from cloister.commands.program import Standing, ending, printing
 from cloister.core.errors import CloisterError, InvalidInput, UnknownName
 from cloister.run.options import Reading
 
@@ -78,9 +78,9 @@ def join(
     from cloister.federated.population import Joined
     from cloister.federated.protocol.journal import journal_at
     from cloister.federated.protocol.party import Party
+    from cloister.federated.transport.certificates import Credentials, read_file
     from cloister.federated.transport.grpc_client import Line
     from cloister.federated.transport.signatures import check_certificate, check_signatures, folder_of
-    from cloister.federated.transport.tls import Credentials, read_file
     from cloister.run.fit import fit, source
     from cloister.run.result import checked_target
 
@@ -209,8 +209,8 @@ def sign(
     """Sign the plan: this party agrees to it, and to everybody on its list. Everybody needs everybody's signature to
     join."""
     from cloister.federated.plan import SEEDED, read_pool_plan
+    from cloister.federated.transport.certificates import Credentials
     from cloister.federated.transport.signatures import folder_of, sign as signed
-    from cloister.federated.transport.tls import Credentials
 
     pool = read_pool_plan(plan, not_private)
     made = signed(pool.agreement, party, Credentials.read(cert, key, ca))
@@ -233,7 +233,7 @@ def party_key(
     coordinator: Annotated[bool, typer.Option("--coordinator", help="Make the coordinator's key instead.")] = False,
 ) -> None:
     """Make a party's pooling key, or the coordinator's, and print the half that goes into the plan."""
-    from cloister.federated.protocol.keys import new_secret
+    from cloister.federated.protocol.masking import new_secret
     from cloister.federated.protocol.streams import new_private_key, public_key
     from cloister.federated.transport.certificates import write_secret
 

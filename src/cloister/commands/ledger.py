@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from cloister.commands.common import AsJson, Verbose, plain, print_json, print_saved, show
-from cloister.commands.endings import ending, printing
-from cloister.commands.program import Commands
+from cloister.commands.program import Commands, ending, printing
 from cloister.core.errors import InvalidInput
 
 if TYPE_CHECKING:

@@ -1,4 +1,7 @@
-"""``cloister plan``: publish a plan, everything public in one folder."""
+"""``cloister plan``: publish a plan, everything public in one folder.
+
+``cloister bundle``: what devices that run no Python need of a plan.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,9 @@ from typing import Annotated
 
 import typer
 
-from cloister.commands.common import print_json, say, show
-from cloister.commands.endings import printing
+from cloister.commands.common import AsJson, PlanFolder, print_json, say, show
 from cloister.commands.options import Printed, Wanted, lacks, needs, taking
+from cloister.commands.program import ending, printing
 from cloister.run.options import OUTPUT, ROWS, Reading, declared
 
 
@@ -30,7 +33,7 @@ def plan(
     ] = None,
 ) -> None:
     """Publish what people are asked: a folder for them and for the server. Reads no rows."""
-    from cloister.collection.plan import bundle_folder
+    from cloister.collection.plan import bundle
     from cloister.collection.plan.plan import checked_folder
     from cloister.collection.plan.publish import harm, publish, without_bundle, words
 
@@ -38,7 +41,7 @@ def plan(
     request = asked.request(zoom="off", method="one-round" if asked.method is None else asked.method)
     made = publish(request, reading.columns, dimension)
     text = words(made, made.rounds())
-    bundle_folder.write(made, out, text)
+    bundle.write(made, out, text)
     with printing(lambda: f"the plan is in {out}"):
         if printed.as_json:
             print_json({**made.as_dict(), "liars": harm(made, made.rounds()).as_dict(made.k)})
@@ -46,3 +49,30 @@ def plan(
                 say(f"WARNING: {warning}")
         else:
             show(f"{text}\n\nsaved to {out}")
+
+
+def bundle(
+    plan: PlanFolder,
+    out: Annotated[Path | None, typer.Option(help="Folder of the bundles. Default: the plan's.")] = None,
+    check: Annotated[bool, typer.Option("--check", help="Make nothing: compare those that are there with the plan, to "
+        "the byte.")] = False,
+    as_json: AsJson = False,
+) -> None:  # fmt: skip
+    """Make the client bundles of a plan's rounds where they are missing: after a crash, or in another folder."""
+    from cloister.collection.plan import bundle
+
+    with ending(lambda error: "" if check else "run it again: a bundle that is there stays"):
+        found = bundle.check(plan, out) if check else bundle.make(plan, out)
+    place = plan if out is None else out
+    with printing(lambda: f"the bundles are in {place}"):
+        if as_json:
+            facts = [{"round": one.round, "sha256": one.sha256, "bytes": _bytes(one.files)} for one in found]
+            print_json({"plan": found[0].as_dict()["plan"], "bundles": facts})
+            return
+        for one in found:
+            said = " and is what the plan says" if check else f", in {place}"
+            show(f"bundle-{one.round}.json has SHA-256 {one.sha256}{said}")
+
+
+def _bytes(files: dict[str, bytes]) -> int:
+    return sum(map(len, files.values()))

@@ -1,4 +1,7 @@
-"""``cloister plot``: a result as a picture."""
+"""``cloister plot``: a result as a picture.
+
+``cloister report``: a result as one page for people.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from typing import Annotated
 import typer
 
 from cloister.commands.common import AsJson, names, plain, print_json, show
-from cloister.commands.endings import printing
+from cloister.commands.program import printing
 from cloister.core.errors import InvalidInput
 
 
@@ -26,10 +29,10 @@ def plot(
 ) -> None:  # fmt: skip
     """Draw a result: its centres and tree cells, a line per centre, or cost against k. Released values only: reads no
     rows."""
-    from cloister.plotting.data import Curve, Map
-    from cloister.plotting.figures import ENDINGS, figure_of, save
-    from cloister.plotting.parallel import Parallel
     from cloister.run.result import Result, checked_target
+    from cloister.showing.lines import Parallel
+    from cloister.showing.plot_data import Curve, Map
+    from cloister.showing.plots import ENDINGS, figure_of, save
 
     if (curve or parallel) and (axes is not None or project):
         raise InvalidInput("--axes and --project are for the map: give --curve or --parallel alone")
@@ -47,3 +50,28 @@ def plot(
             print_json({**picture.as_dict(), "file": str(target)})
         else:
             show(f"{plain(picture.text())}\nsaved to {target}")
+
+
+def report(
+    result: Annotated[Path, typer.Argument(help="A result that fit, decode, advance or join saved.")],
+    out: Annotated[Path, typer.Option("-o", "--out", help="The page: .html.")],
+    opened: Annotated[bool, typer.Option("--open", help="Also open the page in a browser.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Write a result as one page of HTML: the promise, the clusters, maps, what was spent. Released values only: reads
+    no rows, and the page asks no network."""
+    from cloister.run.result import Result, checked_target
+
+    target = checked_target(out, (".html",), "reports")
+    loaded = Result.load(result)
+    loaded.report(target)
+    with printing(lambda: f"the report is in {target}"):
+        if as_json:
+            facts = {"report": str(target), "clusters": len(loaded.centers), "columns": len(loaded.columns)}
+            print_json({**facts, "privacy": loaded.privacy.headline, "bytes": target.stat().st_size})
+        else:
+            show(f"saved to {target}: open it in a browser")
+    if opened:
+        import webbrowser
+
+        webbrowser.open(target.absolute().as_uri())

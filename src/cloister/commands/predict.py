@@ -16,8 +16,8 @@ from cloister.commands.common import (
     show,
     tell_columns,
 )
-from cloister.commands.endings import ending, printing
 from cloister.commands.options import Printed, lacks, taking
+from cloister.commands.program import ending, printing
 from cloister.core.errors import InvalidInput
 from cloister.run.databases import is_address
 from cloister.run.options import OUTPUT, Reading

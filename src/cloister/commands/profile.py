@@ -12,7 +12,7 @@ from cloister.commands.common import AsJson, console, plain, print_json, print_t
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from cloister.run.profile import ClusterProfile, Profile
+    from cloister.showing.profile import ClusterProfile, Profile
 
 
 def profile(
@@ -21,8 +21,8 @@ def profile(
 ) -> None:
     """Sizes, centres, what sets clusters apart, silhouette and cost, with standard errors. Released values only: reads
     no rows."""
-    from cloister.run.profile import profile_of
     from cloister.run.result import Result
+    from cloister.showing.profile import profile_of
 
     found = profile_of(Result.load(result))
     if as_json:

@@ -1,21 +1,38 @@
-"""The program around the commands: it parses words, and whatever ends it early is one line and an exit code."""
+"""The program around the commands: it parses words, and whatever ends it early is one line and an exit code.
+
+How a program ends early: Ctrl-C, a full disk, a failing output. One line says what is done and how to go on.
+
+Nothing that was paid for may be lost, or paid for twice because a message was missing: reserved budget stays spent, and
+a run that is open in a ledger is resumed by its id.
+"""
 
 from __future__ import annotations
 
+import errno
 import os
+import shlex
+import sqlite3
 import sys
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn, final
 
+import attrs
 import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
 from cloister.commands.common import mute, plain, say, steady
-from cloister.commands.endings import INTERRUPTED, REFUSED, UNPRINTED, reason
-from cloister.core.errors import CloisterError, UnknownName
+from cloister.core.errors import CloisterError, InvalidInput, UnknownName
 from cloister.run.options import HEADINGS
+
+if TYPE_CHECKING:
+    from cloister.run.account import Account
+    from cloister.run.result import Result
+
 
 _USAGE: Any = typer.BadParameter.__mro__[1]
 """Errors of the parser: click's, or those of the copy of click that newer versions of typer carry."""
@@ -109,3 +126,149 @@ def _misunderstood(error: Any) -> str:
 def _told(why: str, code: int) -> int:
     say(plain(f"cloister: {why}"))
     return code
+
+
+INTERRUPTED, UNPRINTED, REFUSED = 130, 1, 2
+"""Exit codes: after Ctrl-C (as shells have it), when the output cannot be written, and for everything else."""
+
+FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
+"""Error numbers of a disk that takes nothing more."""
+
+
+@contextmanager
+def ending(how: Callable[[BaseException], str], open: Callable[[], bool] = lambda: False) -> Iterator[None]:
+    """Run a block of work that Ctrl-C, a full disk or a lack of memory may cut off.
+
+    Args:
+        how: what is done when the block is cut off, and how to go on; empty if there is nothing to say.
+        open: whether any failure now leaves something to resume, such as a run that is open in a ledger.
+    """
+    try:
+        yield
+    except KeyboardInterrupt as error:
+        _end("interrupted", how(error), INTERRUPTED)
+    except OSError as error:
+        _end(reason(error), how(error), REFUSED)
+    except MemoryError as error:
+        _end("there is not enough memory for this: ask for fewer centres, or fewer columns", how(error), REFUSED)
+    except CloisterError as error:
+        if not (open() or _is_full(error.__cause__)):
+            raise
+        _end(str(error), how(error), REFUSED)
+
+
+@contextmanager
+def printing(where: Callable[[], str], only: bool = False) -> Iterator[None]:
+    """Print finished work. If that fails, say where the result is, or how to print it again.
+
+    Args:
+        where: called if the output fails.
+        only: whether the result goes nowhere else. Otherwise a reader who closes the pipe has seen enough, and the
+            program ends quietly.
+    """
+    try:
+        yield
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        mute(sys.stdout)
+        _end("interrupted", where(), INTERRUPTED)
+    except OSError as error:
+        mute(sys.stdout)
+        if isinstance(error, BrokenPipeError) and not only:
+            raise typer.Exit(UNPRINTED) from None
+        _end(f"cannot write the output: {reason(error)}", where(), UNPRINTED)
+
+
+def reason(error: OSError) -> str:
+    """The cause of an error, with its file where that is known."""
+    why = error.strerror or str(error) or type(error).__name__
+    return why if error.filename is None else f"{error.filename}: {why}"
+
+
+def _end(why: str, how: str, code: int) -> NoReturn:
+    say(plain(f"cloister: {why}{'; ' if how else ''}{how}"))
+    raise typer.Exit(code) from None
+
+
+def _is_full(cause: BaseException | None) -> bool:
+    if isinstance(cause, sqlite3.Error):
+        return (getattr(cause, "sqlite_errorname", None) or "").startswith(("SQLITE_FULL", "SQLITE_IOERR"))
+    return isinstance(cause, OSError) and cause.errno in FULL
+
+
+@final
+@attrs.define
+class Standing:
+    """Progress of a run that a data holder pays for.
+
+    Args:
+        account: the ledger that the run is charged to, if any.
+        target: where its result is saved, if anywhere.
+        run: its id in the ledger, once the budget is reserved.
+        saved: whether the result is saved.
+        result: the released result, once the run is finished.
+    """
+
+    account: Account | None
+    target: Path | None
+    run: str | None = None
+    saved: bool = False
+    result: Result | None = None
+
+    def reserved(self, run: str) -> None:
+        """Note that the ledger has reserved the run's budget."""
+        self.run = run
+
+    def keep(self, result: Result) -> None:
+        """Save the result, if a target was given, before the run is closed."""
+        if self.target is not None:
+            result.save(self.target)
+            self.saved = True
+
+    def open(self) -> bool:
+        """Whether budget is spent and the result is not saved yet."""
+        return self.run is not None and self.result is None
+
+    def how(self, error: BaseException) -> str:
+        """How to go on with this run after it was cut off."""
+        if self.result is not None or self.saved:
+            return self.where()
+        if self.account is None:
+            return "nothing was released: start it again"
+        if self.run is None:
+            return (
+                f"no run was opened, unless 'cloister ledger show {self.account.ledger}' has a new one: start it again"
+            )
+        return (
+            f"run {self.run} is open in {self.account.ledger}, and its budget stays reserved: go on with "
+            f"{self._again()} and the same options, which pays nothing twice"
+        )
+
+    def where(self) -> str:
+        """Where to find the result of a finished run that could not be printed."""
+        if self.saved:
+            return f"the result is in {self.target}"
+        if self.account is not None:
+            return (
+                f"run {self.run} is finished, and nothing is lost: "
+                f"{shlex.join(['cloister', 'ledger', 'result', str(self.account.ledger), str(self.run)])} prints it "
+                f"again for nothing"
+            )
+        if self.result is None:
+            return "nothing was released: start it again"
+        path = Path(f"cloister-result-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.json").absolute()
+        try:
+            self.result.save(path)
+            path.chmod(0o600)
+        except (InvalidInput, OSError):
+            return (
+                "the result is lost, since it can be saved nowhere: give --out next time, which saves it before it is "
+                "printed"
+            )
+        return f"the result is in {path}: --out saves it where you want it, before it is printed"
+
+    def _again(self) -> str:
+        assert self.account is not None
+        return shlex.join(
+            ["--ledger", str(self.account.ledger), "--dataset", self.account.dataset, "--resume", str(self.run)]
+        )

@@ -19,7 +19,7 @@ from cloister.commands.common import (
     say,
     show,
 )
-from cloister.commands.endings import ending, printing
+from cloister.commands.program import ending, printing
 
 
 def shuffle(

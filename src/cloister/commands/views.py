@@ -9,9 +9,9 @@ from typing import Any, final
 import attrs
 
 from cloister.commands.predicting import check_columns
-from cloister.core.columns import select, table_columns
 from cloister.core.errors import InvalidInput, MissingExtra
 from cloister.core.labelling import Labelling
+from cloister.rows.columns import select, table_columns
 from cloister.run.result import Result
 
 
@@ -38,15 +38,15 @@ class LabelView:
 
     def query(self, name: str | None = None) -> str:
         """The query, or what creates a view of this name. Raises: CloisterError."""
-        from cloister.sql.labels import statement
+        from cloister.rows.databases.labels import statement
 
         with self._backend() as backend:
             return statement(backend, self._labelled(backend), name)
 
     def create(self, name: str) -> None:
         """Create a view in the database. Raises: CloisterError: it was not created."""
-        from cloister.sql.connecting import executed
-        from cloister.sql.labels import statement
+        from cloister.rows.databases.connecting import executed
+        from cloister.rows.databases.labels import statement
 
         with self._backend(writable=True) as backend:
             executed(backend, statement(backend, self._labelled(backend), name), f"the view '{name}' was not created")
@@ -54,7 +54,7 @@ class LabelView:
     @contextmanager
     def _backend(self, writable: bool = False) -> Iterator[Any]:
         try:
-            from cloister.sql import connecting, labels
+            from cloister.rows.databases import connecting, labels
         except ImportError as error:
             raise MissingExtra("ibis", "sql", "labels in SQL") from error
         if self.address is None:
@@ -68,9 +68,9 @@ class LabelView:
 
     def _labelled(self, backend: Any) -> Any:
         """An expression of Ibis."""
-        from cloister.sql import connecting, labels
-        from cloister.sql.dialects import dialect_of
-        from cloister.sql.features import table_columns as columns_of
+        from cloister.rows.databases import connecting, labels
+        from cloister.rows.databases.database import dialect_of
+        from cloister.rows.databases.features import table_columns as columns_of
 
         categories = self.result.problem.get("categories", {})
         wanted = self.columns or table_columns(self.result.columns, categories)

@@ -8,9 +8,8 @@ from typing import Any, Protocol, runtime_checkable
 
 from cloister.core.clustering import Coreset, Problem, Released
 from cloister.core.errors import InvalidInput
-from cloister.core.gains import Gain
-from cloister.core.portions import ReportLaw
 from cloister.core.randomness import NoiseRng, PublicRng
+from cloister.core.reports import Gain, ReportLaw
 from cloister.core.types import Bools, Floats, Ids, Ints
 
 
@@ -233,7 +232,7 @@ class IsRandomisedResponse(Protocol):
 class Dividing(Protocol):
     """A channel that may divide its users evenly over its levels, by a public coin of each user number.
 
-    A cheater who chooses a number can thereby choose a level (see ``core.shares``).
+    A cheater who chooses a number can thereby choose a level (see ``collection.server.laws``).
     """
 
     def answered(self, summary: Any) -> tuple[int, ...]:
@@ -262,7 +261,7 @@ class BoundsLiars(Protocol):
 
 @runtime_checkable
 class KnowsLaws(Protocol):
-    """A channel that knows how often honest reports say a thing, whatever the rows are (see ``core.laws``).
+    """A channel that knows how often honest reports say a thing, whatever the rows are: ``collection.server.laws``.
 
     Laws: a portion's number is that of independent coins, one per report, whose probabilities are within its bounds for
     every row, over the secret coins of its user and the public ones of her number. Or it is so given how many coins

@@ -15,7 +15,7 @@ from typing import Any, Protocol, final
 import attrs
 import numpy as np
 
-from cloister.core.bundling import BundleArrays
+from cloister.core.buckets import BundleArrays
 from cloister.core.errors import InvalidInput
 from cloister.core.fixed_order import above, lengths, roots, standard_normals, uniforms
 from cloister.core.types import AnyArray, Floats, Ints

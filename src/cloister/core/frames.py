@@ -11,7 +11,7 @@ from typing import Any, final
 import attrs
 import numpy as np
 
-from cloister.core.bundling import BundleArrays, described
+from cloister.core.buckets import BundleArrays, described
 from cloister.core.domains import Box, Domain, Lattice
 from cloister.core.types import AnyArray, Floats, Ints
 

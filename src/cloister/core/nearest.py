@@ -9,8 +9,7 @@ from typing import Any, final
 import attrs
 import numpy as np
 
-from cloister.core.buckets import Space
-from cloister.core.bundling import BundleArrays, integers
+from cloister.core.buckets import BundleArrays, Space, integers
 from cloister.core.lattice import EXACT, Bound
 from cloister.core.types import Floats, Ints
 

@@ -12,12 +12,11 @@ from typing import Any, Generic, TypeVar, final
 
 import attrs
 
-from cloister.core.buckets import Bucketing, QuestionContext, Vectors
+from cloister.core.buckets import Bucketing, BundleArrays, QuestionContext, Vectors
 from cloister.core.budget import Budget, Currency, Event, Share, drawings
-from cloister.core.bundling import BundleArrays
-from cloister.core.digests import digest
 from cloister.core.domains import Domain, Lattice
 from cloister.core.lattice import Bound
+from cloister.core.plain_data import digest
 from cloister.core.roles import Channel, Counts, FrequencyOracle, Sums, VectorSumOracle
 from cloister.core.trust import Shuffled, T, T_co
 from cloister.core.types import Ints

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, final
 import attrs
 import numpy as np
 
-from cloister.core import plain_text
+from cloister.core import plain_data
 from cloister.core.errors import InvalidInput
 from cloister.core.exact_noise import WORDS, Law, WordSource
 
@@ -48,7 +48,7 @@ class PublicRng:
     def child(self, *path: str | int) -> PublicRng:
         """The key for a named purpose below this one, SHA-256 of this key and the path as ``plain_text`` writes it;
         other names give independent keys."""
-        return PublicRng(hashlib.sha256(self.key + plain_text.path(path).encode()).digest())
+        return PublicRng(hashlib.sha256(self.key + plain_data.path(path).encode()).digest())
 
     def generator(self) -> np.random.Generator:
         """A NumPy generator seeded with this key. Call it once per named purpose."""

@@ -59,9 +59,9 @@ class Population(Answering[T_contra], Protocol[T_contra]):
     """The holder of the rows that ``run.fit`` clusters.
 
     Laws: every round reads the same rows, each with the same user number. A row with a missing or infinite cell is
-    dropped, by a rule that looks at that row alone. Optional abilities are in ``core.capabilities`` and ``core.marks``:
-    saying how many people there are (``Counted``), recognising the same rows (``Marked``), pooling the rows of parties
-    (``Pooling``), waiting for others (``Joining``).
+    dropped, by a rule that looks at that row alone. Optional abilities are in ``core.capabilities`` and
+    ``core.record``: saying how many people there are (``Counted``), recognising the same rows (``Marked``), pooling the
+    rows of parties (``Pooling``), waiting for others (``Joining``).
     """
 
     @property

@@ -14,26 +14,25 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Cluster
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from cloister import metrics
-from cloister.core.columns import table_columns
-from cloister.core.data_frames import frame_of, picked
 from cloister.core.errors import InvalidInput, PrivacyWarning, UtilityWarning
 from cloister.core.registry.making import altered, parameters
 from cloister.core.session import Method
 from cloister.core.trust import Central, Local, Shuffled
 from cloister.core.types import AnyArray, Bools, Floats, Ints
 from cloister.estimators.fits import add, warning_before
-from cloister.estimators.parameters import columns_of, parameters_of
+from cloister.estimators.parameters import columns_of, parameters_of, run_named, warn
 from cloister.estimators.rows import refuse_names, refuse_others, refusing, table
-from cloister.estimators.telling import run_named, warn
+from cloister.rows.columns import table_columns
+from cloister.rows.data_frames import frame_of, picked
 from cloister.run.account import Account
 from cloister.run.bounds import named_in
 from cloister.run.cautions import after
 from cloister.run.databases import is_ibis_table, refuse_lazy, refuse_path, refuse_relation, refuse_unordered
 from cloister.run.fit import fit, source
-from cloister.run.progress import progress
 from cloister.run.request import Request
 from cloister.run.result import Result
 from cloister.run.statement import large_delta
+from cloister.showing.progress import progress
 
 if TYPE_CHECKING:
     from typing import Self

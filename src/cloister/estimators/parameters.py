@@ -1,13 +1,19 @@
-"""The parameters of an estimator that would run as a result says it was run."""
+"""The parameters of an estimator that would run as a result says it was run.
+
+What a fit says besides its result: warnings at the caller's line, and how to go on with a run that was cut off.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
-from cloister.core.categories import categories_of
-from cloister.core.columns import table_columns
 from cloister.core.domains import Ball
+from cloister.rows.categories import categories_of
+from cloister.rows.columns import table_columns
 from cloister.run.result import Result
 
 
@@ -68,3 +74,34 @@ def _options(config: Mapping[str, Any], path: str = "") -> dict[str, Any]:
     for name, inner in config["slots"].items():
         found |= _options(inner, f"{path}{name}.")
     return found
+
+
+INSIDE = "cloister", "contextlib", "sklearn"
+"""Packages whose lines are none of the caller's."""
+
+
+@contextmanager
+def run_named() -> Iterator[Callable[[str], None]]:
+    """Yield a function that is told a ledger's run; what then cuts it off says how to go on."""
+    runs = list[str]()
+    try:
+        yield runs.append
+    except BaseException as error:
+        for run in runs:
+            error.add_note(f"the ledger's run {run} was cut off: go on with it by fit(X, resume={run!r})")
+        raise
+
+
+def warn(said: set[str], warning: UserWarning) -> None:
+    """Give a warning once, at the caller's line. Args: said (what was given before)."""
+    if str(warning) not in said:
+        said.add(str(warning))
+        warnings.warn(warning, stacklevel=_outside())
+
+
+def _outside() -> int:
+    """The stack level of the caller's own line, for a warning that our caller gives."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in INSIDE:
+        frame, level = frame.f_back, level + 1
+    return level

@@ -9,12 +9,12 @@ import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from cloister.core.data_frames import frame_of, picked
 from cloister.core.domains import Box
 from cloister.core.errors import InvalidInput, UnknownName
 from cloister.core.frames import unknown_columns
 from cloister.core.types import AnyArray, Floats
 from cloister.estimators.rows import refuse_names, refusing, table
+from cloister.rows.data_frames import frame_of, picked
 from cloister.run.bounds import domain_of, named_in
 from cloister.run.fit import source
 

@@ -32,18 +32,15 @@ from typing import Any, cast, final
 import attrs
 
 from cloister._version import __version__
-from cloister.core.digests import digest
 from cloister.core.errors import InvalidInput, UnknownName
+from cloister.core.plain_data import digest
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.registry.compose import Composed
-from cloister.core.registry.paths import oracle_slots
+from cloister.core.registry.describe import oracle_slots
 from cloister.core.registry.registry import registry
 from cloister.core.session import foreseen
-from cloister.federated.protocol.agreement import Agreement, Member
-from cloister.federated.protocol.collusion import Masks, statement
-from cloister.federated.protocol.outline import outlined
-from cloister.federated.protocol.ring import shape_bytes
-from cloister.federated.protocol.vectors import PoolRounds, channels_of
+from cloister.federated.protocol.agreement import Agreement, Masks, Member, outlined, statement
+from cloister.federated.protocol.vectors import PoolRounds, channels_of, shape_bytes
 from cloister.run.request import PreparedRun, Request, prepare
 
 KNOWN = (

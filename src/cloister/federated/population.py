@@ -8,19 +8,18 @@ from functools import partial
 from typing import Any, Protocol, final
 
 from cloister.core.aggregated import RingVector
-from cloister.core.columns import Selection
-from cloister.core.digests import digest
 from cloister.core.lattice import CAP
-from cloister.core.marks import marking
+from cloister.core.plain_data import digest
 from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng
+from cloister.core.record import marking
 from cloister.core.trust import Aggregated
 from cloister.core.types import Ids, Ints
 from cloister.federated.protocol.messages import Reason, Rejected
 from cloister.federated.protocol.party import Party
-from cloister.federated.protocol.ring import Shape
 from cloister.federated.protocol.vectors import (
     PoolRounds,
+    Shape,
     outline,
     party_words,
     released,
@@ -28,6 +27,7 @@ from cloister.federated.protocol.vectors import (
     settled_outline,
     settled_words,
 )
+from cloister.rows.columns import Selection
 
 MAX_ATTEMPTS = 1000
 
@@ -110,7 +110,7 @@ class Joined:
         self._told("joined: all parties are here")
 
     def marks(self, key: bytes) -> Mapping[str, bytes]:
-        """Marks by which a resumed run recognises this party's rows (``core.marks``)."""
+        """Marks by which a resumed run recognises this party's rows (``core.record``)."""
         return marking(self._rows)(key)
 
     def gather(self, round: Round[Aggregated], rng: NoiseRng) -> tuple[RingVector, ...]:

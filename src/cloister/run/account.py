@@ -13,11 +13,11 @@ from cloister.accounting.ledger.ledger import Ledger, new_run
 from cloister.accounting.ledger.run import Run
 from cloister.accounting.ledger.status import About
 from cloister.core.capabilities import Joining
-from cloister.core.columns import Selection
 from cloister.core.errors import CloisterError, InvalidInput, Refused
-from cloister.core.marks import marking
 from cloister.core.randomness import PublicRng
+from cloister.core.record import marking
 from cloister.core.session import Population
+from cloister.rows.columns import Selection
 from cloister.run.framing import unframed
 from cloister.run.request import PreparedRun, Request, prepare
 

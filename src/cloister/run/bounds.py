@@ -9,11 +9,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from cloister.core.columns import Selection
 from cloister.core.domains import Ball, Box
 from cloister.core.errors import InvalidInput
 from cloister.core.frames import UNKNOWN
-from cloister.core.strict_json import parsed
+from cloister.core.plain_data import parsed
+from cloister.rows.columns import Selection
 
 HELP = (
     "give one pair (-1:1), one pair per column (0:120,0:1), a .toml or .json file with a pair per column name, or "

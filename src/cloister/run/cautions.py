@@ -8,10 +8,10 @@ from collections.abc import Iterator
 
 from cloister.core.errors import PrivacyWarning, UtilityWarning
 from cloister.run import beyond
+from cloister.run.beyond import unlisted
 from cloister.run.request import PreparedRun
 from cloister.run.result import Result
 from cloister.run.statement import large_delta
-from cloister.run.unlisted import unlisted
 
 LOUD = 10.0
 """Epsilons above hide little: the promise is a factor of e^epsilon, here 22,026."""

@@ -19,8 +19,7 @@ from typing import Any, TypeAlias
 import attrs
 
 from cloister.accounting.accountant import Accountant
-from cloister.accounting.budgeting import budget_of, problem_of
-from cloister.accounting.total import Total
+from cloister.accounting.total import Total, budget_of, problem_of
 from cloister.core.budget import Currency
 from cloister.core.capabilities import chooses_k, predicted_error
 from cloister.core.clustering import Problem
@@ -29,8 +28,8 @@ from cloister.core.errors import CloisterError, InvalidInput
 from cloister.core.randomness import ANY_KEY
 from cloister.core.registry.components import Choices, options_of, slots_of
 from cloister.core.registry.compose import Composed, compose
+from cloister.core.registry.describe import below, oracle_slots
 from cloister.core.registry.making import make, unregistered
-from cloister.core.registry.paths import below, oracle_slots
 from cloister.core.registry.registry import registry
 from cloister.core.session import forecast
 

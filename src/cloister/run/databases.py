@@ -113,7 +113,7 @@ def table_population(
     if not table:
         raise InvalidInput("the rows are in a database: say in which table, --table NAME (table=)")
     try:
-        from cloister.sql.connecting import opened
+        from cloister.rows.databases.connecting import opened
     except ImportError as error:
         raise MissingExtra("ibis", "sql", "reading databases") from error
     found = opened(rows, table, threads)

@@ -11,13 +11,13 @@ from typing import Any
 
 import attrs
 
-from cloister.core.columns import Selection
 from cloister.core.domains import Box
 from cloister.core.errors import CloisterError
 from cloister.core.frames import cube
 from cloister.core.questions import OpenedQuestion, Question
 from cloister.core.randomness import ANY_KEY, PublicRng
 from cloister.core.session import Session
+from cloister.rows.columns import Selection
 from cloister.run.framing import recorded, unframed
 from cloister.run.request import PreparedRun, Request, prepare
 from cloister.run.row_count import LIKELY, SHARE, after_count, counted, shares

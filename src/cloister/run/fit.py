@@ -15,11 +15,10 @@ import attrs
 from cloister._version import __version__
 from cloister.accounting.accountant import Accountant
 from cloister.accounting.ledger.run import Run
-from cloister.accounting.users import of_user
+from cloister.accounting.total import of_user
 from cloister.core.aggregated import most_rows
 from cloister.core.capabilities import Joining, MultiMessageChannel, Pooling
 from cloister.core.clustering import Clustering
-from cloister.core.columns import SelectsColumns
 from cloister.core.errors import CloisterError, InvalidInput, Refused
 from cloister.core.lattice import CAP
 from cloister.core.questions import Round
@@ -29,6 +28,7 @@ from cloister.core.registry.registry import registry
 from cloister.core.session import Pending, Population, Session, forecast
 from cloister.core.shuffling import refuse_few
 from cloister.core.trust import TRUSTS
+from cloister.rows.columns import SelectsColumns
 from cloister.run import centers, databases, users
 from cloister.run.account import Account, going_on
 from cloister.run.bounds import named_in
@@ -64,7 +64,7 @@ def source(
     Args: engine ('serial', 'processes' or 'dask', for files; ``workers`` and ``scheduler`` go with the second and
         third), threads (that work on a pass; by default as many as BLAS may take; no result depends on them), users
         (the column that names each row's user, or for rows in memory those names), categories (public values by column:
-        ``core.categories``), bounds (if they name columns, those are used where ``columns`` is None), delimiter and
+        ``rows.categories``), bounds (if they name columns, those are used where ``columns`` is None), delimiter and
         encoding (of CSV files), table (its name, at an address), materialise (whether the engine works on a temporary
         copy of it), told (told what the holder of rows in a database should know).
     """

@@ -21,8 +21,7 @@ from typing import Any
 import attrs
 import numpy as np
 
-from cloister.accounting.budgeting import problem_of
-from cloister.accounting.total import Total
+from cloister.accounting.total import Total, problem_of
 from cloister.core.capabilities import Zooming
 from cloister.core.clustering import Problem
 from cloister.core.domains import Ball, Box

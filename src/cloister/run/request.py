@@ -13,10 +13,9 @@ from cloister.accounting.total import Total
 from cloister.core.budget import Budget
 from cloister.core.capabilities import PredictsError, predicted_error
 from cloister.core.clustering import Problem
-from cloister.core.columns import Selection
-from cloister.core.digests import digest
 from cloister.core.domains import Ball, Box
 from cloister.core.errors import InvalidInput
+from cloister.core.plain_data import digest
 from cloister.core.questions import Round
 from cloister.core.randomness import PublicRng
 from cloister.core.registry.components import own_number
@@ -25,6 +24,7 @@ from cloister.core.registry.making import by_name, composed_of, unregistered
 from cloister.core.registry.registry import registry
 from cloister.core.session import Method, Session, forecast
 from cloister.core.trust import trust_named
+from cloister.rows.columns import Selection
 from cloister.run import users
 from cloister.run.bounds import domain_for
 from cloister.run.centers import check_chooses, number_of_centers

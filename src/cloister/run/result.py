@@ -170,7 +170,7 @@ class Result:
         return view("estimator")(self)
 
     def profile(self) -> Any:
-        """A ``cloister.run.profile.Profile``: sizes and centres with standard errors, what sets clusters apart.
+        """A ``cloister.showing.profile.Profile``: sizes and centres with standard errors, what sets clusters apart.
         Released values only."""
         return view("profile")(self)
 

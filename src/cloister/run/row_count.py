@@ -22,11 +22,9 @@ from typing import Any, final
 import attrs
 import numpy as np
 
-from cloister.accounting.budgeting import budget_of
-from cloister.accounting.total import Total
-from cloister.core.buckets import Space
+from cloister.accounting.total import Total, budget_of
+from cloister.core.buckets import BundleArrays, Space
 from cloister.core.budget import Budget, Currency
-from cloister.core.bundling import BundleArrays
 from cloister.core.clustering import Problem
 from cloister.core.errors import CloisterError, InvalidInput, Refused
 from cloister.core.lattice import CAP

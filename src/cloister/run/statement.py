@@ -9,11 +9,11 @@ from typing import Any
 
 import attrs
 
-from cloister.accounting.users import of_user
+from cloister.accounting.total import of_user
 from cloister.core.questions import Round
 from cloister.core.shuffling import min_honest_users
 from cloister.core.trust import TRUSTS
-from cloister.run.html import promise
+from cloister.run.estimates import promise
 
 UNITS = {"pure": "epsilon", "gaussian": "mu^2", "zcdp": "rho", "exact": "unlimited"}
 

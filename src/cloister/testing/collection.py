@@ -9,7 +9,7 @@ from cloister.core.errors import InvalidInput, MissingExtra
 from cloister.core.registry.components import FACTS
 from cloister.core.registry.making import filled
 from cloister.core.trust import Aggregated, Central, Local, Shuffled
-from cloister.testing.check import Check
+from cloister.testing.check import MADE, Check, checked_role, name_of
 from cloister.testing.checks.bucketings import BUCKETINGS, VECTORS
 from cloister.testing.checks.declarations import (
     DECLARED,
@@ -17,9 +17,7 @@ from cloister.testing.checks.declarations import (
     the_registry_says_what_the_class_is,
 )
 from cloister.testing.checks.large_spaces import LARGE, LARGE_BIASED, LARGE_EXACT, LARGE_NOISE
-from cloister.testing.checks.method_answers import METHOD_ANSWERS
-from cloister.testing.checks.method_options import METHOD_OPTIONS
-from cloister.testing.checks.method_ranges import METHOD_RANGES
+from cloister.testing.checks.method_options import METHOD_ANSWERS, METHOD_OPTIONS, METHOD_RANGES
 from cloister.testing.checks.methods import METHODS
 from cloister.testing.checks.nested_spaces import NESTED, NESTED_BIASED, NESTED_NOISE
 from cloister.testing.checks.oracle_biased import BIASED, CENTRAL_BIASED
@@ -33,9 +31,7 @@ from cloister.testing.checks.oracle_privacy import PRIVACY
 from cloister.testing.checks.oracle_rows import CENTRAL_SUMS, ROWS
 from cloister.testing.checks.oracle_threshold import THRESHOLD
 from cloister.testing.checks.populations import POPULATIONS
-from cloister.testing.checks.solvers import SOLVERS
-from cloister.testing.checks.trees import TREES
-from cloister.testing.roles import MADE, checked_role, name_of
+from cloister.testing.checks.solvers import SOLVERS, TREES
 
 OF_ROLE: dict[str, tuple[Any, ...]] = {
     "Method": (*METHOD_ANSWERS, *METHODS, *METHOD_OPTIONS, *METHOD_RANGES),

@@ -2,16 +2,20 @@
 
 A check makes many comparisons; each gets an equal share of ``ALARM`` (Bonferroni), so that the whole check raises a
 false alarm at most that often. Most draws are seeded, which makes the outcome the same on every run besides.
+
+Sets of outcomes that an audit looks at.
 """
 
 from __future__ import annotations
 
 import math
 from statistics import NormalDist
+from typing import Protocol, final
 
+import attrs
 import numpy as np
 
-from cloister.core.types import Floats
+from cloister.core.types import Bools, Floats
 
 ALARM = 1e-6
 """How often one check may blame a component that keeps the law."""
@@ -95,3 +99,39 @@ def _euclid(gaps: Floats, least: float) -> float:
         if step > 64 * least:
             step = widest / round(widest / step)  # or else the error of a small step would grow with every quotient
     return step if step > 64 * least else 0.0
+
+
+class Happening(Protocol):
+    """A set of outcomes: which of the outcomes (n, numbers) are in it (n,)."""
+
+    @property
+    def name(self) -> str: ...
+
+    def holds(self, outcomes: Floats) -> Bools: ...
+
+
+@final
+@attrs.frozen(eq=False)
+class HalfSpace:
+    """Outcomes whose product with a direction (numbers,) is at least a threshold; or, turned around, below it."""
+
+    name: str
+    direction: Floats
+    least: float
+    turned: bool = False
+
+    def holds(self, outcomes: Floats) -> Bools:
+        return np.asarray((outcomes @ self.direction >= self.least) != self.turned)
+
+
+@final
+@attrs.frozen(eq=False)
+class Quadrant:
+    """Outcomes whose every number, times its sign (numbers,), is at least its threshold (numbers,)."""
+
+    name: str
+    sign: Floats
+    least: Floats
+
+    def holds(self, outcomes: Floats) -> Bools:
+        return np.asarray(np.all(outcomes * self.sign >= self.least, axis=1))

@@ -18,8 +18,7 @@ from cloister.accounting import Cost, Ledger, Lifetime, Run, Total, delta_of_rho
 from cloister.accounting.ledger import database
 from cloister.core.budget import Budget, Event, Measure
 from cloister.core.errors import BudgetExceeded, CloisterError, Damaged, InvalidInput, Refused, UnknownName
-from cloister.core.marks import Marking, inside, mark_of, marks_of_options
-from cloister.core.record import Journal, Lookup
+from cloister.core.record import Journal, Lookup, Marking, inside, mark_of, marks_of_options
 
 PURE = Total(0.25)
 

@@ -14,7 +14,7 @@ import pytest
 
 from cloister.accounting.composition import Spent
 from cloister.accounting.total import Total
-from cloister.collection.plan import bundle_folder
+from cloister.collection.plan import bundle
 from cloister.collection.plan.bundle import Bundle, addable, bundle_of
 from cloister.collection.plan.costs import sent_bytes
 from cloister.collection.plan.plan import CollectionPlan, read
@@ -55,14 +55,14 @@ def plan(request: pytest.FixtureRequest) -> CollectionPlan:
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     made = local()
-    bundle_folder.write(made, tmp_path / "plan", words(made, made.rounds()))
+    bundle.write(made, tmp_path / "plan", words(made, made.rounds()))
     return tmp_path / "plan"
 
 
 def test_a_bundle_is_made_with_its_plan_and_is_the_same_bytes_for_every_reader(
     plan: CollectionPlan, tmp_path: Path
 ) -> None:
-    bundle_folder.write(plan, tmp_path / "plan", "")
+    bundle.write(plan, tmp_path / "plan", "")
     found, made = Bundle.read(tmp_path / "plan", 1), bundle_of(read(tmp_path / "plan"))
     assert (found.content, found.arrays) == (made.content, made.arrays)
     assert found.sha256 == hashlib.sha256((tmp_path / "plan" / "bundle-1.json").read_bytes()).hexdigest()
@@ -255,7 +255,7 @@ def test_a_plan_with_a_component_that_says_nothing_of_itself_has_no_bundle_and_w
 ) -> None:
     """All else of the plan is as ever."""
     plan, derived = local(), CollectionPlan.round
-    bundle_folder.write(plan, tmp_path / "whole", words(plan, plan.rounds()))
+    bundle.write(plan, tmp_path / "whole", words(plan, plan.rounds()))
 
     def strange(self: CollectionPlan, record: Any = None) -> Any:
         found = derived(self, record)
@@ -264,7 +264,7 @@ def test_a_plan_with_a_component_that_says_nothing_of_itself_has_no_bundle_and_w
         )
 
     monkeypatch.setattr(CollectionPlan, "round", strange)
-    bundle_folder.write(plan, tmp_path / "plan", words(plan, plan.rounds()))
+    bundle.write(plan, tmp_path / "plan", words(plan, plan.rounds()))
     assert sorted(path.name for path in (tmp_path / "plan").iterdir()) == ["README.txt", "plan.json"]
     assert (tmp_path / "plan" / "plan.json").read_bytes() == (tmp_path / "whole" / "plan.json").read_bytes()
     said = "WARNING: there is no bundle for devices that run no Python: Stranger cannot be described"

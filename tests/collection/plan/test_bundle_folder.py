@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cloister.collection.plan import bundle_folder
+from cloister.collection.plan import bundle
 from cloister.collection.plan.bundle import Bundle
 from cloister.collection.plan.canonical_json import laid_out, with_hash
 from cloister.collection.plan.transcript import Transcript
@@ -44,7 +44,7 @@ def test_every_round_gets_its_bundle_when_it_opens(tmp_path: Path) -> None:
         assert found.as_dict()["rounds"] == ROUNDS
         answered(tmp_path)
         advanced(tmp_path)
-    assert [one.round for one in bundle_folder.check(tmp_path / "plan")] == [1, 2, 3]
+    assert [one.round for one in bundle.check(tmp_path / "plan")] == [1, 2, 3]
 
 
 def test_bundles_that_a_crash_left_out_are_made_and_are_the_same(folder: Path) -> None:
@@ -53,7 +53,7 @@ def test_bundles_that_a_crash_left_out_are_made_and_are_the_same(folder: Path) -
     for missing in ([], ["bundle-2.json"], ["bundle-2.bin", "bundle-2.json"], list(whole)):
         for name in missing:
             (folder / name).unlink()
-        bundle_folder.make(folder)
+        bundle.make(folder)
         assert bundles_in(folder) == whole
     assert not list(folder.glob("*.tmp"))
 
@@ -63,17 +63,17 @@ def test_bundles_can_be_made_beside_a_plan_or_apart(folder: Path, tmp_path: Path
     for name in whole:
         (folder / name).unlink()
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
-    bundle_folder.make(folder, tmp_path / "apart" / "deep")
+    bundle.make(folder, tmp_path / "apart" / "deep")
     assert bundles_in(tmp_path / "apart" / "deep") == whole
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
-    assert [one.round for one in bundle_folder.check(folder, tmp_path / "apart" / "deep")] == [1, 2]
+    assert [one.round for one in bundle.check(folder, tmp_path / "apart" / "deep")] == [1, 2]
 
 
 def test_a_file_that_differs_is_never_written_over(folder: Path) -> None:
     (folder / "bundle-2.json").unlink()
     (folder / "bundle-1.bin").write_bytes(b"")
     with pytest.raises(Damaged, match=r"bundle-1\.bin is not what this plan says: nothing was made"):
-        bundle_folder.make(folder)
+        bundle.make(folder)
     assert (folder / "bundle-1.bin").read_bytes() == b""
     assert not (folder / "bundle-2.json").exists()
 
@@ -81,7 +81,7 @@ def test_a_file_that_differs_is_never_written_over(folder: Path) -> None:
 def test_the_bundle_of_a_round_before_is_no_bundle_of_this_one(folder: Path) -> None:
     (folder / "bundle-2.json").write_bytes((folder / "bundle-1.json").read_bytes())
     with pytest.raises(Damaged, match="it is the bundle of round 1"):
-        bundle_folder.check(folder)
+        bundle.check(folder)
 
 
 def test_other_answers_of_a_closed_round_have_another_bundle(folder: Path) -> None:
@@ -90,7 +90,7 @@ def test_other_answers_of_a_closed_round_have_another_bundle(folder: Path) -> No
     facts = transcript.closed[0]._facts() | {"reports": {**transcript.closed[0].reports, "accepted": 1}}
     (folder / "round-1.json").write_text(laid_out(with_hash(facts)) + "\n")
     with pytest.raises(Damaged, match="in: head"):
-        bundle_folder.check(folder)
+        bundle.check(folder)
 
 
 def test_a_full_disk_leaves_no_half_of_a_bundle(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -103,7 +103,7 @@ def test_a_full_disk_leaves_no_half_of_a_bundle(folder: Path, monkeypatch: pytes
 
     monkeypatch.setattr("os.fsync", full)
     with pytest.raises(InvalidInput, match="No space left"):
-        bundle_folder.make(folder)
+        bundle.make(folder)
     assert not bundles_in(folder)
     assert not [path for path in folder.iterdir() if path.name.startswith(".")]
 

@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cloister.collection.plan.liars import SHARES
 from cloister.collection.plan.plan import CollectionPlan
-from cloister.collection.plan.publish import harm, publish, words
+from cloister.collection.plan.publish import SHARES, harm, publish, words
 from cloister.core.encoding import encode_rows
 from cloister.core.questions import OpenedQuestion
 from cloister.core.randomness import NoiseRng

@@ -13,7 +13,7 @@ import pytest
 
 from cloister.collection.intake.sent import TRIES
 from cloister.collection.plan.plan import CollectionPlan
-from cloister.collection.server import counter
+from cloister.collection.server import reports
 from cloister.collection.server.aggregator import decode
 from cloister.collection.wire import blocks
 from cloister.collection.wire.answers import layout_of
@@ -40,7 +40,7 @@ def test_every_form_gives_the_same_totals_and_refusals(
 ) -> None:
     """Also in a mixture of forms, cut anyhow, with doubles, wrong roles, and numbers that the plan does not have."""
     rng = np.random.default_rng(seed)
-    monkeypatch.setattr(counter, "PIECE", int(rng.integers(1, 300)))
+    monkeypatch.setattr(reports, "PIECE", int(rng.integers(1, 300)))
     monkeypatch.setattr(blocks, "CHUNK", int(rng.integers(1, 200)))
     files = dict[str, Any]()
     for name in "abcd":

@@ -18,8 +18,8 @@ from cloister.collection.intake.refusals import Intake
 from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.server.aggregator import decode
 from cloister.core.errors import InvalidInput, Refused
-from cloister.engines.dask_cluster import Dask
-from cloister.engines.engine import Engine, Processes
+from cloister.rows.workers.dask_cluster import Dask
+from cloister.rows.workers.engine import Engine, Processes
 from tests.collection.server.collected import KINDS, encoded, gathered, parquet, same, small_plan
 
 N = 2000
@@ -88,7 +88,7 @@ def test_a_flood_of_lies_with_one_number_comes_out_the_same_in_parts(
     size = len(some.form.batch(some.users[:1], some.answers[:1]))
     monkeypatch.setattr("cloister.collection.intake.sent.TRIES", 4)
     monkeypatch.setattr("cloister.collection.wire.blocks.CHUNK", 17 * size)
-    monkeypatch.setattr("cloister.collection.server.counter.PIECE", 10)
+    monkeypatch.setattr("cloister.collection.server.reports.PIECE", 10)
     for part in (23, 40) * 5:
         users = rng.integers(0, 5, 200)
         said = np.where(rng.random((200, 1)) < 0.9, 255, some.answers[users]).astype(np.uint8)

@@ -15,7 +15,7 @@ import pytest
 
 from cloister.collection.intake.sent import TRIES
 from cloister.collection.plan.plan import CollectionPlan
-from cloister.collection.server import counter
+from cloister.collection.server import reports
 from cloister.collection.server.reports import Collected
 from cloister.collection.wire import files as report_files, reports as wire
 from cloister.collection.wire.answers import AnswerLayout
@@ -92,7 +92,7 @@ def test_order_and_partition_do_not_matter(
     seed: int
 ) -> None:  # fmt: skip
     rng = np.random.default_rng(seed)
-    monkeypatch.setattr(counter, "PIECE", int(rng.integers(1, 300)))
+    monkeypatch.setattr(reports, "PIECE", int(rng.integers(1, 300)))
     monkeypatch.setattr(report_files, "BATCH", int(rng.integers(1, 300)))
     monkeypatch.setattr(report_files, "HELD", int(rng.choice([0, 2**25])))  # all files are read twice, or none
     mixed = sent.take(pa.array(rng.permutation(N)))
@@ -347,7 +347,7 @@ def test_a_file_that_changes_while_it_is_read_is_no_result(
     plan: CollectionPlan, round_: Round[Any], sent: pa.RecordBatch, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(report_files, "HELD", 0)
-    monkeypatch.setattr(counter, "PIECE", 10)
+    monkeypatch.setattr(reports, "PIECE", 10)
     monkeypatch.setattr(report_files, "BATCH", 10)
     path = write(tmp_path / "a.parquet", sent)
     with pytest.raises(InvalidInput, match="changed while it was read: nothing was counted"):

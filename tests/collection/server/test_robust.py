@@ -24,10 +24,10 @@ from cloister.core.buckets import Space
 from cloister.core.budget import Budget, Event
 from cloister.core.encoding import absorb, encode_rows
 from cloister.core.errors import InvalidInput, Refused
-from cloister.core.gains import Gain
 from cloister.core.questions import OpenedQuestion
 from cloister.core.randomness import NoiseRng
-from cloister.plugins.oracles.local.reports import Reports
+from cloister.core.reports import Gain
+from cloister.plugins.oracles.local.question import Reports
 from cloister.plugins.oracles.table import LookupTable
 from cloister.run.request import Request
 from tests.collection.liars import pulling, supporting

@@ -18,8 +18,8 @@ from cloister.collection.server.aggregator import advance, decode
 from cloister.collection.wire import reports as wire
 from cloister.core.errors import Refused
 from cloister.core.randomness import NoiseRng
-from cloister.plugins.oracles.local.bits import packed
-from cloister.plugins.oracles.local.reports import Reports
+from cloister.plugins.oracles.local.question import Reports
+from cloister.plugins.oracles.local.randomised_response import packed
 from cloister.run.request import Request
 from tests.in_process import cloister
 

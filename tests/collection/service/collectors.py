@@ -15,7 +15,7 @@ from typing import Any, final
 import httpx
 import numpy as np
 
-from cloister.collection.plan import bundle_folder
+from cloister.collection.plan import bundle
 from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.plan.publish import publish
 from cloister.collection.wire.answers import layout_of
@@ -32,7 +32,7 @@ def plan_in(folder: Path, **changes: Any) -> CollectionPlan:
     """A published plan of one round, which takes a collector no time to read (k-means would load scikit-learn)."""
     given = {"k": 2, "method": "k-variates", "trust": "local", "epsilon": 1.0, "bounds": "ball:1", "rows": USERS}
     plan = publish(Request(**{**given, "seed": 1, **changes}), dimension=D)
-    bundle_folder.write(plan, folder, "in words")
+    bundle.write(plan, folder, "in words")
     return plan
 
 

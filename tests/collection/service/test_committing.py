@@ -13,7 +13,7 @@ import pytest
 
 from cloister.collection.service import committing
 from cloister.collection.service.committing import Committer, DiskFailed
-from cloister.collection.service.counts import ServiceCounts
+from cloister.collection.service.limits import ServiceCounts
 from cloister.collection.service.segments import Segments
 from cloister.collection.wire.batches import BatchForm
 from tests.collection.service.collectors import on_disk

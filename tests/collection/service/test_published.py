@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from cloister.collection.client.encoder import PlanEncoder
-from cloister.collection.plan import bundle_folder
+from cloister.collection.plan import bundle
 from cloister.collection.plan.transcript import Transcript
 from cloister.collection.server.aggregator import advance
 from cloister.collection.service import desk
@@ -27,7 +27,7 @@ ROUNDS = 2
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A plan of two rounds, that a collector looks into often."""
     monkeypatch.setattr(desk, "LOOK", 0.02)
-    bundle_folder.write(planned(options={"rounds": ROUNDS}), tmp_path / "plan", "in words")
+    bundle.write(planned(options={"rounds": ROUNDS}), tmp_path / "plan", "in words")
     return tmp_path
 
 

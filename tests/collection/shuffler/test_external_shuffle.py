@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from cloister.collection.shuffler.external_shuffle import Scattered
+from cloister.collection.shuffler.release import Scattered
 from cloister.core.errors import InvalidInput
 from cloister.core.randomness import NoiseRng
 from cloister.core.types import Ids, Ints

@@ -17,12 +17,12 @@ from scipy.stats import chi2
 from cloister.collection.client.encoder import Encoded, PlanEncoder
 from cloister.collection.intake import parts
 from cloister.collection.plan.plan import CollectionPlan
-from cloister.collection.shuffler.external_shuffle import Scattered
 from cloister.collection.shuffler.parts import Permute
+from cloister.collection.shuffler.release import Scattered
 from cloister.collection.shuffler.shuffler import shuffle
 from cloister.core.errors import Refused
 from cloister.core.randomness import NoiseRng
-from cloister.engines.engine import Processes
+from cloister.rows.workers.engine import Processes
 from tests.collection.shuffled_plans import D, N, multiset, released, small_plan, write
 
 MIXED = {

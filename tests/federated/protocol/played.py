@@ -8,7 +8,6 @@ from typing import Any
 import attrs
 import numpy as np
 
-from cloister.additive.ring_channel import RingChannel
 from cloister.core.aggregated import RingVector, to_words
 from cloister.core.buckets import QuestionContext, Space
 from cloister.core.budget import Budget
@@ -17,14 +16,13 @@ from cloister.core.questions import OpenedQuestion, Round
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.trust import Aggregated
 from cloister.core.types import Ids, Ints
-from cloister.federated.protocol.collusion import Masks
+from cloister.federated.protocol.agreement import Masks
 from cloister.federated.protocol.coordinator import Coordinator
-from cloister.federated.protocol.coordinator_masks import coordinator_mask
 from cloister.federated.protocol.messages import HEAD, TAG
 from cloister.federated.protocol.party import Party
-from cloister.federated.protocol.ring import unpack
-from cloister.federated.protocol.streams import Place
-from cloister.federated.protocol.vectors import coordinator_noise, outline, party_words
+from cloister.federated.protocol.streams import Place, coordinator_mask
+from cloister.federated.protocol.vectors import coordinator_noise, outline, party_words, unpack
+from cloister.noise.oracle import RingChannel
 from cloister.plugins.oracles.aggregated.masked_gaussian import MaskedGaussianCounts
 from cloister.plugins.oracles.aggregated.skellam import SkellamCounts
 from tests.federated.federated_session import Keys, join

@@ -23,9 +23,8 @@ from cloister.core.aggregated import to_integers, to_words
 from cloister.core.randomness import PublicRng
 from cloister.core.registry.registry import registry
 from cloister.core.types import Ids
-from cloister.federated.protocol.collusion import Masks
-from cloister.federated.protocol.coordinator_masks import coordinator_mask
-from cloister.federated.protocol.streams import Place
+from cloister.federated.protocol.agreement import Masks
+from cloister.federated.protocol.streams import Place, coordinator_mask
 from cloister.run.fit import fit
 from cloister.run.request import Request, prepare
 from tests.federated.federated_session import chi_square

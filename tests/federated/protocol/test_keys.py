@@ -10,14 +10,12 @@ import numpy as np
 import pytest
 
 from cloister.core.errors import InvalidInput
-from cloister.federated.protocol.agreement import HASH, NONCE, session_of
-from cloister.federated.protocol.collusion import Masks
+from cloister.federated.protocol.agreement import HASH, NONCE, Masks, session_of
 from cloister.federated.protocol.coordinator import Coordinator
-from cloister.federated.protocol.coordinator_masks import coordinator_mask
 from cloister.federated.protocol.journal import Memory
 from cloister.federated.protocol.messages import HEAD, Kind, Message, Reason, Rejected
 from cloister.federated.protocol.party import JOINED, Party
-from cloister.federated.protocol.streams import Place, agreed, new_private_key, public_key
+from cloister.federated.protocol.streams import Place, agreed, coordinator_mask, new_private_key, public_key
 from tests.federated.federated_session import NAMES, SHAPE, Keys, join, no_noise, opened, vector
 
 MODES: tuple[Masks, ...] = ("shared", "pairwise")

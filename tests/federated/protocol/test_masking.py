@@ -15,12 +15,11 @@ from cloister.core.domains import Box
 from cloister.core.randomness import NoiseRng
 from cloister.core.registry.registry import registry
 from cloister.core.types import Floats, Ids
-from cloister.federated.protocol.collusion import Masks
-from cloister.federated.protocol.keys import Keyring
-from cloister.federated.protocol.masking import mask
+from cloister.federated.protocol.agreement import Masks
+from cloister.federated.protocol.masking import Keyring, mask
 from cloister.federated.protocol.messages import HEAD, TAG
-from cloister.federated.protocol.ring import VectorShape, unpack
 from cloister.federated.protocol.streams import Place
+from cloister.federated.protocol.vectors import VectorShape, unpack
 from cloister.run.fit import fit
 from cloister.run.request import Request
 from tests.federated.federated_session import Keys, chi_square, join, opened

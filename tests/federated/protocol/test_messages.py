@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from cloister.core.errors import Damaged, InvalidInput, Refused
-from cloister.federated.protocol.collusion import Masks
+from cloister.federated.protocol.agreement import Masks
 from cloister.federated.protocol.coordinator import Due
 from cloister.federated.protocol.journal import FileJournal
 from cloister.federated.protocol.messages import (

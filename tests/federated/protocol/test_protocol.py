@@ -9,8 +9,7 @@ import pytest
 from cloister.core.aggregated import to_integers
 from cloister.core.errors import Damaged, InvalidInput, Refused
 from cloister.core.types import Ids
-from cloister.federated.protocol.agreement import Agreement, Member
-from cloister.federated.protocol.collusion import Masks, statement
+from cloister.federated.protocol.agreement import Agreement, Masks, Member, statement
 from cloister.federated.protocol.coordinator import Coordinator, Due
 from cloister.federated.protocol.journal import Memory
 from cloister.federated.protocol.messages import HEAD, TAG, Kind, Message, Reason, Rejected, refusal

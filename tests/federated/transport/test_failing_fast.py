@@ -27,12 +27,11 @@ from cloister.federated.population import Joined
 from cloister.federated.protocol.coordinator import Coordinator
 from cloister.federated.protocol.messages import Reason, Rejected
 from cloister.federated.protocol.party import Party
-from cloister.federated.transport.certificates import _certificate
+from cloister.federated.transport.certificates import Credentials, _certificate
 from cloister.federated.transport.grpc_client import Line
 from cloister.federated.transport.grpc_server import Server
 from cloister.federated.transport.service import CoordinatorService
 from cloister.federated.transport.signatures import check_certificate, check_signatures
-from cloister.federated.transport.tls import Credentials
 from tests.federated.federated_session import Keys
 from tests.federated.transport.test_service import HOUR, NAMES, PARTS, arrays, service
 from tests.federated.transport.test_waiting import said

@@ -16,9 +16,8 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from cloister.core.errors import InvalidInput
 from cloister.federated.protocol.agreement import Agreement, Member
 from cloister.federated.transport import certificates
-from cloister.federated.transport.certificates import make_test_certificates
+from cloister.federated.transport.certificates import Credentials, make_test_certificates
 from cloister.federated.transport.signatures import Signature, check_signatures, sign
-from cloister.federated.transport.tls import Credentials
 
 
 @pytest.fixture

@@ -11,10 +11,9 @@ import pytest
 pytest.importorskip("grpc")
 
 from cloister.core.errors import InvalidInput, Refused
-from cloister.federated.transport.certificates import make_test_certificates
+from cloister.federated.transport.certificates import Credentials, make_test_certificates
 from cloister.federated.transport.grpc_client import Line, Unreachable
 from cloister.federated.transport.grpc_server import Server
-from cloister.federated.transport.tls import Credentials
 
 
 class Echo:

@@ -20,17 +20,16 @@ import typer
 
 from cloister.commands.common import event_log
 from cloister.commands.coordinate import in_words
-from cloister.commands.endings import ending
+from cloister.commands.program import ending
 from cloister.core.errors import InvalidInput, Refused
 from cloister.core.randomness import NoiseRng
 from cloister.federated.population import Joined
 from cloister.federated.protocol.journal import FileJournal
 from cloister.federated.protocol.messages import HEAD, Kind, Message, Reason, Rejected, refused
-from cloister.federated.transport.certificates import make_test_certificates
+from cloister.federated.transport.certificates import Credentials, make_test_certificates
 from cloister.federated.transport.grpc_client import Line
 from cloister.federated.transport.grpc_server import Server
 from cloister.federated.transport.service import CoordinatorService, Stopped
-from cloister.federated.transport.tls import Credentials
 from cloister.run.fit import fit
 from tests.federated.federated_session import Keys, opened, vector
 from tests.federated.transport.test_service import (

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from cloister.accounting import Total
-from cloister.accounting.budgeting import afforded
+from cloister.accounting.total import afforded
 from cloister.core.domains import Box
 from cloister.core.randomness import PublicRng
 from cloister.core.session import forecast

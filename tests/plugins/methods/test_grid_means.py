@@ -25,7 +25,7 @@ from cloister.metrics import k_median_cost, nicv
 from cloister.plugins.methods.clipping import SCALE
 from cloister.plugins.methods.grid_means import STEP, GridMeans, stepped
 from cloister.plugins.populations.arrays import Arrays
-from cloister.testing.scripts import SCRIPTS, Invented
+from cloister.testing.stubs import SCRIPTS, Invented
 
 SEED = PublicRng.from_seed(33)
 EXACT = {"counts": "exact", "sums": "exact"}

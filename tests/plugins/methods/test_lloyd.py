@@ -10,8 +10,6 @@ import numpy as np
 import pytest
 
 from cloister.accounting import Accountant, Total
-from cloister.additive.dense import TensorChannel
-from cloister.additive.noise import Gaussian, Laplace
 from cloister.core.budget import Budget
 from cloister.core.clustering import Clustering, Problem
 from cloister.core.domains import Ball, Box
@@ -21,6 +19,8 @@ from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.session import Session, forecast
 from cloister.core.trust import Central
+from cloister.noise.dense import TensorChannel
+from cloister.noise.laws import Gaussian, Laplace
 from cloister.plugins.methods.lloyd import Lloyd
 from cloister.plugins.methods.sphere_packing import SpherePacking, sphere_packing
 from cloister.plugins.oracles.central.discrete_gaussian import DiscreteGaussianCounts, DiscreteGaussianSums

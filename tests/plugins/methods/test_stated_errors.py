@@ -19,8 +19,7 @@ from cloister.core.registry.compose import compose
 from cloister.core.registry.registry import built_in
 from cloister.core.session import Session
 from cloister.core.types import Floats
-from cloister.plugins.methods.median_step import step_noise, weiszfeld
-from cloister.plugins.methods.stated_errors import (
+from cloister.plugins.methods.errors import (
     BORDER,
     CLIPPED,
     UNFINISHED,
@@ -33,6 +32,7 @@ from cloister.plugins.methods.stated_errors import (
     sizes_of,
     unseen,
 )
+from cloister.plugins.methods.median_step import step_noise, weiszfeld
 from cloister.plugins.populations.arrays import Arrays
 
 PAIR = np.array([[-1.0, 0.0], [1.0, 0.0]])

@@ -17,8 +17,18 @@ from cloister.core.domains import Box
 from cloister.core.frames import UNKNOWN
 from cloister.core.registry.making import make
 from cloister.plugins.methods.zoom import GROUP, Zoom
-from cloister.plugins.methods.zoom_ranges import CODES, interval
-from cloister.plugins.methods.zoom_tails import EASE, RISK, Promise, Tail, certain, tolerated, total_variance, worst
+from cloister.plugins.methods.zoom_ranges import (
+    CODES,
+    EASE,
+    RISK,
+    Promise,
+    Tail,
+    certain,
+    interval,
+    tolerated,
+    total_variance,
+    worst,
+)
 from cloister.plugins.oracles.central.discrete_gaussian import DiscreteGaussianCounts
 from cloister.plugins.oracles.central.discrete_laplace import DiscreteLaplaceCounts
 from cloister.plugins.oracles.central.thresholded import ThresholdedCounts

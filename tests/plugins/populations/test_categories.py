@@ -15,10 +15,10 @@ import pyarrow.feather
 import pyarrow.parquet
 import pytest
 
-from cloister.core.columns import CATEGORIES
 from cloister.core.errors import InvalidInput
 from cloister.plugins.populations.arrays import Arrays
 from cloister.plugins.populations.files import Files
+from cloister.rows.columns import CATEGORIES
 from tests.engines.engine_rows import answers
 
 LISTED = {"ward": ["A", "B"], "floor": [1, 2], "night": [True]}

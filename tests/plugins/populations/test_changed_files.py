@@ -15,8 +15,8 @@ import pytest
 
 from cloister.accounting.ledger.ledger import Ledger
 from cloister.core.errors import InvalidInput
-from cloister.engines.engine import Engine
 from cloister.plugins.populations.files import Files
+from cloister.rows.workers.engine import Engine
 from cloister.run.account import Account
 from cloister.run.fit import fit
 from cloister.run.request import Request

@@ -37,9 +37,11 @@ from cloister.core.session import forecast
 from cloister.plugins.methods.lloyd import Lloyd
 from cloister.plugins.methods.sphere_packing import SpherePacking
 from cloister.plugins.oracles.central.exact import ExactCounts, ExactSums
-from cloister.plugins.populations import arrow, files, npy, reading
+from cloister.plugins.populations import files
 from cloister.plugins.populations.arrays import Arrays
 from cloister.plugins.populations.files import Files
+from cloister.rows import reading
+from cloister.rows.files import arrow, npy
 
 SQUARE, CUBE = Box((0.0,) * 2, (1.0,) * 2), Box((0.0,) * 3, (1.0,) * 3)
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from cloister.core.errors import Refused
-from cloister.engines.engine import Engine
 from cloister.plugins.populations.files import Files
+from cloister.rows.workers.engine import Engine
 from cloister.run.fit import fit
 from cloister.run.request import Request
 from tests.engines.engine_rows import NAMES

@@ -20,11 +20,12 @@ from hypothesis import given, settings, strategies as st
 
 from cloister.core.errors import InvalidInput, Refused, UnknownName
 from cloister.core.randomness import PublicRng
-from cloister.engines.engine import Engine
-from cloister.plugins.populations import sources, users
 from cloister.plugins.populations.arrays import Arrays
 from cloister.plugins.populations.files import Files
-from cloister.plugins.populations.users import Owners
+from cloister.rows import users
+from cloister.rows.files import sources
+from cloister.rows.users import Owners
+from cloister.rows.workers.engine import Engine
 from tests.engines.engine_rows import NAMES, answers
 
 KEY, OTHER = PublicRng.from_seed(1), PublicRng.from_seed(2)

@@ -20,8 +20,7 @@ from cloister.core.errors import InvalidInput
 from cloister.core.randomness import PublicRng
 from cloister.core.types import Floats, Ints
 from cloister.plugins.trees.net_tree import NetTree, NetTreeOpened, proof_expand, threshold
-from cloister.plugins.trees.nets import covering_radius, energy, packing_radius
-from cloister.plugins.trees.projection import RADIUS
+from cloister.plugins.trees.nets import RADIUS, covering_radius, energy, packing_radius
 from cloister.testing import parametrize
 
 KEY = PublicRng.from_seed(3)

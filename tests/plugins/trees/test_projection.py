@@ -10,7 +10,7 @@ import pytest
 from cloister.core.domains import Ball, Domain
 from cloister.core.randomness import PublicRng
 from cloister.core.types import Ints
-from cloister.plugins.trees.projection import RADIUS, Projection
+from cloister.plugins.trees.nets import RADIUS, Projection
 
 KEY = PublicRng.from_seed(3)
 

@@ -15,7 +15,7 @@ from cloister.core.randomness import PublicRng
 from cloister.core.registry.compose import compose
 from cloister.core.registry.registry import registry
 from cloister.core.session import forecast
-from cloister.plugins.methods.weighted_centers.budget_shares import Sharing, Step, groups_of, of_pair
+from cloister.plugins.methods.weighted_centers.candidates import Sharing, Step, groups_of, of_pair
 from cloister.testing.checks.method_options import METHOD_OPTIONS, in_all, variants
 from cloister.testing.checks.methods import currencies_of, problems
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from cloister.accounting.ledger.database import transaction
 from cloister.core.errors import CloisterError, Refused
-from cloister.core.marks import OPTION, SIZE, Marking, inside
+from cloister.core.record import OPTION, SIZE, Marking, inside
 
 ANYWAY = "if they are the same rows, go on with --same-rows (same_rows=True); with other rows start a new run"
 

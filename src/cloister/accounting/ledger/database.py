@@ -7,8 +7,8 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Literal
 
+from cloister.accounting.ledger.sqlite import Store
 from cloister.core.errors import InvalidInput
-from cloister.storage.sqlite import Store
 
 NOW = "strftime('%Y-%m-%dT%H:%M:%SZ', 'now')"
 """SQL for the current time: UTC, ISO 8601."""

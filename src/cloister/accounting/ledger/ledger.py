@@ -30,8 +30,7 @@ from cloister.accounting.ledger.status import (
 from cloister.accounting.total import Total, Unit
 from cloister.core.budget import Budget
 from cloister.core.errors import InvalidInput, Refused, UnknownName
-from cloister.core.marks import Marking
-from cloister.core.record import Record
+from cloister.core.record import Marking, Record
 
 
 @final

@@ -26,10 +26,9 @@ from typing import Literal, Self, TypeAlias, final
 
 import attrs
 
-from cloister.accounting.checks import ROUNDING
 from cloister.accounting.composition import Spent
+from cloister.accounting.conversions import ROUNDING, epsilon_of_rho, rho_of, rho_of_pure
 from cloister.accounting.total import Total, Unit
-from cloister.accounting.zcdp import epsilon_of_rho, rho_of, rho_of_pure
 from cloister.core.budget import Budget
 from cloister.core.errors import BudgetExceeded, InvalidInput, Refused
 

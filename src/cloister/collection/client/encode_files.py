@@ -26,10 +26,10 @@ from cloister.collection.plan.canonical_json import OWNERS_FOLDER, flush, made, 
 from cloister.collection.wire import messages, reports as wire
 from cloister.collection.wire.answers import form_of
 from cloister.collection.wire.user_set import UserSet
-from cloister.core.columns import Selection
 from cloister.core.errors import InvalidInput
 from cloister.core.trust import Shuffled
 from cloister.core.types import Floats, Ids
+from cloister.rows.columns import Selection
 from cloister.run.fit import source
 
 if TYPE_CHECKING:

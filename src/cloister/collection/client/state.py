@@ -29,11 +29,11 @@ from typing import final
 import numpy as np
 
 from cloister.accounting.accountant import ROUNDING
+from cloister.accounting.ledger.sqlite import Store
 from cloister.collection.client.records import Records
 from cloister.collection.plan.transcript import Transcript
 from cloister.core.errors import BudgetExceeded, Damaged, InvalidInput, Refused
 from cloister.core.types import AnyArray, Bools, Floats, Ids
-from cloister.storage.sqlite import Store
 
 LIFETIME_DELTA = 1e-3
 """Default limit on a user's total delta once there is a lifetime: with delta near 1, a plan of small epsilon could

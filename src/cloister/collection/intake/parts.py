@@ -24,7 +24,7 @@ from cloister.collection.wire.user_set import UserSet
 from cloister.core.encoding import keep_memory
 from cloister.core.errors import InvalidInput
 from cloister.core.types import Bools, Ids
-from cloister.engines.engine import Engine
+from cloister.rows.workers.engine import Engine
 
 PART = 2**26
 """Bytes of files in a part, at least, if there are so many: seven million reports of one byte."""

@@ -68,7 +68,7 @@ class Intake:
         questions: accepted reports or messages per question.
         refused: number of files, reports, messages or users refused, per reason.
         first: the first file with each reason.
-        doubts: shares that chance does not explain (``core.shares``), accepted all the same.
+        doubts: shares that chance does not explain (``collection.server.laws``), accepted all the same.
         withstands: the share of lies that answers were read for (``collection.server.robust``); None: as they are.
     """
 

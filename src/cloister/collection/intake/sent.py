@@ -29,7 +29,7 @@ from cloister.core.encoding import Progress
 from cloister.core.errors import InvalidInput, Refused
 from cloister.core.questions import Round
 from cloister.core.types import Bools, Ids, Ints
-from cloister.engines.engine import Engine, Serial
+from cloister.rows.workers.engine import Engine, Serial
 
 if TYPE_CHECKING:
     import pyarrow as pa

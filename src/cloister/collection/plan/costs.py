@@ -2,24 +2,93 @@
 
 A schedule does not depend on answers. So a user knows the total cost of all rounds before she sends anything, and in
 each round she compares what she is asked with the schedule.
+
+The public facts of a Shuffled plan beside its epsilon: how many users must hide each other, what a report costs
+without a shuffler, and how much is sent.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from typing import Any, final
+from typing import Any, Self, final
 
 import attrs
 
-from cloister.collection.plan.anonymity import QUESTION_BYTES
+from cloister.accounting.composition import Spent
 from cloister.collection.wire.answers import layout_of
 from cloister.collection.wire.batches import PREFIX
 from cloister.collection.wire.columns import report_types
 from cloister.core.budget import Event, Share
+from cloister.core.errors import InvalidInput
 from cloister.core.questions import Round
 from cloister.core.randomness import PublicRng
-from cloister.core.shuffling import messages
+from cloister.core.shuffling import messages, min_honest_users, roles
 from cloister.core.trust import Shuffled
+
+MAX_MESSAGES, MAX_MESSAGE_BYTES = 2**16, 2**22
+"""Most messages and bytes that a plan may ask of a user."""
+
+QUESTION_BYTES = 2
+"""Bytes of a message that name its question."""
+
+
+@final
+@attrs.frozen
+class Crowd:
+    """Public facts of a round of trust Shuffled.
+
+    Args:
+        min_honest_users: users who must have reported honestly; the shuffler releases nothing for fewer.
+        epsilon_without_shuffler: epsilon of one user's messages if the shuffler is dishonest or nobody else reports;
+            infinite: no guarantee.
+        messages: most messages of a user.
+        bytes: most bytes of a user's messages, without the envelope.
+    """
+
+    min_honest_users: int
+    epsilon_without_shuffler: float
+    messages: int
+    bytes: int
+
+    @classmethod
+    def of(cls, round: Round[Any]) -> Self:
+        """The facts of a round. Of questions that split the users between them the largest counts; others add up.
+        Raises: InvalidInput: a user would have to send too much."""
+        count, size, kinds = 0, 0, report_types(round)
+        for numbers in roles(round):
+            parts = [(round.parts[j], kinds[j].bytes) for j in numbers]
+            count += max(messages(part) for part, _ in parts)
+            size += max(messages(part) * (wide + QUESTION_BYTES) for part, wide in parts)
+        if count > MAX_MESSAGES or size > MAX_MESSAGE_BYTES:
+            raise InvalidInput(
+                f"every person would send {count:,} messages of {size:,} bytes in all; a plan asks for at most "
+                f"{MAX_MESSAGES:,} and {MAX_MESSAGE_BYTES:,}: choose fewer buckets, fewer columns, or other oracles "
+                f"(amplified-counts and amplified-vectors send one)"
+            )
+        return cls(min_honest_users(round), Spent.on(round.events).epsilon_without_shuffler, count, size)
+
+    def lines(self) -> list[str]:
+        """The facts for people, as text lines."""
+        several = f"{self.messages:,} messages" if self.messages > 1 else "one message"
+        return [f"A person sends {several} at most, of {self.bytes:,} bytes in all."]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data; None for an infinite epsilon."""
+        return {
+            "least honest people": self.min_honest_users,
+            "epsilon alone": self.epsilon_without_shuffler if self.epsilon_without_shuffler < math.inf else None,
+            "messages per user": self.messages, "message bytes per user": self.bytes,
+        }  # fmt: skip
+
+    @classmethod
+    def from_dict(cls, given: dict[str, Any]) -> Self:
+        """The inverse of ``as_dict``."""
+        alone = given["epsilon alone"]
+        names = "least honest people", "messages per user", "message bytes per user"
+        few, count, size = (int(given[name]) for name in names)
+        return cls(few, math.inf if alone is None else float(alone), count, size)
+
 
 USER_BYTES = 8.0
 

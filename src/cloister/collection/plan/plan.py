@@ -22,21 +22,19 @@ from typing import Any, final
 import attrs
 
 from cloister.accounting.accountant import Accountant
-from cloister.accounting.budgeting import problem_of
-from cloister.accounting.total import Total
+from cloister.accounting.total import Total, problem_of
 from cloister.collection.plan import canonical_json
-from cloister.collection.plan.anonymity import Crowd
-from cloister.collection.plan.costs import Size, Step
+from cloister.collection.plan.costs import Crowd, Size, Step
 from cloister.core.clustering import Problem
 from cloister.core.domains import Ball, Box
 from cloister.core.errors import CloisterError, InvalidInput, Refused
+from cloister.core.plain_data import parsed
 from cloister.core.questions import Round
 from cloister.core.randomness import PublicRng
 from cloister.core.record import Record
 from cloister.core.registry.compose import Composed, compose
 from cloister.core.registry.registry import Registry, built_in, registry
 from cloister.core.session import forecast, next_round
-from cloister.core.strict_json import parsed
 
 FORMAT = 1
 FILE, WORDS = "plan.json", "README.txt"

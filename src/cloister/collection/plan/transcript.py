@@ -28,9 +28,9 @@ from cloister.accounting.total import Total
 from cloister.collection.plan import canonical_json
 from cloister.collection.plan.plan import CollectionPlan
 from cloister.core.errors import Damaged, InvalidInput, Refused
+from cloister.core.plain_data import parsed
 from cloister.core.questions import Round
 from cloister.core.record import Lookup, Record
-from cloister.core.strict_json import parsed
 from cloister.core.types import AnyArray
 
 FORMAT = 1

@@ -22,20 +22,19 @@ import attrs
 from cloister._version import __version__
 from cloister.collection.intake.refusals import Intake
 from cloister.collection.intake.sources import Given
-from cloister.collection.plan import bundle_folder
+from cloister.collection.plan import bundle
 from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.plan.transcript import RoundAnswers, Transcript
+from cloister.collection.server.laws import doubts, unlikely
 from cloister.collection.server.messages import ShuffledMessages
 from cloister.collection.server.reports import Collected
 from cloister.collection.server.robust import Withstanding
 from cloister.core.clustering import Clustering
 from cloister.core.errors import InvalidInput, Refused
-from cloister.core.laws import unlikely
 from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng
 from cloister.core.session import Pending, Session
-from cloister.core.shares import doubts
-from cloister.engines.engine import Engine, spread
+from cloister.rows.workers.engine import Engine, spread
 from cloister.run.framing import notes, recorded
 from cloister.run.result import Result
 from cloister.run.statement import state
@@ -74,7 +73,7 @@ def decode(
     those of the users who reported, and noise moves them by sqrt 2 times as much as planned; standard errors of local
     oracles follow the number of reports, so significance does too. If whether a user reports depends on her row, so do
     the centres, and nothing can detect it. If it depends on the questions that her number is asked, it can be detected:
-    users who chose their numbers count for many (``core.shares``).
+    users who chose their numbers count for many (``collection.server.laws``).
 
     The result is a pure function of the plan and the accepted reports, so anybody can recompute it.
 
@@ -84,7 +83,7 @@ def decode(
             See ``Collected``.
         strict: fail at the first refused file or report.
         accept_shares: go on even if the share of users who answered a question or a level differs from the planned
-            share by more than chance explains, or what they say from what encoders make (``core.laws``);
+            share by more than chance explains, or what they say from what encoders make (``collection.server.laws``);
             ``intake.doubts`` says so.
         robust: read the answers as if so large a share of the reports of every question and level lied: see
             ``robust``, which says what this promises and costs.
@@ -150,7 +149,7 @@ def advance(
             raise InvalidInput(
                 f"{intake.accepted:,} reports count, at least {least:,} are wanted: nothing was closed or published"
             )
-        transcript = bundle_folder.publish(transcript, plan, answers)
+        transcript = bundle.publish(transcript, plan, answers)
     return Advanced(transcript, intake, result_of(transcript) if transcript.done else None)
 
 

@@ -36,8 +36,8 @@ import numpy as np
 
 from cloister.core.capabilities import BoundsLiars
 from cloister.core.errors import InvalidInput, Refused
-from cloister.core.gains import Gain
 from cloister.core.questions import OpenedQuestion, Round
+from cloister.core.reports import Gain
 from cloister.core.roles import Table
 from cloister.core.types import Floats, Ints
 

@@ -17,7 +17,7 @@ from typing import TypeAlias, final
 import attrs
 import numpy as np
 
-from cloister.collection.service.counts import ServiceCounts
+from cloister.collection.service.limits import ServiceCounts
 from cloister.collection.service.segments import Segments
 from cloister.collection.wire.columns import Packed
 from cloister.collection.wire.user_set import first_of

@@ -10,8 +10,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from cloister.collection.service.counts import ServiceCounts
-from cloister.collection.service.limits import Limits
+from cloister.collection.service.limits import Limits, ServiceCounts
 from cloister.core.errors import MissingExtra
 
 try:

@@ -20,8 +20,7 @@ import numpy as np
 
 from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.service.committing import Committer, DiskFailed
-from cloister.collection.service.counts import REASONS, ServiceCounts
-from cloister.collection.service.limits import DEFAULT, Limits, Rates, retry_after
+from cloister.collection.service.limits import DEFAULT, REASONS, Limits, Rates, ServiceCounts, retry_after
 from cloister.collection.service.published import OpenRound, check_apart, check_trust, open_round
 from cloister.collection.service.segments import Segments, collecting
 from cloister.collection.service.tickets import Issuer

@@ -21,7 +21,7 @@ from cloister.core.capabilities import ChecksWholeReports
 from cloister.core.questions import Round
 from cloister.core.shuffling import messages as each, roles
 from cloister.core.types import Bools, Ids, Ints
-from cloister.engines.engine import Engine
+from cloister.rows.workers.engine import Engine
 
 BYTES = 2**24
 """Bytes of answers that are unpacked at once."""

@@ -5,7 +5,7 @@
 It sees who sent which messages; under split-and-mix and the like these reveal everything, so it must be trusted not to
 keep or tell. It checks form: that files are whole and of this plan, and that each user sends, once, as many messages as
 the plan asks for, each of the form of its question. It releases the messages of all accepted users, in uniformly random
-order (``cloister.collection.shuffler.external_shuffle``), in files of fixed shape, all of them or none. For fewer users
+order (``cloister.collection.shuffler.release``), in files of fixed shape, all of them or none. For fewer users
 than the plan's guarantee needs it releases nothing.
 
 Guarantee (if the shuffler is honest): the release is a uniformly random permutation of the multiset of accepted
@@ -32,14 +32,13 @@ from cloister.collection.intake.refusals import Intake
 from cloister.collection.intake.sources import Given
 from cloister.collection.plan.canonical_json import beside, made, sync, writing
 from cloister.collection.plan.plan import CollectionPlan
-from cloister.collection.shuffler.external_shuffle import Scattered
 from cloister.collection.shuffler.intake import Senders
 from cloister.collection.shuffler.parts import released_apart, scattered_apart
-from cloister.collection.shuffler.release import QUESTION, Release, records_of
+from cloister.collection.shuffler.release import QUESTION, Release, Scattered, records_of
 from cloister.collection.wire.messages import widest
 from cloister.core.errors import InvalidInput, Refused
 from cloister.core.randomness import NoiseRng
-from cloister.engines.engine import Engine, spread
+from cloister.rows.workers.engine import Engine, spread
 
 
 @final

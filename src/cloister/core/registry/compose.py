@@ -55,7 +55,7 @@ class Composed:
 
     @property
     def measures(self) -> frozenset[Measure]:
-        """Measures of all slots. The one a run pays in depends on its questions: ``cloister.accounting.budgeting``."""
+        """Measures of all slots. The one a run pays in depends on its questions: ``cloister.accounting.total``."""
         return frozenset(currency.measure for currency in self.currencies)
 
     @property

@@ -16,8 +16,16 @@ from typing import final
 import attrs
 
 from cloister.core.errors import Damaged, InvalidInput
-from cloister.federated.protocol.agreement import HASH, NONCE, Agreement, check_journal, journal_name, session_of
-from cloister.federated.protocol.coordinator_masks import uncovered
+from cloister.federated.protocol.agreement import (
+    HASH,
+    NONCE,
+    Agreement,
+    check_journal,
+    differing,
+    from_bytes,
+    journal_name,
+    session_of,
+)
 from cloister.federated.protocol.journal import Memory, SessionJournal
 from cloister.federated.protocol.messages import (
     COORDINATOR,
@@ -30,10 +38,8 @@ from cloister.federated.protocol.messages import (
     read,
     split_hellos,
 )
-from cloister.federated.protocol.outline import differing, from_bytes
-from cloister.federated.protocol.ring import Shape, pack, shape_bytes, unpack
-from cloister.federated.protocol.streams import agreed, public_key
-from cloister.federated.protocol.vectors import Noise
+from cloister.federated.protocol.streams import agreed, public_key, uncovered
+from cloister.federated.protocol.vectors import Noise, Shape, pack, shape_bytes, unpack
 
 FROM_PARTIES = frozenset({Kind.HELLO, Kind.VECTOR, Kind.ASK, Kind.CHECK, Kind.LEAVE})
 OPENING, ABORT, CLOSED = range(3)

@@ -1,12 +1,111 @@
 """A party's vector under its masks: value + cancelling pairwise masks + a mask of the group + one for the coordinator.
-Only parties may use this."""
+Only parties may use this.
+
+A party's keys and the masks derived from them: the group's, and those of pairs. No module of the coordinator's
+imports this one.
+
+A pair's secret is X25519 of their static keys, whose public halves are in the agreement. Code that the coordinator may
+use too is in ``streams`` and ``coordinator_masks``.
+
+Taking the group's masks off the coordinator's sum. Only parties may: no module of the coordinator's imports this.
+"""
 
 from __future__ import annotations
 
+import hmac
+import os
+from typing import final
+
+import attrs
+
+from cloister.core.errors import InvalidInput, MissingExtra
 from cloister.core.types import Ids
-from cloister.federated.protocol.coordinator_masks import coordinator_mask
-from cloister.federated.protocol.keys import Keyring
-from cloister.federated.protocol.streams import Place
+from cloister.federated.protocol.agreement import Agreement
+from cloister.federated.protocol.streams import Place, agreed, coordinator_mask, derive, public_key, stream
+
+try:
+    from cryptography.exceptions import InvalidTag
+    from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
+except ImportError as error:
+    raise MissingExtra("cryptography", "federated", "masking") from error
+
+SECRET = 32
+WRAPPED = SECRET + 16
+
+
+def new_secret() -> bytes:
+    """A secret for the parties to share."""
+    return os.urandom(SECRET)
+
+
+def pair_secrets(agreement: Agreement, me: int, private: bytes) -> dict[int, bytes]:
+    """This party's secret with each other one, by index.
+
+    Raises: InvalidInput: the private key is not the agreement's, or a public one hides nothing.
+    """
+    if public_key(private) != agreement.members[me].key:
+        raise InvalidInput(
+            f"the private key of '{agreement.members[me].name}' does not belong to the agreement's public one"
+        )
+    return {i: agreed(private, m.key) for i, m in enumerate(agreement.members) if i != me}
+
+
+def wrap(secret: bytes, pair: bytes, nonce: bytes, agreement: bytes, reader: int) -> bytes:
+    """The group's secret, sealed for one other party under a key that the pair uses once, since the nonce is fresh."""
+    key = derive(pair, nonce, "group secret", reader)
+    return ChaCha20Poly1305(key).encrypt(bytes(12), secret, agreement)
+
+
+def unwrap(sealed: bytes, pair: bytes, nonce: bytes, agreement: bytes, reader: int) -> bytes:
+    """Unseal the group's secret.
+
+    Raises: InvalidInput: it was not sealed by that party for this one, under this agreement.
+    """
+    key = derive(pair, nonce, "group secret", reader)
+    try:
+        return ChaCha20Poly1305(key).decrypt(bytes(12), sealed, agreement)
+    except InvalidTag:
+        raise InvalidInput(
+            "the group's secret was not sealed by the first party for this one: somebody changed it"
+        ) from None
+
+
+@final
+@attrs.frozen
+class Keyring:
+    """One session's secrets at one party.
+
+    Args:
+        session: its name.
+        me: this party's index.
+        parties: their number.
+        group: the parties' common secret, which the coordinator lacks.
+        coordinator: the secret of this party and the coordinator.
+        pairs: secrets with each other party, by index; empty with a shared secret only.
+    """
+
+    session: bytes
+    me: int
+    parties: int
+    group: bytes = attrs.field(repr=False)
+    coordinator: bytes = attrs.field(repr=False)
+    pairs: dict[int, bytes] = attrs.field(factory=dict, repr=False)
+
+    def group_mask(self, place: Place, party: int, size: int) -> Ids:
+        """A mask that every party can take off, and the coordinator cannot."""
+        numbers = (place.round, place.tensor, place.attempt, party)
+        return stream(derive(self.group, self.session, "group mask", *numbers), size)
+
+    def pair_mask(self, place: Place, other: int, size: int) -> Ids:
+        """A mask that only this party and one other know. The first of the two adds it, the second takes it off."""
+        low, high = sorted((self.me, other))
+        numbers = (place.round, place.tensor, place.attempt, low, high)
+        return stream(derive(self.pairs[other], self.session, "pair mask", *numbers), size)
+
+    def tag(self, round: int, digest: str) -> bytes:
+        """A keyed hash that shows the coordinator whether all parties mean the same round, and nothing else: a bare
+        hash of centres would confirm a guess."""
+        return hmac.digest(derive(self.group, self.session, "round tag", round), digest.encode(), "sha256")
 
 
 def mask(vectors: tuple[Ids, ...], keys: Keyring, round: int, attempt: int) -> tuple[Ids, ...]:
@@ -28,3 +127,17 @@ def mask(vectors: tuple[Ids, ...], keys: Keyring, round: int, attempt: int) -> t
             total = total + pair if keys.me < other else total - pair
         masked.append(total)
     return tuple(masked)
+
+
+def unmask(sums: tuple[Ids, ...], keys: Keyring, round: int, attempt: int) -> tuple[Ids, ...]:
+    """The parties' sum with its noise, as words (m,) per tensor; only the ring's bits mean anything.
+
+    Args: sums (the masked sums of all parties' messages, with noise).
+    """
+    found = []
+    for tensor, vector in enumerate(sums):
+        total = vector
+        for party in range(keys.parties):
+            total = total - keys.group_mask(Place(round, tensor, attempt), party, len(vector))
+        found.append(total)
+    return tuple(found)

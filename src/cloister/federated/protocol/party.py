@@ -13,10 +13,28 @@ from typing import final
 
 from cloister.core.errors import Damaged, InvalidInput, Refused
 from cloister.core.types import Ids
-from cloister.federated.protocol.agreement import HASH, KEY, NONCE, Agreement, check_journal, journal_name, session_of
+from cloister.federated.protocol.agreement import (
+    HASH,
+    KEY,
+    NONCE,
+    Agreement,
+    check_journal,
+    journal_name,
+    session_of,
+    to_bytes,
+)
 from cloister.federated.protocol.journal import Memory, SessionJournal
-from cloister.federated.protocol.keys import SECRET, WRAPPED, Keyring, new_secret, pair_secrets, unwrap, wrap
-from cloister.federated.protocol.masking import mask
+from cloister.federated.protocol.masking import (
+    SECRET,
+    WRAPPED,
+    Keyring,
+    mask,
+    new_secret,
+    pair_secrets,
+    unmask,
+    unwrap,
+    wrap,
+)
 from cloister.federated.protocol.messages import (
     COORDINATOR,
     TAG,
@@ -28,10 +46,8 @@ from cloister.federated.protocol.messages import (
     refused,
     split_hellos,
 )
-from cloister.federated.protocol.outline import to_bytes
-from cloister.federated.protocol.ring import Shape, pack, unpack
 from cloister.federated.protocol.streams import agreed, new_private_key, public_key
-from cloister.federated.protocol.unmasking import unmask
+from cloister.federated.protocol.vectors import Shape, pack, unpack
 
 FROM_COORDINATOR = frozenset({Kind.OPENING, Kind.ANSWER, Kind.REFUSAL, Kind.NOTED})
 JOINED, OPENED, VALUE, SENT, ABORTED, ANSWERED, PAID = range(7)

@@ -12,7 +12,7 @@ from typing import Any, final
 
 from cloister.core.errors import MissingExtra, Refused
 from cloister.federated.protocol.agreement import COORDINATOR_NAME
-from cloister.federated.transport.tls import ALIVE, PATH, Credentials
+from cloister.federated.transport.certificates import ALIVE, PATH, Credentials
 
 os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # its own log lines are not ours: errors arrive as exceptions
 

@@ -11,8 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, final
 
 from cloister.core.errors import InvalidInput, MissingExtra
+from cloister.federated.transport.certificates import ALIVE, METHOD, SERVICE, Credentials
 from cloister.federated.transport.service import CoordinatorService, Stopped
-from cloister.federated.transport.tls import ALIVE, METHOD, SERVICE, Credentials
 
 os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # its own log lines are not ours: errors arrive as exceptions
 

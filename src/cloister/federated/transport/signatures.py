@@ -20,7 +20,7 @@ import attrs
 
 from cloister.core.errors import InvalidInput, MissingExtra
 from cloister.federated.protocol.agreement import COORDINATOR_NAME, Agreement
-from cloister.federated.transport.tls import Credentials, read_file
+from cloister.federated.transport.certificates import Credentials, read_file
 
 try:
     from cryptography import x509

@@ -18,8 +18,7 @@ from typing import Any, Self, final
 import attrs
 import numpy as np
 
-from cloister.core.buckets import Bucketing, Space
-from cloister.core.bundling import BundleArrays, integers
+from cloister.core.buckets import Bucketing, BundleArrays, Space, integers
 from cloister.core.domains import REACH, Domain
 from cloister.core.errors import InvalidInput
 from cloister.core.lattice import BLOCK, Bound

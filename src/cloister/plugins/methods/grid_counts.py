@@ -18,8 +18,8 @@ from cloister.core.randomness import ANY_KEY, PublicRng
 from cloister.core.roles import FrequencyOracle, NonPrivateSolver, TreeBuilder
 from cloister.core.session import Session
 from cloister.core.trust import T
+from cloister.plugins.methods.errors import hidden, of_points
 from cloister.plugins.methods.post_processing import held, nearest
-from cloister.plugins.methods.stated_errors import hidden, of_points
 
 
 @attrs.frozen

@@ -53,10 +53,9 @@ from cloister.core.session import Session
 from cloister.core.trust import Local, T
 from cloister.core.types import Floats
 from cloister.plugins.methods.clipping import ClippedOffsets
-from cloister.plugins.methods.error_law import ErrorLaw
+from cloister.plugins.methods.errors import ErrorLaw, of_steps, sizes_of
 from cloister.plugins.methods.occupied_cells import occupied
 from cloister.plugins.methods.post_processing import filled, held, known, means, nearest, pooled_james_stein
-from cloister.plugins.methods.stated_errors import of_steps, sizes_of
 from cloister.plugins.methods.suggesting import suggested
 from cloister.plugins.trees.grid_cells import GridCells
 

@@ -30,9 +30,8 @@ from typing import Any, Generic, final
 import attrs
 import numpy as np
 
-from cloister.core.buckets import Space
+from cloister.core.buckets import BundleArrays, Space, described, integers
 from cloister.core.budget import Budget
-from cloister.core.bundling import BundleArrays, described, integers
 from cloister.core.capabilities import HasCostCurve, HasCutBoundaries
 from cloister.core.clustering import Clustering, Coreset, Errors, Problem, Released
 from cloister.core.nearest import NearestCenter
@@ -43,9 +42,9 @@ from cloister.core.roles import FrequencyOracle, NonPrivateSolver, Tree, TreeBui
 from cloister.core.session import Session
 from cloister.core.trust import T
 from cloister.core.types import Bools, Floats, Ints
+from cloister.plugins.methods.errors import hidden, of_points
 from cloister.plugins.methods.post_processing import filled, held, nearest, placed
 from cloister.plugins.methods.radius import equal_cells, nearest_within, offsets_from
-from cloister.plugins.methods.stated_errors import hidden, of_points
 from cloister.plugins.methods.suggesting import suggested
 
 DRAWN = 4096

@@ -28,8 +28,7 @@ from typing import Any, Generic, final
 import attrs
 import numpy as np
 
-from cloister.core.buckets import Bucketing, Space
-from cloister.core.bundling import BundleArrays, described, integers
+from cloister.core.buckets import Bucketing, BundleArrays, Space, described, integers
 from cloister.core.clustering import Clustering, Problem
 from cloister.core.errors import InvalidInput
 from cloister.core.fixed_order import lengths, powers

@@ -38,12 +38,11 @@ from cloister.core.roles import FrequencyOracle, VectorSumOracle
 from cloister.core.session import Method, Session
 from cloister.core.trust import T
 from cloister.core.types import Floats
-from cloister.plugins.methods.error_law import ErrorLaw
+from cloister.plugins.methods.errors import ErrorLaw, limits, of_steps, unseen
 from cloister.plugins.methods.lloyd_schedule import ErrorAnalysis, Radius, Schedule, Updates
 from cloister.plugins.methods.post_processing import filled, james_stein, towards_middle
 from cloister.plugins.methods.radius import nearest_within, offsets_from, shortened
 from cloister.plugins.methods.start import begun, share_option
-from cloister.plugins.methods.stated_errors import limits, of_steps, unseen
 
 FROM_TREE, FROM_PACKED = ErrorLaw(1.88, 1.34, 0.6, -0.08), ErrorLaw(0.41, 0.76, 0.31, 0.22)
 """Fitted to hst-means and to fastlloyd, whose public start stays wrong however much budget there is."""

@@ -38,12 +38,11 @@ from cloister.core.registry.components import component, option, slot
 from cloister.core.roles import FrequencyOracle, VectorSumOracle
 from cloister.core.session import Method, Session
 from cloister.core.trust import T
-from cloister.plugins.methods.error_law import ErrorLaw
+from cloister.plugins.methods.errors import SMOOTHED, ErrorLaw, count_error, limits, of_steps, unseen
 from cloister.plugins.methods.median_step import STEPS, Pulls, step_noise, weiszfeld
 from cloister.plugins.methods.post_processing import filled
 from cloister.plugins.methods.radius import equal_cells, nearest_within, shortened, steps
 from cloister.plugins.methods.start import begun, share_option
-from cloister.plugins.methods.stated_errors import SMOOTHED, count_error, limits, of_steps, unseen
 
 FROM_TREE, FROM_PACKED = ErrorLaw(0.75, 2.05, 1.25, -0.23), ErrorLaw(0.11, 1.14, 0.47, 0.14)
 FROM_GRID = ErrorLaw(0.48, 2.13, 0.46, -0.28)

@@ -19,9 +19,9 @@ from cloister.core.session import Session
 from cloister.core.trust import T
 from cloister.core.types import Floats, Ints
 from cloister.plugins.methods.clipping import ClippedOffsets, DistanceBins
+from cloister.plugins.methods.errors import count_error, of_steps
 from cloister.plugins.methods.post_processing import empirical_bayes, james_stein
 from cloister.plugins.methods.radius import nearest_within, shortened
-from cloister.plugins.methods.stated_errors import count_error, of_steps
 
 
 @final

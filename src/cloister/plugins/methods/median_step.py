@@ -32,7 +32,7 @@ from typing import Any, Final, final
 import attrs
 import numpy as np
 
-from cloister.core.bundling import BundleArrays
+from cloister.core.buckets import BundleArrays
 from cloister.core.lattice import Bound
 from cloister.core.nearest import NearestCenter
 from cloister.core.types import Floats, Ints

@@ -19,9 +19,8 @@ from typing import Any, ClassVar, final
 import attrs
 import numpy as np
 
-from cloister.core.buckets import QuestionContext, Space
+from cloister.core.buckets import BundleArrays, QuestionContext, Space, integers
 from cloister.core.budget import Budget, Measure
-from cloister.core.bundling import BundleArrays, integers
 from cloister.core.clustering import Clustering, Coreset, Problem
 from cloister.core.errors import InvalidInput
 from cloister.core.lattice import Bound
@@ -33,8 +32,8 @@ from cloister.core.session import Session
 from cloister.core.trust import Local
 from cloister.core.types import Ints
 from cloister.plugins.oracles.local.channel import Keeping
-from cloister.plugins.oracles.local.reports import Kept
-from cloister.plugins.oracles.local.vectors.answers import VectorAnswers
+from cloister.plugins.oracles.local.question import Kept
+from cloister.plugins.oracles.local.vectors.channel import VectorAnswers
 from cloister.plugins.oracles.local.vectors.randomisers import Randomised, answers, randomiser_option
 from cloister.plugins.oracles.table import LookupTable
 

@@ -52,9 +52,9 @@ from cloister.core.roles import FrequencyOracle, NonPrivateSolver, Sums, TreeBui
 from cloister.core.session import Session
 from cloister.core.trust import Local, Shuffled, T
 from cloister.core.types import Floats, Ints
+from cloister.plugins.methods.errors import hidden, of_points
 from cloister.plugins.methods.grid_counts import GridCounts
 from cloister.plugins.methods.post_processing import nearest, placed
-from cloister.plugins.methods.stated_errors import hidden, of_points
 
 FEW_ERRORS = 0.1
 """Expected error below which two partitions are better than one (k = 8, d = 10 and 100, wide and tight clusters)."""

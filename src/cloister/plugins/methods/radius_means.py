@@ -42,7 +42,7 @@ from cloister.core.session import Session
 from cloister.core.trust import Local, T
 from cloister.core.types import Floats
 from cloister.plugins.methods.clipping import ClippedOffsets, in_steps
-from cloister.plugins.methods.error_law import ErrorLaw
+from cloister.plugins.methods.errors import ErrorLaw
 from cloister.plugins.methods.measuring import Measuring, Moved
 from cloister.plugins.methods.post_processing import filled, projected
 from cloister.plugins.methods.radius import equal_cells

@@ -8,8 +8,7 @@ from typing import Any, Self, final
 import attrs
 import numpy as np
 
-from cloister.core.buckets import Space
-from cloister.core.bundling import BundleArrays, integers
+from cloister.core.buckets import BundleArrays, Space, integers
 from cloister.core.lattice import squares
 from cloister.core.randomness import PublicRng
 from cloister.core.types import Ints

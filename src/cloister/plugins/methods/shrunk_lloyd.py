@@ -38,11 +38,10 @@ from cloister.core.roles import FrequencyOracle, VectorSumOracle
 from cloister.core.session import Method, Session
 from cloister.core.trust import T
 from cloister.plugins.methods.clipping import ClippedOffsets
-from cloister.plugins.methods.error_law import ErrorLaw
+from cloister.plugins.methods.errors import ErrorLaw, count_error, of_steps
 from cloister.plugins.methods.post_processing import believed, denoised, projected
 from cloister.plugins.methods.radius import nearest_within
 from cloister.plugins.methods.start import begun, share_option
-from cloister.plugins.methods.stated_errors import count_error, of_steps
 
 WELL_KNOWN = 25.0
 """q from which smaller groups than the average one are believed."""

@@ -43,8 +43,7 @@ from cloister.core.roles import Counts, FrequencyOracle
 from cloister.core.session import Method, Session
 from cloister.core.trust import Aggregated, Central, T
 from cloister.core.types import Floats
-from cloister.plugins.methods.zoom_ranges import CERTAIN, CODES, Columns, interval
-from cloister.plugins.methods.zoom_tails import Promise, tolerated
+from cloister.plugins.methods.zoom_ranges import CERTAIN, CODES, Columns, Promise, interval, tolerated
 
 SHARES = 0.01, 0.02, 0.03, 0.05, 0.07, 0.1
 """Shares that are tried; the next ones only where a range is unknown. Constants were chosen on s1, house, birch2_25k

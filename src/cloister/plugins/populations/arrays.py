@@ -9,19 +9,18 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from cloister.core.categories import Category
-from cloister.core.columns import Kind, Selection, TableColumn, select
-from cloister.core.data_frames import frame_of
 from cloister.core.domains import Lattice
 from cloister.core.encoding import Progress, chunk_rows, keep_memory, map_merge, merge_summaries, summarise_lattice
 from cloister.core.errors import InvalidInput
 from cloister.core.lattice import CAP
-from cloister.core.marks import mark, mark_of
 from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng, PublicRng
-from cloister.core.threads import Threads
+from cloister.core.record import mark, mark_of
 from cloister.core.types import AnyArray, Bools, Floats, Ids
-from cloister.plugins.populations.reading import (
+from cloister.rows.categories import Category
+from cloister.rows.columns import Kind, Selection, TableColumn, select
+from cloister.rows.data_frames import frame_of
+from cloister.rows.reading import (
     Missing,
     Piece,
     as_first,
@@ -41,7 +40,8 @@ from cloister.plugins.populations.reading import (
     user_numbers,
     validate,
 )
-from cloister.plugins.populations.users import Names, Owners
+from cloister.rows.users import Names, Owners
+from cloister.rows.workers.machine import Threads
 
 if TYPE_CHECKING:
     from narwhals.typing import IntoDataFrame
@@ -89,7 +89,7 @@ class Arrays:
         progress: told how many more rows of a round are done.
         threads: how many work on a pass; by default as many as BLAS may take.
         users: names of the rows' users (n,), or the column that names them, by whole numbers or text (``users``).
-        categories: public values by column, as ``core.categories`` takes them.
+        categories: public values by column, as ``rows.categories`` takes them.
         bounded: names of columns that have bounds: which to use, where ``columns`` does not say.
 
     Attributes:
@@ -180,7 +180,7 @@ class Arrays:
         return np.concatenate([np.empty((0, self.dimension)), *(chunk.copy() for chunk in self._chunks())])
 
     def marks(self, key: bytes) -> dict[str, bytes]:
-        """By which a run that goes on knows these rows again: ``core.marks``."""
+        """By which a run that goes on knows these rows again: ``core.record``."""
         columns = (np.ascontiguousarray(chunk.T) for chunk in self._chunks())
         return {
             "the number of rows": mark_of(key, [self._table.length]),

@@ -13,19 +13,17 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from cloister.core.columns import Selection, select
 from cloister.core.encoding import Progress, chunk_rows, keep_memory, map_merge, merge_summaries, summarise_rows
 from cloister.core.errors import InvalidInput, UnknownName
 from cloister.core.lattice import CAP
-from cloister.core.marks import mark, mark_of
 from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng, PublicRng
-from cloister.core.threads import Threads, allowed
+from cloister.core.record import mark, mark_of
 from cloister.core.types import Floats
-from cloister.engines.engine import Engine, engine_of
-from cloister.plugins.populations.csv_form import Form
-from cloister.plugins.populations.listing import Path, listed
-from cloister.plugins.populations.reading import (
+from cloister.rows.columns import Selection, select
+from cloister.rows.files.csv_form import Form, Path, listed
+from cloister.rows.files.sources import File, is_csv
+from cloister.rows.reading import (
     Missing,
     as_first,
     as_missing,
@@ -40,8 +38,9 @@ from cloister.plugins.populations.reading import (
     usable,
     user_numbers,
 )
-from cloister.plugins.populations.sources import File, is_csv
-from cloister.plugins.populations.users import Owners
+from cloister.rows.users import Owners
+from cloister.rows.workers.engine import Engine, engine_of
+from cloister.rows.workers.machine import Threads, allowed
 
 V = TypeVar("V")
 
@@ -63,7 +62,7 @@ class Files:
         paths: a file, a glob pattern (sorted), or several of them; .parquet, .arrow, .feather, .csv, .csv.gz, .npy,
             .npz (the array 'X' or the only two-dimensional one).
         columns: names or patterns to use, in this order. Files that name their columns use those alone, or else those
-            that ``bounded`` and ``categories`` name: ``core.columns`` has the rule. Columns of NPY and NPZ are called
+            that ``bounded`` and ``categories`` name: ``rows.columns`` has the rule. Columns of NPY and NPZ are called
             '0', '1', ...; by default all are used.
         missing: 'refuse' or 'drop'.
         first: number of the first user.
@@ -73,7 +72,7 @@ class Files:
         scheduler: address of a running Dask scheduler, for engine 'dask'.
         threads: how many of engine 'serial' work on a pass; by default as many as BLAS may take.
         users: name of the column that names each row's user, by whole numbers or text (``users``); CSV's are text.
-        categories: public values by column, as ``core.categories`` takes them.
+        categories: public values by column, as ``rows.categories`` takes them.
         bounded: names of columns that have bounds: which to use, where ``columns`` does not say.
         delimiter, encoding: of CSV files; by default a comma, and UTF-8.
 
@@ -153,7 +152,7 @@ class Files:
         return collected((rows for _, rows in self._chunks()), self.dimension)
 
     def marks(self, key: bytes) -> dict[str, bytes]:
-        """By which a run that goes on knows these rows again (``core.marks``), without reading them all: a file that
+        """By which a run that goes on knows these rows again (``core.record``), without reading them all: a file that
         was copied has another time, one with as many other bytes in its middle and its old time passes."""
         sizes, times = zip(*(file.facts for file in self._files), strict=True)
         return {

@@ -12,21 +12,20 @@ from functools import partial
 from typing import Any, final
 
 from cloister.core.aggregated import RingVector
-from cloister.core.columns import Selection
 from cloister.core.errors import InvalidInput
 from cloister.core.lattice import CAP
-from cloister.core.marks import inside, marking
 from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng
+from cloister.core.record import inside, marking
 from cloister.core.trust import Aggregated
 from cloister.core.types import Ids
-from cloister.federated.protocol.agreement import Agreement, Member
-from cloister.federated.protocol.collusion import Masks
+from cloister.federated.protocol.agreement import Agreement, Masks, Member
 from cloister.federated.protocol.coordinator import Coordinator, Due
-from cloister.federated.protocol.keys import new_secret
+from cloister.federated.protocol.masking import new_secret
 from cloister.federated.protocol.party import Party
 from cloister.federated.protocol.streams import new_private_key, public_key
 from cloister.federated.protocol.vectors import coordinator_noise, outline, party_words, released
+from cloister.rows.columns import Selection
 
 
 @final
@@ -94,7 +93,7 @@ class Parties:
             member.check(most_rows)
 
     def marks(self, key: bytes) -> dict[str, bytes]:
-        """By which a run that goes on knows these rows again: every party's, by her name (``core.marks``)."""
+        """By which a run that goes on knows these rows again: every party's, by her name (``core.record``)."""
         members = zip(self.parties, self._members, strict=True)
         return {
             f"{what} ({party.name})": found

@@ -9,16 +9,22 @@ import attrs
 import numpy as np
 
 from cloister.core.capabilities import TakesTotals
-from cloister.core.columns import select
 from cloister.core.encoding import Progress, chunk_rows, map_merge, merge_summaries, summarise_rows
 from cloister.core.errors import InvalidInput
 from cloister.core.lattice import CAP
-from cloister.core.marks import mark_of
 from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng, PublicRng
+from cloister.core.record import mark_of
 from cloister.core.trust import Aggregated, Central
 from cloister.core.types import Floats, Ids
-from cloister.plugins.populations.reading import (
+from cloister.rows.columns import select
+from cloister.rows.databases.database import Database
+from cloister.rows.databases.features import featured, table_columns, table_name, usable, used
+from cloister.rows.databases.lattices import snapped
+from cloister.rows.databases.questions import Compiled, Grouped
+from cloister.rows.databases.stage import Described, Fence, NotCompiled, Stage
+from cloister.rows.databases.users import KEPT, ODD, SEVERAL, UNNUMBERED, USER, chosen, named, told_apart
+from cloister.rows.reading import (
     Missing,
     as_missing,
     collected,
@@ -29,14 +35,7 @@ from cloister.plugins.populations.reading import (
     refuse_too_many,
     refuse_unfit,
 )
-from cloister.plugins.populations.users import NO_NAME, numbers_of
-from cloister.sql.bundles import Described, NotCompiled
-from cloister.sql.database import Database
-from cloister.sql.features import featured, table_columns, table_name, usable, used
-from cloister.sql.lattices import snapped
-from cloister.sql.questions import Compiled, Grouped
-from cloister.sql.stage import Fence, Stage
-from cloister.sql.users import KEPT, ODD, SEVERAL, UNNUMBERED, USER, chosen, named, told_apart
+from cloister.rows.users import NO_NAME, numbers_of
 
 MARK = "mark"
 """The column of rows' hashes."""
@@ -135,14 +134,14 @@ class SqlTable:
         return self._seen
 
     def marks(self, key: bytes) -> dict[str, bytes]:
-        """By which a run that goes on knows these rows again: ``core.marks``."""
+        """By which a run that goes on knows these rows again: ``core.record``."""
         values = self._described | {"the number of rows": [self._known.rows], "the rows": [self._known.mark or 0]}
         read = marks_of_reading(self.selection, self._missing, self._users)
         return {name: mark_of(key, some) for name, some in values.items()} | read
 
     def keep(self, most: int, rng: PublicRng) -> None:
-        """Read at most so many rows of each user from now on: ``sql.users`` chooses them, in every round anew unless
-        rows are copied.
+        """Read at most so many rows of each user from now on: ``rows.databases.users`` chooses them, in every round
+        anew unless rows are copied.
 
         Raises: InvalidInput: the engine fails, it has no hash, or the rows are not what they were.
         """

@@ -18,8 +18,7 @@ from typing import Any, final
 import attrs
 import numpy as np
 
-from cloister.core.buckets import Space
-from cloister.core.bundling import BundleArrays
+from cloister.core.buckets import BundleArrays, Space
 from cloister.core.clustering import Coreset, Errors, Leaves, Problem
 from cloister.core.domains import Domain
 from cloister.core.errors import InvalidInput

@@ -13,8 +13,7 @@ from typing import Any, Self, final
 import attrs
 import numpy as np
 
-from cloister.core.buckets import Space
-from cloister.core.bundling import BundleArrays, integers
+from cloister.core.buckets import BundleArrays, Space, integers
 from cloister.core.domains import Ball, Domain
 from cloister.core.fixed_order import exp, log
 from cloister.core.types import Bools, Floats, Ints

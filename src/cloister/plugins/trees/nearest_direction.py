@@ -9,8 +9,7 @@ from typing import Any, final
 import attrs
 import numpy as np
 
-from cloister.core.buckets import Space
-from cloister.core.bundling import BundleArrays, integers
+from cloister.core.buckets import BundleArrays, Space, integers
 from cloister.core.lattice import squares
 from cloister.core.types import AnyArray, Bools, Floats, Ints
 from cloister.plugins.trees.directions import NORM

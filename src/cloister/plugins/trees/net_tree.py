@@ -47,16 +47,14 @@ from typing import Any, final
 import attrs
 import numpy as np
 
-from cloister.core.buckets import Space
-from cloister.core.bundling import BundleArrays, integers, key
+from cloister.core.buckets import BundleArrays, Space, integers, key
 from cloister.core.clustering import Coreset, Errors, Leaves, Problem
 from cloister.core.errors import InvalidInput
 from cloister.core.randomness import PublicRng
 from cloister.core.registry.components import component, option
 from cloister.core.roles import Counts
 from cloister.core.types import Bools, Floats, Ids, Ints
-from cloister.plugins.trees.nets import Net, covering_radius, energy, packing_radius, short_vectors
-from cloister.plugins.trees.projection import RADIUS, Projection
+from cloister.plugins.trees.nets import RADIUS, Net, Projection, covering_radius, energy, packing_radius, short_vectors
 
 SLACK = 16
 """Integers by which rounding may move a point that is put back on the ball; a quarter of a millionth of its radius."""

@@ -29,8 +29,7 @@ from typing import Any, final
 import attrs
 import numpy as np
 
-from cloister.core.buckets import Space
-from cloister.core.bundling import BundleArrays, integers
+from cloister.core.buckets import BundleArrays, Space, integers
 from cloister.core.clustering import Coreset, Errors, Leaves, Problem, TreeMetric
 from cloister.core.errors import InvalidInput
 from cloister.core.fixed_order import lengths

@@ -23,7 +23,7 @@ from typing import Any, final
 import attrs
 import numpy as np
 
-from cloister.core.bundling import BundleArrays
+from cloister.core.buckets import BundleArrays
 from cloister.core.domains import Domain
 from cloister.core.fixed_order import orthonormal, product, standard_normals
 from cloister.core.randomness import PublicRng

@@ -19,8 +19,7 @@ from typing import Any, final
 import attrs
 import numpy as np
 
-from cloister.core.buckets import Space
-from cloister.core.bundling import BundleArrays, integers
+from cloister.core.buckets import BundleArrays, Space, integers
 from cloister.core.clustering import Coreset, Errors, Leaves, Problem
 from cloister.core.domains import Domain
 from cloister.core.fixed_order import lengths

@@ -10,13 +10,13 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from cloister.core.digests import digest
 from cloister.core.domains import Ball, Box, Domain
 from cloister.core.errors import InvalidInput
+from cloister.core.plain_data import digest
 from cloister.core.randomness import PublicRng
 from cloister.core.types import Ints
 from cloister.testing.check import require
-from cloister.testing.processes import digest_elsewhere
+from cloister.testing.stubs import digest_elsewhere
 
 Maker: TypeAlias = Any
 

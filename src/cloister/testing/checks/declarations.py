@@ -15,8 +15,7 @@ from cloister.core.errors import CloisterError
 from cloister.core.registry.components import ROLES, Choices, Option, Slot, Spec, fields, options_of, slots_of, trust_of
 from cloister.core.registry.compose import compose, parse, slot_role
 from cloister.core.registry.registry import registry
-from cloister.testing.check import Broken, require
-from cloister.testing.roles import role_of
+from cloister.testing.check import Broken, require, role_of
 
 
 def every_option_and_slot_is_explained(component: Any) -> None:

@@ -21,9 +21,9 @@ from cloister.core.errors import InvalidInput
 from cloister.core.lattice import Bound
 from cloister.core.randomness import NoiseRng
 from cloister.core.types import Floats, Ids, Ints
+from cloister.testing.check import role_of
 from cloister.testing.checks import oracle_biased, oracle_noise, oracle_privacy, oracle_rows
 from cloister.testing.probes import Probe, budget_of, decoded, narrow_shapes
-from cloister.testing.roles import role_of
 
 FAR = 2**59 + 2**31 + 7
 """Where the buckets stand that the kit asks about. No float64 tells it from its neighbours."""

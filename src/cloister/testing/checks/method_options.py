@@ -1,5 +1,10 @@
 """Checks of methods whose options have other values than their defaults: what is spent is added up here, and no
-accountant helps."""
+accountant helps.
+
+Checks that a method knows of the rows what it was answered, and nothing else.
+
+Checks of methods that choose the number of centres (``ChoosesK``): what they choose changes no question's cost.
+"""
 
 from __future__ import annotations
 
@@ -11,18 +16,110 @@ from itertools import product
 from typing import Any, get_type_hints
 
 import attrs
+import numpy as np
 
 from cloister.core.budget import Budget, Event, Share
-from cloister.core.clustering import Problem
+from cloister.core.capabilities import chooses_k
+from cloister.core.clustering import Clustering, Problem
 from cloister.core.domains import Box
 from cloister.core.errors import CloisterError
 from cloister.core.questions import Round
-from cloister.core.randomness import PublicRng
+from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.registry.components import Choices, Option, options_of, slots_of
-from cloister.core.session import forecast
-from cloister.testing.check import require
-from cloister.testing.checks.methods import problems
+from cloister.core.session import Session, forecast
+from cloister.core.types import Floats
+from cloister.testing.check import given, require
+from cloister.testing.checks.methods import problems, rows_of, schedule_of, told
 from cloister.testing.checks.oracle_events import ROUNDING, rho_of
+from cloister.testing.stubs import SCRIPTS, Handful, tables_told
+
+SCRIPT = SCRIPTS[1]
+"""Says what is answered, whatever the rows are: plausible figures."""
+
+
+def only_answers_tell_of_the_rows(method: Any) -> None:
+    """A run is a pure function of the problem, the public key and the answers. Over no rows, over one and over many,
+    equal answers lead to the rounds of the forecast, of equal digests, and to the same centres: nothing that sees rows
+    on its way, a bucketing say, keeps any."""
+    *_, (problem, seed) = problems(method)
+    forecasted = schedule_of(forecast(method, problem, seed))
+    wanted, rounds = _answered_alike(method, problem, seed, rows_of(problem).rows[:0])
+    for what, rows in _data(problem):
+        where = f"k = {problem.k}, equal answers, {what}"
+        with given(where):
+            found, asked = _answered_alike(method, problem, seed, rows)
+        require(
+            schedule_of(asked) == forecasted,
+            f"{where}: it asks {len(asked)} rounds, {len(forecasted)} are forecast; or they spend something else",
+        )
+        others = [a.index for a, b in zip(asked, rounds, strict=True) if a.digest() != b.digest()]
+        require(not others, f"{where}: round {others[:1]} asks something else than over no rows")
+        moved = int((found.centers != wanted.centers).any(axis=1).sum())
+        require(not moved, f"{where}: {moved} of {len(found.centers)} centres are others than over no rows")
+
+
+def _data(problem: Problem) -> Iterator[tuple[str, Floats]]:
+    """No rows but one, a neighbour of none; and many."""
+    rows = rows_of(problem).rows
+    yield "one row", rows[:1]
+    yield f"{len(rows)} rows", rows
+
+
+def _answered_alike(
+    method: Any, problem: Problem, seed: PublicRng, rows: Floats
+) -> tuple[Clustering, list[Round[Any]]]:
+    """A live run over rows, which are gathered in every round, and whose answers are the script's all the same."""
+    session: Session[Any] = Session(
+        problem, seed, Handful(rows, problem.rows), noise=NoiseRng.for_tests(64),
+        reading=lambda round, summaries, tables: tables_told(round, problem, seed, SCRIPT),
+    )  # fmt: skip
+    return method.cluster(problem, session, seed.child("method")), session.rounds
+
+
+METHOD_ANSWERS = (only_answers_tell_of_the_rows,)
+"""For every method, before any other check: what is kept for good was kept by nobody before."""
+
+
+def the_number_it_chooses_changes_no_question(method: Any) -> None:
+    """Given a range of numbers of centres, rounds, events, buckets and bounds are those of the forecast, whatever is
+    answered and so chosen; and it returns as many centres as it says."""
+    if not chooses_k(method):
+        return
+    for problem, seed in problems(method):
+        if problem.k < 3:
+            continue
+        ranged = attrs.evolve(problem, fewest=2)
+        forecasted = _shapes(forecast(method, ranged, seed))
+        for script in SCRIPTS:
+            found, session = told(method, ranged, seed, script)
+            where = f"2 to {ranged.k} centres, answers: {script.name}"
+            require(_shapes(session.rounds) == forecasted, f"{where}: its questions are not those of the forecast")
+            _judge(found, ranged, where)
+
+
+def _shapes(rounds: Any) -> list[list[Any]]:
+    """What can be seen of each question without its answer."""
+    return [
+        [
+            (part.channel.events, part.cells.space, None if part.vectors is None else part.vectors.bound)
+            for part in round.parts
+        ]
+        for round in rounds
+    ]
+
+
+def _judge(found: Clustering, problem: Problem, where: str) -> None:
+    curve, k = found.details.get("curve", {}), len(found.centers)
+    require(problem.fewest is not None and problem.fewest <= k <= problem.k, f"{where}: {k} centres")
+    require(curve.get("suggested") == k, f"{where}: {k} centres, and the curve suggests {curve.get('suggested')}")
+    numbers, costs = np.asarray(curve.get("k", [])), np.asarray(curve.get("costs", []))
+    require(k in numbers and numbers.shape == costs.shape, f"{where}: the curve has {len(costs)} costs of {numbers}")
+    require(bool(np.isfinite(costs).all() and (costs >= 0).all()), f"{where}: a cost is negative, or not finite")
+    require(found.weights is None or found.weights.shape == (k,), f"{where}: weights of {k} centres")
+
+
+METHOD_RANGES = (the_number_it_chooses_changes_no_question,)
+
 
 DOMAIN = Box((0.0,) * 5, (1.0,) * 5)
 """Of as many columns that no method takes them for few."""

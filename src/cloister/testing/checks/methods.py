@@ -9,13 +9,12 @@ from typing import Any
 import numpy as np
 
 from cloister.accounting.accountant import Accountant
-from cloister.accounting.budgeting import afforded
-from cloister.accounting.total import Total
+from cloister.accounting.total import Total, afforded
 from cloister.core.budget import Currency, Event
 from cloister.core.clustering import Clustering, Problem
-from cloister.core.digests import digest
 from cloister.core.domains import Ball, Box, Domain
 from cloister.core.errors import CloisterError
+from cloister.core.plain_data import digest
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.record import Record
 from cloister.core.registry.components import parts_of, slots_of
@@ -23,8 +22,7 @@ from cloister.core.session import Session, forecast, foreseen
 from cloister.core.trust import Trust
 from cloister.testing.check import given, require
 from cloister.testing.checks import bucketings
-from cloister.testing.scripts import SCRIPTS, Invented, Script
-from cloister.testing.stubs import Fenced, Guarded, Handful
+from cloister.testing.stubs import SCRIPTS, Fenced, Guarded, Handful, Invented, Script
 
 TOTAL = Total(1.0, 1e-6)
 

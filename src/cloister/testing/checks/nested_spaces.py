@@ -15,12 +15,11 @@ from cloister.core.buckets import BucketedVectors, QuestionContext, Space
 from cloister.core.lattice import Bound
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.types import Floats, Ints
-from cloister.testing.check import require
+from cloister.testing.check import require, role_of
 from cloister.testing.checks.large_spaces import TOO_LARGE
 from cloister.testing.checks.oracle_biased import compare_squares
 from cloister.testing.checks.oracle_noise import Sample, compare_widths
 from cloister.testing.probes import UNIT, budget_of, decoded
-from cloister.testing.roles import role_of
 from cloister.testing.statistics import correlation, deviations, mean_band
 
 SPACES = tuple(

@@ -9,7 +9,7 @@ import numpy as np
 
 from cloister.core.randomness import NoiseRng
 from cloister.core.trust import Aggregated, Central
-from cloister.testing.check import require
+from cloister.testing.check import require, role_of
 from cloister.testing.checks.oracle_noise import (
     BUCKETS,
     COMPARISONS,
@@ -27,7 +27,6 @@ from cloister.testing.checks.oracle_noise import (
     two_questions_have_independent_noise,
 )
 from cloister.testing.probes import Probe, budget_of, wide_shapes
-from cloister.testing.roles import role_of
 from cloister.testing.statistics import mean_band, step_of, variance_band
 
 MANY = (300, *HELD[3:])

@@ -27,11 +27,10 @@ from cloister.core.buckets import BucketedVectors
 from cloister.core.lattice import Bound
 from cloister.core.randomness import NoiseRng
 from cloister.core.types import Bools, Floats, Ids, Ints
-from cloister.testing.check import require
+from cloister.testing.check import require, role_of
 from cloister.testing.checks.oracle_events import spent
 from cloister.testing.checks.oracle_local import columns_of, ranges
 from cloister.testing.probes import Probe, Shape, budget_of, worst_vectors
-from cloister.testing.roles import role_of
 from cloister.testing.statistics import deviations, proportion
 
 EPSILON = 0.2

@@ -9,14 +9,13 @@ from typing import Any
 import numpy as np
 
 from cloister.core.budget import Budget, Event
-from cloister.core.digests import digest
 from cloister.core.errors import CloisterError
+from cloister.core.plain_data import digest
 from cloister.core.randomness import NoiseRng
-from cloister.testing.check import require
+from cloister.testing.check import require, role_of
 from cloister.testing.probes import PAYABLE, Probe, budget_of, narrow_shapes, spread, wide_shapes, worst_vectors
-from cloister.testing.processes import digest_elsewhere
-from cloister.testing.roles import role_of
 from cloister.testing.statistics import step_of
+from cloister.testing.stubs import digest_elsewhere
 
 ROUNDING = 1 + 1e-9
 """Shares of a budget may add up to this times the budget: what floating-point sums may be off."""

@@ -31,12 +31,11 @@ from cloister.core.budget import Event
 from cloister.core.lattice import Bound
 from cloister.core.randomness import NoiseRng
 from cloister.core.types import AnyArray, Floats, Ints
-from cloister.testing.check import require
+from cloister.testing.check import require, role_of
 from cloister.testing.checks.oracle_events import spent
 from cloister.testing.checks.oracle_local import BITS, low_bits, ranges
 from cloister.testing.checks.oracle_mixing import mixing
 from cloister.testing.probes import Probe, Shape, budget_of, worst_vectors
-from cloister.testing.roles import role_of
 from cloister.testing.statistics import ALARM, proportion
 
 Fields: TypeAlias = dict[str, AnyArray]

@@ -13,9 +13,8 @@ from cloister.core.capabilities import ChecksWholeReports, MultiMessageChannel, 
 from cloister.core.lattice import shrink
 from cloister.core.randomness import NoiseRng
 from cloister.core.types import AnyArray, Bools, Floats
-from cloister.testing.check import Broken, require
+from cloister.testing.check import Broken, require, role_of
 from cloister.testing.probes import Probe, budget_of, length, spread, wide_shapes
-from cloister.testing.roles import role_of
 from cloister.testing.statistics import variance_band
 
 REPEATS = 60

@@ -16,9 +16,8 @@ from cloister.core.lattice import shrink
 from cloister.core.randomness import NoiseRng
 from cloister.core.trust import Aggregated, Central
 from cloister.core.types import Floats, Ints
-from cloister.testing.check import require
+from cloister.testing.check import require, role_of
 from cloister.testing.probes import PAYABLE, Probe, budget_of, length, narrow_shapes, spread, wide_shapes
-from cloister.testing.roles import role_of
 from cloister.testing.statistics import correlation, deviations, mean_band, step_of, variance_band
 from cloister.testing.stubs import tables_of
 

@@ -23,17 +23,15 @@ from typing import Any
 
 import numpy as np
 
-from cloister.accounting.gaussian import delta_of_mu
+from cloister.accounting.conversions import delta_of_mu
 from cloister.core.buckets import BucketedVectors
 from cloister.core.budget import Budget, Measure
 from cloister.core.randomness import NoiseRng
 from cloister.core.types import Floats, Ints
-from cloister.testing.check import require
+from cloister.testing.check import require, role_of
 from cloister.testing.checks.oracle_events import spent
-from cloister.testing.outcome_sets import HalfSpace, Happening, Quadrant
 from cloister.testing.probes import PAYABLE, Probe, budget_of, narrow_shapes, wide_shapes, worst_vectors
-from cloister.testing.roles import role_of
-from cloister.testing.statistics import deviations, proportion, variance_band
+from cloister.testing.statistics import HalfSpace, Happening, Quadrant, deviations, proportion, variance_band
 
 COMPARISONS = 1024
 """More than the statistics or events that one check looks at."""

@@ -19,9 +19,8 @@ from cloister.core.questions import OpenedQuestion, Round
 from cloister.core.randomness import NoiseRng
 from cloister.core.trust import Aggregated, Central
 from cloister.core.types import Floats, Ints
-from cloister.testing.check import require
+from cloister.testing.check import require, role_of
 from cloister.testing.probes import UNIT, Probe, Shape, budget_of, length, narrow_shapes, spread, worst_vectors
-from cloister.testing.roles import role_of
 from cloister.testing.stubs import Carried, Dealt, Handful, carrying, tables_of
 
 SEED = NoiseRng.for_tests(30)

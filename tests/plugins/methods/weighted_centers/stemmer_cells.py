@@ -8,7 +8,6 @@ from cloister.core.domains import Ball, Domain
 from cloister.core.lattice import Bound
 from cloister.core.randomness import PublicRng
 from cloister.core.types import Ints
-from cloister.plugins.methods.weighted_centers.boxes import Intervals
 from cloister.plugins.methods.weighted_centers.buckets import (
     Assigned,
     AxisIntervals,
@@ -18,7 +17,7 @@ from cloister.plugins.methods.weighted_centers.buckets import (
     Reassigned,
     Regions,
 )
-from cloister.plugins.methods.weighted_centers.lsh import PStable, PStableHash
+from cloister.plugins.methods.weighted_centers.partitions import Intervals, PStable, PStableHash
 
 SEED = PublicRng.from_seed(600)
 BALL = Ball((0.0,) * 5, 1.0)

@@ -9,10 +9,8 @@ import pytest
 
 from cloister.core.domains import Ball, Box, Domain
 from cloister.core.errors import InvalidInput
-from cloister.plugins.methods.weighted_centers.boxes import inside
 from cloister.plugins.methods.weighted_centers.buckets import Assigned, HashValues, Reassigned, positions
-from cloister.plugins.methods.weighted_centers.heavy_hitters import Prefixes
-from cloister.plugins.methods.weighted_centers.lsh import PStable, collision, distance_of
+from cloister.plugins.methods.weighted_centers.partitions import Prefixes, PStable, collision, distance_of, inside
 from cloister.plugins.trees.directions import directions
 from tests.plugins.methods.weighted_centers.stemmer_cells import (
     BALL,

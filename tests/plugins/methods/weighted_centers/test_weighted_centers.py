@@ -15,7 +15,7 @@ from cloister.core.errors import InvalidInput
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.types import Floats
 from cloister.metrics import nicv
-from cloister.plugins.methods.weighted_centers.budget_shares import Step, groups_of, of_pair
+from cloister.plugins.methods.weighted_centers.candidates import Step, groups_of, of_pair
 from cloister.plugins.methods.weighted_centers.weighted_centers import in_w
 from cloister.run.fit import fit, source
 from cloister.run.request import PreparedRun, Request, prepare

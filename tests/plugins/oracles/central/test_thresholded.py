@@ -13,12 +13,12 @@ from hypothesis import given, settings, strategies as st
 from scipy import stats
 
 from cloister.accounting import Accountant, Cost, Ledger, Spent, Total, epsilon_of_rho
-from cloister.additive.sparse import SparseChannel
 from cloister.core.buckets import QuestionContext, Space
 from cloister.core.budget import Budget, Event
 from cloister.core.errors import BudgetExceeded, InvalidInput, Refused
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.types import Floats, Ints
+from cloister.noise.sparse import SparseChannel
 from cloister.plugins.oracles.central.discrete_gaussian import DiscreteGaussianCounts
 from cloister.plugins.oracles.central.discrete_laplace import DiscreteLaplaceCounts
 from cloister.plugins.oracles.central.thresholded import ThresholdedCounts, delta_of, least_threshold

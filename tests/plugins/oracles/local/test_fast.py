@@ -18,12 +18,11 @@ from cloister.core.lattice import Bound
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.types import AnyArray
 from cloister.plugins.oracles.local import fast
-from cloister.plugins.oracles.local.exact_probability import odds
 from cloister.plugins.oracles.local.hadamard_transform import Rotations
 from cloister.plugins.oracles.local.hashing import BLOCK, Hashes
+from cloister.plugins.oracles.local.randomised_response import odds
 from cloister.plugins.oracles.local.vectors.channel import ExplicitVectorChannel, HadamardVectorChannel
-from cloister.plugins.oracles.local.vectors.codebook import Codebook
-from cloister.plugins.oracles.local.vectors.largest import largest
+from cloister.plugins.oracles.local.vectors.codebook import Codebook, largest
 from cloister.plugins.oracles.local.vectors.unit_randomiser import lifted
 from cloister.plugins.oracles.local.vectors.vector_sums import ExplicitHistogramVector, HadamardVector
 

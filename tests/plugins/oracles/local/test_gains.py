@@ -17,16 +17,14 @@ from cloister.core.budget import Budget
 from cloister.core.errors import Refused
 from cloister.core.lattice import Bound
 from cloister.core.randomness import NoiseRng, PublicRng
-from cloister.plugins.oracles.local.bits import packed
 from cloister.plugins.oracles.local.counts.adaptive_response import AdaptiveResponse
 from cloister.plugins.oracles.local.counts.local_hashing import AskedLocalHashing
 from cloister.plugins.oracles.local.counts.optimised_unary import Unary
 from cloister.plugins.oracles.local.counts.subset_selection import Subset
-from cloister.plugins.oracles.local.exact_probability import WORDS, odds
-from cloister.plugins.oracles.local.randomised_response import Response
-from cloister.plugins.oracles.local.reports import Reports
+from cloister.plugins.oracles.local.question import Reports
+from cloister.plugins.oracles.local.randomised_response import WORDS, Response, odds, packed
 from cloister.plugins.oracles.local.vectors.ldp_average import LdpAverage
-from cloister.plugins.oracles.local.vectors.normals import ZERO
+from cloister.plugins.oracles.local.vectors.unit_randomiser import ZERO
 from cloister.plugins.oracles.local.vectors.vector_sums import ExplicitHistogramVector, HadamardVector
 from cloister.plugins.oracles.shuffled.amplified import AmplifiedCounts
 from tests.plugins.oracles.local.counts.test_counts import CLASSES, opened

@@ -16,8 +16,8 @@ from cloister.core.buckets import BucketedVectors, QuestionContext, Space
 from cloister.core.budget import Budget
 from cloister.core.lattice import Bound
 from cloister.core.normals import normals, words_for
-from cloister.core.portions import ReportLaw
 from cloister.core.randomness import NoiseRng, PublicRng
+from cloister.core.reports import ReportLaw
 from cloister.plugins.oracles.local.counts.adaptive_response import AdaptiveResponse, Direct
 from cloister.plugins.oracles.local.counts.explicit_histogram import ExplicitHistogram
 from cloister.plugins.oracles.local.counts.hadamard_response import Signed
@@ -25,12 +25,11 @@ from cloister.plugins.oracles.local.counts.hashed_response import Hashed
 from cloister.plugins.oracles.local.counts.local_hashing import OptimisedLocalHashing
 from cloister.plugins.oracles.local.counts.optimised_unary import OptimisedUnary, Unary, at_least
 from cloister.plugins.oracles.local.counts.subset_selection import SubsetSelection
-from cloister.plugins.oracles.local.exact_probability import WORDS, hits, odds
-from cloister.plugins.oracles.local.randomised_response import Response
-from cloister.plugins.oracles.local.reports import Reports
+from cloister.plugins.oracles.local.question import Reports
+from cloister.plugins.oracles.local.randomised_response import WORDS, Response, hits, odds
 from cloister.plugins.oracles.local.vectors.duchi import Duchi
 from cloister.plugins.oracles.local.vectors.ldp_average import LdpAverage
-from cloister.plugins.oracles.local.vectors.normals import ZERO
+from cloister.plugins.oracles.local.vectors.unit_randomiser import ZERO
 from cloister.plugins.oracles.local.vectors.vector_sums import ExplicitHistogramVector, HadamardVector
 from tests.plugins.oracles.local.counts.test_counts import CLASSES, opened
 

@@ -12,7 +12,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from cloister.accounting.gaussian import delta_of_mu
+from cloister.accounting.conversions import delta_of_mu
 from cloister.plugins.oracles.shuffled.mixing import split
 from cloister.plugins.oracles.shuffled.secrecy import (
     enough_shares,

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from cloister.accounting.composition import Spent
-from cloister.accounting.gaussian import delta_of_mu, mu_of
+from cloister.accounting.conversions import delta_of_mu, mu_of
 from cloister.core.aggregated import to_integers
 from cloister.core.buckets import BucketedVectors, QuestionContext, Space
 from cloister.core.budget import Budget

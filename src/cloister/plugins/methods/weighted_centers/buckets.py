@@ -12,15 +12,12 @@ from typing import Any, final
 import attrs
 import numpy as np
 
-from cloister.core.buckets import Space
-from cloister.core.bundling import BundleArrays, integers
+from cloister.core.buckets import BundleArrays, Space, integers
 from cloister.core.lattice import Bound
 from cloister.core.nearest import NearestCenter
 from cloister.core.roles import Counts
 from cloister.core.types import Bools, Ints
-from cloister.plugins.methods.weighted_centers.boxes import Intervals, inside
-from cloister.plugins.methods.weighted_centers.heavy_hitters import Prefixes
-from cloister.plugins.methods.weighted_centers.lsh import PStableHash
+from cloister.plugins.methods.weighted_centers.partitions import Intervals, Prefixes, PStableHash, inside
 
 
 @final

@@ -42,9 +42,8 @@ from cloister.core.roles import FrequencyOracle, NonPrivateSolver, VectorSumOrac
 from cloister.core.session import Session
 from cloister.core.trust import Local, Shuffled, T
 from cloister.core.types import Bools, Floats, Ints
+from cloister.plugins.methods.errors import hidden, of_points
 from cloister.plugins.methods.post_processing import placed
-from cloister.plugins.methods.stated_errors import hidden, of_points
-from cloister.plugins.methods.weighted_centers.boxes import Intervals
 from cloister.plugins.methods.weighted_centers.buckets import (
     AxisIntervals,
     Centred,
@@ -53,10 +52,20 @@ from cloister.plugins.methods.weighted_centers.buckets import (
     Reassigned,
     Regions,
 )
-from cloister.plugins.methods.weighted_centers.budget_shares import Group, Pair, Sharing, Step, groups_of, of_pair
-from cloister.plugins.methods.weighted_centers.candidates import Candidates, Found, Procedure, certain, side_by_side
-from cloister.plugins.methods.weighted_centers.heavy_hitters import Prefixes
-from cloister.plugins.methods.weighted_centers.lsh import PStable
+from cloister.plugins.methods.weighted_centers.candidates import (
+    Candidates,
+    Found,
+    Group,
+    Pair,
+    Procedure,
+    Sharing,
+    Step,
+    certain,
+    groups_of,
+    of_pair,
+    side_by_side,
+)
+from cloister.plugins.methods.weighted_centers.partitions import Intervals, Prefixes, PStable
 
 MAX_INTERVALS = 2**14
 """On an axis: step 5 looks at all of them for every heavy value. With the defaults this is a dozen radii."""

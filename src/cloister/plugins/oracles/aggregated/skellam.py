@@ -17,7 +17,7 @@ pi^2 s^2 k / (k + 1)), of N_Z(0, h s^2) (Kairouz, Liu, Steinke 2021, the theorem
 2^22, tau is 0 to more than a million digits and h b below h * 1e-10.
 
 *As Gaussian noise.* On |x| <= 14 sigma the noise is within e^(+-(eta + h b)) of a rounded real Gaussian;
-``cloister.accounting.discrete`` pays that for every number that a row touches (``Event.ratio``), out of the same
+``cloister.accounting.composition`` pays that for every number that a row touches (``Event.ratio``), out of the same
 ten-thousandth of the budget.
 
 *As zCDP.* Let B = touched * h * b and rho0 the discrete Gaussian's. The densities' ratio gives D_a <= a rho0 + (2 + 1 /

@@ -8,7 +8,7 @@ Steinke 2020, Theorem 14).
 A budget in mu^2 is calibrated as if the noise were real (Balle and Wang 2018), which is tighter by 6-19% but not proved
 for integers. Totals are therefore scaled up by a power of two until sigma is at least 2^20; there, the discrete law is
 so close to a rounded real Gaussian that accounting pays the whole difference out of a ten-thousandth of the budget
-(``cloister.accounting.discrete``).
+(``cloister.accounting.composition``).
 """
 
 from __future__ import annotations

@@ -9,14 +9,12 @@ from typing import Any, Generic, TypeVar
 import attrs
 import numpy as np
 
+from cloister.core.buckets import BundleArrays, described
 from cloister.core.budget import Event
-from cloister.core.bundling import BundleArrays, described
-from cloister.core.gains import Gain
-from cloister.core.portions import ReportLaw
 from cloister.core.randomness import NoiseRng
+from cloister.core.reports import Gain, ReportLaw
 from cloister.core.types import AnyArray, Ids, Ints
-from cloister.plugins.oracles.local.question import LocalQuestion
-from cloister.plugins.oracles.local.reports import Kept, Reports, Tallies
+from cloister.plugins.oracles.local.question import Kept, LocalQuestion, Reports, Tallies
 
 Q = TypeVar("Q", bound=LocalQuestion[Any])
 

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from cloister.core.types import AnyArray, Bools, Floats, Ids, Ints
-from cloister.plugins.oracles.local.bits import TILE
+from cloister.plugins.oracles.local.randomised_response import TILE
 
 numba: Any = import_module("numba")  # an extra: type checkers must do without it
 

@@ -21,7 +21,7 @@ from typing import final
 import attrs
 import numpy as np
 
-from cloister.core.bundling import key
+from cloister.core.buckets import key
 from cloister.core.randomness import PublicRng
 from cloister.core.types import Ids, Ints
 from cloister.plugins.oracles.local.fast import ran

@@ -22,11 +22,11 @@ from typing import Any, Literal, TypeAlias, final
 import attrs
 import numpy as np
 
-from cloister.core.bundling import key
+from cloister.core.buckets import key
 from cloister.core.randomness import PublicRng
 from cloister.core.registry.components import option
 from cloister.core.types import Ids, Ints
-from cloister.plugins.oracles.local.exact_probability import below
+from cloister.plugins.oracles.local.randomised_response import below
 
 Share: TypeAlias = Literal["users", "budget"]
 

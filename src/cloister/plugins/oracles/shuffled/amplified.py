@@ -28,17 +28,15 @@ from typing import Any, ClassVar, final
 import attrs
 
 from cloister.accounting.amplification import local_of_shuffled
-from cloister.core.buckets import BucketedVectors, QuestionContext, Space
+from cloister.core.buckets import BucketedVectors, BundleArrays, QuestionContext, Space, described
 from cloister.core.budget import Budget, Event, Measure
-from cloister.core.bundling import BundleArrays, described
 from cloister.core.capabilities import BoundsLiars, Dividing, IsRandomisedResponse, KnowsLaws
 from cloister.core.errors import InvalidInput
 from cloister.core.fixed_order import fewer_bits
-from cloister.core.gains import Gain
 from cloister.core.lattice import Bound
-from cloister.core.portions import ReportLaw
 from cloister.core.randomness import NoiseRng
 from cloister.core.registry.components import component, option, slot
+from cloister.core.reports import Gain, ReportLaw
 from cloister.core.roles import Channel, FrequencyOracle, VectorSumOracle
 from cloister.core.trust import Local, Shuffled
 from cloister.core.types import Ids, Ints

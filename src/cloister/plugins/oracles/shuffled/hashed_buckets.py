@@ -17,8 +17,7 @@ from typing import Any, final
 import attrs
 import numpy as np
 
-from cloister.core.buckets import BucketedVectors, Space
-from cloister.core.bundling import integers
+from cloister.core.buckets import BucketedVectors, Space, integers
 from cloister.core.fixed_order import above
 from cloister.core.randomness import PublicRng
 from cloister.core.roles import Table

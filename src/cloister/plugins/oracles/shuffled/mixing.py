@@ -14,18 +14,17 @@ from typing import Any, final
 import attrs
 import numpy as np
 
-from cloister.additive.dense import Noised, totals_of
 from cloister.core.aggregated import to_integers, to_words
-from cloister.core.buckets import BucketedVectors
+from cloister.core.buckets import BucketedVectors, BundleArrays
 from cloister.core.budget import Budget, Event
-from cloister.core.bundling import BundleArrays
-from cloister.core.digests import stamp
 from cloister.core.errors import InvalidInput, Refused
 from cloister.core.fixed_order import above, exp, more_bits, more_bits_within, power
 from cloister.core.lattice import Bound
+from cloister.core.plain_data import stamp
 from cloister.core.randomness import NoiseRng
 from cloister.core.roles import Table
 from cloister.core.types import AnyArray, Bools, Ids, Ints
+from cloister.noise.dense import Noised, totals_of
 from cloister.plugins.oracles.shuffled.hashed_buckets import Layout, Unfolded
 from cloister.plugins.oracles.shuffled.secrecy import MAX_SHARES, enough_shares, price
 

@@ -56,7 +56,7 @@ from __future__ import annotations
 import math
 from statistics import NormalDist
 
-from cloister.accounting.bisection import largest
+from cloister.accounting.conversions import largest
 
 MIN_USERS = 19
 """Fewer than this do not mix."""

@@ -16,8 +16,8 @@ sees all shuffled messages learns what mu-GDP (or zCDP) noise on the sums allows
 * *Noise.* Each user draws N_Z(0, s^2) on every slot, s >= 22. h = ``min_honest_users`` of them together are within a
   factor e^(+-tau), tau = 10 sum_{k<h} exp(-2 pi^2 s^2 k / (k + 1)) < e^-4000, of N_Z(0, h s^2) (Kairouz, Liu, Steinke
   2021, the theorem on sums of discrete Gaussians), whose sigma = sensitivity / mu is at least 2^20 (numbers are scaled
-  up by a power of two): ``cloister.accounting.discrete`` pays for the rest. A sum modulo 2^w is post-processing of the
-  sum. With all users honest there is 1 / honest times the variance that is paid for.
+  up by a power of two): ``cloister.accounting.composition`` pays for the rest. A sum modulo 2^w is post-processing of
+  the sum. With all users honest there is 1 / honest times the variance that is paid for.
 * *Secrecy.* Given what each honest user adds, the messages of a slot say nothing but the sum, up to a statistical
   distance of 2^-nu, with 2^-nu times the slots within t, the largest distance that the budget's delta pays for:
   ``secrecy`` has the proof, m, and why deltas add here.
@@ -40,7 +40,6 @@ from __future__ import annotations
 
 import math
 
-from cloister.additive.noise import UP, enough_bits
 from cloister.core.buckets import QuestionContext, Space
 from cloister.core.budget import Budget, Measure
 from cloister.core.errors import InvalidInput
@@ -48,6 +47,7 @@ from cloister.core.fixed_order import more_bits
 from cloister.core.lattice import Bound
 from cloister.core.registry.components import component, option
 from cloister.core.trust import Shuffled
+from cloister.noise.laws import UP, enough_bits
 from cloister.plugins.oracles.shuffled.hashed_buckets import SMALL, Layout, chosen
 from cloister.plugins.oracles.shuffled.mixing import MAX_BITS, MixingChannel
 from cloister.plugins.oracles.shuffled.secrecy import MIN_USERS, enough_shares, most_distance

@@ -11,16 +11,15 @@ from typing import Any, final
 import attrs
 import numpy as np
 
-from cloister.core.buckets import Space
+from cloister.core.buckets import BundleArrays, Space, integers
 from cloister.core.budget import Budget, Event
-from cloister.core.bundling import BundleArrays, integers
-from cloister.core.digests import stamp
 from cloister.core.errors import Refused
-from cloister.core.gains import Gain
+from cloister.core.plain_data import stamp
 from cloister.core.randomness import NoiseRng, PublicRng
+from cloister.core.reports import Gain
 from cloister.core.types import AnyArray, Bools, Floats, Ids, Ints
-from cloister.plugins.oracles.local.exact_probability import below
 from cloister.plugins.oracles.local.hashing import Hashes
+from cloister.plugins.oracles.local.randomised_response import below
 from cloister.plugins.oracles.table import LookupTable
 
 COLUMNS = {"question": "u8", "level": "u2", "tag": "u8", "value": "u2"}

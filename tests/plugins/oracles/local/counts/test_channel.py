@@ -15,18 +15,18 @@ from scipy.stats import binom
 from cloister.core.buckets import Space
 from cloister.core.budget import Budget, Event
 from cloister.core.clustering import Problem
-from cloister.core.digests import digest
 from cloister.core.domains import Box
 from cloister.core.encoding import absorb, encode_rows
 from cloister.core.errors import Refused
+from cloister.core.plain_data import digest
 from cloister.core.questions import count
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.session import Session
-from cloister.plugins.oracles.local.bits import filled, members, packed, unpacked
 from cloister.plugins.oracles.local.counts.optimised_unary import OptimisedUnary
 from cloister.plugins.oracles.local.hadamard_transform import parity, transform
 from cloister.plugins.oracles.local.hashing import Hashes
-from cloister.plugins.oracles.local.reports import Reports
+from cloister.plugins.oracles.local.question import Reports
+from cloister.plugins.oracles.local.randomised_response import filled, members, packed, unpacked
 from tests.plugins.oracles.local.counts.test_counts import (
     CLASSES,
     FAR,

@@ -25,8 +25,7 @@ from cloister.plugins.oracles.local.counts.hadamard_response import Signed
 from cloister.plugins.oracles.local.counts.hashed_response import Hashed
 from cloister.plugins.oracles.local.counts.optimised_unary import Unary
 from cloister.plugins.oracles.local.counts.subset_selection import Subset
-from cloister.plugins.oracles.local.exact_probability import WORDS, below, hits, odds
-from cloister.plugins.oracles.local.randomised_response import Response
+from cloister.plugins.oracles.local.randomised_response import WORDS, Response, below, hits, odds
 from tests.plugins.oracles.local.counts.test_counts import CLASSES, each_class, numbered, opened
 
 EPSILONS = (0.1, 1.0, 2.0, 3.7)

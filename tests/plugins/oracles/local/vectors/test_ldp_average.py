@@ -10,7 +10,7 @@ import pytest
 from scipy.integrate import quad
 
 from cloister.accounting.composition import Spent
-from cloister.accounting.gaussian import delta_of_mu
+from cloister.accounting.conversions import delta_of_mu
 from cloister.core.buckets import BucketedVectors, QuestionContext, Space
 from cloister.core.budget import Budget
 from cloister.core.domains import Ball
@@ -21,10 +21,9 @@ from cloister.core.questions import OpenedQuestion, Round
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.trust import Local
 from cloister.core.types import Floats, Ints
-from cloister.plugins.methods.weighted_centers.boxes import Intervals
 from cloister.plugins.methods.weighted_centers.buckets import Centred, Regions
-from cloister.plugins.methods.weighted_centers.lsh import PStable
-from cloister.plugins.oracles.local.reports import Reports
+from cloister.plugins.methods.weighted_centers.partitions import Intervals, PStable
+from cloister.plugins.oracles.local.question import Reports
 from cloister.plugins.oracles.local.vectors.ldp_average import (
     MIN_SIGMA,
     OUT,

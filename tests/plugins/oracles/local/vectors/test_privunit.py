@@ -20,12 +20,10 @@ from cloister.core.lattice import Bound
 from cloister.core.normals import astray, normals, words_for
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.types import AnyArray, Floats, Ids, Ints
-from cloister.plugins.oracles.local.exact_probability import WORDS, odds
-from cloister.plugins.oracles.local.vectors.answers import drawing
-from cloister.plugins.oracles.local.vectors.channel import HadamardVectorChannel
-from cloister.plugins.oracles.local.vectors.normals import STEP, ZERO, received
+from cloister.plugins.oracles.local.randomised_response import WORDS, odds
+from cloister.plugins.oracles.local.vectors.channel import HadamardVectorChannel, drawing
 from cloister.plugins.oracles.local.vectors.privunit import PrivUnit
-from cloister.plugins.oracles.local.vectors.unit_randomiser import DrawWords
+from cloister.plugins.oracles.local.vectors.unit_randomiser import STEP, ZERO, DrawWords, received
 from cloister.plugins.oracles.local.vectors.vector_sums import HadamardVector
 from cloister.testing.statistics import proportion
 

@@ -17,15 +17,13 @@ from cloister.core.errors import InvalidInput
 from cloister.core.fixed_order import column_sums
 from cloister.core.normals import normals
 from cloister.core.randomness import NoiseRng, PublicRng
-from cloister.plugins.oracles.local.exact_probability import odds
 from cloister.plugins.oracles.local.hadamard_transform import Rotations, signs, transform
-from cloister.plugins.oracles.local.vectors.answers import drawing
-from cloister.plugins.oracles.local.vectors.codebook import Codebook
+from cloister.plugins.oracles.local.randomised_response import odds
+from cloister.plugins.oracles.local.vectors.channel import drawing
+from cloister.plugins.oracles.local.vectors.codebook import Codebook, largest
 from cloister.plugins.oracles.local.vectors.duchi import Duchi
-from cloister.plugins.oracles.local.vectors.largest import largest
-from cloister.plugins.oracles.local.vectors.normals import received, sent
 from cloister.plugins.oracles.local.vectors.privunit import PrivUnit
-from cloister.plugins.oracles.local.vectors.unit_randomiser import lifted
+from cloister.plugins.oracles.local.vectors.unit_randomiser import lifted, received, sent
 
 SEED = PublicRng.from_seed(70)
 MADE = {"one-byte": Codebook.within, "privunit": PrivUnit.within, "duchi": Duchi.within}

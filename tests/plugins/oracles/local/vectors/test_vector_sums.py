@@ -16,17 +16,17 @@ import pytest
 from cloister.core.buckets import BucketedVectors, QuestionContext, Space
 from cloister.core.budget import Budget
 from cloister.core.clustering import Clustering, Problem
-from cloister.core.digests import digest
 from cloister.core.domains import Ball
 from cloister.core.encoding import absorb, encode_rows, merge_summaries
 from cloister.core.errors import InvalidInput, Refused
 from cloister.core.lattice import Bound
+from cloister.core.plain_data import digest
 from cloister.core.questions import Round, vector_sum
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.session import Session, forecast
 from cloister.core.trust import Local
 from cloister.plugins.oracles.local.levels import Share
-from cloister.plugins.oracles.local.reports import Reports
+from cloister.plugins.oracles.local.question import Reports
 from cloister.plugins.oracles.local.vectors.randomisers import Randomised
 from cloister.plugins.oracles.local.vectors.vector_sums import ExplicitHistogramVector, HadamardVector
 

@@ -12,13 +12,13 @@ import pytest
 
 from cloister.core.budget import Budget
 from cloister.core.randomness import NoiseRng, PublicRng
-from cloister.plugins.oracles.local.exact_probability import WORDS, odds
 from cloister.plugins.oracles.local.hadamard_transform import Rotations
-from cloister.plugins.oracles.local.vectors.answers import drawing
+from cloister.plugins.oracles.local.randomised_response import WORDS, odds
+from cloister.plugins.oracles.local.vectors.channel import drawing
 from cloister.plugins.oracles.local.vectors.codebook import Codebook
 from cloister.plugins.oracles.local.vectors.duchi import Duchi
-from cloister.plugins.oracles.local.vectors.normals import received
 from cloister.plugins.oracles.local.vectors.privunit import PrivUnit
+from cloister.plugins.oracles.local.vectors.unit_randomiser import received
 
 SEED = PublicRng.from_seed(80)
 EPSILONS = (1e-3, 0.5, 1.0, 4.0, 12.0, 39.0)

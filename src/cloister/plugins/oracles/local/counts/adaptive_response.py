@@ -22,8 +22,8 @@ import numpy as np
 from cloister.core.randomness import PublicRng
 from cloister.core.registry.components import component
 from cloister.core.types import AnyArray, Ids, Ints
+from cloister.plugins.oracles.local.counts.channel import LocalCounts
 from cloister.plugins.oracles.local.counts.hashed_response import Hashed
-from cloister.plugins.oracles.local.counts.opening import LocalCounts
 from cloister.plugins.oracles.local.counts.support import Chances, Tallied
 from cloister.plugins.oracles.local.randomised_response import OneResponse, Response
 

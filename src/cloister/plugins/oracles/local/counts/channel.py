@@ -1,25 +1,33 @@
-"""Both halves of a local count question, for any mechanism: what users send, tallies, tables."""
+"""Both halves of a local count question, for any mechanism: what users send, tallies, tables.
+
+What count oracles under local trust have in common: a person's half of a question is opened in one way for all of
+them.
+"""
 
 from __future__ import annotations
 
+import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, Generic, TypeVar, final
+from fractions import Fraction
+from typing import Any, ClassVar, Generic, TypeVar, final
 
 import attrs
 import numpy as np
 
-from cloister.core.budget import Budget
-from cloister.core.bundling import BundleArrays
-from cloister.core.gains import Gain
-from cloister.core.portions import ReportLaw
-from cloister.core.randomness import NoiseRng
+from cloister.core.buckets import BundleArrays, QuestionContext, Space
+from cloister.core.budget import Budget, Measure
+from cloister.core.errors import InvalidInput
+from cloister.core.randomness import NoiseRng, PublicRng
+from cloister.core.registry.components import component
+from cloister.core.reports import Gain, ReportLaw
+from cloister.core.trust import Local
 from cloister.core.types import AnyArray, Ids, Ints
 from cloister.plugins.oracles.local.channel import Keeping, Tallying
 from cloister.plugins.oracles.local.counts.support import Asked, Chances, CountRandomiser, Tallied
-from cloister.plugins.oracles.local.levels import Sharing
-from cloister.plugins.oracles.local.question import LocalQuestion
-from cloister.plugins.oracles.local.randomised_response import OneResponse
-from cloister.plugins.oracles.local.reports import Kept, Tallies
+from cloister.plugins.oracles.local.levels import Share, Sharing, share_option
+from cloister.plugins.oracles.local.question import Kept, LocalQuestion, Tallies
+from cloister.plugins.oracles.local.randomised_response import OneResponse, odds
 from cloister.plugins.oracles.table import LookupTable
 
 DRAWN = 2**19
@@ -133,3 +141,45 @@ class KeptChannel(Keeping[Answers[Asked]]):
         levels, parts = self.asked.levels, self.parts(summary)
         reports = tuple(len(users) for users, _ in parts)
         return self.asked.counts(reports, lambda ids, level: levels[level].support(*parts[level], ids))
+
+
+@component
+class LocalCounts(ABC):
+    """A count oracle whose users answer each level by one randomiser. The guarantee is that of ``level``, which keeps
+    the odds that it is given; how a row that is in a bucket of every level is paid for, see ``levels``.
+
+    Class attributes: mechanism (registry name), most (buckets per level that it is for), instead (the oracles to use
+    for more), channel (whether reports are added up as they come in, or kept for whatever is asked).
+    """
+
+    share: Share = share_option()
+
+    trust = Local
+    measure: ClassVar[Measure] = "pure"
+    mechanism: ClassVar[str]
+    most: ClassVar[float] = math.inf
+    instead: ClassVar[str] = ""
+    channel: ClassVar[type[TalliedChannel] | type[KeptChannel]] = TalliedChannel
+
+    @abstractmethod
+    def level(self, size: int, odds: Fraction, seed: PublicRng) -> Any:
+        """A level's randomiser: of so many buckets, whose answers are at most ``odds`` times as likely for one row as
+        for another.
+
+        Args:
+            seed: public, this level's own.
+        """
+
+    def open(self, space: Space, budget: Budget, context: QuestionContext) -> TalliedChannel | KeptChannel:
+        """Raises: InvalidInput for more buckets than it is for, with the oracle to use instead."""
+        if max(space.sizes) > self.most:
+            raise InvalidInput(
+                f"'{self.mechanism}' is for at most {self.most} buckets, not {max(space.sizes)}: use {self.instead}"
+            )
+        sharing = Sharing(self.share, space.levels, context.seed.child("sharing"))
+        each = odds(budget, sharing.parts)
+        levels = tuple(self.level(n, each, context.seed.child("hash", i)) for i, n in enumerate(space.sizes))
+        return self.channel(Answers(self.mechanism, budget, context.rows, sharing, levels))
+
+    def variance(self, space: Space, budget: Budget, context: QuestionContext) -> float:
+        return self.open(space, budget, context).asked.variance

@@ -22,11 +22,11 @@ from typing import Any, final
 import attrs
 import numpy as np
 
-from cloister.core.bundling import key
+from cloister.core.buckets import key
 from cloister.core.randomness import PublicRng
 from cloister.core.registry.components import component
 from cloister.core.types import AnyArray, Ids, Ints
-from cloister.plugins.oracles.local.counts.opening import LocalCounts
+from cloister.plugins.oracles.local.counts.channel import LocalCounts
 from cloister.plugins.oracles.local.counts.support import Chances
 from cloister.plugins.oracles.local.hadamard_transform import parity, transform
 from cloister.plugins.oracles.local.randomised_response import OneResponse, Response

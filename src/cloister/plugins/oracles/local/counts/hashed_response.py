@@ -9,8 +9,8 @@ from typing import Any, final
 import attrs
 import numpy as np
 
-from cloister.core.portions import ReportLaw
 from cloister.core.randomness import PublicRng
+from cloister.core.reports import ReportLaw
 from cloister.core.types import AnyArray, Ids, Ints
 from cloister.plugins.oracles.local.counts.support import Chances
 from cloister.plugins.oracles.local.hashing import Hashes

@@ -17,9 +17,8 @@ from fractions import Fraction
 
 from cloister.core.randomness import PublicRng
 from cloister.core.registry.components import component
-from cloister.plugins.oracles.local.counts.channel import KeptChannel
+from cloister.plugins.oracles.local.counts.channel import KeptChannel, LocalCounts
 from cloister.plugins.oracles.local.counts.hashed_response import Hashed
-from cloister.plugins.oracles.local.counts.opening import LocalCounts
 
 MAX_BUCKETS = 2**16
 """Buckets per level: decoding looks at every one for every user."""

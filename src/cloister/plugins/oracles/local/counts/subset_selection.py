@@ -31,14 +31,22 @@ from typing import Any, final
 import attrs
 import numpy as np
 
-from cloister.core.portions import ReportLaw
 from cloister.core.randomness import PublicRng
 from cloister.core.registry.components import component
+from cloister.core.reports import ReportLaw
 from cloister.core.types import AnyArray, Ids, Ints
-from cloister.plugins.oracles.local.bits import filled, members, packed, sizes
-from cloister.plugins.oracles.local.counts.opening import LocalCounts
+from cloister.plugins.oracles.local.counts.channel import LocalCounts
 from cloister.plugins.oracles.local.counts.support import Chances
-from cloister.plugins.oracles.local.exact_probability import WORDS, below, hits, truthful_words
+from cloister.plugins.oracles.local.randomised_response import (
+    WORDS,
+    below,
+    filled,
+    hits,
+    members,
+    packed,
+    sizes,
+    truthful_words,
+)
 
 MAX_BUCKETS = 2**12
 """Buckets per level: a report has a bit for each, and takes a secret word for each."""

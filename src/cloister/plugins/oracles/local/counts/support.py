@@ -19,7 +19,7 @@ from typing import Any, Protocol, final
 import attrs
 import numpy as np
 
-from cloister.core.portions import ReportLaw
+from cloister.core.reports import ReportLaw
 from cloister.core.types import AnyArray, Floats, Ids, Ints
 from cloister.plugins.oracles.local.question import Randomiser
 

@@ -1,21 +1,150 @@
 """The server's half of a local vector-sum question: all buckets at once by one transform, or each as it is asked
-for."""
+for.
+
+The users' half of a local vector-sum question: signs of buckets, words, estimates.
+"""
 
 from __future__ import annotations
 
-from typing import final
+import math
+from typing import Any, final
 
 import attrs
 import numpy as np
 
-from cloister.core.randomness import NoiseRng
-from cloister.core.types import AnyArray, Ids, Ints
+from cloister.core.buckets import BucketedVectors, BundleArrays, key
+from cloister.core.budget import Budget
+from cloister.core.randomness import NoiseRng, PublicRng
+from cloister.core.reports import Gain, ReportLaw
+from cloister.core.types import AnyArray, Floats, Ids, Ints
 from cloister.plugins.oracles.local.channel import Keeping, Tallying
 from cloister.plugins.oracles.local.fast import ran
 from cloister.plugins.oracles.local.hadamard_transform import parity, transform
-from cloister.plugins.oracles.local.reports import Kept, Tallies
-from cloister.plugins.oracles.local.vectors.answers import VectorAnswers
+from cloister.plugins.oracles.local.levels import Sharing
+from cloister.plugins.oracles.local.question import Kept, LocalQuestion, Tallies
+from cloister.plugins.oracles.local.vectors.codebook import Codebook
+from cloister.plugins.oracles.local.vectors.unit_randomiser import DrawWords, Unit, lifted
 from cloister.plugins.oracles.table import LookupTable
+
+
+def drawing(secret: NoiseRng, each: int) -> DrawWords:
+    """So many words a go."""
+    return lambda users, go: (secret.child("go", go) if go else secret).words(users, each)
+
+
+def held(drawn: Ids) -> DrawWords:
+    """Words (n, each) that were drawn before, for a randomiser with one go."""
+    return lambda users, go: drawn
+
+
+@final
+@attrs.frozen
+class VectorAnswers(LocalQuestion[BucketedVectors]):
+    """One randomised unit vector per user and level that she answers.
+
+    The sign of bucket v for a user is s(v) = (-1)^|J & v| with a public 64-bit word J of hers: over J, s(v) s(b) has
+    the mean [v = b], so that sum_i s_i(v) z_i has the mean of v's rows. Fixed by public coins and the bucket, so that
+    it costs no privacy.
+
+    Args (see ``LocalQuestion`` for the others):
+        sizes: buckets per level.
+        l2: the largest norm of a vector, in lattice steps.
+        unit: of the lattice.
+        randomiser: of one unit vector.
+        seeds: public, one per level.
+    """
+
+    mechanism: str
+    budget: Budget
+    rows: int
+    sizes: tuple[int, ...]
+    dimension: int
+    l2: int
+    unit: float
+    sharing: Sharing
+    randomiser: Unit
+    seeds: tuple[PublicRng, ...]
+
+    @property
+    def value(self) -> float:
+        """What an integer of the randomiser's estimates adds to a sum, in the caller's units."""
+        return self.randomiser.scale * self.sharing.factor * self.l2 * self.unit
+
+    @property
+    def gains(self) -> tuple[Gain, ...]:
+        """A report adds s(v) z to every bucket v: its estimate's length, to the bucket that she has in mind with the
+        sign that she wants, to all others with signs of their own."""
+        most, usual = self.randomiser.longest, self.randomiser.usual
+        return (Gain(most, most, usual, 1, self.l2 * self.unit, self.sharing.factor),) * len(self.sizes)
+
+    @property
+    def variance(self) -> float:
+        """Of one coordinate of a sum, in the caller's units squared: what rows of other buckets put there, at n users.
+
+        A user who answers adds the mean square ``moment`` (over coordinates) to every bucket but her own; to that one,
+        less by the square of her own vector's coordinate. With T levels sharing users each answers n / T times and
+        counts T-fold; that adds (T - 1) sum x^2 over the bucket's own rows, which this figure leaves out.
+        """
+        return self.rows * self.sharing.factor * self.randomiser.moment * (self.l2 * self.unit) ** 2
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        return (self.randomiser.width,) * len(self.sizes)
+
+    @property
+    def dtype(self) -> str:
+        return self.randomiser.dtype
+
+    def bundled_level(self, level: int, arrays: BundleArrays) -> dict[str, Any]:
+        seed = self.seeds[level]
+        own = {"bucket": key(seed.child("bucket")), "nobody": key(seed.child("nobody"))}
+        return {**own, **self.randomiser.bundled(seed, arrays)}
+
+    def bundled(self, arrays: BundleArrays) -> dict[str, Any]:
+        return {"kind": "vectors", "l2": self.l2, "dimension": self.dimension, **self.bundled_form(arrays)}
+
+    def possible(self, answers: AnyArray, level: int) -> bool:
+        return self.randomiser.possible(answers)
+
+    def counted(self, answers: AnyArray, level: int) -> Ints:
+        return self.randomiser.counted(answers)
+
+    def level_laws(self, counted: Ints, reports: int, level: int) -> tuple[ReportLaw, ...]:
+        return tuple(law.at(f"level {level + 1}") for law in self.randomiser.laws(counted, reports))
+
+    def together(self, level: int) -> int:
+        """Not a power of two: columns a power of two apart share a cache line's place."""
+        return max(256, 2**18 // self.dimension) - 16
+
+    def error(self, level: int) -> float:
+        return math.sqrt(self.variance)
+
+    def answer(self, items: BucketedVectors, some: Ints, users: Ids, level: int, secret: NoiseRng) -> AnyArray:
+        ids, seed, words = items.buckets[some, level], self.seeds[level], drawing(secret, self.randomiser.each)
+        nowhere, signs = ids < 0, self.signs(ids, users, level)
+        if isinstance(self.randomiser, Codebook):
+            where = np.where(nowhere, -1, some)
+            drawn = words(users, 0)
+            made = self.randomiser.swiftly(items.values, where, signs, self.l2, users, drawn, seed)
+            if made is not None:
+                return made
+            words = held(drawn)
+        return self.randomiser.randomise(lifted(items.values[some], signs, self.l2, nowhere), users, words, seed)
+
+    def words(self, users: Ids, level: int) -> Ids:
+        """Each user's public word J (n,)."""
+        return self.seeds[level].child("bucket").of_users(users)
+
+    def signs(self, ids: Ints, users: Ids, level: int) -> Floats:
+        """Each user's sign (n,) of her bucket (n,); where she is in none, of a coin that belongs to no bucket."""
+        nobody = self.seeds[level].child("nobody").of_users(users) >> np.uint64(63)
+        minus = np.where(ids < 0, nobody, parity(self.words(users, level) & ids.astype(np.uint64)))
+        return 1.0 - 2.0 * minus
+
+    def estimates(self, users: Ids, answers: AnyArray, level: int) -> Ints:
+        """Answers (n, width) to what they add up, integers (n, d), before the sign of any bucket."""
+        return self.randomiser.estimates(answers, users, self.seeds[level])
+
 
 LOOKED = 2**8
 """Buckets that are answered in one pass over kept reports."""

@@ -10,15 +10,14 @@ from typing import Any, final
 import attrs
 import numpy as np
 
-from cloister.core.bundling import BundleArrays
+from cloister.core.buckets import BundleArrays
 from cloister.core.fixed_order import ESTIMATED, column_sums, few_bits
 from cloister.core.normals import normals, quarter_sines, words_for
-from cloister.core.portions import Portion, ReportLaw
 from cloister.core.randomness import PublicRng
+from cloister.core.reports import Portion, ReportLaw
 from cloister.core.types import AnyArray, Floats, Ids, Ints
-from cloister.plugins.oracles.local.exact_probability import WORDS, threshold
-from cloister.plugins.oracles.local.vectors.normals import STEP, ZERO, OnSphere, blocks, sent
-from cloister.plugins.oracles.local.vectors.unit_randomiser import DrawWords
+from cloister.plugins.oracles.local.randomised_response import WORDS, threshold
+from cloister.plugins.oracles.local.vectors.unit_randomiser import STEP, ZERO, DrawWords, OnSphere, blocks, sent
 
 PAIRS = 16
 """So many neighbours are looked at: more would take a report of a hundred coordinates a quarter longer."""

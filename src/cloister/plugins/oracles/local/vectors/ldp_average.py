@@ -7,7 +7,7 @@ her report's mean moves by
 none: jointly over all blocks by at most 2 l2. So noise of sigma = 2 l2 / mu is mu-GDP, and (eps, delta)-DP with the
 largest mu of the exact relation (Balle and Wang 2018), less what discreteness costs: vectors are integers, scaled so
 that sigma is 2^22 to 2^23, and noise is discrete Gaussian; her two rows differ in at most 2 d integers per level
-(``accounting.discrete``). With L levels that share her budget, 2 sqrt(L) l2 and 2 d L; levels that share the users
+(``accounting.composition``). With L levels that share her budget, 2 sqrt(L) l2 and 2 d L; levels that share the users
 leave her one.
 
 The bound is what is *sent*: ask about rows relative to a public point of each region
@@ -46,22 +46,20 @@ from typing import Any, ClassVar, final
 import attrs
 import numpy as np
 
-from cloister.accounting.discrete import BEYOND, eta
-from cloister.accounting.gaussian import mu_of
-from cloister.core.buckets import BucketedVectors, QuestionContext, Space
+from cloister.accounting.composition import BEYOND, eta
+from cloister.accounting.conversions import mu_of
+from cloister.core.buckets import BucketedVectors, BundleArrays, QuestionContext, Space
 from cloister.core.budget import Budget, Event, Measure
-from cloister.core.bundling import BundleArrays
 from cloister.core.errors import InvalidInput
 from cloister.core.fixed_order import above, exp, fewer_bits
-from cloister.core.gains import Gain
 from cloister.core.lattice import Bound, shrink
 from cloister.core.randomness import NoiseRng
 from cloister.core.registry.components import component
+from cloister.core.reports import Gain
 from cloister.core.trust import Local
 from cloister.core.types import AnyArray, Floats, Ids, Ints
 from cloister.plugins.oracles.local.levels import Share, Sharing, share_option
-from cloister.plugins.oracles.local.question import LocalQuestion
-from cloister.plugins.oracles.local.reports import Reports, Tallies
+from cloister.plugins.oracles.local.question import LocalQuestion, Reports, Tallies
 from cloister.plugins.oracles.table import LookupTable
 
 NAME = "ldp-average"
@@ -122,7 +120,7 @@ def mu_within(epsilon: float, delta: float, touched: int) -> float:
     """A mu at which discrete noise of sigma >= ``MIN_SIGMA`` on so many changed integers is (epsilon, delta)-DP.
 
     Discreteness costs 2 drift of epsilon and a factor e^drift and (1 + e^epsilon) tail of delta
-    (``accounting.discrete``): about 1e-10.
+    (``accounting.composition``): about 1e-10.
 
     Raises:
         InvalidInput: that is more than there is.

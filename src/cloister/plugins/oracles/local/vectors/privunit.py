@@ -11,15 +11,14 @@ from typing import Any, TypeVar, final
 import attrs
 import numpy as np
 
-from cloister.core.bundling import BundleArrays
+from cloister.core.buckets import BundleArrays
 from cloister.core.errors import InvalidInput
 from cloister.core.fixed_order import ESTIMATED, column_sums, few_bits
 from cloister.core.normals import astray, normals, quarter_sines, words_for
 from cloister.core.randomness import PublicRng
 from cloister.core.types import AnyArray, Bools, Floats, Ids
-from cloister.plugins.oracles.local.exact_probability import WORDS
-from cloister.plugins.oracles.local.vectors.normals import STEP, OnSphere, blocks, sent
-from cloister.plugins.oracles.local.vectors.unit_randomiser import DrawWords
+from cloister.plugins.oracles.local.randomised_response import WORDS
+from cloister.plugins.oracles.local.vectors.unit_randomiser import STEP, DrawWords, OnSphere, blocks, sent
 
 RAREST = 2.0**-10
 """The least chance of a cap: a thousand vectors are drawn for one that is kept. Smaller caps are best above eps = 9.4.

@@ -10,9 +10,9 @@ from cloister.core.buckets import QuestionContext, Space
 from cloister.core.budget import Budget
 from cloister.core.lattice import Bound
 from cloister.core.registry.components import option
-from cloister.plugins.oracles.local.exact_probability import odds
 from cloister.plugins.oracles.local.levels import Share, Sharing
-from cloister.plugins.oracles.local.vectors.answers import VectorAnswers
+from cloister.plugins.oracles.local.randomised_response import odds
+from cloister.plugins.oracles.local.vectors.channel import VectorAnswers
 from cloister.plugins.oracles.local.vectors.codebook import Codebook
 from cloister.plugins.oracles.local.vectors.duchi import Duchi
 from cloister.plugins.oracles.local.vectors.privunit import PrivUnit

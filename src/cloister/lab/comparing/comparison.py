@@ -1,0 +1,174 @@
+"""Comparing contenders on rows that one holds. **NOT private**."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import attrs
+import numpy as np
+
+from cloister.core.errors import CloisterError, InvalidInput, UnknownName
+from cloister.core.randomness import PublicRng
+from cloister.core.types import Floats
+from cloister.lab.comparing.conditions import READ, Conditions, is_read
+from cloister.lab.comparing.contenders import FLAWS, Contender, check_rival, contenders_of
+from cloister.lab.comparing.figures import MEAN, MIDPOINT, REFERENCE, Cell
+from cloister.lab.comparing.study import Study
+from cloister.lab.comparing.study_file import ENDINGS, StudyFile
+from cloister.lab.comparing.trials import Trial, outcomes
+from cloister.metrics import nicv, reference_centers
+from cloister.rows.workers.machine import cores
+from cloister.run.fit import source
+from cloister.run.framing import unframed
+from cloister.run.request import prepare
+from cloister.run.result import checked_target
+
+MAX_WORKERS = 1024
+
+
+def compare(
+    rows: Any, *, k: int, epsilons: Sequence[float], methods: Iterable[str | Contender] | None = None, runs: int = 10,
+    bounds: Any = READ, delta: float | Literal["auto"] = "auto", public_rows: int | None = None, scale: Any = None,
+    columns: Sequence[Any] | None = None, missing: str = "refuse", rivals: Iterable[str] = (),
+    workers: int | None = 1, out: str | Path | None = None, progress: Callable[[int, int], None] | None = None,
+    delimiter: str | None = None, encoding: str | None = None, table: str | None = None,
+) -> Study:  # fmt: skip
+    """Compare methods on rows that are not secret: generated ones, or public stand-ins. **NOT private.**
+
+    Every run is a whole private run with secret noise (``cloister.run.fit.fit``), fresh public choices and its own
+    budget of epsilon. Nothing is charged anywhere: what is compared protects nobody's rows.
+
+    Args:
+        rows: (n, d) array or data frame, paths of files, or a database's address with its ``table``.
+        k: number of centres.
+        epsilons: budgets, in nats.
+        methods: contenders, or their texts (``Contender.of``); None: ``auto`` and all it picks from.
+        runs: runs per contender and budget.
+        bounds: as in a fit; 'rows': each column's least and largest value in these rows. Costs are of rows clipped to
+            them, as runs clip; the unclipped ones stand beside where they differ.
+        delta: 'auto': 1 / (n ln n) of the public number of rows.
+        public_rows: the number of rows that runs are told; None: how many there are.
+        scale: units of distances, as in a fit; all costs are taken in them.
+        columns: names or patterns of the columns to use; None: those that bounds name, or all of a frame or array.
+        missing: refuse or drop rows with missing cells.
+        rivals: 'sklearn' and 'diffprivlib', if installed.
+        workers: processes, each on one core; None: one per core. No figure depends on it. A script that takes more than
+            one does so under ``if __name__ == '__main__'``.
+        out: a .jsonl file that keeps every finished run. If it exists, its study goes on: it must be of the same
+            conditions; methods, budgets and runs may be others.
+        progress: called with the number of finished and of all runs.
+        delimiter, encoding: of CSV files.
+        table: the table at a database's address. Its rows come in no order of their own, which a study's file keeps.
+
+    Raises:
+        InvalidInput, UnknownName: before any run, if the conditions make no sense or no contender can run.
+        Damaged: the file cannot be trusted.
+    """
+    many = _checked_number("workers", cores() if workers is None else workers, MAX_WORKERS)
+    runs = _checked_number("runs", runs)
+    target = None if out is None else checked_target(out, ENDINGS, "studies")
+    contenders, named = contenders_of(methods), _rivals(rivals)
+    budgets = _checked_epsilons(epsilons)
+    population = source(
+        rows, columns, missing, bounds=None if is_read(bounds) else bounds, delimiter=delimiter, encoding=encoding,
+        table=table,
+    )  # fmt: skip
+    population.check()
+    held = np.asarray(population.table(), np.float64)
+    told = Conditions.of(held, population.columns, k, bounds, scale, delta, public_rows)
+    everyone: list[Contender | str] = [*contenders, *named]
+    cells = [_cell(told, one, epsilon, runs) for epsilon in budgets for one in everyone]
+    if all(cell.refused for _, cell in cells):
+        raise InvalidInput(f"nothing can be compared: {cells[0][1].label}: {cells[0][1].refused}")
+    wanted = [Trial(one, cell.epsilon, i) for i in range(runs) for one, cell in cells if cell.refused is None]
+    file = StudyFile(target, told.as_dict())
+    try:
+        _measure_baselines(file, held, told)
+        _measure(file, held, told, wanted, many, progress or (lambda done, total: None))
+    finally:
+        file.close()
+    return Study(told, dict(file.costs), tuple(_filled(cell, file) for _, cell in cells))
+
+
+def _checked_number(name: str, value: Any, most: int = 10**6) -> int:
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not 1 <= value <= most:
+        raise InvalidInput(f"{name} is {value!r}: give a whole number between 1 and {most}")
+    return int(value)
+
+
+def _checked_epsilons(epsilons: Sequence[float]) -> list[float]:
+    try:
+        found = list(dict.fromkeys(float(epsilon) for epsilon in epsilons))
+    except (TypeError, ValueError):
+        found = []
+    if not found or not all(0 < epsilon < np.inf for epsilon in found):
+        raise InvalidInput(f"epsilons are {epsilons!r}: give one or more positive numbers, such as 0.1, 1")
+    return found
+
+
+def _rivals(names: Iterable[str]) -> list[str]:
+    for name in (found := list(dict.fromkeys(names))):
+        if name not in FLAWS:
+            raise UnknownName("rival", name, FLAWS)
+    return found
+
+
+def _cell(told: Conditions, one: Contender | str, epsilon: float, runs: int) -> tuple[Contender | str, Cell]:
+    """The empty cell of a contender or rival, with the reason if it cannot run: found out before any run.
+
+    Raises: UnknownName: it has no such option or slot.
+    """
+    try:
+        if isinstance(one, str):
+            check_rival(one, told.domain)
+            return one, Cell(one, epsilon, None, False, None, runs)
+        plan = prepare(told.request(one, epsilon), told.columns)
+        plan.forecast(PublicRng.fresh())
+    except UnknownName:
+        raise
+    except CloisterError as error:
+        label = one if isinstance(one, str) else one.label
+        return one, Cell(label, epsilon, None, not isinstance(one, str), None, runs, refused=str(error))
+    picked = None if plan.choice is None else unframed(plan.composed).spec.name
+    return one, Cell(one.label, epsilon, plan.composed.trust, plan.composed.private, picked, runs)
+
+
+def _measure_baselines(file: StudyFile, rows: Floats, told: Conditions) -> None:
+    """The costs of what needs no run, unless the study has them."""
+    own, units = told.clipped(rows) / told.units, told.units
+    if REFERENCE not in file.costs:
+        file.keep_cost(REFERENCE, nicv(own, reference_centers(own, told.k, seed=0)))
+    if MIDPOINT not in file.costs:
+        file.keep_cost(MIDPOINT, nicv(own, told.middle / units))
+    if MEAN not in file.costs:
+        file.keep_cost(MEAN, nicv(own, own.mean(axis=0, keepdims=True)))
+
+
+def _measure(
+    file: StudyFile, rows: Floats, told: Conditions, wanted: Sequence[Trial], workers: int,
+    progress: Callable[[int, int], None],
+) -> None:  # fmt: skip
+    """Make the runs that the study lacks, and write each down as it ends."""
+    todo = [trial for trial in wanted if trial.key not in file.outcomes]
+    done = len(wanted) - len(todo)
+    progress(done, len(wanted))
+    for trial, outcome in outcomes(rows, told, todo, workers):
+        file.keep(trial.key, outcome)
+        done += 1
+        progress(done, len(wanted))
+
+
+def _filled(cell: Cell, file: StudyFile) -> Cell:
+    """The cell with its runs."""
+    mine = [file.outcomes.get((cell.label, cell.epsilon, i)) for i in range(cell.asked)]
+    ended = [one for one in mine if one is not None and one.refused is None]
+    why = next((one.refused for one in mine if one is not None and one.refused is not None), cell.refused)
+    return attrs.evolve(
+        cell,
+        nicv=tuple(one.nicv for one in ended),
+        seconds=tuple(one.seconds for one in ended),
+        refused=why,
+        unclipped=tuple(one.unclipped for one in ended if one.unclipped is not None),
+    )

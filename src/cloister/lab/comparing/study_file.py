@@ -1,0 +1,128 @@
+"""The file of a study: a line of JSON for its conditions, then one for every finished run.
+
+A run is written and synced as soon as it ends, so that a crash loses those that were under way and no other. A last
+line that a crash cut short is dropped.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any, BinaryIO, final
+
+from cloister.core.errors import Damaged, InvalidInput
+from cloister.core.plain_data import parsed
+from cloister.lab.comparing.trials import Outcome
+
+FORMAT = "cloister-study-1"
+
+NOTE = "NOT private: computed from the rows themselves"
+
+ENDINGS = (".jsonl",)
+
+Key = tuple[str, float, int]
+
+
+@final
+class StudyFile:
+    """An open study file, held by this process alone; without a path, nothing is kept.
+
+    Attributes: outcomes (of all finished runs), costs (of what needs no run, by name).
+    """
+
+    def __init__(self, path: Path | None, conditions: dict[str, Any]) -> None:
+        """Open a study, or begin it. Raises: InvalidInput: it is another's, or cannot be written. Damaged."""
+        self.path = path
+        self.outcomes: dict[Key, Outcome] = {}
+        self.costs: dict[str, float] = {}
+        self._file = None if path is None else _opened(path)
+        try:
+            self._begin(json.loads(json.dumps(conditions)))
+        except BaseException:
+            self.close()
+            raise
+
+    def _begin(self, conditions: dict[str, Any]) -> None:
+        if self._file is None:
+            return
+        head = {"format": FORMAT, "private": False, "note": NOTE, "conditions": conditions}
+        mark = f'{{"format": "{FORMAT}"'.encode()
+        content = self._file.read()
+        if not (content.startswith(mark) or mark.startswith(content)):
+            raise InvalidInput(f"{self.path} is not a study of cloister: choose another file")
+        whole = content[: content.rfind(b"\n") + 1]
+        self._file.truncate(len(whole))
+        self._file.seek(len(whole))
+        if not whole:
+            self._append(head)
+            return
+        try:
+            first, *entries = map(parsed, whole.splitlines())
+            self._check(first["conditions"], conditions)
+            for entry in entries:
+                self._take(entry)
+        except (ValueError, KeyError, TypeError) as error:
+            raise Damaged(f"the study {self.path} cannot be read: restore it, or begin another") from error
+
+    def _check(self, kept: dict[str, Any], asked: dict[str, Any]) -> None:
+        other = [name for name in {**kept, **asked} if kept.get(name) != asked.get(name)]
+        if other:
+            raise InvalidInput(
+                f"the study {self.path} is of other conditions ({', '.join(other)}): a study goes on under its own; "
+                f"methods, budgets and runs may change"
+            )
+
+    def _take(self, entry: dict[str, Any]) -> None:
+        if "cost of" in entry:
+            self.costs[entry["cost of"]] = float(entry["nicv"])
+        else:
+            key = str(entry["method"]), float(entry["epsilon"]), int(entry["run"])
+            other = entry.get("unclipped nicv")
+            self.outcomes[key] = Outcome(
+                float(entry["nicv"]), float(entry["seconds"]), unclipped=None if other is None else float(other)
+            )
+
+    def keep(self, key: Key, outcome: Outcome) -> None:
+        """Write a finished run down. One that was refused is remembered, and tried again another time."""
+        self.outcomes[key] = outcome
+        if outcome.refused is None:
+            label, epsilon, number = key
+            facts: dict[str, Any] = {"method": label, "epsilon": epsilon, "run": number}
+            facts |= {} if outcome.unclipped is None else {"unclipped nicv": outcome.unclipped}
+            self._append({**facts, "nicv": outcome.nicv, "seconds": round(outcome.seconds, 4)})
+
+    def keep_cost(self, name: str, nicv: float) -> None:
+        """Write down the cost of what needs no run."""
+        self.costs[name] = nicv
+        self._append({"cost of": name, "nicv": nicv})
+
+    def _append(self, entry: dict[str, Any]) -> None:
+        if self._file is None:
+            return
+        try:
+            self._file.write(json.dumps(entry).encode() + b"\n")
+            self._file.flush()
+            os.fsync(self._file.fileno())
+        except OSError as error:
+            raise InvalidInput(f"cannot write {self.path}: {error.strerror or error}") from error
+
+    def close(self) -> None:
+        """Let others have the file."""
+        if self._file is not None:
+            self._file.close()
+
+
+def _opened(path: Path) -> BinaryIO:
+    import fcntl
+
+    try:
+        file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o666), "r+b")
+    except OSError as error:
+        raise InvalidInput(f"cannot open {path}: {error.strerror or error}") from error
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        file.close()
+        raise InvalidInput(f"{path} is held by another process: end that comparison first") from None
+    return file

@@ -1,0 +1,206 @@
+"""Base classes of additive-noise oracles: write the noise and its scale, and get counts and vector sums.
+
+    @component
+    class MyNoise(AdditiveNoise):                                   # the noise law of both oracles
+        trust = Central
+        mechanism = "my-noise"
+
+        @property
+        def measure(self) -> Measure:
+            return "pure"
+
+        def noise(self, sensitivity, budget):
+            return Laplace(sensitivity.l1 / budget.epsilon * UP), 0
+
+    @component
+    class MyCounts(MyNoise, AdditiveCounts): ...
+
+    @component
+    class MySums(MyNoise, AdditiveSums): ...
+
+An oracle of counts alone derives from ``AdditiveCounts`` and defines the noise itself. Totals are exact in any space:
+tensors in small ones, lists of occupied buckets in those of up to 2^62 buckets per level.
+
+Integer tensors whose noise is not drawn by ``decode``: channels of Aggregated oracles on enumerable buckets.
+
+Totals, clipping, scaling and the table are those of the Central oracles (``dense``): the same code gives the same
+numbers, so that parties who pool their rows release what a curator of all rows would have.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any, ClassVar, final
+
+import attrs
+import numpy as np
+
+from cloister.core.aggregated import WORD, RingVector, to_integers, to_words
+from cloister.core.buckets import BucketedVectors, QuestionContext, Space
+from cloister.core.budget import Budget, Event, Measure
+from cloister.core.errors import InvalidInput, Refused
+from cloister.core.fixed_order import above
+from cloister.core.lattice import CAP, Bound
+from cloister.core.randomness import NoiseRng
+from cloister.core.registry.components import component, option
+from cloister.core.types import Ids, Ints
+from cloister.noise.dense import Noised, TensorChannel
+from cloister.noise.laws import Noise, Sensitivity
+from cloister.noise.sparse import SparseChannel, additive_channel
+
+
+def most_rows_option() -> Any:
+    """The option ``most_rows`` of an oracle under Aggregated trust."""
+    return option(
+        default=CAP, low=1, high=CAP, unit="rows", help="hard cap of a party's rows: with fewer, messages are shorter"
+    )
+
+
+@final
+@attrs.frozen
+class RingChannel:
+    """Both halves of a question on enumerable buckets, pooled by parties.
+
+    The ring cannot wrap: with M parties of at most n rows each, vectors of norm at most B (1 for counts) and totals
+    scaled up by 2^shift, every number is at most M n 2^shift B plus the noise; ``bits`` is the least multiple of 8 for
+    which that is below 2^(bits - 1) with a noise of 64 standard deviations (less probable than e^-1000, for either
+    law).
+
+    Args:
+        tensor: buckets, bound, noise law and scale.
+        parties: M, at most; exactly, if they draw shares.
+        most_rows: n, a hard cap that every party checks before it sends.
+        ratio: of the noise that the guarantee counts on (see ``core.budget.Event``).
+    """
+
+    tensor: TensorChannel
+    parties: int
+    most_rows: int
+    ratio: float = 0.0
+
+    def __attrs_post_init__(self) -> None:
+        if self.largest >= 2.0 ** (WORD - 1):
+            raise InvalidInput(
+                f"'{self.tensor.mechanism}' could overflow {WORD} bits with {self.parties} parties of {self.most_rows} "
+                "rows: lower the options parties or most_rows, or give this question another share of the budget"
+            )
+
+    @property
+    def largest(self) -> float:
+        """Upper bound on every number, before and after the noise."""
+        t = self.tensor
+        rows = float(self.parties) * self.most_rows * (t.bound.l2 if t.bound else 1) * 2.0**t.shift
+        return (rows + 64 * (t.law.deviation if t.law else 0.0)) * (1 + 2.0**-40)
+
+    @property
+    def bits(self) -> int:
+        """Bits of the ring."""
+        return 8 * -(-(above(self.largest * (1 + 2.0**-30)) + 1) // 8)
+
+    @property
+    def size(self) -> int:
+        return sum(self.tensor.space.sizes) * self.tensor.width
+
+    @property
+    def shares(self) -> int:
+        return self.tensor.law.drawers if self.tensor.law else 1
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        return tuple(attrs.evolve(event, ratio=self.ratio) for event in self.tensor.events)
+
+    @property
+    def deviation(self) -> float:
+        """Standard deviation of each released number, in its own unit."""
+        return self.tensor.deviation
+
+    def encode(self, items: Ints | BucketedVectors, users: Ids, rng: NoiseRng) -> RingVector:
+        report = self.tensor.encode(items, users, rng)
+        rows = len(items.buckets if isinstance(items, BucketedVectors) else items)
+        return RingVector(to_words(self.tensor.scaled(report)), rows)
+
+    def totalled(self, levels: Sequence[tuple[Ints, Ints]], rows: int) -> RingVector:
+        return self.absorb(RingVector(to_words(self.tensor.scaled(self.tensor.totalled(levels, rows))), rows))
+
+    def absorb(self, report: RingVector) -> RingVector:
+        self.tensor.refuse_other(report.vector, np.uint64, self.size)
+        return report
+
+    def noise(self, rng: NoiseRng, share: int = 0, of: int = 1) -> Ids:
+        """Words to add: the whole noise, or one party's share of it. Raises: Refused if there is no such share."""
+        if of != self.shares or not 0 <= share < of or self.tensor.law is None:
+            raise Refused(f"noise share {share} of {of} was asked for, but this question's noise has {self.shares}")
+        return to_words(self.tensor.law.draw(self.size, rng))
+
+    def decode(self, summary: RingVector, rng: NoiseRng) -> Noised:
+        """Draws nothing. Raises: Refused if the sum does not contain its noise yet."""
+        if not summary.noised:
+            raise Refused(
+                f"'{self.tensor.mechanism}' was given a sum without its noise: rows under Aggregated trust are asked "
+                "through parties (population 'parties', or 'cloister coordinate' and 'cloister join')"
+            )
+        return self.tensor.table(to_integers(self.absorb(summary).vector, self.bits))
+
+
+@component
+class AdditiveNoise(ABC):
+    """How exact totals are noised, whether counts or sums.
+
+    Class attributes: ``trust`` and ``measure`` as for every oracle; mechanism (registry name).
+    """
+
+    mechanism: ClassVar[str]
+    uses_delta = asks_all_users = biased = False
+
+    @property
+    @abstractmethod
+    def measure(self) -> Measure: ...
+
+    @abstractmethod
+    def noise(self, sensitivity: Sensitivity, budget: Budget) -> tuple[Noise | None, int]:
+        """The law worth this budget (None: no noise, NOT private), in integers scaled up by this many bits: 0, unless
+        the law has to be wide (``wide_gaussian``). Raises: InvalidInput for a budget in another measure, or if there is
+        no such noise."""
+
+    def channel(
+        self, space: Space, bound: Bound | None, budget: Budget, unit: float
+    ) -> TensorChannel | SparseChannel | RingChannel:
+        """The opened question. Args: bound, of the vectors, None for counts; unit, of their lattice, 1 for counts."""
+        law, shift = self.noise(Sensitivity.of(space, bound), budget)
+        return additive_channel(self.mechanism, budget, space, bound, law, shift, unit)
+
+    def pooled(
+        self, space: Space, bound: Bound | None, budget: Budget, unit: float, parties: int, most_rows: int,
+        ratio: float = 0.0,
+    ) -> RingChannel:  # fmt: skip
+        """The opened question for rows that parties pool: ``channel`` under Aggregated trust."""
+        law, shift = self.noise(Sensitivity.of(space, bound), budget)
+        tensor = TensorChannel(self.mechanism, budget, space, bound, law, shift, unit)
+        return RingChannel(tensor, parties, most_rows, ratio)
+
+
+@component
+class AdditiveCounts(AdditiveNoise):
+    """Counts of rows per bucket: a ``FrequencyOracle``."""
+
+    def open(
+        self, space: Space, budget: Budget, context: QuestionContext
+    ) -> TensorChannel | SparseChannel | RingChannel:
+        return self.channel(space, None, budget, 1.0)
+
+    def variance(self, space: Space, budget: Budget, context: QuestionContext) -> float:
+        return self.open(space, budget, context).deviation ** 2
+
+
+@component
+class AdditiveSums(AdditiveNoise):
+    """Sums of vectors per bucket: a ``VectorSumOracle``."""
+
+    def open(
+        self, space: Space, bound: Bound, budget: Budget, context: QuestionContext
+    ) -> TensorChannel | SparseChannel | RingChannel:
+        return self.channel(space, bound, budget, context.unit)
+
+    def variance(self, space: Space, bound: Bound, budget: Budget, context: QuestionContext) -> float:
+        return self.open(space, bound, budget, context).deviation ** 2

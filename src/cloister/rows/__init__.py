@@ -1,0 +1,1 @@
+"""Where rows are and how they are read: tables, files, memory, databases, and the workers that share a pass."""

@@ -1,0 +1,362 @@
+"""Which columns of a table are used, and why the others are not.
+
+Which columns a result has is released, so that no row may decide it: columns are chosen by their names and declared
+types alone, never by cells.
+
+* A table on disk that names its columns: those that were asked for by name or pattern; or else those that bounds name,
+  and categories. If nothing names any, that is an error which lists them.
+* Data frames and arrays: all, each of which must hold numbers; or else as above.
+* A pattern (``*``, ``?``) takes columns of numbers. It never takes identifiers and dates, judged by name and declared
+  type, nor the index that pandas wrote as a column. A name takes any column that holds numbers.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, Protocol, TypeAlias, final, runtime_checkable
+
+import attrs
+
+from cloister.core.errors import InvalidInput, UnknownName
+from cloister.core.types import AnyArray
+from cloister.rows.categories import Category, categories_of
+
+Kind: TypeAlias = Literal["numbers", "booleans", "text", "dates", "untyped", "cells", "other"]
+"""What a column is declared to hold. ``untyped``: no cell has told its writer a type, or any may be in it. ``cells``:
+the format has no types (CSV), and a column is read as what it is asked for as."""
+
+Asked: TypeAlias = Sequence[str | int] | str | None
+"""Names or patterns of columns, in order; None: none were named."""
+
+IDENTIFIERS = frozenset({
+    "id", "ids", "mrn", "ssn", "uuid", "guid", "key", "rowid", "userid", "personid", "patientid", "customerid",
+    "email", "phone", "telephone", "passport", "iban", "surname", "firstname", "lastname", "fullname", "username",
+})  # fmt: skip
+"""Words that end the name of an identifier; 'id' may begin it, and a column called 'index' or 'name' is one too."""
+
+NUMBERED = frozenset({
+    "patient", "person", "user", "customer", "client", "member", "employee", "student", "case", "record", "account",
+    "insurance", "policy", "security", "passport", "phone", "card", "licence", "license",
+})  # fmt: skip
+"""Words after which 'number', 'no' or 'nr' tells people apart: a patient's number does, a number of visits does not."""
+
+MOMENTS = frozenset({"date", "datetime", "time", "timestamp", "dob", "birthdate", "birthday"})
+"""Words that end the name of a date; but for 'time' they may begin it, too."""
+
+INDEX = re.compile(r"__index_level_\d+__|Unnamed: ?\d+|")
+"""What pandas calls an index that it wrote as a column."""
+
+CATEGORIES = (
+    "Only a column whose values are few and publicly known, as wards are, is a category (--category ward=A,B,C, "
+    "categories=): never names, or numbers that tell people apart"
+)
+"""Advice on columns of text, which may all be identifiers."""
+
+SHOWN = 20
+"""Most columns that a message names."""
+
+
+@final
+@attrs.frozen
+class TableColumn:
+    """A column of a table, as its schema has it.
+
+    Args: name, kind, declared (whether the type is the schema's own: those of a data frame may come from cells), index
+    (whether pandas wrote its index there).
+    """
+
+    name: str
+    kind: Kind
+    declared: bool = True
+    index: bool = False
+
+    @property
+    def numeric(self) -> bool:
+        """Whether it can be used as numbers."""
+        return self.kind in ("numbers", "booleans", "cells")
+
+    @property
+    def barred(self) -> str:
+        """Why no pattern takes it, by its name alone; empty if one may."""
+        words = [word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+", self.name)]
+        first, last = (words[0], words[-1]) if words else ("", "")
+        if self.index or INDEX.fullmatch(self.name):
+            return "pandas' index"
+        if last in IDENTIFIERS or first == "id" or words in (["index"], ["name"]):
+            return "id-like"
+        if last in ("number", "no", "nr") and len(words) > 1 and words[-2] in NUMBERED:
+            return "id-like"
+        moment = last in MOMENTS or first in MOMENTS - {"time"} or (last == "at" and len(words) > 1)
+        return "a date" if moment else ""
+
+    @property
+    def what(self) -> str:
+        """What it is, for people; empty for a plain column without a declared type."""
+        kinds = {"booleans": "booleans", "text": "text", "dates": "a date", "untyped": "of no type", "cells": ""}
+        return self.barred or kinds.get(self.kind, "numbers" if self.kind == "numbers" else "of another type")
+
+
+@final
+@attrs.frozen
+class Selection:
+    """The columns of a table that are used.
+
+    Args:
+        used: their names in the table, in order.
+        categories: those of them that hold categories.
+        booleans: those that are declared to hold booleans.
+        left_out: name and reason of each of the others.
+        by_name: whether the table names its columns.
+    """
+
+    used: tuple[str, ...]
+    categories: tuple[Category, ...] = ()
+    booleans: tuple[str, ...] = ()
+    left_out: tuple[tuple[str, str], ...] = ()
+    by_name: bool = True
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """Names of what is clustered by: columns, and a category's values, as in 'ward=A'."""
+        return tuple(name for column in self.used for name in self._features(column))
+
+    @property
+    def numbers(self) -> tuple[str, ...]:
+        """Names of the columns in use that are no categories."""
+        return tuple(name for name in self.used if name not in self._by_column)
+
+    @property
+    def one_hot(self) -> tuple[int, ...]:
+        """For each feature, how many values its category has, 0 for one of numbers; empty if all are."""
+        kinds = tuple(self._values(column) for column in self.used for _ in self._features(column))
+        return kinds if any(kinds) else ()
+
+    @property
+    def words(self) -> str:
+        """One line for people."""
+        used = _few([*(f"{name} (category)" if name in self._by_column else name for name in self.used)])
+        rest = _few([f"{name} ({why})" for name, why in self.left_out])
+        return f"columns used: {used}" + (f"; left out: {rest}" if rest else "")
+
+    def category(self, column: str) -> Category | None:
+        return self._by_column.get(column)
+
+    def spread(self, piece: Sequence[AnyArray]) -> list[AnyArray]:
+        """The features of some rows, given the columns in use as numbers (n,) and categories as their codes (n,)."""
+        found = list[AnyArray]()
+        for column, cells in zip(self.used, piece, strict=True):
+            category = self.category(column)
+            found += [cells] if category is None else category.one_hot(cells)
+        return found
+
+    def recorded(self) -> dict[str, list[str]]:
+        """The categories, as a result records them."""
+        return {category.column: list(category.values) for category in self.categories}
+
+    @property
+    def _by_column(self) -> dict[str, Category]:
+        return {category.column: category for category in self.categories}
+
+    def _values(self, column: str) -> int:
+        category = self.category(column)
+        return 0 if category is None else len(category.values)
+
+    def _features(self, column: str) -> tuple[str, ...]:
+        category = self.category(column)
+        return (column,) if category is None else category.features
+
+
+@runtime_checkable
+class SelectsColumns(Protocol):
+    """A population whose ``columns`` come from those of a table, by a rule that looks at no cell."""
+
+    @property
+    def selection(self) -> Selection | None:
+        """Which columns are used, and which are left out; None where the rows are no table's."""
+
+
+def select(
+    table: Sequence[TableColumn], asked: Asked = None, categories: Mapping[str, Any] | Sequence[Category] | None = None,
+    bounded: Sequence[str] | None = None, users: str | None = None, everything: bool = False,
+) -> Selection:  # fmt: skip
+    """Choose columns. Which ones follows from these arguments: no cell is looked at.
+
+    Args:
+        table: all columns.
+        asked: names or patterns, or positions in a table without names.
+        categories: as ``categories_of`` takes them; these columns are used, too.
+        bounded: names that the bounds have, which choose where nothing was asked for.
+        users: the column that names users: it is not clustered by.
+        everything: whether all columns are meant where nothing names any.
+
+    Raises:
+        UnknownName, InvalidInput: there is no such column, it cannot be used, or it is not the only one of that name;
+            or nothing says which are meant.
+    """
+    listed = categories_of(categories)
+    known = _besides(users, asked, table)
+    names = [column.name for column in known]
+    encoded = [category.column for category in listed]
+    for name in encoded:
+        _known("category", name, names)
+    taken = _by_name(known, [asked] if isinstance(asked, str) else [str(name) for name in asked], encoded) if (
+        asked is not None
+    ) else _by_bounds(known, bounded, encoded, everything)  # fmt: skip
+    used = [*taken, *(name for name in encoded if name not in taken)] if asked is not None else taken
+    for name in used:
+        _check(known[names.index(name)], name in encoded)
+        if names.count(name) > 1:
+            raise InvalidInput(f"more than one column is called '{name}': rename them")
+    found = Selection(
+        tuple(used), listed, tuple(c.name for c in known if c.kind == "booleans" and c.name in used),
+        tuple(_left_out(table, used, users, asked)), not everything,
+    )  # fmt: skip
+    if len(set(found.features)) < len(found.features):
+        twice = next(name for name in found.features if found.features.count(name) > 1)
+        raise InvalidInput(f"a column and a category's value are both called '{twice}': rename the column")
+    return found
+
+
+def table_columns(features: Sequence[str], categories: Mapping[str, Sequence[str]]) -> list[str]:
+    """The columns of a table that these features were made of: what ``Selection.features`` names, turned back."""
+    made = {feature: category.column for category in categories_of(categories) for feature in category.features}
+    return list(dict.fromkeys(made.get(feature, feature) for feature in features))
+
+
+def not_numbers(name: str) -> str:
+    """Words on a column that holds text, in any table: the same whether a type or a cell has told.
+
+    Whether its values tell people apart is not looked up in the rows, since that would branch on an exact figure (law
+    7). So no column of text is said to be a category: what one is, is said beside it, but for a name that bars it.
+    """
+    said = f"column '{name}' does not hold numbers: leave it out of --columns (columns=)"
+    return said if TableColumn(name, "text").barred else f"{said}. {CATEGORIES}"
+
+
+def _by_name(known: Sequence[TableColumn], asked: Sequence[str], encoded: Sequence[str]) -> list[str]:
+    """Names and patterns, in order; what a pattern names again is taken once."""
+    names, taken = [column.name for column in known], list[str]()
+    if not asked:
+        raise InvalidInput(f"no column was asked for: choose from {_few(names)}")
+    for name in asked:
+        if name in names or not re.search(r"[*?]", name):
+            _known("column", name, names)
+            if asked.count(name) > 1:
+                raise InvalidInput(f"column '{name}' was asked for more than once")
+            taken.append(name)
+        else:
+            taken += _matched(known, name, encoded)
+    return list(dict.fromkeys(taken))
+
+
+def _matched(known: Sequence[TableColumn], pattern: str, encoded: Sequence[str]) -> list[str]:
+    """The columns of numbers that a pattern names. A column of another type is passed over if its schema says so, and
+    otherwise refused: one other cell, and it would be one of numbers.
+
+    Raises: InvalidInput: it names no such column, or one whose type may follow from its cells.
+    """
+    wanted = re.compile(re.escape(pattern).replace(r"\*", ".*").replace(r"\?", "."), re.DOTALL)
+    found = [c for c in known if wanted.fullmatch(c.name) and (not c.barred or c.name in encoded)]
+    for column in found:
+        if not column.numeric and (not column.declared or column.kind == "untyped") and column.name not in encoded:
+            _check(column, False)
+    taken = [column.name for column in found if column.numeric or column.name in encoded]
+    if not taken:
+        raise InvalidInput(f"no column of numbers matches '{pattern}': there are {_told(known)}")
+    return taken
+
+
+def _by_bounds(
+    known: Sequence[TableColumn], bounded: Sequence[str] | None, encoded: Sequence[str], everything: bool
+) -> list[str]:
+    """The columns that bounds and categories name, in the table's order; all, if nothing does and all are meant."""
+    names = [column.name for column in known]
+    for name in bounded or ():
+        if name not in names:
+            raise UnknownName("column", name, names, "(it has bounds; --columns would say which columns to use)")
+    if bounded is None and everything:
+        if not names:
+            raise InvalidInput("there are no columns")
+        return list(names)
+    wanted = {*(bounded or ()), *encoded}
+    if not wanted:
+        example = [column.name for column in known if column.kind in ("numbers", "booleans") and not column.barred][:3]
+        raise InvalidInput(
+            f"which columns? There are {_told(known)}. Give --columns {','.join(example) or 'NAME,NAME'} (columns=), a "
+            f"pattern such as --columns '*' for all numbers that are neither id-like nor dates, or bounds by name (a "
+            f".toml or .json file, or a mapping){_of_texts(known)}"
+        )
+    return list(dict.fromkeys(name for name in names if name in wanted))
+
+
+def _check(column: TableColumn, encoded: bool) -> None:
+    """Raises: InvalidInput: the column's type does not suit what it is used for."""
+    if encoded:
+        if column.kind in ("dates", "other"):
+            raise InvalidInput(
+                f"column '{column.name}' is {column.what}: categories are texts, whole numbers or booleans"
+            )
+    elif column.kind in ("text", "untyped"):
+        raise InvalidInput(not_numbers(column.name))
+    elif not column.numeric:
+        raise InvalidInput(
+            f"column '{column.name}' does not hold numbers but is {column.what}: turn it into a number, or leave it "
+            f"out of --columns (columns=)"
+        )
+
+
+def _known(what: str, name: str, names: Sequence[str]) -> None:
+    if name not in names:
+        raise UnknownName(what, name, names)
+
+
+def _besides(users: str | None, asked: Asked, table: Sequence[TableColumn]) -> list[TableColumn]:
+    """All columns but the one that names users, if there is one.
+
+    Raises: UnknownName, InvalidInput: there is no such column, more than one, or it was asked for.
+    """
+    names = [column.name for column in table]
+    if users is None:
+        return list(table)
+    _known("user column", users, names)
+    if names.count(users) > 1:
+        raise InvalidInput(f"more than one column is called '{users}': rename them")
+    if users in ([asked] if isinstance(asked, str) else [str(name) for name in asked or ()]):
+        raise InvalidInput(
+            f"column '{users}' names users and is not clustered by: leave it out of --columns (columns=)"
+        )
+    return [column for column in table if column.name != users]
+
+
+def _left_out(
+    table: Sequence[TableColumn], used: Sequence[str], users: str | None, asked: Asked
+) -> list[tuple[str, str]]:  # fmt: skip
+    """Each other column with the reason: its type, or its name if a pattern could have taken it, or that nobody named
+    it."""
+    patterns = any(re.search(r"[*?]", str(name)) for name in ([asked] if isinstance(asked, str) else asked or ()))
+    found = list[tuple[str, str]]()
+    for column in table:
+        if column.name == users:
+            found.append((column.name, "names the users"))
+        elif column.name not in used:
+            by_type = column.what if column.kind in ("text", "dates", "untyped", "other") else ""
+            by_name = column.barred if patterns or column.barred != "id-like" else ""
+            found.append((column.name, by_type or by_name or "not listed"))
+    return found
+
+
+def _told(known: Sequence[TableColumn]) -> str:
+    """The columns with what each is."""
+    return _few([f"{column.name} ({column.what})" if column.what else column.name for column in known]) or "no columns"
+
+
+def _of_texts(known: Sequence[TableColumn]) -> str:
+    """A sentence on categories, if some column of text might be one by its name."""
+    return f". {CATEGORIES}" if any(c.kind == "text" and not c.barred for c in known) else ""
+
+
+def _few(texts: Sequence[str]) -> str:
+    shown = [text if text and text[0] != " " else f"''{text}" for text in texts[:SHOWN]]
+    more = len(texts) - len(shown)
+    return ", ".join(shown) + (f", and {more} more" if more else "")

@@ -1,0 +1,218 @@
+"""A database's address, as people type it, and the table that is meant. No message holds a password."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from importlib.metadata import entry_points
+from typing import Any
+from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
+
+import ibis
+from ibis.common.exceptions import TableNotFound
+
+from cloister.core.errors import CloisterError, InvalidInput, MissingExtra, UnknownName
+from cloister.rows.databases import duckdb
+from cloister.rows.databases.database import dialect_of
+
+SAID = {
+    "there is no such host": ("resolve host", "translate host name", "name or service not known", "getaddrinfo"),
+    "nobody answers there: is the server running?": ("connection refused", "timed out", "timeout", "unreachable"),
+    "it asks for a password: give it as PGPASSWORD, or in ~/.pgpass": ("no password supplied",),
+    "the user or the password is wrong": ("authentication failed", "access denied", "role ", "login failed"),
+    "another program has it open for writing: close it there, or give a copy": (
+        "could not set lock", "database is locked",
+    ),
+    "this process has it open already, in another way: give a table of that connection, as in "
+    "ibis.duckdb.from_connection(con).table('NAME')": ("different configuration",),
+    "it is no database of that kind": ("not a valid duckdb", "not a database", "in-memory database"),
+    "it was written by another version of the program": ("version number", "newer version"),
+    "there is a table or view of that name already": ("already exists",),
+    "permission denied": ("permission denied", "insufficient privilege", "forbidden"),
+    "there is no such database": ("does not exist", "unknown database", "not found"),
+    "one of the settings after '?' is not known, or its value cannot be used": (
+        "configuration", "not recognized", "parser error", "unexpected keyword",
+        "invalid connection", "invalid uri", "could not parse",
+    ),
+}  # fmt: skip
+"""What is said of a connection that fails, by parts of what drivers say, which may quote more than is fit to show."""
+
+
+def shown(address: str) -> str:
+    """What may be said of an address: the kind of database, and its host or file; never a user, a password or settings.
+
+    Nobody can tell where a password that is not written as addresses want it ends, so beside one the host is not said.
+    """
+    try:
+        parts = urlsplit(address)
+        host = parts.hostname
+    except ValueError:
+        return "the database"
+    if not parts.scheme or not address.lstrip().lower().startswith(f"{parts.scheme}://"):
+        return "the database"
+    if parts.scheme in EMBEDDED:
+        return f"{parts.scheme}://{parts.netloc}{parts.path}" if _is_plain(parts) else f"{parts.scheme}://"
+    beside = ":" in parts.netloc.rpartition("@")[0]
+    certain = not beside and "@" not in parts.path + parts.query + parts.fragment and ":" not in parts.path
+    return f"{parts.scheme}://{host}" if host and certain else f"{parts.scheme}://"
+
+
+def _is_plain(parts: SplitResult) -> bool:
+    """Whether a file's address cannot be that of a server, with a user and a password."""
+    return not set("@:") & set(parts.netloc + parts.path + parts.query + parts.fragment)
+
+
+def opened(address: str, table: str, threads: int | None = None) -> Any:
+    """A table of a database that is connected to, for reading alone where the engine is embedded.
+
+    Args:
+        address: as Ibis takes it, such as postgres://user@host/database or duckdb:///lake.db.
+        table: its name; or, where no table is called that, schema.table or catalog.schema.table.
+        threads: of an embedded engine.
+
+    Raises: UnknownName: there is no such engine or table. InvalidInput: it cannot be connected to or read, with the
+        reason. MissingExtra: the library that speaks to it is not installed.
+    """
+    backend = connected(address, threads)
+    try:
+        return table_of(backend, table, shown(address))
+    except BaseException:
+        backend.disconnect()
+        raise
+
+
+def connected(address: str, threads: int | None = None, writable: bool = False) -> Any:
+    """Ibis' backend at an address. Raises: as ``opened``."""
+    parts = _parts(address)
+    scheme = {"postgresql": "postgres"}.get(parts.scheme, parts.scheme)
+    known = sorted(entry.name for entry in entry_points(group="ibis.backends"))
+    if scheme not in known:
+        if not address.lstrip().lower().startswith(f"{scheme}://"):
+            raise InvalidInput(UNREADABLE)
+        raise UnknownName("kind of database", parts.scheme, known, "(files are given by their paths)")
+    if threads is not None and scheme != "duckdb":
+        raise InvalidInput(f"threads are {scheme}'s own affair: leave them out, or set them there")
+    try:
+        if scheme in EMBEDDED:
+            return EMBEDDED[scheme](parts, threads, writable)
+        return ibis.connect(address)
+    except CloisterError:
+        raise
+    except ImportError as error:
+        if scheme == "duckdb":
+            raise MissingExtra("duckdb", "sql", "reading DuckDB") from error
+        raise InvalidInput(f"reading {scheme} needs more of Ibis: pip install 'ibis-framework[{scheme}]'") from error
+    except Exception as error:  # a driver's message may hold a password
+        raise InvalidInput(f"{shown(address)} cannot be opened: {_why(error)}") from None
+
+
+def executed(backend: Any, statement: str, failed: str) -> None:
+    """Have the engine do what a statement says. Args: failed, what is said if it does not. Raises: InvalidInput."""
+    try:
+        backend.raw_sql(statement)
+    except Exception as error:  # as above
+        raise InvalidInput(f"{failed}: {_why(error)}") from None
+
+
+def table_of(backend: Any, name: str, where: str) -> Any:
+    """The table of this name. Args: where, the address as it is shown. Raises: UnknownName, InvalidInput."""
+    first, second, *rest = [*name.split("."), ""]
+    places: list[tuple[str, Any]] = [(name, None), (name.partition(".")[2], first)]
+    if len(rest) > 1:
+        places.append((".".join(rest[:-1]), (first, second)))
+    for last, place in places:
+        if not last:
+            continue
+        try:
+            found = backend.table(last, database=place)
+            found.schema()
+        except TableNotFound:
+            continue
+        except Exception as error:  # as above: and engines have names of their own for a table that is not there
+            if _missing(error):
+                continue
+            raise InvalidInput(f"the table '{name}' of {where} cannot be read: {_why(error)}") from None
+        return found
+    raise UnknownName("table", name, _tables(backend), f"(in {where})")
+
+
+UNREADABLE = "the database's address cannot be read: write it as in postgres://user@host:5432/database"
+"""Said of an address, and nothing that is in it."""
+
+
+def _parts(address: str) -> SplitResult:
+    try:
+        parts = urlsplit(address)
+        _ = parts.port
+    except ValueError:
+        raise InvalidInput(UNREADABLE) from None
+    if parts.scheme not in EMBEDDED and "@" in parts.path + parts.fragment + ("" if parts.path else parts.query):
+        raise InvalidInput(
+            "the database's address cannot be read, since it has an @ after the host: write @ / ? and # of a user's "
+            "name, password or database as %40 %2F %3F and %23"
+        )
+    return parts
+
+
+def _duckdb(parts: SplitResult, threads: int | None, writable: bool) -> Any:
+    given = {name: value for name, value in parse_qsl(parts.query) if name.lower() not in ("read_only", "access_mode")}
+    return ibis.duckdb.connect(_file(parts), read_only=not writable, **{**duckdb.settings(threads), **given})
+
+
+def _sqlite(parts: SplitResult, threads: int | None, writable: bool) -> Any:
+    backend = ibis.sqlite.connect(_file(parts))
+    if not writable:
+        backend.con.execute("PRAGMA query_only = ON")
+    return backend
+
+
+EMBEDDED: dict[str, Callable[[SplitResult, int | None, bool], Any]] = {"duckdb": _duckdb, "sqlite": _sqlite}
+"""What opens databases that are files."""
+
+
+def _file(parts: SplitResult) -> str:
+    """The file that an address names: duckdb:///lake.db is absolute to Ibis, and relative to SQLAlchemy.
+
+    Raises: InvalidInput: there is none; an embedded engine would make one.
+    """
+    written = unquote(parts.netloc + parts.path)
+    absolute = f"/{written.lstrip('/')}" if written.startswith("/") else written
+    if not absolute.strip("/"):
+        raise InvalidInput(
+            f"{parts.scheme}:// names no file, and rows in memory are those of another connection: give the file, as "
+            f"in {parts.scheme}:///lake.db, or in Python a table of Ibis"
+        )
+    paths = list(dict.fromkeys([absolute, absolute.lstrip("/")]))
+    for path in paths:
+        if os.path.isfile(path):
+            return path
+    if not _is_plain(parts):
+        raise InvalidInput(
+            f"there is no such database: {parts.scheme}:// names a file, as in {parts.scheme}:///lake.db, and has no "
+            f"user, password or host; nothing was made"
+        )
+    if any(os.path.isdir(path) for path in paths):
+        raise InvalidInput(f"'{absolute}' is a folder: give the database's file")
+    raise InvalidInput(f"there is no database at {' or '.join(repr(path) for path in paths)}: nothing was made there")
+
+
+def _why(error: Exception) -> str:
+    message = str(error).lower()
+    for said, parts in SAID.items():
+        if any(part in message for part in parts):
+            return said
+    return f"its driver says {type(error).__name__}"
+
+
+def _missing(error: Exception) -> bool:
+    """Whether a driver's error says that there is no such table, schema or catalog."""
+    message = str(error).lower()
+    return any(part in message for part in ("does not exist", "not found", "cannot be found", "no such table"))
+
+
+def _tables(backend: Any) -> list[str]:
+    """Names of tables, for an error; none where the engine does not tell."""
+    try:
+        return list(dialect_of(backend).tables(backend))
+    except Exception:
+        return []

@@ -1,0 +1,137 @@
+"""A connected engine: what is asked of it, of which rows, and how its failures are told.
+
+The engines that were tried.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, final
+
+from cloister.core.errors import CloisterError, InvalidInput
+from cloister.rows.databases.dialect import Dialect, End
+from cloister.rows.databases.duckdb import DUCKDB
+from cloister.rows.databases.postgres import POSTGRES
+from cloister.rows.databases.probe import tried
+from cloister.rows.databases.spark import SPARK
+
+DIALECTS = {"duckdb": DUCKDB, "postgres": POSTGRES, "pyspark": SPARK}
+"""By Ibis' name of the backend."""
+
+
+def dialect_of(backend: Any) -> Dialect:
+    return DIALECTS.get(backend.name, Dialect())
+
+
+ANSWER = 2**16
+"""Rows that are fetched at once."""
+
+
+class EngineFailed(InvalidInput):
+    """The engine that rows are in could not do what it was asked."""
+
+
+@final
+class Database:
+    """The engine that a table of Ibis is in.
+
+    Args:
+        table: of Ibis.
+        materialise: whether questions are asked of a copy of the rows, a temporary table.
+
+    Attributes:
+        name: Ibis' name of the engine.
+        copies: as ``materialise``.
+        watched: whether rows may change while a run lasts, so that their hashes are compared in every round.
+    """
+
+    def __init__(self, table: Any, materialise: bool = False) -> None:
+        self.backend = table.get_backend()
+        self.dialect = dialect_of(self.backend)
+        self.name = str(self.backend.name)
+        self.watched = self.dialect.hashed is not None and not materialise
+        self.copies = materialise
+        self._tried = False
+        self._ends = list[End]()
+
+    def begin(self, rows: Any) -> Any:
+        """The rows of all questions from here on: these in a snapshot, if the engine can do that, or their copy.
+
+        Raises: InvalidInput: the engine's arithmetic is not what rounds need, or rows could change unseen.
+        """
+        if not self._tried:
+            self._try()
+            self._tried = True
+        if self.copies:
+            return self._copied(rows)
+        end = self._asked(lambda: self.dialect.begin(self.backend))
+        if end is not None:
+            self._ends.append(end)
+        elif self.dialect.hashed is None:
+            raise InvalidInput(
+                f"{self.name} gives no snapshot that is known here, and no hash of rows, so that rows could change "
+                f"between rounds unseen: copy them first with --materialise (materialise=True)"
+            )
+        return rows
+
+    @property
+    def terms(self) -> int:
+        """Most products of a row's numbers in one query: ``Dialect.terms``. Raises: as ``answer``."""
+        return int(self._asked(lambda: self.dialect.terms(self.backend)))
+
+    def answer(self, expression: Any) -> Any:
+        """An Arrow table. Raises: EngineFailed: nothing was answered."""
+        whole = self.dialect.answer or (lambda asked: self.dialect.stream(asked, ANSWER).read_all())
+        return self._asked(lambda: whole(expression))
+
+    def batches(self, expression: Any, size: int) -> Iterator[Any]:
+        """Arrow batches of at most so many rows. Raises: as ``answer``."""
+        batches = self._asked(lambda: iter(self.dialect.stream(expression, size)))
+        while (batch := self._asked(lambda: next(batches, None))) is not None:
+            yield batch
+
+    def close(self) -> None:
+        """End the snapshot, or drop the copy. The connection is its owner's."""
+        while self._ends:
+            self._asked(self._ends.pop())
+
+    def _try(self) -> None:
+        try:
+            tried(self.name, self.dialect, self.backend, self.answer)
+        except EngineFailed:
+            if self.name in DIALECTS:  # it can answer: it was lost
+                raise
+            raise InvalidInput(
+                f"{self.name} cannot be used: it does not answer the queries that try its arithmetic; export the rows "
+                f"to Parquet, and fit the files"
+            ) from None
+
+    def _copied(self, rows: Any) -> Any:
+        try:
+            table, drop = self.dialect.materialise(self.backend, rows)
+        except Exception as error:  # a driver's message may quote a row
+            _interrupted(error)
+            raise EngineFailed(
+                f"{self.name} could not copy the rows to a temporary table ({type(error).__name__}): --materialise "
+                f"needs the right to make one, and room for it"
+            ) from None
+        self._ends.append(drop)
+        return table
+
+    def _asked(self, asked: Any) -> Any:
+        try:
+            return asked()
+        except CloisterError:
+            raise
+        except Exception as error:  # a driver's message may quote a row
+            _interrupted(error)
+            why = self.dialect.why(error) or type(error).__name__
+            raise EngineFailed(
+                f"{self.name} could not answer ({why}): nothing was answered, and no part of an answer is kept"
+            ) from None
+
+
+def _interrupted(error: Exception) -> None:
+    """Raises: KeyboardInterrupt: that is what a driver's error stands for, as DuckDB's does after Ctrl-C."""
+    if type(error) is RuntimeError and str(error) == "Query interrupted":
+        raise KeyboardInterrupt from None

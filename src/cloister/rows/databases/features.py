@@ -1,0 +1,151 @@
+"""Columns of a table as features: doubles, and NULL where a cell is missing or not finite.
+
+What a cell is as a number follows from its declared type: integers, floats, decimals and booleans (0, 1), with one
+correct rounding. Values of a category become features of 0 and 1 by ``rows.databases.features``.
+
+Categories in SQL: a column of public values as features of 0 and 1, equal where ``rows.categories`` says so.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import ibis
+import ibis.expr.operations as ops
+
+from cloister.rows.categories import LONGEST, Category, canonical
+from cloister.rows.columns import Kind, Selection, TableColumn
+from cloister.rows.databases.arithmetic import Expr, every, finite, number
+from cloister.rows.databases.dialect import Dialect, same
+from cloister.rows.databases.stage import Fence, Stage
+
+WHOLE = re.compile("0|-?[1-9][0-9]*")
+"""A whole number, as ``canonical`` writes it."""
+
+
+def one_hot(column: Expr, category: Category, dialect: Dialect) -> list[Expr]:
+    """The features of a column, all NULL where its cell is missing."""
+    there, equal = _compared(column, dialect)
+    return [
+        ibis.ifelse(there, ibis.ifelse(equal(value), number(1), number(0)), ibis.null("float64"))
+        for value in category.values
+    ]  # fmt: skip
+
+
+def _compared(column: Expr, dialect: Dialect) -> tuple[Expr, Callable[[str], Any]]:
+    """Whether a cell is there, and whether it equals a value. In a number nothing is spelled: it has one text."""
+    kind = column.type()
+    if kind.is_boolean():
+        return column.notnull(), lambda value: {"true": column, "false": ~column}.get(value, False)
+    if kind.is_integer():
+        return column.notnull(), lambda value: _whole(column, value)
+    if kind.is_floating():
+        double = column.cast("float64")
+        return finite(double), lambda value: _float(double, value)
+    cells = dialect.text(column)
+    there = cells.notnull()
+    if kind.is_decimal():  # PostgreSQL's may be none
+        for none in ("NaN", "Infinity", "-Infinity"):
+            there = there & ~same(cells, none, dialect)
+    return there, lambda value: _spelled(cells, value, dialect)
+
+
+def _whole(column: Expr, value: str) -> Any:
+    kind = column.type()
+    if not WHOLE.fullmatch(value) or len(value) > LONGEST or not kind.bounds.lower <= int(value) <= kind.bounds.upper:
+        return False
+    return column == ibis.literal(int(value), kind)
+
+
+def _float(column: Expr, value: str) -> Any:
+    try:
+        meant = float(value)
+    except ValueError:
+        return False
+    return canonical(meant) == value and column == number(meant)
+
+
+def _spelled(text: Expr, value: str, dialect: Dialect) -> Any:
+    """Whether this is one of the texts that ``canonical`` makes this value of: 3 is also '3.' and '3.00'."""
+    if value in ("true", "false"):
+        return same(text.lower(), value, dialect)
+    found = same(text, value, dialect)
+    if WHOLE.fullmatch(value):
+        for stem in (f"{value}.", "-0.")[: 2 if value == "0" else 1]:
+            zeros_alone = same(text.replace("0", ""), stem.replace("0", ""), dialect)
+            found = found | (same(text.left(len(stem)), stem, dialect) & zeros_alone)
+    return found
+
+
+FINITE = "finite"
+"""The column that says whether all floats of a row are finite, of engines that have ``Dialect.finite``."""
+
+DIGITS = 15
+"""Decimals of so many digits are quotients of two whole doubles, and engines divide those. Of longer ones some round
+twice, DuckDB where there is no fraction (as in HUGEINT)."""
+
+
+def table_columns(table: Any) -> list[TableColumn]:
+    """The columns of a table, by their declared types."""
+    return [TableColumn(name, _kind(kind)) for name, kind in table.schema().items()]
+
+
+def table_name(table: Any) -> str:
+    """What the engine calls a table; empty for the answer to a query."""
+    found = table.op()
+    return str(found.name) if isinstance(found, ops.DatabaseTable) else ""
+
+
+def _kind(kind: Any) -> Kind:
+    if kind.is_null():
+        return "untyped"
+    if kind.is_boolean():
+        return "booleans"
+    if kind.is_numeric():
+        return "numbers"
+    if kind.is_temporal() or kind.is_interval():
+        return "dates"
+    return "text" if kind.is_string() else "other"
+
+
+def featured(
+    table: Any, chosen: Selection, dialect: Dialect, beside: Mapping[str, Expr] | None = None
+) -> tuple[Any, tuple[str, ...]]:
+    """The features of all rows, as doubles or NULL, and the names of their columns.
+
+    Args: beside, more columns of the answer, by names that are no feature's.
+    """
+    features = features_of(table, chosen, dialect)
+    floats = [table[name] for name in chosen.used if table[name].type().is_floating()]
+    finite = {FINITE: every([dialect.finite(column) for column in floats])} if dialect.finite and floats else {}
+    return dialect.fence(table.select(**features, **finite, **(beside or {}))), tuple(features)
+
+
+def features_of(table: Any, chosen: Selection, dialect: Dialect) -> dict[str, Expr]:
+    """The features of a row, called c0, c1, ..., as doubles or NULL."""
+    found = list[Expr]()
+    for name in chosen.used:
+        category = chosen.category(name)
+        found += [_number(table[name], dialect)] if category is None else one_hot(table[name], category, dialect)
+    return {f"c{j}": feature for j, feature in enumerate(found)}
+
+
+def _number(column: Expr, dialect: Dialect) -> Expr:
+    """A column as doubles."""
+    kind = column.type()
+    if kind.is_decimal() and (kind.precision or 0) > DIGITS:
+        column = column.cast("string")
+    return dialect.double(column)
+
+
+def usable(table: Any, features: tuple[str, ...]) -> Any:
+    """Whether a row can be used: no cell is missing or infinite."""
+    cells = [finite(table[name]) for name in features]
+    return every([table[FINITE].fill_null(False), *cells] if FINITE in table.columns else cells)
+
+
+def used(table: Any, features: tuple[str, ...], fence: Fence) -> Stage:
+    """The rows that can be used."""
+    return Stage(table.filter(usable(table, features)), features, fence)

@@ -1,0 +1,112 @@
+"""The label of each row as a query: what ``cloister predict`` says of it, by the formula of ``core.labelling``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from importlib.metadata import entry_points
+from typing import Any
+
+import ibis
+import sqlglot as sg
+
+from cloister.core.errors import InvalidInput, UnknownName
+from cloister.core.labelling import LARGE, SMALL, Labelling
+from cloister.rows.columns import Selection
+from cloister.rows.databases.arithmetic import Expr, clipped, integer, number, total
+from cloister.rows.databases.database import dialect_of
+from cloister.rows.databases.dialect import Dialect
+from cloister.rows.databases.features import featured, usable
+from cloister.rows.databases.stage import NotCompiled, Stage, refuse_wide
+
+LABEL = "cluster"
+"""The column of labels."""
+
+UNUSED = -1
+"""Label of a row with a missing or infinite cell."""
+
+
+def labelled(
+    table: Any, chosen: Selection, labelling: Labelling, dialect: Dialect, kept: Sequence[str] | None = None
+) -> Any:  # fmt: skip
+    """The rows of a table with the column ``cluster``.
+
+    Args: table (of Ibis), chosen (the columns whose features are compared), kept (columns that stand beside the label;
+    None: all). Raises: InvalidInput: there is a column of that name already, or the query would be too long.
+        UnknownName: there is no column that is to be kept.
+    """
+    beside = list(table.columns) if kept is None else list(kept)
+    for name in beside:
+        if name not in table.columns:
+            raise UnknownName("column", name, table.columns)
+    if LABEL in beside:
+        raise InvalidInput(f"the table has a column '{LABEL}': say which others to keep beside the label (--keep)")
+    try:
+        refuse_wide(labelling.slopes.size)
+    except NotCompiled as error:
+        raise InvalidInput(f"{error} for a view: label files of the rows instead (cloister predict)") from None
+    rows, features = featured(table, chosen, dialect, {f"k{i}": table[name] for i, name in enumerate(beside)})
+    stage, label = _nearest(Stage(rows, features, dialect.fence), labelling)
+    label = ibis.ifelse(usable(stage.table, features), label, integer(UNUSED))
+    return stage.table.select(*(stage[f"k{i}"].name(name) for i, name in enumerate(beside)), label.name(LABEL))
+
+
+def _nearest(stage: Stage, labelling: Labelling) -> tuple[Stage, Expr]:
+    """The lowest of the centres with the least score: operation for operation as ``Labelling.scores``."""
+    stage = stage.moved([_bounded(x) - number(m) for x, m in zip(stage.x, labelling.middle, strict=True)])
+    stage, scores = stage.add(*(
+        total([*(number(a) * y for a, y in zip(slopes, stage.x, strict=True)), number(offset)])
+        for slopes, offset in zip(labelling.slopes, labelling.offsets, strict=True)
+    ))  # fmt: skip
+    if len(scores) == 1:
+        return stage, integer(0)
+    stage, (least,) = stage.add(ibis.least(*(stage[score] for score in scores)))
+    first, *others = [(stage[score] == stage[least], integer(j)) for j, score in enumerate(scores)]
+    return stage, ibis.cases(first, *others)
+
+
+def _bounded(x: Expr) -> Expr:
+    small = (x < number(SMALL)) & (x > number(-SMALL))
+    return ibis.ifelse(small, number(0), clipped(x, -LARGE, LARGE))
+
+
+def statement(backend: Any, expression: Any, view: str | None = None) -> str:
+    """A query in an engine's words; or what creates a view of it, called NAME or SCHEMA.NAME.
+
+    Args: backend, of Ibis: it need not be connected.
+    """
+    query = dialect_of(backend).statement(backend, expression)
+    return query if view is None else f"CREATE VIEW {quoted(backend, view)} AS\n{query}"
+
+
+def quoted(backend: Any, name: str) -> str:
+    """A name as an identifier. Raises: InvalidInput: a part of it is empty."""
+    parts = name.split(".")
+    if not all(parts):
+        raise InvalidInput(f"a view cannot be called '{name}': give NAME or SCHEMA.NAME")
+    return ".".join(sg.to_identifier(part, quoted=True).sql(backend.dialect) for part in parts)
+
+
+def unconnected(name: str) -> Any:
+    """Ibis' backend of this name, which can write queries. Raises: UnknownName, InvalidInput."""
+    known = {entry.name: entry for entry in entry_points(group="ibis.backends")}
+    if name not in known:
+        raise UnknownName("dialect", name, known)
+    try:
+        getattr(ibis, name)  # registers its options
+        return known[name].load().Backend()
+    except ImportError:
+        raise InvalidInput(f"writing {name} needs more of Ibis: pip install 'ibis-framework[{name}]'") from None
+
+
+def unseen(columns: Mapping[str, bool], name: str) -> Any:
+    """A table of Ibis that nobody has looked at.
+
+    Args: columns (whether it holds text, by name), name (NAME, SCHEMA.NAME
+    or CATALOG.SCHEMA.NAME).
+    """
+    *places, last = name.split(".")
+    if not all([*places, last]) or len(places) > 2:
+        raise InvalidInput(f"a table cannot be called '{name}': give NAME, SCHEMA.NAME or CATALOG.SCHEMA.NAME")
+    schema = {column: "string" if text else "int64" for column, text in columns.items()}  # so that it is cast
+    catalog, database = [None, None, *places][-2:]
+    return ibis.table(schema, name=last, catalog=catalog, database=database)

@@ -1,0 +1,157 @@
+"""PostgreSQL: one transaction that only reads is the snapshot, and a session's settings are as they were after it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, suppress
+from decimal import Decimal
+from typing import Any
+
+import ibis
+import pyarrow as pa
+import sqlglot.expressions as sge
+from ibis.util import gen_name
+
+from cloister.core.errors import InvalidInput
+from cloister.rows.databases.arithmetic import Expr, number
+from cloister.rows.databases.dialect import Dialect, End, as_text, builtin, weighed
+
+LEAST = Decimal(2) ** -1075
+"""The nearest double of this decimal is 0."""
+
+LARGEST = Decimal(sys.float_info.max)
+"""No double is beyond."""
+
+REPEATABLE = ("repeatable read", "serializable")
+"""Levels of isolation at which all questions of a transaction see the same rows."""
+
+FAILURES = {
+    "08": "the connection is lost",
+    "25P02": "the transaction that the connection is in has failed: roll it back",
+    "25P03": "it closed the connection, which waited for longer than its idle_in_transaction_session_timeout",
+    "25P04": "it closed the connection, whose transaction took longer than its transaction_timeout",
+    "40001": "it is a standby, and what it was told to write contradicts this snapshot",
+    "42501": "its role may not read it: GRANT SELECT on the table, and USAGE on its schema",
+    "42703": "there is no such column",
+    "42P01": "there is no such table",
+    "53100": "its disk is full",
+    "53200": "it has not enough memory",
+    "54": "the query is too long for it",
+    "55P03": "somebody has locked the table for longer than its lock_timeout",
+    "57014": "the query was cancelled, by somebody or by its statement_timeout",
+    "57P": "the connection is lost: the server stopped, or somebody closed it",
+}
+"""What a failure means, by the SQLSTATE that it begins with. What the server says of it may quote a row."""
+
+
+def _why(error: Exception) -> str | None:
+    code = getattr(error, "sqlstate", None)
+    if code is None:
+        return FAILURES["08"] if type(error).__name__ == "OperationalError" else None
+    return next((meaning for start, meaning in FAILURES.items() if code.startswith(start)), None)
+
+
+def _begun(backend: Any) -> End:
+    """Raises: InvalidInput: the connection is in a transaction that is no snapshot."""
+    con = backend.con
+    with ExitStack() as stack:
+        theirs = con.info.transaction_status.name != "IDLE"
+        stack.enter_context(con.transaction(force_rollback=True))
+        if not theirs:
+            con.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        elif con.execute("SHOW transaction_isolation").fetchone()[0] not in REPEATABLE:
+            raise InvalidInput(
+                "the connection is in a transaction that sees what others write: end it before the run, or begin it "
+                "with ISOLATION LEVEL REPEATABLE READ"
+            )
+        con.execute("SET TRANSACTION READ ONLY")
+        begun = stack.pop_all()
+
+    def end() -> None:
+        with suppress(Exception):
+            con.execute("SELECT 1")  # by which a connection that is lost is known: nothing is left to end
+        begun.close()
+
+    return end
+
+
+def _double(column: Expr) -> Expr:
+    """NaN, infinity and what a double has no room for become NULL, where PostgreSQL fails."""
+    kind = column.type()
+    if kind.is_boolean():
+        return column.cast("int32").cast("float64")
+    if not (kind.is_decimal() or kind.is_string()):
+        return column.cast("float64")
+    exact = column.cast("decimal")
+    size = exact.abs()
+    return ibis.cases((size <= LEAST, number(0)), (size <= LARGEST, exact.cast("float64")))
+
+
+def _utf8(text: Expr) -> Expr:
+    return builtin("convert_to", [text, ibis.literal("UTF8")], "binary")
+
+
+def _text(column: Expr) -> Expr:
+    """What was bytes has no collation that takes two texts for one."""
+    return builtin("convert_from", [_utf8(as_text(column)), ibis.literal("UTF8")], "string")
+
+
+def _tables(backend: Any) -> list[str]:
+    """All that may be looked into; those that the search path leads to by their names alone."""
+    found = backend.con.execute(
+        "SELECT CASE WHEN pg_table_is_visible(c.oid) THEN '' ELSE nspname || '.' END || relname "
+        "FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace WHERE relkind IN ('r', 'v', 'm', 'f', 'p') "
+        "AND nspname NOT LIKE 'pg\\_%' AND nspname <> 'information_schema' AND has_schema_privilege(n.oid, 'USAGE')"
+    )
+    return [name for (name,) in found.fetchall()]
+
+
+def _fenced(table: Any) -> Any:
+    """Ibis keeps what is on both sides of a limit apart, and writes nothing for this one: see ``statement``."""
+    return table.limit(None)
+
+
+def statement(backend: Any, expression: Any) -> str:
+    """In SQL. A subquery with an offset is computed by itself, each of its columns once."""
+    query = backend.compiler.to_sqlglot(expression)
+    for inner in list(query.find_all(sge.Subquery)):
+        if not inner.this.args.get("offset"):
+            inner.this.offset(0, copy=False)
+    return str(query.sql(dialect=backend.dialect, copy=False))
+
+
+def _answer(expression: Any) -> pa.Table:
+    """By a query, which PostgreSQL may spread over processes, unlike a cursor's."""
+    return pa.Table.from_batches(_fetched(expression, ""), expression.schema().to_pyarrow())
+
+
+def _batches(expression: Any, size: int) -> pa.RecordBatchReader:
+    return pa.RecordBatchReader.from_batches(
+        expression.schema().to_pyarrow(), _fetched(expression, gen_name("cloister"), size)
+    )
+
+
+def _fetched(expression: Any, cursor: str, size: int = 2**16) -> Iterator[pa.RecordBatch]:
+    """Args: cursor, the name of one in the server, which holds the rows that were not fetched; empty for none."""
+    con, schema = expression.get_backend().con, expression.schema().to_pyarrow()
+    with con.transaction(), con.cursor(cursor, binary=True) as rows:
+        rows.execute(statement(expression.get_backend(), expression))
+        while some := rows.fetchmany(size):
+            columns = zip(zip(*some, strict=True), schema, strict=True)
+            yield pa.RecordBatch.from_arrays([pa.array(column, field.type) for column, field in columns], schema=schema)
+
+
+POSTGRES = Dialect(
+    begin=_begun,
+    hashed=weighed,
+    double=_double,
+    text=_text,
+    utf8=_utf8,
+    fence=_fenced,
+    statement=statement,
+    answer=_answer,
+    tables=_tables,
+    stream=_batches,
+    why=_why,
+)

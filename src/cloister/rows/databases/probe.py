@@ -1,0 +1,203 @@
+"""An engine's arithmetic, and what it takes for one text, tried before it is trusted: two queries over constants.
+
+No row is read.
+
+Rounds are exact if doubles are those of IEEE 754, with every operation rounded once, and integers have 64 bits, their
+sums too. An engine that computes in decimals, single precision or fused operations, or adds integers up in doubles, is
+refused, whatever its documentation says. Users and values of categories are told apart by the bytes of texts, whatever
+collation the session, the database or a column has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import ibis
+import numpy as np
+
+from cloister.core.errors import InvalidInput
+from cloister.core.types import AnyArray
+from cloister.rows.categories import Category
+from cloister.rows.databases.arithmetic import (
+    Expr,
+    clipped,
+    floored,
+    integer,
+    number,
+    rounded,
+    selected,
+    truncated,
+    where_below,
+)
+from cloister.rows.databases.dialect import HASHES, Dialect
+from cloister.rows.databases.features import one_hot, usable
+from cloister.rows.databases.users import USER, named, told_apart
+
+Answer: TypeAlias = Callable[[Any], Any]
+"""From an expression to an Arrow table."""
+
+A = np.array([1.0, 0.1, 2.0**53 - 1, 94906265.0, 1 - 2.0**-53, 2.0**52 + 1, 3.0, 0.7, 1 - 2.0**53, 1e-200, 1e200, 49.0])
+B = np.array([3.0, 0.2, 1.0, 94906267.0, 2.0**-53, 2.0**52 - 1, -10.0, 0.1, -1.0, 3e-9, -3e-9, 1 / 49])
+"""Doubles whose sums, products and quotients other arithmetic than IEEE 754's gets wrong."""
+
+TIES = np.array([0.5, 1.5, 2.5, -0.5, -1.5, -2.5, 2.0**51 - 0.5, -(2.0**50) - 0.5, 0.5 - 2.0**-54, -0.1, 7.0, -7.0])
+"""Doubles up to 2^51 that are between two integers, and some that are not."""
+
+WHOLE = np.array(
+    [2**62, -(2**62), 2**62 - 512, 2**53, 2**53 - 1, -1, 0, 2**31, -(2**31) - 1, 2**32 + 1, 1, -(2**40)], float
+)
+"""Doubles that become integers."""
+
+LONG = np.array([2**61 + 1, 2**60 + 1, 2**53 + 1, 1, 1, 1, -1, 2**31, 2**32 + 1, 2**52 + 1, -(2**53) - 1, 3])
+"""Integers whose sum no double holds."""
+
+SHORT = np.array([2**31 - 1, 2**31 - 1, 2**31 - 1, 1 - 2**31, 2**30, 5, -5, -7, 1, 2**31 - 1, 2**31 - 1, 2**31 - 1])
+"""Integers of 32 bits, whose sum has more."""
+
+IDS = np.array([-1, 0, 5, -1, 0, 5, -1, 0, 5, 2**40, 2**40, -1])
+"""Of buckets."""
+
+CELLS = ("1", "NaN", "Infinity", "-Infinity", None, "1.7976931348623157e308", "-1.7976931348623157e308", "0", "-0.0",
+         "5e-324", "-1", "NaN")  # fmt: skip
+"""As they are written; one is NULL."""
+
+WORDS = ("Bo", "bo", "b\u00f3", "bo\u0301", "bo ", "bo-", "7", "7.0", "7.0\u0301", "TRUE", "true", "Tru\u0435")
+"""Texts that some collation takes for one: by case, accents, spaces, signs or looks. Two pairs are one name, or one
+value: 7 and 7.0, TRUE and true."""
+
+NAMES = ("Bo", "bo", "b\u00f3", "bo\u0301", "bo ", "bo-", "7", "7", "7.0\u0301", "TRUE", "true", "Tru\u0435")
+"""As users' names."""
+
+VALUES = ("bo", "7", "true")
+"""Of a category."""
+
+DOUBLES: dict[str, list[str]] = {
+    **{
+        name: [f"'{x!r}'" for x in values.tolist()]
+        for name, values in (("a", A), ("b", B), ("tie", TIES), ("whole", WHOLE))
+    },
+    "cell": ["NULL" if cell is None else f"'{cell}'" for cell in CELLS],
+}
+TEXTS: dict[str, list[str]] = {"word": [f"'{word}'" for word in WORDS]}
+INTEGERS: dict[str, list[str]] = {
+    name: [f"'{i}'" for i in values] for name, values in (("i", range(len(A))), ("n", LONG), ("s", SHORT), ("id", IDS))
+}
+"""The columns of constants, as they are written in SQL."""
+
+FINITE = np.array([cell is not None and bool(np.isfinite(float(cell))) for cell in CELLS])
+
+
+def tried(name: str, dialect: Dialect, backend: Any, answer: Answer) -> None:
+    """Raises: InvalidInput: the engine's arithmetic is not what rounds need."""
+    wrong = _wrong_in_rows(dialect, _constants(backend, DOUBLES | INTEGERS | TEXTS), answer)
+    wrong = wrong or _wrong_in_groups(_constants(backend, INTEGERS), answer)
+    if wrong:
+        raise InvalidInput(
+            f"{name} cannot be used, because rounds must be exact to the last bit: it gets {wrong} wrong; export the "
+            f"rows to Parquet, and fit the files"
+        )
+
+
+def _constants(backend: Any, columns: Mapping[str, Sequence[str]]) -> Any:
+    """A table of constants, with which an engine does not compute before it runs the query. Args: columns, as texts."""
+    types = {**dict.fromkeys(DOUBLES, ("float64", "DOUBLE")), **dict.fromkeys(TEXTS, ("string", "TEXT"))}
+    found = {name: types.get(name, ("int64", "BIGINT")) for name in columns}
+    kinds = {name: kind for name, (kind, _) in found.items()}
+    chosen = ", ".join(f"CAST({name} AS {written}) AS {name}" for name, (_, written) in found.items())
+    values = ", ".join(f"({', '.join(row)})" for row in zip(*columns.values(), strict=True))
+    query = f"SELECT {chosen} FROM (VALUES {values}) AS constants({', '.join(columns)})"
+    return backend.sql(query, schema=kinds, dialect="duckdb")
+
+
+def _wrong_in_rows(dialect: Dialect, t: Any, answer: Answer) -> str | None:
+    """What the engine gets wrong in rows."""
+    trials = _trials(t) + _trials_of_texts(t, dialect)
+    hashes = {} if dialect.hashed is None else {"hash": dialect.hashed([t.a, t.b, t.tie])}
+    found = answer(t.select(i=t.i, **{f"t{j}": of for j, (_, of, _) in enumerate(trials)}, **hashes))
+    order = np.argsort(found["i"].to_numpy())
+    wrong = [what for j, (what, _, wanted) in enumerate(trials) if not _same(found[f"t{j}"], order, wanted)]
+    if hashes and not _are_hashes(found["hash"].to_numpy()):
+        wrong.append("hashes of rows")
+    return wrong[0] if wrong else None
+
+
+def _are_hashes(values: AnyArray) -> bool:
+    """Whether these may be hashes of different rows."""
+    return values.dtype.kind in "iu" and len(set(values)) == len(values) and 0 <= values.min() <= values.max() < HASHES
+
+
+def _wrong_in_groups(t: Any, answer: Answer) -> str | None:
+    """What the engine gets wrong in buckets."""
+    sums = {"n": t.n.sum().cast("int64"), "s": t.s.cast("int32").sum().cast("int64"), "i": t.count()}
+    found = answer(t.group_by(id=t.id).aggregate(**sums))
+    order = np.argsort(found["id"].to_numpy())
+    ids, mine = np.unique(IDS, return_inverse=True)
+    if not _same(found["id"], order, ids):
+        return "groups"
+    for name, values in {"n": LONG, "s": SHORT, "i": np.ones_like(IDS)}.items():
+        wanted = np.array([values[mine == i].sum() for i in range(len(ids))])
+        if not _same(found[name], order, wanted):
+            return "sums of integers"
+    return None
+
+
+def _same(found: Any, order: AnyArray, wanted: AnyArray) -> bool:
+    """Whether an Arrow column holds these numbers, of this type; integers may come as decimals."""
+    values = (found.cast("int64") if str(found.type).startswith("decimal") else found).to_numpy()
+    return (
+        values.dtype.kind == wanted.dtype.kind and len(values) == len(order) and np.array_equal(values[order], wanted)
+    )
+
+
+def _as_integer(condition: Expr) -> Expr:
+    return ibis.ifelse(condition, 1, 0).cast("int64")
+
+
+def _trials_of_texts(t: Any, dialect: Dialect) -> list[tuple[str, Expr, AnyArray]]:
+    """As ``_trials``: by what users are told apart, and values of categories."""
+    names = named(t.word, dialect)
+    assert names is not None
+    name = told_apart(names[USER], dialect)
+    many = t.i.count().over(ibis.window(group_by=name)).cast("int64")
+    category = Category("word", VALUES)
+    features = category.one_hot(category.codes(WORDS))
+    return [
+        ("texts that name users", many, np.array([NAMES.count(name) for name in NAMES])),
+        *(
+            ("texts of categories", feature, wanted)
+            for feature, wanted in zip(one_hot(t.word, category, dialect), features, strict=True)
+        ),
+    ]
+
+
+def _trials(t: Any) -> list[tuple[str, Expr, AnyArray]]:
+    """What is tried on every row: its name, as the engine does it, and what is wanted of it."""
+    cuts, choices, doubles = np.array([-3, 0, 2]), np.array([5, -7, 2**40, 1]), np.array([0.1, 1.0, -3.5, 2.0**-1000])
+    return [
+        ("sums of doubles", t.a + t.b, A + B),
+        ("differences of doubles", t.a - t.b, A - B),
+        ("products of doubles", t.a * t.b, A * B),
+        ("sums of products of doubles", t.a * t.b + t.tie, A * B + TIES),
+        ("quotients of doubles", t.a / t.b, A / B),
+        ("square roots", t.a.abs().sqrt(), np.sqrt(abs(A))),
+        ("comparisons of doubles", _as_integer(t.a < t.b), (A < B).astype(int)),
+        ("doubles rounded to integers", rounded(t.tie), np.rint(TIES)),
+        ("doubles rounded down", floored(t.tie), np.floor(TIES)),
+        ("doubles rounded towards zero", truncated(t.tie), np.trunc(TIES)),
+        ("doubles as integers of 64 bits", t.whole.cast("int64"), WHOLE.astype(int)),
+        ("integers as doubles", (t.n & (2**52 - 1)).cast("float64"), (LONG & (2**52 - 1)).astype(float)),
+        ("bits of integers", t.n & (2**40 - 1), LONG & (2**40 - 1)),
+        ("clipped doubles", clipped(t.tie, -1.5, 2.5), np.clip(TIES, -1.5, 2.5)),
+        ("the least of doubles", ibis.least(t.tie, t.b, t.a), np.minimum(np.minimum(TIES, A), B)),
+        ("the greatest of doubles", ibis.greatest(t.tie, t.b, t.a), np.maximum(np.maximum(TIES, A), B)),
+        ("cases", where_below(t.tie, cuts, [*map(integer, choices)]), choices[np.searchsorted(cuts, TIES, "right")]),
+        ("choices", selected(t.n & 3, doubles), doubles[LONG & 3]),
+        ("missing and infinite cells", _as_integer(usable(t, ("cell",))), FINITE.astype(int)),
+        *((
+            "constants", rounded(number(tie)) + t.tie * number(0), np.full(len(A), np.rint(tie))
+        ) for tie in TIES[:6]),
+        *((
+            "constants", number(x) * number(y) + t.tie * number(0), np.full(len(A), x * y)
+        ) for x, y in zip(A, B, strict=True)),
+    ]  # fmt: skip

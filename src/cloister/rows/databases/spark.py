@@ -1,0 +1,106 @@
+"""Apache Spark, version 4: rows in files, tables and lakes that a session reads anew in every round.
+
+It has no snapshot: a round that meets other rows is found by their hashes, or a copy is made first, of blocks that
+executors hold. Lost blocks of a copy are an error, since they would be computed anew of what the source is then.
+
+What Spark computes is what Ibis writes: a step's column that is used twice is not written out twice, sums of doubles
+are not put in another order, and expressions whose code is too long for a method of the JVM are interpreted.
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from importlib import import_module
+from itertools import islice
+from typing import Any
+
+import ibis
+import ibis.expr.operations as ops
+import pyarrow as pa
+
+from cloister.rows.databases.arithmetic import Expr
+from cloister.rows.databases.dialect import HASHES, Dialect, End, as_text, builtin
+
+LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
+"""Where PySpark writes what the JVM says of an error, which may quote a row."""
+
+
+def _hashed(cells: Sequence[Expr]) -> Expr:
+    """xxhash64 leaves NULL out: whether a cell is there is hashed beside it."""
+    both = [part for cell in cells for part in (cell.isnull(), cell)]
+    return builtin("xxhash64", both, "int64") & (HASHES - 1)
+
+
+def _utf8(text: Expr) -> Expr:
+    return builtin("encode", [text, ibis.literal("UTF-8")], "binary")
+
+
+def _text(column: Expr) -> Expr:
+    return builtin("decode", [_utf8(as_text(column)), ibis.literal("UTF-8")], "string")
+
+
+def _materialised(backend: Any, expression: Any) -> tuple[Any, End]:
+    """A local checkpoint under a name of its own."""
+    name = f"cloister_{secrets.token_hex(8)}"
+    with _unlogged():
+        copy = _frame(expression).localCheckpoint(eager=True)
+        copy.createTempView(name)
+
+    def dropped() -> None:
+        nonlocal copy
+        del copy  # its blocks go when nobody refers to them any more
+        backend.raw_sql(f"DROP VIEW IF EXISTS `{name}`")
+
+    table = ops.DatabaseTable(name=name, schema=expression.schema(), source=backend, namespace=ops.Namespace())
+    return table.to_expr(), dropped
+
+
+def _answer(expression: Any) -> Any:
+    with _unlogged():
+        return _frame(expression).toArrow()
+
+
+def _batches(expression: Any, size: int) -> Any:
+    """One partition after the other: the driver never holds more. Executors need no Python for it."""
+    schema = expression.as_table().schema().to_pyarrow()
+    with _unlogged():
+        rows = _frame(expression).toLocalIterator()
+    return pa.RecordBatchReader.from_batches(schema, _packed(rows, schema, size))
+
+
+def _packed(rows: Iterator[Any], schema: pa.Schema, size: int) -> Iterator[pa.RecordBatch]:
+    while some := _next(rows, size):
+        columns = zip(zip(*some, strict=True), schema, strict=True)
+        yield pa.RecordBatch.from_arrays([pa.array(column, field.type) for column, field in columns], schema=schema)
+
+
+def _next(rows: Iterator[Any], size: int) -> list[Any]:
+    with _unlogged():
+        return list(islice(rows, size))
+
+
+def _frame(expression: Any) -> Any:
+    """Spark's own data frame of an expression of Ibis."""
+    backend = expression.get_backend()
+    return backend.raw_sql(backend.compile(expression))
+
+
+@contextmanager
+def _unlogged() -> Iterator[None]:
+    """Errors are told by who asked, and by nobody else."""
+    kind = import_module("pyspark.logger").PySparkLogger  # a logger of another class would not do for PySpark
+    loggers: list[logging.Logger] = [kind.getLogger(name) for name in LOGGERS]
+    before = [logger.disabled for logger in loggers]
+    for logger in loggers:
+        logger.disabled = True
+    try:
+        yield
+    finally:
+        for logger, disabled in zip(loggers, before, strict=True):
+            logger.disabled = disabled
+
+
+SPARK = Dialect(hashed=_hashed, text=_text, utf8=_utf8, materialise=_materialised, answer=_answer, stream=_batches)

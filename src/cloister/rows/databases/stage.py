@@ -1,0 +1,182 @@
+"""A table on its way to an answer: every step names what it computes, so that nothing is computed twice.
+
+What a round's public objects say of themselves, for compiling: descriptions, and the arrays beside them.
+
+Rows with their buckets, on their way to an answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import count
+from typing import Any, Self, TypeAlias, final
+
+import attrs
+import numpy as np
+
+from cloister.core.buckets import BundleArrays, described
+from cloister.core.errors import CloisterError, Refused
+from cloister.core.lattice import EXACT, Bound
+from cloister.core.types import AnyArray, Ints
+from cloister.rows.databases.arithmetic import Expr, integer, where_below
+
+Fence: TypeAlias = Callable[[Any], Any]
+"""From a table to the same one, that an engine does not merge with what is made of it."""
+
+Steps: TypeAlias = Callable[[Expr, Ints, Ints, int], Expr]
+"""As ``stepped``."""
+
+
+def stepped(x: Expr, cuts: Ints, values: Ints, reach: int) -> Expr:
+    """values[i], with i how many of the ascending cuts (m,) are at most x.
+
+    Args: x, a column of whole doubles; values (m + 1,); reach, what no |x| is beyond.
+    """
+    return where_below(x, cuts, [integer(value) for value in values])
+
+
+TERMS = 2**12
+"""Products in a query: longer ones take Ibis, and some engines, ten seconds to write and read."""
+
+
+@final
+@attrs.frozen(eq=False)
+class Stage:
+    """Rows in an engine, with what was computed of them so far.
+
+    Args:
+        table: of Ibis.
+        row: names of the columns (d,) that hold the rows, as doubles.
+        fence: keeps a step a step.
+        terms: most products of a row's numbers in one query.
+        bound: norms that no row is beyond, once rows are on the lattice: public, they are of the domain.
+        steps: which of many steps a number is on, as the engine finds it fastest.
+        names: of columns that are still to be made.
+    """
+
+    table: Any
+    row: tuple[str, ...]
+    fence: Fence
+    terms: int = TERMS
+    bound: Bound | None = None
+    steps: Steps = stepped
+    names: Any = attrs.field(factory=count, repr=False)
+
+    @property
+    def x(self) -> list[Expr]:
+        """The rows' numbers (d,)."""
+        return [self.table[name] for name in self.row]
+
+    def add(self, *computed: Expr) -> tuple[Self, list[str]]:
+        """The same with new columns, and their names."""
+        made = [f"v{next(self.names)}" for _ in computed]
+        table = self.table.mutate(**dict(zip(made, computed, strict=True)))
+        return attrs.evolve(self, table=self.fence(table)), made
+
+    def moved(self, row: Sequence[Expr]) -> Self:
+        """The same with other numbers as its rows."""
+        stage, made = self.add(*row)
+        return attrs.evolve(stage, row=tuple(made))
+
+    def __getitem__(self, name: str) -> Expr:
+        return self.table[name]
+
+
+Description: TypeAlias = Mapping[str, Any]
+
+
+class NotCompiled(CloisterError):
+    """Something that has no form in SQL here, or one that is too long: rows are then located in Python."""
+
+
+@final
+class Described:
+    """Descriptions of public objects, and what their arrays hold."""
+
+    def __init__(self) -> None:
+        self._arrays = BundleArrays()
+
+    def of(self, part: object) -> Description:
+        """Raises: NotCompiled: it does not describe itself."""
+        try:
+            return described(part, self._arrays)
+        except Refused as error:
+            raise NotCompiled(str(error)) from None
+
+    def array(self, entry: Description) -> AnyArray:
+        """The array that stands for this entry of a description."""
+        kind, shape = np.dtype(f"<{entry['type']}"), entry["shape"]
+        found = np.frombuffer(bytes(self._arrays.content), kind, int(np.prod(shape, dtype=np.int64)), entry["at"])
+        return found.reshape(shape).astype(np.float64 if kind.kind == "f" else np.int64)
+
+
+PLACES = 2**13
+"""Most constants that a row's number is looked up among: engines take seconds to read more."""
+
+
+@final
+@attrs.frozen(eq=False)
+class Near:
+    """The centres (k, d) that rows are in the buckets of, and how far from them at most; None for any distance."""
+
+    centers: Ints
+    within: int | None
+
+
+@final
+@attrs.frozen(eq=False)
+class Located:
+    """Rows with their buckets.
+
+    Args:
+        stage: the rows.
+        ids: names of columns of bucket ids, int64, -1 for none: what rows are counted by.
+        levels: for each level, by which of ``ids`` it is counted, and how many bits its ids are shifted to the right.
+        near: what is known of rows in a bucket.
+    """
+
+    stage: Stage
+    ids: tuple[str, ...]
+    levels: tuple[tuple[int, int], ...] = ((0, 0),)
+    near: Near | None = None
+
+    @property
+    def first(self) -> str:
+        """The name of the column of the first level's ids. Raises: NotCompiled: there is none, only a finer level's."""
+        group, down = self.levels[0]
+        if down:
+            raise NotCompiled("vectors that differ by the buckets of a coarser level have no form in SQL")
+        return self.ids[group]
+
+
+Locate: TypeAlias = Callable[[Stage, Description, Described], Located]
+
+
+def one_level(stage: Stage, ids: Expr, near: Near | None = None) -> Located:
+    """Buckets of one level."""
+    stage, names = stage.add(ids)
+    return Located(stage, tuple(names), near=near)
+
+
+def longest(stage: Stage) -> int:
+    """The largest norm of a lattice row."""
+    assert stage.bound is not None
+    return stage.bound.l2
+
+
+def refuse_long(stage: Stage, terms: int) -> None:
+    """Raises: NotCompiled: a query would have more products than the engine works out in time."""
+    if terms > stage.terms:
+        raise NotCompiled(f"a query of {terms} products is slower than reading the rows (the most is {stage.terms})")
+
+
+def refuse_wide(places: int) -> None:
+    """Raises: NotCompiled: a query would have more constants than engines read in time."""
+    if places > PLACES:
+        raise NotCompiled(f"a query of {places} constants is too long")
+
+
+def refuse_inexact(largest: float) -> None:
+    """Args: largest, of all numbers on the way to a result. Raises: NotCompiled: doubles would not be exact."""
+    if not largest < EXACT:
+        raise NotCompiled("numbers of this size are not exact in doubles")

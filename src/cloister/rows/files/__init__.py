@@ -1,0 +1,1 @@
+"""Files of rows, read a piece at a time."""

@@ -1,0 +1,169 @@
+"""NPY and NPZ files, read a piece at a time.
+
+By plain reads, not by a memory map: mapped pages count as this process's memory, and a map of a file that is cut short
+while it is read kills the process instead of raising.
+"""
+
+from __future__ import annotations
+
+import zipfile
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from typing import IO, Any, final
+
+import attrs
+import numpy as np
+
+from cloister.core.errors import InvalidInput
+from cloister.core.types import AnyArray
+from cloister.rows.columns import Selection, TableColumn
+from cloister.rows.reading import Piece, encoded
+from cloister.rows.users import Names
+
+PIECE = 2**20
+"""Bytes that are read at once."""
+
+
+@final
+@attrs.frozen
+class _Header:
+    """What an NPY file says of itself. Args: shape, by_columns (Fortran order), dtype, offset of the first byte of
+    data."""
+
+    shape: tuple[int, ...]
+    by_columns: bool
+    dtype: np.dtype[np.generic]
+    offset: int
+
+    @classmethod
+    def read(cls, file: IO[bytes]) -> _Header:
+        version = np.lib.format.read_magic(file)
+        if version == (1, 0):
+            shape, by_columns, dtype = np.lib.format.read_array_header_1_0(file)
+        elif version == (2, 0):
+            shape, by_columns, dtype = np.lib.format.read_array_header_2_0(file)
+        else:
+            raise ValueError("an array of numbers needs no other version")
+        return cls(shape, by_columns, dtype, file.tell())
+
+    def known(self, path: str) -> list[TableColumn]:
+        if len(self.shape) != 2 or self.dtype.kind not in "biuf":
+            raise InvalidInput(
+                f"'{path}' holds an array of {self.dtype.name} with {len(self.shape)} dimensions: "
+                "save numbers of shape (rows, columns)"
+            )
+        return [TableColumn(str(j), "numbers") for j in range(self.shape[1])]
+
+    def pieces(self, files: Sequence[IO[bytes]], columns: Sequence[int]) -> Iterator[Piece]:
+        """Args: files, one handle per column (they may be the same), and the columns' positions."""
+        return self._by_columns(files, columns) if self.by_columns else self._by_rows(files[0], columns)
+
+    def _by_rows(self, file: IO[bytes], columns: Sequence[int]) -> Iterator[Piece]:
+        n, width = self.shape
+        every = list(columns) == list(range(width))
+        block = np.empty((max(1, PIECE // (width * self.dtype.itemsize)), width), self.dtype)
+        file.seek(self.offset)
+        for start in range(0, n, len(block)):
+            some = block[: n - start]
+            _fill(file, some)
+            yield some.T if every else [some[:, j] for j in columns]
+        _end(file)
+
+    def _by_columns(self, files: Sequence[IO[bytes]], columns: Sequence[int]) -> Iterator[Piece]:
+        n, size = self.shape[0], self.dtype.itemsize
+        block = np.empty((len(columns), max(4096, PIECE // (len(columns) * size))), self.dtype)
+        for start in range(0, n, block.shape[1]):
+            length = min(block.shape[1], n - start)
+            for row, column, file in zip(block, columns, files, strict=True):
+                file.seek(self.offset + (column * n + start) * size)
+                _fill(file, row[:length])
+            yield block[:, :length]
+        files[-1].seek(self.offset + n * self.shape[1] * size)
+        _end(files[-1])
+
+
+def _fill(file: IO[bytes], out: AnyArray) -> None:
+    """Read exactly this array. Raises: EOFError."""
+    room = out.reshape(-1).view(np.uint8).data
+    while room:
+        got = file.readinto(room)  # type: ignore[attr-defined]  # all binary files have it; IO[bytes] does not say so
+        if not got:
+            raise EOFError
+        room = room[got:]
+
+
+def _end(file: IO[bytes]) -> None:
+    """Raises: ValueError unless the array ends where the file does; a zip file checks its checksum here."""
+    if file.read(1):
+        raise ValueError("the file goes on after the array")
+
+
+class _Reader(ABC):
+    """What the formats share."""
+
+    by_name = False
+
+    @abstractmethod
+    def _pieces(self, columns: Sequence[str]) -> Iterator[Piece]:
+        """These columns as they are, a bounded number of rows at a time."""
+
+    def pieces(self, chosen: Selection, only: range | None = None) -> Iterator[Piece]:
+        return (encoded(piece, chosen) for piece in self._pieces(chosen.used))
+
+    def names(self, column: str, only: range | None = None) -> Iterator[Names]:
+        return (piece[0] for piece in self._pieces([column]))
+
+    def beside(self, chosen: Selection, kept: Sequence[str]) -> Iterator[tuple[Piece, list[Any]]]:
+        used = len(chosen.used)
+        pieces = self._pieces([*chosen.used, *kept])
+        return ((encoded(piece[:used], chosen), [np.array(cells) for cells in piece[used:]]) for piece in pieces)
+
+
+@final
+class Npy(_Reader):
+    """One NPY file. Columns are called '0', '1', ..."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        with open(path, "rb") as file:
+            self._header = _Header.read(file)
+        self.known = self._header.known(path)
+        self.blocks = (self._header.shape[0],)
+
+    def _pieces(self, columns: Sequence[str]) -> Iterator[Piece]:
+        with open(self._path, "rb") as file:
+            yield from self._header.pieces([file] * len(columns), [int(name) for name in columns])
+
+
+@final
+class Npz(_Reader):
+    """The array 'X', or the only two-dimensional one, of one NPZ file, unpacked while it is read.
+
+    An array that was saved column by column (Fortran order) is unpacked once per column.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        with zipfile.ZipFile(path) as archive:
+            headers = dict[str, _Header]()
+            for name in archive.namelist():
+                if name.endswith(".npy"):
+                    with archive.open(name) as file:
+                        headers[name] = _Header.read(file)
+        tables = ["X.npy"] if "X.npy" in headers else [name for name, h in headers.items() if len(h.shape) == 2]
+        if len(tables) != 1:
+            raise InvalidInput(
+                f"'{path}' holds {'no array' if not tables else 'more than one array'} of shape (rows, columns): "
+                "save the rows under the name X"
+            )
+        self._member, self._header = tables[0], headers[tables[0]]
+        self.known = self._header.known(path)
+        self.blocks = (self._header.shape[0],)
+
+    def _pieces(self, columns: Sequence[str]) -> Iterator[Piece]:
+        with ExitStack() as stack:
+            archive = stack.enter_context(zipfile.ZipFile(self._path))
+            streams = len(columns) if self._header.by_columns else 1
+            files = [stack.enter_context(archive.open(self._member)) for _ in range(streams)]
+            yield from self._header.pieces(files, [int(name) for name in columns])

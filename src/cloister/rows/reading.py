@@ -1,0 +1,192 @@
+"""What all populations that hold rows share: cutting them into chunks, and the validation pass."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Literal, NoReturn, TypeAlias
+
+import numpy as np
+
+from cloister.core.domains import Lattice
+from cloister.core.errors import InvalidInput, Refused
+from cloister.core.lattice import CAP
+from cloister.core.record import marks_of_options
+from cloister.core.types import AnyArray, Bools, Floats, Ids
+from cloister.rows.columns import Selection
+
+Missing: TypeAlias = Literal["refuse", "drop"]
+"""What the validation pass says to rows with a missing or infinite cell."""
+
+Piece: TypeAlias = Sequence[AnyArray] | AnyArray
+"""Some rows, column by column: d numeric arrays (m,), or one array (d, m). A missing cell is NaN."""
+
+
+def encoded(piece: Piece, chosen: Selection) -> Piece:
+    """The features of rows whose columns in use are arrays of plain numbers."""
+    if not chosen.categories:
+        return piece
+
+    def read(column: str, cells: AnyArray) -> AnyArray:
+        category = chosen.category(column)
+        return cells if category is None else category.codes(cells.tolist())
+
+    return chosen.spread([read(column, cells) for column, cells in zip(chosen.used, piece, strict=True)])
+
+
+def marks_of_reading(
+    chosen: Selection, missing: Missing, users: str | None = None, delimiter: str = "", encoding: str = ""
+) -> dict[str, bytes]:  # fmt: skip
+    """Marks of all that says what rows are made of a table's cells (``core.record``)."""
+    categories: list[list[str | int]] = [
+        [category.column, len(category.values), *category.values] for category in chosen.categories
+    ]
+    return marks_of_options(
+        {
+            "--columns (columns=)": chosen.used,
+            "--category (categories=)": [each for category in categories for each in category],
+            "--missing (missing=)": [missing],
+            "--user-column (user_column=)": [] if users is None else [users],
+            "--delimiter (delimiter=)": [delimiter],
+            "--encoding (encoding=)": [encoding],
+        }
+    )
+
+
+def refuse_missing() -> NoReturn:
+    """Raises: InvalidInput: some row cannot be used, and that was not allowed. It does not say how many, which or
+    what."""
+    raise InvalidInput(
+        "some cells are missing or infinite: fill them in by a public constant, or leave such rows out with --missing "
+        "drop (missing='drop')"
+    )
+
+
+def refuse_all(unlimited: bool) -> None:
+    """Raises: Refused where rows are users' and nobody has said how many of each may be read."""
+    if unlimited:
+        raise Refused("rows are of users, and how many of each are read was not said: keep(most, rng) comes first")
+
+
+def as_missing(value: str) -> Missing:
+    """Raises: InvalidInput unless the value is 'refuse' or 'drop'."""
+    if value == "drop":
+        return "drop"
+    if value == "refuse":
+        return "refuse"
+    raise InvalidInput(f"missing is '{value}': choose from refuse | drop")
+
+
+def as_first(value: int) -> int:
+    """Raises: InvalidInput unless the rows of one population get numbers of 64 bits."""
+    if 0 <= value <= 2**64 - CAP:
+        return value
+    raise InvalidInput(f"the first user's number is {value}: it must be between 0 and {2**64 - CAP}")
+
+
+def fit(domain: Lattice, columns: Sequence[str]) -> None:
+    """Raises: InvalidInput unless the domain bounds these columns; NumPy would stretch a single one over all bounds."""
+    if domain.dimension != len(columns):
+        raise InvalidInput(
+            f"there are bounds for {domain.dimension} columns, but the rows have {len(columns)} "
+            f"({', '.join(columns[:8])}{', ...' if len(columns) > 8 else ''}): give one pair of bounds per column"
+        )
+
+
+def user_numbers(first: int, n: int) -> Ids:
+    """The public numbers (n,) of rows that follow each other."""
+    return np.arange(n, dtype=np.uint64) + np.uint64(first)
+
+
+def regroup(pieces: Iterable[Piece], dimension: int, size: int) -> Iterator[Floats]:
+    """Pieces of any length to chunks (at most ``size``, d) of float64.
+
+    A chunk's columns are contiguous, which makes the lattice several times faster than rows would. All chunks share one
+    memory: a chunk is gone when the next one is asked for.
+    """
+    block, filled = np.empty((dimension, size)), 0
+    for piece in pieces:
+        taken, length = 0, len(piece[0])
+        while taken < length:
+            step = min(size - filled, length - taken)
+            _copy(piece, slice(taken, taken + step), block[:, filled : filled + step])
+            taken, filled = taken + step, filled + step
+            if filled == size:
+                yield block.T
+                filled = 0
+    if filled:
+        yield block[:, :filled].T
+
+
+def _copy(piece: Piece, rows: slice, out: Floats) -> None:
+    with np.errstate(over="ignore"):  # a long double beyond float64 becomes infinite, and is treated as such
+        if isinstance(piece, np.ndarray):
+            out[:] = piece[:, rows]
+        else:
+            for row, column in zip(out, piece, strict=True):
+                row[:] = column[rows]
+
+
+def finite(rows: Floats) -> Bools:
+    """Which rows (n,) have no missing or infinite cell."""
+    return np.asarray(np.isfinite(rows).all(axis=1))
+
+
+def usable(chunks: Iterable[Floats], missing: Missing) -> int:
+    """How many rows can be used.
+
+    Raises:
+        InvalidInput: some cell is missing or infinite and that was not allowed. No message says how many, which or
+            what.
+    """
+    used = 0
+    for chunk in chunks:
+        whole = int(finite(chunk).sum())
+        used += whole
+        if whole < len(chunk) and missing == "refuse":
+            refuse_missing()
+    return used
+
+
+def refuse_unfit(used: int, most_rows: int = CAP) -> None:
+    """What the validation pass says of the number of rows that can be used (law 7).
+
+    Raises:
+        InvalidInput: there are none, or more than ``most_rows``. No message says how many.
+    """
+    if not used:
+        raise InvalidInput("there are no rows to use")
+    if used > most_rows:
+        raise InvalidInput(
+            f"there are more rows than most_rows = {most_rows}, which the plan lets one party have: raise that option "
+            f"in everybody's plan, or use fewer rows"
+        )
+
+
+def validate(chunks: Iterable[Floats], missing: Missing, most_rows: int = CAP) -> int:
+    """The validation pass (law 7): how many rows can be used, which is for the population alone. Its only other outcome
+    is to raise.
+
+    Raises:
+        InvalidInput: there are no rows or more than ``most_rows``, or some cell is missing or infinite and that was not
+            allowed.
+    """
+    used = usable(chunks, missing)
+    refuse_unfit(used, most_rows)
+    return used
+
+
+def collected(chunks: Iterable[Floats], dimension: int) -> Floats:
+    """All usable rows (n, d) at once: for figures that are not private anyway."""
+    whole = [chunk[finite(chunk)] for chunk in chunks]
+    return np.concatenate([np.empty((0, dimension)), *whole])
+
+
+def piece_rows(dimension: int) -> int:
+    """How many rows of this dimension to convert at once: 8 MB."""
+    return max(1024, min(65_536, 2**20 // dimension))
+
+
+def refuse_too_many(rows: int) -> None:
+    """Raises: InvalidInput beyond the number of rows for which sums cannot overflow."""
+    if rows > CAP:
+        raise InvalidInput(f"there are more than {CAP} rows: one run reads no more")

@@ -1,0 +1,150 @@
+"""Parts on a Dask cluster: one that is started here, or a running one."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any, TypeVar, final
+
+import dask.config
+import distributed
+from distributed.client import FutureCancelledError
+
+from cloister.core.errors import InvalidInput
+from cloister.rows.workers.machine import GUARD, attempt, packed, settled
+
+P = TypeVar("P")
+V = TypeVar("V")
+
+PATIENCE, GREETING = 30, 2
+"""Seconds to wait for a scheduler's first worker, and for the scheduler to answer at all."""
+
+CLUSTER: dict[str, Any] = {
+    "distributed.scheduler.http.routes": [],  # pages over HTTP ask for no key
+    "distributed.worker.http.routes": [],
+    # Dask makes glibc give memory back at once, which doubles the time of chunks: they need it again (see
+    # ``keep_memory``)
+    "distributed.nanny.pre-spawn-environ": {
+        "MALLOC_TRIM_THRESHOLD_": 2**26, "MALLOC_MMAP_THRESHOLD_": 2**25,
+        "OMP_NUM_THREADS": 1, "MKL_NUM_THREADS": 1, "OPENBLAS_NUM_THREADS": 1,
+    },
+}  # fmt: skip
+"""Settings of a cluster that is started here, besides Dask's own."""
+
+
+@final
+class Dask:
+    """Workers under a Dask scheduler. It repeats the tasks of a worker that ends early, also those that were done and
+    whose results had not been fetched; a task on which four workers ended is given up, and the question with it.
+
+    Args:
+        workers: processes of a cluster on this machine, which is started at first use. Its ports answer this process
+            only (TLS with keys made for the occasion), and its memory is never spilled to disk: summaries are exact.
+        scheduler: address of a running scheduler instead. Its workers need the same version of cloister and the same
+            files under the same absolute paths.
+    """
+
+    apart = True
+
+    def __init__(self, workers: int, scheduler: str | None = None) -> None:
+        self._workers, self._scheduler = workers, scheduler
+        self.elsewhere = scheduler is not None
+        self._cluster: distributed.LocalCluster | None = None
+        self._client: distributed.Client | None = None
+
+    def run(self, fn: Callable[[P], V], parts: Iterable[P]) -> Iterator[V]:
+        """Raises: InvalidInput if a part fails, or the scheduler or all its workers are gone."""
+        client, work = self.client(), packed(fn)
+        # not pure: a key that follows from the arguments would bring back what an earlier run left
+        futures = client.map(partial(attempt, work), list(parts), pure=False)
+        left = set(futures)
+        del futures
+        try:
+            for future in distributed.as_completed(list(left), loop=client.loop):
+                result = _fetched(future)
+                left.discard(future)
+                del future
+                yield settled(result)
+        finally:
+            if left:
+                with contextlib.suppress(Exception):  # the scheduler may be what failed
+                    client.cancel(list(left))
+
+    def client(self) -> distributed.Client:
+        """The connection, made when it is first needed."""
+        if self._client is None:
+            # it logs tracebacks of its own about what is raised here as one line
+            logging.getLogger("distributed").setLevel(logging.CRITICAL)
+            self._client = self._started() if self._scheduler is None else self._connected(self._scheduler)
+        return self._client
+
+    def _started(self) -> distributed.Client:
+        settings: dict[str, Any] = {
+            "n_workers": self._workers, "threads_per_worker": 1, "processes": True, "memory_limit": 0, "security": True,
+            "silence_logs": logging.CRITICAL,
+            "scheduler_kwargs": {"dashboard": False, "dashboard_address": "127.0.0.1:0"},
+        }  # fmt: skip
+        try:
+            with dask.config.set(CLUSTER):
+                self._cluster = distributed.LocalCluster(**settings)
+        except RuntimeError as error:
+            raise InvalidInput(f"no Dask cluster could be started: {GUARD}") from error
+        return distributed.Client(self._cluster, set_as_default=False)
+
+    def _connected(self, address: str) -> distributed.Client:
+        try:
+            with ThreadPoolExecutor(1) as apart:  # a notebook has a running loop already
+                apart.submit(asyncio.run, _greeted(address)).result()
+            client = distributed.Client(address, timeout=PATIENCE, set_as_default=False)
+        except Exception:
+            # of any kind: what another service says on that port is read as lengths and messages of Dask's
+            raise InvalidInput(
+                f"no Dask scheduler answers at '{address}': give the address that the scheduler prints, not its "
+                f"pages' (dashboard)"
+            ) from None
+        try:
+            client.wait_for_workers(1, timeout=PATIENCE)
+        except TimeoutError:
+            client.close()
+            raise InvalidInput(f"the Dask scheduler at '{address}' has no workers") from None
+        return client
+
+    def close(self) -> None:
+        if self._client is not None:
+            self._client.close()
+            self._client = None
+        if self._cluster is not None:
+            self._cluster.close()
+            self._cluster = None
+
+
+async def _greeted(address: str) -> None:
+    """Shake hands and leave. A ``Client`` that fails at it reports that once more, at length, when it is thrown
+    away."""
+    from distributed.comm.core import connect
+
+    arguments = distributed.Security().get_connection_args("client")
+    await (await connect(address, timeout=GREETING, **arguments)).close()
+
+
+def _fetched(future: Any) -> Any:
+    """Raises: InvalidInput where Dask itself failed. What a part's own code raises that is no error of cloister is a
+    defect."""
+    try:
+        return future.result()
+    except distributed.KilledWorker:
+        raise InvalidInput(
+            "four Dask workers in a row ended on the same part (killed, or out of memory?): nothing was answered"
+        ) from None
+    except ImportError as error:
+        raise InvalidInput(
+            f"a Dask worker lacks what this run needs ({error}): install the same packages there"
+        ) from None
+    except (OSError, TimeoutError, FutureCancelledError) as error:
+        raise InvalidInput(
+            f"the Dask cluster went away while it worked ({type(error).__name__}): nothing was answered"
+        ) from None

@@ -1,0 +1,214 @@
+"""Passes over rows on several cores of one process: NumPy, SciPy and BLAS let other threads run while they compute.
+
+Pools of fresh processes on this machine: each works on one core, and the keyboard ends it without a word.
+
+What travels to an engine's workers, and how its failures come back: as text, since a foreign error may quote
+rows.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.metadata
+import multiprocessing
+import os
+import pickle
+import signal
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sized
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import cache
+from multiprocessing import resource_tracker
+from numbers import Integral
+from typing import TYPE_CHECKING, Any, TypeVar, final
+
+import attrs
+
+from cloister.core.errors import CloisterError, InvalidInput
+
+if TYPE_CHECKING:
+    from concurrent.futures import ProcessPoolExecutor
+
+
+P = TypeVar("P")
+V = TypeVar("V")
+
+MAX_THREADS = 1024
+
+
+def cores() -> int:
+    """How many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def allowed() -> int:
+    """How many threads a pass takes unless somebody says otherwise: as many as BLAS may take on this process's cores
+    (``OMP_NUM_THREADS`` and its like, ``threadpoolctl.threadpool_limits``)."""
+    return min([cores(), *(int(pool["num_threads"]) for pool in _blas().info())])
+
+
+@cache
+def _blas() -> Any:
+    """The BLAS libraries of this process, NumPy's among them. To look for them takes 10 ms, longer than a pass over few
+    rows; those that are loaded later have no part in a pass."""
+    import numpy as np  # noqa: F401  # whose library is to be found
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController().select(user_api="blas")
+
+
+def _checked(_: object, __: object, many: Any) -> None:
+    if many is not None and (
+        isinstance(many, bool) or not isinstance(many, Integral) or not 1 <= int(many) <= MAX_THREADS
+    ):
+        raise InvalidInput(f"threads is {many!r}: it must be a whole number between 1 and {MAX_THREADS}")
+
+
+@final
+@attrs.frozen
+class Threads:
+    """Works on parts in as many threads. Each computes on one core: products of blocks that stay in its cache are not
+    divided further, which would take many times as long, also where there is one thread.
+
+    Args: many (None: ``allowed``).
+    """
+
+    many: int | None = attrs.field(default=None, validator=_checked)
+
+    def run(self, fn: Callable[[P], V], parts: Iterable[P]) -> Iterator[V]:
+        """The value of each part, in order: what order parts were worked on in shows nowhere.
+
+        Parts are taken in this thread, few ahead, so that memory does not grow with their number. What ``fn`` or the
+        taking of a part raises is raised here, and nothing more is begun.
+        """
+        many = 1 if isinstance(parts, Sized) and len(parts) < 2 else self.many or allowed()
+        if many == 1:
+            with _blas().limit(limits=1):
+                yield from map(fn, parts)
+            return
+        begun = deque[Future[V]]()
+        with _blas().limit(limits=1), ThreadPoolExecutor(many, "cloister") as pool:
+            try:
+                for part in parts:
+                    begun.append(pool.submit(fn, part))
+                    if len(begun) > 2 * many:
+                        yield begun.popleft().result()
+                while begun:
+                    yield begun.popleft().result()
+            finally:
+                for future in begun:
+                    future.cancel()
+
+
+GUARD = "a script that starts workers does so under if __name__ == '__main__'"
+
+
+def pool_of(workers: int, begun: Callable[..., None] | None = None, *given: Any) -> ProcessPoolExecutor:
+    """A pool whose processes start when work is submitted, which is to be done in a block of ``starting``.
+
+    Args: begun (called first in every process, with what is given).
+    """
+    from concurrent.futures import ProcessPoolExecutor
+
+    # spawned, not forked: a copy of threads' locks and of secret state has no place in a worker
+    fresh = multiprocessing.get_context("spawn")
+    return ProcessPoolExecutor(workers, fresh, initializer=_begin, initargs=(begun, *given))
+
+
+@contextmanager
+def starting() -> Iterator[None]:
+    """Processes that start in this block are single-threaded, and end quietly."""
+    with _single_threaded(), _undisturbed():
+        yield
+
+
+@contextmanager
+def _single_threaded() -> Iterator[None]:
+    """Processes that start meanwhile do linear algebra on one core each, unless the user said otherwise: numerical
+    libraries look at the environment when they are loaded, which is before anything can be told to a worker."""
+    unset = [name for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS") if name not in os.environ]
+    os.environ.update(dict.fromkeys(unset, "1"))
+    try:
+        yield
+    finally:
+        for name in unset:
+            del os.environ[name]
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """The keyboard interrupts what this block did only after it; processes that it starts, only once they can end
+    quietly."""
+    if os.name != "posix":
+        yield
+        return
+    resource_tracker.ensure_running()  # which would let interrupts through again
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _begin(begun: Callable[..., None] | None, *given: Any) -> None:
+    """A worker that the keyboard interrupts ends without a traceback of its own."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    if os.name == "posix":
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    if begun is not None:
+        begun(*given)
+
+
+@attrs.frozen
+class Failure:
+    """Why a part failed, as text: not every error can be pickled, and a foreign one may quote rows."""
+
+    text: str
+
+
+@functools.cache
+def own_version() -> str:
+    """Of cloister, in this process."""
+    return importlib.metadata.version("cloister")
+
+
+def packed(fn: Callable[[Any], Any]) -> bytes:
+    """A function with all that it needs, pickled once for all parts.
+
+    Raises:
+        InvalidInput: some component cannot travel.
+    """
+    try:
+        return pickle.dumps((own_version(), fn), pickle.HIGHEST_PROTOCOL)
+    except (pickle.PicklingError, TypeError, AttributeError) as error:
+        raise InvalidInput(f"a round of this method cannot be sent to workers: {error}. Use engine 'serial'") from None
+
+
+@functools.lru_cache(maxsize=1)
+def _unpacked(work: bytes) -> Any:
+    """Once per worker and round: what bucketings compute when they are first used is then kept."""
+    return pickle.loads(work)
+
+
+def attempt(work: bytes, part: Any) -> Any:
+    """In a worker: the part's value, or a ``Failure``."""
+    try:
+        version, fn = _unpacked(work)
+    except (ImportError, AttributeError) as error:
+        return Failure(f"a worker lacks what this run needs ({error}): install the same packages there")
+    if version != own_version():
+        return Failure(
+            f"a worker runs cloister {own_version()}, this process {version}: install the same version there"
+        )
+    try:
+        return fn(part)
+    except CloisterError as error:
+        return Failure(str(error))
+
+
+def settled(result: Any) -> Any:
+    """Raises: InvalidInput in place of a ``Failure``."""
+    if isinstance(result, Failure):
+        raise InvalidInput(result.text)
+    return result

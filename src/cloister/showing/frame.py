@@ -1,0 +1,115 @@
+"""What all pictures share: colours, letters, a frame, and the words around it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from cloister.core.errors import MissingExtra
+from cloister.showing.plot_data import Heading
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+CENTRE, CELL, INK, FAINT, ALARM = "#D55E00", "#0072B2", "#222222", "#595959", "#A01010"
+"""Vermilion and blue of the palette; words and borders; notes (7 : 1 against white); warnings."""
+
+PAPER, GRID = "#FFFFFF", "#DDDDDD"
+
+WIDTH, BARE = 7.2, 5.8
+"""Width of a picture in inches: of one that stands alone, and of one without words above, for a page that has them."""
+
+MARGINS = 1.0, 0.25, 1.05, 1.15
+"""Margins in inches: left, right, above, below."""
+
+BARE_ABOVE = 0.15
+"""The margin above in inches where no words are."""
+
+LONGEST = 80
+"""Most characters in a line."""
+
+SETTINGS: dict[Any, Any] = {
+    "svg.hashsalt": "cloister", "svg.fonttype": "none", "font.size": 10.0, "axes.labelsize": 11.0,
+    "xtick.labelsize": 9.5, "ytick.labelsize": 9.5, "legend.fontsize": 9.5, "axes.edgecolor": FAINT,
+    "axes.labelcolor": INK,
+    "text.color": INK, "xtick.color": INK, "ytick.color": INK, "axes.spines.top": False, "axes.spines.right": False,
+    "axes.axisbelow": True, "axes.formatter.limits": (-4, 6), "figure.facecolor": "white", "axes.facecolor": "white",
+    "savefig.facecolor": "white",
+}  # fmt: skip
+
+
+@contextmanager
+def settings() -> Iterator[None]:
+    """Apply matplotlib's defaults and ours, not the user's settings. Raises: MissingExtra."""
+    try:
+        import matplotlib as mpl
+    except ImportError:
+        raise MissingExtra("matplotlib", "plot", "a picture") from None
+    with mpl.rc_context():
+        mpl.rcdefaults()
+        mpl.rcParams.update(SETTINGS)
+        yield
+
+
+def frame(
+    ratio: float, bare: bool = False, width: float | None = None, below: float = MARGINS[3]
+) -> tuple[Figure, Axes]:
+    """One pair of axes, ``ratio`` times as high as wide, in a fixed place: a layout engine would move it with text.
+
+    Args: bare (without words above), width, below (the picture's, and its margin's, in inches).
+    """
+    from cloister.showing.inline import InlineFigure
+
+    left, right, above, _ = MARGINS
+    above = BARE_ABOVE if bare else above
+    width = (BARE if bare else WIDTH) if width is None else width
+    wide = width - left - right
+    height = above + below + wide * ratio
+    figure = InlineFigure(figsize=(width, height))
+    axes = figure.add_axes((left / width, below / height, wide / width, wide * ratio / height))
+    axes.spines[:].set_visible(False)
+    return figure, axes
+
+
+def words(figure: Figure, heading: Heading | None, note: str) -> None:
+    """Write title, guarantee (red if nobody is protected) and note above if there is a heading, and a legend without
+    duplicates below."""
+    width, height = (float(side) for side in figure.get_size_inches())
+    if heading is not None:
+        _head(figure, heading, note, 0.15 / width, height)
+    handles, labels = figure.axes[0].get_legend_handles_labels()
+    entries = dict(zip(labels, handles, strict=True))
+    figure.legend(
+        entries.values(), entries, loc="lower left", bbox_to_anchor=(0, 0.04 / height), ncols=2, frameon=False,
+        borderaxespad=0.1, borderpad=0.6,
+    )  # fmt: skip
+
+
+def _head(figure: Figure, heading: Heading, note: str, margin: float, height: float) -> None:
+    lines = ((heading.title, 0.14, 13, "bold", INK), (heading.guarantee, 0.42, 10, "normal",
+    FAINT if heading.private else ALARM),
+             (note, 0.62, 10, "normal", FAINT))  # fmt: skip
+    for text, down, size, weight, color in lines:
+        figure.text(margin, 1 - down / height, clean(text), fontsize=size, fontweight=weight, color=color, va="top")
+
+
+def column(name: str, longest: int = LONGEST) -> str:
+    """A column's name where it stands alone: a number is no name."""
+    return f"column {name}" if name.isdecimal() else clean(name, longest)
+
+
+def four_digits(value: float) -> str:
+    """A number as people write it, with four digits that mean something."""
+    return f"{float(f'{value:.4g}'):,.10g}"
+
+
+def clean(text: str, longest: int = LONGEST) -> str:
+    """Text of limited length that every file can hold, with dollar signs escaped: they would begin a formula."""
+    shown = printable(text)
+    return (shown if len(shown) <= longest else shown[: longest - 3] + "...").replace("$", r"\$")
+
+
+def printable(text: str) -> str:
+    return "".join(c if c.isprintable() else "?" for c in text)

@@ -1,0 +1,156 @@
+"""Parallel coordinates, drawn: a line per centre over the columns.
+
+Parallel coordinates of the released centres, as numbers: a line per centre over the columns, each column from its
+public lower to its public upper bound. ``cloister.showing.plots`` draws them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, final
+
+import attrs
+import numpy as np
+
+from cloister.core.domains import Ball, Box
+from cloister.core.errors import InvalidInput
+from cloister.core.types import Floats, Ints
+from cloister.run.result import Result
+from cloister.showing.frame import CELL, CENTRE, FAINT, WIDTH, column, four_digits, frame, words
+from cloister.showing.plot_data import Heading, checked, domain_of
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+MOST_COLUMNS = 30
+"""Most columns drawn; of more, those whose centres differ most."""
+
+
+@final
+@attrs.frozen(eq=False)
+class Parallel:
+    """A line per centre over the columns.
+
+    Args:
+        heading: the text above.
+        columns: names of the columns drawn, in the result's order.
+        low, high: (c,) bounds of these columns.
+        heights: (k, c) of the centres, 0 at the lower bound and 1 at the upper.
+        weights: (k,) released rows per centre, not negative, or None.
+        all_columns: number of columns in the result.
+    """
+
+    heading: Heading
+    columns: tuple[str, ...]
+    low: Floats
+    high: Floats
+    heights: Floats
+    weights: Floats | None
+    all_columns: int
+
+    @classmethod
+    def of(cls, result: Result, most: int = MOST_COLUMNS) -> Parallel:
+        """The lines of a result's centres. Raises: InvalidInput: it has one column. Damaged: it cannot be drawn."""
+        d = len(result.columns)
+        if d < 2:
+            raise InvalidInput("there is one column only: a line needs two. Draw the map instead")
+        low, high = extent(domain_of(result))
+        heights = placed(checked(result.centers, (None, d), "centres"), low, high)
+        weights = result.weights
+        if weights is not None:
+            weights = np.maximum(checked(weights, (len(heights),), "weights"), 0.0)
+        drawn = differing(heights, most)
+        heading = Heading.of(result, "Centres over the columns")
+        names = tuple(result.columns[j] for j in drawn)
+        return cls(heading, names, low[drawn], high[drawn], heights[:, drawn], weights, d)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The picture's numbers as plain data."""
+        return {
+            "picture": "parallel coordinates", "title": self.heading.title, "columns": list(self.columns),
+            "columns in the result": self.all_columns, "centers": len(self.heights),
+        }  # fmt: skip
+
+    def text(self) -> str:
+        """The picture in one line, for people."""
+        shown = len(self.columns)
+        which = f"the {shown} of {self.all_columns:,} columns" if shown < self.all_columns else f"{shown} columns"
+        differ = " in which they differ most" if shown < self.all_columns else ""
+        return f"{len(self.heights)} centres over {which}{differ}"
+
+
+def extent(domain: Box | Ball) -> tuple[Floats, Floats]:
+    """Lower and upper ends (d,) of a domain in each column."""
+    if isinstance(domain, Box):
+        return np.array(domain.lower, np.float64), np.array(domain.upper, np.float64)
+    middle = np.array(domain.center, np.float64)
+    return middle - domain.radius, middle + domain.radius
+
+
+def placed(points: Floats, low: Floats, high: Floats) -> Floats:
+    """Positions (k, d) of points between the bounds, within [0, 1]."""
+    return np.asarray(np.clip((points - low) / (high - low), 0.0, 1.0), np.float64)
+
+
+def differing(heights: Floats, most: int) -> Ints:
+    """The columns in which positions (k, d) are spread most, at most so many, in their order; the first among
+    equals."""
+    return np.sort(np.argsort(-np.ptp(heights, axis=0), kind="stable")[:most])
+
+
+LINES = (CELL, CENTRE, "#007D5B", "#AA4499", "#8A6800", "#4D4D4D")
+"""Colours of lines that are told apart; each is 4 : 1 against white or more."""
+
+DASHES = ("-", (0, (5, 1.5)), (0, (1.5, 1.5)))
+"""Further lines have the same colours, dashed and then dotted. If even these are too few, all lines look alike."""
+
+WIDE = 9.6
+"""Width in inches of lines over many columns on a page."""
+
+ABREAST, NAME = 84, 26
+"""Most characters of all columns' names side by side, and of one name; longer ones are turned, and cut."""
+
+LABEL = 0.055
+"""Least distance of two labels, in heights of the picture."""
+
+
+def parallel_figure(shown: Parallel, bare: bool) -> Figure:
+    """Draw a vertical line per column, and a line per centre with its number at the right."""
+    k, columns = shown.heights.shape
+    names = [column(name, NAME) for name in shown.columns]
+    longest = max(map(len, names))
+    turned = columns * longest > ABREAST
+    figure, axes = frame(0.42, bare, WIDE if bare else WIDTH, 0.3 + 0.075 * longest if turned else 0.6)
+    every, distinct = np.arange(columns), k <= len(LINES) * len(DASHES)
+    axes.vlines(every, 0, 1, color=FAINT, linewidth=0.8, zorder=1)
+    for number, heights in enumerate(shown.heights):
+        color, style = LINES[number % len(LINES)], DASHES[number // len(LINES) % len(DASHES)]
+        look: dict[str, Any] = {"color": color, "linestyle": style} if distinct else {"color": CELL, "alpha": 0.3}
+        axes.plot(every, heights, linewidth=1.6, marker="" if turned else "o", markersize=4, zorder=3, **look)
+    if distinct:
+        for number, height in enumerate(apart(shown.heights[:, -1])):
+            color = LINES[number % len(LINES)]
+            axes.annotate(str(number), (columns - 1, height), (9, 0), textcoords="offset points", color=color,
+                          fontsize=9, fontweight="bold", va="center")  # fmt: skip
+    axes.set(xlim=(-0.01 * (columns - 1), 1.06 * (columns - 1)), ylim=(-0.02, 1.02))
+    axes.set_yticks([0, 1], ["lower\nbound", "upper\nbound"])
+    lower, upper = axes.get_yticklabels()
+    lower.set_verticalalignment("bottom")
+    upper.set_verticalalignment("top")
+    if turned:
+        axes.set_xticks(every, names, rotation=60, ha="right", rotation_mode="anchor")
+    else:
+        ends = zip(names, shown.low, shown.high, strict=True)
+        axes.set_xticks(every, [f"{name}\n{four_digits(low)} to {four_digits(high)}" for name, low, high in ends])
+    axes.tick_params(length=0)
+    words(figure, None if bare else shown.heading, shown.text())
+    return figure
+
+
+def apart(heights: Floats) -> Floats:
+    """Heights of labels, moved as little as keeps them apart and in order."""
+    order = np.argsort(heights, kind="stable")
+    steps = LABEL * np.arange(len(heights))
+    pushed = np.maximum.accumulate(heights[order] - steps) + steps
+    moved = np.minimum.accumulate((np.minimum(pushed, 1 + steps - steps[-1]) - steps)[::-1])[::-1] + steps
+    return np.asarray(moved[np.argsort(order, kind="stable")], np.float64)

@@ -1,0 +1,140 @@
+"""The clusters of a result as a page shows them: each centre between the public bounds, with its standard errors."""
+
+from __future__ import annotations
+
+import math
+
+import attrs
+import numpy as np
+
+from cloister.core.types import Floats, Ints
+from cloister.run.estimates import Estimate
+from cloister.run.result import Result
+from cloister.showing.frame import four_digits
+from cloister.showing.lines import MOST_COLUMNS, differing, extent, placed
+from cloister.showing.plot_data import domain_of
+from cloister.showing.profile import ClusterProfile, Profile
+
+ERRORS = 2.0
+"""Standard errors that are drawn to each side of a centre, and by which a cluster must be larger than 0 to be taken for
+more than noise."""
+
+MOST_CARDS = 100
+"""Most clusters drawn one by one: the largest ones."""
+
+MOST_DOTS, OWN_DOTS = 12, 8
+"""Up to so many columns are drawn for every cluster; if there are more, those of each cluster that set it apart."""
+
+MOST_ROWS = 1000
+"""Most centres in the table."""
+
+
+@attrs.frozen
+class Dot:
+    """A centre in one column. Positions are percents of the way from the column's lower to its upper bound.
+
+    Args: column, value (as text), at, mean (of all centres), low, high (ends of the error bar; None: no error stated).
+    """
+
+    column: str
+    value: str
+    at: float
+    mean: float
+    low: float | None
+    high: float | None
+
+
+@attrs.frozen
+class Card:
+    """One cluster.
+
+    Args:
+        number: index of its centre. size: as text, or None. share: of all rows, in percent, or None.
+        apart: what sets it apart.
+        doubtful: its size is not clear of 0.
+        dots: its centre, column by column, but for categories; of many columns those that differ most from the mean.
+        categories: the shares of each column's categories, as text.
+    """
+
+    number: int
+    size: str | None
+    share: float | None
+    apart: tuple[str, ...]
+    doubtful: bool
+    dots: tuple[Dot, ...]
+    categories: dict[str, str]
+
+
+@attrs.frozen
+class CentreTable:
+    """The centres as text. Args: columns, rows (number, size, a cell per column), all_columns, all_rows (in the
+    result)."""
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[int, str | None, tuple[str, ...]], ...]
+    all_columns: int
+    all_rows: int
+
+
+def cards_of(result: Result, profile: Profile) -> list[Card]:
+    """The clusters in their order; of very many the largest ones. Raises: Damaged: the result lacks its bounds."""
+    low, high = extent(domain_of(result))
+    weights = np.ones(len(result.centers)) if result.weights is None else np.maximum(result.weights, 0.0)
+    mean = np.average(result.centers, axis=0, weights=weights if weights.any() else None)
+    heights, middle = placed(result.centers, low, high), placed(mean, low, high)
+    largest = set(np.argsort(-weights, kind="stable")[:MOST_CARDS].tolist())
+    found = []
+    for cluster in profile.clusters:
+        if cluster.number in largest:
+            own = np.flatnonzero([name not in cluster.mixed for name in profile.columns])
+            drawn = own[_drawn(np.abs(heights[cluster.number] - middle)[own])]
+            dots = tuple(
+                _dot(cluster, profile.columns, j, float(low[j]), float(high[j]), float(middle[j])) for j in drawn
+            )
+            found.append(_card(cluster, dots))
+    return found
+
+
+def table_of(result: Result, profile: Profile) -> CentreTable:
+    """The centres with their standard errors: all columns, or those in which they differ most."""
+    low, high = extent(domain_of(result))
+    shown = differing(placed(result.centers, low, high), MOST_COLUMNS)
+    rows = tuple(
+        (c.number, _size(c), tuple(_value(c, j) for j in shown.tolist())) for c in profile.clusters[:MOST_ROWS]
+    )
+    return CentreTable(tuple(profile.columns[j] for j in shown), rows, len(profile.columns), len(profile.clusters))
+
+
+def _card(cluster: ClusterProfile, dots: tuple[Dot, ...]) -> Card:
+    error = cluster.size_error or 0.0
+    doubtful = cluster.size is not None and cluster.size <= ERRORS * error
+    share = None if cluster.share is None else 100 * cluster.share
+    return Card(cluster.number, _size(cluster), share, cluster.apart, doubtful, dots, cluster.mixtures)
+
+
+def _drawn(away: Floats) -> Ints:
+    """The columns drawn for a cluster, in their order. Args: away (d,): how far its centre is from the mean."""
+    if len(away) <= MOST_DOTS:
+        return np.arange(len(away))
+    return np.sort(np.argsort(-away, kind="stable")[:OWN_DOTS])
+
+
+def _dot(cluster: ClusterProfile, columns: tuple[str, ...], j: int, low: float, high: float, mean: float) -> Dot:
+    def at(value: float) -> float:
+        return round(100 * float(placed(np.array(value), np.array(low), np.array(high))), 2)
+
+    value = cluster.center[j]
+    reach = math.nan if cluster.center_error is None else ERRORS * cluster.center_error[j]
+    ends = (at(value - reach), at(value + reach)) if math.isfinite(reach) else (None, None)
+    return Dot(columns[j], _value(cluster, j), at(value), round(100 * mean, 2), *ends)
+
+
+def _value(cluster: ClusterProfile, j: int) -> str:
+    error = cluster.center_error
+    return four_digits(cluster.center[j]) if error is None else Estimate(cluster.center[j], error[j]).text
+
+
+def _size(cluster: ClusterProfile) -> str | None:
+    if cluster.size is None:
+        return None
+    return f"{cluster.size:,.0f}" if cluster.size_error is None else Estimate(cluster.size, cluster.size_error).text

@@ -1,0 +1,197 @@
+"""The page: what a result says, gathered and laid out.
+
+Figures inside a page: SVG without what only a file of its own needs, in the page's colours and letters.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from xml.etree import ElementTree
+
+import attrs
+import numpy as np
+
+from cloister.core.errors import Damaged, MissingExtra
+from cloister.run.result import Result
+from cloister.showing.frame import ALARM, CELL, CENTRE, FAINT, GRID, INK, PAPER, printable
+from cloister.showing.lines import LINES, Parallel, differing, extent, placed
+from cloister.showing.plot_data import Curve, Heading, Map, domain_of
+from cloister.showing.plots import figure_of, image_of
+from cloister.showing.profile import profile_of
+from cloister.showing.projection import TREE
+from cloister.showing.report.clusters import cards_of, table_of
+from cloister.showing.report.promise import lines_of, meaning, warnings
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+COLOURS = {
+    PAPER: "paper", INK: "ink", FAINT: "faint", GRID: "grid", ALARM: "alarm", CELL: "blue", CENTRE: "red",
+    **dict(zip(LINES[2:], ("green", "purple", "brown", "grey"), strict=True)),
+}  # fmt: skip
+"""The figures' colours, and the page's names for them, which are others in the dark."""
+
+HEX = re.compile(r"#[0-9a-f]{6}", re.IGNORECASE)
+LETTERS = re.compile(r"font-family:[^;]*;?")
+NAMES = {colour.lower(): f"var(--{name})" for colour, name in COLOURS.items()}
+
+
+def svg_of(figure: Figure, name: str, title: str) -> str:
+    """The figure as an element of a page.
+
+    Args: name (of it on the page: ids of two figures must differ), title (the text alternative).
+    """
+    root = ElementTree.fromstring(image_of(figure, ".svg", title))
+    for parent in list(root.iter()):
+        for child in list(parent):
+            if _tag(child) in ("metadata", "style"):
+                parent.remove(child)
+    for element in root.iter():
+        element.tag = _tag(element)
+        element.attrib = {key.rpartition("}")[2]: _value(key, value, name) for key, value in element.attrib.items()}
+    root.attrib = {"viewBox": root.attrib["viewBox"], "role": "img"}
+    return ElementTree.tostring(root, "unicode")
+
+
+def _tag(element: ElementTree.Element) -> str:
+    return element.tag.rpartition("}")[2]
+
+
+def _value(key: str, value: str, name: str) -> str:
+    if key == "id":
+        return f"{name}-{value}"
+    if key == "style":
+        return HEX.sub(lambda found: NAMES.get(found[0].lower(), found[0]), LETTERS.sub("", value))
+    return value.replace("#", f"#{name}-") if key.endswith("href") or value.startswith("url(#") else value
+
+
+HERE = Path(__file__).parent
+
+
+@attrs.frozen
+class Picture:
+    """A figure of the page. Args: svg (as markup), caption."""
+
+    svg: str
+    caption: str
+
+
+def html_of(result: Result) -> str:
+    """A result as one page of HTML, which asks no network for anything.
+
+    Everything is computed from released values. Names are untrusted text: they are escaped.
+
+    Raises:
+        MissingExtra: matplotlib or Jinja2 is not installed.
+        Damaged: the result lacks its facts, or they make no sense.
+    """
+    try:
+        from jinja2 import Environment, FileSystemLoader, StrictUndefined
+    except ImportError:
+        raise MissingExtra("Jinja2", "plot", "a report") from None
+    pages = Environment(
+        loader=FileSystemLoader(HERE), autoescape=True, undefined=StrictUndefined, finalize=_readable, trim_blocks=True,
+        lstrip_blocks=True,
+    )  # fmt: skip
+    heading = Heading.of(result, "Report")  # raises Damaged where the facts are missing
+    try:
+        return pages.get_template("page.html").render(_facts(result, heading))
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        raise Damaged(f"this result cannot be reported: {error!r}") from error
+
+
+def _facts(result: Result, heading: Heading) -> dict[str, Any]:
+    """Everything that the page shows."""
+    privacy, profile = result.privacy, profile_of(result)
+    return {
+        "result": result, "privacy": privacy, "heading": heading, "k": len(result.centers),
+        "warnings": [
+            *warnings(privacy, result.details.get("auto")),
+            *(("HARDLY ANY ROW HAS A LISTED VALUE", f"{text}.") for text in profile.warnings),
+            *(("ROWS BEYOND", f"{text[0].upper()}{text[1:]}.") for text in profile.beyond),
+        ],
+        "meaning": meaning(privacy),
+        "lines": lines_of(privacy.spends),
+        "maps": _maps(result), "parallel": _parallel(result), "curve": _curve(result),
+        "cards": cards_of(result, profile), "table": table_of(result, profile),
+        "profile": profile, "errors": profile.clusters[0].center_error is not None,
+        "style": (HERE / "page.css").read_text("utf-8"), "parts": list(_parts("method", result.method)),
+    }  # fmt: skip
+
+
+def _maps(result: Result) -> list[Picture]:
+    """The map, and for more than two columns also a public projection."""
+    d = len(result.columns)
+    if d <= 2:
+        return [_map(Map.of(result), "map")]
+    low, high = extent(domain_of(result))
+    heights, own = placed(result.centers, low, high), result.numeric
+    two = [result.columns[own[j]] for j in differing(heights[:, own], 2)]
+    projection = _map(Map.of(result, project=True), "projection")
+    if any(result.columns.count(name) > 1 for name in two):  # columns of one name cannot be asked for
+        return [projection]
+    of = " of numbers" if len(own) < d else ""
+    return [_map(Map.of(result, two), "map", f", the two columns{of} in which the centres differ most"), projection]
+
+
+def _map(picture: Map, name: str, why: str = "") -> Picture:
+    """The map with a caption that says what is seen, and what is not."""
+    columns = " and ".join(name for name in picture.view.names if name)
+    seen = {None: columns, TREE: TREE}.get(picture.view.projected, "the two directions in which the centres vary most")
+    said = [f"The clusters in {seen}{why}."]
+    if picture.weights is not None:
+        said.append("A dot's area grows with its cluster's noisy size.")
+    if len(picture.cells):
+        most = "" if len(picture.cells) == picture.all_cells else f" The {len(picture.cells):,} heaviest are drawn."
+        said.append(f"The bluer a cell of the released tree, the more rows per area.{most}")
+    if len(picture.paths) > 1:
+        said.append("Thin lines are the ways of the centres, round by round.")
+    return _drawn(picture, name, " ".join(said))
+
+
+def _parallel(result: Result) -> Picture | None:
+    if len(result.columns) <= 2:  # the map shows them as they are
+        return None
+    lines = Parallel.of(result)
+    ends = "over the interval that the run released" if "intervals" in result.details else "from bound to bound"
+    caption = f"A line per cluster: {lines.text()}, each column {ends}."
+    return _drawn(lines, "parallel", caption)
+
+
+def _curve(result: Result) -> Picture | None:
+    if not any(np.size(result.details.get(name, ())) for name in ("curve", "costs")):
+        return None
+    curve = Curve.of(result)
+    words = f"The least cost of {curve.numbers[0]} to {curve.numbers[-1]} centres, from released values. "
+    if not curve.suggested:
+        return _drawn(curve, "curve", f"{words}Where the line is flat, more centres bring little.")
+    why = str(result.details["curve"].get("why", ""))
+    return _drawn(curve, "curve", f"{words}It suggests k = {curve.k}{f': {why}' if why else ''}.")
+
+
+def _drawn(picture: Map | Curve | Parallel, name: str, caption: str) -> Picture:
+    from markupsafe import Markup
+
+    return Picture(Markup(svg_of(figure_of(picture, bare=True), name, caption)), caption)
+
+
+def _parts(slot: str, config: dict[str, Any]) -> Any:
+    """A component and everything in its slots: where it is, its name, its options in words."""
+    options = ", ".join(f"{name} = {value}" for name, value in config.get("options", {}).items() if value is not None)
+    yield slot, config["name"], options
+    for name, inner in config.get("slots", {}).items():
+        yield from _parts(f"{slot}.{name}" if slot != "method" else name, inner)
+    if "frame" in config:
+        yield from _parts("frame", config["frame"])
+
+
+def _readable(value: Any) -> Any:
+    """Untrusted text without control characters and halves of letters, which no page can hold."""
+    from markupsafe import Markup
+
+    if isinstance(value, str) and not isinstance(value, Markup):
+        return "\n".join(printable(line) for line in value.split("\n"))
+    return value

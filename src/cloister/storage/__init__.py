@@ -1,1 +1,0 @@
-"""Files that survive crashes and that processes share, independent of their contents."""
