@@ -1,4 +1,6 @@
-"""Checks of privacy figures given by callers.
+"""Conversions between (epsilon, delta) and what budgets are counted in: Gaussian and zero-concentrated privacy.
+
+Checks of privacy figures given by callers.
 
 The point where a condition turns, to the last float, always on the side where it still holds.
 

@@ -1,4 +1,6 @@
-"""Plain values as text: the bytes behind public keys and digests, so that any language can compute them.
+"""Plain data: as text, as strict JSON, and one hash over it.
+
+Plain values as text: the bytes behind public keys and digests, so that any language can compute them.
 
 Keys of named purposes (``PublicRng.child``) and digests of plain values hash this text as UTF-8. It is what Python's
 ``repr`` gives, written down as rules:

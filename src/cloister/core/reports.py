@@ -1,4 +1,6 @@
-"""What one report can add to an answer, whoever sends it.
+"""What is known of reports before they come: what one can add to an answer, and the law of their numbers.
+
+What one report can add to an answer, whoever sends it.
 
 Numbers of reports whose law is known, and whether chance explains them.
 

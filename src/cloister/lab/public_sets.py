@@ -1,4 +1,6 @@
-"""The catalogue of public data sets: what they are, where they come from, and by what they are known again.
+"""Public data sets: their catalogue, and getting them.
+
+The catalogue of public data sets: what they are, where they come from, and by what they are known again.
 
 Getting a public set from its source. Only when somebody asks, and only what the catalogue's SHA-256 knows again.
 """

@@ -1,4 +1,6 @@
-"""Tests whether reports are distributed as those that encoders make, whatever the rows are.
+"""Tests of what chance decides: the law of reports, and who came to which question.
+
+Tests whether reports are distributed as those that encoders make, whatever the rows are.
 
 Noise hides what a row says, but its own law is known. So are bounds on how often honest reports say a thing: which
 symbol is sent, how many buckets a report supports, how many reports support a bucket. Each block that knows such laws

@@ -1,4 +1,6 @@
-"""Points that stand for boxes: where rows may be that are only known to be in one.
+"""Errors of a method's figures: as it predicts them before a run, and as it states them after one.
+
+Points that stand for boxes: where rows may be that are only known to be in one.
 
 A law for what a method predicts of its error, with constants of its own.
 

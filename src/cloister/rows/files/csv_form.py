@@ -1,4 +1,6 @@
-"""How CSV files are written, and what their first bytes say of it.
+"""Files as they are named and written: paths and patterns, and the form of CSV.
+
+How CSV files are written, and what their first bytes say of it.
 
 Which files are meant by paths and patterns.
 """

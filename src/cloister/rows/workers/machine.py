@@ -1,4 +1,6 @@
-"""Passes over rows on several cores of one process: NumPy, SciPy and BLAS let other threads run while they compute.
+"""This machine's cores: threads, processes, and what travels to a worker and back.
+
+Passes over rows on several cores of one process: NumPy, SciPy and BLAS let other threads run while they compute.
 
 Pools of fresh processes on this machine: each works on one core, and the keyboard ends it without a word.
 

@@ -1,4 +1,6 @@
-"""Locality-sensitive hashing by p-stable (here normal) projections: near points share a hash value, far ones seldom do.
+"""Partitions that CentersProcedure asks about: by hashes, by boxes, by prefixes.
+
+Locality-sensitive hashing by p-stable (here normal) projections: near points share a hash value, far ones seldom do.
 
     h(x) = hash of (floor((<a_1, x> + b_1) / w), ..., floor((<a_m, x> + b_m) / w)),     a_j ~ N(0, I), b_j ~ U[0, w).
 
