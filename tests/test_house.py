@@ -51,7 +51,7 @@ def by_text(modules: set[str]) -> dict[str, set[str]]:
     for path in sorted(ROOT.rglob("*.py")):
         parts = path.relative_to(ROOT.parent).with_suffix("").parts
         name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-        if name not in SPELLING and not name.startswith("cloister.core.registry"):
+        if name not in SPELLING and not name.startswith(("cloister.core.registry", "cloister.commands.examples")):
             found[name] = set(spelled(path.read_text("utf-8"), modules))
     return {name: named for name, named in found.items() if named}
 

@@ -67,7 +67,8 @@ def text(name: str, what: str, **facts: Any) -> str:
 
 def plan_of(planned: plans.Planned) -> CollectionPlan:
     """A plan that does not depend on cloister's version."""
-    made = publish(Request(**{"scale": "none"} | planned.request), dimension=planned.dimension)
+    unscaled = {} if planned.request["method"] == "zoom" else {"scale": "none"}  # zoom has units of its own
+    made = publish(Request(**unscaled | planned.request), dimension=planned.dimension)
     return attrs.evolve(made, version="vectors")
 
 

@@ -10,11 +10,11 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from cloister.collection.wire.batches import BatchForm
-from cloister.core.bundling import BundleArrays, described, integers, key
+from cloister.core.buckets import BundleArrays, described, integers, key
 from cloister.core.domains import Ball, Box
 from cloister.core.randomness import PublicRng
-from cloister.plugins.oracles.local.exact_probability import below
 from cloister.plugins.oracles.local.hashing import Hashes
+from cloister.plugins.oracles.local.randomised_response import below
 
 SIGNER = bytes(range(32))
 """A ticket's private key, for these vectors only."""
