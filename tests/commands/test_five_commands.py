@@ -68,8 +68,9 @@ def test_the_profile_says_in_words_what_sets_each_group_apart(
     said: Said,
 ) -> None:
     out = said[1]["profile"].stdout
-    children = re.search(r"ward\s+│ +children +100%", out)
+    children = re.search(r"ward\s+│ +children +(\d+)%", out)
     assert children is not None
+    assert int(children[1]) >= 85  # all of them, but for the noise of a centre
     assert re.search(r"[\d,]+ ± \d+ │ +1\d\.\d% │ .*ward mostly children", out)
     assert out.count("± ") > 7 * len(NUMBERS)
     assert "7 clusters, from released values alone" in out
