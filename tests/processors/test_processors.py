@@ -108,3 +108,13 @@ def test_the_kernels_are_other_ones() -> None:
     script = "import numpy as np; a = np.random.default_rng(0).random((60, 60)); print((a @ a).tobytes().hex())"
     runnable = [kernel for kernel in ("SkylakeX", "plain") if kernels.runnable(kernel)]
     assert len({kernels.run(kernel, "-c", script) for kernel in runnable}) == len(runnable)
+
+
+def test_distances_of_categories_are_the_same_with_other_powers() -> None:
+    """They are units of the lattice: a processor without fused multiplication has another last bit in some powers."""
+    script = (
+        "from cloister.plugins.methods.zoom import distance\n"
+        "print([distance(m, d, k).hex() for m in (2, 3, 7, 40) for d in range(1, 40) for k in (2, 5, 8, 30, 77)])"
+    )
+    runnable = [kernel for kernel in ("SkylakeX", "plain") if kernels.runnable(kernel)]
+    assert len({kernels.run(kernel, "-c", script) for kernel in runnable}) == 1

@@ -35,6 +35,7 @@ from cloister.core.capabilities import TakesWideBounds, chooses_k
 from cloister.core.clustering import Clustering, Problem
 from cloister.core.domains import Box, Lattice
 from cloister.core.errors import InvalidInput
+from cloister.core.fixed_order import power
 from cloister.core.frames import GRADES, Graded, Reframed, cube, least_of, unknown_columns
 from cloister.core.questions import count
 from cloister.core.randomness import PublicRng
@@ -287,8 +288,9 @@ def distance(values: int, numbers: int, k: int) -> float:
     least = SPREAD**2 / max(1 - 1 / values, 0.5)
     if values > 1 and k > 1:
         rate = 2 / numbers
-        kept = numbers * (SPREAD * k ** -(1 / numbers)) ** 2
-        least = min(least, *(values * kept * (c**rate - 1) / (c - 1) for c in (2, min(values, k))))
+        lost = SPREAD * power(k, -1 / numbers)
+        kept = numbers * (lost * lost)
+        least = min(least, *(values * kept * (power(c, rate) - 1) / (c - 1) for c in (2, min(values, k))))
     return math.sqrt(2 * least)
 
 
