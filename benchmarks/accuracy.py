@@ -106,12 +106,18 @@ def _studies(
     for epsilons, labels in parts.items():
         yield (
             compare(
-                data.rows, k=data.k, epsilons=epsilons, methods=[by_label[label] for label in labels],
-                runs=group[0].runs, bounds=(-1.0, 1.0), workers=processes, out=out,
+                data.rows,
+                k=data.k,
+                epsilons=epsilons,
+                methods=[by_label[label] for label in labels],
+                runs=group[0].runs,
+                bounds=(-1.0, 1.0),
+                workers=processes,
+                out=out,
                 progress=lambda done, total: print(f"\r{title}: {done} of {total} runs ", end="", file=sys.stderr),
             ),
             [cell for cell in group if contender_of(cell).label in labels],
-        )  # fmt: skip
+        )
 
 
 def runs_for(n: int) -> int:

@@ -101,8 +101,11 @@ def measured(name: str, each: int, port: int, bodies: Iterator[bytes], connectio
     times, statuses = asyncio.run(load(port, bodies, connections, seconds))
     took, accepted = time.perf_counter() - begun, sum(status in (200, 201) for status in statuses)
     p50, p99 = np.quantile(times, [0.5, 0.99]) * 1e3
-    print(f"| {name} | {connections} | {accepted * each / took:,.0f} | {p50:.1f} | {p99:.1f} | "
-          f"{len(statuses) - accepted} |", flush=True)  # fmt: skip
+    print(
+        f"| {name} | {connections} | {accepted * each / took:,.0f} | {p50:.1f} | {p99:.1f} | "
+        f"{len(statuses) - accepted} |",
+        flush=True,
+    )
     return accepted * each
 
 

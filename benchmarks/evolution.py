@@ -31,9 +31,19 @@ from cloister.run.request import Request
 
 EPSILONS: Final = 0.25, 0.5, 1.0, 2.0, 4.0
 PUBLISHED: Final = {
-    "d4k4": 0.0778, "d4k16": 0.0445, "d4k64": 0.0379, "d16k4": 0.0955, "d16k16": 0.0668, "d16k64": 0.1183,
-    "d64k4": 0.0993, "d64k16": 0.1192, "d64k64": 0.3070, "d128k16": 0.1942, "iris": 0.2894, "birch2": 0.0003,
-}  # fmt: skip
+    "d4k4": 0.0778,
+    "d4k16": 0.0445,
+    "d4k64": 0.0379,
+    "d16k4": 0.0955,
+    "d16k16": 0.0668,
+    "d16k64": 0.1183,
+    "d64k4": 0.0993,
+    "d64k16": 0.1192,
+    "d64k64": 0.3070,
+    "d128k16": 0.1942,
+    "iris": 0.2894,
+    "birch2": 0.0003,
+}
 """Area of PE-means per set: blobs by dimension and number of centres."""
 
 

@@ -47,11 +47,17 @@ from cloister.run.fit import fit
 from cloister.run.request import Request, prepare
 
 TABLE_3 = [
-    ("TimeSynth 10K", 10_000, 2, 2, 3.03, 192), ("", 10_000, 2, 5, 3.24, 384), ("", 10_000, 5, 2, 4.32, 480),
+    ("TimeSynth 10K", 10_000, 2, 2, 3.03, 192),
+    ("", 10_000, 2, 5, 3.24, 384),
+    ("", 10_000, 5, 2, 4.32, 480),
     ("", 10_000, 5, 5, 4.95, 960),
-    ("TimeSynth 100K", 100_000, 2, 2, 12.57, 192), ("", 100_000, 2, 5, 13.17, 384), ("", 100_000, 5, 2, 22.05, 480),
-    ("", 100_000, 5, 5, 22.56, 960), ("LSun", 400, 3, 2, 2.6, 288), ("S1", 5_000, 15, 2, 5.81, 1440),
-]  # fmt: skip
+    ("TimeSynth 100K", 100_000, 2, 2, 12.57, 192),
+    ("", 100_000, 2, 5, 13.17, 384),
+    ("", 100_000, 5, 2, 22.05, 480),
+    ("", 100_000, 5, 5, 22.56, 960),
+    ("LSun", 400, 3, 2, 2.6, 288),
+    ("S1", 5_000, 15, 2, 5.81, 1440),
+]
 """Name, rows, k, d, the paper's milliseconds and bytes per iteration for two clients."""
 
 ROUNDS = 30
@@ -122,9 +128,12 @@ def party(task: dict[str, Any], me: int, out: Any) -> None:
     secret, private = task["secret"], task["private"][me]
     journal = FileJournal(folder / f"{me}.journal") if task["journals"] else Memory()
     state = Party(
-        agreement, f"p{me}", secret=secret if agreement.masks == "shared" else None,
-        private=private if agreement.masks == "pairwise" else None, journal=journal,
-    )  # fmt: skip
+        agreement,
+        f"p{me}",
+        secret=secret if agreement.masks == "shared" else None,
+        private=private if agreement.masks == "pairwise" else None,
+        journal=journal,
+    )
     line = Line(f"127.0.0.1:{task['port']}", Credentials.read(folder / "certs" / f"p{me}.pem"), 120)
     rows = np.array_split(rows_of(task["n"], task["k"], task["d"]), agreement.parties)[me]
     timed = Timed(Joined(arrays(rows), state, line, script(task)), time.perf_counter)
@@ -171,10 +180,17 @@ def over_grpc(n: int, k: int, d: int, parties: int, oracle: str, masks: str, jou
             Member(m, public_key(p) if masks == "pairwise" else b"") for m, p in zip(names, private, strict=True)
         )
         task: dict[str, Any] = {
-            "agreement": Agreement("benchmark", members, masks, public_key(own)), "coordinator": own, "folder": folder,
-            "secret": new_secret(), "private": private,  # type: ignore[arg-type]
-            "n": n, "k": k, "d": d, "oracle": oracle, "journals": journals,
-        }  # fmt: skip
+            "agreement": Agreement("benchmark", members, masks, public_key(own)),
+            "coordinator": own,
+            "folder": folder,
+            "secret": new_secret(),
+            "private": private,  # type: ignore[arg-type]
+            "n": n,
+            "k": k,
+            "d": d,
+            "oracle": oracle,
+            "journals": journals,
+        }
         out, port = context.Queue(), context.Queue()
         processes = [context.Process(target=coordinate, args=(task, port))]
         processes[0].start()

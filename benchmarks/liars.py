@@ -80,9 +80,17 @@ class Case:
         counts = {"counts": self.block} if self.block in COUNTS else {}
         vectors = {"sums.randomiser": self.block} if self.block in VECTORS else {}
         request = Request(
-            k=K, method="one-round", epsilon=self.eps, bounds="ball:1", rows=self.n, components=counts,
-            options={**vectors, **dict(self.options)}, seed=self.seed, zoom="off", scale="none",
-        )  # fmt: skip
+            k=K,
+            method="one-round",
+            epsilon=self.eps,
+            bounds="ball:1",
+            rows=self.n,
+            components=counts,
+            options={**vectors, **dict(self.options)},
+            seed=self.seed,
+            zoom="off",
+            scale="none",
+        )
         return prepare(request, [str(j) for j in range(self.d)])
 
 

@@ -86,9 +86,15 @@ def centers_of(cell: Cell, rows: Floats) -> Floats:
         known = KMedianPlusPlus(starts=1, candidates=1, rounds=10, steps=10)
         return known.solve(Released(Coreset(rows, np.ones(len(rows))), ()), cell.k, PublicRng.fresh())
     request = Request(
-        k=cell.k, method=cell.method, epsilon=cell.epsilon, delta=datasets.delta(len(rows)), bounds=(-1.0, 1.0),
-        rows=len(rows), options=dict(cell.options), components=dict(cell.components),
-    )  # fmt: skip
+        k=cell.k,
+        method=cell.method,
+        epsilon=cell.epsilon,
+        delta=datasets.delta(len(rows)),
+        bounds=(-1.0, 1.0),
+        rows=len(rows),
+        options=dict(cell.options),
+        components=dict(cell.components),
+    )
     return fit(request, population_of(cell.data)).centers
 
 

@@ -63,23 +63,76 @@ class Case:
 
 
 M, C = 10**6, 10**5
-TWELVE = tuple((n, k, eps, r) for n, k, eps, r in (
-    (M, 8, 1.0, 100.0), (C, 8, 1.0, 100.0), (10**4, 8, 1.0, 100.0), (M, 8, 0.5, 100.0), (M, 8, 2.0, 100.0),
-    (M, 8, 4.0, 100.0), (C, 8, 2.0, 100.0), (C, 8, 4.0, 100.0), (M, 4, 1.0, 100.0), (M, 16, 1.0, 100.0),
-    (M, 32, 1.0, 100.0), (M, 8, 1.0, 16.0), (M, 8, 1.0, 8.0), (M, 8, 1.0, 4.0), (M, 8, 1.0, 2.0),
-))  # fmt: skip
+TWELVE = tuple(
+    (n, k, eps, r)
+    for n, k, eps, r in (
+        (M, 8, 1.0, 100.0),
+        (C, 8, 1.0, 100.0),
+        (10**4, 8, 1.0, 100.0),
+        (M, 8, 0.5, 100.0),
+        (M, 8, 2.0, 100.0),
+        (M, 8, 4.0, 100.0),
+        (C, 8, 2.0, 100.0),
+        (C, 8, 4.0, 100.0),
+        (M, 4, 1.0, 100.0),
+        (M, 16, 1.0, 100.0),
+        (M, 32, 1.0, 100.0),
+        (M, 8, 1.0, 16.0),
+        (M, 8, 1.0, 8.0),
+        (M, 8, 1.0, 4.0),
+        (M, 8, 1.0, 2.0),
+    )
+)
 """The study's table 2.1: (n, k, eps, r) at d = 100."""
 
-A = dict(zip(TWELVE, (
-    (0.385, 0.077), (1.208, 0.121), (1.678, 0.247), (0.846, 0.110), (0.151, 0.060), (0.107, 0.067), (0.751, 0.055),
-    (0.514, 0.047), (0.080, 0.014), (0.938, 0.071), (1.398, 0.060), (0.425, 0.059), (0.487, 0.048), (0.567, 0.039),
-    (0.649, 0.062),
-), strict=True))  # fmt: skip
+A = dict(
+    zip(
+        TWELVE,
+        (
+            (0.385, 0.077),
+            (1.208, 0.121),
+            (1.678, 0.247),
+            (0.846, 0.110),
+            (0.151, 0.060),
+            (0.107, 0.067),
+            (0.751, 0.055),
+            (0.514, 0.047),
+            (0.080, 0.014),
+            (0.938, 0.071),
+            (1.398, 0.060),
+            (0.425, 0.059),
+            (0.487, 0.048),
+            (0.567, 0.039),
+            (0.649, 0.062),
+        ),
+        strict=True,
+    )
+)
 """Its column A, mean and deviation of ten runs: the paper's method with the paper's blocks."""
 
-BARS = dict(zip(TWELVE, (
-    0.055, 0.39, 0.98, 0.19, 0.0142, 0.0040, 0.125, 0.037, 0.0135, 0.19, 0.52, 0.075, 0.105, 0.22, 0.47,
-), strict=True))  # fmt: skip
+BARS = dict(
+    zip(
+        TWELVE,
+        (
+            0.055,
+            0.39,
+            0.98,
+            0.19,
+            0.0142,
+            0.0040,
+            0.125,
+            0.037,
+            0.0135,
+            0.19,
+            0.52,
+            0.075,
+            0.105,
+            0.22,
+            0.47,
+        ),
+        strict=True,
+    )
+)
 """What the new design is to reach (section 4)."""
 
 LOW = {Case(M, 8, 1.0, 100.0, 10): 0.0075, Case(M, 8, 1.0, 8.0, 10): 0.035}
@@ -125,9 +178,15 @@ def request(case: Case, seed: int) -> Request:
     options = {**cells_of(case), **dict(case.options)}
     components = {name: options.pop(name) for name in list(options) if name in {"tree", "counts", "sums", "solver"}}
     return Request(
-        k=case.k, method=case.method, epsilon=case.eps, bounds="ball:1", rows=case.n, components=components,
-        options=options, seed=seed,
-    )  # fmt: skip
+        k=case.k,
+        method=case.method,
+        epsilon=case.eps,
+        bounds="ball:1",
+        rows=case.n,
+        components=components,
+        options=options,
+        seed=seed,
+    )
 
 
 def cells_of(case: Case) -> dict[str, Any]:
@@ -149,9 +208,11 @@ def exact(case: Case, seed: int) -> dict[str, float]:
     start = time.perf_counter()
     result = fit(request(case, seed), source(rows, None, "refuse"), noise=NoiseRng.for_tests(seed))
     return {
-        "cost": nicv(rows, result.centers), "best": nicv(rows, centers), "trivial": nicv(rows, np.zeros((1, case.d))),
+        "cost": nicv(rows, result.centers),
+        "best": nicv(rows, centers),
+        "trivial": nicv(rows, np.zeros((1, case.d))),
         "seconds": time.perf_counter() - start,
-    }  # fmt: skip
+    }
 
 
 def simulated(case: Case, seed: int, sample: int = 40_000) -> dict[str, float]:
@@ -163,9 +224,11 @@ def simulated(case: Case, seed: int, sample: int = 40_000) -> dict[str, float]:
     found = plan.composed.value.cluster(plan.problem, session, public.child("method"))
     v = plan.composed.value.expected_error(plan.problem)
     return {
-        "cost": nicv(rows, found.centers), "best": nicv(rows, centers), "trivial": nicv(rows, np.zeros((1, case.d))),
+        "cost": nicv(rows, found.centers),
+        "best": nicv(rows, centers),
+        "trivial": nicv(rows, np.zeros((1, case.d))),
         "v": v,
-    }  # fmt: skip
+    }
 
 
 class Kept:
@@ -199,10 +262,12 @@ class Kept:
 
 
 NEEDED = (
-    ("d=2, s1-like, k=15", 15, 2, 0.0), ("d=10, r=4", 8, 10, 4.0), ("d=10, r=100", 8, 10, 100.0),
+    ("d=2, s1-like, k=15", 15, 2, 0.0),
+    ("d=10, r=4", 8, 10, 4.0),
+    ("d=10, r=100", 8, 10, 100.0),
     ("d=100, r=4", 8, 100, 4.0),
     ("d=100, r=100", 8, 100, 100.0),
-)  # fmt: skip
+)
 
 
 def rows_needed(k: int, d: int, r: float, eps: float, seeds: int = 4) -> float:
@@ -235,9 +300,11 @@ def figures(kept: Kept, folder: Path) -> None:
     from matplotlib import pyplot as plt
 
     panels = {
-        "n": [Case(n) for n in (10**4, C, M)], "epsilon": [Case(M, 8, eps) for eps in (0.5, 1.0, 2.0, 4.0)],
-        "k": [Case(M, k) for k in (4, 8, 16, 32)], "r": [Case(M, 8, 1.0, r) for r in (2.0, 4.0, 8.0, 16.0, 100.0)],
-    }  # fmt: skip
+        "n": [Case(n) for n in (10**4, C, M)],
+        "epsilon": [Case(M, 8, eps) for eps in (0.5, 1.0, 2.0, 4.0)],
+        "k": [Case(M, k) for k in (4, 8, 16, 32)],
+        "r": [Case(M, 8, 1.0, r) for r in (2.0, 4.0, 8.0, 16.0, 100.0)],
+    }
     for name, shown in (("figure1", ("n", "epsilon", "k")), ("figure2", ("r",))):
         figure, axes = plt.subplots(1, len(shown), figsize=(4.2 * len(shown), 3.4), squeeze=False)
         for axis, what in zip(axes[0], shown, strict=True):
@@ -246,9 +313,14 @@ def figures(kept: Kept, folder: Path) -> None:
                 cases = [attrs.evolve(c, method=method) for c in panels[what]]
                 found = [(getattr(c, field), kept.of("exact", c)) for c in cases if len(kept.of("exact", c)) > 1]
                 axis.errorbar(
-                    [x for x, _ in found], [v.mean() for _, v in found], [v.std(ddof=1) for _, v in found], marker="o",
-                    markersize=4, capsize=3, label=label,
-                )  # fmt: skip
+                    [x for x, _ in found],
+                    [v.mean() for _, v in found],
+                    [v.std(ddof=1) for _, v in found],
+                    marker="o",
+                    markersize=4,
+                    capsize=3,
+                    label=label,
+                )
             best = [
                 (getattr(c, field), kept.of("exact", c, "best").mean())
                 for c in panels[what]
@@ -300,11 +372,18 @@ def table_exact(kept: Kept) -> Iterator[str]:
         v = plan.composed.value.expected_error(plan.problem)
         met = "met" if new.mean() <= min(bar, trivial.mean()) else "MISSED"
         line = [
-            case.d, f"{case.n:.0e}", case.k, case.eps,
-            f"{case.r or 's1-like'}{', ' + _told(case) if case.options else ''}", f"{best.mean():.4f}",
-            f"{trivial.mean():.3f}", spread(new),
-            f"{v / (1 + v):.4f}", bar, met,
-        ]  # fmt: skip
+            case.d,
+            f"{case.n:.0e}",
+            case.k,
+            case.eps,
+            f"{case.r or 's1-like'}{', ' + _told(case) if case.options else ''}",
+            f"{best.mean():.4f}",
+            f"{trivial.mean():.3f}",
+            spread(new),
+            f"{v / (1 + v):.4f}",
+            bar,
+            met,
+        ]
         yield "| " + " | ".join(map(str, [*line, *_beside(kept, case)])) + " |"
 
 
@@ -341,10 +420,13 @@ def table_grid(kept: Kept, cases: Iterable[Case]) -> Iterator[str]:
 
 def grid_cases() -> list[Case]:
     return [
-        Case(n, k, eps, r, d) for d in (2, 10, 100) for n in (C, M) for k in (4, 8, 16, 32)
+        Case(n, k, eps, r, d)
+        for d in (2, 10, 100)
+        for n in (C, M)
+        for k in (4, 8, 16, 32)
         for r in (2.0, 4.0, 8.0, 16.0, 100.0)
         for eps in (0.5, 1.0, 2.0, 4.0)
-    ]  # fmt: skip
+    ]
 
 
 def table_speed(n: int = 200_000, d: int = 100) -> Iterator[str]:
@@ -355,11 +437,15 @@ def table_speed(n: int = 200_000, d: int = 100) -> Iterator[str]:
     for cells in (256, 512, 1024):
         plan = prepare(
             Request(
-                k=8, method="one-round", epsilon=1.0, bounds="ball:1", rows=n,
-                options={"tree.cells": cells, "partitions": 1}
+                k=8,
+                method="one-round",
+                epsilon=1.0,
+                bounds="ball:1",
+                rows=n,
+                options={"tree.cells": cells, "partitions": 1},
             ),
             [str(j) for j in range(d)],
-        )  # fmt: skip
+        )
         encoding, decoding = halves(plan, rows)
         yield f"| {cells} | {n / encoding / 1e6:.2f} | {n / decoding / 1e6:.2f} |"
 

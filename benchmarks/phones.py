@@ -122,8 +122,21 @@ def run(fleet: Fleet, folder: Path, k: int, epsilon: float) -> dict[str, float]:
     """From the plan to the centres; the figures by name."""
     plan, reports, out = folder / "plan", folder / "reports", folder / "centers.json"
     devices, dimension = fleet.rows.shape
-    program("plan", "-k", k, "--epsilon", epsilon, "--rows", devices, "--bounds", "ball:1", "--dimension", dimension,
-        "--out", plan)  # fmt: skip
+    program(
+        "plan",
+        "-k",
+        k,
+        "--epsilon",
+        epsilon,
+        "--rows",
+        devices,
+        "--bounds",
+        "ball:1",
+        "--dimension",
+        dimension,
+        "--out",
+        plan,
+    )
     with collector(plan, reports) as address:
         with from_node(fleet, folder, address) as node:
             python = from_python(fleet, plan, address)
@@ -138,11 +151,17 @@ def run(fleet: Fleet, folder: Path, k: int, epsilon: float) -> dict[str, float]:
     excess, others = fleet.excess(centers), sorted(again(fleet, published, folder))
     size = sum(file.stat().st_size for file in reports.rglob("*.reports"))
     return {
-        "forecast": published.outlook.excess, "measured": excess, "ratio": excess / published.outlook.excess,
-        "without the wire: median": others[len(others) // 2], "least": others[0], "most": others[-1],
-        "bytes per report on disk": size / devices, "Python: seconds": python, "decode: seconds": seconds,
+        "forecast": published.outlook.excess,
+        "measured": excess,
+        "ratio": excess / published.outlook.excess,
+        "without the wire: median": others[len(others) // 2],
+        "least": others[0],
+        "most": others[-1],
+        "bytes per report on disk": size / devices,
+        "Python: seconds": python,
+        "decode: seconds": seconds,
         **{f"JavaScript: {name}": value for name, value in javascript.items()},
-    }  # fmt: skip
+    }
 
 
 def main() -> None:

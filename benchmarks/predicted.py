@@ -119,9 +119,11 @@ def main() -> None:
     folds = [sets[i::5] for i in range(5)]
     for epsilon in EPSILONS:
         ours, best = picked(lost, whole, epsilon)
-        apart = [v for fold in folds for v in picked(
-            without(lost, set(sets) - set(fold)), laws(without(lost, fold), methods), epsilon
-        )[0]]  # fmt: skip
+        apart = [
+            v
+            for fold in folds
+            for v in picked(without(lost, set(sets) - set(fold)), laws(without(lost, fold), methods), epsilon)[0]
+        ]
         figures = (math.exp(float(np.mean(values))) for values in (ours, apart, best))
         print("epsilon {:g}: picked {:.3f}, picked on sets not fitted {:.3f}, best {:.3f}".format(epsilon, *figures))
 

@@ -21,8 +21,11 @@ M = 10**6
 JITTER = 0.01
 REAL = ("s1", "birch2", "skin", "shuttle")
 REAL_METHODS: dict[str, dict[str, Any]] = {
-    "one-round": {}, "one-round-lsh": {}, "naive-noise": {"solver.starts": 1, "solver.rounds": 50}, "fastlloyd": {},
-}  # fmt: skip
+    "one-round": {},
+    "one-round-lsh": {},
+    "naive-noise": {"solver.starts": 1, "solver.rounds": 50},
+    "fastlloyd": {},
+}
 
 
 @lru_cache(maxsize=1)
@@ -46,10 +49,15 @@ def real(name: str, method: str, eps: float, seed: int) -> dict[str, float]:
     if method == "one centre":
         return {"cost": nicv(rows, rows.mean(axis=0, keepdims=True))}
     asked = Request(
-        k=k, method=method, epsilon=eps, delta=datasets.delta(M) if method == "fastlloyd" else 0.0, bounds=(-1.0, 1.0),
+        k=k,
+        method=method,
+        epsilon=eps,
+        delta=datasets.delta(M) if method == "fastlloyd" else 0.0,
+        bounds=(-1.0, 1.0),
         rows=M,
-        options=REAL_METHODS[method], seed=seed,
-    )  # fmt: skip
+        options=REAL_METHODS[method],
+        seed=seed,
+    )
     start = time.perf_counter()
     result = fit(asked, source(rows, None, "refuse"), noise=NoiseRng.for_tests(seed))
     return {"cost": nicv(rows, result.centers), "seconds": time.perf_counter() - start}

@@ -94,9 +94,16 @@ def request(case: Case, seed: int) -> Request:
         components = {"solver": "ward"} if case.power == 2 else {"solver": "kmedian++", "grid_solver": "kmedian++"}
     components |= {name: options.pop(name) for name in list(options) if name in {"counts", "sums", "solver"}}
     return Request(
-        k=case.k, method=case.method, epsilon=case.eps, delta=1e-6 if "ldp-average" in components.values() else 0.0,
-        bounds="ball:1", rows=case.n, components=components, options=options, seed=seed,
-    )  # fmt: skip
+        k=case.k,
+        method=case.method,
+        epsilon=case.eps,
+        delta=1e-6 if "ldp-average" in components.values() else 0.0,
+        bounds="ball:1",
+        rows=case.n,
+        components=components,
+        options=options,
+        seed=seed,
+    )
 
 
 def planned(case: Case, seed: int = 0) -> PreparedRun:
@@ -162,8 +169,12 @@ def bytes_per_user(case: Case) -> tuple[int, int]:
 def table_cases() -> list[Case]:
     return [
         Case(n, d, k, eps, power=power)
-        for power in (2, 1) for n in (C, M) for d in (2, 10) for k in (4, 8) for eps in (1.0, 2.0, 4.0)
-    ]  # fmt: skip
+        for power in (2, 1)
+        for n in (C, M)
+        for d in (2, 10)
+        for k in (4, 8)
+        for eps in (1.0, 2.0, 4.0)
+    ]
 
 
 def rivals(case: Case) -> list[Case]:
@@ -183,11 +194,19 @@ def table(kept: Kept) -> Iterator[str]:
             continue
         best, trivial, seconds = (kept.of("exact", case, name).mean() for name in ("best", "trivial", "seconds"))
         line = [
-            "k-means" if case.power == 2 else "k-median", f"{case.n:.0e}", case.d, case.k, f"{case.eps:g}",
+            "k-means" if case.power == 2 else "k-median",
+            f"{case.n:.0e}",
+            case.d,
+            case.k,
+            f"{case.eps:g}",
             f"{best:.4f}",
-            spread(found[OURS]), spread(found[ONE]), spread(found[NAIVE]), f"{trivial:.3f}",
-            *bytes_per_user(case), f"{seconds:.0f}",
-        ]  # fmt: skip
+            spread(found[OURS]),
+            spread(found[ONE]),
+            spread(found[NAIVE]),
+            f"{trivial:.3f}",
+            *bytes_per_user(case),
+            f"{seconds:.0f}",
+        ]
         yield "| " + " | ".join(map(str, line)) + " |"
 
 
@@ -240,9 +259,12 @@ def speed() -> Iterator[str]:
 def regime_cases() -> list[Case]:
     return [
         Case(n, d, 8, eps, r, 2, method)
-        for d in (2, 10) for r in (4.0, 16.0, 100.0) for n in (C, M, 10**7) for eps in (1.0, 4.0) for method in (OURS,
-        BEFORE, ONE)
-    ]  # fmt: skip
+        for d in (2, 10)
+        for r in (4.0, 16.0, 100.0)
+        for n in (C, M, 10**7)
+        for eps in (1.0, 4.0)
+        for method in (OURS, BEFORE, ONE)
+    ]
 
 
 def regime(kept: Kept) -> Iterator[str]:
@@ -264,11 +286,15 @@ def regime(kept: Kept) -> Iterator[str]:
 
 
 CONSTANTS: dict[str, tuple[Any, ...]] = {
-    "radii": (1, 2, 3), "largest_radius": (0.25, 0.35, 0.5, 1.0), "repetitions": (1, 2, 4, 8),
+    "radii": (1, 2, 3),
+    "largest_radius": (0.25, 0.35, 0.5, 1.0),
+    "repetitions": (1, 2, 4, 8),
     "projections": (1, 2, 3, 4, 8),
-    "near_chance": (0.3, 0.5, 0.7), "interval_length": (1.5, 2.5, 4.0), "clip_radius": (0.35, 0.7, 1.5, 3.0),
+    "near_chance": (0.3, 0.5, 0.7),
+    "interval_length": (1.5, 2.5, 4.0),
+    "clip_radius": (0.35, 0.7, 1.5, 3.0),
     "center_threshold": (1.0, 2.0, 3.0),
-}  # fmt: skip
+}
 PLACES = (
     Case(M, 10, 8, 1.0),
     Case(C, 2, 8, 1.0),
@@ -281,8 +307,10 @@ PLACES = (
 def constant_cases() -> list[Case]:
     return [
         attrs.evolve(case, options=((name, value),))
-        for name, values in CONSTANTS.items() for value in values for case in PLACES
-    ]  # fmt: skip
+        for name, values in CONSTANTS.items()
+        for value in values
+        for case in PLACES
+    ]
 
 
 def constants(kept: Kept) -> Iterator[str]:

@@ -28,10 +28,13 @@ COLUMNS, LEVELS, K = 8, 12, 10
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "ARROW_NUM_THREADS": "1"}
 JOBS = ("bare", "chunks", "serial", "processes", "dask", "dask-killed")
 WORDS = {
-    "bare": "bare pass: pyarrow, snap, "
-    "locate", "chunks": "bare pass on the library's own chunks", "serial": "one process",
-    "processes": "2 processes", "dask": "Dask, 2 workers", "dask-killed": "Dask, 2 workers, one killed",
-}  # fmt: skip
+    "bare": "bare pass: pyarrow, snap, locate",
+    "chunks": "bare pass on the library's own chunks",
+    "serial": "one process",
+    "processes": "2 processes",
+    "dask": "Dask, 2 workers",
+    "dask-killed": "Dask, 2 workers, one killed",
+}
 
 
 def write(folder: Path, files: int, each: int) -> None:
@@ -162,10 +165,13 @@ def fitted(paths: list[Path], rows: int, engine: str, kill: bool) -> dict[str, A
     times.append(time.perf_counter())
     runner.close()
     return {
-        "seconds": times[-1] - times[0], "check": times[1] - times[0], "count": times[2] - times[1],
+        "seconds": times[-1] - times[0],
+        "check": times[1] - times[0],
+        "count": times[2] - times[1],
         "solve": times[3] - times[2],
-        "totals": population.digest, "killed": len(killed) > 0,
-    }  # fmt: skip
+        "totals": population.digest,
+        "killed": len(killed) > 0,
+    }
 
 
 class Recorded:

@@ -100,10 +100,16 @@ def request(case: Case, seed: int | None = None) -> Request:
     if case.d == 2:
         options = {} if asked.trust == "Local" else {"grid.side": SIDES[case.n]}
     return Request(
-        k=K, method="one-round", epsilon=asked.epsilon, delta=0.0 if asked.trust == "Local" else DELTA, bounds="ball:1",
+        k=K,
+        method="one-round",
+        epsilon=asked.epsilon,
+        delta=0.0 if asked.trust == "Local" else DELTA,
+        bounds="ball:1",
         rows=case.n,
-        components=dict(asked.components), options=options, seed=seed,
-    )  # fmt: skip
+        components=dict(asked.components),
+        options=options,
+        seed=seed,
+    )
 
 
 def work(item: tuple[str, Case, int]) -> dict[str, float]:
@@ -114,9 +120,11 @@ def work(item: tuple[str, Case, int]) -> dict[str, float]:
     start = time.perf_counter()
     result = fit(request(case, seed), source(rows, None, "refuse"), noise=NoiseRng.for_tests(seed))
     return {
-        "cost": nicv(rows, result.centers), "best": nicv(rows, centers), "trivial": nicv(rows, np.zeros((1, case.d))),
+        "cost": nicv(rows, result.centers),
+        "best": nicv(rows, centers),
+        "trivial": nicv(rows, np.zeros((1, case.d))),
         "seconds": time.perf_counter() - start,
-    }  # fmt: skip
+    }
 
 
 def planned(case: Case) -> PreparedRun:
@@ -178,12 +186,18 @@ def table_cost(kept: Kept) -> Iterator[str]:
             alone, messages, size = sent(case)
             bar = BARS.get((n, d)) if row.trust == "Shuffled" else None
             line = [
-                d, f"{n:.0e}", row.label, row.trust, f"{alone:.2f}" if math.isfinite(alone) else "-", f"{messages:.0f}",
+                d,
+                f"{n:.0e}",
+                row.label,
+                row.trust,
+                f"{alone:.2f}" if math.isfinite(alone) else "-",
+                f"{messages:.0f}",
                 f"{size:.0f}",
-                len(cost), f"{cost.mean():.5f} +- "
-                    f"{cost.std(ddof=1):.5f}", f"{(cost - best).mean() / floor.mean():.1f}" if len(floor) else "-",
+                len(cost),
+                f"{cost.mean():.5f} +- {cost.std(ddof=1):.5f}",
+                f"{(cost - best).mean() / floor.mean():.1f}" if len(floor) else "-",
                 "" if bar is None else f"{bar}: {'met' if cost.mean() <= bar else 'MISSED'}",
-            ]  # fmt: skip
+            ]
             yield "| " + " | ".join(map(str, line)) + " |"
         best, trivial = kept.of("exact", base, "best"), kept.of("exact", base, "trivial")
         if len(best):

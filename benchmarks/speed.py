@@ -133,8 +133,10 @@ def threads_ratios(n: int, d: int, repeats: int) -> list[dict[str, Any]]:
     from cloister import KMeans as Ours
 
     rows, lines = mixture(n, d, 10), list[dict[str, Any]]()
-    models = {name: Ours(10, method="fastlloyd", delta=1e-8, bounds=(-1.0, 1.0), threads=many).fit(rows[:WARM])
-              for name, many in (("default", None), ("threads=1", 1))}  # fmt: skip
+    models = {
+        name: Ours(10, method="fastlloyd", delta=1e-8, bounds=(-1.0, 1.0), threads=many).fit(rows[:WARM])
+        for name, many in (("default", None), ("threads=1", 1))
+    }
     for what in ("fit", *PASSES):
         turns = max(3, repeats // 3) if what == "fit" else repeats
         seconds = in_turns({name: getattr(model, what) for name, model in models.items()}, rows, turns)
@@ -158,8 +160,11 @@ def machine() -> str:
         if text.startswith("model name"):
             name = text.partition(":")[2].strip()
             break
-    libraries = {f"{pool['internal_api']} {pool['version']} ({pool.get('architecture')})" for pool in threadpool_info()
-                 if pool["user_api"] == "blas"}  # fmt: skip
+    libraries = {
+        f"{pool['internal_api']} {pool['version']} ({pool.get('architecture')})"
+        for pool in threadpool_info()
+        if pool["user_api"] == "blas"
+    }
     return (
         f"{name}, {os.cpu_count()} cores; Python {platform.python_version()}, NumPy {numpy.__version__}, SciPy "
         f"{scipy.__version__}, scikit-learn {sklearn.__version__}, {', '.join(sorted(libraries))}"

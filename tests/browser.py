@@ -24,9 +24,16 @@ from typing import Any, Self
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 FLAGS = (
-    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-    "--disable-background-networking", "--disable-component-update", "--disable-sync", "--hide-scrollbars",
-)  # fmt: skip
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--hide-scrollbars",
+)
 PATIENCE = 300.0
 """Seconds that anything may take."""
 
@@ -43,8 +50,11 @@ class Browser:
         with open(folder.with_suffix(".log"), "ab") as log:
             self._process = subprocess.Popen(
                 ["bash", "-c", f'exec "$@" 3<&{ours[0]} 4>&{theirs[1]}', "bash", *command],
-                pass_fds=(ours[0], theirs[1]), stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-            )  # fmt: skip
+                pass_fds=(ours[0], theirs[1]),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+            )
         os.close(ours[0])
         os.close(theirs[1])
 

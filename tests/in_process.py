@@ -24,10 +24,13 @@ def cloister(*arguments: Any, folder: Path = HERE, given: bytes = b"") -> subpro
     input)."""
     out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8") for _ in range(2))
     with (
-        contextlib.chdir(folder), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err),
+        contextlib.chdir(folder),
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(err),
         patch("sys.argv", ["cloister", *map(str, arguments)]),
-        patch("sys.stdin", io.TextIOWrapper(io.BytesIO(given))), pytest.raises(SystemExit) as end,
-    ):  # fmt: skip
+        patch("sys.stdin", io.TextIOWrapper(io.BytesIO(given))),
+        pytest.raises(SystemExit) as end,
+    ):
         main()
     texts = []
     for stream in (out, err):

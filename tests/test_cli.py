@@ -84,8 +84,16 @@ def test_fit_saves_and_prints_released_values_only(folder: Path) -> None:
     assert result.columns == ("x", "y")
     assert result.centers.shape == (3, 2)
     assert set(json.loads((folder / "result.json").read_text())["result"]) == {
-        "format", "version", "columns", "centers", "weights", "method", "problem", "privacy", "details",
-    }  # fmt: skip
+        "format",
+        "version",
+        "columns",
+        "centers",
+        "weights",
+        "method",
+        "problem",
+        "privacy",
+        "details",
+    }
 
 
 def test_json_output_is_the_saved_result(folder: Path) -> None:

@@ -190,10 +190,15 @@ def test_bounds_of_a_frame_are_read_by_its_own_names_wherever_they_could_mean_so
 def test_numbers_of_numpy_are_taken_for_every_figure_and_what_is_released_can_be_saved(tmp_path: Path) -> None:
     """A search over ``numpy.arange`` sets them, and a run that was paid for must not fail when it is saved."""
     numbers: dict[str, Any] = {
-        "n_clusters": np.int64(3), "epsilon": np.float32(4.0), "delta": np.float64(1e-6), "rows": np.int32(4000),
-        "random_state": np.uint64(7), "options": {"rounds": np.int64(2), "radius_scale": np.float32(0.5)},
-        "bounds": (np.float32(-1), np.int8(1)), "method": "fastlloyd",
-    }  # fmt: skip
+        "n_clusters": np.int64(3),
+        "epsilon": np.float32(4.0),
+        "delta": np.float64(1e-6),
+        "rows": np.int32(4000),
+        "random_state": np.uint64(7),
+        "options": {"rounds": np.int64(2), "radius_scale": np.float32(0.5)},
+        "bounds": (np.float32(-1), np.int8(1)),
+        "method": "fastlloyd",
+    }
     ledger = str(tmp_path / "budget.db")
     Ledger.open(ledger, create=True).declare("mine", np.float32(8.0), np.float64(1e-5))  # type: ignore[arg-type]
     result = cloister.KMeans(**numbers, ledger=ledger, dataset="mine").fit(blobs()).result_
@@ -210,10 +215,15 @@ def test_a_plan_is_the_same_whichever_library_its_numbers_are_of() -> None:
         k=3, method="fastlloyd", epsilon=1.0, delta=1e-6, bounds=(-1, 1), rows=1000, seed=5, options={"rounds": 3}
     )
     other = Request(
-        k=np.int64(3), epsilon=np.float64(1.0), delta=np.float64(1e-6), bounds=np.array([-1, 1]), rows=np.int64(1000),
-        seed=np.int64(5), method="fastlloyd",
+        k=np.int64(3),
+        epsilon=np.float64(1.0),
+        delta=np.float64(1e-6),
+        bounds=np.array([-1, 1]),
+        rows=np.int64(1000),
+        seed=np.int64(5),
+        method="fastlloyd",
         options={"rounds": np.int64(3)},
-    )  # type: ignore[arg-type]  # fmt: skip
+    )  # type: ignore[arg-type]
     assert prepare(own, ["x"]).digest() == prepare(other, ["x"]).digest()
     assert json.dumps(prepare(other, ["x"]).describe()) == json.dumps(prepare(own, ["x"]).describe())
     assert (

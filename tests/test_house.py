@@ -14,7 +14,7 @@ import cloister
 from cloister.core.registry.registry import built_in
 
 ROOT = Path(cloister.__file__).parent
-SPELLING = {"cloister.plugin", "cloister.plugins.manifest"}
+SPELLING = {"cloister.plugin", "cloister.plugins.manifest", "cloister.plugins.oracles.manifest"}
 """Besides the registry the only ones that may name a module by text: what plugins import, and what is built in."""
 
 FACE = {"__init__", "__main__", "_version", "cli", "metrics", "plugin"}

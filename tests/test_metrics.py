@@ -296,9 +296,14 @@ def test_an_evaluation_is_fit_for_json() -> None:
 
 
 ROWS_AND_CENTERS = [
-    metrics.cost, metrics.nicv, metrics.k_median_cost, metrics.silhouette, metrics.davies_bouldin, metrics.labels,
+    metrics.cost,
+    metrics.nicv,
+    metrics.k_median_cost,
+    metrics.silhouette,
+    metrics.davies_bouldin,
+    metrics.labels,
     metrics.distances,
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("figure", [*ROWS_AND_CENTERS, metrics.evaluate])

@@ -85,9 +85,12 @@ def test_its_commands_run_in_the_order_in_which_they_stand(tmp_path: Path) -> No
 
 def test_the_checks_that_it_explains_are_the_kits() -> None:
     every = [
-        make("Method", "fastlloyd"), make("TreeBuilder", "grid"), make("NonPrivateSolver", "ward"),
-        make("FrequencyOracle", "discrete-laplace"), make("FrequencyOracle", "explicit-histogram"),
-    ]  # fmt: skip
+        make("Method", "fastlloyd"),
+        make("TreeBuilder", "grid"),
+        make("NonPrivateSolver", "ward"),
+        make("FrequencyOracle", "discrete-laplace"),
+        make("FrequencyOracle", "explicit-histogram"),
+    ]
     table = TEXT.partition("## What the kit says")[2].partition("## ")[0]
     explained = set(re.findall("`([a-z]+_[a-z_]+)`", "".join(re.findall(r"^\|([^|]+)\|", table, re.MULTILINE))))
     assert len(explained) > 15

@@ -29,20 +29,28 @@ from cloister.run.options import Reading, declared
 PYTHON = {
     "estimators": ("Estimators", "cloister", ()),
     "running": (
-        "Runs, results and statements", "",
-        ("cloister.run.fit.fit", "cloister.run.fit.source", "cloister.run.request.Request",
-         "cloister.run.result.Result", "cloister.run.statement.PrivacyStatement", "cloister.run.account.Account",
-         "cloister.run.bounds.domain_of"),
+        "Runs, results and statements",
+        "",
+        (
+            "cloister.run.fit.fit",
+            "cloister.run.fit.source",
+            "cloister.run.request.Request",
+            "cloister.run.result.Result",
+            "cloister.run.statement.PrivacyStatement",
+            "cloister.run.account.Account",
+            "cloister.run.bounds.domain_of",
+        ),
     ),
     "pictures": ("Pictures", "", ("cloister.showing.plots.draw_map", "cloister.showing.plots.draw_curve")),
     "metrics": (
-        "Measures of raw rows, which are not private", "",
+        "Measures of raw rows, which are not private",
+        "",
         ("cloister.metrics.labels", "cloister.metrics.distances", "cloister.metrics.cost"),
     ),
     "encoder": ("A person's side of a plan", "cloister.encoder", ()),
     "testing": ("The conformance kit", "cloister.testing", ()),
     "plugin": ("What plugins import", "cloister.plugin", ()),
-}  # fmt: skip
+}
 """Page: title, a module whose public names it lists (or ''), further names."""
 
 

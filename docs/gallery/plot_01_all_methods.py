@@ -34,9 +34,19 @@ sets = {
     "nothing to find": (np.random.default_rng(0).uniform(0, 1, (n, 2)), 4),
 }
 methods = [
-    "grid-means", "radius-means", "shrunk-lloyd", "hst-means", "evolution", "fastlloyd", "gauss-lloyd", "su-lloyd",
-    "tree-means", "tree-coreset", "tree-coreset-lsh", "k-variates",
-]  # fmt: skip
+    "grid-means",
+    "radius-means",
+    "shrunk-lloyd",
+    "hst-means",
+    "evolution",
+    "fastlloyd",
+    "gauss-lloyd",
+    "su-lloyd",
+    "tree-means",
+    "tree-coreset",
+    "tree-coreset-lsh",
+    "k-variates",
+]
 warnings.filterwarnings("ignore", message=".*")  # what a small budget may do to a method is shown here on purpose
 
 figure, axes = plt.subplots(len(methods), len(sets), figsize=(12, 25), layout="constrained")

@@ -23,13 +23,15 @@ epsilons = np.array([0.02, 0.05, 0.1, 0.3, 1, 3])
 figure, axis = plt.subplots(figsize=(7, 4.5), layout="constrained")
 for n, colour in ((1_000, "#D55E00"), (10_000, "#0072B2"), (100_000, "#009E73")):
     rows = np.clip(places[g.integers(0, 8, n)] + g.normal(0, 0.06, (n, 2)), -1, 1)
-    costs = np.array([
+    costs = np.array(
         [
-            -cloister.KMeans(8, epsilon=e, delta=1e-7, bounds=(-1, 1), rows=n, zoom="off").fit(rows).score(rows) / n
-            for _ in range(3)
+            [
+                -cloister.KMeans(8, epsilon=e, delta=1e-7, bounds=(-1, 1), rows=n, zoom="off").fit(rows).score(rows) / n
+                for _ in range(3)
+            ]
+            for e in epsilons
         ]
-        for e in epsilons
-    ])  # fmt: skip
+    )
     axis.errorbar(epsilons, costs.mean(1), costs.std(1), marker="o", capsize=3, color=colour, label=f"{n:,} rows")
 best = -cluster.KMeans(8, n_init=5, random_state=0).fit(rows).score(rows) / n
 axis.axhline((rows**2).sum(1).mean(), ls="--", c="grey")

@@ -45,9 +45,12 @@ for place, composition in enumerate(("basic", "zcdp")):
     spent = np.cumsum([run.rho if composition == "zcdp" else run.epsilon for run in runs])
     whole = spent[-1] + float(ledger.status()[place].left.split()[1].rstrip(","))
     axis.bar(
-        np.arange(1, len(runs) + 1) + 0.4 * place - 0.2, spent / whole, 0.38, label=composition,
+        np.arange(1, len(runs) + 1) + 0.4 * place - 0.2,
+        spent / whole,
+        0.38,
+        label=composition,
         color=("#D55E00", "#0072B2")[place],
-    )  # fmt: skip
+    )
 axis.axhline(1, ls="--", c="grey")
 axis.set(xlabel="run", ylabel="share of the lifetime budget")
 axis.legend()

@@ -32,10 +32,13 @@ from cloister.commands.serve import serve, tickets_app
 from cloister.commands.shuffle import shuffle
 
 app = typer.Typer(
-    name="cloister", cls=Commands, no_args_is_help=True, rich_markup_mode=None,
+    name="cloister",
+    cls=Commands,
+    no_args_is_help=True,
+    rich_markup_mode=None,
     pretty_exceptions_enable=False,
     help="Cluster rows that nobody is allowed to see.",
-)  # fmt: skip
+)
 app.add_typer(ledger_app, name="ledger")
 app.add_typer(data_app, name="data")
 app.add_typer(tickets_app, name="tickets")

@@ -232,14 +232,15 @@ def evaluate(rows: ArrayLike, centers: ArrayLike, reference: ArrayLike | None = 
     """
     table, places = _fitting(rows, centers)
     return Evaluation(
-        nicv(table, places), k_median_cost(table, places), silhouette(table, places), davies_bouldin(table, places),
+        nicv(table, places),
+        k_median_cost(table, places),
+        silhouette(table, places),
+        davies_bouldin(table, places),
         None if reference is None else center_mse(places, reference),
-    )  # fmt: skip
+    )
 
 
-def labels(
-    rows: ArrayLike, centers: ArrayLike, threads: int | None = None, units: ArrayLike | None = None
-) -> Ints:  # fmt: skip
+def labels(rows: ArrayLike, centers: ArrayLike, threads: int | None = None, units: ArrayLike | None = None) -> Ints:
     """Index (n,) of every row's nearest centre; of equal centres the first. Computed from raw rows: NOT private.
 
     A row's label depends on that row alone, and is the same in SQL: ``core.labelling`` has the formula.

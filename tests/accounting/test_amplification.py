@@ -234,9 +234,13 @@ def test_the_published_closed_form_is_above() -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(
-    st.floats(0.05, 12), st.floats(0.01, 3), st.integers(2, 10**7), st.floats(1, 2), st.floats(1, 2),
+    st.floats(0.05, 12),
+    st.floats(0.01, 3),
+    st.integers(2, 10**7),
+    st.floats(1, 2),
+    st.floats(1, 2),
     st.sampled_from([None, 4, 256]),
-)  # fmt: skip
+)
 def test_delta_falls_with_users_and_epsilon_and_grows_with_the_local_epsilon(
     local: float, epsilon: float, users: int, more: float, further: float, values: int | None
 ) -> None:
@@ -261,7 +265,7 @@ def test_the_local_epsilon_is_safe_and_grows_with_users_epsilon_and_delta(
         local_of_shuffled(epsilon * more, delta, users, values),
         local_of_shuffled(epsilon, min(delta * more, 0.1), users, values),
         local_of_shuffled(epsilon, delta, int(users * more), values),
-    ):  # fmt: skip
+    ):
         assert other >= local * 0.99
 
 

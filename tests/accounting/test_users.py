@@ -201,9 +201,11 @@ class GroupTable:
 def oracles() -> list[Any]:
     """Every central oracle that promises privacy, without a delta of its own."""
     found = [
-        (role, s.name) for role in ("FrequencyOracle", "VectorSumOracle") for s in registry().specs(role)  # type: ignore[arg-type]
+        (role, s.name)
+        for role in ("FrequencyOracle", "VectorSumOracle")
+        for s in registry().specs(role)  # type: ignore[arg-type]
         if s.trust == "Central" and s.private and not made(role, s.name).uses_delta
-    ]  # fmt: skip
+    ]
     return [pytest.param(role, name, id=f"{role} {name}") for role, name in found]
 
 

@@ -53,9 +53,13 @@ def written(folder: Path, asking: CollectionPlan | Transcript, number: int, seed
     reports = b"".join(_report(encoder, *each, size) for each in zip(rows, users, keys, strict=True))
     folder.mkdir(parents=True, exist_ok=True)
     files = {
-        "bundle.json": bundle.content, "bundle.bin": bundle.arrays, "rows.bin": rows.tobytes(),
-        "users.bin": users.tobytes(), "keys.bin": b"".join(keys), "reports.bin": reports,
-    }  # fmt: skip
+        "bundle.json": bundle.content,
+        "bundle.bin": bundle.arrays,
+        "rows.bin": rows.tobytes(),
+        "users.bin": users.tobytes(),
+        "keys.bin": b"".join(keys),
+        "reports.bin": reports,
+    }
     for name, content in files.items():
         (folder / name).write_bytes(content)
     return folder

@@ -47,17 +47,25 @@ PLANS: dict[str, tuple[int, dict[str, Any]]] = {
     "a net tree": (10, {"method": "one-round-net-tree"}),
     "shuffled": (10, {"components": {"counts": "amplified-counts", "sums": "amplified-vectors"}, **SHUFFLED}),
     "blankets": (4, {"components": {"counts": "blanket-histogram", "sums": "amplified-vectors"}, **SHUFFLED}),
-}  # fmt: skip
+}
 HEAVY: dict[str, tuple[int, dict[str, Any]]] = {
-    "shares": (4, {
-        "components": {"counts": "split-and-mix-counts", "sums": "split-and-mix"}, "options": {"tree.cells": 32},
-        **SHUFFLED,
-    }),
-    "Gaussian vectors": (4, {
-        "components": {"counts": "optimised-local-hashing", "sums": "ldp-average"}, "options": {"tree.cells": 32},
-        **SHUFFLED,
-    }),
-}  # fmt: skip
+    "shares": (
+        4,
+        {
+            "components": {"counts": "split-and-mix-counts", "sums": "split-and-mix"},
+            "options": {"tree.cells": 32},
+            **SHUFFLED,
+        },
+    ),
+    "Gaussian vectors": (
+        4,
+        {
+            "components": {"counts": "optimised-local-hashing", "sums": "ldp-average"},
+            "options": {"tree.cells": 32},
+            **SHUFFLED,
+        },
+    ),
+}
 """Hundreds of numbers in a report: a tenth of the rows."""
 
 METHODS = ("fastlloyd", "hst-median", "radius-means", "weighted-centers", "zoom", "k-variates", "naive-noise")
@@ -153,9 +161,11 @@ def _drawn(folder: Path, plan: CollectionPlan, rows: Floats, user: int) -> list[
     bundle, n = bundle_of(plan), PILOT + PEOPLE
     size = 18 + bundle.as_dict()["answer_bytes"]
     files = {
-        "bundle.json": bundle.content, "bundle.bin": bundle.arrays, "rows.bin": np.repeat(rows, n, axis=0).tobytes(),
+        "bundle.json": bundle.content,
+        "bundle.bin": bundle.arrays,
+        "rows.bin": np.repeat(rows, n, axis=0).tobytes(),
         "users.bin": np.full(n * len(rows), user, np.uint64).tobytes(),
-    }  # fmt: skip
+    }
     for file, content in files.items():
         (folder / file).write_bytes(content)
     node("bench/reports.js", folder)

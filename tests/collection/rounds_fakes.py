@@ -25,9 +25,15 @@ CENTERS = np.array([[0.6, 0.6], [-0.6, -0.6], [0.6, -0.6]])
 ROWS = CENTERS[np.arange(N) % 3] + np.random.default_rng(0).normal(0, 0.05, (N, D))
 USERS = np.arange(N, dtype=np.uint64)
 REQUEST = Request(
-    k=3, method="su-lloyd", epsilon=EPSILON, bounds="-1:1", rows=N, seed=1, options={"rounds": ROUNDS},
+    k=3,
+    method="su-lloyd",
+    epsilon=EPSILON,
+    bounds="-1:1",
+    rows=N,
+    seed=1,
+    options={"rounds": ROUNDS},
     components={"counts": "optimised-local-hashing", "sums": "hadamard-vector"},
-)  # fmt: skip
+)
 
 
 def planned(**changes: Any) -> CollectionPlan:

@@ -35,7 +35,7 @@ from tests.collection.rounds_fakes import (
     planned,
     prepared,
     up_to,
-)  # fmt: skip
+)
 
 
 @pytest.fixture(scope="module")

@@ -74,12 +74,16 @@ def test_any_byte_that_is_changed_is_refused_or_says_the_same(folder: Path) -> N
 
 
 CHANGES: dict[str, Callable[[bytes], bytes]] = {
-    "cut": lambda content: content[:-1], "longer": lambda content: content + b"\n", "empty": lambda content: b"",
-    "spaced": lambda content: content.replace(b": ", b":  ", 1), "list": lambda content: b"[]\n",
+    "cut": lambda content: content[:-1],
+    "longer": lambda content: content + b"\n",
+    "empty": lambda content: b"",
+    "spaced": lambda content: content.replace(b": ", b":  ", 1),
+    "list": lambda content: b"[]\n",
     "null": lambda content: b"null\n",
     "twice": lambda content: content.replace(b'"format": 1,', b'"format": 1,\n "format": 1,'),
-    "binary": lambda content: b"\xff\xfe" + content, "deep": lambda content: b"[" * 100_000,
-}  # fmt: skip
+    "binary": lambda content: b"\xff\xfe" + content,
+    "deep": lambda content: b"[" * 100_000,
+}
 
 
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
@@ -102,12 +106,22 @@ def resealed(path: Path, **changes: Any) -> None:
 @pytest.mark.parametrize(
     "changes",
     [
-        {"plan": "00" * 32}, {"previous": "00" * 32}, {"round": 1}, {"round": 3}, {"digest": "00" * 32}, {"next": None},
+        {"plan": "00" * 32},
+        {"previous": "00" * 32},
+        {"round": 1},
+        {"round": 3},
+        {"digest": "00" * 32},
+        {"next": None},
         {"format": 2},
-        {"reports": {}}, {"reports": {"accepted": "five"}}, {"reports": {"accepted": -1}}, {"looks": [{}]},
-        {"looks": {}}, {"more": 1}, {"reports": {"accepted": 5}, "previous": "11" * 32},
+        {"reports": {}},
+        {"reports": {"accepted": "five"}},
+        {"reports": {"accepted": -1}},
+        {"looks": [{}]},
+        {"looks": {}},
+        {"more": 1},
+        {"reports": {"accepted": 5}, "previous": "11" * 32},
     ],
-)  # fmt: skip
+)
 def test_answers_that_do_not_fit_are_refused(folder: Path, changes: dict[str, Any]) -> None:
     resealed(folder / "plan" / "round-2.json", **changes)
     with pytest.raises(Damaged):

@@ -90,10 +90,17 @@ def _mixed(folder: Path) -> None:
     n = 40
     x = np.linspace(-1, 1, n)
     day = datetime.date(2025, 1, 1)
-    table = pa.table({
-        "id": np.arange(n), "visit": [day] * n, "ward": ["A", "B"] * (n // 2), "urgent": [True, False] * (n // 2),
-        "x": x, "y": x[::-1], "words": [["a"]] * n,
-    })  # fmt: skip
+    table = pa.table(
+        {
+            "id": np.arange(n),
+            "visit": [day] * n,
+            "ward": ["A", "B"] * (n // 2),
+            "urgent": [True, False] * (n // 2),
+            "x": x,
+            "y": x[::-1],
+            "words": [["a"]] * n,
+        }
+    )
     pq.write_table(table, folder / "mixed.parquet")
     pq.write_table(table.select(["x", "y", "words"]), folder / "lists.parquet")
     lines = [f"{i},{day},A,true,{x[i]},{x[-i]}\n" for i in range(n)]
@@ -118,27 +125,57 @@ def _databases(folder: Path) -> None:
 
 def _texts(folder: Path) -> None:
     texts = {
-        "rows.csv": "x,y\n" + "0.1,0.2\n" * 50, "empty.csv": "", "header.csv": "x,y\n", "text.csv": "a,b\nx,y\nz,w\n",
-        "ragged.csv": "a,b\n1,2\n3\n4,5\n", "twice.csv": "a,a\n1,2\n", "rows.xls": "?", "rows.parquet.txt": "?",
-        "text.npy": "this is text\n", "text.npz": "this is text\n", "text.arrow": "this is text\n",
-        "odd.toml": "epsilonn = 1\n", "broken.toml": "= = =\n",
-        "columns.toml": "columns = 3\n", "out.toml": "out = 3\n",
-        "parts.toml": "k = 2.5\n", "endless.toml": "k = inf\n", "flag.toml": 'pooled = "yes"\n',
+        "rows.csv": "x,y\n" + "0.1,0.2\n" * 50,
+        "empty.csv": "",
+        "header.csv": "x,y\n",
+        "text.csv": "a,b\nx,y\nz,w\n",
+        "ragged.csv": "a,b\n1,2\n3\n4,5\n",
+        "twice.csv": "a,a\n1,2\n",
+        "rows.xls": "?",
+        "rows.parquet.txt": "?",
+        "text.npy": "this is text\n",
+        "text.npz": "this is text\n",
+        "text.arrow": "this is text\n",
+        "odd.toml": "epsilonn = 1\n",
+        "broken.toml": "= = =\n",
+        "columns.toml": "columns = 3\n",
+        "out.toml": "out = 3\n",
+        "parts.toml": "k = 2.5\n",
+        "endless.toml": "k = inf\n",
+        "flag.toml": 'pooled = "yes"\n',
         "set.toml": "set = 3\n",
-        "k.toml": 'k = "three"\n', "many.toml": "columns = [1, 2]\n", "no.toml": "", "list.json": "[1, 2]",
-        "config.json": '{"k": 3', "workers.toml": 'workers = "two"\n', "with.toml": "with = [1]\n",
-        "twice.json": '{"x": [-1, 1], "y": [-1, 1], "x": [-2, 2]}', "nan.json": '{"x": [NaN, 1], "y": [-1, 1]}',
-        "bounds.toml": "x = [-1, 1]\ny = [-1, 1]\n", "one.toml": "x = [-1, 1]\n",
+        "k.toml": 'k = "three"\n',
+        "many.toml": "columns = [1, 2]\n",
+        "no.toml": "",
+        "list.json": "[1, 2]",
+        "config.json": '{"k": 3',
+        "workers.toml": 'workers = "two"\n',
+        "with.toml": "with = [1]\n",
+        "twice.json": '{"x": [-1, 1], "y": [-1, 1], "x": [-2, 2]}',
+        "nan.json": '{"x": [NaN, 1], "y": [-1, 1]}',
+        "bounds.toml": "x = [-1, 1]\ny = [-1, 1]\n",
+        "one.toml": "x = [-1, 1]\n",
         "third.toml": "x=[0,1]\ny=[0,1]\nz=[0,1]\n",
-        "reversed.toml": "x = [1, -1]\ny = [-1, 1]\n", "words.toml": 'x = ["a", "b"]\ny = [-1, 1]\n',
-        "single.toml": "x = [1]\ny = [-1, 1]\n", "zero.toml": "x = 0\ny = 1\n", "minus.toml": "x = -1\ny = 1\n",
+        "reversed.toml": "x = [1, -1]\ny = [-1, 1]\n",
+        "words.toml": 'x = ["a", "b"]\ny = [-1, 1]\n',
+        "single.toml": "x = [1]\ny = [-1, 1]\n",
+        "zero.toml": "x = 0\ny = 1\n",
+        "minus.toml": "x = -1\ny = 1\n",
         "flags.toml": "x = true\ny = 1\n",
-        "semi.csv": "x;y\n0.1;0.2\n", "two-x.csv": "x,x,y\n1,2,3\n", "clash.csv": "ward=A,ward\n1,A\n",
-        "quote.csv": 'x,y\n"1,2\n3,4\n', "text.csv.gz": "x,y\n1,2\n", "rows.tsv": "x\ty\n1\t2\n", "rows.xlsx": "?",
-        "ward.toml": "x = [-1, 1]\nward = [0, 1]\n", "category.toml": 'category = "ward"\n',
-        "categories.toml": "[category]\nward = 3\n", "form.toml": "delimiter = 3\n",
-        "text.jsonl": "not a study\n", "damaged.jsonl": '{"format": "cloister-study-1"}\n',
-    }  # fmt: skip
+        "semi.csv": "x;y\n0.1;0.2\n",
+        "two-x.csv": "x,x,y\n1,2,3\n",
+        "clash.csv": "ward=A,ward\n1,A\n",
+        "quote.csv": 'x,y\n"1,2\n3,4\n',
+        "text.csv.gz": "x,y\n1,2\n",
+        "rows.tsv": "x\ty\n1\t2\n",
+        "rows.xlsx": "?",
+        "ward.toml": "x = [-1, 1]\nward = [0, 1]\n",
+        "category.toml": 'category = "ward"\n',
+        "categories.toml": "[category]\nward = 3\n",
+        "form.toml": "delimiter = 3\n",
+        "text.jsonl": "not a study\n",
+        "damaged.jsonl": '{"format": "cloister-study-1"}\n',
+    }
     for name, text in texts.items():
         (folder / name).write_text(text)
     (folder / "unmarked.csv").write_bytes("x,y\n1,2\n".encode("utf-16-le"))
@@ -160,13 +197,18 @@ def _results_and_ledgers(folder: Path) -> None:
     text = (folder / "result.json").read_text()
     sealed = json.loads(text)
     damaged = {
-        "cut.json": text[:-200], "changed.json": text.replace('"k": 3', '"k": 4'), "nothing.json": "{}",
-        "bare.json": json.dumps({**sealed["result"], "format": "cloister-result-0"}), "number.json": "3",
-        "shape.json": json.dumps({**sealed["result"], "columns": ["x"]}), "null.json": "null", "void.json": "",
+        "cut.json": text[:-200],
+        "changed.json": text.replace('"k": 3', '"k": 4'),
+        "nothing.json": "{}",
+        "bare.json": json.dumps({**sealed["result"], "format": "cloister-result-0"}),
+        "number.json": "3",
+        "shape.json": json.dumps({**sealed["result"], "columns": ["x"]}),
+        "null.json": "null",
+        "void.json": "",
         "names.json": json.dumps({**sealed["result"], "columns": [1, 2]}),
         "unsaid.json": json.dumps({**sealed["result"], "privacy": {}}),
         "centers.json": json.dumps({**sealed["result"], "centers": [["a", "b"]]}),
-    }  # fmt: skip
+    }
     for name, content in damaged.items():
         (folder / name).write_text(content)
     (folder / "damaged.npz").write_bytes((folder / "result.npz").read_bytes()[:-100])
@@ -236,10 +278,13 @@ def _pools(folder: Path) -> None:
     (folder / "keyless.toml").write_text(POOL)
     (folder / "alone.toml").write_text(POOL + keys[: keys.rindex("[[party]]")])
     for name, old, new in (
-        ("pool-k", "k = 3", "k = 0"), ("pool-epsilon", "epsilon = 1.0", "epsilon = -1.0"),
+        ("pool-k", "k = 3", "k = 0"),
+        ("pool-epsilon", "epsilon = 1.0", "epsilon = -1.0"),
         ("pool-word", "k = 3", "kk = 3"),
-        ("pool-text", "k = 3", 'k = "three"'), ("pool-delta", "delta = 1e-6", "delta = 2.0"),
-        ("pool-bounds", "[[-1, 1], [-1, 1]]", "[[1, -1], [-1, 1]]"), ("pool-key", 'key = "', 'key = "zz'),
-    ):  # fmt: skip
+        ("pool-text", "k = 3", 'k = "three"'),
+        ("pool-delta", "delta = 1e-6", "delta = 2.0"),
+        ("pool-bounds", "[[-1, 1], [-1, 1]]", "[[1, -1], [-1, 1]]"),
+        ("pool-key", 'key = "', 'key = "zz'),
+    ):
         (folder / f"{name}.toml").write_text((POOL + keys).replace(old, new))
     (folder / "other.pem").write_text("no certificate\n")

@@ -38,11 +38,29 @@ def test_from_rows_to_centres_in_rounds(tmp_path: Path, plan: CollectionPlan) ->
     prepared(tmp_path, plan)
     shutil.rmtree(tmp_path / "plan")
     code, text, _ = cloister(
-        tmp_path, "plan", "-k", 3, "--epsilon", 9, "--rows", N, "--bounds", "-1:1", "--dimension", 2, "--method",
+        tmp_path,
+        "plan",
+        "-k",
+        3,
+        "--epsilon",
+        9,
+        "--rows",
+        N,
+        "--bounds",
+        "-1:1",
+        "--dimension",
+        2,
+        "--method",
         "su-lloyd",
-        "--with", "counts=optimised-local-hashing", "--with", "sums=hadamard-vector", "--set", f"rounds={ROUNDS}",
-        "--out", "plan",
-    )  # fmt: skip
+        "--with",
+        "counts=optimised-local-hashing",
+        "--with",
+        "sums=hadamard-vector",
+        "--set",
+        f"rounds={ROUNDS}",
+        "--out",
+        "plan",
+    )
     assert code == 0
     assert f"All {ROUNDS} rounds together cost a person who answers each of them epsilon = 9 at delta = 0" in text
     for number in range(1, ROUNDS + 1):

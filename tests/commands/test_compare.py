@@ -16,8 +16,19 @@ from cloister.lab.made import blobs
 from tests.in_process import PROGRAM, cloister
 from tests.waiting import until
 
-ARGUMENTS = ("-k", "3", "--epsilon", "0.5,1", "--methods", "fastlloyd,su-lloyd", "--runs", "2", "--workers", "1",
-             "--bounds=-1:1")  # fmt: skip
+ARGUMENTS = (
+    "-k",
+    "3",
+    "--epsilon",
+    "0.5,1",
+    "--methods",
+    "fastlloyd,su-lloyd",
+    "--runs",
+    "2",
+    "--workers",
+    "1",
+    "--bounds=-1:1",
+)
 
 
 @pytest.fixture
@@ -89,8 +100,18 @@ def test_a_comparison_that_is_cut_off_goes_on_and_loses_no_run(folder: Path, blo
         assert err.count("\n") == 1
         assert f"finished runs are in {study.name}: go on with cloister compare rows.npy" in err
         assert f"--out {study.name}" in err
-    again = cloister(*asked[: asked.index("--runs")], "--runs", "3", "--bounds=-1:1", "--workers", "1", "--out",
-                     study.name, "--json", folder=folder)  # fmt: skip
+    again = cloister(
+        *asked[: asked.index("--runs")],
+        "--runs",
+        "3",
+        "--bounds=-1:1",
+        "--workers",
+        "1",
+        "--out",
+        study.name,
+        "--json",
+        folder=folder,
+    )
     assert again.returncode == 0, again.stderr
     assert len(json.loads(again.stdout)["cells"][0]["all_nicv"]) == 3
     assert _runs(folder) >= runs  # what was there is there still; with two workers a number may have been missing
@@ -103,7 +124,8 @@ def _runs(folder: Path) -> int:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("nowhere.npy", *ARGUMENTS), "nowhere.npy"), (("rows.npy", *ARGUMENTS, "--epsilon", "a"), "--epsilon is 'a'"),
+        (("nowhere.npy", *ARGUMENTS), "nowhere.npy"),
+        (("rows.npy", *ARGUMENTS, "--epsilon", "a"), "--epsilon is 'a'"),
         (("rows.npy", *ARGUMENTS, "--epsilon", "0"), "positive numbers"),
         (("rows.npy", *ARGUMENTS, "--methods", "fastloyd"), "did you mean fastlloyd"),
         (("rows.npy", *ARGUMENTS, "-k", "501"), "between 1 and the 500 rows"),
@@ -118,7 +140,7 @@ def _runs(folder: Path) -> int:
         (("rows.npy", *ARGUMENTS, "--missing", "keep"), "choose refuse or drop"),
         (("rows.npy", *ARGUMENTS, "--workers", "0"), "workers is 0"),
     ],
-)  # fmt: skip
+)
 def test_bad_input_is_one_line_and_nothing_is_written(folder: Path, arguments: tuple[str, ...], message: str) -> None:
     done = cloister("compare", *arguments, folder=folder)
     assert done.returncode == 2
@@ -131,9 +153,13 @@ def test_bad_input_is_one_line_and_nothing_is_written(folder: Path, arguments: t
 def test_a_full_disk_under_the_output_loses_no_run(folder: Path) -> None:
     with open("/dev/full", "w") as full:
         done = subprocess.run(
-            [PROGRAM, "compare", "rows.npy", *ARGUMENTS], cwd=folder, stdout=full, stderr=subprocess.PIPE, text=True,
+            [PROGRAM, "compare", "rows.npy", *ARGUMENTS],
+            cwd=folder,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
             check=False,
-        )  # fmt: skip
+        )
     assert done.returncode == 1
     assert "finished runs are in cloister-study-" in done.stderr
     assert _runs(folder) == 8

@@ -66,9 +66,10 @@ def test_from_rows_to_centres(tmp_path: Path) -> None:
     np.save(tmp_path / "mine.npy", ROWS)
     wanted = "-k", "3", "--epsilon", "2", "--rows", str(N), "--bounds", "ball:1", "--dimension", str(D)
     runs = (
-        ("plan", *wanted, "--out", "plan"), ("encode", "plan", "mine.npy", "--out", "reports"),
+        ("plan", *wanted, "--out", "plan"),
+        ("encode", "plan", "mine.npy", "--out", "reports"),
         ("decode", "plan", "reports", "--out", "centers.json"),
-    )  # fmt: skip
+    )
     all_done = [cloister(*run, folder=tmp_path) for run in runs]
     assert [done.returncode for done in all_done] == [0, 0, 0], all_done
     done = all_done[-1]
@@ -128,13 +129,15 @@ def test_what_is_wrong_is_said_in_one_line(folder: Path, plan: CollectionPlan) -
     other = publish(Request(k=3, method="one-round", epsilon=1.0, bounds="ball:1", rows=N, seed=1), dimension=D)
     other.write(folder / "other", "")
     wrong = {
-        "nowhere reports": "cannot read the plan", "changed reports": "changed after it was published",
-        "plan empty": "there are no files of reports", "plan nothing.parquet": "cannot be opened",
+        "nowhere reports": "cannot read the plan",
+        "changed reports": "changed after it was published",
+        "plan empty": "there are no files of reports",
+        "plan nothing.parquet": "cannot be opened",
         "other reports": "no report can be used; refused 1 files or batches of reports that answer another plan",
         "plan plan/plan.json": "no report can be used; refused 1 files that hold no reports",
-        "plan reports --out c.txt": "results are saved as .json or "
-        ".npz", "plan nothing --out no/c.json": "there is no folder no",
-    }  # fmt: skip
+        "plan reports --out c.txt": "results are saved as .json or .npz",
+        "plan nothing --out no/c.json": "there is no folder no",
+    }
     for arguments, said in wrong.items():
         done = cloister("decode", *arguments.split(), folder=folder)
         assert (done.returncode, done.stdout) == (2, ""), arguments

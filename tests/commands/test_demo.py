@@ -22,9 +22,12 @@ pytestmark = pytest.mark.slow
 
 def test_it_says_where_the_page_is_until_it_is_ended_and_leaves_nothing(tmp_path: Path) -> None:
     with subprocess.Popen(
-        [PROGRAM, "demo", "--phones", "--epsilon", "2"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        [PROGRAM, "demo", "--phones", "--epsilon", "2"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
         env={**os.environ, "TMPDIR": str(tmp_path), "PYTHONUNBUFFERED": "1"},
-    ) as serving:  # fmt: skip
+    ) as serving:
         assert serving.stdout is not None
         assert serving.stderr is not None
         found = re.search(r"at (http://127\.0\.0\.1:\d+/): open it in a browser", serving.stdout.readline())

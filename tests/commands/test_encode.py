@@ -256,8 +256,10 @@ WRONG: dict[str, tuple[str, str]] = {
     "negative users": ("encode plan users.parquet --user-column negative --out r", "whole numbers from 0 to 1199"),
     "users beyond": ("encode plan users.parquet --user-column beyond --out r", "whole numbers from 0 to 1199"),
     "half users": ("encode plan users.parquet --user-column half --out r", "whole numbers from 0 to 1199"),
-    "missing users": ("encode plan users.parquet --user-column gone --missing drop --out "
-    "r", "whole numbers from 0 to 1199"),
+    "missing users": (
+        "encode plan users.parquet --user-column gone --missing drop --out r",
+        "whole numbers from 0 to 1199",
+    ),
     "two ways to number": ("encode plan mine.parquet --user-column id --first 3 --out r", "not both"),
     "a negative first": ("encode plan mine.parquet --first -1 --out r", "first user number is -1"),
     "a first beyond": ("encode plan mine.parquet --first 99999999999999999999 --out r", "first user number is"),
@@ -268,31 +270,46 @@ WRONG: dict[str, tuple[str, str]] = {
     "a file as folder": ("encode plan mine.parquet --out mine.npy", "cannot write into"),
     "a lifetime alone": ("encode plan mine.parquet --lifetime 3 --out r", "give --state FILE"),
     "a lifetime of nothing": ("encode plan mine.parquet --lifetime nan --state s --out r", "the lifetime is nan"),
-    "a state that is none": ("encode plan mine.parquet --state mine.parquet --out "
-    "r", "the state mine.parquet cannot be"),
+    "a state that is none": (
+        "encode plan mine.parquet --state mine.parquet --out r",
+        "the state mine.parquet cannot be",
+    ),
     "a state nowhere": ("encode plan mine.parquet --state no/where --out r", "the state no/where cannot be used"),
     "a changed plan": ("encode changed mine.parquet --out r", "was changed after it was published"),
-    "no columns": ("plan -k 3 --epsilon 1 --rows 100 --bounds ball:1 --out "
-    "p", "or their number (--dimension 100)"),
-    "both": ("plan -k 3 --epsilon 1 --rows 100 --bounds ball:1 --out p --columns a --dimension "
-    "1", "either their names (--columns a,b,c)"),
+    "no columns": ("plan -k 3 --epsilon 1 --rows 100 --bounds ball:1 --out p", "or their number (--dimension 100)"),
+    "both": (
+        "plan -k 3 --epsilon 1 --rows 100 --bounds ball:1 --out p --columns a --dimension 1",
+        "either their names (--columns a,b,c)",
+    ),
     "over a plan": ("plan -k 3 --epsilon 1 --rows 100 --bounds ball:1 --out plan --dimension 2", "is not empty"),
     "over a file": ("plan -k 3 --epsilon 1 --rows 100 --bounds ball:1 --out mine.npy --dimension 2", "it is a file"),
-    "central": ("plan -k 3 --epsilon 1 --rows 100 --bounds ball:1 --out p --dimension 2 --method "
-    "fastlloyd", "is Central"),
-    "no method": ("plan -k 3 --epsilon 1 --rows 100 --bounds ball:1 --out p --dimension 2 --method "
-    "onround", "did you mean one-round"),
-    "no such slot": ("plan -k 3 --epsilon 1 --rows 100 --bounds ball:1 --out p --dimension 2 --with "
-    "tallies=exact", "no slot 'tallies'"),
-    "no value": ("plan -k 3 --epsilon 1 --rows 100 --bounds ball:1 --out p --dimension 2 --set "
-    "partitions", "name=value"),
-    "two values": ("plan -k 3 --epsilon 1 --rows 100 --bounds ball:1 --out p --dimension 2 --set clip=yes --set "
-    "clip=no", "given twice"),
+    "central": (
+        "plan -k 3 --epsilon 1 --rows 100 --bounds ball:1 --out p --dimension 2 --method fastlloyd",
+        "is Central",
+    ),
+    "no method": (
+        "plan -k 3 --epsilon 1 --rows 100 --bounds ball:1 --out p --dimension 2 --method onround",
+        "did you mean one-round",
+    ),
+    "no such slot": (
+        "plan -k 3 --epsilon 1 --rows 100 --bounds ball:1 --out p --dimension 2 --with tallies=exact",
+        "no slot 'tallies'",
+    ),
+    "no value": (
+        "plan -k 3 --epsilon 1 --rows 100 --bounds ball:1 --out p --dimension 2 --set partitions",
+        "name=value",
+    ),
+    "two values": (
+        "plan -k 3 --epsilon 1 --rows 100 --bounds ball:1 --out p --dimension 2 --set clip=yes --set clip=no",
+        "given twice",
+    ),
     "no epsilon": ("plan -k 3 --epsilon -1 --rows 100 --bounds ball:1 --out p --dimension 2", "epsilon is -1"),
     "more centres than rows": ("plan -k 300 --epsilon 1 --rows 100 --bounds ball:1 --out p --dimension 2", "k is 300"),
-    "reversed bounds": ("plan -k 3 --epsilon 1 --rows 100 --bounds 1:0 --out p --dimension "
-    "2", "the lower one must be smaller"),
-}  # fmt: skip
+    "reversed bounds": (
+        "plan -k 3 --epsilon 1 --rows 100 --bounds 1:0 --out p --dimension 2",
+        "the lower one must be smaller",
+    ),
+}
 
 
 @pytest.fixture(scope="module")

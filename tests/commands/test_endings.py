@@ -65,10 +65,15 @@ def program(
     given = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **streams}
     own = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
     return subprocess.run(
-        [in_process.PROGRAM, *map(str, arguments)], check=False, cwd=folder, text=True, encoding=encoding,
+        [in_process.PROGRAM, *map(str, arguments)],
+        check=False,
+        cwd=folder,
+        text=True,
+        encoding=encoding,
         preexec_fn=before,
-        env={**own, "COLUMNS": "120", "PYTHONIOENCODING": encoding}, **given,
-    )  # fmt: skip
+        env={**own, "COLUMNS": "120", "PYTHONIOENCODING": encoding},
+        **given,
+    )
 
 
 @pytest.fixture
@@ -268,11 +273,14 @@ def test_a_full_disk_under_the_result_says_the_same_and_leaves_no_litter(
     ("where", "ledger", "says"),
     [
         ((Session, "ask"), False, "nothing was released: start it again"),
-        ((Ledger, "reserve"), True, "no run was opened, unless 'cloister ledger show budget.db' has a new one: start "
-            "it again"),
+        (
+            (Ledger, "reserve"),
+            True,
+            "no run was opened, unless 'cloister ledger show budget.db' has a new one: start it again",
+        ),
         ((Run, "finish"), True, "the result is in result.json"),
     ],
-)  # fmt: skip
+)
 def test_ctrl_c_at_other_moments_of_a_fit_says_what_stands(
     where: tuple[Any, str], ledger: bool, says: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -390,14 +398,16 @@ def test_a_decoder_that_is_cut_off_says_that_it_can_be_run_again(people: Path, m
     with monkeypatch.context() as patch:
         patch.setattr("cloister.run.result.os.fsync", full)
         assert refused(people, *decode, "--out", "c.json") == (
-            2, f"cloister: cannot write c.json: No space left on device; {again}"
-        )  # fmt: skip
+            2,
+            f"cloister: cannot write c.json: No space left on device; {again}",
+        )
     with monkeypatch.context() as patch:
         patch.setattr("cloister.commands.decode.show", full)
         assert refused(people, *decode) == (1, f"cloister: cannot write the output: No space left on device; {again}")
         assert refused(people, *decode, "--out", "c.json") == (
-            1, "cloister: cannot write the output: No space left on device; the result is in c.json\n"
-        )  # fmt: skip
+            1,
+            "cloister: cannot write the output: No space left on device; the result is in c.json\n",
+        )
 
 
 def test_a_server_that_is_cut_off_between_rounds_goes_on_where_it_was(
@@ -409,8 +419,9 @@ def test_a_server_that_is_cut_off_between_rounds_goes_on_where_it_was(
     assert in_process.cloister(*answer, folder=folder).returncode == 0
     for where, fault, code in (
         ("cloister.collection.plan.transcript.Transcript.publish", interrupt, 130),
-        ("cloister.collection.plan.canonical_json.os.fsync", full, 2), ("cloister.commands.advance.show", full, 1),
-    ):  # fmt: skip
+        ("cloister.collection.plan.canonical_json.os.fsync", full, 2),
+        ("cloister.commands.advance.show", full, 1),
+    ):
         with monkeypatch.context() as patch:
             patch.setattr(where, fault)
             found, told = refused(folder, *advance)
@@ -441,6 +452,7 @@ def test_a_shuffler_that_is_cut_off_releases_nothing_and_says_so(
         patch.setattr("cloister.commands.shuffle.show", full)
         code, told = refused(tmp_path, *shuffle)
     assert (code, told) == (
-        1, "cloister: cannot write the output: No space left on device; the messages are in shuffled, whole and "
-            "shuffled: do not shuffle this plan again\n"
-    )  # fmt: skip
+        1,
+        "cloister: cannot write the output: No space left on device; the messages are in shuffled, whole and "
+        "shuffled: do not shuffle this plan again\n",
+    )

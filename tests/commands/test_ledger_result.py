@@ -50,14 +50,16 @@ def test_a_counted_run_and_one_without_weights_are_kept_too(folder: Path) -> Non
 @pytest.mark.parametrize(
     ("damage", "says"),
     [
-        ("update runs set state = 'open'", "is not finished: repeat its command with --ledger budget.db --dataset mine "
-            "--resume "),
+        (
+            "update runs set state = 'open'",
+            "is not finished: repeat its command with --ledger budget.db --dataset mine --resume ",
+        ),
         ("delete from results", "does not hold the result of run"),
         ("drop table results", "no such table: results"),
         ("update results set result = '{}'", "the kept result is damaged"),
         ("update results set result = '[1'", "the kept result is damaged"),
     ],
-)  # fmt: skip
+)
 def test_what_the_ledger_does_not_hold_is_said_in_one_line(damage: str, says: str, folder: Path) -> None:
     cloister(*FIT, *PAID, folder=folder)
     with sqlite3.connect(folder / "budget.db") as db:

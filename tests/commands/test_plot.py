@@ -55,9 +55,16 @@ def test_a_fit_is_drawn_from_its_result_alone_and_always_alike(fitted: Path, end
 def test_the_words_of_a_picture_are_text_and_say_what_was_promised(fitted: Path, tmp_path: Path) -> None:
     cloister("plot", "fastlloyd.json", "-o", str(tmp_path / "map.svg"), folder=fitted)
     text = words(tmp_path / "map.svg")
-    for part in ("Released centres: k = 3, fastlloyd", "ε = 1, δ = 1e-06, Central trust", "column 0", "column 1",
-                 "no tree cells in this result", "border of the domain", "path over the rounds",
-                 "released rows"):  # fmt: skip
+    for part in (
+        "Released centres: k = 3, fastlloyd",
+        "ε = 1, δ = 1e-06, Central trust",
+        "column 0",
+        "column 1",
+        "no tree cells in this result",
+        "border of the domain",
+        "path over the rounds",
+        "released rows",
+    ):
         assert part in text
     assert "<dc:date>" not in (tmp_path / "map.svg").read_text()
 
@@ -97,14 +104,16 @@ BAD = {
     "half": (["half.json", "-o", "map.png"], "is not a result of cloister, or it is damaged"),
     "no facts": (["facts.json", "-o", "map.png"], "this result does not say where rows can be"),
     "numbers as names": (["numbers.json", "-o", "map.png"], "is not a result of cloister, or it is damaged"),
-    "no costs": (["fastlloyd.json", "-o", "map.png", "--curve"], "this result holds no costs: 'fastlloyd' solved no "
-    "tree program"),
+    "no costs": (
+        ["fastlloyd.json", "-o", "map.png", "--curve"],
+        "this result holds no costs: 'fastlloyd' solved no tree program",
+    ),
     "unknown column": (["fastlloyd.json", "-o", "map.png", "--axes", "0,x"], "no column 'x'"),
     "one column": (["fastlloyd.json", "-o", "map.png", "--axes", "0"], "two different columns as its axes, not 0"),
     "one column twice": (["fastlloyd.json", "-o", "map.png", "--axes", "0,0"], "two different columns as its axes"),
     "axes and projection": (["fastlloyd.json", "-o", "map.png", "--axes", "0,1", "--project"], "not both"),
     "axes of a curve": (["hst-means.json", "-o", "map.png", "--curve", "--axes", "0,1"], "are for the map"),
-}  # fmt: skip
+}
 
 
 @pytest.fixture(scope="module")

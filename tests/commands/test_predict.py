@@ -32,8 +32,20 @@ def folder(tmp_path: Path) -> Path:
     rows = frame()
     rows.to_parquet(tmp_path / "rows.parquet", row_group_size=700)
     rows.to_csv(tmp_path / "rows.csv", index=False)
-    done = cloister("fit", "rows.parquet", *BASE, "--columns", "age", "--bounds", "0:120", "--category", "ward=A,B,C",
-        "--out", "result.json", folder=tmp_path)  # fmt: skip
+    done = cloister(
+        "fit",
+        "rows.parquet",
+        *BASE,
+        "--columns",
+        "age",
+        "--bounds",
+        "0:120",
+        "--category",
+        "ward=A,B,C",
+        "--out",
+        "result.json",
+        folder=tmp_path,
+    )
     assert done.returncode == 0, done.stderr
     return tmp_path
 
@@ -90,8 +102,9 @@ def test_rows_that_cannot_be_used_keep_their_place(folder: Path) -> None:
     assert refused.returncode == 2
     assert "the label -1 with --missing drop" in refused.stderr
     assert not (folder / "l.csv").exists()
-    told = json.loads(predicted(folder, "holes.parquet", "-o", "l.csv", "--missing", "drop", "--distances", "--json")
-        .stdout)  # fmt: skip
+    told = json.loads(
+        predicted(folder, "holes.parquet", "-o", "l.csv", "--missing", "drop", "--distances", "--json").stdout
+    )
     assert (told["private"], told["rows"], told["unused"], sum(told["sizes"])) == (False, 3000, 3, 2997)
     table = pd.read_csv(folder / "l.csv")
     assert np.flatnonzero(table["cluster"] == -1).tolist() == [0, 7, 9]
@@ -105,8 +118,21 @@ def test_files_without_names_and_several_of_them(folder: Path) -> None:
     np.save(folder / "a.npy", rows[:200])
     np.save(folder / "b.npy", rows[200:])
     pd.DataFrame(rows, columns=["x", "y"]).to_csv(folder / "named.csv", index=False)
-    cloister("fit", "a.npy", "b.npy", "-k", "2", "--epsilon", "1", "--bounds=-1:1", "--rows", "500", "--out",
-        "result.json", folder=folder)  # fmt: skip
+    cloister(
+        "fit",
+        "a.npy",
+        "b.npy",
+        "-k",
+        "2",
+        "--epsilon",
+        "1",
+        "--bounds=-1:1",
+        "--rows",
+        "500",
+        "--out",
+        "result.json",
+        folder=folder,
+    )
     centers = Result.load(folder / "result.json").centers
     predicted(folder, "a.npy", "b.npy", "-o", "l.npy")
     np.testing.assert_array_equal(np.load(folder / "l.npy"), metrics.labels(rows, centers))
@@ -134,7 +160,7 @@ def test_files_without_names_and_several_of_them(folder: Path) -> None:
         (["rows.csv", "-o", "l.csv", "--missing", "maybe"], "choose refuse or drop"),
         (["gone.csv", "-o", "l.csv"], "cannot be opened"),
     ],
-)  # fmt: skip
+)
 def test_misuse_is_one_line_and_writes_nothing(arguments: list[str], message: str, folder: Path) -> None:
     (folder / "link.csv").symlink_to(folder / "rows.csv")
     (folder / "odd.csv").write_text("cluster,age,ward\n1,2,A\n" if "cluster" in arguments else "cluster\n1\n")

@@ -146,9 +146,12 @@ def interrupted(folder: Path, after: float, *more: str) -> tuple[int, str, str]:
     np.save(folder / "rows.npy", np.random.default_rng(0).normal(0, 0.3, (200_000, 4)))
     long = ("--rows", "200000", "--delta", "1e-8", "--method", "fastlloyd", "--set", "rounds=200", "--zoom", "off")
     running = subprocess.Popen(
-        [sys.executable, "-c", STARTED, *FIT, *long, *more], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        [sys.executable, "-c", STARTED, *FIT, *long, *more],
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         text=True,
-    )  # fmt: skip
+    )
     assert running.stdout is not None
     assert running.stdout.readline() == "it has begun\n"
     time.sleep(after)
@@ -175,9 +178,12 @@ def test_ctrl_c_that_a_shell_keeps_from_its_background_is_not_heard(folder: Path
         signal.signal(signal.SIGINT, signal.SIG_IGN)
 
     running = subprocess.Popen(
-        [*PROGRAM, *FIT, "--json"], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        [*PROGRAM, *FIT, "--json"],
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         preexec_fn=deaf,  # noqa: PLW1509
-    )  # fmt: skip
+    )
     for _ in range(5):
         time.sleep(0.1)
         os.kill(running.pid, signal.SIGINT)
@@ -193,9 +199,15 @@ def test_numpy_numbers_in_a_request_are_saved_as_plain_ones(kind: Any, folder: P
 
     whole = kind if np.issubdtype(kind, np.integer) else np.int64
     request = Request(
-        k=whole(3), epsilon=kind(1), delta=np.float64(1e-6), bounds=np.array([-1, 1]),
-        rows=np.int64(1000), seed=whole(7), method="fastlloyd", options={"rounds": whole(2)},
-    )  # fmt: skip
+        k=whole(3),
+        epsilon=kind(1),
+        delta=np.float64(1e-6),
+        bounds=np.array([-1, 1]),
+        rows=np.int64(1000),
+        seed=whole(7),
+        method="fastlloyd",
+        options={"rounds": whole(2)},
+    )
     account = Account(ledger=folder / "budget.db", dataset="mine")
     result = fit(request, source(np.load(folder / "rows.npy"), None, "refuse"), account=account)
     result.save(folder / "result.json")

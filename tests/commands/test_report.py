@@ -19,10 +19,17 @@ from tests.report.pages import Page, made
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 FLAGS = (
-    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-    "--disable-background-networking", "--disable-component-update", "--disable-sync", "--enable-logging=stderr",
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--enable-logging=stderr",
     "--v=0",
-)  # fmt: skip
+)
 
 
 @pytest.fixture
@@ -44,9 +51,11 @@ def test_programs_are_told_what_was_written(folder: Path) -> None:
     facts = json.loads(done.stdout)
     assert facts.pop("bytes") == (folder / "page.html").stat().st_size
     assert facts == {
-        "report": "page.html", "clusters": 3, "columns": 3,
+        "report": "page.html",
+        "clusters": 3,
+        "columns": 3,
         "privacy": "(add-or-remove one row) epsilon = 1, delta = 1e-06, Central trust",
-    }  # fmt: skip
+    }
 
 
 def test_the_page_is_opened_where_that_is_asked_for(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -63,10 +72,11 @@ def test_the_page_is_opened_where_that_is_asked_for(folder: Path, monkeypatch: p
     [
         (["none.json", "-o", "page.pdf"], "reports are saved as .html, not 'page.pdf'"),  # the place is checked first
         (["none.json", "-o", "nowhere/page.html"], "there is no folder nowhere"),
-        (["none.json", "-o", "page.html"], "cannot read none.json"), (["text.json", "-o", "page.html"], "damaged"),
+        (["none.json", "-o", "page.html"], "cannot read none.json"),
+        (["text.json", "-o", "page.html"], "damaged"),
         (["facts.json", "-o", "page.html"], "does not say where rows can be"),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_reported_is_one_line_exit_two_and_no_file(
     arguments: list[str], expected: str, folder: Path
 ) -> None:

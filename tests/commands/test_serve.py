@@ -11,18 +11,25 @@ from cloister.collection.service.limits import REASONS, ServiceCounts
 from cloister.commands.serve import _counter, _in_words, _told
 
 
-@pytest.mark.parametrize(("event", "words"), [
-    ({"event": "listening", "address": "http://127.0.0.1:1", "plan": "ab" * 32, "reports": 0},
-     "collecting for plan abababababababab on http://127.0.0.1:1"),
-    ({"event": "listening", "address": "http://127.0.0.1:1", "plan": "ab" * 32, "reports": 1234},
-     "collecting for plan abababababababab on http://127.0.0.1:1; 1,234 reports are here already"),
-    ({"event": "round", "round": 2}, "round 2 is open"),
-    ({"event": "closed", "round": 2}, "all rounds are closed: no report is taken any more"),
-    ({"event": "waiting", "why": "cut"}, "the next round cannot be opened yet: cut"),
-    ({"event": "disk", "why": "full"}, "nothing can be written (full): reports are sent back until it can"),
-    ({"event": "disk works"}, "the disk works again"),
-    ({"event": "end"}, ""),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("event", "words"),
+    [
+        (
+            {"event": "listening", "address": "http://127.0.0.1:1", "plan": "ab" * 32, "reports": 0},
+            "collecting for plan abababababababab on http://127.0.0.1:1",
+        ),
+        (
+            {"event": "listening", "address": "http://127.0.0.1:1", "plan": "ab" * 32, "reports": 1234},
+            "collecting for plan abababababababab on http://127.0.0.1:1; 1,234 reports are here already",
+        ),
+        ({"event": "round", "round": 2}, "round 2 is open"),
+        ({"event": "closed", "round": 2}, "all rounds are closed: no report is taken any more"),
+        ({"event": "waiting", "why": "cut"}, "the next round cannot be opened yet: cut"),
+        ({"event": "disk", "why": "full"}, "nothing can be written (full): reports are sent back until it can"),
+        ({"event": "disk works"}, "the disk works again"),
+        ({"event": "end"}, ""),
+    ],
+)
 def test_events_in_words(event: dict[str, Any], words: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert _in_words(event) == words
     _told(False)(event)

@@ -25,8 +25,11 @@ from tests.comparing.studies import ROWS, study
 def test_a_study_has_a_cell_for_every_method_and_budget_with_all_its_runs() -> None:
     found = study(epsilons=[0.5, 2], methods=["auto", "fastlloyd"])
     assert [(c.label, c.epsilon, len(c.nicv), c.private) for c in found.cells] == [
-        ("auto", 0.5, 2, True), ("fastlloyd", 0.5, 2, True), ("auto", 2.0, 2, True), ("fastlloyd", 2.0, 2, True),
-    ]  # fmt: skip
+        ("auto", 0.5, 2, True),
+        ("fastlloyd", 0.5, 2, True),
+        ("auto", 2.0, 2, True),
+        ("fastlloyd", 2.0, 2, True),
+    ]
     auto = found.at(0.5)[0]
     assert auto.picked is not None
     assert auto.mean is not None
@@ -177,17 +180,27 @@ def test_a_run_that_fails_is_told_and_tried_again(monkeypatch: pytest.MonkeyPatc
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"epsilons": []}, "positive numbers"), ({"epsilons": [0.0]}, "positive numbers"),
-        ({"epsilons": [float("nan")]}, "positive numbers"), ({"epsilons": ["x"]}, "positive numbers"),
-        ({"runs": 0}, "runs is 0"), ({"runs": True}, "runs is True"), ({"workers": 0}, "workers is 0"),
-        ({"k": 601}, "between 1 and the 600 rows"), ({"k": 2.5}, "k is 2.5"), ({"bounds": "unknown"}, "unknown bounds"),
-        ({"methods": ["fastloyd"]}, "did you mean fastlloyd"), ({"methods": ["fastlloyd:rouns=3"]}, "rounds"),
-        ({"methods": ["fastlloyd:rounds"]}, "not one name=value"), ({"methods": ["fastlloyd:delta=x"]}, "not a number"),
-        ({"methods": ["fastlloyd:trust=nobody"]}, "no trust"), ({"rivals": ["sklern"]}, "did you mean sklearn"),
+        ({"epsilons": []}, "positive numbers"),
+        ({"epsilons": [0.0]}, "positive numbers"),
+        ({"epsilons": [float("nan")]}, "positive numbers"),
+        ({"epsilons": ["x"]}, "positive numbers"),
+        ({"runs": 0}, "runs is 0"),
+        ({"runs": True}, "runs is True"),
+        ({"workers": 0}, "workers is 0"),
+        ({"k": 601}, "between 1 and the 600 rows"),
+        ({"k": 2.5}, "k is 2.5"),
+        ({"bounds": "unknown"}, "unknown bounds"),
+        ({"methods": ["fastloyd"]}, "did you mean fastlloyd"),
+        ({"methods": ["fastlloyd:rouns=3"]}, "rounds"),
+        ({"methods": ["fastlloyd:rounds"]}, "not one name=value"),
+        ({"methods": ["fastlloyd:delta=x"]}, "not a number"),
+        ({"methods": ["fastlloyd:trust=nobody"]}, "no trust"),
+        ({"rivals": ["sklern"]}, "did you mean sklearn"),
         ({"methods": ["grid-means"], "rows": np.tile(ROWS, 3)}, "nothing can be compared: grid-means"),
-        ({"out": "study.json"}, "studies are saved as .jsonl"), ({"delta": 2.0}, "nothing can be compared"),
+        ({"out": "study.json"}, "studies are saved as .jsonl"),
+        ({"delta": 2.0}, "nothing can be compared"),
     ],
-)  # fmt: skip
+)
 def test_what_makes_no_sense_is_refused_before_any_run(
     given: dict[str, Any], message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

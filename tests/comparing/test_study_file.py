@@ -65,9 +65,15 @@ def test_more_methods_budgets_and_runs_join_a_study(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("given", "what"),
-    [({"k": 2}, "k"), ({"delta": 1e-7}, "delta"), ({"bounds": (-2, 2)}, "bounds"), ({"rows": ROWS[1:]}, "sha256"),
-     ({"scale": "bounds"}, "scale"), ({"public_rows": 601}, "public rows")],
-)  # fmt: skip
+    [
+        ({"k": 2}, "k"),
+        ({"delta": 1e-7}, "delta"),
+        ({"bounds": (-2, 2)}, "bounds"),
+        ({"rows": ROWS[1:]}, "sha256"),
+        ({"scale": "bounds"}, "scale"),
+        ({"public_rows": 601}, "public rows"),
+    ],
+)
 def test_a_study_of_other_conditions_does_not_go_on(given: dict[str, Any], what: str, tmp_path: Path) -> None:
     out = tmp_path / "study.jsonl"
     study(out=out)

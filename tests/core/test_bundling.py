@@ -15,11 +15,14 @@ from tests.reference_client.arrays import opened
 @pytest.mark.parametrize(
     ("values", "kind"),
     [
-        (np.array([[-(2**31), 2**31 - 1], [0, 7]]), "i4"), (np.array([2**31]), "i8"), (np.array([-(2**62)]), "i8"),
-        (np.array([0.1, -0.0, 1e300]), "f8"), (np.empty((0, 3), np.int64), "i4"),
+        (np.array([[-(2**31), 2**31 - 1], [0, 7]]), "i4"),
+        (np.array([2**31]), "i8"),
+        (np.array([-(2**62)]), "i8"),
+        (np.array([0.1, -0.0, 1e300]), "f8"),
+        (np.empty((0, 3), np.int64), "i4"),
         (np.arange(12).reshape(2, 3, 2), "i4"),
     ],
-)  # fmt: skip
+)
 def test_a_device_reads_the_arrays_that_were_stored(values: AnyArray, kind: str) -> None:
     arrays = BundleArrays()
     arrays.add(np.array([1]))

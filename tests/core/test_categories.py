@@ -17,18 +17,63 @@ from cloister.core.errors import InvalidInput
 from cloister.rows.categories import MISSING, UNLISTED, Category, canonical, categories_of
 
 CELLS = st.one_of(
-    st.none(), st.booleans(), st.integers(-5, 5), st.floats(), st.text(max_size=3), st.sampled_from("ABC"),
-    st.lists(st.integers(), max_size=1), st.just(np.float64("nan")), st.just(np.int64(3)),
-)  # fmt: skip
+    st.none(),
+    st.booleans(),
+    st.integers(-5, 5),
+    st.floats(),
+    st.text(max_size=3),
+    st.sampled_from("ABC"),
+    st.lists(st.integers(), max_size=1),
+    st.just(np.float64("nan")),
+    st.just(np.int64(3)),
+)
 MOMENT = datetime.datetime(2026, 1, 1, 12, tzinfo=datetime.UTC)
 EQUAL_AND_OTHERWISE_WRITTEN: list[Any] = [
-    decimal.Decimal("1.5"), decimal.Decimal("1.50"), decimal.Decimal("1.500"), 1.5, "1.5", "1.50", np.float32(1.5),
-    Fraction(3, 2), True, 1, 1.0, "1", decimal.Decimal(1), np.int64(1), np.True_, "true", 0.0, -0.0, "-0", 0, False,
-    decimal.Decimal("-0"), MOMENT, MOMENT.astimezone(datetime.timezone(datetime.timedelta(hours=1))),
-    pd.Timestamp(MOMENT), pd.Timestamp(MOMENT).tz_convert("Asia/Tokyo"), (1,), (True,), (1.0,), frozenset([1]),
-    frozenset([True]), 10**400, 10**5000, Fraction(10**400), Fraction(10**5000, 7), decimal.Decimal("1E+999999"),
-    decimal.Decimal("NaN"), decimal.Decimal("sNaN"), decimal.Decimal("-Infinity"), None, math.nan, pd.NA, "", [1],
-]  # fmt: skip
+    decimal.Decimal("1.5"),
+    decimal.Decimal("1.50"),
+    decimal.Decimal("1.500"),
+    1.5,
+    "1.5",
+    "1.50",
+    np.float32(1.5),
+    Fraction(3, 2),
+    True,
+    1,
+    1.0,
+    "1",
+    decimal.Decimal(1),
+    np.int64(1),
+    np.True_,
+    "true",
+    0.0,
+    -0.0,
+    "-0",
+    0,
+    False,
+    decimal.Decimal("-0"),
+    MOMENT,
+    MOMENT.astimezone(datetime.timezone(datetime.timedelta(hours=1))),
+    pd.Timestamp(MOMENT),
+    pd.Timestamp(MOMENT).tz_convert("Asia/Tokyo"),
+    (1,),
+    (True,),
+    (1.0,),
+    frozenset([1]),
+    frozenset([True]),
+    10**400,
+    10**5000,
+    Fraction(10**400),
+    Fraction(10**5000, 7),
+    decimal.Decimal("1E+999999"),
+    decimal.Decimal("NaN"),
+    decimal.Decimal("sNaN"),
+    decimal.Decimal("-Infinity"),
+    None,
+    math.nan,
+    pd.NA,
+    "",
+    [1],
+]
 """Cells that Python takes for one another, and that have other texts."""
 
 BEYOND = ["309", "-400", "5000", "fraction", "a third", "decimal"]
@@ -108,10 +153,14 @@ def test_two_spellings_of_one_column_are_not_two_categories() -> None:
         ((0, "-0.0", decimal.Decimal("0E-10"), decimal.Decimal("-0.0")), "0"),
         ((True, "True", "true", "TRUE", np.bool_(True)), "true"),
         ((0, "0", -0.0, "-0.0", "0.0"), "0"),
-        (("03",), "03"), (("A",), "A"), (("a",), "a"), (("1e3",), "1e3"), ((2.5,), "2.5"),
+        (("03",), "03"),
+        (("A",), "A"),
+        (("a",), "a"),
+        (("1e3",), "1e3"),
+        ((2.5,), "2.5"),
         ((10**30, "1" + "0" * 30), "1" + "0" * 30),
     ],
-)  # fmt: skip
+)
 def test_values_are_equal_as_people_mean_them(cells: tuple[Any, ...], text: str) -> None:
     assert {canonical(cell) for cell in cells} == {text}
 

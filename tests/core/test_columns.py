@@ -48,8 +48,11 @@ def test_names_are_taken_in_their_order_and_the_others_are_told_with_the_reason(
 def test_a_pattern_takes_numbers_and_no_identifier_date_text_or_index() -> None:
     assert chosen("*").used == ("age", "smoker", "glucose")
     assert dict(chosen("*").left_out) == {
-        "mrn": "id-like", "ward": "text", "visit": "a date", "__index_level_0__": "pandas' index",
-    }  # fmt: skip
+        "mrn": "id-like",
+        "ward": "text",
+        "visit": "a date",
+        "__index_level_0__": "pandas' index",
+    }
     assert chosen(["glucose", "*"]).used == ("glucose", "age", "smoker")
     assert chosen("?ge").used == ("age",)
     with pytest.raises(InvalidInput, match=r"no column of numbers matches 'w\*'"):

@@ -141,10 +141,12 @@ def test_a_share_asks_its_users_and_no_others() -> None:
     cells = Strips(BOX.max_norm)
     whole = Whole(cells, Bound(BOX.max_norm, 2))
     one, other, sums, everybody = totals(
-        a_round(counted(cells, halves[0]), counted(cells, halves[1]), summed(whole, halves[0]), counted(cells),
-        trust=Local),
-        rows, who,
-    )  # fmt: skip
+        a_round(
+            counted(cells, halves[0]), counted(cells, halves[1]), summed(whole, halves[0]), counted(cells), trust=Local
+        ),
+        rows,
+        who,
+    )
     assert halves[0] is not None
     held = halves[0].holds(who)
     assert 50 < held.sum() < 150

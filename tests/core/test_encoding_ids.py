@@ -82,9 +82,15 @@ class Odd:
 
 
 @pytest.mark.parametrize(
-    "ids", [np.zeros((N, 2)), np.zeros((N, 1), np.int64), np.zeros((N, 2), np.uint64), np.zeros(N, np.int64),
-    np.zeros((3, 2), np.int64)]
-)  # fmt: skip
+    "ids",
+    [
+        np.zeros((N, 2)),
+        np.zeros((N, 1), np.int64),
+        np.zeros((N, 2), np.uint64),
+        np.zeros(N, np.int64),
+        np.zeros((3, 2), np.int64),
+    ],
+)
 def test_what_is_no_ids_is_refused(ids: np.ndarray) -> None:
     with pytest.raises(InvalidInput, match="the bucketing Odd"):
         encode_rows(a_round(ORACLES[0], Odd(ids)), ROWS, USERS, NoiseRng.for_tests(0))

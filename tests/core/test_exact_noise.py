@@ -21,7 +21,11 @@ from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.types import Floats, Ids, Ints
 
 SCALES = [0.3, 1.0, 4.5, 300.7, 2.0**20 + 0.1, 2.0**40]
-LAWS = [pytest.param(Law(s, squared), id=f"{'gauss' if squared else 'laplace'} {s:g}") for squared in (False, True) for s in SCALES]  # fmt: skip # noqa: E501
+LAWS = [
+    pytest.param(Law(s, squared), id=f"{'gauss' if squared else 'laplace'} {s:g}")
+    for squared in (False, True)
+    for s in SCALES
+]
 ENDS = [Law(s, squared) for squared in (False, True) for s in (512 - 2.0**-44, 2.0**53, 2.0**56, 2.0**58)]
 """The widest noise, and where t / M or the floats that it is computed in turn over."""
 

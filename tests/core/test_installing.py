@@ -26,13 +26,16 @@ def installed(folder: Path, origin: dict[str, Any] | None) -> Path:
     ("origin", "told"),
     [
         (None, "pip install 'cloister[files]'"),
-        ({"url": "https://host.example/cloister.whl", "archive_info": {}}, "pip install 'cloister[files] @ https://host.example/cloister.whl'"),
+        (
+            {"url": "https://host.example/cloister.whl", "archive_info": {}},
+            "pip install 'cloister[files] @ https://host.example/cloister.whl'",
+        ),
         (
             {"url": "https://host.example/cloister.git", "vcs_info": {"vcs": "git", "commit_id": "1f"}},
             "pip install 'cloister[files] @ git+https://host.example/cloister.git'",
         ),
     ],
-)  # fmt: skip
+)
 def test_what_came_from_an_index_or_an_address_is_named_by_it(
     origin: dict[str, Any] | None, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

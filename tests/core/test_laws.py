@@ -33,12 +33,17 @@ from tests.core.test_shares import of_all
 N = 6000
 DUCHI = HadamardVector(randomiser="duchi")
 BLOCKS: dict[str, Any] = {
-    "hadamard-response": HadamardResponse(), "explicit-histogram": ExplicitHistogram(),
-    "optimised-local-hashing": OptimisedLocalHashing(), "optimised-unary": OptimisedUnary(),
-    "adaptive-response": AdaptiveResponse(), "subset-selection": SubsetSelection(),
-    "one-byte": HadamardVector(), "duchi": DUCHI, "duchi, kept": ExplicitHistogramVector(),
+    "hadamard-response": HadamardResponse(),
+    "explicit-histogram": ExplicitHistogram(),
+    "optimised-local-hashing": OptimisedLocalHashing(),
+    "optimised-unary": OptimisedUnary(),
+    "adaptive-response": AdaptiveResponse(),
+    "subset-selection": SubsetSelection(),
+    "one-byte": HadamardVector(),
+    "duchi": DUCHI,
+    "duchi, kept": ExplicitHistogramVector(),
     "amplified-counts": AmplifiedCounts(report=HadamardResponse()),
-}  # fmt: skip
+}
 each_block = pytest.mark.parametrize("block", BLOCKS.values(), ids=BLOCKS)
 
 
@@ -156,8 +161,9 @@ def test_liars_who_send_uniform_symbols_are_not_seen() -> None:
         round = of_all(block, "users")
         symbols = np.random.default_rng(2).integers(0, 2, (5000, 1))
         if isinstance(block, OptimisedLocalHashing):
-            symbols = np.random.default_rng(2).integers(0, round.parts[0].channel.asked.levels[0].response.symbols,
-                                                        (5000, 1))  # fmt: skip
+            symbols = np.random.default_rng(2).integers(
+                0, round.parts[0].channel.asked.levels[0].response.symbols, (5000, 1)
+            )
         assert unlikely(round, with_liars(round, symbols, 5000, 5000)) == []
 
 
@@ -186,8 +192,9 @@ def wide(block: Any) -> Round[Any]:
     (part,) = round.parts
     asked = part.channel.asked
     level = block.level(64, 3, PublicRng.from_seed(4))
-    channel = attrs.evolve(part.channel, asked=attrs.evolve(asked, levels=(level,), sharing=attrs.evolve(
-        asked.sharing, levels=1)))  # fmt: skip
+    channel = attrs.evolve(
+        part.channel, asked=attrs.evolve(asked, levels=(level,), sharing=attrs.evolve(asked.sharing, levels=1))
+    )
     return Round(0, round.trust, BOX, (attrs.evolve(part, channel=channel),))
 
 

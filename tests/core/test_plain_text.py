@@ -16,9 +16,15 @@ from cloister.core.randomness import PublicRng
 
 EXACT = settings(derandomize=True, deadline=None, max_examples=1000)
 plain_values = st.one_of(
-    st.none(), st.booleans(), st.integers(), st.floats(), st.binary(), st.text(), st.characters(max_codepoint=300),
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.floats(),
+    st.binary(),
+    st.text(),
+    st.characters(max_codepoint=300),
     st.text(st.sampled_from("'\"\\\n\r\t\x00\x7f\x80\xa0\xad\u0378\ud800\U000e0001aé✓🙂")),
-)  # fmt: skip
+)
 good = st.text(st.sampled_from([chr(c) for c in range(32, 127) if chr(c) not in "'\\"]))
 
 

@@ -266,8 +266,10 @@ def test_replayed_noise_counts_as_seeded_and_is_of_one_user_and_is_never_copied(
     noise = NoiseRng.replayed(range(10))
     assert noise.seeded
     assert noise.child("a").seeded
-    for draw in (lambda: noise.words(np.arange(2, dtype=np.uint64), 1),
-                 lambda: noise.discrete_gaussian_each(np.arange(2, dtype=np.uint64), 5.0, 1)):  # fmt: skip
+    for draw in (
+        lambda: noise.words(np.arange(2, dtype=np.uint64), 1),
+        lambda: noise.discrete_gaussian_each(np.arange(2, dtype=np.uint64), 5.0, 1),
+    ):
         with pytest.raises(InvalidInput, match="for one user at a time, not for 2"):
             draw()
     with pytest.raises(TypeError, match="cannot be copied"):

@@ -27,9 +27,14 @@ ENTRIES = 2 * (2 + LOOKS)
 def run(journal: Durable, record: Record, process: int, log: list[str], seen: Any = lambda _: None) -> np.ndarray:
     """One process. Its noise is not that of any other process, so that whatever is drawn again shows."""
     session: Session[Any] = Session(
-        PROBLEM, SEED, InMemory(ROWS, log), accountant=Charges(log), record=record, journal=journal,
+        PROBLEM,
+        SEED,
+        InMemory(ROWS, log),
+        accountant=Charges(log),
+        record=record,
+        journal=journal,
         noise=NoiseRng.for_tests(process),
-    )  # fmt: skip
+    )
     return Explorer(seen=seen).cluster(PROBLEM, session, SEED.child("method")).centers
 
 

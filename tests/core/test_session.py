@@ -60,8 +60,17 @@ def test_a_round_is_charged_opened_read_closed_and_every_look_is_written_before_
     method.cluster(PROBLEM, session, SEED.child("method"))
     looks = ["look", "seen"] * LOOKS
     assert log == [
-        "charge 0", "open 0", "gather 0", "close 0", *looks, "charge 1", "open 1", "gather 1", "close 1", *looks
-    ]  # fmt: skip
+        "charge 0",
+        "open 0",
+        "gather 0",
+        "close 0",
+        *looks,
+        "charge 1",
+        "open 1",
+        "gather 1",
+        "close 1",
+        *looks,
+    ]
 
 
 def test_the_journal_and_the_record_hold_what_the_method_saw() -> None:

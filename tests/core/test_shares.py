@@ -123,10 +123,13 @@ def test_people_who_leave_a_question_out_are_found() -> None:
 
 
 LEVELS = {
-    "hadamard-response": HadamardResponse(), "explicit-histogram": ExplicitHistogram(),
+    "hadamard-response": HadamardResponse(),
+    "explicit-histogram": ExplicitHistogram(),
     "hadamard-vector": HadamardVector(),
-    "explicit-histogram-vector": ExplicitHistogramVector(), "ldp-average": LdpAverage(), "amplified-counts": AMPLIFIED,
-}  # fmt: skip
+    "explicit-histogram-vector": ExplicitHistogramVector(),
+    "ldp-average": LdpAverage(),
+    "amplified-counts": AMPLIFIED,
+}
 
 
 def of_all(oracle: Any, share: str) -> Round[Any]:

@@ -61,9 +61,16 @@ def site() -> Iterator[str]:
 
 def entry(*source: str, rows: np.ndarray = ROWS, **facts: object) -> Entry:
     return Entry(
-        name="tiny", title="Three rows", rows=len(rows), columns=rows.shape[1], k=2, licence="CC0", source=source,
-        sha256=rows_digest(rows), **facts,
-    )  # type: ignore[arg-type]  # fmt: skip
+        name="tiny",
+        title="Three rows",
+        rows=len(rows),
+        columns=rows.shape[1],
+        k=2,
+        licence="CC0",
+        source=source,
+        sha256=rows_digest(rows),
+        **facts,
+    )  # type: ignore[arg-type]
 
 
 # the catalogue
@@ -218,17 +225,21 @@ def test_list_reads_nothing_from_the_network(known: Entry, tmp_path: Path) -> No
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
-    [(("get", "s0"), "no data set 's0'"), (("get", "digits8x8", "--out", "here.txt"), "there is no folder"),
-     (("make", "blobs", "--out", "b.txt"), "saved as .csv"), (("make", "blobs", "--out", "b.csv", "-k", "1"), "k >= 2"),
-     (("make", "blobs", "--out", "b.csv", "--rows", "3"), "take more rows"),
-     (("make", "blobs", "--out", "b.csv", "--outliers", "-1"), "take more rows"),
-     (("make", "blobs", "--out", "b.csv", "--separation", "1"), "separation"),
-     (("make", "moons", "--out", "b.csv", "--rows", "1"), "at least 2"),
-     (("make", "moons", "--out", "b.csv", "--seed", "-1"), "--seed is -1"),
-     (("make", "moons", "--out", "b.csv", "--labels", "l.txt"), "labels are saved as .npy"),
-     (("make", "hospital", "--out", "b.csv", "--rows", "0"), "at least 1"),
-     (("make", "hospital", "--out", "b.npy"), "numbers only")],
-)  # fmt: skip
+    [
+        (("get", "s0"), "no data set 's0'"),
+        (("get", "digits8x8", "--out", "here.txt"), "there is no folder"),
+        (("make", "blobs", "--out", "b.txt"), "saved as .csv"),
+        (("make", "blobs", "--out", "b.csv", "-k", "1"), "k >= 2"),
+        (("make", "blobs", "--out", "b.csv", "--rows", "3"), "take more rows"),
+        (("make", "blobs", "--out", "b.csv", "--outliers", "-1"), "take more rows"),
+        (("make", "blobs", "--out", "b.csv", "--separation", "1"), "separation"),
+        (("make", "moons", "--out", "b.csv", "--rows", "1"), "at least 2"),
+        (("make", "moons", "--out", "b.csv", "--seed", "-1"), "--seed is -1"),
+        (("make", "moons", "--out", "b.csv", "--labels", "l.txt"), "labels are saved as .npy"),
+        (("make", "hospital", "--out", "b.csv", "--rows", "0"), "at least 1"),
+        (("make", "hospital", "--out", "b.npy"), "numbers only"),
+    ],
+)
 def test_bad_input_is_one_line(tmp_path: Path, arguments: tuple[str, ...], message: str) -> None:
     (tmp_path / "here.txt").touch()
     done = cloister("data", *arguments, folder=tmp_path)

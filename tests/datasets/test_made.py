@@ -38,8 +38,11 @@ def test_labels_are_those_of_the_rows() -> None:
 
 
 def test_a_table_depends_on_its_arguments_alone() -> None:
-    for make in (lambda seed: blobs(100, 2, 3, seed=seed), lambda seed: moons(100, seed=seed),
-                 lambda seed: table(100, seed)):  # fmt: skip
+    for make in (
+        lambda seed: blobs(100, 2, 3, seed=seed),
+        lambda seed: moons(100, seed=seed),
+        lambda seed: table(100, seed),
+    ):
         one, again, other = make(1), make(1), make(2)
         assert np.array_equal(one.numbers, again.numbers)
         assert not np.array_equal(one.numbers, other.numbers)
@@ -94,8 +97,21 @@ def test_arrays_and_labels_are_saved(tmp_path: Path) -> None:
 
 def test_what_was_made_can_be_clustered(tmp_path: Path) -> None:
     cloister("data", "make", "moons", "-o", "m.csv", folder=tmp_path)
-    done = cloister("fit", "m.csv", "-k", "2", "--epsilon", "1", "--delta", "1e-6", "--bounds", "m.bounds.toml",
-                    "--rows", "1000", folder=tmp_path)  # fmt: skip
+    done = cloister(
+        "fit",
+        "m.csv",
+        "-k",
+        "2",
+        "--epsilon",
+        "1",
+        "--delta",
+        "1e-6",
+        "--bounds",
+        "m.bounds.toml",
+        "--rows",
+        "1000",
+        folder=tmp_path,
+    )
     assert done.returncode == 0, done.stderr
 
 

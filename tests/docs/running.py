@@ -92,9 +92,14 @@ class Runner:
 
     def _bash(self, text: str, code: int) -> None:
         with subprocess.Popen(
-            ["bash", "-euo", "pipefail", "-c", text], cwd=self.folder, env=self.environment, stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT, text=True, start_new_session=True,
-        ) as shell:  # fmt: skip
+            ["bash", "-euo", "pipefail", "-c", text],
+            cwd=self.folder,
+            env=self.environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        ) as shell:
             try:
                 said, _ = shell.communicate(timeout=120)
             finally:
@@ -106,9 +111,13 @@ class Runner:
         """A server, which is there for the rest of the page. It is up once it says something."""
         (command,) = commands(block.text)
         shell = subprocess.Popen(
-            ["bash", "-c", f"exec {command} 2>&1"], cwd=self.folder, env={**self.environment, "PYTHONUNBUFFERED": "1"},
-            stdout=subprocess.PIPE, text=True, start_new_session=True,
-        )  # fmt: skip
+            ["bash", "-c", f"exec {command} 2>&1"],
+            cwd=self.folder,
+            env={**self.environment, "PYTHONUNBUFFERED": "1"},
+            stdout=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
         self._up.append(shell)
         assert shell.stdout is not None
         said = shell.stdout.readline()

@@ -76,10 +76,22 @@ def test_docstrings_mean_the_same_on_the_site(tools: Any) -> None:
     assert lines[end : end + 6] == ["The end:", "", "::", "", "        like this", ""]
     assert lines[end + 6 : end + 9] == [r"1. first\_,", "   on two lines", ""]
     assert lines[end + 9 :] == [
-        "   ::", "", "           a formula_", "", r"   and more\_ of it", "2. second", "",
-        "text", "", "1. also a list", "",
-        "**Warns**", "", "* ``ThisWarning``: of that", "",
-    ]  # fmt: skip
+        "   ::",
+        "",
+        "           a formula_",
+        "",
+        r"   and more\_ of it",
+        "2. second",
+        "",
+        "text",
+        "",
+        "1. also a list",
+        "",
+        "**Warns**",
+        "",
+        "* ``ThisWarning``: of that",
+        "",
+    ]
 
 
 def test_every_command_and_every_component_has_a_page(tools: Any, tmp_path: Path) -> None:

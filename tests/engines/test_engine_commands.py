@@ -12,8 +12,27 @@ import pytest
 from tests.engines.engine_rows import NAMES
 from tests.in_process import cloister, program
 
-FIT = ("fit", "part-*.parquet", "-k", "2", "--epsilon", "1", "--bounds=-1:1", "--rows", "4000", "--seed", "1",
-       "--columns", "x,y",       "--method", "lloyd", "--not-private", "--json", "--zoom", "off")  # fmt: skip
+FIT = (
+    "fit",
+    "part-*.parquet",
+    "-k",
+    "2",
+    "--epsilon",
+    "1",
+    "--bounds=-1:1",
+    "--rows",
+    "4000",
+    "--seed",
+    "1",
+    "--columns",
+    "x,y",
+    "--method",
+    "lloyd",
+    "--not-private",
+    "--json",
+    "--zoom",
+    "off",
+)
 
 pytestmark = pytest.mark.slow
 

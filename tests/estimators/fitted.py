@@ -25,9 +25,14 @@ def mixed() -> Any:
     ward = r.integers(0, 2, 2000)
     wards: list[Any] = ["A" if w else "B" for w in ward]
     wards[4] = None
-    return pd.DataFrame({
-        "mrn": range(2000), "ward": wards, "age": np.where(ward, 30.0, 80.0) + r.normal(0, 3, 2000), "note": "x",
-    })  # fmt: skip
+    return pd.DataFrame(
+        {
+            "mrn": range(2000),
+            "ward": wards,
+            "age": np.where(ward, 30.0, 80.0) + r.normal(0, 3, 2000),
+            "note": "x",
+        }
+    )
 
 
 def model(kind: Any = cloister.KMeans, **more: Any) -> Any:

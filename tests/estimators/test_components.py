@@ -88,8 +88,11 @@ def test_what_is_made_by_a_name_is_recorded_under_it(name: str) -> None:
 
 
 def test_a_component_is_charged_and_recorded_as_its_name_is() -> None:
-    named = model("fastlloyd", components={"counts": "discrete-laplace", "sums": "discrete-laplace"},
-                  options={"rounds": 3}).fit(rows()).result_  # fmt: skip
+    named = (
+        model("fastlloyd", components={"counts": "discrete-laplace", "sums": "discrete-laplace"}, options={"rounds": 3})
+        .fit(rows())
+        .result_
+    )
     made = model(lloyd(**LAPLACE, rounds=3)).fit(rows()).result_
     assert made.method == named.method
     assert made.method["name"] == "fastlloyd"
@@ -111,8 +114,9 @@ def test_a_ledger_takes_a_component_and_goes_on_with_its_run_by_name(tmp_path: P
     Ledger.open(path, create=True).declare("mine", 8.0, 1e-5)
     fitted = model(lloyd(rounds=2), ledger=path, dataset="mine").fit(rows())
     [run] = Ledger.open(path).runs()
-    again = model("fastlloyd", options={"rounds": 2}, components={"counts": "discrete-gaussian"}, ledger=path,
-                  dataset="mine").fit(rows(), resume=run.id)  # fmt: skip
+    again = model(
+        "fastlloyd", options={"rounds": 2}, components={"counts": "discrete-gaussian"}, ledger=path, dataset="mine"
+    ).fit(rows(), resume=run.id)
     assert np.array_equal(again.cluster_centers_, fitted.cluster_centers_)
 
 

@@ -22,9 +22,13 @@ CELLS = (
     "patients = pd.read_csv('patients.csv')",
     "model = cloister.KMeans(7, epsilon=1, delta=1e-7, bounds=BOUNDS, categories={'ward': list(WARDS)})\n"
     "model.fit(patients)",
-    "model.result_", "model.privacy_", "model.result_.profile()", "model.plot()", "model.result_.plot(project=True)",
+    "model.result_",
+    "model.privacy_",
+    "model.result_.profile()",
+    "model.plot()",
+    "model.result_.plot(project=True)",
     "model.result_.report('groups.html')",
-)  # fmt: skip
+)
 FIT, RESULT, PRIVACY, PROFILE, MAP, PROJECTION = range(2, 8)
 
 ROWS = 20_000

@@ -48,8 +48,19 @@ def test_a_result_is_a_table_and_the_promise_and_no_text_of_others_is_a_tag(fitt
     page = Tags(result._repr_html_())
     assert page.opened == []
     assert page.seen == {
-        "table", "caption", "thead", "tbody", "tr", "th", "td", "p", "strong", "details", "summary", "pre",
-    }  # fmt: skip
+        "table",
+        "caption",
+        "thead",
+        "tbody",
+        "tr",
+        "th",
+        "td",
+        "p",
+        "strong",
+        "details",
+        "summary",
+        "pre",
+    }
     assert "age" in result._repr_html_()
     assert f"{result.weights[0]:.0f}" in result._repr_html_()
 
@@ -168,7 +179,10 @@ def test_a_notebook_shows_a_bar_that_moves_within_the_rounds_and_vanishes(monkey
     monkeypatch.setattr(shown, "OFTEN", 0.0)
     fitted = model(method="fastlloyd", options={"rounds": 2}, zoom="off", progress=True).fit(blobs())
     assert [bundle["text/plain"] for bundle in bundles] == [
-        "2 rounds: 0%", "round 1 of 2: 50%", "round 2 of 2: 100%", "",
-    ]  # fmt: skip
+        "2 rounds: 0%",
+        "round 1 of 2: 50%",
+        "round 2 of 2: 100%",
+        "",
+    ]
     assert '<progress value="50" max="100">' in bundles[1]["text/html"]
     assert "progress" not in fitted.result_.details

@@ -211,12 +211,17 @@ SECRET = 0.987654321
 def unusable() -> dict[str, Any]:
     """Rows that scikit-learn and NumPy refuse, each with a cell that must not be quoted."""
     return {
-        "one column": np.array([SECRET, 2.0]), "a list": [SECRET, 2.0], "one number": SECRET,
-        "complex": np.array([[SECRET + 1j, 2.0], [1.0, 2.0]]), "of several lengths": [[SECRET, 2.0], [1.0]],
-        "text": [[str(SECRET), "x"], ["1", "2"]], "beyond floats": [[int(SECRET * 10**9) * 10**400, 1], [2, 3]],
-        "solid": np.full((2, 2, 2), SECRET), "missing": [[SECRET, np.nan], [1.0, 2.0]],
+        "one column": np.array([SECRET, 2.0]),
+        "a list": [SECRET, 2.0],
+        "one number": SECRET,
+        "complex": np.array([[SECRET + 1j, 2.0], [1.0, 2.0]]),
+        "of several lengths": [[SECRET, 2.0], [1.0]],
+        "text": [[str(SECRET), "x"], ["1", "2"]],
+        "beyond floats": [[int(SECRET * 10**9) * 10**400, 1], [2, 3]],
+        "solid": np.full((2, 2, 2), SECRET),
+        "missing": [[SECRET, np.nan], [1.0, 2.0]],
         "a series": pd.Series([SECRET, 2.0]),
-    }  # fmt: skip
+    }
 
 
 @pytest.mark.parametrize("what", unusable())

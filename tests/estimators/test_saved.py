@@ -57,9 +57,15 @@ def test_what_is_no_result_is_refused(tmp_path: Path) -> None:
 
 
 METHODS = {
-    "fastlloyd": "KMeans", "hst-means": "KMeans", "grid-means": "KMeans", "hst-median": "KMedians",
-    "tree-coreset-median": "KMedians", "k-variates": "KMedians", "one-round": "OneRound", "weighted-centers": "KMeans",
-}  # fmt: skip
+    "fastlloyd": "KMeans",
+    "hst-means": "KMeans",
+    "grid-means": "KMeans",
+    "hst-median": "KMedians",
+    "tree-coreset-median": "KMedians",
+    "k-variates": "KMedians",
+    "one-round": "OneRound",
+    "weighted-centers": "KMeans",
+}
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -95,9 +101,12 @@ def test_a_clone_of_what_is_loaded_works_in_the_same_frame() -> None:
 
 def test_numbers_of_numpy_in_every_parameter_leave_a_result_that_can_be_saved(tmp_path: Path) -> None:
     numbers: dict[str, Any] = {
-        "zoom": np.float32(0.1), "scale": np.array([1, 3], np.int16), "rows_per_user": np.int64(2),
-        "threads": np.int64(1), "not_private": np.bool_(False),
-    }  # fmt: skip
+        "zoom": np.float32(0.1),
+        "scale": np.array([1, 3], np.int16),
+        "rows_per_user": np.int64(2),
+        "threads": np.int64(1),
+        "not_private": np.bool_(False),
+    }
     result = model(**numbers).fit(blobs(), users=np.arange(2000) // 2).result_
     result.save(tmp_path / "r.json")
     loaded = cloister.KMeans.load(tmp_path / "r.json")

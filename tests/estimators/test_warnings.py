@@ -21,9 +21,12 @@ LOUD: list[tuple[dict[str, Any], type[Warning], str]] = [
     ({"delta": 1e-3}, PrivacyWarning, "delta is not below 1 / rows"),
     ({"delta": 1e-4}, PrivacyWarning, "delta is not well below 1 / rows"),
     ({"epsilon": 0.001, "rows": 200}, UtilityWarning, "even the least predicted error is that of"),
-    ({"epsilon": 0.001, "rows": 200, "method": "hst-means"}, UtilityWarning,
-     "predicted error of 'hst-means' is that of one centre"),
-]  # fmt: skip
+    (
+        {"epsilon": 0.001, "rows": 200, "method": "hst-means"},
+        UtilityWarning,
+        "predicted error of 'hst-means' is that of one centre",
+    ),
+]
 
 
 @pytest.mark.parametrize(("asked", "kind", "words"), LOUD)

@@ -221,9 +221,11 @@ def test_a_session_that_is_paid_for_is_charged_nowhere_else(other: str, tmp_path
     kept.declare("others", 5.0, 1e-5)
     elsewhere, there = ledger(tmp_path / "other.db", 5.0)
     given = {
-        "no ledger": None, "another ledger": there, "another data set": attrs.evolve(account, dataset="others"),
+        "no ledger": None,
+        "another ledger": there,
+        "another data set": attrs.evolve(account, dataset="others"),
         "another run": attrs.evolve(account, resume="0123456789ab"),
-    }[other]  # fmt: skip
+    }[other]
     line = Silent()
     with pytest.raises(Refused, match=rf"paid for by run {cut.id} of the data set 'rows': give the ledger"):
         fit(request(), Joined(arrays(PARTS[2]), keys.party(2, journal), line, script()), account=given)

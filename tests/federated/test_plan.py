@@ -43,16 +43,38 @@ def commands(place: Path) -> dict[str, tuple[Any, ...]]:
     return {
         "sign": ("sign", "plan.toml", "--party", "north", "--cert", "certs/north.pem"),
         "join": (
-            "join", "plan.toml", "--party", "north", "--data", "north.npy", "--cert", "certs/north.pem", "--connect",
+            "join",
+            "plan.toml",
+            "--party",
+            "north",
+            "--data",
+            "north.npy",
+            "--cert",
+            "certs/north.pem",
+            "--connect",
             "127.0.0.1:9",
-            "--patience", "0.2", "--unsigned", "--journal", "north.journal",
+            "--patience",
+            "0.2",
+            "--unsigned",
+            "--journal",
+            "north.journal",
         ),
         "coordinate": (
-            "coordinate", "plan.toml", "--listen", "127.0.0.1:0", "--cert", "certs/coordinator.pem", "--unsigned",
-            "--patience", "0.1",
-            "--timeout", "0.1", "--attempts", "1",
+            "coordinate",
+            "plan.toml",
+            "--listen",
+            "127.0.0.1:0",
+            "--cert",
+            "certs/coordinator.pem",
+            "--unsigned",
+            "--patience",
+            "0.1",
+            "--timeout",
+            "0.1",
+            "--attempts",
+            "1",
         ),
-    }  # fmt: skip
+    }
 
 
 @pytest.mark.parametrize("name", ["sign", "join", "coordinate"])

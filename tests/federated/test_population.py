@@ -32,10 +32,16 @@ def run(method: str, oracle: str, where: Any, components: dict[str, str], noise:
     slots = METHODS[method]
     options = {f"{slot}.parties": 3 for slot in slots} if oracle != "discrete-gaussian" else {}
     request = Request(
-        method=method, k=3, epsilon=1.0, delta=1e-6, bounds="-1:1", rows=3000, seed=1,
+        method=method,
+        k=3,
+        epsilon=1.0,
+        delta=1e-6,
+        bounds="-1:1",
+        rows=3000,
+        seed=1,
         components={**dict.fromkeys(slots, oracle), **components},
         options=options,
-    )  # fmt: skip
+    )
     return fit(request, where, noise=noise)
 
 
@@ -67,11 +73,18 @@ def test_parties_and_oracles_of_another_trust_do_not_mix() -> None:
 def facts(**changes: Any) -> dict[str, Any]:
     party = [{"name": n, "key": public_key(new_private_key()).hex()} for n in ("a", "b")]
     plan = {
-        "k": 3, "epsilon": 1.0, "delta": 1e-6, "rows": 3000, "columns": ["x", "y"], "bounds": [[-1, 1], [-1, 1]],
-        "seed": 1, "party": party, "method": "fastlloyd",
+        "k": 3,
+        "epsilon": 1.0,
+        "delta": 1e-6,
+        "rows": 3000,
+        "columns": ["x", "y"],
+        "bounds": [[-1, 1], [-1, 1]],
+        "seed": 1,
+        "party": party,
+        "method": "fastlloyd",
         "coordinator_key": public_key(new_private_key()).hex(),
         **changes,
-    }  # fmt: skip
+    }
     return {name: value for name, value in plan.items() if value is not None}
 
 
@@ -140,24 +153,39 @@ def test_no_party_has_the_coordinators_name() -> None:
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"k": None, "bounds": None}, "no k, bounds"), ({"oracle": "discrete-gaussian"}, "choose skellam or "
-            "masked-gaussian"),
-        ({"coordinator_key": None}, "no coordinator_key"), ({"coordinator_key": "xyz"}, "--coordinator"),
-        ({"coordinator_key": "aa"}, "32 bytes"), ({"coordinator_key": 5}, "--coordinator"),
+        ({"k": None, "bounds": None}, "no k, bounds"),
+        ({"oracle": "discrete-gaussian"}, "choose skellam or masked-gaussian"),
+        ({"coordinator_key": None}, "no coordinator_key"),
+        ({"coordinator_key": "xyz"}, "--coordinator"),
+        ({"coordinator_key": "aa"}, "32 bytes"),
+        ({"coordinator_key": 5}, "--coordinator"),
         ({"masks": "none"}, "choose shared or pairwise"),
         ({"masks": "shared", "oracle": "skellam", "set": {"sums": {"colluding": 0}}}, "one share alone"),
-        ({"seed": 1.5}, "whole number"), ({"party": [{"name": "a"}]}, "2 to 1024"),
-        ({"party": [{"key": "x"}]}, r"\[\[party\]\]"), ({"with": {"sums": "discrete-gaussian"}}, "slot 'sums'"),
+        ({"seed": 1.5}, "whole number"),
+        ({"party": [{"name": "a"}]}, "2 to 1024"),
+        ({"party": [{"key": "x"}]}, r"\[\[party\]\]"),
+        ({"with": {"sums": "discrete-gaussian"}}, "slot 'sums'"),
         ({"with": dict.fromkeys(("counts", "sums"), "discrete-gaussian")}, "is Central, and the trust model asked"),
         ({"set": 3}, "must be a table"),
-        ({"columns": "xy"}, "list of names"), ({"columns": 2}, "list of names"), ({"method": 5}, "no Method '5'"),
+        ({"columns": "xy"}, "list of names"),
+        ({"columns": 2}, "list of names"),
+        ({"method": 5}, "no Method '5'"),
         ({"test_noise_seed": "x"}, "whole number"),
-        ({"masks": "shared", "oracle": "skellam", "method": "tree-means", "set": {"tree_counts": {"colluding": 0}}},
-        "'tree_counts' draws"),
-        ({"masks": "shared", "oracle": "skellam", "method": "hst-means",
-        "set": {"start": {"tree_counts": {"colluding": 0}}}}, "'start.tree_counts' draws"),
+        (
+            {"masks": "shared", "oracle": "skellam", "method": "tree-means", "set": {"tree_counts": {"colluding": 0}}},
+            "'tree_counts' draws",
+        ),
+        (
+            {
+                "masks": "shared",
+                "oracle": "skellam",
+                "method": "hst-means",
+                "set": {"start": {"tree_counts": {"colluding": 0}}},
+            },
+            "'start.tree_counts' draws",
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_plan_that_makes_no_sense_says_why(changes: dict[str, Any], words: str) -> None:
     with pytest.raises(InvalidInput, match=words):
         pool_plan(facts(**changes))
@@ -176,11 +204,20 @@ def test_unknown_entries_and_files_are_refused(tmp_path: Path) -> None:
 def test_every_change_of_a_plan_changes_what_is_agreed_on() -> None:
     base = facts()
     changes: list[dict[str, Any]] = [
-        {"k": 4}, {"epsilon": 2.0}, {"delta": 1e-7}, {"rows": 3001}, {"columns": ["x", "z"]},
-        {"bounds": [[-1, 1], [-1, 2]]}, {"seed": 2},
-        {"oracle": "masked-gaussian"}, {"coordinator_key": "11" * 32}, {"method": "gauss-lloyd"},
-        {"set": {"rounds": 3}}, {"test_noise_seed": 1}, {"party": base["party"][::-1]},
-    ]  # fmt: skip
+        {"k": 4},
+        {"epsilon": 2.0},
+        {"delta": 1e-7},
+        {"rows": 3001},
+        {"columns": ["x", "z"]},
+        {"bounds": [[-1, 1], [-1, 2]]},
+        {"seed": 2},
+        {"oracle": "masked-gaussian"},
+        {"coordinator_key": "11" * 32},
+        {"method": "gauss-lloyd"},
+        {"set": {"rounds": 3}},
+        {"test_noise_seed": 1},
+        {"party": base["party"][::-1]},
+    ]
     hashes = [pool_plan({**base, **change}).agreement.hash for change in ({}, *changes)]
     assert len(set(hashes)) == len(hashes)
 

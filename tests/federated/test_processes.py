@@ -66,9 +66,15 @@ class Site:
         """A coordinator and its port."""
         flags = {"journal": "coordinator.journal", "log": "log.jsonl", "timeout": "30", "patience": "60", **options}
         process = self.start(
-            "coordinate", "plan.toml", "--listen", f"127.0.0.1:{port}", "--cert", "certs/coordinator.pem",
-            "--not-private", *(x for name, value in flags.items() for x in (f"--{name}", value)),
-        )  # fmt: skip
+            "coordinate",
+            "plan.toml",
+            "--listen",
+            f"127.0.0.1:{port}",
+            "--cert",
+            "certs/coordinator.pem",
+            "--not-private",
+            *(x for name, value in flags.items() for x in (f"--{name}", value)),
+        )
         assert process.stderr is not None
         words = process.stderr.readline()
         assert words.startswith("listening on port"), words
@@ -76,11 +82,27 @@ class Site:
 
     def join(self, name: str, port: int, *more: str, plan: str = "plan.toml") -> subprocess.Popen[str]:
         return self.start(
-            "join", plan, "--party", name, "--data", f"{name}.npy", "--cert", f"certs/{name}.pem", "--connect",
+            "join",
+            plan,
+            "--party",
+            name,
+            "--data",
+            f"{name}.npy",
+            "--cert",
+            f"certs/{name}.pem",
+            "--connect",
             f"127.0.0.1:{port}",
-            "--journal", f"{name}.journal", "--log", f"{name}.jsonl", "--out", f"{name}.json", "--patience", "60",
-            "--not-private", *more,
-        )  # fmt: skip
+            "--journal",
+            f"{name}.journal",
+            "--log",
+            f"{name}.jsonl",
+            "--out",
+            f"{name}.json",
+            "--patience",
+            "60",
+            "--not-private",
+            *more,
+        )
 
     def guard_south(self) -> tuple[Callable[..., Any], tuple[str, ...]]:
         """South's ledger, and the flags that use it: it takes no repeatable noise, so that the plan has none from here
@@ -128,9 +150,16 @@ class Site:
             out, err = process.communicate(timeout=120)
             assert process.returncode == 0, err + out
         request = Request(
-            k=3, method="fastlloyd", epsilon=1.0, delta=1e-6, bounds="-1:1", rows=len(self.rows), seed=5,
-            options={"rounds": self.rounds}, zoom=self.zoom,
-        )  # fmt: skip
+            k=3,
+            method="fastlloyd",
+            epsilon=1.0,
+            delta=1e-6,
+            bounds="-1:1",
+            rows=len(self.rows),
+            seed=5,
+            options={"rounds": self.rounds},
+            zoom=self.zoom,
+        )
         rows = registry().load(registry().spec("Population", "arrays"))(self.rows)
         central = fit(request, rows, noise=NoiseRng.for_tests(SEED)).centers
         for name in NAMES:
@@ -274,9 +303,12 @@ def test_a_party_with_other_bounds_is_refused_before_it_sends_a_value(site: Site
 
 def test_nobody_joins_or_coordinates_a_plan_that_not_all_have_signed(site: Site) -> None:
     (site.folder / "plan.signatures" / "party-2.sig").unlink()
-    joined, coordinating = site.join("north", 1), site.start(
-        "coordinate", "plan.toml", "--listen", "127.0.0.1:0", "--cert", "certs/coordinator.pem", "--not-private"
-    )  # fmt: skip
+    joined, coordinating = (
+        site.join("north", 1),
+        site.start(
+            "coordinate", "plan.toml", "--listen", "127.0.0.1:0", "--cert", "certs/coordinator.pem", "--not-private"
+        ),
+    )
     for process in (joined, coordinating):
         _, words = process.communicate(timeout=PATIENCE)
         assert process.returncode == 2

@@ -36,11 +36,20 @@ class Pool:
         """Args: other, what the party of this index finds in place of what its solver found."""
         self.private = [new_private_key() for _ in NAMES]
         key = new_private_key()
-        self.plan: FederatedPlan = pool_plan({
-            "k": 3, "epsilon": 2.0, "delta": 1e-6, "rows": 900, "columns": ["0", "1"], "bounds": [[-1, 1], [-1, 1]],
-            "seed": 1, "method": "grid-means", "coordinator_key": public_key(key).hex(),
-            "party": [{"name": n, "key": public_key(p).hex()} for n, p in zip(NAMES, self.private, strict=True)],
-        })  # fmt: skip
+        self.plan: FederatedPlan = pool_plan(
+            {
+                "k": 3,
+                "epsilon": 2.0,
+                "delta": 1e-6,
+                "rows": 900,
+                "columns": ["0", "1"],
+                "bounds": [[-1, 1], [-1, 1]],
+                "seed": 1,
+                "method": "grid-means",
+                "coordinator_key": public_key(key).hex(),
+                "party": [{"name": n, "key": public_key(p).hex()} for n, p in zip(NAMES, self.private, strict=True)],
+            }
+        )
         self.coordinator = Coordinator(self.plan.agreement, private=key)
         rounds = self.plan.script.expected(NoiseRng.secret())
         for shape, noise in rounds:

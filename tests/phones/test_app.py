@@ -60,11 +60,17 @@ def test_numbers_are_given_out_and_facts_are_told(address: str) -> None:
 @pytest.mark.parametrize(
     ("path", "method", "status"),
     [
-        ("/demo/likely", "GET", 400), ("/demo/likely?report=zz", "GET", 400), ("/demo/likely?report=c1", "GET", 400),
-        ("/demo/number", "GET", 405), ("/demo/start", "GET", 405), ("/page/../app.py", "GET", 404),
-        ("/client/%2e%2e/package.json", "GET", 404), ("/page/nothing.js", "GET", 404), ("/nothing", "GET", 404),
+        ("/demo/likely", "GET", 400),
+        ("/demo/likely?report=zz", "GET", 400),
+        ("/demo/likely?report=c1", "GET", 400),
+        ("/demo/number", "GET", 405),
+        ("/demo/start", "GET", 405),
+        ("/page/../app.py", "GET", 404),
+        ("/client/%2e%2e/package.json", "GET", 404),
+        ("/page/nothing.js", "GET", 404),
+        ("/nothing", "GET", 404),
     ],
-)  # fmt: skip
+)
 def test_what_is_not_there_or_wrong_is_refused(path: str, method: str, status: int, address: str) -> None:
     with pytest.raises(HTTPError) as refused:
         got(address + path, method)

@@ -34,10 +34,17 @@ def test_a_report_comes_from_lit_cells_so_many_times_as_often_as_from_others(tmp
     assert p == pytest.approx(1 / 8, abs=0.02)
 
 
-@pytest.mark.parametrize("spoil", [
-    lambda report: report[:-1], lambda report: report + report, lambda report: b"", lambda report: b"\xc2" + report[1:],
-    lambda report: report[:1] + bytes(8) + report[9:], lambda report: report[:-1] + b"\xff",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda report: report[:-1],
+        lambda report: report + report,
+        lambda report: b"",
+        lambda report: b"\xc2" + report[1:],
+        lambda report: report[:1] + bytes(8) + report[9:],
+        lambda report: report[:-1] + b"\xff",
+    ],
+)
 def test_bytes_that_no_phone_sends_are_refused(spoil: object, tmp_path: Path) -> None:
     report = PlanEncoder(PLAN).encode([[7.0, 3.0]], [4711]).to_bytes()
     assert callable(spoil)

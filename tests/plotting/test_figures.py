@@ -27,11 +27,15 @@ def made(d: int = 2, k: int = 3, seed: int = 0, **changes: Any) -> Result:
     """A result over [-1, 1]^d as a method would give it."""
     g = np.random.default_rng(seed)
     result = Result(
-        g.uniform(-1, 1, (k, d)), g.uniform(10, 400, k), tuple(f"c{j}" for j in range(d)),
+        g.uniform(-1, 1, (k, d)),
+        g.uniform(10, 400, k),
+        tuple(f"c{j}" for j in range(d)),
         {"name": "hst-means", "options": {}, "slots": {}},
         {"k": k, "rows": 1000, "bounds": {"lower": [-1.0] * d, "upper": [1.0] * d}},
-        STATEMENT, {}, "0.1.0",
-    )  # fmt: skip
+        STATEMENT,
+        {},
+        "0.1.0",
+    )
     return attrs.evolve(result, **changes)
 
 
@@ -155,9 +159,10 @@ def test_one_column_is_a_strip(bounds: dict[str, Any], tmp_path: Path) -> None:
 @pytest.mark.parametrize("shape", ["ball", "box", "flat"])
 def test_domains_of_every_size_are_drawn(scale: float, shape: str, tmp_path: Path) -> None:
     bounds = {
-        "ball": {"center": [0.0, 0.0, 0.0], "radius": scale}, "box": {"lower": [-scale] * 3, "upper": [scale] * 3},
+        "ball": {"center": [0.0, 0.0, 0.0], "radius": scale},
+        "box": {"lower": [-scale] * 3, "upper": [scale] * 3},
         "flat": {"lower": [-scale, -scale / 1e6, -scale], "upper": [scale, scale / 1e6, scale]},
-    }[shape]  # fmt: skip
+    }[shape]
     result = made(3, problem={"k": 3, "bounds": bounds}, centers=np.eye(3) * scale * 1e-6, details=boxes(9, 3))
     result.details["cells"] = result.details["cells"] * scale
     for projected in (False, True):
@@ -214,11 +219,14 @@ def test_columns_with_odd_names_are_drawn(name: str, tmp_path: Path) -> None:
     [
         ({"seeded": True}, "NOT PRIVATE: seeded noise, ε = 1", False),
         ({"private": False}, "NOT PRIVATE: exact answers", False),
-        ({"simulated": True, "trust": "Local"}, "ε = 1, δ = 1e-06, Local trust, SIMULATED: the rows were in one "
-            "place", True),
+        (
+            {"simulated": True, "trust": "Local"},
+            "ε = 1, δ = 1e-06, Local trust, SIMULATED: the rows were in one place",
+            True,
+        ),
         ({"delta": 0.0}, "ε = 1, Central trust", True),
     ],
-)  # fmt: skip
+)
 def test_a_picture_says_who_is_protected(change: dict[str, Any], expected: str, private: bool) -> None:
     heading = Map.of(made(privacy=attrs.evolve(STATEMENT, **change))).heading
     assert heading.guarantee.startswith(expected)
@@ -226,13 +234,19 @@ def test_a_picture_says_who_is_protected(change: dict[str, Any], expected: str, 
 
 
 NONSENSE: list[dict[str, Any]] = [
-    {"cells": np.zeros((3, 2, 5))}, {"cells": 3}, {"cells": [[1], [2, 3]]}, {"cells": np.full((1, 2, 2), np.nan)},
+    {"cells": np.zeros((3, 2, 5))},
+    {"cells": 3},
+    {"cells": [[1], [2, 3]]},
+    {"cells": np.full((1, 2, 2), np.nan)},
     {"cells": "cells"},
-    {"cells": np.array([[[1.0, 1.0], [0.0, 2.0]]])}, {**boxes(4, 2), "cell_weights": [1.0]},
+    {"cells": np.array([[[1.0, 1.0], [0.0, 2.0]]])},
+    {**boxes(4, 2), "cell_weights": [1.0]},
     {**boxes(4, 2), "cell_weights": [np.inf] * 4},
-    {"iterates": np.zeros((2, 3))}, {"iterates": {"a": 1}}, {**boxes(4, 2), "projection": np.zeros((2, 2))},
+    {"iterates": np.zeros((2, 3))},
+    {"iterates": {"a": 1}},
+    {**boxes(4, 2), "projection": np.zeros((2, 2))},
     {**boxes(4, 2), "projection": [1.0]},
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("number", range(len(NONSENSE)))
@@ -244,14 +258,16 @@ def test_details_that_are_none_are_refused(number: int) -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        {"centers": np.full((3, 2), np.nan)}, {"weights": np.full(3, np.inf)},
+        {"centers": np.full((3, 2), np.nan)},
+        {"weights": np.full(3, np.inf)},
         {"problem": {"k": 3, "bounds": {"lower": [0], "upper": [1]}}},
-        {"problem": {"k": 3, "bounds": {"center": "a", "radius": 1}}}, {"problem": {"k": 3, "bounds": 5}},
+        {"problem": {"k": 3, "bounds": {"center": "a", "radius": 1}}},
+        {"problem": {"k": 3, "bounds": 5}},
         {"method": {}},
         {"problem": {"k": "x", "bounds": {"lower": [0, 0], "upper": [1, 1]}}},
         {"privacy": attrs.evolve(STATEMENT, epsilon="much")},
     ],
-)  # fmt: skip
+)
 def test_results_without_sense_are_refused(change: dict[str, Any]) -> None:
     with pytest.raises(Damaged):
         Map.of(made(**change))
@@ -287,11 +303,14 @@ def test_an_unknown_column_is_offered_a_near_one() -> None:
 @pytest.mark.parametrize(
     ("costs", "scale"),
     [
-        ([5.0], "linear"), ([0.0, 0.0], "linear"), ([10.0, 5.0, 0.0], "linear"), ([1e10, 1e4, 0.0], "log"),
+        ([5.0], "linear"),
+        ([0.0, 0.0], "linear"),
+        ([10.0, 5.0, 0.0], "linear"),
+        ([1e10, 1e4, 0.0], "log"),
         ([1e300, 1e200, 1.0], "linear"),
         (np.geomspace(1e6, 1, 90), "log"),
     ],
-)  # fmt: skip
+)
 def test_costs_of_every_size_are_drawn(costs: Any, scale: str, tmp_path: Path) -> None:
     figure = draw_curve(made(details={"costs": costs}))
     assert figure.axes[0].get_yscale() == scale
@@ -304,8 +323,10 @@ def test_what_is_left_of_a_difference_is_no_cost() -> None:
     assert np.array_equal(curve.costs, [1e10, 1e3, 0.0, 0.0])
 
 
-@pytest.mark.parametrize(("power", "label"), [(1, "rows · tree distance"), (2, "rows · tree distance²"), (None,
-"cost on the tree"), ("x", "cost on the tree")])  # fmt: skip
+@pytest.mark.parametrize(
+    ("power", "label"),
+    [(1, "rows · tree distance"), (2, "rows · tree distance²"), (None, "cost on the tree"), ("x", "cost on the tree")],
+)
 def test_the_curve_says_what_a_cost_is(power: Any, label: str) -> None:
     assert draw_curve(made(details={"costs": [2.0, 1.0], "power": power})).axes[0].get_ylabel() == label
 

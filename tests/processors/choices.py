@@ -39,10 +39,16 @@ def rows_of(dimension: int, seed: int = 0, rows: int = ROWS) -> Any:
 
 def request_of(method: str, trust: str, dimension: int, k: int, **changes: Any) -> Request:
     given: dict[str, Any] = {
-        "k": k, "method": method, "epsilon": 2.0, "delta": 1e-6, "rows": PLANNED, "seed": 5,
-        "trust": trust, "parties": 3 if trust == "aggregated" else 0,
+        "k": k,
+        "method": method,
+        "epsilon": 2.0,
+        "delta": 1e-6,
+        "rows": PLANNED,
+        "seed": 5,
+        "trust": trust,
+        "parties": 3 if trust == "aggregated" else 0,
         "bounds": "ball:1" if k % 2 == 0 else [(-1.0, 1.5)] * dimension,
-    }  # fmt: skip
+    }
     return Request(**{**given, **changes})
 
 

@@ -37,9 +37,13 @@ POOL = (
 
 def started(kernel: str, *arguments: str, folder: Path) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, "-m", "cloister", *arguments], env=kernels.environment(kernel), cwd=folder, text=True,
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-    )  # fmt: skip
+        [sys.executable, "-m", "cloister", *arguments],
+        env=kernels.environment(kernel),
+        cwd=folder,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
 
 
 def test_parties_on_three_makes_of_processors_pool(tmp_path: Path) -> None:
@@ -61,11 +65,23 @@ def test_parties_on_three_makes_of_processors_pool(tmp_path: Path) -> None:
         assert words.endswith("; 6 rounds\n"), words
         processes += [
             started(
-                ON[name], "join", *common, "--party", name, "--data", f"{name}.npy", "--cert", f"certs/{name}.pem",
-                "--connect", f"127.0.0.1:{words.split()[3]}", "--out", f"{name}.json", folder=tmp_path,
+                ON[name],
+                "join",
+                *common,
+                "--party",
+                name,
+                "--data",
+                f"{name}.npy",
+                "--cert",
+                f"certs/{name}.pem",
+                "--connect",
+                f"127.0.0.1:{words.split()[3]}",
+                "--out",
+                f"{name}.json",
+                folder=tmp_path,
             )
             for name in NAMES
-        ]  # fmt: skip
+        ]
         for process in reversed(processes):
             _, err = process.communicate(timeout=PATIENCE)
             assert process.returncode == 0, err
@@ -85,8 +101,28 @@ def test_devices_and_servers_of_two_makes_take_turns_in_a_collection(tmp_path: P
     def on(kernel: str, *arguments: str) -> str:
         return kernels.run(kernel, "-m", "cloister", *arguments, folder=tmp_path)
 
-    on("SkylakeX", "plan", "-k", "3", "--epsilon", "8", "--rows", "600", "--bounds", "ball:1", "--dimension", "2",
-       "--method", "grid-means", "--trust", "local", "--seed", "5", "--out", "plan")  # fmt: skip
+    on(
+        "SkylakeX",
+        "plan",
+        "-k",
+        "3",
+        "--epsilon",
+        "8",
+        "--rows",
+        "600",
+        "--bounds",
+        "ball:1",
+        "--dimension",
+        "2",
+        "--method",
+        "grid-means",
+        "--trust",
+        "local",
+        "--seed",
+        "5",
+        "--out",
+        "plan",
+    )
     shown = json.loads(cloister("rounds", "plan", "--json", folder=tmp_path).stdout)
     number = len(shown["rounds"])
     assert number > 1
@@ -115,9 +151,25 @@ def test_a_run_that_was_killed_on_one_goes_on_upon_the_other(looks: int, tmp_pat
     book = Ledger.open(tmp_path / "budget.db", create=True)
     book.declare("mine", 10.0, 1e-5)
     fit = (
-        "fit", "rows.npy", "-k", "3", "--epsilon", "2", "--delta", "1e-6", "--bounds", "ball:1", "--rows", "600",
-        "--method", "radius-means", "--ledger", "budget.db", "--dataset", "mine",
-    )  # fmt: skip
+        "fit",
+        "rows.npy",
+        "-k",
+        "3",
+        "--epsilon",
+        "2",
+        "--delta",
+        "1e-6",
+        "--bounds",
+        "ball:1",
+        "--rows",
+        "600",
+        "--method",
+        "radius-means",
+        "--ledger",
+        "budget.db",
+        "--dataset",
+        "mine",
+    )
     kernels.run("SkylakeX", "-c", KILLED, str(looks), *fit, folder=tmp_path)
     (run,) = book.runs()
     assert run.state == "open"

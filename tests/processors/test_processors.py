@@ -18,9 +18,14 @@ from tests.vectors.plans import METHODS
 SOURCES = Path(cloister.__file__).parent
 
 FEW = (
-    "one-round local 20 4", "radius-means local 20 3", "tree-coreset central 20 4", "fastlloyd local 2 3",
-    "hst-means aggregated 20 4", "tree-coreset-median local 2 4", "one-round shuffled 5 4",
-)  # fmt: skip
+    "one-round local 20 4",
+    "radius-means local 20 3",
+    "tree-coreset central 20 4",
+    "fastlloyd local 2 3",
+    "hst-means aggregated 20 4",
+    "tree-coreset-median local 2 4",
+    "one-round shuffled 5 4",
+)
 """What differed before, under every trust model."""
 
 TRUSTS = ("central", "aggregated", "local", "shuffled")
@@ -29,10 +34,14 @@ PUBLIC = ("plugins/trees", "core/fixed_order.py", "core/normals.py", "core/domai
 """What nothing but public choices is made by."""
 
 IN_ANY_ORDER = {
-    "plugins/trees/nearest_direction.py", "plugins/trees/simhash.py", "plugins/trees/grid_cells.py",
-    "plugins/trees/net_tree.py", "plugins/trees/nets.py", "plugins/trees/reduction.py",
+    "plugins/trees/nearest_direction.py",
+    "plugins/trees/simhash.py",
+    "plugins/trees/grid_cells.py",
+    "plugins/trees/net_tree.py",
+    "plugins/trees/nets.py",
+    "plugins/trees/reduction.py",
     "core/fixed_order.py",
-}  # fmt: skip
+}
 """Modules whose products are of integers below 2^53, as their docstrings prove: exact in any order."""
 
 KERNELS = {"qr", "svd", "eigh", "norm", "dot", "vdot", "standard_normal", "tensordot", "mean", "hypot"}

@@ -138,8 +138,21 @@ def _nearest_of(places: list[Row], some: list[int], row: Row) -> int:
 
 
 KINDS: dict[str, Callable[[Cells, Row], list[int]]] = {
-    "one": one, "grid": grid, "directions": directions, "signs": signs, "centers": centers, "shells": shells,
-    "distances": distances, "columns": columns, "quadtree": quadtree, "nets": nets.locate, "last": last,
-    "spared": spared, "hashes": hashed_buckets.hashes, "intervals": hashed_buckets.intervals,
-    "regions": hashed_buckets.regions, "created": hashed_buckets.created, "assigned": assigned,
-}  # fmt: skip
+    "one": one,
+    "grid": grid,
+    "directions": directions,
+    "signs": signs,
+    "centers": centers,
+    "shells": shells,
+    "distances": distances,
+    "columns": columns,
+    "quadtree": quadtree,
+    "nets": nets.locate,
+    "last": last,
+    "spared": spared,
+    "hashes": hashed_buckets.hashes,
+    "intervals": hashed_buckets.intervals,
+    "regions": hashed_buckets.regions,
+    "created": hashed_buckets.created,
+    "assigned": assigned,
+}

@@ -13,19 +13,31 @@ HIDDEN = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]"
 """Characters that could pass for lines of the client itself, or hide some."""
 
 DOMAINS = {
-    "box": ("lower", "upper", "middle", "unit", "sides"), "ball": ("middle", "unit", "max_norm"),
-    "reframed": ("offset", "scale", "then"), "graded": ("columns", "others"),
-}  # fmt: skip
+    "box": ("lower", "upper", "middle", "unit", "sides"),
+    "ball": ("middle", "unit", "max_norm"),
+    "reframed": ("offset", "scale", "then"),
+    "graded": ("columns", "others"),
+}
 PARALLEL = ("lower", "upper", "middle", "sides", "offset", "scale")
 BUCKETINGS = {
-    "one": (), "grid": ("sides", "parts"), "directions": ("around",), "signs": ("around",),
-    "centers": ("centers", "within"), "shells": ("around", "middle", "edges"), "distances": ("centers", "edges"),
-    "columns": ("sides", "depth"), "last": ("of",), "spared": ("of", "near", "bad"),
-    "quadtree": ("subspace", "order", "cuts", "top"), "nets": ("matrix", "bits", "radius", "nets"),
-    "hashes": ("hash", "bits"), "intervals": ("hash", "intervals"),
-    "regions": ("hash", "intervals", "values", "chosen"), "created": ("hash", "values", "centers", "within"),
+    "one": (),
+    "grid": ("sides", "parts"),
+    "directions": ("around",),
+    "signs": ("around",),
+    "centers": ("centers", "within"),
+    "shells": ("around", "middle", "edges"),
+    "distances": ("centers", "edges"),
+    "columns": ("sides", "depth"),
+    "last": ("of",),
+    "spared": ("of", "near", "bad"),
+    "quadtree": ("subspace", "order", "cuts", "top"),
+    "nets": ("matrix", "bits", "radius", "nets"),
+    "hashes": ("hash", "bits"),
+    "intervals": ("hash", "intervals"),
+    "regions": ("hash", "intervals", "values", "chosen"),
+    "created": ("hash", "values", "centers", "within"),
     "assigned": ("own", "centers", "ranks", "kept"),
-}  # fmt: skip
+}
 LISTS = ("sizes", "sides", "parts", "middle", "edges", "order", "bad")
 """Members that are lists of whole numbers."""
 

@@ -33,9 +33,16 @@ def rounds(method: str, trust: str, dimension: int, rows: int = 4000, **changes:
     epsilon = changes.pop("epsilon", 8.0)
     bounds = changes.pop("bounds", "-1:1")
     request = Request(
-        k=3, method=method, epsilon=epsilon, delta=1e-6 if trust == "Shuffled" else changes.pop("delta", 0.0),
-        bounds=bounds, rows=rows, seed=5, trust=trust, options=changes,
-    )  # fmt: skip
+        k=3,
+        method=method,
+        epsilon=epsilon,
+        delta=1e-6 if trust == "Shuffled" else changes.pop("delta", 0.0),
+        bounds=bounds,
+        rows=rows,
+        seed=5,
+        trust=trust,
+        options=changes,
+    )
     prepared = prepare(request, [f"c{j}" for j in range(dimension)])
     seed = PublicRng.from_seed(5)
     session: Session[Any] = Session(

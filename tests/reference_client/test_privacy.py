@@ -128,10 +128,12 @@ def test_subsets_keep_epsilon_exactly_whatever_set_was_drawn() -> None:
         for chosen in combinations(range(m), k):
             ranks = [0 if at in chosen else ALL - 1 for at in range(m)]
             laws = [
-                law_of(lambda words, x=x, ranks=ranks, level=level: counts.answer(
-                    level, x, USER, Words([*ranks, *words])), cuts)
+                law_of(
+                    lambda words, x=x, ranks=ranks, level=level: counts.answer(level, x, USER, Words([*ranks, *words])),
+                    cuts,
+                )
                 for x in range(-1, level["size"])
-            ]  # fmt: skip
+            ]
             reached = set[tuple[int, ...]]().union(*laws)
             assert worst([{z: law.get(z, Fraction(0)) for z in reached} for law in laws]) <= limit
 
@@ -147,8 +149,9 @@ def test_codewords_have_two_chances_whose_ratio_is_within_epsilon() -> None:
         laws = list[Law]()
         for bucket, vector in ((0, [0] * d), (1, [channel["l2"]] + [0] * (d - 1)), (-1, [0] * d)):
             unit = units.lifted(vector, units.sign(level, bucket, USER), channel["l2"], bucket < 0)
-            laws.append(law_of(lambda words, unit=unit, level=level: units.codebook(
-                level, unit, USER, Words(words)), [cuts]))  # fmt: skip
+            laws.append(
+                law_of(lambda words, unit=unit, level=level: units.codebook(level, unit, USER, Words(words)), [cuts])
+            )
         assert all(len(law) == 2 * level["size"] for law in laws)
         assert all(set(law.values()) == {Fraction(near, ALL), Fraction(far, ALL)} for law in laws)
         assert worst(laws) == Fraction(near, far) <= limit

@@ -18,15 +18,22 @@ HUGE = sys.float_info.max
 ALWAYS = [0.0, -0.0, 5e-324, -5e-324, sys.float_info.min, 1.0, -1.0, 0.1, 1e100, -1e100, HUGE, -HUGE]
 
 BOXES = [
-    Box((-1.0,), (1.0,)), Box((0.0, 0.0), (1.0, 1.0)), Box((-3.0, 7.3, 0.0), (11.1, 7.4, 1e6)),
-    Box((1e-50, -1e-49), (3e-50, 1e-49)), Box((-1e99,), (1e99,)), Box((1e15, -1.0), (1e15 + 4, 1.0)),
+    Box((-1.0,), (1.0,)),
+    Box((0.0, 0.0), (1.0, 1.0)),
+    Box((-3.0, 7.3, 0.0), (11.1, 7.4, 1e6)),
+    Box((1e-50, -1e-49), (3e-50, 1e-49)),
+    Box((-1e99,), (1e99,)),
+    Box((1e15, -1.0), (1e15 + 4, 1.0)),
     Box((4441101472026316.0,), (4441101472026317.5,)),  # its lower bound lies beyond its lattice
     Box(tuple(np.linspace(-2, 0, 20)), tuple(np.linspace(1, 3, 20))),
-]  # fmt: skip
+]
 BALLS = [
-    Ball((0.0,), 1.0), Ball((0.3, -7.7), 2.1), Ball((1e10, 0.0, -0.0), 1e-3), Ball((HUGE, -HUGE), 1e90),
+    Ball((0.0,), 1.0),
+    Ball((0.3, -7.7), 2.1),
+    Ball((1e10, 0.0, -0.0), 1e-3),
+    Ball((HUGE, -HUGE), 1e90),
     Ball(tuple(np.linspace(-1, 1, 30)), 17.0),
-]  # fmt: skip
+]
 
 
 def check(lattice: Lattice, rows: Floats) -> None:

@@ -24,11 +24,15 @@ def made(d: int = 3, k: int = 3, seed: int = 0, **changes: Any) -> Result:
     """A result over [-1, 1]^d as a method would give it."""
     g = np.random.default_rng(seed)
     result = Result(
-        g.uniform(-1, 1, (k, d)), g.uniform(100, 400, k), tuple(f"c{j}" for j in range(d)),
+        g.uniform(-1, 1, (k, d)),
+        g.uniform(100, 400, k),
+        tuple(f"c{j}" for j in range(d)),
         {"name": "fastlloyd", "options": {"rounds": 2}, "slots": {}},
         {"k": k, "rows": 1000, "bounds": {"lower": [-1.0] * d, "upper": [1.0] * d}},
-        STATEMENT, {}, "0.1.0",
-    )  # fmt: skip
+        STATEMENT,
+        {},
+        "0.1.0",
+    )
     return attrs.evolve(result, **changes)
 
 

@@ -68,15 +68,18 @@ SHAPES: dict[str, Any] = {
     "one cluster": lambda: fitted(source(rows(), None, "refuse"), k=1),
     "one column": lambda: fitted(source(rows(d=1), None, "refuse")),
     "a hundred columns": lambda: fitted(source(rows(d=100), None, "refuse")),
-    "a ball": lambda: fitted(source(rows(d=3), None, "refuse"), bounds="ball:1", method="one-round", trust="local",
-        delta=0.0),
+    "a ball": lambda: fitted(
+        source(rows(d=3), None, "refuse"), bounds="ball:1", method="one-round", trust="local", delta=0.0
+    ),
     "shuffled": lambda: fitted(source(rows(), None, "refuse"), trust="shuffled", method="fastlloyd", epsilon=8.0),
     "zoomed": lambda: fitted(source(rows(), None, "refuse"), bounds=(-1000, 1000)),
     "rows counted": lambda: fitted(source(rows(), None, "refuse"), rows=None),
     "users": lambda: fitted(source(rows(), None, "refuse", users=np.arange(600) // 2), rows_per_user=2),
     "parties": lambda: fitted(
-        Parties([source(some, None, "refuse") for some in np.array_split(rows(), 2)]), method="fastlloyd",
-        trust="aggregated", parties=2,
+        Parties([source(some, None, "refuse") for some in np.array_split(rows(), 2)]),
+        method="fastlloyd",
+        trust="aggregated",
+        parties=2,
     ),
     "no weights": lambda: made(weights=None),
     "no rows left": lambda: made(weights=np.zeros(3)),
@@ -84,7 +87,7 @@ SHAPES: dict[str, Any] = {
     "300 clusters": lambda: made(d=2, k=300),
     "columns of one name": lambda: made(columns=("x", "x", "x")),
     "a collection": lambda: Result.load(FILES / "centers.json"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -98,12 +101,13 @@ def test_every_shape_of_result_can_be_reported(shape: str) -> None:
 def test_untrusted_text_is_never_markup() -> None:
     spends = tuple(attrs.evolve(s, mechanism=EVIL, question=f"question 1 ({EVIL})") for s in SPENDS)
     evil = made(
-        columns=(EVIL, f"{EVIL}=a", f"{EVIL}=b"), version=EVIL,
+        columns=(EVIL, f"{EVIL}=a", f"{EVIL}=b"),
+        version=EVIL,
         method={"name": EVIL, "options": {EVIL: EVIL}, "slots": {EVIL: {"name": EVIL, "options": {}, "slots": {}}}},
         problem={**made().problem, "categories": {EVIL: ["a", "b"]}},
         details={"auto": {"warning": EVIL}, "costs": [4.0, 2.0, 1.0]},
         privacy=attrs.evolve(STATEMENT, spends=spends, notes=(EVIL,)),
-    )  # fmt: skip
+    )
     seen = checked(evil)
     assert {tag for tag, _ in seen.tags} & {"script", "img", "iframe", "object", "embed", "link", "base"} == set()
     assert [name for _, a in seen.tags for name in a if name.startswith("on")] == []
@@ -134,12 +138,14 @@ def test_the_same_result_gives_the_same_page() -> None:
 @pytest.mark.parametrize(
     ("change", "warning"),
     [
-        ({"private": False}, "NOT PRIVATE"), ({"seeded": True}, "NOT PRIVATE: SEEDED NOISE"),
-        ({"simulated": True, "trust": "Local"}, "SIMULATED"), ({"epsilon": 11.0}, "WEAK PROMISE"),
+        ({"private": False}, "NOT PRIVATE"),
+        ({"seeded": True}, "NOT PRIVATE: SEEDED NOISE"),
+        ({"simulated": True, "trust": "Local"}, "SIMULATED"),
+        ({"epsilon": 11.0}, "WEAK PROMISE"),
         ({"delta": 0.01}, "δ TOO LARGE δ is not below 1 / rows"),
         ({"delta": 2e-4}, "δ TOO LARGE δ is not well below 1 / rows"),
     ],
-)  # fmt: skip
+)
 def test_what_breaks_the_promise_stands_above_it(change: dict[str, Any], warning: str) -> None:
     seen = checked(made(privacy=attrs.evolve(STATEMENT, **change)))
     assert seen.text.index(warning) < seen.text.index("The promise")
@@ -181,13 +187,19 @@ def test_without_a_library_the_extra_is_named(module: str, library: str, monkeyp
 @pytest.mark.parametrize(
     "change",
     [
-        {"problem": {}}, {"method": {}}, {"method": {"name": "x", "slots": 3}}, {"centers": np.full((3, 3), np.nan)},
-        {"privacy": attrs.evolve(STATEMENT, epsilon="much")}, {"privacy": attrs.evolve(STATEMENT, rows="many")},
-        {"privacy": attrs.evolve(STATEMENT, trust="none")}, {"problem": {**made().problem, "categories": 3}},
-        {"privacy": attrs.evolve(STATEMENT, notes=(3,))}, {"privacy": attrs.evolve(STATEMENT, delta="0.1")},
+        {"problem": {}},
+        {"method": {}},
+        {"method": {"name": "x", "slots": 3}},
+        {"centers": np.full((3, 3), np.nan)},
+        {"privacy": attrs.evolve(STATEMENT, epsilon="much")},
+        {"privacy": attrs.evolve(STATEMENT, rows="many")},
+        {"privacy": attrs.evolve(STATEMENT, trust="none")},
+        {"problem": {**made().problem, "categories": 3}},
+        {"privacy": attrs.evolve(STATEMENT, notes=(3,))},
+        {"privacy": attrs.evolve(STATEMENT, delta="0.1")},
         {"privacy": attrs.evolve(STATEMENT, spends=(attrs.evolve(SPENDS[0], measure="x"),))},
     ],
-)  # fmt: skip
+)
 def test_results_without_sense_are_refused(change: dict[str, Any]) -> None:
     with pytest.raises(Damaged):
         html_of(made(**change))
@@ -209,9 +221,11 @@ def test_words_and_lines_stand_out_from_the_page_in_light_and_in_dark() -> None:
         colours = dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6})", block))
         for words, on in [
             *((name, ground) for name in ("ink", "faint", "blue") for ground in ("paper", "page")),
-            ("alarm", "alarm-page"), ("alarm", "paper"), ("ink", "tint"),
+            ("alarm", "alarm-page"),
+            ("alarm", "paper"),
+            ("ink", "tint"),
             *((name, "paper") for name in ("red", "green", "purple", "brown", "grey")),
-        ]:  # fmt: skip
+        ]:
             light, dark = sorted((luminance(colours[words]), luminance(colours[on])), reverse=True)
             least = 3.0 if words in ("red", "green", "purple", "brown", "grey") else 4.5
             assert (light + 0.05) / (dark + 0.05) >= least, (words, on)

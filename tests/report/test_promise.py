@@ -58,9 +58,11 @@ def test_each_warning_is_there_exactly_where_it_is_due_whatever_others_there_are
     """Of 1,000 rows: delta is large above a tenth of a thousandth."""
     privacy = attrs.evolve(STATEMENT, trust="Local", simulated=simulated, epsilon=epsilon, delta=delta)
     due = {
-        "SIMULATED": simulated, "WEAK PROMISE": epsilon > 10, "δ TOO LARGE": delta > 1e-4,
+        "SIMULATED": simulated,
+        "WEAK PROMISE": epsilon > 10,
+        "δ TOO LARGE": delta > 1e-4,
         "MOSTLY NOISE": auto is not None,
-    }  # fmt: skip
+    }
     assert [what for what, _ in warnings(privacy, auto)] == [what for what, is_due in due.items() if is_due]
 
 
@@ -94,20 +96,25 @@ def test_without_noise_nothing_is_promised(change: dict[str, Any]) -> None:
 
 def test_shares_of_the_budget_add_up_in_each_unit_and_like_questions_share_a_line() -> None:
     spends = (
-        Spend(0, "question 1 (counts)", "a", "gaussian", 1.0), Spend(0, "question 2 (counts)", "a", "gaussian", 1.0),
+        Spend(0, "question 1 (counts)", "a", "gaussian", 1.0),
+        Spend(0, "question 2 (counts)", "a", "gaussian", 1.0),
         Spend(1, "question 1 (sums)", "b", "gaussian", 2.0, delta=1e-7),
         Spend(1, "question 2 (sums)", "c", "pure", 4.0, users=0.25),
-        Spend(2, "question 1 (sums)", "c", "pure", 4.0, users=0.75), Spend(3, "question 1 (sums)", "e", "exact",
-        math.inf),
-    )  # fmt: skip
+        Spend(2, "question 1 (sums)", "c", "pure", 4.0, users=0.75),
+        Spend(3, "question 1 (sums)", "e", "exact", math.inf),
+    )
     lines = lines_of(spends)
     assert [line.share for line in lines] == [50.0, 50.0, 25.0, 75.0, None]
     assert [line.round for line in lines] == [1, 2, 2, 3, 4]
     assert [line.first for line in lines] == [True, True, False, True, True]
     assert lines[0].asked == "how many rows fall in each bucket (2 questions)"
     assert [line.amount for line in lines] == [
-        "μ² 1 each", "μ² 2, δ 1e-07", "ε 4 of 25.0% of the people", "ε 4 of 75.0% of the people", "unlimited",
-    ]  # fmt: skip
+        "μ² 1 each",
+        "μ² 2, δ 1e-07",
+        "ε 4 of 25.0% of the people",
+        "ε 4 of 75.0% of the people",
+        "unlimited",
+    ]
 
 
 def cards(result: Result) -> Any:
@@ -116,9 +123,12 @@ def cards(result: Result) -> Any:
 
 def test_a_centre_stands_where_it_is_between_the_bounds_with_two_standard_errors() -> None:
     result = made(
-        2, 2, centers=np.array([[0.0, 1.0], [0.5, -1.0]]), weights=np.array([100.0, 300.0]),
+        2,
+        2,
+        centers=np.array([[0.0, 1.0], [0.5, -1.0]]),
+        weights=np.array([100.0, 300.0]),
         details={"centers_error": np.full((2, 2), 0.1), "weights_error": np.array([10.0, 10.0])},
-    )  # fmt: skip
+    )
     first, second = cards(result)
     assert (first.dots[0].at, first.dots[0].low, first.dots[0].high) == (50.0, 40.0, 60.0)
     assert (first.dots[1].at, first.dots[1].low, first.dots[1].high) == (100.0, 90.0, 100.0)

@@ -64,8 +64,14 @@ CASES: dict[str, dict[str, Any]] = {
 
 
 DEFAULTS: dict[str, Any] = {
-    "k": 3, "epsilon": 20.0, "delta": 1e-5, "bounds": (-1, 1), "rows": 60, "zoom": "off", "scale": "none"
-}  # fmt: skip
+    "k": 3,
+    "epsilon": 20.0,
+    "delta": 1e-5,
+    "bounds": (-1, 1),
+    "rows": 60,
+    "zoom": "off",
+    "scale": "none",
+}
 
 
 def request(**changes: Any) -> Request:

@@ -38,9 +38,13 @@ def result(
         details["centers_error"] = np.array(errors, float)
     problem = {**of.problem, "bounds": bounds or BOUNDS}
     return attrs.evolve(
-        of, centers=np.array(centers, float), weights=np.array([10.0, 20.0]), columns=("age", "size"), problem=problem,
+        of,
+        centers=np.array(centers, float),
+        weights=np.array([10.0, 20.0]),
+        columns=("age", "size"),
+        problem=problem,
         details=details,
-    )  # fmt: skip
+    )
 
 
 def test_a_share_that_noise_may_hide_is_warned_of_where_an_end_was_cut(plain: Result) -> None:
@@ -104,10 +108,13 @@ def test_both_ends_are_looked_at_and_unknown_bounds_are_always_cut(plain: Result
 def test_no_more_than_a_few_names_are_listed(plain: Result) -> None:
     names = tuple("abcdefgh")
     found = attrs.evolve(
-        plain, columns=names, centers=np.full((1, 8), 50.0), weights=None,
+        plain,
+        columns=names,
+        centers=np.full((1, 8), 50.0),
+        weights=None,
         problem={**plain.problem, "bounds": {"lower": [0.0] * 8, "upper": [100.0] * 8}},
         details={"intervals": [[40.0, 60.0]] * 8, "unseen": 0.5},
-    )  # fmt: skip
+    )
     assert "of a, b, c, d, e, f and 2 more:" in warnings(found)[0]
 
 

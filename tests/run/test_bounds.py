@@ -18,10 +18,13 @@ BOX = Box((0.0, 0.0), (120.0, 250.0))
 @pytest.mark.parametrize(
     "bounds",
     [
-        "0:120,0:250", [(0, 120), (0, 250)], {"pressure": [0, 250], "age": (0, 120)},
-        {"lower": [0, 0], "upper": [120, 250]}, BOX,
+        "0:120,0:250",
+        [(0, 120), (0, 250)],
+        {"pressure": [0, 250], "age": (0, 120)},
+        {"lower": [0, 0], "upper": [120, 250]},
+        BOX,
     ],
-)  # fmt: skip
+)
 def test_one_box_can_be_given_in_several_ways(bounds: Any) -> None:
     assert domain_of(bounds, COLUMNS) == BOX
 
@@ -71,8 +74,11 @@ def test_bounds_that_two_readings_fit_are_refused_and_never_guessed(columns: tup
 @pytest.mark.parametrize(
     ("bounds", "columns", "box"),
     [
-        ({"lower": [0, 10], "upper": [120, 250], "x": [0, 1]}, ("x", "upper", "lower"), Box((0.0, 120.0, 0.0), (1.0,
-            250.0, 10.0))),
+        (
+            {"lower": [0, 10], "upper": [120, 250], "x": [0, 1]},
+            ("x", "upper", "lower"),
+            Box((0.0, 120.0, 0.0), (1.0, 250.0, 10.0)),
+        ),
         ({"lower": [0, 0, 0], "upper": [1, 2, 3]}, ("lower", "upper", "x"), Box((0.0, 0.0, 0.0), (1.0, 2.0, 3.0))),
         ({"lower": [0], "upper": [1]}, ("lower", "upper"), Box((0.0, 0.0), (1.0, 1.0))),
         ({"lower": [0, 10]}, ("lower",), Box((0.0,), (10.0,))),
@@ -80,7 +86,7 @@ def test_bounds_that_two_readings_fit_are_refused_and_never_guessed(columns: tup
         ({"center": [0, 10], "radius": [120, 250]}, ("center", "radius"), Box((0.0, 120.0), (10.0, 250.0))),
         ({"center": [0, 10], "radius": [120, 250]}, ("radius", "center"), Box((120.0, 0.0), (250.0, 10.0))),
     ],
-)  # fmt: skip
+)
 def test_bounds_that_one_reading_fits_are_read_so_whatever_columns_are_called(
     bounds: Any, columns: tuple[str, ...], box: Box
 ) -> None:

@@ -33,17 +33,28 @@ WARDS = {"ward": ["A", "B", "C"]}
 def frame(n: int = 3000) -> pd.DataFrame:
     g = np.random.default_rng(0)
     ward = g.integers(0, 3, n)
-    return pd.DataFrame({
-        "age": np.clip(30 + 20 * ward + g.normal(0, 3, n), 0, 120), "ward": np.array(["A", "B", "C"])[ward],
-        "smoker": g.random(n) < 0.5,
-    })  # fmt: skip
+    return pd.DataFrame(
+        {
+            "age": np.clip(30 + 20 * ward + g.normal(0, 3, n), 0, 120),
+            "ward": np.array(["A", "B", "C"])[ward],
+            "smoker": g.random(n) < 0.5,
+        }
+    )
 
 
 def request(**more: Any) -> Request:
-    return Request(**{
-        "k": 3, "epsilon": 2.0, "delta": 1e-6, "bounds": {"age": (0, 120)}, "rows": 3000, "seed": 1,
-        "method": "hst-means", **more,
-    })  # fmt: skip
+    return Request(
+        **{
+            "k": 3,
+            "epsilon": 2.0,
+            "delta": 1e-6,
+            "bounds": {"age": (0, 120)},
+            "rows": 3000,
+            "seed": 1,
+            "method": "hst-means",
+            **more,
+        }
+    )
 
 
 def released(columns: Any = ("age",), categories: Any = WARDS, **more: Any) -> Result:
@@ -216,10 +227,13 @@ def test_a_config_file_has_categories_and_how_a_csv_file_is_written(folder: Path
     assert done.returncode == 0, done.stderr
     assert Result.load(folder / "r.json").columns == ("age", "ward=A", "ward=B")
     asked = "rows.csv", "--delimiter", ";", "--encoding", "utf-16"
-    for told in (cloister("evaluate", "r.json", *asked, folder=folder),
-                 cloister("predict", "r.json", *asked, "-o", "l.csv", folder=folder),
-                 cloister("explain", *asked, *BASE, "--bounds", "0:120", "--columns", "age", "--category", "ward=A",
-                          folder=folder)):  # fmt: skip
+    for told in (
+        cloister("evaluate", "r.json", *asked, folder=folder),
+        cloister("predict", "r.json", *asked, "-o", "l.csv", folder=folder),
+        cloister(
+            "explain", *asked, *BASE, "--bounds", "0:120", "--columns", "age", "--category", "ward=A", folder=folder
+        ),
+    ):
         assert told.returncode == 0, told.stderr
     explained = cloister("explain", *BASE, "--bounds", "0:120", "--columns", "age", "--category", "ward=A,B")
     assert "in 3 columns" in explained.stdout
@@ -256,9 +270,23 @@ def test_a_list_that_rows_have_values_of_is_not_warned_of(values: list[Any]) -> 
 def test_the_command_line_and_python_say_that_no_row_has_a_listed_value(tmp_path: Path) -> None:
     frame().to_csv(tmp_path / "rows.csv", index=False)
     done = cloister(
-        "fit", "rows.csv", "-k", "3", "--epsilon", "2", "--delta", "1e-6", "--rows", "3000", "--columns", "age",
-        "--bounds=0:120", "--category", "ward=a,b,c", folder=tmp_path,
-    )  # fmt: skip
+        "fit",
+        "rows.csv",
+        "-k",
+        "3",
+        "--epsilon",
+        "2",
+        "--delta",
+        "1e-6",
+        "--rows",
+        "3000",
+        "--columns",
+        "age",
+        "--bounds=0:120",
+        "--category",
+        "ward=a,b,c",
+        folder=tmp_path,
+    )
     assert "WARNING: by the released centres about" in done.stdout
     with pytest.warns(UtilityWarning, match="hold a listed value of category 'ward'"):
         package.KMeans(
@@ -294,7 +322,18 @@ def test_a_value_with_a_comma_goes_in_and_comes_back(tmp_path: Path) -> None:
     labels = cloister("predict", "flag.json", "rows.csv", "--out", "labels.csv", folder=tmp_path)
     assert labels.returncode == 0, labels.stderr
     explained = cloister(
-        "explain", "-k", "3", "--epsilon", "1", "--rows", "3000", "--bounds=0:120", "--columns", "age", "--category",
-        'ward="A, B",C', folder=tmp_path,
-    )  # fmt: skip
+        "explain",
+        "-k",
+        "3",
+        "--epsilon",
+        "1",
+        "--rows",
+        "3000",
+        "--bounds=0:120",
+        "--columns",
+        "age",
+        "--category",
+        'ward="A, B",C',
+        folder=tmp_path,
+    )
     assert explained.returncode == 0, explained.stderr

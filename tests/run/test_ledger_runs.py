@@ -19,8 +19,24 @@ from cloister.accounting.ledger.ledger import Ledger
 from tests.in_process import PROGRAM, cloister
 
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1"}
-FIT = ("fit", "rows.npy", "-k", "3", "--epsilon", "0.125", "--bounds=-1:1", "--rows", "2000", "--method", "su-lloyd",
-       "--ledger", "budget.db", "--dataset", "mine", "--json")  # fmt: skip
+FIT = (
+    "fit",
+    "rows.npy",
+    "-k",
+    "3",
+    "--epsilon",
+    "0.125",
+    "--bounds=-1:1",
+    "--rows",
+    "2000",
+    "--method",
+    "su-lloyd",
+    "--ledger",
+    "budget.db",
+    "--dataset",
+    "mine",
+    "--json",
+)
 
 
 def start(folder: Path, *more: str) -> subprocess.Popen[str]:

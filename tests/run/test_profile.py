@@ -45,10 +45,13 @@ def off(result: Result, rows: Floats) -> tuple[Floats, Floats, float, float]:
     own = labels(rows / units, result.centers / units)
     exact = np.bincount(own, minlength=len(result.centers))
     sizes = np.array([(c.size - n) / c.size_error for c, n in zip(found.clusters, exact, strict=True)])  # type: ignore[operator]
-    centers = np.array([
-        (np.array(c.center) - rows[own == c.number].mean(axis=0)) / np.array(c.center_error)
-        for c in found.clusters if exact[c.number] > len(rows) / len(exact) / 20
-    ])  # fmt: skip
+    centers = np.array(
+        [
+            (np.array(c.center) - rows[own == c.number].mean(axis=0)) / np.array(c.center_error)
+            for c in found.clusters
+            if exact[c.number] > len(rows) / len(exact) / 20
+        ]
+    )
     assert found.silhouette is not None
     assert found.cost is not None
     assert found.silhouette.error
@@ -178,9 +181,11 @@ def test_categories_are_shares_of_their_column() -> None:
     result = fitted(clumps(2000, 2, 3), 2, 1)
     centers = np.array([[0.2, 0.6, 0.2], [0.5, 0.0, -0.1]])
     changed = attrs.evolve(
-        result, centers=centers, columns=("age", "ward=A", "ward=B"),
+        result,
+        centers=centers,
+        columns=("age", "ward=A", "ward=B"),
         problem={**result.problem, "categories": {"ward": ["A", "B"]}},
-    )  # fmt: skip
+    )
     one, other = profile_of(changed).clusters
     assert one.categories == {"ward": {"A": pytest.approx(0.75), "B": pytest.approx(0.25)}}
     assert other.categories == {}
@@ -189,12 +194,15 @@ def test_categories_are_shares_of_their_column() -> None:
 @pytest.mark.parametrize(
     ("estimate", "text"),
     [
-        (Estimate(1234.567, 12.3), "1,235 \u00b1 12"), (Estimate(0.012345, 0.00067), "0.01235 \u00b1 0.00067"),
+        (Estimate(1234.567, 12.3), "1,235 \u00b1 12"),
+        (Estimate(0.012345, 0.00067), "0.01235 \u00b1 0.00067"),
         (Estimate(1947988581.0, 194137692.0), "1,950,000,000 \u00b1 190,000,000"),
         (Estimate(-0.001, 0.4), "0.00 \u00b1 0.40"),
-        (Estimate(3.0), "3"), (Estimate(2.5, 0.0), "2.5 \u00b1 0"), (Estimate(1e6, math.inf), "1e+06"),
+        (Estimate(3.0), "3"),
+        (Estimate(2.5, 0.0), "2.5 \u00b1 0"),
+        (Estimate(1e6, math.inf), "1e+06"),
     ],
-)  # fmt: skip
+)
 def test_a_figure_has_as_many_digits_as_its_error_lets_mean_something(estimate: Estimate, text: str) -> None:
     assert estimate.text == text
 

@@ -197,8 +197,14 @@ def test_a_run_that_was_cut_off_goes_on_and_its_result_can_be_had_again(ledger: 
 def test_what_is_no_range_is_refused_in_a_line(tmp_path: Path, k: str, why: str) -> None:
     np.save(tmp_path / "rows.npy", rows(3))
     options = ("--epsilon", "1", "--delta", "1e-6", "--bounds", "-1:1", "--rows", N)
-    done = cloister("fit", "rows.npy", f"-k={k}" if k.startswith("-") else "-k", *([] if k.startswith("-") else [k]),
-                    *options, folder=tmp_path)  # fmt: skip
+    done = cloister(
+        "fit",
+        "rows.npy",
+        f"-k={k}" if k.startswith("-") else "-k",
+        *([] if k.startswith("-") else [k]),
+        *options,
+        folder=tmp_path,
+    )
     assert done.returncode == 2
     assert why.replace("'-2..9'", "'=-2..9'") in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
@@ -272,8 +278,22 @@ def test_a_config_file_may_give_a_range(tmp_path: Path, text: str) -> None:
 
 
 def test_a_plan_for_people_takes_no_range(tmp_path: Path) -> None:
-    done = cloister("plan", "-k", "2..5", "--epsilon", "1", "--rows", "1000", "--bounds", "-1:1", "--dimension", "2",
-                    "--out", "plan", folder=tmp_path)  # fmt: skip
+    done = cloister(
+        "plan",
+        "-k",
+        "2..5",
+        "--epsilon",
+        "1",
+        "--rows",
+        "1000",
+        "--bounds",
+        "-1:1",
+        "--dimension",
+        "2",
+        "--out",
+        "plan",
+        folder=tmp_path,
+    )
     assert done.returncode == 2
     assert "only a curator's run chooses k, and 'one-round' as composed is Local" in done.stderr
     assert not (tmp_path / "plan").exists()

@@ -24,11 +24,15 @@ STATEMENT = PrivacyStatement(
 )
 ODD = [0.1 + 0.2, 1 / 3, -0.0, 5e-324, 1.7976931348623157e308, -1e-17, 2.0**53 + 2]
 RESULT = Result(
-    np.array([ODD[:3], [ODD[3], ODD[4], 1.0]]), np.array([0.0, 1e6 + 1 / 7]), ("a", "grün", "c\n"),
-    {"name": "fastlloyd", "options": {"rounds": None, "rate": 0.1}, "slots": {}}, {"k": 2, "bounds": {"lower": [-1.0]}},
+    np.array([ODD[:3], [ODD[3], ODD[4], 1.0]]),
+    np.array([0.0, 1e6 + 1 / 7]),
+    ("a", "grün", "c\n"),
+    {"name": "fastlloyd", "options": {"rounds": None, "rate": 0.1}, "slots": {}},
+    {"k": 2, "bounds": {"lower": [-1.0]}},
     STATEMENT,
-    {"rounds": 3, "iterates": np.array([[ODD[5:]]]), "list": [1, 2]}, "0.1.0",
-)  # fmt: skip
+    {"rounds": 3, "iterates": np.array([[ODD[5:]]]), "list": [1, 2]},
+    "0.1.0",
+)
 ENDINGS = ["json", "npz"]
 
 
@@ -189,12 +193,19 @@ def test_a_file_of_another_kind_is_no_result(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        {"format": "cloister-result-2"}, {"centers": [1.0, 2.0]}, {"centers": [[1.0, 2.0]]}, {"weights": [1.0]},
+        {"format": "cloister-result-2"},
+        {"centers": [1.0, 2.0]},
+        {"centers": [[1.0, 2.0]]},
+        {"weights": [1.0]},
         {"columns": ["a"]},
-        {"columns": 3}, {"centers": None}, {"centers": [["x", "y", "z"]]}, {"privacy": None}, {"privacy": {}},
+        {"columns": 3},
+        {"centers": None},
+        {"centers": [["x", "y", "z"]]},
+        {"privacy": None},
+        {"privacy": {}},
         {"format": None},
     ],
-)  # fmt: skip
+)
 def test_a_sealed_file_with_other_content_is_no_result(tmp_path: Path, change: dict[str, Any]) -> None:
     """The seal finds accidents; whoever writes a file of this kind can seal it."""
     import hashlib

@@ -256,9 +256,26 @@ def test_same_rows_is_said_of_a_run_that_goes_on() -> None:
         Account.of("budget.db", "mine", same_rows=True)
 
 
-FIT = ("fit", "a.npy", "-k", "3", "--epsilon", "1", "--bounds=-1:1", "--rows", "2000", "--method", "su-lloyd", "--set",
-"rounds=2",
-       "--ledger", "budget.db", "--dataset", "mine", "--json")  # fmt: skip
+FIT = (
+    "fit",
+    "a.npy",
+    "-k",
+    "3",
+    "--epsilon",
+    "1",
+    "--bounds=-1:1",
+    "--rows",
+    "2000",
+    "--method",
+    "su-lloyd",
+    "--set",
+    "rounds=2",
+    "--ledger",
+    "budget.db",
+    "--dataset",
+    "mine",
+    "--json",
+)
 
 
 def test_the_command_line_asks_for_same_rows(ledger: Ledger, tmp_path: Path) -> None:

@@ -155,10 +155,16 @@ def test_too_few_counted_rows_are_told_of_and_nothing_else_is_asked() -> None:
 @pytest.mark.parametrize(
     ("method", "trust"),
     [
-        ("one-round-lsh", "Local"), ("one-round", "Local"), ("fastlloyd", "Local"), ("fastlloyd", "Shuffled"),
-        ("hst-means", "Shuffled"), ("auto", "Shuffled"), ("fastlloyd", "Aggregated"), ("auto", "Aggregated"),
+        ("one-round-lsh", "Local"),
+        ("one-round", "Local"),
+        ("fastlloyd", "Local"),
+        ("fastlloyd", "Shuffled"),
+        ("hst-means", "Shuffled"),
+        ("auto", "Shuffled"),
+        ("fastlloyd", "Aggregated"),
+        ("auto", "Aggregated"),
     ],
-)  # fmt: skip
+)
 def test_without_a_curator_the_number_of_rows_must_be_given(method: str, trust: str) -> None:
     """Also where all rows are in one place: a simulation that counted them would draw noise for a curator under
     another trust model's promise."""

@@ -56,12 +56,15 @@ LAPLACE = {"counts": "discrete-laplace", "sums": "discrete-laplace"}
 @pytest.mark.parametrize(
     "changes",
     [
-        {"options": {"rounds": 4}}, {"options": {"rounds": 4}, "components": LAPLACE, "delta": 0.0},
-        {"options": {"rounds": 4}, "components": {"counts": "discrete-laplace"}}, {"method": "hst-means"},
+        {"options": {"rounds": 4}},
+        {"options": {"rounds": 4}, "components": LAPLACE, "delta": 0.0},
+        {"options": {"rounds": 4}, "components": {"counts": "discrete-laplace"}},
+        {"method": "hst-means"},
         {"method": "hst-median"},
-        {"method": "tree-coreset"}, {"method": "su-lloyd", "options": {"rounds": 4}},
+        {"method": "tree-coreset"},
+        {"method": "su-lloyd", "options": {"rounds": 4}},
     ],
-)  # fmt: skip
+)
 def test_every_question_has_noise_for_all_rows_of_a_user(changes: dict[str, Any]) -> None:
     """m times as wide as for one row: the forecast has the same questions, each with an m-th of the epsilon or mu."""
     plans = [prepare(asked(**changes, rows_per_user=m), NAMES) for m in (None, 1, MOST)]
@@ -260,8 +263,19 @@ def test_the_command_line(tmp_path: Path) -> None:
     visits().to_csv(tmp_path / "visits.csv", index=False)
     options = ["--columns", "*", "-k", "2", "--epsilon", "1", "--delta", "1e-6", "--bounds=-1:1", "--rows", "1500"]
     of_users = ["--user-column", "who", "--rows-per-user", "4"]
-    declared = cloister("ledger", "declare", "budget.db", "people", "--epsilon", "2", "--delta", "1e-5", "--unit",
-        "users", folder=tmp_path)  # fmt: skip
+    declared = cloister(
+        "ledger",
+        "declare",
+        "budget.db",
+        "people",
+        "--epsilon",
+        "2",
+        "--delta",
+        "1e-5",
+        "--unit",
+        "users",
+        folder=tmp_path,
+    )
     assert "for each user" in declared.stdout
     paid = ["--ledger", "budget.db", "--dataset", "people"]
     done = cloister("fit", "visits.csv", *options, *of_users, *paid, "--json", folder=tmp_path)

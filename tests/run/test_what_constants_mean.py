@@ -27,9 +27,13 @@ def made(of: Result, centers: Any, weights: Any, details: Any = None, columns: A
     places = np.array(centers, float)
     names = columns or tuple("abcdefgh"[: places.shape[1]])
     return attrs.evolve(
-        of, centers=places, weights=np.array(weights, float), details=details or {}, columns=names,
+        of,
+        centers=places,
+        weights=np.array(weights, float),
+        details=details or {},
+        columns=names,
         problem={**of.problem, **problem},
-    )  # fmt: skip
+    )
 
 
 # profiles
@@ -124,9 +128,13 @@ def test_what_the_models_do_not_know_is_in_their_errors() -> None:
 
 def spheres(counts: Any) -> Spheres:
     return Spheres(
-        np.array([1.0, 2.0, 4.0, 8.0]), np.array(counts, float), np.full(4, 10.0), np.array([40.0, 40.0]),
-        np.full(2, 5.0), np.zeros((2, 2)),
-    )  # fmt: skip
+        np.array([1.0, 2.0, 4.0, 8.0]),
+        np.array(counts, float),
+        np.full(4, 10.0),
+        np.array([40.0, 40.0]),
+        np.full(2, 5.0),
+        np.zeros((2, 2)),
+    )
 
 
 def test_distances_count_up_to_the_farthest_bin_of_three_standard_errors() -> None:

@@ -13,8 +13,28 @@ from cloister.core.types import AnyArray, Floats, Ints
 
 LARGEST = sys.float_info.max
 
-ANYWHERE = (0.0, -0.0, 5e-324, -5e-324, 2.3e-308, -1e-200, 1e-100, 1.0, -1.0, 1e15, -1e100, 1.7e308, -1.7e308, LARGEST,
-            -LARGEST, 2.0**64, -(2.0**64), 2.0**-64, 2.0**52 + 0.5, 0.1)  # fmt: skip
+ANYWHERE = (
+    0.0,
+    -0.0,
+    5e-324,
+    -5e-324,
+    2.3e-308,
+    -1e-200,
+    1e-100,
+    1.0,
+    -1.0,
+    1e15,
+    -1e100,
+    1.7e308,
+    -1.7e308,
+    LARGEST,
+    -LARGEST,
+    2.0**64,
+    -(2.0**64),
+    2.0**-64,
+    2.0**52 + 0.5,
+    0.1,
+)
 """Zeros, what is next to them, what is next to infinity, and ends of grades."""
 
 UNUSABLE = (np.nan, np.inf, -np.inf)
@@ -38,8 +58,17 @@ def hostile(
     d, middle = len(low), low / 2 + high / 2
     inside = g.uniform(low, high, (n, d))
     steps = np.rint((g.uniform(low, high, (n, d)) - middle) / unit * 2) / 2 * unit + middle
-    ends = np.stack([low, high, np.nextafter(low, -np.inf), np.nextafter(low, np.inf), np.nextafter(high, -np.inf),
-                     np.nextafter(high, np.inf), middle])  # fmt: skip
+    ends = np.stack(
+        [
+            low,
+            high,
+            np.nextafter(low, -np.inf),
+            np.nextafter(low, np.inf),
+            np.nextafter(high, -np.inf),
+            np.nextafter(high, np.inf),
+            middle,
+        ]
+    )
     edges = ends[g.integers(0, len(ends), (n, d)), np.arange(d)]
     odd = np.array(ANYWHERE)[g.integers(0, len(ANYWHERE), (n, d))]
     kind = np.where(g.random((n, 1)) < 0.6, g.integers(0, 3, (n, 1)), g.choice(4, (n, d), p=[0.3, 0.3, 0.25, 0.15]))

@@ -24,8 +24,13 @@ import sqlglot as sg
 OWNER = "owner"
 """Superuser of the server."""
 
-SETTINGS = {"listen_addresses": "", "fsync": "off", "full_page_writes": "off", "max_wal_senders": "0",
-"wal_level": "minimal"}  # fmt: skip
+SETTINGS = {
+    "listen_addresses": "",
+    "fsync": "off",
+    "full_page_writes": "off",
+    "max_wal_senders": "0",
+    "wal_level": "minimal",
+}
 
 
 def quoted(name: str) -> str:
@@ -89,8 +94,19 @@ def server() -> Iterator[Server]:
         if not os.getuid():
             _give_away(home)
         started = Server(found[-1].parent, home)
-        make = [started.binaries / "initdb", "-D", home / "data", "-U", OWNER, "-A", "trust", "-E", "UTF8",
-                "--locale=C", "--no-sync"]  # fmt: skip
+        make = [
+            started.binaries / "initdb",
+            "-D",
+            home / "data",
+            "-U",
+            OWNER,
+            "-A",
+            "trust",
+            "-E",
+            "UTF8",
+            "--locale=C",
+            "--no-sync",
+        ]
         subprocess.run(make, check=True, capture_output=True, cwd=home, **started.as_somebody)
         started.start()
         try:

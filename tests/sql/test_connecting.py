@@ -38,10 +38,14 @@ def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize(
     ("name", "column"),
     [
-        ("visits", "age"), ("ward.beds", "bed"), ("lake.ward.beds", "bed"), ("lake.main.visits", "age"),
-        ("ward.bay.1", "stay"), ("lake.ward.bay.1", "stay"),
+        ("visits", "age"),
+        ("ward.beds", "bed"),
+        ("lake.ward.beds", "bed"),
+        ("lake.main.visits", "age"),
+        ("ward.bay.1", "stay"),
+        ("lake.ward.bay.1", "stay"),
     ],
-)  # fmt: skip
+)
 def test_a_table_is_found_by_its_name_alone_or_with_its_schema_and_catalogue(
     lake: Path, name: str, column: str
 ) -> None:
@@ -96,11 +100,20 @@ def test_a_table_of_another_schema_or_of_other_letters_is_named_as_it_must_be_gi
     lake: Path, postgres: Postgres
 ) -> None:
     """Never as it was given already."""
-    wanted = {"beds": "ward.beds", "Beds": "ward.beds", "VISITS": "visits", "ward.Beds": "ward.beds",
-              "bay.1": "ward.bay.1"}  # fmt: skip
+    wanted = {
+        "beds": "ward.beds",
+        "Beds": "ward.beds",
+        "VISITS": "visits",
+        "ward.Beds": "ward.beds",
+        "bay.1": "ward.bay.1",
+    }
     postgres.put("visits", pa.table({"age": [1.0]}))
-    postgres.run("DROP SCHEMA IF EXISTS ward CASCADE", "CREATE SCHEMA ward", "CREATE TABLE ward.beds (bed float8)",
-                 'CREATE TABLE ward."bay.1" (stay float8)')  # fmt: skip
+    postgres.run(
+        "DROP SCHEMA IF EXISTS ward CASCADE",
+        "CREATE SCHEMA ward",
+        "CREATE TABLE ward.beds (bed float8)",
+        'CREATE TABLE ward."bay.1" (stay float8)',
+    )
     where = f"postgres://{OWNER}@/postgres?host={postgres.server.home}"
     for address in (where, "duckdb:///lake.db"):
         for written, meant in wanted.items():
@@ -171,12 +184,16 @@ def test_a_driver_is_told_in_other_words_without_the_password(
 @pytest.mark.parametrize(
     "address",
     [
-        "postgres://u:secret@db:x/hospital", "nosuch://u:secret@db/x", "mysql://u:secret@db/x",
-        "postgres://u:12/secret@127.0.0.1:1/hospital", "postgres://u:77#secret@127.0.0.1:1/hospital",
-        "postgres://u:77?secret@127.0.0.1:1/hospital", "postgres://u:a@b/secret@127.0.0.1:1/hospital",
+        "postgres://u:secret@db:x/hospital",
+        "nosuch://u:secret@db/x",
+        "mysql://u:secret@db/x",
+        "postgres://u:12/secret@127.0.0.1:1/hospital",
+        "postgres://u:77#secret@127.0.0.1:1/hospital",
+        "postgres://u:77?secret@127.0.0.1:1/hospital",
+        "postgres://u:a@b/secret@127.0.0.1:1/hospital",
         "postgres:u:secret@127.0.0.1:1/hospital://",
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_connected_to_never_shows_the_password(address: str) -> None:
     with pytest.raises((InvalidInput, MissingExtra)) as caught:
         opened(address, "visits")
@@ -189,16 +206,42 @@ SECRETS = ("qzj", "Xkw", "7731", "j\u00fcq")
 
 PASSWORDS = st.lists(st.sampled_from([*SECRETS, *"/?#@:%[]\\&=;, \t\n+'\"", "%2F", "://"]), min_size=1, max_size=7)
 KINDS = entry_points(group="ibis.backends")
-SCHEMES = ("postgres://", "postgresql://", "POSTGRES://", " postgres://", "mysql://", "duckdb://", "duckdb:///",
-           "sqlite://", "nosuch://", "jdbc:postgresql://", "postgres:", "postgres:/", "")  # fmt: skip
-ENDS = ("@db.example/hospital", "@db.example:5432/hospital", "@127.0.0.1", "@[::1]:1/x", "@db.example/x?sslmode=no",
-        "@", "", "/hospital://", "@db/x#y", "@other@db/x")  # fmt: skip
+SCHEMES = (
+    "postgres://",
+    "postgresql://",
+    "POSTGRES://",
+    " postgres://",
+    "mysql://",
+    "duckdb://",
+    "duckdb:///",
+    "sqlite://",
+    "nosuch://",
+    "jdbc:postgresql://",
+    "postgres:",
+    "postgres:/",
+    "",
+)
+ENDS = (
+    "@db.example/hospital",
+    "@db.example:5432/hospital",
+    "@127.0.0.1",
+    "@[::1]:1/x",
+    "@db.example/x?sslmode=no",
+    "@",
+    "",
+    "/hospital://",
+    "@db/x#y",
+    "@other@db/x",
+)
 
 
 @given(
-    scheme=st.sampled_from(SCHEMES), user=st.sampled_from(["u", "", "a@b", "a/b"]), password=PASSWORDS,
-    end=st.sampled_from(ENDS), setting=st.booleans(),
-)  # fmt: skip
+    scheme=st.sampled_from(SCHEMES),
+    user=st.sampled_from(["u", "", "a@b", "a/b"]),
+    password=PASSWORDS,
+    end=st.sampled_from(ENDS),
+    setting=st.booleans(),
+)
 @example(
     scheme="postgres://", user="u", password=["77", "/", "a", "?", "qzj"], end="@db.example/hospital", setting=False
 )

@@ -95,7 +95,7 @@ def test_vectors_beyond_their_bound_are_shrunk(engine: TestEngine, kind: str, bo
     asked = [
         (how, Tighter(of, bound)) if how is vector_sum and of.bound.dimension == 3 else (how, of)
         for how, of in asked_of(kind, BOX, 4, 9)
-    ]  # fmt: skip
+    ]
     assert differences(engine.put("long", as_table(rows)), rows, BOX, *asked) == []
 
 

@@ -75,10 +75,15 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rng = np.random.default_rng(0)
     ward = rng.choice(["A", "B", "C"], 3000).tolist()
     ward[5] = None
-    table = pa.table({
-        "n": np.arange(3000), "age": rng.integers(0, 100, 3000), "stay": rng.exponential(9, 3000).astype("f4"),
-        "ward": ward, "urgent": rng.integers(0, 2, 3000).astype(bool),
-    })  # fmt: skip
+    table = pa.table(
+        {
+            "n": np.arange(3000),
+            "age": rng.integers(0, 100, 3000),
+            "stay": rng.exponential(9, 3000).astype("f4"),
+            "ward": ward,
+            "urgent": rng.integers(0, 2, 3000).astype(bool),
+        }
+    )
     pq.write_table(table, folder / "rows.parquet")
     with duckdb.connect(str(folder / "lake.db")) as con:
         con.register("given", table)
@@ -86,9 +91,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         con.execute("CREATE SCHEMA found")
     (folder / "bounds.toml").write_text("age = [0, 100]\nstay = [0, 60]\nurgent = [0, 1]\n")
     done = ran(
-        folder, "fit rows.parquet -k 6 --epsilon 4 --delta 1e-6 --rows 3000 --bounds bounds.toml --missing drop "
+        folder,
+        "fit rows.parquet -k 6 --epsilon 4 --delta 1e-6 --rows 3000 --bounds bounds.toml --missing drop "
         "--category ward=A,B --out result.json",
-    )  # fmt: skip
+    )
     assert done
     return folder
 
@@ -136,8 +142,11 @@ def test_a_view_is_created_once(folder: Path) -> None:
 
 
 def test_columns_of_other_names_are_named_in_the_results_order(folder: Path) -> None:
-    ran(folder, "fit rows.parquet -k 4 --epsilon 4 --delta 1e-6 --rows 3000 --columns age,stay --bounds 0:100,0:60 "
-        "--out plain.json")  # fmt: skip
+    ran(
+        folder,
+        "fit rows.parquet -k 4 --epsilon 4 --delta 1e-6 --rows 3000 --columns age,stay --bounds 0:100,0:60 "
+        "--out plain.json",
+    )
     with duckdb.connect(str(folder / "lake.db")) as con:
         con.execute("CREATE VIEW renamed AS SELECT n, stay AS s, age AS a FROM visits")
     query = "--sql --table renamed --columns a,s --keep n"

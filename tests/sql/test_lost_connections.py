@@ -232,8 +232,26 @@ def address(postgres: Postgres) -> str:
     return f"postgres://{OWNER}@/postgres?host={postgres.server.home}"
 
 
-FIT = ("-k", "3", "--epsilon", "1", "--bounds=-1:1", "--rows", "20000", "--method", "su-lloyd", "--set", "rounds=2",
-       "--ledger", "budget.db", "--dataset", "mine", "--columns", "*", "--json")  # fmt: skip
+FIT = (
+    "-k",
+    "3",
+    "--epsilon",
+    "1",
+    "--bounds=-1:1",
+    "--rows",
+    "20000",
+    "--method",
+    "su-lloyd",
+    "--set",
+    "rounds=2",
+    "--ledger",
+    "budget.db",
+    "--dataset",
+    "mine",
+    "--columns",
+    "*",
+    "--json",
+)
 
 
 def test_the_command_line_says_how_to_go_on(
@@ -272,15 +290,20 @@ QUOTED = {
 
 @pytest.mark.parametrize("view", QUOTED)
 def test_what_the_server_quotes_of_a_row_is_not_told(
-    postgres: Postgres, ledger: Ledger, tmp_path: Path, view: str, capfd: pytest.CaptureFixture[str],
+    postgres: Postgres,
+    ledger: Ledger,
+    tmp_path: Path,
+    view: str,
+    capfd: pytest.CaptureFixture[str],
     caplog: pytest.LogCaptureFixture,
-) -> None:  # fmt: skip
+) -> None:
     postgres.run(
-        "CREATE TABLE patients (name text)", "INSERT INTO patients VALUES ('Ada'), ('7')",
+        "CREATE TABLE patients (name text)",
+        "INSERT INTO patients VALUES ('Ada'), ('7')",
         "CREATE FUNCTION told(name text) RETURNS float8 LANGUAGE plpgsql AS "
         "$$ BEGIN RAISE WARNING 'warned of %', name; RAISE 'failed at %', name; END $$",
         f"CREATE VIEW seen AS {QUOTED[view]}",
-    )  # fmt: skip
+    )
     try:
         with pytest.raises(psycopg.Error, match="Ada"):
             postgres.run("SELECT * FROM seen")

@@ -29,8 +29,20 @@ from tests.sql.hostile import as_table, hostile
 SEED = PublicRng.from_seed(90)
 EXACT = {"counts": "exact", "sums": "exact"}
 NAMED = ("fastlloyd", "hst-means", "tree-coreset", "auto", "su-lloyd")
-OTHERS = ("radius-means", "shrunk-lloyd", "zoom", "tree-means", "tree-coreset-lsh", "k-variates", "hst-median",
-          "auto-median", "private-lloyd-median", "tree-median", "tree-coreset-median", "gauss-lloyd")  # fmt: skip
+OTHERS = (
+    "radius-means",
+    "shrunk-lloyd",
+    "zoom",
+    "tree-means",
+    "tree-coreset-lsh",
+    "k-variates",
+    "hst-median",
+    "auto-median",
+    "private-lloyd-median",
+    "tree-median",
+    "tree-coreset-median",
+    "gauss-lloyd",
+)
 FEW_COLUMNS = ("grid-means", "grid-median")
 
 

@@ -159,8 +159,23 @@ def test_the_command_line_says_what_to_do(tmp_path: Path) -> None:
     with duckdb.connect(str(tmp_path / "lake.db")) as lake:
         lake.register("given", people())
         lake.execute("CREATE TABLE visits AS SELECT * FROM given")
-    given = ["fit", f"duckdb://{tmp_path}/lake.db", "--table", "visits", "--columns", "x,y", "--bounds=-1:1", "-k", "2",
-             "--epsilon", "1", "--rows", "3000", "--trust", "local"]  # fmt: skip
+    given = [
+        "fit",
+        f"duckdb://{tmp_path}/lake.db",
+        "--table",
+        "visits",
+        "--columns",
+        "x,y",
+        "--bounds=-1:1",
+        "-k",
+        "2",
+        "--epsilon",
+        "1",
+        "--rows",
+        "3000",
+        "--trust",
+        "local",
+    ]
     refused = cloister(*given)
     assert refused.returncode == 2
     assert "--user-column NAME" in refused.stderr

@@ -81,8 +81,17 @@ def test_of_a_round_only_what_has_no_form_in_sql_is_streamed(engine: TestEngine)
 def test_parties_whose_rows_are_in_databases_pool_the_sums_of_all(engine: TestEngine, materialise: bool) -> None:
     def pooled(*members: Any) -> Any:
         masked = dict.fromkeys(("counts", "sums"), "masked-gaussian")
-        asked = Request(method="gauss-lloyd", k=3, epsilon=1.0, delta=1e-6, bounds="-1:1", rows=4000, seed=1,
-                        components=masked, options={f"{slot}.parties": 2 for slot in masked})  # fmt: skip
+        asked = Request(
+            method="gauss-lloyd",
+            k=3,
+            epsilon=1.0,
+            delta=1e-6,
+            bounds="-1:1",
+            rows=4000,
+            seed=1,
+            components=masked,
+            options={f"{slot}.parties": 2 for slot in masked},
+        )
         return fit(asked, parties(dict(zip(("north", "south"), members, strict=True))), noise=NoiseRng.for_tests(1))
 
     shares = np.split(rows(4000), [1500])

@@ -162,9 +162,12 @@ def test_a_transaction_of_the_connection_that_has_failed_is_told(postgres: Postg
 def test_the_right_to_read_one_table_is_enough(postgres: Postgres) -> None:
     put(postgres)
     postgres.run(
-        "CREATE ROLE reader LOGIN", "REVOKE ALL ON SCHEMA public FROM public", "GRANT USAGE ON SCHEMA public TO reader",
-        "REVOKE TEMPORARY ON DATABASE postgres FROM public", "GRANT SELECT ON rows TO reader",
-    )  # fmt: skip
+        "CREATE ROLE reader LOGIN",
+        "REVOKE ALL ON SCHEMA public FROM public",
+        "GRANT USAGE ON SCHEMA public TO reader",
+        "REVOKE TEMPORARY ON DATABASE postgres FROM public",
+        "GRANT SELECT ON rows TO reader",
+    )
     try:
         with SqlTable(postgres.server.ibis("reader").table("rows"), "*") as population:
             population.check()
@@ -175,9 +178,11 @@ def test_the_right_to_read_one_table_is_enough(postgres: Postgres) -> None:
             others.check()
     finally:
         postgres.run(
-            "DROP OWNED BY reader", "DROP ROLE reader", "GRANT ALL ON SCHEMA public TO public",
+            "DROP OWNED BY reader",
+            "DROP ROLE reader",
+            "GRANT ALL ON SCHEMA public TO public",
             "GRANT TEMPORARY ON DATABASE postgres TO public",
-        )  # fmt: skip
+        )
 
 
 def test_the_right_to_read_its_columns_is_enough(postgres: Postgres) -> None:

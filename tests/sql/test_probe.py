@@ -39,7 +39,7 @@ WRONG = {
     "the other least": (r"\bLEAST\(", "GREATEST(", "the least of doubles"),
     "negative cells are missing": (r"BETWEEN CAST.*? AND", "BETWEEN 0 AND", "missing and infinite cells"),
     "infinity is a number": (r"BETWEEN (CAST.*?) AND .*?\)", r"BETWEEN \1 AND 'Infinity'", "missing and infinite"),
-    "nothing is a number": (r', FALSE\) THEN', ', TRUE) THEN', "missing and infinite cells"),
+    "nothing is a number": (r", FALSE\) THEN", ", TRUE) THEN", "missing and infinite cells"),
     "constants in single precision": (r"CAST\('0\.1' AS DOUBLE\)", "0.1::FLOAT", "choices"),
     "sums in doubles": (r"\bSUM\((.*?)\) AS", r"SUM(\1::DOUBLE)::HUGEINT AS", "sums of integers"),
     "sums that are doubles": (r"\bSUM\((.*?)\) AS", r"SUM(\1)::DOUBLE AS", "sums of integers"),
@@ -47,7 +47,7 @@ WRONG = {
     "sums of what is distinct": (r"\bSUM\(", "SUM(DISTINCT ", "sums of integers"),
     "groups without their sign": (r'SELECT "t0"\."id"', 'SELECT abs("t0"."id") AS "id"', "groups"),
     "one hash for all": (r"\bHASH\((.*?)\)", "1", "hashes of rows"),
-}  # fmt: skip
+}
 """For each thing to get wrong, what is asked instead of what, and what is then found."""
 
 

@@ -138,7 +138,8 @@ def test_a_copy_keeps_what_a_snapshot_does(engine: TestEngine) -> None:
 
 NAMES: dict[str, tuple[pa.Array, int]] = {
     "texts": (
-        pa.array(["7", "7.0", "7.00", "07", "07.0", " 7", "-7", "-7.0", "1-7.0", "7-.0", ".0", "-.0", "7.", ""]), 10,
+        pa.array(["7", "7.0", "7.00", "07", "07.0", " 7", "-7", "-7.0", "1-7.0", "7-.0", ".0", "-.0", "7.", ""]),
+        10,
     ),
     "words": (
         pa.array(["a", "A", "a ", "\u00e9", "e\u0301", "a'b", "a\\b", "a\nb", "\U0001f600", "%", None, "NaN"]),
@@ -149,7 +150,7 @@ NAMES: dict[str, tuple[pa.Array, int]] = {
     "floats": (pa.array([2.0**53, 2.0**53 - 1, -0.0, 0.0, math.nan, None]), 3),
     "short floats": (pa.array([2.0**24, 7.0, 7.0, math.nan], "float32"), 2),
     "decimals": (pa.array([Decimal("7.00"), Decimal("-7.00"), Decimal("70.00"), None], pa.decimal128(20, 2)), 3),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -179,10 +180,15 @@ def test_a_row_that_names_nobody_is_refused_as_a_missing_cell_is(engine: TestEng
 
 
 ODD_NAMES = [
-    pa.array([1.5, 1.0]), pa.array([2.0**53 + 2, 1.0]), pa.array([math.inf, 1.0]),
-    pa.array([2.0**24 + 2, 1.0], "float32"), pa.array([Decimal("0.5"), Decimal("1.0")], pa.decimal128(20, 1)),
-    pa.array([True, False]), pa.array([1, 2], "date32"), pa.array([b"7", b"8"]),
-]  # fmt: skip
+    pa.array([1.5, 1.0]),
+    pa.array([2.0**53 + 2, 1.0]),
+    pa.array([math.inf, 1.0]),
+    pa.array([2.0**24 + 2, 1.0], "float32"),
+    pa.array([Decimal("0.5"), Decimal("1.0")], pa.decimal128(20, 1)),
+    pa.array([True, False]),
+    pa.array([1, 2], "date32"),
+    pa.array([b"7", b"8"]),
+]
 
 
 @pytest.mark.parametrize("cells", ODD_NAMES, ids=lambda cells: str(cells.type))

@@ -55,9 +55,7 @@ def test_queries_only_read_and_quote_no_cell_and_their_answers_are_integers(
     monkeypatch.setattr(Backend, "raw_sql", recorded)
     monkeypatch.setitem(database.DIALECTS, "duckdb", attrs.evolve(DUCKDB, stream=streamed))
     address = f"duckdb://{lake}"
-    with source(
-        address, ["x", "y"], "refuse", table="visits", materialise=materialise, told=told.append
-    ) as population:  # fmt: skip
+    with source(address, ["x", "y"], "refuse", table="visits", materialise=materialise, told=told.append) as population:
         fit(request(method), population)
     assert told == []
     kinds = {type(sqlglot.parse_one(text, dialect="duckdb")).__name__ for text in said if "BEGIN" not in text}

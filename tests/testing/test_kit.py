@@ -25,10 +25,16 @@ from tests.testing.zoo_noise import ClampedInSilence, NoiseThatCancels, QuieterT
 
 PLAIN = Plain(counts=HonestCounts(), sums=HonestSums())
 KINDS = (
-    (HonestCounts(), None), (HonestSums(), None), (UnaryCounts(), None), (Halving(), None), (FirstPoints(), None),
+    (HonestCounts(), None),
+    (HonestSums(), None),
+    (UnaryCounts(), None),
+    (Halving(), None),
+    (FirstPoints(), None),
     (PLAIN, None),
-    (Chunks, "Population"), (nearest, "Bucketing"), (lambda domain, rng: nearest(domain, rng).offsets(), "Vectors"),
-)  # fmt: skip
+    (Chunks, "Population"),
+    (nearest, "Bucketing"),
+    (lambda domain, rng: nearest(domain, rng).offsets(), "Vectors"),
+)
 
 
 def names(component: Any, role: str | None = None) -> list[str]:

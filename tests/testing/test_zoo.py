@@ -44,9 +44,16 @@ def test_the_kit_catches(specimen: Any, role: str | None, name: str) -> None:
 
 
 @parametrize(
-    HonestGaussianSums(), HonestThreshold(), Clamped(), RoundsDown(), UnaryCounts(), NoisyOnes(), Halving(),
-    FirstPoints(), Plain(counts=HonestCounts(), sums=HonestSums()),
-)  # fmt: skip
+    HonestGaussianSums(),
+    HonestThreshold(),
+    Clamped(),
+    RoundsDown(),
+    UnaryCounts(),
+    NoisyOnes(),
+    Halving(),
+    FirstPoints(),
+    Plain(counts=HonestCounts(), sums=HonestSums()),
+)
 def test_honest_components_conform(component: Any, check: Any) -> None:
     check(component)
 

@@ -109,9 +109,7 @@ def cases(transcript: Transcript, planned: plans.Planned, g: random.Random) -> d
         encoded = encoder.encode(np.array([row]), np.array([user], np.uint64))
         report = encoded.to_bytes().hex() if len(encoded.users) else None
         found.append({"row": row, "user": str(user), "words": [f"{w:016x}" for w in drawn], "report": report})
-    return {
-        "bundle": bundle.content.decode(), "arrays": base64.b64encode(bundle.arrays).decode(), "cases": found
-    }  # fmt: skip
+    return {"bundle": bundle.content.decode(), "arrays": base64.b64encode(bundle.arrays).decode(), "cases": found}
 
 
 def recorded(given: list[int], drawn: list[int]) -> Iterator[int]:
@@ -145,8 +143,16 @@ def rows(facts: dict[str, Any], g: random.Random) -> list[list[float]]:
     """Rows inside, on the border, outside, at minus zero, far outside, tiny."""
     d = facts["dimension"]
     inside = [[round(g.gauss(0, 0.4), 9) for _ in range(d)] for _ in range(3)]  # the same by every logarithm
-    return [inside[0], [1.0] * d, [-0.0] * d, inside[1], [-1.0] + [0.5] * (d - 1), [g.choice([1e300, -1e300])] * d,
-            [5e-324] * d, inside[2]]  # fmt: skip
+    return [
+        inside[0],
+        [1.0] * d,
+        [-0.0] * d,
+        inside[1],
+        [-1.0] + [0.5] * (d - 1),
+        [g.choice([1e300, -1e300])] * d,
+        [5e-324] * d,
+        inside[2],
+    ]
 
 
 def people(facts: dict[str, Any], g: random.Random, most: int) -> list[tuple[int, list[int]]]:

@@ -43,34 +43,55 @@ def planned(name: str, method: str, dimension: int = 2, **changes: Any) -> Plann
 
 
 COUNTS = (
-    "optimised-local-hashing", "asked-local-hashing", "explicit-histogram", "hadamard-response", "optimised-unary",
-    "subset-selection", "adaptive-response",
-)  # fmt: skip
+    "optimised-local-hashing",
+    "asked-local-hashing",
+    "explicit-histogram",
+    "hadamard-response",
+    "optimised-unary",
+    "subset-selection",
+    "adaptive-response",
+)
 
 
 def _counts(name: str, **options: Any) -> Planned:
     """Counts at four levels of a tree of sign bits; 12 cases, so that edges come at every level."""
     return planned(
-        f"{name} {options}", "tree-coreset-lsh", 3, components={"counts": name, "sums": "hadamard-vector"},
-        options={f"counts.{option}": value for option, value in options.items()}, trust="local", cases=12,
-    )  # fmt: skip
+        f"{name} {options}",
+        "tree-coreset-lsh",
+        3,
+        components={"counts": name, "sums": "hadamard-vector"},
+        options={f"counts.{option}": value for option, value in options.items()},
+        trust="local",
+        cases=12,
+    )
 
 
 def _vectors(
     name: str, dimension: int, plain: bool = False, method: str = "tree-coreset-lsh", cases: int = 10, **options: Any
 ) -> Planned:
     return planned(
-        f"{name} {dimension} {options}", method, dimension, components={"sums": name}, trust="local", cases=cases,
-        options={f"sums.{option}": value for option, value in options.items()}, plain=plain,
-    )  # fmt: skip
+        f"{name} {dimension} {options}",
+        method,
+        dimension,
+        components={"sums": name},
+        trust="local",
+        cases=cases,
+        options={f"sums.{option}": value for option, value in options.items()},
+        plain=plain,
+    )
 
 
 def _wide(randomiser: str, dimension: int) -> Planned:
     """Vectors of many columns in few buckets: long sums of doubles."""
     return planned(
-        f"wide {randomiser}", "one-round", dimension, components={"sums": "hadamard-vector"}, cases=4,
-        options={"sums.randomiser": randomiser, "tree.cells": 4}, plain=randomiser == "privunit",
-    )  # fmt: skip
+        f"wide {randomiser}",
+        "one-round",
+        dimension,
+        components={"sums": "hadamard-vector"},
+        cases=4,
+        options={"sums.randomiser": randomiser, "tree.cells": 4},
+        plain=randomiser == "privunit",
+    )
 
 
 def _shuffled(name: str, **changes: Any) -> Planned:
@@ -78,24 +99,48 @@ def _shuffled(name: str, **changes: Any) -> Planned:
 
 
 METHODS = (
-    "evolution", "fastlloyd", "gauss-lloyd", "grid-means", "grid-median", "hst-means", "hst-median", "k-variates",
-    "naive-noise", "nearest-centers", "one-round", "one-round-lsh", "one-round-net-tree", "private-lloyd-median",
-    "radius-means", "shrunk-lloyd", "su-lloyd", "tree-coreset", "tree-coreset-lsh", "tree-coreset-median",
-    "tree-means", "tree-median", "weighted-centers", "weighted-centers-median", "zoom",
-)  # fmt: skip
+    "evolution",
+    "fastlloyd",
+    "gauss-lloyd",
+    "grid-means",
+    "grid-median",
+    "hst-means",
+    "hst-median",
+    "k-variates",
+    "naive-noise",
+    "nearest-centers",
+    "one-round",
+    "one-round-lsh",
+    "one-round-net-tree",
+    "private-lloyd-median",
+    "radius-means",
+    "shrunk-lloyd",
+    "su-lloyd",
+    "tree-coreset",
+    "tree-coreset-lsh",
+    "tree-coreset-median",
+    "tree-means",
+    "tree-median",
+    "weighted-centers",
+    "weighted-centers-median",
+    "zoom",
+)
 
 FIRST = ("weighted-centers-median", "nearest-centers", "evolution", "hst-median")
 """Methods whose later rounds are like another's, or like the first: that is enough."""
 
 GROUPS = (
     Group(
-        "local-counts", "Every count randomiser, levels sharing users and budget.",
+        "local-counts",
+        "Every count randomiser, levels sharing users and budget.",
         tuple(_counts(name, share=share) for name in COUNTS for share in ("users", "budget")),
     ),
     Group(
-        "local-vectors", "Every randomiser of a vector, levels sharing users and budget.",
+        "local-vectors",
+        "Every randomiser of a vector, levels sharing users and budget.",
         (
-            _vectors("hadamard-vector", 3), _vectors("hadamard-vector", 3, share="budget"),
+            _vectors("hadamard-vector", 3),
+            _vectors("hadamard-vector", 3, share="budget"),
             _vectors("hadamard-vector", 130),
             _vectors("explicit-histogram-vector", 300, cases=5, randomiser="one-byte"),
             _vectors("explicit-histogram-vector", 3, plain=True, randomiser="privunit"),
@@ -106,45 +151,99 @@ GROUPS = (
         ),
     ),
     Group(
-        "local-others", "Gaussian vectors; adaptive response where there are many buckets; a box with other scales.",
+        "local-others",
+        "Gaussian vectors; adaptive response where there are many buckets; a box with other scales.",
         (
-            planned("ldp-average", "one-round-lsh", 2, components={"sums": "ldp-average"}, delta=1e-6, plain=True,
-                    trust="local"),
+            planned(
+                "ldp-average",
+                "one-round-lsh",
+                2,
+                components={"sums": "ldp-average"},
+                delta=1e-6,
+                plain=True,
+                trust="local",
+            ),
             planned("adaptive-response", "one-round", 2, components={"counts": "adaptive-response"}, epsilon=0.5),
             planned("box", "one-round", 2, bounds=([-1.0, 3.0], [1.0, 2000.0])),
-            planned("box in other scales", "tree-means", 2, trust="local", bounds=([-1.0, 3.0], [1.0, 2000.0]),
-                    scale="bounds"),
+            planned(
+                "box in other scales",
+                "tree-means",
+                2,
+                trust="local",
+                bounds=([-1.0, 3.0], [1.0, 2000.0]),
+                scale="bounds",
+            ),
         ),
     ),
     Group(
-        "shuffled", "Messages to a shuffler: amplified local reports, hash values among blankets, shares.",
+        "shuffled",
+        "Messages to a shuffler: amplified local reports, hash values among blankets, shares.",
         (
-            _shuffled("amplified", components={"counts": "amplified-counts", "sums": "amplified-vectors"}, cases=8,
-                      epsilon=1.0),
-            _shuffled("blanket-histogram", components={"counts": "blanket-histogram", "sums": "split-and-mix"},
-                      options={"tree.depth": 2, "share": "budget"}, plain=True, cases=3),
-            _shuffled("split-and-mix-counts", components={"counts": "split-and-mix-counts", "sums": "split-and-mix"},
-                      options={"tree.depth": 2}, plain=True, cases=2),
-            _shuffled("places by hashes", components={"counts": "split-and-mix-counts", "sums": "split-and-mix"},
-                      options={"tree.depth": 3, "counts.buckets": 2, "sums.buckets": 2}, plain=True, cases=2),
+            _shuffled(
+                "amplified",
+                components={"counts": "amplified-counts", "sums": "amplified-vectors"},
+                cases=8,
+                epsilon=1.0,
+            ),
+            _shuffled(
+                "blanket-histogram",
+                components={"counts": "blanket-histogram", "sums": "split-and-mix"},
+                options={"tree.depth": 2, "share": "budget"},
+                plain=True,
+                cases=3,
+            ),
+            _shuffled(
+                "split-and-mix-counts",
+                components={"counts": "split-and-mix-counts", "sums": "split-and-mix"},
+                options={"tree.depth": 2},
+                plain=True,
+                cases=2,
+            ),
+            _shuffled(
+                "places by hashes",
+                components={"counts": "split-and-mix-counts", "sums": "split-and-mix"},
+                options={"tree.depth": 3, "counts.buckets": 2, "sums.buckets": 2},
+                plain=True,
+                cases=2,
+            ),
         ),
     ),
     Group(
-        "kinds", "Kinds of domain, bucketing and vectors that the other files lack.",
+        "kinds",
+        "Kinds of domain, bucketing and vectors that the other files lack.",
         (
             planned("columns", "zoom", 2, trust="local", delta=1e-6, bounds=(-1e6, 1e6), epsilon=8.0, cases=2),
-            planned("graded", "zoom", 2, trust="local", delta=1e-6, bounds=(UNKNOWN, (-1e6, 1e6)),
-                    epsilon=8.0, cases=8),
+            planned(
+                "graded", "zoom", 2, trust="local", delta=1e-6, bounds=(UNKNOWN, (-1e6, 1e6)), epsilon=8.0, cases=8
+            ),
             planned("subspace", "tree-means", 30, trust="local", delta=1e-6, epsilon=8.0, cases=2),
-            planned("net with keys", "one-round-net-tree", 8, epsilon=8.0, cases=2,
-                    options={"tree.levels": 8, "tree.dimension": 6}),
-            planned("spared", "tree-means", 2, trust="local", delta=1e-6, epsilon=20.0, rounds=True, cases=2,
-                    options={"passes": 2, "margin": 0.33}),
+            planned(
+                "net with keys",
+                "one-round-net-tree",
+                8,
+                epsilon=8.0,
+                cases=2,
+                options={"tree.levels": 8, "tree.dimension": 6},
+            ),
+            planned(
+                "spared",
+                "tree-means",
+                2,
+                trust="local",
+                delta=1e-6,
+                epsilon=20.0,
+                rounds=True,
+                cases=2,
+                options={"passes": 2, "margin": 0.33},
+            ),
         ),
     ),
     *(
-        Group(f"method-{name}", f"{name} under Local trust, round by round.",
-              (planned(name, name, 2, trust="local", delta=1e-6, epsilon=8.0, rounds=name not in FIRST, cases=2),))
+        Group(
+            f"method-{name}",
+            f"{name} under Local trust, round by round.",
+            (planned(name, name, 2, trust="local", delta=1e-6, epsilon=8.0, rounds=name not in FIRST, cases=2),),
+        )
         for name in METHODS
     ),
-)  # fmt: skip
+)

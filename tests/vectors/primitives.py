@@ -29,12 +29,14 @@ def made() -> dict[str, Any]:
         "child": [_child(rng, names) for names in (("level", 0), ("low",), ("sharing", "level"), ("a b", -1))],
         "word": [_word(rng.child(i), u) for i, u in enumerate([*EDGES, g.getrandbits(64)])],
         "below": [_below(w, m) for w in [*EDGES, g.getrandbits(64)] for m in (1, 2, 7, 2**16, 2**32 - 1)],
-        "hash": [_hash(rng.child("hash", i), g.getrandbits(64), x, k) for i, (x, k) in enumerate(
-            [(0, 2), (1, 7), (2**32, 7), (2**62 - 1, 2**16), (12345, 54)])],
+        "hash": [
+            _hash(rng.child("hash", i), g.getrandbits(64), x, k)
+            for i, (x, k) in enumerate([(0, 2), (1, 7), (2**32, 7), (2**62 - 1, 2**16), (12345, 54)])
+        ],
         "snap": [*_snaps(Box((-1.0, 0.0, 5.0), (1.0, 1e-3, 7e6))), *_snaps(Ball((0.5, -2.0, 1e3), 3.0))],
         "batch": [_batch(rng, 0), _batch(rng, 3)],
         "ticket": [_ticket(rng, user) for user in (0, 2**64 - 1)],
-    }  # fmt: skip
+    }
 
 
 def _child(rng: PublicRng, names: tuple[str | int, ...]) -> dict[str, Any]:
@@ -59,8 +61,16 @@ def _hash(rng: PublicRng, user: int, bucket: int, symbols: int) -> dict[str, Any
 
 def _snaps(domain: Box | Ball) -> list[dict[str, Any]]:
     middle, half = domain.middle, domain.diameter / 2
-    rows = [middle, middle + half, middle - half, middle + 0.3 * half, [-0.0] * 3, [1e308, -1e308, 1e308],
-            middle + np.array([0.5, 1.5, -0.5]) * domain.unit, middle + np.array([half, 0, 0])]  # fmt: skip
+    rows = [
+        middle,
+        middle + half,
+        middle - half,
+        middle + 0.3 * half,
+        [-0.0] * 3,
+        [1e308, -1e308, 1e308],
+        middle + np.array([0.5, 1.5, -0.5]) * domain.unit,
+        middle + np.array([half, 0, 0]),
+    ]
     found = domain.snap(np.array(rows))
     return [
         {"domain": described(domain, BundleArrays()), "row": list(map(float, row)), "lattice": list(map(int, lattice))}
@@ -80,5 +90,10 @@ def _ticket(rng: PublicRng, user: int) -> dict[str, Any]:
     signer = Ed25519PrivateKey.from_private_bytes(SIGNER)
     public = signer.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
     ticket = signer.sign(TICKET + rng.key + user.to_bytes(8, "little"))
-    return {"private": SIGNER.hex(), "public": public.hex(), "plan": rng.key.hex(), "user": str(user),
-            "ticket": ticket.hex()}  # fmt: skip
+    return {
+        "private": SIGNER.hex(),
+        "public": public.hex(),
+        "plan": rng.key.hex(),
+        "user": str(user),
+        "ticket": ticket.hex(),
+    }

@@ -17,17 +17,23 @@ from tests.vectors.wrong_channels import changed
 
 def _planned(counts: str, randomiser: str) -> Planned:
     return planned(
-        f"wrong {counts} {randomiser}", "one-round", 4, epsilon=6.0,
+        f"wrong {counts} {randomiser}",
+        "one-round",
+        4,
+        epsilon=6.0,
         options={"sums.randomiser": randomiser, "share": "users", "tree.cells": 16},
         components={"counts": counts, "sums": "hadamard-vector"},
-    )  # fmt: skip
+    )
 
 
 PLANS: tuple[Planned, ...] = (
-    _planned("optimised-local-hashing", "one-byte"), _planned("optimised-unary", "one-byte"),
-    _planned("subset-selection", "one-byte"), _planned("adaptive-response", "one-byte"),
-    _planned("optimised-local-hashing", "duchi"), _planned("optimised-local-hashing", "privunit"),
-)  # fmt: skip
+    _planned("optimised-local-hashing", "one-byte"),
+    _planned("optimised-unary", "one-byte"),
+    _planned("subset-selection", "one-byte"),
+    _planned("adaptive-response", "one-byte"),
+    _planned("optimised-local-hashing", "duchi"),
+    _planned("optimised-local-hashing", "privunit"),
+)
 """Small ones: each case holds one whole. The last two hold a table of sines."""
 
 Facts: TypeAlias = dict[str, Any]

@@ -15,17 +15,43 @@ Facts: TypeAlias = dict[str, Any]
 Change: TypeAlias = Callable[[Facts], None]
 
 PLANS: tuple[Planned, ...] = (
-    planned("wrong budget", "tree-coreset-lsh", 2, epsilon=1.1, trust="local",
-            components={"counts": "subset-selection", "sums": "hadamard-vector"},
-            options={"counts.share": "budget", "tree.depth": 3}),
-    planned("wrong ldp-average", "one-round-lsh", 2, components={"sums": "ldp-average"}, delta=1e-6, trust="local",
-            options={"tree.depth": 2}),
-    planned("wrong amplified", "one-round-lsh", 2, trust="shuffled", delta=1e-6, options={"tree.depth": 2},
-            components={"counts": "amplified-counts", "sums": "amplified-vectors"}),
-    planned("wrong messages", "one-round-lsh", 2, trust="shuffled", delta=1e-6,
-            options={"tree.depth": 2, "share": "budget"},
-            components={"counts": "blanket-histogram", "sums": "split-and-mix"}),
-)  # fmt: skip
+    planned(
+        "wrong budget",
+        "tree-coreset-lsh",
+        2,
+        epsilon=1.1,
+        trust="local",
+        components={"counts": "subset-selection", "sums": "hadamard-vector"},
+        options={"counts.share": "budget", "tree.depth": 3},
+    ),
+    planned(
+        "wrong ldp-average",
+        "one-round-lsh",
+        2,
+        components={"sums": "ldp-average"},
+        delta=1e-6,
+        trust="local",
+        options={"tree.depth": 2},
+    ),
+    planned(
+        "wrong amplified",
+        "one-round-lsh",
+        2,
+        trust="shuffled",
+        delta=1e-6,
+        options={"tree.depth": 2},
+        components={"counts": "amplified-counts", "sums": "amplified-vectors"},
+    ),
+    planned(
+        "wrong messages",
+        "one-round-lsh",
+        2,
+        trust="shuffled",
+        delta=1e-6,
+        options={"tree.depth": 2, "share": "budget"},
+        components={"counts": "blanket-histogram", "sums": "split-and-mix"},
+    ),
+)
 
 
 def changed(*path: Any, to: Any) -> Change:

@@ -28,20 +28,55 @@ ASKED = ("--columns", "x,y", "--bounds=-1:1", "--rows", str(N))
 FIT = ("fit", "rows.csv", "-k", "2", "--epsilon", "1", "--delta", "1e-7", *ASKED)
 PAID = ("--ledger", "budget.db", "--dataset", "people")
 COMPARE = (
-    "compare", "rows.csv", "--columns", "x,y", "-k", "2", "--epsilon", "1", "--methods", "fastlloyd", "--runs", "1",
-    "--workers", "1", "--out", "study.jsonl",
-)  # fmt: skip
+    "compare",
+    "rows.csv",
+    "--columns",
+    "x,y",
+    "-k",
+    "2",
+    "--epsilon",
+    "1",
+    "--methods",
+    "fastlloyd",
+    "--runs",
+    "1",
+    "--workers",
+    "1",
+    "--out",
+    "study.jsonl",
+)
 PLANS = {
     "plan": ("--epsilon", "4", "--bounds", "ball:1", "--columns", "x,y"),
     "rounds": (
-        "--epsilon", "4", "--bounds=-1:1", "--columns", "x,y", "--method", "su-lloyd", "--set", "rounds=2", "--with",
-        "counts=optimised-local-hashing", "--with", "sums=hadamard-vector",
+        "--epsilon",
+        "4",
+        "--bounds=-1:1",
+        "--columns",
+        "x,y",
+        "--method",
+        "su-lloyd",
+        "--set",
+        "rounds=2",
+        "--with",
+        "counts=optimised-local-hashing",
+        "--with",
+        "sums=hadamard-vector",
     ),
     "crowd": (
-        "--epsilon", "1", "--delta", "1e-5", "--bounds", "ball:1", "--columns", "x,y", "--with",
-        "counts=amplified-counts", "--with", "sums=amplified-vectors",
+        "--epsilon",
+        "1",
+        "--delta",
+        "1e-5",
+        "--bounds",
+        "ball:1",
+        "--columns",
+        "x,y",
+        "--with",
+        "counts=amplified-counts",
+        "--with",
+        "sums=amplified-vectors",
     ),
-}  # fmt: skip
+}
 POOL = 'k = 2\nepsilon = 1.0\ndelta = 1e-6\nrows = 60\nseed = 5\ncolumns = ["x", "y"]\nbounds = [[-1, 1], [-1, 1]]\n'
 REQUEST = Request(k=2, epsilon=1.0, delta=1e-7, bounds=(-1, 1), rows=N, method="fastlloyd", zoom="off")
 """Of the run that was cut off."""

@@ -95,9 +95,11 @@ def of_user(event: Event, rows_per_user: int | None) -> Event:
         )
     m, spent = rows_per_user, event.spent
     return attrs.evolve(
-        event, l0_sensitivity=m * event.l0_sensitivity, pure=m * event.pure,
+        event,
+        l0_sensitivity=m * event.l0_sensitivity,
+        pure=m * event.pure,
         spent=attrs.evolve(spent, amount=spent.amount * _times(spent, m)),
-    )  # fmt: skip
+    )
 
 
 def _times(budget: Budget, m: int) -> int:

@@ -35,19 +35,28 @@ GO_ON = (
 
 def advance(
     plan: PlanFolder,
-    reports: Annotated[list[str] | None, typer.Option(help="Folder or file of reports, a pattern in quotes, or - "
-        "for standard input. Repeatable.")] = None,
+    reports: Annotated[
+        list[str] | None,
+        typer.Option(help="Folder or file of reports, a pattern in quotes, or - for standard input. Repeatable."),
+    ] = None,
     out: Annotated[Path | None, typer.Option(help="Save the result, once there is one: .json or .npz.")] = None,
-    only: Annotated[int | None, typer.Option("--round", help="Close this round, from 1; nothing happens if it is "
-        "closed. Default: the open one.")] = None,
+    only: Annotated[
+        int | None,
+        typer.Option(
+            "--round", help="Close this round, from 1; nothing happens if it is closed. Default: the open one."
+        ),
+    ] = None,
     least: Annotated[int, typer.Option(min=1, help="Reports that must count, or nothing is closed.")] = 1,
-    strict: Annotated[bool, typer.Option("--strict", help="Fail at the first file or report that would be "
-        "refused.")] = False,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Fail at the first file or report that would be refused.")
+    ] = False,
     accept_shares: AcceptShares = False,
     robust: Robust = None,
-    engine: EngineName = "serial", workers: Workers = None, scheduler: Scheduler = None,
+    engine: EngineName = "serial",
+    workers: Workers = None,
+    scheduler: Scheduler = None,
     as_json: AsJson = False,
-) -> None:  # fmt: skip
+) -> None:
     """Close the open round with these reports and publish the next; after the last one, cluster. Sees no row."""
     from cloister.collection.server.aggregator import advance as run
     from cloister.run.result import checked_target
@@ -55,10 +64,18 @@ def advance(
     target = None if out is None else checked_target(out)
     with ending(lambda error: GO_ON), progress("reports read") as advance:
         done = run(
-            plan, given_reports(reports or []), only=None if only is None else only - 1, least=least, strict=strict,
-            accept_shares=accept_shares, robust=robust, progress=advance, engine=engine, workers=workers,
+            plan,
+            given_reports(reports or []),
+            only=None if only is None else only - 1,
+            least=least,
+            strict=strict,
+            accept_shares=accept_shares,
+            robust=robust,
+            progress=advance,
+            engine=engine,
+            workers=workers,
             scheduler=scheduler,
-        )  # fmt: skip
+        )
         for line in [] if done.intake is None else done.intake.lines():
             say(line)
         if target is not None and done.result is not None:
@@ -99,9 +116,14 @@ def rounds(plan: PlanFolder, as_json: AsJson = False) -> None:
     for one in standing["rounds"]:
         asked = f"{one['asked']:.1%}"
         table.add_row(
-            str(one["round"]), one["state"], asked, plain(_counted(one["mechanisms"])), f"{one['bytes']:,}",
-            f"{one['reports']:,}", f"{one['published']:,}",
-        )  # fmt: skip
+            str(one["round"]),
+            one["state"],
+            asked,
+            plain(_counted(one["mechanisms"])),
+            f"{one['bytes']:,}",
+            f"{one['reports']:,}",
+            f"{one['published']:,}",
+        )
     print_table(table, console())
 
 
@@ -123,16 +145,23 @@ def _standing(transcript: Any) -> dict[str, Any]:
         state = "closed" if closed is not None else "open" if number == transcript.index else "to come"
         rounds.append(
             {
-                "round": number + 1, "state": state, "asked": step.asked, "users": round(step.asked * plan.rows),
-                "mechanisms": [event["mechanism"] for event in step.events], "bytes": sent_bytes(round_),
+                "round": number + 1,
+                "state": state,
+                "asked": step.asked,
+                "users": round(step.asked * plan.rows),
+                "mechanisms": [event["mechanism"] for event in step.events],
+                "bytes": sent_bytes(round_),
                 "reports": 0 if closed is None else closed.reports["accepted"],
                 "published": 0 if closed is None else len(closed.content) + 1,
             }
-        )  # fmt: skip
+        )
     return {
-        "plan": plan.hash, "head": transcript.head, "epsilon": plan.total.epsilon, "delta": plan.total.delta,
+        "plan": plan.hash,
+        "head": transcript.head,
+        "epsilon": plan.total.epsilon,
+        "delta": plan.total.delta,
         "users": plan.rows,
         "open": None if transcript.done else transcript.index + 1,
         "bytes per user": sum(one["asked"] * one["bytes"] for one in rounds),
         "rounds": rounds,
-    }  # fmt: skip
+    }

@@ -42,23 +42,40 @@ def compare(
         lacks("every row counts", "rows_per_user", "pooled"),
         lacks("runs are independent, and figures are not private", "seed", "not_private"),
     ],
-    methods: Annotated[str | None, typer.Option(help="Methods, separated by commas, each with options of its own if "
-        "wanted: auto,fastlloyd:rounds=3:trust=local. Default: auto and all methods that it picks from.",
-        rich_help_panel=METHOD)] = None,
+    methods: Annotated[
+        str | None,
+        typer.Option(
+            help="Methods, separated by commas, each with options of its own if "
+            "wanted: auto,fastlloyd:rounds=3:trust=local. Default: auto and all methods that it picks from.",
+            rich_help_panel=METHOD,
+        ),
+    ] = None,
     runs: Annotated[int, typer.Option(help="Runs per method and budget.", rich_help_panel=METHOD)] = 10,
-    delta: Annotated[str, typer.Option(help="Probability of failure of the guarantee; auto: 1 / (n ln n).",
-        rich_help_panel=PRIVACY)] = "auto",
-    bounds: Annotated[str, typer.Option(help="Bounds as in fit; rows: read off these rows, which a private run never "
-        "does.", rich_help_panel=PRIVACY)] = "rows",
-    rivals: Annotated[str | None, typer.Option(help="Packages to compare with, if installed: sklearn, "
-        "diffprivlib.", rich_help_panel=METHOD)] = None,
-    out: Annotated[Path | None, typer.Option(help="A .jsonl file that keeps every finished run; if it exists, its "
-        "study goes on.", rich_help_panel=OUTPUT)] = None,
-    picture: Annotated[Path | None, typer.Option(help="Draw cost against epsilon: .png or .svg.",
-        rich_help_panel=OUTPUT)] = None,
+    delta: Annotated[
+        str, typer.Option(help="Probability of failure of the guarantee; auto: 1 / (n ln n).", rich_help_panel=PRIVACY)
+    ] = "auto",
+    bounds: Annotated[
+        str,
+        typer.Option(
+            help="Bounds as in fit; rows: read off these rows, which a private run never does.", rich_help_panel=PRIVACY
+        ),
+    ] = "rows",
+    rivals: Annotated[
+        str | None,
+        typer.Option(help="Packages to compare with, if installed: sklearn, diffprivlib.", rich_help_panel=METHOD),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help="A .jsonl file that keeps every finished run; if it exists, its study goes on.", rich_help_panel=OUTPUT
+        ),
+    ] = None,
+    picture: Annotated[
+        Path | None, typer.Option(help="Draw cost against epsilon: .png or .svg.", rich_help_panel=OUTPUT)
+    ] = None,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV.", rich_help_panel=OUTPUT)] = False,
     as_json: AsJson = False,
-) -> None:  # fmt: skip
+) -> None:
     """Compare methods on rows that are generated or public. NOT private: the figures tell about the rows."""
     from cloister.lab.comparing import compare as compared
     from cloister.run.result import checked_target
@@ -70,12 +87,25 @@ def compare(
     kept = _scratch() if out is None else out
     with ending(lambda error: _again(kept, out is None), lambda: out is None and kept.exists()), bar("runs") as advance:
         study = compared(
-            rows, k=k, epsilons=_numbers(epsilon, "--epsilon"), methods=names(methods), runs=runs, bounds=bounds,
-            delta="auto" if delta == "auto" else _number(delta, "--delta"), public_rows=asked.public_rows,
-            scale=asked.scale, columns=reading.columns, missing=reading.missing or "refuse", rivals=names(rivals) or (),
-            workers=reading.workers, out=kept, progress=advance, delimiter=reading.delimiter,
-            encoding=reading.encoding, table=reading.table,
-        )  # fmt: skip
+            rows,
+            k=k,
+            epsilons=_numbers(epsilon, "--epsilon"),
+            methods=names(methods),
+            runs=runs,
+            bounds=bounds,
+            delta="auto" if delta == "auto" else _number(delta, "--delta"),
+            public_rows=asked.public_rows,
+            scale=asked.scale,
+            columns=reading.columns,
+            missing=reading.missing or "refuse",
+            rivals=names(rivals) or (),
+            workers=reading.workers,
+            out=kept,
+            progress=advance,
+            delimiter=reading.delimiter,
+            encoding=reading.encoding,
+            table=reading.table,
+        )
         if drawn is not None:
             study.plot(drawn)
     with printing(lambda: _again(kept, out is None)):

@@ -23,23 +23,31 @@ GONE = "the coordinator was interrupted and kept no journal: this session is ove
 def coordinate(
     plan: PlanFile,
     listen: Annotated[str, typer.Option(help="Where to listen: host:port.")],
-    cert: Annotated[Path, typer.Option(help="The coordinator's certificate; its key (.key), ca.pem and NAME.pool lie "
-        "beside it.")],
+    cert: Annotated[
+        Path, typer.Option(help="The coordinator's certificate; its key (.key), ca.pem and NAME.pool lie beside it.")
+    ],
     key: Annotated[Path | None, typer.Option(help="Its private key, if it is elsewhere.")] = None,
     ca: Annotated[Path | None, typer.Option(help="The authority's certificate, if it is elsewhere.")] = None,
     secret: Annotated[Path | None, typer.Option(help="The coordinator's pooling key, if it is elsewhere.")] = None,
-    journal: Annotated[Path | None, typer.Option(help="File to remember the session in: start again with it after a "
-        "crash.")] = None,
-    patience: Annotated[float, typer.Option(parser=seconds, metavar="<float>",
-        help="Seconds that parties may take to join.")] = 3600.0,
-    timeout: Annotated[float, typer.Option(parser=seconds, metavar="<float>",
-        help="Seconds that parties may take over a round, after the first one has "
-        "sent.")] = 300.0,
+    journal: Annotated[
+        Path | None, typer.Option(help="File to remember the session in: start again with it after a crash.")
+    ] = None,
+    patience: Annotated[
+        float, typer.Option(parser=seconds, metavar="<float>", help="Seconds that parties may take to join.")
+    ] = 3600.0,
+    timeout: Annotated[
+        float,
+        typer.Option(
+            parser=seconds,
+            metavar="<float>",
+            help="Seconds that parties may take over a round, after the first one has sent.",
+        ),
+    ] = 300.0,
     attempts: Annotated[int, typer.Option(min=1, help="How often a round is tried before the session ends.")] = 3,
     log: Annotated[Path | None, typer.Option(help="File for a line of JSON per event; no private values.")] = None,
     unsigned: Unsigned = False,
     not_private: NotPrivate = False,
-) -> None:  # fmt: skip
+) -> None:
     """Run a pooled clustering's coordinator: it sees masked numbers, and neither rows, sums nor centres."""
     from cloister.federated.plan import SEEDED, read_pool_plan
     from cloister.federated.protocol.agreement import PUBLISHED

@@ -22,8 +22,15 @@ FORMS = "npz", "csv", "parquet"
 
 Rows = Annotated[int, typer.Option("--rows", parser=whole, metavar="<int>", help="How many rows.")]
 Seed = Annotated[int, typer.Option(help="The same seed gives the same table.")]
-Out = Annotated[Path, typer.Option("-o", "--out", help="The table: .csv, .parquet, .npy or .npz; the first two keep "
-    "names of columns and have a file of bounds beside them.")]  # fmt: skip
+Out = Annotated[
+    Path,
+    typer.Option(
+        "-o",
+        "--out",
+        help="The table: .csv, .parquet, .npy or .npz; the first two keep "
+        "names of columns and have a file of bounds beside them.",
+    ),
+]
 Labels = Annotated[Path | None, typer.Option(help="Save the group of each row too: .npy.")]
 
 
@@ -45,7 +52,7 @@ def get(
     sets: Annotated[list[str], typer.Argument(help="Names of sets, as 'cloister data list' prints them.")],
     out: Annotated[Path, typer.Option("-o", "--out", help="Folder to save to; made if it is not there.")] = Path(),
     form: Annotated[str, typer.Option("--format", help="Form of the files: npz, csv or parquet.")] = "npz",
-) -> None:  # fmt: skip
+) -> None:
     """Get public sets from their sources, and check that they are what they were. Tells a server that you asked."""
     from cloister.lab.public_sets import entry_of, rows_of
     from cloister.lab.tables import NamedTable
@@ -78,13 +85,18 @@ def make_blobs(
     k: Annotated[int, typer.Option("-k", "--k", help="How many groups; at least 2.")] = 8,
     rows: Rows = 10_000,
     columns: Annotated[int, typer.Option(help="How many columns; at least 2.")] = 2,
-    separation: Annotated[float, typer.Option(help="Of each group from its nearest neighbour, between -1 and 1: 0.01 "
-        "is close, 0.21 separated, 0.34 well separated.")] = 0.21,
+    separation: Annotated[
+        float,
+        typer.Option(
+            help="Of each group from its nearest neighbour, between -1 and 1: 0.01 "
+            "is close, 0.21 separated, 0.34 well separated."
+        ),
+    ] = 0.21,
     unequal: Annotated[bool, typer.Option("--unequal", help="Sizes as 1 : 2 : ... : k.")] = False,
     outliers: Annotated[int, typer.Option(help="So many rows more, far and near.")] = 0,
     seed: Seed = 0,
     labels: Labels = None,
-) -> None:  # fmt: skip
+) -> None:
     """Gaussian groups in [-1, 1]."""
     from cloister.lab.made import blobs
 

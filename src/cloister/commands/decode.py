@@ -32,16 +32,20 @@ GO_ON = "run it again: the reports are as they were, and decoding them costs nob
 
 def decode(
     plan: PlanFolder,
-    reports: Annotated[list[str], typer.Argument(help="Folders or files of reports, or a pattern in quotes; - for "
-        "standard input.")],
+    reports: Annotated[
+        list[str], typer.Argument(help="Folders or files of reports, or a pattern in quotes; - for standard input.")
+    ],
     out: Annotated[Path | None, typer.Option(help="Save the result: .json or .npz.")] = None,
-    strict: Annotated[bool, typer.Option("--strict", help="Fail at the first file or report that would be "
-        "refused.")] = False,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Fail at the first file or report that would be refused.")
+    ] = False,
     accept_shares: AcceptShares = False,
     robust: Robust = None,
-    engine: EngineName = "serial", workers: Workers = None, scheduler: Scheduler = None,
+    engine: EngineName = "serial",
+    workers: Workers = None,
+    scheduler: Scheduler = None,
     as_json: AsJson = False,
-) -> None:  # fmt: skip
+) -> None:
     """Cluster the people who have sent reports. Sees no row."""
     from cloister.collection.plan.plan import CollectionPlan
     from cloister.collection.server.aggregator import decode as run
@@ -51,9 +55,16 @@ def decode(
     published = CollectionPlan.read(plan)
     with ending(lambda error: GO_ON), progress("reports read") as advance:
         done = run(
-            published, given_reports(reports), strict=strict, accept_shares=accept_shares, robust=robust,
-            progress=advance, engine=engine, workers=workers, scheduler=scheduler,
-        )  # fmt: skip
+            published,
+            given_reports(reports),
+            strict=strict,
+            accept_shares=accept_shares,
+            robust=robust,
+            progress=advance,
+            engine=engine,
+            workers=workers,
+            scheduler=scheduler,
+        )
         if target is not None:
             done.result.save(target)
     for line in [*done.intake.lines(), *_too_few(published, done.intake.accepted)]:

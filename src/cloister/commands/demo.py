@@ -21,13 +21,15 @@ def demo(
     ] = False,
     phones: Annotated[
         bool,
-        typer.Option("--phones", help="Serve a page on this machine instead: it is a phone, and 100,000 simulated ones "
-            "report with it."),
+        typer.Option(
+            "--phones",
+            help="Serve a page on this machine instead: it is a phone, and 100,000 simulated ones report with it.",
+        ),
     ] = False,
     port: Annotated[int, typer.Option(min=0, max=65535, help="Of --phones; 0: any that is free.")] = 0,
     open_it: Annotated[bool, typer.Option("--open", help="Of --phones: open the page in the browser.")] = False,
     as_json: AsJson = False,
-) -> None:  # fmt: skip
+) -> None:
     """Cluster handwritten digits privately, beside what needs no privacy; or phones that report to a collector here."""
     if phones:
         if federated or as_json or seed is not None or (delta, k) != (1e-5, 10):

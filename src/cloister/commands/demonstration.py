@@ -27,10 +27,14 @@ class Demo:
 
 
 def demonstrate(
-    epsilon: float, delta: float, k: int, seed: int | None,
-    progress: Callable[[int], None] | None = None, started: Started | None = None,
+    epsilon: float,
+    delta: float,
+    k: int,
+    seed: int | None,
+    progress: Callable[[int], None] | None = None,
+    started: Started | None = None,
     federated: bool = False,
-) -> Demo:  # fmt: skip
+) -> Demo:
     """Cluster the 1,797 digits that scikit-learn carries (8 x 8 pixels, 0 to 16), next to non-private baselines.
 
     Args: federated (deal the rows out to three parties, who pool masked sums, all in this process).

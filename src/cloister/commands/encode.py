@@ -53,35 +53,55 @@ Rowwise = Annotated[
     lacks("a person's number is her row's place, which a table has not", "table", "materialise"),
     lacks("reports are made by this process alone", "engine", "workers", "scheduler", "threads"),
 ]
-Format = Annotated[str, typer.Option(help="parquet, arrow, or bytes: the form that devices send.")]  # fmt: skip
+Format = Annotated[str, typer.Option(help="parquet, arrow, or bytes: the form that devices send.")]
 
 
 @taking
 def answer(
-    plan: PlanFolder, rows: Rows, out: Out, reading: Rowwise,
+    plan: PlanFolder,
+    rows: Rows,
+    out: Out,
+    reading: Rowwise,
     state: Annotated[Path, typer.Option(help=STATE)],
-    first: First = None, lifetime: Lifetime = None, lifetime_delta: LifetimeDelta = None, format: Format = "parquet",
+    first: First = None,
+    lifetime: Lifetime = None,
+    lifetime_delta: LifetimeDelta = None,
+    format: Format = "parquet",
     as_json: AsJson = False,
-) -> None:  # fmt: skip
+) -> None:
     """Answer a plan's open round. Runs where the rows are; refuses what was changed since, and pays for a plan once."""
     _reported(plan, rows, out, reading, state, first, lifetime, lifetime_delta, format, as_json)
 
 
 @taking
 def encode(
-    plan: PlanFolder, rows: Rows, out: Out, reading: Rowwise,
+    plan: PlanFolder,
+    rows: Rows,
+    out: Out,
+    reading: Rowwise,
     state: Annotated[Path | None, typer.Option(help=STATE)] = None,
-    first: First = None, lifetime: Lifetime = None, lifetime_delta: LifetimeDelta = None, format: Format = "parquet",
+    first: First = None,
+    lifetime: Lifetime = None,
+    lifetime_delta: LifetimeDelta = None,
+    format: Format = "parquet",
     as_json: AsJson = False,
-) -> None:  # fmt: skip
+) -> None:
     """Randomise rows into reports that may leave. Runs where the rows are; nothing else leaves."""
     _reported(plan, rows, out, reading, state, first, lifetime, lifetime_delta, format, as_json)
 
 
 def _reported(
-    plan: Path, rows: list[str], out: Path, reading: Reading, state: Path | None, first: int | None,
-    lifetime: float | None, lifetime_delta: float | None, format: str, as_json: bool,
-) -> None:  # fmt: skip
+    plan: Path,
+    rows: list[str],
+    out: Path,
+    reading: Reading,
+    state: Path | None,
+    first: int | None,
+    lifetime: float | None,
+    lifetime_delta: float | None,
+    format: str,
+    as_json: bool,
+) -> None:
     user_column, missing = reading.user_column, "refuse" if reading.missing is None else reading.missing
     form = {"delimiter": reading.delimiter, "encoding": reading.encoding}
     if first is not None and user_column is not None:

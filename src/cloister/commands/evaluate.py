@@ -51,9 +51,10 @@ def evaluate(
     loaded = Result.load(result)
     missing = reading.missing or "refuse"
     with (
-        ending(lambda error: "nothing was measured: run it again"), progress("rows read") as advance,
+        ending(lambda error: "nothing was measured: run it again"),
+        progress("rows read") as advance,
         closing(rows_of(loaded, rows, reading, told_once())) as population,
-    ):  # fmt: skip
+    ):
         tell_columns(population)
         found = judged(loaded, population, missing, reference, reading.threads, advance)
     with printing(lambda: "run it again"):

@@ -144,10 +144,12 @@ class Tally:
         others = {name: math.fsum(parts) for name, parts in self._others.items()}
         centers = self.centers / self.units
         figures = metrics.Evaluation(
-            costs["nicv"] / n, costs["k_median"], metrics.silhouette(sample / self.units, centers),
+            costs["nicv"] / n,
+            costs["k_median"],
+            metrics.silhouette(sample / self.units, centers),
             self._davies_bouldin(n),
             None if reference is None else metrics.center_mse(centers, reference / self.units),
-        )  # fmt: skip
+        )
         cost = None if reference is None else math.fsum(self._reference) / n
         ratio = figures.nicv / cost if cost else None
         return Measured(figures, {"nicv": others["nicv"] / n, "k_median": others["k_median"]}, cost, ratio)
@@ -188,9 +190,13 @@ def _by_label(label: Any) -> Iterator[tuple[int, Any]]:
 
 
 def judged(
-    result: Result, population: Any, missing: str, reference: bool = True, threads: int | None = None,
+    result: Result,
+    population: Any,
+    missing: str,
+    reference: bool = True,
+    threads: int | None = None,
     advance: Callable[[int], None] = lambda n: None,
-) -> Judged:  # fmt: skip
+) -> Judged:
     """Measure a result's centres on rows.
 
     Args: population (from ``predicting.rows_of``; it is read twice), missing ('refuse' or 'drop'), reference (whether

@@ -73,8 +73,14 @@ def fit(
                 started(plan, rounds, opened)
 
         standing.result = result = run(
-            request, population, account=account, started=priced, keep=standing.keep, reserved=standing.reserved,
-            caution=warnings.append, checked=told,
-        )  # fmt: skip
+            request,
+            population,
+            account=account,
+            started=priced,
+            keep=standing.keep,
+            reserved=standing.reserved,
+            caution=warnings.append,
+            checked=told,
+        )
     with printing(standing.where, only=target is None):
         print_saved(result, target, bool(printed.as_json), verbose)

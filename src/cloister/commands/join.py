@@ -43,10 +43,13 @@ HASTY = 10.0
 def join(
     plan: PlanFile,
     party: Annotated[str, typer.Option(help="This party's name in the plan and in its certificate.")],
-    data: Annotated[list[str], typer.Option(help="Files of this party's rows: Parquet, Arrow, CSV, NPY, or a pattern "
-        "in quotes. Repeatable.")],
-    cert: Annotated[Path, typer.Option(help="This party's certificate; its key (.key), ca.pem and NAME.pool lie "
-        "beside it.")],
+    data: Annotated[
+        list[str],
+        typer.Option(help="Files of this party's rows: Parquet, Arrow, CSV, NPY, or a pattern in quotes. Repeatable."),
+    ],
+    cert: Annotated[
+        Path, typer.Option(help="This party's certificate; its key (.key), ca.pem and NAME.pool lie beside it.")
+    ],
     reading: Annotated[
         Reading,
         lacks("all parties' plan names them", "columns", "categories"),
@@ -58,19 +61,30 @@ def join(
     printed: Printed,
     key: Annotated[Path | None, typer.Option(help="Its private key, if it is elsewhere.")] = None,
     ca: Annotated[Path | None, typer.Option(help="The authority's certificate, if it is elsewhere.")] = None,
-    secret: Annotated[Path | None, typer.Option(help="This party's pooling key, or with shared masks the parties' "
-        "common secret.")] = None,
+    secret: Annotated[
+        Path | None, typer.Option(help="This party's pooling key, or with shared masks the parties' common secret.")
+    ] = None,
     connect: Annotated[str | None, typer.Option(help="The coordinator, host:port, if the plan does not say.")] = None,
-    journal: Annotated[Path | None, typer.Option(help="File to remember the session in: join again with it after a "
-        "crash. Keep it secret.")] = None,
-    check: Annotated[bool, typer.Option("--check", help="Only try whether this party could begin: plan, certificates, "
-        "columns and the coordinator. Nothing is reserved or charged, and nothing of a row is sent.")] = False,
-    patience: Annotated[float, typer.Option(parser=seconds, metavar="<float>",
-        help="Seconds to wait for the coordinator and the others.")] = 3600.0,
+    journal: Annotated[
+        Path | None,
+        typer.Option(help="File to remember the session in: join again with it after a crash. Keep it secret."),
+    ] = None,
+    check: Annotated[
+        bool,
+        typer.Option(
+            "--check",
+            help="Only try whether this party could begin: plan, certificates, "
+            "columns and the coordinator. Nothing is reserved or charged, and nothing of a row is sent.",
+        ),
+    ] = False,
+    patience: Annotated[
+        float,
+        typer.Option(parser=seconds, metavar="<float>", help="Seconds to wait for the coordinator and the others."),
+    ] = 3600.0,
     unsigned: Unsigned = False,
     not_private: NotPrivate = False,
     log: Annotated[Path | None, typer.Option(help="File for a line of JSON per event; no private values.")] = None,
-) -> None:  # fmt: skip
+) -> None:
     """Pool this party's rows with others' that nobody sees. All parties get the same private centres."""
     from functools import partial
 
@@ -130,10 +144,15 @@ def join(
         joined = Joined(own, state, line, pool.script, told)
         with ending(lambda error: _how(error, joined, party, journal, standing.run or ""), lambda: True):
             result = fit(
-                pool.request, joined, noise=pool.noise, account=account, reserved=standing.reserved,
+                pool.request,
+                joined,
+                noise=pool.noise,
+                account=account,
+                reserved=standing.reserved,
                 checked=lambda: tell_columns(own),
-                keep=None if place is None else lambda r: r.save(place), facts={"trust": list(pool.trust)},
-            )  # fmt: skip
+                keep=None if place is None else lambda r: r.save(place),
+                facts={"trust": list(pool.trust)},
+            )
         write({"event": "finished", "party": party})
     standing.saved, standing.result = place is not None, result
     with printing(standing.where, only=place is None):
@@ -160,9 +179,14 @@ def _tell_tried(
     """Say that everything is in order that can be tried before a run."""
     names = [member.name for member in agreement.members]
     facts: dict[str, Any] = {
-        "agreement": agreement.hash.hex(), "parties": names, "signed": not unsigned, "party": party,
-        "certificate_until": until.isoformat(), "columns": list(own.columns), "coordinator": target,
-    }  # fmt: skip
+        "agreement": agreement.hash.hex(),
+        "parties": names,
+        "signed": not unsigned,
+        "party": party,
+        "certificate_until": until.isoformat(),
+        "columns": list(own.columns),
+        "coordinator": target,
+    }
     if as_json:
         print_json(facts)
         return
@@ -205,7 +229,7 @@ def sign(
     key: Annotated[Path | None, typer.Option(help="Its private key, if it is elsewhere.")] = None,
     ca: Annotated[Path | None, typer.Option(help="The authority's certificate, if it is elsewhere.")] = None,
     not_private: NotPrivate = False,
-) -> None:  # fmt: skip
+) -> None:
     """Sign the plan: this party agrees to it, and to everybody on its list. Everybody needs everybody's signature to
     join."""
     from cloister.federated.plan import SEEDED, read_pool_plan

@@ -29,11 +29,13 @@ def declare(
     dataset: Annotated[str, typer.Argument(help="The data set's name.")],
     epsilon: Annotated[float, typer.Option(help="Lifetime budget, in nats.")],
     delta: Annotated[float, typer.Option(help="Lifetime probability of failure.")] = 0.0,
-    composition: Annotated[str, typer.Option(help="basic: epsilons and deltas add; zcdp: rho adds, better for many "
-        "runs.")] = "basic",
-    unit: Annotated[str, typer.Option(help="Whom it protects: rows, or users with all their rows (fit "
-        "--user-column).")] = "rows",
-) -> None:  # fmt: skip
+    composition: Annotated[
+        str, typer.Option(help="basic: epsilons and deltas add; zcdp: rho adds, better for many runs.")
+    ] = "basic",
+    unit: Annotated[
+        str, typer.Option(help="Whom it protects: rows, or users with all their rows (fit --user-column).")
+    ] = "rows",
+) -> None:
     """Give a data set a lifetime budget."""
     from cloister.accounting.ledger.ledger import Ledger, checked
 

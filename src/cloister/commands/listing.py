@@ -10,10 +10,12 @@ from cloister.commands.common import AsJson, print_json, show
 
 
 def list_components(
-    role: Annotated[str | None, typer.Argument(help="Method, FrequencyOracle, VectorSumOracle, TreeBuilder, "
-        "NonPrivateSolver, Population.")] = None,
+    role: Annotated[
+        str | None,
+        typer.Argument(help="Method, FrequencyOracle, VectorSumOracle, TreeBuilder, NonPrivateSolver, Population."),
+    ] = None,
     as_json: AsJson = False,
-) -> None:  # fmt: skip
+) -> None:
     """What is installed: methods, oracles, trees, ..."""
     from cloister.core.errors import UnknownName
     from cloister.core.registry.components import ANY_TRUST, ROLES, Role
@@ -93,12 +95,15 @@ def list_plugins(as_json: AsJson = False) -> None:
         print_json(
             [
                 {
-                    "name": p.name, "origin": p.origin, "error": p.error, "components": [s.name for s in p.specs],
+                    "name": p.name,
+                    "origin": p.origin,
+                    "error": p.error,
+                    "components": [s.name for s in p.specs],
                     "faults": list(faults),
                 }
                 for p, faults in found
             ]
-        )  # fmt: skip
+        )
         return
     for p, faults in found:
         show(f"{p.name} ({p.origin}): " + (f"BROKEN: {p.error}" if p.error else f"{len(p.specs)} components"))

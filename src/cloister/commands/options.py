@@ -33,9 +33,14 @@ class Wanted:
     """What is asked of a run: privacy and method. ``run.request.Request`` says what each means."""
 
     k: Any = said(
-        "Number of centres; or a range such as 2..20, of which one run chooses one.", METHOD, "-k", "--k",
-        kind=str | None, read=number_or_text, metavar="<int or range>",
-    )  # fmt: skip
+        "Number of centres; or a range such as 2..20, of which one run chooses one.",
+        METHOD,
+        "-k",
+        "--k",
+        kind=str | None,
+        read=number_or_text,
+        metavar="<int or range>",
+    )
     epsilon: float | None = said("Privacy budget of this run, in nats: for all that a row or person costs.", PRIVACY)
     delta: float | None = said("Probability of failure of the guarantee; well below 1 / rows. Default: 0.", PRIVACY)
     trust: str | None = said(
@@ -43,12 +48,17 @@ class Wanted:
     )
     bounds: Any = said(
         "Public bounds: -1:1, or 0:120,0:1, or a .toml/.json file, or ball:RADIUS; unknown, for all columns or in "
-        "place of a pair.", PRIVACY, kind=str | None,
-    )  # fmt: skip
+        "place of a pair.",
+        PRIVACY,
+        kind=str | None,
+    )
     public_rows: int | None = said(
         "Public number of rows: a round figure of the right size. Default: 1% of the budget counts them.",
-        PRIVACY, "--rows", metavar="<int>", parser=whole,
-    )  # fmt: skip
+        PRIVACY,
+        "--rows",
+        metavar="<int>",
+        parser=whole,
+    )
     rows_per_user: int | None = said(
         "Most rows of one user that count, a public number; --rows is then of these.", PRIVACY
     )
@@ -58,8 +68,9 @@ class Wanted:
     not_private: bool | None = said("Allow methods that give no guarantee.", PRIVACY, "--not-private")
     method: str | None = said(
         "Which algorithm; see 'cloister list Method'. Default: auto, the one that predicts the least error; of a plan "
-        "one-round.", METHOD,
-    )  # fmt: skip
+        "one-round.",
+        METHOD,
+    )
     components: Mapping[str, str] | None = said(
         "slot=component, e.g. counts=discrete-laplace. Repeatable.", METHOD, "--with", kind=list[str] | None
     )
@@ -68,12 +79,15 @@ class Wanted:
     )
     zoom: Any = said(
         "Pay to find where the rows are within wide bounds: auto (default), off, or a share of the budget.",
-        METHOD, kind=str | None,
-    )  # fmt: skip
+        METHOD,
+        kind=str | None,
+    )
     scale: Any = said(
         "Units of distances: none, bounds (each column's width; default where widths differ by more than two), or a "
-        ".toml/.json file with a weight per column.", METHOD, kind=str | None,
-    )  # fmt: skip
+        ".toml/.json file with a weight per column.",
+        METHOD,
+        kind=str | None,
+    )
     seed: int | None = said("Repeat the public choices (the start). Never the noise.", METHOD)
 
     def request(self, parties: int = 0, **others: Any) -> Any:
@@ -89,13 +103,22 @@ class Wanted:
                 raise InvalidInput(f"no {name}: give {how}")
         k = self.k if isinstance(self.k, (str, list)) else typed(self.k, int, "k")
         wanted = {
-            "k": k, "method": "auto" if self.method is None else self.method, "epsilon": self.epsilon,
-            "delta": self.delta or 0.0, "bounds": self.bounds, "rows": self.public_rows,
-            "rows_per_user": self.rows_per_user, "components": self.components or {}, "options": self.options or {},
-            "trust": "aggregated" if parties else self.trust, "parties": parties,
+            "k": k,
+            "method": "auto" if self.method is None else self.method,
+            "epsilon": self.epsilon,
+            "delta": self.delta or 0.0,
+            "bounds": self.bounds,
+            "rows": self.public_rows,
+            "rows_per_user": self.rows_per_user,
+            "components": self.components or {},
+            "options": self.options or {},
+            "trust": "aggregated" if parties else self.trust,
+            "parties": parties,
             "zoom": share_or_word(self.zoom),
-            "scale": self.scale, "not_private": bool(self.not_private), "seed": self.seed,
-        }  # fmt: skip
+            "scale": self.scale,
+            "not_private": bool(self.not_private),
+            "seed": self.seed,
+        }
         return Request(**wanted | others)
 
 
@@ -108,12 +131,15 @@ class Charged:
     dataset: str | None = said("Declared name of the data set in the ledger.", LEDGER)
     resume: str | None = said(
         "Id of a run in the ledger that was cut off; of a finished one, to print its result again.",
-        LEDGER, in_config=False,
-    )  # fmt: skip
-    same_rows: bool | None = said(
-        "Resume though the rows seem to be others: you say that they are the same.", LEDGER, "--same-rows",
+        LEDGER,
         in_config=False,
-    )  # fmt: skip
+    )
+    same_rows: bool | None = said(
+        "Resume though the rows seem to be others: you say that they are the same.",
+        LEDGER,
+        "--same-rows",
+        in_config=False,
+    )
 
     note: str | None = said(
         "A line of your own on this run, which the ledger shows: at most 200 characters.", LEDGER, in_config=False
@@ -136,9 +162,10 @@ class Printed:
 
 
 FROM_WORDS: Mapping[str, Callable[[Any], Any]] = {
-    "categories": listed_values, "components": lambda items: pairs(items, "--with"),
+    "categories": listed_values,
+    "components": lambda items: pairs(items, "--with"),
     "options": lambda items: pairs(items, "--set"),
-}  # fmt: skip
+}
 """What is made of repeated flags."""
 
 
@@ -208,9 +235,11 @@ class TakenOptions:
             if name in self.needs:
                 kind = next(part for part in get_args(kind) if part is not type(None))
             yield inspect.Parameter(
-                name, inspect.Parameter.KEYWORD_ONLY, default=default,
+                name,
+                inspect.Parameter.KEYWORD_ONLY,
+                default=default,
                 annotation=Annotated[bool if flag else kind, option],
-            )  # fmt: skip
+            )
 
     def read(self, given: dict[str, Any], config: Mapping[str, Any]) -> Any:
         """The options. Args: given (flags by name; those of this group are taken out), config (of a file, by name)."""

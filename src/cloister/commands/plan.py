@@ -54,10 +54,11 @@ def plan(
 def bundle(
     plan: PlanFolder,
     out: Annotated[Path | None, typer.Option(help="Folder of the bundles. Default: the plan's.")] = None,
-    check: Annotated[bool, typer.Option("--check", help="Make nothing: compare those that are there with the plan, to "
-        "the byte.")] = False,
+    check: Annotated[
+        bool, typer.Option("--check", help="Make nothing: compare those that are there with the plan, to the byte.")
+    ] = False,
     as_json: AsJson = False,
-) -> None:  # fmt: skip
+) -> None:
     """Make the client bundles of a plan's rounds where they are missing: after a crash, or in another folder."""
     from cloister.collection.plan import bundle
 

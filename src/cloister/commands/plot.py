@@ -19,14 +19,17 @@ def plot(
     result: Annotated[Path, typer.Argument(help="A result that fit, decode, advance or join saved.")],
     out: Annotated[Path, typer.Option("-o", "--out", help="The picture: .png or .svg.")],
     curve: Annotated[bool, typer.Option("--curve", help="The tree program's cost against k, not the map.")] = False,
-    parallel: Annotated[bool, typer.Option("--parallel", help="Parallel coordinates: a line per centre over the "
-        "columns.")] = False,
-    axes: Annotated[str | None, typer.Option(help="Two columns, separated by a comma; default: the first two of "
-        "numbers.")] = None,
-    project: Annotated[bool, typer.Option("--project", help="The tree's public projection, or else the centres' "
-        "principal axes.")] = False,
+    parallel: Annotated[
+        bool, typer.Option("--parallel", help="Parallel coordinates: a line per centre over the columns.")
+    ] = False,
+    axes: Annotated[
+        str | None, typer.Option(help="Two columns, separated by a comma; default: the first two of numbers.")
+    ] = None,
+    project: Annotated[
+        bool, typer.Option("--project", help="The tree's public projection, or else the centres' principal axes.")
+    ] = False,
     as_json: AsJson = False,
-) -> None:  # fmt: skip
+) -> None:
     """Draw a result: its centres and tree cells, a line per centre, or cost against k. Released values only: reads no
     rows."""
     from cloister.run.result import Result, checked_target

@@ -40,21 +40,53 @@ def predict(
     rows: Annotated[
         list[str] | None, typer.Argument(help=f"{ADDRESS_HELP} An address goes with --sql or --create.")
     ] = None,
-    out: Annotated[Path | None, typer.Option("-o", "--out", help="File of the labels, a row for each row, in their "
-        "order: .parquet or .csv with a column 'cluster', or .npy.", rich_help_panel=OUTPUT)] = None,
-    keep: Annotated[str | None, typer.Option(help="Columns to copy along, separated by commas, such as id.",
-        rich_help_panel=OUTPUT)] = None,
-    distances: Annotated[bool, typer.Option("--distances", help="Add each row's distance to its centre, in the run's "
-        "units where it scaled columns.", rich_help_panel=OUTPUT)] = False,
-    sql: Annotated[bool, typer.Option("--sql", help="Print a query that labels the rows of --table where they are; "
-        "rows that cannot be used get -1.")] = False,
-    name: Annotated[str | None, typer.Option("--name", help="With --sql: print what creates a view of this "
-        "name.")] = None,
-    dialect: Annotated[str | None, typer.Option("--dialect", help="With --sql and no address: whose words, duckdb "
-        "(default), postgres, pyspark, snowflake, ...")] = None,
-    create: Annotated[str | None, typer.Option("--create", metavar="NAME", help="Create the view in the database: the "
-        "one thing that cloister ever writes there.")] = None,
-) -> None:  # fmt: skip
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "-o",
+            "--out",
+            help="File of the labels, a row for each row, in their "
+            "order: .parquet or .csv with a column 'cluster', or .npy.",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = None,
+    keep: Annotated[
+        str | None, typer.Option(help="Columns to copy along, separated by commas, such as id.", rich_help_panel=OUTPUT)
+    ] = None,
+    distances: Annotated[
+        bool,
+        typer.Option(
+            "--distances",
+            help="Add each row's distance to its centre, in the run's units where it scaled columns.",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = False,
+    sql: Annotated[
+        bool,
+        typer.Option(
+            "--sql",
+            help="Print a query that labels the rows of --table where they are; rows that cannot be used get -1.",
+        ),
+    ] = False,
+    name: Annotated[
+        str | None, typer.Option("--name", help="With --sql: print what creates a view of this name.")
+    ] = None,
+    dialect: Annotated[
+        str | None,
+        typer.Option(
+            "--dialect",
+            help="With --sql and no address: whose words, duckdb (default), postgres, pyspark, snowflake, ...",
+        ),
+    ] = None,
+    create: Annotated[
+        str | None,
+        typer.Option(
+            "--create",
+            metavar="NAME",
+            help="Create the view in the database: the one thing that cloister ever writes there.",
+        ),
+    ] = None,
+) -> None:
     """Label rows by their nearest released centre, files of any size. NOT private: labels tell about the rows."""
     from cloister.commands.predicting import ENDINGS, NOT_PRIVATE, Labels, rows_of
     from cloister.commands.views import LabelView, refuse_with
@@ -63,15 +95,20 @@ def predict(
     as_json, table, missing = bool(printed.as_json), reading.table, reading.missing or "refuse"
     if sql or create is not None:
         refuse_with(
-            {"--out": out, "--distances": distances, "--delimiter": reading.delimiter, "--encoding": reading.encoding,
-             "--sql": sql and create, "--name": name and create, "--dialect": dialect and rows},
+            {
+                "--out": out,
+                "--distances": distances,
+                "--delimiter": reading.delimiter,
+                "--encoding": reading.encoding,
+                "--sql": sql and create,
+                "--name": name and create,
+                "--dialect": dialect and rows,
+            },
             "labels in SQL go into no file, and are printed, or created at an address",
-        )  # fmt: skip
+        )
         if table is None:
             raise InvalidInput("the rows' table has no name: give --table NAME")
-        view = LabelView(
-            Result.load(result), table, _address(rows, create), dialect, reading.columns, names(keep)
-        )  # fmt: skip
+        view = LabelView(Result.load(result), table, _address(rows, create), dialect, reading.columns, names(keep))
         _as_view(view, name, create, as_json)
         return
     refuse_with(
@@ -95,10 +132,13 @@ def predict(
         if as_json:
             print_json(
                 {
-                    "private": False, "rows": counts.rows, "unused": counts.unused, "sizes": counts.sizes,
+                    "private": False,
+                    "rows": counts.rows,
+                    "unused": counts.unused,
+                    "sizes": counts.sizes,
                     "file": str(target),
                 }
-            )  # fmt: skip
+            )
             return
         rest = f", {counts.unused:,} of them -1: they could not be used" if counts.unused else ""
         show(f"{counts.rows:,} labels{rest}, saved to {target}")

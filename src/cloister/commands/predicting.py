@@ -30,9 +30,7 @@ UNUSED = -1
 """Label of a row that cannot be used: some cell is missing or infinite."""
 
 
-def rows_of(
-    result: Result, rows: Sequence[str], reading: Reading, told: Callable[[str], None] | None = None
-) -> Any:  # fmt: skip
+def rows_of(result: Result, rows: Sequence[str], reading: Reading, told: Callable[[str], None] | None = None) -> Any:
     """The population of rows that a result's centres are compared with: the columns that it was made of, and its
     categories.
 

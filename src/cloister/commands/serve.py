@@ -29,8 +29,12 @@ tickets_app = typer.Typer(
 
 
 @tickets_app.command("new-key")
-def new_key(path: Annotated[Path, typer.Argument(help="File to make for the issuer alone; the one for the collector "
-    "gets its name with .pub.")]) -> None:  # fmt: skip
+def new_key(
+    path: Annotated[
+        Path,
+        typer.Argument(help="File to make for the issuer alone; the one for the collector gets its name with .pub."),
+    ],
+) -> None:
     """Make an issuer's key."""
     from cloister.collection.service import tickets
 
@@ -43,9 +47,16 @@ def mint(
     plan: PlanFolder,
     key: Annotated[Path, typer.Option(help="The issuer's key.")],
     users: Annotated[str, typer.Option(help="Numbers: 0:1000 (without 1000), or one.")],
-    out: Annotated[Path | None, typer.Option("-o", "--out", help="File to make: 64 bytes per number, in order. "
-        "Default: print a line each, the number and its ticket in base64.")] = None,
-) -> None:  # fmt: skip
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "-o",
+            "--out",
+            help="File to make: 64 bytes per number, in order. "
+            "Default: print a line each, the number and its ticket in base64.",
+        ),
+    ] = None,
+) -> None:
     """Sign a ticket for each of some user numbers of a plan."""
     from cloister.collection.plan.plan import CollectionPlan
     from cloister.collection.service import tickets
@@ -89,22 +100,32 @@ def serve(
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0: any that is free.")] = 8000,
     cert: Annotated[Path | None, typer.Option(help="Certificate (PEM, with its chain), for HTTPS.")] = None,
     key: Annotated[Path | None, typer.Option(help="Its private key, if it is not in the same file.")] = None,
-    plain_http: Annotated[bool, typer.Option("--plain-http", help="Listen without TLS for other machines: a proxy in "
-        "front has it.")] = False,
-    origin: Annotated[list[str] | None, typer.Option(help="Origin of pages that browsers may let in, as in "
-        "https://example.org; '*': all. Repeatable.")] = None,
-    tickets: Annotated[Path | None, typer.Option(help="An issuer's public key: only reports with her tickets "
-        "count.")] = None,
-    shuffle: Annotated[bool, typer.Option("--shuffle", help="Collect messages for 'cloister shuffle', on the "
-        "shuffler's machine.")] = False,
-    rate: Annotated[float, typer.Option(min=0, help="Requests with reports per second and address, but for those of "
-        "this machine; 0: any.")] = 100.0,
-    timeout: Annotated[float, typer.Option(parser=seconds, metavar="<float>",
-        help="Seconds for a request to arrive.")] = 20.0,
+    plain_http: Annotated[
+        bool, typer.Option("--plain-http", help="Listen without TLS for other machines: a proxy in front has it.")
+    ] = False,
+    origin: Annotated[
+        list[str] | None,
+        typer.Option(help="Origin of pages that browsers may let in, as in https://example.org; '*': all. Repeatable."),
+    ] = None,
+    tickets: Annotated[
+        Path | None, typer.Option(help="An issuer's public key: only reports with her tickets count.")
+    ] = None,
+    shuffle: Annotated[
+        bool, typer.Option("--shuffle", help="Collect messages for 'cloister shuffle', on the shuffler's machine.")
+    ] = False,
+    rate: Annotated[
+        float,
+        typer.Option(
+            min=0, help="Requests with reports per second and address, but for those of this machine; 0: any."
+        ),
+    ] = 100.0,
+    timeout: Annotated[
+        float, typer.Option(parser=seconds, metavar="<float>", help="Seconds for a request to arrive.")
+    ] = 20.0,
     max_bytes: Annotated[int, typer.Option(min=1024, max=2**26, help="Bytes of a request.")] = 2**22,
     connections: Annotated[int, typer.Option(min=1, help="Connections at once.")] = 2000,
     as_json: Annotated[bool, typer.Option("--json", help="Print events as lines of JSON.")] = False,
-) -> None:  # fmt: skip
+) -> None:
     """Collect reports over HTTP: what is acknowledged is on the disk. Runs until it is told to end."""
     from cloister.collection.service.app import collector
     from cloister.collection.service.limits import Limits

@@ -24,14 +24,19 @@ from cloister.commands.program import ending, printing
 
 def shuffle(
     plan: PlanFolder,
-    reports: Annotated[list[str], typer.Argument(help="Folders or files of people's messages, or a pattern in "
-        "quotes; - for standard input.")],
+    reports: Annotated[
+        list[str],
+        typer.Argument(help="Folders or files of people's messages, or a pattern in quotes; - for standard input."),
+    ],
     out: Annotated[Path, typer.Option(help="Folder to make; its parent is worked in, and nobody else may read it.")],
-    strict: Annotated[bool, typer.Option("--strict", help="Fail at the first file or person that would be "
-        "refused.")] = False,
-    engine: EngineName = "serial", workers: Workers = None, scheduler: Scheduler = None,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Fail at the first file or person that would be refused.")
+    ] = False,
+    engine: EngineName = "serial",
+    workers: Workers = None,
+    scheduler: Scheduler = None,
     as_json: AsJson = False,
-) -> None:  # fmt: skip
+) -> None:
     """Take off who sent which message, and put all in random order. Runs where nobody else looks."""
     from cloister.collection.shuffler.shuffler import shuffle as run
 
@@ -42,9 +47,15 @@ def shuffle(
 
     with ending(lambda error: standing()), progress("messages read and written") as advance:
         done = run(
-            plan, given_reports(reports), out, strict=strict, progress=advance, engine=engine, workers=workers,
+            plan,
+            given_reports(reports),
+            out,
+            strict=strict,
+            progress=advance,
+            engine=engine,
+            workers=workers,
             scheduler=scheduler,
-        )  # fmt: skip
+        )
     for line in done.tally.lines():
         say(line)
     with printing(standing):

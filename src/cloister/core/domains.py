@@ -177,9 +177,13 @@ class Box:
 
     def bundled(self, arrays: BundleArrays) -> Mapping[str, Any]:
         return {
-            "kind": "box", "lower": self.lower, "upper": self.upper, "middle": self.middle.tolist(),
-            "unit": self.unit, "sides": self.sides.tolist(),
-        }  # fmt: skip
+            "kind": "box",
+            "lower": self.lower,
+            "upper": self.upper,
+            "middle": self.middle.tolist(),
+            "unit": self.unit,
+            "sides": self.sides.tolist(),
+        }
 
     def real(self, points: Ints) -> Floats:
         return self.truncate(points * self.unit + self.middle)

@@ -196,9 +196,11 @@ def merge_summaries(one: tuple[Any, ...], other: tuple[Any, ...]) -> tuple[Any, 
 
 
 def map_merge(
-    parts: Iterable[P], fn: Callable[[P], V], merge: Callable[[V, V], V],
+    parts: Iterable[P],
+    fn: Callable[[P], V],
+    merge: Callable[[V, V], V],
     run: Callable[[Callable[[P], V], Iterable[P]], Iterable[V]] = map,
-) -> V:  # fmt: skip
+) -> V:
     """Map parts and merge the values: the contract of populations that spread over processes or machines.
 
     Laws: ``fn`` is pure and draws no central noise (a lost task may run twice); ``merge`` is associative and

@@ -102,10 +102,13 @@ class Screen:
         k, d = lines.slopes.shape
         error = (4 * d + 16) * kind.u + 4 * kind.u * 2 ** (k - 1).bit_length()
         return cls(
-            kind, np.column_stack([lines.slopes, lines.offsets]).astype(kind.real),
-            lines.steepest.astype(kind.real), 2 * error, 2 * (error * (lines.most + lines.moved) + kind.tiny(lines)),
+            kind,
+            np.column_stack([lines.slopes, lines.offsets]).astype(kind.real),
+            lines.steepest.astype(kind.real),
+            2 * error,
+            2 * (error * (lines.most + lines.moved) + kind.tiny(lines)),
             lines.most * 2.0**-10,
-        )  # fmt: skip
+        )
 
     def least(self, rows: AnyArray) -> tuple[Ints, Ints]:
         """Which line is the least at each row (n, d), and where (m,) that is not sure."""
@@ -171,9 +174,11 @@ class _Work:
     def of(cls, screen: Screen, n: int) -> Self:
         (k, wide), real, integer = screen.lines.shape, screen.kind.real, screen.kind.integer
         return cls(
-            np.ones((wide, n), real), np.empty((k, n), real), np.empty((k, n), bool),
+            np.ones((wide, n), real),
+            np.empty((k, n), real),
+            np.empty((k, n), bool),
             np.repeat(np.arange(k, dtype=integer)[:, None], n, axis=1),
-        )  # fmt: skip
+        )
 
     def first(self, n: int) -> Self:
         """For fewer rows."""

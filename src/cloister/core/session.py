@@ -103,9 +103,15 @@ class RecordedTable:
     """A table that answers from the record, then from the live table; it journals every look before answering."""
 
     def __init__(
-        self, at: tuple[int, int], space: Space, dimension: int, scale: float, past: list[Lookup],
-        write: Callable[[Lookup], None], live: Callable[[], Table],
-    ) -> None:  # fmt: skip
+        self,
+        at: tuple[int, int],
+        space: Space,
+        dimension: int,
+        scale: float,
+        past: list[Lookup],
+        write: Callable[[Lookup], None],
+        live: Callable[[], Table],
+    ) -> None:
         self._round, self._question = at
         self._space, self._dimension, self._scale = space, dimension, scale
         self._past, self._write, self._live, self._count = past, write, live, 0
@@ -195,11 +201,19 @@ class Session(Generic[T]):
     """
 
     def __init__(
-        self, problem: Problem, seed: PublicRng, population: Answering[T] | None = None, *,
-        accountant: Charging | None = None, record: Record | None = None, journal: Journal | None = None,
-        noise: NoiseRng | None = None, reading: Reading | None = None,
-        settle: Callable[[int, int, Ints], Ints] | None = None, forecasting: bool = False,
-    ) -> None:  # fmt: skip
+        self,
+        problem: Problem,
+        seed: PublicRng,
+        population: Answering[T] | None = None,
+        *,
+        accountant: Charging | None = None,
+        record: Record | None = None,
+        journal: Journal | None = None,
+        noise: NoiseRng | None = None,
+        reading: Reading | None = None,
+        settle: Callable[[int, int, Ints], Ints] | None = None,
+        forecasting: bool = False,
+    ) -> None:
         self.problem, self.seed = problem, seed
         self.rounds: list[Round[T]] = []
         self.settlings: list[tuple[int, int]] = []
@@ -285,12 +299,16 @@ class Session(Generic[T]):
         tables = self._answered(round)
         return tuple(
             RecordedTable(
-                (round.index, i), part.cells.space, _dimension(part), 1 / part.fraction,
+                (round.index, i),
+                part.cells.space,
+                _dimension(part),
+                1 / part.fraction,
                 [lookup for lookup in self._past if (lookup.round, lookup.question) == (round.index, i)],
-                self._write, partial(tables, i),
+                self._write,
+                partial(tables, i),
             )
             for i, part in enumerate(round.parts)
-        )  # fmt: skip
+        )
 
     def _opened(self, questions: tuple[Question[T, Any], ...]) -> Round[T]:
         index, trusts = len(self.rounds), {q.trust for q in questions}

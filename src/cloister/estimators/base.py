@@ -62,15 +62,31 @@ class PrivateClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
     """Whether columns of a data frame were chosen by name, so that others may stand beside them."""
 
     def __init__(
-        self, n_clusters: int | tuple[int, int] = 8, *, method: str | AnyMethod = "auto",
-        epsilon: float = 1.0, delta: float = 0.0, bounds: Any = None,
-        rows: int | None = None, zoom: str | float = "auto", scale: Any = None,
-        components: Mapping[str, str] | None = None, options: Mapping[str, Any] | None = None,
-        missing: str = "refuse", ledger: str | None = None, dataset: str | None = None, not_private: bool = False,
-        random_state: int | None = None, threads: int | None = None, user_column: str | None = None,
-        rows_per_user: int | None = None, trust: str | None = None, progress: bool | None = None,
-        columns: Sequence[str] | None = None, categories: Mapping[str, Sequence[Any]] | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        n_clusters: int | tuple[int, int] = 8,
+        *,
+        method: str | AnyMethod = "auto",
+        epsilon: float = 1.0,
+        delta: float = 0.0,
+        bounds: Any = None,
+        rows: int | None = None,
+        zoom: str | float = "auto",
+        scale: Any = None,
+        components: Mapping[str, str] | None = None,
+        options: Mapping[str, Any] | None = None,
+        missing: str = "refuse",
+        ledger: str | None = None,
+        dataset: str | None = None,
+        not_private: bool = False,
+        random_state: int | None = None,
+        threads: int | None = None,
+        user_column: str | None = None,
+        rows_per_user: int | None = None,
+        trust: str | None = None,
+        progress: bool | None = None,
+        columns: Sequence[str] | None = None,
+        categories: Mapping[str, Sequence[Any]] | None = None,
+    ) -> None:
         self.n_clusters = n_clusters
         self.method = method
         self.epsilon = epsilon
@@ -155,32 +171,47 @@ class PrivateClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
 
     def _fitted(
         self, rows: Any, users: Any, resume: str | None, caution: Callable[[UserWarning], None], unguarded: bool
-    ) -> Result:  # fmt: skip
+    ) -> Result:
         if self.user_column is not None and users is not None:
             raise InvalidInput("users are named twice: give user_column, or users, not both")
         with (
-            progress(self.progress, 0.0 if self.progress else SOON) as (advance, started), run_named() as reserved,
+            progress(self.progress, 0.0 if self.progress else SOON) as (advance, started),
+            run_named() as reserved,
             ExitStack() as held,
-        ):  # fmt: skip
+        ):
             population = self._population(rows, users, advance)
             if unguarded and (many := warning_before(self._kin(), self.epsilon, self.delta)):
                 caution(many)
             if is_ibis_table(rows):
                 held.callback(population.close)  # its snapshot
             return fit(
-                self._request(), population, started=started, reserved=reserved,
-                account=Account.of(self.ledger, self.dataset, resume), caution=caution,
-            )  # fmt: skip
+                self._request(),
+                population,
+                started=started,
+                reserved=reserved,
+                account=Account.of(self.ledger, self.dataset, resume),
+                caution=caution,
+            )
 
     def _request(self) -> Request:
         auto = isinstance(self.method, str) and self.method == "auto"
         method = self._defaults.get("method", self.method) if auto else self.method
         return Request(
-            k=self.n_clusters, method=method, epsilon=self.epsilon, delta=self.delta, bounds=self.bounds,
-            rows=self.rows, zoom=self.zoom, scale=self.scale,
-            components=self.components or {}, options=self.options or {}, not_private=self.not_private,
-            seed=self.random_state, rows_per_user=self.rows_per_user, trust=self.trust or self._defaults.get("trust"),
-        )  # fmt: skip
+            k=self.n_clusters,
+            method=method,
+            epsilon=self.epsilon,
+            delta=self.delta,
+            bounds=self.bounds,
+            rows=self.rows,
+            zoom=self.zoom,
+            scale=self.scale,
+            components=self.components or {},
+            options=self.options or {},
+            not_private=self.not_private,
+            seed=self.random_state,
+            rows_per_user=self.rows_per_user,
+            trust=self.trust or self._defaults.get("trust"),
+        )
 
     def _population(self, rows: Any, users: Any, advance: Any) -> Any:
         """The rows of a fit, and their features as scikit-learn knows them. A data frame keeps its names."""
@@ -193,9 +224,15 @@ class PrivateClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
             refuse_names(self.columns, self.categories, self.user_column)
             rows = table(self, rows, reset=True, drop=self.missing == "drop")
         found = source(
-            rows, self.columns, self.missing, advance, threads=self.threads, users=users, categories=self.categories,
+            rows,
+            self.columns,
+            self.missing,
+            advance,
+            threads=self.threads,
+            users=users,
+            categories=self.categories,
             bounds=self.bounds,
-        )  # fmt: skip
+        )
         if stays:
             self.n_features_in_, self._by_names = len(found.selection.used), True
             self.feature_names_in_ = np.array(found.selection.used, dtype=object)
@@ -275,10 +312,13 @@ class PrivateClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
             moved, outside = self.result_.clipped(rows)
             score = self._score_of(moved if clip and outside.any() else rows)
             if clip and outside.any():
-                warn(set(), UtilityWarning(
-                    f"the score {score:g} is of rows clipped to the bounds, as the run clipped them: of the rows as "
-                    f"they are it is {self._score_of(rows):g} (score(X, clip=False))"
-                ))  # fmt: skip
+                warn(
+                    set(),
+                    UtilityWarning(
+                        f"the score {score:g} is of rows clipped to the bounds, as the run clipped them: of the rows as "
+                        f"they are it is {self._score_of(rows):g} (score(X, clip=False))"
+                    ),
+                )
             return score
 
     def _score_of(self, rows: AnyArray) -> float:

@@ -16,9 +16,13 @@ from cloister.run.databases import refuse_lazy, refuse_path
 ROWS = "give a table of numbers, an array (rows, columns) or a data frame"
 
 HARMLESS = (
-    "Input X contains", "Found array with 0 ", "Found array with dim", "X has ", "The feature names should match",
+    "Input X contains",
+    "Found array with 0 ",
+    "Found array with dim",
+    "X has ",
+    "The feature names should match",
     "Expected a 2-dimensional container",
-)  # fmt: skip
+)
 """How scikit-learn's messages begin that name types, columns and shapes of columns alone."""
 
 QUOTING = {

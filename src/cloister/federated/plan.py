@@ -44,10 +44,25 @@ from cloister.federated.protocol.vectors import PoolRounds, channels_of, shape_b
 from cloister.run.request import PreparedRun, Request, prepare
 
 KNOWN = (
-    "coordinator", "coordinator_key", "method", "k", "epsilon", "delta", "rows", "columns", "bounds", "seed", "oracle",
-    "masks", "party", "with", "set", "zoom", "scale",
+    "coordinator",
+    "coordinator_key",
+    "method",
+    "k",
+    "epsilon",
+    "delta",
+    "rows",
+    "columns",
+    "bounds",
+    "seed",
+    "oracle",
+    "masks",
+    "party",
+    "with",
+    "set",
+    "zoom",
+    "scale",
     "test_noise_seed",
-)  # fmt: skip
+)
 NEEDED = ("k", "epsilon", "rows", "columns", "bounds", "seed", "coordinator_key", "party")
 SEEDED = (
     "not private: seeded. The plan has a test_noise_seed, with which the noise can be repeated: it protects nobody, "
@@ -59,9 +74,15 @@ ORACLES = ("skellam", "masked-gaussian")
 """The first is the default: with it nobody knows the noise, so that the coordinator learns no more from a published
 result than others do."""
 DEFAULTS: dict[str, Any] = {
-    "method": "auto", "delta": 0.0, "oracle": ORACLES[0], "masks": "pairwise", "with": {}, "set": {}, "zoom": "off",
+    "method": "auto",
+    "delta": 0.0,
+    "oracle": ORACLES[0],
+    "masks": "pairwise",
+    "with": {},
+    "set": {},
+    "zoom": "off",
     "scale": "none",
-}  # fmt: skip
+}
 """Values of entries that a plan leaves out."""
 
 
@@ -166,10 +187,19 @@ def pool_plan(facts: Mapping[str, Any]) -> FederatedPlan:
     if not isinstance(columns, list) or not all(isinstance(column, str) for column in columns):
         raise InvalidInput(f"columns is {columns!r}: give a list of names")
     request = Request(
-        k=facts["k"], method=method, epsilon=facts["epsilon"], delta=facts["delta"],
-        bounds=facts["bounds"], rows=facts["rows"], components=components, options=options, seed=seed,
-        trust="Aggregated", zoom=facts["zoom"], scale=facts["scale"],
-    )  # fmt: skip
+        k=facts["k"],
+        method=method,
+        epsilon=facts["epsilon"],
+        delta=facts["delta"],
+        bounds=facts["bounds"],
+        rows=facts["rows"],
+        components=components,
+        options=options,
+        seed=seed,
+        trust="Aggregated",
+        zoom=facts["zoom"],
+        scale=facts["scale"],
+    )
     plan = prepare(request, columns)
     if plan.composed.trust != "Aggregated":
         raise InvalidInput(
@@ -178,9 +208,12 @@ def pool_plan(facts: Mapping[str, Any]) -> FederatedPlan:
     masks = cast(Masks, facts["masks"])
     _check_shares(plan, masks)
     agreement = Agreement(
-        digest((plan.digest(), seed, test_seed)), members, masks, _key(facts["coordinator_key"]),
+        digest((plan.digest(), seed, test_seed)),
+        members,
+        masks,
+        _key(facts["coordinator_key"]),
         outlined({name: facts.get(name) for name in AGREED} | {"cloister's version": __version__}),
-    )  # fmt: skip
+    )
     return FederatedPlan(request, plan, agreement, str(facts.get("coordinator", "")), test_seed)
 
 

@@ -171,9 +171,15 @@ class AdditiveNoise(ABC):
         return additive_channel(self.mechanism, budget, space, bound, law, shift, unit)
 
     def pooled(
-        self, space: Space, bound: Bound | None, budget: Budget, unit: float, parties: int, most_rows: int,
+        self,
+        space: Space,
+        bound: Bound | None,
+        budget: Budget,
+        unit: float,
+        parties: int,
+        most_rows: int,
         ratio: float = 0.0,
-    ) -> RingChannel:  # fmt: skip
+    ) -> RingChannel:
         """The opened question for rows that parties pool: ``channel`` under Aggregated trust."""
         law, shift = self.noise(Sensitivity.of(space, bound), budget)
         tensor = TensorChannel(self.mechanism, budget, space, bound, law, shift, unit)

@@ -271,9 +271,15 @@ class SparseChannel(AdditiveChannel):
 
 
 def additive_channel(
-    mechanism: str, budget: Budget, space: Space, bound: Bound | None, law: Noise | None, shift: int, unit: float,
+    mechanism: str,
+    budget: Budget,
+    space: Space,
+    bound: Bound | None,
+    law: Noise | None,
+    shift: int,
+    unit: float,
     threshold: Threshold | None = None,
-) -> TensorChannel | SparseChannel:  # fmt: skip
+) -> TensorChannel | SparseChannel:
     """The channel of an additive mechanism: a tensor if that is small, otherwise sparse."""
     numbers = sum(space.sizes) * (bound.dimension if bound else 1)
     kind = TensorChannel if numbers <= DENSE else SparseChannel

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from cloister.core.registry.components import Spec
+from cloister.plugins.oracles.manifest import DIAA, STEMMER, oracles
 
 TREES = "cloister.plugins.trees"
-COUNTS = "cloister.plugins.oracles.local.counts"
-VECTORS = "cloister.plugins.oracles.local.vectors"
-SHUFFLED = "cloister.plugins.oracles.shuffled"
 LLOYD = "cloister.plugins.methods.lloyd:Lloyd"
 HST = "cloister.plugins.methods.hst:HST"
 ONE_ROUND = "cloister.plugins.methods.one_round:OneRoundMeans"
 WEIGHTED = "cloister.plugins.methods.weighted_centers.weighted_centers:WeightedCenters"
-STEMMER = "Stemmer: Locally private k-means clustering (2021)"
 CHANG = "Chang, Ghazi, Kumar, Manurangsi: Locally private k-means in one round (2021)"
-DIAA = "Diaa, Humphries, Kerschbaum: FastLloyd (2024)"
 COHEN = "Cohen-Addad et al.: Scalable differentially private clustering via hierarchically separated trees (2022)"
 KAMATH = "Chang, Kamath: Practical differentially private clustering (2021)"
 SU = "Su, Cao, Li, Bertino, Jin: Differentially private k-means clustering (2016)"
@@ -29,56 +25,109 @@ def components() -> list[Spec]:
     laplace = {"counts": "discrete-laplace", "sums": "discrete-laplace"}
     exact = {"counts": "exact", "sums": "exact"}
     return [
-        Spec("auto", "Method", AUTO, "k-means by whichever method predicts the least error for k, rows, columns and "
-            "budget"),
-        Spec("auto-median", "Method", AUTO, "k-median by whichever method predicts the least error",
-             presets={"candidates": "k-median"}),
-        Spec("fastlloyd", "Method", LLOYD, "k-means by noisy rounds within a radius, relative updates, "
-            "folding", paper=DIAA, presets=gauss, objective="k-means"),
-        Spec("gauss-lloyd", "Method", LLOYD, "k-means by noisy rounds with Gaussian "
-            "noise", paper=DIAA, presets={**gauss, **ABSOLUTE}),
-        Spec("su-lloyd", "Method", LLOYD, "k-means by noisy rounds with Laplace noise: pure "
-            "privacy", paper=SU, presets={**laplace, **ABSOLUTE}),
-        Spec("zoom", "Method", "cloister.plugins.methods.zoom:Zoom", "finds where the rows are within wide bounds, and "
-            "clusters there", paper="Karwa, Vadhan (2018)", wraps="method", fills=1),
-        Spec("shrunk-lloyd", "Method", "cloister.plugins.methods.shrunk_lloyd:ShrunkLloyd",
-             "k-means by rounds of clipped sums, shrunk by their known noise: for few rows", paper=DIAA,
-             objective="k-means"),
-        Spec("lloyd", "Method", LLOYD, "k-means by exact rounds, NOT private, for comparison",
-             presets={**exact, **ABSOLUTE}, private=False),
-        *_both("discrete-laplace", "discrete_laplace", "DiscreteLaplace", "with two-sided geometric noise: pure "
-            "privacy",
-               "Ghosh, Roughgarden, Sundararajan (2009)", fills=2),
-        *_both("discrete-gaussian", "discrete_gaussian", "DiscreteGaussian", "with discrete Gaussian noise",
-               "Canonne, Kamath, Steinke (2020); Balle, Wang (2018)", fills=1),
-        Spec("thresholded", "FrequencyOracle", "cloister.plugins.oracles.central.thresholded:ThresholdedCounts",
-             "counts of occupied buckets above a threshold; spends "
-             "delta", "Central", "Korolova, Kenthapadi, Mishra, Ntoulas (2009)"),
-        *_both("masked-gaussian", "masked_gaussian", "MaskedGaussian", "pooled by parties, discrete Gaussian noise "
-            "from the coordinator", DIAA,
-               trust="Aggregated", fills=2),
-        *_both("skellam", "skellam", "Skellam", "pooled by parties, a share of the noise from each",
-               "Agarwal, Kairouz, Liu (2021); Kairouz, Liu, Steinke (2021)", trust="Aggregated", fills=1),
-        *_both("exact", "exact", "Exact", "without noise, NOT private, for comparison", "", private=False),
-        *_local(),
-        *_shuffled(),
-        *_mixed(),
+        Spec(
+            "auto",
+            "Method",
+            AUTO,
+            "k-means by whichever method predicts the least error for k, rows, columns and budget",
+        ),
+        Spec(
+            "auto-median",
+            "Method",
+            AUTO,
+            "k-median by whichever method predicts the least error",
+            presets={"candidates": "k-median"},
+        ),
+        Spec(
+            "fastlloyd",
+            "Method",
+            LLOYD,
+            "k-means by noisy rounds within a radius, relative updates, folding",
+            paper=DIAA,
+            presets=gauss,
+            objective="k-means",
+        ),
+        Spec(
+            "gauss-lloyd",
+            "Method",
+            LLOYD,
+            "k-means by noisy rounds with Gaussian noise",
+            paper=DIAA,
+            presets={**gauss, **ABSOLUTE},
+        ),
+        Spec(
+            "su-lloyd",
+            "Method",
+            LLOYD,
+            "k-means by noisy rounds with Laplace noise: pure privacy",
+            paper=SU,
+            presets={**laplace, **ABSOLUTE},
+        ),
+        Spec(
+            "zoom",
+            "Method",
+            "cloister.plugins.methods.zoom:Zoom",
+            "finds where the rows are within wide bounds, and clusters there",
+            paper="Karwa, Vadhan (2018)",
+            wraps="method",
+            fills=1,
+        ),
+        Spec(
+            "shrunk-lloyd",
+            "Method",
+            "cloister.plugins.methods.shrunk_lloyd:ShrunkLloyd",
+            "k-means by rounds of clipped sums, shrunk by their known noise: for few rows",
+            paper=DIAA,
+            objective="k-means",
+        ),
+        Spec(
+            "lloyd",
+            "Method",
+            LLOYD,
+            "k-means by exact rounds, NOT private, for comparison",
+            presets={**exact, **ABSOLUTE},
+            private=False,
+        ),
+        *oracles(),
         *_one_round(),
         *_trees(),
         *_median(),
         *_rounds(),
-        Spec("kmeans++", "NonPrivateSolver", "cloister.plugins.solvers.kmeans:KMeansPlusPlus",
-             "weighted k-means on released points", paper="Arthur, Vassilvitskii (2007)"),
-        Spec("ward", "NonPrivateSolver", "cloister.plugins.solvers.ward:Ward",
-             "Ward's clustering with noise taken off distances, exchange, shrinking", paper="Ward (1963)"),
-        Spec("arrays", "Population", "cloister.plugins.populations.arrays:Arrays", "rows in memory: NumPy, pandas, "
-            "polars"),
+        Spec(
+            "kmeans++",
+            "NonPrivateSolver",
+            "cloister.plugins.solvers.kmeans:KMeansPlusPlus",
+            "weighted k-means on released points",
+            paper="Arthur, Vassilvitskii (2007)",
+        ),
+        Spec(
+            "ward",
+            "NonPrivateSolver",
+            "cloister.plugins.solvers.ward:Ward",
+            "Ward's clustering with noise taken off distances, exchange, shrinking",
+            paper="Ward (1963)",
+        ),
+        Spec(
+            "arrays",
+            "Population",
+            "cloister.plugins.populations.arrays:Arrays",
+            "rows in memory: NumPy, pandas, polars",
+        ),
         Spec("files", "Population", "cloister.plugins.populations.files:Files", "rows in files, a chunk at a time"),
-        Spec("sql", "Population", "cloister.plugins.populations.sql_table:SqlTable", "rows in a database, whose engine "
-            "does the passes"),
-        Spec("parties", "Population", "cloister.plugins.populations.parties:Parties", "organisations that pool masked "
-            "sums, in one process", "Aggregated"),
-    ]  # fmt: skip
+        Spec(
+            "sql",
+            "Population",
+            "cloister.plugins.populations.sql_table:SqlTable",
+            "rows in a database, whose engine does the passes",
+        ),
+        Spec(
+            "parties",
+            "Population",
+            "cloister.plugins.populations.parties:Parties",
+            "organisations that pool masked sums, in one process",
+            "Aggregated",
+        ),
+    ]
 
 
 def _trees() -> list[Spec]:
@@ -86,182 +135,253 @@ def _trees() -> list[Spec]:
     central = {"counts": "discrete-gaussian", "sums": "discrete-gaussian"}
     start = {"start_share": 0.7, "radius": "constant", "rounds": 1, "border": "truncate", "shrink": 1.0}
     return [
-        Spec("hst-means", "Method", LLOYD, "k-means by a random tree's noisy counts, lifted, merged, and a round "
-            "within a radius",
-             paper=COHEN, presets={**start, "start": "tree-means"}, objective="k-means"),
-        Spec("tree-means", "Method", HST, "k-means by a random tree's noisy counts, lifted and merged", paper=COHEN,
-             presets={"solver": "tree-program-means", "merge": "kmeans++"}),
-        Spec("tree-coreset", "Method", ONE_ROUND, "k-means from noisy counts and means of cells, in one "
-            "round", paper=KAMATH, presets=central),
-        Spec("tree-coreset-lsh", "Method", ONE_ROUND, "k-means from noisy counts and means of a tree of sign bits, as "
-            "published", paper=KAMATH,
-             presets={**ONE_ROUND_PAPER, **central, "tree": "simhash"}),
-        Spec("tree-coreset-median", "Method", ONE_ROUND, "k-median from noisy counts and means of cells, in one "
-            "round", paper=KAMATH,
-             presets={**central, "solver": "kmedian++", "grid_up_to": 0}),
-        Spec("grid-means", "Method", "cloister.plugins.methods.grid_means:GridMeans",
-             "k-means in few columns from noisy counts on a grid, and a round of clipped "
-            "sums", paper=SU, presets=central, objective="k-means"),
-        Spec("radius-means", "Method", "cloister.plugins.methods.radius_means:RadiusMeans", "k-means around a noisy "
-            "mean, within measured radii: many columns, loose bounds", presets=central, objective="k-means",
-             paper="cloister's own; Biswas, Dong, Kamath, Ullman: CoinPress (2020)"),
-        Spec("evolution", "Method", "cloister.plugins.methods.evolution:Evolution", "k-means by noisy counts of points "
-            "that are clustered and mutated", paper="PE-means: arXiv 2606.00342 (2026)",
-             presets={"counts": "discrete-gaussian"}),
-        Spec("sphere-packing", "Method", "cloister.plugins.methods.sphere_packing:SpherePacking",
-             "k public points far apart: a start that reads no row", paper=SU),
-        Spec("shifted-quadtree", "TreeBuilder", f"{TREES}.quadtree:ShiftedQuadtree",
-             "binary tree of boxes with random cuts, over few columns or a random projection", paper=COHEN),
-        Spec("tree-program", "NonPrivateSolver", "cloister.plugins.solvers.tree_program:TreeProgram",
-             "the best centres on a tree metric, exactly", paper=COHEN),
-        Spec("tree-program-means", "NonPrivateSolver", "cloister.plugins.solvers.tree_program:TreeProgram",
-             "the same for squared distances", paper=COHEN, presets={"power": 2}),
-        Spec("reverse-greedy", "NonPrivateSolver", "cloister.plugins.solvers.reverse_greedy:ReverseGreedy",
-             "drops released points one by one", paper="Chrobak, Kenyon, Young (2006); " + COHEN),
-    ]  # fmt: skip
+        Spec(
+            "hst-means",
+            "Method",
+            LLOYD,
+            "k-means by a random tree's noisy counts, lifted, merged, and a round within a radius",
+            paper=COHEN,
+            presets={**start, "start": "tree-means"},
+            objective="k-means",
+        ),
+        Spec(
+            "tree-means",
+            "Method",
+            HST,
+            "k-means by a random tree's noisy counts, lifted and merged",
+            paper=COHEN,
+            presets={"solver": "tree-program-means", "merge": "kmeans++"},
+        ),
+        Spec(
+            "tree-coreset",
+            "Method",
+            ONE_ROUND,
+            "k-means from noisy counts and means of cells, in one round",
+            paper=KAMATH,
+            presets=central,
+        ),
+        Spec(
+            "tree-coreset-lsh",
+            "Method",
+            ONE_ROUND,
+            "k-means from noisy counts and means of a tree of sign bits, as published",
+            paper=KAMATH,
+            presets={**ONE_ROUND_PAPER, **central, "tree": "simhash"},
+        ),
+        Spec(
+            "tree-coreset-median",
+            "Method",
+            ONE_ROUND,
+            "k-median from noisy counts and means of cells, in one round",
+            paper=KAMATH,
+            presets={**central, "solver": "kmedian++", "grid_up_to": 0},
+        ),
+        Spec(
+            "grid-means",
+            "Method",
+            "cloister.plugins.methods.grid_means:GridMeans",
+            "k-means in few columns from noisy counts on a grid, and a round of clipped sums",
+            paper=SU,
+            presets=central,
+            objective="k-means",
+        ),
+        Spec(
+            "radius-means",
+            "Method",
+            "cloister.plugins.methods.radius_means:RadiusMeans",
+            "k-means around a noisy mean, within measured radii: many columns, loose bounds",
+            presets=central,
+            objective="k-means",
+            paper="cloister's own; Biswas, Dong, Kamath, Ullman: CoinPress (2020)",
+        ),
+        Spec(
+            "evolution",
+            "Method",
+            "cloister.plugins.methods.evolution:Evolution",
+            "k-means by noisy counts of points that are clustered and mutated",
+            paper="PE-means: arXiv 2606.00342 (2026)",
+            presets={"counts": "discrete-gaussian"},
+        ),
+        Spec(
+            "sphere-packing",
+            "Method",
+            "cloister.plugins.methods.sphere_packing:SpherePacking",
+            "k public points far apart: a start that reads no row",
+            paper=SU,
+        ),
+        Spec(
+            "shifted-quadtree",
+            "TreeBuilder",
+            f"{TREES}.quadtree:ShiftedQuadtree",
+            "binary tree of boxes with random cuts, over few columns or a random projection",
+            paper=COHEN,
+        ),
+        Spec(
+            "tree-program",
+            "NonPrivateSolver",
+            "cloister.plugins.solvers.tree_program:TreeProgram",
+            "the best centres on a tree metric, exactly",
+            paper=COHEN,
+        ),
+        Spec(
+            "tree-program-means",
+            "NonPrivateSolver",
+            "cloister.plugins.solvers.tree_program:TreeProgram",
+            "the same for squared distances",
+            paper=COHEN,
+            presets={"power": 2},
+        ),
+        Spec(
+            "reverse-greedy",
+            "NonPrivateSolver",
+            "cloister.plugins.solvers.reverse_greedy:ReverseGreedy",
+            "drops released points one by one",
+            paper="Chrobak, Kenyon, Young (2006); " + COHEN,
+        ),
+    ]
 
 
 def _median() -> list[Spec]:
     """k-median: what follows a start, the rivals, and the solver."""
     return [
-        Spec("hst-median", "Method", "cloister.plugins.methods.lloyd_median:LloydMedian",
-             "k-median by a random tree's noisy counts, lifted, merged, and rounds of unit vectors", paper=COHEN,
-             presets={"start": "tree-median", "start_share": 0.5, "rounds": 4}, objective="k-median"),
-        Spec("grid-median", "Method", "cloister.plugins.methods.lloyd_median:LloydMedian",
-             "k-median in few columns by a grid's noisy counts, and a round of unit vectors", paper=COHEN,
-             presets={"start": "grid-means", "start_share": 0.8, "rounds": 1}, objective="k-median"),
-        Spec("tree-median", "Method", HST, "k-median by a random tree's noisy counts, lifted and merged", paper=COHEN,
-             presets={"merge": "kmedian++", "extra": 2}),
-        Spec("private-lloyd-median", "Method", "cloister.plugins.methods.lloyd_median:LloydMedian",
-             "k-median by noisy rounds of unit vectors from a public start", paper=COHEN, objective="k-median"),
-        Spec("k-variates", "Method", "cloister.plugins.methods.k_variates:KVariates",
-             "k-median seeding on noisy means of 512 nodes, no "
-             "rounds", paper="Nock, Canyasse, Boreli, Nielsen: k-variates++ (2016)", objective="k-median"),
-        Spec("simhash-nodes", "TreeBuilder", f"{TREES}.simhash:SimHash", "512 nodes by nine sign bits", paper=COHEN,
-        presets={"depth": 9}),
-        Spec("kmedian++", "NonPrivateSolver", "cloister.plugins.solvers.kmedian:KMedianPlusPlus",
-             "weighted k-median on released points", paper="Arthur, Vassilvitskii (2007); Weiszfeld (1937)"),
-    ]  # fmt: skip
+        Spec(
+            "hst-median",
+            "Method",
+            "cloister.plugins.methods.lloyd_median:LloydMedian",
+            "k-median by a random tree's noisy counts, lifted, merged, and rounds of unit vectors",
+            paper=COHEN,
+            presets={"start": "tree-median", "start_share": 0.5, "rounds": 4},
+            objective="k-median",
+        ),
+        Spec(
+            "grid-median",
+            "Method",
+            "cloister.plugins.methods.lloyd_median:LloydMedian",
+            "k-median in few columns by a grid's noisy counts, and a round of unit vectors",
+            paper=COHEN,
+            presets={"start": "grid-means", "start_share": 0.8, "rounds": 1},
+            objective="k-median",
+        ),
+        Spec(
+            "tree-median",
+            "Method",
+            HST,
+            "k-median by a random tree's noisy counts, lifted and merged",
+            paper=COHEN,
+            presets={"merge": "kmedian++", "extra": 2},
+        ),
+        Spec(
+            "private-lloyd-median",
+            "Method",
+            "cloister.plugins.methods.lloyd_median:LloydMedian",
+            "k-median by noisy rounds of unit vectors from a public start",
+            paper=COHEN,
+            objective="k-median",
+        ),
+        Spec(
+            "k-variates",
+            "Method",
+            "cloister.plugins.methods.k_variates:KVariates",
+            "k-median seeding on noisy means of 512 nodes, no rounds",
+            paper="Nock, Canyasse, Boreli, Nielsen: k-variates++ (2016)",
+            objective="k-median",
+        ),
+        Spec(
+            "simhash-nodes",
+            "TreeBuilder",
+            f"{TREES}.simhash:SimHash",
+            "512 nodes by nine sign bits",
+            paper=COHEN,
+            presets={"depth": 9},
+        ),
+        Spec(
+            "kmedian++",
+            "NonPrivateSolver",
+            "cloister.plugins.solvers.kmedian:KMedianPlusPlus",
+            "weighted k-median on released points",
+            paper="Arthur, Vassilvitskii (2007); Weiszfeld (1937)",
+        ),
+    ]
 
 
 def _rounds() -> list[Spec]:
     """Local trust in a constant number of rounds."""
     return [
-        Spec("weighted-centers", "Method", WEIGHTED, "k-means under local trust in five rounds: candidates by "
-            "hashing, weighted twice", paper=STEMMER),
-        Spec("weighted-centers-median", "Method", WEIGHTED, "k-median under local trust in five rounds", paper=STEMMER,
-             presets={"solver": "kmedian++"}),
-        Spec("nearest-centers", "Method", WEIGHTED, "k-means from the same candidates, each row at its nearest, once",
-             paper="Kaplan, Stemmer: Differentially private k-means with constant multiplicative error "
-                 "(2018)", presets={"assignment": "nearest"}),
-    ]  # fmt: skip
-
-
-def _both(
-    name: str,
-    module: str,
-    prefix: str,
-    summary: str,
-    paper: str,
-    private: bool = True,
-    trust: str = "Central",
-    fills: int | None = None,
-) -> list[Spec]:
-    """A count oracle and a vector-sum oracle of one noise law."""
-    target = f"cloister.plugins.oracles.{trust.lower()}.{module}:{prefix}"
-    return [
         Spec(
-            name, "FrequencyOracle", f"{target}Counts", f"counts {summary}", trust, paper, private=private, fills=fills
+            "weighted-centers",
+            "Method",
+            WEIGHTED,
+            "k-means under local trust in five rounds: candidates by hashing, weighted twice",
+            paper=STEMMER,
         ),
         Spec(
-            name,
-            "VectorSumOracle",
-            f"{target}Sums",
-            f"vector sums {summary}",
-            trust,
-            paper,
-            private=private,
-            fills=fills,
+            "weighted-centers-median",
+            "Method",
+            WEIGHTED,
+            "k-median under local trust in five rounds",
+            paper=STEMMER,
+            presets={"solver": "kmedian++"},
+        ),
+        Spec(
+            "nearest-centers",
+            "Method",
+            WEIGHTED,
+            "k-means from the same candidates, each row at its nearest, once",
+            paper="Kaplan, Stemmer: Differentially private k-means with constant multiplicative error (2018)",
+            presets={"assignment": "nearest"},
         ),
     ]
-
-
-def _local() -> list[Spec]:
-    """What a person's own device answers with: every report is private by itself."""
-    bassily, wang = "Bassily, Nissim, Stemmer, Thakurta (2020)", "Wang, Blocki, Li, Jha (2017)"
-    chang = "Chang, Ghazi, Kumar, Manurangsi (2021)"
-    return [
-        Spec("explicit-histogram", "FrequencyOracle", f"{COUNTS}.explicit_histogram:ExplicitHistogram",
-             "counts from one randomised sign per user, for domains of any size", "Local", bassily, fills=3),
-        Spec("asked-local-hashing", "FrequencyOracle", f"{COUNTS}.local_hashing:AskedLocalHashing",
-             "counts from randomised response on a public hash, for domains of any size", "Local", wang),
-        Spec("optimised-local-hashing", "FrequencyOracle", f"{COUNTS}.local_hashing:OptimisedLocalHashing",
-             "counts from randomised response on a public hash", "Local", wang, fills=1),
-        Spec("adaptive-response", "FrequencyOracle", f"{COUNTS}.adaptive_response:AdaptiveResponse",
-             "counts from randomised response on the bucket, or on a hash of it: whichever has the less "
-             "noise", "Local", wang),
-        Spec("hadamard-response", "FrequencyOracle", f"{COUNTS}.hadamard_response:HadamardResponse",
-             "counts from one bit per user, for millions of buckets", "Local", "Acharya, Sun, Zhang (2019)", fills=2),
-        Spec("optimised-unary", "FrequencyOracle", f"{COUNTS}.optimised_unary:OptimisedUnary",
-             "counts from one randomised bit per bucket, for small spaces", "Local", wang),
-        Spec("subset-selection", "FrequencyOracle", f"{COUNTS}.subset_selection:SubsetSelection",
-             "counts from a random set of buckets, for small spaces: the least noise", "Local", "Ye, Barg (2018)"),
-        Spec("hadamard-vector", "VectorSumOracle", f"{VECTORS}.vector_sums:HadamardVector",
-             "vector sums of all buckets by one Hadamard transform, one byte per user", "Local", chang, fills=1),
-        Spec("explicit-histogram-vector", "VectorSumOracle", f"{VECTORS}.vector_sums:ExplicitHistogramVector",
-             "vector sums of any bucket that is asked for, domains of any size", "Local", chang, fills=2),
-        Spec("ldp-average", "VectorSumOracle", f"{VECTORS}.ldp_average:LdpAverage",
-             "vector sums from Gaussian noise for every bucket; spends delta", "Local", STEMMER),
-    ]  # fmt: skip
-
-
-def _shuffled() -> list[Spec]:
-    """What a shuffler stands between: answers of people who hide among one another."""
-    feldman, target = "Feldman, McMillan, Talwar (2023)", "cloister.plugins.oracles.shuffled.amplified:Amplified"
-    return [
-        Spec("amplified-counts", "FrequencyOracle", f"{target}Counts", "counts from shuffled local reports; spends "
-            "delta", "Shuffled", feldman, fills=2),
-        Spec("amplified-vectors", "VectorSumOracle", f"{target}Vectors", "vector sums from shuffled local reports; "
-            "spends delta", "Shuffled",
-             feldman, fills=2),
-    ]  # fmt: skip
-
-
-def _mixed() -> list[Spec]:
-    """Several messages per person, which say something only when they are all shuffled."""
-    chang = "Chang, Ghazi, Kumar, Manurangsi (2021); Balle, Bell, Gascon, Nissim (2020)"
-    return [
-        Spec("split-and-mix", "VectorSumOracle", f"{SHUFFLED}.split_and_mix:SplitAndMix",
-             "vector sums of everyone's shuffled shares, with a curator's noise; spends delta", "Shuffled", chang,
-             fills=1),
-        Spec("split-and-mix-counts", "FrequencyOracle", f"{SHUFFLED}.split_and_mix:SplitAndMixCounts",
-             "counts of everyone's shuffled shares, with a curator's noise; spends delta", "Shuffled", chang,
-             fills=1),
-        Spec("blanket-histogram", "FrequencyOracle", f"{SHUFFLED}.blanket_histogram:BlanketHistogram",
-             "counts from shuffled hash values among uniform ones, for domains of any size; spends "
-             "delta", "Shuffled", "Luo, Wang, Yi (2022)", fills=3),
-    ]  # fmt: skip
 
 
 def _one_round() -> list[Spec]:
     """One skeleton: the new design, the paper's two, and their trees."""
     paper = {"counts": "explicit-histogram", "sums": "explicit-histogram-vector", **ONE_ROUND_PAPER}
     return [
-        Spec("one-round", "Method", ONE_ROUND, "k-means from one report per person: spread cells, noise-corrected "
-            "clustering", paper=CHANG, objective="k-means"),
-        Spec("one-round-lsh", "Method", ONE_ROUND, "k-means from one report per person, on a tree of sign bits, as "
-            "the paper ran it", paper=CHANG,
-             presets={**paper, "tree": "simhash", "count_share": 0.1}),
-        Spec("one-round-net-tree", "Method", ONE_ROUND, "k-means from one report per person, on a net tree, as the "
-            "paper proves it", paper=CHANG,
-             presets={**paper, "tree": "net-tree", "count_share": 0.5, "centers": "groups"}),
-        Spec("naive-noise", "Method", "cloister.plugins.methods.naive_noise:NaiveNoise", "k-means on rows noised one "
-            "by one: the baseline that does not work",
-             "Local", paper=CHANG),
-        Spec("spread-cells", "TreeBuilder", f"{TREES}.spread_cells:SpreadCells", "flat partition by direction, in any "
-            "dimension"),
+        Spec(
+            "one-round",
+            "Method",
+            ONE_ROUND,
+            "k-means from one report per person: spread cells, noise-corrected clustering",
+            paper=CHANG,
+            objective="k-means",
+        ),
+        Spec(
+            "one-round-lsh",
+            "Method",
+            ONE_ROUND,
+            "k-means from one report per person, on a tree of sign bits, as the paper ran it",
+            paper=CHANG,
+            presets={**paper, "tree": "simhash", "count_share": 0.1},
+        ),
+        Spec(
+            "one-round-net-tree",
+            "Method",
+            ONE_ROUND,
+            "k-means from one report per person, on a net tree, as the paper proves it",
+            paper=CHANG,
+            presets={**paper, "tree": "net-tree", "count_share": 0.5, "centers": "groups"},
+        ),
+        Spec(
+            "naive-noise",
+            "Method",
+            "cloister.plugins.methods.naive_noise:NaiveNoise",
+            "k-means on rows noised one by one: the baseline that does not work",
+            "Local",
+            paper=CHANG,
+        ),
+        Spec(
+            "spread-cells",
+            "TreeBuilder",
+            f"{TREES}.spread_cells:SpreadCells",
+            "flat partition by direction, in any dimension",
+        ),
         Spec("simhash", "TreeBuilder", f"{TREES}.simhash:SimHash", "binary tree of sign bits", paper=CHANG),
-        Spec("net-tree", "TreeBuilder", f"{TREES}.net_tree:NetTree", "lattice nets of halving radii over a random "
-            "projection", paper=CHANG),
+        Spec(
+            "net-tree",
+            "TreeBuilder",
+            f"{TREES}.net_tree:NetTree",
+            "lattice nets of halving radii over a random projection",
+            paper=CHANG,
+        ),
         Spec("grid", "TreeBuilder", f"{TREES}.grid:Grid", "equal cells, in up to three dimensions"),
-    ]  # fmt: skip
+    ]

@@ -29,16 +29,57 @@ the format has no types (CSV), and a column is read as what it is asked for as."
 Asked: TypeAlias = Sequence[str | int] | str | None
 """Names or patterns of columns, in order; None: none were named."""
 
-IDENTIFIERS = frozenset({
-    "id", "ids", "mrn", "ssn", "uuid", "guid", "key", "rowid", "userid", "personid", "patientid", "customerid",
-    "email", "phone", "telephone", "passport", "iban", "surname", "firstname", "lastname", "fullname", "username",
-})  # fmt: skip
+IDENTIFIERS = frozenset(
+    {
+        "id",
+        "ids",
+        "mrn",
+        "ssn",
+        "uuid",
+        "guid",
+        "key",
+        "rowid",
+        "userid",
+        "personid",
+        "patientid",
+        "customerid",
+        "email",
+        "phone",
+        "telephone",
+        "passport",
+        "iban",
+        "surname",
+        "firstname",
+        "lastname",
+        "fullname",
+        "username",
+    }
+)
 """Words that end the name of an identifier; 'id' may begin it, and a column called 'index' or 'name' is one too."""
 
-NUMBERED = frozenset({
-    "patient", "person", "user", "customer", "client", "member", "employee", "student", "case", "record", "account",
-    "insurance", "policy", "security", "passport", "phone", "card", "licence", "license",
-})  # fmt: skip
+NUMBERED = frozenset(
+    {
+        "patient",
+        "person",
+        "user",
+        "customer",
+        "client",
+        "member",
+        "employee",
+        "student",
+        "case",
+        "record",
+        "account",
+        "insurance",
+        "policy",
+        "security",
+        "passport",
+        "phone",
+        "card",
+        "licence",
+        "license",
+    }
+)
 """Words after which 'number', 'no' or 'nr' tells people apart: a patient's number does, a number of visits does not."""
 
 MOMENTS = frozenset({"date", "datetime", "time", "timestamp", "dob", "birthdate", "birthday"})
@@ -177,9 +218,13 @@ class SelectsColumns(Protocol):
 
 
 def select(
-    table: Sequence[TableColumn], asked: Asked = None, categories: Mapping[str, Any] | Sequence[Category] | None = None,
-    bounded: Sequence[str] | None = None, users: str | None = None, everything: bool = False,
-) -> Selection:  # fmt: skip
+    table: Sequence[TableColumn],
+    asked: Asked = None,
+    categories: Mapping[str, Any] | Sequence[Category] | None = None,
+    bounded: Sequence[str] | None = None,
+    users: str | None = None,
+    everything: bool = False,
+) -> Selection:
     """Choose columns. Which ones follows from these arguments: no cell is looked at.
 
     Args:
@@ -200,18 +245,23 @@ def select(
     encoded = [category.column for category in listed]
     for name in encoded:
         _known("category", name, names)
-    taken = _by_name(known, [asked] if isinstance(asked, str) else [str(name) for name in asked], encoded) if (
-        asked is not None
-    ) else _by_bounds(known, bounded, encoded, everything)  # fmt: skip
+    taken = (
+        _by_name(known, [asked] if isinstance(asked, str) else [str(name) for name in asked], encoded)
+        if (asked is not None)
+        else _by_bounds(known, bounded, encoded, everything)
+    )
     used = [*taken, *(name for name in encoded if name not in taken)] if asked is not None else taken
     for name in used:
         _check(known[names.index(name)], name in encoded)
         if names.count(name) > 1:
             raise InvalidInput(f"more than one column is called '{name}': rename them")
     found = Selection(
-        tuple(used), listed, tuple(c.name for c in known if c.kind == "booleans" and c.name in used),
-        tuple(_left_out(table, used, users, asked)), not everything,
-    )  # fmt: skip
+        tuple(used),
+        listed,
+        tuple(c.name for c in known if c.kind == "booleans" and c.name in used),
+        tuple(_left_out(table, used, users, asked)),
+        not everything,
+    )
     if len(set(found.features)) < len(found.features):
         twice = next(name for name in found.features if found.features.count(name) > 1)
         raise InvalidInput(f"a column and a category's value are both called '{twice}': rename the column")
@@ -331,7 +381,7 @@ def _besides(users: str | None, asked: Asked, table: Sequence[TableColumn]) -> l
 
 def _left_out(
     table: Sequence[TableColumn], used: Sequence[str], users: str | None, asked: Asked
-) -> list[tuple[str, str]]:  # fmt: skip
+) -> list[tuple[str, str]]:
     """Each other column with the reason: its type, or its name if a pattern could have taken it, or that nobody named
     it."""
     patterns = any(re.search(r"[*?]", str(name)) for name in ([asked] if isinstance(asked, str) else asked or ()))

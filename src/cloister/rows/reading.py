@@ -35,7 +35,7 @@ def encoded(piece: Piece, chosen: Selection) -> Piece:
 
 def marks_of_reading(
     chosen: Selection, missing: Missing, users: str | None = None, delimiter: str = "", encoding: str = ""
-) -> dict[str, bytes]:  # fmt: skip
+) -> dict[str, bytes]:
     """Marks of all that says what rows are made of a table's cells (``core.record``)."""
     categories: list[list[str | int]] = [
         [category.column, len(category.values), *category.values] for category in chosen.categories

@@ -37,9 +37,13 @@ class Account:
 
     @classmethod
     def of(
-        cls, ledger: str | Path | None, dataset: str | None, resume: str | None = None, same_rows: bool = False,
+        cls,
+        ledger: str | Path | None,
+        dataset: str | None,
+        resume: str | None = None,
+        same_rows: bool = False,
         note: str | None = None,
-    ) -> Account | None:  # fmt: skip
+    ) -> Account | None:
         """The account that the options describe; None if no ledger was given.
 
         Raises: InvalidInput: a ledger without a data set or the reverse, or a run to resume without a ledger.

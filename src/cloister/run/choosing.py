@@ -190,9 +190,14 @@ class Chooser:
         raise InvalidInput(f"no {self.trust} oracles fit '{name}': {first or 'none can be paid, or is installed'}")
 
     def _improved(
-        self, name: str, wires: Mapping[str, str], values: Mapping[str, Any], slots: Mapping[str, Any],
-        orders: Mapping[Any, list[str]], chosen: Mapping[Any, str],
-    ) -> tuple[Composed, Problem]:  # fmt: skip
+        self,
+        name: str,
+        wires: Mapping[str, str],
+        values: Mapping[str, Any],
+        slots: Mapping[str, Any],
+        orders: Mapping[Any, list[str]],
+        chosen: Mapping[Any, str],
+    ) -> tuple[Composed, Problem]:
         given = {path: chosen[role] for path, role in slots.items()}
         for path, role in slots.items():
             for earlier in orders[role][: orders[role].index(given[path])]:

@@ -53,8 +53,12 @@ def refuse_relation(rows: Any) -> None:
 def refuse_lazy(rows: Any) -> None:
     """Raises: InvalidInput: rows are a lazy frame of polars or Dask, whose cells are nowhere yet. Imports nothing."""
     module, kind = type(rows).__module__.partition(".")[0], type(rows).__name__
-    how = {("polars", "LazyFrame"): "collect", ("dask", "DataFrame"): "compute", ("dask_expr", "DataFrame"): "compute",
-           ("dask", "Array"): "compute"}.get((module, kind))  # fmt: skip
+    how = {
+        ("polars", "LazyFrame"): "collect",
+        ("dask", "DataFrame"): "compute",
+        ("dask_expr", "DataFrame"): "compute",
+        ("dask", "Array"): "compute",
+    }.get((module, kind))
     if how is not None:
         raise InvalidInput(
             f"rows are a lazy {kind} of {module.partition('_')[0]}: fetch them first, as in rows.{how}(), or save them "
@@ -66,9 +70,10 @@ def refuse_path(rows: Any) -> None:
     """Raises: InvalidInput: rows are a path or an address, where a table is meant."""
     if isinstance(rows, (str, PathLike)):
         how = (
-            "give ibis.connect(address).table('NAME'), a table of Ibis" if is_address(rows)
+            "give ibis.connect(address).table('NAME'), a table of Ibis"
+            if is_address(rows)
             else "read it first, as in pandas.read_parquet(path) or pandas.read_csv(path)"
-        )  # fmt: skip
+        )
         raise InvalidInput(
             f"rows are a text or a path, and an estimator takes tables: {how}, or run 'cloister fit', which takes "
             f"paths and addresses and streams them"

@@ -81,28 +81,34 @@ class Explanation:
         name, rounds = self.method["name"], len({a.round for a in self.asked})
         rows = f"{p.rows:,} rows" if self.plan.rows is not None else f"rows still to be counted, shown for {p.rows:,},"
         budget = f"{UNITS[p.budget.measure]} {self.plan.budget.amount:.4g}"
-        return "\n".join([
-            *self._candidates(),
-            f"{name}: {self._centers} of {rows} in {p.domain.dimension} columns, {rounds} "
-            f"{'round' if rounds == 1 else 'rounds'}, epsilon = {total.epsilon:g}, delta = {total.delta:g} ({budget}), "
-            f"{self.plan.composed.trust or 'any'} trust",
-            *filter(None, [self.plan.price]),
-            *self._uncounted(),
-            *(f"  {asked.words}" for asked in self.asked),
-            "No row was read and nothing was spent. Errors are predicted for tight groups of one size.",
-        ])  # fmt: skip
+        return "\n".join(
+            [
+                *self._candidates(),
+                f"{name}: {self._centers} of {rows} in {p.domain.dimension} columns, {rounds} "
+                f"{'round' if rounds == 1 else 'rounds'}, epsilon = {total.epsilon:g}, delta = {total.delta:g} "
+                f"({budget}), {self.plan.composed.trust or 'any'} trust",
+                *filter(None, [self.plan.price]),
+                *self._uncounted(),
+                *(f"  {asked.words}" for asked in self.asked),
+                "No row was read and nothing was spent. Errors are predicted for tight groups of one size.",
+            ]
+        )
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data, for programs."""
         choice = self.plan.choice
         return {
-            "method": self.method, "trust": self.plan.composed.trust, "error": self.error,
-            "auto": None if choice is None else choice.as_dict(), "problem": self.plan.describe(),
-            "epsilon": self.plan.total.epsilon, "delta": self.plan.total.delta,
+            "method": self.method,
+            "trust": self.plan.composed.trust,
+            "error": self.error,
+            "auto": None if choice is None else choice.as_dict(),
+            "problem": self.plan.describe(),
+            "epsilon": self.plan.total.epsilon,
+            "delta": self.plan.total.delta,
             "budget": {"measure": self.plan.budget.measure, "amount": self.plan.budget.amount},
             "schedule": [attrs.asdict(asked) for asked in self.asked],
             "by_rows": [{"rows": rows, "method": name, "error": error} for rows, name, error in self.by_rows],
-        }  # fmt: skip
+        }
 
     def _uncounted(self) -> Iterator[str]:
         """What a public number of rows would change, where none was given."""
@@ -180,6 +186,12 @@ def _asked(plan: PreparedRun, number: int, part: OpenedQuestion, question: Quest
     framed = unframed(plan.composed) is not plan.composed and isinstance(domain, Box) and part.vectors is not None
     unit = cube(domain.dimension).unit / domain.unit if framed else 1.0
     return ScheduledQuestion(
-        number, "counts" if part.vectors is None else "sums", events[0].mechanism if events else "nothing",
-        sum(part.cells.space.sizes), share, part.fraction, unit * math.sqrt(variance) / part.fraction, framed,
-    )  # fmt: skip
+        number,
+        "counts" if part.vectors is None else "sums",
+        events[0].mechanism if events else "nothing",
+        sum(part.cells.space.sizes),
+        share,
+        part.fraction,
+        unit * math.sqrt(variance) / part.fraction,
+        framed,
+    )

@@ -52,12 +52,23 @@ IN_MEMORY = (
 
 
 def source(
-    rows: Any, columns: Sequence[Any] | None, missing: str, progress: Callable[[int], None] | None = None,
-    engine: str | None = None, workers: int | None = None, scheduler: str | None = None, threads: int | None = None,
-    users: Any = None, categories: Mapping[str, Any] | None = None, bounds: Any = None, delimiter: str | None = None,
-    encoding: str | None = None, table: str | None = None, materialise: bool = False,
+    rows: Any,
+    columns: Sequence[Any] | None,
+    missing: str,
+    progress: Callable[[int], None] | None = None,
+    engine: str | None = None,
+    workers: int | None = None,
+    scheduler: str | None = None,
+    threads: int | None = None,
+    users: Any = None,
+    categories: Mapping[str, Any] | None = None,
+    bounds: Any = None,
+    delimiter: str | None = None,
+    encoding: str | None = None,
+    table: str | None = None,
+    materialise: bool = False,
     told: Callable[[str], None] | None = None,
-) -> Any:  # fmt: skip
+) -> Any:
     """The population for rows in memory; for a path, several paths or a pattern of files; for a table of a database, by
     the address or as a table of Ibis. Reads column names only.
 
@@ -75,9 +86,13 @@ def source(
     written = {"delimiter": delimiter, "encoding": encoding}
     given = {"engine": engine, "workers": workers, "scheduler": scheduler}
     common: dict[str, Any] = {
-        "columns": columns, "missing": missing, "progress": progress, "users": users, "categories": categories,
+        "columns": columns,
+        "missing": missing,
+        "progress": progress,
+        "users": users,
+        "categories": categories,
         "bounded": named_in(bounds),
-    }  # fmt: skip
+    }
     if databases.in_database(rows):
         common |= {"told": told} | ({"materialise": True} if materialise else {})
         return databases.table_population(rows, table, threads, given | written, common)
@@ -114,12 +129,18 @@ def parties(members: Mapping[str, Any]) -> Any:
 
 
 def fit(
-    request: Request, population: Population[Any], *, account: Account | None = None, noise: NoiseRng | None = None,
-    started: Started | None = None, keep: Callable[[Result], None] | None = None,
-    reserved: Callable[[str], None] | None = None, caution: Callable[[UserWarning], None] | None = None,
+    request: Request,
+    population: Population[Any],
+    *,
+    account: Account | None = None,
+    noise: NoiseRng | None = None,
+    started: Started | None = None,
+    keep: Callable[[Result], None] | None = None,
+    reserved: Callable[[str], None] | None = None,
+    caution: Callable[[UserWarning], None] | None = None,
     checked: Callable[[], None] | None = None,
     facts: Mapping[str, Any] | None = None,
-) -> Result:  # fmt: skip
+) -> Result:
     """Cluster a population's rows.
 
     Args:
@@ -182,10 +203,15 @@ def fit(
     if run is not None and reserved is not None:
         reserved(run.id)
     session: Session[Any] = Session(
-        plan.problem, seed, population if past is None else None, accountant=accountant, noise=noise,
-        record=None if run is None else run.record, journal=run if past is None else None,
+        plan.problem,
+        seed,
+        population if past is None else None,
+        accountant=accountant,
+        noise=noise,
+        record=None if run is None else run.record,
+        journal=run if past is None else None,
         settle=population.settle if isinstance(population, Joining) else None,
-    )  # fmt: skip
+    )
     if started is not None:
         started(plan, len(asked), session.rounds)
     count_share = SHARE if plan.rows is None else 0.0

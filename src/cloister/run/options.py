@@ -71,19 +71,23 @@ class Reading:
         "Columns to use, separated by commas: names, or patterns such as '*', which take numbers that are neither "
         "id-like nor dates. Default: those of the result or the plan, or else those that --bounds and --category name; "
         "of NPY and NPZ all.",
-        ROWS, kind=str | None, read=lambda text: [name.strip() for name in text.split(",")],
-    )  # fmt: skip
+        ROWS,
+        kind=str | None,
+        read=lambda text: [name.strip() for name in text.split(",")],
+    )
     categories: Mapping[str, Any] | None = said(
         "Public values of a column of categories, as in ward=A,B,C; one with a comma in double quotes: "
         "'ward=\"A, B\",C'. Repeatable.",
-        ROWS, "--category", kind=list[str] | None,
-    )  # fmt: skip
+        ROWS,
+        "--category",
+        kind=list[str] | None,
+    )
     missing: str | None = said("Rows with missing or infinite cells: refuse (default) or drop.", ROWS)
     user_column: str | None = said(
         "Column that names each row's user. The promise is then about users, and needs --rows-per-user; where people "
         "report for themselves, it numbers them.",
         ROWS,
-    )  # fmt: skip
+    )
     delimiter: str | None = said("What parts the cells of CSV: ';', tab, ... Default: ','.", ROWS, only="files")
     encoding: str | None = said("Of CSV: utf-8 (default), latin-1, utf-16, ...", ROWS, only="files")
     table: str | None = said(
@@ -91,8 +95,10 @@ class Reading:
     )
     materialise: bool | None = said(
         "Copy the table's columns into a temporary table first, so that every pass sees the same rows.",
-        ROWS, "--materialise", only="databases",
-    )  # fmt: skip
+        ROWS,
+        "--materialise",
+        only="databases",
+    )
     engine: str | None = said("Where rows are read: serial (default), processes or dask.", ROWS, only="files")
     workers: int | None = said("Processes, each on one core; default: one per core.", ROWS, only="files")
     scheduler: str | None = said("Address of a running Dask scheduler.", ROWS, only="files")

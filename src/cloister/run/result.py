@@ -104,12 +104,16 @@ class Result:
     def as_dict(self) -> dict[str, Any]:
         """Plain data, ready for JSON: numbers keep all their digits."""
         return {
-            "format": FORMAT, "version": self.version, "columns": list(self.columns), "centers": self.centers.tolist(),
-            "weights": None if self.weights is None else self.weights.tolist(), "method": self.method,
+            "format": FORMAT,
+            "version": self.version,
+            "columns": list(self.columns),
+            "centers": self.centers.tolist(),
+            "weights": None if self.weights is None else self.weights.tolist(),
+            "method": self.method,
             "problem": self.problem,
             "privacy": self.privacy.as_dict(),
             "details": {name: np.asarray(value).tolist() for name, value in self.details.items()},
-        }  # fmt: skip
+        }
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Result:
@@ -129,10 +133,15 @@ class Result:
         if not all(isinstance(data[name], dict) for name in ("method", "problem", "details")):
             raise TypeError("facts are tables")
         return cls(
-            centers, weights, tuple(data["columns"]), data["method"], data["problem"],
+            centers,
+            weights,
+            tuple(data["columns"]),
+            data["method"],
+            data["problem"],
             PrivacyStatement.from_dict(data["privacy"]),
-            data["details"], data["version"],
-        )  # fmt: skip
+            data["details"],
+            data["version"],
+        )
 
     def text(self) -> str:
         """The result as JSON, on one line: what a ledger keeps of it."""

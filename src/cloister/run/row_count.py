@@ -47,8 +47,11 @@ LIKELY = 10**2, STAND_IN, 10**6
 """Numbers of rows for which a method is priced before the count; those that are too few for it need no budget."""
 
 ORACLES = {
-    "pure": "discrete-laplace", "gaussian": "discrete-gaussian", "zcdp": "discrete-gaussian", "exact": "exact",
-}  # fmt: skip
+    "pure": "discrete-laplace",
+    "gaussian": "discrete-gaussian",
+    "zcdp": "discrete-gaussian",
+    "exact": "exact",
+}
 
 
 @final
@@ -73,9 +76,7 @@ def shares(budget: Budget) -> tuple[Budget, Budget]:
     return attrs.evolve(first, delta=0.0), attrs.evolve(rest, delta=budget.delta)
 
 
-def with_count(
-    planned: Callable[[int], Planned], total: Total, k: int, rows: int | None
-) -> tuple[Planned, Budget]:  # fmt: skip
+def with_count(planned: Callable[[int], Planned], total: Total, k: int, rows: int | None) -> tuple[Planned, Budget]:
     """A run's plan, and the budget of the whole run. Without ``rows`` it is the plan for a likely number.
 
     The measure is fixed before the count too: the one that methods need for all likely numbers, or all their slots'.

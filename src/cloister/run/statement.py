@@ -205,10 +205,11 @@ def alike(spends: Sequence[Spend]) -> list[tuple[Spend, list[str]]]:
 def _budget(spends: Sequence[Spend]) -> list[str]:
     """A line per question, in order; questions of a round that read alike share one."""
     return [
-        f"  round {s.round + 1}, {asked[0]}: {s.mechanism}, {_cost(s)}" if len(asked) == 1 else
-        f"  round {s.round + 1}, {len(asked)} questions ({_kind(s)}: {s.mechanism}, each {_cost(s)}"
+        f"  round {s.round + 1}, {asked[0]}: {s.mechanism}, {_cost(s)}"
+        if len(asked) == 1
+        else f"  round {s.round + 1}, {len(asked)} questions ({_kind(s)}: {s.mechanism}, each {_cost(s)}"
         for s, asked in alike(spends)
-    ]  # fmt: skip
+    ]
 
 
 def _in_a_line(spends: Sequence[Spend]) -> str:
@@ -275,6 +276,17 @@ def state(
     needed = max((min_honest_users(round) for round in rounds), default=0)
     left = epsilon_without_shuffler if math.isfinite(epsilon_without_shuffler) else None
     return PrivacyStatement(
-        trust, epsilon, delta, tuple(spends), rows, seeded, private, simulated, needed, left if needed else None,
-        count_share, rows_per_user, notes,
-    )  # fmt: skip
+        trust,
+        epsilon,
+        delta,
+        tuple(spends),
+        rows,
+        seeded,
+        private,
+        simulated,
+        needed,
+        left if needed else None,
+        count_share,
+        rows_per_user,
+        notes,
+    )

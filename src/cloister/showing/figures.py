@@ -144,9 +144,10 @@ class Spheres:
     def again(self, g: np.random.Generator) -> Spheres:
         near = np.arange(len(self.counts)) <= self.last + 1
         return attrs.evolve(
-            self, counts=np.where(near, self.counts + self.errors * g.standard_normal(len(self.errors)), 0.0),
+            self,
+            counts=np.where(near, self.counts + self.errors * g.standard_normal(len(self.errors)), 0.0),
             weights=self.weights + self.weights_error * g.standard_normal(len(self.weights)),
-        )  # fmt: skip
+        )
 
     @property
     def last(self) -> int:

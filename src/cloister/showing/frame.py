@@ -31,13 +31,26 @@ LONGEST = 80
 """Most characters in a line."""
 
 SETTINGS: dict[Any, Any] = {
-    "svg.hashsalt": "cloister", "svg.fonttype": "none", "font.size": 10.0, "axes.labelsize": 11.0,
-    "xtick.labelsize": 9.5, "ytick.labelsize": 9.5, "legend.fontsize": 9.5, "axes.edgecolor": FAINT,
+    "svg.hashsalt": "cloister",
+    "svg.fonttype": "none",
+    "font.size": 10.0,
+    "axes.labelsize": 11.0,
+    "xtick.labelsize": 9.5,
+    "ytick.labelsize": 9.5,
+    "legend.fontsize": 9.5,
+    "axes.edgecolor": FAINT,
     "axes.labelcolor": INK,
-    "text.color": INK, "xtick.color": INK, "ytick.color": INK, "axes.spines.top": False, "axes.spines.right": False,
-    "axes.axisbelow": True, "axes.formatter.limits": (-4, 6), "figure.facecolor": "white", "axes.facecolor": "white",
+    "text.color": INK,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.axisbelow": True,
+    "axes.formatter.limits": (-4, 6),
+    "figure.facecolor": "white",
+    "axes.facecolor": "white",
     "savefig.facecolor": "white",
-}  # fmt: skip
+}
 
 
 @contextmanager
@@ -82,15 +95,23 @@ def words(figure: Figure, heading: Heading | None, note: str) -> None:
     handles, labels = figure.axes[0].get_legend_handles_labels()
     entries = dict(zip(labels, handles, strict=True))
     figure.legend(
-        entries.values(), entries, loc="lower left", bbox_to_anchor=(0, 0.04 / height), ncols=2, frameon=False,
-        borderaxespad=0.1, borderpad=0.6,
-    )  # fmt: skip
+        entries.values(),
+        entries,
+        loc="lower left",
+        bbox_to_anchor=(0, 0.04 / height),
+        ncols=2,
+        frameon=False,
+        borderaxespad=0.1,
+        borderpad=0.6,
+    )
 
 
 def _head(figure: Figure, heading: Heading, note: str, margin: float, height: float) -> None:
-    lines = ((heading.title, 0.14, 13, "bold", INK), (heading.guarantee, 0.42, 10, "normal",
-    FAINT if heading.private else ALARM),
-             (note, 0.62, 10, "normal", FAINT))  # fmt: skip
+    lines = (
+        (heading.title, 0.14, 13, "bold", INK),
+        (heading.guarantee, 0.42, 10, "normal", FAINT if heading.private else ALARM),
+        (note, 0.62, 10, "normal", FAINT),
+    )
     for text, down, size, weight, color in lines:
         figure.text(margin, 1 - down / height, clean(text), fontsize=size, fontweight=weight, color=color, va="top")
 

@@ -67,9 +67,12 @@ class Parallel:
     def as_dict(self) -> dict[str, Any]:
         """The picture's numbers as plain data."""
         return {
-            "picture": "parallel coordinates", "title": self.heading.title, "columns": list(self.columns),
-            "columns in the result": self.all_columns, "centers": len(self.heights),
-        }  # fmt: skip
+            "picture": "parallel coordinates",
+            "title": self.heading.title,
+            "columns": list(self.columns),
+            "columns in the result": self.all_columns,
+            "centers": len(self.heights),
+        }
 
     def text(self) -> str:
         """The picture in one line, for people."""
@@ -130,8 +133,16 @@ def parallel_figure(shown: Parallel, bare: bool) -> Figure:
     if distinct:
         for number, height in enumerate(apart(shown.heights[:, -1])):
             color = LINES[number % len(LINES)]
-            axes.annotate(str(number), (columns - 1, height), (9, 0), textcoords="offset points", color=color,
-                          fontsize=9, fontweight="bold", va="center")  # fmt: skip
+            axes.annotate(
+                str(number),
+                (columns - 1, height),
+                (9, 0),
+                textcoords="offset points",
+                color=color,
+                fontsize=9,
+                fontweight="bold",
+                va="center",
+            )
     axes.set(xlim=(-0.01 * (columns - 1), 1.06 * (columns - 1)), ylim=(-0.02, 1.02))
     axes.set_yticks([0, 1], ["lower\nbound", "upper\nbound"])
     lower, upper = axes.get_yticklabels()

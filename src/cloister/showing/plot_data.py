@@ -132,19 +132,29 @@ class Map:
         if weights is not None:
             weights = np.maximum(checked(weights, (len(centers),), "weights"), 0.0)
         return cls(
-            Heading.of(result, "Released centres"), view, view.of(centers), weights, view.outline(domain), outlines,
+            Heading.of(result, "Released centres"),
+            view,
+            view.of(centers),
+            weights,
+            view.outline(domain),
+            outlines,
             shades,
-            len(cells), view.of(paths),
-        )  # fmt: skip
+            len(cells),
+            view.of(paths),
+        )
 
     def as_dict(self) -> dict[str, Any]:
         """The picture's numbers as plain data."""
         return {
-            "picture": "map", "title": self.heading.title, "axes": list(self.view.names),
+            "picture": "map",
+            "title": self.heading.title,
+            "axes": list(self.view.names),
             "projection": self.view.projected,
-            "centers": len(self.centers), "cells": len(self.cells), "cells in the result": self.all_cells,
+            "centers": len(self.centers),
+            "cells": len(self.cells),
+            "cells in the result": self.all_cells,
             "rounds": len(self.paths),
-        }  # fmt: skip
+        }
 
     def text(self) -> str:
         """The picture in one line, for people."""
@@ -241,9 +251,15 @@ def domain_of(result: Result) -> Box | Ball:
 
 
 def _view(
-    columns: tuple[str, ...], centers: Floats, domain: Box | Ball, frame: Floats | None, axes: Sequence[str] | None,
-    project: bool, units: Floats, numeric: Sequence[int],
-) -> View:  # fmt: skip
+    columns: tuple[str, ...],
+    centers: Floats,
+    domain: Box | Ball,
+    frame: Floats | None,
+    axes: Sequence[str] | None,
+    project: bool,
+    units: Floats,
+    numeric: Sequence[int],
+) -> View:
     if axes is not None and project:
         raise InvalidInput("give either two columns or a projection, not both")
     if axes is None and frame is not None:

@@ -200,9 +200,14 @@ def _numbers(axes: Axes, centers: Floats, areas: Floats) -> None:
         center, area = centers[together[0]], areas[together].max()
         away = 0.35 * float(area) ** 0.5 + 1
         axes.annotate(
-            ", ".join(map(str, together)), (center[0], center[1]), (away, away), textcoords="offset points", fontsize=9,
-            zorder=6, path_effects=[withStroke(linewidth=2.5, foreground="white")],
-        )  # fmt: skip
+            ", ".join(map(str, together)),
+            (center[0], center[1]),
+            (away, away),
+            textcoords="offset points",
+            fontsize=9,
+            zorder=6,
+            path_effects=[withStroke(linewidth=2.5, foreground="white")],
+        )
 
 
 def _places(centers: Floats) -> list[list[int]]:

@@ -132,11 +132,14 @@ class Profile:
         more = [f"... {len(self.columns) - len(shown)} more"] if len(shown) < len(self.columns) else []
         rows = [
             [
-                str(c.number), c.size_text, "-" if c.share is None else f"{c.share:.1%}", ", ".join(c.apart) or "-",
+                str(c.number),
+                c.size_text,
+                "-" if c.share is None else f"{c.share:.1%}",
+                ", ".join(c.apart) or "-",
                 *(c.coordinates[j].text for j in shown),
             ]
             for c in self.clusters
-        ]  # fmt: skip
+        ]
         head = ["cluster", "rows (noisy)", "share", "what sets it apart", *(self.columns[j] for j in shown), *more]
         caption = f"{len(self.clusters)} clusters, from released values alone"
         lines = "".join(f"<p>{escape(line)}</p>" for line in [*self.figures, *self.notes])

@@ -35,9 +35,12 @@ from cloister.testing.checks.solvers import SOLVERS, TREES
 
 OF_ROLE: dict[str, tuple[Any, ...]] = {
     "Method": (*METHOD_ANSWERS, *METHODS, *METHOD_OPTIONS, *METHOD_RANGES),
-    "TreeBuilder": TREES, "NonPrivateSolver": SOLVERS, "Population": POPULATIONS,
-    "Bucketing": BUCKETINGS, "Vectors": VECTORS,
-}  # fmt: skip
+    "TreeBuilder": TREES,
+    "NonPrivateSolver": SOLVERS,
+    "Population": POPULATIONS,
+    "Bucketing": BUCKETINGS,
+    "Vectors": VECTORS,
+}
 """Checks that depend on nothing but the role; oracles' depend on trust and measure too."""
 
 

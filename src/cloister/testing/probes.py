@@ -23,8 +23,11 @@ UNIT = 2.0**-10
 """The lattice's spacing in the kit's questions: not 1, so that an oracle that forgets it is found out."""
 
 PAYABLE: dict[Measure, tuple[Measure, ...]] = {
-    "pure": ("pure", "zcdp"), "gaussian": ("gaussian", "zcdp"), "zcdp": ("zcdp",), "exact": ("exact",),
-}  # fmt: skip
+    "pure": ("pure", "zcdp"),
+    "gaussian": ("gaussian", "zcdp"),
+    "zcdp": ("zcdp",),
+    "exact": ("exact",),
+}
 """In which measures an oracle of each measure takes budgets."""
 
 CROWD = 1000

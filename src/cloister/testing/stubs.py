@@ -130,11 +130,13 @@ def tables_told(round: Round[Any], problem: Problem, seed: PublicRng, script: Sc
     rows, unit = float(problem.rows), problem.domain.unit
     return tuple(
         Told(
-            part, script, seed.child("script", round.index, i),
+            part,
+            script,
+            seed.child("script", round.index, i),
             rows if part.vectors is None else rows * part.vectors.bound.l2 * unit,
         )
         for i, part in enumerate(round.parts)
-    )  # fmt: skip
+    )
 
 
 @final

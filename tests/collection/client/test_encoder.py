@@ -24,10 +24,12 @@ from tests.collection.recorded import to_records
 
 D, N = 6, 3000
 ORACLES = {
-    "optimised-local-hashing": "hadamard-vector", "hadamard-response": "hadamard-vector",
+    "optimised-local-hashing": "hadamard-vector",
+    "hadamard-response": "hadamard-vector",
     "optimised-unary": "hadamard-vector",
-    "subset-selection": "explicit-histogram-vector", "explicit-histogram": "explicit-histogram-vector",
-}  # fmt: skip
+    "subset-selection": "explicit-histogram-vector",
+    "explicit-histogram": "explicit-histogram-vector",
+}
 
 
 def planned(
@@ -129,12 +131,21 @@ def test_users_are_whole_numbers_of_any_type(users: Any) -> None:
 
 
 BAD_USERS = {
-    "negative": [-1, 0], "beyond": [0, N], "far": [0, 2**63], "twice": [5, 5], "half": [0.5, 1],
+    "negative": [-1, 0],
+    "beyond": [0, N],
+    "far": [0, 2**63],
+    "twice": [5, 5],
+    "half": [0.5, 1],
     "nan": [float("nan"), 1],
-    "infinite": [float("inf"), 1], "text": ["0", "1"], "too few": [1], "nested": [[0], [1]], "truth": [True, False],
+    "infinite": [float("inf"), 1],
+    "text": ["0", "1"],
+    "too few": [1],
+    "nested": [[0], [1]],
+    "truth": [True, False],
     "none": [None, 1],
-    "beyond 64 bits": [2**70, 1], "complex": [1j, 2],
-}  # fmt: skip
+    "beyond 64 bits": [2**70, 1],
+    "complex": [1j, 2],
+}
 
 
 @pytest.mark.parametrize("users", BAD_USERS.values(), ids=BAD_USERS)
@@ -160,11 +171,17 @@ def test_a_number_that_stands_twice_among_others_draws_nothing_and_charges_nobod
 
 
 BAD_ROWS = {
-    "nan": [[float("nan")] * D], "infinite": [[float("inf")] + [0.0] * (D - 1)], "narrow": [[0.0] * (D - 1)],
+    "nan": [[float("nan")] * D],
+    "infinite": [[float("inf")] + [0.0] * (D - 1)],
+    "narrow": [[0.0] * (D - 1)],
     "wide": [[0.0] * (D + 1)],
-    "line": [0.0] * D, "two": [[0.0] * D] * 2, "text": [["a"] * D], "ragged": [[0.0], [0.0, 1.0]], "none": None,
+    "line": [0.0] * D,
+    "two": [[0.0] * D] * 2,
+    "text": [["a"] * D],
+    "ragged": [[0.0], [0.0, 1.0]],
+    "none": None,
     "object": [[{}] * D],
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("rows", BAD_ROWS.values(), ids=BAD_ROWS)
@@ -264,9 +281,15 @@ def test_whoever_makes_warnings_errors_answers_no_loud_plan(tmp_path: Path) -> N
 
 def test_a_plan_of_several_rounds_is_refused_without_a_state_before_anything_is_warned_of() -> None:
     request = Request(
-        k=3, method="su-lloyd", epsilon=30.0, bounds="-1:1", rows=N, seed=1, options={"rounds": 2},
+        k=3,
+        method="su-lloyd",
+        epsilon=30.0,
+        bounds="-1:1",
+        rows=N,
+        seed=1,
+        options={"rounds": 2},
         components={"counts": "optimised-local-hashing", "sums": "hadamard-vector"},
-    )  # fmt: skip
+    )
     plan = publish(request, dimension=D)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -132,9 +132,13 @@ def test_a_bundle_that_says_anything_else_than_its_plan_is_refused(name: str, fo
     path = folder / "bundle-1.json"
     facts = json.loads(path.read_text())
     changed = {
-        "words": [], "epsilon": 0.5, "questions": facts["questions"][:1], "warnings": ["none"], "head": "00" * 32,
+        "words": [],
+        "epsilon": 0.5,
+        "questions": facts["questions"][:1],
+        "warnings": ["none"],
+        "head": "00" * 32,
         "domain": {**facts["domain"], "unit": 0.5},
-    }  # fmt: skip
+    }
     facts[name] = changed[name]
     path.write_text(json.dumps(facts, sort_keys=True, separators=(",", ":")) + "\n")
     with pytest.raises(Damaged, match=f"is not what this plan says, in: {name}. Make it again"):

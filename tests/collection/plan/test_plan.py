@@ -30,14 +30,18 @@ PLANS: dict[str, Callable[[], CollectionPlan]] = {
     "one-round": lambda: publish(request(), dimension=8),
     "grid": lambda: publish(request(bounds="0:2.5,-1:1e3"), columns=["age", "income"]),
     "lsh": lambda: publish(request(method="one-round-lsh", epsilon=0.7), dimension=5),
-    "swapped": lambda: publish(request(components={"counts": "hadamard-response"}, options={"partitions": "3"}),
-    dimension=8),
+    "swapped": lambda: publish(
+        request(components={"counts": "hadamard-response"}, options={"partitions": "3"}), dimension=8
+    ),
     "lloyd": lambda: publish(
-        request(method="fastlloyd", components={"counts": "optimised-local-hashing", "sums": "hadamard-vector"},
-        options={"rounds": "1"}),
+        request(
+            method="fastlloyd",
+            components={"counts": "optimised-local-hashing", "sums": "hadamard-vector"},
+            options={"rounds": "1"},
+        ),
         columns=["a", "b"],
     ),
-}  # fmt: skip
+}
 
 
 @pytest.fixture(params=PLANS)
@@ -168,14 +172,24 @@ def test_a_plan_whose_method_is_not_private_gets_no_report(folder: Path) -> None
 
 
 MALFORMED = {
-    "empty": b"", "null": b"null", "list": b"[]", "text": b'"plan"', "number": b"7", "braces": b"{}",
+    "empty": b"",
+    "null": b"null",
+    "list": b"[]",
+    "text": b'"plan"',
+    "number": b"7",
+    "braces": b"{}",
     "cut": b'{"format": 1, "cloi',
-    "binary": bytes(range(256)), "utf-16": '{"format": 1}'.encode("utf-16"), "nan": b'{"format": NaN}',
+    "binary": bytes(range(256)),
+    "utf-16": '{"format": 1}'.encode("utf-16"),
+    "nan": b'{"format": NaN}',
     "infinite": b'{"format": 1, "hash": 1e999}',
-    "twice": b'{"format": 1, "format": 1}', "deep": b"[" * 100_000, "other format": b'{"format": 2, "hash": ""}',
-    "long number": b'{"format": ' + b"9" * 5000 + b"}", "surrogate": b'{"format": 1, "hash": "\\ud800"}',
+    "twice": b'{"format": 1, "format": 1}',
+    "deep": b"[" * 100_000,
+    "other format": b'{"format": 2, "hash": ""}',
+    "long number": b'{"format": ' + b"9" * 5000 + b"}",
+    "surrogate": b'{"format": 1, "hash": "\\ud800"}',
     "pickle": b"\x80\x04\x95.",
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("content", MALFORMED.values(), ids=MALFORMED)
@@ -187,11 +201,14 @@ def test_a_malformed_plan_is_one_line(folder: Path, content: bytes) -> None:
 
 
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers(-5, 2**70) | st.floats(allow_nan=False,
-    allow_infinity=False) | st.text(max_size=5),
+    st.none()
+    | st.booleans()
+    | st.integers(-5, 2**70)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=5),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
     max_leaves=6,
-)  # fmt: skip
+)
 
 
 GRID = json.dumps(PLANS["grid"]().as_dict())
@@ -285,7 +302,7 @@ def test_there_is_no_plan_where_there_is_none(tmp_path: Path) -> None:
         ({}, 0, "the dimension is 0"),
         ({}, 2**40, "the dimension is"),
     ],
-)  # fmt: skip
+)
 def test_a_request_that_makes_no_plan_is_refused(changes: dict[str, Any], columns: Any, message: str) -> None:
     given = {"dimension": columns} if isinstance(columns, int) else {"columns": columns}
     with pytest.raises(CloisterError, match=message) as error:

@@ -65,8 +65,10 @@ def test_every_form_gives_the_same_totals_and_refusals(
         again, other = gathered(plan, given)
         assert same(found, again)
         assert (other.accepted, other.refused, other.lines()) == (
-            intake.accepted, intake.refused, [line.replace("parquet'", "x'") for line in other.lines()]
-        )  # fmt: skip
+            intake.accepted,
+            intake.refused,
+            [line.replace("parquet'", "x'") for line in other.lines()],
+        )
 
 
 def test_single_reports_and_batches_and_files_go_together(tallied: CollectionPlan, tmp_path: Path) -> None:

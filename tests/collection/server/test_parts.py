@@ -128,8 +128,10 @@ def test_files_are_divided_where_batches_begin_and_small_ones_are_put_together(
         assert [part.number for part in found] == list(range(len(found)))
         spans = [(s.name[-9], s.start, s.stop) for part in found for s in part.stretches]
         ends = [*range(3 * size, 20 * size, 3 * size), 20 * size + 4]
-        assert spans == [*(("a", start, end) for start, end in zip([0, *ends], ends, strict=False)), *(
-            (name, 0, size) for name in "bcd")]  # fmt: skip
+        assert spans == [
+            *(("a", start, end) for start, end in zip([0, *ends], ends, strict=False)),
+            *((name, 0, size) for name in "bcd"),
+        ]
         assert [len(part.stretches) for part in found] == [1] * 6 + [2, 2]
 
 

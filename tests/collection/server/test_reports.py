@@ -88,9 +88,13 @@ def test_the_answers_are_those_of_all_reports(
 
 @pytest.mark.parametrize("seed", range(6))
 def test_order_and_partition_do_not_matter(
-    plan: CollectionPlan, round_: Round[Any], sent: pa.RecordBatch, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
-    seed: int
-) -> None:  # fmt: skip
+    plan: CollectionPlan,
+    round_: Round[Any],
+    sent: pa.RecordBatch,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    seed: int,
+) -> None:
     rng = np.random.default_rng(seed)
     monkeypatch.setattr(reports, "PIECE", int(rng.integers(1, 300)))
     monkeypatch.setattr(report_files, "BATCH", int(rng.integers(1, 300)))
@@ -231,9 +235,13 @@ def test_a_refused_report_does_not_use_a_number_up(
 
 @pytest.mark.parametrize("compression", [None, "zstd", "lz4"])
 def test_an_arrow_file_that_does_not_fit_in_memory_is_refused_before_it_is_unpacked(
-    plan: CollectionPlan, round_: Round[Any], sent: pa.RecordBatch, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    plan: CollectionPlan,
+    round_: Round[Any],
+    sent: pa.RecordBatch,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
     compression: Any,
-) -> None:  # fmt: skip
+) -> None:
     """Zeros are compressed fifty thousand times: one such file ended the server's process."""
     options = pyarrow.ipc.IpcWriteOptions(compression=compression)
     for name, batches in (
@@ -359,9 +367,11 @@ def test_a_file_that_changes_while_it_is_read_is_no_result(
 
 def test_there_must_be_files(plan: CollectionPlan, tmp_path: Path) -> None:
     for path, said in (
-        (tmp_path, "there are no files of reports"), (f"{tmp_path}/*.arrow", "there are no files of reports"),
-        (tmp_path / "a.parquet", "cannot be opened"), ([], "there are no files"),
-    ):  # fmt: skip
+        (tmp_path, "there are no files of reports"),
+        (f"{tmp_path}/*.arrow", "there are no files of reports"),
+        (tmp_path / "a.parquet", "cannot be opened"),
+        ([], "there are no files"),
+    ):
         with pytest.raises(InvalidInput, match=said):
             Collected(path, plan.hash, plan.rows)
 

@@ -46,11 +46,17 @@ def planned(
 ) -> CollectionPlan:
     return publish(
         Request(
-            k=k, method="one-round", epsilon=epsilon, bounds="-1:1", rows=N + M, seed=2,
-            components={"counts": oracle}, **changes,
+            k=k,
+            method="one-round",
+            epsilon=epsilon,
+            bounds="-1:1",
+            rows=N + M,
+            seed=2,
+            components={"counts": oracle},
+            **changes,
         ),
         dimension=2,
-    )  # fmt: skip
+    )
 
 
 def rows() -> np.ndarray:
@@ -307,11 +313,17 @@ def test_rounds_publish_what_was_read(tmp_path: Path):
     """So that everybody's replay of the rounds is the server's, whatever the server withstood."""
     plan = publish(
         Request(
-            k=3, method="fastlloyd", epsilon=4.0, bounds="-1:1", rows=4_000, seed=2, options={"rounds": "2"},
+            k=3,
+            method="fastlloyd",
+            epsilon=4.0,
+            bounds="-1:1",
+            rows=4_000,
+            seed=2,
+            options={"rounds": "2"},
             components={"counts": "optimised-local-hashing", "sums": "hadamard-vector"},
         ),
         dimension=2,
-    )  # fmt: skip
+    )
     plan.write(tmp_path / "plan", "")
     for index in range(2):
         standing = Transcript.read(tmp_path / "plan")

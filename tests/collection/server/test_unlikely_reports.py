@@ -31,11 +31,17 @@ DOUBT = "whatever the rows are: so far off comes by chance in less than one of 1
 def plan() -> CollectionPlan:
     return publish(
         Request(
-            k=3, method="one-round", epsilon=2.0, bounds="-1:1", rows=N, seed=1,
-            components={"counts": "optimised-unary"}, options={"grid.side": 16},
+            k=3,
+            method="one-round",
+            epsilon=2.0,
+            bounds="-1:1",
+            rows=N,
+            seed=1,
+            components={"counts": "optimised-unary"},
+            options={"grid.side": 16},
         ),
         dimension=2,
-    )  # fmt: skip
+    )
 
 
 @pytest.fixture

@@ -89,10 +89,24 @@ def wrong(plan: CollectionPlan) -> dict[str, tuple[bytes, int, str]]:
     }
 
 
-@pytest.mark.parametrize("name", [
-    "nothing", "noise", "another kind", "with a ticket", "cut", "half a batch", "more behind", "a flipped bit",
-    "a good one and a bad one", "a huge count", "another stamp", "another round", "out of range",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "name",
+    [
+        "nothing",
+        "noise",
+        "another kind",
+        "with a ticket",
+        "cut",
+        "half a batch",
+        "more behind",
+        "a flipped bit",
+        "a good one and a bad one",
+        "a huge count",
+        "another stamp",
+        "another round",
+        "out of range",
+    ],
+)
 def test_a_request_that_is_wrong_is_refused_whole_and_counted(
     client: Client, plan: CollectionPlan, tmp_path: Path, name: str
 ) -> None:
@@ -107,15 +121,22 @@ def test_other_kinds_of_content_are_refused_so_that_browsers_ask_first(client: C
     body = report(form_of(plan), 1)
     for kind in ("text/plain", "application/x-www-form-urlencoded", ""):
         assert client.send(body, **{"content-type": kind}) == (
-            415, {"accepted": 0, "refused": {"form": 1},
-            "why": "refused: requests whose content is not application/octet-stream"},
-        )  # fmt: skip
+            415,
+            {
+                "accepted": 0,
+                "refused": {"form": 1},
+                "why": "refused: requests whose content is not application/octet-stream",
+            },
+        )
     assert client.send(body, **{"content-type": "Application/Octet-Stream; x=y"})[0] == 201
 
 
 def test_pages_of_other_origins_are_let_in_only_as_told(folder: Path, tmp_path: Path, plan: CollectionPlan) -> None:
-    asking = {"origin": "https://a.example", "access-control-request-method": "POST",
-              "access-control-request-headers": "content-type"}  # fmt: skip
+    asking = {
+        "origin": "https://a.example",
+        "access-control-request-method": "POST",
+        "access-control-request-headers": "content-type",
+    }
     with Client(collector(folder, tmp_path / "none")) as client:
         assert "access-control-allow-origin" not in client.request("OPTIONS", "/reports", headers=asking).headers
     with Client(collector(folder, tmp_path / "out", origins=["https://a.example"])) as client:
@@ -146,9 +167,15 @@ def test_the_plan_s_files_are_given_out_as_they_are_and_nothing_else(client: Cli
 def test_the_round_says_what_a_device_needs_to_go_on(client: Client, plan: CollectionPlan, folder: Path) -> None:
     content = (folder / "bundle-1.json").read_bytes()
     assert client.get("/round").json() == {
-        "plan": plan.hash, "round": 1, "rounds": 1, "head": plan.hash, "open": True, "reports": 0,
-        "bundle": "/bundle-1.json", "sha256": hashlib.sha256(content).hexdigest(),
-    }  # fmt: skip
+        "plan": plan.hash,
+        "round": 1,
+        "rounds": 1,
+        "head": plan.hash,
+        "open": True,
+        "reports": 0,
+        "bundle": "/bundle-1.json",
+        "sha256": hashlib.sha256(content).hexdigest(),
+    }
     assert client.get("/round").json()["sha256"] == Bundle.read(folder, 1).sha256
 
 

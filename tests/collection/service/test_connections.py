@@ -179,9 +179,10 @@ def test_ten_thousand_mutated_reports_are_counted_by_reason(
                 for _ in range(rng.randrange(1, 4)):
                     wrong[rng.randrange(len(wrong))] ^= 1 << rng.randrange(8)
             found = client.post(
-                f"{collector.address}/reports", content=bytes(wrong),
+                f"{collector.address}/reports",
+                content=bytes(wrong),
                 headers={"content-type": "application/octet-stream"},
-            )  # fmt: skip
+            )
             answers[found.status_code] = answers.get(found.status_code, 0) + 1
     assert set(answers) <= {200, 201, 400, 409}
     assert answers[400] > MANY // 2
@@ -192,7 +193,9 @@ def test_ten_thousand_mutated_reports_are_counted_by_reason(
 
 
 def test_an_upgrade_to_another_protocol_is_not_followed(collector: Process, line: socket.socket) -> None:
-    line.sendall(b"GET /round HTTP/1.1\r\nhost: x\r\nconnection: upgrade\r\nupgrade: websocket\r\n"
-                 b"sec-websocket-version: 13\r\nsec-websocket-key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n")  # fmt: skip
+    line.sendall(
+        b"GET /round HTTP/1.1\r\nhost: x\r\nconnection: upgrade\r\nupgrade: websocket\r\n"
+        b"sec-websocket-version: 13\r\nsec-websocket-key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
+    )
     assert b"101" not in ended(line)[:15]
     assert works(collector)

@@ -65,8 +65,9 @@ def test_rounds_open_and_close_without_a_restart(folder: Path) -> None:
         advance(plan, out)
         wait_for(client, open=False, round=None)
         assert client.send(second) == (
-            410, {"accepted": 0, "refused": {"closed": 1}, "why": "refused: requests after the last round was closed"}
-        )  # fmt: skip
+            410,
+            {"accepted": 0, "refused": {"closed": 1}, "why": "refused: requests after the last round was closed"},
+        )
         assert client.get("/health").status_code == 200
     assert told == [{"event": "round", "round": 2}, {"event": "closed", "round": 2}]
     assert Transcript.read(plan).done

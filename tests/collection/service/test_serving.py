@@ -208,9 +208,13 @@ def test_a_full_disk_sends_reports_back_until_there_is_room(folder: Path, plan: 
 
 
 SECRETS = {
-    "user-agent": "Mozilla-of-Ann", "cookie": "session=Bob", "x-forwarded-for": "203.0.113.77", "referer": "http://carol/",
-    "x-real-ip": "203.0.113.78", "authorization": "Bearer dave",
-}  # fmt: skip
+    "user-agent": "Mozilla-of-Ann",
+    "cookie": "session=Bob",
+    "x-forwarded-for": "203.0.113.77",
+    "referer": "http://carol/",
+    "x-real-ip": "203.0.113.78",
+    "authorization": "Bearer dave",
+}
 
 
 def test_no_address_port_time_or_header_of_a_report_is_written_anywhere(folder: Path, plan: CollectionPlan) -> None:
@@ -283,11 +287,16 @@ def certificate(folder: Path) -> None:
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
     now = dt.datetime.now(dt.UTC)
     made = (
-        x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(key.public_key())
-        .serial_number(1).not_valid_before(now - dt.timedelta(1)).not_valid_after(now + dt.timedelta(1))
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(now - dt.timedelta(1))
+        .not_valid_after(now + dt.timedelta(1))
         .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
         .sign(key, SHA256())
-    )  # fmt: skip
+    )
     (folder / "cert.pem").write_bytes(made.public_bytes(Encoding.PEM))
     (folder / "key.pem").write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
 

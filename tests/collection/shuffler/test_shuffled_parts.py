@@ -26,8 +26,10 @@ from cloister.rows.workers.engine import Processes
 from tests.collection.shuffled_plans import D, N, multiset, released, small_plan, write
 
 MIXED = {
-    "components": {"counts": "blanket-histogram", "sums": "split-and-mix"}, "options": {"tree.cells": 16}, "rows": 40
-}  # fmt: skip
+    "components": {"counts": "blanket-histogram", "sums": "split-and-mix"},
+    "options": {"tree.cells": 16},
+    "rows": 40,
+}
 
 
 class Apart:

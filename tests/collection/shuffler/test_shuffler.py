@@ -190,10 +190,14 @@ def test_persons_who_send_several_messages_are_kept_together_across_batches(
     rows = round.domain.snap(np.random.default_rng(0).normal(0, 0.3, (50, D)))
     users = np.arange(50, dtype=np.uint64)
     whole = to_messages(
-        to_records(encode_owned(round, np.random.default_rng(0).normal(0, 0.3, (50, D)), users, NoiseRng.for_tests(0)),
-        50, round),
-        users, round,
-    )  # fmt: skip
+        to_records(
+            encode_owned(round, np.random.default_rng(0).normal(0, 0.3, (50, D)), users, NoiseRng.for_tests(0)),
+            50,
+            round,
+        ),
+        users,
+        round,
+    )
     assert np.array_equal(whole.senders, np.repeat(users, 3))
     (direct,) = encode_lattice(round, rows, users, NoiseRng.for_tests(0))
     assert np.array_equal(whole.report(0, round).values, direct.values)

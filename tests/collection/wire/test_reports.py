@@ -119,15 +119,20 @@ def test_columns_that_no_encoder_sends_are_refused(round_: Round[Any]) -> None:
     names = batch.schema.names
     width = batch.schema.field(names[2]).type.byte_width
     wrong = [
-        batch.drop_columns([names[1]]), batch.select(names[::-1]), batch.append_column("more", pa.nulls(N, pa.uint8())),
-        batch.rename_columns(["users", *names[1:]]), changed(batch, "user", pa.array(range(N), pa.int64())),
+        batch.drop_columns([names[1]]),
+        batch.select(names[::-1]),
+        batch.append_column("more", pa.nulls(N, pa.uint8())),
+        batch.rename_columns(["users", *names[1:]]),
+        changed(batch, "user", pa.array(range(N), pa.int64())),
         changed(batch, "user", pa.array([None, *range(N - 1)], pa.uint64())),
         changed(batch, names[2], pa.nulls(N, pa.binary())),
-        changed(batch, names[2], pa.nulls(N, pa.binary(width + 1))), changed(batch, names[1], pa.nulls(N, pa.uint32())),
+        changed(batch, names[2], pa.nulls(N, pa.binary(width + 1))),
+        changed(batch, names[1], pa.nulls(N, pa.uint32())),
         changed(batch, names[1], pa.array(["x"] * N)),
         changed(batch, "user", pa.array(range(N), pa.uint64()).dictionary_encode()),
-        pa.record_batch({}), pa.record_batch({"user": pa.array(range(N), pa.uint64())}),
-    ]  # fmt: skip
+        pa.record_batch({}),
+        pa.record_batch({"user": pa.array(range(N), pa.uint64())}),
+    ]
     for one in wrong:
         with pytest.raises(Refused) as error:
             wire.from_batch(one, round_)

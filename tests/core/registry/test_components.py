@@ -70,22 +70,36 @@ def test_slots_are_filled_by_what_they_prefer() -> None:
 
 def test_its_declarations_can_be_read_back() -> None:
     assert {name: default for name, (_, default) in options_of(Thing).items()} == {
-        "share": 0.5, "size": 3, "name": "a", "free": None
-    }  # fmt: skip
+        "share": 0.5,
+        "size": 3,
+        "name": "a",
+        "free": None,
+    }
     assert options_of(Thing)["share"][0] == Option("a share", "of all", 0.0, 1.0, True)
     assert {name: (s.default, s.help) for name, s in slots_of(Thing).items()} == {
-        "counts": ("some", "rows"), "other": (None, "must be filled")
-    }  # fmt: skip
+        "counts": ("some", "rows"),
+        "other": (None, "must be filled"),
+    }
 
 
 @pytest.mark.parametrize(
     "wrong",
     [
-        {"share": 0.0}, {"share": -0.1}, {"share": 1.0001}, {"share": math.nan}, {"share": math.inf}, {"share": "0.5"},
-        {"size": 0}, {"size": -math.inf}, {"size": math.nan}, {"size": [2]}, {"name": "c"}, {"name": None},
+        {"share": 0.0},
+        {"share": -0.1},
+        {"share": 1.0001},
+        {"share": math.nan},
+        {"share": math.inf},
+        {"share": "0.5"},
+        {"size": 0},
+        {"size": -math.inf},
+        {"size": math.nan},
+        {"size": [2]},
+        {"name": "c"},
+        {"name": None},
         {"name": "A"},
     ],
-)  # fmt: skip
+)
 def test_a_value_out_of_its_bounds_is_refused_with_the_range(wrong: dict[str, Any]) -> None:
     (name,) = wrong
     told = {"share": "> 0, <= 1", "size": ">= 1", "name": r"a \| b"}[name]
@@ -156,11 +170,15 @@ def test_a_field_that_is_neither_option_nor_slot_is_an_error_of_the_author() -> 
 @pytest.mark.parametrize(
     ("given", "kept"),
     [
-        ({"size": np.int64(4)}, 4), ({"size": np.uint8(4)}, 4), ({"share": np.float64(0.25)}, 0.25),
+        ({"size": np.int64(4)}, 4),
+        ({"size": np.uint8(4)}, 4),
+        ({"share": np.float64(0.25)}, 0.25),
         ({"share": np.float32(0.25)}, 0.25),
-        ({"share": np.int32(1)}, 1), ({"share": Fraction(1, 4)}, 0.25), ({"free": np.float16(2.0)}, 2.0),
+        ({"share": np.int32(1)}, 1),
+        ({"share": Fraction(1, 4)}, 0.25),
+        ({"free": np.float16(2.0)}, 2.0),
     ],
-)  # fmt: skip
+)
 def test_numbers_of_numpy_become_pythons_own_which_can_be_saved(given: dict[str, Any], kept: float) -> None:
     (name,) = given
     value = getattr(thing(**given), name)

@@ -149,8 +149,10 @@ def test_slots_may_be_nested() -> None:
     assert made.value.counts.levels == 3
     assert made.measures == {"pure", "zcdp"}
     assert made.config()["slots"]["sums"] == {
-        "name": "pooled", "options": {}, "slots": {"inner": {"name": "plain", "options": {"levels": 5}, "slots": {}}}
-    }  # fmt: skip
+        "name": "pooled",
+        "options": {},
+        "slots": {"inner": {"name": "plain", "options": {"levels": 5}, "slots": {}}},
+    }
 
 
 def test_the_configuration_says_all_names_and_options() -> None:
@@ -248,11 +250,20 @@ def test_a_value_that_is_none_of_its_option_is_refused(values: Any, message: str
 @pytest.mark.parametrize(
     ("text", "hint", "value"),
     [
-        ("3", int, 3), ("1e3", float, 1000.0), ("-inf", float, -math.inf), ("True", bool, True), ("0", bool, False),
-        ("none", int | None, None), ("None", float | None, None), ("4", int | None, 4), ("none", str, "none"),
-        ("b", Literal["a", "b"], "b"), (7, str, 7), (None, int, None),
+        ("3", int, 3),
+        ("1e3", float, 1000.0),
+        ("-inf", float, -math.inf),
+        ("True", bool, True),
+        ("0", bool, False),
+        ("none", int | None, None),
+        ("None", float | None, None),
+        ("4", int | None, 4),
+        ("none", str, "none"),
+        ("b", Literal["a", "b"], "b"),
+        (7, str, 7),
+        (None, int, None),
     ],
-)  # fmt: skip
+)
 def test_text_becomes_the_value_that_the_annotation_asks_for(text: Any, hint: Any, value: Any) -> None:
     parsed = parse("x", text, hint)
     assert (parsed, type(parsed)) == (value, type(value))

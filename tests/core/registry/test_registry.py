@@ -141,8 +141,10 @@ def test_an_unknown_name_comes_with_near_ones_and_with_its_other_role() -> None:
     ) as error:
         some.spec("FrequencyOracle", "discrete-laplac")
     assert (error.value.kind, error.value.name, error.value.near) == (
-        "FrequencyOracle", "discrete-laplac", ["discrete-laplace"]
-    )  # fmt: skip
+        "FrequencyOracle",
+        "discrete-laplac",
+        ["discrete-laplace"],
+    )
     with pytest.raises(UnknownName, match=r"choose from: discrete-laplace, exact \('lloyd' is a Method\)"):
         some.spec("FrequencyOracle", "lloyd")
     with pytest.raises(UnknownName, match="no Population 'x': choose from: none"):
@@ -155,8 +157,10 @@ def test_an_unknown_name_comes_with_near_ones_and_with_its_other_role() -> None:
 def test_components_are_listed_by_role_and_name() -> None:
     some = Registry((plugin("z", counts("b"), Spec("m", "Method", LAPLACE, "")), plugin("a", counts("a"))))
     assert [(s.role, s.name) for s in some.specs()] == [
-        ("Method", "m"), ("FrequencyOracle", "a"), ("FrequencyOracle", "b")
-    ]  # fmt: skip
+        ("Method", "m"),
+        ("FrequencyOracle", "a"),
+        ("FrequencyOracle", "b"),
+    ]
     assert [s.name for s in some.specs("FrequencyOracle")] == ["a", "b"]
     assert some.specs("Population") == ()
 

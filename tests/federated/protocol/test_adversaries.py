@@ -150,10 +150,16 @@ def test_the_weights_of_a_published_run_are_the_exact_counts_to_a_coordinator_th
 
     pool.coordinator.expect = noted
     request = Request(
-        k=3, method="fastlloyd", epsilon=8.0, delta=1e-6, bounds="-1:1", rows=3000, seed=1,
+        k=3,
+        method="fastlloyd",
+        epsilon=8.0,
+        delta=1e-6,
+        bounds="-1:1",
+        rows=3000,
+        seed=1,
         components={"counts": oracle, "sums": oracle},
         options={"counts.parties": 3, "sums.parties": 3, "rounds": 2},
-    )  # fmt: skip
+    )
     weights = fit(request, pool).weights
     assert weights is not None
     last = prepare(request, pool.columns).forecast(PublicRng.from_seed(1))[-1].parts[0].channel

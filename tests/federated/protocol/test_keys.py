@@ -50,9 +50,10 @@ def test_groups_pairs_and_the_coordinators_masks_differ_though_their_secret_be_o
     ring = attrs.evolve(parties[0]._ring, group=b"x" * 32, coordinator=b"x" * 32, pairs={1: b"x" * 32})
     place = Place(0, 0, 0)
     streams = [
-        ring.group_mask(place, 1, 16), ring.pair_mask(place, 1, 16),
-        coordinator_mask(ring.coordinator, ring.session, place, 1, 16)
-    ]  # fmt: skip
+        ring.group_mask(place, 1, 16),
+        ring.pair_mask(place, 1, 16),
+        coordinator_mask(ring.coordinator, ring.session, place, 1, 16),
+    ]
     for one, other in combinations(streams, 2):
         assert not np.intersect1d(one, other).size
 

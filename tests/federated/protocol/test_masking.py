@@ -186,10 +186,16 @@ def test_the_coordinators_modules_load_nothing_that_unmasks() -> None:
 def pooled(cuts: list[Floats], seed: int | None, masks: Masks = "pairwise", oracle: str = "masked-gaussian") -> Any:
     arrays, parties = (registry().load(registry().spec("Population", name)) for name in ("arrays", "parties"))
     request = Request(
-        k=4, epsilon=1.0, delta=1e-6, bounds="-1:1", rows=2000, seed=3, method="fastlloyd",
+        k=4,
+        epsilon=1.0,
+        delta=1e-6,
+        bounds="-1:1",
+        rows=2000,
+        seed=3,
+        method="fastlloyd",
         components={"counts": oracle, "sums": oracle},
         options={"counts.parties": len(cuts), "sums.parties": len(cuts)},
-    )  # fmt: skip
+    )
     noise = None if seed is None else NoiseRng.for_tests(seed)
     return fit(request, parties([arrays(c) for c in cuts], masks), noise=noise)
 

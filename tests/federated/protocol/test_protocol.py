@@ -328,10 +328,12 @@ def test_a_party_takes_only_the_answer_to_what_it_sent(which: str) -> None:
     assert data is not None
     true, me = _head(data), parties[0]
     wrong = {
-        "round": attrs.evolve(true, round=1), "attempt": attrs.evolve(true, attempt=1),
+        "round": attrs.evolve(true, round=1),
+        "attempt": attrs.evolve(true, attempt=1),
         "session": attrs.evolve(true, name=bytes(32)),
-        "length": attrs.evolve(true, body=true.body[:-1]), "second": attrs.evolve(true, body=bytes(len(true.body))),
-    }.get(which, true).to_bytes()  # fmt: skip
+        "length": attrs.evolve(true, body=true.body[:-1]),
+        "second": attrs.evolve(true, body=bytes(len(true.body))),
+    }.get(which, true).to_bytes()
     if which == "not sent":
         wrong = attrs.evolve(true, round=2).to_bytes()
     if which == "refusal":

@@ -100,9 +100,20 @@ class Pool:
 
     def join(self, name: str, *more: str, plan: str = "plan.toml", address: str | None = None) -> Any:
         return cloister(
-            "join", plan, "--party", name, "--data", f"{name}.csv", "--cert", f"certs/{name}.pem", "--unsigned",
-            "--connect", address or self.address, *more, folder=self.folder,
-        )  # fmt: skip
+            "join",
+            plan,
+            "--party",
+            name,
+            "--data",
+            f"{name}.csv",
+            "--cert",
+            f"certs/{name}.pem",
+            "--unsigned",
+            "--connect",
+            address or self.address,
+            *more,
+            folder=self.folder,
+        )
 
     def told(self) -> dict[str, str]:
         """What those who waited were told, at once."""
@@ -154,14 +165,19 @@ def test_a_party_with_another_plan_ends_everybodys_wait_at_once_and_the_entry_is
 
 
 CHANGES = {
-    "k": ("k = 3", "k = 4"), "epsilon": ("epsilon = 1.0", "epsilon = 2.0"), "delta": ("1e-6", "1e-7"),
-    "rows": ("rows = 900", "rows = 901"), "method": ('"fastlloyd"', '"gauss-lloyd"'), "seed": ("seed = 1", "seed = 2"),
-    "columns": ('["x", "y"]', '["x", "z"]'), "set": ("rounds = 3", "rounds = 4"),
+    "k": ("k = 3", "k = 4"),
+    "epsilon": ("epsilon = 1.0", "epsilon = 2.0"),
+    "delta": ("1e-6", "1e-7"),
+    "rows": ("rows = 900", "rows = 901"),
+    "method": ('"fastlloyd"', '"gauss-lloyd"'),
+    "seed": ("seed = 1", "seed = 2"),
+    "columns": ('["x", "y"]', '["x", "z"]'),
+    "set": ("rounds = 3", "rounds = 4"),
     "oracle": ("seed = 1\n", 'seed = 1\noracle = "masked-gaussian"\n'),
-    "zoom": ("seed = 1\n", "seed = 1\nzoom = 0.1\n"), "party": ('name = "south"', 'name = "east"'),
-    "k, epsilon": ("k = 3\nepsilon = 1.0",
-    "k = 2\nepsilon = 0.5"),
-}  # fmt: skip
+    "zoom": ("seed = 1\n", "seed = 1\nzoom = 0.1\n"),
+    "party": ('name = "south"', 'name = "east"'),
+    "k, epsilon": ("k = 3\nepsilon = 1.0", "k = 2\nepsilon = 0.5"),
+}
 
 
 def test_each_entry_that_differs_is_named_and_no_other(pool: Pool) -> None:
@@ -309,9 +325,17 @@ def test_a_program_says_that_its_own_certificate_is_over_before_it_connects(pool
         assert done.returncode == 2
         assert "the certificate of 'west' is not valid today, but from " in done.stderr
     done = cloister(
-        "coordinate", "plan.toml", "--listen", "127.0.0.1:0", "--cert", "old/coordinator.pem", "--unsigned", "--secret",
-        "certs/coordinator.pool", folder=pool.folder,
-    )  # fmt: skip
+        "coordinate",
+        "plan.toml",
+        "--listen",
+        "127.0.0.1:0",
+        "--cert",
+        "old/coordinator.pem",
+        "--unsigned",
+        "--secret",
+        "certs/coordinator.pool",
+        folder=pool.folder,
+    )
     assert done.returncode == 2
     assert "the certificate of 'coordinator' is not valid today" in done.stderr
     assert pool.coordinator.failed is None
@@ -367,9 +391,18 @@ def test_the_coordinator_knows_from_the_signatures_when_certificates_are_over(
     north = threading.Thread(target=joins, daemon=True)
     north.start()
     done = cloister(
-        "coordinate", "plan.toml", "--listen", pool.address, "--cert", "certs/coordinator.pem", "--patience", "15",
-        "--timeout", "0.1", folder=pool.folder,
-    )  # fmt: skip
+        "coordinate",
+        "plan.toml",
+        "--listen",
+        pool.address,
+        "--cert",
+        "certs/coordinator.pem",
+        "--patience",
+        "15",
+        "--timeout",
+        "0.1",
+        folder=pool.folder,
+    )
     north.join(10)
     line.close()
     assert done.returncode == 2

@@ -39,10 +39,16 @@ HOUR, MOST = 3600.0, 1000
 
 def request(oracle: str = "masked-gaussian", rounds: int = 4) -> Request:
     return Request(
-        k=3, method="fastlloyd", epsilon=1.0, delta=1e-6, bounds="-1:1", rows=900, seed=7,
+        k=3,
+        method="fastlloyd",
+        epsilon=1.0,
+        delta=1e-6,
+        bounds="-1:1",
+        rows=900,
+        seed=7,
         components={"counts": oracle, "sums": oracle},
         options={"rounds": rounds, "counts.parties": 3, "sums.parties": 3},
-    )  # fmt: skip
+    )
 
 
 def arrays(rows: Floats) -> Any:

@@ -51,9 +51,10 @@ def test_a_wrong_certificate_is_refused_before_anything_is_sent(echo: tuple[Echo
     service, port, folder = echo
     ours, theirs = (Credentials.read(folder / side / "north.pem") for side in ("ours", "theirs"))
     credentials = {
-        "all": theirs, "own": attrs.evolve(theirs, authority=ours.authority),
+        "all": theirs,
+        "own": attrs.evolve(theirs, authority=ours.authority),
         "authority": attrs.evolve(ours, authority=theirs.authority),
-    }[wrong]  # fmt: skip
+    }[wrong]
     line = Line(f"127.0.0.1:{port}", credentials, 30)
     with pytest.raises(Refused, match="certificates"):
         line.exchange(b"secret")

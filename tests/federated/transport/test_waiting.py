@@ -158,9 +158,10 @@ def test_the_coordinator_shows_who_has_joined_and_who_has_sent_what_as_it_happen
         until(lambda name=name: any(e["event"] == "hello" and e["party"] == name for e in log))
     run.end()
     assert shown()[:3] == [
-        "north has joined (1 of 3); waiting for south, "
-        "west", "south has joined (2 of 3); waiting for west", "west has joined (3 of 3)",
-    ]  # fmt: skip
+        "north has joined (1 of 3); waiting for south, west",
+        "south has joined (2 of 3); waiting for west",
+        "west has joined (3 of 3)",
+    ]
     first = [words for words in shown() if words.startswith("round 1 of 4")]
     assert len(first) == 4
     assert first[0].partition(" has sent ")[2].startswith("(1 of 3); waiting for ")
@@ -271,11 +272,26 @@ class Site:
 
     def join(self, *more: str) -> Any:
         return cloister(
-            "join", "plan.toml", "--party", "north", "--data", "north.npy", "--cert", "certs/north.pem", "--connect",
+            "join",
+            "plan.toml",
+            "--party",
+            "north",
+            "--data",
+            "north.npy",
+            "--cert",
+            "certs/north.pem",
+            "--connect",
             "127.0.0.1:9",
-            "--unsigned", "--patience", "0.2", "--ledger", "north.ledger", "--dataset", "patients", *more,
+            "--unsigned",
+            "--patience",
+            "0.2",
+            "--ledger",
+            "north.ledger",
+            "--dataset",
+            "patients",
+            *more,
             folder=self.folder,
-        )  # fmt: skip
+        )
 
     def runs(self) -> list[dict[str, Any]]:
         shown = cloister("ledger", "show", "north.ledger", "--json", folder=self.folder)

@@ -149,10 +149,15 @@ def test_no_noise_makes_it_worse_than_one_centre_at_the_domains_middle(d: int, e
 @pytest.mark.parametrize(
     ("rows", "k"),
     [
-        (np.zeros((50, 2)), 1), (np.zeros((50, 2)), 7), (np.full((3, 2), 0.9), 3), (np.array([[0.5, -0.5]]), 1),
-        (np.linspace(-1, 1, 10)[:, None], 10), (np.linspace(-1, 1, 40)[:, None], 1), (np.ones((30, 6)), 2),
+        (np.zeros((50, 2)), 1),
+        (np.zeros((50, 2)), 7),
+        (np.full((3, 2), 0.9), 3),
+        (np.array([[0.5, -0.5]]), 1),
+        (np.linspace(-1, 1, 10)[:, None], 10),
+        (np.linspace(-1, 1, 40)[:, None], 1),
+        (np.ones((30, 6)), 2),
     ],
-)  # fmt: skip
+)
 def test_few_rows_equal_rows_and_a_centre_for_every_row_are_answered(rows: Floats, k: int) -> None:
     for components, budget in (
         (None, Budget("gaussian", 0.01)),

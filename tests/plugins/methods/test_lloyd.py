@@ -647,12 +647,22 @@ def test_half_a_round_is_refused() -> None:
 @pytest.mark.parametrize(
     "wrong",
     [
-        {"updates": "sideways"}, {"radius": "wide"}, {"border": "wrap"}, {"radius_scale": 0.0}, {"rounds": 0},
+        {"updates": "sideways"},
+        {"radius": "wide"},
+        {"border": "wrap"},
+        {"radius_scale": 0.0},
+        {"rounds": 0},
         {"fewest_rounds": 0},
-        {"most_rounds": -1}, {"error_target": 0.0}, {"offset": -0.1}, {"floor": -1.0}, {"shrink": -0.5}, {"average": 0},
-        {"radius_scale": math.nan}, {"floor": math.nan},
+        {"most_rounds": -1},
+        {"error_target": 0.0},
+        {"offset": -0.1},
+        {"floor": -1.0},
+        {"shrink": -0.5},
+        {"average": 0},
+        {"radius_scale": math.nan},
+        {"floor": math.nan},
     ],
-)  # fmt: skip
+)
 def test_an_option_out_of_its_bounds_is_refused_by_name(wrong: dict[str, Any]) -> None:
     with pytest.raises(InvalidInput, match=f"option '{next(iter(wrong))}'"):
         gauss(**wrong)

@@ -16,8 +16,16 @@ from cloister.run.request import Request
 RUNS = 10
 """Of each method, with seeded noise. Their means vary by 0.05 of the middle's cost."""
 
-NOT_K_MEANS = ("hst-median", "tree-median", "tree-coreset-median", "private-lloyd-median", "weighted-centers-median",
-               "k-variates", "auto-median", "grid-median")  # fmt: skip
+NOT_K_MEANS = (
+    "hst-median",
+    "tree-median",
+    "tree-coreset-median",
+    "private-lloyd-median",
+    "weighted-centers-median",
+    "k-variates",
+    "auto-median",
+    "grid-median",
+)
 BASELINES = ("naive-noise",)
 """Documented as what does not work: rows noised one by one, whose noise no centre is told."""
 

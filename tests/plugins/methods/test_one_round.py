@@ -87,8 +87,9 @@ def test_clusters_are_found_from_one_report_each() -> None:
     rows, centers = mixture(60_000, 4, 8, 1)
     result = fit(
         Request(k=4, method="one-round", epsilon=3.0, bounds="ball:1", rows=60_000, seed=1),
-        source(rows, None, "refuse"), noise=NoiseRng.for_tests(1),
-    )  # fmt: skip
+        source(rows, None, "refuse"),
+        noise=NoiseRng.for_tests(1),
+    )
     assert nicv(rows, result.centers) < nicv(rows, centers) + 0.06
     assert result.weights is not None
     assert np.abs(result.weights - 15_000).max() < 2500
@@ -99,23 +100,31 @@ def test_clusters_are_found_from_one_report_each() -> None:
 @pytest.mark.parametrize(
     "components",
     [
-        {"counts": "hadamard-response"}, {"counts": "subset-selection", "sums": "explicit-histogram-vector"},
-        {"counts": "explicit-histogram"}, {"tree": "simhash", "solver": "kmeans++"},
+        {"counts": "hadamard-response"},
+        {"counts": "subset-selection", "sums": "explicit-histogram-vector"},
+        {"counts": "explicit-histogram"},
+        {"tree": "simhash", "solver": "kmeans++"},
         {"counts": "discrete-gaussian", "sums": "discrete-gaussian"},
     ],
     ids=str,
-)  # fmt: skip
+)
 def test_oracles_trees_and_solvers_are_swapped_by_name(components: dict[str, str]) -> None:
     """Also for central ones: the same skeleton then splits the budget, not the users."""
     rows, _ = mixture(40_000, 3, 6, 2)
     result = fit(
         Request(
-            k=3, method="one-round", epsilon=4.0, delta=1e-6 if "discrete-gaussian" in components.values() else 0.0,
+            k=3,
+            method="one-round",
+            epsilon=4.0,
+            delta=1e-6 if "discrete-gaussian" in components.values() else 0.0,
             bounds="ball:1",
-            rows=40_000, seed=2, components=components,
+            rows=40_000,
+            seed=2,
+            components=components,
         ),
-        source(rows, None, "refuse"), noise=NoiseRng.for_tests(2),
-    )  # fmt: skip
+        source(rows, None, "refuse"),
+        noise=NoiseRng.for_tests(2),
+    )
     assert nicv(rows, result.centers) < 0.3  # one centre: 0.7
 
 
@@ -141,8 +150,9 @@ def test_the_paper_s_method_finds_clusters() -> None:
     rows, _ = mixture(200_000, 2, 10, 3)
     result = fit(
         Request(k=2, method="one-round-lsh", epsilon=4.0, bounds="ball:1", rows=200_000, seed=3),
-        source(rows, None, "refuse"), noise=NoiseRng.for_tests(3),
-    )  # fmt: skip
+        source(rows, None, "refuse"),
+        noise=NoiseRng.for_tests(3),
+    )
     assert nicv(rows, result.centers) < 0.2  # one centre: about 0.5
 
 
@@ -208,9 +218,17 @@ def test_bounds_of_the_rows_are_those_of_the_domain() -> None:
 
 def test_share_follows_the_trust_model() -> None:
     central = prepare(
-        Request(k=3, method="one-round", epsilon=1.0, delta=1e-6, bounds="ball:1", rows=1000,
-                components={"counts": "discrete-gaussian", "sums": "discrete-gaussian"}), [str(j) for j in range(6)],
-    )  # fmt: skip
+        Request(
+            k=3,
+            method="one-round",
+            epsilon=1.0,
+            delta=1e-6,
+            bounds="ball:1",
+            rows=1000,
+            components={"counts": "discrete-gaussian", "sums": "discrete-gaussian"},
+        ),
+        [str(j) for j in range(6)],
+    )
     (asked,) = central.forecast(SEED)
     assert all(part.user_share is None for part in asked.parts)
     assert math.isclose(sum(event.spent.amount for event in asked.events), central.problem.budget.amount)
@@ -239,7 +257,8 @@ def test_a_problem_of_one_cluster_or_one_column_is_solved() -> None:
         rows, _ = mixture(2000, k, d, 4)
         result = fit(
             Request(k=k, method="one-round", epsilon=2.0, bounds="ball:1", rows=2000, seed=4),
-            source(rows, None, "refuse"), noise=NoiseRng.for_tests(4),
-        )  # fmt: skip
+            source(rows, None, "refuse"),
+            noise=NoiseRng.for_tests(4),
+        )
         assert result.centers.shape == (k, d)
         assert np.linalg.norm(result.centers, axis=1).max() <= 1 + 1e-9

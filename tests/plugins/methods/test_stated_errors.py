@@ -39,8 +39,9 @@ PAIR = np.array([[-1.0, 0.0], [1.0, 0.0]])
 STILL = np.zeros((2, 2))
 
 
-@pytest.mark.parametrize(("name", "budget"), [("discrete-gaussian", Budget("gaussian", 0.3)),
-                                              ("discrete-laplace", Budget("pure", 0.5))])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "budget"), [("discrete-gaussian", Budget("gaussian", 0.3)), ("discrete-laplace", Budget("pure", 0.5))]
+)
 def test_the_error_of_a_count_is_the_one_that_its_table_states(name: str, budget: Budget) -> None:
     oracle = compose(built_in(), "FrequencyOracle", name, {}, {}).value
     problem = Problem(2, Box((-1.0, -1.0), (1.0, 1.0)), 100, budget)
@@ -53,9 +54,14 @@ def test_the_error_of_a_count_is_the_one_that_its_table_states(name: str, budget
 
 def steps(**changes: Any) -> dict[str, Any]:
     given: dict[str, Any] = {
-        "sizes": np.array([100.0, 400.0]), "counted": np.array([100.0, 400.0]), "count_errors": 7.0, "centers": PAIR,
-        "steps": STILL, "noise": np.array([0.1, 0.2]), "radii": np.zeros(2),
-    }  # fmt: skip
+        "sizes": np.array([100.0, 400.0]),
+        "counted": np.array([100.0, 400.0]),
+        "count_errors": 7.0,
+        "centers": PAIR,
+        "steps": STILL,
+        "noise": np.array([0.1, 0.2]),
+        "radii": np.zeros(2),
+    }
     return of_steps(**given | changes)
 
 

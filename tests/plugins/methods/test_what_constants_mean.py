@@ -43,9 +43,14 @@ def test_a_step_in_noise_is_no_longer_than_what_can_be_known_of_the_radius() -> 
 
 def moved(**given: Any) -> Moved:
     facts: dict[str, Any] = {
-        "sizes": np.array([50.0, 7.0, 20.0]), "size_errors": np.full(3, 4.0), "means": np.array([[0.3, 0.4]] * 3),
-        "noise": np.array([0.0, 0.01, 0.25]), "radii": np.full(3, 2.0), "usual": 25.0, **given,
-    }  # fmt: skip
+        "sizes": np.array([50.0, 7.0, 20.0]),
+        "size_errors": np.full(3, 4.0),
+        "means": np.array([[0.3, 0.4]] * 3),
+        "noise": np.array([0.0, 0.01, 0.25]),
+        "radii": np.full(3, 2.0),
+        "usual": 25.0,
+        **given,
+    }
     return Moved(**facts)
 
 

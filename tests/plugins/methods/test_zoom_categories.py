@@ -36,8 +36,16 @@ def test_a_hospital_s_ward_costs_little_against_weights_by_hand() -> None:
     """Before, two wards were as far apart as the ends of a column: 0.80, where weights by hand reach 0.99."""
     made = hospital(20_000, 1)
     frame, bounds = pd.DataFrame(dict(made.columns)), dict(made.bounds)
-    spreads = {"age": 15, "systolic": 15, "heart_rate": 13, "creatinine": 0.8, "stay": 4, "weight": 14,
-        "temperature": 0.5, "glucose": 30}  # fmt: skip
+    spreads = {
+        "age": 15,
+        "systolic": 15,
+        "heart_rate": 13,
+        "creatinine": 0.8,
+        "stay": 4,
+        "weight": 14,
+        "temperature": 0.5,
+        "glucose": 30,
+    }
     weights = {name: 1 / spread for name, spread in spreads.items()}
     by_hand = agreement(frame, made.labels, 7, bounds, categories=WARDS, scale=weights)
     assert agreement(frame, made.labels, 7, bounds, categories=WARDS) > by_hand - 0.05

@@ -103,14 +103,26 @@ def a_ramp(g: Any) -> Made:
 
 
 SHAPES: tuple[Callable[[Any], Made], ...] = (
-    third, thin, heavy_tails, five_small, one_far, one_sided, at_edges, a_point_and_a_group, log_normal, far_ends,
+    third,
+    thin,
+    heavy_tails,
+    five_small,
+    one_far,
+    one_sided,
+    at_edges,
+    a_point_and_a_group,
+    log_normal,
+    far_ends,
     a_ramp,
-)  # fmt: skip
+)
 
 SETTINGS = {
-    "three rows a user, epsilon 1": (1.0, 3), "epsilon 0.3": (0.3, None), "epsilon 0.5": (0.5, None),
-    "epsilon 1": (1.0, None), "epsilon 4": (4.0, None),
-}  # fmt: skip
+    "three rows a user, epsilon 1": (1.0, 3),
+    "epsilon 0.3": (0.3, None),
+    "epsilon 0.5": (0.5, None),
+    "epsilon 1": (1.0, None),
+    "epsilon 4": (4.0, None),
+}
 
 
 @attrs.frozen
@@ -154,9 +166,14 @@ def zoom_of(method: str, epsilon: float, per_user: int | None, domain: Box) -> t
 
 
 def repeated(
-    shape: Callable[[Any], Made], method: str, epsilon: float, per_user: int | None, runs: int, seed: int = 1,
+    shape: Callable[[Any], Made],
+    method: str,
+    epsilon: float,
+    per_user: int | None,
+    runs: int,
+    seed: int = 1,
     share: float | None = None,
-) -> Found | None:  # fmt: skip
+) -> Found | None:
     """What many runs of the question find; None if nothing is asked. Args: share, of the budget; None: zoom's own."""
     g = np.random.default_rng(seed)
     rows, groups, low, high = shape(g)

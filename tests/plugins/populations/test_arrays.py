@@ -194,7 +194,7 @@ UNNUMBERED: dict[str, Any] = {
     "no cells in pyarrow": pa.table({"a": [1.0], "b": pa.nulls(1)}),
     "text of pyarrow": pa.table({"a": [1.0], "b": ["x"]}),
     "a dictionary of pyarrow": pa.table({"a": [1.0], "b": pa.array(["x"]).dictionary_encode()}),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", UNNUMBERED)
@@ -211,8 +211,13 @@ def test_a_frame_is_read_by_its_types_alone_and_no_column_is_passed_over(name: s
 
 def test_nulls_in_frames_are_missing_cells() -> None:
     whole = {"i": [1, None, 0], "b": [True, False, None], "f": [0.25, 0.5, 0.75]}
-    nullable = pd.DataFrame({"i": pd.array([1, None, 0], "Int64"), "b": pd.array([True, False, None], "boolean"),
-                             "f": pd.array([0.25, 0.5, 0.75], "double[pyarrow]")})  # fmt: skip
+    nullable = pd.DataFrame(
+        {
+            "i": pd.array([1, None, 0], "Int64"),
+            "b": pd.array([True, False, None], "boolean"),
+            "f": pd.array([0.25, 0.5, 0.75], "double[pyarrow]"),
+        }
+    )
     for frame in (pl.DataFrame(whole), pa.table(whole), nullable):
         with pytest.raises(InvalidInput, match="missing or infinite"):
             Arrays(frame).check()

@@ -47,13 +47,15 @@ def files(folder: Path) -> list[Path]:
 
 
 FRAMES: dict[str, Any] = {
-    "objects of pandas": FRAME.astype({"ward": object}), "strings of pandas": FRAME.astype({"ward": "string"}),
-    "categories of pandas": FRAME.astype({"ward": "category", "floor": "category"}), "polars": pl.from_pandas(FRAME),
+    "objects of pandas": FRAME.astype({"ward": object}),
+    "strings of pandas": FRAME.astype({"ward": "string"}),
+    "categories of pandas": FRAME.astype({"ward": "category", "floor": "category"}),
+    "polars": pl.from_pandas(FRAME),
     "categories of polars": pl.from_pandas(FRAME).with_columns(pl.col("ward").cast(pl.Categorical)),
     "pyarrow": pa.Table.from_pandas(FRAME),
     "dictionaries of pyarrow": pa.Table.from_pandas(FRAME.astype({"ward": "category"})),
     "whole numbers as floats": FRAME.astype({"floor": float}),
-}  # fmt: skip
+}
 
 
 def test_every_file_gives_the_same_features(tmp_path: Path) -> None:
@@ -157,9 +159,11 @@ def test_text_is_refused_in_the_same_words_everywhere(tmp_path: Path) -> None:
     frame.to_csv(tmp_path / "a.csv", index=False)
     frame.to_parquet(tmp_path / "a.parquet")
     for make in (
-        lambda: Files(tmp_path / "a.csv", ["x", "y"]), lambda: Files(tmp_path / "a.parquet", ["x", "y"]),
-        lambda: Arrays(frame, ["x", "y"]), lambda: Arrays(pl.from_pandas(frame)),
-    ):  # fmt: skip
+        lambda: Files(tmp_path / "a.csv", ["x", "y"]),
+        lambda: Files(tmp_path / "a.parquet", ["x", "y"]),
+        lambda: Arrays(frame, ["x", "y"]),
+        lambda: Arrays(pl.from_pandas(frame)),
+    ):
         with pytest.raises(InvalidInput, match="column 'y'") as caught:
             make().check()
         said.add(str(caught.value).rpartition("it is: ")[2])
@@ -210,10 +214,11 @@ def test_a_category_in_latin_1_is_named_as_what_it_is(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"delimiter": ";;"}, "give one character"), ({"delimiter": '"'}, "give one character"),
+        ({"delimiter": ";;"}, "give one character"),
+        ({"delimiter": '"'}, "give one character"),
         ({"encoding": "utf-99"}, "give utf-8, latin-1"),
     ],
-)  # fmt: skip
+)
 def test_what_is_no_delimiter_or_encoding_is_refused(given: Any, message: str, tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("x\n1\n")
     with pytest.raises(InvalidInput, match=message):
@@ -226,12 +231,15 @@ def test_what_is_no_delimiter_or_encoding_is_refused(given: Any, message: str, t
 @pytest.mark.parametrize(
     ("name", "way"),
     [
-        ("a.xlsx", r"pandas.read_excel\('a.xlsx'\)"), ("a.SQLITE", "pandas.read_sql"), ("a.db", "sqlite3.connect"),
+        ("a.xlsx", r"pandas.read_excel\('a.xlsx'\)"),
+        ("a.SQLITE", "pandas.read_sql"),
+        ("a.db", "sqlite3.connect"),
         ("a.duckdb", "duckdb:///.*a.duckdb, and --table NAME"),
-        ("a.sas7bdat", "pandas.read_sas"), ("a.dta", "pandas.read_stata"),
+        ("a.sas7bdat", "pandas.read_sas"),
+        ("a.dta", "pandas.read_stata"),
         ("a.tsv", "--delimiter tab"),
     ],
-)  # fmt: skip
+)
 def test_other_formats_are_led_through_pandas(name: str, way: str, tmp_path: Path) -> None:
     (tmp_path / name).write_bytes(b"x")
     with pytest.raises(InvalidInput, match=way):

@@ -173,14 +173,16 @@ def test_any_files_any_chunks_and_any_order_give_the_same_summaries(
 
 
 def test_nulls_of_every_arrow_type_are_missing_cells(tmp_path: Path) -> None:
-    data = pa.table({
-        "i": pa.array([1, None, 2**53 + 1], pa.int64()),
-        "b": pa.array([True, False, None]),
-        "d": pa.array([decimal.Decimal("0.1"), None, decimal.Decimal("2.5")], pa.decimal128(20, 5)),
-        "h": pa.array(np.array([0.5, 0.25, 1.0], np.float16)),
-        "when": pa.array([1, 2, 3], pa.date32()),
-        "list": pa.array([[1.0], [2.0], None]),
-    })  # fmt: skip
+    data = pa.table(
+        {
+            "i": pa.array([1, None, 2**53 + 1], pa.int64()),
+            "b": pa.array([True, False, None]),
+            "d": pa.array([decimal.Decimal("0.1"), None, decimal.Decimal("2.5")], pa.decimal128(20, 5)),
+            "h": pa.array(np.array([0.5, 0.25, 1.0], np.float16)),
+            "when": pa.array([1, 2, 3], pa.date32()),
+            "list": pa.array([[1.0], [2.0], None]),
+        }
+    )
     pyarrow.parquet.write_table(data, tmp_path / "a.parquet")
     pyarrow.feather.write_feather(data, str(tmp_path / "a.feather"))
     for name in ("a.parquet", "a.feather"):
@@ -208,9 +210,13 @@ def test_decimals_are_rounded_correctly(numbers: list[decimal.Decimal]) -> None:
 def test_a_csv_file_may_be_written_in_many_ways(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     texts = [
-        b'x,word,y\r\n1,"a, b",2\r\n3,c,4', b"\xef\xbb\xbfx,y\n1,2\n3,4\n", b'"x","y"\n "1" , 2 \n3.0,4e0\n\n',
-        b"y,x\n2,1\n4,3\n", b"x,name,y\n1,\xe9,2\n3,b,4\n", b"x,y,z\n1,2,no\n3,4,\n",
-    ]  # fmt: skip
+        b'x,word,y\r\n1,"a, b",2\r\n3,c,4',
+        b"\xef\xbb\xbfx,y\n1,2\n3,4\n",
+        b'"x","y"\n "1" , 2 \n3.0,4e0\n\n',
+        b"y,x\n2,1\n4,3\n",
+        b"x,name,y\n1,\xe9,2\n3,b,4\n",
+        b"x,y,z\n1,2,no\n3,4,\n",
+    ]
     for text in texts:
         path.write_bytes(text.replace(b' "1" ', b"1"))
         assert values(Files(path, columns=["x", "y"])).tolist() == [[1, 2], [3, 4]]
@@ -455,8 +461,13 @@ def test_rubbish_with_a_good_extension_is_refused_by_name(name: str, tmp_path: P
 
 
 def test_all_files_must_have_the_same_columns_of_numbers(tmp_path: Path) -> None:
-    for name, text in (("a", b"x,y\n1,2\n"), ("b", b"x,z\n1,2\n"), ("c", b"x,y\n1,no\n"), ("d", b"x,y,z\n1,2,3\n"),
-                       ("e", b"y,word,x\n2.5,no,1\n")):  # fmt: skip
+    for name, text in (
+        ("a", b"x,y\n1,2\n"),
+        ("b", b"x,z\n1,2\n"),
+        ("c", b"x,y\n1,no\n"),
+        ("d", b"x,y,z\n1,2,3\n"),
+        ("e", b"y,word,x\n2.5,no,1\n"),
+    ):
         (tmp_path / f"{name}.csv").write_bytes(text)
 
     def both(other: str, columns: Any = "*") -> Files:
@@ -558,9 +569,12 @@ def test_a_file_that_changes_while_it_is_read_raises(name: str, tmp_path: Path) 
 def run(code: str, *arguments: str) -> str:
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(code), *arguments], capture_output=True, text=True, env=environment,
+        [sys.executable, "-c", textwrap.dedent(code), *arguments],
+        capture_output=True,
+        text=True,
+        env=environment,
         check=False,
-    )  # fmt: skip
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -634,6 +648,8 @@ def test_memory_does_not_grow_with_the_file(name: str, tmp_path: Path) -> None:
             totals(population, Box((0.0,) * 11, (1.0,) * 11))
         print(peak() - before)
         """,
-        str(Path(__file__).parent), str(tmp_path / "small" / name), str(tmp_path / "large" / name),
-    )  # fmt: skip
+        str(Path(__file__).parent),
+        str(tmp_path / "small" / name),
+        str(tmp_path / "large" / name),
+    )
     assert int(out) < 40_000

@@ -33,9 +33,16 @@ def test_files_of_too_few_people_are_refused_whatever_reads_them(
 
     def asked(planned: int) -> Request:
         return Request(
-            k=2, method="one-round", epsilon=1.0, delta=1e-6, bounds="ball:1", rows=planned, components=SPLIT, seed=1,
+            k=2,
+            method="one-round",
+            epsilon=1.0,
+            delta=1e-6,
+            bounds="ball:1",
+            rows=planned,
+            components=SPLIT,
+            seed=1,
             options={"grid_up_to": 0, "tree.cells": 2},
-        )  # fmt: skip
+        )
 
     with pytest.raises(Refused, match="there are 900 people, and the guarantee needs at least 909"):
         fit(asked(1010), population())

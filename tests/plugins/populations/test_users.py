@@ -145,11 +145,14 @@ def test_a_choice_in_many_steps_is_that_of_one(monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.parametrize(
     "names",
     [
-        ["7", "8", "7", "7"], ["7.0", "8.0", "7", "7.0"], [7.0, 8.0, 7.0, 7.0], [np.int32(7), 8, 7, 7.0],
+        ["7", "8", "7", "7"],
+        ["7.0", "8.0", "7", "7.0"],
+        [7.0, 8.0, 7.0, 7.0],
+        [np.int32(7), 8, 7, 7.0],
         [Decimal(7), 8, "7", 7],
         pa.array([7, 8, 7, 7]).to_pylist(),
     ],
-)  # fmt: skip
+)
 def test_a_number_and_its_digits_are_one_name(names: list[Any]) -> None:
     read, ints = Owners.read(names), Owners.read([7, 8, 7, 7])
     assert (read.names[read.of] == ints.names[ints.of]).all()
@@ -182,10 +185,20 @@ def test_a_row_that_names_nobody_does_not_count(name: Any) -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        True, 1.5, math.inf, 2.0**54, Decimal("inf"), b"7", [7], object(), Decimal("0.5"),
-        pytest.param(10**5000, id="huge"), Decimal("1E+999999"), np.array([7, 8]),
+        True,
+        1.5,
+        math.inf,
+        2.0**54,
+        Decimal("inf"),
+        b"7",
+        [7],
+        object(),
+        Decimal("0.5"),
+        pytest.param(10**5000, id="huge"),
+        Decimal("1E+999999"),
+        np.array([7, 8]),
     ],
-)  # fmt: skip
+)
 def test_what_may_name_two_people_is_refused(name: Any) -> None:
     with pytest.raises(InvalidInput, match="a user is named by a whole number"):
         Owners.read([1, name])

@@ -55,10 +55,12 @@ def lattice_rows(domain: Domain, n: int, seed: int) -> Ints:
 
 
 @parametrize(
-    SpreadCells(cells=16), SpreadCells(cells=64, directions="unit"), SpreadCells(directions="orthogonal"),
+    SpreadCells(cells=16),
+    SpreadCells(cells=64, directions="unit"),
+    SpreadCells(directions="orthogonal"),
     SimHash(depth=3),
     Grid(side=5),
-)  # fmt: skip
+)
 def test_trees_conform(component: Any, check: Any) -> None:
     check(component)
 

@@ -131,13 +131,16 @@ def test_any_counts_give_finite_points_in_the_domain(value: float) -> None:
 @pytest.mark.parametrize(
     ("budget", "rows", "cells"),
     [
-        (Budget("pure", 2.0), 500_000, 256), (Budget("pure", 2.0), 500_001, 1024),
-        (Budget("zcdp", 2.0), 500_000, 256), (Budget("zcdp", 2.0), 500_001, 1024),
-        (Budget("gaussian", 4.0), 500_000, 256), (Budget("gaussian", 4.0), 500_001, 1024),
+        (Budget("pure", 2.0), 500_000, 256),
+        (Budget("pure", 2.0), 500_001, 1024),
+        (Budget("zcdp", 2.0), 500_000, 256),
+        (Budget("zcdp", 2.0), 500_001, 1024),
+        (Budget("gaussian", 4.0), 500_000, 256),
+        (Budget("gaussian", 4.0), 500_001, 1024),
         (Budget("exact", 1.0), 1000, 256),
     ],
     ids=str,
-)  # fmt: skip
+)
 def test_the_default_grid_follows_rows_times_epsilon_squared_in_every_measure(
     budget: Budget, rows: int, cells: int
 ) -> None:

@@ -190,8 +190,11 @@ def test_a_centre_is_badly_cut_iff_a_cut_is_within_the_margin() -> None:
     cut = domain.middle[0] + tree.borders[0][1][1] * domain.unit
     near, far = cut + 0.009, cut + 0.011
     assert tree.badly_cut(np.array([[near], [far], [cut - 0.009], [cut - 0.011]]), 0.01).tolist() == [
-        True, False, True, False,
-    ]  # fmt: skip
+        True,
+        False,
+        True,
+        False,
+    ]
     assert not opened(depth=6).badly_cut(np.empty((0, 3)), 0.3).any()
 
 

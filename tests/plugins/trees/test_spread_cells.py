@@ -167,11 +167,18 @@ def test_more_clusters_than_cells_keep_every_cell() -> None:
 @pytest.mark.parametrize(
     "options",
     [
-        {"cells": 0}, {"cells": 1}, {"cells": 48}, {"cells": 2**17}, {"cells": 8.0}, {"directions": "random"},
-        {"significance": -1.0}, {"significance": float("nan")}, {"fewest": 0},
+        {"cells": 0},
+        {"cells": 1},
+        {"cells": 48},
+        {"cells": 2**17},
+        {"cells": 8.0},
+        {"directions": "random"},
+        {"significance": -1.0},
+        {"significance": float("nan")},
+        {"fewest": 0},
     ],
     ids=str,
-)  # fmt: skip
+)
 def test_options_refuse_nonsense(options: dict[str, Any]) -> None:
     with pytest.raises(InvalidInput):
         SpreadCells(**options)

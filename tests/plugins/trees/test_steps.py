@@ -10,9 +10,11 @@ from cloister.plugins.trees.steps import Steps
 
 
 @given(
-    side=st.one_of(st.integers(1, 40), st.just(2**20)), many=st.integers(0, 300), spread=st.floats(0.001, 1.0),
+    side=st.one_of(st.integers(1, 40), st.just(2**20)),
+    many=st.integers(0, 300),
+    spread=st.floats(0.001, 1.0),
     seed=st.integers(0, 99),
-)  # fmt: skip
+)
 @settings(deadline=None, max_examples=200)
 def test_every_integer_is_between_the_same_cuts_as_by_bisection(side: int, many: int, spread: float, seed: int) -> None:
     rng, wide = np.random.default_rng(seed), max(1, int(side * spread))

@@ -65,9 +65,16 @@ def test_steps_that_may_fail_share_the_whole_delta(failing_steps: set[Step], pai
     """Those of one user, over all the radii and repetitions that she is asked about."""
     weights: dict[Step, float] = {"hashes": 1.0, "sums": 2.0, "check": 3.0, "weigh": 0.5}
     groups = groups_of(
-        Budget("pure", 1.0, delta=1e-6), weights, 3, 2, radii_by=pairs_by, repetitions_by=pairs_by, steps_by="budget",
-        failing=failing_steps, seed=SEED,
-    )  # fmt: skip
+        Budget("pure", 1.0, delta=1e-6),
+        weights,
+        3,
+        2,
+        radii_by=pairs_by,
+        repetitions_by=pairs_by,
+        steps_by="budget",
+        failing=failing_steps,
+        seed=SEED,
+    )
     for group in groups:
         spent = [of_pair(groups, pair)[step] for step in weights for pair in group.pairs]
         assert sum(budget.amount for budget in spent) == pytest.approx(1.0, rel=1e-9)

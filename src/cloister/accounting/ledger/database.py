@@ -41,9 +41,13 @@ create table results (run text primary key references runs (id), result text not
 released, as text that can be printed again without the rows and the options."""
 
 LEDGER = Store(
-    "ledger", b"clst", tuple(_TABLES.split(";")[:-1]), patience=60.0, backup="its last run",
+    "ledger",
+    b"clst",
+    tuple(_TABLES.split(";")[:-1]),
+    patience=60.0,
+    backup="its last run",
     pragmas=("pragma foreign_keys = on",),
-)  # fmt: skip
+)
 
 
 def transaction(path: Path, kind: Literal["reading", "writing"]) -> AbstractContextManager[sqlite3.Connection]:

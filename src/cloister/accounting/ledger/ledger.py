@@ -92,9 +92,16 @@ class Ledger:
                 )
 
     def reserve(
-        self, dataset: str, total: Total, budget: Budget, plan: str, seed: bytes, rows: Marking | None = None,
-        run: str | None = None, about: About = NOTHING,
-    ) -> Run:  # fmt: skip
+        self,
+        dataset: str,
+        total: Total,
+        budget: Budget,
+        plan: str,
+        seed: bytes,
+        rows: Marking | None = None,
+        run: str | None = None,
+        about: About = NOTHING,
+    ) -> Run:
         """Take a run's whole budget out of the data set's lifetime, before any row is read.
 
         Args:
@@ -246,9 +253,7 @@ class _Found:
     owner: str
 
 
-def _found(
-    db: sqlite3.Connection, run: str, dataset: str, plan: str | None = None, state: str | None = None
-) -> _Found:  # fmt: skip
+def _found(db: sqlite3.Connection, run: str, dataset: str, plan: str | None = None, state: str | None = None) -> _Found:
     """The run, checked to be on this data set, and of this plan and in this state if one is given.
 
     Raises: UnknownName: no such run. Refused: a check fails.

@@ -70,10 +70,16 @@ class RowTable:
     """
 
     def __init__(
-        self, encoder: PlanEncoder, paths: Sequence[str], naming: Naming, columns: Sequence[str] | None = None,
-        missing: str = "refuse", progress: Callable[[int], None] | None = None,
-        form: Mapping[str, str | None] | None = None, checked: Callable[[RowTable], None] = lambda table: None,
-    ) -> None:  # fmt: skip
+        self,
+        encoder: PlanEncoder,
+        paths: Sequence[str],
+        naming: Naming,
+        columns: Sequence[str] | None = None,
+        missing: str = "refuse",
+        progress: Callable[[int], None] | None = None,
+        form: Mapping[str, str | None] | None = None,
+        checked: Callable[[RowTable], None] = lambda table: None,
+    ) -> None:
         self._encoder, self._naming, self._missing = encoder, naming, missing
         self._first = naming.first or 0
         self._progress, self._checked = progress or (lambda n: None), checked

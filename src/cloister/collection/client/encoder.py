@@ -211,11 +211,15 @@ class PlanEncoder:
 
 
 def encode(
-    plan: Transcript | CollectionPlan | str | os.PathLike[str], rows: Any, users: Any, *,
-    state: State | str | os.PathLike[str] | None = None, lifetime: float | None = None,
+    plan: Transcript | CollectionPlan | str | os.PathLike[str],
+    rows: Any,
+    users: Any,
+    *,
+    state: State | str | os.PathLike[str] | None = None,
+    lifetime: float | None = None,
     lifetime_delta: float | None = None,
     noise: NoiseRng | None = None,
-) -> Encoded:  # fmt: skip
+) -> Encoded:
     """Encode rows (n, d) of users (n,) into reports for a plan's open round, with the checks and warnings of
     ``cloister encode``; see ``PlanEncoder.encode``.
 
@@ -267,4 +271,4 @@ __all__ = [
     "encode",
     "read",
     "transcript_of",
-]  # fmt: skip
+]

@@ -58,10 +58,15 @@ _LIFETIME = (
 )
 
 STORE = Store(
-    "state", b"clsu", (_PLANS, *_ROUNDS, _LIFETIME), patience=300.0,
-    backup="the last reports", pragmas=("pragma cache_size = -65536", "pragma temp_store = memory"), personal=True,
+    "state",
+    b"clsu",
+    (_PLANS, *_ROUNDS, _LIFETIME),
+    patience=300.0,
+    backup="the last reports",
+    pragmas=("pragma cache_size = -65536", "pragma temp_store = memory"),
+    personal=True,
     undone=". No report was written",
-)  # fmt: skip
+)
 
 _OF_LISTED = "from listed cross join reports on reports.plan = ? and reports.user = listed.user and reports.round = ?"
 
@@ -82,9 +87,13 @@ class State:
     """
 
     def __init__(
-        self, path: str | os.PathLike[str], lifetime: float | None = None, *, lifetime_delta: float | None = None,
+        self,
+        path: str | os.PathLike[str],
+        lifetime: float | None = None,
+        *,
+        lifetime_delta: float | None = None,
         durable: bool = True,
-    ) -> None:  # fmt: skip
+    ) -> None:
         if lifetime is not None and not 0 < lifetime < math.inf:
             raise InvalidInput(f"the lifetime is {lifetime}: give the most epsilon that a person may ever spend, > 0")
         if lifetime_delta is not None and not 0 <= lifetime_delta < 1:

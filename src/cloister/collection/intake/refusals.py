@@ -113,11 +113,14 @@ class Intake:
     def as_dict(self, planned: int) -> dict[str, Any]:
         """Plain data. Args: planned (number of users in the plan)."""
         return {
-            "accepted": self.accepted, "share of the planned users": self.accepted / planned,
-            "per question": self.questions, "files": self.files, "refused": self.reasons,
+            "accepted": self.accepted,
+            "share of the planned users": self.accepted / planned,
+            "per question": self.questions,
+            "files": self.files,
+            "refused": self.reasons,
             **({"doubts": self.doubts} if self.doubts else {}),
             **({} if self.withstands is None else {"withstands": self.withstands}),
-        }  # fmt: skip
+        }
 
     def lines(self) -> list[str]:
         """For people: a line for each reason, kind of skipped file and doubt."""

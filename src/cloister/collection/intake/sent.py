@@ -156,9 +156,15 @@ class SentFiles:
     kind: InputKind
 
     def __init__(
-        self, given: Given, head: str, users: int, strict: bool = False,
-        progress: Progress | None = None, earlier: Collection[str] = (), engine: Engine | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        given: Given,
+        head: str,
+        users: int,
+        strict: bool = False,
+        progress: Progress | None = None,
+        earlier: Collection[str] = (),
+        engine: Engine | None = None,
+    ) -> None:
         self._sources, self._engine = Sources.of(given), Serial() if engine is None else engine
         if self._engine.apart and not self._sources.only_files:
             raise InvalidInput(

@@ -45,9 +45,15 @@ from cloister.run.statement import state
 def promise(plan: CollectionPlan, rounds: Sequence[Round[Any]]) -> list[str]:
     """The promise to a person, as lines. Args: rounds (all of them, as ``plan.rounds()`` has them)."""
     privacy = state(
-        rounds, plan.total.epsilon, plan.total.delta, trust=plan.trust, rows=plan.rows, seeded=False, private=True,
+        rounds,
+        plan.total.epsilon,
+        plan.total.delta,
+        trust=plan.trust,
+        rows=plan.rows,
+        seeded=False,
+        private=True,
         epsilon_without_shuffler=math.inf if plan.crowd is None else plan.crowd.epsilon_without_shuffler,
-    )  # fmt: skip
+    )
     sent = [] if plan.crowd is None else plan.crowd.lines()
     return [*privacy.text().splitlines(), *sent, *_cost(plan, rounds).splitlines()]
 
@@ -129,9 +135,7 @@ class Bundle:
         )
 
 
-def bundle_of(
-    plan: Transcript | CollectionPlan | str | os.PathLike[str], number: int | None = None
-) -> Bundle:  # fmt: skip
+def bundle_of(plan: Transcript | CollectionPlan | str | os.PathLike[str], number: int | None = None) -> Bundle:
     """The bundle of a round. Args: number (of the round, from 1; None: the open one).
 
     Raises:
@@ -187,23 +191,36 @@ def _read(text: bytes, arrays: bytes, number: int) -> Bundle:
 def _of_plan(transcript: Transcript) -> dict[str, Any]:
     plan = transcript.plan
     return {
-        "bundle": FORMAT, "plan": plan.hash, "head": transcript.head, "round": transcript.index + 1,
-        "rounds": plan.length, "trust": plan.trust, "method": plan.method["name"], "k": plan.k, "users": plan.rows,
-        "dimension": plan.dimension, "columns": None if plan.columns is None else list(plan.columns),
-        "epsilon": plan.total.epsilon, "delta": plan.total.delta, "lifetime": None,
-        "words": promise(plan, plan.rounds()), "warnings": list(plan.warnings),
-    }  # fmt: skip
+        "bundle": FORMAT,
+        "plan": plan.hash,
+        "head": transcript.head,
+        "round": transcript.index + 1,
+        "rounds": plan.length,
+        "trust": plan.trust,
+        "method": plan.method["name"],
+        "k": plan.k,
+        "users": plan.rows,
+        "dimension": plan.dimension,
+        "columns": None if plan.columns is None else list(plan.columns),
+        "epsilon": plan.total.epsilon,
+        "delta": plan.total.delta,
+        "lifetime": None,
+        "words": promise(plan, plan.rounds()),
+        "warnings": list(plan.warnings),
+    }
 
 
 def _of_round(round: Round[Any], plan: CollectionPlan, arrays: BundleArrays) -> dict[str, Any]:
     layout, bucketings = layout_of(round), list[Any]()
     bodies = zip(round.parts, layout.bodies, strict=True)
     return {
-        "asked": asked_share(round), "domain": described(round.domain, arrays), "bucketings": bucketings,
+        "asked": asked_share(round),
+        "domain": described(round.domain, arrays),
+        "bucketings": bucketings,
         "questions": [_question(part, plan, body.bytes, bucketings, arrays) for part, body in bodies],
         "drawings": [{"questions": list(slot.questions), "bytes": slot.bytes} for slot in layout.slots],
         "answer_bytes": layout.bytes,
-    }  # fmt: skip
+    }
 
 
 def _question(
@@ -220,9 +237,13 @@ def _question(
         "bucketing": bucketings.index(buckets),
         "vectors": None if part.vectors is None else described(part.vectors, arrays),
         "share": None if part.user_share is None else _share(part.user_share),
-        "channel": described(part.channel, arrays), "messages": messages(part), "body_bytes": body_bytes,
-        "epsilon": epsilon, "delta": spent.delta, "alone": epsilon if local else _alone(spent),
-    }  # fmt: skip
+        "channel": described(part.channel, arrays),
+        "messages": messages(part),
+        "body_bytes": body_bytes,
+        "epsilon": epsilon,
+        "delta": spent.delta,
+        "alone": epsilon if local else _alone(spent),
+    }
 
 
 def _alone(spent: Spent) -> float | None:

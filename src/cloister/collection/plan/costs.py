@@ -78,8 +78,9 @@ class Crowd:
         return {
             "least honest people": self.min_honest_users,
             "epsilon alone": self.epsilon_without_shuffler if self.epsilon_without_shuffler < math.inf else None,
-            "messages per user": self.messages, "message bytes per user": self.bytes,
-        }  # fmt: skip
+            "messages per user": self.messages,
+            "message bytes per user": self.bytes,
+        }
 
     @classmethod
     def from_dict(cls, given: dict[str, Any]) -> Self:
@@ -197,6 +198,9 @@ def _plain(event: Event) -> dict[str, Any]:
     spent, among = event.spent, event.spent.user_share
     users = None if among is None else {"key": among.rng.key.hex(), "from": among.low, "to": among.high}
     return {
-        "mechanism": event.mechanism, "measure": spent.measure, "amount": spent.amount, "delta": event.delta,
+        "mechanism": event.mechanism,
+        "measure": spent.measure,
+        "amount": spent.amount,
+        "delta": event.delta,
         "users": users,
-    }  # fmt: skip
+    }

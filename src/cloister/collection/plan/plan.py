@@ -233,17 +233,23 @@ class CollectionPlan:
         b = problem["bounds"]
         domain = Box(tuple(b["lower"]), tuple(b["upper"])) if "lower" in b else Ball(tuple(b["center"]), b["radius"])
         plan = cls(
-            method=_method(given["method"]), k=canonical_json.whole(problem["k"]),
-            rows=canonical_json.whole(problem["rows"]), domain=domain,
+            method=_method(given["method"]),
+            k=canonical_json.whole(problem["k"]),
+            rows=canonical_json.whole(problem["rows"]),
+            domain=domain,
             columns=None if columns is None else tuple(canonical_json.text(c) for c in columns),
             total=Total(given["epsilon"], given["delta"]),
-            seed=PublicRng(bytes.fromhex(given["seed"])), digest=canonical_json.text(given["digest"]),
-            outlook=None if outlook is None else Outlook(float(outlook["error"]),
-            canonical_json.whole(outlook["rows needed"])),
-            size=Size.from_dict(size), warnings=tuple(canonical_json.text(w) for w in given["warnings"]),
-            version=canonical_json.text(given["cloister"]), schedule=steps,
+            seed=PublicRng(bytes.fromhex(given["seed"])),
+            digest=canonical_json.text(given["digest"]),
+            outlook=None
+            if outlook is None
+            else Outlook(float(outlook["error"]), canonical_json.whole(outlook["rows needed"])),
+            size=Size.from_dict(size),
+            warnings=tuple(canonical_json.text(w) for w in given["warnings"]),
+            version=canonical_json.text(given["cloister"]),
+            schedule=steps,
             crowd=None if given["trust"] == "Local" else Crowd.from_dict(given["crowd"]),
-        )  # fmt: skip
+        )
         if plan.hash != given["hash"] or (plan.columns is not None and len(plan.columns) != plan.dimension):
             raise Refused("what it says does not fit together")
         return plan
@@ -259,16 +265,24 @@ class CollectionPlan:
         bounds = attrs.asdict(d, filter=lambda field, _: field.init is True)
         rounds = {"rounds": [step.as_dict() for step in self.schedule]} if self.schedule else {}
         return {
-            "format": FORMAT, "cloister": self.version, "trust": self.trust,
-            "epsilon": self.total.epsilon, "delta": self.total.delta,
-            "problem": {"k": self.k, "rows": self.rows, "bounds": bounds}, "users": self.rows,
-            "columns": None if self.columns is None else list(self.columns), "dimension": self.dimension,
+            "format": FORMAT,
+            "cloister": self.version,
+            "trust": self.trust,
+            "epsilon": self.total.epsilon,
+            "delta": self.total.delta,
+            "problem": {"k": self.k, "rows": self.rows, "bounds": bounds},
+            "users": self.rows,
+            "columns": None if self.columns is None else list(self.columns),
+            "dimension": self.dimension,
             "expected": None if o is None else {"error": o.error, "excess": o.excess, "rows needed": o.rows_needed},
             "bytes per user": self.size.as_dict(),
-            "warnings": list(self.warnings), "method": self.method, "seed": self.seed.key.hex(), "digest": self.digest,
+            "warnings": list(self.warnings),
+            "method": self.method,
+            "seed": self.seed.key.hex(),
+            "digest": self.digest,
             **rounds,
             **({} if self.crowd is None else {"crowd": self.crowd.as_dict()}),
-        }  # fmt: skip
+        }
 
 
 read = CollectionPlan.read

@@ -91,9 +91,13 @@ class Harm:
             for s in SHARES
         ]
         return {
-            "a report counts for": self.invented, "in buckets": self.buckets, "chosen numbers": self.chosen,
-            "withstood below": self.withstood(k), "unbounded": list(self.unbounded), "shares": worst,
-        }  # fmt: skip
+            "a report counts for": self.invented,
+            "in buckets": self.buckets,
+            "chosen numbers": self.chosen,
+            "withstood below": self.withstood(k),
+            "unbounded": list(self.unbounded),
+            "shares": worst,
+        }
 
     def lines(self, k: int) -> list[str]:
         """For people."""
@@ -164,12 +168,21 @@ def publish(request: Request, columns: Sequence[str] | None = None, dimension: i
     steps = tuple(Step.of(round) for round in rounds)
     outlook = _outlook(plan)
     made = CollectionPlan(
-        method=plan.composed.config(), k=plan.problem.k, rows=plan.problem.rows,
-        domain=cast(Box | Ball, plan.problem.domain), total=plan.total,
-        columns=None if columns is None else plan.columns, seed=seed, digest=rounds[0].digest(), outlook=outlook,
-        size=reduce(Size.plus, (step.size for step in steps)), warnings=warnings(plan, outlook), version=__version__,
-        schedule=steps if len(steps) > 1 else (), crowd=Crowd.of(rounds[0]) if shuffled else None,
-    )  # fmt: skip
+        method=plan.composed.config(),
+        k=plan.problem.k,
+        rows=plan.problem.rows,
+        domain=cast(Box | Ball, plan.problem.domain),
+        total=plan.total,
+        columns=None if columns is None else plan.columns,
+        seed=seed,
+        digest=rounds[0].digest(),
+        outlook=outlook,
+        size=reduce(Size.plus, (step.size for step in steps)),
+        warnings=warnings(plan, outlook),
+        version=__version__,
+        schedule=steps if len(steps) > 1 else (),
+        crowd=Crowd.of(rounds[0]) if shuffled else None,
+    )
     return _as_read(made)
 
 
@@ -179,11 +192,17 @@ def words(plan: CollectionPlan, rounds: Sequence[Round[Any]]) -> str:
     lines = [
         f"A plan to find {plan.k} centres of {plan.rows:,} people's rows, of {plan.dimension} columns ({columns}), by "
         f"{recorded(plan.compose())['name']}.",
-        "", "What a person is promised:", *_indented(promise(plan, rounds)),
-        "", "What to expect:", *_indented(expectation(plan).splitlines()),
+        "",
+        "What a person is promised:",
+        *_indented(promise(plan, rounds)),
+        "",
+        "What to expect:",
+        *_indented(expectation(plan).splitlines()),
         *_indented(_sizes(plan, rounds).splitlines()),
-        "", "What people who lie can do:", *_indented(harm(plan, rounds).lines(plan.k)),
-    ]  # fmt: skip
+        "",
+        "What people who lie can do:",
+        *_indented(harm(plan, rounds).lines(plan.k)),
+    ]
     if found := (*plan.warnings, *without_bundle(plan)):
         lines += ["", *(f"WARNING: {warning}" for warning in found)]
     programs = (

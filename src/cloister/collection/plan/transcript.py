@@ -80,19 +80,26 @@ class RoundAnswers:
         if not canonical_json.whole(given["reports"]["accepted"]) >= 0:
             raise ValueError("the number of accepted reports is negative")
         return cls(
-            plan=canonical_json.text(given["plan"]), round=canonical_json.whole(given["round"]) - 1,
+            plan=canonical_json.text(given["plan"]),
+            round=canonical_json.whole(given["round"]) - 1,
             previous=canonical_json.text(given["previous"]),
             digest=canonical_json.text(given["digest"]),
             following=None if following is None else canonical_json.text(following),
-            lookups=tuple(_look(one) for one in given["looks"]), reports=dict(given["reports"]),
-        )  # fmt: skip
+            lookups=tuple(_look(one) for one in given["looks"]),
+            reports=dict(given["reports"]),
+        )
 
     def _facts(self) -> dict[str, Any]:
         return {
-            "format": FORMAT, "plan": self.plan, "round": self.round + 1, "previous": self.previous,
+            "format": FORMAT,
+            "plan": self.plan,
+            "round": self.round + 1,
+            "previous": self.previous,
             "digest": self.digest,
-            "next": self.following, "reports": dict(self.reports), "looks": [_plain(lookup) for lookup in self.lookups],
-        }  # fmt: skip
+            "next": self.following,
+            "reports": dict(self.reports),
+            "looks": [_plain(lookup) for lookup in self.lookups],
+        }
 
 
 @final
@@ -223,9 +230,14 @@ def _answers(content: bytes) -> RoundAnswers:
 
 def _plain(lookup: Lookup) -> dict[str, Any]:
     return {
-        "round": lookup.round + 1, "question": lookup.question + 1, "level": lookup.level, "error": lookup.error,
-        "shape": list(lookup.values.shape), "ids": _packed(lookup.ids, "<i8"), "values": _packed(lookup.values, "<f8"),
-    }  # fmt: skip
+        "round": lookup.round + 1,
+        "question": lookup.question + 1,
+        "level": lookup.level,
+        "error": lookup.error,
+        "shape": list(lookup.values.shape),
+        "ids": _packed(lookup.ids, "<i8"),
+        "values": _packed(lookup.values, "<f8"),
+    }
 
 
 def _look(given: Mapping[str, Any]) -> Lookup:

@@ -61,10 +61,17 @@ class Advanced:
 
 
 def decode(
-    plan: CollectionPlan | str | os.PathLike[str], reports: Given, *, strict: bool = False, accept_shares: bool = False,
-    robust: float | None = None, progress: Callable[[int], None] | None = None, engine: str | Engine = "serial",
-    workers: int | None = None, scheduler: str | None = None,
-) -> Decoded:  # fmt: skip
+    plan: CollectionPlan | str | os.PathLike[str],
+    reports: Given,
+    *,
+    strict: bool = False,
+    accept_shares: bool = False,
+    robust: float | None = None,
+    progress: Callable[[int], None] | None = None,
+    engine: str | Engine = "serial",
+    workers: int | None = None,
+    scheduler: str | None = None,
+) -> Decoded:
     """Cluster the users who have reported under a plan of one round. Under Shuffled trust, ``reports`` is what the
     shuffler released.
 
@@ -111,10 +118,19 @@ def decode(
 
 
 def advance(
-    plan: str | os.PathLike[str], reports: Given = (), *, only: int | None = None, least: int = 1, strict: bool = False,
-    accept_shares: bool = False, robust: float | None = None, progress: Callable[[int], None] | None = None,
-    engine: str | Engine = "serial", workers: int | None = None, scheduler: str | None = None,
-) -> Advanced:  # fmt: skip
+    plan: str | os.PathLike[str],
+    reports: Given = (),
+    *,
+    only: int | None = None,
+    least: int = 1,
+    strict: bool = False,
+    accept_shares: bool = False,
+    robust: float | None = None,
+    progress: Callable[[int], None] | None = None,
+    engine: str | Engine = "serial",
+    workers: int | None = None,
+    scheduler: str | None = None,
+) -> Advanced:
     """Close the open round with these reports, and publish its answers, which open the next round.
 
     If two servers try at once, one publishes and the other is refused unless its answers are the very same.
@@ -165,11 +181,16 @@ def _result(transcript: Transcript, session: Session[Any], found: Clustering) ->
     plan = transcript.plan
     columns, composed = plan.columns or tuple(str(i) for i in range(plan.dimension)), plan.compose()
     privacy = state(
-        session.rounds, plan.total.epsilon, plan.total.delta, trust=plan.trust, rows=plan.rows, seeded=False,
+        session.rounds,
+        plan.total.epsilon,
+        plan.total.delta,
+        trust=plan.trust,
+        rows=plan.rows,
+        seeded=False,
         private=True,
         epsilon_without_shuffler=math.inf if plan.crowd is None else plan.crowd.epsilon_without_shuffler,
         notes=notes(composed, plan.problem, found.details, columns),
-    )  # fmt: skip
+    )
     reports = [answers.reports for answers in transcript.closed]
     details = {**found.details, "plan": plan.hash, "reports": reports[0] if plan.length == 1 else reports}
     problem_facts = {**plan.as_dict()["problem"], "lattice unit": plan.domain.unit}
@@ -192,10 +213,14 @@ def _closed(
     if (following is None) != (index + 1 == transcript.plan.length):
         raise Refused("the method asks another number of rounds than planned: a schedule must not depend on answers")
     answers = RoundAnswers(
-        plan=transcript.plan.hash, round=index, previous=transcript.head, digest=before.digests[index],
+        plan=transcript.plan.hash,
+        round=index,
+        previous=transcript.head,
+        digest=before.digests[index],
         following=following,
-        lookups=tuple(record.lookups[len(before.lookups) :]), reports=collected.intake.as_dict(transcript.plan.rows),
-    )  # fmt: skip
+        lookups=tuple(record.lookups[len(before.lookups) :]),
+        reports=collected.intake.as_dict(transcript.plan.rows),
+    )
     return answers, session, found
 
 
@@ -214,9 +239,13 @@ def _run(
     """Run the method from the start, to its next unanswered round or to its end."""
     plan, composed = transcript.plan, transcript.plan.compose()
     session: Session[Any] = Session(
-        plan.problem, plan.seed, population, accountant=plan.accountant(composed), record=transcript.record(),
+        plan.problem,
+        plan.seed,
+        population,
+        accountant=plan.accountant(composed),
+        record=transcript.record(),
         reading=reading,
-    )  # fmt: skip
+    )
     try:
         return session, composed.value.cluster(plan.problem, session, plan.seed.child("method"))
     except Pending:

@@ -39,9 +39,7 @@ PIECE = 2**17
 class ReportCounter(Sieve):
     """Counts reports of a round. Args: as for ``Sieve``; users (planned number)."""
 
-    def __init__(
-        self, intake: Intake, round: Round[Any], head: str, users: int, earlier: Collection[str] = ()
-    ) -> None:  # fmt: skip
+    def __init__(self, intake: Intake, round: Round[Any], head: str, users: int, earlier: Collection[str] = ()) -> None:
         super().__init__(intake, round, head, earlier)
         self.users, self._layout = users, layout_of(round)
 

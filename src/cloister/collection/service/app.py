@@ -41,9 +41,15 @@ _TYPES = {"json": "application/json", "txt": "text/plain; charset=utf-8", "bin":
 
 
 def collector(
-    plan: Path, out: Path, *, shuffle: bool = False, issuer: Issuer | None = None, origins: Sequence[str] = (),
-    limits: Limits = DEFAULT, told: Callable[[dict[str, Any]], None] = lambda event: None,
-) -> Starlette:  # fmt: skip
+    plan: Path,
+    out: Path,
+    *,
+    shuffle: bool = False,
+    issuer: Issuer | None = None,
+    origins: Sequence[str] = (),
+    limits: Limits = DEFAULT,
+    told: Callable[[dict[str, Any]], None] = lambda event: None,
+) -> Starlette:
     """The application, with its folder locked and its earlier reports read; ``app.state.desk`` is its ``Desk``. Its
     lifespan must be run. Args: origins (of pages that browsers may let in; "*": all); the others as for ``Desk``.
     Raises: as ``Desk``."""
@@ -61,9 +67,13 @@ def collector(
 
     # browsers ask before they post reports, and let a page read what is named: a 429 says when to come back
     cors = Middleware(
-        CORSMiddleware, allow_origins=origins, allow_methods=["GET", "POST"], allow_headers=["content-type"],
-        expose_headers=["retry-after"], max_age=86400,
-    )  # fmt: skip
+        CORSMiddleware,
+        allow_origins=origins,
+        allow_methods=["GET", "POST"],
+        allow_headers=["content-type"],
+        expose_headers=["retry-after"],
+        max_age=86400,
+    )
     app = Starlette(
         routes=[
             Route("/reports", pages.reports, methods=["POST"]),
@@ -146,8 +156,11 @@ class _Pages:
     async def metrics(self, request: Request) -> Response:
         """All counts, for Prometheus."""
         desk, opened = self._desk, self._desk.opened
-        facts = {"round": 0 if opened is None else opened.form.round, "round_reports": desk.reports,
-                 "addresses_remembered": len(desk.rates)}  # fmt: skip
+        facts = {
+            "round": 0 if opened is None else opened.form.round,
+            "round_reports": desk.reports,
+            "addresses_remembered": len(desk.rates),
+        }
         return _fresh(Response(desk.counts.text(facts), media_type="text/plain; version=0.0.4; charset=utf-8"))
 
     def _admit(self, request: Request) -> None:

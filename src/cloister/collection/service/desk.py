@@ -81,9 +81,15 @@ class Desk:
     """
 
     def __init__(
-        self, plan: Path, out: Path, *, shuffle: bool = False, issuer: Issuer | None = None,
-        limits: Limits = DEFAULT, told: Callable[[dict[str, Any]], None] = lambda event: None,
-    ) -> None:  # fmt: skip
+        self,
+        plan: Path,
+        out: Path,
+        *,
+        shuffle: bool = False,
+        issuer: Issuer | None = None,
+        limits: Limits = DEFAULT,
+        told: Callable[[dict[str, Any]], None] = lambda event: None,
+    ) -> None:
         self.plan = CollectionPlan.read(plan)
         check_trust(self.plan, shuffle)
         check_apart(plan, out)

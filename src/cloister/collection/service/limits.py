@@ -77,13 +77,19 @@ class ServiceCounts:
 
     def _metrics(self, facts: Mapping[str, float]) -> Iterator[str]:
         counters = {
-            "reports_accepted": self.accepted, "requests": self.requests, "commits": self.commits,
-            "written_bytes": self.bytes, "commit_seconds": self.seconds,
-        }  # fmt: skip
+            "reports_accepted": self.accepted,
+            "requests": self.requests,
+            "commits": self.commits,
+            "written_bytes": self.bytes,
+            "commit_seconds": self.seconds,
+        }
         gauges = {
-            "commit_seconds_slowest": self.slowest, "reports_waiting": self.waiting, "connections": self.connections,
-            "held_bytes": self.held, **facts,
-        }  # fmt: skip
+            "commit_seconds_slowest": self.slowest,
+            "reports_waiting": self.waiting,
+            "connections": self.connections,
+            "held_bytes": self.held,
+            **facts,
+        }
         for name, value in counters.items():
             yield f"# TYPE cloister_{name}_total counter"
             yield f"cloister_{name}_total {value:g}" if isinstance(value, float) else f"cloister_{name}_total {value}"

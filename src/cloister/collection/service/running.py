@@ -38,9 +38,14 @@ FILES = 256
 
 
 def serve(
-    app: Any, listener: socket.socket, *, tls: ssl.SSLContext | None = None,
-    started: Callable[[str], None] = lambda address: None, each: Callable[[], None] | None = None, every: float = 10.0,
-) -> None:  # fmt: skip
+    app: Any,
+    listener: socket.socket,
+    *,
+    tls: ssl.SSLContext | None = None,
+    started: Callable[[str], None] = lambda address: None,
+    each: Callable[[], None] | None = None,
+    every: float = 10.0,
+) -> None:
     """Run an application of ``collector`` until SIGTERM or SIGINT: what was acknowledged then is on the disk.
 
     Args:
@@ -53,9 +58,17 @@ def serve(
     _raise_files(desk.limits.connections + FILES)
     with _silent():
         config = uvicorn.Config(
-            app, http=bounded(desk.limits, desk.counts), ws="none", lifespan="on", log_config=None, access_log=False,
-            proxy_headers=False, server_header=False, timeout_keep_alive=IDLE, timeout_graceful_shutdown=END,
-        )  # fmt: skip
+            app,
+            http=bounded(desk.limits, desk.counts),
+            ws="none",
+            lifespan="on",
+            log_config=None,
+            access_log=False,
+            proxy_headers=False,
+            server_header=False,
+            timeout_keep_alive=IDLE,
+            timeout_graceful_shutdown=END,
+        )
         config.load()
         config.ssl = tls
         host, port = listener.getsockname()[:2]

@@ -38,9 +38,14 @@ class Senders(SentFiles):
     kind = MESSAGES
 
     def __init__(
-        self, given: Given, plan: CollectionPlan, round: Round[Any], strict: bool,
-        progress: Callable[[int], None], engine: Engine | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        given: Given,
+        plan: CollectionPlan,
+        round: Round[Any],
+        strict: bool,
+        progress: Callable[[int], None],
+        engine: Engine | None = None,
+    ) -> None:
         super().__init__(given, plan.hash, plan.rows, strict, progress, engine=engine)
         self.sieve = SenderSieve(self.intake, round, plan.hash, plan.rows)
 

@@ -136,9 +136,14 @@ def scattered_apart(
 
 
 def released_apart(
-    engine: Engine, folders: tuple[Path, ...], folder: Path, width: int, rng: NoiseRng,
-    release: Callable[[int], Release], told: Callable[[int], None],
-) -> tuple[int, int]:  # fmt: skip
+    engine: Engine,
+    folders: tuple[Path, ...],
+    folder: Path,
+    width: int,
+    rng: NoiseRng,
+    release: Callable[[int], Release],
+    told: Callable[[int], None],
+) -> tuple[int, int]:
     """Permute and write what was scattered. Args: folder (empty, to work in), release (of so many messages). Returns:
     the number of messages and of files."""
     found: dict[int, tuple[Path, int]] = {}

@@ -57,17 +57,28 @@ class ShuffleResult:
     def as_dict(self) -> dict[str, Any]:
         """Plain data."""
         return {
-            "plan": self.plan, "people": self.people, "messages": self.messages, "files": self.files,
-            "folder": str(self.folder), "read": self.tally.files, "refused": self.tally.reasons,
-        }  # fmt: skip
+            "plan": self.plan,
+            "people": self.people,
+            "messages": self.messages,
+            "files": self.files,
+            "folder": str(self.folder),
+            "read": self.tally.files,
+            "refused": self.tally.reasons,
+        }
 
 
 def shuffle(
-    plan: CollectionPlan | str | os.PathLike[str], reports: Given,
-    out: str | os.PathLike[str], *,
-    strict: bool = False, progress: Callable[[int], None] | None = None, rng: NoiseRng | None = None,
-    engine: str | Engine = "serial", workers: int | None = None, scheduler: str | None = None,
-) -> ShuffleResult:  # fmt: skip
+    plan: CollectionPlan | str | os.PathLike[str],
+    reports: Given,
+    out: str | os.PathLike[str],
+    *,
+    strict: bool = False,
+    progress: Callable[[int], None] | None = None,
+    rng: NoiseRng | None = None,
+    engine: str | Engine = "serial",
+    workers: int | None = None,
+    scheduler: str | None = None,
+) -> ShuffleResult:
     """Shuffle users' messages into a new folder.
 
     If killed, it leaves no folder or the complete one; run again, it removes the remains and starts over. Memory does
@@ -110,8 +121,9 @@ def shuffle(
             _refuse_few(senders.intake, opened.crowd.min_honest_users)
             count, files = released_apart(runner, folders, work, width, secret, release, told)
         else:
-            count, files = _in_this_process(senders, opened.crowd.min_honest_users, Scattered(work, width, secret),
-                release, told)  # fmt: skip
+            count, files = _in_this_process(
+                senders, opened.crowd.min_honest_users, Scattered(work, width, secret), release, told
+            )
         shutil.rmtree(work)
         _publish(place, target)
     return ShuffleResult(opened.hash, target, senders.intake.accepted, count, files, senders.intake)

@@ -57,9 +57,10 @@ class Block:
             return some[0]
         faults = [np.zeros(len(one), np.uint8) if one.faults is None else one.faults for one in some]
         return cls(
-            np.concatenate([one.users for one in some]), np.concatenate([one.answers for one in some]),
+            np.concatenate([one.users for one in some]),
+            np.concatenate([one.answers for one in some]),
             None if all(one.faults is None for one in some) else np.concatenate(faults),
-        )  # fmt: skip
+        )
 
 
 def faulty(*good: Bools) -> AnyArray | None:

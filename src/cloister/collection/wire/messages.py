@@ -59,9 +59,10 @@ class Messages:
             return some[0]
         senders = [one.senders for one in some if one.senders is not None]
         return cls(
-            np.concatenate([one.questions for one in some]), np.concatenate([one.bodies for one in some]),
+            np.concatenate([one.questions for one in some]),
+            np.concatenate([one.bodies for one in some]),
             np.concatenate(senders) if senders else None,
-        )  # fmt: skip
+        )
 
     def report(self, question: int, round: Round[Any]) -> Any:
         """The report of one question, as its channel absorbs it."""

@@ -174,9 +174,15 @@ def fields(cls: type[Any]) -> tuple[attrs.Attribute[Any], ...]:
 
 
 def option(
-    *, default: Any, help: str, unit: str = "", low: float | None = None, high: float | None = None,
-    above: bool = False, choices: tuple[Any, ...] = (),
-) -> Any:  # fmt: skip
+    *,
+    default: Any,
+    help: str,
+    unit: str = "",
+    low: float | None = None,
+    high: float | None = None,
+    above: bool = False,
+    choices: tuple[Any, ...] = (),
+) -> Any:
     """A public option of a component: its default, what it means, its unit and bounds."""
     facts = Option(help, unit, low, high, above, choices)
 

@@ -76,9 +76,14 @@ class Composed:
 
 
 def compose(
-    registry: Registry, role: Role, name: str, wires: Mapping[str, str], values: Mapping[str, Any],
-    trust: str | None = None, parts: Mapping[str, Composed] = {},
-) -> Composed:  # fmt: skip
+    registry: Registry,
+    role: Role,
+    name: str,
+    wires: Mapping[str, str],
+    values: Mapping[str, Any],
+    trust: str | None = None,
+    parts: Mapping[str, Composed] = {},
+) -> Composed:
     """Build a component by name.
 
     Args:

@@ -78,12 +78,19 @@ def describe(registry: Registry, spec: Spec) -> dict[str, Any]:
     module = sys.modules[cls.__module__]
     trust = spec.trust or (compose(registry, spec.role, spec.name, {}, {}).trust if slots and _filled(slots) else None)
     return {
-        "name": spec.name, "role": spec.role, "summary": spec.summary, "private": spec.private, "trust": trust,
-        "runs under": list(trusts_of(cls)), "biased": bool(getattr(cls, "biased", False)), "paper": spec.paper,
+        "name": spec.name,
+        "role": spec.role,
+        "summary": spec.summary,
+        "private": spec.private,
+        "trust": trust,
+        "runs under": list(trusts_of(cls)),
+        "biased": bool(getattr(cls, "biased", False)),
+        "paper": spec.paper,
         "target": spec.target,
         "documentation": "\n\n".join(filter(None, (inspect.getdoc(cls), inspect.cleandoc(module.__doc__ or "")))),
-        "options": options, "slots": slots,
-    }  # fmt: skip
+        "options": options,
+        "slots": slots,
+    }
 
 
 def _filled(slots: list[dict[str, Any]]) -> bool:

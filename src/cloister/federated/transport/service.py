@@ -51,9 +51,16 @@ class CoordinatorService:
     """
 
     def __init__(
-        self, coordinator: Coordinator, rounds: int, *, patience: float = 600.0, timeout: float = 60.0,
-        attempts: int = 3, log: Log = silent, valid_until: Mapping[str, float] | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        coordinator: Coordinator,
+        rounds: int,
+        *,
+        patience: float = 600.0,
+        timeout: float = 60.0,
+        attempts: int = 3,
+        log: Log = silent,
+        valid_until: Mapping[str, float] | None = None,
+    ) -> None:
         self._coordinator, self._rounds = coordinator, rounds
         self._patience, self._timeout, self._attempts, self._log = patience, timeout, attempts, log
         self._valid_until = dict(valid_until or {})

@@ -59,9 +59,11 @@ class Signature:
         try:
             facts: Any = json.loads(content) if len(content) <= MAX_BYTES else None
             return cls(
-                facts["party"], bytes.fromhex(facts["agreement"]), facts["certificate"].encode(),
-                bytes.fromhex(facts["signature"])
-            )  # fmt: skip
+                facts["party"],
+                bytes.fromhex(facts["agreement"]),
+                facts["certificate"].encode(),
+                bytes.fromhex(facts["signature"]),
+            )
         except (ValueError, TypeError, KeyError, AttributeError):
             raise InvalidInput(f"{path} is not a signature: get it again from the party that signed") from None
 

@@ -29,12 +29,26 @@ MAX_WORKERS = 1024
 
 
 def compare(
-    rows: Any, *, k: int, epsilons: Sequence[float], methods: Iterable[str | Contender] | None = None, runs: int = 10,
-    bounds: Any = READ, delta: float | Literal["auto"] = "auto", public_rows: int | None = None, scale: Any = None,
-    columns: Sequence[Any] | None = None, missing: str = "refuse", rivals: Iterable[str] = (),
-    workers: int | None = 1, out: str | Path | None = None, progress: Callable[[int, int], None] | None = None,
-    delimiter: str | None = None, encoding: str | None = None, table: str | None = None,
-) -> Study:  # fmt: skip
+    rows: Any,
+    *,
+    k: int,
+    epsilons: Sequence[float],
+    methods: Iterable[str | Contender] | None = None,
+    runs: int = 10,
+    bounds: Any = READ,
+    delta: float | Literal["auto"] = "auto",
+    public_rows: int | None = None,
+    scale: Any = None,
+    columns: Sequence[Any] | None = None,
+    missing: str = "refuse",
+    rivals: Iterable[str] = (),
+    workers: int | None = 1,
+    out: str | Path | None = None,
+    progress: Callable[[int, int], None] | None = None,
+    delimiter: str | None = None,
+    encoding: str | None = None,
+    table: str | None = None,
+) -> Study:
     """Compare methods on rows that are not secret: generated ones, or public stand-ins. **NOT private.**
 
     Every run is a whole private run with secret noise (``cloister.run.fit.fit``), fresh public choices and its own
@@ -72,9 +86,14 @@ def compare(
     contenders, named = contenders_of(methods), _rivals(rivals)
     budgets = _checked_epsilons(epsilons)
     population = source(
-        rows, columns, missing, bounds=None if is_read(bounds) else bounds, delimiter=delimiter, encoding=encoding,
+        rows,
+        columns,
+        missing,
+        bounds=None if is_read(bounds) else bounds,
+        delimiter=delimiter,
+        encoding=encoding,
         table=table,
-    )  # fmt: skip
+    )
     population.check()
     held = np.asarray(population.table(), np.float64)
     told = Conditions.of(held, population.columns, k, bounds, scale, delta, public_rows)
@@ -147,9 +166,13 @@ def _measure_baselines(file: StudyFile, rows: Floats, told: Conditions) -> None:
 
 
 def _measure(
-    file: StudyFile, rows: Floats, told: Conditions, wanted: Sequence[Trial], workers: int,
+    file: StudyFile,
+    rows: Floats,
+    told: Conditions,
+    wanted: Sequence[Trial],
+    workers: int,
     progress: Callable[[int, int], None],
-) -> None:  # fmt: skip
+) -> None:
     """Make the runs that the study lacks, and write each down as it ends."""
     todo = [trial for trial in wanted if trial.key not in file.outcomes]
     done = len(wanted) - len(todo)

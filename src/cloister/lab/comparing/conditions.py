@@ -58,9 +58,15 @@ class Conditions:
 
     @classmethod
     def of(
-        cls, rows: Floats, columns: Sequence[str], k: Any, bounds: Any, scale: Any,
-        delta: float | Literal["auto"], public_rows: int | None,
-    ) -> Conditions:  # fmt: skip
+        cls,
+        rows: Floats,
+        columns: Sequence[str],
+        k: Any,
+        bounds: Any,
+        scale: Any,
+        delta: float | Literal["auto"],
+        public_rows: int | None,
+    ) -> Conditions:
         """The conditions for rows (n, d).
 
         Args: bounds as in a fit, or ``READ``; scale as in a fit; delta ('auto': ``usual_delta``), public_rows (None:
@@ -105,21 +111,35 @@ class Conditions:
         """A run of this contender."""
         delta = self.delta if contender.delta is None else contender.delta
         return Request(
-            k=self.k, method=contender.method, epsilon=epsilon, delta=delta, bounds=self.domain, rows=self.rows,
-            scale=self.scale, components=contender.components, options=contender.options, trust=contender.trust,
+            k=self.k,
+            method=contender.method,
+            epsilon=epsilon,
+            delta=delta,
+            bounds=self.domain,
+            rows=self.rows,
+            scale=self.scale,
+            components=contender.components,
+            options=contender.options,
+            trust=contender.trust,
             not_private=True,
-        )  # fmt: skip
+        )
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data, by which a study that goes on knows its own."""
         box = isinstance(self.domain, Box)
         ends = [self.domain.lower, self.domain.upper] if box else [self.domain.center, self.domain.radius]  # type: ignore[union-attr]
         return {
-            "k": self.k, "delta": self.delta, "bounds": [list(e) if isinstance(e, tuple) else e for e in ends],
-            "bounds read off the rows": self.read, "scale": self.scale, "public rows": self.rows,
-            "columns": list(self.columns), "rows": self.count, "sha256 of the rows": self.digest,
+            "k": self.k,
+            "delta": self.delta,
+            "bounds": [list(e) if isinstance(e, tuple) else e for e in ends],
+            "bounds read off the rows": self.read,
+            "scale": self.scale,
+            "public rows": self.rows,
+            "columns": list(self.columns),
+            "rows": self.count,
+            "sha256 of the rows": self.digest,
             "version": __version__,
-        }  # fmt: skip
+        }
 
     def text(self) -> str:
         """The conditions in a line."""

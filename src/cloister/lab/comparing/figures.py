@@ -112,9 +112,12 @@ class Figures:
             for cell in self.cells
         ]
         return {
-            "private": False, "note": NOTE, "conditions": self.conditions.as_dict(), "baselines": dict(self.costs),
+            "private": False,
+            "note": NOTE,
+            "conditions": self.conditions.as_dict(),
+            "baselines": dict(self.costs),
             "cells": cells,
-        }  # fmt: skip
+        }
 
     def csv(self) -> str:
         """The records as CSV."""
@@ -136,10 +139,18 @@ def _record(study: Figures, cell: Cell) -> dict[str, Any]:
     mean = cell.mean
     error = None if mean is None or len(cell.nicv) < 2 else mean.standard_error
     return {
-        "epsilon": cell.epsilon, "method": cell.label, "trust": cell.trust, "private": cell.private,
+        "epsilon": cell.epsilon,
+        "method": cell.label,
+        "trust": cell.trust,
+        "private": cell.private,
         "picked": cell.picked,
         "nicv": None if mean is None else mean.value,
-        "standard_error": error, "unclipped_nicv": cell.mean_unclipped,
+        "standard_error": error,
+        "unclipped_nicv": cell.mean_unclipped,
         "ratio": None if mean is None else study.ratio(mean.value),
-        "runs": len(cell.nicv), "runs_asked": cell.asked, "seconds": cell.time, "note": cell.refused, "figures": NOTE,
-    }  # fmt: skip
+        "runs": len(cell.nicv),
+        "runs_asked": cell.asked,
+        "seconds": cell.time,
+        "note": cell.refused,
+        "figures": NOTE,
+    }

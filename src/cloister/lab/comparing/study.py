@@ -76,9 +76,13 @@ def _row(study: Figures, cell: Cell) -> tuple[str, ...]:
         return shown, "", "refused" if cell.refused else "-", "", runs, ""
     error = None if len(cell.nicv) < 2 else cell.mean.standard_error
     return (
-        shown, trust, Estimate(cell.mean.value, error).text,
-        _ratio(study, cell.mean.value), runs, f"{cell.time:.2g}",
-    )  # fmt: skip
+        shown,
+        trust,
+        Estimate(cell.mean.value, error).text,
+        _ratio(study, cell.mean.value),
+        runs,
+        f"{cell.time:.2g}",
+    )
 
 
 def _ratio(study: Figures, cost: float) -> str:
@@ -156,9 +160,16 @@ def _line(axes: Axes, study: Figures, label: str, number: int) -> None:
     shown = label if all(cell.private for cell in cells) else f"{label} (NOT private)"
     dashes = "-" if number < len(COLOURS) else "--"
     axes.errorbar(
-        at, [mean.value for mean in means], errors, label=shown, linewidth=1.6, markersize=5, capsize=3,
-        linestyle=dashes, **style,
-    )  # fmt: skip
+        at,
+        [mean.value for mean in means],
+        errors,
+        label=shown,
+        linewidth=1.6,
+        markersize=5,
+        capsize=3,
+        linestyle=dashes,
+        **style,
+    )
 
 
 def _baselines(axes: Axes, study: Figures) -> None:
@@ -173,17 +184,30 @@ def _words(figure: Figure, study: Figures) -> None:
     width, height = (float(inches) for inches in figure.get_size_inches())
     told = study.conditions
     lines = (
-        (TITLE, 0.14, 13, "bold", INK), (WARNING, 0.42, 10, "bold", ALARM),
-        (f"{told.count:,} rows, {len(told.columns)} columns, k = {told.k}, delta = {told.delta:.3g}; mean ± standard "
-        f"error of runs", 0.62, 10, "normal", FAINT),
-    )  # fmt: skip
+        (TITLE, 0.14, 13, "bold", INK),
+        (WARNING, 0.42, 10, "bold", ALARM),
+        (
+            f"{told.count:,} rows, {len(told.columns)} columns, k = {told.k}, delta = {told.delta:.3g}; mean ± standard "
+            f"error of runs",
+            0.62,
+            10,
+            "normal",
+            FAINT,
+        ),
+    )
     for text, down, size, weight, color in lines:
         figure.text(0.15 / width, 1 - down / height, text, fontsize=size, fontweight=weight, color=color, va="top")
     handles, labels = figure.axes[0].get_legend_handles_labels()
     figure.legend(
-        handles, labels, loc="lower left", bbox_to_anchor=(0, 0.04 / height), ncols=2, frameon=False,
-        borderaxespad=0.1, borderpad=0.6,
-    )  # fmt: skip
+        handles,
+        labels,
+        loc="lower left",
+        bbox_to_anchor=(0, 0.04 / height),
+        ncols=2,
+        frameon=False,
+        borderaxespad=0.1,
+        borderpad=0.6,
+    )
 
 
 @final

@@ -77,9 +77,13 @@ class ClippedOffsets:
 
     def bundled(self, arrays: BundleArrays) -> Mapping[str, Any]:
         return {
-            "kind": "clipped", "centers": arrays.add(self.origins), "radii": arrays.add(self.radii), "scale": SCALE,
-            "weighted": False, **self.bound.bundled,
-        }  # fmt: skip
+            "kind": "clipped",
+            "centers": arrays.add(self.origins),
+            "radii": arrays.add(self.radii),
+            "scale": SCALE,
+            "weighted": False,
+            **self.bound.bundled,
+        }
 
     def _clipped(self, rows: Ints, mine: Ints) -> Floats:
         one = len(self._origins) == 1  # "wrap", for rows in no bucket, would count down to the one origin
@@ -138,9 +142,11 @@ class DistanceBins:
 
     def bundled(self, arrays: BundleArrays) -> Mapping[str, Any]:
         return {
-            "kind": "distances", "sizes": integers(self.space.sizes), "centers": arrays.add(self.near.centers),
+            "kind": "distances",
+            "sizes": integers(self.space.sizes),
+            "centers": arrays.add(self.near.centers),
             "edges": self.edges[:-1].tolist(),
-        }  # fmt: skip
+        }
 
     def quantile(self, counts: Floats, share: float, rows: int, domain: Domain) -> float:
         """A radius, in the caller's units, within which this share of the rows lies, as far as noise lets see.

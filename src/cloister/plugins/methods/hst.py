@@ -64,9 +64,11 @@ class HST(Generic[T]):
     extra: int = option(default=6, low=1, high=64, unit="k", help="this many times k centres are lifted and merged")
     tree_share: float = option(default=0.55, low=0.01, high=0.99, help="the tree's share of the budget")
     passes: int = option(
-        default=1, low=1, high=16,
+        default=1,
+        low=1,
+        high=16,
         help="trees, one after the other: of the next, rows near badly cut centres fall in no cell",
-    )  # fmt: skip
+    )
     margin: float = option(
         default=0.02, low=0.0, high=1.0 / 3.0, unit="side of a cell", help="a centre this near to a cut is badly cut"
     )
@@ -181,6 +183,9 @@ class Spared:
 
     def bundled(self, arrays: BundleArrays) -> Mapping[str, Any]:
         return {
-            "kind": "spared", "sizes": integers(self.space.sizes), "of": described(self.tree, arrays),
-            "near": self.near.bundled(arrays), "bad": np.flatnonzero(self.bad).tolist(),
-        }  # fmt: skip
+            "kind": "spared",
+            "sizes": integers(self.space.sizes),
+            "of": described(self.tree, arrays),
+            "near": self.near.bundled(arrays),
+            "bad": np.flatnonzero(self.bad).tolist(),
+        }

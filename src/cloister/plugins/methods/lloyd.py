@@ -57,47 +57,59 @@ class Lloyd(Generic[T]):
     sums: VectorSumOracle[T] = slot("discrete-gaussian", help="what those rows add up to")
     start_share: float = share_option()
     updates: Updates = option(
-        default="relative", choices=("relative", "absolute"),
+        default="relative",
+        choices=("relative", "absolute"),
         help="sum rows relative to their centre (sensitivity: the radius) or to the domain's middle (its half "
-            "diagonal)",
-    )  # fmt: skip
+        "diagonal)",
+    )
     radius: Radius = option(
-        default="step", choices=("step", "constant", "none"),
+        default="step",
+        choices=("step", "constant", "none"),
         help="rows farther than a radius count nowhere: after a wide first round, in all rounds, or in none",
-    )  # fmt: skip
+    )
     radius_scale: float = option(
         default=0.8, low=0.0, above=True, help="alpha of equation 25: the radius over that of k equal cells"
     )
     clip_steps: bool = option(default=True, help="move no centre farther than the radius in one round")
     border: Literal["none", "truncate", "fold"] = option(
-        default="fold", choices=("none", "truncate", "fold"),
+        default="fold",
+        choices=("none", "truncate", "fold"),
         help="centres that leave the domain: leave them there, move to its border, reflect",
-    )  # fmt: skip
+    )
     rounds: int | None = option(
         default=None, low=1, help="number of rounds; by default the papers' error formula, within the next two"
     )
     fewest_rounds: int = option(default=2, low=1, help="least number of rounds that the formula may choose")
     most_rounds: int = option(default=7, low=1, help="largest number of rounds that the formula may choose")
     error_target: float = option(
-        default=0.004, low=0.0, above=True, unit="mean squared half width",
+        default=0.004,
+        low=0.0,
+        above=True,
+        unit="mean squared half width",
         help="largest predicted squared error of a centre per round",
-    )  # fmt: skip
+    )
     offset: float = option(
-        default=0.225, low=0.0, above=True, unit="half width",
+        default=0.225,
+        low=0.0,
+        above=True,
+        unit="half width",
         help="rho of Su et al.: expected coordinate of a centre, absolute updates",
-    )  # fmt: skip
+    )
     floor: float = option(
-        default=1.0, low=0.0, unit="standard errors of a count",
+        default=1.0,
+        low=0.0,
+        unit="standard errors of a count",
         help="divide by at least this much, so that a small or negative count flips no step",
-    )  # fmt: skip
+    )
     keep_below: float | None = option(
         default=None, unit="rows", help="a centre with a smaller noisy count keeps its place; none: it wanders"
     )
     shrink: float = option(
-        default=1.0, low=0.0,
+        default=1.0,
+        low=0.0,
         help="shorten a step by this times its expected squared noise over its squared length (James and Stein), and "
-            "move the last centres to the domain's middle by their noise; 0: neither",
-    )  # fmt: skip
+        "move the last centres to the domain's middle by their noise; 0: neither",
+    )
     average: int = option(default=1, low=1, unit="rounds", help="return the mean of this many last iterates")
 
     def __attrs_post_init__(self) -> None:
@@ -132,9 +144,14 @@ class Lloyd(Generic[T]):
         found = towards_middle(found, math.sqrt(self.shrink) * errors[:, 0], domain)
         sizes = np.maximum(weights, 0.0)
         stated = of_steps(
-            sizes, weights, np.hypot(count_errors, unseen(sizes, problem.rows, within)), found,
-            found - before, errors[:, 0], limits(within, len(every)),
-        )  # fmt: skip
+            sizes,
+            weights,
+            np.hypot(count_errors, unseen(sizes, problem.rows, within)),
+            found,
+            found - before,
+            errors[:, 0],
+            limits(within, len(every)),
+        )
         return Clustering(
             found, sizes, {**start.details, "rounds": schedule.rounds, "iterates": np.array(iterates), **stated}
         )

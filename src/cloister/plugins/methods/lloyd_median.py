@@ -63,17 +63,22 @@ class LloydMedian(Generic[T]):
         default=0.05, low=0.0, high=0.5, above=True, help="of a round: counts become weights, no step uses them"
     )
     smoothing: float = option(
-        default=0.05, low=0.0, above=True, unit="half diameters",
+        default=0.05,
+        low=0.0,
+        above=True,
+        unit="half diameters",
         help="closer rows pull in proportion to their distance",
-    )  # fmt: skip
+    )
     stretch: float = option(default=1.25, low=0.0, high=2.0, above=True, help="of Weiszfeld's step")
     shrink: float = option(
         default=1.0, low=0.0, help="shorten a step by this times its expected squared noise over its squared length"
     )
     radius_scale: float | None = option(
-        default=None, low=0.0, above=True,
+        default=None,
+        low=0.0,
+        above=True,
         help="rows farther than this many radii of k equal cells pull nobody, and no step is longer; none: no limit",
-    )  # fmt: skip
+    )
 
     def cluster(self, problem: Problem, session: Session[T], rng: PublicRng) -> Clustering:
         start, problem = begun(self.start, self.start_share, problem, session, rng)
@@ -100,9 +105,14 @@ class LloydMedian(Generic[T]):
             noise = step_noise(totals, errors, smoothing=length, stretch=self.stretch)
             noise = np.hypot(noise, SMOOTHED * length)
             stated = of_steps(
-                weights, counted, np.hypot(count_errors, unseen(weights, problem.rows, radius)),
-                centers, centers - before, noise, limits(radius, len(every)),
-            )  # fmt: skip
+                weights,
+                counted,
+                np.hypot(count_errors, unseen(weights, problem.rows, radius)),
+                centers,
+                centers - before,
+                noise,
+                limits(radius, len(every)),
+            )
         return Clustering(centers, weights, start.details | {"rounds": self.rounds} | stated)
 
     @property

@@ -63,9 +63,7 @@ class Moved:
 
     def first(self, n: int) -> Moved:
         """The same of the first n groups."""
-        return Moved(
-            self.sizes[:n], self.size_errors[:n], self.means[:n], self.noise[:n], self.radii[:n], self.usual
-        )  # fmt: skip
+        return Moved(self.sizes[:n], self.size_errors[:n], self.means[:n], self.noise[:n], self.radii[:n], self.usual)
 
     def above(self, errors: float, least: int) -> Ints:
         """Groups with more rows than this many standard errors, at least ``least``: the heaviest first."""

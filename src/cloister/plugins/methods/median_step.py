@@ -85,9 +85,13 @@ class Pulls:
 
     def bundled(self, arrays: BundleArrays) -> Mapping[str, Any]:
         return {
-            "kind": "clipped", "centers": arrays.add(self.cells.centers), "scale": STEPS,
-            "radii": arrays.add(np.array([self.smoothing])), "weighted": True, **self.bound.bundled,
-        }  # fmt: skip
+            "kind": "clipped",
+            "centers": arrays.add(self.cells.centers),
+            "scale": STEPS,
+            "radii": arrays.add(np.array([self.smoothing])),
+            "weighted": True,
+            **self.bound.bundled,
+        }
 
 
 def weiszfeld(sums: Floats, errors: Floats, *, smoothing: float, stretch: float, shrink: float) -> Floats:

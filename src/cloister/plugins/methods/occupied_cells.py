@@ -36,9 +36,12 @@ def occupied(grid: GridCells, counts: Counts, k: int, rows: int) -> Coreset:
     enough = int(np.searchsorted(np.maximum.accumulate(held), rows)) + 1
     kept = np.sort(falling[: max(k, min(clear, enough))])
     return Coreset(
-        grid.middles(ids[kept]), values[kept], leaves=Leaves(np.zeros(len(kept), np.int64), ids[kept]),
-        errors=Errors(errors[kept], np.zeros(len(kept))), cells=grid.corners(ids[kept]),
-    )  # fmt: skip
+        grid.middles(ids[kept]),
+        values[kept],
+        leaves=Leaves(np.zeros(len(kept), np.int64), ids[kept]),
+        errors=Errors(errors[kept], np.zeros(len(kept))),
+        cells=grid.corners(ids[kept]),
+    )
 
 
 def _blurred(grid: GridCells, values: Floats, power: int) -> Floats:

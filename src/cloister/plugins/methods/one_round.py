@@ -73,28 +73,35 @@ class OneRoundMeans(Generic[T]):
     grid: TreeBuilder = slot("grid", help="partition of a domain of few dimensions")
     grid_solver: NonPrivateSolver = slot("kmeans++", help="clusters the cells of the grid")
     grid_up_to: int = option(
-        default=3, low=0, high=3, unit="dimensions",
+        default=3,
+        low=0,
+        high=3,
+        unit="dimensions",
         help="up to this many, counts on a grid alone: no vectors are asked",
-    )  # fmt: skip
+    )
     share: Literal["users", "budget", "auto"] = option(
-        default="auto", choices=("users", "budget", "auto"),
+        default="auto",
+        choices=("users", "budget", "auto"),
         help="what counts and vectors divide: the users (each answers one, with all of epsilon), everyone's epsilon, "
         "or as the trust model and the oracles have it (users under Local; the budget where everybody draws noise)",
-    )  # fmt: skip
+    )
     count_share: float | None = option(
         default=None, low=0.0, high=0.99, above=True, help="the counts' share; none: the one with the least error"
     )
     least_count_share: float = option(default=0.02, low=0.0, high=0.5, help="the counts get at least this share")
     partitions: int | None = option(
-        default=None, low=1, high=16,
+        default=None,
+        low=1,
+        high=16,
         help="independent trees that users are divided over, so that no cluster's luck hangs on one tree's borders; "
         "none: two where little noise is expected, else one",
-    )  # fmt: skip
+    )
     centers: Centers = option(
-        default="means", choices=("means", "groups"),
+        default="means",
+        choices=("means", "groups"),
         help="means: cluster the leaves' noisy means (section 5); groups: cluster the leaves' places in the tree, then "
         "divide each group's sum by its count (Algorithm 4)",
-    )  # fmt: skip
+    )
     clip: bool = option(default=False, help="move the leaves' means into the domain before they are clustered")
 
     def cluster(self, problem: Problem, session: Session[T], rng: PublicRng) -> Clustering:

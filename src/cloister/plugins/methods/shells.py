@@ -62,9 +62,12 @@ class Shells:
 
     def bundled(self, arrays: BundleArrays) -> Mapping[str, Any]:
         return {
-            "kind": "shells", "sizes": integers(self.space.sizes), "around": arrays.add(self.cells.around),
-            "middle": self.middle[0].tolist(), "edges": self.outer[:-1].tolist(),
-        }  # fmt: skip
+            "kind": "shells",
+            "sizes": integers(self.space.sizes),
+            "around": arrays.add(self.cells.around),
+            "middle": self.middle[0].tolist(),
+            "edges": self.outer[:-1].tolist(),
+        }
 
     def offsets(self) -> ClippedOffsets:
         """Rows relative to the middle, clipped to the outer radius of their shell: only in the last one does that clip,

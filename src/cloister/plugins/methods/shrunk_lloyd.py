@@ -59,9 +59,12 @@ class ShrunkLloyd(Generic[T]):
     start_share: float = share_option()
     rounds: int = option(default=4, low=1, high=64, help="number of rounds")
     extent: float = option(
-        default=0.2, low=0.0, high=1.0, above=True,
+        default=0.2,
+        low=0.0,
+        high=1.0,
+        above=True,
         help="so much of the way from the domain's middle to the start's centres is gone; 1 for a start that asks",
-    )  # fmt: skip
+    )
     first_radius: float = option(
         default=0.5, low=0.0, high=2.0, above=True, unit="half diameters", help="offsets are clipped to it at first"
     )
@@ -89,9 +92,14 @@ class ShrunkLloyd(Generic[T]):
             steps = believed(errors / sizes, domain) * denoised(totals, errors) / sizes[:, None]
             centers = domain.truncate(domain.real(near.centers) + self.stretch * steps)
             stated = of_steps(
-                weights, counted, count_errors, centers, self.stretch * steps,
-                self.stretch * errors / sizes, np.full(problem.k, radius),
-            )  # fmt: skip
+                weights,
+                counted,
+                count_errors,
+                centers,
+                self.stretch * steps,
+                self.stretch * errors / sizes,
+                np.full(problem.k, radius),
+            )
         return Clustering(centers, weights, {**start.details, "rounds": self.rounds, **stated})
 
     def per_round(self, problem: Problem) -> tuple[Budget, Budget]:

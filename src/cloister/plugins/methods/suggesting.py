@@ -120,10 +120,15 @@ class Suggestion:
     @property
     def details(self) -> dict[str, Any]:
         """For results, as plain data."""
-        return {"curve": {
-            "k": self.numbers.tolist(), "costs": self.costs.tolist(), "silhouettes": self.silhouettes.tolist(),
-            "suggested": self.k, "why": self.why,
-        }}  # fmt: skip
+        return {
+            "curve": {
+                "k": self.numbers.tolist(),
+                "costs": self.costs.tolist(),
+                "silhouettes": self.silhouettes.tolist(),
+                "suggested": self.k,
+                "why": self.why,
+            }
+        }
 
 
 def suggested(
@@ -144,11 +149,13 @@ def suggested(
     noise = at.shape[1] * (points.value.errors.sums / np.maximum(weights, 1e-9)) ** 2
     found = [
         (
-            len(centers), *_judged(cells, spreads, noise, centers), clearness(cells, centers).min() > CLEAR,
+            len(centers),
+            *_judged(cells, spreads, noise, centers),
+            clearness(cells, centers).min() > CLEAR,
             separation(cells, extents, centers) > APART,
         )
         for centers in fewer(cells, filled(start, problem.fewest), problem.k, problem.fewest)
-    ]  # fmt: skip
+    ]
     numbers, costs, silhouettes, clear, apart = (np.array(column) for column in zip(*found[::-1], strict=True))
     return Suggestion(numbers, costs, silhouettes, clear, apart)
 

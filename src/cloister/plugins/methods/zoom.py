@@ -109,16 +109,18 @@ class Zoom(Generic[T]):
     method: Method[T] = slot("hst-means", help="clusters the rows in the frame that was found")
     counts: FrequencyOracle[T] = slot("discrete-gaussian", help="how many rows are in each bin of each column")
     share: float | None = option(
-        default=None, low=0.0, high=0.9,
+        default=None,
+        low=0.0,
+        high=0.9,
         help="of the budget, for finding where the rows are; 0: nothing is asked, and the frame is the declared range; "
         "none: the least one that tells rows from noise, by public figures, or 0 if none does",
-    )  # fmt: skip
+    )
     scale: str = option(
         default="none",
         help="units of distances: none (the caller's), bounds (each column's width), or a weight per column, as in "
         "1,0.5,2; 'category:M' for each one-hot column of a category of M values, beside weights or "
         "'bounds' for each of the others",
-    )  # fmt: skip
+    )
 
     def __attrs_post_init__(self) -> None:
         self._weights(None)

@@ -105,11 +105,17 @@ class Arrays:
     """
 
     def __init__(
-        self, rows: AnyArray | IntoDataFrame, columns: Sequence[str | int] | str | None = None,
+        self,
+        rows: AnyArray | IntoDataFrame,
+        columns: Sequence[str | int] | str | None = None,
         missing: Missing = "refuse",
-        first: int = 0, progress: Progress | None = None, threads: int | None = None, users: Any = None,
-        categories: Mapping[str, Any] | None = None, bounded: Sequence[str] | None = None,
-    ) -> None:  # fmt: skip
+        first: int = 0,
+        progress: Progress | None = None,
+        threads: int | None = None,
+        users: Any = None,
+        categories: Mapping[str, Any] | None = None,
+        bounded: Sequence[str] | None = None,
+    ) -> None:
         self._threads = Threads(threads)
         self._table = _Array(rows) if isinstance(rows, np.ndarray) else _Frame(rows)
         self._users, self.has_users = users, users is not None

@@ -89,13 +89,22 @@ class Files:
     """
 
     def __init__(
-        self, paths: Path | Sequence[Path], columns: Sequence[str | int] | str | None = None,
+        self,
+        paths: Path | Sequence[Path],
+        columns: Sequence[str | int] | str | None = None,
         missing: Missing = "refuse",
-        first: int = 0, progress: Progress | None = None, engine: str | Engine = "serial", workers: int | None = None,
-        scheduler: str | None = None, threads: int | None = None, users: str | None = None,
-        categories: Mapping[str, Any] | None = None, bounded: Sequence[str] | None = None,
-        delimiter: str | None = None, encoding: str | None = None,
-    ) -> None:  # fmt: skip
+        first: int = 0,
+        progress: Progress | None = None,
+        engine: str | Engine = "serial",
+        workers: int | None = None,
+        scheduler: str | None = None,
+        threads: int | None = None,
+        users: str | None = None,
+        categories: Mapping[str, Any] | None = None,
+        bounded: Sequence[str] | None = None,
+        delimiter: str | None = None,
+        encoding: str | None = None,
+    ) -> None:
         self._missing: Missing = as_missing(missing)
         self._first, self._progress = as_first(first), progress
         self._engine, self._mine = engine_of(engine, workers, scheduler), isinstance(engine, str)
@@ -365,9 +374,14 @@ def _usable(part: Part, chosen: Selection, missing: Missing) -> Done[int]:
 
 
 def _summed(
-    part: Part, chosen: Selection, round: Round[Any], rng: NoiseRng, first: int, tell: Progress | None,
+    part: Part,
+    chosen: Selection,
+    round: Round[Any],
+    rng: NoiseRng,
+    first: int,
+    tell: Progress | None,
     threads: Threads,
-) -> Done[tuple[Any, ...]]:  # fmt: skip
+) -> Done[tuple[Any, ...]]:
     """In a worker: a part's rows encoded and added up, a chunk at a time."""
     keep_memory()
     kept = None if part.kept is None else np.unpackbits(part.kept).view(bool)

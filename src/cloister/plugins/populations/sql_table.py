@@ -74,12 +74,19 @@ class SqlTable:
     """
 
     def __init__(
-        self, table: Any, columns: Sequence[str | int] | str | None = None, missing: Missing = "refuse",
-        progress: Progress | None = None, users: str | None = None, categories: Mapping[str, Any] | None = None,
-        bounded: Sequence[str] | None = None, threads: int | None = None,
-        told: Callable[[str], None] | None = None, materialise: bool = False,
+        self,
+        table: Any,
+        columns: Sequence[str | int] | str | None = None,
+        missing: Missing = "refuse",
+        progress: Progress | None = None,
+        users: str | None = None,
+        categories: Mapping[str, Any] | None = None,
+        bounded: Sequence[str] | None = None,
+        threads: int | None = None,
+        told: Callable[[str], None] | None = None,
+        materialise: bool = False,
         owned: bool = False,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._missing: Missing = as_missing(missing)
         self._progress, self._told, self._owned = progress, told, owned
         self._users, self.has_users = users, users is not None

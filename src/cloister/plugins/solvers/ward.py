@@ -50,9 +50,11 @@ class Ward:
     """
 
     sure: float = option(
-        default=4.0, low=0.0, unit="standard errors of a weight",
+        default=4.0,
+        low=0.0,
+        unit="standard errors of a weight",
         help="points of at least this weight are never left out",
-    )  # fmt: skip
+    )
     most: int = option(
         default=512, low=2, help="points that are merged pair by pair: the heaviest; others join a group later"
     )

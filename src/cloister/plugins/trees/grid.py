@@ -113,6 +113,8 @@ class GridTree:
             kept = np.sort(np.argsort(-values, kind="stable")[: self.fewest])
         ids = possible[kept]
         return Coreset(
-            self.cells.middles(ids), values[kept],
-            leaves=Leaves(np.zeros(len(ids), np.int64), ids), errors=Errors(errors[kept], np.zeros(len(ids))),
-        )  # fmt: skip
+            self.cells.middles(ids),
+            values[kept],
+            leaves=Leaves(np.zeros(len(ids), np.int64), ids),
+            errors=Errors(errors[kept], np.zeros(len(ids))),
+        )

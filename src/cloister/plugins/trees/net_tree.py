@@ -73,10 +73,13 @@ class NetTree:
         default=5, low=1, high=8, help="d', that rows are projected to; fewer where they have fewer"
     )
     scale: float = option(
-        default=0.6, low=0.0, high=4.0, above=True,
+        default=0.6,
+        low=0.0,
+        high=4.0,
+        above=True,
         help="Lambda over sqrt(d / d'): the root mean square norm of a row at the border after projection, in radii "
-            "of the ball",
-    )  # fmt: skip
+        "of the ball",
+    )
     levels: int = option(default=2, low=1, high=16, help="T; the proof's is ceil(log2(rows) / 2)")
     expand: int | None = option(
         default=2,
@@ -165,10 +168,13 @@ class NetTreeOpened:
 
     def bundled(self, arrays: BundleArrays) -> Mapping[str, Any]:
         return {
-            "kind": "nets", "sizes": integers(self.space.sizes), "matrix": arrays.add(self.projection.matrix),
-            "bits": self.projection.shift, "radius": RADIUS,
+            "kind": "nets",
+            "sizes": integers(self.space.sizes),
+            "matrix": arrays.add(self.projection.matrix),
+            "bits": self.projection.shift,
+            "radius": RADIUS,
             "nets": [self._bundled(level, net) for level, net in enumerate(self.nets)],
-        }  # fmt: skip
+        }
 
     def _bundled(self, level: int, net: Net) -> Mapping[str, Any]:
         """A level's net; the base that names are packed to, or the keys that they are hashed by."""
@@ -261,9 +267,11 @@ class NetTreeOpened:
         if not len(kept):
             kept = np.argsort(-values, kind="stable")[:1]
         return Coreset(
-            self.projection.back(points[kept]), values[kept], leaves=Leaves(levels[kept], ids[kept]),
+            self.projection.back(points[kept]),
+            values[kept],
+            leaves=Leaves(levels[kept], ids[kept]),
             errors=Errors(errors[kept], np.zeros(len(kept))),
-        )  # fmt: skip
+        )
 
 
 @final

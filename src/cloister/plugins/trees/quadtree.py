@@ -181,9 +181,13 @@ class Quadtree:
     def bundled(self, arrays: BundleArrays) -> Mapping[str, Any]:
         cuts = [arrays.add(borders[-1][1:-1]) for borders in self.borders]
         return {
-            "kind": "quadtree", "sizes": integers(self.space.sizes), "subspace": self.reduced.bundled(arrays),
-            "order": self.order, "cuts": cuts, "top": self.top,
-        }  # fmt: skip
+            "kind": "quadtree",
+            "sizes": integers(self.space.sizes),
+            "subspace": self.reduced.bundled(arrays),
+            "order": self.order,
+            "cuts": cuts,
+            "top": self.top,
+        }
 
     def badly_cut(self, centers: Floats, margin: float) -> Bools:
         """Which centres (m,) a cut of a cell that holds them comes nearer to than ``margin`` times the cell's side.
@@ -230,11 +234,14 @@ class Quadtree:
         weights, errors = nodes.consistent()
         domain, boxes = self.reduced.domain, boxes[leaves]
         return Coreset(
-            self.reduced.back((boxes[:, 0] + boxes[:, 1]) / 2), weights[leaves], metric,
-            Leaves(nodes.levels[leaves] - self.top, nodes.ids[leaves]), Errors(errors[leaves], np.zeros(len(leaves))),
+            self.reduced.back((boxes[:, 0] + boxes[:, 1]) / 2),
+            weights[leaves],
+            metric,
+            Leaves(nodes.levels[leaves] - self.top, nodes.ids[leaves]),
+            Errors(errors[leaves], np.zeros(len(leaves))),
             cells=boxes * domain.unit + (domain.middle if self.reduced.matrix is None else 0.0),
             frame=self.reduced.frame,
-        )  # fmt: skip
+        )
 
 
 def _interval(x: Ints, cuts: Ints) -> Ints:

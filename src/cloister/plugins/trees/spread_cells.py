@@ -46,10 +46,11 @@ class SpreadCells:
         default=None, low=2, high=2**16, help="how many, a power of two; none: near 8 k^2, from 256 to 4096"
     )
     directions: Kind = option(
-        default="auto", choices=("auto", "repelled", "orthogonal", "unit"),
+        default="auto",
+        choices=("auto", "repelled", "orthogonal", "unit"),
         help="repelled: pushed apart; orthogonal: in orthonormal blocks; unit: independent; auto: repelled up to 32 "
-            "dimensions",
-    )  # fmt: skip
+        "dimensions",
+    )
     significance: float = option(
         default=3.0, low=0.0, unit="standard errors", help="least count of a cell that is kept"
     )
@@ -112,9 +113,11 @@ class SpreadTree:
         if len(kept) < self.fewest:
             kept = np.sort(np.argsort(-values, kind="stable")[: self.fewest])
         return Coreset(
-            self._middles(kept), values[kept], leaves=Leaves(np.zeros(len(kept), np.int64), kept),
+            self._middles(kept),
+            values[kept],
+            leaves=Leaves(np.zeros(len(kept), np.int64), kept),
             errors=Errors(errors[kept], np.zeros(len(kept))),
-        )  # fmt: skip
+        )
 
     def _middles(self, ids: Ints) -> Floats:
         """A point (m, d) in each cell, half way out."""

@@ -108,10 +108,12 @@ def by_grid(stage: Stage, cells: Description, known: Described) -> Located:
 def by_columns(stage: Stage, cells: Description, known: Described) -> Located:
     """Counted by the finest bins of each column: sides are powers of two, so that no product is rounded."""
     depth = cells["depth"]
-    moved = stage.moved([
-        floored((x + number(side)) * number(16.0**depth / (2 * side)))
-        for x, side in zip(stage.x, cells["sides"], strict=True)
-    ])  # fmt: skip
+    moved = stage.moved(
+        [
+            floored((x + number(side)) * number(16.0**depth / (2 * side)))
+            for x, side in zip(stage.x, cells["sides"], strict=True)
+        ]
+    )
     found, names = moved.add(*(clipped(code, 0, 16**depth - 1).cast("int64") for code in moved.x))
     levels = [(column, 4 * (depth - 1 - level)) for column in range(len(names)) for level in range(depth)]
     return Located(attrs.evolve(found, row=stage.row), tuple(names), tuple(levels))
@@ -237,8 +239,16 @@ def _spared(stage: Stage, cells: Description, known: Described) -> Located:
 
 
 KINDS: dict[str, Locate] = {
-    "one": _one, "grid": by_grid, "directions": by_direction, "signs": by_signs, "centers": by_center,
-    "shells": by_shell, "distances": by_distance, "columns": by_columns, "last": _last, "spared": _spared,
+    "one": _one,
+    "grid": by_grid,
+    "directions": by_direction,
+    "signs": by_signs,
+    "centers": by_center,
+    "shells": by_shell,
+    "distances": by_distance,
+    "columns": by_columns,
+    "last": _last,
+    "spared": _spared,
     "quadtree": by_quadtree,
-}  # fmt: skip
+}
 """How each kind of bucketing is compiled."""

@@ -21,7 +21,8 @@ SAID = {
     "it asks for a password: give it as PGPASSWORD, or in ~/.pgpass": ("no password supplied",),
     "the user or the password is wrong": ("authentication failed", "access denied", "role ", "login failed"),
     "another program has it open for writing: close it there, or give a copy": (
-        "could not set lock", "database is locked",
+        "could not set lock",
+        "database is locked",
     ),
     "this process has it open already, in another way: give a table of that connection, as in "
     "ibis.duckdb.from_connection(con).table('NAME')": ("different configuration",),
@@ -31,10 +32,15 @@ SAID = {
     "permission denied": ("permission denied", "insufficient privilege", "forbidden"),
     "there is no such database": ("does not exist", "unknown database", "not found"),
     "one of the settings after '?' is not known, or its value cannot be used": (
-        "configuration", "not recognized", "parser error", "unexpected keyword",
-        "invalid connection", "invalid uri", "could not parse",
+        "configuration",
+        "not recognized",
+        "parser error",
+        "unexpected keyword",
+        "invalid connection",
+        "invalid uri",
+        "could not parse",
     ),
-}  # fmt: skip
+}
 """What is said of a connection that fails, by parts of what drivers say, which may quote more than is fit to show."""
 
 

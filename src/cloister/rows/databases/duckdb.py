@@ -125,8 +125,10 @@ def _tables(backend: Any) -> list[str]:
         "SELECT table_catalog IN (current_database(), 'temp'), table_schema = current_schema(), table_catalog, "
         "table_schema, table_name FROM information_schema.tables"
     ).fetchall()
-    return [".".join([*([] if here else [catalog]), *([] if here and near else [schema]), name])
-            for here, near, catalog, schema, name in found]  # fmt: skip
+    return [
+        ".".join([*([] if here else [catalog]), *([] if here and near else [schema]), name])
+        for here, near, catalog, schema, name in found
+    ]
 
 
 FEW = 8

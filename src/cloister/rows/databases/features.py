@@ -31,7 +31,7 @@ def one_hot(column: Expr, category: Category, dialect: Dialect) -> list[Expr]:
     return [
         ibis.ifelse(there, ibis.ifelse(equal(value), number(1), number(0)), ibis.null("float64"))
         for value in category.values
-    ]  # fmt: skip
+    ]
 
 
 def _compared(column: Expr, dialect: Dialect) -> tuple[Expr, Callable[[str], Any]]:

@@ -27,7 +27,7 @@ UNUSED = -1
 
 def labelled(
     table: Any, chosen: Selection, labelling: Labelling, dialect: Dialect, kept: Sequence[str] | None = None
-) -> Any:  # fmt: skip
+) -> Any:
     """The rows of a table with the column ``cluster``.
 
     Args: table (of Ibis), chosen (the columns whose features are compared), kept (columns that stand beside the label;
@@ -53,10 +53,12 @@ def labelled(
 def _nearest(stage: Stage, labelling: Labelling) -> tuple[Stage, Expr]:
     """The lowest of the centres with the least score: operation for operation as ``Labelling.scores``."""
     stage = stage.moved([_bounded(x) - number(m) for x, m in zip(stage.x, labelling.middle, strict=True)])
-    stage, scores = stage.add(*(
-        total([*(number(a) * y for a, y in zip(slopes, stage.x, strict=True)), number(offset)])
-        for slopes, offset in zip(labelling.slopes, labelling.offsets, strict=True)
-    ))  # fmt: skip
+    stage, scores = stage.add(
+        *(
+            total([*(number(a) * y for a, y in zip(slopes, stage.x, strict=True)), number(offset)])
+            for slopes, offset in zip(labelling.slopes, labelling.offsets, strict=True)
+        )
+    )
     if len(scores) == 1:
         return stage, integer(0)
     stage, (least,) = stage.add(ibis.least(*(stage[score] for score in scores)))

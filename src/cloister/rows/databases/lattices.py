@@ -84,14 +84,17 @@ def _box(stage: Stage, domain: Description) -> Stage:
     """
     unit, sides = float(domain["unit"]), domain["sides"]
     ends = list(zip(domain["lower"], domain["upper"], domain["middle"], sides, strict=True))
-    stage = stage.moved([
-        rounded(clipped(x, low, high) - number(middle), unit) * number(1 / unit)
-        for x, (low, high, middle, _) in zip(stage.x, ends, strict=True)
-    ])  # fmt: skip
+    stage = stage.moved(
+        [
+            rounded(clipped(x, low, high) - number(middle), unit) * number(1 / unit)
+            for x, (low, high, middle, _) in zip(stage.x, ends, strict=True)
+        ]
+    )
     beyond = {
-        j for j, (low, high, middle, side) in enumerate(ends)
+        j
+        for j, (low, high, middle, side) in enumerate(ends)
         if round((high - middle) / unit) > side or round((low - middle) / unit) < -side
-    }  # fmt: skip
+    }
     if beyond:
         clips = [clipped(x, -sides[j], sides[j]) if j in beyond else x for j, x in enumerate(stage.x)]
         stage = stage.moved(clips)
@@ -126,15 +129,19 @@ def _reframed(stage: Stage, domain: Description) -> Stage:
     """
     then, d = domain["then"], len(domain["offset"])
     if not (
-        then["kind"] == "box" and then["unit"] > 2.0**-40 and list(then["middle"]) == [0.0] * d
-        and list(then["lower"]) == [-1.0] * d and list(then["upper"]) == [1.0] * d and min(domain["scale"]) > 0
-    ):  # fmt: skip
+        then["kind"] == "box"
+        and then["unit"] > 2.0**-40
+        and list(then["middle"]) == [0.0] * d
+        and list(then["lower"]) == [-1.0] * d
+        and list(then["upper"]) == [1.0] * d
+        and min(domain["scale"]) > 0
+    ):
         raise NotCompiled("rows in frames of other domains than the cube have no form in SQL")
     scales = domain["scale"]
     stage = _differences(stage, domain["offset"], scales)
-    stage = stage.moved([
-        _without_tiny(x, scale * 2.0**-60) / number(scale) for x, scale in zip(stage.x, scales, strict=True)
-    ])  # fmt: skip
+    stage = stage.moved(
+        [_without_tiny(x, scale * 2.0**-60) / number(scale) for x, scale in zip(stage.x, scales, strict=True)]
+    )
     return _box(stage, then)
 
 
@@ -154,19 +161,21 @@ def _graded(stage: Stage, domain: Description) -> Stage:
     octaves: list[list[tuple[str, int]]] = [[] for _ in columns]
     for halved in (64, 32, 16, 8, 4, 2, 1):
         found, large = found.add(*(x >= number(2.0**halved) for x in found.x))
-        found = found.moved([
-            ibis.ifelse(found[big], x * number(2.0**-halved), x) for big, x in zip(large, found.x, strict=True)
-        ])  # fmt: skip
+        found = found.moved(
+            [ibis.ifelse(found[big], x * number(2.0**-halved), x) for big, x in zip(large, found.x, strict=True)]
+        )
         for terms, big in zip(octaves, large, strict=True):
             terms.append((big, halved))
-    found = found.moved([
-        floored((x - number(1)) * number(STEPS))
-        + total([ibis.ifelse(found[big], number(STEPS * halved), number(0)) for big, halved in terms])
-        for x, terms in zip(found.x, octaves, strict=True)
-    ])  # fmt: skip
-    found = found.moved([
-        ibis.ifelse(found[raw[j]] < 0, number(-1) - x, x) for j, x in zip(columns, found.x, strict=True)
-    ])  # fmt: skip
+    found = found.moved(
+        [
+            floored((x - number(1)) * number(STEPS))
+            + total([ibis.ifelse(found[big], number(STEPS * halved), number(0)) for big, halved in terms])
+            for x, terms in zip(found.x, octaves, strict=True)
+        ]
+    )
+    found = found.moved(
+        [ibis.ifelse(found[raw[j]] < 0, number(-1) - x, x) for j, x in zip(columns, found.x, strict=True)]
+    )
     graded = dict(zip(columns, found.row, strict=True))
     longest = math.isqrt(others.bound.l2**2 + len(columns) * GRADES**2) + 1
     row = tuple(graded.get(j, name) for j, name in enumerate(others.row))
@@ -177,10 +186,12 @@ def _differences(stage: Stage, middles: list[float], most: list[float]) -> Stage
     """clip(x - middle, -most, most). x is moved first to where that is beyond most already, if it is farther: rounded
     differences grow with x too."""
     ends = list(zip(middles, most, strict=True))
-    stage = stage.moved([
-        clipped(x, -_beyond(-middle, far), _beyond(middle, far)) - number(middle)
-        for x, (middle, far) in zip(stage.x, ends, strict=True)
-    ])  # fmt: skip
+    stage = stage.moved(
+        [
+            clipped(x, -_beyond(-middle, far), _beyond(middle, far)) - number(middle)
+            for x, (middle, far) in zip(stage.x, ends, strict=True)
+        ]
+    )
     return stage.moved([clipped(x, -far, far) for x, (_, far) in zip(stage.x, ends, strict=True)])
 
 
@@ -201,6 +212,9 @@ def _without_tiny(x: Expr, least: float) -> Expr:
 
 
 KINDS: dict[str, Callable[[Stage, Description], Stage]] = {
-    "box": _box, "ball": _ball, "reframed": _reframed, "graded": _graded,
-}  # fmt: skip
+    "box": _box,
+    "ball": _ball,
+    "reframed": _reframed,
+    "graded": _graded,
+}
 """How each kind of domain is compiled."""

@@ -58,8 +58,20 @@ SHORT = np.array([2**31 - 1, 2**31 - 1, 2**31 - 1, 1 - 2**31, 2**30, 5, -5, -7, 
 IDS = np.array([-1, 0, 5, -1, 0, 5, -1, 0, 5, 2**40, 2**40, -1])
 """Of buckets."""
 
-CELLS = ("1", "NaN", "Infinity", "-Infinity", None, "1.7976931348623157e308", "-1.7976931348623157e308", "0", "-0.0",
-         "5e-324", "-1", "NaN")  # fmt: skip
+CELLS = (
+    "1",
+    "NaN",
+    "Infinity",
+    "-Infinity",
+    None,
+    "1.7976931348623157e308",
+    "-1.7976931348623157e308",
+    "0",
+    "-0.0",
+    "5e-324",
+    "-1",
+    "NaN",
+)
 """As they are written; one is NULL."""
 
 WORDS = ("Bo", "bo", "b\u00f3", "bo\u0301", "bo ", "bo-", "7", "7.0", "7.0\u0301", "TRUE", "true", "Tru\u0435")
@@ -194,10 +206,9 @@ def _trials(t: Any) -> list[tuple[str, Expr, AnyArray]]:
         ("cases", where_below(t.tie, cuts, [*map(integer, choices)]), choices[np.searchsorted(cuts, TIES, "right")]),
         ("choices", selected(t.n & 3, doubles), doubles[LONG & 3]),
         ("missing and infinite cells", _as_integer(usable(t, ("cell",))), FINITE.astype(int)),
-        *((
-            "constants", rounded(number(tie)) + t.tie * number(0), np.full(len(A), np.rint(tie))
-        ) for tie in TIES[:6]),
-        *((
-            "constants", number(x) * number(y) + t.tie * number(0), np.full(len(A), x * y)
-        ) for x, y in zip(A, B, strict=True)),
-    ]  # fmt: skip
+        *(("constants", rounded(number(tie)) + t.tie * number(0), np.full(len(A), np.rint(tie))) for tie in TIES[:6]),
+        *(
+            ("constants", number(x) * number(y) + t.tie * number(0), np.full(len(A), x * y))
+            for x, y in zip(A, B, strict=True)
+        ),
+    ]

@@ -18,10 +18,14 @@ V = TypeVar("V")
 READERS = {
     **dict.fromkeys((".xlsx", ".xls", ".xlsm", ".xlsb", ".ods"), "pandas.read_excel('{}')"),
     **dict.fromkeys((".db", ".sqlite", ".sqlite3"), "pandas.read_sql('SELECT ...', sqlite3.connect('{}'))"),
-    ".sas7bdat": "pandas.read_sas('{}')", ".xpt": "pandas.read_sas('{}')", ".dta": "pandas.read_stata('{}')",
-    ".sav": "pandas.read_spss('{}')", ".orc": "pandas.read_orc('{}')",
-    ".jsonl": "pandas.read_json('{}', lines=True)", ".h5": "pandas.read_hdf('{}')",
-}  # fmt: skip
+    ".sas7bdat": "pandas.read_sas('{}')",
+    ".xpt": "pandas.read_sas('{}')",
+    ".dta": "pandas.read_stata('{}')",
+    ".sav": "pandas.read_spss('{}')",
+    ".orc": "pandas.read_orc('{}')",
+    ".jsonl": "pandas.read_json('{}', lines=True)",
+    ".h5": "pandas.read_hdf('{}')",
+}
 """How files of other formats become data frames, by extension."""
 
 STRETCH = 2**20

@@ -29,10 +29,13 @@ CLUSTER: dict[str, Any] = {
     # Dask makes glibc give memory back at once, which doubles the time of chunks: they need it again (see
     # ``keep_memory``)
     "distributed.nanny.pre-spawn-environ": {
-        "MALLOC_TRIM_THRESHOLD_": 2**26, "MALLOC_MMAP_THRESHOLD_": 2**25,
-        "OMP_NUM_THREADS": 1, "MKL_NUM_THREADS": 1, "OPENBLAS_NUM_THREADS": 1,
+        "MALLOC_TRIM_THRESHOLD_": 2**26,
+        "MALLOC_MMAP_THRESHOLD_": 2**25,
+        "OMP_NUM_THREADS": 1,
+        "MKL_NUM_THREADS": 1,
+        "OPENBLAS_NUM_THREADS": 1,
     },
-}  # fmt: skip
+}
 """Settings of a cluster that is started here, besides Dask's own."""
 
 
@@ -84,10 +87,14 @@ class Dask:
 
     def _started(self) -> distributed.Client:
         settings: dict[str, Any] = {
-            "n_workers": self._workers, "threads_per_worker": 1, "processes": True, "memory_limit": 0, "security": True,
+            "n_workers": self._workers,
+            "threads_per_worker": 1,
+            "processes": True,
+            "memory_limit": 0,
+            "security": True,
             "silence_logs": logging.CRITICAL,
             "scheduler_kwargs": {"dashboard": False, "dashboard_address": "127.0.0.1:0"},
-        }  # fmt: skip
+        }
         try:
             with dask.config.set(CLUSTER):
                 self._cluster = distributed.LocalCluster(**settings)

@@ -69,9 +69,10 @@ def engine_of(name: str | Engine, workers: int | None = None, scheduler: str | N
         raise InvalidInput(f"a scheduler goes with engine 'dask', not '{name}'")
     if workers is not None and (name == "serial" or scheduler is not None):
         raise InvalidInput(
-            "engine 'serial' has no workers: choose engine 'processes' or 'dask'" if name == "serial"
+            "engine 'serial' has no workers: choose engine 'processes' or 'dask'"
+            if name == "serial"
             else "a running Dask scheduler has its own workers: give workers or scheduler, not both"
-        )  # fmt: skip
+        )
     if workers is not None and not 1 <= workers <= MAX_WORKERS:
         raise InvalidInput(f"workers is {workers}: it must be between 1 and {MAX_WORKERS}")
     if name == "serial":

@@ -29,9 +29,15 @@ if TYPE_CHECKING:
 
 
 COLOURS = {
-    PAPER: "paper", INK: "ink", FAINT: "faint", GRID: "grid", ALARM: "alarm", CELL: "blue", CENTRE: "red",
+    PAPER: "paper",
+    INK: "ink",
+    FAINT: "faint",
+    GRID: "grid",
+    ALARM: "alarm",
+    CELL: "blue",
+    CENTRE: "red",
     **dict(zip(LINES[2:], ("green", "purple", "brown", "grey"), strict=True)),
-}  # fmt: skip
+}
 """The figures' colours, and the page's names for them, which are others in the dark."""
 
 HEX = re.compile(r"#[0-9a-f]{6}", re.IGNORECASE)
@@ -93,9 +99,13 @@ def html_of(result: Result) -> str:
     except ImportError:
         raise MissingExtra("Jinja2", "plot", "a report") from None
     pages = Environment(
-        loader=FileSystemLoader(HERE), autoescape=True, undefined=StrictUndefined, finalize=_readable, trim_blocks=True,
+        loader=FileSystemLoader(HERE),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=_readable,
+        trim_blocks=True,
         lstrip_blocks=True,
-    )  # fmt: skip
+    )
     heading = Heading.of(result, "Report")  # raises Damaged where the facts are missing
     try:
         return pages.get_template("page.html").render(_facts(result, heading))
@@ -107,7 +117,10 @@ def _facts(result: Result, heading: Heading) -> dict[str, Any]:
     """Everything that the page shows."""
     privacy, profile = result.privacy, profile_of(result)
     return {
-        "result": result, "privacy": privacy, "heading": heading, "k": len(result.centers),
+        "result": result,
+        "privacy": privacy,
+        "heading": heading,
+        "k": len(result.centers),
         "warnings": [
             *warnings(privacy, result.details.get("auto")),
             *(("HARDLY ANY ROW HAS A LISTED VALUE", f"{text}.") for text in profile.warnings),
@@ -115,11 +128,16 @@ def _facts(result: Result, heading: Heading) -> dict[str, Any]:
         ],
         "meaning": meaning(privacy),
         "lines": lines_of(privacy.spends),
-        "maps": _maps(result), "parallel": _parallel(result), "curve": _curve(result),
-        "cards": cards_of(result, profile), "table": table_of(result, profile),
-        "profile": profile, "errors": profile.clusters[0].center_error is not None,
-        "style": (HERE / "page.css").read_text("utf-8"), "parts": list(_parts("method", result.method)),
-    }  # fmt: skip
+        "maps": _maps(result),
+        "parallel": _parallel(result),
+        "curve": _curve(result),
+        "cards": cards_of(result, profile),
+        "table": table_of(result, profile),
+        "profile": profile,
+        "errors": profile.clusters[0].center_error is not None,
+        "style": (HERE / "page.css").read_text("utf-8"),
+        "parts": list(_parts("method", result.method)),
+    }
 
 
 def _maps(result: Result) -> list[Picture]:

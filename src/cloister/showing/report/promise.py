@@ -50,9 +50,15 @@ def lines_of(spends: Sequence[Spend]) -> list[BudgetLine]:
         total, paid = totals[spend.measure], spend.amount * spend.users * len(questions)
         share = 100 * paid / total if math.isfinite(total) and total > 0 else None
         found.append(
-            BudgetLine(spend.round + 1, spend.round != before, _asked(spend, len(questions)), spend.mechanism,
-                 _amount(spend, len(questions)), share)
-        )  # fmt: skip
+            BudgetLine(
+                spend.round + 1,
+                spend.round != before,
+                _asked(spend, len(questions)),
+                spend.mechanism,
+                _amount(spend, len(questions)),
+                share,
+            )
+        )
         before = spend.round
     return found
 

@@ -70,9 +70,12 @@ def _answered_alike(
 ) -> tuple[Clustering, list[Round[Any]]]:
     """A live run over rows, which are gathered in every round, and whose answers are the script's all the same."""
     session: Session[Any] = Session(
-        problem, seed, Handful(rows, problem.rows), noise=NoiseRng.for_tests(64),
+        problem,
+        seed,
+        Handful(rows, problem.rows),
+        noise=NoiseRng.for_tests(64),
         reading=lambda round, summaries, tables: tables_told(round, problem, seed, SCRIPT),
-    )  # fmt: skip
+    )
     return method.cluster(problem, session, seed.child("method")), session.rounds
 
 

@@ -40,8 +40,9 @@ DISCRETE = 1.001
 """The discrete Gaussian is not exactly Gaussian; accounting pays for the difference, which is far below this."""
 
 TAILS: dict[Measure, tuple[tuple[Measure, float], ...]] = {
-    "pure": (("pure", 1.0), ("zcdp", 3.0)), "gaussian": (("gaussian", 1.0),),
-}  # fmt: skip
+    "pure": (("pure", 1.0), ("zcdp", 3.0)),
+    "gaussian": (("gaussian", 1.0),),
+}
 """Budgets of the check of events, by the oracle's measure. Pure noise that is paid in rho takes epsilon^2 / 2 <= rho:
 with epsilon = 1 an oracle that took rho for epsilon would be too careful, with 3 it is not careful enough."""
 

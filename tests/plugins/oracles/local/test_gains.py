@@ -175,8 +175,9 @@ def test_the_most_that_a_report_of_ldp_average_says_of_one_bucket():
         report = Reports(LIARS[:1], np.floor(block).astype(np.int64).astype(np.uint32).reshape(1, -1), channel.stamp)
         added = channel.decode(channel.absorb(report), RNG).at(np.array([1]))[0]
         assert np.linalg.norm(added) == pytest.approx(gain.most, rel=1e-6)
-        farther = Reports(LIARS[:1], (np.ceil(block) + 2).astype(np.int64).astype(np.uint32).reshape(1, -1),
-                          channel.stamp)  # fmt: skip
+        farther = Reports(
+            LIARS[:1], (np.ceil(block) + 2).astype(np.int64).astype(np.uint32).reshape(1, -1), channel.stamp
+        )
         with pytest.raises(Refused):
             channel.absorb(farther)
 

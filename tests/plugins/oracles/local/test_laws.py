@@ -147,8 +147,10 @@ def test_signs_of_neighbours_are_counted_where_both_are_off_zero() -> None:
     assert found.tolist() == [2, 1, 2, 1, 1, 1]
     (law,) = level.laws(found, 3)
     assert [(one.found, one.among, one.bounds) for one in law.portions] == [
-        (1, 2, (0.5, 0.5)), (1, 1, (0.5, 0.5)), (1, 2, (0.5, 0.5))
-    ]  # fmt: skip
+        (1, 2, (0.5, 0.5)),
+        (1, 1, (0.5, 0.5)),
+        (1, 2, (0.5, 0.5)),
+    ]
     assert attrs.evolve(level, dimension=1).laws(np.zeros(0, np.int64), 3) == ()
 
 

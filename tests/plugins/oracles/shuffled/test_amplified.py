@@ -51,7 +51,7 @@ def test_an_answer_of_some_is_amplified_by_all_people_however_few_are_asked() ->
     for channel in (
         counts().open(Space((64,)), HALF, context(10**5, 500)),
         vectors().open(Space((64,)), BOUND, HALF, context(10**5, 500)),
-    ):  # fmt: skip
+    ):
         assert channel.local.amount == fewer_bits(local_of_shuffled(1.0, 1e-6, 90_000), BITS)
         assert channel.local.user_share == HALF.user_share
 
@@ -146,12 +146,20 @@ def test_one_round_is_far_better_shuffled_than_local() -> None:
 def test_every_one_round_method_runs_shuffled(method: str) -> None:
     rows = np.random.default_rng(1).uniform(-1, 1, (3000, 2))
     request = Request(
-        k=3, method=method, epsilon=2.0, delta=1e-5, bounds="-1:1", rows=3000, seed=2,
+        k=3,
+        method=method,
+        epsilon=2.0,
+        delta=1e-5,
+        bounds="-1:1",
+        rows=3000,
+        seed=2,
         components={
-            "counts": "amplified-counts", "sums": "amplified-vectors", "counts.report": "explicit-histogram",
+            "counts": "amplified-counts",
+            "sums": "amplified-vectors",
+            "counts.report": "explicit-histogram",
             "sums.report": "explicit-histogram-vector",
         },
-    )  # fmt: skip
+    )
     found = fit(request, source(rows, None, "refuse"), noise=NoiseRng.for_tests(3))
     assert found.centers.shape == (3, 2)
     assert math.isfinite(found.weights.sum())

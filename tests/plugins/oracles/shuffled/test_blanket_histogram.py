@@ -61,13 +61,15 @@ def test_every_level_is_counted_and_users_in_no_bucket_count_nowhere() -> None:
     channel = opened((2, 2**30), people=n)
     errors = np.stack(
         [
-            np.concatenate([
-                counted(channel, items, np.array([0, 1]), 0, s) - 1500,
-                counted(channel, items, np.array([5, 6]), 1, s) - [1000, 0],
-            ])
+            np.concatenate(
+                [
+                    counted(channel, items, np.array([0, 1]), 0, s) - 1500,
+                    counted(channel, items, np.array([5, 6]), 1, s) - [1000, 0],
+                ]
+            )
             for s in range(60)
         ]
-    )  # fmt: skip
+    )
     assert (np.abs(errors.mean(axis=0)) < 5.5 * channel.deviation / math.sqrt(60)).all()
 
 

@@ -61,9 +61,11 @@ class AxisIntervals:
 
     def bundled(self, arrays: BundleArrays) -> Mapping[str, Any]:
         return {
-            "kind": "intervals", "sizes": integers(self.space.sizes), "hash": self.hash.bundled(arrays),
+            "kind": "intervals",
+            "sizes": integers(self.space.sizes),
+            "hash": self.hash.bundled(arrays),
             "intervals": self.intervals.bundled(arrays),
-        }  # fmt: skip
+        }
 
     def fullest(self, counts: Counts, values: Ints) -> Ints:
         """Step 5: on every axis, the interval (m, d) that most rows of each hash value (m,) are in."""
@@ -112,10 +114,13 @@ class Regions:
 
     def bundled(self, arrays: BundleArrays) -> Mapping[str, Any]:
         return {
-            "kind": "regions", "sizes": integers(self.space.sizes), "hash": self.hash.bundled(arrays),
-            "intervals": self.intervals.bundled(arrays), "values": arrays.add(self.values),
+            "kind": "regions",
+            "sizes": integers(self.space.sizes),
+            "hash": self.hash.bundled(arrays),
+            "intervals": self.intervals.bundled(arrays),
+            "values": arrays.add(self.values),
             "chosen": arrays.add(self.chosen),
-        }  # fmt: skip
+        }
 
 
 @final
@@ -175,9 +180,13 @@ class Created:
 
     def bundled(self, arrays: BundleArrays) -> Mapping[str, Any]:
         return {
-            "kind": "created", "sizes": integers(self.space.sizes), "hash": self.hash.bundled(arrays),
-            "values": arrays.add(self.values), "centers": arrays.add(self.places), "within": self.within,
-        }  # fmt: skip
+            "kind": "created",
+            "sizes": integers(self.space.sizes),
+            "hash": self.hash.bundled(arrays),
+            "values": arrays.add(self.values),
+            "centers": arrays.add(self.places),
+            "within": self.within,
+        }
 
     def closest(self, rows: Ints) -> tuple[Ints, Ints]:
         """The created centre (n,) or -1, and its squared distance (n,)."""
@@ -236,9 +245,13 @@ class Assigned:
         """As ``bundled``. Args: kept (indices of the centres in W; None: all)."""
         own = [{"rank": own.rank, "start": own.start, "created": own.created.bundled(arrays)} for own in self.own]
         return {
-            "kind": "assigned", "sizes": integers(self.space.sizes), "own": own, "centers": arrays.add(self.places),
-            "ranks": arrays.add(self.ranks), "kept": None if kept is None else arrays.add(kept),
-        }  # fmt: skip
+            "kind": "assigned",
+            "sizes": integers(self.space.sizes),
+            "own": own,
+            "centers": arrays.add(self.places),
+            "ranks": arrays.add(self.ranks),
+            "kept": None if kept is None else arrays.add(kept),
+        }
 
     def chosen(self, rows: Ints) -> Ints:
         """The index in Y (n,) of each row's centre; -1 if there is none at all."""

@@ -45,9 +45,17 @@ class Group:
 
 
 def groups_of(
-    budget: Budget, weights: Mapping[Step, float], radii: int, repetitions: int,
-    *, radii_by: Sharing, repetitions_by: Sharing, steps_by: Sharing, failing: Collection[Step], seed: PublicRng,
-) -> tuple[Group, ...]:  # fmt: skip
+    budget: Budget,
+    weights: Mapping[Step, float],
+    radii: int,
+    repetitions: int,
+    *,
+    radii_by: Sharing,
+    repetitions_by: Sharing,
+    steps_by: Sharing,
+    failing: Collection[Step],
+    seed: PublicRng,
+) -> tuple[Group, ...]:
     """Divide a budget among disjoint groups, or one of all users.
 
     Args:

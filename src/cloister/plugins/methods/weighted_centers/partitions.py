@@ -145,9 +145,12 @@ class PStableHash:
 
     def bundled(self, arrays: BundleArrays) -> Mapping[str, Any]:
         return {
-            "slopes": arrays.add(self.slopes), "shifts": arrays.add(self.shifts), "width": str(self.width),
-            "bits": self.bits, "keys": [key(rng) for rng in self._keys],
-        }  # fmt: skip
+            "slopes": arrays.add(self.slopes),
+            "shifts": arrays.add(self.shifts),
+            "width": str(self.width),
+            "bits": self.bits,
+            "keys": [key(rng) for rng in self._keys],
+        }
 
     @cached_property
     def _columns(self) -> Floats:
@@ -192,9 +195,11 @@ class Intervals:
 
     def bundled(self, arrays: BundleArrays) -> Mapping[str, Any]:
         return {
-            "basis": arrays.add(self.basis), "start": arrays.add(self.start), "length": str(self.length),
+            "basis": arrays.add(self.basis),
+            "start": arrays.add(self.start),
+            "length": str(self.length),
             "number": self.number,
-        }  # fmt: skip
+        }
 
     @cached_property
     def _columns(self) -> Floats:

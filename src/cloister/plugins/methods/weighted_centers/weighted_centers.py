@@ -82,10 +82,11 @@ Divided: TypeAlias = Literal["auto", "users", "budget"]
 def divided(what: str) -> Any:
     """An option that says how radii, repetitions or steps are paid for."""
     return option(
-        default="auto", choices=("auto", "users", "budget"),
+        default="auto",
+        choices=("auto", "users", "budget"),
         help=f"what {what} divide: the users (each answers one, with all of epsilon), everyone's epsilon (as the paper "
         "does for radii and steps), or as the trust model has it (users under Local)",
-    )  # fmt: skip
+    )
 
 
 @component
@@ -96,29 +97,42 @@ class WeightedCenters(Generic[T]):
     sums: VectorSumOracle[T] = slot("hadamard-vector", help="what the rows of each region add up to (LDP-AVG)")
     solver: NonPrivateSolver = slot("kmeans++", help="clusters the weighted centres (step 6)")
     radii: int | None = option(
-        default=None, low=1, high=32,
+        default=None,
+        low=1,
+        high=32,
         help="radii, each half of the one before; none: as many as ``min_signal`` allows, at most three",
-    )  # fmt: skip
+    )
     largest_radius: float = option(
-        default=0.35, low=0.0, high=1.0, above=True, unit="radii of the domain",
+        default=0.35,
+        low=0.0,
+        high=1.0,
+        above=True,
+        unit="radii of the domain",
         help="the largest of them; the paper: 1",
-    )  # fmt: skip
+    )
     repetitions: int | None = option(
-        default=None, low=1, high=64,
+        default=None,
+        low=1,
+        high=64,
         help="M: hash functions per radius; none: as many as ``min_signal`` allows, three to six",
-    )  # fmt: skip
+    )
     min_signal: float = option(
-        default=6.0, low=0.0, unit="standard errors",
+        default=6.0,
+        low=0.0,
+        unit="standard errors",
         help="of an interval's count, that n / k rows should be, where radii and repetitions are chosen",
-    )  # fmt: skip
+    )
     projections: int = option(default=3, low=1, high=64, help="m: of a hash function")
     near_chance: float = option(
         default=0.5, low=0.0, high=1.0, above=True, help="p: chance that points a radius apart share a hash value"
     )
     far_chance: float = option(
-        default=0.01, low=0.0, high=1.0, above=True,
+        default=0.01,
+        low=0.0,
+        high=1.0,
+        above=True,
         help="q: chance that points c radii apart do: sets c, which is reported",
-    )  # fmt: skip
+    )
     hash_bits: int = option(default=12, low=1, high=62, help="of a hash value; up to 20 all values can be looked at")
     prefix_bits: int = option(default=12, low=1, high=20, help="bits per step of the search for heavy hash values")
     max_hash_values: int = option(
@@ -128,9 +142,13 @@ class WeightedCenters(Generic[T]):
         default=4.0, low=0.0, unit="standard errors", help="a hash value's count, to be followed"
     )
     interval_length: float = option(
-        default=2.5, low=0.0, high=1e6, above=True, unit="radii over sqrt(d)",
+        default=2.5,
+        low=0.0,
+        high=1e6,
+        above=True,
+        unit="radii over sqrt(d)",
         help="length of an interval; a box is three wide",
-    )  # fmt: skip
+    )
     clip_radius: float = option(
         default=0.7, low=0.0, above=True, unit="radii", help="rows are clipped to this distance from their box's middle"
     )
@@ -144,10 +162,11 @@ class WeightedCenters(Generic[T]):
         default=3.0, low=0.0, unit="standard errors", help="of a centre's weight, to be in W"
     )
     assignment: Literal["created", "nearest"] = option(
-        default="created", choices=("created", "nearest"),
+        default="created",
+        choices=("created", "nearest"),
         help="created: prefer the centre that a row created, then re-assign (Stemmer); nearest: the nearest centre, "
         "once (Kaplan and Stemmer)",
-    )  # fmt: skip
+    )
     divide_steps: Divided = divided("steps")
     divide_radii: Divided = divided("radii")
     divide_repetitions: Divided = divided("repetitions")
@@ -179,9 +198,12 @@ class WeightedCenters(Generic[T]):
         coreset = y.coreset(kept, weights, errors)
         centers = self.solver.solve(session.release(coreset), problem.k, rng.child("solve"))  # 6. output
         details = {
-            "radii": radii, "repetitions": repetitions, "candidates": len(y.points), "weighted": int(kept.sum()),
+            "radii": radii,
+            "repetitions": repetitions,
+            "candidates": len(y.points),
+            "weighted": int(kept.sum()),
             "c": PStable(1.0, self.near_chance, self.far_chance, self.projections).c,
-        }  # fmt: skip
+        }
         found, weights = placed(centers, coreset, problem.domain)
         stated = of_points(coreset, centers, found, problem.domain, hidden(weights, problem.rows))
         return Clustering(found, weights, details | stated)
@@ -288,18 +310,28 @@ class WeightedCenters(Generic[T]):
     def groups(self, problem: Problem, radii: int, repetitions: int, seed: PublicRng) -> tuple[Group, ...]:
         """What each question may spend."""
         weights: dict[Step, float] = {
-            "hashes": self.hash_share, "axes": self.axis_share, "sizes": self.size_share, "sums": self.sum_share,
-            "check": self.check_share, "assign": self.assign_share,
-        }  # fmt: skip
+            "hashes": self.hash_share,
+            "axes": self.axis_share,
+            "sizes": self.size_share,
+            "sums": self.sum_share,
+            "check": self.check_share,
+            "assign": self.assign_share,
+        }
         if self.assignment == "created":
             weights["weigh"] = self.reassign_share
         spender = {step: self.sums if step == "sums" else self.counts for step in weights}
         failing: list[Step] = [step for step in weights if spender[step].uses_delta]
         return groups_of(
-            problem.budget, weights, radii, repetitions, radii_by=self._by(self.divide_radii),
-            repetitions_by=self._by(self.divide_repetitions), steps_by=self._by(self.divide_steps, rounds=True),
-            failing=failing, seed=seed,
-        )  # fmt: skip
+            problem.budget,
+            weights,
+            radii,
+            repetitions,
+            radii_by=self._by(self.divide_radii),
+            repetitions_by=self._by(self.divide_repetitions),
+            steps_by=self._by(self.divide_steps, rounds=True),
+            failing=failing,
+            seed=seed,
+        )
 
     def _by(self, given: Divided, rounds: bool = False) -> Sharing:
         """Users where that is private and helps. Under Shuffled trust people draw their role anew in each round: steps,

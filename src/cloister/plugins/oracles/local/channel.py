@@ -78,8 +78,10 @@ class Keeping(LocalChannel[Q]):
         return self.asked.sharing.divided(self.reported(summary))
 
     def laws(self, summary: Kept) -> tuple[ReportLaw, ...]:
-        each = ((self.asked.counted(answers, level), len(answers), level)
-                for level, (_, answers) in enumerate(self.parts(summary)))  # fmt: skip
+        each = (
+            (self.asked.counted(answers, level), len(answers), level)
+            for level, (_, answers) in enumerate(self.parts(summary))
+        )
         return tuple(law for known in each for law in self.asked.level_laws(*known))
 
     def parts(self, summary: Kept) -> list[tuple[Ids, AnyArray]]:

@@ -148,9 +148,18 @@ def lift(values: Ints, positions: Ints, signs: Floats, bound: float, buffer: Flo
 
 @kernel
 def choose(
-    values: Ints, positions: Ints, signs: Floats, bound: float,
-    users: Ids, states: Ids, unit: float, places: Ints, opposite: Bools, size: int, out: AnyArray,
-) -> None:  # fmt: skip
+    values: Ints,
+    positions: Ints,
+    signs: Floats,
+    bound: float,
+    users: Ids,
+    states: Ids,
+    unit: float,
+    places: Ints,
+    opposite: Bools,
+    size: int,
+    out: AnyArray,
+) -> None:
     """Codewords (n,) of rows of values: ``lift``, then ``Rotations.turn`` at 2^bits = ``unit``, then
     ``Codebook.randomise``."""
     d = values.shape[1]

@@ -179,9 +179,7 @@ class Response:
     def table(self) -> list[list[Fraction]]:
         """Exact chances of every symbol, for each input and, last, for a person in no bucket. For small k."""
         t, uniform = Fraction(self.keep, WORDS), [Fraction(count, WORDS) for count in hits(self.symbols)]
-        rows = [
-            [(1 - t) * u + (t if y == x else 0) for y, u in enumerate(uniform)] for x in range(self.symbols)
-        ]  # fmt: skip
+        rows = [[(1 - t) * u + (t if y == x else 0) for y, u in enumerate(uniform)] for x in range(self.symbols)]
         return [*rows, uniform]
 
 

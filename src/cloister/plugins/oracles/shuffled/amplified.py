@@ -51,10 +51,13 @@ BITS = 14
 def honest_option() -> Any:
     """The option ``honest`` of an oracle of trust Shuffled."""
     return option(
-        default=0.9, low=0.0, high=1.0, above=True,
+        default=0.9,
+        low=0.0,
+        high=1.0,
+        above=True,
         help="least share of the planned people whose honest reports the guarantee needs; the shuffler releases "
-            "nothing below",
-    )  # fmt: skip
+        "nothing below",
+    )
 
 
 @component

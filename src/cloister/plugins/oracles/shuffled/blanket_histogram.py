@@ -71,10 +71,13 @@ class BlanketHistogram:
         help="at least this share of the planned users send their blanket messages",
     )
     blankets: int | None = option(
-        default=None, low=1, high=MAX_BLANKETS, unit="messages",
+        default=None,
+        low=1,
+        high=MAX_BLANKETS,
+        unit="messages",
         help="uniform messages that every user sends beside her own, per level; none: 4, more where few users must "
-            "hide each other",
-    )  # fmt: skip
+        "hide each other",
+    )
 
     def open(self, space: Space, budget: Budget, context: QuestionContext) -> BlanketChannel:
         if not budget.delta > 0:

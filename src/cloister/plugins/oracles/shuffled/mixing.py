@@ -251,9 +251,16 @@ class MixingChannel:
         ends = [0, *accumulate(places * self.width for places in self.layout.places)]
         levels = [{"at": ends[level], **self.layout.bundled(level)} for level in range(self.layout.space.levels)]
         return {
-            "kind": "shares", "slots": self.slots, "shares": self.each, "bits": self.bits, "width": self.width,
-            "dtype": f"u{self.share_type.itemsize}", "shift": self.shift, "sigma": self.share, "levels": levels,
-        }  # fmt: skip
+            "kind": "shares",
+            "slots": self.slots,
+            "shares": self.each,
+            "bits": self.bits,
+            "width": self.width,
+            "dtype": f"u{self.share_type.itemsize}",
+            "shift": self.shift,
+            "sigma": self.share,
+            "levels": levels,
+        }
 
     def encode(self, items: Ints | BucketedVectors, users: Ids, rng: NoiseRng) -> Shares:
         """Algorithm 10, for users (n,), every one with a share of the noise."""

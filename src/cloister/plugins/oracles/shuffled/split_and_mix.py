@@ -66,18 +66,25 @@ class _OfEveryone:
     uses_delta = True
     asks_all_users = True
     honest: float = option(
-        default=0.9, low=0.01, high=1.0,
+        default=0.9,
+        low=0.01,
+        high=1.0,
         help="at least this share of the planned users draw their noise and keep their shares to themselves",
-    )  # fmt: skip
+    )
     buckets: int | None = option(
-        default=None, low=2, high=2**16,
+        default=None,
+        low=2,
+        high=2**16,
         help="places that the buckets of a large level share, by public hashes; none: every bucket its own where "
         "messages allow it, else chosen by what collisions do",
-    )  # fmt: skip
+    )
     most_messages: int = option(
-        default=2**20, low=1, high=2**40, unit="messages",
+        default=2**20,
+        low=1,
+        high=2**40,
+        unit="messages",
         help="a plan that asks every user for more messages is refused",
-    )  # fmt: skip
+    )
 
     @property
     def measure(self) -> Measure:

@@ -201,9 +201,14 @@ class Codebook:
     def bundled(self, seed: PublicRng, arrays: BundleArrays) -> dict[str, Any]:
         rotations = Rotations(self.size)
         return {
-            "randomiser": "codebook", "size": self.size, "inside": self.inside, "near": str(self.near),
-            "far": str(self.far), "bits": rotations.bits, "signs": [key(child) for child in rotations.seeds(seed)],
-        }  # fmt: skip
+            "randomiser": "codebook",
+            "size": self.size,
+            "inside": self.inside,
+            "near": str(self.near),
+            "far": str(self.far),
+            "bits": rotations.bits,
+            "signs": [key(child) for child in rotations.seeds(seed)],
+        }
 
     def possible(self, answers: AnyArray) -> bool:
         return bool((answers < 2 * self.size).all())

@@ -39,9 +39,14 @@ def randomiser_option(default: Randomised) -> Any:
 
 
 def answers(
-    mechanism: str, randomiser: Randomised, share: Share, space: Space, bound: Bound, budget: Budget,
+    mechanism: str,
+    randomiser: Randomised,
+    share: Share,
+    space: Space,
+    bound: Bound,
+    budget: Budget,
     context: QuestionContext,
-) -> VectorAnswers:  # fmt: skip
+) -> VectorAnswers:
     """The users' half of a question."""
     sharing = Sharing(share, space.levels, context.seed.child("sharing"))
     unit = RANDOMISERS[randomiser](odds(budget, sharing.parts), bound.dimension)
