@@ -312,13 +312,11 @@ class PrivateClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
             moved, outside = self.result_.clipped(rows)
             score = self._score_of(moved if clip and outside.any() else rows)
             if clip and outside.any():
-                warn(
-                    set(),
-                    UtilityWarning(
-                        f"the score {score:g} is of rows clipped to the bounds, as the run clipped them: of the rows as "
-                        f"they are it is {self._score_of(rows):g} (score(X, clip=False))"
-                    ),
+                words = (
+                    f"the score {score:g} is of rows clipped to the bounds, as the run clipped them: of the rows as "
+                    f"they are it is {self._score_of(rows):g} (score(X, clip=False))"
                 )
+                warn(set(), UtilityWarning(words))
             return score
 
     def _score_of(self, rows: AnyArray) -> float:

@@ -29,56 +29,15 @@ the format has no types (CSV), and a column is read as what it is asked for as."
 Asked: TypeAlias = Sequence[str | int] | str | None
 """Names or patterns of columns, in order; None: none were named."""
 
-IDENTIFIERS = frozenset(
-    {
-        "id",
-        "ids",
-        "mrn",
-        "ssn",
-        "uuid",
-        "guid",
-        "key",
-        "rowid",
-        "userid",
-        "personid",
-        "patientid",
-        "customerid",
-        "email",
-        "phone",
-        "telephone",
-        "passport",
-        "iban",
-        "surname",
-        "firstname",
-        "lastname",
-        "fullname",
-        "username",
-    }
+IDENTIFIERS = re.compile(
+    "id|ids|mrn|ssn|uuid|guid|key|rowid|userid|personid|patientid|customerid|email|phone|telephone|"
+    "passport|iban|surname|firstname|lastname|fullname|username"
 )
 """Words that end the name of an identifier; 'id' may begin it, and a column called 'index' or 'name' is one too."""
 
-NUMBERED = frozenset(
-    {
-        "patient",
-        "person",
-        "user",
-        "customer",
-        "client",
-        "member",
-        "employee",
-        "student",
-        "case",
-        "record",
-        "account",
-        "insurance",
-        "policy",
-        "security",
-        "passport",
-        "phone",
-        "card",
-        "licence",
-        "license",
-    }
+NUMBERED = re.compile(
+    "patient|person|user|customer|client|member|employee|student|case|record|account|insurance|policy|"
+    "security|passport|phone|card|licence|license"
 )
 """Words after which 'number', 'no' or 'nr' tells people apart: a patient's number does, a number of visits does not."""
 
@@ -124,9 +83,9 @@ class TableColumn:
         first, last = (words[0], words[-1]) if words else ("", "")
         if self.index or INDEX.fullmatch(self.name):
             return "pandas' index"
-        if last in IDENTIFIERS or first == "id" or words in (["index"], ["name"]):
+        if IDENTIFIERS.fullmatch(last) or first == "id" or words in (["index"], ["name"]):
             return "id-like"
-        if last in ("number", "no", "nr") and len(words) > 1 and words[-2] in NUMBERED:
+        if last in ("number", "no", "nr") and len(words) > 1 and NUMBERED.fullmatch(words[-2]):
             return "id-like"
         moment = last in MOMENTS or first in MOMENTS - {"time"} or (last == "at" and len(words) > 1)
         return "a date" if moment else ""

@@ -90,8 +90,8 @@ def contenders_of(methods: Iterable[str | Contender] | None) -> list[Contender]:
 FLAWS: Final = MappingProxyType(
     {
         "sklearn": "NOT private: scikit-learn's k-means of a single k-means++ start",
-        "diffprivlib": "NOT private: it spends more epsilon than asked with 5 columns or more, and an empty cluster breaks "
-        "its guarantee",
+        "diffprivlib": "NOT private: it spends more epsilon than asked with 5 columns or more, and an empty cluster "
+        "breaks its guarantee",
     }
 )
 """Rivals by name, and why they protect nobody."""

@@ -187,8 +187,8 @@ def _words(figure: Figure, study: Figures) -> None:
         (TITLE, 0.14, 13, "bold", INK),
         (WARNING, 0.42, 10, "bold", ALARM),
         (
-            f"{told.count:,} rows, {len(told.columns)} columns, k = {told.k}, delta = {told.delta:.3g}; mean ± standard "
-            f"error of runs",
+            f"{told.count:,} rows, {len(told.columns)} columns, k = {told.k}, delta = {told.delta:.3g}; mean ± "
+            "standard error of runs",
             0.62,
             10,
             "normal",
