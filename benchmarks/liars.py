@@ -34,7 +34,7 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"):
 
 import attrs
 import numpy as np
-from one_round import mixture
+from mixtures import mixture
 
 from cloister.collection.server.robust import Withstanding
 from cloister.core.encoding import absorb, encode_rows, merge_summaries

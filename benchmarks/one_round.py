@@ -19,10 +19,8 @@ import argparse
 import json
 import math
 import os
-import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -32,12 +30,14 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"):
 import attrs
 import numpy as np
 from halves import halves
+from kept import Kept
+from mixtures import mixture
 from real_rows import real, real_cases, table_real
 from simulation import Simulated
 
 from cloister.core.lattice import CAP
 from cloister.core.randomness import NoiseRng, PublicRng
-from cloister.core.types import AnyArray, Floats
+from cloister.core.types import Floats
 from cloister.metrics import nicv
 from cloister.run.fit import fit, source
 from cloister.run.request import Request, prepare
@@ -63,77 +63,29 @@ class Case:
 
 
 M, C = 10**6, 10**5
-TWELVE = tuple(
-    (n, k, eps, r)
-    for n, k, eps, r in (
-        (M, 8, 1.0, 100.0),
-        (C, 8, 1.0, 100.0),
-        (10**4, 8, 1.0, 100.0),
-        (M, 8, 0.5, 100.0),
-        (M, 8, 2.0, 100.0),
-        (M, 8, 4.0, 100.0),
-        (C, 8, 2.0, 100.0),
-        (C, 8, 4.0, 100.0),
-        (M, 4, 1.0, 100.0),
-        (M, 16, 1.0, 100.0),
-        (M, 32, 1.0, 100.0),
-        (M, 8, 1.0, 16.0),
-        (M, 8, 1.0, 8.0),
-        (M, 8, 1.0, 4.0),
-        (M, 8, 1.0, 2.0),
-    )
+STUDY = (
+    (M, 8, 1.0, 100.0, 0.385, 0.077, 0.055),
+    (C, 8, 1.0, 100.0, 1.208, 0.121, 0.39),
+    (10**4, 8, 1.0, 100.0, 1.678, 0.247, 0.98),
+    (M, 8, 0.5, 100.0, 0.846, 0.110, 0.19),
+    (M, 8, 2.0, 100.0, 0.151, 0.060, 0.0142),
+    (M, 8, 4.0, 100.0, 0.107, 0.067, 0.0040),
+    (C, 8, 2.0, 100.0, 0.751, 0.055, 0.125),
+    (C, 8, 4.0, 100.0, 0.514, 0.047, 0.037),
+    (M, 4, 1.0, 100.0, 0.080, 0.014, 0.0135),
+    (M, 16, 1.0, 100.0, 0.938, 0.071, 0.19),
+    (M, 32, 1.0, 100.0, 1.398, 0.060, 0.52),
+    (M, 8, 1.0, 16.0, 0.425, 0.059, 0.075),
+    (M, 8, 1.0, 8.0, 0.487, 0.048, 0.105),
+    (M, 8, 1.0, 4.0, 0.567, 0.039, 0.22),
+    (M, 8, 1.0, 2.0, 0.649, 0.062, 0.47),
 )
-"""The study's table 2.1: (n, k, eps, r) at d = 100."""
+"""The study's table 2.1, of d = 100: n, k, eps, r; its column A (mean and deviation of ten runs: the paper's method
+with the paper's blocks); what the new design is to reach (section 4)."""
 
-A = dict(
-    zip(
-        TWELVE,
-        (
-            (0.385, 0.077),
-            (1.208, 0.121),
-            (1.678, 0.247),
-            (0.846, 0.110),
-            (0.151, 0.060),
-            (0.107, 0.067),
-            (0.751, 0.055),
-            (0.514, 0.047),
-            (0.080, 0.014),
-            (0.938, 0.071),
-            (1.398, 0.060),
-            (0.425, 0.059),
-            (0.487, 0.048),
-            (0.567, 0.039),
-            (0.649, 0.062),
-        ),
-        strict=True,
-    )
-)
-"""Its column A, mean and deviation of ten runs: the paper's method with the paper's blocks."""
-
-BARS = dict(
-    zip(
-        TWELVE,
-        (
-            0.055,
-            0.39,
-            0.98,
-            0.19,
-            0.0142,
-            0.0040,
-            0.125,
-            0.037,
-            0.0135,
-            0.19,
-            0.52,
-            0.075,
-            0.105,
-            0.22,
-            0.47,
-        ),
-        strict=True,
-    )
-)
-"""What the new design is to reach (section 4)."""
+TWELVE = tuple(row[:4] for row in STUDY)
+A = {row[:4]: row[4:6] for row in STUDY}
+BARS = {row[:4]: row[6] for row in STUDY}
 
 LOW = {Case(M, 8, 1.0, 100.0, 10): 0.0075, Case(M, 8, 1.0, 8.0, 10): 0.035}
 S1_LIKE = {Case(C, 15, 2.0, 0.0, 2): 0.0062, Case(M, 15, 1.0, 0.0, 2): 0.006}
@@ -145,32 +97,6 @@ WIDE = {
     Case(M, 8, 1.0, 2.0, options=(("partitions", 1), ("tree.cells", 64))): 0.47,
 }
 """The widest clusters with fewer cells, which the study's own K = 64 stands for."""
-
-
-def mixture(n: int, k: int, d: int, r: float, seed: int) -> tuple[AnyArray, Floats]:
-    """Rows (n, d) float32 in random order, and their centres (k, d)."""
-    g = np.random.default_rng([seed, 1])
-    if r == 0:
-        return s1_like(n, k, g)
-    centers = g.standard_normal((k, d))
-    centers *= (1 - 1 / r) / np.linalg.norm(centers, axis=1, keepdims=True)
-    rows = g.standard_normal((n, d), np.float32)
-    rows *= np.float32(1 / (r * math.sqrt(d)))
-    rows += centers.astype(np.float32)[g.permutation(np.arange(n) % k)]
-    rows /= np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1)
-    return rows, centers
-
-
-def s1_like(n: int, k: int, g: np.random.Generator) -> tuple[AnyArray, Floats]:
-    """15 Gaussians of deviation 0.05, centres in [-0.65, 0.65]^2 at least 0.22 apart."""
-    centers: list[Floats] = []
-    while len(centers) < k:
-        c = g.uniform(-0.65, 0.65, 2)
-        if all(np.linalg.norm(c - other) >= 0.22 for other in centers):
-            centers.append(c)
-    at = np.array(centers)
-    rows = at[g.permutation(np.arange(n) % k)] + 0.05 * g.standard_normal((n, 2))
-    return (rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1)).astype(np.float32), at
 
 
 def request(case: Case, seed: int) -> Request:
@@ -229,36 +155,6 @@ def simulated(case: Case, seed: int, sample: int = 40_000) -> dict[str, float]:
         "trivial": nicv(rows, np.zeros((1, case.d))),
         "v": v,
     }
-
-
-class Kept:
-    """Results in a file of JSON lines. Args: path; work, a module's function of (how, case, seed), or this one's."""
-
-    def __init__(self, path: Path, work: Callable[[tuple[str, Any, int]], dict[str, float]] | None = None) -> None:
-        self._path, self._work = path, work or _work
-        lines = path.read_text().splitlines() if path.exists() else []
-        self._found: dict[tuple[str, str, int], dict[str, float]] = {
-            (e["how"], e["case"], e["seed"]): e["result"] for e in map(json.loads, lines)
-        }
-
-    def run(self, how: str, cases: Iterable[Any], seeds: int, workers: int) -> None:
-        """Run what is missing, and write each result down at once."""
-        todo = [(how, c, s) for s in range(seeds) for c in cases if (how, _key(c), s) not in self._found]
-        with ProcessPoolExecutor(workers) as pool, self._path.open("a") as file:
-            for done, ((_, case, seed), result) in enumerate(zip(todo, pool.map(self._work, todo), strict=True), 1):
-                self._found[how, _key(case), seed] = result
-                file.write(json.dumps({"how": how, "case": _key(case), "seed": seed, "result": result}) + "\n")
-                file.flush()
-                print(f"\r{how}: {done} of {len(todo)}", end="", file=sys.stderr, flush=True)
-
-    def of(self, how: str, case: Any, figure: str = "cost") -> Floats:
-        """One figure of all seeds of a case."""
-        return self.named(how, _key(case), figure)
-
-    def named(self, how: str, key: str, figure: str = "cost") -> Floats:
-        return np.array(
-            [r[figure] for (h, other, _), r in self._found.items() if (h, other) == (how, key) and figure in r]
-        )
 
 
 NEEDED = (
@@ -342,10 +238,6 @@ def _work(item: tuple[str, Any, int]) -> dict[str, float]:
     if how == "real":
         return real(*case, seed)
     return exact(case, seed) if how == "exact" else simulated(case, seed)
-
-
-def _key(case: Any) -> str:
-    return str(case.key) if hasattr(case, "key") else json.dumps(case)
 
 
 def spread(values: Floats) -> str:
@@ -460,7 +352,7 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--only-print", action="store_true")
     given = parser.parse_args()
-    kept = Kept(given.out)
+    kept = Kept(given.out, _work)
     if given.what in ("exact", "paper"):
         cases = list(exact_cases()) if given.what == "exact" else [paper_case(*key) for key in A]
         if not given.only_print:

@@ -6,7 +6,7 @@
     python benchmarks/rounds.py regime      where it wins and where it loses, SIMULATED: a sample's sums plus noise
     python benchmarks/rounds.py constants   what each constant does, SIMULATED
 
-Rows: the Gaussian mixtures of benchmarks/one_round.py. Noise is seeded here, so that a table can be made again; every
+Rows: those of benchmarks/mixtures.py. Noise is seeded here, so that a table can be made again; every
 figure is cost / n on the true rows (distances for k-median). Results are kept in a file of JSON lines, and what is
 there is not run again.
 """
@@ -24,7 +24,8 @@ from typing import Any
 
 import attrs
 import numpy as np
-from one_round import Kept, mixture
+from kept import Kept
+from mixtures import mixture
 from simulation import Simulated
 
 from cloister.core.clustering import Coreset, Released

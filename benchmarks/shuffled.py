@@ -25,7 +25,9 @@ from typing import Any
 import attrs
 import numpy as np
 from halves import halves
-from one_round import SEEDS, Kept, columns, mixture
+from kept import Kept
+from mixtures import mixture
+from one_round import SEEDS, columns
 
 from cloister.accounting import epsilon_of_mu, epsilon_of_shuffled, local_of_shuffled, mu_of
 from cloister.core.capabilities import MultiMessageChannel

@@ -51,7 +51,7 @@ def test_noise_is_what_the_tables_of_a_run_state(monkeypatch: pytest.MonkeyPatch
     looked = RecordedTable.at
 
     def at(self: Any, ids: Any, level: int = 0) -> Any:
-        seen[self._round, self._question] = float(self.standard_error(ids[:1], level)[0])
+        seen[self._at] = float(self.standard_error(ids[:1], level)[0])
         return looked(self, ids, level)
 
     monkeypatch.setattr(RecordedTable, "at", at)

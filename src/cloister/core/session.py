@@ -99,22 +99,16 @@ class Pending(BaseException):
 
 
 @final
+@attrs.define(eq=False, repr=False)
 class RecordedTable:
     """A table that answers from the record, then from the live table; it journals every look before answering."""
 
-    def __init__(
-        self,
-        at: tuple[int, int],
-        space: Space,
-        dimension: int,
-        scale: float,
-        past: list[Lookup],
-        write: Callable[[Lookup], None],
-        live: Callable[[], Table],
-    ) -> None:
-        self._round, self._question = at
-        self._space, self._dimension, self._scale = space, dimension, scale
-        self._past, self._write, self._live, self._count = past, write, live, 0
+    _at: tuple[int, int]
+    _part: OpenedQuestion
+    _past: list[Lookup]
+    _write: Callable[[Lookup], None]
+    _live: Callable[[], Table]
+    _count: int = attrs.field(default=0, init=False)
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("a table can hold exact counts and is never pickled: keep the values that at() returned")
@@ -126,28 +120,26 @@ class RecordedTable:
         return self._look(ids, level, error=True)
 
     def _look(self, ids: Ints, level: int, error: bool) -> Floats:
-        asked = _checked(ids, level, self._space)
+        asked = _checked(ids, level, self._part.cells.space)
         self._count += 1
         if self._count <= len(self._past):
             seen = self._past[self._count - 1]
             if (seen.level, seen.error) != (level, error) or not np.array_equal(seen.ids, asked):
                 raise Refused(
-                    f"cannot resume: round {self._round} asks for other buckets than the recorded run. Use the version "
+                    f"cannot resume: round {self._at[0]} asks for other buckets than the recorded run. Use the version "
                     f"and the plan that made the record"
                 )
             return seen.values.copy()
         values = self._fresh(asked, level, error)
-        self._write(Lookup(self._round, self._question, level, error, asked, values))
+        self._write(Lookup(*self._at, level, error, asked, values))
         return values.copy()
 
     def _fresh(self, ids: Ints, level: int, error: bool) -> Floats:
         """Live values, except where the record already released one: that bucket's noise is never drawn again."""
         live = self._live()
-        values = (live.standard_error(ids, level) if error else live.at(ids, level)) * self._scale
+        values = (live.standard_error(ids, level) if error else live.at(ids, level)) * (1 / self._part.fraction)
         if not error:
-            for seen in (
-                lookup for lookup in self._past if lookup.level == level and not lookup.error and len(lookup.ids)
-            ):
+            for seen in (look for look in self._past if look.level == level and not look.error and len(look.ids)):
                 order = np.argsort(seen.ids, kind="stable")
                 where = np.minimum(np.searchsorted(seen.ids[order], ids), len(order) - 1)
                 known = seen.ids[order][where] == ids
@@ -295,14 +287,12 @@ class Session(Generic[T]):
         self.rounds.append(round)
         self.asked.append(questions)
         if self._forecasting:
-            return tuple(_Zeros(_dimension(part)) for part in round.parts)
+            return tuple(_Zeros(0 if part.vectors is None else part.vectors.bound.dimension) for part in round.parts)
         tables = self._answered(round)
         return tuple(
             RecordedTable(
                 (round.index, i),
-                part.cells.space,
-                _dimension(part),
-                1 / part.fraction,
+                part,
                 [lookup for lookup in self._past if (lookup.round, lookup.question) == (round.index, i)],
                 self._write,
                 partial(tables, i),
@@ -312,9 +302,7 @@ class Session(Generic[T]):
 
     def _opened(self, questions: tuple[Question[T, Any], ...]) -> Round[T]:
         index, trusts = len(self.rounds), {q.trust for q in questions}
-        self.currencies |= {
-            q.currency for q in questions
-        }  # before opening them, which fails if the budget is in another currency
+        self.currencies |= {q.currency for q in questions}  # before _opened, which fails where the budget's is another
         if len(trusts) != 1:
             raise Refused(f"questions of a round must share one trust model, not {sorted(t.__name__ for t in trusts)}")
         if trusts & {Central, Aggregated} and any(q.budget.user_share for q in questions):
@@ -386,10 +374,6 @@ def _as_settled(values: Floats, found: Ints) -> Ints:
         if found.ndim == 1 or bool(((whole * whole).sum(axis=1) <= REACH**2).all()):
             return whole
     raise Refused(f"cannot go on: the record does not hold {len(found)} points on the lattice where the run has them")
-
-
-def _dimension(part: OpenedQuestion) -> int:
-    return 0 if part.vectors is None else part.vectors.bound.dimension
 
 
 def forecast(method: Method[T], problem: Problem, seed: PublicRng) -> list[Round[T]]:

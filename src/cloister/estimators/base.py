@@ -20,7 +20,7 @@ from cloister.core.session import Method
 from cloister.core.trust import Central, Local, Shuffled
 from cloister.core.types import AnyArray, Bools, Floats, Ints
 from cloister.estimators.fits import add, warning_before
-from cloister.estimators.parameters import columns_of, parameters_of, run_named, warn
+from cloister.estimators.parameters import columns_of, parameters_of, request_of, run_named, warn
 from cloister.estimators.rows import refuse_names, refuse_others, refusing, table
 from cloister.rows.columns import table_columns
 from cloister.rows.data_frames import frame_of, picked
@@ -29,7 +29,6 @@ from cloister.run.bounds import named_in
 from cloister.run.cautions import after
 from cloister.run.databases import is_ibis_table, refuse_lazy, refuse_path, refuse_relation, refuse_unordered
 from cloister.run.fit import fit, source
-from cloister.run.request import Request
 from cloister.run.result import Result
 from cloister.run.statement import large_delta
 from cloister.showing.progress import progress
@@ -185,33 +184,13 @@ class PrivateClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
             if is_ibis_table(rows):
                 held.callback(population.close)  # its snapshot
             return fit(
-                self._request(),
+                request_of(self, self._defaults),
                 population,
                 started=started,
                 reserved=reserved,
                 account=Account.of(self.ledger, self.dataset, resume),
                 caution=caution,
             )
-
-    def _request(self) -> Request:
-        auto = isinstance(self.method, str) and self.method == "auto"
-        method = self._defaults.get("method", self.method) if auto else self.method
-        return Request(
-            k=self.n_clusters,
-            method=method,
-            epsilon=self.epsilon,
-            delta=self.delta,
-            bounds=self.bounds,
-            rows=self.rows,
-            zoom=self.zoom,
-            scale=self.scale,
-            components=self.components or {},
-            options=self.options or {},
-            not_private=self.not_private,
-            seed=self.random_state,
-            rows_per_user=self.rows_per_user,
-            trust=self.trust or self._defaults.get("trust"),
-        )
 
     def _population(self, rows: Any, users: Any, advance: Any) -> Any:
         """The rows of a fit, and their features as scikit-learn knows them. A data frame keeps its names."""

@@ -1,4 +1,4 @@
-"""The parameters of an estimator that would run as a result says it was run.
+"""What an estimator's parameters ask for, and those that would run as a result says it was run.
 
 What a fit says besides its result: warnings at the caller's line, and how to go on with a run that was cut off.
 """
@@ -14,6 +14,7 @@ from typing import Any
 from cloister.core.domains import Ball
 from cloister.rows.categories import categories_of
 from cloister.rows.columns import table_columns
+from cloister.run.request import Request
 from cloister.run.result import Result
 
 
@@ -37,6 +38,27 @@ def parameters_of(result: Result) -> dict[str, Any]:
         "columns": columns_of(result),
         "categories": problem.get("categories"),
     }
+
+
+def request_of(estimator: Any, defaults: Mapping[str, str]) -> Request:
+    """What its parameters ask for. Args: defaults (what 'auto' means as the method, and None as the trust)."""
+    auto = isinstance(estimator.method, str) and estimator.method == "auto"
+    return Request(
+        k=estimator.n_clusters,
+        method=defaults.get("method", estimator.method) if auto else estimator.method,
+        epsilon=estimator.epsilon,
+        delta=estimator.delta,
+        bounds=estimator.bounds,
+        rows=estimator.rows,
+        zoom=estimator.zoom,
+        scale=estimator.scale,
+        components=estimator.components or {},
+        options=estimator.options or {},
+        not_private=estimator.not_private,
+        seed=estimator.random_state,
+        rows_per_user=estimator.rows_per_user,
+        trust=estimator.trust or defaults.get("trust"),
+    )
 
 
 def columns_of(result: Result) -> list[str] | None:

@@ -37,11 +37,10 @@ from cloister.core.session import forecast
 from cloister.plugins.methods.lloyd import Lloyd
 from cloister.plugins.methods.sphere_packing import SpherePacking
 from cloister.plugins.oracles.central.exact import ExactCounts, ExactSums
-from cloister.plugins.populations import files
 from cloister.plugins.populations.arrays import Arrays
 from cloister.plugins.populations.files import Files
 from cloister.rows import reading
-from cloister.rows.files import arrow, npy
+from cloister.rows.files import arrow, npy, parts
 
 SQUARE, CUBE = Box((0.0,) * 2, (1.0,) * 2), Box((0.0,) * 3, (1.0,) * 3)
 
@@ -114,7 +113,7 @@ def pieces(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> i
         monkeypatch.setattr(arrow, "BLOCK", request.param)
         monkeypatch.setattr(arrow, "BUFFERS", request.param)
         monkeypatch.setattr(arrow, "piece_rows", lambda dimension: 53)
-        monkeypatch.setattr(files, "chunk_rows", lambda dimension: 101)
+        monkeypatch.setattr(parts, "chunk_rows", lambda dimension: 101)
     return int(request.param)
 
 
@@ -167,7 +166,7 @@ def test_any_files_any_chunks_and_any_order_give_the_same_summaries(
                 continue
             os.makedirs(f"{folder}/{i}")
             paths.append(write(Path(f"{folder}/{i}/{name}"), rows[order][low:high]))
-        with patch.object(files, "chunk_rows", lambda dimension: size):
+        with patch.object(parts, "chunk_rows", lambda dimension: size):
             got = totals(Files(paths, "*", missing="drop"), SQUARE)
     assert got == totals(Arrays(rows), SQUARE)
 
@@ -305,8 +304,8 @@ def test_users_are_numbered_over_the_files(tmp_path: Path) -> None:
         seen.append(users.tolist())
         return real(round, rows, users, rng)
 
-    real = files.summarise_rows
-    with patch.object(files, "summarise_rows", summarise):
+    real = parts.summarise_rows
+    with patch.object(parts, "summarise_rows", summarise):
         totals(Files(str(tmp_path / "*.npy"), missing="drop", first=2**63), Box((0.0,), (1.0,)))
     assert seen == [[2**63, 2**63 + 1, 2**63 + 2], [2**63 + 3, 2**63 + 4]]
 

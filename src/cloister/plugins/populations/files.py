@@ -7,36 +7,32 @@ import operator
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, Generic, Self, TypeAlias, TypeVar, final
+from typing import Any, Self, TypeVar
 
-import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from cloister.core.encoding import Progress, chunk_rows, keep_memory, map_merge, merge_summaries, summarise_rows
+from cloister.core.encoding import Progress, chunk_rows, map_merge, merge_summaries
 from cloister.core.errors import InvalidInput, UnknownName
 from cloister.core.lattice import CAP
 from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.record import mark, mark_of
 from cloister.core.types import Floats
-from cloister.rows.columns import Selection, select
+from cloister.rows.columns import select
 from cloister.rows.files.csv_form import Form, Path, listed
+from cloister.rows.files.parts import Done, Part, Place, counted, joined, owned, place_of, summed
 from cloister.rows.files.sources import File, is_csv
 from cloister.rows.reading import (
     Missing,
     as_first,
     as_missing,
     collected,
-    finite,
     fit,
     marks_of_reading,
     refuse_all,
-    refuse_missing,
     refuse_too_many,
     refuse_unfit,
-    usable,
-    user_numbers,
 )
 from cloister.rows.users import Owners
 from cloister.rows.workers.engine import Engine, engine_of
@@ -114,8 +110,8 @@ class Files:
         self._threads = Threads(1 if self._engine.apart else allowed() if threads is None else threads)
         self._people: int | None = None
         self._users, self.has_users = users, users is not None
-        self._owners: dict[_Place, Owners] | None = None
-        self._kept: dict[_Place, NDArray[np.uint8]] = {}
+        self._owners: dict[Place, Owners] | None = None
+        self._kept: dict[Place, NDArray[np.uint8]] = {}
         found = listed(paths)
         if (delimiter, encoding) != (None, None) and not any(is_csv(path) for path in found):
             raise InvalidInput("delimiter and encoding are for CSV files: leave them out")
@@ -190,10 +186,10 @@ class Files:
         refuse_all(self.has_users and not self._kept)
         fit(round.domain, self.columns)
         tell = None if self._engine.apart else self._progress
-        summed = partial(
-            _summed, chosen=self.selection, round=round, rng=rng, first=self._first, tell=tell, threads=self._threads
+        over = partial(
+            summed, chosen=self.selection, round=round, rng=rng, first=self._first, tell=tell, threads=self._threads
         )
-        return self._over_all(self._parts(numbered=True), summed, merge_summaries)
+        return self._over_all(self._parts(numbered=True), over, merge_summaries)
 
     def chunks(self) -> Iterator[tuple[int, Floats]]:
         """All rows for their holder's own use, each chunk with the position of its first; gone when the next one is
@@ -242,18 +238,18 @@ class Files:
         self.close()
 
     def _counted(self, missing: Missing) -> int:
-        whole = partial(_usable, chosen=self.selection, missing=missing)
+        whole = partial(counted, chosen=self.selection, missing=missing)
         add: Callable[[int, int], int] = operator.add
         return self._over_all(self._parts(numbered=False), whole, add)
 
-    def _owned(self, missing: Missing) -> dict[_Place, Owners]:
-        read = partial(_owned, chosen=self.selection, users=self._users or "", missing=missing)
-        add: Callable[[dict[_Place, Owners], dict[_Place, Owners]], dict[_Place, Owners]] = operator.or_
+    def _owned(self, missing: Missing) -> dict[Place, Owners]:
+        read = partial(owned, chosen=self.selection, users=self._users or "", missing=missing)
+        add: Callable[[dict[Place, Owners], dict[Place, Owners]], dict[Place, Owners]] = operator.or_
         return self._over_all(self._parts(numbered=False), read, add)
 
     def _over_all(self, parts: Iterator[Part], fn: Callable[[Part], Done[V]], merge: Callable[[V, V], V]) -> V:
         """One pass: the merged values of all parts."""
-        total = map_merge(parts, fn, partial(_joined, merge=merge), self._run)
+        total = map_merge(parts, fn, partial(joined, merge=merge), self._run)
         self.unchanged()  # one that was read long ago may have changed since
         return total.value
 
@@ -275,7 +271,7 @@ class Files:
         start = 0
         for number, file in enumerate(self._files):
             for only, before in file.stretches():
-                kept = self._kept.get(_place(number, only)) if numbered else None
+                kept = self._kept.get(place_of(number, only)) if numbered else None
                 yield Part(number, file, only, start + before, kept)
                 refuse_too_many(start + before)
             if numbered:
@@ -291,119 +287,3 @@ class Files:
         """All rows, each chunk with the position of its first; at least one chunk, which may be empty."""
         for part in self._parts(numbered=True):
             yield from part.chunks(self.selection)
-
-
-@final
-@attrs.frozen(eq=False)
-class Part:
-    """Some rows of a file: what travels to a worker instead of rows.
-
-    Args:
-        number: position of the file among the files.
-        file: which, as it was when the run began.
-        only: its blocks; None for all.
-        start: position of the first row among all rows.
-        kept: bits of the rows that are read, where users have so many that not all are; None for all.
-    """
-
-    number: int
-    file: File
-    only: range | None
-    start: int
-    kept: NDArray[np.uint8] | None = None
-
-    def chunks(self, chosen: Selection) -> Iterator[tuple[int, Floats]]:
-        """The rows, each chunk with the position of its first; at least one chunk, which may be empty."""
-        start, dimension = self.start, len(chosen.features)
-        for rows in self.file.chunks(chosen, chunk_rows(dimension), self.only):
-            refuse_too_many(start + len(rows))
-            yield start, rows
-            start += len(rows)
-        if start == self.start:
-            yield start, np.empty((0, dimension))
-
-
-@final
-@attrs.frozen(eq=False)
-class Done(Generic[V]):
-    """What came of a part: how many rows it had, and their value. Args: number, only as of the part; counts (as
-    progress)."""
-
-    number: int
-    only: range | None
-    rows: int
-    value: V
-    counts: bool
-
-
-_Place: TypeAlias = tuple[int, int]
-"""Of a part: position of its file, and of its first block there."""
-
-
-def _place(number: int, only: range | None) -> _Place:
-    return number, only.start if only else 0
-
-
-def _owned(part: Part, chosen: Selection, users: str, missing: Missing) -> Done[dict[_Place, Owners]]:
-    """In a worker: whose the usable rows of a part are, and the validation pass over them."""
-    keep_memory()
-    usable = np.concatenate([finite(rows) for _, rows in part.chunks(chosen)])
-    owners = part.file.owners(users, part.only).counted(usable)
-    if missing == "refuse" and owners.rows < len(usable):
-        refuse_missing()
-    return Done(part.number, part.only, len(usable), {_place(part.number, part.only): owners}, False)
-
-
-def _joined(one: Done[V], other: Done[V], merge: Callable[[V, V], V]) -> Done[V]:
-    return Done(-1, None, one.rows + other.rows, merge(one.value, other.value), False)
-
-
-def _usable(part: Part, chosen: Selection, missing: Missing) -> Done[int]:
-    """In a worker: the validation pass over a part."""
-    keep_memory()
-    seen = 0
-
-    def counted() -> Iterator[Floats]:
-        nonlocal seen
-        for _, rows in part.chunks(chosen):
-            seen += len(rows)
-            yield rows
-
-    used = usable(counted(), missing)
-    return Done(part.number, part.only, seen, used, False)
-
-
-def _summed(
-    part: Part,
-    chosen: Selection,
-    round: Round[Any],
-    rng: NoiseRng,
-    first: int,
-    tell: Progress | None,
-    threads: Threads,
-) -> Done[tuple[Any, ...]]:
-    """In a worker: a part's rows encoded and added up, a chunk at a time."""
-    keep_memory()
-    kept = None if part.kept is None else np.unpackbits(part.kept).view(bool)
-
-    def encoded(chunk: tuple[int, Floats]) -> Done[tuple[Any, ...]]:
-        start, rows = chunk
-        read = len(rows)
-        users = user_numbers(first + start, len(rows))
-        if kept is not None:
-            some = kept[start - part.start :][: len(rows)]
-            rows, users = rows[some], users[some]
-        summary = summarise_rows(round, rows, users, rng.child("chunk", start))
-        return Done(part.number, part.only, read, summary, False)
-
-    def told(fn: Callable[[Any], Done[V]], chunks: Iterable[Any]) -> Iterator[Done[V]]:
-        for done in threads.run(fn, chunks):
-            if tell is not None:
-                tell(done.rows)
-            yield done
-
-    chunks = part.chunks(chosen)
-    if threads.many != 1:  # the next chunk takes the memory of this one
-        chunks = ((start, rows.copy(order="K")) for start, rows in chunks)
-    total = map_merge(chunks, encoded, partial(_joined, merge=merge_summaries), told)
-    return Done(part.number, part.only, total.rows, total.value, True)
