@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import ast
+import re
+import sys
 from collections.abc import Iterator
 from itertools import permutations
 from pathlib import Path
+from types import FrameType
+from typing import Any
 
 import grimp
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import cloister
 from cloister.core.registry.registry import built_in
+from cloister.run.fit import fit, source
+from cloister.run.request import Request
 
 ROOT = Path(cloister.__file__).parent
 SPELLING = {"cloister.plugin", "cloister.plugins.manifest", "cloister.plugins.oracles.manifest"}
@@ -95,3 +104,46 @@ def test_a_component_never_imports_another_one(imports: grimp.ImportGraph) -> No
 
 def test_the_packages_face_holds_what_everybody_uses_and_folders() -> None:
     assert {path.stem for path in ROOT.glob("*.py")} == FACE
+
+
+def shown() -> list[tuple[str, str]]:
+    """A row's way as CONTRIBUTING shows it: files and names, in order."""
+    _, _, after = (ROOT.parents[1] / "CONTRIBUTING.md").read_text("utf-8").partition("### A row's way")
+    figure, _, _ = after.partition("\n## ")
+    return re.findall(r"^ +(\w+/[\w/]+\.py) +([\w.]+) ", figure, re.MULTILINE)
+
+
+def test_a_row_goes_the_way_that_the_figure_shows(tmp_path: Path) -> None:
+    """The steps of the figure are those that a run returns from, or yields from, in that order for the first time."""
+    rows = np.random.default_rng(0).normal(size=(2_000, 2))
+    pq.write_table(pa.table({"a": rows[:, 0], "b": rows[:, 1]}), tmp_path / "rows.parquet")
+    way, done = shown(), list[tuple[str, str]]()
+    wanted = set(way)
+    assert len(way) > 10
+
+    def watch(frame: FrameType, event: str, _: Any) -> None:
+        step = frame.f_code.co_filename[len(str(ROOT)) + 1 :].replace("\\", "/"), frame.f_code.co_qualname
+        if event == "return" and step in wanted and not (step in done or _forecasts(frame)):
+            done.append(step)
+
+    before = sys.getprofile()
+    sys.setprofile(watch)
+    try:
+        with source([tmp_path / "rows.parquet"], ["a", "b"], "refuse", threads=1) as files:
+            fit(
+                Request(k=3, method="fastlloyd", bounds=(-5, 5), rows=2_000, zoom="off", epsilon=1.0, delta=1e-6),
+                files,
+            )
+    finally:
+        sys.setprofile(before)
+    assert done == way
+
+
+def _forecasts(frame: FrameType) -> bool:
+    """Whether a step belongs to the forecast of a run, or to its preparation, which see no row."""
+    seen = set[str]()
+    above: FrameType | None = frame
+    while above is not None:
+        seen.add(above.f_code.co_name)
+        above = above.f_back
+    return bool(seen & {"foreseen", "prepare"})
