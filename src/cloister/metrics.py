@@ -51,7 +51,7 @@ def cost(rows: ArrayLike, centers: ArrayLike, power: float = 2, threads: int | N
 
 
 def _cost(rows: AnyArray, centers: Floats, label: Ints, power: float) -> float:
-    """Of rows whose labels are known: computed from their differences from their centres."""
+    """Cost of rows whose labels are known: computed from their differences from their centres."""
     away = np.take(centers, label, axis=0, mode="clip")
     np.subtract(rows, away, out=away, dtype=np.float64)
     if power == 2:

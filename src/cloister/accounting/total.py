@@ -76,13 +76,13 @@ def checked_rows_per_user(value: Any) -> int | None:
 
 
 def of_row(budget: Budget, rows_per_user: int | None) -> Budget:
-    """What each row may pay where a user may pay ``budget``."""
+    """Share of a budget that each row may pay where a user may pay ``budget``."""
     m = rows_per_user or 1
     return budget if m == 1 else attrs.evolve(budget, amount=budget.amount / _times(budget, m) * DOWN)
 
 
 def of_user(event: Event, rows_per_user: int | None) -> Event:
-    """What a user pays for an event of which a row pays ``event``.
+    """A user's price of an event of which a row pays ``event``.
 
     Raises: InvalidInput: the mechanism has a delta of its own.
     """
@@ -189,7 +189,7 @@ class Total:
         return of_row(self._measured(set(measures), uses_delta), self.rows_per_user)
 
     def paid(self, budget: Budget) -> Budget:
-        """What a row or, where users are counted, a user pays if each row pays ``budget``."""
+        """Price of a row or, where users are counted, of a user, if each row pays ``budget``."""
         return of_user(Event("budget", budget), self.rows_per_user).spent
 
     def _measured(self, kinds: set[Measure], uses_delta: bool) -> Budget:

@@ -279,7 +279,7 @@ def tell_columns(population: Any) -> None:
 
 
 def told_once() -> Callable[[str], None]:
-    """What says each of its texts once, as a note: a population tells the same in every round."""
+    """Function that says each of its texts once, as a note: a population tells the same in every round."""
     before = set[str]()
 
     def told(text: str) -> None:

@@ -125,7 +125,7 @@ def _print(study: Study, as_csv: bool, as_json: bool) -> None:
 
 
 def _scratch() -> Path:
-    """Where runs are kept until they are printed, if nobody said where."""
+    """Folder where runs are kept until they are printed, if nobody said where."""
     return Path(f"cloister-study-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.jsonl")
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 data_app = typer.Typer(cls=Commands, no_args_is_help=True, help="Public data sets by name, and generated tables.")
 
 FORMS = "npz", "csv", "parquet"
-"""What ``get`` writes."""
+"""Files that ``get`` writes."""
 
 Rows = Annotated[int, typer.Option("--rows", parser=whole, metavar="<int>", help="How many rows.")]
 Seed = Annotated[int, typer.Option(help="The same seed gives the same table.")]

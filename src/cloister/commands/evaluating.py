@@ -52,7 +52,7 @@ class Measured:
 @final
 @attrs.frozen
 class Judged:
-    """What was found of a result's centres. NOT private.
+    """Findings of a result's centres. NOT private.
 
     Args: rows (that were used), left_out (with a missing or infinite cell), clipped (used rows outside the bounds),
     sampled (rows that the reference was found from), raw, scaled (in the run's units; None where those are the
@@ -102,7 +102,7 @@ class DrawnRows:
 @final
 @attrs.define(eq=False)
 class Tally:
-    """What is added up in one unit of distance. Args: centers (k, d) in the caller's units, units (d,), threads."""
+    """Totals in one unit of distance. Args: centers (k, d) in the caller's units, units (d,), threads."""
 
     centers: Floats
     units: Floats
@@ -156,7 +156,7 @@ class Tally:
 
     @property
     def _means(self) -> Floats:
-        """Of the clusters, in the caller's units; of an empty one 0."""
+        """Means of the clusters, in the caller's units; of an empty one 0."""
         found: Floats = self._sums / np.maximum(self._sizes, 1)[:, None]
         return found
 
@@ -167,7 +167,7 @@ class Tally:
             return label, np.square((rows - self.centers[label]) / self.units).sum(axis=1)
 
     def _davies_bouldin(self, n: int) -> float:
-        """Of the clusters about their own means, as ``metrics.davies_bouldin`` says. Source: Davies and Bouldin
+        """Index of the clusters about their own means, as ``metrics.davies_bouldin`` says. Source: Davies and Bouldin
         1979."""
         used = self._sizes > 0
         if used.sum() == 1:

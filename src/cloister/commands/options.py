@@ -30,7 +30,7 @@ Config = Annotated[
 @final
 @attrs.frozen(kw_only=True)
 class Wanted:
-    """What is asked of a run: privacy and method. ``run.request.Request`` says what each means."""
+    """Request of a run: privacy and method. ``run.request.Request`` says what each means."""
 
     k: Any = said(
         "Number of centres; or a range such as 2..20, of which one run chooses one.",
@@ -155,7 +155,7 @@ class Charged:
 @final
 @attrs.frozen(kw_only=True)
 class Printed:
-    """Where a result goes."""
+    """Destination of a result."""
 
     out: str | None = said("Save the result: .json or .npz.", OUTPUT)
     as_json: bool | None = said("Print JSON for programs.", OUTPUT, "--json", in_config=False)
@@ -166,7 +166,7 @@ FROM_WORDS: Mapping[str, Callable[[Any], Any]] = {
     "components": lambda items: pairs(items, "--with"),
     "options": lambda items: pairs(items, "--set"),
 }
-"""What is made of repeated flags."""
+"""Readers of repeated flags."""
 
 
 @final
@@ -222,7 +222,7 @@ class TakenOptions:
         return {name: each for name, each in declared(self.kind).items() if name not in self.missing}
 
     def parameters(self) -> Iterator[inspect.Parameter]:
-        """Of the command, as typer reads them."""
+        """Parameters of the command, as typer reads them."""
         kinds = get_type_hints(self.kind)
         for name, each in self.taken.items():
             flags = each.flags or (f"--{name.replace('_', '-')}",)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 ENDINGS = ".parquet", ".csv", ".npy"
 
 NOT_PRIVATE = "NOT private: labels were computed from the rows themselves. Do not publish them with the result."
-"""What is said of labels; a Parquet file says it itself, beside its schema."""
+"""Notice on labels; a Parquet file says it itself, beside its schema."""
 
 UNUSED = -1
 """Label of a row that cannot be used: some cell is missing or infinite."""

@@ -114,7 +114,7 @@ def _built(app: typer.Typer) -> Any:
 
 
 def _misunderstood(error: Any) -> str:
-    """What the parser did not understand, and where help is."""
+    """Words that the parser did not understand, and where help is."""
     if hasattr(error, "possibilities") and error.ctx is not None:
         known = [flag for option in error.ctx.command.get_params(error.ctx) for flag in option.opts]
         return str(UnknownName("option", error.option_name, (flag for flag in known if flag.startswith("-"))))
@@ -245,7 +245,7 @@ class Standing:
         )
 
     def where(self) -> str:
-        """Where to find the result of a finished run that could not be printed."""
+        """Hint where to find the result of a finished run that could not be printed."""
         if self.saved:
             return f"the result is in {self.target}"
         if self.account is not None:

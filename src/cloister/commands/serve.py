@@ -191,7 +191,7 @@ def _ended(desk: Desk, out: Path) -> str:
 
 
 def _told(as_json: bool) -> Callable[[dict[str, Any]], None]:
-    """What is done with events. None of them has a sender, or a time."""
+    """Handling of events. None of them has a sender, or a time."""
     if as_json:
         return lambda event: show(json.dumps(event))
     return lambda event: say(text) if (text := _in_words(event)) else None

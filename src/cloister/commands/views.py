@@ -18,7 +18,7 @@ from cloister.run.result import Result
 @final
 @attrs.frozen
 class LabelView:
-    """What gives each row of a table its label.
+    """Query that gives each row of a table its label.
 
     Args:
         result: whose centres.

@@ -96,7 +96,7 @@ class Joining(Protocol):
         ...
 
     def settle(self, after: int, number: int, found: Ints) -> Ints:
-        """What all go on from: of what each of them found from the answers so far, one's.
+        """The integers that all go on from: of what each of them found from the answers so far, one's.
 
         Args: after (the last round), number (of what was settled after it before), found (numbers of norm at most
         twice ``REACH``).
@@ -251,7 +251,7 @@ class BoundsLiars(Protocol):
 
     @property
     def gains(self) -> tuple[Gain, ...]:
-        """Of each level; empty where nothing bounds them."""
+        """Gains of each level; empty where nothing bounds them."""
         ...
 
     def reported(self, summary: Any) -> tuple[int, ...]:
@@ -269,7 +269,7 @@ class KnowsLaws(Protocol):
     """
 
     def laws(self, summary: Any) -> tuple[ReportLaw, ...]:
-        """Of all levels; empty where nothing is known."""
+        """Laws of all levels; empty where nothing is known."""
         ...
 
 

@@ -36,7 +36,7 @@ class Lattice(Protocol):
 
 
 class Domain(Lattice, Protocol):
-    """Where rows can be. Rows outside are clipped to it, silently."""
+    """Region where rows can be. Rows outside are clipped to it, silently."""
 
     @property
     def unit(self) -> float:

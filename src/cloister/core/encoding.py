@@ -110,7 +110,7 @@ def _snapped(round: Round[Any], rows: AnyArray, users: Ids) -> tuple[Ints, Ids]:
 def _asked(
     round: Round[Any], rows: Ints, users: Ids, rng: NoiseRng
 ) -> Iterator[tuple[OpenedQuestion, Ints | BucketedVectors, Ids, NoiseRng, Bools | None]]:
-    """What each channel encodes: items, user numbers, randomness, and who of the users (n,) are asked (None: all)."""
+    """Input of each channel: items, user numbers, randomness, and who of the users (n,) are asked (None: all)."""
     names = numbers(round, users, rng)
     asked = whom(round, names)
     located = _located(round, asked, rows)

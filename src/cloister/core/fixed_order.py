@@ -37,7 +37,7 @@ LN2_HIGH, LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
 """ln 2 in two parts: the first has 33 bits, so that its products with exponents are exact."""
 
 INVERSES = tuple(1 / math.factorial(n) for n in range(14))
-"""Of the factorials: exp to 2^-55 for |x| <= ln 2 / 2."""
+"""Inverses of factorials: exp to 2^-55 for |x| <= ln 2 / 2."""
 
 ROWS = 64
 """Rows of a product that are summed at once: they stay in a core's cache."""

@@ -15,7 +15,7 @@ SOURCE = Path(__file__).parents[3]
 
 
 def command(library: str, extra: str) -> str:
-    """What to type to get a library that belongs to an extra.
+    """Command to get a library that belongs to an extra.
 
     A name that a package index knows is named only if cloister came from one. From a clone or an archive on this
     machine it is that path; where that is gone, the library alone.
@@ -27,7 +27,7 @@ def command(library: str, extra: str) -> str:
 
 
 def _where() -> str | None:
-    """What pip was given, with a place for the extra; None if it is no longer there."""
+    """Pip's argument, with a place for the extra; None if it is no longer there."""
     try:
         said = distribution("cloister").read_text("direct_url.json")
     except PackageNotFoundError:

@@ -244,7 +244,7 @@ class _GivenWords:
         return self
 
     def words(self, many: int) -> Ids:
-        """Of one candidate, however many are asked for: those of the next follow after what lies beyond its own."""
+        """Words of one candidate, however many are wanted: those of the next follow after what lies beyond its own."""
         return self.take(WORDS).reshape(1, WORDS)
 
     def beyond(self, candidate: int, column: int) -> Callable[[], int]:

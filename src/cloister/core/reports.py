@@ -1,4 +1,4 @@
-"""What is known of reports before they come: what one can add to an answer, and the law of their numbers.
+"""Facts of reports before they come: what one can add to an answer, and the law of their numbers.
 
 What one report can add to an answer, whoever sends it.
 
@@ -24,7 +24,7 @@ from cloister.core.types import Ints
 @final
 @attrs.frozen
 class Gain:
-    """What one report that is possible, but not honest, does to the values of one level.
+    """Effect that a report which is possible, but not honest, has on to the values of one level.
 
     An honest report adds one row to one bucket on average. That of a liar adds up to ``most``, since estimators divide
     by how much noise leaves of the truth. Rows of a count; for sums, lengths of a vector in norm bounds.

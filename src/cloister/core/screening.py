@@ -29,13 +29,13 @@ CELLS = 2**17
 """Products that are held at once: they stay in a core's second-level cache."""
 
 FARTHEST = 2.0**6
-"""Where the middle is this many times as far away as centres are from it, single precision sees too little."""
+"""Limit: where the middle is this many times as far away as centres are from it, single precision sees too little."""
 
 
 @final
 @attrs.frozen(eq=False)
 class Lines:
-    """What rows (n, d) are multiplied by. Args: slopes (k, d), offsets (k,), steepest (d,), largest |slope| by column;
+    """Factors of rows (n, d). Args: slopes (k, d), offsets (k,), steepest (d,), largest |slope| by column;
     most and moved, the parts of B that no row changes: offsets, and the middle's."""
 
     slopes: Floats

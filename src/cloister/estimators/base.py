@@ -1,4 +1,4 @@
-"""What the estimators share: parameters, a fit with its warnings and progress, and measures of the caller's rows."""
+"""Base of the estimators: parameters, a fit with its warnings and progress, and measures of the caller's rows."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ SOON = 2.0
 
 
 class PrivateClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]  # untyped bases
-    """What the estimators share; ``KMeans`` says it for callers. Laws: fitted attributes hold released values only."""
+    """Base of the estimators; ``KMeans`` says it for callers. Laws: fitted attributes hold released values only."""
 
     n_features_in_: int
     feature_names_in_: Any
@@ -55,7 +55,7 @@ class PrivateClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
     """The exponent of distances in the cost that ``score`` takes."""
 
     _defaults: ClassVar[Mapping[str, str]] = {}
-    """What 'auto' means as the method, and None as the trust."""
+    """Meaning of 'auto' as the method, and of None as the trust."""
 
     _by_names: bool = False
     """Whether columns of a data frame were chosen by name, so that others may stand beside them."""
@@ -381,7 +381,7 @@ class PrivateClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         return bundle
 
     def _promise(self) -> str:
-        """What stands below scikit-learn's own diagram, once fitted."""
+        """Text below scikit-learn's own diagram, once fitted."""
         return self.privacy_._repr_html_() if hasattr(self, "privacy_") else ""
 
     def __sklearn_tags__(self) -> Any:
@@ -392,7 +392,7 @@ class PrivateClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
 
 
 def _among(used: Bools, found: AnyArray, others: float) -> AnyArray:
-    """What was found of the rows that can be used (m, ...), among all rows (n, ...)."""
+    """Findings of the rows that can be used (m, ...), among all rows (n, ...)."""
     every = np.full((len(used), *found.shape[1:]), others, found.dtype)
     every[used] = found
     return every

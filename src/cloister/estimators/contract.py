@@ -1,4 +1,4 @@
-"""Where private estimators cannot do as scikit-learn's contract says, and why."""
+"""Parts of scikit-learn's contract that private estimators cannot keep, and why."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ MOST = 1000
 
 @attrs.frozen
 class Fits:
-    """What is spent on one family's fits. Args: fits (how many), epsilon and delta (their sums)."""
+    """Budget spent on one family's fits. Args: fits (how many), epsilon and delta (their sums)."""
 
     fits: int = 0
     epsilon: float = 0.0
@@ -39,7 +39,7 @@ def add(family: str, epsilon: float, delta: float) -> None:
 
 
 def warning_before(family: str, epsilon: float, delta: float) -> PrivacyWarning | None:
-    """What to say before one more fit of a family, whose budget is (epsilon, delta); None: nothing."""
+    """Warning before one more fit of a family, whose budget is (epsilon, delta); None: nothing."""
     with _LOCK:
         had = _FITS.get(family, Fits())
     fits = had.fits + 1

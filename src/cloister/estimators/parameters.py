@@ -1,4 +1,4 @@
-"""What an estimator's parameters ask for, and those that would run as a result says it was run.
+"""The request of an estimator's parameters, and those that would run as a result says it was run.
 
 What a fit says besides its result: warnings at the caller's line, and how to go on with a run that was cut off.
 """
@@ -41,7 +41,7 @@ def parameters_of(result: Result) -> dict[str, Any]:
 
 
 def request_of(estimator: Any, defaults: Mapping[str, str]) -> Request:
-    """What its parameters ask for. Args: defaults (what 'auto' means as the method, and None as the trust)."""
+    """The request of its parameters. Args: defaults (what 'auto' means as the method, and None as the trust)."""
     auto = isinstance(estimator.method, str) and estimator.method == "auto"
     return Request(
         k=estimator.n_clusters,

@@ -1,4 +1,4 @@
-"""What scikit-learn's callers hand over as rows: arrays, lists, data frames."""
+"""Rows as scikit-learn's callers hand them over: arrays, lists, data frames."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def table(estimator: Any, rows: Any, reset: bool, drop: bool = False) -> AnyArra
 
 
 def _without_cells(message: str) -> str:
-    """What scikit-learn or NumPy says of rows, or, where that may quote cells or how many there are, the same in other
+    """Words of scikit-learn or NumPy on rows; where they may quote cells or how many there are, the same in other
     words."""
     if message.startswith(HARMLESS):
         return message

@@ -118,7 +118,7 @@ class Joined:
         return released(self._pooled(number, round.digest(), shape, partial(self._own, round, rng)))
 
     def settle(self, after: int, number: int, found: Ints) -> Ints:
-        """What all parties go on from: the first one's, in a round of its own (``protocol.vectors``)."""
+        """The vectors that all parties go on from: the first one's, in a round of its own (``protocol.vectors``)."""
         at, shape = self._script.settled_at(after, number), settled_outline(found.size)
         words = partial(settled_words, found, self._party.me)
         return settled_numbers(self._pooled(at, digest(("settled", after, number)), shape, words), found)

@@ -18,10 +18,10 @@ BOUNDS: dict[str, tuple[float, float]] = {
     "temperature": (30, 45),
     "glucose": (0, 1000),
 }
-"""What is publicly known of such columns."""
+"""Public facts of such columns."""
 
 WARDS = np.array(["medical", "surgical", "children"])
-"""What is publicly known of the ward: the values that it can have."""
+"""Public facts of the ward: the values that it can have."""
 
 DAYS = 365
 

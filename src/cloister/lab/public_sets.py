@@ -165,7 +165,7 @@ def _numbers(line: str, entry: Entry) -> list[float]:
 
 
 def fetched(address: str, progress: Progress | None = None) -> bytes:
-    """What is at an address. Raises: InvalidInput: not https. CloisterError: it cannot be had now."""
+    """Bytes at an address. Raises: InvalidInput: not https. CloisterError: it cannot be had now."""
     _check_secure(address)
     asked = urllib.request.Request(address, headers={"User-Agent": f"cloister/{__version__}"})
     try:

@@ -11,5 +11,5 @@ from cloister.plugins.manifest import components
 
 @hookimpl
 def cloister_components() -> Iterable[Spec]:
-    """What cloister itself offers."""
+    """Components that cloister itself offers."""
     return components()

@@ -1,4 +1,4 @@
-"""What cloister itself offers (``hook`` passes it on as every plugin does). Imports nothing heavy."""
+"""Components that cloister itself offers (``hook`` passes it on as every plugin does). Imports nothing heavy."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ from cloister.core.types import AnyArray
 from cloister.rows.categories import Category, categories_of
 
 Kind: TypeAlias = Literal["numbers", "booleans", "text", "dates", "untyped", "cells", "other"]
-"""What a column is declared to hold. ``untyped``: no cell has told its writer a type, or any may be in it. ``cells``:
+"""Declared kind of a column. ``untyped``: no cell has told its writer a type, or any may be in it. ``cells``:
 the format has no types (CSV), and a column is read as what it is asked for as."""
 
 Asked: TypeAlias = Sequence[str | int] | str | None
@@ -45,7 +45,7 @@ MOMENTS = frozenset({"date", "datetime", "time", "timestamp", "dob", "birthdate"
 """Words that end the name of a date; but for 'time' they may begin it, too."""
 
 INDEX = re.compile(r"__index_level_\d+__|Unnamed: ?\d+|")
-"""What pandas calls an index that it wrote as a column."""
+"""Pandas' name of an index that it wrote as a column."""
 
 CATEGORIES = (
     "Only a column whose values are few and publicly known, as wards are, is a category (--category ward=A,B,C, "
@@ -92,7 +92,7 @@ class TableColumn:
 
     @property
     def what(self) -> str:
-        """What it is, for people; empty for a plain column without a declared type."""
+        """Description for people; empty for a plain column without a declared type."""
         kinds = {"booleans": "booleans", "text": "text", "dates": "a date", "untyped": "of no type", "cells": ""}
         return self.barred or kinds.get(self.kind, "numbers" if self.kind == "numbers" else "of another type")
 

@@ -1,4 +1,4 @@
-"""What all populations that hold rows share: cutting them into chunks, and the validation pass."""
+"""Rows of any population: cut into chunks, and the validation pass over them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from cloister.core.types import AnyArray, Bools, Floats, Ids
 from cloister.rows.columns import Selection
 
 Missing: TypeAlias = Literal["refuse", "drop"]
-"""What the validation pass says to rows with a missing or infinite cell."""
+"""Refusal of rows with a missing or infinite cell, by the validation pass."""
 
 Piece: TypeAlias = Sequence[AnyArray] | AnyArray
 """Some rows, column by column: d numeric arrays (m,), or one array (d, m). A missing cell is NaN."""
@@ -148,7 +148,7 @@ def usable(chunks: Iterable[Floats], missing: Missing) -> int:
 
 
 def refuse_unfit(used: int, most_rows: int = CAP) -> None:
-    """What the validation pass says of the number of rows that can be used (law 7).
+    """Refusal by the validation pass of the number of rows that can be used (law 7).
 
     Raises:
         InvalidInput: there are none, or more than ``most_rows``. No message says how many.

@@ -24,7 +24,7 @@ GROUP = 0.04
 """Zoom aims to keep the middle of every group of this share of the rows inside; a larger share is warned of."""
 
 NEAR = 0.05
-"""Of an interval's width: a centre that is nearer to an end lies in its margin, before all that was clearly seen."""
+"""Part of an interval: a centre that is nearer to an end lies in its margin, before all that was clearly seen."""
 
 CLEAR = 2.0
 """Standard errors within which a centre is as good as at an end."""
@@ -34,7 +34,7 @@ SHOWN = 6
 
 
 def warnings(result: Result) -> list[str]:
-    """What may be wrong with sizes and centres since rows were clipped, a sentence each without its full stop."""
+    """Possible faults of sizes and centres since rows were clipped, a sentence each without its full stop."""
     cut = ends_cut(result)
     if cut is None or not cut.any():
         return []

@@ -21,7 +21,7 @@ HARDLY_ANY = 0.01
 
 
 def before(plan: PreparedRun) -> Iterator[UserWarning]:
-    """What public figures foretell, before a row is read. Those that depend on the number of rows wait for it: if it is
+    """Warnings by public figures, before a row is read. Those that depend on the number of rows wait for it: if it is
     still to be counted, ``after`` and the statement have them."""
     if not plan.composed.private:
         return
@@ -41,7 +41,7 @@ def before(plan: PreparedRun) -> Iterator[UserWarning]:
 
 
 def after(result: Result) -> Iterator[UserWarning]:
-    """What is wrong with the released centres, by released figures."""
+    """Warnings of the released centres, by released figures."""
     if result.weights is not None and (empty := int((result.weights < HARDLY_ANY * result.weights.mean()).sum())):
         yield UtilityWarning(
             f"{empty} of {len(result.centers)} centres hold hardly any rows by their noisy counts: fewer centres, "

@@ -73,7 +73,7 @@ def choosing() -> list[str]:
 
 
 def notes(problem: Problem, details: Mapping[str, Any]) -> tuple[str, ...]:
-    """What a statement says of the k that was chosen."""
+    """A statement's words on the k that was chosen."""
     if problem.fewest is None:
         return ()
     k = details["curve"]["suggested"]
@@ -84,7 +84,7 @@ def notes(problem: Problem, details: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def chosen(problem: Mapping[str, Any], details: Mapping[str, Any]) -> str:
-    """What a result says of the k that was chosen, in a line; empty if none was."""
+    """A result's line on the k that was chosen; empty if none was."""
     if "curve" not in details or "k_range" not in problem:
         return ""
     (fewest, most), curve = problem["k_range"], details["curve"]

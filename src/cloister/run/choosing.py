@@ -1,4 +1,4 @@
-"""What a request leaves open, decided from public figures alone, before any row is read.
+"""Choices that a request leaves open, decided from public figures alone, before any row is read.
 
 * Which oracles: under a trust model that the caller names, every slot for an oracle (those of methods in slots too) is
   filled with that trust's oracles, in their declared order (``Spec.fills``), the first that can be paid with (epsilon,
@@ -51,7 +51,7 @@ class Candidate:
 
 @attrs.frozen
 class Choice:
-    """What was picked. Args: method (the one asked for: auto), picked, candidates (least error first)."""
+    """The choice made. Args: method (the one asked for: auto), picked, candidates (least error first)."""
 
     method: str
     picked: str

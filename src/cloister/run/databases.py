@@ -14,7 +14,7 @@ KINDS = {
     "duckdb": "duckdb:///lake.db",
     "pyspark": "pyspark://",
 }
-"""What addresses look like, by what they begin with."""
+"""Looks of addresses, by their beginnings."""
 
 
 def is_address(rows: Any) -> bool:

@@ -1,4 +1,4 @@
-"""What a run would do, from public figures alone: the method picked and why, its questions, and their noise.
+"""Forecast of a run from public figures alone: the method picked and why, its questions, and their noise.
 
 No row is read and nothing is spent: the schedule is that of the forecast, which a run keeps to (law 2).
 """
@@ -111,7 +111,7 @@ class Explanation:
         }
 
     def _uncounted(self) -> Iterator[str]:
-        """What a public number of rows would change, where none was given."""
+        """Difference that a public number of rows would make, where none was given."""
         if self.plan.rows is not None:
             return
         yield (
@@ -161,7 +161,7 @@ class Explanation:
 
 
 def explain(request: Request, columns: Sequence[str], chosen: Selection | None = None) -> Explanation:
-    """What a request would do. Args: columns (their names), chosen (how they come from a table's, if they do). Raises:
+    """Forecast of a request. Args: columns (their names), chosen (how they come from a table's, if they do). Raises:
     as ``prepare``."""
     plan = prepare(request, columns, chosen_columns=chosen)
     seed = ANY_KEY if request.seed is None else PublicRng.from_seed(request.seed)

@@ -264,7 +264,7 @@ def fit(
 
 
 def _text(result: Result) -> str | None:
-    """What the ledger keeps; None where a stranger's method has details that are no plain data. The run is paid for
+    """Text for the ledger; None where a stranger's method has details that are no plain data. The run is paid for
     and must end either way."""
     try:
         return result.text()
@@ -289,7 +289,7 @@ def _clustered(plan: PreparedRun, session: Session[Any], seed: PublicRng) -> Clu
 
 
 def _replayed(stage: Callable[[], V]) -> V:
-    """What a stage of the run finds. A finished run has no rows: everything it needs is in its record.
+    """Findings of a stage of the run. A finished run has no rows: everything it needs is in its record.
 
     Raises: Refused: it asks or looks beyond the record of a finished run.
     """

@@ -44,7 +44,7 @@ SCALE_HELP = "give bounds, none, a weight per column, or a .toml or .json file w
 
 @attrs.frozen
 class Framing:
-    """What was asked for.
+    """Frame that was asked for.
 
     Args: zoom ('auto', 'off' or a share of the budget), scale (None, or from ``scale_of``), one_hot (for each column
     how many values its category has, 0 for one of numbers; empty: all are).
@@ -178,7 +178,7 @@ def scale_of(scale: Any, columns: Sequence[str], categories: Collection[str] = (
 
 
 def price(composed: Composed, problem: Problem, columns: Sequence[str]) -> str:
-    """What finding where the rows are takes of the budget, and what it may miss; empty if nothing. Reads no rows."""
+    """Share of the budget that finding the rows' range takes, and what it may miss; empty if nothing. Reads no rows."""
     share = _share(composed, problem) if composed.spec.wraps else 0.0
     if not share:
         return ""
@@ -196,7 +196,7 @@ def price(composed: Composed, problem: Problem, columns: Sequence[str]) -> str:
 
 
 def notes(composed: Composed, problem: Problem, details: Mapping[str, Any], columns: Sequence[str]) -> tuple[str, ...]:
-    """What a statement says of a run's frame: the price, what was released, and the units of distances."""
+    """A statement's words on a run's frame: the price, what was released, and the units of distances."""
     if not composed.spec.wraps or "intervals" not in details:
         return ()
     paid, intervals, units = price(composed, problem, columns), details["intervals"], details["units"]

@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeAlias, final
 import attrs
 
 Source: TypeAlias = Literal["files", "databases"]
-"""Where rows may be."""
+"""Places where rows may be."""
 
 ROWS, PRIVACY, METHOD, LEDGER, OUTPUT = "Rows", "Privacy", "Method", "Ledger", "Output"
 HEADINGS = ROWS, PRIVACY, METHOD, LEDGER, OUTPUT
@@ -65,7 +65,7 @@ def declared(kind: type) -> dict[str, Said]:
 @final
 @attrs.frozen(kw_only=True)
 class Reading:
-    """Where rows are and how they are read: what ``run.fit.source`` takes. None: not given."""
+    """Place of the rows and how they are read: what ``run.fit.source`` takes. None: not given."""
 
     columns: list[str] | None = said(
         "Columns to use, separated by commas: names, or patterns such as '*', which take numbers that are neither "
@@ -105,7 +105,7 @@ class Reading:
     threads: int | None = said("Threads that work on the rows; default: as many as BLAS may take.", ROWS)
 
     def arguments(self) -> dict[str, Any]:
-        """What ``source`` is given, by name."""
+        """Arguments of ``source`` by name."""
         found = {field.name: getattr(self, field.name) for field in attrs.fields(Reading)}
         found["users"], found["materialise"] = found.pop("user_column"), bool(self.materialise)
         return found | {"missing": "refuse" if self.missing is None else self.missing}

@@ -124,7 +124,7 @@ class PreparedRun:
 
     @property
     def price(self) -> str:
-        """What finding the rows' range takes of the budget, in a sentence; empty if nothing is looked for."""
+        """Price of finding the rows' range, in a sentence; empty if nothing is looked for."""
         return price(self.composed, self.problem, self.columns)
 
     @property
@@ -137,7 +137,7 @@ class PreparedRun:
 
     @property
     def warning(self) -> str:
-        """What to expect of a budget that buys nothing; else empty."""
+        """Warning of a budget that buys nothing; else empty."""
         if self.choice is not None:
             return self.choice.warning
         hopeless = self.error is not None and self.error >= 1

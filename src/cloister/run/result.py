@@ -53,7 +53,7 @@ class Result:
 
     @property
     def units(self) -> Floats | None:
-        """What the run took for one unit of distance in each column (d,), in the caller's units; None where that is the
+        """The run's unit of distance in each column (d,), in the caller's units; None where that is the
         same in all of them: then the caller's own distances tell which centre is nearest."""
         units = np.asarray(self.details.get("units", ()), np.float64)
         return units if units.size and np.ptp(units) > 1e-9 * units.max() else None

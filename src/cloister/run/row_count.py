@@ -35,7 +35,7 @@ from cloister.core.types import Ints
 from cloister.run.choosing import Planned
 
 SHARE = 0.01
-"""Of the budget. In mu^2 it widens all other noise by half a percent."""
+"""Share of the budget that counts the rows. In mu^2 it widens all other noise by half a percent."""
 
 DOUBTED = 0.3
 """Standard errors of the count above this part of it are warned of: methods are chosen by the rows' order of size."""

@@ -1,4 +1,4 @@
-"""What a run promises, as data and in words. Written from the session's rounds, never by the method."""
+"""Promise of a run, as data and in words. Written from the session's rounds, never by the method."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ class PrivacyStatement:
         ]
 
     def without(self) -> list[str]:
-        """What the guarantee rests on under Shuffled trust, and what is left without it."""
+        """Foundation of the guarantee under Shuffled trust, and what is left without it."""
         lines = [
             f"It holds if the shuffler is honest (it mixes all messages and forgets who sent them) and at least "
             f"{self.min_honest_users:,} people, whoever they are, follow the protocol and keep their messages to "

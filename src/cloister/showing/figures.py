@@ -34,7 +34,7 @@ WIDE = 2.0
 """Largest variance of a box, over the cost: groups are then far smaller than boxes."""
 
 LEAST = 0.15
-"""Of the cost that middles of boxes would have, what is at least left when the boxes' variance is taken off."""
+"""Least share of the cost that middles of boxes would have that is left when the boxes' variance is taken off."""
 
 CLEAR = 2.5
 """Standard errors above which boxes are filled with points."""

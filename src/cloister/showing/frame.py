@@ -1,4 +1,4 @@
-"""What all pictures share: colours, letters, a frame, and the words around it."""
+"""Style that all pictures share: colours, letters, a frame, and the words around it."""
 
 from __future__ import annotations
 

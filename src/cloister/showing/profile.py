@@ -1,4 +1,4 @@
-"""What the clusters of a result are like, from released values alone: no row is read, and nothing is spent.
+"""Description of a result's clusters, from released values alone: no row is read, and nothing is spent.
 
 A standard error is the method's own statement (``Clustering.details``): of the noise, and of what the method cannot see
 or chose to change, such as rows of one cell that two centres share, clipped offsets and shrunken steps. A figure that a
@@ -99,7 +99,7 @@ class ClusterProfile:
 @final
 @attrs.frozen
 class Profile:
-    """What a result says of its clusters.
+    """Description of a result's clusters.
 
     Args:
         clusters: in the order of the centres.
@@ -151,7 +151,7 @@ class Profile:
 
     @property
     def notes(self) -> list[str]:
-        """What the figures are worth."""
+        """Notes on what the figures are worth."""
         warned = [f"WARNING: {text}." for text in (*self.warnings, *self.beyond)]
         known = [c.size_error is not None or c.center_error is not None for c in self.clusters]
         if not any(known):
@@ -227,7 +227,7 @@ def _figures(result: Result, power: float) -> tuple[Estimate | None, Estimate | 
 
 
 def _apart(result: Result, errors: Floats | None) -> list[tuple[str, ...]]:
-    """What sets each centre apart: the columns in which it is farthest from the weighted mean of all centres, in
+    """Distinction of each centre: the columns in which it is farthest from the weighted mean of all centres, in
     spreads of the centres there, if that is beyond noise."""
     centers = result.centers
     weights = np.ones(len(centers)) if result.weights is None else np.maximum(result.weights, 0.0)

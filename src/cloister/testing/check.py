@@ -1,4 +1,4 @@
-"""What a check is, and how it fails.
+"""A check of the conformance kit, and how it fails.
 
 Which role a component plays: found by its shape, since implementations never subclass.
 """
@@ -90,7 +90,7 @@ class ConformanceError(AssertionError):
 
 
 class Broken(Exception):
-    """What a check found. Becomes a ``ConformanceError`` with the check's name and law."""
+    """A check's finding. Becomes a ``ConformanceError`` with the check's name and law."""
 
 
 def require(holds: object, figures: str) -> None:

@@ -37,7 +37,7 @@ ON_THE_WIRE = 2**19
 """Most messages that are made for one release; beyond, it is drawn by ``pooled``."""
 
 DELTA = 1e-3
-"""Of the kit's budgets, for mechanisms that have a delta of their own."""
+"""Delta of the kit's budgets, for mechanisms that have a delta of their own."""
 
 
 def budget_of(measure: Measure, epsilon: float) -> Budget:
@@ -98,11 +98,11 @@ class Probe:
 
     @property
     def declared_variance(self) -> float:
-        """What the oracle's ``variance`` says of this channel."""
+        """The oracle's ``variance`` of this channel."""
         return float(self.oracle.variance(*_arguments(self.shape, self.budget, self.rows, 1)))
 
     def items(self, buckets: Ints, vectors: Ints | None = None) -> Ints | BucketedVectors:
-        """What an encoder takes: ids (n, levels), and for sums the vectors (n, dimension)."""
+        """An encoder's input: ids (n, levels), and for sums the vectors (n, dimension)."""
         return buckets if self.shape.bound is None or vectors is None else BucketedVectors(buckets, vectors)
 
     def summary(self, items: Ints | BucketedVectors, rng: NoiseRng, users: Ids | None = None) -> Any:
@@ -150,7 +150,7 @@ class Probe:
         return np.concatenate(found)
 
     def exact(self, items: Ints | BucketedVectors) -> Floats:
-        """What would be released without noise (buckets of all levels, width)."""
+        """Values that would be released without noise (buckets of all levels, width)."""
         placed = (
             items if isinstance(items, BucketedVectors) else BucketedVectors(items, np.ones((len(items), 1), np.int64))
         )
@@ -194,7 +194,7 @@ def noised(channel: Any, summary: Any, rng: NoiseRng) -> Any:
 
 
 def _arguments(shape: Shape, budget: Budget, rows: int, seed: int) -> tuple[Any, ...]:
-    """What ``open`` and ``variance`` take."""
+    """Arguments of ``open`` and ``variance``."""
     context = QuestionContext(rows, UNIT, PublicRng.from_seed(seed).child("probe"))
     where = (Space(shape.sizes),) if shape.bound is None else (Space(shape.sizes), shape.bound)
     return (*where, budget, context)

@@ -21,7 +21,7 @@ ALARM = 1e-6
 """How often one check may blame a component that keeps the law."""
 
 KURTOSIS = 6.0
-"""Of Laplace noise, the heaviest tail that the variance bands foresee; a larger one in the samples widens them."""
+"""Laplace noise's, the heaviest tail that the variance bands foresee; a larger one of samples widens them."""
 
 SKEW = 1.25
 """The variance of heavy-tailed samples has a longer upper tail than its normal approximation. Simulated: of sample

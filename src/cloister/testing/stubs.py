@@ -1,4 +1,4 @@
-"""What stands around a component while it is checked: bucketings, vectors and rows that the kit knows all about.
+"""Surroundings of a component while it is checked: bucketings, vectors and rows that the kit knows all about.
 
 Another process, with another hash seed: where public data must have the same digest.
 
@@ -227,7 +227,7 @@ class Fenced:
 
 
 def tables_of(oracle: Any, shape: Shape, rounds: int, rows: int) -> list[Any]:
-    """What a session answers in so many rounds of two questions about so many dealt rows, the same each time."""
+    """A session's answers in so many rounds of two questions about so many dealt rows, the same each time."""
     domain = carrying(0 if shape.bound is None else shape.bound.dimension)
     problem = Problem(2, domain, 200, budget_of(oracle.measure, 1.0))
     population = Handful(np.random.default_rng(40).uniform(-1, 1, (rows, domain.dimension)), problem.rows)

@@ -181,7 +181,7 @@ class Ledger:
             return None if row is None else str(row[0])
 
     def result(self, run: str) -> str:
-        """What a finished run released, as the text that it was finished with.
+        """Result of a finished run, as the text that it was finished with.
 
         Raises: UnknownName: no such run. Refused: it is not finished, or was finished without one.
         """

@@ -1,4 +1,4 @@
-"""What all runs on one data set may cost together: a privacy filter, fixed when the data set is declared.
+"""Joint price of all runs on one data set: a privacy filter, fixed when the data set is declared.
 
 A filter admits a run iff the sum of what was admitted before and the run itself stays within fixed figures, while each
 run's own budget may have been chosen after seeing what earlier runs released. Both filters here are valid in that fully

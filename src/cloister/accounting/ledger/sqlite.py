@@ -22,7 +22,7 @@ import attrs
 from cloister.core.errors import CloisterError, Damaged
 
 VERSION = 1
-"""Of the tables of every kind of file: each is as its first version made it."""
+"""Version of the tables of every kind of file: each is as its first version made it."""
 
 OWNER = 0o600
 """Permissions of a personal file: its owner reads it, nobody else."""

@@ -20,7 +20,7 @@ MOST_NOTE = 200
 @final
 @attrs.frozen
 class About:
-    """What a run is, for whoever reads the ledger: public figures, and the holder's own words.
+    """Description of a run, for whoever reads the ledger: public figures, and the holder's own words.
 
     Args: note (one line of at most ``MOST_NOTE`` printable characters), method (its name), k (a number, or a range as
     text), columns (names of the features).

@@ -40,7 +40,7 @@ from cloister.run.framing import recorded, unframed
 from cloister.run.request import PreparedRun, Request, asked_for, prepare, refuse_unregistered
 
 SHARES = (0.001, 0.01, 0.05)
-"""Of the people, who lie: what is said of each."""
+"""Shares of the people who lie: what is said of each."""
 
 
 @final

@@ -39,7 +39,7 @@ def oracle_slots(
 
 
 def below(paths: Mapping[str, C], name: str) -> dict[str, C]:
-    """What is given by path for the component in the slot ``name``, by its own paths."""
+    """Values given by path for the component in the slot ``name``, by its own paths."""
     return {path.removeprefix(f"{name}."): value for path, value in paths.items() if path.startswith(f"{name}.")}
 
 

@@ -73,7 +73,7 @@ def statement(masks: Masks, shares: int, colluding: int) -> tuple[str, ...]:
 
 
 def _together(masks: Masks, shares: int) -> str:
-    """What the coordinator and a party together see of the others, before noise that neither knows."""
+    """View of the coordinator and a party together of the others, before noise that neither knows."""
     if masks == "shared":
         left = "without any noise" if shares == 1 else "with that party's own share of the noise alone"
         return (

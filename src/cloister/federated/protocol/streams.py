@@ -41,7 +41,7 @@ except ImportError as error:
 @final
 @attrs.frozen
 class Place:
-    """Where a mask belongs. Args: round, tensor, attempt."""
+    """Place of a mask. Args: round, tensor, attempt."""
 
     round: int
     tensor: int

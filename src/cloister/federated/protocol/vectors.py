@@ -77,7 +77,7 @@ def unpack(data: bytes, shape: Shape) -> tuple[Ids, ...]:
 
 
 SETTLED_BITS = 32
-"""Of a word that holds what was settled: numbers below 2^22."""
+"""Bits of a word that holds what was settled: numbers below 2^22."""
 
 Noise: TypeAlias = Callable[[], tuple[Ids, ...]]
 """Draws the words that the coordinator adds in one round; zeros where parties draw shares."""
@@ -130,7 +130,7 @@ def settled_words(found: Ints, me: int) -> tuple[Ids, ...]:
 
 
 def settled_numbers(sums: tuple[Ids, ...], like: Ints) -> Ints:
-    """What all go on from, by the unmasked sums of such a round. Args: like (what this party found: its shape)."""
+    """Integers that all take, by the unmasked sums of such a round. Args: like (what this party found: its shape)."""
     (words,) = sums
     return words.astype(np.uint32).view(np.int32).astype(np.int64).reshape(like.shape)
 

@@ -1,4 +1,4 @@
-"""What is compared: a method with its options, or a rival from another package.
+"""Contenders of a comparison: a method with its options, or a rival from another package.
 
 Rivals from other packages, if they are installed. Neither is private.
 """

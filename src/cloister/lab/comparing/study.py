@@ -1,4 +1,4 @@
-"""What a comparison found, as text and as a picture. **NOT private.**
+"""Findings of a comparison, as text and as a picture. **NOT private.**
 
 A study as tables, one per budget.
 
@@ -213,7 +213,7 @@ def _words(figure: Figure, study: Figures) -> None:
 @final
 @attrs.frozen
 class Study(Figures):
-    """What a comparison found. NOT private. Args: as ``Figures``."""
+    """Findings of a comparison. NOT private. Args: as ``Figures``."""
 
     def table(self, width: int = 110) -> str:
         """The tables as text, a table per budget. Args: width (characters of a line)."""

@@ -29,7 +29,7 @@ class Trial:
 
     @property
     def key(self) -> tuple[str, float, int]:
-        """What it is known by in a study."""
+        """Name in a study."""
         label = self.contender if isinstance(self.contender, str) else self.contender.label
         return label, self.epsilon, self.number
 
@@ -37,7 +37,7 @@ class Trial:
 @final
 @attrs.frozen
 class Outcome:
-    """What a run came to. Args: nicv (of rows clipped to the bounds, as the run clips them) and seconds; refused: why
+    """Outcome of a run. Args: nicv (of rows clipped to the bounds, as the run clips them) and seconds; refused: why
     it could not end, None if it did; unclipped: nicv of the rows as they are, None where none lies outside."""
 
     nicv: float = 0.0

@@ -79,7 +79,7 @@ SAFE = {
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
 }
-"""What the page is sent with: it can ask this server for anything, and nobody else."""
+"""Headers that the page is sent with: it can ask this server for anything, and nobody else."""
 
 
 def client() -> Path:
@@ -124,7 +124,7 @@ class Demonstration:
         return FileResponse(PAGE / "index.html", headers=SAFE)
 
     def facts(self, request: Request) -> Response:
-        """What only a simulation can say."""
+        """Facts that only a simulation can say."""
         return _json({"people": self.people, "here": self.here, "groups": GROUPS, "spread": SPREAD})
 
     def number(self, request: Request) -> Response:
@@ -136,7 +136,7 @@ class Demonstration:
         return _json({"numbers": self.numbers.take(self.here) if self.crowd.start() else []})
 
     def likely(self, request: Request) -> Response:
-        """What the server reads in one report, which is given in hex."""
+        """The server's reading of one report, which is given in hex."""
         try:
             report = bytes.fromhex(request.query_params.get("report", ""))
             return _json(self.reader.likely(report))

@@ -112,10 +112,10 @@ def strength(problem: Problem, counts: FrequencyOracle[Any]) -> float:
 
 
 UNFINISHED = 0.5
-"""Of a centre's last step: standard error of what is still to go."""
+"""Share of a centre's last step: standard error of what is still to go."""
 
 CLIPPED = 0.02
-"""Of the radius: standard error of a coordinate, since rows beyond it were clipped, or left out."""
+"""Share of the radius: standard error of a coordinate, since rows beyond it were clipped, or left out."""
 
 SMOOTHED = 0.2
 """The same of a k-median's smoothing length."""
@@ -124,7 +124,7 @@ BORDER = 0.5
 """Of a cell that two groups share, in binomial standard deviations of one row that weighs as much as the cell."""
 
 HIDDEN = 0.5
-"""Of the standard error of a cell's count: rows that are hidden in a cell which seems to hold none."""
+"""Share of the standard error of a cell's count: rows hidden in a cell which seems to hold none."""
 
 BETWEEN = 2
 """Power of a point's distance to its centre over that to the next one, which is the part of its rows in doubt."""

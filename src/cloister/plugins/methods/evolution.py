@@ -47,7 +47,7 @@ from cloister.plugins.methods.post_processing import known, placed
 from cloister.plugins.methods.radius import equal_cells
 
 EXTENT: Final = 0.7
-"""Of the domain around its middle, which the first points are in."""
+"""Share of the domain around its middle, which the first points are in."""
 
 POINTS: Final = 3.0
 """Times n over the standard error of a count: how many points there are."""
@@ -88,7 +88,7 @@ class Evolution(Generic[T]):
         return Clustering(centers, weights, {"rounds": len(budgets), "points": len(points)})  # 3.
 
     def budgets(self, problem: Problem, rng: PublicRng) -> tuple[Budget, ...]:
-        """What each round may spend: under Local trust, disjoint shares of the users."""
+        """Budget of each round: under Local trust, disjoint shares of the users."""
         even = (1.0,) * (self.rounds or int(4 * math.sqrt(problem.domain.dimension)))
         return problem.budget.split_users(rng, *even) if self.counts.trust is Local else problem.budget.split(*even)
 

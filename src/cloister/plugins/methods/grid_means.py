@@ -69,7 +69,7 @@ TYPICAL: Final = Space((1024,))
 """What a cell's noise is worked out for, before the number of cells is known: it hardly depends on it."""
 
 POOLED: Final = 0.3
-"""Of a mean group: what each radius is pooled with, and the fewest rows that a sum is divided by."""
+"""Share of a mean group: what each radius is pooled with, and the fewest rows that a sum is divided by."""
 
 STEP: Final = 1.3
 """Times S / N, since offsets are clipped."""
@@ -137,7 +137,7 @@ class GridMeans(Generic[T]):
         return centers
 
     def shares(self, budget: Budget, seed: PublicRng) -> tuple[Budget, Budget]:
-        """What counts and sums may spend: under Local trust, disjoint shares of the users."""
+        """Budgets of counts and sums: under Local trust, disjoint shares of the users."""
         weights = self.grid_share, 1 - self.grid_share
         by_users = self.counts.trust is Local
         per_count, per_sum = budget.split_users(seed, *weights) if by_users else budget.split(*weights)

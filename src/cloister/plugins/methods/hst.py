@@ -118,7 +118,7 @@ class HST(Generic[T]):
         return np.concatenate([found, before[bad]]), grown
 
     def _details(self, grown: Released[Coreset], most: int) -> dict[str, Any]:
-        """What pictures draw: the heaviest cells, and the cost of 1 .. ``most`` centres on the tree."""
+        """Details that pictures draw: the heaviest cells, and the cost of 1 .. ``most`` centres on the tree."""
         coreset = grown.value
         details: dict[str, Any] = {"leaves": len(coreset.points)}
         if coreset.cells is not None:

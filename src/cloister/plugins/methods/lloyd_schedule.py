@@ -27,7 +27,7 @@ Radius: TypeAlias = Literal["step", "constant", "none"]
 
 @attrs.frozen
 class Schedule:
-    """What one run will do.
+    """Schedule of one run.
 
     Args:
         radii: of each round, in the caller's units: rows farther from their centre count nowhere.

@@ -27,7 +27,7 @@ from cloister.plugins.methods.radius import nearest_within, shortened
 @final
 @attrs.frozen(eq=False)
 class Moved:
-    """What was asked about groups of rows.
+    """Questions about groups of rows.
 
     Args:
         sizes: noisy rows of each group (m,). size_errors: their standard errors (m,).

@@ -151,7 +151,7 @@ class OneRoundMeans(Generic[T]):
     def shares(
         self, problem: Problem, space: Space, partitions: int, rng: PublicRng
     ) -> tuple[tuple[Budget, ...], tuple[Budget, ...]]:
-        """What the counts and the vectors of each partition may spend. By users q : 1 - q, q = sqrt(a) / (sqrt(a) +
+        """Budgets of the counts and the vectors of each partition. By users q : 1 - q, q = sqrt(a) / (sqrt(a) +
         sqrt(b)) with a count's variance a and b that of d + 2 coordinates of a sum, over R^2; by budget as the noise
         law has it. Where a share q of the users is counted, the n / k rows of a cluster have a binomial spread of n /
         (k q) besides: most of a when shuffled, and left out under Local trust, where noise is above n at an epsilon of
@@ -172,7 +172,7 @@ class OneRoundMeans(Generic[T]):
         return (per_count,) * partitions, (per_sum,) * partitions
 
     def variances(self, problem: Problem, space: Space, per_count: Budget, per_sum: Budget) -> tuple[float, float]:
-        """Of a count, in rows^2, and of a sum's coordinate, in rows^2 R^2: of all rows, if users are divided too."""
+        """Variances: of a count, in rows^2, and a sum's coordinate, in rows^2 R^2: of all rows if users are divided."""
         bound, radius = Rows.bound_in(problem.domain), problem.domain.diameter / 2
         of_count = self.counts.variance(space, per_count, problem.context(per_count))
         of_sum = self.sums.variance(space, bound, per_sum, problem.context(per_sum))

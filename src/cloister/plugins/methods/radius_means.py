@@ -122,7 +122,7 @@ class RadiusMeans(Generic[T]):
         return LAW.error(problem, self.counts)
 
     def budgets(self, problem: Problem, rng: PublicRng) -> tuple[Budget, ...]:
-        """What each question may spend, in the order they are asked. Under Local trust users are divided, each asked
+        """Budget of each question, in the order they are asked. Under Local trust users are divided, each asked
         once with all of epsilon; else everybody's budget is."""
         weights = shares(problem.domain.dimension, self.rounds)
         if self.counts.trust is Local:

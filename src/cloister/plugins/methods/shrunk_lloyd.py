@@ -103,7 +103,7 @@ class ShrunkLloyd(Generic[T]):
         return Clustering(centers, weights, {**start.details, "rounds": self.rounds, **stated})
 
     def per_round(self, problem: Problem) -> tuple[Budget, Budget]:
-        """What a round's counts, of use for the largest groups only, and its sums may spend."""
+        """Budgets of a round's counts, of use for the largest groups only, and of its sums."""
         per_count, per_sum = problem.budget.over(self.rounds).split_for(1.0, 16.0 * problem.domain.dimension)
         return per_count, per_sum
 

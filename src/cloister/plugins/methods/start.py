@@ -19,7 +19,7 @@ def share_option() -> Any:
 def begun(
     start: Method[Any], share: float, problem: Problem, session: Session[Any], rng: PublicRng
 ) -> tuple[Clustering, Problem]:
-    """What the start finds with its share of the budget, and the problem with the rest of it.
+    """The start's centres, found with its share of the budget, and the problem with the rest of it.
 
     Raises:
         InvalidInput: the start asks questions and has no share, so that the budget would be spent twice; or it asks

@@ -81,7 +81,7 @@ STANDS = 2.0
 costs radius-means nothing on house and shuttle (docs/howto/bounds.md)."""
 
 MARGIN = 0.05
-"""Of an interval's width, added on each side to what noise hides of rows that are spread evenly."""
+"""Share of an interval's width, added on each side to what noise hides of rows that are spread evenly."""
 
 FEW, MANY = 3, 10_000
 """Up to so many columns, and from so many rows on, there is a fourth level."""
@@ -99,7 +99,7 @@ four times as wide as rows need whose extremes are four standard deviations from
 a wide one it would be all that is clustered by. Measured: ``tests/plugins/methods/test_zoom_categories.py``."""
 
 NOWHERE = -1.0, 1.0
-"""Of a column that nobody knows, and whose counts are no more than noise."""
+"""Range of a column that nobody knows, and whose counts are no more than noise."""
 
 
 @component
@@ -242,7 +242,7 @@ class Zoom(Generic[T]):
         return np.array([_widened(ends, declared[j], j in unknown, margin, kept) for j, ends in enumerate(found)])
 
     def _weights(self, dimension: int | None) -> Floats | None:
-        """What columns are multiplied by before distances are taken; None if their widths decide. Args: dimension, or
+        """Factors of columns before distances are taken; None if their widths decide. Args: dimension, or
         None to check the option alone."""
         if self.scale in ("bounds", "none"):
             return None if self.scale == "bounds" else np.ones(dimension or 1)
@@ -302,7 +302,7 @@ def _declared(domain: Box) -> Floats:
 
 
 def lattice_of(domain: Box) -> Lattice:
-    """What rows are put on for the question: of a column that nobody knows by sign and magnitude."""
+    """Scale that rows are put on for the question: of a column that nobody knows by sign and magnitude."""
     lattice, unknown = Reframed.of(_declared(domain), domain.half_widths), unknown_columns(domain)
     return Graded(lattice, unknown) if unknown else lattice
 

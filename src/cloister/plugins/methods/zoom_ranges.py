@@ -1,4 +1,4 @@
-"""Where a column's rows are, read out of noisy counts of its range's 16ths, of their 16ths, and so on.
+"""Ranges of columns' rows, read out of noisy counts of its range's 16ths, of their 16ths, and so on.
 
 An edge is found from the outside: the first bin that holds more than noise does, then the first such 16th of it, until
 noise hides them. Bins that say nothing alone are looked at in pairs, fours and eights.
@@ -90,7 +90,7 @@ class Tail:
         return float((j * variance - self.weight * self.own_variance) / (FAN * variance + self.own_variance))
 
     def added(self, variance: float, j: int) -> float:
-        """What the j-th edge adds to the variance."""
+        """Variance that the j-th edge adds."""
         u = self.share(variance, j)
         known = (u**2 + 2 * self.weight * u) * self.own_variance if u else 0.0
         return float(variance * ((1 - u) ** 2 * j + u**2 * (FAN - j)) + known)
@@ -117,7 +117,7 @@ def tolerated(columns: int, depth: int, error: float, pure: bool) -> float:
 
 
 def total_variance(columns: int, variance: float) -> float:
-    """Of the number of rows by the counts of the other columns' first levels; infinite if there is none."""
+    """Variance of the number of rows by the counts of the other columns' first levels; infinite if there is none."""
     return FAN * variance / (columns - 1) if columns > 1 else math.inf
 
 
@@ -196,7 +196,7 @@ class Columns:
 def interval(
     counts: Counts, column: int, errors: Sequence[float], promise: Promise | None = None, others: tuple[int, ...] = ()
 ) -> tuple[int, int] | None:
-    """Where a column's rows begin and end, from 0 to ``CODES``; None if its counts are no more than noise.
+    """Beginning and end of a column's rows, from 0 to ``CODES``; None if its counts are no more than noise.
 
     Args: errors, the standard error of each level's counts; promise, what may be left outside (None: whatever noise
     hides); others, the other columns, which count the same rows.

@@ -93,7 +93,7 @@ def _both(
 
 
 def _local() -> list[Spec]:
-    """What a person's own device answers with: every report is private by itself."""
+    """Answers of a person's own device: every report is private by itself."""
     bassily, wang = "Bassily, Nissim, Stemmer, Thakurta (2020)", "Wang, Blocki, Li, Jha (2017)"
     chang = "Chang, Ghazi, Kumar, Manurangsi (2021)"
     return [
@@ -186,7 +186,7 @@ def _local() -> list[Spec]:
 
 
 def _shuffled() -> list[Spec]:
-    """What a shuffler stands between: answers of people who hide among one another."""
+    """Answers that a shuffler mixes: those of people who hide among one another."""
     feldman, target = "Feldman, McMillan, Talwar (2023)", "cloister.plugins.oracles.shuffled.amplified:Amplified"
     return [
         Spec(

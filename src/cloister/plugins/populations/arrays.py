@@ -300,7 +300,7 @@ class _Frame:
 
 
 def _kind(kind: Any) -> Kind:
-    """What a data frame's type holds."""
+    """Kind of cells that a data frame's type holds."""
     import narwhals as nw
 
     if kind == nw.Boolean:

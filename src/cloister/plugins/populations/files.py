@@ -262,7 +262,7 @@ class Files:
             yield done
 
     def _parts(self, numbered: bool) -> Iterator[Part]:
-        """What the files are divided into; at least one part.
+        """Parts that the files are divided into; at least one part.
 
         Args:
             numbered: whether users need their numbers. Files of a format that does not say how many rows it has are

@@ -135,7 +135,7 @@ class SqlTable:
 
     @property
     def _known(self) -> Seen:
-        """What was seen of all rows that can be used."""
+        """Facts of all rows that can be used."""
         if self._seen is None:
             self._seen = self._counted()[1]
         return self._seen
@@ -293,7 +293,7 @@ class SqlTable:
 
     @property
     def _reading(self) -> Seen:
-        """What is seen of the rows in every round."""
+        """Facts of the rows that every round sees."""
         return self._known if self._read is None else self._read
 
     def _recognise(self, rows: int, mark: int, seen: Seen) -> None:
@@ -354,7 +354,7 @@ class SqlTable:
 @final
 @attrs.frozen
 class Seen:
-    """What is seen of rows at once. Args: rows (how many can be used), mark (the sum of their hashes, if known)."""
+    """Facts of rows, seen at once. Args: rows (how many can be used), mark (the sum of their hashes, if known)."""
 
     rows: int
     mark: int | None

@@ -17,7 +17,7 @@ BLOCK = 2**13
 """Points whose distances to all centres are held at once."""
 
 CLOSE = 1e-3
-"""Of the mean distance: points closer to a centre weigh as if they were this far away, so that no step divides by 0."""
+"""Share of the mean distance: points closer to a centre weigh as if they were so far away: no step divides by 0."""
 
 
 @component

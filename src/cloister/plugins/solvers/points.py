@@ -1,4 +1,4 @@
-"""What solvers share: which released points they cluster, and centres where there are fewer points than centres.
+"""Input of solvers: which released points they cluster, and centres where there are fewer points than centres.
 
 Noise may have left a point with no weight, or none with any.
 """

@@ -146,7 +146,7 @@ class Groups:
         self._sums[i] += self._sums[j]
 
     def losses(self, i: int) -> Floats:
-        """What merging group i with each other one costs, the noise's part taken off."""
+        """Cost of merging group i with each other one, the noise's part taken off."""
         away = self.total / self.size[:, None] - self.total[i] / self.size[i]
         noise = self.spread / self.size**2
         far = np.einsum("ij,ij->i", away, away) - noise - noise[i]

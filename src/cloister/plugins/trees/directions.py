@@ -25,7 +25,7 @@ NORM = 2**30
 Kind: TypeAlias = Literal["auto", "repelled", "orthogonal", "unit"]
 
 STEPS = 60
-"""Of the descent that spreads directions."""
+"""Steps of the descent that spreads directions."""
 
 REPELLED_UP_TO = 32
 """Dimensions in which spreading pays; above it, orthogonal blocks are as good (measured on Gaussian mixtures)."""

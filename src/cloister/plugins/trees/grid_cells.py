@@ -80,7 +80,7 @@ class GridCells:
 
     @property
     def widths(self) -> Floats:
-        """Of a cell along each column (d,), in the caller's units."""
+        """Widths of a cell along each column (d,), in the caller's units."""
         return np.asarray((2 * self.domain.sides + 1) * self.domain.unit / self.parts, np.float64)
 
     @cached_property

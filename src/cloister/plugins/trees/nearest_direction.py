@@ -79,7 +79,7 @@ class NearestDirection:
 
 
 def _largest(products: AnyArray, slack: Floats) -> tuple[Ints, Bools]:
-    """Where the largest |product| of each column (m, n) is, and whether another one may come within the slack (n,).
+    """Place of the largest |product| of each column (m, n) is, and whether another one may come within the slack (n,).
 
     The lowest bits of a float32 give way to its index, and its sign to 0: integers order these as floats do, and one
     maximum gives both. What that takes away from a number is below 2^(bits - 23) of it.

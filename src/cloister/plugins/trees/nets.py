@@ -51,12 +51,12 @@ from cloister.core.types import Floats, Ints
 
 
 def covering_radius(m: int) -> float:
-    """Of A*_m: no point of the hyperplane is further from the lattice."""
+    """Covering radius of A*_m: no point of the hyperplane is further from the lattice."""
     return math.sqrt(m * (m + 2) / (12 * (m + 1)))
 
 
 def packing_radius(m: int) -> float:
-    """Of A*_m: half the length of a shortest vector."""
+    """Packing radius of A*_m: half the length of a shortest vector."""
     return math.sqrt(m / (m + 1)) / 2
 
 
@@ -137,7 +137,7 @@ def _with_sum(m: int, s: int, square: float) -> Ints:
 
 
 RADIUS = 2**26
-"""Of the ball that rows are mapped to, in integers. (m+1)^2 (4 RADIUS)^2 < 2^63 for m <= 8."""
+"""Radius of the ball that rows are mapped to, in integers. (m+1)^2 (4 RADIUS)^2 < 2^63 for m <= 8."""
 
 
 @final

@@ -49,7 +49,7 @@ FINE = 7
 on shuttle)."""
 
 SPLITS = 20
-"""Of one coordinate: the lattice has no finer steps."""
+"""Most splits of one coordinate: the lattice has no finer steps."""
 
 
 @component

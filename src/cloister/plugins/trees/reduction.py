@@ -33,7 +33,7 @@ SPREAD = 3.0
 """Half side of the box, in standard deviations of a coordinate of a row at the domain's border."""
 
 BITS = 20
-"""Of a column's norm."""
+"""Bits of a column's norm."""
 
 
 @final

@@ -20,7 +20,7 @@ Expr: TypeAlias = Any
 """An expression of Ibis: one value per row of a table."""
 
 LARGEST = sys.float_info.max
-"""Of all doubles."""
+"""Largest finite double."""
 
 TO_EVEN = 3 * 2**51
 """Added to a double of at most 2^51 and taken away again, it leaves the nearest integer, ties to the even one."""

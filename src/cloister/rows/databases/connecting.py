@@ -41,11 +41,11 @@ SAID = {
         "could not parse",
     ),
 }
-"""What is said of a connection that fails, by parts of what drivers say, which may quote more than is fit to show."""
+"""Message for a connection that fails, by parts of drivers' words, which may quote more than is fit to show."""
 
 
 def shown(address: str) -> str:
-    """What may be said of an address: the kind of database, and its host or file; never a user, a password or settings.
+    """Address as it may be shown: the kind of database, and its host or file; never a user, a password or settings.
 
     Nobody can tell where a password that is not written as addresses want it ends, so beside one the host is not said.
     """
@@ -173,7 +173,7 @@ def _sqlite(parts: SplitResult, threads: int | None, writable: bool) -> Any:
 
 
 EMBEDDED: dict[str, Callable[[SplitResult, int | None, bool], Any]] = {"duckdb": _duckdb, "sqlite": _sqlite}
-"""What opens databases that are files."""
+"""Openers of databases that are files."""
 
 
 def _file(parts: SplitResult) -> str:

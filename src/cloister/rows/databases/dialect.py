@@ -1,4 +1,4 @@
-"""What engines differ in, beyond the text that Ibis writes for each."""
+"""Differences of engines, beyond the text that Ibis writes for each."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from cloister.rows.databases.arithmetic import Expr, total
 from cloister.rows.databases.stage import TERMS, Fence, Steps, stepped
 
 End: TypeAlias = Callable[[], None]
-"""What ends a snapshot, or drops a table."""
+"""Function that ends a snapshot, or drops a table."""
 
 HASHES = 2**32
 """A row's hash is below: sums of them over 2^31 rows are below 2^63."""

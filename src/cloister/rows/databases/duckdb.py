@@ -24,12 +24,12 @@ from cloister.rows.databases.dialect import HASHES, Dialect, End, as_text, built
 from cloister.rows.databases.stage import stepped
 
 MEMORY = "512MB"
-"""Of a database that is opened here: what DuckDB keeps of tables, groups and sorted rows; the rest goes to a file.
+"""Memory of a database opened here: what DuckDB keeps of tables, groups and sorted rows; the rest goes to a file.
 Rounds over 20 million rows of 8 columns then take 740 MB in all, sorted or not."""
 
 
 def settings(threads: int | None = None) -> dict[str, Any]:
-    """Of a connection to a database that is opened here, for one run.
+    """Settings of a connection to a database that is opened here, for one run.
 
     It takes bounded memory, spills to a private folder that is removed with this process, and downloads nothing.
 
@@ -82,7 +82,7 @@ def _batches(expression: Any, size: int) -> Any:
 
 
 def _interruptible(con: Any, work: Callable[[], Any]) -> Any:
-    """What DuckDB answers. In the main thread it loses about every second Ctrl-C, so it works in one of its own, which
+    """DuckDB's answer. In the main thread it loses about every second Ctrl-C, so it works in one of its own, which
     a Ctrl-C leaves to end by itself wherever it comes."""
     answer: Future[Any] = Future()
 

@@ -93,7 +93,7 @@ def table_columns(table: Any) -> list[TableColumn]:
 
 
 def table_name(table: Any) -> str:
-    """What the engine calls a table; empty for the answer to a query."""
+    """The engine's name of a table; empty for the answer to a query."""
     found = table.op()
     return str(found.name) if isinstance(found, ops.DatabaseTable) else ""
 

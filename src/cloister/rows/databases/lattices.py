@@ -32,7 +32,7 @@ from cloister.rows.databases.arithmetic import (
 from cloister.rows.databases.stage import Description, NotCompiled, Stage
 
 UNDER = 1 - 2.0**-30
-"""Of a factor: so that rounding in a product cannot cross an integer."""
+"""Factor just below 1: with it rounding in a product cannot cross an integer."""
 
 
 def shrunk(stage: Stage, bound: Bound, longest: int) -> Stage:

@@ -42,7 +42,7 @@ FAILURES = {
     "57014": "the query was cancelled, by somebody or by its statement_timeout",
     "57P": "the connection is lost: the server stopped, or somebody closed it",
 }
-"""What a failure means, by the SQLSTATE that it begins with. What the server says of it may quote a row."""
+"""Meaning of a failure, by the SQLSTATE that it begins with. The server's own words may quote a row."""
 
 
 def _why(error: Exception) -> str | None:

@@ -56,7 +56,7 @@ SHORT = np.array([2**31 - 1, 2**31 - 1, 2**31 - 1, 1 - 2**31, 2**30, 5, -5, -7, 
 """Integers of 32 bits, whose sum has more."""
 
 IDS = np.array([-1, 0, 5, -1, 0, 5, -1, 0, 5, 2**40, 2**40, -1])
-"""Of buckets."""
+"""Ids of buckets that the probe asks about."""
 
 CELLS = (
     "1",
@@ -82,7 +82,7 @@ NAMES = ("Bo", "bo", "b\u00f3", "bo\u0301", "bo ", "bo-", "7", "7", "7.0\u0301",
 """As users' names."""
 
 VALUES = ("bo", "7", "true")
-"""Of a category."""
+"""Values of the probe's category."""
 
 DOUBLES: dict[str, list[str]] = {
     **{
@@ -123,7 +123,7 @@ def _constants(backend: Any, columns: Mapping[str, Sequence[str]]) -> Any:
 
 
 def _wrong_in_rows(dialect: Dialect, t: Any, answer: Answer) -> str | None:
-    """What the engine gets wrong in rows."""
+    """The engine's faults in rows."""
     trials = _trials(t) + _trials_of_texts(t, dialect)
     hashes = {} if dialect.hashed is None else {"hash": dialect.hashed([t.a, t.b, t.tie])}
     found = answer(t.select(i=t.i, **{f"t{j}": of for j, (_, of, _) in enumerate(trials)}, **hashes))
@@ -140,7 +140,7 @@ def _are_hashes(values: AnyArray) -> bool:
 
 
 def _wrong_in_groups(t: Any, answer: Answer) -> str | None:
-    """What the engine gets wrong in buckets."""
+    """The engine's faults in buckets."""
     sums = {"n": t.n.sum().cast("int64"), "s": t.s.cast("int32").sum().cast("int64"), "i": t.count()}
     found = answer(t.group_by(id=t.id).aggregate(**sums))
     order = np.argsort(found["id"].to_numpy())
@@ -184,7 +184,7 @@ def _trials_of_texts(t: Any, dialect: Dialect) -> list[tuple[str, Expr, AnyArray
 
 
 def _trials(t: Any) -> list[tuple[str, Expr, AnyArray]]:
-    """What is tried on every row: its name, as the engine does it, and what is wanted of it."""
+    """Trials on every row: each one's name, as the engine does it, and what is wanted of it."""
     cuts, choices, doubles = np.array([-3, 0, 2]), np.array([5, -7, 2**40, 1]), np.array([0.1, 1.0, -3.5, 2.0**-1000])
     return [
         ("sums of doubles", t.a + t.b, A + B),

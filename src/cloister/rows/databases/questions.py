@@ -31,7 +31,7 @@ class Occupied:
 @final
 @attrs.frozen(eq=False)
 class Grouped:
-    """What an engine answered, by bucket id (m,), -1 for none. Args: ids, rows (m,), marks (m,), sums (m, columns)."""
+    """An engine's answer, by bucket id (m,), -1 for none. Args: ids, rows (m,), marks (m,), sums (m, columns)."""
 
     ids: Ints
     rows: Ints

@@ -25,7 +25,7 @@ from cloister.rows.databases.arithmetic import Expr
 from cloister.rows.databases.dialect import HASHES, Dialect, End, as_text, builtin
 
 LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
-"""Where PySpark writes what the JVM says of an error, which may quote a row."""
+"""Loggers to which PySpark writes the JVM's words on an error, which may quote a row."""
 
 
 def _hashed(cells: Sequence[Expr]) -> Expr:

@@ -108,7 +108,7 @@ def _of_text(text: Expr, dialect: Dialect) -> Expr:
 
 
 def told_apart(name: Expr, dialect: Dialect) -> Expr:
-    """What two names of users differ in: numbers, or the bytes of texts."""
+    """Type that two names of users differ in: numbers, or the bytes of texts."""
     return dialect.utf8(name) if name.type().is_string() else name
 
 

@@ -1,4 +1,4 @@
-"""What is summed in each bucket, in SQL: the vectors of ``docs/reference/format.md``."""
+"""Sums of each bucket in SQL: the vectors of ``docs/reference/format.md``."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ NULLS = frozenset(pyarrow.csv.ConvertOptions().null_values)
 
 
 def _kind(kind: Any) -> Kind:
-    """What a type in a file's schema holds; the null type is what writers put where no cell told them a type."""
+    """Kind of a type in a file's schema; the null type is what writers put where no cell told them a type."""
     is_a = pa.types
     if is_a.is_null(kind):
         return "untyped"
@@ -125,7 +125,7 @@ def _pieces(batches: Iterable[Any], reads: Reads) -> Iterator[list[Any]]:
 
 
 class _Reader(ABC):
-    """What the formats share."""
+    """Base of the readers of Arrow's formats."""
 
     by_name = True
     texts = False
@@ -294,7 +294,7 @@ class Csv(_Reader):
         return kind if pa.types.is_boolean(kind) else pa.float64()
 
     def _advice(self, error: str) -> str:
-        """What is wrong with a CSV file, without the line that pyarrow quotes."""
+        """Fault of a CSV file in words, without the line that pyarrow quotes."""
         if "invalid UTF8" in error:
             return not_unicode("has cells")
         if "conversion error" in error:

@@ -28,7 +28,7 @@ PIECE = 2**20
 @final
 @attrs.frozen
 class _Header:
-    """What an NPY file says of itself. Args: shape, by_columns (Fortran order), dtype, offset of the first byte of
+    """Header of an NPY file. Args: shape, by_columns (Fortran order), dtype, offset of the first byte of
     data."""
 
     shape: tuple[int, ...]
@@ -100,7 +100,7 @@ def _end(file: IO[bytes]) -> None:
 
 
 class _Reader(ABC):
-    """What the formats share."""
+    """Base of the readers of NumPy's formats."""
 
     by_name = False
 

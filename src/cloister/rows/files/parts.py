@@ -1,4 +1,4 @@
-"""What a pass over files is divided into, and what is done with a part: by this process, or by a worker."""
+"""Parts that a pass over files is divided into, and the work on one: by this process, or by a worker."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Part:
 @final
 @attrs.frozen(eq=False)
 class Done(Generic[V]):
-    """What came of a part: how many rows it had, and their value. Args: number, only as of the part; counts (as
+    """Outcome of a part: how many rows it had, and their value. Args: number, only as of the part; counts (as
     progress)."""
 
     number: int
@@ -67,7 +67,7 @@ class Done(Generic[V]):
 
 
 Place: TypeAlias = tuple[int, int]
-"""Where a part is: position of its file, and of its first block there."""
+"""Place of a part: position of its file, and of its first block there."""
 
 
 def place_of(number: int, only: range | None) -> Place:

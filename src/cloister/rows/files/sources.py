@@ -262,7 +262,7 @@ FORMATS: dict[str, Callable[[str, Form], Source]] = {
     ".npy": _npy,
     ".npz": _npz,
 }
-"""What reads files of each extension, imported when it is needed."""
+"""Readers by extension, each imported when it is needed."""
 
 
 def _source(path: str, form: Form) -> Source:
@@ -276,7 +276,7 @@ def _source(path: str, form: Form) -> Source:
 
 
 def _elsewhere(path: str) -> str:
-    """What to do with a file of another format."""
+    """Advice for a file of another format."""
     extension = os.path.splitext(path.lower())[1]
     if extension == ".tsv":
         return f"'{path}' has an extension that is not known: call it .csv, and give --delimiter tab"

@@ -171,7 +171,7 @@ class Failure:
 
 @functools.cache
 def own_version() -> str:
-    """Of cloister, in this process."""
+    """Version of cloister in this process."""
     return importlib.metadata.version("cloister")
 
 

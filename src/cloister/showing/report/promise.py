@@ -1,4 +1,4 @@
-"""What a run promises, in plain English, with everything that breaks the promise first.
+"""Promise of a run in plain English, with everything that breaks the promise first.
 
 What was spent where: the lines of the statement's budget, with each line's share.
 """
@@ -95,13 +95,13 @@ GUESSES = {
     "add-or-remove one row": "whether your row was used at all",
     "replace one row": "which of two rows was yours",
 }
-"""What the promise keeps from being learnt, by relation. Where users have several rows: whether they were there."""
+"""Facts that the promise hides, by relation. Where users have several rows: whether they were there."""
 
 USER = "whether you, with all rows of yours, were among them at all"
 
 
 def warnings(privacy: PrivacyStatement, auto: Any) -> list[tuple[str, str]]:
-    """What a reader must know before anything else: a word or two, and why. Args: auto (what ``auto`` said, or
+    """Warning that a reader must see before anything else: a word or two, and why. Args: auto (what ``auto`` said, or
     None)."""
     found = _broken(privacy) or _weak(privacy)
     if isinstance(auto, dict) and auto.get("warning"):
@@ -121,7 +121,7 @@ def _broken(privacy: PrivacyStatement) -> list[tuple[str, str]]:
 
 
 def _weak(privacy: PrivacyStatement) -> list[tuple[str, str]]:
-    """What makes a promise smaller than it looks."""
+    """Reasons why a promise is smaller than it looks."""
     found = []
     if privacy.simulated:
         why = "The rows were all in one place, although this trust model says that they are not. Whoever ran this "
@@ -135,7 +135,7 @@ def _weak(privacy: PrivacyStatement) -> list[tuple[str, str]]:
 
 
 def meaning(privacy: PrivacyStatement) -> list[str]:
-    """What the promise means for one person, as paragraphs. Nothing is promised where the noise is none."""
+    """Meaning of the promise for one person, as paragraphs. Nothing is promised where the noise is none."""
     if not privacy.private or privacy.seeded:
         return ["Nobody is protected by this run. Look at it, and do not show it to anybody who may not see the rows."]
     guess = USER if privacy.rows_per_user is not None else GUESSES[privacy.relation]

@@ -26,7 +26,7 @@ from cloister.testing.checks import oracle_biased, oracle_noise, oracle_privacy,
 from cloister.testing.probes import Probe, budget_of, decoded, narrow_shapes
 
 FAR = 2**59 + 2**31 + 7
-"""Where the buckets stand that the kit asks about. No float64 tells it from its neighbours."""
+"""Places of the buckets that the kit asks about. No float64 tells it from its neighbours."""
 
 TOO_LARGE = (InvalidInput, MemoryError, OverflowError, ValueError)
 """How an oracle that keeps a number per bucket says, or shows, that a space is too large for it."""

@@ -101,7 +101,7 @@ def the_number_it_chooses_changes_no_question(method: Any) -> None:
 
 
 def _shapes(rounds: Any) -> list[list[Any]]:
-    """What can be seen of each question without its answer."""
+    """Facts of each question that can be seen without its answer."""
     return [
         [
             (part.channel.events, part.cells.space, None if part.vectors is None else part.vectors.bound)
@@ -125,7 +125,7 @@ METHOD_RANGES = (the_number_it_chooses_changes_no_question,)
 
 
 DOMAIN = Box((0.0,) * 5, (1.0,) * 5)
-"""Of as many columns that no method takes them for few."""
+"""Box of so many columns that no method takes them for few."""
 
 MIN_SPENT = 0.5
 """Share of the budget that is spent at least: what is left is lost to everybody."""
@@ -155,7 +155,7 @@ def every_option_keeps_the_budget(method: Any) -> None:
 
 
 def _asked(method: Any, problem: Problem, seed: PublicRng) -> Sequence[Round[Any]]:
-    """What it asks; nothing where it refuses."""
+    """The questions it asks; none where it refuses."""
     try:
         return forecast(method, problem, seed)
     except CloisterError:
@@ -163,7 +163,7 @@ def _asked(method: Any, problem: Problem, seed: PublicRng) -> Sequence[Round[Any
 
 
 def in_all(events: Sequence[Event], budget: Budget) -> tuple[float, float]:
-    """What one row pays, in the budget's measure (in rho where any event has another), and the delta. Users in one
+    """The price of one row, in the budget's measure (in rho where any event has another), and the delta. Users in one
     share of them pay for what that share is asked; shares of one key are disjoint or the same."""
     same = _alike(events, budget)
     every, shared = [0.0, 0.0], defaultdict[Any, dict[Share, list[float]]](lambda: defaultdict(lambda: [0.0, 0.0]))

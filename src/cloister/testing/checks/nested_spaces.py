@@ -65,7 +65,7 @@ class Nest:
         return np.unique(np.clip(np.concatenate([some, some ^ 1, [0, size - 1]]), 0, size - 1))
 
     def exact(self, level: int) -> Floats:
-        """What would be released of these without noise (m, width)."""
+        """Values that would be released of these without noise (m, width)."""
         items, asked = self.items, self.asked(level)
         placed = (
             items if isinstance(items, BucketedVectors) else BucketedVectors(items, np.ones((len(items), 1), np.int64))
@@ -118,7 +118,7 @@ def _nests(oracle: Any) -> Iterator[Nest]:
 
 
 def nested_levels_are_added_up_exactly(oracle: Any) -> None:
-    """Of a nested space, every level answers with what its buckets hold: the mean over many releases is the exact
+    """Every level of a nested space answers with what its buckets hold: the mean over many releases is the exact
     answer."""
     for nest in _nests(oracle):
         for level, noise in enumerate(nest.noise(100)):
@@ -133,13 +133,13 @@ def nested_levels_are_added_up_exactly(oracle: Any) -> None:
 
 
 def nested_levels_have_noise_of_their_own(oracle: Any) -> None:
-    """Of a nested space, every level has the declared noise, whatever its buckets hold, and a bucket's noise has
+    """Every level of a nested space has the declared noise, whatever its buckets hold, and a bucket's noise has
     nothing to do with its parent's (noise that is added up with the counts is another mechanism)."""
     _check_levels(oracle, compare_widths)
 
 
 def nested_errors_are_within_the_declared_ones(oracle: Any) -> None:
-    """Of a nested space, what a biased oracle releases of any level is off by ``standard_error`` at most, as the root
+    """Any level of a nested space that a biased oracle releases is off by ``standard_error`` at most, as the root
     of the mean square, and a bucket's noise has nothing to do with its parent's."""
     _check_levels(oracle, compare_squares)
 

@@ -87,7 +87,7 @@ def _opposites(oracle: Any) -> tuple[Probe, Sequence[Ints | BucketedVectors]]:
 
 
 def _sent(probe: Probe, row: Ints | BucketedVectors, user: int, n: int) -> Reports:
-    """What so many people with this row and user number send."""
+    """Reports of so many people with this row and user number."""
     items = (
         BucketedVectors(np.repeat(row.buckets, n, 0), np.repeat(row.values, n, 0))
         if isinstance(row, BucketedVectors)

@@ -39,10 +39,10 @@ from cloister.testing.probes import Probe, Shape, budget_of, worst_vectors
 from cloister.testing.statistics import ALARM, proportion
 
 Fields: TypeAlias = dict[str, AnyArray]
-"""What people send, by the name of its column: (people, messages of one)."""
+"""Messages that people send, by the name of its column: (people, messages of one)."""
 
 EPSILON = 1.0
-"""Of the questions whose messages are looked at."""
+"""Epsilon of the questions whose messages are looked at."""
 
 LINKED = 10_000
 """People whose messages are compared with each other."""
@@ -228,7 +228,7 @@ def _crowds(oracle: Any, rows: int = 1) -> Iterator[tuple[Probe, list[tuple[str,
 
 
 def _messages(probe: Probe, row: Ints | BucketedVectors, people: int, seed: int) -> Fields:
-    """What people with this row send, each person's messages in the order of their public places."""
+    """Messages of people with this row, each person's messages in the order of their public places."""
     many = (
         BucketedVectors(np.repeat(row.buckets, people, 0), np.repeat(row.values, people, 0))
         if isinstance(row, BucketedVectors)

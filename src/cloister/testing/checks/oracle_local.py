@@ -35,7 +35,7 @@ USERS = (0, 1)
 """User numbers whose reports are judged: public coins may send some of them to one level, some to another."""
 
 EPSILON = 2.0
-"""Of the reports that are judged: with randomised response, ten in a hundred then say the other thing, which is enough
+"""Epsilon of the judged reports: with randomised response, ten in a hundred then say the other thing, which is enough
 of both."""
 
 FIELDS = 6
@@ -121,7 +121,7 @@ def _people(oracle: Any) -> Iterator[tuple[Probe, Sequence[Ints | BucketedVector
 
 
 def _sent(probe: Probe, row: Ints | BucketedVectors, user: int) -> list[Any]:
-    """What people with this row and user number send: columns (PILOT + PEOPLE, numbers)."""
+    """Reports of people with this row and user number: columns (PILOT + PEOPLE, numbers)."""
     n = PILOT + PEOPLE
     many = (
         BucketedVectors(np.repeat(row.buckets, n, 0), np.repeat(row.values, n, 0))

@@ -112,7 +112,7 @@ def _of_cells(check: Callable[[Any], None]) -> Callable[[Any], None]:
 
 
 def children_are_in_their_parents(builder: Any) -> None:
-    """Where a tree is ``nested``, a row's bucket of one level is its bucket of the next, halved; and its space says
+    """In a tree that is ``nested``, a row's bucket of one level is its bucket of the next, halved; and its space says
     so."""
     for problem, tree in _trees(builder):
         require(

@@ -1,4 +1,4 @@
-"""What a user works out from her row and from published values.
+"""A user's buckets, from her row and from published values.
 
 CentersProcedure: hash values, intervals, regions, the centre that she created. WeightedCenters: the one she belongs to.
 """
@@ -75,7 +75,7 @@ class AxisIntervals:
 
 
 def positions(values: Ints, found: Ints) -> Ints:
-    """Where each of ``found`` (n,) stands in a list of values (m,) without repeats, or -1."""
+    """Place of each of ``found`` (n,) in a list of values (m,) without repeats, or -1."""
     if not len(values):
         return np.full(len(found), -1)
     order = np.argsort(values)

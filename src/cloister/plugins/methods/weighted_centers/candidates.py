@@ -1,4 +1,4 @@
-"""What executions of CentersProcedure find: run side by side, and their centres together, Y.
+"""Findings of executions of CentersProcedure: run side by side, and their centres together, Y.
 
 What radii, repetitions and steps share: each user's epsilon (the paper), or the users (each answers one question).
 
@@ -77,7 +77,7 @@ def groups_of(
 
 
 def of_pair(groups: Sequence[Group], pair: Pair) -> dict[Step, Budget]:
-    """What one radius and repetition may spend on each step of ``CentersProcedure``."""
+    """Budget of one radius and repetition on each step of ``CentersProcedure``."""
     group = next(group for group in groups if pair in group.pairs)
     return {step: budget.over(len(group.pairs)) for step, budget in group.spend.items()}
 
@@ -119,7 +119,7 @@ Procedure: TypeAlias = Generator[tuple[Question[T, Any], ...], tuple[Any, ...], 
 
 
 def side_by_side(procedures: Sequence[Procedure[T]], session: Session[T]) -> list[Candidates]:
-    """What procedures of equally many rounds find: a round of all of them is one round of communication."""
+    """Findings of procedures of equally many rounds: a round of all of them is one round of communication."""
     asked, found = [next(procedure) for procedure in procedures], list[Candidates]()
     while not found:
         answers = iter(session.ask(*chain.from_iterable(asked)))

@@ -64,7 +64,7 @@ from cloister.core.types import Bools, Floats, Ids, Ints
 from cloister.plugins.trees.directions import NORM, directions
 
 SCALE = 2**24
-"""What a projection's normal coordinates are multiplied by."""
+"""Factor of a projection's normal coordinates."""
 
 MAX_WIDTH = 2.0**38
 """Lattice steps: times ``SCALE`` it is an integer of 63 bits, and rows have norm 2^20."""
@@ -212,7 +212,7 @@ class Intervals:
 
     @property
     def half_diagonal(self) -> float:
-        """Of a box of three intervals per axis, in lattice steps."""
+        """Half the diagonal of a box of three intervals per axis, in lattice steps."""
         return float(1.5 * self.length / NORM * math.sqrt(len(self.basis)))
 
 

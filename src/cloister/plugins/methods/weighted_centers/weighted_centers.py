@@ -71,7 +71,7 @@ MAX_INTERVALS = 2**14
 """On an axis: step 5 looks at all of them for every heavy value. With the defaults this is a dozen radii."""
 
 MAX_PAIRS = 2**62
-"""Of a hash value and an interval: buckets have numbers of 63 bits."""
+"""Most pairs of a hash value and an interval: buckets have numbers of 63 bits."""
 
 PLANS = ((3, 4), (2, 4), (1, 6), (1, 5), (1, 4), (1, 3))
 """Radii and repetitions, the most demanding first."""
@@ -279,7 +279,7 @@ class WeightedCenters(Generic[T]):
         return Prefixes(tuple(range(self.hash_bits, 0, -self.prefix_bits))[::-1])
 
     def _bound(self, domain: Domain, radius: float, intervals: Intervals) -> Bound:
-        """Of a row relative to its region's middle: public, the same for all regions."""
+        """Bound of a row relative to its region's middle: public, the same for all regions."""
         most = min(self.clip_radius * radius, intervals.half_diagonal, 2.0 * domain.max_norm)
         return Bound(max(1, int(most)), domain.dimension)
 
@@ -308,7 +308,7 @@ class WeightedCenters(Generic[T]):
         return problem.rows * spend.fraction / problem.k / math.sqrt(variance) if variance else math.inf
 
     def groups(self, problem: Problem, radii: int, repetitions: int, seed: PublicRng) -> tuple[Group, ...]:
-        """What each question may spend."""
+        """Budget of each question."""
         weights: dict[Step, float] = {
             "hashes": self.hash_share,
             "axes": self.axis_share,

@@ -64,7 +64,7 @@ MIN_SHARE = 2.0**22
 C = 2.0**-10
 
 MAX_PRICE = 2.0**-8
-"""Of rho: what B's term may cost."""
+"""Largest share of rho that B's term may cost."""
 
 
 @component

@@ -45,7 +45,7 @@ class LocalChannel(Generic[Q]):
 
 
 class Tallying(LocalChannel[Q], ABC):
-    """Where buckets can be listed reports are added up as they come in."""
+    """Channel of buckets that can be listed: reports are added up as they come in."""
 
     @abstractmethod
     def tally(self, users: Ids, answers: AnyArray, level: int) -> Ints:
@@ -66,7 +66,7 @@ class Tallying(LocalChannel[Q], ABC):
 
 
 class Keeping(LocalChannel[Q]):
-    """Where they cannot, reports are kept, and looked through for every bucket that is asked for."""
+    """Channel of buckets that cannot: reports are kept, and looked through for every bucket that is asked for."""
 
     def absorb(self, report: Reports) -> Kept:
         return Kept((self.asked.checked(report),))

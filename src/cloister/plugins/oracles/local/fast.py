@@ -67,5 +67,5 @@ def _kernels() -> Any:
 
 
 def states(seeds: list[PublicRng]) -> Ids:
-    """What ``PublicRng.of_users`` adds before it mixes and flips after that, for each seed: (2, seeds)."""
+    """Words that ``PublicRng.of_users`` adds before it mixes and flips after that, for each seed: (2, seeds)."""
     return np.frombuffer(b"".join(seed.key[:16] for seed in seeds), "<u8").astype(np.uint64).reshape(-1, 2).T.copy()

@@ -1,4 +1,4 @@
-"""What ``fast`` runs: loops for numba, imported only where it is installed. All in one file, since numba's cache looks
+"""Kernels of ``fast``: loops for numba, imported only where it is installed. All in one file, since numba's cache looks
 at no other.
 
 Users are taken ``TILE`` at a time, one per column of a tile in the first-level cache: every loop within runs over

@@ -89,7 +89,7 @@ class Rotations:
 
     @property
     def exact(self) -> type[np.int16] | type[np.int32]:
-        """Of the integers of ``axis``."""
+        """Type of the integers of ``axis``."""
         return np.int16 if self.dimension <= 128 else np.int32
 
     def turn(self, units: AnyArray, users: Ids, seed: PublicRng) -> AnyArray:
@@ -117,7 +117,7 @@ class Rotations:
         return np.multiply(turned, signs(first), out=turned)
 
     def seeds(self, seed: PublicRng) -> list[PublicRng]:
-        """Of the words whose bits are the signs of the first round, 64 each, then of the others."""
+        """Seeds of the words whose bits are the signs of the first round, 64 each, then of the others."""
         return [seed.child("signs", i) for i in range(ROUNDS * self.dimension // 64)]
 
     def _flips(self, users: Ids, seed: PublicRng) -> Any:

@@ -58,7 +58,7 @@ class Sharing:
 
     @property
     def parts(self) -> int:
-        """What epsilon is divided by."""
+        """Divisor of epsilon."""
         return self.levels if self.share == "budget" else 1
 
     @property
@@ -89,7 +89,7 @@ class Sharing:
         return tuple(sum(map(len, level)) for level in zip(*map(self.answers, pieces), strict=True))
 
     def layout(self, widths: tuple[int, ...]) -> tuple[slice, ...]:
-        """Where each level's answer stands in a report, and how many numbers it has."""
+        """Place of each level's answer in a report, and how many numbers it has."""
         if self.share == "users":
             return tuple(slice(0, width) for width in widths)
         ends = np.cumsum(widths).tolist()

@@ -132,7 +132,7 @@ I_contra = TypeVar("I_contra", Ints, BucketedVectors, contravariant=True)
 
 
 class Randomiser(Protocol):
-    """What randomisers of a bucket and of a vector have in common. Public plain data with a digest."""
+    """Randomiser of a bucket or of a vector. Public plain data with a digest."""
 
     @property
     def each(self) -> int:
@@ -154,7 +154,7 @@ class Randomiser(Protocol):
         ...
 
     def counted(self, answers: AnyArray) -> Ints:
-        """What ``laws`` needs to know of answers (n, width): exact integers (m,), which add up over reports."""
+        """Summary of answers (n, width) for ``laws``: exact integers (m,), which add up over reports."""
         ...
 
     def laws(self, counted: Ints, reports: int) -> tuple[ReportLaw, ...]:
@@ -213,10 +213,10 @@ class LocalQuestion(ABC, Generic[I_contra]):
 
     @abstractmethod
     def bundled_level(self, level: int, arrays: BundleArrays) -> dict[str, Any]:
-        """What devices that run no Python need of a level beside its place in a report."""
+        """Facts of a level for devices that run no Python, beside its place in a report."""
 
     def bundled_form(self, arrays: BundleArrays) -> dict[str, Any]:
-        """What they need of a report: who answers which level, where its answer stands."""
+        """Facts of a report for them: who answers which level, where its answer stands."""
         places = enumerate(self.layout)
         levels = [{"at": at.start, "width": at.stop - at.start, **self.bundled_level(i, arrays)} for i, at in places]
         return {"dtype": self.dtype, "width": self.width, **self.sharing.bundled, "levels": levels}
@@ -243,7 +243,7 @@ class LocalQuestion(ABC, Generic[I_contra]):
 
     @property
     def layout(self) -> tuple[slice, ...]:
-        """Where each level's answer stands in a report."""
+        """Place of each level's answer in a report."""
         return self.sharing.layout(self.widths)
 
     @property
@@ -290,7 +290,7 @@ class LocalQuestion(ABC, Generic[I_contra]):
         return Tallies(totals, tuple(len(users) for users, _ in parts), counted)
 
     def turnout(self, reports: Sequence[int]) -> float:
-        """What standard errors are, over those of all planned users: sqrt(N / n), where N users reported.
+        """Ratio of standard errors to those of all planned users: sqrt(N / n), where N users reported.
 
         Noise grows with the reports that came, not with the users who were planned; who reports is public under Local
         trust. With the planned errors a fifth of the users would have to say 2.2 times as much before a cell counted

@@ -45,7 +45,7 @@ STEPS = 3
 """How often eps0 is raised for the number of values that the raised eps0 leads to."""
 
 BITS = 14
-"""Of eps0, so that all platforms open one channel: a loss of at most one part in 8,000."""
+"""Bits of eps0, so that all platforms open one channel: a loss of at most one part in 8,000."""
 
 
 def honest_option() -> Any:

@@ -1,4 +1,4 @@
-"""What a hash value hides in: M uniform messages, and how many values there may be.
+"""The blanket that a hash value hides in: M uniform messages, and how many values there may be.
 
 A user in bucket x sends (v, h_v(x)), v a private uniform number that names a public hash into b values. A *blanket*
 message is (v, y), both uniform, and so is what a user in no bucket sends. Let her message be mixed with M blanket
@@ -37,7 +37,7 @@ import numpy as np
 from cloister.core.types import Floats, Ints
 
 BINS = 128
-"""Of the number of messages of either kind."""
+"""Bins of the number of messages of either kind."""
 
 REACH = 8.5
 """Standard deviations; what is beyond counts as lost."""

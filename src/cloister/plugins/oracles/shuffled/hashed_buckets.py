@@ -49,7 +49,7 @@ def chosen(people: int, deviation: float) -> int:
 @final
 @attrs.frozen
 class Layout:
-    """Where a space's buckets are. Args: space (as it was asked for), places (per level), seed (public)."""
+    """Places of a space's buckets. Args: space (as it was asked for), places (per level), seed (public)."""
 
     space: Space
     places: tuple[int, ...]
@@ -65,7 +65,7 @@ class Layout:
         return tuple(places != size for places, size in zip(self.places, self.space.sizes, strict=True))
 
     def hashes(self, level: int) -> tuple[Hashes, Hashes]:
-        """Of bucket ids to places, and to signs, as user 0 has them: 1 is minus."""
+        """Hashes of bucket ids to places, and to signs, as user 0 has them: 1 is minus."""
         return Hashes(self.seed.child("place", level), self.places[level]), Hashes(self.seed.child("sign", level), 2)
 
     def bundled(self, level: int) -> dict[str, Any]:
@@ -105,5 +105,5 @@ class Unfolded(HeldTable):
         return values * sign if values.ndim == 1 else values * sign[:, None]
 
     def standard_error(self, ids: Ints, level: int = 0) -> Floats:
-        """Of the noise; other rows in the same place come on top (see the module)."""
+        """Standard error of the noise; other rows in the same place come on top (see the module)."""
         return self._table.standard_error(self._layout.place(ids, level)[0], level)

@@ -35,7 +35,7 @@ FAR = 64
 """Standard deviations of noise that the ring has room for: beyond is less probable than e^-2000."""
 
 MAX_BITS = 62
-"""Of the ring: numbers and their signs stay within a word."""
+"""Most bits of the ring: numbers and their signs stay within a word."""
 
 LIMB = 24
 """Bits that are added up at once, exactly, in float64: up to 2^29 shares per slot."""
@@ -49,7 +49,7 @@ COLUMNS = ("question", "slot", "share")
 @final
 @attrs.frozen(eq=False)
 class Shares:
-    """What users send: one entry per message, whose slot says which number it is a share of. Nothing says whose.
+    """Messages of users: one entry each, whose slot says which number it is a share of. Nothing says whose.
 
     Args:
         question: the stamp of the channel that encoded them.
@@ -188,7 +188,7 @@ class MixingChannel:
 
     @cached_property
     def bits(self) -> int:
-        """Of the ring."""
+        """Bits of the ring."""
         rows = CROWD * float(self.people) * (self.bound.l2 if self.bound else 1) * 2.0**self.shift
         noise = FAR * self.share * math.sqrt(CROWD * self.people)
         return above((rows + noise) * (1 + 2.0**-40)) + 1
@@ -220,7 +220,7 @@ class MixingChannel:
 
     @property
     def message_bytes(self) -> int:
-        """Of one message: a slot and a share."""
+        """Bytes of one message: a slot and a share."""
         return 4 + self.share_type.itemsize
 
     @property
@@ -276,7 +276,7 @@ class MixingChannel:
         return Shares(self.stamp, slots.reshape(-1), out.reshape(-1))
 
     def _numbers(self, placed: list[tuple[Ints, Ints]]) -> Ints:
-        """What each user adds to each slot (n, slots), without noise."""
+        """Numbers that each user adds to each slot (n, slots), without noise."""
         columns = list[Ints]()
         for (where, values), places in zip(placed, self.layout.places, strict=True):
             number = np.zeros((len(where), places + 1, self.width), np.int64)

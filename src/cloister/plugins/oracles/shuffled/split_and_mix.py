@@ -60,7 +60,7 @@ def sensitivity_of(hashed: tuple[bool, ...], bound: Bound | None) -> float:
 
 @component
 class _OfEveryone:
-    """What the two oracles have in common."""
+    """Base of the two oracles."""
 
     trust = Shuffled
     uses_delta = True

@@ -30,7 +30,7 @@ LISTED = 2**14
 @final
 @attrs.frozen(eq=False)
 class Tagged:
-    """What users send: one entry per message. Nothing says whose, nor which are blankets.
+    """Messages of users: one entry each. Nothing says whose, nor which are blankets.
 
     Args:
         question: the stamp of the channel that encoded them.
@@ -116,7 +116,7 @@ class BlanketChannel:
 
     @property
     def message_bytes(self) -> int:
-        """Of one message: level, tag and value."""
+        """Bytes of one message: level, tag and value."""
         return 12
 
     @property
@@ -131,7 +131,7 @@ class BlanketChannel:
 
     @property
     def gains(self) -> tuple[Gain, ...]:
-        """Of a person: all 1 + t messages of a level may agree with a bucket, or none: N grows by 1 + t, N_x by as
+        """A person's gains: all 1 + t messages of a level may agree with a bucket, or none: N grows by 1 + t, N_x by as
         much or by nothing. She draws their tags herself."""
         each, b = 1 + self.blankets, self.values
         return (Gain(each, each / (b - 1), each, each),) * self.space.levels

@@ -98,7 +98,7 @@ class Answers(LocalQuestion[Ints], Generic[R]):
 
     @property
     def variance(self) -> float:
-        """Of one count, on average over the levels."""
+        """Variance of one count, on average over the levels."""
         return float(np.mean([self.error(level) ** 2 for level in range(len(self.levels))]))
 
     def counts(self, reports: tuple[int, ...], support: Callable[[Ints, int], Ints]) -> LookupTable:

@@ -34,7 +34,7 @@ CUT = 2.0**-46
 @final
 @attrs.frozen
 class Chances:
-    """Of a report to support a bucket. Args: own (p: its user's bucket), other (q: any other)."""
+    """Chances of a report to support a bucket. Args: own (p: its user's bucket), other (q: any other)."""
 
     own: float
     other: float

@@ -67,7 +67,7 @@ class VectorAnswers(LocalQuestion[BucketedVectors]):
 
     @property
     def value(self) -> float:
-        """What an integer of the randomiser's estimates adds to a sum, in the caller's units."""
+        """Value that an integer of the randomiser's estimates adds to a sum, in the caller's units."""
         return self.randomiser.scale * self.sharing.factor * self.l2 * self.unit
 
     @property
@@ -79,7 +79,7 @@ class VectorAnswers(LocalQuestion[BucketedVectors]):
 
     @property
     def variance(self) -> float:
-        """Of one coordinate of a sum, in the caller's units squared: what rows of other buckets put there, at n users.
+        """Variance of a sum's coordinate, in squares of units: what rows of other buckets put there, at n users.
 
         A user who answers adds the mean square ``moment`` (over coordinates) to every bucket but her own; to that one,
         less by the square of her own vector's coordinate. With T levels sharing users each answers n / T times and

@@ -60,7 +60,7 @@ def _log_binomials(n: int) -> Floats:
 
 
 def _logs_at(error_function: Callable[[float], float], nodes: Floats) -> Floats:
-    """Of 2 Phi(-x) by ``math.erfc``, of 1 - 2 Phi(-x) by ``math.erf``. Encoding needs no SciPy."""
+    """Logarithms of 2 Phi(-x) by ``math.erfc``, of 1 - 2 Phi(-x) by ``math.erf``. Encoding needs no SciPy."""
     return np.array([math.log(error_function(x / math.sqrt(2))) for x in nodes.tolist()])
 
 

@@ -175,12 +175,12 @@ class LdpAverageChannel(LocalQuestion[BucketedVectors]):
         return max(1, BLOCK // self.width)
 
     def error(self, level: int) -> float:
-        """Of a coordinate of a sum."""
+        """Standard deviation of a coordinate of a sum."""
         return math.sqrt(self.rows * self.sharing.factor) * self.sigma * self.value
 
     @property
     def value(self) -> float:
-        """What an integer that is sent is worth, in the caller's units."""
+        """Value of an integer that is sent, in the caller's units."""
         return self.unit * 2.0**-self.shift
 
     @property

@@ -34,7 +34,7 @@ ROUNDED = Fraction(1, 2**25)
 """More than floating point and ``_near`` make of the chance of a cap."""
 
 NODES = 2**12
-"""Of an integral."""
+"""Nodes of an integral."""
 
 
 @final

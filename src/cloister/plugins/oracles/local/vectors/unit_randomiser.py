@@ -90,7 +90,7 @@ class OnSphere(ABC):
     @property
     @abstractmethod
     def scale(self) -> float:
-        """What a step is worth, in bounds."""
+        """Value of a step, in bounds."""
 
     @property
     def _reach(self) -> float:
@@ -125,7 +125,7 @@ class Unit(Randomiser, Protocol):
 
     @property
     def scale(self) -> float:
-        """What one of the integers of ``estimates`` is worth."""
+        """Value of one of the integers of ``estimates``."""
         ...
 
     @property
