@@ -172,7 +172,7 @@ class OneRoundMeans(Generic[T]):
         return (per_count,) * partitions, (per_sum,) * partitions
 
     def variances(self, problem: Problem, space: Space, per_count: Budget, per_sum: Budget) -> tuple[float, float]:
-        """Variances: of a count, in rows^2, and a sum's coordinate, in rows^2 R^2: of all rows if users are divided."""
+        """Variances of a count (rows^2) and a sum's coordinate (rows^2 R^2): of all rows, if users are divided too."""
         bound, radius = Rows.bound_in(problem.domain), problem.domain.diameter / 2
         of_count = self.counts.variance(space, per_count, problem.context(per_count))
         of_sum = self.sums.variance(space, bound, per_sum, problem.context(per_sum))
