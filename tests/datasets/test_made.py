@@ -9,10 +9,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from cloister.core.errors import InvalidInput
 from cloister.lab.hospital import BOUNDS, WARDS, patients, table
 from cloister.lab.made import blobs, moons
 from cloister.lab.tables import NamedTable
 from cloister.metrics import nicv
+from cloister.plugins.populations.files import Files
 from tests.in_process import cloister
 
 
@@ -117,3 +119,28 @@ def test_what_was_made_can_be_clustered(tmp_path: Path) -> None:
 
 def test_rows_of_no_stated_bounds_have_names() -> None:
     assert list(NamedTable.plain(np.ones((2, 3))).columns) == ["x1", "x2", "x3"]
+
+
+@pytest.mark.parametrize("ending", [".csv", ".parquet", ".npy", ".npz"])
+def test_pieces_make_one_file(ending: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However few rows are written at once, and each time it is said how many are."""
+    made, told = blobs(1000, 2, 3), list[tuple[int, int]]()
+    made.save(tmp_path / f"whole{ending}")
+    monkeypatch.setattr("cloister.lab.tables.PIECE", 300)
+    made.save(tmp_path / f"pieces{ending}", lambda done, rows: told.append((done, rows)))
+    assert told == [(300, 1000), (600, 1000), (900, 1000), (1000, 1000)]
+    read = [Files([tmp_path / f"{name}{ending}"], "*").table() for name in ("whole", "pieces")]
+    np.testing.assert_array_equal(*read)
+    np.testing.assert_array_equal(read[0], made.numbers)
+
+
+def test_a_disk_that_is_full_half_way_leaves_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cloister.lab.tables.PIECE", 300)
+
+    def full(done: int, rows: int) -> None:
+        if done > 300:
+            raise OSError(28, "No space left on device")
+
+    with pytest.raises(InvalidInput, match="No space left"):
+        blobs(1000, 2, 3).save(tmp_path / "rows.csv", full)
+    assert list(tmp_path.iterdir()) == []

@@ -21,11 +21,11 @@ from cloister.commands.common import (
     print_json,
     print_result,
     print_table,
-    progress,
     say,
     show,
 )
 from cloister.commands.program import ending, printing
+from cloister.commands.progress import Log, counting, event_log, signs_of_life
 
 GO_ON = (
     "'cloister rounds' says which round is open; run it again: a round that is closed stays closed, and the result of "
@@ -56,13 +56,19 @@ def advance(
     workers: Workers = None,
     scheduler: Scheduler = None,
     as_json: AsJson = False,
+    log: Log = None,
 ) -> None:
     """Close the open round with these reports and publish the next; after the last one, cluster. Sees no row."""
     from cloister.collection.server.aggregator import advance as run
     from cloister.run.result import checked_target
 
     target = None if out is None else checked_target(out)
-    with ending(lambda error: GO_ON), progress("reports read") as advance:
+    with (
+        ending(lambda error: GO_ON),
+        event_log(log) as write,
+        counting("reports read") as read,
+        signs_of_life(lambda: read.words, write),
+    ):
         done = run(
             plan,
             given_reports(reports or []),
@@ -71,7 +77,7 @@ def advance(
             strict=strict,
             accept_shares=accept_shares,
             robust=robust,
-            progress=advance,
+            progress=read,
             engine=engine,
             workers=workers,
             scheduler=scheduler,

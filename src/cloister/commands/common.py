@@ -7,9 +7,8 @@ import io
 import json
 import os
 import sys
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
@@ -195,35 +194,6 @@ def plain(text: str, keep: str = "") -> str:
     return "".join(c if c.isprintable() or c in keep else repr(c)[1:-1] for c in text)
 
 
-@contextmanager
-def event_log(path: Path | None) -> Iterator[Callable[[dict[str, Any]], None]]:
-    """Yield a function that appends an event to a file as one line of JSON with the time; without a path it does
-    nothing. If the log can no longer be written (a full disk), that is said once and the run goes on.
-
-    Raises: InvalidInput: the file cannot be opened for writing.
-    """
-    if path is None:
-        yield lambda entry: None
-        return
-    try:
-        file = path.open("ab", buffering=0)
-    except OSError as error:
-        raise InvalidInput(f"cannot write {path}: {error.strerror or error}") from error
-    lost = False
-    with file:
-
-        def write(entry: dict[str, Any]) -> None:
-            nonlocal lost
-            try:
-                file.write(json.dumps({"time": round(time.time(), 3), **entry}).encode() + b"\n")
-            except OSError as error:
-                if not lost:
-                    say(f"cannot write {path}: {error.strerror or error}. The log ends here; the run goes on")
-                lost = True
-
-        yield write
-
-
 def refuse_addresses(rows: list[str]) -> None:
     """Raises: InvalidInput: rows are in a database, and this command reads files."""
     from cloister.run.databases import in_database
@@ -293,18 +263,3 @@ def told_once() -> Callable[[str], None]:
 def names(text: str | None) -> list[str] | None:
     """Split names at commas."""
     return None if text is None else [name.strip() for name in text.split(",")]
-
-
-@contextmanager
-def progress(what: str) -> Iterator[Callable[[int], None]]:
-    """Show a running count of rows on a terminal, nothing elsewhere."""
-    if not sys.stderr.isatty():
-        yield lambda n: None
-        return
-    from rich.console import Console
-    from rich.progress import MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
-    columns = SpinnerColumn(), TextColumn("{task.description}"), MofNCompleteColumn(), TimeElapsedColumn()
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(what, total=None)
-        yield lambda n: bar.advance(task, n)

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cloister.commands.common import NotPrivate, PlanFile, Unsigned, event_log, say, seconds
+from cloister.commands.common import NotPrivate, PlanFile, Unsigned, say, seconds
 from cloister.commands.program import ending
+from cloister.commands.progress import Log, event_log
 
 if TYPE_CHECKING:
     from cloister.federated.protocol.coordinator import Coordinator
@@ -44,7 +45,7 @@ def coordinate(
         ),
     ] = 300.0,
     attempts: Annotated[int, typer.Option(min=1, help="How often a round is tried before the session ends.")] = 3,
-    log: Annotated[Path | None, typer.Option(help="File for a line of JSON per event; no private values.")] = None,
+    log: Log = None,
     unsigned: Unsigned = False,
     not_private: NotPrivate = False,
 ) -> None:

@@ -152,7 +152,8 @@ def _bounds_of(target: Path) -> Path:
 def _saved(made: NamedTable, target: Path, labels: Path | None) -> None:
     from cloister.lab.tables import NAMED
 
-    made.save(target)
+    with bar(f"{target.name} (rows)") as advance:
+        made.save(target, advance)
     show(f"{len(made.labels):,} rows of {len(made.columns)} columns saved to {target}")
     if target.suffix in NAMED:
         bounds = _bounds_of(target)

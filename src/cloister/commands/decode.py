@@ -18,11 +18,11 @@ from cloister.commands.common import (
     given_reports,
     print_json,
     print_result,
-    progress,
     say,
     show,
 )
 from cloister.commands.program import ending, printing
+from cloister.commands.progress import Log, counting, event_log, signs_of_life
 
 if TYPE_CHECKING:
     from cloister.collection.plan.plan import CollectionPlan
@@ -45,6 +45,7 @@ def decode(
     workers: Workers = None,
     scheduler: Scheduler = None,
     as_json: AsJson = False,
+    log: Log = None,
 ) -> None:
     """Cluster the people who have sent reports. Sees no row."""
     from cloister.collection.plan.plan import CollectionPlan
@@ -53,14 +54,19 @@ def decode(
 
     target = None if out is None else checked_target(out)
     published = CollectionPlan.read(plan)
-    with ending(lambda error: GO_ON), progress("reports read") as advance:
+    with (
+        ending(lambda error: GO_ON),
+        event_log(log) as write,
+        counting("reports read") as read,
+        signs_of_life(lambda: read.words, write),
+    ):
         done = run(
             published,
             given_reports(reports),
             strict=strict,
             accept_shares=accept_shares,
             robust=robust,
-            progress=advance,
+            progress=read,
             engine=engine,
             workers=workers,
             scheduler=scheduler,

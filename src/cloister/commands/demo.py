@@ -40,8 +40,8 @@ def demo(
         raise InvalidInput("--port and --open are for --phones: add it, or leave them out")
     from cloister.commands.demonstration import demonstrate
 
-    with progress() as (advance, started):
-        shown = demonstrate(epsilon, delta, k, seed, advance, started, federated)
+    with progress() as bar:
+        shown = demonstrate(epsilon, delta, k, seed, bar.advance, bar.started, federated)
     if as_json:
         print_json({"costs": shown.costs, "result": shown.result.as_dict()})
         return

@@ -13,7 +13,6 @@ from cloister.commands.common import (
     PlanFolder,
     Rows,
     print_json,
-    progress,
     refuse_addresses,
     say,
     show,
@@ -21,6 +20,7 @@ from cloister.commands.common import (
 )
 from cloister.commands.options import lacks, taking
 from cloister.commands.program import ending, printing
+from cloister.commands.progress import counting
 from cloister.core.errors import InvalidInput
 from cloister.run.options import Reading
 
@@ -145,7 +145,7 @@ def _reported(
             f"twice"
         )
 
-    with ending(lambda error: standing()), progress("rows read") as advance:
+    with ending(lambda error: standing()), counting("rows read") as advance:
         checked = tell_columns if transcript.plan.columns is None else lambda table: None
         naming = Naming(first=first, column=user_column)
         table = RowTable(encoder, rows, naming, reading.columns, missing, advance, form, checked)

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cloister.commands.common import RowsOrAddress, print_json, progress, show, tell_columns, told_once
+from cloister.commands.common import RowsOrAddress, print_json, show, tell_columns, told_once
 from cloister.commands.options import Printed, lacks, taking
 from cloister.commands.program import ending, printing
+from cloister.commands.progress import counting
 from cloister.run.options import Reading
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ def evaluate(
     missing = reading.missing or "refuse"
     with (
         ending(lambda error: "nothing was measured: run it again"),
-        progress("rows read") as advance,
+        counting("rows read") as advance,
         closing(rows_of(loaded, rows, reading, told_once())) as population,
     ):
         tell_columns(population)

@@ -13,6 +13,7 @@ from cloister.commands.common import RowsOrAddress, Verbose, print_saved, say, t
 from cloister.commands.explain import show_forecast
 from cloister.commands.options import Charged, Config, Printed, Wanted, taking
 from cloister.commands.program import Standing, ending, printing
+from cloister.commands.progress import Log, event_log, signs_of_life
 from cloister.run.options import OUTPUT, Reading
 from cloister.showing.progress import progress
 
@@ -37,6 +38,7 @@ def fit(
         ),
     ] = False,
     verbose: Verbose = False,
+    log: Log = None,
 ) -> None:
     """Release k private centres of the rows."""
     from cloister.run.fit import fit as run, parties, source
@@ -46,11 +48,14 @@ def fit(
     target = None if printed.out is None else checked_target(printed.out)
     account = charged.account()
     standing = Standing(account, target)
-    with ending(standing.how, standing.open), progress() as (advance, started), ExitStack() as held:
-        once = told_once()
+    with ExitStack() as held:
+        held.enter_context(ending(standing.how, standing.open))
+        write = held.enter_context(event_log(log))
+        bar, once = held.enter_context(progress()), told_once()
+        held.enter_context(signs_of_life(lambda: bar.words, write))
 
         def read(paths: list[str]) -> Any:
-            found = source(paths, progress=advance, bounds=asked.bounds, told=once, **reading.arguments())
+            found = source(paths, progress=bar.advance, bounds=asked.bounds, told=once, **reading.arguments())
             return held.enter_context(closing(found))
 
         population = read(rows)  # all paths together: also refuses a file given twice, and columns that differ
@@ -69,8 +74,7 @@ def fit(
                 say(f"WARNING: {warnings.pop(0)}.")
             if plan.price and plan.rows is not None:
                 say(plan.price)
-            if started is not None:
-                started(plan, rounds, opened)
+            bar.started(plan, rounds, opened)
 
         standing.result = result = run(
             request,

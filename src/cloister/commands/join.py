@@ -13,7 +13,6 @@ from cloister.commands.common import (
     NotPrivate,
     PlanFile,
     Unsigned,
-    event_log,
     print_json,
     print_result,
     refuse_addresses,
@@ -24,6 +23,7 @@ from cloister.commands.common import (
 )
 from cloister.commands.options import Charged, Printed, lacks, taking
 from cloister.commands.program import Standing, ending, printing
+from cloister.commands.progress import Log, event_log, signs_of_life
 from cloister.core.errors import CloisterError, InvalidInput, UnknownName
 from cloister.run.options import Reading
 
@@ -83,7 +83,7 @@ def join(
     ] = 3600.0,
     unsigned: Unsigned = False,
     not_private: NotPrivate = False,
-    log: Annotated[Path | None, typer.Option(help="File for a line of JSON per event; no private values.")] = None,
+    log: Log = None,
 ) -> None:
     """Pool this party's rows with others' that nobody sees. All parties get the same private centres."""
     from functools import partial
@@ -130,7 +130,10 @@ def join(
     ):
         state = Party(pool.agreement, party, **keys, journal=kept)
 
+        stands = ["waiting for the others"]
+
         def told(words: str) -> None:
+            stands[:] = [words]
             write({"event": "progress", "party": party, "what": words})
             with suppress(OSError):  # a closed output is no reason to leave the other parties
                 say(words)
@@ -142,7 +145,10 @@ def join(
                 _leave(state, hasty)
             raise
         joined = Joined(own, state, line, pool.script, told)
-        with ending(lambda error: _how(error, joined, party, journal, standing.run or ""), lambda: True):
+        with (
+            ending(lambda error: _how(error, joined, party, journal, standing.run or ""), lambda: True),
+            signs_of_life(lambda: stands[0], write, steps=False),
+        ):
             result = fit(
                 pool.request,
                 joined,

@@ -11,13 +11,13 @@ from cloister.commands.common import (
     ADDRESS_HELP,
     names,
     print_json,
-    progress,
     say,
     show,
     tell_columns,
 )
 from cloister.commands.options import Printed, lacks, taking
 from cloister.commands.program import ending, printing
+from cloister.commands.progress import counting
 from cloister.core.errors import InvalidInput
 from cloister.run.databases import is_address
 from cloister.run.options import OUTPUT, Reading
@@ -122,7 +122,7 @@ def predict(
         raise InvalidInput("the labels have no file: give --out labels.parquet")
     target = checked_target(out, ENDINGS, "labels")
     loaded = Result.load(result)
-    with ending(lambda error: "no labels were written: run it again"), progress("rows read") as advance:
+    with ending(lambda error: "no labels were written: run it again"), counting("rows read") as advance:
         population = rows_of(loaded, rows, reading)
         labels = Labels(loaded, population, names(keep) or (), distances, missing, advance)
         counts = labels.save(target)

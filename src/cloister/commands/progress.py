@@ -1,22 +1,161 @@
-"""A progress bar for work that is not passes over rows."""
+"""Signs of life of long work: bars and counts on a terminal, a line a minute elsewhere, events in a log."""
 
 from __future__ import annotations
 
-import sys
+import json
+import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any, TypeAlias, final
+
+import typer
+
+from cloister.commands.common import say
+from cloister.core.errors import InvalidInput
+from cloister.run.options import OUTPUT
+from cloister.showing.progress import on_terminal
+
+Log = Annotated[
+    Path | None,
+    typer.Option(help="File for a line of JSON per event; no private values.", rich_help_panel=OUTPUT),
+]
+
+MINUTE = 60.0
+"""Seconds between two lines off a terminal."""
+
+GLANCE = 1.0
+"""Seconds between two looks at how far work is."""
+
+Event: TypeAlias = dict[str, Any]
 
 
 @contextmanager
-def bar(what: str) -> Iterator[Callable[[int, int], None] | None]:
+def bar(what: str) -> Iterator[Callable[[int, int], None]]:
     """A bar for so many of so many, with the time that is left, on a terminal; nothing elsewhere."""
-    if not sys.stderr.isatty():
-        yield None
+    if not on_terminal():
+        yield lambda done, total: None
         return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
 
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
-    with Progress(*columns, console=Console(stderr=True), transient=True) as shown:
+    with _shown(*columns) as shown:
         task = shown.add_task(what, total=None)
         yield lambda done, total: shown.update(task, completed=done, total=total)
+
+
+@final
+class Count:
+    """A running count. Call it with how many more are done; what and draw say of what, and who is told."""
+
+    def __init__(self, what: str, draw: Callable[[int], None] = lambda n: None) -> None:
+        self._what, self._draw, self._done = what, draw, 0
+
+    def __call__(self, more: int) -> None:
+        self._done += more
+        self._draw(more)
+
+    @property
+    def words(self) -> str:
+        return f"{self._done:,} {self._what}"
+
+
+@contextmanager
+def counting(what: str) -> Iterator[Count]:
+    """A running count, as in 'reports read', shown on a terminal and nowhere else."""
+    if not on_terminal():
+        yield Count(what)
+        return
+    from rich.progress import MofNCompleteColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = SpinnerColumn(), TextColumn("{task.description}"), MofNCompleteColumn(), TimeElapsedColumn()
+    with _shown(*columns) as shown:
+        task = shown.add_task(what, total=None)
+        yield Count(what, lambda more: shown.advance(task, more))
+
+
+def _shown(*columns: Any) -> Any:
+    from rich.console import Console
+    from rich.progress import Progress
+
+    return Progress(*columns, console=Console(stderr=True), transient=True)
+
+
+@contextmanager
+def event_log(path: Path | None) -> Iterator[Callable[[Event], None]]:
+    """Yield a function that appends an event to a file as one line of JSON with the time; without a path it does
+    nothing. If the log can no longer be written (a full disk), that is said once and the run goes on.
+
+    Raises: InvalidInput: the file cannot be opened for writing.
+    """
+    if path is None:
+        yield lambda entry: None
+        return
+    try:
+        file = path.open("ab", buffering=0)
+    except OSError as error:
+        raise InvalidInput(f"cannot write {path}: {error.strerror or error}") from error
+    lost = False
+    with file:
+
+        def write(entry: Event) -> None:
+            nonlocal lost
+            try:
+                file.write(json.dumps({"time": round(time.time(), 3), **entry}).encode() + b"\n")
+            except OSError as error:
+                if not lost:
+                    say(f"cannot write {path}: {error.strerror or error}. The log ends here; the run goes on")
+                lost = True
+
+        yield write
+
+
+@contextmanager
+def signs_of_life(words: Callable[[], str], write: Callable[[Event], None], steps: bool = True) -> Iterator[None]:
+    """Say where work stands for as long as the block runs: once a minute in the log, and on stderr where that is no
+    terminal. What is said are words and time alone: how many rows are done would tell how many there are.
+
+    Args: words (as in 'round 3 of 8'; asked in another thread), write (from ``event_log``), steps (log new words as
+    they come, too, and how the block ends: else the caller does).
+    """
+    life, over = _Life(words, write, steps), threading.Event()
+
+    def watch() -> None:
+        while not over.wait(GLANCE):
+            life.glance()
+
+    thread = threading.Thread(target=watch, name="signs of life", daemon=True)
+    thread.start()
+    ended = "ended"
+    try:
+        yield
+        ended = "finished"
+    finally:
+        over.set()
+        thread.join()
+        life.glance()
+        if steps:
+            write({"event": ended})
+
+
+@final
+class _Life:
+    """What was said when. Args: as of ``signs_of_life``."""
+
+    def __init__(self, words: Callable[[], str], write: Callable[[Event], None], steps: bool) -> None:
+        self._words, self._write, self._steps = words, write, steps
+        self._begun = self._said = time.monotonic()
+        self._last = ""
+
+    def glance(self) -> None:
+        """Say what is due."""
+        now, words = time.monotonic(), self._words()
+        due = now - self._said >= MINUTE
+        if due or (self._steps and words != self._last):
+            self._write({"event": "progress", "what": words, "seconds": round(now - self._begun)})
+        self._last = words
+        if due:
+            self._said = now
+            if not on_terminal():
+                say(f"{words}, after {(now - self._begun) / 60:.0f} min")

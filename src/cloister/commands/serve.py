@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cloister.commands.common import PlanFolder, plain, progress, say, seconds, show
+from cloister.commands.common import PlanFolder, plain, say, seconds, show
+from cloister.commands.progress import counting
 from cloister.core.errors import CloisterError, InvalidInput
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ def mint(
         for number, ticket in zip(numbers, made, strict=True):
             show(f"{number} {base64.b64encode(ticket).decode()}")
         return
-    with progress("tickets signed") as advance:
+    with counting("tickets signed") as advance:
         tickets.write(out, (_counted(ticket, advance) for ticket in made))
     show(f"{len(numbers):,} tickets under plan {published.hash[:16]}, for users {users}, in {out}")
 

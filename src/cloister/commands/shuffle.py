@@ -15,11 +15,11 @@ from cloister.commands.common import (
     Workers,
     given_reports,
     print_json,
-    progress,
     say,
     show,
 )
 from cloister.commands.program import ending, printing
+from cloister.commands.progress import counting
 
 
 def shuffle(
@@ -45,7 +45,7 @@ def shuffle(
             return f"the messages are in {out}, whole and shuffled: do not shuffle this plan again"
         return "nothing was released: run it again, which also clears away what this run has left"
 
-    with ending(lambda error: standing()), progress("messages read and written") as advance:
+    with ending(lambda error: standing()), counting("messages read and written") as advance:
         done = run(
             plan,
             given_reports(reports),

@@ -174,11 +174,11 @@ class PrivateClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         if self.user_column is not None and users is not None:
             raise InvalidInput("users are named twice: give user_column, or users, not both")
         with (
-            progress(self.progress, 0.0 if self.progress else SOON) as (advance, started),
+            progress(self.progress, 0.0 if self.progress else SOON) as bar,
             run_named() as reserved,
             ExitStack() as held,
         ):
-            population = self._population(rows, users, advance)
+            population = self._population(rows, users, bar.advance)
             if unguarded and (many := warning_before(self._kin(), self.epsilon, self.delta)):
                 caution(many)
             if is_ibis_table(rows):
@@ -186,7 +186,7 @@ class PrivateClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
             return fit(
                 request_of(self, self._defaults),
                 population,
-                started=started,
+                started=bar.started,
                 reserved=reserved,
                 account=Account.of(self.ledger, self.dataset, resume),
                 caution=caution,

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, Final, final
+from zipfile import ZIP_DEFLATED, ZipFile
 
 import attrs
 import numpy as np
@@ -19,6 +20,9 @@ ENDINGS: Final = (".csv", ".parquet", ".npy", ".npz")
 
 NAMED: Final = (".csv", ".parquet")
 """Endings of files that keep the names of columns."""
+
+PIECE: Final = 2**18
+"""Rows that are written at once."""
 
 MOST_CELLS: Final = 2**30
 """Most cells of a table that is made: it is made in memory."""
@@ -52,33 +56,71 @@ class NamedTable:
     @property
     def numbers(self) -> AnyArray:
         """The columns of numbers (n, d)."""
-        return np.column_stack([values for values in self.columns.values() if values.dtype.kind == "f"])
+        return _numbers(self.columns)
 
-    def save(self, path: Path) -> None:
-        """Write the table by the path's ending; NPY and NPZ take only numbers.
+    def save(self, path: Path, advance: Callable[[int, int], None] = lambda done, rows: None) -> None:
+        """Write the table by the path's ending, a piece at a time; NPY and NPZ take only numbers.
+
+        Args: advance (told how many rows of how many are written).
 
         Raises: InvalidInput: it has other columns, or the place cannot be written. MissingExtra: pyarrow.
         """
-        if path.suffix not in NAMED and self.numbers.shape[1] < len(self.columns):
+        if path.suffix not in NAMED and any(values.dtype.kind != "f" for values in self.columns.values()):
             raise InvalidInput(f"{path.name} can hold numbers only: save this table as .csv or .parquet")
-        content = self._content(path.suffix)
+        if path.suffix == ".parquet":
+            _needs_pyarrow()
+        put = {".csv": self._csv, ".parquet": self._parquet, ".npy": self._npy, ".npz": self._npz}[path.suffix]
 
         def write(file: BinaryIO) -> None:
-            file.write(content)
+            for done in put(file):
+                advance(done, self.rows)
 
         replace(path, write)
 
-    def _content(self, suffix: str) -> bytes:
-        file = io.BytesIO()
-        if suffix == ".csv":
-            return _csv(self.columns)
-        if suffix == ".parquet":
-            _write_parquet(self.columns, file)
-        elif suffix == ".npy":
-            np.save(file, self.numbers)
-        else:
-            np.savez_compressed(file, X=self.numbers)
-        return file.getvalue()
+    @property
+    def rows(self) -> int:
+        """How many there are."""
+        return len(self.labels)
+
+    def _pieces(self) -> Iterator[tuple[int, dict[str, AnyArray]]]:
+        """Columns of some rows at a time, with how many are done then."""
+        for start in range(0, max(self.rows, 1), PIECE):
+            some = {name: values[start : start + PIECE] for name, values in self.columns.items()}
+            yield min(start + PIECE, self.rows), some
+
+    def _csv(self, file: BinaryIO) -> Iterator[int]:
+        head: Any = [self.columns]
+        for done, some in self._pieces():
+            text = io.StringIO(newline="")
+            csv.writer(text, lineterminator="\n").writerows([*head, *zip(*map(_texts, some.values()), strict=True)])
+            file.write(text.getvalue().encode())
+            head = []
+            yield done
+
+    def _parquet(self, file: BinaryIO) -> Iterator[int]:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        writer = None
+        for done, some in self._pieces():
+            table = pa.table({name: pa.array(values) for name, values in some.items()})
+            writer = writer or pq.ParquetWriter(file, table.schema)
+            writer.write_table(table)
+            yield done
+        assert writer is not None
+        writer.close()
+
+    def _npy(self, file: Any) -> Iterator[int]:
+        kind, shape = np.result_type(*self.columns.values()), (self.rows, len(self.columns))
+        descr = np.lib.format.dtype_to_descr(kind)
+        np.lib.format.write_array_header_1_0(file, {"descr": descr, "fortran_order": False, "shape": shape})
+        for done, some in self._pieces():
+            file.write(np.ascontiguousarray(_numbers(some), kind).tobytes())
+            yield done
+
+    def _npz(self, file: BinaryIO) -> Iterator[int]:
+        with ZipFile(file, "w", ZIP_DEFLATED) as archive, archive.open("X.npy", "w", force_zip64=True) as member:
+            yield from self._npy(member)
 
     def save_bounds(self, path: Path) -> None:
         """Write the bounds as TOML, as ``--bounds`` takes them. Raises: InvalidInput."""
@@ -105,13 +147,8 @@ def refuse_huge(rows: int, columns: int) -> None:
         raise InvalidInput(f"{rows} rows of {columns} columns are too many to be made: take at most 2^30 cells")
 
 
-def _csv(columns: Mapping[str, AnyArray]) -> bytes:
-    text = io.StringIO(newline="")
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(columns)
-    shown = [_texts(values) for values in columns.values()]
-    writer.writerows(zip(*shown, strict=True))
-    return text.getvalue().encode()
+def _numbers(columns: Mapping[str, AnyArray]) -> AnyArray:
+    return np.column_stack([values for values in columns.values() if values.dtype.kind == "f"])
 
 
 def _texts(values: AnyArray) -> list[Any]:
@@ -119,10 +156,8 @@ def _texts(values: AnyArray) -> list[Any]:
     return [str(value).lower() for value in plain] if values.dtype.kind == "b" else plain
 
 
-def _write_parquet(columns: Mapping[str, AnyArray], file: io.BytesIO) -> None:
+def _needs_pyarrow() -> None:
     try:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
+        import pyarrow.parquet  # noqa: F401
     except ImportError:
         raise MissingExtra("pyarrow", "files", "a Parquet file") from None
-    pq.write_table(pa.table({name: pa.array(values) for name, values in columns.items()}), file)

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import sys
 import time
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sized
+from collections.abc import Iterator, Sized
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from cloister.run.fit import Started
     from cloister.run.request import PreparedRun
 
 OFTEN = 0.1
@@ -18,30 +16,29 @@ OFTEN = 0.1
 
 
 @contextmanager
-def progress(
-    wanted: bool | None = None, after: float = 0.0
-) -> Iterator[tuple[Callable[[int], None] | None, Started | None]]:
+def progress(wanted: bool | None = None, after: float = 0.0) -> Iterator[Bar]:
     """A bar that passes over rows move, in every round. It vanishes at the end; in a file it is full then, since where
     it stopped would tell the true number of rows to whoever is shown the file.
 
     Args: wanted (None: on a terminal or in a notebook, and nowhere else), after (seconds before it is shown: short work
         shows nothing).
 
-    Yields: what to tell of rows that are done, and of the plan and its rounds. The bar's length is rounds times the
+    Yields: the bar, which is told of rows that are done, and of the plan and its rounds. Its length is rounds times the
         public number of rows, and its words are the round that is open.
     """
     notebook = _in_notebook()
-    if not (notebook or _on_terminal() if wanted is None else wanted):
-        yield None, None
+    if not (notebook or on_terminal() if wanted is None else wanted):
+        yield Bar()
         return
-    bar: _Bar = _NotebookBar(after) if notebook else _TerminalBar(after)
+    bar: Bar = _NotebookBar(after) if notebook else _TerminalBar(after)
     try:
-        yield bar.advance, bar.started
+        yield bar
     finally:
         bar.close()
 
 
-def _on_terminal() -> bool:
+def on_terminal() -> bool:
+    """Whether somebody watches stderr."""
     return sys.stderr is not None and sys.stderr.isatty()
 
 
@@ -54,10 +51,10 @@ def _in_notebook() -> bool:
     return Console().is_jupyter
 
 
-class _Bar(ABC):
-    """What is known of a run's progress. Args: after (seconds)."""
+class Bar:
+    """Progress of a run. This one is not shown. Args: after (seconds before the first drawing)."""
 
-    def __init__(self, after: float) -> None:
+    def __init__(self, after: float = 0.0) -> None:
         self._from = time.monotonic() + after
         self._done, self._total = 0, 0
         self._rounds = 0
@@ -74,7 +71,7 @@ class _Bar(ABC):
         self._drawn()
 
     @property
-    def _words(self) -> str:
+    def words(self) -> str:
         """Which round is open, as in 'round 3 of 8'."""
         if not self._opened:
             return "reading" if not self._rounds else "1 round" if self._rounds == 1 else f"{self._rounds} rounds"
@@ -84,14 +81,14 @@ class _Bar(ABC):
         if time.monotonic() >= self._from:
             self._draw()
 
-    @abstractmethod
-    def _draw(self) -> None: ...
+    def _draw(self) -> None:
+        pass
 
-    @abstractmethod
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """End the drawing."""
 
 
-class _TerminalBar(_Bar):
+class _TerminalBar(Bar):
     """On stderr."""
 
     _bar: Any = None
@@ -102,10 +99,10 @@ class _TerminalBar(_Bar):
             from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
             columns = TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn()
-            self._bar = Progress(*columns, console=Console(stderr=True), transient=_on_terminal())
-            self._task = self._bar.add_task(self._words, total=None)
+            self._bar = Progress(*columns, console=Console(stderr=True), transient=on_terminal())
+            self._task = self._bar.add_task(self.words, total=None)
             self._bar.start()
-        self._bar.update(self._task, description=self._words, completed=self._done, total=self._total or None)
+        self._bar.update(self._task, description=self.words, completed=self._done, total=self._total or None)
 
     def close(self) -> None:
         if self._bar is not None:
@@ -113,7 +110,7 @@ class _TerminalBar(_Bar):
             self._bar.stop()
 
 
-class _NotebookBar(_Bar):
+class _NotebookBar(Bar):
     """The browser's own progress bar: needs no widgets. It shows no number of rows, since a notebook that is saved
     while a run lasts, or whose kernel dies, keeps it."""
 
@@ -123,7 +120,7 @@ class _NotebookBar(_Bar):
         self._from = time.monotonic() + OFTEN
         share = min(100 * self._done // self._total, 100) if self._total else None
         far, said = ("", "...") if share is None else (f'value="{share}" max="100"', f"{share}%")
-        self._show(f"{self._words}: {said}", f"<progress {far}></progress> {self._words}")
+        self._show(f"{self.words}: {said}", f"<progress {far}></progress> {self.words}")
 
     def _show(self, text: str, html: str) -> None:
         bundle = {"text/plain": text, "text/html": html}

@@ -18,9 +18,9 @@ pytest.importorskip("grpc")
 
 import typer
 
-from cloister.commands.common import event_log
 from cloister.commands.coordinate import in_words
 from cloister.commands.program import ending
+from cloister.commands.progress import event_log
 from cloister.core.errors import InvalidInput, Refused
 from cloister.core.randomness import NoiseRng
 from cloister.federated.population import Joined

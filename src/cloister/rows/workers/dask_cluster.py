@@ -143,9 +143,11 @@ def _fetched(future: Any) -> Any:
     defect."""
     try:
         return future.result()
-    except distributed.KilledWorker:
+    except distributed.KilledWorker as error:
+        last = getattr(error.last_worker, "address", error.last_worker)
         raise InvalidInput(
-            "four Dask workers in a row ended on the same part (killed, or out of memory?): nothing was answered"
+            f"four Dask workers in a row ended on the same part (killed, or out of memory?), at last {last}: nothing "
+            f"was answered"
         ) from None
     except ImportError as error:
         raise InvalidInput(

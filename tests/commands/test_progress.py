@@ -1,0 +1,118 @@
+"""Signs of life off a terminal: what the log and stderr say while work lasts, and what they keep to themselves."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cloister.commands import progress
+from cloister.commands.progress import event_log, signs_of_life
+from tests.in_process import cloister
+from tests.waiting import until
+
+FIT = ("-k", "3", "--epsilon", "1", "--delta", "1e-6", "--bounds=-1:1", "--method", "fastlloyd", "--zoom", "off")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for n in (2000, 1000, 10):
+        np.save(tmp_path / f"rows{n}.npy", np.random.default_rng(n).uniform(-1, 1, (n, 2)))
+    return tmp_path
+
+
+def events(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def test_a_line_a_minute_and_every_new_step(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(progress, "GLANCE", 0.001)
+    stands = ["round 1 of 2"]
+    with event_log(tmp_path / "log") as write, signs_of_life(lambda: stands[0], write):
+        until(lambda: len(events(tmp_path / "log")) == 1)
+        stands[0] = "round 2 of 2"
+        until(lambda: len(events(tmp_path / "log")) == 2)
+        assert capsys.readouterr().err == ""
+        monkeypatch.setattr(progress, "MINUTE", 0.001)
+        until(lambda: len(events(tmp_path / "log")) >= 4)
+    assert capsys.readouterr().err.startswith("round 2 of 2, after 0 min\n")
+    found = events(tmp_path / "log")
+    assert [e["what"] for e in found[:3]] == ["round 1 of 2", "round 2 of 2", "round 2 of 2"]
+    assert found[-1]["event"] == "finished"
+    assert {"time", "event", "what", "seconds"} == set(found[0])
+
+
+def test_a_terminal_has_a_bar_and_no_lines(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(progress, "MINUTE", 0.0)
+    monkeypatch.setattr(progress, "on_terminal", lambda: True)
+    with event_log(tmp_path / "log") as write, signs_of_life(lambda: "reading", write):
+        pass
+    assert capsys.readouterr().err == ""
+    assert [e["event"] for e in events(tmp_path / "log")] == ["progress", "finished"]
+
+
+def test_a_fit_says_once_a_minute_where_it_stands(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress, "MINUTE", 0.0)
+    done = cloister("fit", "rows2000.npy", "--rows", "2000", *FIT, "--log", "log", folder=folder)
+    assert done.returncode == 0
+    assert ", after 0 min\n" in done.stderr
+    *said, last = events(folder / "log")
+    assert last["event"] == "finished"
+    assert said[-1]["what"].startswith("round ")
+
+
+def test_short_work_says_nothing_off_a_terminal(folder: Path) -> None:
+    done = cloister("fit", "rows2000.npy", "--rows", "2000", *FIT, folder=folder)
+    assert "after" not in done.stderr
+    assert "round" not in done.stderr
+
+
+def test_a_log_does_not_tell_how_many_rows_there_are(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever is shown the logs of runs that differ in their rows alone has the same words; looks are as frequent as
+    they can be, and each is a line."""
+    monkeypatch.setattr(progress, "MINUTE", 0.0)
+    monkeypatch.setattr(progress, "GLANCE", 0.0)
+    told = set[tuple[str, ...]]()
+    for n in (2000, 1000, 10):
+        done = cloister("fit", f"rows{n}.npy", "--rows", "2000", *FIT, "--log", f"log{n}", folder=folder)
+        assert done.returncode == 0
+        words = [str(e.get("what", e["event"])) for e in events(folder / f"log{n}")]
+        assert all(re.fullmatch(r"reading|finished|(\d round|\d+ rounds|round \d+ of \d+)", word) for word in words)
+        told.add((words[-2], words[-1]))
+    assert len(told) == 1
+
+
+def test_a_refused_run_has_ended_and_a_log_that_cannot_be_written_is_said_before_anything_is_spent(
+    folder: Path,
+) -> None:
+    np.save(folder / "bad.npy", np.array([[0.1, np.nan]] * 9))
+    assert cloister("fit", "bad.npy", "--rows", "2000", *FIT, "--log", "log", folder=folder).returncode == 2
+    assert events(folder / "log")[-1] == {"time": events(folder / "log")[-1]["time"], "event": "ended"}
+    cloister("ledger", "declare", "l", "a", "--epsilon", "9", "--delta", "1e-5", folder=folder)
+    account = ("--ledger", "l", "--dataset", "a")
+    done = cloister("fit", "rows2000.npy", "--rows", "2000", *FIT, *account, "--log", "no/log", folder=folder)
+    assert (done.returncode, "cannot write no/log" in done.stderr) == (2, True)
+    assert json.loads(cloister("ledger", "show", "l", "--json", folder=folder).stdout)[0]["runs"] == []
+
+
+@pytest.mark.parametrize("command", ["decode", "advance"])
+def test_a_server_says_how_many_reports_it_has_read(
+    command: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(progress, "MINUTE", 0.0)
+    plan = ("plan", "--out", "plan", "--dimension", "2", "-k", "2", "--epsilon", "4", "--rows", "2000", "--bounds=-1:1")
+    steps: list[tuple[str, ...]] = [plan, ("encode", "plan", "rows2000.npy", "--first", "0", "--out", "reports")]
+    steps += [("decode", "plan", "reports") if command == "decode" else ("advance", "plan", "--reports", "reports")]
+    steps[-1] += ("--log", "log")
+    done = [cloister(*step, folder=folder) for step in steps]
+    assert [each.returncode for each in done] == [0, 0, 0], [each.stderr for each in done]
+    assert "2,000 reports read, after 0 min\n" in done[-1].stderr
+    assert events(folder / "log")[-1]["event"] == "finished"
