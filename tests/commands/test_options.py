@@ -15,7 +15,7 @@ from cloister.run.fit import source
 from cloister.run.options import HEADINGS, Reading, declared
 
 COMMANDS: dict[str, Any] = typer.main.get_command(app).commands  # type: ignore[attr-defined]  # a group
-READ_ROWS = "fit", "explain", "evaluate", "predict", "compare", "encode", "answer", "join"
+READ_ROWS = "fit", "explain", "evaluate", "predict", "profile", "compare", "encode", "answer", "join"
 
 
 def options(name: str) -> dict[str, Any]:

@@ -1,13 +1,18 @@
-"""``cloister profile``, run as a user runs it: it sees a result's file and no rows."""
+"""``cloister profile``, run as a user runs it: it sees a result's file, and rows only where somebody gives
+them."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
+from cloister import metrics
+from cloister.run.result import Result
 from tests.in_process import cloister
 
 FIT = ("-k", "2", "--epsilon", "1", "--delta", "1e-6", "--bounds=-1:1", "--rows", "1000", "--seed", "1")
@@ -68,3 +73,82 @@ def test_names_of_columns_print_as_they_are(fitted: Path) -> None:
     assert done.returncode == 0
     assert "price [/m2]" in done.stdout
     assert "\x1b" not in done.stdout
+
+
+@pytest.fixture(scope="module")
+def with_rows(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A result with a category, and rows of which one lacks a cell and one is far outside the bounds."""
+    folder = tmp_path_factory.mktemp("with_rows")
+    g = np.random.default_rng(1)
+    low = g.random(2000) < 0.3
+    table = pd.DataFrame(
+        {
+            "age": np.where(low, -0.5, 0.5) + g.normal(0, 0.12, 2000),
+            "ward": np.where(g.random(2000) < 0.9, np.where(low, "A", "B"), "C"),
+        }
+    )
+    table.to_csv(folder / "rows.csv", index=False)
+    table.to_parquet(folder / "rows.parquet")
+    odd = pd.concat([table, pd.DataFrame({"age": [np.nan, 1e6], "ward": ["A", "B"]})])
+    odd.to_csv(folder / "odd.csv", index=False)
+    words = ("fit", "rows.csv", *FIT, "--columns", "age", "--category", "ward=A,B,C", "--out", "r.json")
+    done = cloister(*words, folder=folder)
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+def of_rows(folder: Path, *words: str) -> dict[str, Any]:
+    done = cloister("profile", "r.json", "--json", *words, folder=folder)
+    assert done.returncode == 0, done.stderr
+    found: dict[str, Any] = json.loads(done.stdout)["of_rows"]
+    return found
+
+
+def test_rows_that_one_may_see_are_added_up_in_each_cluster(with_rows: Path) -> None:
+    result, table = Result.load(with_rows / "r.json"), pd.read_csv(with_rows / "rows.csv")
+    features = np.column_stack([table["age"], *(table["ward"] == value for value in "ABC")]).astype(float)
+    label = metrics.labels(features, result.centers, units=result.units)
+    found = of_rows(with_rows, "--rows", "rows.csv")
+    assert (found["private"], found["rows"], found["left_out"], found["clipped"]) == (False, 2000, 0, 0)
+    for i, group in enumerate(found["groups"]):
+        assert group["rows"] == (label == i).sum()
+        np.testing.assert_allclose(group["means"], features[label == i].mean(axis=0), rtol=1e-12, atol=1e-15)
+        np.testing.assert_allclose(group["spreads"], features[label == i].std(axis=0), rtol=1e-9, atol=1e-9)
+        assert "unclipped_means" not in group
+
+
+def test_files_and_a_database_give_the_same_profile(with_rows: Path) -> None:
+    duckdb = pytest.importorskip("duckdb")
+    with duckdb.connect(str(with_rows / "lake.db")) as connection:
+        connection.execute(f"create table visits as from '{with_rows / 'rows.csv'}'")
+    expected = of_rows(with_rows, "--rows", "rows.csv")
+    assert of_rows(with_rows, "--rows", "rows.parquet") == expected
+    seen = of_rows(with_rows, "--rows", "duckdb:///lake.db", "--table", "visits")
+    assert [group["rows"] for group in seen["groups"]] == [group["rows"] for group in expected["groups"]]
+    for one, other in zip(seen["groups"], expected["groups"], strict=True):
+        np.testing.assert_allclose(one["means"], other["means"], rtol=1e-12, atol=1e-15)
+
+
+def test_missing_cells_are_refused_or_counted_and_absurd_ones_clipped_with_both_figures(with_rows: Path) -> None:
+    refused = cloister("profile", "r.json", "--rows", "odd.csv", folder=with_rows)
+    assert (refused.returncode, "--missing drop" in refused.stderr) == (2, True)
+    found = of_rows(with_rows, "--rows", "odd.csv", "--missing", "drop")
+    assert (found["rows"], found["left_out"], found["clipped"]) == (2001, 1, 1)
+    means = [group["means"][0] for group in found["groups"]]
+    unclipped = [group["unclipped_means"][0] for group in found["groups"]]
+    assert max(means) <= 1 < 1e6 / 2000 / 2 < max(unclipped)
+
+
+def test_what_rows_are_is_said_not_to_be_private_beside_the_released_centre(with_rows: Path) -> None:
+    done = cloister("profile", "r.json", "--rows", "odd.csv", "--missing", "drop", folder=with_rows)
+    released, _, exact = done.stdout.partition("NOT private: these figures were computed from the rows themselves.")
+    assert "from released values alone" in released
+    assert "2,001 rows, 1 of them clipped" in exact
+    assert exact.count("centre (released)") == 2
+    assert "mean, not clipped" in exact
+    assert "NOT private" not in cloister("profile", "r.json", folder=with_rows).stdout
+
+
+def test_options_of_rows_need_rows(with_rows: Path) -> None:
+    done = cloister("profile", "r.json", "--missing", "drop", folder=with_rows)
+    assert (done.returncode, "give --rows" in done.stderr) == (2, True)

@@ -15,7 +15,7 @@ from cloister.commands.progress import counting
 from cloister.run.options import Reading
 
 if TYPE_CHECKING:
-    from cloister.commands.evaluating import Judged
+    from cloister.commands.evaluating import GroupsOfRows, Judged
 
 MEANING = {
     "nicv": "mean squared distance to the nearest centre",
@@ -28,6 +28,8 @@ MEANING = {
     "reference_nicv": "mean squared distance to the nearest non-private centre",
     "ratio": "nicv over that",
 }
+
+NOT_PRIVATE = "NOT private: these figures were computed from the rows themselves. Do not publish them with the result."
 
 JUDGED_ALIKE = "the result says which they are", "categories", "user_column"
 ONE_PASS = "rows are read by this process alone", "engine", "workers", "scheduler"
@@ -62,7 +64,7 @@ def evaluate(
         if printed.as_json:
             print_json(_plain(found))
             return
-        show("NOT private: these figures were computed from the rows themselves. Do not publish them with the result.")
+        show(NOT_PRIVATE)
         show(_rows(found, reference))
         show(_lines(found.raw.as_dict(found.clipped)))
         if found.scaled is not None:
@@ -76,11 +78,15 @@ def _plain(found: Judged) -> dict[str, Any]:
     return {"private": False, **counts, **found.raw.as_dict(found.clipped), **scaled}
 
 
-def _rows(found: Judged, reference: bool) -> str:
+def which_rows(found: Judged | GroupsOfRows) -> str:
     """Which rows the figures are of."""
     left = f", {found.left_out:,} left out for missing or infinite cells" if found.left_out else ""
     moved = f", {found.clipped:,} of them clipped to the run's bounds, as the run clipped them" if found.clipped else ""
-    text = f"{found.rows:,} rows{moved}{left}."
+    return f"{found.rows:,} rows{moved}{left}."
+
+
+def _rows(found: Judged, reference: bool) -> str:
+    text = which_rows(found)
     if not reference:
         return text
     if found.raw.reference is None:

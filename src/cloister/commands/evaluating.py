@@ -15,7 +15,7 @@ import numpy as np
 
 from cloister import metrics
 from cloister.core.errors import InvalidInput
-from cloister.core.types import Floats
+from cloister.core.types import Floats, Ints
 from cloister.run.result import Result
 
 SILHOUETTE = 10_000
@@ -65,6 +65,36 @@ class Judged:
     sampled: int
     raw: Measured
     scaled: Measured | None
+
+
+@final
+@attrs.frozen(eq=False)
+class GroupsOfRows:
+    """The rows that are nearest to each of k centres. NOT private.
+
+    Args: rows (that were used), left_out (with a missing or infinite cell), clipped (used rows outside the bounds),
+    sizes (k,), means and spreads (k, d) of the clipped rows in the caller's units (standard deviations; of an empty
+    group nan), unclipped (k, d) means of the same rows as they are.
+    """
+
+    rows: int
+    left_out: int
+    clipped: int
+    sizes: Ints
+    means: Floats
+    spreads: Floats
+    unclipped: Floats
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data. Means as they are stand beside the others only where some row was clipped."""
+        tables = {"means": self.means, "spreads": self.spreads}
+        tables |= {"unclipped_means": self.unclipped} if self.clipped else {}
+        groups = [
+            {"rows": int(n), **{name: row[i].tolist() if n else None for name, row in tables.items()}}
+            for i, n in enumerate(self.sizes)
+        ]
+        counts = {"rows": self.rows, "left_out": self.left_out, "clipped": self.clipped}
+        return {"private": False, **counts, "groups": groups}
 
 
 @final
@@ -233,6 +263,41 @@ def judged(
                 scale.second(moved, centers)
     measured = [scale.found(n, few.rows, centers) for scale, centers in zip(scales, found, strict=True)]
     return Judged(n, left_out, clipped, len(many.rows), measured[0], measured[1] if len(measured) > 1 else None)
+
+
+def grouped(
+    result: Result,
+    population: Any,
+    missing: str,
+    threads: int | None = None,
+    advance: Callable[[int], None] = lambda n: None,
+) -> GroupsOfRows:
+    """Put rows to their nearest centres, in the units that the run took distances in, and add them up in one pass.
+
+    Args and Raises: as for ``judged``.
+    """
+    centers = result.centers
+    sizes, left_out, clipped = np.zeros(len(centers), np.int64), 0, 0
+    away, squares, own = (np.zeros_like(centers) for _ in range(3))
+    for rows, unused in _usable(population, missing, advance):
+        left_out += unused
+        if not len(rows):
+            continue
+        moved, outside = result.clipped(rows)
+        clipped += int(outside.sum())
+        for k, members in _by_label(metrics.labels(moved, centers, threads, result.units)):
+            offsets = moved[members] - centers[k]  # sums about the centres lose no digits
+            sizes[k] += len(members)
+            away[k] += offsets.sum(axis=0)
+            squares[k] += np.square(offsets).sum(axis=0)
+            own[k] += (rows[members] - centers[k]).sum(axis=0)
+    if not sizes.sum():
+        raise InvalidInput("there are no rows to use")
+    with np.errstate(invalid="ignore", over="ignore"):
+        many = np.where(sizes > 0, sizes, np.nan)[:, None]
+        mean = away / many
+        spreads = np.sqrt(np.maximum(squares / many - mean**2, 0.0))
+        return GroupsOfRows(int(sizes.sum()), left_out, clipped, sizes, centers + mean, spreads, centers + own / many)
 
 
 def _usable(population: Any, missing: str, advance: Callable[[int], None]) -> Iterator[tuple[Floats, int]]:

@@ -2,37 +2,95 @@
 
 from __future__ import annotations
 
+import math
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cloister.commands.common import AsJson, console, plain, print_json, print_table, show
+from cloister.commands.common import console, plain, print_json, print_table, show, tell_columns, told_once
+from cloister.commands.evaluate import JUDGED_ALIKE, NOT_PRIVATE, ONE_PASS, which_rows
+from cloister.commands.options import Printed, lacks, taking
+from cloister.commands.program import ending
+from cloister.commands.progress import counting
+from cloister.core.errors import InvalidInput
+from cloister.run.options import ROWS, Reading
 
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from cloister.commands.evaluating import GroupsOfRows
+    from cloister.run.result import Result
     from cloister.showing.profile import ClusterProfile, Profile
 
 
+@taking
 def profile(
     result: Annotated[Path, typer.Argument(help="A result that fit, decode, advance or join saved.")],
-    as_json: AsJson = False,
+    reading: Annotated[Reading, lacks(*JUDGED_ALIKE), lacks(*ONE_PASS)],
+    printed: Annotated[Printed, lacks("a profile is printed", "out")],
+    rows: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--rows",
+            help="Rows that you may see: files, a pattern in quotes, or a database's address with --table. What they "
+            "are in each cluster is then shown, too, and is NOT private. Repeatable.",
+            rich_help_panel=ROWS,
+        ),
+    ] = None,
 ) -> None:
-    """Sizes, centres, what sets clusters apart, silhouette and cost, with standard errors. Released values only: reads
-    no rows."""
+    """Sizes, centres, what sets clusters apart, silhouette and cost, with standard errors. Released values alone: reads
+    no rows unless --rows gives some."""
     from cloister.run.result import Result
     from cloister.showing.profile import profile_of
 
-    found = profile_of(Result.load(result))
-    if as_json:
-        print_json(found.as_dict())
+    loaded = Result.load(result)
+    found = profile_of(loaded)
+    if rows is None and reading != Reading():
+        raise InvalidInput("there are no rows to read: give --rows, or leave out what says how they are read")
+    seen = None if rows is None else _seen(loaded, rows, reading)
+    if printed.as_json:
+        print_json(found.as_dict() | ({} if seen is None else {"of_rows": seen.as_dict()}))
         return
     terminal = console()
     print_table(_overview(found), terminal)
     for cluster in found.clusters:
         print_table(_centre(found, cluster), terminal)
     show("\n".join([*found.figures, *found.notes]))
+    if seen is not None:
+        show(f"\n{NOT_PRIVATE}\n{which_rows(seen)}")
+        for cluster in found.clusters:
+            print_table(_of_rows(found, cluster, seen), terminal)
+
+
+def _seen(result: Result, rows: list[str], reading: Reading) -> GroupsOfRows:
+    """The rows of each cluster, read as ``evaluate`` reads them. NOT private."""
+    from cloister.commands.evaluating import grouped
+    from cloister.commands.predicting import rows_of
+
+    with (
+        ending(lambda error: "nothing was added up: run it again"),
+        counting("rows read") as advance,
+        closing(rows_of(result, rows, reading, told_once())) as population,
+    ):
+        tell_columns(population)
+        return grouped(result, population, reading.missing or "refuse", reading.threads, advance)
+
+
+def _of_rows(found: Profile, cluster: ClusterProfile, seen: GroupsOfRows) -> Table:
+    from rich.table import Table
+
+    i = cluster.number
+    table = Table(title=f"cluster {i}: {seen.sizes[i]:,} rows, NOT private")
+    names = ["centre (released)", "mean", "spread", *(["mean, not clipped"] if seen.clipped else [])]
+    table.add_column("column")
+    for name in names:
+        table.add_column(name, justify="right")
+    columns = [seen.means[i], seen.spreads[i], *([seen.unclipped[i]] if seen.clipped else [])]
+    for j, (name, estimate) in enumerate(zip(found.columns, cluster.coordinates, strict=True)):
+        table.add_row(plain(name), estimate.figure, *("-" if math.isnan(c[j]) else f"{c[j]:.4g}" for c in columns))
+    return table
 
 
 def _overview(found: Profile) -> Table:
