@@ -165,3 +165,22 @@ def test_without_a_number_of_rows_it_says_what_one_would_change() -> None:
     assert None not in errors
     assert errors == sorted(errors, key=lambda error: -(error or 0))
     assert explain(request(), COLUMNS).by_rows == []
+
+
+def test_candidates_that_cannot_run_are_named_with_the_reason_by_a_run_and_a_plan_too(tmp_path: Path) -> None:
+    """Else a method that an installation lacks, or that takes fewer columns, is passed over without a word."""
+    np.save(tmp_path / "wide.npy", np.random.default_rng(0).uniform(-1, 1, (500, 12)))
+    why = "grid-means: no Central oracles fit 'grid-means': a grid is for at most 6 columns, not 12: use 'hst-means'"
+    words = ("-k", "2", "--epsilon", "1", "--rows", "500", "--bounds=-1:1")
+    fitted = cloister("fit", "wide.npy", *words, "--out", "r.json", folder=tmp_path)
+    assert f"Candidates that cannot run here: {why}" in fitted.stdout
+    candidates = json.loads((tmp_path / "r.json").read_text())["result"]["details"]["auto"]["candidates"]
+    assert [c["why"] for c in candidates if c["name"] == "grid-means"] == [why.removeprefix("grid-means: ")]
+    local = ("plan", *words, "--dimension", "12", "--method", "auto", "--trust", "local")
+    planned = cloister(*local, "--out", "plan", folder=tmp_path)
+    assert "auto picked " in planned.stdout
+    assert "Candidates that cannot run here: " in planned.stdout
+    assert "Candidates that cannot run here: " in (tmp_path / "plan" / "README.txt").read_text()
+    as_json = json.loads(cloister(*local, "--out", "other", "--json", folder=tmp_path).stdout)
+    assert [c["name"] for c in as_json["auto"]["candidates"] if c["error"] is None]
+    assert "auto" not in json.loads((tmp_path / "other" / "plan.json").read_text())

@@ -44,7 +44,8 @@ def plan(
     bundle.write(made, out, text)
     with printing(lambda: f"the plan is in {out}"):
         if printed.as_json:
-            print_json({**made.as_dict(), "liars": harm(made, made.rounds()).as_dict(made.k)})
+            auto = {} if made.choice is None else {"auto": made.choice.as_dict()}
+            print_json({**made.as_dict(), "liars": harm(made, made.rounds()).as_dict(made.k), **auto})
             for warning in (*made.warnings, *without_bundle(made)):
                 say(f"WARNING: {warning}")
         else:

@@ -71,8 +71,10 @@ class Choice:
 
     @property
     def note(self) -> str:
-        """What a statement says of it."""
-        return f"{self.words}. Errors are predicted from public figures alone, for tight groups of one size."
+        """What a statement and a plan say of it, with the candidates that could not run, and why."""
+        unable = "; ".join(f"{c.name}: {c.why}" for c in self.candidates if c.error is None)
+        beside = f" Candidates that cannot run here: {unable}." if unable else ""
+        return f"{self.words}. Errors are predicted from public figures alone, for tight groups of one size.{beside}"
 
     @property
     def warning(self) -> str:

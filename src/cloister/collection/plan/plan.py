@@ -17,7 +17,7 @@ import os
 import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import attrs
 
@@ -35,6 +35,9 @@ from cloister.core.record import Record
 from cloister.core.registry.compose import Composed, compose
 from cloister.core.registry.registry import Registry, built_in, registry
 from cloister.core.session import forecast, next_round
+
+if TYPE_CHECKING:
+    from cloister.run.choosing import Choice
 
 FORMAT = 1
 FILE, WORDS = "plan.json", "README.txt"
@@ -82,6 +85,7 @@ class CollectionPlan:
         version: the cloister version that made the plan.
         schedule: cost of each round, for several; empty for one round.
         crowd: facts of the shuffled round; None under Local trust.
+        choice: how ``auto`` picked the method, where the plan was just made and it did: no part of what is published.
     """
 
     method: Mapping[str, Any]
@@ -98,6 +102,7 @@ class CollectionPlan:
     version: str
     schedule: tuple[Step, ...] = ()
     crowd: Crowd | None = None
+    choice: Choice | None = attrs.field(default=None, eq=False, repr=False)
     _rounds: tuple[Round[Any], ...] = attrs.field(default=(), init=False, repr=False)
     _asked_for: Problem | None = attrs.field(default=None, init=False, repr=False)
 

@@ -36,6 +36,7 @@ from cloister.core.questions import Round
 from cloister.core.randomness import PublicRng
 from cloister.core.trust import Shuffled
 from cloister.run.bounds import named_in
+from cloister.run.choosing import Choice
 from cloister.run.framing import recorded, unframed
 from cloister.run.request import PreparedRun, Request, asked_for, prepare, refuse_unregistered
 
@@ -183,7 +184,7 @@ def publish(request: Request, columns: Sequence[str] | None = None, dimension: i
         schedule=steps if len(steps) > 1 else (),
         crowd=Crowd.of(rounds[0]) if shuffled else None,
     )
-    return _as_read(made)
+    return _as_read(made, plan.choice)
 
 
 def words(plan: CollectionPlan, rounds: Sequence[Round[Any]]) -> str:
@@ -197,6 +198,7 @@ def words(plan: CollectionPlan, rounds: Sequence[Round[Any]]) -> str:
         *_indented(promise(plan, rounds)),
         "",
         "What to expect:",
+        *_indented([] if plan.choice is None else [plan.choice.note]),
         *_indented(expectation(plan).splitlines()),
         *_indented(_sizes(plan, rounds).splitlines()),
         "",
@@ -322,11 +324,12 @@ def _names(columns: Sequence[str] | None, dimension: int | None) -> list[str]:
     return [str(i) for i in range(dimension)]
 
 
-def _as_read(made: CollectionPlan) -> CollectionPlan:
+def _as_read(made: CollectionPlan, choice: Choice | None) -> CollectionPlan:
     """The plan as its readers will parse it, with its rounds checked. Raises: InvalidInput: it differs."""
     read = CollectionPlan.from_dict(json.loads(json.dumps(made.as_dict(), allow_nan=False)))
     if read.hash != made.hash:
         raise InvalidInput("this plan cannot be written as JSON: some option is not plain data")
+    read = attrs.evolve(read, choice=choice)
     read.round()
     read.rounds()
     return read
