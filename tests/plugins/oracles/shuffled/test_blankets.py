@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import itertools
 import math
+import tracemalloc
 from collections import Counter
 from fractions import Fraction
 
 import pytest
 
+from cloister.plugins.oracles.shuffled import blankets as module
 from cloister.plugins.oracles.shuffled.blankets import delta_of, losses, most_values
 
 Law = dict[tuple[tuple[int, int], ...], Fraction]
@@ -109,3 +111,23 @@ def test_the_number_of_values_uses_the_budget_up() -> None:
         assert delta_of(epsilon, blankets, values + values // 50 + 2, levels) > delta
     assert most_values(4.0, 1e-3, 10**7, 1, 2**16) == 2**16
     assert most_values(0.1, 1e-9, 50, 1, 2**16) == 1
+
+
+def test_many_levels_take_bounded_memory_and_err_on_the_safe_side(monkeypatch: pytest.MonkeyPatch) -> None:
+    """60 levels of nine million blankets took 16 GB: the law of all levels together is as long as their number's
+    square. Steps are coarser then; where even they are too many nothing is promised."""
+    case = 0.5, 5_000, 12, 3
+    fine = delta_of.__wrapped__(*case)
+    size = 3 * len(losses(5_000, 12, 0.5 / (module.FINE * 3))[1])
+    monkeypatch.setattr(module, "MOST", size // 5)
+    coarse = delta_of.__wrapped__(*case)
+    assert fine < coarse < 1.1 * fine
+    monkeypatch.setattr(module, "MOST", size // 200)
+    assert delta_of.__wrapped__(*case) == 1.0
+    monkeypatch.undo()
+    tracemalloc.start()
+    try:
+        assert 0 < delta_of.__wrapped__(0.0725, 9_216_000, 65_536, 60) <= 1
+        assert tracemalloc.get_traced_memory()[1] < 2**31
+    finally:
+        tracemalloc.stop()

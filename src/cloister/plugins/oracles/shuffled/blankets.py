@@ -42,8 +42,11 @@ BINS = 128
 REACH = 8.5
 """Standard deviations; what is beyond counts as lost."""
 
-FINE = 1000
-"""Steps of all levels' rounding together in epsilon."""
+FINE, COARSE = 1000, 15
+"""Steps of all levels' rounding together in epsilon: as many as memory allows, and the fewest."""
+
+MOST = 2**25
+"""Most steps of the composed law: half a gigabyte while it is transformed."""
 
 NEAR = 100
 """A search stops so near."""
@@ -62,8 +65,15 @@ def delta_of(epsilon: float, blankets: int, values: int, levels: int = 1) -> flo
         values: b >= 2.
         levels: how many.
     """
-    step = epsilon / (FINE * levels)
+    fine = FINE
+    step = epsilon / (fine * levels)
     lowest, masses = losses(blankets, values, step)
+    while len(masses) * levels > MOST:  # losses are rounded up to coarser steps, which never makes a delta too small
+        fine //= 2
+        if fine < COARSE:
+            return 1.0
+        step = epsilon / (fine * levels)
+        lowest, masses = losses(blankets, values, step)
     chances, start = _composed(masses, levels), lowest * levels
     at = (start + np.arange(len(chances))) * step
     beyond = at > epsilon
