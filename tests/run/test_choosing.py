@@ -102,7 +102,7 @@ def test_a_strangers_method_takes_part_and_wins_by_what_it_predicts() -> None:
     assert (told["picked"], told["candidates"][0]["name"]) == ("confident", "confident")
     assert told["words"].startswith("auto picked confident: predicted error 1e-09 of one centre's; next: ")
     names = {candidate["name"] for candidate in told["candidates"]}
-    assert not names & {"silent", "broken", "confident-median"}
+    assert not names & {"silent", "confident-median"}
     median = prepare(request(method="auto-median"), ["x", "y"]).choice
     assert median is not None
     assert "confident-median" in {c.name for c in median.candidates}
@@ -115,6 +115,19 @@ def test_a_candidate_that_cannot_solve_the_problem_is_passed_over_and_says_why()
     (out,) = (c for c in made.choice.candidates if c.name == "confident")
     assert (out.error, out.why) == (None, "not so many columns")
     assert made.composed.spec.name != "confident"
+
+
+@pytest.mark.usefixtures("with_strangers")
+def test_a_method_that_cannot_be_loaded_is_named_with_the_reason() -> None:
+    """As one is whose extra is not installed: what is picked instead may be worse."""
+    found = fit(request(), source(ROWS, None, "refuse"))
+    (broken,) = [c for c in found.details["auto"]["candidates"] if c["name"] == "broken"]
+    assert (broken["error"], "cannot be loaded" in broken["why"]) == (None, True)
+    assert "Candidates that cannot run here: " in found.privacy.text()
+    assert f"broken: {broken['why']}" in found.privacy.text()
+    without = prepare(request(components={"broken": "none"}), ["x", "y"]).choice
+    assert without is not None
+    assert "broken" not in {c.name for c in without.candidates}
 
 
 @pytest.mark.usefixtures("with_strangers")

@@ -118,7 +118,8 @@ class Chooser:
         if not any(isinstance(facts, Choices) for facts in slots_of(type(composed.value)).values()):
             return *self.filled(composed, wires, values), None
         Problem(self.k, self.domain, self.rows, budget_of(self.total, ()))  # refuses what no candidate can do, once
-        judged, found = list[Candidate](), dict[str, tuple[Composed, Problem]]()
+        judged = [Candidate(name, None, why) for name, why in composed.unable.items()]
+        found = dict[str, tuple[Composed, Problem]]()
         chooser = attrs.evolve(self, trust=self.trust or "Central")
         for name, part in composed.inner.items():
             try:

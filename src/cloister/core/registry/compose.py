@@ -39,12 +39,14 @@ class Composed:
         spec: what it was made from.
         inner: the components in its slots, by slot name.
         trust: the trust model that all its slots share; None if it works under any.
+        unable: why other candidates of a ``choices`` slot cannot be composed, by name.
     """
 
     value: Any
     spec: Spec
     inner: Mapping[str, Composed]
     trust: str | None
+    unable: Mapping[str, str] = attrs.field(factory=dict, eq=False)
 
     @property
     def currencies(self) -> frozenset[Currency]:
@@ -121,9 +123,10 @@ class _Composer:
         spec = self.registry.spec(role, name)
         cls = self.registry.load(spec)
         hints, inner, arguments = get_type_hints(cls), dict[str, Composed](), dict[str, Any]()
+        unable = dict[str, str]()
         for field, facts in slots_of(cls).items():
             if isinstance(facts, Choices):
-                every = self._candidates(str(spec.presets.get(field, facts.default)), path)
+                every, unable = self._candidates(str(spec.presets.get(field, facts.default)), path)
                 arguments[field] = {title: part.value for title, part in every.items()}
                 inner |= every
                 hints |= dict.fromkeys(every, one_of(hints[field]))
@@ -137,7 +140,7 @@ class _Composer:
             elif field in spec.presets:
                 arguments[field] = spec.presets[field]
         agreed = agreed_trust(self.registry, name, path, hints, inner)
-        return Composed(cls(**arguments), spec, inner, trust_of(cls) or agreed)
+        return Composed(cls(**arguments), spec, inner, trust_of(cls) or agreed, unable)
 
     def _slot(self, spec: Spec, field: str, facts: Slot, hint: Any, path: str) -> Composed:
         where, role = f"{path}{field}", slot_role(hint)
@@ -157,20 +160,29 @@ class _Composer:
                 raise WrongComposition(f"slot '{where}' of '{spec.name}' takes a {role}: {error}") from error
             raise
 
-    def _candidates(self, objective: str, path: str) -> dict[str, Composed]:
-        """What fills a ``choices`` slot. A candidate whose own oracles are a curator's or parties' is filled with those
-        of any trust; one made for people's own reports keeps to its trust, and one that cannot be composed is left
-        out: unless the caller named it or anything in it, when it must fit."""
+    def _candidates(self, objective: str, path: str) -> tuple[dict[str, Composed], dict[str, str]]:
+        """The candidates of a ``choices`` slot, and why others cannot be. One whose own oracles are a curator's or
+        parties' is filled with those of any trust; one made for people's own reports keeps to its trust, and one that
+        cannot be composed is left out: unless the caller named it or anything in it, when it must fit."""
         known = {s.name: s.name for s in self.registry.candidates(objective)}
+        unable = self.registry.broken(objective)
         named = {where.removeprefix(path): to for where, to in self.wires.items() if where.startswith(path)}
         methods = {s.name for s in self.registry.specs("Method")}
         only = {title: to for title, to in named.items() if "." not in title and to in methods}
-        left_out = [title for title in known if named.get(title) == "none"]
+        left_out = [title for title in (*known, *unable) if named.get(title) == "none"]
         for title in left_out:
             del self.wires[f"{path}{title}"]
+            unable.pop(title, None)
         found, wanted = dict[str, Composed](), self.trust or "Central"
+        unable = {} if only else unable
         for title, name in (only or {t: t for t in known if t not in left_out}).items():
-            part = self._candidate(title, name, path, wanted)
+            try:
+                part = self._candidate(title, name, path, wanted)
+            except CloisterError as error:
+                if self._named(f"{path}{title}"):
+                    raise
+                unable[title] = str(error)
+                continue
             if part is not None:
                 found[title] = part
         if not found:
@@ -178,21 +190,19 @@ class _Composer:
                 f"no method is left to choose from: of {', '.join(known) or 'no candidates'} none runs under {wanted} "
                 f"trust as composed, or all are left out"
             )
-        return found
+        return found, unable
+
+    def _named(self, where: str) -> bool:
+        """Whether the caller named a candidate, or anything in it."""
+        return where in self.wires or any(at.startswith(f"{where}.") for at in (*self.wires, *self.values))
 
     def _candidate(self, title: str, name: str, path: str, trust: str) -> Composed | None:
         where = f"{path}{title}."
-        mine = any(at.startswith(where) for at in (*self.wires, *self.values)) or f"{path}{title}" in self.wires
-        try:
-            found = attrs.evolve(self, trust=None).composed("Method", name, where)
-            if found.trust is not None and found.trust != trust:
-                if TRUSTS[found.trust].relation != Central.relation and not mine:
-                    return None  # made for people's own reports
-                found = attrs.evolve(self, trust=trust).composed("Method", name, where)
-        except CloisterError:
-            if mine:
-                raise
-            return None
+        found = attrs.evolve(self, trust=None).composed("Method", name, where)
+        if found.trust is not None and found.trust != trust:
+            if TRUSTS[found.trust].relation != Central.relation and not self._named(f"{path}{title}"):
+                return None  # made for people's own reports
+            found = attrs.evolve(self, trust=trust).composed("Method", name, where)
         return found if found.trust in (None, trust) else None
 
 

@@ -7,7 +7,7 @@ the name is used. A client's encoder composes built-in components alone, without
 from __future__ import annotations
 
 import importlib
-from contextlib import suppress
+from collections.abc import Iterator
 from functools import cache
 from importlib.metadata import entry_points
 from typing import Any
@@ -75,15 +75,21 @@ class Registry:
         return cls
 
     def candidates(self, objective: str) -> list[Spec]:
-        """The private methods of this objective whose class predicts its error. What is broken is left out: ``cloister
-        plugins`` says so."""
-        found = list[Spec]()
+        """The private methods of this objective whose class predicts its error. What is broken is left out."""
+        return [spec for spec, broken in self._predicting(objective) if not broken]
+
+    def broken(self, objective: str) -> dict[str, str]:
+        """Why private methods of this objective cannot be loaded, by name."""
+        return {spec.name: broken for spec, broken in self._predicting(objective) if broken}
+
+    def _predicting(self, objective: str) -> Iterator[tuple[Spec, str]]:
         for spec in self.specs("Method"):
             if spec.objective == objective and spec.private:
-                with suppress(CloisterError):
+                try:
                     if hasattr(self.load(self.spec("Method", spec.name)), "expected_error"):
-                        found.append(spec)
-        return found
+                        yield spec, ""
+                except CloisterError as error:
+                    yield spec, str(error)
 
     def in_order(self, role: Role, trust: str | None) -> list[Spec]:
         """The oracles with which a trust model fills slots of this role, in the order in which they are tried."""
