@@ -108,7 +108,7 @@ def test_the_packages_face_holds_what_everybody_uses_and_folders() -> None:
 
 def shown() -> list[tuple[str, str]]:
     """A row's way as CONTRIBUTING shows it: files and names, in order."""
-    _, _, after = (ROOT.parents[1] / "CONTRIBUTING.md").read_text("utf-8").partition("### A row's way")
+    _, _, after = (Path(__file__).parents[1] / "CONTRIBUTING.md").read_text("utf-8").partition("### A row's way")
     figure, _, _ = after.partition("\n## ")
     return re.findall(r"^ +(\w+/[\w/]+\.py) +([\w.]+) ", figure, re.MULTILINE)
 
