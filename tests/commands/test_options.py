@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+import re
+from pathlib import Path
 from typing import Any
 
 import attrs
@@ -10,6 +12,7 @@ import pytest
 import typer
 
 from cloister.cli import app
+from cloister.commands import options as commands_options
 from cloister.commands.options import GROUPS, Charged, Printed, Wanted
 from cloister.run.fit import source
 from cloister.run.options import HEADINGS, Reading, declared
@@ -29,6 +32,17 @@ def test_a_command_that_reads_rows_takes_every_option_of_rows_or_says_why_not(na
     given = options(name)
     for option in declared(Reading):
         assert (option in given) != bool(group.missing.get(option)), option
+
+
+@pytest.mark.parametrize("name", READ_ROWS)
+def test_no_option_of_rows_is_taken_and_forgotten(name: str) -> None:
+    """A command hands all of them on together, or each by its name."""
+    (parameter,) = [given for given, group in GROUPS[name].items() if group.kind is Reading]
+    module = "encode" if name == "answer" else name
+    source = Path(inspect.getfile(commands_options)).with_name(f"{module}.py").read_text("utf-8")
+    whole = re.search(rf"\b{parameter}\.arguments\(\)|[(,] ?{parameter}[,)]", source)
+    forgotten = [option for option in GROUPS[name][parameter].taken if f"{parameter}.{option}" not in source]
+    assert whole or not forgotten, forgotten
 
 
 def test_no_other_command_has_an_option_of_rows_of_its_own() -> None:

@@ -16,6 +16,7 @@ import numpy as np
 from cloister import metrics
 from cloister.core.errors import InvalidInput
 from cloister.core.types import Floats, Ints
+from cloister.rows.reading import refuse_missing
 from cloister.run.result import Result
 
 SILHOUETTE = 10_000
@@ -306,8 +307,6 @@ def _usable(population: Any, missing: str, advance: Callable[[int], None]) -> It
         whole = np.isfinite(rows).all(axis=1)
         unused = int((~whole).sum())
         if unused and missing == "refuse":
-            raise InvalidInput(
-                "some cells are missing or infinite: fill them in, or leave such rows out with --missing drop"
-            )
+            refuse_missing()
         yield rows[whole] if unused else rows, unused
         advance(len(rows))

@@ -147,7 +147,7 @@ def join(
         joined = Joined(own, state, line, pool.script, told)
         with (
             ending(lambda error: _how(error, joined, party, journal, standing.run or ""), lambda: True),
-            signs_of_life(lambda: stands[0], write, steps=False),
+            signs_of_life(lambda: stands[0], lambda entry: write({**entry, "party": party}), steps=False),
         ):
             result = fit(
                 pool.request,

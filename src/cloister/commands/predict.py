@@ -98,6 +98,7 @@ def predict(
             {
                 "--out": out,
                 "--distances": distances,
+                "--missing": reading.missing,
                 "--delimiter": reading.delimiter,
                 "--encoding": reading.encoding,
                 "--sql": sql and create,

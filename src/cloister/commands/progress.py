@@ -114,7 +114,8 @@ def event_log(path: Path | None) -> Iterator[Callable[[Event], None]]:
 @contextmanager
 def signs_of_life(words: Callable[[], str], write: Callable[[Event], None], steps: bool = True) -> Iterator[None]:
     """Say where work stands for as long as the block runs: once a minute in the log, and on stderr where that is no
-    terminal. What is said are words and time alone: how many rows are done would tell how many there are.
+    terminal. Of rows nobody says how many are done, which would tell how many there are; of reports, which the server
+    holds and counts aloud, a caller may.
 
     Args: words (as in 'round 3 of 8'; asked in another thread), write (from ``event_log``), steps (log new words as
     they come, too, and how the block ends: else the caller does).

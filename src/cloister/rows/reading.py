@@ -15,7 +15,7 @@ from cloister.core.types import AnyArray, Bools, Floats, Ids
 from cloister.rows.columns import Selection
 
 Missing: TypeAlias = Literal["refuse", "drop"]
-"""Refusal of rows with a missing or infinite cell, by the validation pass."""
+"""How the validation pass treats rows with a missing or infinite cell."""
 
 Piece: TypeAlias = Sequence[AnyArray] | AnyArray
 """Some rows, column by column: d numeric arrays (m,), or one array (d, m). A missing cell is NaN."""

@@ -248,8 +248,8 @@ def test_a_csv_file_without_names_is_refused_without_quoting_it(tmp_path: Path) 
         path.write_bytes(text)
         with pytest.raises(InvalidInput, match="looks like a row") as caught:
             Files(path, "*")
-        assert "5.1" not in str(caught.value)
-        assert "71" not in str(caught.value)
+        said = str(caught.value).replace(str(path), "")
+        assert not any(cell in said for cell in text.decode().split("\n")[0].split(","))
     path.write_bytes(b"0,1\n5,6\n")  # what a frame without names writes
     assert values(Files(path, "*")).tolist() == [[5, 6]]
 

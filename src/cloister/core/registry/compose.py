@@ -164,8 +164,9 @@ class _Composer:
         """The candidates of a ``choices`` slot, and why others cannot be. One whose own oracles are a curator's or
         parties' is filled with those of any trust; one made for people's own reports keeps to its trust, and one that
         cannot be composed is left out: unless the caller named it or anything in it, when it must fit."""
-        known = {s.name: s.name for s in self.registry.candidates(objective)}
-        unable = self.registry.broken(objective)
+        every = list(self.registry.predicting(objective))
+        known = [spec.name for spec, broken in every if not broken]
+        unable = {spec.name: broken for spec, broken in every if broken}
         named = {where.removeprefix(path): to for where, to in self.wires.items() if where.startswith(path)}
         methods = {s.name for s in self.registry.specs("Method")}
         only = {title: to for title, to in named.items() if "." not in title and to in methods}

@@ -76,13 +76,10 @@ class Registry:
 
     def candidates(self, objective: str) -> list[Spec]:
         """The private methods of this objective whose class predicts its error. What is broken is left out."""
-        return [spec for spec, broken in self._predicting(objective) if not broken]
+        return [spec for spec, broken in self.predicting(objective) if not broken]
 
-    def broken(self, objective: str) -> dict[str, str]:
-        """Why private methods of this objective cannot be loaded, by name."""
-        return {spec.name: broken for spec, broken in self._predicting(objective) if broken}
-
-    def _predicting(self, objective: str) -> Iterator[tuple[Spec, str]]:
+    def predicting(self, objective: str) -> Iterator[tuple[Spec, str]]:
+        """The same, each with an empty text, and those that cannot be loaded, each with the reason."""
         for spec in self.specs("Method"):
             if spec.objective == objective and spec.private:
                 try:

@@ -121,7 +121,7 @@ SMOOTHED = 0.2
 """The same of a k-median's smoothing length."""
 
 BORDER = 0.5
-"""Of a cell that two groups share, in binomial standard deviations of one row that weighs as much as the cell."""
+"""Error of a cell that two groups share, in binomial standard deviations of one row that weighs as much as the cell."""
 
 HIDDEN = 0.5
 """Share of the standard error of a cell's count: rows hidden in a cell which seems to hold none."""
