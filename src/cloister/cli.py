@@ -28,6 +28,7 @@ from cloister.commands.plot import plot, report
 from cloister.commands.predict import predict
 from cloister.commands.profile import profile
 from cloister.commands.program import Commands, Headed, run
+from cloister.commands.reports import reports
 from cloister.commands.serve import serve, tickets_app
 from cloister.commands.shuffle import shuffle
 
@@ -81,6 +82,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "serve": serve,
     "shuffle": shuffle,
     "decode": decode,
+    "reports": reports,
     "coordinate": coordinate,
     "join": join,
     "sign": sign,

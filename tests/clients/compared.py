@@ -81,5 +81,5 @@ def rounds_of(folder: Path, plan: CollectionPlan, people: int = 400) -> Iterator
         if number + 1 < plan.length:
             encoder = PlanEncoder(transcript, noise=NoiseRng.for_tests(number))
             table = RowTable(encoder, [str(folder / "mine.npy")], Naming())
-            collect(encoder, table, folder / "reports", "parquet", None)
+            collect(encoder, table, folder / "reports", None)
             advance(folder / "plan", folder / "reports")

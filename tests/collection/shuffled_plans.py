@@ -9,14 +9,12 @@ from typing import Any, final
 
 import attrs
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 
-from cloister.collection.client.encoder import PlanEncoder
+from cloister.collection.client.encoder import Encoded, PlanEncoder
 from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.plan.publish import publish
-from cloister.collection.wire import messages
 from cloister.collection.wire.messages import Messages
+from cloister.collection.wire.releases import ReleaseForm, messages_of, well_formed
 from cloister.core.buckets import BucketedVectors, Space
 from cloister.core.budget import Budget, Event
 from cloister.core.domains import Ball
@@ -47,28 +45,24 @@ def small_plan(**changes: Any) -> CollectionPlan:
     return publish(Request(**{**given, **changes}), dimension=D)
 
 
-def sent(plan: CollectionPlan, seed: int = 0, people: int = N) -> Messages:
+def sent(plan: CollectionPlan, seed: int = 0, people: int = N) -> Encoded:
     """What people send, from noise that can be repeated."""
-    rows = np.random.default_rng(seed).normal(0, 0.3, (people, D))
-    return PlanEncoder(plan, noise=NoiseRng.for_tests(seed)).encode(rows, np.arange(people)).messages
+    rows = np.random.default_rng(seed).normal(0, 0.3, (people, plan.dimension))
+    return PlanEncoder(plan, noise=NoiseRng.for_tests(seed)).encode(rows, np.arange(people))
 
 
-def write(
-    path: Path, plan: CollectionPlan, some: Messages, round: Round[Any] | None = None, hash: str | None = None
-) -> Path:
-    """A file of messages with their senders."""
+def write(path: Path, some: Encoded, who: Any = slice(None), answers: AnyArray | None = None) -> Path:
+    """A file of what some people send. Args: answers (everybody's, in place of their own)."""
     path.parent.mkdir(exist_ok=True)
-    opened = plan.round() if round is None else round
-    schema = messages.schema(opened, hash or plan.hash, senders=some.senders is not None)
-    pq.write_table(pa.Table.from_batches([messages.to_batch(some, opened, schema)]), path, write_page_checksum=True)
+    said = some.answers if answers is None else answers
+    path.write_bytes(some.form.batch(some.users[who], said[who]))
     return path
 
 
-def folder_of(path: Path, plan: CollectionPlan, some: Messages) -> Path:
-    """The messages in ``PARTS`` files."""
-    assert some.senders is not None
+def folder_of(path: Path, some: Encoded, answers: AnyArray | None = None) -> Path:
+    """What they send in ``PARTS`` files."""
     for i in range(PARTS):
-        write(path / f"{i}.parquet", plan, some.of(some.senders % np.uint64(PARTS) == i))
+        write(path / f"{i}.reports", some, some.users % np.uint64(PARTS) == i, answers)
     return path
 
 
@@ -81,10 +75,10 @@ def released(folder: Path, plan: CollectionPlan, round: Round[Any] | None = None
     """What a shuffler wrote, in its order."""
     opened, found = plan.round() if round is None else round, list[Messages]()
     for path in sorted(folder.iterdir()):
-        for batch in pq.ParquetFile(path).iter_batches():
-            some, good = messages.from_batch(batch, opened)
-            assert good.all()
-            found.append(some)
+        with path.open("rb") as file:
+            for records in ReleaseForm(plan.hash, opened).batches(file):
+                found.append(messages_of(records))
+                assert well_formed(found[-1], opened).all()
     return Messages.joined(found)
 
 

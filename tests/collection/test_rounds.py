@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 
 import numpy as np
-import pyarrow.parquet as pq
 import pytest
 
 from cloister.accounting.composition import Spent
@@ -34,6 +33,7 @@ from tests.collection.rounds_fakes import (
     answered,
     planned,
     prepared,
+    sent,
     up_to,
 )
 
@@ -163,7 +163,7 @@ def test_who_is_not_asked_sends_and_pays_nothing(
     monkeypatch.setattr(PlanEncoder, "asked", lambda encoder, users: users % 3 == 1)
     path, count = answered(tmp_path)
     assert path is not None
-    assert pq.read_table(path)["user"].to_pylist() == list(range(1, N, 3))
+    assert sent(path, tmp_path / "plan").users.tolist() == list(range(1, N, 3))
     assert count == N // 3
     assert encode(plan, ROWS, USERS, state=tmp_path / "mine.state").users.tolist() == list(range(1, N, 3))
     assert [State(tmp_path / "mine.state").spent(user) for user in (0, 1, 2)] == [0.0, EPSILON, 0.0]
@@ -215,7 +215,7 @@ def test_decode_says_who_closes_rounds(tmp_path: Path, plan: CollectionPlan) -> 
 def test_a_late_report_of_a_closed_round_is_left_alone(tmp_path: Path, plan: CollectionPlan) -> None:
     up_to(tmp_path, plan, 1)
     early = next((tmp_path / "reports").iterdir())
-    early.rename(early.with_name("zzz-late.parquet"))
+    early.rename(early.with_name("zzz-late.reports"))
     answered(tmp_path)
     done = advanced(tmp_path, strict=True)
     assert (done.intake.accepted, done.intake.earlier, done.intake.files) == (N, 1, 1)

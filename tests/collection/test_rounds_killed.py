@@ -11,16 +11,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow.parquet as pq
 import pytest
 
 from cloister.collection.client import encode_files as collecting
-from cloister.collection.client.encoder import PlanEncoder, State, transcript_of
+from cloister.collection.client.encoder import Encoded, PlanEncoder, State, transcript_of
 from cloister.collection.plan import canonical_json as sealed
 from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.plan.transcript import Transcript
 from cloister.collection.server.aggregator import advance
-from cloister.collection.wire.columns import plan_of
+from cloister.collection.wire.answers import form_of
 from cloister.run.result import Result
 from tests.collection.rounds_fakes import EPSILON, ROUNDS, USERS, N, advanced, answered, planned, prepared, up_to
 
@@ -86,7 +85,7 @@ USER_POINTS: dict[str, tuple[Any, str, int, bool]] = {
     "inside the drawing": (PlanEncoder, "draw", 1, True),
     "drawn, nothing written": (State, "fill", 1, True),
     "before the file": (collecting, "_file", 1, False),
-    "in the middle of the file": (collecting.wire, "to_batch", 1, True),
+    "in the middle of the file": (Encoded, "in_batches", 1, True),
     "written, without its name": (os, "fsync", 1, True),
     "written": (collecting, "sync", 1, False),
 }
@@ -102,8 +101,8 @@ def test_a_killed_answer_goes_on(tmp_path: Path, stages: list[Path], number: int
     path, count = answered(folder)
     assert path is not None
     assert count == N
-    again = pq.read_table(path)
-    assert all(table.equals(again) for table in sent), "two different reports of one round left"
+    again = path.read_bytes()
+    assert all(one == again for one in sent), "two different reports of one round left"
     state = State(folder / "mine.state")
     assert {state.spent(user) for user in range(0, N, 100)} == {EPSILON}
     done = advanced(folder)
@@ -116,10 +115,9 @@ def parts(folder: Path) -> list[Path]:
 
 
 def fresh(folder: Path) -> list[Any]:
-    """Tables that bear the open round's name."""
-    head = transcript_of(folder / "plan").head
-    tables = [pq.read_table(path) for path in parts(folder)]
-    return [table for table in tables if plan_of(table.schema) == head]
+    """Files of reports of the open round."""
+    stamp = bytes.fromhex(transcript_of(folder / "plan").head)[:8]
+    return [content for path in parts(folder) if (content := path.read_bytes())[1:9] == stamp]
 
 
 SERVER_POINTS: dict[str, tuple[Any, str, int, bool]] = {
@@ -180,12 +178,14 @@ def test_two_servers_at_once_publish_one_version(tmp_path: Path, stages: list[Pa
     folder = tmp_path / "run"
     shutil.copytree(stages[1], folder)
     answered(folder)
-    (path,) = [one for one in parts(folder) if plan_of(pq.read_schema(one)) == transcript_of(folder / "plan").head]
-    table = pq.read_table(path)
+    transcript = transcript_of(folder / "plan")
+    form, (content,) = form_of(transcript.head, transcript.round()), fresh(folder)
+    found = form.parse(content)
     start, codes = FORK.Barrier(4), FORK.SimpleQueue()
     for number in range(4):
         (folder / f"reports-{number}").mkdir()
-        pq.write_table(table.slice(0, N - 10 * number), folder / f"reports-{number}" / "part-1.parquet")
+        some = slice(0, N - 10 * number)
+        (folder / f"reports-{number}" / "1.reports").write_bytes(form.batch(found.users[some], found.answers[some]))
 
     def close(number: int) -> None:
         start.wait()
@@ -221,7 +221,7 @@ def test_people_who_answer_at_once_send_one_report_each(tmp_path: Path, plan: Co
     for worker in workers:
         worker.join()
         assert worker.exitcode == 0
-    first, *others = [pq.read_table(path) for path in parts(tmp_path)]
+    first, *others = [path.read_bytes() for path in parts(tmp_path)]
     assert len(others) == 2
-    assert all(first.equals(other) for other in others)
+    assert all(first == other for other in others)
     assert State(tmp_path / "mine.state").spent(int(USERS[-1])) == EPSILON

@@ -40,9 +40,7 @@ def published(request: pytest.FixtureRequest) -> Iterator[Transcript]:
         transcript = Transcript(plan)
         while transcript.index + 1 < plan.length:
             encoder = PlanEncoder(transcript, noise=NoiseRng.for_tests(transcript.index))
-            collect(
-                encoder, RowTable(encoder, [str(folder / "rows.npy")], Naming()), folder / "reports", "parquet", None
-            )
+            collect(encoder, RowTable(encoder, [str(folder / "rows.npy")], Naming()), folder / "reports", None)
             advance(folder / "plan", folder / "reports")
             transcript = Transcript.read(folder / "plan")
         yield transcript

@@ -265,10 +265,8 @@ def _collections(folder: Path) -> None:
     run(folder, "tickets new-key issuer.key")
     (folder / "bad-reports").mkdir()
     (report,) = (folder / "reports").iterdir()
-    (folder / "bad-reports" / "part-0.parquet").write_bytes(report.read_bytes()[:500])
-    run(folder, "encode plan rows.npy --out bytes --format bytes --state mine.state")
-    (sent,) = (folder / "bytes").iterdir()
-    (folder / "cut.reports").write_bytes(sent.read_bytes()[:500])
+    (folder / "bad-reports" / "part-0.reports").write_bytes(report.read_bytes()[:500])
+    (folder / "cut.reports").write_bytes(report.read_bytes()[:500])
     (folder / "text.reports").write_text("user,answer\n0,1\n")
 
 

@@ -13,7 +13,6 @@ from typing import Any
 import attrs
 import numpy as np
 import pyarrow as pa
-import pyarrow.ipc
 import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
@@ -25,8 +24,8 @@ from cloister.collection.client.encoder import PlanEncoder, State, read
 from cloister.collection.plan.canonical_json import hash_of
 from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.plan.publish import publish
-from cloister.collection.wire import reports as wire
-from cloister.collection.wire.columns import plan_of
+from cloister.collection.wire.answers import form_of, layout_of
+from cloister.collection.wire.batches import Parsed
 from cloister.core.errors import CloisterError, InvalidInput
 from cloister.core.randomness import NoiseRng
 from cloister.run.request import Request
@@ -55,12 +54,12 @@ def folder(tmp_path: Path, plan: CollectionPlan) -> Path:
     return tmp_path
 
 
-def reports(folder: Path) -> pa.RowTable:
+def sent(folder: Path, plan: CollectionPlan) -> Parsed:
+    """The reports of the one file there."""
     (path,) = [p for p in folder.iterdir() if p.name.startswith("part-")]
-    if path.suffix == ".parquet":
-        return pq.read_table(path)
-    with pyarrow.ipc.open_file(path) as reader:
-        return reader.read_all()
+    found = form_of(plan.hash, plan.round()).parse(path.read_bytes())
+    assert (found.left, found.damaged, found.wrong) == (0, 0, None)
+    return found
 
 
 def test_from_rows_to_reports(tmp_path: Path) -> None:
@@ -75,13 +74,12 @@ def test_from_rows_to_reports(tmp_path: Path) -> None:
         "WARNING: no state: nothing remembers these reports. Encoding the same rows again, under this plan or "
         "another, spends again\n"
     )
-    plan, found = read(tmp_path / "plan"), reports(tmp_path / "reports")
+    plan = read(tmp_path / "plan")
+    found = sent(tmp_path / "reports", plan)
     assert done.stdout.startswith(f"1,000 reports under plan {plan.hash[:16]}, each epsilon = 2, in reports/part-")
-    assert found.schema.equals(wire.schema(plan.round(), plan.hash), check_metadata=False)
-    assert plan_of(found.schema) == plan.hash
-    assert found["user"].to_pylist() == list(range(1000))
-    (batch,) = found.combine_chunks().to_batches()
-    for part, report in zip(plan.round().parts, wire.from_batch(batch, plan.round()), strict=True):
+    assert found.users.tolist() == list(range(1000))
+    reports = layout_of(plan.round()).reports(found.users, found.answers)
+    for part, report in zip(plan.round().parts, reports, strict=True):
         part.channel.absorb(report)
 
 
@@ -99,45 +97,35 @@ def test_json_for_programs(folder: Path) -> None:
         "--columns",
         "0,1,2,3,4",
         "--json",
-        "--format",
-        "arrow",
         folder=folder,
     )
     said = json.loads(done.stdout)
     assert said["plan"] == read(folder / "plan").hash
     assert (said["reports"], said["epsilon"]) == (1000, 2.0)
-    assert (folder / said["file"]).suffix == ".arrow"
-    assert len(reports(folder / "r")) == 1000
+    assert (folder / said["file"]).suffix == ".reports"
+    assert len(sent(folder / "r", read(folder / "plan")).users) == 1000
 
 
-def encoded(
-    folder: Path, plan: CollectionPlan, *paths: str, naming: Naming | None = None, **options: Any
-) -> pa.RowTable:
+def encoded(folder: Path, plan: CollectionPlan, *paths: str, naming: Naming | None = None, **options: Any) -> Parsed:
     encoder = PlanEncoder(plan, noise=options.pop("noise", None))
-    state, format = options.pop("state", None), options.pop("format", "parquet")
+    state = options.pop("state", None)
     table = RowTable(encoder, [str(folder / p) for p in paths], naming or Naming(), **options)
     out = folder / f"out-{len(list(folder.iterdir()))}"
-    path, count = collect(encoder, table, out, format, state)
+    path, count = collect(encoder, table, out, state)
     assert list(out.iterdir()) == [path]
-    found = reports(out)
-    assert len(found) == count
+    found = sent(out, plan)
+    assert len(found.users) == count
     return found
 
 
-@pytest.mark.parametrize("format", ["parquet", "arrow"])
-def test_the_file_has_the_reports_of_the_round(folder: Path, plan: CollectionPlan, format: str) -> None:
+def test_the_file_has_the_reports_of_the_round(folder: Path, plan: CollectionPlan) -> None:
     noise = NoiseRng.for_tests(3)
-    found = encoded(folder, plan, "mine.parquet", noise=noise, format=format)
-    expected = PlanEncoder(plan, noise=noise).encode(ROWS, np.arange(1000))
-    (batch,) = found.combine_chunks().to_batches()
-    for report, other in zip(wire.from_batch(batch, plan.round()), expected.reports, strict=True):
-        for name, values in other.columns().items():
-            assert np.array_equal(report.columns()[name], values)
+    found = encoded(folder, plan, "mine.parquet", noise=noise)
+    assert np.array_equal(found.answers, PlanEncoder(plan, noise=noise).encode(ROWS, np.arange(1000)).answers)
 
 
-@pytest.mark.parametrize("format", ["parquet", "arrow"])
 def test_files_of_reports_and_their_folder_are_read_by_their_owner_alone(
-    folder: Path, plan: CollectionPlan, monkeypatch: pytest.MonkeyPatch, format: Any
+    folder: Path, plan: CollectionPlan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Messages for a shuffler are next to rows, also while they are written."""
     modes, flush = list[int](), collecting.flush
@@ -149,9 +137,7 @@ def test_files_of_reports_and_their_folder_are_read_by_their_owner_alone(
     monkeypatch.setattr(collecting, "flush", spied)
     encoder, before = PlanEncoder(plan), os.umask(0)
     try:
-        path, _ = collect(
-            encoder, RowTable(encoder, [str(folder / "mine.parquet")], Naming()), folder / "new" / "r", format
-        )
+        path, _ = collect(encoder, RowTable(encoder, [str(folder / "mine.parquet")], Naming()), folder / "new" / "r")
     finally:
         os.umask(before)
     assert path is not None
@@ -159,7 +145,7 @@ def test_files_of_reports_and_their_folder_are_read_by_their_owner_alone(
 
 
 def test_user_numbers_follow_the_first_one(folder: Path, plan: CollectionPlan) -> None:
-    assert encoded(folder, plan, "mine.parquet", naming=Naming(first=200))["user"].to_pylist() == list(range(200, 1200))
+    assert encoded(folder, plan, "mine.parquet", naming=Naming(first=200)).users.tolist() == list(range(200, 1200))
     with pytest.raises(CloisterError, match="user numbers above 1199"):
         encoded(folder, plan, "mine.parquet", naming=Naming(first=201))
 
@@ -174,22 +160,16 @@ def test_user_numbers_of_a_column_and_no_trace_of_the_order(
     numbers = pq.read_table(folder / "mine.parquet")["id"].to_numpy()
     state = State(folder / "state") if remember else None
     found = encoded(folder, plan, "mine.parquet", naming=Naming(column="id"), state=state)
-    assert found["user"].to_pylist() == sorted(numbers.tolist())
+    assert found.users.tolist() == sorted(numbers.tolist())
     if state is not None:
-        again = PlanEncoder(plan).encode(ROWS * 0, numbers, state)
-        (batch,) = found.combine_chunks().to_batches()
-        for report, other in zip(wire.from_batch(batch, plan.round()), again.reports, strict=True):
-            assert all(np.array_equal(report.columns()[name], values) for name, values in other.columns().items())
+        assert np.array_equal(found.answers, PlanEncoder(plan).encode(ROWS * 0, numbers, state).answers)
 
 
 def test_rows_of_a_column_of_users_are_their_own(folder: Path, plan: CollectionPlan) -> None:
     """Seeded, so that each person's report says whose row was encoded."""
     numbers, noise = pq.read_table(folder / "mine.parquet")["id"].to_numpy(), NoiseRng.for_tests(1)
     found = encoded(folder, plan, "mine.parquet", naming=Naming(column="id"), noise=noise)
-    expected = PlanEncoder(plan, noise=noise).encode(ROWS, numbers)
-    (batch,) = found.combine_chunks().to_batches()
-    for report, other in zip(wire.from_batch(batch, plan.round()), expected.reports, strict=True):
-        assert all(np.array_equal(report.columns()[name], values) for name, values in other.columns().items())
+    assert np.array_equal(found.answers, PlanEncoder(plan, noise=noise).encode(ROWS, numbers).answers)
 
 
 def test_rows_with_missing_cells_are_refused_or_dropped_with_their_numbers(folder: Path, plan: CollectionPlan) -> None:
@@ -199,14 +179,14 @@ def test_rows_with_missing_cells_are_refused_or_dropped_with_their_numbers(folde
     with pytest.raises(CloisterError, match="missing or infinite"):
         encoded(folder, plan, "holes.parquet", state=State(folder / "state"))
     assert not (folder / "state").exists()
-    found = encoded(folder, plan, "holes.parquet", missing="drop")["user"].to_pylist()
+    found = encoded(folder, plan, "holes.parquet", missing="drop").users.tolist()
     assert found == [i for i in range(1000) if i not in (3, 500)]
 
 
 def test_several_files_are_one_table(folder: Path, plan: CollectionPlan) -> None:
     pq.write_table(pa.table(dict(zip(NAMES, ROWS[:50].T, strict=True))), folder / "more.parquet")
     np.savetxt(folder / "more.csv", ROWS[:50], delimiter=",", header=",".join(NAMES), comments="")
-    assert encoded(folder, plan, "more.parquet", "more.csv")["user"].to_pylist() == list(range(100))
+    assert encoded(folder, plan, "more.parquet", "more.csv").users.tolist() == list(range(100))
 
 
 def test_a_state_makes_the_same_file_again(folder: Path) -> None:
@@ -266,7 +246,6 @@ WRONG: dict[str, tuple[str, str]] = {
     "missing cells": ("encode plan holes.parquet --out r", "missing or infinite"),
     "nothing but holes": ("encode plan allholes.parquet --missing drop --out r", "there are no rows"),
     "an odd rule": ("encode plan mine.parquet --missing ignore --out r", "choose refuse or drop"),
-    "an odd format": ("encode plan mine.parquet --format csv --out r", "choose parquet, arrow or bytes"),
     "a file as folder": ("encode plan mine.parquet --out mine.npy", "cannot write into"),
     "a lifetime alone": ("encode plan mine.parquet --lifetime 3 --out r", "give --state FILE"),
     "a lifetime of nothing": ("encode plan mine.parquet --lifetime nan --state s --out r", "the lifetime is nan"),
@@ -429,8 +408,7 @@ def test_one_persons_row_is_not_user_0_by_default(folder: Path, options: tuple[s
     for first in ("0", "7"):
         out = f"{first}-reports"
         assert cloister(*asked[:4], out, *options, "--first", first, folder=folder).returncode == 0
-        (file,) = (folder / out).iterdir()
-        assert pq.read_table(file)["user"].to_pylist() == [int(first)]
+        assert sent(folder / out, read(folder / "plan")).users.tolist() == [int(first)]
 
 
 @pytest.mark.slow
@@ -452,7 +430,7 @@ def test_a_killed_encoder_leaves_nothing_that_looks_like_reports(tmp_path: Path)
         os.kill(process.pid, signal.SIGKILL)
         process.wait()
         for path in tmp_path.glob("r/part-*"):
-            assert len(pq.read_table(path)) == n  # it was done before the kill
+            assert len(sent(tmp_path / "r", read(tmp_path / "plan")).users) == n  # it was done before the kill
             path.unlink()
         caught += bool(list(tmp_path.glob("r/.part-*.tmp")))
         for path in tmp_path.glob("r/.part-*.tmp"):
@@ -465,6 +443,6 @@ def test_a_round_that_has_no_bytes_is_refused_before_anybody_is_charged(folder: 
     encoder.round = attrs.evolve(encoder.round, index=255)
     table = RowTable(encoder, [str(folder / "mine.parquet")], Naming(first=0))
     with pytest.raises(InvalidInput, match="rounds 1 to 255"):
-        collect(encoder, table, folder / "out", "bytes", state)
+        collect(encoder, table, folder / "out", state)
     assert state.spent(0) == 0
     assert not (folder / "out").exists()

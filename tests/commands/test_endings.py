@@ -368,7 +368,7 @@ def test_an_encoder_that_is_cut_off_gives_the_same_reports_when_it_is_told_to_go
         )
     assert in_process.cloister(*ENCODE[:-1], "again", *STATE, folder=people).returncode == 0
     (other,) = (people / "again").iterdir()
-    assert pq.read_table(path).equals(pq.read_table(other))
+    assert path.read_bytes() == other.read_bytes()
 
 
 def test_an_encoder_without_a_state_that_is_cut_off_says_whether_anything_was_written(
@@ -437,11 +437,11 @@ def test_a_shuffler_that_is_cut_off_releases_nothing_and_says_so(
 ) -> None:
     plan = shuffled_plans.small_plan()
     plan.write(tmp_path / "plan", "")
-    shuffled_plans.folder_of(tmp_path / "reports", plan, shuffled_plans.sent(plan))
+    shuffled_plans.folder_of(tmp_path / "reports", shuffled_plans.sent(plan))
     shuffle = ("shuffle", "plan", "reports", "--out", "shuffled")
     nothing = "nothing was released: run it again, which also clears away what this run has left\n"
     with monkeypatch.context() as patch:
-        patch.setattr("cloister.collection.shuffler.release.to_batch", interrupt)
+        patch.setattr("cloister.collection.wire.releases.ReleaseForm.batch", interrupt)
         assert refused(tmp_path, *shuffle) == (130, f"cloister: interrupted; {nothing}")
     with monkeypatch.context() as patch:
         patch.setattr("cloister.collection.shuffler.release.flush", full)

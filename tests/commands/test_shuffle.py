@@ -10,7 +10,6 @@ from typing import Any
 
 import attrs
 import numpy as np
-import pyarrow.parquet as pq
 import pytest
 
 from cloister.collection.client.encoder import read
@@ -18,9 +17,10 @@ from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.plan.publish import publish, words
 from cloister.collection.server.aggregator import decode
 from cloister.collection.shuffler.shuffler import shuffle
+from cloister.collection.wire.answers import layout_of
 from cloister.core.errors import InvalidInput, Refused
 from cloister.run.request import Request
-from tests.collection.shuffled_plans import WIRES, D, N, folder_of, sent, small_plan, write
+from tests.collection.shuffled_plans import WIRES, D, N, folder_of, sent, small_plan
 from tests.in_process import cloister
 
 WANTED = ("-k", "2", "--epsilon", "1", "--delta", "1e-6", "--rows", str(N), "--bounds", "ball:1", "--seed", "1")
@@ -49,8 +49,8 @@ def test_from_rows_to_centres(tmp_path: Path) -> None:
     assert done.stdout.startswith("messages of 1,000 people under plan")
     assert "for the shuffler" in done.stdout
     assert cloister(*encode, "again", folder=tmp_path).returncode == 0
-    one, other = (pq.read_table(next((tmp_path / name).iterdir())) for name in ("reports", "again"))
-    assert one.equals(other)
+    one, other = (next((tmp_path / name).iterdir()).read_bytes() for name in ("reports", "again"))
+    assert one == other
     done = cloister("shuffle", "plan", "reports", "again", "--out", "shuffled", "--json", folder=tmp_path)
     said = json.loads(done.stdout)
     assert (said["people"], said["messages"], said["refused"]["duplicate"]) == (N, N, N)
@@ -66,7 +66,7 @@ def test_from_rows_to_centres(tmp_path: Path) -> None:
     assert np.shape(found["centers"]) == (2, D)
     done = cloister("decode", "plan", "shuffled", "more", folder=tmp_path)
     assert "different shuffles" in done.stderr
-    assert "no file of shuffled messages" in cloister("decode", "plan", "reports", folder=tmp_path).stderr
+    assert "run 'cloister shuffle' on it first" in cloister("decode", "plan", "reports", folder=tmp_path).stderr
 
 
 def test_all_files_of_one_shuffle_or_none(
@@ -76,30 +76,38 @@ def test_all_files_of_one_shuffle_or_none(
     server."""
     monkeypatch.setattr("cloister.collection.shuffler.release.GROUP", 64)
     monkeypatch.setattr("cloister.collection.shuffler.release.FILE", 256)
-    shuffle(plan, folder_of(tmp_path / "reports", plan, sent(plan)), tmp_path / "out")
+    shuffle(plan, folder_of(tmp_path / "reports", sent(plan)), tmp_path / "out")
     files = sorted((tmp_path / "out").iterdir())
     assert len(files) == 4
     assert decode(plan, files[::-1]).intake.accepted == N
     with pytest.raises(InvalidInput, match="these are 3 of the 4 files"):
         decode(plan, files[1:])
-    (tmp_path / "copy.parquet").write_bytes(files[2].read_bytes())
+    (tmp_path / "copy.messages").write_bytes(files[2].read_bytes())
     with pytest.raises(InvalidInput, match="one file twice"):
-        decode(plan, [*files, tmp_path / "copy.parquet"])
+        decode(plan, [*files, tmp_path / "copy.messages"])
     with pytest.raises(InvalidInput, match="of another plan"):
         decode(small_plan(seed=2), files)
-    flipped, column = bytearray(files[2].read_bytes()), pq.ParquetFile(files[2]).metadata.row_group(0).column(0)
-    flipped[column.data_page_offset + column.total_compressed_size - 1] ^= 1  # in a page, which has a checksum
-    files[2].write_bytes(flipped)
-    with pytest.raises(InvalidInput, match="damaged or cut short"):
-        decode(plan, files)
+    whole = files[2].read_bytes()
+    for at in (12, 20, 60, len(whole) - 1):  # in its head, in that of a batch, in a message
+        flipped = bytearray(whole)
+        flipped[at] ^= 1
+        files[2].write_bytes(flipped)
+        with pytest.raises(InvalidInput, match="damaged or cut short"):
+            decode(plan, files)
+    one = len(whole) // 4
+    for changed in (whole[:-1], whole + b"0", whole[:-one], whole[:45]):
+        files[2].write_bytes(changed)
+        with pytest.raises(InvalidInput, match="damaged or cut short"):
+            decode(plan, files)
 
 
 def test_an_impossible_message_is_refused_alone(plan: CollectionPlan, tmp_path: Path) -> None:
-    """A stamp of another question: the server finds those among all, and counts the others."""
-    theirs = sent(plan)
-    some = np.flatnonzero(theirs.questions == 0)[:3]
-    theirs.bodies[some, 8:16] ^= 1
-    shuffle(plan, folder_of(tmp_path / "reports", plan, theirs), tmp_path / "out")
+    """The server finds those among all, and counts the others."""
+    theirs, answers = sent(plan), sent(plan).answers
+    some = np.flatnonzero((answers[:, :2] == 0).all(axis=1))[:3]
+    body = layout_of(plan.round()).bodies[0]
+    answers[some, body.start + body.bytes - 1] = 255
+    shuffle(plan, folder_of(tmp_path / "reports", theirs, answers), tmp_path / "out")
     done = decode(plan, tmp_path / "out")
     assert done.intake.accepted == N - 3
     assert done.intake.refused["impossible"] == 3
@@ -128,46 +136,34 @@ def test_shares_of_a_sum_come_back_together(tmp_path: Path) -> None:
     plan = split_plan()
     assert plan.crowd is not None
     assert plan.crowd.epsilon_without_shuffler == np.inf
-    theirs = sent_of(plan, 100)
-    assert len(theirs) == 100 * plan.crowd.messages
-    done = shuffle(plan, folder_of(tmp_path / "reports", plan, theirs), tmp_path / "out")
-    assert (done.people, done.messages) == (100, len(theirs))
+    theirs = sent(plan, people=100)
+    done = shuffle(plan, folder_of(tmp_path / "reports", theirs), tmp_path / "out")
+    assert (done.people, done.messages) == (100, 100 * plan.crowd.messages)
     assert decode(plan, tmp_path / "out").intake.accepted == 100
-    # one share too few: the person is refused, and nobody else
-    again = folder_of(tmp_path / "short", plan, theirs.of(np.arange(len(theirs)) != 7))
+    # no answer to the first question: the person is refused, and nobody else
+    answers, slot = theirs.answers, layout_of(plan.round()).slots[0]
+    answers[7, slot.place] = 0
+    answers[7, slot.start : slot.start + 2] = 255
+    again = folder_of(tmp_path / "short", theirs, answers)
     done = shuffle(plan, again, tmp_path / "less")
     assert (done.people, done.tally.refused["not as asked"]) == (99, 1)
     assert decode(plan, tmp_path / "less").intake.accepted == 99
 
 
 @pytest.mark.parametrize("frequencies", ["split-and-mix-counts", "blanket-histogram"])
-@pytest.mark.parametrize("which", ["some", "all"])
-def test_messages_under_a_foreign_stamp_are_refused_with_their_sender_alone(
-    tmp_path: Path, frequencies: str, which: str
-) -> None:
+@pytest.mark.parametrize("which", ["one", "all"])
+def test_impossible_messages_are_refused_with_their_sender_alone(tmp_path: Path, frequencies: str, which: str) -> None:
     """Her messages spoil nobody else's: neither the shuffler nor the server stops for her."""
     plan = split_plan(components={"counts": frequencies, "sums": "split-and-mix"})
-    theirs = sent_of(plan, 100)
-    assert theirs.senders is not None
-    bodies = theirs.bodies.copy()
+    theirs = sent(plan, people=100)
+    answers, body = theirs.answers, layout_of(plan.round()).bodies[0]
+    wide = body.bytes // body.many
+    firsts = body.start + wide * np.arange(1 if which == "one" else body.many)
     for person in (7, 42):
-        hers = np.flatnonzero(theirs.senders == person)
-        bodies[hers[:3] if which == "some" else hers, 0] ^= 1  # question comes first in a message
-    folder = tmp_path / "reports"
-    bad = attrs.evolve(theirs, bodies=bodies)
-    folder_of(folder, plan, bad.of(theirs.senders != 42))
-    write(folder / "hers.parquet", plan, bad.of(theirs.senders == 42))
-    done = shuffle(plan, folder, tmp_path / "out")
+        answers[person, firsts + 1] ^= 255  # a slot or a level beyond all
+    done = shuffle(plan, folder_of(tmp_path / "reports", theirs, answers), tmp_path / "out")
     assert (done.people, dict(done.tally.refused)) == (98, {"impossible": 2})
     assert decode(plan, tmp_path / "out").intake.accepted == 98
-
-
-def sent_of(plan: CollectionPlan, people: int) -> Any:
-    from cloister.collection.client.encoder import PlanEncoder
-    from cloister.core.randomness import NoiseRng
-
-    rows = np.random.default_rng(0).normal(0, 0.3, (people, plan.dimension))
-    return PlanEncoder(plan, noise=NoiseRng.for_tests(0)).encode(rows, np.arange(people)).messages
 
 
 def test_a_plan_asks_for_a_bounded_number_of_messages(monkeypatch: pytest.MonkeyPatch) -> None:

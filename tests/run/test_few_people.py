@@ -12,6 +12,7 @@ import pytest
 import cloister as package
 from cloister.collection.server.aggregator import decode
 from cloister.collection.shuffler.shuffler import shuffle
+from cloister.collection.wire.answers import layout_of
 from cloister.core.errors import Refused
 from cloister.run.fit import fit, source
 from cloister.run.request import Request
@@ -78,15 +79,16 @@ def test_the_estimator_refuses_too_few_people() -> None:
 
 
 def test_the_server_refuses_what_too_few_people_could_have_sent(tmp_path: Path) -> None:
-    """The shuffler counted 1,000; the messages of 101 of them, whatever they were asked, answer another plan, which
-    only the server sees."""
+    """The shuffler counted 1,000; 101 of them sent an answer that no encoder sends, which only the server sees."""
     plan, theirs = small_plan(), sent(small_plan())
-    theirs.bodies[np.linspace(0, len(theirs.bodies) - 1, 101).astype(int), 8:16] ^= 1
-    shuffle(plan, folder_of(tmp_path / "reports", plan, theirs), tmp_path / "out")
+    answers = theirs.answers
+    body = layout_of(plan.round()).bodies[0]
+    answers[np.flatnonzero((answers[:, :2] == 0).all(axis=1))[:101], body.start + body.bytes - 1] = 255
+    shuffle(plan, folder_of(tmp_path / "reports", theirs, answers), tmp_path / "out")
     with pytest.raises(Refused, match="there are 899 people, and the guarantee needs at least 900"):
-        decode(plan, tmp_path / "out")
+        decode(plan, tmp_path / "out", accept_shares=True)
     plan.write(tmp_path / "plan", "")
-    done = cloister("decode", "plan", "out", "--out", "result.json", folder=tmp_path)
+    done = cloister("decode", "plan", "out", "--accept-shares", "--out", "result.json", folder=tmp_path)
     assert done.returncode == 2
     assert "there are 899 people" in done.stderr
     assert not (tmp_path / "result.json").exists()

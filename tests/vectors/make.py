@@ -91,7 +91,7 @@ def of(planned: plans.Planned) -> Iterator[dict[str, Any]]:
             if number + 1 < plan.length:
                 encoder = PlanEncoder(transcript, noise=NoiseRng.for_tests(number))
                 table = RowTable(encoder, [str(folder / "rows.npy")], Naming())
-                collect(encoder, table, folder / "reports", "parquet", None)
+                collect(encoder, table, folder / "reports", None)
                 advance(folder / "plan", folder / "reports")
                 transcript = Transcript.read(folder / "plan")
 

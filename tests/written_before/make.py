@@ -122,9 +122,8 @@ def _collections(folder: Path) -> None:
     """Plans of one round and of two, of which one is closed, and under a shuffler's trust; what their people send."""
     for plan, words in PLANS.items():
         _run(folder, "plan", "-k", "2", "--rows", str(N), "--seed", "1", *words, "--out", plan)
-    for form in ("parquet", "arrow", "bytes"):
-        _encode(folder, "plan", form, "one.state", "--format", form, "--lifetime", "6")
-    _run(folder, "decode", "plan", "bytes", "--out", "centers.json")
+    _encode(folder, "plan", "reports", "one.state", "--lifetime", "6")
+    _run(folder, "decode", "plan", "reports", "--out", "centers.json")
     _encode(folder, "rounds", "answers", "two.state")
     _run(folder, "advance", "rounds", "--reports", "answers")
     _encode(folder, "crowd", "messages", "three.state")

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -53,7 +53,6 @@ Rowwise = Annotated[
     lacks("a person's number is her row's place, which a table has not", "table", "materialise"),
     lacks("reports are made by this process alone", "engine", "workers", "scheduler", "threads"),
 ]
-Format = Annotated[str, typer.Option(help="parquet, arrow, or bytes: the form that devices send.")]
 
 
 @taking
@@ -66,11 +65,10 @@ def answer(
     first: First = None,
     lifetime: Lifetime = None,
     lifetime_delta: LifetimeDelta = None,
-    format: Format = "parquet",
     as_json: AsJson = False,
 ) -> None:
     """Answer a plan's open round. Runs where the rows are; refuses what was changed since, and pays for a plan once."""
-    _reported(plan, rows, out, reading, state, first, lifetime, lifetime_delta, format, as_json)
+    _reported(plan, rows, out, reading, state, first, lifetime, lifetime_delta, as_json)
 
 
 @taking
@@ -83,11 +81,10 @@ def encode(
     first: First = None,
     lifetime: Lifetime = None,
     lifetime_delta: LifetimeDelta = None,
-    format: Format = "parquet",
     as_json: AsJson = False,
 ) -> None:
     """Randomise rows into reports that may leave. Runs where the rows are; nothing else leaves."""
-    _reported(plan, rows, out, reading, state, first, lifetime, lifetime_delta, format, as_json)
+    _reported(plan, rows, out, reading, state, first, lifetime, lifetime_delta, as_json)
 
 
 def _reported(
@@ -99,7 +96,6 @@ def _reported(
     first: int | None,
     lifetime: float | None,
     lifetime_delta: float | None,
-    format: str,
     as_json: bool,
 ) -> None:
     user_column, missing = reading.user_column, "refuse" if reading.missing is None else reading.missing
@@ -112,13 +108,9 @@ def _reported(
         raise InvalidInput("--lifetime needs a file that remembers what was spent: give --state FILE")
 
     refuse_addresses(rows)
-    from cloister.collection.client.encode_files import FORMATS, Naming, RowTable, collect
+    from cloister.collection.client.encode_files import Naming, RowTable, collect
     from cloister.collection.client.encoder import PlanEncoder, State, cautions, transcript_of
 
-    known: dict[str, Any] = {name: name for name in FORMATS}
-    chosen = known.get(format)
-    if chosen is None:
-        raise InvalidInput(f"format is '{format}': choose parquet, arrow or bytes")
     if missing not in ("refuse", "drop"):
         raise InvalidInput(f"missing is '{missing}': choose refuse or drop")
     kept = None if state is None else State(state, lifetime, lifetime_delta=lifetime_delta)
@@ -149,7 +141,7 @@ def _reported(
         checked = tell_columns if transcript.plan.columns is None else lambda table: None
         naming = Naming(first=first, column=user_column)
         table = RowTable(encoder, rows, naming, reading.columns, missing, advance, form, checked)
-        path, written = collect(encoder, table, out, chosen, kept, warned)
+        path, written = collect(encoder, table, out, kept, warned)
     with printing(standing):
         if as_json:
             more = {} if length == 1 else {"round": transcript.index + 1, "rounds": length}

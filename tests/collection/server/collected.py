@@ -1,4 +1,4 @@
-"""What the tests of reports share: plans, what is asked of answers, and reports in every form."""
+"""What the tests of reports share: plans, what is asked of answers, and files of reports."""
 
 from __future__ import annotations
 
@@ -7,17 +7,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 from cloister.collection.client.encoder import Encoded, PlanEncoder
 from cloister.collection.intake.refusals import Intake
 from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.plan.publish import publish
 from cloister.collection.server.reports import Collected
-from cloister.collection.wire import reports as wire
+from cloister.collection.wire.answers import form_of, layout_of
 from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng
+from cloister.core.types import AnyArray, Ids
 from cloister.run.request import Request
 
 NOISE = NoiseRng.for_tests(0)
@@ -38,9 +37,29 @@ def encoded(plan: CollectionPlan, users: Any, seed: int = 0) -> Encoded:
     return PlanEncoder(plan, noise=NoiseRng.for_tests(seed)).encode(rows, users)
 
 
-def parquet(path: Path, plan: CollectionPlan, some: Encoded) -> Path:
-    batch = wire.to_batch(some.reports, some.users, wire.schema(plan.round(), plan.hash))
-    pq.write_table(pa.Table.from_batches([batch]), path, write_page_checksum=True)
+def written(path: Path, some: Encoded, who: Any = slice(None), answers: AnyArray | None = None) -> Path:
+    """A file of some people's reports. Args: answers (everybody's, in place of their own)."""
+    said = some.answers if answers is None else answers
+    path.write_bytes(b"".join(some.form.batches(some.users[who], said[who])))
+    return path
+
+
+def unpacked(path: Path, round: Round[Any], head: str) -> tuple[Ids, tuple[Any, ...]]:
+    """The users of a file of reports, and one report per question."""
+    found = form_of(head, round).parse(path.read_bytes())
+    assert (found.left, found.damaged, found.wrong) == (0, 0, None)
+    return found.users, layout_of(round).reports(found.users, found.answers)
+
+
+def of_reports(path: Path, round: Round[Any], head: str, reports: Sequence[Any], users: Ids) -> Path:
+    """A file of reports that no encoder made. Args: reports (one per question, of some of the users)."""
+    layout, order = layout_of(round), np.argsort(users, kind="stable")
+    answers = layout.empty(len(users))
+    for j, report in enumerate(reports):
+        said = report.columns()
+        rows = order[np.searchsorted(users, said["users"], sorter=order)]
+        layout.put(answers, j, rows, layout.bodies[j].kind.body.packed(said))
+    path.write_bytes(b"".join(form_of(head, round).batches(users, answers)))
     return path
 
 

@@ -6,19 +6,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from cloister.collection.client.encoder import Encoded, PlanEncoder
 from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.plan.publish import publish
 from cloister.collection.server.aggregator import decode
-from cloister.collection.wire import reports as wire
 from cloister.core.encoding import absorb
 from cloister.core.errors import Damaged, InvalidInput
 from cloister.core.session import Session
 from cloister.run.request import Request
+from tests.collection.server.collected import written
 
 N, D, K = 20_000, 5, 3
 CORNERS = 0.8 * np.eye(D)[:K]
@@ -35,16 +33,6 @@ def done(plan: CollectionPlan) -> Encoded:
     return PlanEncoder(plan).encode(CORNERS[rng.integers(0, K, N)] + rng.normal(0, 0.03, (N, D)), np.arange(N))
 
 
-@pytest.fixture
-def batch(plan: CollectionPlan, done: Encoded) -> pa.RecordBatch:
-    return wire.to_batch(done.reports, done.users, wire.schema(plan.round(), plan.hash))
-
-
-def saved(folder: Path, batch: pa.RecordBatch) -> Path:
-    pq.write_table(pa.Table.from_batches([batch]), folder / "part.parquet")
-    return folder / "part.parquet"
-
-
 class InHand:
     """The same reports, never written down."""
 
@@ -55,12 +43,10 @@ class InHand:
         return absorb(round, self._done.reports)
 
 
-def test_it_finds_what_a_session_in_one_process_finds(
-    tmp_path: Path, plan: CollectionPlan, done: Encoded, batch: pa.RecordBatch
-) -> None:
+def test_it_finds_what_a_session_in_one_process_finds(tmp_path: Path, plan: CollectionPlan, done: Encoded) -> None:
     session: Session[Any] = Session(plan.problem, plan.seed, InHand(done))
     expected = plan.compose().value.cluster(plan.problem, session, plan.seed.child("method"))
-    found = decode(plan, saved(tmp_path, batch)).result
+    found = decode(plan, written(tmp_path / "a.reports", done)).result
     assert np.array_equal(found.centers, expected.centers)
     assert expected.weights is not None
     assert found.weights is not None
@@ -73,32 +59,32 @@ def distances(centers: Any) -> Any:
     return np.linalg.norm(CORNERS[:, None] - centers[None], axis=2).min(axis=1)
 
 
-def test_weights_are_of_those_who_reported(tmp_path: Path, plan: CollectionPlan, batch: pa.RecordBatch) -> None:
+def test_weights_are_of_those_who_reported(tmp_path: Path, plan: CollectionPlan, done: Encoded) -> None:
     """Sums of weights have a standard error of a few hundred rows; centres stand within 0.25 of the corners (10
     errors)."""
     for share in (1.0, 0.5):
-        some = batch.filter(pa.array(np.random.default_rng(3).random(N) < share))
-        found = decode(plan, saved(tmp_path, some))
-        assert found.intake.accepted == some.num_rows
-        assert found.result.details["reports"]["share of the planned users"] == some.num_rows / N
+        some = np.flatnonzero(np.random.default_rng(3).random(N) < share)
+        found = decode(plan, written(tmp_path / "a.reports", done, some))
+        assert found.intake.accepted == len(some)
+        assert found.result.details["reports"]["share of the planned users"] == len(some) / N
         assert found.result.weights is not None
-        assert abs(found.result.weights.sum() - some.num_rows) < 0.2 * N
+        assert abs(found.result.weights.sum() - len(some)) < 0.2 * N
         assert distances(found.result.centers).max() < 0.25
 
 
-def test_one_report_is_enough_to_run(tmp_path: Path, plan: CollectionPlan, batch: pa.RecordBatch) -> None:
-    found = decode(plan, saved(tmp_path, batch.slice(7, 1)))
+def test_one_report_is_enough_to_run(tmp_path: Path, plan: CollectionPlan, done: Encoded) -> None:
+    found = decode(plan, written(tmp_path / "a.reports", done, slice(7, 8)))
     assert found.intake.accepted == 1
     assert np.isfinite(found.result.centers).all()
 
 
-def test_no_report_is_not(tmp_path: Path, plan: CollectionPlan, batch: pa.RecordBatch) -> None:
+def test_no_report_is_not(tmp_path: Path, plan: CollectionPlan, done: Encoded) -> None:
     with pytest.raises(InvalidInput, match=r"^no report can be used$"):
-        decode(plan, saved(tmp_path, batch.slice(0, 0)))
+        decode(plan, written(tmp_path / "a.reports", done, slice(0, 0)))
 
 
-def test_the_statement_is_the_plans(tmp_path: Path, plan: CollectionPlan, batch: pa.RecordBatch) -> None:
-    privacy = decode(plan, saved(tmp_path, batch)).result.privacy
+def test_the_statement_is_the_plans(tmp_path: Path, plan: CollectionPlan, done: Encoded) -> None:
+    privacy = decode(plan, written(tmp_path / "a.reports", done)).result.privacy
     assert (privacy.trust, privacy.epsilon, privacy.delta, privacy.rows) == ("Local", 4.0, 0.0, N)
     assert (privacy.simulated, privacy.seeded, privacy.private) == (False, False, True)
     assert len(privacy.spends) == len(plan.round().parts)

@@ -1,4 +1,4 @@
-"""Reports as bytes give what the same reports in Parquet give; what is mutated is counted, and ends nothing."""
+"""Reports in files and streams count the same however they are cut; what is mutated is counted, and ends nothing."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from cloister.collection.wire import blocks
 from cloister.collection.wire.answers import layout_of
 from cloister.collection.wire.batches import BatchForm
 from cloister.core.errors import InvalidInput, Refused
-from tests.collection.server.collected import KINDS, encoded, gathered, parquet, same, small_plan
+from tests.collection.server.collected import KINDS, encoded, gathered, same, small_plan, written
 
 N = 400
 
@@ -35,45 +35,31 @@ def tallied() -> CollectionPlan:
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_every_form_gives_the_same_totals_and_refusals(
+def test_files_and_streams_cut_anyhow_give_the_same_totals_and_refusals(
     plan: CollectionPlan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
-    """Also in a mixture of forms, cut anyhow, with doubles, wrong roles, and numbers that the plan does not have."""
+    """With doubles among them."""
     rng = np.random.default_rng(seed)
     monkeypatch.setattr(reports, "PIECE", int(rng.integers(1, 300)))
     monkeypatch.setattr(blocks, "CHUNK", int(rng.integers(1, 200)))
-    files = dict[str, Any]()
     for name in "abcd":
-        files[name] = encoded(plan, rng.choice(N, rng.integers(1, N), replace=False), int(rng.integers(3)))
-    for form in ("parquet", "reports", "mixed"):
-        (tmp_path / form).mkdir()
-        for i, (name, some) in enumerate(files.items()):
-            if form == "parquet" or (form == "mixed" and i % 2):
-                parquet(tmp_path / form / f"{name}.parquet", plan, some)
-            else:
-                cuts = np.sort(rng.integers(0, len(some.users), 3))
-                pieces = zip(np.split(some.users, cuts), np.split(some.answers, cuts), strict=True)
-                data = b"".join(some.form.batch(*piece) for piece in pieces)
-                (tmp_path / form / f"{name}.reports").write_bytes(data)
-    found, intake = gathered(plan, tmp_path / "parquet")
-    for form in ("reports", "mixed"):
-        again, other = gathered(plan, tmp_path / form)
-        assert same(found, again)
-        assert (other.accepted, other.questions, other.refused) == (intake.accepted, intake.questions, intake.refused)
-    everything = b"".join(path.read_bytes() for path in sorted((tmp_path / "reports").iterdir()))
-    for given in (everything, io.BytesIO(everything), [everything], iter([bytearray(everything), b""])):
+        some = encoded(plan, rng.choice(N, rng.integers(1, N), replace=False), int(rng.integers(3)))
+        for form, cuts in (("whole", []), ("cut", np.sort(rng.integers(0, len(some.users), 3)))):
+            (tmp_path / form).mkdir(exist_ok=True)
+            pieces = zip(np.split(some.users, cuts), np.split(some.answers, cuts), strict=True)
+            (tmp_path / form / f"{name}.reports").write_bytes(b"".join(some.form.batch(*piece) for piece in pieces))
+    found, intake = gathered(plan, tmp_path / "whole")
+    everything = b"".join(path.read_bytes() for path in sorted((tmp_path / "cut").iterdir()))
+    ways = (tmp_path / "cut", everything, io.BytesIO(everything), [everything], iter([bytearray(everything), b""]))
+    for given in ways:
         again, other = gathered(plan, given)
         assert same(found, again)
-        assert (other.accepted, other.refused, other.lines()) == (
-            intake.accepted,
-            intake.refused,
-            [line.replace("parquet'", "x'") for line in other.lines()],
-        )
+        assert (other.accepted, other.questions, other.refused) == (intake.accepted, intake.questions, intake.refused)
 
 
 def test_single_reports_and_batches_and_files_go_together(tallied: CollectionPlan, tmp_path: Path) -> None:
     whole = encoded(tallied, np.arange(N))
-    parquet(tmp_path / "a.parquet", tallied, encoded(tallied, np.arange(50)))
+    written(tmp_path / "a.reports", encoded(tallied, np.arange(50)))
     single = [whole.form.report(int(u), a.tobytes()) for u, a in zip(whole.users, whole.answers, strict=True)]
     found, intake = gathered(
         tallied, [tmp_path, *single[50:300], whole.form.batch(whole.users[300:], whole.answers[300:])]

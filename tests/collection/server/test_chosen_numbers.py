@@ -7,21 +7,22 @@ import json
 from pathlib import Path
 from typing import Any
 
+import attrs
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
-from cloister.collection.client.encoder import PlanEncoder
+from cloister.collection.client.encoder import Encoded, PlanEncoder
 from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.plan.publish import publish
 from cloister.collection.plan.transcript import Transcript
 from cloister.collection.server.aggregator import advance, decode
 from cloister.collection.shuffler.shuffler import shuffle
-from cloister.collection.wire import reports as wire
+from cloister.collection.wire.answers import layout_of
+from cloister.collection.wire.releases import ReleaseForm, records_of
 from cloister.core.errors import Refused
 from cloister.run.request import Request
-from tests.collection.shuffled_plans import folder_of, sent, small_plan
+from tests.collection.server.collected import written
+from tests.collection.shuffled_plans import folder_of, released, sent, small_plan
 from tests.in_process import cloister
 
 D, N = 4, 4000
@@ -33,14 +34,13 @@ def plan() -> CollectionPlan:
     return publish(Request(k=3, method="one-round", epsilon=4.0, bounds="ball:1", rows=N, seed=1), dimension=D)
 
 
-def batch_of(plan: CollectionPlan, users: np.ndarray) -> pa.RecordBatch:
-    made = PlanEncoder(plan).encode(np.random.default_rng(0).normal(0, 0.3, (len(users), D)), users)
-    return wire.to_batch(made.reports, made.users, wire.schema(plan.round(), plan.hash))
+def made(plan: CollectionPlan, users: np.ndarray) -> Encoded:
+    return PlanEncoder(plan).encode(np.random.default_rng(0).normal(0, 0.3, (len(users), D)), users)
 
 
 def counted(plan: CollectionPlan, users: np.ndarray) -> np.ndarray:
     round = plan.round()
-    asked = zip(wire.asked(round, users), round.parts, strict=True)
+    asked = zip(layout_of(round).who(users), round.parts, strict=True)
     return np.logical_or.reduce([who for who, part in asked if part.vectors is None])
 
 
@@ -54,7 +54,7 @@ def folder(tmp_path: Path, plan: CollectionPlan) -> Path:
     assert len(liars) == 150
     for name, users in (("blind", honest), ("chosen", np.concatenate([honest[150:], liars]))):
         (tmp_path / name).mkdir()
-        pq.write_table(pa.Table.from_batches([batch_of(plan, users)]), tmp_path / name / "part.parquet")
+        written(tmp_path / name / "part.reports", made(plan, users))
     return tmp_path
 
 
@@ -96,10 +96,13 @@ def test_messages_that_leave_a_question_out_are_doubted_after_the_shuffle(tmp_pa
     """Under Shuffled trust everybody draws her own number: who answers what is all that the server can count."""
     plan = small_plan(options={"counts.honest": 0.5, "sums.honest": 0.5})
     least: Any = min(range(len(plan.round().parts)), key=lambda j: plan.round().parts[j].fraction)
-    shuffle(plan, folder_of(tmp_path / "reports", plan, sent(plan)), tmp_path / "shuffled")
+    shuffle(plan, folder_of(tmp_path / "reports", sent(plan)), tmp_path / "shuffled")
     assert decode(plan, tmp_path / "shuffled").intake.doubts == []
     (path,) = (tmp_path / "shuffled").iterdir()
-    table = pq.read_table(path)
-    pq.write_table(table.filter(pa.compute.not_equal(table["question"], least)), path)
+    form, some = ReleaseForm(plan.hash, plan.round()), released(tmp_path / "shuffled", plan)
+    left = records_of(some.of(some.questions != least))
+    with path.open("rb") as file:
+        place = attrs.evolve(form.place(file), messages=len(left))
+    path.write_bytes(form.begin(place) + form.batch(left))
     with pytest.raises(Refused, match=f"question {least + 1} has 0 of .*{DOUBT}"):
         decode(plan, tmp_path / "shuffled")

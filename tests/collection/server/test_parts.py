@@ -20,7 +20,7 @@ from cloister.collection.server.aggregator import decode
 from cloister.core.errors import InvalidInput, Refused
 from cloister.rows.workers.dask_cluster import Dask
 from cloister.rows.workers.engine import Engine, Processes
-from tests.collection.server.collected import KINDS, encoded, gathered, parquet, same, small_plan
+from tests.collection.server.collected import KINDS, encoded, gathered, same, small_plan
 
 N = 2000
 
@@ -43,14 +43,11 @@ def plan() -> CollectionPlan:
 
 
 def contest(plan: CollectionPlan, folder: Path, seed: int) -> Path:
-    """Files of both forms in which numbers stand once, twice and often, with other and with impossible answers."""
+    """Files in which numbers stand once, twice and often, with other and with impossible answers."""
     rng = np.random.default_rng(seed)
     folder.mkdir()
     for name in "abcdef":
         some = encoded(plan, rng.choice(N, int(rng.integers(1, N)), replace=False), seed=int(rng.integers(1000)))
-        if name in "cf":
-            parquet(folder / f"{name}.parquet", plan, some)
-            continue
         users, answers = some.users.copy(), some.answers
         rng.shuffle(users[: len(users) // 3])
         users[:: int(rng.integers(5, 50))] = N + 5

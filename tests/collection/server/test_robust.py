@@ -8,8 +8,6 @@ from typing import Any
 
 import attrs
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from scipy.stats import binom
 
@@ -19,7 +17,6 @@ from cloister.collection.plan.publish import publish
 from cloister.collection.plan.transcript import Transcript
 from cloister.collection.server.aggregator import advance, decode, result_of
 from cloister.collection.server.robust import CHANCE, LimitedCounts, LimitedSums, Withstanding, noise
-from cloister.collection.wire import reports as wire
 from cloister.core.buckets import Space
 from cloister.core.budget import Budget, Event
 from cloister.core.encoding import absorb, encode_rows
@@ -32,6 +29,7 @@ from cloister.plugins.oracles.table import LookupTable
 from cloister.run.request import Request
 from tests.collection.liars import pulling, supporting
 from tests.collection.plan.test_liars import COUNTS
+from tests.collection.server.collected import of_reports, written
 from tests.in_process import cloister
 
 N, M, K = 20_000, 400, 4
@@ -125,8 +123,7 @@ def saved(folder: Path, plan: CollectionPlan) -> Path:
         np.concatenate([honest.users, lies.users]), np.concatenate([honest.answers, lies.answers]), honest.question
     )
     folder.mkdir()
-    batch = wire.to_batch((both,), both.users, wire.schema(round, plan.hash))
-    pq.write_table(pa.Table.from_batches([batch]), folder / "part.parquet")
+    of_reports(folder / "part.reports", round, plan.hash, [both], both.users)
     return folder
 
 
@@ -329,9 +326,7 @@ def test_rounds_publish_what_was_read(tmp_path: Path):
         standing = Transcript.read(tmp_path / "plan")
         encoder = PlanEncoder(standing, noise=NoiseRng.for_tests(3))
         done = encoder.encode(rows()[:4_000], np.arange(4_000))
-        batch = wire.to_batch(done.reports, done.users, wire.schema(encoder.round, standing.head))
-        pq.write_table(pa.Table.from_batches([batch]), tmp_path / f"{index}.parquet")
-        advanced = advance(tmp_path / "plan", tmp_path / f"{index}.parquet", robust=0.02)
+        advanced = advance(tmp_path / "plan", written(tmp_path / f"{index}.reports", done), robust=0.02)
     assert advanced.result is not None
     again = result_of(Transcript.read(tmp_path / "plan"))
     assert np.array_equal(again.centers, advanced.result.centers)

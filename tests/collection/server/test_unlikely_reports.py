@@ -7,20 +7,18 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from cloister.collection.client.encoder import PlanEncoder
 from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.plan.publish import publish
 from cloister.collection.server.aggregator import advance, decode
-from cloister.collection.wire import reports as wire
 from cloister.core.errors import Refused
 from cloister.core.randomness import NoiseRng
 from cloister.plugins.oracles.local.question import Reports
 from cloister.plugins.oracles.local.randomised_response import packed
 from cloister.run.request import Request
+from tests.collection.server.collected import of_reports
 from tests.in_process import cloister
 
 N, LIARS = 4000, 12
@@ -59,10 +57,10 @@ def folder(tmp_path: Path, plan: CollectionPlan) -> Path:
     lied[:LIARS] = packed(lies)
     for name, answers in (("honest", made.answers), ("lied", lied)):
         (tmp_path / name).mkdir()
-        batch = wire.to_batch((Reports(users, answers, made.question),), users, wire.schema(plan.round(), plan.hash))
         for number in range(2):
-            half = pa.Table.from_batches([batch.slice(number * N // 2, N // 2)])
-            pq.write_table(half, tmp_path / name / f"{number}.parquet")
+            half = slice(number * N // 2, (number + 1) * N // 2)
+            some = Reports(users[half], answers[half], made.question)
+            of_reports(tmp_path / name / f"{number}.reports", plan.round(), plan.hash, [some], users[half])
     return tmp_path
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from cloister.collection.client.encoder import Encoded
 from cloister.collection.plan.plan import CollectionPlan
-from cloister.collection.wire.messages import Messages
 from tests.collection.shuffled_plans import folder_of, sent, small_plan
 
 
@@ -17,10 +17,10 @@ def plan() -> CollectionPlan:
 
 
 @pytest.fixture(scope="module")
-def theirs(plan: CollectionPlan) -> Messages:
+def theirs(plan: CollectionPlan) -> Encoded:
     return sent(plan)
 
 
 @pytest.fixture
-def reports(tmp_path: Path, plan: CollectionPlan, theirs: Messages) -> Path:
-    return folder_of(tmp_path / "reports", plan, theirs)
+def reports(tmp_path: Path, theirs: Encoded) -> Path:
+    return folder_of(tmp_path / "reports", theirs)

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from cloister.collection.client.encoder import Encoded
 from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.shuffler.shuffler import _workshop, shuffle
-from cloister.collection.wire.messages import Messages
 from cloister.core.errors import InvalidInput
 from tests.collection.shuffled_plans import N, folder_of, multiset, released
 
@@ -52,7 +52,7 @@ module.shuffle(*sys.argv[1:4])
 @pytest.mark.slow
 @pytest.mark.parametrize("point", POINTS)
 def test_killed_and_run_again_nothing_is_lost_or_doubled(
-    plan: CollectionPlan, theirs: Messages, reports: Path, tmp_path: Path, point: str
+    plan: CollectionPlan, theirs: Encoded, reports: Path, tmp_path: Path, point: str
 ) -> None:
     plan.write(tmp_path / "plan", "")
     out = tmp_path / "shuffled"
@@ -69,17 +69,17 @@ def test_killed_and_run_again_nothing_is_lost_or_doubled(
         assert shuffle(plan, reports, out).people == N
     left = [path for path in tmp_path.iterdir() if path.name.startswith(".")]
     assert len(left) == (point == "after the folder has appeared")  # a run into this folder would clear it away
-    assert multiset(released(out, plan)) == multiset(theirs)
+    assert multiset(released(out, plan)) == multiset(theirs.messages)
 
 
 def test_what_a_killed_run_left_is_cleared_away_by_the_next_one_and_holds_no_messages_once_they_are_released(
-    plan: CollectionPlan, theirs: Messages, tmp_path: Path
+    plan: CollectionPlan, theirs: Encoded, tmp_path: Path
 ) -> None:
     """The order of scattered messages nearly tells who sent them: it is gone before the folder appears."""
     (left,) = (tmp_path / ".shuffled.0123456789abcdef.tmp",)
     (left / "scattered").mkdir(parents=True)
     (left / "scattered" / "0000").write_bytes(b"messages")
-    shuffle(plan, folder_of(tmp_path / "reports", plan, theirs), tmp_path / "shuffled")
+    shuffle(plan, folder_of(tmp_path / "reports", theirs), tmp_path / "shuffled")
     assert sorted(p.name for p in tmp_path.iterdir()) == ["reports", "shuffled"]
 
 

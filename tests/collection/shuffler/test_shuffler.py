@@ -9,20 +9,19 @@ from typing import Any
 
 import attrs
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
-from cloister.collection.client.encoder import PlanEncoder, State
-from cloister.collection.client.records import to_messages
+from cloister.collection.client.encoder import Encoded, PlanEncoder, State
 from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.plan.publish import publish
 from cloister.collection.server.aggregator import decode
 from cloister.collection.shuffler.intake import Senders
 from cloister.collection.shuffler.release import Release
 from cloister.collection.shuffler.shuffler import shuffle
-from cloister.collection.wire import messages
+from cloister.collection.wire.answers import NOTHING, layout_of
+from cloister.collection.wire.batches import BatchForm
 from cloister.collection.wire.messages import Messages
+from cloister.collection.wire.releases import ReleaseForm
 from cloister.core import shuffling
 from cloister.core.encoding import absorb, encode_lattice, encode_owned
 from cloister.core.errors import InvalidInput, Refused
@@ -33,54 +32,57 @@ from tests.collection.shuffled_plans import D, N, folder_of, multiset, released,
 
 
 def test_what_comes_out_is_what_went_in_without_senders(
-    plan: CollectionPlan, theirs: Messages, reports: Path, tmp_path: Path
+    plan: CollectionPlan, theirs: Encoded, reports: Path, tmp_path: Path
 ) -> None:
     done = shuffle(plan, reports, tmp_path / "shuffled")
     out = released(tmp_path / "shuffled", plan)
     assert (done.people, done.messages, done.files) == (N, N, 1)
     assert sum(done.tally.refused.values()) == 0
     assert out.senders is None
-    assert multiset(out) == multiset(theirs)
-    assert not np.array_equal(out.bodies, theirs.bodies)
+    assert multiset(out) == multiset(theirs.messages)
+    assert not np.array_equal(out.bodies, theirs.messages.bodies)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["reports", "shuffled"]
     with pytest.raises(InvalidInput, match="a plan is shuffled once"):
         shuffle(plan, reports, tmp_path / "shuffled")
 
 
 def test_files_tell_nothing_but_the_multiset(
-    plan: CollectionPlan, theirs: Messages, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    plan: CollectionPlan, theirs: Encoded, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The same messages from other people, in other files and another order give files of the same shape; sizes are
     fixed."""
     monkeypatch.setattr("cloister.collection.shuffler.release.GROUP", 64)
     monkeypatch.setattr("cloister.collection.shuffler.release.FILE", 256)
-    assert theirs.senders is not None
-    turned = theirs.of(np.random.default_rng(0).permutation(N))
-    other = Messages(turned.questions, turned.bodies, np.sort(turned.senders))  # type: ignore[type-var]
-    shapes = []
-    for name, some in (("one", theirs), ("other", other)):
-        folder_of(tmp_path / name, plan, some)
+    turned = theirs.answers[np.random.default_rng(0).permutation(N)]
+    shapes, names = [], set[bytes]()
+    for name, answers in (("one", theirs.answers), ("other", turned)):
+        folder_of(tmp_path / name, theirs, answers)
         shuffle(plan, tmp_path / name, tmp_path / f"{name}-out", rng=NoiseRng.for_tests(1))
-        files = [pq.ParquetFile(path) for path in sorted((tmp_path / f"{name}-out").iterdir())]
-        groups = [[f.metadata.row_group(i).num_rows for i in range(f.metadata.num_row_groups)] for f in files]
-        assert groups == [[64] * 4] * 3 + [[64, 64, 64, 40]]
-        assert all(f.schema_arrow.names[0] == "question" and "sender" not in f.schema_arrow.names for f in files)
-        metadata = [dict(f.schema_arrow.metadata) for f in files]
-        assert len({m.pop(messages.SHUFFLE_KEY) for m in metadata}) == 1
-        shapes.append((metadata, [f.metadata.row_group(0).column(0).statistics for f in files]))
-        assert multiset(released(tmp_path / f"{name}-out", plan)) == multiset(theirs)
+        form, places, batches = ReleaseForm(plan.hash, plan.round()), [], []
+        for path in sorted((tmp_path / f"{name}-out").iterdir()):
+            with path.open("rb") as file:
+                batches.append([len(records) for records in form.batches(file)])
+            with path.open("rb") as file:
+                places.append(form.place(file))
+        assert batches == [[64] * 4] * 3 + [[64, 64, 64, 40]]
+        assert len({place.shuffle for place in places}) == 1
+        names.add(places[0].shuffle)
+        sizes = [path.stat().st_size for path in sorted((tmp_path / f"{name}-out").iterdir())]
+        shapes.append((sizes, [attrs.evolve(place, shuffle=b"") for place in places]))
+        assert multiset(released(tmp_path / f"{name}-out", plan)) == multiset(theirs.messages)
     assert shapes[0] == shapes[1]
+    assert len(names) == 2
 
 
 def test_the_server_finds_the_centres_of_shuffled_messages(
-    plan: CollectionPlan, theirs: Messages, reports: Path, tmp_path: Path
+    plan: CollectionPlan, theirs: Encoded, reports: Path, tmp_path: Path
 ) -> None:
     shuffle(plan, reports, tmp_path / "shuffled")
     done = decode(plan, tmp_path / "shuffled", strict=True)
     round = plan.round()
     assert (done.intake.accepted, sum(done.intake.questions), sum(done.intake.refused.values())) == (N, N, 0)
     # exact integers: as if the messages had been added up where they were made
-    direct = absorb(round, tuple(theirs.report(j, round) for j in range(len(round.parts))))
+    direct = absorb(round, tuple(theirs.messages.report(j, round) for j in range(len(round.parts))))
     found = [round.parts[j].channel.decode(s, NoiseRng.secret()) for j, s in enumerate(direct)]
     shuffled = released(tmp_path / "shuffled", plan)
     again = absorb(round, tuple(shuffled.report(j, round) for j in range(len(round.parts))))
@@ -92,17 +94,17 @@ def test_the_server_finds_the_centres_of_shuffled_messages(
 
 
 def test_below_the_least_number_of_people_nothing_is_released(
-    plan: CollectionPlan, theirs: Messages, tmp_path: Path
+    plan: CollectionPlan, theirs: Encoded, tmp_path: Path
 ) -> None:
     assert plan.crowd is not None
     assert plan.crowd.min_honest_users == 0.9 * N
     for people, fine in ((int(0.9 * N) - 1, False), (int(0.9 * N), True)):
-        path = write(tmp_path / f"r{people}" / "a.parquet", plan, theirs.of(slice(0, people)))
+        path = write(tmp_path / f"r{people}" / "a.reports", theirs, slice(0, people))
         if fine:
             assert shuffle(plan, path, tmp_path / "out").people == people
             continue
         # the same people twice are not more people
-        write(tmp_path / f"r{people}" / "b.parquet", plan, theirs.of(slice(0, people)))
+        write(tmp_path / f"r{people}" / "b.reports", theirs, slice(0, people))
         with pytest.raises(
             Refused, match=r"899 people .* needs 900: nothing is released.*refused 899 people who have sent"
         ):
@@ -110,112 +112,82 @@ def test_below_the_least_number_of_people_nothing_is_released(
         assert sorted(p.name for p in tmp_path.iterdir()) == [f"r{people}"]
 
 
-def test_what_is_refused_is_counted(plan: CollectionPlan, theirs: Messages, reports: Path, tmp_path: Path) -> None:
-    assert theirs.senders is not None
-    some = theirs.of(slice(0, 7))
-    write(reports / "z-foreign.parquet", plan, some, hash="0" * 64)
-    whole = (reports / "0.parquet").read_bytes()
-    (reports / "z-cut.parquet").write_bytes(whole[: len(whole) // 2])
-    flipped = bytearray(whole)
-    flipped[len(whole) // 3] ^= 1
-    (reports / "z-flipped.parquet").write_bytes(flipped)
-    (reports / "z-other.parquet").write_bytes(b"nothing")
-    pq.write_table(pq.read_table(reports / "1.parquet").drop_columns(["question"]), reports / "z-shape.parquet")
-    write(reports / "z-twice.parquet", plan, some)  # they have sent messages already
-    strangers = attrs.evolve(some, senders=np.arange(N, N + 7, dtype=np.uint64))
-    write(reports / "z-strangers.parquet", plan, strangers)
+def test_what_is_refused_is_counted(plan: CollectionPlan, theirs: Encoded, reports: Path, tmp_path: Path) -> None:
+    some = slice(0, 7)
+    foreign = BatchForm("0" * 64, 1, theirs.form.width)
+    (reports / "z-foreign.reports").write_bytes(foreign.batch(theirs.users[some], theirs.answers[some]))
+    flipped = bytearray((reports / "0.reports").read_bytes())
+    flipped[len(flipped) // 3] ^= 1
+    (reports / "z-flipped.reports").write_bytes(flipped)
+    (reports / "z-other.reports").write_bytes(b"nothing")
+    shuffle(plan, folder_of(tmp_path / "before", theirs), tmp_path / "released")
+    (reports / "z-released.messages").write_bytes((tmp_path / "released" / "part-000000.messages").read_bytes())
+    write(reports / "z-twice.reports", theirs, some)  # they have sent messages already
+    write(reports / "z-strangers.reports", attrs.evolve(theirs, users=theirs.users + np.uint64(N)), some)
     done = shuffle(plan, reports, tmp_path / "out")
     assert done.tally.refused == Counter(
-        {"another plan": 1, "damaged": 3, "no messages": 1, "duplicate": 7, "out of range": 7}
+        {"another plan": 1, "damaged": 1, "no messages": 2, "duplicate": 7, "out of range": 7}
     )
     assert done.people == N
-    assert multiset(released(tmp_path / "out", plan)) == multiset(theirs)
+    assert multiset(released(tmp_path / "out", plan)) == multiset(theirs.messages)
     assert len(done.tally.lines()) == 5
     with pytest.raises(Refused, match=r"z-.*: refused"):
         shuffle(plan, reports, tmp_path / "strict", strict=True)
     assert not (tmp_path / "strict").exists()
 
 
-def test_too_few_or_too_many_messages_are_refused_person_by_person(
-    plan: CollectionPlan, theirs: Messages, tmp_path: Path
+def test_answers_of_no_question_and_to_questions_that_are_not_asked_are_refused_person_by_person(
+    plan: CollectionPlan, theirs: Encoded, tmp_path: Path
 ) -> None:
-    assert theirs.senders is not None
-    round = plan.round()
-    twice = Messages.joined([theirs, theirs.of(slice(3, 4))])  # the fourth sends two
-    order = np.argsort(twice.senders, kind="stable")  # type: ignore[arg-type]
-    bodies = twice.of(order)
-    wrong = bodies.questions.copy()
-    wrong[10] = (wrong[10] + 1) % len(
-        round.parts
-    )  # her number is not asked that; and the columns are another question's
-    table = pq.read_table(write(tmp_path / "r" / "a.parquet", plan, bodies))
-    table = table.set_column(1, table.schema.field("question"), pa.array(wrong, pa.uint16()))
-    pq.write_table(table, tmp_path / "r" / "a.parquet")
-    done = shuffle(plan, tmp_path / "r", tmp_path / "out")
-    assert done.tally.refused == Counter({"not as asked": 2})
-    assert done.people == done.messages == N - 2
-
-
-def test_a_person_plays_one_role(plan: CollectionPlan, theirs: Messages, tmp_path: Path) -> None:
-    """Two messages of hers, each with a number that is asked its question, are two reports: she is refused."""
-    first, other = (int(np.flatnonzero(theirs.questions == j)[0]) for j in (0, 2))
-    assert theirs.senders is not None
-    more = theirs.of(np.array([other]))
-    more = attrs.evolve(more, senders=theirs.senders[[first]])
-    both = Messages.joined([theirs, more])
-    assert both.senders is not None
-    both = both.of(np.argsort(both.senders, kind="stable"))
-    done = shuffle(plan, write(tmp_path / "r" / "a.parquet", plan, both), tmp_path / "out")
-    assert done.tally.refused == Counter({"not as asked": 1})
-    assert done.people == done.messages == N - 1
-
-
-def test_a_private_number_that_is_not_asked_is_refused(plan: CollectionPlan, theirs: Messages, tmp_path: Path) -> None:
     """A message's private number decides her role: one that answers another question cannot be hers."""
-    forged = attrs.evolve(theirs, bodies=theirs.bodies.copy())
-    mine = np.flatnonzero(forged.questions == 0)[:5]
-    theirs_of = np.flatnonzero(forged.questions == 2)[:5]
-    forged.bodies[mine, :8] = forged.bodies[theirs_of, :8]
-    done = shuffle(plan, write(tmp_path / "r" / "a.parquet", plan, forged), tmp_path / "out")
-    assert done.tally.refused == Counter({"not as asked": 5})
+    answers = theirs.answers
+    asked = answers[:, :2].copy().view("<u2")[:, 0]
+    forged, others = np.flatnonzero(asked == 0)[:5], np.flatnonzero(asked == 2)[:5]
+    answers[forged, 2:10] = answers[others, 2:10]
+    question, nothing, unknown = np.flatnonzero(asked == 1)[:3]
+    answers[question, 0] = 3
+    answers[[nothing, unknown]] = 0
+    answers[nothing, :2] = np.frombuffer(np.uint16(NOTHING).tobytes(), np.uint8)
+    answers[unknown, :2] = 99
+    done = shuffle(plan, write(tmp_path / "r" / "a.reports", theirs, answers=answers), tmp_path / "out")
+    assert done.tally.refused == Counter({"not as asked": 7})  # an answer to nothing is nobody's
+    assert done.people == done.messages == N - 8
 
 
-def test_persons_who_send_several_messages_are_kept_together_across_batches(
+def test_of_persons_who_send_several_messages_all_count_or_none(
     plan: CollectionPlan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Batches of 7 rows, 3 messages each: nobody is cut in two. One sends 2, one 100, one twice the same slot, one from
-    nowhere."""
-    monkeypatch.setattr("cloister.collection.wire.files.BATCH", 7)
+    """Read in pieces that cut answers anywhere. One sends the same slot twice, one an answer to nothing."""
+    monkeypatch.setattr("cloister.collection.wire.blocks.CHUNK", 100)
+    monkeypatch.setattr("cloister.collection.shuffler.intake.BYTES", 70)
     round = toy_round()
-    rows = round.domain.snap(np.random.default_rng(0).normal(0, 0.3, (50, D)))
+    rows = np.random.default_rng(0).normal(0, 0.3, (50, D))
     users = np.arange(50, dtype=np.uint64)
-    whole = to_messages(
-        to_records(
-            encode_owned(round, np.random.default_rng(0).normal(0, 0.3, (50, D)), users, NoiseRng.for_tests(0)),
-            50,
-            round,
-        ),
-        users,
-        round,
-    )
+    some = encoded(plan, round, rows)
+    whole = some.messages
     assert np.array_equal(whole.senders, np.repeat(users, 3))
-    (direct,) = encode_lattice(round, rows, users, NoiseRng.for_tests(0))
+    (direct,) = encode_lattice(round, round.domain.snap(rows), users, NoiseRng.for_tests(0))
     assert np.array_equal(whole.report(0, round).values, direct.values)
-    bad = whole.bodies.copy()
-    bad[3 * 20, 0] = 1  # slot 1 twice, slot 0 never
-    forged = attrs.evolve(whole, bodies=bad)
-    pieces = [forged.of(slice(0, 29)), forged.of(slice(30, 90))]  # the tenth person sends two
-    pieces += [forged.of(slice(90, 93))] * 33 + [forged.of(slice(93, None))]  # the 31st sends 99
-    senders = Senders(
-        write(tmp_path / "r" / "a.parquet", plan, Messages.joined(pieces), round), plan, round, False, lambda n: None
-    )
+    answers, body = some.answers, layout_of(round).bodies[0]
+    answers[20, body.start] = 1  # slot 1 twice, slot 0 never
+    answers[9, :2], answers[9, 2:] = 255, 0
+    path = tmp_path / "a.reports"
+    path.write_bytes(b"".join(some.form.batch(users[i : i + 1], answers[i : i + 1]) for i in range(50)))
+    senders = Senders(path, plan, round, False, lambda n: None)
     out = Messages.joined(list(senders.accepted()))
-    assert senders.intake.refused == Counter({"not as asked": 2, "impossible": 1})
-    assert senders.people == 47
-    keep = ~np.isin(whole.senders, [9, 20, 30])  # type: ignore[arg-type]
-    assert multiset(out) == multiset(whole.of(keep))
+    assert senders.intake.refused == Counter({"impossible": 1})
+    assert senders.people == 48  # and an answer to nothing is nobody's
+    keep = ~np.isin(users, [9, 20])
+    assert multiset(out) == multiset(whole.of(np.repeat(keep, 3)))
     total = round.parts[0].channel.absorb(out.report(0, round)).total
-    assert total == int((rows[:, 0] > 0)[~np.isin(users, [9, 20, 30])].sum())
+    assert total == int((round.domain.snap(rows)[keep, 0] > 0).sum())
+
+
+def encoded(plan: CollectionPlan, round: Any, rows: Any) -> Encoded:
+    """What people send in a round that is not the plan's."""
+    users = np.arange(len(rows), dtype=np.uint64)
+    answers = encode_owned(round, rows, users, NoiseRng.for_tests(0))
+    return Encoded(plan.hash, plan.hash, users, to_records(answers, len(rows), round), round)
 
 
 def test_two_shuffles_of_one_folder_do_not_work_at_once(
@@ -269,12 +241,11 @@ def test_two_questions_to_one_share_are_two_messages_of_two_roles(plan: Collecti
     assert shuffling.roles(plan.round()) == ((0, 1, 2, 3),)
     round = attrs.evolve(plan.round(), parts=(*parts[:2], parts[0]))
     assert shuffling.roles(round) == ((0, 1), (2,))
-    rows, users = np.random.default_rng(0).normal(0, 0.3, (400, D)), np.arange(400, dtype=np.uint64)
-    theirs = to_messages(to_records(encode_owned(round, rows, users, NoiseRng.for_tests(0)), 400, round), users, round)
-    assert theirs.senders is not None
-    some = len(np.unique(theirs.senders))
+    theirs = encoded(plan, round, np.random.default_rng(0).normal(0, 0.3, (400, D)))
+    assert theirs.messages.senders is not None
+    some = len(np.unique(theirs.messages.senders))
     assert some < 400
-    assert len(theirs) > some
-    senders = Senders(write(tmp_path / "r" / "a.parquet", plan, theirs, round), plan, round, False, lambda n: None)
-    assert multiset(Messages.joined(list(senders.accepted()))) == multiset(theirs)
+    assert len(theirs.messages) > some
+    senders = Senders(write(tmp_path / "r" / "a.reports", theirs), plan, round, False, lambda n: None)
+    assert multiset(Messages.joined(list(senders.accepted()))) == multiset(theirs.messages)
     assert senders.people == some

@@ -12,6 +12,7 @@ from cloister.collection.client.encoder import Encoded, PlanEncoder
 from cloister.collection.plan.publish import publish
 from cloister.collection.wire.answers import NOTHING, NUMBER, layout_of
 from cloister.collection.wire.messages import Messages, from_answers
+from cloister.core.encoding import encode_owned, encode_rows
 from cloister.core.randomness import NoiseRng
 from cloister.run.request import Request
 from tests.collection.shuffled_plans import small_plan
@@ -33,8 +34,11 @@ def made(**changes: Any) -> Encoded:
 
 
 def _of(plan: Any, d: int = D, n: int = N) -> Encoded:
-    rows = np.random.default_rng(1).normal(0, 0.3, (n, d))
-    return PlanEncoder(plan, noise=NoiseRng.for_tests(2)).encode(rows, np.arange(0, 2 * n, 2))
+    return PlanEncoder(plan, noise=NoiseRng.for_tests(2)).encode(rows_of(d, n), np.arange(0, 2 * n, 2))
+
+
+def rows_of(d: int, n: int) -> Any:
+    return np.random.default_rng(1).normal(0, 0.3, (n, d))
 
 
 def multiset(some: Messages) -> Counter[tuple[int, int, bytes]]:
@@ -47,7 +51,8 @@ def test_answers_are_the_reports_that_went_in(changes: dict[str, Any]) -> None:
     encoded = made(**changes)
     layout, found = layout_of(encoded.round), encoded.form.parse(encoded.to_bytes())
     assert layout.sound(found.users, found.answers).all()
-    for mine, theirs in zip(layout.reports(found.users, found.answers), encoded.reports, strict=True):
+    drawn = encode_rows(encoded.round, rows_of(D, N), found.users, NoiseRng.for_tests(2))
+    for mine, theirs in zip(layout.reports(found.users, found.answers), drawn, strict=True):
         for name, values in theirs.columns().items():
             assert mine.columns()[name].dtype == values.dtype
             np.testing.assert_array_equal(mine.columns()[name], values)
@@ -61,7 +66,14 @@ def test_answers_are_the_messages_that_went_in_those_of_a_sender_together(change
     assert good.all()
     assert messages.senders is not None
     assert (np.diff(messages.senders.astype(int)) >= 0).all()
-    assert multiset(messages) == multiset(encoded.messages)
+    drawn = encode_owned(encoded.round, rows_of(5, len(found.users)), found.users, NoiseRng.for_tests(2))
+    expected = Counter[tuple[int, int, bytes]]()
+    for j, (answer, body) in enumerate(zip(drawn, layout_of(encoded.round).bodies, strict=True)):
+        packed = body.kind.body.packed(answer.report.columns())
+        owners = found.users[answer.rows].repeat(body.many)
+        expected.update((int(user), j, bytes(one)) for user, one in zip(owners, packed, strict=True))
+    sizes = [body.kind.body.bytes for body in layout_of(encoded.round).bodies]
+    assert {(user, j, one[: sizes[j]]): many for (user, j, one), many in multiset(messages).items()} == expected
 
 
 def test_the_default_blocks_take_one_byte_and_a_report_nineteen() -> None:

@@ -14,29 +14,22 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Literal, TypeAlias, final
+from typing import Any, BinaryIO, final
 
 import attrs
 import numpy as np
 
-from cloister.collection.client.encoder import BYTES, Encoded, PlanEncoder
+from cloister.collection.client.encoder import BYTES, PlanEncoder
 from cloister.collection.client.records import Records
 from cloister.collection.client.state import State
 from cloister.collection.plan.canonical_json import OWNERS_FOLDER, flush, made, private, sync, writing
-from cloister.collection.wire import messages, reports as wire
 from cloister.collection.wire.answers import form_of
 from cloister.collection.wire.user_set import UserSet
 from cloister.core.errors import InvalidInput
-from cloister.core.trust import Shuffled
 from cloister.core.types import Floats, Ids
 from cloister.rows.columns import Selection
 from cloister.run.fit import source
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-Format: TypeAlias = Literal["parquet", "arrow", "bytes"]
-FORMATS: tuple[Format, ...] = ("parquet", "arrow", "bytes")
 CELLS, MAX_ROWS = 2**22, 2**18
 """Most cells and most rows that are encoded, remembered and written at once: 32 MB."""
 
@@ -179,7 +172,6 @@ def collect(
     encoder: PlanEncoder,
     table: RowTable,
     out: Path,
-    format: Format = "parquet",
     state: State | None = None,
     ready: Callable[[], None] = lambda: None,
 ) -> tuple[Path | None, int]:
@@ -191,8 +183,7 @@ def collect(
     Raises: CloisterError: no report was written.
     """
     encoder.check_memory(state)
-    if format == "bytes":
-        form_of(encoder.transcript.head, encoder.round)  # refused before anybody is charged
+    form_of(encoder.transcript.head, encoder.round)  # refused before anybody is charged
     with ExitStack() as stack:
         stack.enter_context(prepared(out))
         roll = table.check()
@@ -207,36 +198,10 @@ def collect(
             for users, rows in table.pieces():
                 encoder.remembered(users, rows, store)
         pieces = _drawn(encoder, table) if store is None else _kept(encoder, roll, store)
-        extension = "reports" if format == "bytes" else format
-        with _file(out, extension) as (file, path), _writer(file, format, encoder) as write:
+        with _file(out) as (file, path):
             for users, records in pieces:
-                write(encoder.encoded(users, records))
+                file.write(encoder.encoded(users, records).in_batches())
     return path, roll.count
-
-
-@contextmanager
-def _writer(file: BinaryIO, format: Format, encoder: PlanEncoder) -> Iterator[Callable[[Encoded], object]]:
-    """Yield a function that writes reports into an open file."""
-    if format == "bytes":
-        yield lambda encoded: file.write(encoded.in_batches())
-        return
-    from cloister.collection.wire.files import writer
-
-    schema = _schema(encoder)
-    with writer(file, format, schema) as rows:
-        yield lambda encoded: rows.write_batch(_batch(encoded, schema))
-
-
-def _schema(encoder: PlanEncoder) -> pa.Schema:
-    if encoder.round.trust is Shuffled:
-        return messages.schema(encoder.round, encoder.transcript.head, senders=True)
-    return wire.schema(encoder.round, encoder.transcript.head)
-
-
-def _batch(encoded: Encoded, schema: pa.Schema) -> pa.RecordBatch:
-    if encoded.round.trust is Shuffled:
-        return messages.to_batch(encoded.messages, encoded.round, schema)
-    return wire.to_batch(encoded.reports, encoded.users, schema)
 
 
 @contextmanager
@@ -262,10 +227,10 @@ def _kept(encoder: PlanEncoder, roll: UserSet, store: State) -> Iterator[tuple[I
 
 
 @contextmanager
-def _file(folder: Path, extension: str) -> Iterator[tuple[BinaryIO, Path]]:
+def _file(folder: Path) -> Iterator[tuple[BinaryIO, Path]]:
     """A new file readable by its owner only: written under a hidden name, which decoders skip, and renamed once it is
     complete and synced."""
-    path = folder / f"part-{secrets.token_hex(8)}.{extension}"
+    path = folder / f"part-{secrets.token_hex(8)}.reports"
     temporary = folder / f".{path.name}.tmp"
     try:
         with writing(path, ". No report was written"):

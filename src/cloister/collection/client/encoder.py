@@ -24,15 +24,14 @@ from typing import Any, final
 import attrs
 import numpy as np
 
-from cloister.collection.client.records import Records, fill, record_width, to_answers, to_messages, to_reports
+from cloister.collection.client.records import Records, fill, record_width, to_answers
 from cloister.collection.client.state import State
 from cloister.collection.plan.plan import CollectionPlan, loud, read
 from cloister.collection.plan.transcript import Transcript, transcript_of
-from cloister.collection.wire.answers import form_of
+from cloister.collection.wire.answers import form_of, layout_of
 from cloister.collection.wire.batches import BatchForm
-from cloister.collection.wire.columns import Packed
-from cloister.collection.wire.messages import Messages
-from cloister.collection.wire.reports import asked
+from cloister.collection.wire.messages import Messages, from_answers
+from cloister.collection.wire.packing import Packed
 from cloister.core.encoding import chunk_rows, encode_owned
 from cloister.core.errors import InvalidInput, PrivacyWarning
 from cloister.core.questions import Round
@@ -88,12 +87,12 @@ class Encoded:
         """One report per question, each holding the users who were asked that question."""
         if self.round.trust is Shuffled:
             return tuple(self.messages.report(j, self.round) for j in range(len(self.round.parts)))
-        return to_reports(self.records, self.users, self.round)
+        return layout_of(self.round).reports(self.users, self.answers)
 
     @property
     def messages(self) -> Messages:
         """The messages for the shuffler, under Shuffled trust."""
-        return to_messages(self.records, self.users, self.round)
+        return from_answers(self.users, self.answers, self.round)[0]
 
     def columns(self) -> dict[str, AnyArray]:
         """Named arrays: q0.users, q0.answers, ... with an entry for each user who answers that question."""
@@ -152,7 +151,7 @@ class PlanEncoder:
         """Which users (n,) this round may ask: public. Under Shuffled trust all, as each draws her own questions."""
         if self.round.trust is Shuffled:
             return np.ones(len(users), bool)
-        who: Bools = np.logical_or.reduce(asked(self.round, users))
+        who: Bools = np.logical_or.reduce(list(layout_of(self.round).who(users)))
         return who
 
     def check_memory(self, state: State | None) -> None:

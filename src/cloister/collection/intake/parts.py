@@ -19,7 +19,7 @@ import numpy as np
 from cloister.collection.intake.sources import Stretch
 from cloister.collection.wire.batches import BatchForm
 from cloister.collection.wire.blocks import stretches
-from cloister.collection.wire.listing import changed, is_bytes
+from cloister.collection.wire.listing import changed
 from cloister.collection.wire.user_set import UserSet
 from cloister.core.encoding import keep_memory
 from cloister.core.errors import InvalidInput
@@ -146,8 +146,7 @@ def among(numbers: UserSet | None, users: Ids, within: Bools) -> Bools:
 
 
 def divided(files: Iterable[str], form: BatchForm, most: int) -> Iterator[ReportPart]:
-    """Parts of about ``most`` bytes: several small files, or a stretch of a large one of reports as bytes. Files of
-    other forms count as a whole or not at all, and are not divided."""
+    """Parts of about ``most`` bytes: several small files, or a stretch of a large one."""
     held, size, number = list[Stretch](), 0, 0
     for path in files:
         for stretch in _stretches(path, form, most):
@@ -162,7 +161,7 @@ def divided(files: Iterable[str], form: BatchForm, most: int) -> Iterator[Report
 
 def _stretches(path: str, form: BatchForm, most: int) -> Iterator[Stretch]:
     whole = Stretch.whole(path)
-    if whole.size <= most or not is_bytes(path):
+    if whole.size <= most:
         yield whole
         return
     with whole.opened() as file:

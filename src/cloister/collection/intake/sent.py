@@ -1,8 +1,7 @@
 """The intake of untrusted reports: the laws shared by users' reports, users' messages and shuffled messages.
 
-* A Parquet or Arrow file counts only if it can be read to its end and answers this plan. Of bytes every batch counts
-  that is whole, to the first bytes that are none of this round; what is cut short at the end of a file or stream is
-  left alone, since it may still be written.
+* Every batch counts that is whole, to the first bytes that are none of this round; what is cut short at the end of a
+  file or stream is left alone, since it may still be written.
 * Refusals are counted per reason, with the first file that caused each. A strict intake fails at the first.
 * Invalid rows do not stop valid ones: a refused batch is divided until each invalid row is alone.
 * A user number counts once, for its first possible entry; files are read in the order of their names. A refused entry
@@ -13,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -22,17 +21,12 @@ from cloister.collection.intake.sources import Given, Sources, Stream, Stretch
 from cloister.collection.wire.answers import form_of
 from cloister.collection.wire.batches import STAMP, BatchForm, Parsed
 from cloister.collection.wire.blocks import parsed
-from cloister.collection.wire.columns import with_arrow
-from cloister.collection.wire.listing import Unusable, is_bytes
 from cloister.collection.wire.user_set import UserSet, first_of
 from cloister.core.encoding import Progress
 from cloister.core.errors import InvalidInput, Refused
 from cloister.core.questions import Round
 from cloister.core.types import Bools, Ids, Ints
 from cloister.rows.workers.engine import Engine, Serial
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 T = TypeVar("T")
 Origin: TypeAlias = str | Callable[[int], str]
@@ -58,21 +52,6 @@ class Sieve:
     def form(self) -> BatchForm:
         """The form of the round's reports as bytes."""
         return form_of(self.head, self.round)
-
-    def batches(self, path: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        """The rows of a Parquet or Arrow file, a bounded number at a time; none if it is refused or of an earlier
-        round."""
-        from cloister.collection.wire.files import batches
-
-        try:
-            yield from batches(path, schema)
-        except Unusable as error:
-            if error.plan in self.earlier:
-                self.intake.earlier += 1
-                self.intake.files -= 1
-            else:
-                reason = error.reason if error.reason in self.intake.kind.reasons else "no messages"
-                self.intake.refuse(reason, 1, path)
 
     def parsed(self, where: Stretch | Stream) -> Iterator[Parsed]:
         """Reports as bytes, a bounded number at a time."""
@@ -136,7 +115,7 @@ class Sieve:
 
 
 class SentFiles:
-    """Untrusted reports or messages, in files of any form or as they stream in.
+    """Untrusted reports or messages, in files or as they stream in.
 
     Args:
         given: folders, files or patterns; binary files that are open, bytes, or any number of these (``Sources``).
@@ -150,7 +129,7 @@ class SentFiles:
     Attributes:
         intake: how much was accepted and refused.
 
-    Raises: InvalidInput: there are no such files. MissingExtra: pyarrow is not installed, and not all is bytes.
+    Raises: InvalidInput: there are no such files.
     """
 
     kind: InputKind
@@ -170,8 +149,6 @@ class SentFiles:
             raise InvalidInput(
                 "engine, workers and scheduler apply to files only: streams and bytes are read in this process"
             )
-        if not all(is_bytes(path) for path in self._sources.files):
-            with_arrow()
         self._head, self._users, self._strict, self._earlier = head, users, strict, frozenset(earlier)
         self._progress = progress or (lambda n: None)
         self.intake = self._nothing(0)

@@ -22,7 +22,7 @@ Given: TypeAlias = Path | Bytes | BinaryIO | Iterable[Path | Bytes | BinaryIO]
 @final
 @attrs.frozen(eq=False)
 class Stream:
-    """An open file of reports as bytes. Args: name (for messages), file, whole (whether more cannot follow: what is cut
+    """An open file of reports. Args: name (for messages), file, whole (whether more cannot follow: what is cut
     short at its end is damaged)."""
 
     name: str
@@ -38,7 +38,7 @@ class Stream:
 @final
 @attrs.frozen
 class Stretch:
-    """A part of a file of reports as bytes, or a whole file of another form. Args: name (path), start, stop (bytes)."""
+    """A part of a file of reports. Args: name (path), start, stop (bytes)."""
 
     name: str
     start: int

@@ -18,7 +18,7 @@ import attrs
 from cloister.accounting.composition import Spent
 from cloister.collection.wire.answers import layout_of
 from cloister.collection.wire.batches import PREFIX
-from cloister.collection.wire.columns import report_types
+from cloister.collection.wire.packing import report_types
 from cloister.core.budget import Event, Share
 from cloister.core.errors import InvalidInput
 from cloister.core.questions import Round

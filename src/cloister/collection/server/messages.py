@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from typing import Any, final
+from typing import Any, BinaryIO, final
 
 import attrs
 import numpy as np
 
 from cloister.collection.intake.refusals import SHUFFLED, Intake
 from cloister.collection.intake.sent import SentFiles, Sieve, isolated
-from cloister.collection.wire.columns import plan_of
-from cloister.collection.wire.listing import Unusable, is_bytes
-from cloister.collection.wire.messages import Messages, from_batch, schema, shuffle_of, widest
+from cloister.collection.wire.listing import changed
+from cloister.collection.wire.messages import Messages, widest
+from cloister.collection.wire.packing import Packed
+from cloister.collection.wire.releases import Place, ReleaseForm, Unusable, messages_of, well_formed
 from cloister.core.encoding import Progress, absorb, keep_memory, merge_summaries
 from cloister.core.errors import InvalidInput
 from cloister.core.questions import Round
@@ -44,10 +45,8 @@ class ShuffledMessages(SentFiles):
         """
         self.intake, files = self._nothing(len(round.parts)), self._sources.files
         if not self._sources.only_files:
-            raise InvalidInput(
-                f"streams and bytes are {_UNUSABLE['no reports']}: give what 'cloister shuffle' released"
-            )
-        _whole(files, self._head)
+            raise InvalidInput(f"streams and bytes are {_UNUSABLE['no messages']}")
+        _whole(files, ReleaseForm(self._head, round))
         if self._engine.elsewhere:
             files = [os.path.abspath(path) for path in files]
         count = MessageCount(round, self._head, None if self._engine.apart else self._progress)
@@ -80,15 +79,13 @@ class MessageCount:
     def __call__(self, path: str) -> tuple[tuple[Any, ...], Intake, int]:
         """Summaries of a file's messages, what was accepted and refused, and how many messages were read. Raises:
         InvalidInput: it is damaged, or no file of this round."""
-        from cloister.collection.wire.files import batches
-
         keep_memory()
         sieve = Sieve(Intake(SHUFFLED, questions=[0] * len(self.round.parts)), self.round, self.head)
         totals, read = list(self.nothing()), 0
         try:
-            for batch in batches(path, schema(self.round, self.head, senders=False)):
-                messages, good = from_batch(batch, self.round)
-                rows = sieve.kept(np.arange(len(messages)), good, "not as asked", path)
+            for records in self._batches(path):
+                messages = messages_of(records)
+                rows = sieve.kept(np.arange(len(messages)), well_formed(messages, self.round), "not as asked", path)
                 for j in range(len(totals)):
                     for summary in self._absorbed(sieve.intake, messages, rows[messages.questions[rows] == j], j, path):
                         totals[j] = totals[j].merge(summary)
@@ -96,8 +93,12 @@ class MessageCount:
                 if self.told is not None:
                     self.told(len(messages))
         except Unusable as error:
-            raise InvalidInput(f"'{path}' is {_UNUSABLE[error.reason]}: get the shuffler's files again") from None
+            raise InvalidInput(f"'{path}' is {_UNUSABLE[error.reason]}") from None
         return tuple(totals), sieve.intake, read
+
+    def _batches(self, path: str) -> Iterator[Packed]:
+        with _opened(path) as file:
+            yield from ReleaseForm(self.head, self.round).batches(file)
 
     def _absorbed(self, intake: Intake, messages: Messages, rows: Ints, j: int, path: str) -> Iterator[Any]:
         """Yield summaries of these messages to question j, without the impossible ones."""
@@ -115,46 +116,44 @@ class MessageCount:
 
 _UNUSABLE = {
     "another plan": "of another plan",
-    "no reports": "no file of shuffled messages of this form",
-    "damaged": "damaged or cut short",
+    "no messages": "no file of shuffled messages: give what 'cloister shuffle' released",
+    "damaged": "damaged or cut short: get the shuffler's files again",
+    "unshuffled": "what devices send: run 'cloister shuffle' on it first, at the shuffler's, and give what it releases",
 }
 
 
-def _whole(files: Sequence[str], plan: str) -> None:
+def _whole(files: Sequence[str], form: ReleaseForm) -> None:
     """Raises: InvalidInput unless these are all the files of one shuffle of the plan's messages, each once."""
-    found = dict[int, str]()
-    name = count = None
+    found, first = dict[int, str](), None
     for path in files:
-        if is_bytes(path):
-            raise InvalidInput(
-                f"'{path}' holds messages as devices send them: run 'cloister shuffle' on them first, on the "
-                f"shuffler's machine, and give what it releases"
-            )
-        metadata = _metadata(path)
-        place = shuffle_of(metadata.metadata or {})
-        if place is None or plan_of(metadata) is None:
-            raise InvalidInput(f"'{path}' is {_UNUSABLE['no reports']}: give what 'cloister shuffle' released")
-        if plan_of(metadata) != plan:
-            raise InvalidInput(f"'{path}' is {_UNUSABLE['another plan']}")
-        if (name, count) not in ((None, None), (place[0], place[2])):
+        place = _place(path, form)
+        first = first or place
+        if (place.shuffle, place.files) != (first.shuffle, first.files):
             raise InvalidInput(
                 f"'{path}' and '{files[0]}' are of different shuffles: a person could be in both. Give the files of one"
             )
-        name, number, count = place
-        if number in found:
-            raise InvalidInput(f"'{path}' and '{found[number]}' are one file twice: its messages would be doubled")
-        found[number] = path
-    if count is not None and len(found) != count:
-        raise InvalidInput(f"these are {len(found)} of the {count} files of the shuffle: the others are missing")
+        if place.number in found:
+            raise InvalidInput(
+                f"'{path}' and '{found[place.number]}' are one file twice: its messages would be doubled"
+            )
+        found[place.number] = path
+    if first is not None and len(found) != first.files:
+        raise InvalidInput(f"these are {len(found)} of the {first.files} files of the shuffle: the others are missing")
 
 
-def _metadata(path: str) -> Any:
-    import pyarrow.parquet
-
+def _place(path: str, form: ReleaseForm) -> Place:
     try:
-        return pyarrow.parquet.read_schema(path)
-    except Exception:  # a foreign decoder may raise anything: the file cannot be read
-        raise InvalidInput(f"'{path}' is {_UNUSABLE['damaged']}: get the shuffler's files again") from None
+        with _opened(path) as file:
+            return form.place(file)
+    except Unusable as error:
+        raise InvalidInput(f"'{path}' is {_UNUSABLE[error.reason]}") from None
+
+
+def _opened(path: str) -> BinaryIO:
+    try:
+        return open(path, "rb")
+    except OSError:
+        raise InvalidInput(changed(path)) from None
 
 
 def _people(round: Round[Any], messages: Sequence[int]) -> int:

@@ -19,10 +19,8 @@ from cloister.collection.intake.parts import Partition, Read, ReportPart, among
 from cloister.collection.intake.refusals import REPORTS, Intake
 from cloister.collection.intake.sent import Origin, SentFiles, Sieve, isolated
 from cloister.collection.intake.sources import Stream, Stretch
-from cloister.collection.wire import reports as wire
 from cloister.collection.wire.answers import layout_of
 from cloister.collection.wire.blocks import Block
-from cloister.collection.wire.listing import is_bytes
 from cloister.collection.wire.user_set import UserSet
 from cloister.core.encoding import absorb, keep_memory, merge_summaries
 from cloister.core.errors import InvalidInput, Refused
@@ -53,13 +51,9 @@ class ReportCounter(Sieve):
         return absorb(self.round, self._layout.reports(np.empty(0, np.uint64), self._layout.empty(0)))
 
     def blocks(self, where: Stretch | Stream) -> Iterator[Block]:
-        """The reports of a file of any form, or of a stream, a bounded number at a time."""
-        if isinstance(where, Stretch) and not is_bytes(where.name):
-            for batch in self.batches(where.name, wire.schema(self.round, self.head)):
-                yield wire.block_of(batch, self.round)
-        else:
-            for found in self.parsed(where):
-                yield Block(found.users, found.answers)
+        """The reports of a file or stream, a bounded number at a time."""
+        for found in self.parsed(where):
+            yield Block(found.users, found.answers)
 
     def numbers(self, where: Stretch) -> Iterator[tuple[Ids, Bools]]:
         """The user numbers of what ``blocks`` yields, and which of them the plan has."""
@@ -81,7 +75,7 @@ class ReportCounter(Sieve):
 
     def within(self, block: Block) -> Bools:
         """Which reports (n,) are of users whom the plan has."""
-        good: Bools = block.without("out of range") & (block.users < self.users)
+        good: Bools = block.users < self.users
         return good
 
     def counted(self, block: Block, origin: Origin, seen: UserSet | None) -> Iterator[tuple[Any, ...]]:
@@ -89,8 +83,7 @@ class ReportCounter(Sieve):
         number of these reports stands anywhere else)."""
         left = self.kept(np.arange(len(block)), self.within(block), "out of range", origin)
         now = block.of(left)
-        sound = now.without("not as asked") & self._layout.sound(now.users, now.answers)
-        left = self.kept(left, sound, "not as asked", origin)
+        left = self.kept(left, self._layout.sound(now.users, now.answers), "not as asked", origin)
         if seen is not None:
             yield from self.once(seen, block.users, left, lambda rows: self._absorbed(block, rows, origin), origin)
             return
@@ -106,7 +99,6 @@ class ReportCounter(Sieve):
             reports = self._layout.reports(these.users, these.answers)
             return tuple(len(report.columns()["users"]) for report in reports), absorb(self.round, reports)
 
-        rows = self.kept(rows, block.of(rows).without("impossible"), "impossible", origin)
         found: Iterable[tuple[Ints, Any]]
         try:
             found = [(rows, read(rows))]

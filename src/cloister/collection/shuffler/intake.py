@@ -14,8 +14,7 @@ from cloister.collection.intake.sources import Given, Stream, Stretch
 from cloister.collection.plan.costs import covered
 from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.wire.answers import layout_of
-from cloister.collection.wire.listing import is_bytes
-from cloister.collection.wire.messages import Messages, from_answers, from_batch, schema
+from cloister.collection.wire.messages import Messages, from_answers
 from cloister.collection.wire.user_set import UserSet
 from cloister.core.capabilities import ChecksWholeReports
 from cloister.core.questions import Round
@@ -71,8 +70,7 @@ class SenderSieve(Sieve):
     def __init__(self, intake: Intake, round: Round[Any], head: str, users: int) -> None:
         super().__init__(intake, round, head)
         self.users = users
-        self._asked = [(numbers, _everybody(round, numbers)) for numbers in roles(round)]
-        self._most = sum(max(each(round.parts[j]) for j in numbers) for numbers, _ in self._asked)
+        self._everybody = [list(numbers) for numbers in roles(round) if _everybody(round, numbers)]
 
     def afresh(self) -> SenderSieve:
         """A sieve of the same round that has counted nothing yet, and refuses without failing."""
@@ -86,34 +84,11 @@ class SenderSieve(Sieve):
 
     def whole(self, where: Stretch | Stream) -> Iterator[Sent]:
         """What was sent in a file or stream, in pieces that split no sender."""
-        if isinstance(where, Stretch) and not is_bytes(where.name):
-            return self._whole_senders(where.name)
-        return self._answers(where)
-
-    def _answers(self, where: Stretch | Stream) -> Iterator[Sent]:
         step = max(1, BYTES // layout_of(self.round).bytes)
         for found in self.parsed(where):
             for start in range(0, len(found.users), step):
                 users = found.users[start : start + step]
                 yield Sent.of(*from_answers(users, found.answers[start : start + step], self.round))
-
-    def _whole_senders(self, path: str) -> Iterator[Sent]:
-        held, goods = list[Messages](), list[Bools]()
-        for batch in self.batches(path, schema(self.round, self.head, senders=True)):
-            messages, good = from_batch(batch, self.round)
-            if not len(messages):
-                continue
-            last = int(np.flatnonzero(_starts(_senders(messages)))[-1])
-            if held and last == 0 and _senders(held[-1])[-1] == _senders(messages)[0]:
-                if sum(map(len, held)) <= self._most:  # a sender of too many is refused whatever the rest holds
-                    held.append(messages)
-                    goods.append(good)
-                continue
-            before, after = slice(0, last), slice(last, None)
-            yield Sent.of(Messages.joined([*held, messages.of(before)]), np.concatenate([*goods, good[before]]))
-            held, goods = [messages.of(after)], [good[after]]
-        if held:
-            yield Sent.of(Messages.joined(held), np.concatenate(goods))
 
     def counted(self, sent: Sent, path: str, seen: UserSet | None) -> Iterator[Messages]:
         """Yield the messages of the senders who count. Args: seen (numbers that count already; None: no number of these
@@ -135,21 +110,17 @@ class SenderSieve(Sieve):
             yield messages
 
     def _as_asked(self, sent: Sent) -> Bools:
-        """Which senders sent the messages of exactly one role in every group of questions that asks everybody, at most
-        one in other groups, and nothing else."""
+        """Which senders sent nothing that has no form, and an answer wherever everybody gives one. (An answer has room
+        for one question of each drawing, and for all of its messages.)"""
         count, questions = len(sent.numbers), len(self.round.parts)
         # malformed messages are counted under a question number that does not exist
         which = np.where(sent.good, sent.messages.questions, questions).astype(np.int64)
-        times = np.bincount(sent.of_message * (questions + 1) + which, minlength=count * (questions + 1))
-        times = times.reshape(count, questions + 1)
-        fine = times[:, questions] == 0
-        for numbers, everybody in self._asked:
-            mine = times[:, list(numbers)]
-            full = mine == np.array([each(self.round.parts[j]) for j in numbers])
-            nothing = mine.sum(axis=1) == 0
-            fine &= (((mine > 0).sum(axis=1) == 1) & full.any(axis=1)) | (nothing & (not everybody))
-        answered: Bools = fine
-        return answered
+        found = np.zeros((count, questions + 1), bool)
+        found[sent.of_message, which] = True
+        fine: Bools = ~found[:, questions]
+        for numbers in self._everybody:
+            fine &= found[:, numbers].any(axis=1)
+        return fine
 
     def _possible(self, sent: Sent, who: Ints) -> Bools:
         """Which of the given senders (n,) could have sent their messages, in questions that need whole sets: there one
@@ -189,10 +160,11 @@ class Sent:
     of_message: Ints
 
     @classmethod
-    def of(cls, messages: Messages, good: Bools, owners: Ints | None = None) -> Sent:
-        """Args: owners ((m,) ascending: where two differ, another report begins. Default: the senders)."""
-        starts = _starts(_senders(messages) if owners is None else owners)
-        return cls(messages, good, _senders(messages)[starts], np.cumsum(starts) - 1)
+    def of(cls, messages: Messages, good: Bools, owners: Ints) -> Sent:
+        """Args: owners ((m,) ascending: where two differ, another report begins)."""
+        assert messages.senders is not None
+        starts = np.concatenate([[True], owners[1:] != owners[:-1]])[: len(owners)]
+        return cls(messages, good, messages.senders[starts], np.cumsum(starts) - 1)
 
     def __len__(self) -> int:
         return len(self.messages)
@@ -209,16 +181,6 @@ class Sent:
         return Sent(
             self.messages.of(rows), self.good[rows], self.numbers[who], (np.cumsum(who) - 1)[self.of_message[rows]]
         )
-
-
-def _senders(messages: Messages) -> Ids:
-    assert messages.senders is not None
-    return messages.senders
-
-
-def _starts(owners: Ids | Ints) -> Bools:
-    """Mask (m,): which messages are the first of their owner."""
-    return np.concatenate([[True], owners[1:] != owners[:-1]])[: len(owners)]
 
 
 def _everybody(round: Round[Any], numbers: tuple[int, ...]) -> bool:

@@ -26,8 +26,9 @@ from cloister.collection.intake.parts import Partition, Read, ReportPart, among
 from cloister.collection.intake.refusals import Intake
 from cloister.collection.plan.canonical_json import sync
 from cloister.collection.shuffler.intake import Senders, SenderSieve
-from cloister.collection.shuffler.release import FILES, Release, Scattered, records_of, uniform_order
-from cloister.collection.wire.columns import Packed
+from cloister.collection.shuffler.release import FILES, Release, Scattered, uniform_order
+from cloister.collection.wire.packing import Packed
+from cloister.collection.wire.releases import records_of
 from cloister.collection.wire.user_set import UserSet
 from cloister.core.encoding import keep_memory
 from cloister.core.randomness import NoiseRng

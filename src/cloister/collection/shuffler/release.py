@@ -1,4 +1,4 @@
-"""The files that a shuffler releases: of fixed shape, so that they reveal nothing.
+"""The files that a shuffler releases: of fixed shape (``wire.releases``), so that they reveal nothing.
 
 Uniformly random permutation of more messages than fit into memory.
 
@@ -17,16 +17,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from pathlib import Path
-from typing import Any, BinaryIO, final
+from typing import BinaryIO, final
 
 import attrs
 import numpy as np
 
 from cloister.collection.plan.canonical_json import flush
-from cloister.collection.wire.columns import Packed
-from cloister.collection.wire.messages import FILE_KEY, SHUFFLE_KEY, Messages, schema, to_batch
+from cloister.collection.wire.packing import Packed
+from cloister.collection.wire.releases import Place, ReleaseForm
 from cloister.core.errors import InvalidInput
-from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng
 from cloister.core.types import Ids, Ints
 
@@ -99,20 +98,17 @@ def _words(rng: NoiseRng, purpose: str, positions: Ids) -> Ids:
 
 
 GROUP, FILE = 2**17, 2**23
-"""Messages per row group and per file."""
-
-QUESTION = np.dtype("<u2")
+"""Most messages of a batch, and messages of a file."""
 
 
 @final
 @attrs.frozen
 class Release:
-    """Files of shuffled messages. Args: folder, round, plan (hash), name (of the shuffle), messages (in all files)."""
+    """Files of shuffled messages. Args: folder, form, name (of the shuffle, 16 bytes), messages (in all files)."""
 
     folder: Path
-    round: Round[Any]
-    plan: str
-    name: str
+    form: ReleaseForm
+    name: bytes
     messages: int
 
     @property
@@ -126,43 +122,32 @@ class Release:
 
     def path(self, number: int) -> Path:
         """Where a file belongs."""
-        return self.folder / f"part-{number:06}.parquet"
+        return self.folder / f"part-{number:06}.messages"
 
     def write_all(self, records: Iterable[Packed], told: Callable[[int], None]) -> None:
         """Write all files. Args: records (all, in order), told (called with the number of messages just written)."""
-        groups = cut(records, GROUP)
+        pieces = cut(records, self._batch)
         for number in range(self.files):
-            self.write(self.path(number), number, islice(groups, FILE // GROUP), told)
+            self.write(self.path(number), number, islice(pieces, -(-FILE // self._batch)), told)
 
     def write(
         self, path: Path, number: int, records: Iterable[Packed], told: Callable[[int], None] = lambda n: None
     ) -> int:
         """Write one of the files into a new one. Args: records (all of this file, in order). Returns: how many."""
-        from cloister.collection.wire.files import writer
-
-        place = {SHUFFLE_KEY: self.name.encode(), FILE_KEY: f"{number}/{self.files}".encode()}
-        shape, count = schema(self.round, self.plan, senders=False), 0
-        shape = shape.with_metadata({**shape.metadata, **place})
+        start, stop = self.span(number)
         with path.open("xb") as file:
-            with writer(file, "parquet", shape) as out:
-                for group in cut(records, GROUP):
-                    out.write_batch(to_batch(messages_of(group), self.round, shape), row_group_size=GROUP)
-                    count += len(group)
-                    told(len(group))
+            file.write(self.form.begin(Place(self.name, number, self.files, stop - start)))
+            for piece in cut(records, self._batch):
+                file.write(self.form.batch(piece))
+                told(len(piece))
             flush(file)
-        return count
+        return stop - start
 
-
-def records_of(messages: Messages) -> Packed:
-    """Messages as bytes (m, 2 + widest): the number of the question, then the body."""
-    questions = messages.questions.astype(QUESTION).view(np.uint8).reshape(-1, QUESTION.itemsize)
-    return np.concatenate([questions, messages.bodies], axis=1)
-
-
-def messages_of(records: Packed) -> Messages:
-    """The inverse of ``records_of``, without senders."""
-    questions = np.ascontiguousarray(records[:, : QUESTION.itemsize]).view(QUESTION).reshape(-1).astype(np.uint16)
-    return Messages(questions, records[:, QUESTION.itemsize :])
+    @property
+    def _batch(self) -> int:
+        """Messages of a batch: a power of two, so that files end where batches do."""
+        most = min(GROUP, self.form.most)
+        return 1 << (most.bit_length() - 1)
 
 
 def cut(pieces: Iterable[Packed], size: int) -> Iterator[Packed]:

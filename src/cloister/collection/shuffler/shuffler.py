@@ -34,8 +34,8 @@ from cloister.collection.plan.canonical_json import beside, made, sync, writing
 from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.shuffler.intake import Senders
 from cloister.collection.shuffler.parts import released_apart, scattered_apart
-from cloister.collection.shuffler.release import QUESTION, Release, Scattered, records_of
-from cloister.collection.wire.messages import widest
+from cloister.collection.shuffler.release import Release, Scattered
+from cloister.collection.wire.releases import ReleaseForm, records_of
 from cloister.core.errors import InvalidInput, Refused
 from cloister.core.randomness import NoiseRng
 from cloister.rows.workers.engine import Engine, spread
@@ -106,7 +106,7 @@ def shuffle(
         raise Refused("this plan has trust Local: send its reports straight to the server, without a shuffler")
     round, target, noise = opened.round(), Path(os.path.abspath(out)), NoiseRng.secret() if rng is None else rng
     told = progress or (lambda n: None)
-    width, secret, name = QUESTION.itemsize + widest(round), noise.child("shuffle"), secrets.token_hex(16)
+    form, secret, name = ReleaseForm(opened.hash, round), noise.child("shuffle"), secrets.token_bytes(16)
     with spread(engine, workers, scheduler) as runner, _workshop(target) as folder:
         senders = Senders(reports, opened, round, strict, told, runner)
         place, work = folder / "release", folder / "scattered"
@@ -114,15 +114,15 @@ def shuffle(
 
         def release(messages: int) -> Release:
             place.mkdir()
-            return Release(place, round, opened.hash, name, messages)
+            return Release(place, form, name, messages)
 
         if runner.apart:
-            folders = scattered_apart(runner, senders, work, width, secret, told)
+            folders = scattered_apart(runner, senders, work, form.width, secret, told)
             _refuse_few(senders.intake, opened.crowd.min_honest_users)
-            count, files = released_apart(runner, folders, work, width, secret, release, told)
+            count, files = released_apart(runner, folders, work, form.width, secret, release, told)
         else:
             count, files = _in_this_process(
-                senders, opened.crowd.min_honest_users, Scattered(work, width, secret), release, told
+                senders, opened.crowd.min_honest_users, Scattered(work, form.width, secret), release, told
             )
         shutil.rmtree(work)
         _publish(place, target)

@@ -20,7 +20,7 @@ import attrs
 import numpy as np
 
 from cloister.collection.wire.batches import BatchForm
-from cloister.collection.wire.columns import Packed, ReportType, report_types
+from cloister.collection.wire.packing import Packed, ReportType, report_types
 from cloister.core.budget import Share
 from cloister.core.questions import Round
 from cloister.core.randomness import unit_floats

@@ -22,7 +22,7 @@ from zlib import crc32
 import attrs
 import numpy as np
 
-from cloister.collection.wire.columns import Packed
+from cloister.collection.wire.packing import Packed
 from cloister.core.errors import InvalidInput
 from cloister.core.types import Ids
 

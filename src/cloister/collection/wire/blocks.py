@@ -1,4 +1,4 @@
-"""Reports as they were read, from a file of any form or from a stream: users, answers, and what is wrong already."""
+"""Reports as they are read from a file or a stream, a bounded number at a time."""
 
 from __future__ import annotations
 
@@ -9,11 +9,8 @@ import attrs
 import numpy as np
 
 from cloister.collection.wire.batches import PREFIX, BatchForm, Parsed
-from cloister.collection.wire.columns import Packed
-from cloister.core.types import AnyArray, Bools, Ids, Ints
-
-FAULTS = ("out of range", "not as asked", "impossible")
-"""What a row of a file can be refused for before its answer is looked at, in order."""
+from cloister.collection.wire.packing import Packed
+from cloister.core.types import Ids, Ints
 
 CHUNK = 2**22
 """Bytes read at once."""
@@ -22,17 +19,10 @@ CHUNK = 2**22
 @final
 @attrs.frozen(eq=False)
 class Block:
-    """Some reports.
-
-    Args:
-        users: (n,), arbitrary where a report names none.
-        answers: (n, A), arbitrary where something is wrong.
-        faults: (n,), 0 or the position of a report's fault in ``FAULTS``, from 1; None: none has one.
-    """
+    """Some reports. Args: users (n,), answers (n, A)."""
 
     users: Ids
     answers: Packed = attrs.field(repr=False)
-    faults: AnyArray | None = attrs.field(default=None, repr=False)
 
     def __len__(self) -> int:
         return len(self.users)
@@ -41,33 +31,14 @@ class Block:
         """The reports at these positions, or this one if these are all."""
         if len(rows) == len(self):
             return self
-        return Block(self.users[rows], self.answers[rows], None if self.faults is None else self.faults[rows])
-
-    def without(self, fault: str) -> Bools:
-        """Which reports (n,) do not have this fault."""
-        if self.faults is None:
-            return np.ones(len(self), bool)
-        good: Bools = self.faults != FAULTS.index(fault) + 1
-        return good
+        return Block(self.users[rows], self.answers[rows])
 
     @classmethod
     def joined(cls, some: list[Block]) -> Block:
         """Several blocks in one."""
         if len(some) == 1:
             return some[0]
-        faults = [np.zeros(len(one), np.uint8) if one.faults is None else one.faults for one in some]
-        return cls(
-            np.concatenate([one.users for one in some]),
-            np.concatenate([one.answers for one in some]),
-            None if all(one.faults is None for one in some) else np.concatenate(faults),
-        )
-
-
-def faulty(*good: Bools) -> AnyArray | None:
-    """The faults of reports (n,), given masks of those without each of ``FAULTS``."""
-    if all(some.all() for some in good):
-        return None
-    return np.select([~some for some in good], np.arange(1, len(good) + 1), 0).astype(np.uint8)
+        return cls(np.concatenate([one.users for one in some]), np.concatenate([one.answers for one in some]))
 
 
 def parsed(file: BinaryIO, form: BatchForm, size: int | None = None, begun: bool = False) -> Iterator[Parsed]:

@@ -1,29 +1,17 @@
-"""Finds files of reports, and tells whether one changed while it was read. Loads no library of files."""
+"""Finds files of reports, and tells whether one changed while it was read."""
 
 from __future__ import annotations
 
 import glob
 import os
 from collections.abc import Sequence
-from typing import Literal, TypeAlias, final
+from typing import TypeAlias
 
 from cloister.core.errors import InvalidInput
 
 Path: TypeAlias = str | os.PathLike[str]
-Reason: TypeAlias = Literal["another plan", "no reports", "damaged"]
-
-BYTES = ".reports"
-EXTENSIONS = (".parquet", ".arrow", BYTES)
-
-
-@final
-class Unusable(Exception):
-    """A file that cannot count. Args: reason, plan (the name that the file carries, if another plan's)."""
-
-    def __init__(self, reason: Reason, plan: str | None = None) -> None:
-        super().__init__(reason)
-        self.reason: Reason = reason
-        self.plan = plan
+EXTENSIONS = (".reports", ".messages")
+"""Of what people send, and of what a shuffler releases."""
 
 
 def listed(paths: Path | Sequence[Path]) -> tuple[list[str], int]:
@@ -50,11 +38,6 @@ def listed(paths: Path | Sequence[Path]) -> tuple[list[str], int]:
         _openable(path)
     once = {os.path.realpath(path): path for path in sorted(found, reverse=True)}
     return sorted(once.values(), key=lambda path: (os.path.basename(path), path)), others
-
-
-def is_bytes(path: str) -> bool:
-    """Whether a file holds reports as bytes, by its name."""
-    return path.lower().endswith(BYTES)
 
 
 def _finished(name: str) -> bool:

@@ -1,37 +1,26 @@
-"""The columns shared by files of reports and of messages.
+"""How the reports of a question are packed: their columns side by side, in a fixed number of bytes.
 
-For question j of the round and each column c of its reports, ``q{j}.{c}`` holds the answer, and is null in rows that do
-not answer question j. A one-dimensional column has its own unsigned type; a column of width w is little-endian
-``fixed_size_binary(w * itemsize)``. The columns before these name the sender or the question (``reports``,
-``messages``). The schema's metadata names the plan.
-
-The columns of a round are derived from its reports for zero users, so that no component declares them. Importing this
-module is light: pyarrow is loaded by the functions that need it.
+A column is one unsigned integer per report, or a row of them; little-endian. The columns of a round are derived from
+its reports for zero users, so that no component declares them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from functools import lru_cache
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, final
+from typing import Any, final
 
 import attrs
 import numpy as np
 from numpy.typing import NDArray
 
 from cloister.core.encoding import encode_lattice
-from cloister.core.errors import InvalidInput, MissingExtra, Refused
+from cloister.core.errors import InvalidInput
 from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng
 from cloister.core.trust import Shuffled
-from cloister.core.types import AnyArray, Bools, Ids, Ints
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-FORMAT = "1"
-PLAN_KEY, FORMAT_KEY = b"cloister.plan", b"cloister.format"
+from cloister.core.types import AnyArray
 
 STAMPED = "question"
 """Column, and attribute, of reports that repeat the stamp of the channel that they answer."""
@@ -53,13 +42,6 @@ class Column:
     def bytes(self) -> int:
         """Bytes per report."""
         return np.dtype(self.dtype).itemsize * (1 if self.width is None else self.width)
-
-    @property
-    def arrow_type(self) -> Any:
-        """The Arrow type of this column in a file."""
-        pa = with_arrow()
-        kept = np.dtype(self.dtype).newbyteorder("=")
-        return pa.from_numpy_dtype(kept) if self.width is None else pa.binary(self.bytes)
 
     def unpacked(self, data: Packed) -> AnyArray:
         """Numbers (n,) or (n, width) in native byte order, from their bytes in a file or record."""
@@ -115,18 +97,6 @@ class ReportType:
         """The column that ``body`` leaves out, for so many reports; nothing if there is none."""
         return {} if self.stamp is None else {STAMPED: np.broadcast_to(np.uint64(self.stamp), count)}
 
-    def to_arrow(self, packed: Packed, rows: Ints, count: int) -> list[Any]:
-        """One Arrow array (count,) per column: packed values at the given rows, null elsewhere."""
-        pa, where, arrays = with_arrow(), np.zeros(count, bool), list[Any]()
-        where[rows] = True
-        present = None if where.all() else pa.py_buffer(np.packbits(where, bitorder="little"))
-        values = np.ascontiguousarray(packed).view(self.record)[:, 0]
-        for column in self.columns:
-            whole = np.zeros(count, self.record[column.name])
-            whole[rows] = values[column.name]
-            arrays.append(pa.Array.from_buffers(column.arrow_type, count, [present, pa.py_buffer(whole)]))
-        return arrays
-
 
 @lru_cache(maxsize=4)
 def report_types(round: Round[Any]) -> tuple[ReportType, ...]:
@@ -156,62 +126,3 @@ def type_of(number: int, report: Any, left_out: tuple[str, ...] = ("users",)) ->
             columns.append(Column(name, values.dtype.newbyteorder("<").str, width))
     stamp = getattr(report, STAMPED, None) if Column(STAMPED, "<u8", None) in columns else None
     return ReportType(type(report).load, tuple(columns), stamp if isinstance(stamp, int) else None)
-
-
-def schema(round: Round[Any], plan_hash: str, heads: Mapping[str, Any]) -> pa.Schema:
-    """The schema of a plan's files. Args: heads (names and types of the columns before the answers)."""
-    pa = with_arrow()
-    fields = [pa.field(name, kind, nullable=False) for name, kind in heads.items()]
-    for j, kind in enumerate(report_types(round)):
-        fields += [pa.field(f"q{j}.{c.name}", c.arrow_type, nullable=True) for c in kind.columns]
-    return pa.schema(fields, metadata={PLAN_KEY: plan_hash.encode(), FORMAT_KEY: FORMAT.encode()})
-
-
-def plan_of(schema: pa.Schema) -> str | None:
-    """The plan's hash in a file's metadata; None if the file has another format."""
-    found: Mapping[bytes, bytes] = schema.metadata or {}
-    if found.get(FORMAT_KEY) != FORMAT.encode() or PLAN_KEY not in found:
-        return None
-    return found[PLAN_KEY].decode("ascii", "replace")
-
-
-def by_question(batch: pa.RecordBatch, round: Round[Any]) -> Iterator[tuple[ReportType, Sequence[Any]]]:
-    """Yield every question's report type and its columns of a batch."""
-    kinds = report_types(round)
-    at = batch.num_columns - sum(len(kind.columns) for kind in kinds)
-    for kind in kinds:
-        yield kind, batch.columns[at : at + len(kind.columns)]
-        at += len(kind.columns)
-
-
-def valid(array: Any) -> Bools:
-    """Which entries (n,) are not null."""
-    if not array.null_count:
-        return np.ones(len(array), bool)
-    return np.asarray(array.is_valid().to_numpy(zero_copy_only=False), bool)
-
-
-def numbers(array: Any, missing: int = 0) -> Ids:
-    """Unsigned numbers (n,), with ``missing`` for null."""
-    values = array.fill_null(0) if array.null_count else array
-    wide = np.asarray(values.to_numpy(zero_copy_only=False), np.uint64)
-    return np.where(valid(array), wide, np.uint64(missing)) if array.null_count else wide
-
-
-def raw(array: Any, size: int) -> Packed:
-    """The bytes (n, size) of every entry, arbitrary for null. Raises: Refused: the buffer is too short."""
-    data, start = array.buffers()[1], array.offset * size
-    if not len(array):  # pyarrow leaves the buffer of an empty array out
-        return np.empty((0, size), np.uint8)
-    if data is None or data.size < start + len(array) * size:
-        raise Refused("a column is cut short")
-    return np.frombuffer(data, np.uint8, len(array) * size, start).reshape(len(array), size)
-
-
-def with_arrow() -> Any:
-    """pyarrow. Raises: MissingExtra: it is not installed."""
-    try:
-        import pyarrow
-    except ImportError as error:
-        raise MissingExtra("pyarrow", "files", "reading and writing reports") from error
-    return pyarrow

@@ -1,0 +1,101 @@
+"""Reports as a table: what stands in it is what was sent."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cloister.collection.client.encoder import Encoded, PlanEncoder
+from cloister.collection.intake.tables import tabled
+from cloister.collection.plan.plan import CollectionPlan
+from cloister.collection.plan.transcript import Transcript
+from cloister.collection.shuffler.shuffler import shuffle
+from cloister.collection.wire.answers import layout_of
+from cloister.core.encoding import encode_rows
+from cloister.core.errors import InvalidInput
+from cloister.core.randomness import NoiseRng
+from tests.collection.rounds_fakes import ROUNDS, advanced, answered, planned, prepared
+from tests.collection.server.collected import D, small_plan as local_plan, written
+from tests.collection.shuffled_plans import folder_of, sent, small_plan
+from tests.in_process import cloister
+
+pytest.importorskip("pyarrow")
+
+import pyarrow.parquet as pq
+
+N = 300
+ROWS = np.random.default_rng(0).normal(0, 0.3, (N, D))
+
+
+def encoded(plan: CollectionPlan) -> Encoded:
+    return PlanEncoder(plan, noise=NoiseRng.for_tests(0)).encode(ROWS, np.arange(N))
+
+
+@pytest.mark.parametrize("kind", ["tallied", "kept"])
+def test_every_answer_stands_in_its_row_and_nothing_where_nothing_was_asked(kind: str, tmp_path: Path) -> None:
+    plan = local_plan(kind, N)
+    path = written(tmp_path / "a.reports", encoded(plan))
+    done = tabled(Transcript(plan), path, tmp_path / "a.parquet")
+    table = pq.read_table(tmp_path / "a.parquet")
+    assert (done.round, done.rows, done.intake.lines()) == (1, N, [])
+    assert (tmp_path / "a.parquet").stat().st_mode & 0o777 == 0o600
+    assert table["user"].to_pylist() == list(range(N))
+    users = np.arange(N, dtype=np.uint64)
+    drawn = encode_rows(plan.round(), ROWS, users, NoiseRng.for_tests(0))
+    for j, (report, who) in enumerate(zip(drawn, layout_of(plan.round()).who(users), strict=True)):
+        found = table[f"q{j}.answers"].to_pylist()
+        assert [value is not None for value in found] == who.tolist()
+        assert [value for value in found if value is not None] == report.columns()["answers"].tolist()
+
+
+def test_messages_have_their_sender_before_the_shuffle_and_none_after_it(tmp_path: Path) -> None:
+    plan = small_plan()
+    theirs = sent(plan)
+    shuffle(plan, folder_of(tmp_path / "reports", theirs), tmp_path / "shuffled")
+    tables = []
+    for name in ("reports", "shuffled"):
+        done = tabled(Transcript(plan), tmp_path / name, tmp_path / f"{name}.parquet")
+        assert (done.rows, done.intake.lines()) == (1000, [])
+        tables.append(pq.read_table(tmp_path / f"{name}.parquet"))
+    before, after = tables
+    assert sorted(before["sender"].to_pylist()) == list(range(1000))
+    assert after["sender"].null_count == 1000
+    names = [name for name in before.column_names if name != "sender"]
+    rows = [sorted(map(json.dumps, table.select(names).to_pylist())) for table in tables]
+    assert rows[0] == rows[1]
+
+
+def test_what_is_damaged_is_said_and_the_rest_is_shown(tmp_path: Path) -> None:
+    plan = local_plan("tallied", N)
+    some = encoded(plan)
+    plan.write(tmp_path / "plan", "")
+    (tmp_path / "r").mkdir()
+    bad = bytearray(written(tmp_path / "r" / "a.reports", some).read_bytes())
+    bad[-1] ^= 1
+    (tmp_path / "r" / "b.reports").write_bytes(bad)
+    (tmp_path / "r" / "c.reports").write_bytes(b"text")
+    done = cloister("reports", "plan", "r", "--out", "t.parquet", "--json", folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    said = json.loads(done.stdout)
+    assert (said["round"], said["rows"], said["refused"]["damaged"], said["refused"]["no reports"]) == (1, N, 1, 1)
+    assert done.stderr.count("refused 1 files") == 2
+    assert cloister("reports", "plan", "r", "--out", "t.parquet", folder=tmp_path).stdout == (
+        "300 rows of round 1 in t.parquet\n"
+    )
+
+
+def test_reports_of_a_round_that_is_closed_are_shown_too(tmp_path: Path) -> None:
+    prepared(tmp_path, planned())
+    path, count = answered(tmp_path)
+    assert path is not None
+    advanced(tmp_path)
+    standing, target = Transcript.read(tmp_path / "plan"), tmp_path / "t.parquet"
+    assert tabled(standing, path, target, 1).rows == count
+    late = tabled(standing, path, target)
+    assert (late.round, late.rows, late.intake.refused["another plan"]) == (2, 0, 1)
+    for wrong in (0, 3, ROUNDS + 1):
+        with pytest.raises(InvalidInput, match="choose 1 to 2"):
+            tabled(standing, path, target, wrong)

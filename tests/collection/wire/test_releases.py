@@ -1,0 +1,117 @@
+"""Files of shuffled messages as the format page has them, read without cloister; what is mutated never counts."""
+
+from __future__ import annotations
+
+import io
+import struct
+from zlib import crc32
+
+import numpy as np
+import pytest
+
+from cloister.collection.wire.answers import layout_of
+from cloister.collection.wire.batches import MAX_RECORDS
+from cloister.collection.wire.messages import Messages
+from cloister.collection.wire.releases import (
+    Place,
+    ReleaseForm,
+    Unusable,
+    messages_of,
+    records_of,
+    well_formed,
+)
+from tests.collection.shuffled_plans import multiset, sent, small_plan
+
+PLAN = small_plan(rows=200)
+FORM = ReleaseForm(PLAN.hash, PLAN.round())
+SENT = sent(PLAN, people=200).messages
+PLACE = Place(bytes(range(16)), 2, 7, len(SENT))
+
+
+def file_of(some: Messages, place: Place = PLACE) -> bytes:
+    records = records_of(some)
+    half = len(records) // 2
+    return FORM.begin(place) + FORM.batch(records[:half]) + FORM.batch(records[half:])
+
+
+def read(content: bytes) -> list[Messages]:
+    return [messages_of(records) for records in FORM.batches(io.BytesIO(content))]
+
+
+def test_a_file_is_what_the_page_says() -> None:
+    content = file_of(SENT)
+    first, stamp, shuffle, number, files, messages = struct.unpack_from("<B8s16sIIQ", content)
+    assert (first, stamp.hex(), shuffle, number, files, messages) == (0xC5, PLAN.hash[:16], bytes(range(16)), 2, 7, 200)
+    assert struct.unpack_from("<I", content, 41) == (crc32(content[:41]),)
+    at, found = 45, list[bytes]()
+    width = 2 + max(body.bytes // body.many for body in layout_of(PLAN.round()).bodies)
+    while at < len(content):
+        count, check = struct.unpack_from("<II", content, at)
+        data = content[at + 8 : at + 8 + count * width]
+        assert check == crc32(data)
+        found += [data[i : i + width] for i in range(0, len(data), width)]
+        at += 8 + len(data)
+    questions = [int.from_bytes(one[:2], "little") for one in found]
+    assert questions == SENT.questions.tolist()
+    assert [one[2:] for one in found] == [bytes(body) for body in SENT.bodies]
+
+
+def test_what_was_written_is_read() -> None:
+    content = file_of(SENT)
+    assert FORM.place(io.BytesIO(content)) == PLACE
+    found = Messages.joined(read(content))
+    assert multiset(found) == multiset(SENT)
+    assert well_formed(found, PLAN.round()).all()
+
+
+def test_a_message_of_no_question_or_with_more_behind_it_has_no_form() -> None:
+    questions, bodies = SENT.questions.copy(), SENT.bodies.copy()
+    questions[3] = len(PLAN.round().parts)
+    lengths = [body.kind.body.bytes for body in layout_of(PLAN.round()).bodies]
+    bodies[5, :8] = bodies[int(np.flatnonzero(SENT.questions != SENT.questions[5])[0]), :8]  # another role's number
+    assert np.flatnonzero(~well_formed(Messages(questions, bodies), PLAN.round())).tolist() == [3, 5]
+    longer = np.hstack([SENT.bodies, np.zeros((200, 1), np.uint8)])
+    longer[9, lengths[SENT.questions[9]]] = 1
+    assert np.flatnonzero(~well_formed(Messages(SENT.questions, longer), PLAN.round())).tolist() == [9]
+
+
+def test_whatever_is_cut_or_changed_does_not_count() -> None:
+    content, rng = file_of(SENT), np.random.default_rng(0)
+    for stop in range(len(content)):
+        with pytest.raises(Unusable):
+            read(content[:stop])
+    for _ in range(3000):
+        changed = bytearray(content)
+        changed[int(rng.integers(len(content)))] ^= 1 << int(rng.integers(8))
+        with pytest.raises(Unusable):
+            read(bytes(changed))
+    with pytest.raises(Unusable, match="damaged"):
+        read(content + b"\0")
+
+
+def test_files_of_other_kinds_and_plans_are_told_apart() -> None:
+    people, other = sent(PLAN, people=20), small_plan(seed=2)
+    for content, reason in (
+        (b"", "no messages"),
+        (b"PAR1", "no messages"),
+        (people.to_bytes(), "unshuffled"),
+        (people.form.report(1, bytes(people.form.width)), "unshuffled"),
+        (ReleaseForm(other.hash, other.round()).begin(PLACE), "another plan"),
+        (FORM.begin(Place(b"0" * 16, 7, 7, 0)), "damaged"),
+    ):
+        with pytest.raises(Unusable, match=reason):
+            FORM.place(io.BytesIO(content))
+
+
+def test_a_batch_that_asks_for_more_than_a_reader_holds_is_refused_unread() -> None:
+    class Counting(io.BytesIO):
+        most = 0
+
+        def read(self, size: int | None = -1, /) -> bytes:
+            self.most = max(self.most, size or 0)
+            return super().read(size)
+
+    file = Counting(FORM.begin(Place(b"0" * 16, 0, 1, 2**40)) + struct.pack("<II", 2**32 - 1, 0))
+    with pytest.raises(Unusable, match="damaged"):
+        list(FORM.batches(file))
+    assert file.most <= MAX_RECORDS
