@@ -21,15 +21,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 from mixtures import mixture
 
 from cloister.collection.client.encoder import PlanEncoder
 from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.plan.publish import publish
 from cloister.collection.server.aggregator import decode
-from cloister.collection.wire import reports as wire
+from cloister.collection.wire.answers import form_of, layout_of
 from cloister.core.types import Bools, Floats, Ids
 from cloister.metrics import nicv
 from cloister.run.request import Request
@@ -48,7 +46,7 @@ def planned(people: int, epsilon: float, seed: int) -> CollectionPlan:
 
 def counted(encoder: PlanEncoder, users: Ids) -> Bools:
     """Whose numbers (n,) are asked for counts."""
-    asked = wire.asked(encoder.round, users)
+    asked = layout_of(encoder.round).who(users)
     found: Bools = np.logical_or.reduce(
         [who for who, p in zip(asked, encoder.round.parts, strict=True) if p.vectors is None]
     )
@@ -75,9 +73,12 @@ def cost(
     honest = ~np.isin(users, liars)
     reports = tuple(with_lies(encoder, rows, users, liars, cells))
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "part.parquet"
-        batch = wire.to_batch(reports, np.sort(users), wire.schema(encoder.round, plan.hash))
-        pq.write_table(pa.Table.from_batches([batch]), path)
+        path, layout, them = Path(folder) / "part.reports", layout_of(encoder.round), np.sort(users)
+        answers = layout.empty(len(them))
+        for j, report in enumerate(reports):
+            packed = layout.bodies[j].kind.body.packed(report.columns())
+            layout.put(answers, j, np.searchsorted(them, report.users), packed)
+        path.write_bytes(b"".join(form_of(plan.hash, encoder.round).batches(them, answers)))
         done = decode(plan, path, accept_shares=True)
     return nicv(rows[honest], done.result.centers), done.intake.doubts
 

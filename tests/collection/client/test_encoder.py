@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from cloister.collection.client.encoder import PlanEncoder, PrivacyWarning, encode, read
-from cloister.collection.client.records import record_width, to_reports
+from cloister.collection.client.records import record_width
 from cloister.collection.client.state import State
 from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.plan.publish import publish
@@ -95,10 +95,10 @@ def test_records_are_the_reports_in_other_words(plan: CollectionPlan) -> None:
     answers = encode_owned(round, ROWS[:500], users, NoiseRng.secret())
     records = to_records(answers, 500, round)
     assert records.shape == (500, record_width(round))
-    assert same(to_reports(records, users, round), [one.report for one in answers])
-    assert same(to_reports(records[:0], users[:0], round), encode_rows(round, ROWS[:0], users[:0], NoiseRng.secret()))
-    with pytest.raises(InvalidInput, match="are not those of 500 users"):
-        to_reports(records[:, 1:], users, round)
+    made = PlanEncoder(plan).encoded(users, records)
+    assert same(made.reports, [one.report for one in answers])
+    none = PlanEncoder(plan).encoded(users[:0], records[:0])
+    assert same(none.reports, encode_rows(round, ROWS[:0], users[:0], NoiseRng.secret()))
 
 
 def test_the_server_reads_what_people_send(plan: CollectionPlan) -> None:

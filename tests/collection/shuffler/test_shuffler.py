@@ -249,3 +249,11 @@ def test_two_questions_to_one_share_are_two_messages_of_two_roles(plan: Collecti
     senders = Senders(write(tmp_path / "r" / "a.reports", theirs), plan, round, False, lambda n: None)
     assert multiset(Messages.joined(list(senders.accepted()))) == multiset(theirs.messages)
     assert senders.people == some
+    answers, second = theirs.answers, layout_of(round).slots[1]
+    (both, *_) = np.flatnonzero((answers[:, second.start : second.start + 2] != 255).all(axis=1))
+    answers[both, second.start] = 99  # no such question: she counts for neither
+    forged = Senders(write(tmp_path / "r" / "a.reports", theirs, answers=answers), plan, round, False, lambda n: None)
+    assert multiset(Messages.joined(list(forged.accepted()))) == multiset(
+        theirs.messages.of(theirs.messages.senders != theirs.users[both])
+    )
+    assert (forged.people, forged.intake.refused) == (some - 1, {"not as asked": 1})
