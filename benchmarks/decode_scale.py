@@ -1,7 +1,9 @@
-"""Decoding and shuffling many reports as bytes, on two workers: the tables in docs/howto/scale.md.
+"""Decoding and shuffling many reports, on two workers: the tables in docs/howto/scale.md. In one process, with the most
+memory that it took: docs/howto/shuffled.md.
 
     python benchmarks/decode_scale.py decode 1e6 1e7 1e8 --folder /tmp/scale
     python benchmarks/decode_scale.py shuffle 1e6 1e7 1e8 --folder /tmp/scale
+    python benchmarks/decode_scale.py one 1.25e6 1e7 1e8 --folder /tmp/scale
 
 Answers are drawn uniformly among those that an encoder could send: they cost a server and a shuffler what real ones do.
 User numbers come in random order, in batches of 10,000 (``--batch``), in files of an eighth each.
@@ -19,6 +21,8 @@ import resource
 import shutil
 import time
 import warnings
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -86,15 +90,44 @@ def spent() -> float:
     return sum(use.ru_utime + use.ru_stime for use in both)
 
 
+def in_one_process(step: str, folder: Path) -> tuple[int, float, int]:
+    """Shuffle or decode what a folder holds. Returns: people, seconds, and MB at the most."""
+    begun = time.perf_counter()
+    if step == "shuffle":
+        people = shuffle(folder / "plan", folder / "reports", folder / "out").people
+    else:
+        people = decode(folder / "plan", folder / "out").intake.accepted
+    return people, time.perf_counter() - begun, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+
+
+def one(people: int, folder: Path, batch: int) -> None:
+    """A line of the table of one process: shuffle, then decode what it released, each in a process of its own."""
+    plan = made("shuffle", people)
+    write(plan, folder / "reports", batch)
+    plan.write(folder / "plan", "for a benchmark")
+    cells = [f"{people:,}"]
+    for step in ("shuffle", "decode"):
+        with ProcessPoolExecutor(1, get_context("spawn")) as pool:
+            count, seconds, most = pool.submit(in_one_process, step, folder).result()
+        assert count == people
+        cells += [f"{seconds:.1f} s", f"{most:,} MB"]
+    print("| " + " | ".join(cells) + " |", flush=True)
+    shutil.rmtree(folder)
+
+
 def main() -> None:
     warnings.simplefilter("ignore")
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["decode", "shuffle"])
+    parser.add_argument("what", choices=["decode", "shuffle", "one"])
     parser.add_argument("people", nargs="+", type=lambda text: int(float(text)))
     parser.add_argument("--folder", type=Path, required=True)
     parser.add_argument("--batch", type=int, default=10_000)
     parser.add_argument("--engines", nargs="+", default=["processes"])
     given = parser.parse_args()
+    if given.what == "one":
+        for people in given.people:
+            one(people, given.folder / f"one-{people}", given.batch)
+        return
     heads = "reports", "engine", "batches of", "MB", "seconds", "CPU seconds"
     print("| " + " | ".join(heads) + " |\n" + "|---" * len(heads) + "|")
     for people in given.people:

@@ -13,7 +13,7 @@ from cloister.collection.wire.answers import layout_of
 from cloister.collection.wire.batches import MAX_RECORDS
 from cloister.collection.wire.messages import Messages
 from cloister.collection.wire.releases import (
-    Place,
+    ReleasedFile,
     ReleaseForm,
     Unusable,
     messages_of,
@@ -25,10 +25,10 @@ from tests.collection.shuffled_plans import multiset, sent, small_plan
 PLAN = small_plan(rows=200)
 FORM = ReleaseForm(PLAN.hash, PLAN.round())
 SENT = sent(PLAN, people=200).messages
-PLACE = Place(bytes(range(16)), 2, 7, len(SENT))
+PLACE = ReleasedFile(bytes(range(16)), 2, 7, len(SENT))
 
 
-def file_of(some: Messages, place: Place = PLACE) -> bytes:
+def file_of(some: Messages, place: ReleasedFile = PLACE) -> bytes:
     records = records_of(some)
     half = len(records) // 2
     return FORM.begin(place) + FORM.batch(records[:half]) + FORM.batch(records[half:])
@@ -97,7 +97,7 @@ def test_files_of_other_kinds_and_plans_are_told_apart() -> None:
         (people.to_bytes(), "unshuffled"),
         (people.form.report(1, bytes(people.form.width)), "unshuffled"),
         (ReleaseForm(other.hash, other.round()).begin(PLACE), "another plan"),
-        (FORM.begin(Place(b"0" * 16, 7, 7, 0)), "damaged"),
+        (FORM.begin(ReleasedFile(b"0" * 16, 7, 7, 0)), "damaged"),
     ):
         with pytest.raises(Unusable, match=reason):
             FORM.place(io.BytesIO(content))
@@ -111,7 +111,7 @@ def test_a_batch_that_asks_for_more_than_a_reader_holds_is_refused_unread() -> N
             self.most = max(self.most, size or 0)
             return super().read(size)
 
-    file = Counting(FORM.begin(Place(b"0" * 16, 0, 1, 2**40)) + struct.pack("<II", 2**32 - 1, 0))
+    file = Counting(FORM.begin(ReleasedFile(b"0" * 16, 0, 1, 2**40)) + struct.pack("<II", 2**32 - 1, 0))
     with pytest.raises(Unusable, match="damaged"):
         list(FORM.batches(file))
     assert file.most <= MAX_RECORDS

@@ -14,7 +14,7 @@ from cloister.collection.intake.sent import SentFiles, Sieve, isolated
 from cloister.collection.wire.listing import changed
 from cloister.collection.wire.messages import Messages, widest
 from cloister.collection.wire.packing import Packed
-from cloister.collection.wire.releases import Place, ReleaseForm, Unusable, messages_of, well_formed
+from cloister.collection.wire.releases import ReleasedFile, ReleaseForm, Unusable, messages_of, well_formed
 from cloister.core.encoding import Progress, absorb, keep_memory, merge_summaries
 from cloister.core.errors import InvalidInput
 from cloister.core.questions import Round
@@ -141,7 +141,7 @@ def _whole(files: Sequence[str], form: ReleaseForm) -> None:
         raise InvalidInput(f"these are {len(found)} of the {first.files} files of the shuffle: the others are missing")
 
 
-def _place(path: str, form: ReleaseForm) -> Place:
+def _place(path: str, form: ReleaseForm) -> ReleasedFile:
     try:
         with _opened(path) as file:
             return form.place(file)

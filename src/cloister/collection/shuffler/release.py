@@ -24,7 +24,7 @@ import numpy as np
 
 from cloister.collection.plan.canonical_json import flush
 from cloister.collection.wire.packing import Packed
-from cloister.collection.wire.releases import Place, ReleaseForm
+from cloister.collection.wire.releases import ReleasedFile, ReleaseForm
 from cloister.core.errors import InvalidInput
 from cloister.core.randomness import NoiseRng
 from cloister.core.types import Ids, Ints
@@ -136,7 +136,7 @@ class Release:
         """Write one of the files into a new one. Args: records (all of this file, in order). Returns: how many."""
         start, stop = self.span(number)
         with path.open("xb") as file:
-            file.write(self.form.begin(Place(self.name, number, self.files, stop - start)))
+            file.write(self.form.begin(ReleasedFile(self.name, number, self.files, stop - start)))
             for piece in cut(records, self._batch):
                 file.write(self.form.batch(piece))
                 told(len(piece))

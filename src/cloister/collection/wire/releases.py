@@ -45,8 +45,8 @@ class Unusable(Exception):
 
 @final
 @attrs.frozen
-class Place:
-    """A file's place in its shuffle. Args: shuffle (its name, 16 bytes), number, files, messages (in this file)."""
+class ReleasedFile:
+    """What a file's head says. Args: shuffle (its name, 16 bytes), number, files, messages (in this file)."""
 
     shuffle: bytes
     number: int
@@ -77,7 +77,7 @@ class ReleaseForm:
         """What the round's files begin with, behind the first byte."""
         return bytes.fromhex(self.head)[:STAMP]
 
-    def begin(self, place: Place) -> bytes:
+    def begin(self, place: ReleasedFile) -> bytes:
         """The head of a file."""
         head = HEAD.pack(RELEASED, self.stamp, place.shuffle, place.number, place.files, place.messages)
         return head + CHECK.pack(crc32(head))
@@ -87,7 +87,7 @@ class ReleaseForm:
         data = records.tobytes()
         return COUNTED.pack(len(records), crc32(data)) + data
 
-    def place(self, file: BinaryIO) -> Place:
+    def place(self, file: BinaryIO) -> ReleasedFile:
         """Read a file's head. Raises: Unusable."""
         data = file.read(HEAD.size + CHECK.size)
         if not data or data[0] != RELEASED:
@@ -98,7 +98,7 @@ class ReleaseForm:
         _, stamp, *place = HEAD.unpack_from(data)
         if stamp != self.stamp:
             raise Unusable("another plan")
-        found = Place(*place)
+        found = ReleasedFile(*place)
         if found.number >= found.files:
             raise Unusable("damaged")
         return found
