@@ -103,8 +103,9 @@ def in_one_process(step: str, folder: Path) -> tuple[int, float, int]:
 def one(people: int, folder: Path, batch: int) -> None:
     """A line of the table of one process: shuffle, then decode what it released, each in a process of its own."""
     plan = made("shuffle", people)
-    write(plan, folder / "reports", batch)
     plan.write(folder / "plan", "for a benchmark")
+    with ProcessPoolExecutor(1, get_context("spawn")) as pool:  # a process begins with the most that its parent took
+        pool.submit(write, plan, folder / "reports", batch).result()
     cells = [f"{people:,}"]
     for step in ("shuffle", "decode"):
         with ProcessPoolExecutor(1, get_context("spawn")) as pool:
