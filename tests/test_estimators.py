@@ -47,6 +47,7 @@ def test_scikit_learns_own_checks(estimator: Any, check: Any) -> None:
     check(estimator)
 
 
+@pytest.mark.thorough
 def test_every_check_that_is_expected_to_fail_does_and_no_other() -> None:
     """A list with entries that hold no longer would hide faults to come."""
     for estimator in (cloister.KMeans(**ASKED), cloister.OneRound(**ASKED), cloister.KMedians(**ASKED)):

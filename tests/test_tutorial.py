@@ -62,7 +62,7 @@ def test_the_examples_are_short_and_import_one_module_of_cloister(role: str, mos
     ]
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_its_commands_run_in_the_order_in_which_they_stand(tmp_path: Path) -> None:
     """As somebody types them, but that nothing is downloaded, and that the kit is left to the tests of
     ``new-plugin``."""
@@ -148,6 +148,7 @@ def test_broken_plugins_are_reported_as_it_says(before: str, after: str, tmp_pat
     assert broken[0] in said
 
 
+@pytest.mark.thorough
 def test_too_little_noise_is_found_as_it_says(tmp_path: Path) -> None:
     (said,) = (text.strip() for _, name, text in BLOCKS if name == "too-little-noise")
     made = [sys.executable, "-m", "cloister.cli", "new-plugin", "rounded-counts", "--role", "oracle", "--out", "broken"]

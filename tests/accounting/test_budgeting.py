@@ -219,6 +219,7 @@ def methods() -> Iterator[Any]:
             kinds.add((spec.target, str(trust)))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("method", "trust"), list(methods()))
 def test_a_run_spends_its_budget(method: str, trust: str) -> None:
     """Every built-in method, with every oracle that fits: at least 0.99 of the budget, in its measure, and never more

@@ -209,7 +209,7 @@ def oracles() -> list[Any]:
     return [pytest.param(role, name, id=f"{role} {name}") for role, name in found]
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.parametrize("m", [2, 5])
 @pytest.mark.parametrize(("role", "name"), oracles())
 def test_m_rows_of_one_user_are_hidden_by_every_central_oracle(role: str, name: str, m: int) -> None:
@@ -217,7 +217,7 @@ def test_m_rows_of_one_user_are_hidden_by_every_central_oracle(role: str, name: 
     neighbours_are_hard_to_tell_apart(GROUPS[role](made(role, name), m))
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.parametrize(("role", "name"), oracles())
 def test_noise_that_is_too_small_by_a_fifth_for_m_rows_is_seen(role: str, name: str) -> None:
     """By events; of Gaussian noise, whose means move as far as its budget allows, by means too."""

@@ -34,6 +34,7 @@ from cloister.plugin import (
     component,
 )
 from cloister.testing import parametrize
+from tests.rings import but
 
 SETTING, BUDGET = QuestionContext(100, 0.5, PublicRng.from_seed(1)), Budget("pure", 0.1)
 ITEMS = np.array([[0], [2], [2], [2]])
@@ -86,7 +87,12 @@ class PooledEven(EvenNoise, AdditiveCounts):
         return self.pooled(space, bound, budget, unit, 4, 1000)
 
 
-@parametrize(EvenCounts(), EvenSums())
+@pytest.mark.thorough
+@but(
+    parametrize(EvenCounts(), EvenSums()),
+    "EvenSums-(one_row_moves|nested|what_it_costs|merging|two_questions)",  # beside EvenCounts
+    pytest.mark.long,
+)
 def test_both_twins_of_an_authors_law_conform(component: Any, check: Any) -> None:
     check(component)
 

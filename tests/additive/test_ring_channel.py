@@ -278,7 +278,7 @@ def colluding(kind: str, parties: int, t: int, known: int) -> Any:
     return ColludingSums(SkellamSums(parties=parties, colluding=t), known)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", ["counts", "sums"])
 @pytest.mark.parametrize(("parties", "t"), [(2, 1), (5, 3)])
 def test_the_privacy_checks_pass_with_the_shares_of_any_t_parties_removed(kind: str, parties: int, t: int) -> None:

@@ -49,7 +49,7 @@ return Promise.all(Array.from({ length: 6 }, async () => hex(await client().answ
 SPENT = "return new Client({ user: 7, store: new IndexedDBStore('test') }).spent();"
 
 pytestmark = [
-    pytest.mark.slow,
+    pytest.mark.thorough,
     pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed"),
     pytest.mark.skipif(not VECTORS, reason="there are no vectors"),
 ]

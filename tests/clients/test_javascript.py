@@ -80,7 +80,7 @@ AUDITED: dict[str, tuple[int, dict[str, Any], str]] = {
     "duchi": (4, {"options": {"sums.randomiser": "duchi"}}, "<u2"),
 }
 
-pytestmark = pytest.mark.skipif(NODE is None, reason="Node is not installed")
+pytestmark = [pytest.mark.thorough, pytest.mark.skipif(NODE is None, reason="Node is not installed")]
 
 
 def node(*arguments: object, **environment: str) -> str:
@@ -96,7 +96,7 @@ def planned(dimension: int, changes: dict[str, Any]) -> CollectionPlan:
     return publish(Request(**{**given, **changes}), dimension=dimension)
 
 
-@pytest.mark.parametrize("built", ["src", "dist"])
+@pytest.mark.parametrize("built", [pytest.param("src", marks=pytest.mark.long), "dist"])  # another test compares them
 def test_its_own_tests_pass(built: str) -> None:
     assert "# fail 0" in node("--test", "--test-reporter=tap", CLIENT=built)
 
@@ -109,7 +109,7 @@ def test_random_rows_become_the_same_bytes(name: str, tmp_path: Path) -> None:
     assert found["different"] == 0, found
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.parametrize("method", [m if m in SOME else pytest.param(m, marks=pytest.mark.long) for m in METHODS])
 def test_random_rows_become_the_same_bytes_in_every_round(method: str, tmp_path: Path) -> None:
     plan = planned(3, {"method": method, "k": 3, "epsilon": 20.0, "delta": 1e-6, "rows": 2000, "trust": "local"})
@@ -119,7 +119,7 @@ def test_random_rows_become_the_same_bytes_in_every_round(method: str, tmp_path:
         assert found["different"] == 0, (number, found)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", AUDITED)
 def test_what_it_draws_itself_hides_a_row_and_follows_pythons_law(name: str, tmp_path: Path) -> None:
     dimension, changes, dtype = AUDITED[name]
@@ -134,7 +134,7 @@ def test_what_it_draws_itself_hides_a_row_and_follows_pythons_law(name: str, tmp
             _same_law(one[:, 0], other[:, 0])
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_the_audit_would_see_a_third_more_than_was_promised(tmp_path: Path) -> None:
     plan = planned(2, {"epsilon": 2.7})
     theirs = _drawn(tmp_path, plan, _far_rows(2), 0)

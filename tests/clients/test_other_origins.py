@@ -21,7 +21,7 @@ from tests.browser import CHROMIUM, Browser
 from tests.clients.test_browser import ROOT, Quiet
 from tests.collection.service.collectors import collecting, form_of, on_disk, plan_in
 
-pytestmark = [pytest.mark.slow, pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed")]
+pytestmark = [pytest.mark.thorough, pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed")]
 
 ANSWERED = """(async () => {
   const { Client, IndexedDBStore } = await import("/clients/javascript/dist/cloister-client.js");

@@ -91,7 +91,7 @@ USER_POINTS: dict[str, tuple[Any, str, int, bool]] = {
 }
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.parametrize(("point", "number"), list(each_at_one_round(USER_POINTS)))
 def test_a_killed_answer_goes_on(tmp_path: Path, stages: list[Path], number: int, point: Any) -> None:
     folder = tmp_path / "run"
@@ -131,7 +131,7 @@ SERVER_POINTS: dict[str, tuple[Any, str, int, bool]] = {
 }
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.parametrize(("point", "number"), list(each_at_one_round(SERVER_POINTS)))
 def test_a_killed_server_goes_on(tmp_path: Path, stages: list[Path], number: int, point: Any) -> None:
     folder, quiet = tmp_path / "run", tmp_path / "quiet"

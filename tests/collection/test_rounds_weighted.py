@@ -48,7 +48,7 @@ def test_all_rounds_together_cost_the_budget_delta_included(vectors: str, option
     assert plan.size.total == pytest.approx(sum(step.size.total for step in plan.schedule))
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.parametrize("vectors", ["hadamard-vector", "ldp-average"])
 def test_files_and_fit_find_the_same_centres_with_the_same_noise(tmp_path: Path, vectors: str) -> None:
     request, noise = attrs.evolve(REQUEST, components={"sums": vectors}), NoiseRng.for_tests(3)
@@ -73,7 +73,7 @@ def test_files_and_fit_find_the_same_centres_with_the_same_noise(tmp_path: Path,
         assert abs(share - N * step.asked) < 6 * np.sqrt(N * step.asked * (1 - step.asked)) + 1
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_each_person_pays_when_she_is_asked_and_once(tmp_path: Path) -> None:
     plan, users = planned("ldp-average", {}), np.arange(N)
     prepared(tmp_path, plan)

@@ -80,7 +80,7 @@ def test_from_rows_to_centres_in_rounds(tmp_path: Path, plan: CollectionPlan) ->
     assert error == f"cloister: all {ROUNDS} rounds of this plan are closed: nobody is asked any more\n"
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_programs_of_their_own_processes(folder: Path) -> None:
     for arguments in (ANSWER, ADVANCE, ("rounds", "plan")):
         done = in_process.program(*arguments, folder=folder)

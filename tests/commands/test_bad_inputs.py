@@ -102,7 +102,7 @@ def test_a_bad_input_is_one_line_and_nothing_is_written_or_spent(
     assert_same(folder, content)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.parametrize("bad", SOME, ids=[bad.words for bad in SOME])
 def test_a_process_of_its_own_says_the_same(bad: Bad, folder: Path, content: dict[str, Held]) -> None:
     done = program(*bad.command, folder=folder)

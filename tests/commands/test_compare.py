@@ -80,9 +80,17 @@ def test_the_same_file_goes_on_with_more_runs(folder: Path) -> None:
     assert len(after.splitlines()) == len(before.splitlines()) + 4
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("blow", [signal.SIGINT, signal.SIGKILL])
-@pytest.mark.parametrize("kept", [True, False], ids=["with --out", "without"])
+@pytest.mark.thorough
+@pytest.mark.parametrize(
+    ("kept", "blow"),
+    [
+        pytest.param(True, signal.SIGKILL, id="with --out-killed"),
+        pytest.param(False, signal.SIGINT, id="without-interrupted"),
+        # the other signal, either way
+        pytest.param(True, signal.SIGINT, id="with --out-interrupted", marks=pytest.mark.long),
+        pytest.param(False, signal.SIGKILL, id="without-killed", marks=pytest.mark.long),
+    ],
+)
 def test_a_comparison_that_is_cut_off_goes_on_and_loses_no_run(folder: Path, blow: int, kept: bool) -> None:
     more = ("-k", "3", "--epsilon", "1", "--methods", "fastlloyd", "--runs", "2000", "--workers", "2", "--bounds=-1:1")
     asked = ["compare", "rows.npy", *more, *(["--out", "study.jsonl"] if kept else [])]
@@ -150,6 +158,7 @@ def test_bad_input_is_one_line_and_nothing_is_written(folder: Path, arguments: t
     assert [path.name for path in folder.iterdir()] == ["rows.npy"]
 
 
+@pytest.mark.thorough
 def test_a_full_disk_under_the_output_loses_no_run(folder: Path) -> None:
     with open("/dev/full", "w") as full:
         done = subprocess.run(

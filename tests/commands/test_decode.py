@@ -131,7 +131,7 @@ def test_what_is_wrong_is_said_in_one_line(folder: Path, plan: CollectionPlan) -
         assert done.stderr.startswith("cloister: ")
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_ten_thousand_malformed_reports_and_files_are_refused_in_a_line_per_kind(
     folder: Path, plan: CollectionPlan, sent: Encoded
 ) -> None:
@@ -160,7 +160,7 @@ def test_ten_thousand_malformed_reports_and_files_are_refused_in_a_line_per_kind
     assert np.array_equal(Result.load(folder / "c.json").centers, expected.centers)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_killed_decoder_leaves_the_old_result_or_the_new_one(folder: Path) -> None:
     run = [PROGRAM, "decode", "plan", "reports", "--out", "c.json"]
     started = time.monotonic()

@@ -17,7 +17,7 @@ import pytest
 import cloister.lab.phones.server
 from tests.in_process import PROGRAM, cloister as command
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.thorough
 
 
 def test_it_says_where_the_page_is_until_it_is_ended_and_leaves_nothing(tmp_path: Path) -> None:

@@ -411,7 +411,7 @@ def test_one_persons_row_is_not_user_0_by_default(folder: Path, options: tuple[s
         assert sent(folder / out, read(folder / "plan")).users.tolist() == [int(first)]
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_killed_encoder_leaves_nothing_that_looks_like_reports(tmp_path: Path) -> None:
     n = 200_000
     np.save(tmp_path / "mine.npy", np.random.default_rng(0).normal(0, 0.1, (n, 4)).astype(np.float32))

@@ -109,7 +109,7 @@ def test_names_of_columns_are_text_and_never_markup(folder: Path) -> None:
     assert r"[red]größe ☃ :smile:\n" in done.stdout
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
 def test_letters_that_a_terminal_lacks_are_printed_as_escapes(encoding: str, folder: Path) -> None:
     done = program(*FIT, folder=folder, encoding=encoding)
@@ -134,7 +134,7 @@ def test_tables_of_every_program_go_one_way(capsys: pytest.CaptureFixture[str]) 
         assert text in shown
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_full_output_loses_nothing_that_was_paid_for(folder: Path) -> None:
     """With --out it is there; with a ledger the run prints it again; without either it is saved where the program
     runs."""
@@ -166,7 +166,7 @@ def closed_pipe(folder: Path, *arguments: str) -> subprocess.CompletedProcess[st
         os.close(writing)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_closed_pipe_ends_quietly_unless_it_was_the_only_place_of_the_result(folder: Path) -> None:
     quiet = closed_pipe(folder, *FIT, "--out", "result.json")
     assert (quiet.returncode, said(quiet)) == (1, "")
@@ -178,7 +178,7 @@ def test_a_closed_pipe_ends_quietly_unless_it_was_the_only_place_of_the_result(f
     assert Result.load(kept).columns == ODD
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.parametrize("arguments", [("list",), ("describe", "fastlloyd"), ("--version",)])
 def test_an_output_that_cannot_be_written_is_one_line_for_every_program(arguments: Any, tmp_path: Path) -> None:
     with open("/dev/full", "w") as full:
@@ -203,7 +203,7 @@ main()
 """
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_ctrl_c_says_which_run_is_open_and_its_own_words_go_on_with_it(folder: Path) -> None:
     command = [sys.executable, "-c", INTERRUPTED_IN_A_ROUND, *FIT, *PAID]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder)
@@ -221,7 +221,7 @@ def test_ctrl_c_says_which_run_is_open_and_its_own_words_go_on_with_it(folder: P
     assert data.spent.epsilon <= 1
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_full_disk_under_the_ledger_says_the_same(folder: Path) -> None:
     size = (folder / "budget.db").stat().st_size + 4096
 

@@ -101,6 +101,7 @@ def test_units_of_the_run_have_figures_of_their_own(tmp_path: Path) -> None:
     assert found["scaled"]["davies_bouldin"] == pytest.approx(own.davies_bouldin, rel=1e-9)
 
 
+@pytest.mark.thorough
 def test_rows_are_read_a_piece_at_a_time_and_samples_do_not_depend_on_the_pieces(folder: Path) -> None:
     """Nothing that is kept grows with the rows."""
     rows = np.sort(G.normal(size=(4 * SILHOUETTE, 1)), axis=0)

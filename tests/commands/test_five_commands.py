@@ -105,7 +105,7 @@ def test_labels_are_said_not_to_be_private_and_stand_beside_the_patients_numbers
     assert alike.mean() > 0.99  # 0.9986 and more in twelve fits
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed")
 def test_a_browser_shows_every_group(said: Said, tmp_path: Path) -> None:
     done = browsed(said[0] / "groups.html", tmp_path)

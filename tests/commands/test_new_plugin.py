@@ -19,6 +19,7 @@ OF_NAMES = "registry or command_line"
 """Some of the kit: what CI runs in full of the examples, whose lines under another name are what is written."""
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("checks", [OF_NAMES, pytest.param("", marks=pytest.mark.long)], ids=["some", "all"])
 @pytest.mark.parametrize("role", new_plugin.EXAMPLES)
 def test_what_it_writes_passes_the_kit_and_is_listed(role: str, checks: str, tmp_path: Path) -> None:
@@ -46,6 +47,7 @@ def test_nothing_of_the_examples_name_is_left(role: str, tmp_path: Path) -> None
         assert not [path for path in files if spelling in f"{path}{path.read_text()}"]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("role", new_plugin.EXAMPLES)
 def test_its_last_command_runs_with_what_it_depends_on(role: str, tmp_path: Path) -> None:
     cloister("new-plugin", "mine", "--role", role, folder=tmp_path)

@@ -37,7 +37,7 @@ def fitted(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.parametrize("ending", ["svg", "png"])
 def test_a_fit_is_drawn_from_its_result_alone_and_always_alike(fitted: Path, ending: str, tmp_path: Path) -> None:
     drawn = []
@@ -148,7 +148,7 @@ def test_what_cannot_be_drawn_is_one_line_exit_two_and_no_file(
     assert sorted(os.listdir(bad)) == before
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_the_command_line_starts_without_matplotlib_and_draws_without_pyplot(fitted: Path, tmp_path: Path) -> None:
     code = (
         "import sys\nimport cloister.cli, cloister.showing.plots, cloister.showing.plot_data\nassert 'matplotlib' not "

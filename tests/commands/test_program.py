@@ -65,7 +65,7 @@ def shell(line: str, folder: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(["sh", "-c", command], cwd=folder, capture_output=True, text=True, check=False)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.parametrize("words", ["list", "--version", "ledger show budget.db"])
 def test_an_output_that_was_closed_before_the_start_is_one_that_cannot_be_written(words: str, folder: Path) -> None:
     done = shell(f"cloister {words} >&-", folder)
@@ -77,7 +77,7 @@ def test_an_output_that_was_closed_before_the_start_is_one_that_cannot_be_writte
     assert errors.stdout
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_closed_output_loses_nothing_that_was_paid_for(folder: Path) -> None:
     told = shell(f"cloister {' '.join((*FIT, *PAID))} >&-", folder)
     run = Ledger.open(folder / "budget.db").runs()[-1]
@@ -90,7 +90,7 @@ def test_a_closed_output_loses_nothing_that_was_paid_for(folder: Path) -> None:
     assert Result.load(path).columns == ("0", "1")
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_an_error_that_nobody_can_read_is_not_printed_among_the_results(folder: Path) -> None:
     done = shell(f"cloister {' '.join(FIT)} --epsilon 0 2>&-", folder)
     assert (done.returncode, done.stdout, done.stderr) == (2, "", "")
@@ -118,7 +118,7 @@ main()
 """
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["cloister.cli", "typer", "cloister.run.fit", "numpy"])
 def test_ctrl_c_while_libraries_are_loaded_is_one_line(name: str, folder: Path) -> None:
     command = [sys.executable, "-c", IMPORTING.format(name=name), *FIT, *PAID]
@@ -160,7 +160,7 @@ def interrupted(folder: Path, after: float, *more: str) -> tuple[int, str, str]:
     return running.returncode, out, err
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.parametrize("after", [0.05, 0.1, 0.2, 0.4, 0.8, 1.6])
 @pytest.mark.parametrize("paid", [(), PAID], ids=["no ledger", "a ledger"])
 def test_ctrl_c_at_any_moment_is_one_line(after: float, paid: tuple[str, ...], folder: Path) -> None:
@@ -172,7 +172,7 @@ def test_ctrl_c_at_any_moment_is_one_line(after: float, paid: tuple[str, ...], f
     assert sorted(p.name for p in folder.iterdir() if not p.name.startswith("budget.db")) == ["rows.npy"]
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_ctrl_c_that_a_shell_keeps_from_its_background_is_not_heard(folder: Path) -> None:
     def deaf() -> None:
         signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -105,7 +105,7 @@ def browsed(page: Path, tmp_path: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed")
 def test_a_browser_shows_the_page_without_a_complaint(folder: Path, tmp_path: Path) -> None:
     cloister("report", "result.json", "-o", "page.html", folder=folder)
@@ -115,7 +115,7 @@ def test_a_browser_shows_the_page_without_a_complaint(folder: Path, tmp_path: Pa
     assert "CONSOLE" not in done.stderr
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed")
 def test_even_markup_that_got_into_a_page_could_not_ask_the_network_or_run(folder: Path, tmp_path: Path) -> None:
     cloister("report", "result.json", "-o", "page.html", folder=folder)

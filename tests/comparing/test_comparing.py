@@ -91,7 +91,7 @@ def test_local_methods_take_part_and_name_their_trust() -> None:
     assert [cell.trust for cell in found.cells] == ["Local", "Local"]
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_two_workers_find_a_study_of_the_same_form_as_one(tmp_path: Path) -> None:
     """Costs are noise, and of one law: the means of 20 runs are within six standard errors of one another (a false
     alarm rate below 1e-6)."""

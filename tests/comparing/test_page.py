@@ -21,7 +21,7 @@ def page_row(name: str, epsilon: float) -> tuple[float, float]:
     return float(value), float(error)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.skipif(not os.environ.get("CLOISTER_DATA"), reason="CLOISTER_DATA names no folder")
 @pytest.mark.parametrize(("name", "k", "epsilon"), [("house", 3, 0.5), ("iris", 3, 1.0)])
 def test_a_comparison_reproduces_a_row_of_the_page(name: str, k: int, epsilon: float) -> None:

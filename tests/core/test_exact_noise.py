@@ -261,7 +261,7 @@ def test_signs_are_even_and_low_bits_of_wide_noise_uniform(law: Law) -> None:
         assert stats.chisquare(np.bincount(np.abs(sample) >> law.shift & 1 ^ sample & 1)).pvalue > REJECTED
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.parametrize("law", [Law(4.0, False), Law(4.0, True), Law(2.0**40, False), Law(2.0**40, True)], ids=str)
 def test_opendps_samplers_draw_from_the_same_law(law: Law) -> None:
     """Mean sizes, normal: false alarm 1e-8. A scale that is off by 1.02 is 9 deviations off, where 5.7 are found; one

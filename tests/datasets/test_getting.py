@@ -120,6 +120,7 @@ def test_several_files_fields_comments_and_beginnings(site: str) -> None:
     np.testing.assert_array_equal(rows_of(one), ROWS)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "page", [TEXT.replace(b"7", b"8"), TEXT + b"1 1\n", b"1 2\n", b"", b"<html>moved</html>", b"1 2.5\n-3\n7 0.001\n"]
 )

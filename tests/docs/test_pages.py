@@ -22,8 +22,11 @@ RUN = [page for page in PAGES if page not in ELSEWHERE and any(block.language fo
 KNOWN = {"sh", "python", "js", "text", "toml", "json", "sql"}
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("page", RUN)
+@pytest.mark.thorough
+@pytest.mark.parametrize(
+    "page",  # the site's build runs notebooks, too
+    [pytest.param(page, marks=[pytest.mark.long] if "notebooks/" in page else []) for page in RUN],
+)
 def test_all_code_runs_in_the_order_in_which_it_stands(
     page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -34,7 +34,7 @@ FIT = (
     "off",
 )
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.thorough
 
 
 def test_the_command_line_runs_every_engine(many: list[Path], tmp_path: Path) -> None:

@@ -28,6 +28,8 @@ from cloister.rows.workers.machine import Failure, attempt, packed, settled
 from cloister.run.fit import source
 from tests.engines.engine_rows import NAMES, Halves, NotForTravel, answers, some_rows, write
 
+pytestmark = pytest.mark.thorough
+
 
 class Pages(socketserver.BaseRequestHandler):
     """What a web server says to those who do not speak its language."""
@@ -185,7 +187,7 @@ def _threads(part: int) -> str | None:
     return os.environ.get("OPENBLAS_NUM_THREADS")
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_workers_do_linear_algebra_on_one_core_each(monkeypatch: pytest.MonkeyPatch) -> None:
     for own, seen in ((None, "1"), ("3", "3")):
         if own is None:
@@ -215,7 +217,7 @@ def test_a_worker_of_another_version_refuses() -> None:
     assert attempt(lacking, []).text.startswith("a worker lacks what this run needs (No module named 'nowhere_')")
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_running_scheduler_is_used_and_left_running(
     many: list[Path], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -236,14 +238,14 @@ def test_a_running_scheduler_is_used_and_left_running(
             answers(Files(many, "*", engine="dask", scheduler=address))
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_scheduler_that_does_not_answer_is_named(many: list[Path]) -> None:
     for address in ("tcp://127.0.0.1:9", "nonsense://x", "127.0.0.1:notaport"):
         with pytest.raises(InvalidInput, match=f"no Dask scheduler answers at '{address}'"):
             answers(Files(many, "*", engine="dask", scheduler=address))
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_another_service_on_the_scheduler_s_port_is_refused_in_one_line(
     many: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -15,7 +15,7 @@ from cloister.rows.workers.dask_cluster import Dask
 from cloister.rows.workers.engine import Engine, Processes
 from tests.engines.engine_rows import NAMES, Halves, answers
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.thorough
 
 
 @pytest.fixture

@@ -52,7 +52,7 @@ def shown(cell: Any, kind: str) -> str:
     return str(found)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_no_cell_fails_or_warns_but_of_columns_whose_bounds_are_far_too_wide(
     ran: tuple[Path, list[Any]],
 ) -> None:
@@ -63,7 +63,7 @@ def test_no_cell_fails_or_warns_but_of_columns_whose_bounds_are_far_too_wide(
     assert all(CLIPPED in output["text"] for output in warned)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.parametrize("cell", [RESULT, PROFILE])
 def test_tables_have_the_columns_by_name_and_every_centre(cell: int, ran: tuple[Path, list[Any]]) -> None:
     page = Page(shown(ran[1][cell], "text/html"))
@@ -72,7 +72,7 @@ def test_tables_have_the_columns_by_name_and_every_centre(cell: int, ran: tuple[
     assert len(page.every("tr")) == 1 + 7
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_profile_says_what_sets_groups_apart_with_standard_errors(ran: tuple[Path, list[Any]]) -> None:
     page = Page(shown(ran[1][PROFILE], "text/html"))
     assert "ward mostly children" in page.text
@@ -80,13 +80,13 @@ def test_a_profile_says_what_sets_groups_apart_with_standard_errors(ran: tuple[P
     assert re.search(r"silhouette: 0\.\d+ ± 0\.\d+", page.text)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.parametrize("cell", [FIT, RESULT, PRIVACY])
 def test_the_promise_stands_below(cell: int, ran: tuple[Path, list[Any]]) -> None:
     assert "epsilon = 1, delta = 1e-07, Central trust" in shown(ran[1][cell], "text/html")
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.parametrize("cell", [MAP, PROJECTION])
 def test_pictures_show_inline(cell: int, ran: tuple[Path, list[Any]]) -> None:
     picture = base64.b64decode(shown(ran[1][cell], "image/png"))
@@ -94,7 +94,7 @@ def test_pictures_show_inline(cell: int, ran: tuple[Path, list[Any]]) -> None:
     assert len(picture) > 5000
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_nothing_shown_or_written_is_of_a_row(ran: tuple[Path, list[Any]]) -> None:
     folder, cells = ran
     page = (folder / "groups.html").read_text("utf-8")

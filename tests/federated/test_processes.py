@@ -26,7 +26,7 @@ from tests.waiting import PATIENCE, until
 
 NAMES = ("north", "south", "west")
 SEED = 11
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.thorough
 
 
 class Site:

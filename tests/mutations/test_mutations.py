@@ -84,6 +84,8 @@ def _ran(root: Path, tests: tuple[str, ...], limit: float) -> subprocess.Complet
         "-x",
         "-p",
         "no:cacheprovider",
+        "-m",
+        "thorough or not thorough",
         "-n",
         "0",
         *tests,

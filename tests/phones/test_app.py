@@ -15,6 +15,8 @@ from cloister.lab.phones.app import PAGE, client
 from cloister.lab.phones.crowd import GROUPS
 from tests.phones.serving import SMALL, serving
 
+pytestmark = pytest.mark.thorough
+
 
 @pytest.fixture(scope="module")
 def address() -> Iterator[str]:

@@ -5,10 +5,13 @@ from __future__ import annotations
 from threading import Event
 
 import numpy as np
+import pytest
 
 from cloister.collection.wire.answers import layout_of
 from cloister.collection.wire.batches import BatchForm
 from cloister.lab.phones.crowd import PIECES, Numbers, SimulatedCrowd, plan_of
+
+pytestmark = pytest.mark.thorough
 
 PLAN = plan_of(1000, 1.0)
 FORM = BatchForm(PLAN.hash, 1, layout_of(PLAN.round()).bytes)

@@ -9,10 +9,12 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.thorough
+
 FLEET = Path(__file__).parents[2] / "benchmarks" / "phones.py"
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.skipif(shutil.which("node") is None, reason="Node is not installed")
 def test_a_fleet_of_javascript_and_python_devices_ends_in_the_centres_of_its_people() -> None:
     """In 300 runs the excess was below 0.007; one centre costs 0.5 more. Of 20,000 people at epsilon 4 noise hides none

@@ -14,7 +14,7 @@ from tests.browser import CHROMIUM, Browser
 from tests.phones.serving import SMALL, Asked, Recorder, leaked, serving, traces
 
 pytestmark = [
-    pytest.mark.slow,
+    pytest.mark.thorough,
     pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed"),
 ]
 PLAN = plan_of(SMALL.people, 2.0)

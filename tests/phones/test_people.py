@@ -5,9 +5,12 @@ from __future__ import annotations
 from threading import Thread
 
 import numpy as np
+import pytest
 
 from cloister.core.questions import Round
 from cloister.lab.phones.crowd import GROUPS, LONGEST, SPREAD, Numbers, plan_of, rows
+
+pytestmark = pytest.mark.thorough
 
 
 def test_each_number_is_given_out_once_whoever_asks() -> None:

@@ -13,6 +13,8 @@ from cloister.core.errors import CloisterError
 from cloister.lab.phones.app import Reader
 from cloister.lab.phones.crowd import GROUPS, plan_of, rows
 
+pytestmark = pytest.mark.thorough
+
 PLAN = plan_of(20_000, 2.0)
 
 

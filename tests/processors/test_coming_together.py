@@ -19,7 +19,7 @@ from tests.processors.choices import rows_of
 from tests.waiting import PATIENCE
 
 pytestmark = [
-    pytest.mark.slow,
+    pytest.mark.thorough,
     pytest.mark.skipif(not kernels.runnable("SkylakeX"), reason="this processor has no AVX-512: nothing would differ"),
 ]
 

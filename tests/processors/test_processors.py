@@ -15,6 +15,8 @@ from tests.processors import kernels
 from tests.processors.choices import request_of
 from tests.vectors.plans import METHODS
 
+pytestmark = pytest.mark.thorough
+
 SOURCES = Path(cloister.__file__).parent
 
 FEW = (

@@ -37,7 +37,8 @@ def check(method: str, trust: str, dimension: int, n: int, **changes: Any) -> No
                 check_vectors(part.vectors, rows)
 
 
-@pytest.mark.parametrize("trust", ["Local", "Shuffled"])
+@pytest.mark.thorough
+@pytest.mark.parametrize("trust", ["Local", pytest.param("Shuffled", marks=pytest.mark.long)])  # the oracles differ
 @pytest.mark.parametrize("method", METHODS)
 def test_a_device_finds_the_buckets_and_vectors_of_every_round(method: str, trust: str) -> None:
     if (method, trust) in NOT_FOR_DEVICES:
@@ -48,11 +49,13 @@ def test_a_device_finds_the_buckets_and_vectors_of_every_round(method: str, trus
     check(method, trust, 6, 40)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("changes", OTHERS, ids=lambda changes: str(changes["method"]))
 def test_and_with_options_that_ask_other_buckets(changes: dict[str, Any]) -> None:
     check(trust="Local", dimension=4, n=60, **changes)
 
 
+@pytest.mark.thorough
 def test_and_of_a_hundred_columns() -> None:
     for method in ("one-round", "hst-means", "weighted-centers"):
         check(method, "Local", 100, 8)
@@ -74,6 +77,7 @@ def kinds(read: Any) -> set[str]:
     return set[str]().union(*(kinds(part) for part in read)) if isinstance(read, list) else set()
 
 
+@pytest.mark.thorough
 def test_these_methods_ask_every_kind_of_buckets_and_vectors() -> None:
     from tests.reference_client.buckets import KINDS
 

@@ -55,7 +55,7 @@ def checked(result: Result) -> Page:
     return seen
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.parametrize("method", METHODS)
 def test_every_method_can_be_reported(method: str) -> None:
     result = fitted(source(rows(), None, "refuse"), method=method, not_private=True)
@@ -90,6 +90,7 @@ SHAPES: dict[str, Any] = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("shape", SHAPES)
 def test_every_shape_of_result_can_be_reported(shape: str) -> None:
     result = SHAPES[shape]()
@@ -114,6 +115,7 @@ def test_untrusted_text_is_never_markup() -> None:
     assert seen.text.count(EVIL) > 10
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "name", ["price [/m2]", "µ", "x" * 200, "גיל", "年齢", "$x$", "a\nb", "\x00\x1b[31m", "\ud800", ""]
 )

@@ -155,7 +155,7 @@ def seen(without: Floats, there: Floats, mu: float) -> float:
     return NormalDist().inv_cdf(power) - NormalDist().inv_cdf(level)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.parametrize("case", CASES)
 def test_no_run_gives_an_adversary_more_than_its_budget(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
     mu = promised(case)
@@ -168,7 +168,7 @@ def test_no_run_gives_an_adversary_more_than_its_budget(case: str, monkeypatch: 
     assert abs((away**2).mean() - 1) < 5 * math.sqrt(2 / len(away))
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.parametrize("case", ["auto, counted", "zoom", "users"])
 def test_noise_that_is_too_small_by_a_factor_of_1_2_is_seen(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
     honest = NoiseRng.discrete_gaussian
@@ -177,7 +177,7 @@ def test_noise_that_is_too_small_by_a_factor_of_1_2_is_seen(case: str, monkeypat
     assert 1 - (away**2).mean() > 5 * math.sqrt(2 / len(away))
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.parametrize("case", ["grid-means", "radius-means", "users", "zoom"])
 def test_vectors_that_are_too_long_by_a_fifth_are_seen(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """All of the budget is used, or nearly: what is spent beyond it shows in every run."""
@@ -187,7 +187,7 @@ def test_vectors_that_are_too_long_by_a_fifth_are_seen(case: str, monkeypatch: p
     assert realised.max() > promised(case)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_rows_of_a_user_that_should_not_count_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     honest = Arrays.keep
     monkeypatch.setattr(Arrays, "keep", lambda own, most, rng: honest(own, OWNED, rng))

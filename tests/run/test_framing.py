@@ -250,7 +250,7 @@ def test_labels_are_by_the_distances_that_the_run_took() -> None:
     assert adjusted_rand_score(groups, raw.fit_predict(rows)) < 0.5
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.parametrize("bounds", [BOUNDS, dict.fromkeys(BOUNDS, "unknown")])
 @pytest.mark.parametrize("given", [{"rows": 20_000}, {}, {"rows": 20_000, "method": "hst-means"}])
 def test_a_hospitals_groups_are_found_with_default_settings_from_bounds_per_column(bounds: Any, given: Any) -> None:

@@ -56,7 +56,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.parametrize("fits", [12, pytest.param(40, marks=pytest.mark.long)])
 def test_many_processes_never_overspend_and_lose_no_row(fits: int, folder: Path) -> None:
     """Lifetime 1, a dozen fits of 1/8: exactly eight are admitted, and each of them is in the ledger with its own
@@ -78,7 +78,7 @@ def test_many_processes_never_overspend_and_lose_no_row(fits: int, folder: Path)
     assert data["spent"]["epsilon"] == pytest.approx(1.0, abs=1e-9)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.parametrize("kills", [2, pytest.param(7, marks=pytest.mark.long)])
 def test_a_killed_fit_is_recorded_in_full_and_goes_on_with_the_same_values(kills: int, folder: Path) -> None:
     """kill -9 at random moments after the reservation: whatever was released is in the ledger, the run stays reserved,

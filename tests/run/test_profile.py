@@ -72,7 +72,7 @@ def check(found: list[tuple[Floats, Floats, float, float]]) -> None:
     assert max(abs(each[3]) for each in found) <= 2.5
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["s1", "shuttle", "g10k_d32_k16"])
 def test_sizes_and_silhouette_of_known_sets_are_within_two_standard_errors(data: Path, name: str) -> None:
     assert data.is_dir()
@@ -80,6 +80,7 @@ def test_sizes_and_silhouette_of_known_sets_are_within_two_standard_errors(data:
     check([off(fitted(found.rows, found.k, seed), found.rows) for seed in range(4)])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("method", "d"), [("grid-means", 2), ("radius-means", 6), ("hst-means", 2), ("grid-median", 2)]
 )

@@ -318,6 +318,7 @@ def test_an_estimator_of_a_range_is_cloned_with_it_and_loaded_with_what_was_chos
     assert made.transform(rows(5)).shape == (N, len(made.get_feature_names_out())) == (N, 5)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("method", METHODS)
 def test_a_profile_and_a_report_are_of_the_groups_that_were_chosen(method: str, tmp_path: Path) -> None:
     result = fitted(rows(5), request(method=method))

@@ -217,6 +217,7 @@ def charged(ledger: Ledger, population: Any, **more: Any) -> Result:
     return fit(request(), population, account=Account(ledger=ledger.path, dataset="mine", **more))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("step", ["open_round", "close_round", "write"])
 @pytest.mark.parametrize("calls", [1, 2])
 def test_a_run_killed_around_the_count_goes_on_with_the_same_count(ledger: Ledger, step: str, calls: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -10,7 +11,17 @@ pytest.importorskip("ibis")
 
 from tests.sql.engines import ENGINES, TestEngine, apart, started
 
-MARKS = {"pyspark": [pytest.mark.slow, pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")]}
+HERE = Path(__file__).parent
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """All tests of this folder are about real engines."""
+    for item in items:
+        if HERE in item.path.parents:
+            item.add_marker(pytest.mark.thorough)
+
+
+MARKS = {"pyspark": [pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")]}
 """PySpark closes a socket by forgetting it."""
 
 

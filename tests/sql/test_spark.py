@@ -18,7 +18,7 @@ from cloister.rows.databases.spark import SPARK
 from tests.sql.rounds import answers
 from tests.sql.spark import Spark
 
-pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")]
+pytestmark = [pytest.mark.thorough, pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")]
 
 ROWS = np.random.default_rng(0).normal(0, 0.5, (5000, 2))
 ROWS[::97, 1], ROWS[::101, 0], ROWS[::103, 0] = np.nan, np.inf, -0.0

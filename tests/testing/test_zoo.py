@@ -43,6 +43,7 @@ def test_the_kit_catches(specimen: Any, role: str | None, name: str) -> None:
     assert caught.value.law.endswith(".")
 
 
+@pytest.mark.thorough
 @parametrize(
     HonestGaussianSums(),
     HonestThreshold(),

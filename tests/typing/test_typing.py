@@ -65,7 +65,7 @@ def by_pyright(folder: Path) -> Found:
 CHECKERS: dict[str, Callable[[Path], Found]] = {"mypy": by_mypy, "pyright": by_pyright}
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.parametrize("checker", CHECKERS)
 def test_exactly_the_marked_lines_are_found_for_the_marked_reasons(checker: str, tmp_path: Path) -> None:
     """In a copy that no configuration of this repository reaches."""

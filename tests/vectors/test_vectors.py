@@ -63,6 +63,7 @@ def test_a_wrong_bundle_is_refused(case: dict[str, str]) -> None:
         check(case["bundle"], base64.b64decode(case["arrays"]))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("group", [g for g in plans.GROUPS if not any(p.rounds for p in g.plans)], ids=lambda g: g.name)
 def test_the_generator_writes_what_lies_there(group: plans.Group) -> None:
     assert written(group) == (HERE / f"{group.name}.json").read_text()
@@ -72,7 +73,7 @@ SOME = ("kinds", "method-fastlloyd", "method-zoom", "method-tree-means", "method
 """Centres, frames, trees and centres that people are, in later rounds."""
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "group",
     [
@@ -89,6 +90,7 @@ def written(group: plans.Group) -> str:
     return make.text(group.name, group.what, bundles=[one for plan in group.plans for one in make.of(plan)])
 
 
+@pytest.mark.thorough
 def test_the_generator_writes_the_steps_and_the_wrong_bundles_that_lie_there() -> None:
     assert make.steps() == (HERE / "primitives.json").read_text()
     assert make.refused() == (HERE / "wrong.json").read_text()

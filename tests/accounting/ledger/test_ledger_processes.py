@@ -19,7 +19,7 @@ import pytest
 import cloister.accounting
 from cloister.accounting import Ledger, Run
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.thorough
 
 WORKER = Path(__file__).with_name("ledger_worker.py")
 SOURCES = Path(cloister.accounting.__file__).parents[2]

@@ -234,6 +234,7 @@ print(sorted(heavy & {m.partition(".")[0] for m in sys.modules}))
 """
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("frequencies", ORACLES)
 def test_encoding_needs_numpy_and_attrs_only(tmp_path: Path, frequencies: str) -> None:
     planned(frequencies, ORACLES[frequencies]).write(tmp_path / "plan", "")

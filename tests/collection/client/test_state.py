@@ -351,7 +351,7 @@ def _encode(folder: Path, number: int, start: Any) -> None:
     np.save(folder / f"{number}.npy", made.records)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_processes_that_encode_the_same_people_send_the_same_bytes(tmp_path: Path) -> None:
     planned().write(tmp_path / "plan", "")
     context = multiprocessing.get_context("spawn")
@@ -383,7 +383,7 @@ for piece in range(pieces):
 """
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_killed_encoder_never_answers_anew(tmp_path: Path) -> None:
     """Killed at random moments; what had left must be what a later run says."""
     planned().write(tmp_path / "plan", "")

@@ -60,6 +60,7 @@ def contest(plan: CollectionPlan, folder: Path, seed: int) -> Path:
     return folder
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("seed", range(6))
 def test_parts_of_any_size_give_what_one_pass_gives(
@@ -162,7 +163,7 @@ def engines() -> Iterator[dict[str, Engine]]:
         engine.close()
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["processes", "dask"])
 def test_every_engine_gives_what_one_process_gives_and_a_worker_killed_changes_nothing(
     name: str, plan: CollectionPlan, engines: dict[str, Engine], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -191,7 +192,7 @@ def _workers(engine: Engine) -> list[int]:
     return list(engine._pool._processes)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_decode_takes_an_engine(plan: CollectionPlan, tmp_path: Path) -> None:
     folder = contest(plan, tmp_path / "reports", 3)
     one, two = decode(plan, folder), decode(plan, folder, engine="processes", workers=2)

@@ -16,7 +16,7 @@ from cloister.collection.plan.plan import CollectionPlan
 from tests.collection.service.collectors import Process, batch, collecting, form_of, plan_in, post, report
 from tests.waiting import PATIENCE, until
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.thorough
 
 SECONDS, CONNECTIONS = 1.0, 20
 MANY = 10_000

@@ -42,7 +42,7 @@ from tests.collection.service.collectors import (
 )
 from tests.waiting import until
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.thorough
 
 
 @pytest.fixture(scope="module")

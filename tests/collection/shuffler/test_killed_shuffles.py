@@ -49,7 +49,7 @@ module.shuffle(*sys.argv[1:4])
 """
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.parametrize("point", POINTS)
 def test_killed_and_run_again_nothing_is_lost_or_doubled(
     plan: CollectionPlan, theirs: Encoded, reports: Path, tmp_path: Path, point: str

@@ -66,6 +66,7 @@ def contest(plan: CollectionPlan, folder: Path, seed: int) -> Path:
     return folder
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("seed", range(3))
 def test_parts_of_any_size_release_what_one_process_releases(
     seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -113,6 +114,7 @@ def test_too_few_people_are_refused_before_anything_is_permuted(tmp_path: Path) 
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.thorough
 def test_every_order_of_what_three_workers_scattered_is_equally_likely(tmp_path: Path) -> None:
     """Chi-squared over the 24 orders of four records, of which two workers scattered one and a third two; false alarm
     1e-6 (over the seeds, which are fixed). One seed for all workers would bind the records' files to one another: of
@@ -136,7 +138,7 @@ def test_every_order_of_what_three_workers_scattered_is_equally_likely(tmp_path:
     assert statistic < chi2.isf(1e-6, 23)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_worker_killed_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parts, "PART", 10_000)
     plan = small_plan()

@@ -194,7 +194,7 @@ def test_parties_that_know_all_rows_but_ones_are_left_with_the_noise_that_is_pai
         assert near(deviation(noise, played), event.sigma)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @plays("one party, or several, that read the wire")
 @pytest.mark.parametrize("parties", [2, 3, 4])
 @pytest.mark.parametrize("masks", MODES)

@@ -118,6 +118,7 @@ def serving(here: CoordinatorService, folder: Path, port: int = 0) -> Iterator[i
         server.stop()
 
 
+@pytest.mark.thorough
 def test_a_line_whose_patience_ends_names_the_missing_parties_and_not_the_coordinator(tmp_path: Path) -> None:
     make_test_certificates(tmp_path / "certs", NAMES)
     keys = Keys()

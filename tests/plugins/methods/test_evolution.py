@@ -87,6 +87,7 @@ def test_every_row_costs_the_whole_budget_wherever_it_is_and_no_row_more(domain:
         assert sum(part.channel.deviation**-2 for _, part in located) == pytest.approx(0.5, rel=1e-3)
 
 
+@pytest.mark.thorough
 def test_the_number_of_points_is_public_and_bounded() -> None:
     rows, _ = clumps(4, n=2000)
     asked = [

@@ -69,6 +69,7 @@ def clumps(n: int, k: int) -> Floats:
     return np.clip(middles[g.integers(0, k, n)] + 0.05 * g.standard_normal((n, 3)), -1, 1)
 
 
+@pytest.mark.thorough
 @parametrize(gauss(), laplace(), gauss(radius_scale=0.8, rounds=2), role="Method")
 def test_lloyd_for_k_median_conforms(component: Any, check: Any) -> None:
     check(component)

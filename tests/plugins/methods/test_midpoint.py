@@ -45,7 +45,7 @@ def groups(d: int, seed: int) -> Floats:
     return rows
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.parametrize(("method", "d"), CASES)
 def test_two_hundred_rows_at_a_tiny_budget_cost_no_more_than_one_centre_in_the_middle(method: str, d: int) -> None:
     ratios = []

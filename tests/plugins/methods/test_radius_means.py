@@ -71,6 +71,7 @@ def test_a_group_behind_another_is_found() -> None:
         assert nicv(rows, ran(rows, 5, 0.25, seed, box(6))[0]) < 1.3 * nicv(rows, middles)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("k", [1, 3, 150])
 @pytest.mark.parametrize("d", [1, 3, 20])
 def test_with_a_budget_worth_nothing_all_centres_are_in_the_middle(d: int, k: int) -> None:
@@ -82,6 +83,7 @@ def test_with_a_budget_worth_nothing_all_centres_are_in_the_middle(d: int, k: in
         assert nicv(rows, centers) < 1.02 * nicv(rows, np.zeros((1, d)))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("mu", [0.003, 0.01, 0.03])
 def test_with_little_budget_it_is_hardly_ever_worse_than_the_middle(mu: float) -> None:
     """On average over forty runs of 150 rows around the middle, which is then the best centre."""

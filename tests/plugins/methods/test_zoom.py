@@ -222,7 +222,7 @@ def test_an_adversary_who_reads_every_count_is_held_to_the_share_that_was_paid()
     assert math.sqrt(levels) / sigma >= math.sqrt(share) / 1.04
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_an_adversary_who_reads_the_frame_wins_no_more_often_than_its_share_allows() -> None:
     """The worst neighbour: a row in a far bin that holds as many as the threshold. By Gaussian differential privacy an
     adversary with false positives a has at most Phi(Phi^-1(a) + mu) true ones; 400 runs each, false alarms below 1e-6

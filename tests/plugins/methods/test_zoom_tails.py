@@ -264,7 +264,7 @@ def _times(promise: Promise | None, factor: float) -> Promise | None:
     return None if promise is None else attrs.evolve(promise, most=promise.most * factor)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.parametrize("share", [0.002, 0.01])
 def test_rows_as_many_as_noise_may_hide_are_not_left_outside_more_often_than_promised(share: float) -> None:
     """The whole method, with little of the budget: half of the stated share, and a row, spread over all bins before the

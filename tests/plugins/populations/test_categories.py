@@ -84,7 +84,7 @@ def test_arrays_have_categories_too(tmp_path: Path) -> None:
         np.testing.assert_array_equal(population.table(), expected)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["processes", "dask"])
 def test_every_engine_adds_up_the_same(name: str, shared: Any, tmp_path: Path) -> None:
     files(tmp_path)

@@ -623,7 +623,7 @@ BIG: dict[str, Callable[[Path, np.ndarray], Any]] = {
 """Files with a single row group, or record batch, among them."""
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 @pytest.mark.parametrize("name", BIG)
 def test_memory_does_not_grow_with_the_file(name: str, tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from tests.engines.engine_rows import NAMES
 SPLIT = {"counts": "split-and-mix-counts", "sums": "split-and-mix"}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["serial", *NAMES])
 def test_files_of_too_few_people_are_refused_whatever_reads_them(
     name: str, shared: dict[str, Engine], tmp_path: Path

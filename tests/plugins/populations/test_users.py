@@ -321,6 +321,7 @@ def test_rows_in_arrays_of_files_keep_what_their_users_may(kind: str, order: Any
     assert answers(population) == expected(rows)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", NAMES)
 def test_every_engine_keeps_the_same_rows(
     name: str, shared: dict[str, Engine], tmp_path: Path, monkeypatch: pytest.MonkeyPatch

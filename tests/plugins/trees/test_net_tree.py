@@ -79,6 +79,7 @@ class Exact:
         return np.zeros(len(ids))
 
 
+@pytest.mark.thorough
 @parametrize(NetTree())
 def test_conformance(component: Any, check: Any) -> None:
     """The kit's domains have 1, 2, 3 and 12 dimensions: trees of d' = 1 .. 4."""

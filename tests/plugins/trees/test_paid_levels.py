@@ -45,7 +45,7 @@ def noise(tree: Quadtree, rows: Ints, oracle: Any, budget: Budget) -> Floats:
     return drawn - exact
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.parametrize("rows", ROWS.values(), ids=ROWS)
 @pytest.mark.parametrize("shape", TREES.values(), ids=TREES)
 @pytest.mark.parametrize(

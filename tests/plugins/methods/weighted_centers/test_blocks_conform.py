@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from cloister.testing import parametrize
 from tests.plugins.methods.weighted_centers.stemmer_cells import axis_intervals, centred, reassigned, regions
 
 
+@pytest.mark.thorough
 @parametrize(regions, reassigned, role="Bucketing")
 def test_buckets_of_regions_and_of_centres_conform(component: Any, check: Any) -> None:
     check(component)

@@ -81,6 +81,7 @@ def numbers(n: int) -> AnyArray:
     return np.random.default_rng(903).integers(0, 2**64, n, dtype=np.uint64)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("dimension", [1, 2, 63, 99, 100, 127, 200])
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 4.0])
 def test_reports_and_sums_are_the_same_bytes(dimension: int, epsilon: float, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -114,7 +114,7 @@ def test_few_users_send_more_blankets() -> None:
         BlanketHistogram(blankets=4).open(Space((100,)), BUDGET, QuestionContext(10, 1.0, PublicRng.from_seed(1)))
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_no_event_tells_neighbours_apart_better_than_declared() -> None:
     """The likelihood ratio N_x / N_x', which is the best statistic there is, over 20,000 runs of the wire form on 60
     users who all but one are elsewhere; lower bound of delta by Clopper and Pearson at 1e-6. With a quarter of the

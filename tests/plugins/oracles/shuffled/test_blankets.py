@@ -113,6 +113,7 @@ def test_the_number_of_values_uses_the_budget_up() -> None:
     assert most_values(0.1, 1e-9, 50, 1, 2**16) == 1
 
 
+@pytest.mark.thorough
 def test_many_levels_take_bounded_memory_and_err_on_the_safe_side(monkeypatch: pytest.MonkeyPatch) -> None:
     """60 levels of nine million blankets took 16 GB: the law of all levels together is as long as their number's
     square. Steps are coarser then; where even they are too many nothing is promised."""

@@ -353,7 +353,7 @@ def test_questions_that_it_cannot_answer_are_refused() -> None:
         SplitAndMix().open(space, BOUND, Budget("gaussian", 0.04), context())
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_the_wire_protocol_runs_end_to_end_for_ten_thousand_users() -> None:
     """K (d + 1) = 440 numbers, 4000 messages of each user: the integers are those of the ideal functionality with the
     same noise off."""

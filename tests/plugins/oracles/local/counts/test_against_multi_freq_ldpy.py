@@ -57,7 +57,7 @@ def supports(reports: list[Any], bits: bool) -> AnyArray:
     return np.bincount(np.concatenate([np.asarray(r, np.int64) for r in reports]), minlength=K)[:K]
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["unary", "subset"])
 def test_reports_of_both_libraries_support_buckets_equally_often(name: str) -> None:
     """20,000 reports of one bucket each; a difference of 4.9 standard errors is a false alarm once in a million."""

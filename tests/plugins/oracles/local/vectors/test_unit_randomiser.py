@@ -125,7 +125,7 @@ def test_estimates_have_the_mean_and_the_variance_that_are_declared(name: str, d
         assert (z**2).mean(axis=0) == pytest.approx(second, rel=0.05)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.parametrize("make", [axis, pair, flat, somewhere], ids=lambda f: f.__name__)
 @pytest.mark.parametrize("epsilon", [1.0, 4.0])
 def test_three_rounds_turn_as_randomly_as_the_estimate_needs(make: Any, epsilon: float) -> None:
