@@ -1,11 +1,11 @@
 # What a developer runs, in an environment with '.[test]'. CI runs .ci/run.
-.PHONY: quick test mutations coverage docs pages lint types mypy basedpyright
+.PHONY: test thorough mutations coverage docs pages lint types mypy basedpyright
 
-quick:  ## all tests but those that take seconds each: two minutes on two cores
-	python -m pytest -q -n 2 -m "not slow"
-
-test:  ## all tests, as the README has them
+test:  ## the README's tests: at every save
 	python -m pytest -q -n 2
+
+thorough:  ## processes, kills, servers, databases, browsers, pages, long statistics
+	python -m pytest -q -n 2 -m thorough
 
 mutations:  ## deliberate faults, each of which a test must see
 	python -m pytest -q -n 2 -m mutations tests/mutations
@@ -20,7 +20,7 @@ docs:  ## the site, into docs/_build/html; in an environment with '.[docs]'. A w
 	python -m sphinx -b html -W --keep-going -n -q docs docs/_build/html
 
 pages:  ## every command and all Python on every page runs
-	python -m pytest -q tests/docs
+	python -m pytest -q -m "thorough or not thorough" tests/docs
 
 lint:  ## formatter, linter, import rules
 	ruff format --check .
