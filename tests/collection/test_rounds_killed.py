@@ -155,6 +155,7 @@ def test_a_killed_server_goes_on(tmp_path: Path, stages: list[Path], number: int
         assert done.transcript.round().index == number + 1
 
 
+@pytest.mark.thorough
 def test_a_result_that_was_not_saved_is_computed_again(tmp_path: Path, stages: list[Path]) -> None:
     folder = tmp_path / "run"
     shutil.copytree(stages[-1], folder)
@@ -173,6 +174,7 @@ def test_a_result_that_was_not_saved_is_computed_again(tmp_path: Path, stages: l
     assert np.array_equal(Result.load(folder / "result.json").centers, found.centers)
 
 
+@pytest.mark.thorough
 def test_two_servers_at_once_publish_one_version(tmp_path: Path, stages: list[Path]) -> None:
     """They have different reports: one closes the round, the other is refused; whoever it was, the folder is whole."""
     folder = tmp_path / "run"
@@ -207,6 +209,7 @@ def test_two_servers_at_once_publish_one_version(tmp_path: Path, stages: list[Pa
     assert [path.name for path in (folder / "plan").iterdir() if path.name.startswith(".")] == []
 
 
+@pytest.mark.thorough
 def test_people_who_answer_at_once_send_one_report_each(tmp_path: Path, plan: CollectionPlan) -> None:
     prepared(tmp_path, plan)
     start = FORK.Barrier(3)

@@ -81,6 +81,7 @@ def test_a_command_that_ends_otherwise_than_the_page_has_it_is_seen(text: str, f
         Runner(tmp_path, "").run(Block("page", 1, "sh", "", text))
 
 
+@pytest.mark.thorough
 def test_a_server_stays_up_until_the_page_ends(tmp_path: Path) -> None:
     listen = (
         "import socket, time; s = socket.create_server(('127.0.0.1', 0)); print(s.getsockname()[1]); time.sleep(99)"

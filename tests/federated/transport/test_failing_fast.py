@@ -38,6 +38,8 @@ from tests.federated.transport.test_waiting import said
 from tests.in_process import cloister
 from tests.waiting import until
 
+pytestmark = pytest.mark.thorough
+
 FACTS = (
     'k = 3\nepsilon = 1.0\ndelta = 1e-6\nrows = 900\nmethod = "fastlloyd"\nseed = 1\n'
     'columns = ["x", "y"]\nbounds = [[-1, 1], [-1, 1]]\nset = { rounds = 3 }\n\n'

@@ -31,6 +31,8 @@ from cloister.run.request import Request, prepare
 from tests.federated.federated_session import Keys
 from tests.waiting import PATIENCE, until
 
+pytestmark = pytest.mark.thorough
+
 ROWS = np.random.default_rng(1).normal(0, 0.4, (900, 2))
 PARTS = np.split(ROWS, [300, 500])
 NAMES = ("north", "south", "west")

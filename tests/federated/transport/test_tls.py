@@ -15,6 +15,8 @@ from cloister.federated.transport.certificates import Credentials, make_test_cer
 from cloister.federated.transport.grpc_client import Line, Unreachable
 from cloister.federated.transport.grpc_server import Server
 
+pytestmark = pytest.mark.thorough
+
 
 class Echo:
     """Answers with what it got, and remembers from whom."""

@@ -47,6 +47,8 @@ from tests.federated.transport.test_service import (
 from tests.in_process import cloister
 from tests.waiting import PATIENCE, until
 
+pytestmark = pytest.mark.thorough
+
 
 def said(reply: bytes) -> Rejected:
     """The refusal in a reply."""
