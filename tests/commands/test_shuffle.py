@@ -88,6 +88,14 @@ def test_all_files_of_one_shuffle_or_none(
     with pytest.raises(InvalidInput, match="of another plan"):
         decode(small_plan(seed=2), files)
     whole = files[2].read_bytes()
+    shuffle(plan, tmp_path / "reports", tmp_path / "again")
+    another = sorted((tmp_path / "again").iterdir())[2].read_bytes()
+
+    def swapped(count: int) -> None:
+        files[2].write_bytes(another)
+
+    with pytest.raises(InvalidInput, match="changed while it was read"):
+        decode(plan, files, progress=swapped)
     for at in (12, 20, 60, len(whole) - 1):  # in its head, in that of a batch, in a message
         flipped = bytearray(whole)
         flipped[at] ^= 1

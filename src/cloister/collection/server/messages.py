@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, BinaryIO, final
 
 import attrs
@@ -46,10 +46,10 @@ class ShuffledMessages(SentFiles):
         self.intake, files = self._nothing(len(round.parts)), self._sources.files
         if not self._sources.only_files:
             raise InvalidInput(f"streams and bytes are {_UNUSABLE['no messages']}")
-        _whole(files, ReleaseForm(self._head, round))
         if self._engine.elsewhere:
             files = [os.path.abspath(path) for path in files]
-        count = MessageCount(round, self._head, None if self._engine.apart else self._progress)
+        places = _whole(files, ReleaseForm(self._head, round))
+        count = MessageCount(round, self._head, places, None if self._engine.apart else self._progress)
         totals = count.nothing()
         for summaries, intake, read in self._engine.run(count, files):
             self.intake.add(intake, files)
@@ -65,10 +65,12 @@ class ShuffledMessages(SentFiles):
 @final
 @attrs.frozen
 class MessageCount:
-    """Sums the messages of a file. Args: round, head (its name), told (called with the number of messages read)."""
+    """Sums the messages of a file. Args: round, head (its name), places (what each file was found to be), told (called
+    with the number of messages read)."""
 
     round: Round[Any]
     head: str
+    places: Mapping[str, ReleasedFile]
     told: Progress | None = None
 
     def nothing(self) -> tuple[Any, ...]:
@@ -97,8 +99,12 @@ class MessageCount:
         return tuple(totals), sieve.intake, read
 
     def _batches(self, path: str) -> Iterator[Packed]:
+        form = ReleaseForm(self.head, self.round)
         with _opened(path) as file:
-            yield from ReleaseForm(self.head, self.round).batches(file)
+            if form.place(file) != self.places[path]:
+                raise InvalidInput(changed(path))
+            file.seek(0)
+            yield from form.batches(file)
 
     def _absorbed(self, intake: Intake, messages: Messages, rows: Ints, j: int, path: str) -> Iterator[Any]:
         """Yield summaries of these messages to question j, without the impossible ones."""
@@ -122,9 +128,10 @@ _UNUSABLE = {
 }
 
 
-def _whole(files: Sequence[str], form: ReleaseForm) -> None:
-    """Raises: InvalidInput unless these are all the files of one shuffle of the plan's messages, each once."""
-    found, first = dict[int, str](), None
+def _whole(files: Sequence[str], form: ReleaseForm) -> Mapping[str, ReleasedFile]:
+    """What each file is. Raises: InvalidInput: these are not all the files of one shuffle of the plan's messages, each
+    once."""
+    places, found, first = dict[str, ReleasedFile](), dict[int, str](), None
     for path in files:
         place = _place(path, form)
         first = first or place
@@ -136,9 +143,10 @@ def _whole(files: Sequence[str], form: ReleaseForm) -> None:
             raise InvalidInput(
                 f"'{path}' and '{found[place.number]}' are one file twice: its messages would be doubled"
             )
-        found[place.number] = path
+        places[path], found[place.number] = place, path
     if first is not None and len(found) != first.files:
         raise InvalidInput(f"these are {len(found)} of the {first.files} files of the shuffle: the others are missing")
+    return places
 
 
 def _place(path: str, form: ReleaseForm) -> ReleasedFile:
