@@ -93,5 +93,5 @@ def test_vectors_of_rows_conform(component: Any, check: Any) -> None:
 
 @pytest.mark.parametrize("spec", [s for s in BUILT_IN if s.role in MADE], ids=lambda s: s.name)
 def test_every_population_is_in_this_file(spec: Spec) -> None:
-    elsewhere = {"parties", "sql"}  # in tests/federated and tests/sql
+    elsewhere = {"parties", "sql"}  # in tests/federated and tests/rows/databases
     assert spec.name in {"arrays", "files"} | elsewhere

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from cloister.commands.centers import table_of
 from cloister.run.result import Result
-from tests.report.pages import made
+from tests.showing.report.pages import made
 
 
 def lines(result: Result, width: int) -> list[list[str]]:

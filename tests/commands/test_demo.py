@@ -1,4 +1,4 @@
-"""``cloister demo --phones``, as a process; what it serves: ``tests/phones``."""
+"""``cloister demo --phones``, as a process; what it serves: ``tests/lab/phones``."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from cloister.run.result import Result
 from tests.commands.test_report import CHROMIUM, browsed
 from tests.docs.pages import blocks, commands
 from tests.in_process import cloister
-from tests.report.pages import Page
+from tests.showing.report.pages import Page
 
 PAGE = "docs/tutorial/first_clusters.md"
 ASKED = ("data make", "fit", "profile", "report", "predict")

@@ -15,7 +15,7 @@ from threading import Thread
 import pytest
 
 from tests.in_process import cloister
-from tests.report.pages import Page, made
+from tests.showing.report.pages import Page, made
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 FLAGS = (

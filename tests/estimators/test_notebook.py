@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from cloister.lab.hospital import BOUNDS, WARDS, table
-from tests.report.pages import Page
+from tests.showing.report.pages import Page
 
 nbformat = pytest.importorskip("nbformat")
 nbclient = pytest.importorskip("nbclient")

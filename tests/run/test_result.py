@@ -17,7 +17,7 @@ import pytest
 from cloister.core.errors import Damaged, InvalidInput
 from cloister.run.result import Result, checked_target
 from cloister.run.statement import PrivacyStatement, Spend
-from tests.report.pages import made
+from tests.showing.report.pages import made
 
 STATEMENT = PrivacyStatement(
     "Central", 1 / 3, 1e-6, (Spend(0, "question 1 (counts)", "m", "gaussian", 0.1 + 0.2),), rows=1000

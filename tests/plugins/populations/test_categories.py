@@ -19,7 +19,7 @@ from cloister.core.errors import InvalidInput
 from cloister.plugins.populations.arrays import Arrays
 from cloister.plugins.populations.files import Files
 from cloister.rows.columns import CATEGORIES
-from tests.engines.engine_rows import answers
+from tests.rows.workers.engine_rows import answers
 
 LISTED = {"ward": ["A", "B"], "floor": [1, 2], "night": [True]}
 FRAME = pd.DataFrame(

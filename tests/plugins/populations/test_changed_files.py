@@ -20,7 +20,7 @@ from cloister.rows.workers.engine import Engine
 from cloister.run.account import Account
 from cloister.run.fit import fit
 from cloister.run.request import Request
-from tests.engines.engine_rows import NAMES, answers, some_rows, write
+from tests.rows.workers.engine_rows import NAMES, answers, some_rows, write
 
 
 def vanish(path: Path) -> None:

@@ -13,7 +13,7 @@ from cloister.plugins.populations.files import Files
 from cloister.rows.workers.engine import Engine
 from cloister.run.fit import fit
 from cloister.run.request import Request
-from tests.engines.engine_rows import NAMES
+from tests.rows.workers.engine_rows import NAMES
 
 SPLIT = {"counts": "split-and-mix-counts", "sums": "split-and-mix"}
 

@@ -26,7 +26,7 @@ from cloister.rows import users
 from cloister.rows.files import sources
 from cloister.rows.users import Owners
 from cloister.rows.workers.engine import Engine
-from tests.engines.engine_rows import NAMES, answers
+from tests.rows.workers.engine_rows import NAMES, answers
 
 KEY, OTHER = PublicRng.from_seed(1), PublicRng.from_seed(2)
 

@@ -1,0 +1,257 @@
+"""Comparisons: what a study holds, how it goes on, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+from cloister.core.errors import CloisterError, InvalidInput
+from cloister.lab.comparing import Contender, compare, comparison, trials
+from cloister.lab.comparing.conditions import usual_delta
+from cloister.lab.comparing.figures import MEAN, MIDPOINT, REFERENCE
+from cloister.lab.comparing.study import _costs
+from cloister.lab.comparing.study_file import NOTE
+from cloister.run.estimates import Estimate
+from tests.lab.comparing.studies import ROWS, study
+
+# what a study holds
+
+
+def test_a_study_has_a_cell_for_every_method_and_budget_with_all_its_runs() -> None:
+    found = study(epsilons=[0.5, 2], methods=["auto", "fastlloyd"])
+    assert [(c.label, c.epsilon, len(c.nicv), c.private) for c in found.cells] == [
+        ("auto", 0.5, 2, True),
+        ("fastlloyd", 0.5, 2, True),
+        ("auto", 2.0, 2, True),
+        ("fastlloyd", 2.0, 2, True),
+    ]
+    auto = found.at(0.5)[0]
+    assert auto.picked is not None
+    assert auto.mean is not None
+    assert auto.mean.value == pytest.approx(np.mean(auto.nicv))
+    assert len(set(auto.nicv)) == 2  # each run has noise of its own
+
+
+def test_baselines_are_what_they_say() -> None:
+    costs = study().costs
+    assert costs[MIDPOINT] == pytest.approx(np.square(ROWS).sum(axis=1).mean())
+    assert costs[MEAN] == pytest.approx(np.square(ROWS - ROWS.mean(axis=0)).sum(axis=1).mean())
+    assert costs[REFERENCE] < costs[MEAN] <= costs[MIDPOINT]
+
+
+@pytest.mark.parametrize(("bounds", "word"), [((-1, 1), "no data"), ("rows", "NOT private")])
+def test_the_middle_of_bounds_is_no_data_only_if_they_were_stated(bounds: Any, word: str) -> None:
+    found = study(bounds=bounds, runs=1)
+    (said,) = (record["note"] for record in found.records() if record["method"] == MIDPOINT)
+    assert said == f"{word}: a single centre"
+    (line,) = (line for line in found.table(100).splitlines() if MIDPOINT in line)
+    assert word in line
+
+
+def test_the_default_is_auto_and_what_it_picks_from() -> None:
+    found = study(methods=None, runs=1)
+    labels = [cell.label for cell in found.cells]
+    assert labels[0] == "auto"
+    assert {"fastlloyd", "grid-means", "hst-means"} < set(labels)
+
+
+def test_delta_and_the_number_of_rows_are_the_papers_unless_they_are_given() -> None:
+    assert study().conditions.delta == pytest.approx(1 / (600 * np.log(600)))
+    told = study(public_rows=500, delta=1e-7).conditions
+    assert (told.rows, told.count, told.delta) == (500, 600, 1e-7)
+    with pytest.raises(InvalidInput, match="at least 2 rows"):
+        usual_delta(1)
+
+
+def test_costs_are_taken_in_one_unit_per_column_whatever_a_method_does() -> None:
+    """The same rows, with a column in thousandths: columns that differ in width are counted by their bounds."""
+    wide = ROWS * [1, 1, 1000]
+    found = study(rows=wide, bounds=[(-1, 1), (-1, 1), (-1000, 1000)])
+    assert found.costs == pytest.approx(study().costs)
+    assert found.conditions.units.tolist() == [1, 1, 1000]
+    weighed = study(scale="2,1,1").conditions
+    assert weighed.units.tolist() == [0.5, 1, 1]
+
+
+def test_bounds_can_be_read_off_the_rows_and_then_the_study_says_so() -> None:
+    found = study(bounds="rows")
+    assert found.conditions.domain.lower == tuple(ROWS.min(axis=0))
+    assert "read off these rows" in found.table()
+    constant = np.column_stack([ROWS, np.full(len(ROWS), 7.0)])
+    assert study(rows=constant, bounds="rows").conditions.domain.upper[3] == 8
+
+
+def test_local_methods_take_part_and_name_their_trust() -> None:
+    found = study(methods=["one-round", "fastlloyd:trust=local"], runs=1)
+    assert [cell.trust for cell in found.cells] == ["Local", "Local"]
+
+
+@pytest.mark.thorough
+def test_two_workers_find_a_study_of_the_same_form_as_one(tmp_path: Path) -> None:
+    """Costs are noise, and of one law: the means of 20 runs are within six standard errors of one another (a false
+    alarm rate below 1e-6)."""
+    one, two = (study(runs=20, workers=workers) for workers in (1, 2))
+    assert one.costs == two.costs
+    assert [(c.label, len(c.nicv)) for c in one.cells] == [(c.label, len(c.nicv)) for c in two.cells]
+    a, b = one.cells[0].mean, two.cells[0].mean
+    assert a is not None
+    assert b is not None
+    assert abs(a.value - b.value) < 6 * np.hypot(a.standard_error, b.standard_error)
+
+
+# what it says
+
+
+def test_every_form_of_a_study_says_that_it_is_not_private(tmp_path: Path) -> None:
+    found = study(epsilons=[1, 2])
+    assert found.table().startswith("NOT private")
+    assert found.table().count("(NOT private)") == 2
+    assert found.as_dict()["private"] is False
+    assert found.as_dict()["note"].startswith("NOT private")
+    lines = found.csv().splitlines()
+    assert len(lines) == 1 + 2 + 2 * 3
+    assert all(line.endswith(NOTE) for line in lines[1:])
+    found.plot(tmp_path / "picture.svg")
+    drawn = (tmp_path / "picture.svg").read_text()
+    assert "NOT private: computed from the rows themselves</text>" in drawn  # not only in the picture's title
+    with pytest.raises(InvalidInput, match=r"\.png or \.svg"):
+        found.plot(tmp_path / "picture.pdf")
+    json.dumps(found.as_dict())
+
+
+def test_a_method_that_gives_no_guarantee_is_marked() -> None:
+    found = study(methods=["lloyd", "fastlloyd"])
+    assert [cell.private for cell in found.cells] == [False, True]
+    (line,) = [line for line in found.table().splitlines() if "lloyd" in line and "fastlloyd" not in line]
+    assert "NOT private" in line
+
+
+def test_a_single_run_shows_no_standard_error() -> None:
+    found = study(runs=1)
+    assert "±" not in found.table().partition("epsilon =")[2]
+    assert found.records()[0]["standard_error"] is None
+    found.plot()
+
+
+def test_a_cost_of_zero_has_no_ratio_over_it() -> None:
+    found = study(rows=np.repeat(np.array([[0.0, 0.5], [0.5, 0.0]]), 50, axis=0), k=2)
+    assert found.records()[0]["ratio"] is None
+    found.plot()
+
+
+# refusals
+
+
+def test_a_method_that_cannot_run_is_a_cell_that_says_why() -> None:
+    wide = np.column_stack([ROWS, ROWS, ROWS])
+    found = study(rows=wide, methods=["grid-means", "fastlloyd"])
+    refused, ran = found.cells
+    assert refused.refused is not None
+    assert "columns" in refused.refused
+    assert refused.nicv == ()
+    assert ran.refused is None
+    assert "refused at epsilon = 1: grid-means" in found.table()
+
+
+def test_a_method_that_needs_a_delta_is_refused_without_one() -> None:
+    found = study(methods=["gauss-lloyd:delta=0", "su-lloyd"])
+    assert found.cells[0].refused is not None
+    assert "delta" in found.cells[0].refused
+    assert found.cells[1].refused is None
+
+
+def test_a_run_that_fails_is_told_and_tried_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    out = tmp_path / "study.jsonl"
+
+    def fails(*_: Any) -> None:
+        raise CloisterError("no luck")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(trials, "fit", fails)
+        assert study(out=out).cells[0].refused == "no luck"
+    assert study(out=out).cells[0].refused is None
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"epsilons": []}, "positive numbers"),
+        ({"epsilons": [0.0]}, "positive numbers"),
+        ({"epsilons": [float("nan")]}, "positive numbers"),
+        ({"epsilons": ["x"]}, "positive numbers"),
+        ({"runs": 0}, "runs is 0"),
+        ({"runs": True}, "runs is True"),
+        ({"workers": 0}, "workers is 0"),
+        ({"k": 601}, "between 1 and the 600 rows"),
+        ({"k": 2.5}, "k is 2.5"),
+        ({"bounds": "unknown"}, "unknown bounds"),
+        ({"methods": ["fastloyd"]}, "did you mean fastlloyd"),
+        ({"methods": ["fastlloyd:rouns=3"]}, "rounds"),
+        ({"methods": ["fastlloyd:rounds"]}, "not one name=value"),
+        ({"methods": ["fastlloyd:delta=x"]}, "not a number"),
+        ({"methods": ["fastlloyd:trust=nobody"]}, "no trust"),
+        ({"rivals": ["sklern"]}, "did you mean sklearn"),
+        ({"methods": ["grid-means"], "rows": np.tile(ROWS, 3)}, "nothing can be compared: grid-means"),
+        ({"out": "study.json"}, "studies are saved as .jsonl"),
+        ({"delta": 2.0}, "nothing can be compared"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_before_any_run(
+    given: dict[str, Any], message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(comparison, "outcomes", None)
+    with pytest.raises(InvalidInput, match=message):
+        study(**given)
+
+
+# contenders
+
+
+def test_a_contenders_text_names_options_slots_trust_and_delta() -> None:
+    text = "fastlloyd:counts=discrete-laplace:rounds=3:trust=central:delta=1e-06"
+    one = Contender.of(text)
+    assert one == Contender("fastlloyd", {"rounds": "3"}, {"counts": "discrete-laplace"}, "central", 1e-6)
+    assert one.label == text
+    assert Contender.of(one.label) == one
+
+
+def test_one_contender_given_twice_runs_once() -> None:
+    assert len(study(methods=["fastlloyd", Contender("fastlloyd")]).cells) == 1
+
+
+def test_figures_have_the_digits_that_their_errors_let_mean_something() -> None:
+    found = study()
+    cell = found.at(found.epsilons[0])[0]
+    assert cell.mean is not None
+    assert Estimate(cell.mean.value, cell.mean.standard_error).text in found.table()
+    assert f" {found.ratio(cell.mean.value):.3f} " in found.table()
+
+
+@pytest.mark.parametrize("spread", [1.3, 4.0, 70.0, 1e5])
+def test_costs_can_be_read_off_the_picture_however_little_they_differ(spread: float) -> None:
+    axes = Figure().subplots()
+    axes.set(yscale="log", ylim=(0.083, 0.083 * spread))
+    _costs(axes)
+    labels = [label.get_text() for label in axes.get_yticklabels()]
+    inside = [float(text) for text in labels if 0.083 <= float(text) <= 0.083 * spread]
+    assert 2 <= len(inside) <= 12
+
+
+def test_costs_are_of_rows_clipped_as_runs_clip_and_the_others_stand_beside(tmp_path: Path) -> None:
+    rows = np.concatenate([np.random.default_rng(0).normal(0, 0.3, (500, 2)).clip(-1, 1), [[1e6, 0.0]]])
+    out = tmp_path / "study.jsonl"
+    asked: dict[str, Any] = {"k": 2, "epsilons": [1.0], "methods": ["fastlloyd"], "runs": 2, "bounds": (-1, 1)}
+    found = compare(rows, **asked, out=out)
+    (cell,) = found.cells
+    assert max(cell.nicv) < 2 < 1e8 < min(cell.unclipped)
+    assert max(found.costs.values()) < 2
+    assert "which 1 rows lie outside: costs are of rows clipped" in found.table(120)
+    assert "of the rows as they are, not clipped" in found.table(120)
+    assert found.records()[0]["unclipped_nicv"] > 1e8
+    assert compare(rows, **asked, out=out).cells[0].unclipped == cell.unclipped
+    assert compare(rows[:-1], **asked).cells[0].unclipped == ()

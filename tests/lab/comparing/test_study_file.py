@@ -1,0 +1,147 @@
+"""Studies that go on, and files that are no studies."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cloister.core.errors import CloisterError, Damaged, InvalidInput
+from cloister.lab.comparing import trials
+from tests.lab.comparing.studies import ROWS, study
+
+
+def test_a_study_goes_on_where_it_was_cut_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Killed after its third run: three are kept, three are made, and nothing twice."""
+    out, made = tmp_path / "study.jsonl", 0
+    run = trials.Bench.run
+
+    class Killed(BaseException):
+        pass
+
+    def dies(self: Any, trial: Any) -> Any:
+        nonlocal made
+        made += 1
+        if made == 4:
+            raise Killed
+        return run(self, trial)
+
+    monkeypatch.setattr(trials.Bench, "run", dies)
+    with pytest.raises(Killed):
+        study(runs=6, out=out)
+    kept = [json.loads(line) for line in out.read_text().splitlines()]
+    first = [entry["nicv"] for entry in kept if "run" in entry]
+    assert len(first) == 3
+    steps = list[tuple[int, int]]()
+    found = study(runs=6, out=out, progress=lambda done, total: steps.append((done, total)))
+    assert made == 4 + 3
+    assert list(found.cells[0].nicv[:3]) == first
+    assert len(found.cells[0].nicv) == 6
+    assert steps == [(3, 6), (4, 6), (5, 6), (6, 6)]
+
+
+def test_a_line_that_a_crash_cut_short_is_dropped(tmp_path: Path) -> None:
+    out = tmp_path / "study.jsonl"
+    first = study(out=out).cells[0].nicv
+    whole = out.read_bytes()
+    for cut in (1, 20, len(whole) - 30):
+        out.write_bytes(whole[:-cut])
+        again = study(out=out).cells[0].nicv
+        assert len(again) == 2
+        assert again[0] == first[0] or cut > 20
+        assert len([line for line in out.read_bytes().splitlines() if b'"run"' in line]) == 2
+
+
+def test_more_methods_budgets_and_runs_join_a_study(tmp_path: Path) -> None:
+    out = tmp_path / "study.jsonl"
+    first = study(out=out).cells[0].nicv
+    found = study(out=out, runs=3, epsilons=[1, 2], methods=["su-lloyd", "fastlloyd"])
+    mine = next(cell for cell in found.cells if (cell.label, cell.epsilon) == ("fastlloyd", 1))
+    assert mine.nicv[:2] == first
+    assert len(mine.nicv) == 3
+
+
+@pytest.mark.parametrize(
+    ("given", "what"),
+    [
+        ({"k": 2}, "k"),
+        ({"delta": 1e-7}, "delta"),
+        ({"bounds": (-2, 2)}, "bounds"),
+        ({"rows": ROWS[1:]}, "sha256"),
+        ({"scale": "bounds"}, "scale"),
+        ({"public_rows": 601}, "public rows"),
+    ],
+)
+def test_a_study_of_other_conditions_does_not_go_on(given: dict[str, Any], what: str, tmp_path: Path) -> None:
+    out = tmp_path / "study.jsonl"
+    study(out=out)
+    kept = out.read_bytes()
+    with pytest.raises(InvalidInput, match=f"other conditions .*{what}"):
+        study(out=out, **given)
+    assert out.read_bytes() == kept
+
+
+def test_a_file_that_is_no_study_is_left_as_it_is(tmp_path: Path) -> None:
+    out = tmp_path / "study.jsonl"
+    for content in (b"my notes", b"my notes\n", b'{"format": "other"}\n'):
+        out.write_bytes(content)
+        with pytest.raises(InvalidInput, match="not a study"):
+            study(out=out)
+        assert out.read_bytes() == content
+
+
+def test_a_study_that_somebody_edited_is_damaged(tmp_path: Path) -> None:
+    out = tmp_path / "study.jsonl"
+    study(out=out)
+    out.write_bytes(out.read_bytes().replace(b'"run": 1', b'"ran": 1'))
+    with pytest.raises(Damaged, match="cannot be read"):
+        study(out=out)
+
+
+def test_two_processes_do_not_write_one_study(tmp_path: Path) -> None:
+    import fcntl
+
+    out = tmp_path / "study.jsonl"
+    with out.open("ab") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        with pytest.raises(InvalidInput, match="held by another process"):
+            study(out=out)
+
+
+def test_a_worker_that_dies_loses_no_finished_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from concurrent.futures.process import BrokenProcessPool
+
+    out = tmp_path / "study.jsonl"
+
+    def broken(*_: Any) -> Any:
+        raise BrokenProcessPool
+
+    study(out=out)
+    monkeypatch.setattr(trials, "pool_of", lambda *_: _Pool(broken))
+    with pytest.raises(CloisterError, match="fewer workers"):
+        study(out=out, runs=5, workers=2)
+    monkeypatch.undo()
+    assert len(study(out=out).cells[0].nicv) == 2
+
+
+class _Pool:
+    """A pool whose work fails."""
+
+    def __init__(self, work: Any) -> None:
+        from concurrent.futures import ThreadPoolExecutor
+
+        self._work, self._threads = work, ThreadPoolExecutor(1)
+
+    def __enter__(self) -> _Pool:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._threads.shutdown()
+
+    def submit(self, fn: Any, trial: Any) -> Any:
+        return self._threads.submit(self._work, trial)
+
+    def shutdown(self, **_: Any) -> None:
+        pass

@@ -1,0 +1,84 @@
+"""The engines that tests of SQL run on: each takes a table of Arrow and gives it back as one of Ibis."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Protocol
+
+import ibis
+import pyarrow as pa
+import pytest
+
+from tests.rows.databases.postgres import Postgres, server
+from tests.rows.databases.spark import Spark, folder
+
+
+class TestEngine(Protocol):
+    """An engine that runs on this machine for as long as a test needs it."""
+
+    __test__ = False
+    name: str
+
+    def put(self, name: str, table: pa.Table) -> Any:
+        """A table of Ibis with these columns and rows."""
+        ...
+
+    def cut(self, table: Any) -> None:
+        """What runs on this table's connection now fails, and perhaps all that comes. From another thread."""
+        ...
+
+    def again(self, name: str) -> Any:
+        """The table as it is, through a connection that works."""
+        ...
+
+
+class DuckDB:
+    name = "duckdb"
+
+    def __init__(self) -> None:
+        self.backend = ibis.duckdb.connect()
+
+    def put(self, name: str, table: pa.Table) -> Any:
+        self.backend.con.register("given", table)
+        quoted = name.replace('"', '""')
+        self.backend.raw_sql(f'CREATE OR REPLACE TABLE "{quoted}" AS SELECT * FROM given')
+        self.backend.con.unregister("given")
+        return self.backend.table(name)
+
+    def cut(self, table: Any) -> None:
+        self.backend.con.interrupt()
+
+    def again(self, name: str) -> Any:
+        return self.backend.table(name)
+
+
+@contextmanager
+def started(name: str) -> Iterator[TestEngine]:
+    """An engine of this name; it ends with the block."""
+    if name == "postgres":
+        with server() as running:
+            yield Postgres(running)
+    elif name == "pyspark":
+        with folder() as home:
+            spark = Spark(home)
+            yield spark
+            spark.session.stop()
+    else:
+        yield DuckDB()
+
+
+def apart(engine: TestEngine) -> TestEngine:
+    """The same engine through connections of a test's own, which it may break: others keep theirs. Spark has none, and
+    loses jobs alone."""
+    if isinstance(engine, Postgres):
+        return Postgres(engine.server)
+    return DuckDB() if isinstance(engine, DuckDB) else engine
+
+
+ENGINES = ("duckdb", "postgres", "pyspark")
+
+
+def mostly(*quick: str) -> list[Any]:
+    """Engines for tests that take seconds on all but these: on the others they are ``long``. With ``indirect=True``."""
+    return [name if name in quick else pytest.param(name, marks=pytest.mark.long) for name in ENGINES]

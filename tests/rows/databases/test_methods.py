@@ -1,0 +1,130 @@
+"""Methods with exact oracles over a database: all that they look at, and their centres, are those of rows in memory."""
+
+from __future__ import annotations
+
+import math
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import attrs
+import numpy as np
+import pytest
+
+from cloister.core.budget import Budget
+from cloister.core.clustering import Problem
+from cloister.core.domains import Box
+from cloister.core.errors import UnknownName
+from cloister.core.randomness import NoiseRng, PublicRng
+from cloister.core.registry.compose import compose
+from cloister.core.registry.registry import built_in
+from cloister.core.session import Session
+from cloister.core.types import Floats
+from cloister.plugins.populations.arrays import Arrays
+from cloister.plugins.populations.sql_table import SqlTable
+from tests.rows.databases.engines import TestEngine, mostly
+from tests.rows.databases.hostile import as_table, hostile
+
+SEED = PublicRng.from_seed(90)
+EXACT = {"counts": "exact", "sums": "exact"}
+NAMED = ("fastlloyd", "hst-means", "tree-coreset", "auto", "su-lloyd")
+OTHERS = (
+    "radius-means",
+    "shrunk-lloyd",
+    "zoom",
+    "tree-means",
+    "tree-coreset-lsh",
+    "k-variates",
+    "hst-median",
+    "auto-median",
+    "private-lloyd-median",
+    "tree-median",
+    "tree-coreset-median",
+    "gauss-lloyd",
+)
+FEW_COLUMNS = ("grid-means", "grid-median")
+
+
+def the_rows(name: str, n: int) -> Floats:
+    """The first rows of a public data set in random order; or hostile ones."""
+    if name == "hostile":
+        return hostile(91, n, np.full(4, -1.0), np.full(4, 1.0), 2.0**-19)
+    folder = Path(os.environ.get("CLOISTER_DATA", "."))
+    if not (folder / f"{name}.npz").exists():
+        pytest.skip("CLOISTER_DATA has no such rows")
+    with np.load(folder / f"{name}.npz") as file:
+        rows = np.asarray(file["X"], np.float64)
+    return rows[np.random.default_rng(92).permutation(len(rows))[:n]]
+
+
+def bounds_of(rows: Floats) -> Box:
+    """Bounds that some rows are beyond."""
+    low, high = np.nanquantile(np.where(np.isfinite(rows), rows, np.nan), [0.002, 0.998], axis=0)
+    return Box(tuple(low), tuple(np.where(high > low, high, low + 1)))
+
+
+def composed(name: str) -> tuple[Any, Budget]:
+    """A method with exact oracles in all slots; with its own, whose noise is seeded, if it fills slots as it runs."""
+    started, tree = {f"start.{path}": "exact" for path in EXACT}, {"tree_counts": "exact"}
+    for wires in (EXACT, EXACT | tree, EXACT | started, EXACT | started | {"start.tree_counts": "exact"}):
+        with suppress(UnknownName):
+            made = compose(built_in(), "Method", name, wires, {})
+            if made.measures == {"exact"}:
+                return made.value, Budget("exact", math.inf)
+    return compose(built_in(), "Method", name, {}, {}).value, Budget("gaussian", 1.0)
+
+
+def ran(name: str, rows: Floats, population: Any) -> tuple[Any, ...]:
+    """Centres, and every look at an answer."""
+    method, budget = composed(name)
+    domain = Box((-1.0,) * 4, (1.0,) * 4) if rows.shape[1] == 4 else bounds_of(rows)
+    session: Any = Session(Problem(6, domain, len(rows), budget), SEED, population, noise=NoiseRng.for_tests(93))
+    found = method.cluster(session.problem, session, SEED.child("method"))
+    return found.centers, *(value for look in session.record.lookups for value in (look.ids, look.values))
+
+
+def compared(engine: TestEngine, name: str, of: str, n: int, terms: int | None = None) -> list[str]:
+    """What was told. Args: of, whose rows; terms, products that a query may have; None: as many as the engine's."""
+    rows, told = the_rows(of, n), list[str]()
+    with SqlTable(engine.put("methods", as_table(rows)), "*", "drop", told=told.append) as population:
+        if terms is not None:
+            dialect = population._database.dialect
+            population._database.dialect = attrs.evolve(dialect, terms=lambda backend: terms)
+        found = ran(name, rows, population)
+    wanted = ran(name, rows, Arrays(rows, missing="drop"))
+    assert len(found) == len(wanted)
+    assert all(np.array_equal(a, b) for a, b in zip(found, wanted, strict=True))
+    return told
+
+
+@pytest.mark.parametrize("engine", mostly("duckdb"), indirect=True)
+@pytest.mark.parametrize(
+    ("name", "of"),
+    [("fastlloyd", "adult"), ("fastlloyd", "hostile"), ("hst-means", "shuttle"), ("su-lloyd", "birch2")],
+)
+def test_methods_see_the_same_answers_and_nothing_leaves_the_engine(engine: TestEngine, name: str, of: str) -> None:
+    assert compared(engine, name, of, 5000) == []
+
+
+@pytest.mark.parametrize("engine", mostly("duckdb"), indirect=True)
+def test_queries_that_would_be_slow_are_not_made_and_the_answers_are_the_same(engine: TestEngine) -> None:
+    told = compared(engine, "tree-coreset", "shuttle", 5000, terms=100)
+    assert told
+    assert all("products is slower than reading the rows" in line for line in told)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("of", ["adult", "shuttle", "birch2", "hostile"])
+@pytest.mark.parametrize("name", NAMED)
+def test_what_an_engine_is_left_to_do_by_default_changes_no_answer(engine: TestEngine, name: str, of: str) -> None:
+    assert all("products is slower than reading the rows" in line for line in compared(engine, name, of, 20_000))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("of", ["adult", "shuttle", "birch2", "hostile"])
+@pytest.mark.parametrize("name", [*NAMED, *OTHERS, *FEW_COLUMNS])
+def test_every_method_sees_the_same_answers_if_queries_may_be_long(engine: TestEngine, name: str, of: str) -> None:
+    if name in FEW_COLUMNS and of == "shuttle":
+        pytest.skip("nine columns are too many for a grid")
+    assert compared(engine, name, of, 5000, terms=2**14) == []

@@ -1,0 +1,184 @@
+"""Users of a database's rows have numbers of their own, or none at all: what one row holds moves nobody else's."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import attrs
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from cloister.core.budget import Budget
+from cloister.core.domains import Box
+from cloister.core.errors import InvalidInput
+from cloister.core.questions import OpenedQuestion, Round
+from cloister.core.randomness import NoiseRng, PublicRng
+from cloister.core.trust import Central, Local, Shuffled
+from cloister.plugins.populations.files import Files
+from cloister.plugins.populations.sql_table import SqlTable
+from cloister.run.fit import fit, source
+from cloister.run.request import Request
+from cloister.testing.checks.populations import Roll
+from cloister.testing.stubs import Dealt
+from tests.in_process import cloister
+from tests.rows.databases.engines import TestEngine, mostly
+
+BOX = Box((-1.0,) * 2, (1.0,) * 2)
+SHARES = Budget("pure", 1.0).split_users(PublicRng.from_seed(4), 1.0, 1.0, 2.0)
+"""Of the users, disjoint."""
+
+
+def roll(trust: Any = Local, shared: bool = True) -> Round[Any]:
+    """Who is asked each of four questions, and which row she has: all users the first, a share the others, if any."""
+    cells = Dealt((2**20,))
+    among = [None, *(share.user_share for share in SHARES if shared)]
+    return Round(0, trust, BOX, tuple(OpenedQuestion(cells, None, share, Roll()) for share in among))
+
+
+def called(population: Any) -> list[set[tuple[int, int]]]:
+    """By question, everybody who is asked: her number, and the bucket of her row."""
+    return [answer.pairs for answer in population.gather(roll(), NoiseRng.for_tests(1))]
+
+
+def people(n: int = 3000) -> pa.Table:
+    """Rows (key, name, x, y), in no order."""
+    g = np.random.default_rng(5)
+    keys = g.permutation(n) - n // 2
+    return pa.table(
+        {"key": keys, "name": [f"Bo {key}" for key in keys], "x": g.uniform(-1, 1, n), "y": g.uniform(-1, 1, n)}
+    )
+
+
+def replaced(table: pa.Table, at: int, x: float) -> pa.Table:
+    """The neighbour: one person has another row, and the engine holds rows in another order."""
+    cells = table["x"].to_numpy().copy()
+    cells[at] = x
+    return shuffled(table.set_column(table.column_names.index("x"), "x", pa.array(cells)), at)
+
+
+def shuffled(table: pa.Table, seed: int) -> pa.Table:
+    return table.take(np.random.default_rng(seed).permutation(len(table)))
+
+
+@pytest.mark.parametrize("engine", mostly("duckdb", "postgres"), indirect=True)
+@pytest.mark.parametrize(("users", "materialise"), [("key", False), ("name", True)])
+def test_one_row_is_replaced_and_nobody_else_s_answer_moves(engine: TestEngine, users: str, materialise: bool) -> None:
+    """The adversary replaces a row by one that comes first, and one that comes last, in any order of the cells: all
+    others keep their numbers, and with them the questions that they are asked. A name is one number, whoever stores
+    it."""
+    table = people()
+
+    def asked(of: pa.Table) -> list[set[tuple[int, int]]]:
+        given = {"users": users, "materialise": materialise}
+        with SqlTable(engine.put("numbered", of), ["x", "y"], "drop", **given) as population:
+            population.check()
+            population.number()
+            return called(population)
+
+    one = asked(table)
+    assert len({number for number, _ in one[0]}) == len(table)
+    assert sum(map(len, one[1:])) == len(table)
+    for at, x in ((7, -1.0), (8, 1.0), (9, np.nan)):
+        other = asked(replaced(table, at, x))
+        assert len(one[0] - other[0]) == 1
+        assert sum(len(mine - theirs) for mine, theirs in zip(one[1:], other[1:], strict=True)) == 1
+
+
+@pytest.mark.parametrize(("trust", "shared"), [(Local, False), (Local, True), (Shuffled, False), (Central, True)])
+def test_rows_without_names_are_asked_nothing_that_belongs_to_a_user(
+    engine: TestEngine, trust: Any, shared: bool
+) -> None:
+    """Neither under a trust model whose people answer one by one, nor where the users are shared out."""
+    with SqlTable(engine.put("unnumbered", people()), ["x", "y"]) as population:
+        population.check()
+        with pytest.raises(InvalidInput, match="no places by which their users could be numbered"):
+            population.gather(roll(trust, shared), NoiseRng.for_tests(1))
+        with pytest.raises(InvalidInput, match="no places by which their users could be numbered"):
+            population.number()
+
+
+def test_two_rows_of_one_name_are_refused(engine: TestEngine) -> None:
+    """Each would be a report of hers, at the price of one. Bo and bo are two."""
+    for names, refused in ((["a", "b", "a"], True), (["7", "7.0", "8"], True), (["Bo", "bo", "b\u00f3"], False)):
+        table = engine.put("twice", pa.table({"name": names, "x": [0.1, 0.2, 0.3], "y": [0.1, 0.2, 0.3]}))
+        with SqlTable(table, ["x", "y"], users="name") as population:
+            population.check()
+            if refused:
+                with pytest.raises(InvalidInput, match="two rows name one user"):
+                    called(population)
+            else:
+                assert len(called(population)[0]) == 3
+
+
+@pytest.mark.parametrize("engine", mostly("duckdb", "postgres"), indirect=True)
+def test_a_number_is_the_name_s_whatever_type_it_is_stored_as(engine: TestEngine) -> None:
+    keys = people()["key"]
+    texts = pa.array([str(key) for key in keys.to_pylist()])
+    found = []
+    for names in (keys, keys.cast("float64"), keys.cast(pa.decimal128(21, 2)), texts):
+        table = shuffled(people().set_column(0, "key", names), len(found))
+        with SqlTable(engine.put("typed", table), ["x", "y"], users="key") as population:
+            population.check()
+            found.append(called(population))
+    assert all(each == found[0] for each in found)
+
+
+def asked(**changes: Any) -> Request:
+    asked = Request(method="grid-means", k=2, epsilon=1.0, bounds="-1:1", rows=3000, seed=1, trust="local")
+    return attrs.evolve(asked, **changes)
+
+
+@pytest.mark.parametrize("engine", mostly("duckdb", "postgres"), indirect=True)
+def test_a_run_whose_people_answer_one_by_one_needs_a_key_before_a_row_is_read(engine: TestEngine) -> None:
+    table, request = engine.put("runs", people()), asked()
+    for trust in ("local", "shuffled"):
+        with SqlTable(table, ["x", "y"]) as population:
+            with pytest.raises(InvalidInput, match=r"--user-column NAME.*or choose central components"):
+                fit(asked(trust=trust, rows=10**6, delta=1e-6), population)
+            assert population._seen is None, "rows were read"
+    with SqlTable(table, ["x", "y"], users="key") as population:
+        assert fit(request, population).privacy.headline.startswith("(replace one row)")
+    again = engine.put("runs_twice", pa.concat_tables([people(), people()]))
+    with SqlTable(again, ["x", "y"], users="key") as population, pytest.raises(InvalidInput, match="two rows name one"):
+        fit(request, population)
+
+
+def test_rows_of_files_have_places_and_need_no_key(tmp_path: Path) -> None:
+    people().to_pandas().to_csv(tmp_path / "rows.csv", index=False)
+    rows = [str(tmp_path / "rows.csv")]
+    with Files(rows, ["x", "y"]) as population:
+        fit(asked(), population)
+    with pytest.raises(InvalidInput, match=r"numbered by its place here.*leave the user column out"):
+        fit(asked(), source(rows, ["x", "y"], "refuse", users="key"))
+
+
+def test_the_command_line_says_what_to_do(tmp_path: Path) -> None:
+    with duckdb.connect(str(tmp_path / "lake.db")) as lake:
+        lake.register("given", people())
+        lake.execute("CREATE TABLE visits AS SELECT * FROM given")
+    given = [
+        "fit",
+        f"duckdb://{tmp_path}/lake.db",
+        "--table",
+        "visits",
+        "--columns",
+        "x,y",
+        "--bounds=-1:1",
+        "-k",
+        "2",
+        "--epsilon",
+        "1",
+        "--rows",
+        "3000",
+        "--trust",
+        "local",
+    ]
+    refused = cloister(*given)
+    assert refused.returncode == 2
+    assert "--user-column NAME" in refused.stderr
+    assert len(refused.stderr.strip().splitlines()) == 1
+    done = cloister(*given, "--user-column", "key", "--out", str(tmp_path / "out.json"))
+    assert done.returncode == 0, done.stderr

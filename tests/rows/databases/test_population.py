@@ -1,0 +1,126 @@
+"""The kit's laws of populations, over every engine; parties and simulated users whose rows are in databases."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from itertools import count as numbers
+from typing import Any
+
+import attrs
+import ibis
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+
+from cloister.core.randomness import NoiseRng
+from cloister.core.registry.registry import registry
+from cloister.core.types import Floats
+from cloister.plugins.populations.arrays import Arrays
+from cloister.plugins.populations.sql_table import SqlTable
+from cloister.rows.databases.database import DIALECTS
+from cloister.run.fit import fit, parties
+from cloister.run.request import Request
+from cloister.testing import parametrize
+from cloister.testing.checks.populations import exact_round, gathered, rows
+from tests.rows.databases.engines import ENGINES, TestEngine
+from tests.waiting import PATIENCE
+
+QUICK = [name for name in ENGINES if name != "pyspark"]
+"""Spark takes a second for each query."""
+
+NAMES = (f"kit{i}" for i in numbers())
+
+
+def as_table(rows: Floats) -> pa.Table:
+    return pa.table({f"x{j}": column for j, column in enumerate(rows.T)})
+
+
+class Populations:
+    """Makes populations of rows in an engine."""
+
+    def __init__(self, engine: TestEngine, **options: Any) -> None:
+        self._engine, self._options = engine, options
+        self._open: list[SqlTable] = []
+
+    def __call__(self, rows: Floats) -> SqlTable:
+        self.close()
+        self._open.append(SqlTable(self._engine.put(next(NAMES), as_table(rows)), "*", **self._options))
+        return self._open[-1]
+
+    def close(self) -> None:
+        while self._open:
+            self._open.pop().close()
+
+
+@pytest.mark.parametrize("materialise", [False, True])
+@pytest.mark.parametrize("engine", [*QUICK, pytest.param("pyspark", marks=pytest.mark.long)], indirect=True)
+@parametrize(registry().load(registry().spec("Population", "sql")), role="Population")
+def test_rows_in_a_database_conform(component: Any, check: Any, engine: TestEngine, materialise: bool) -> None:
+    make = Populations(engine, materialise=materialise)
+    try:
+        check(component if check.name == "the_registry_says_what_the_class_is" else make)
+    finally:
+        make.close()
+
+
+def test_of_a_round_only_what_has_no_form_in_sql_is_streamed(engine: TestEngine) -> None:
+    told = list[str]()
+    make = Populations(engine, told=told.append)
+    found = gathered(make(rows(3000)), exact_round())
+    make.close()
+    assert all(map(np.array_equal, found, gathered(Arrays(rows(3000)), exact_round())))
+    assert len(told) == 1
+    assert "Dealt" in told[0]
+
+
+@pytest.mark.parametrize("materialise", [False, True])
+@pytest.mark.parametrize("engine", QUICK, indirect=True)
+def test_parties_whose_rows_are_in_databases_pool_the_sums_of_all(engine: TestEngine, materialise: bool) -> None:
+    def pooled(*members: Any) -> Any:
+        masked = dict.fromkeys(("counts", "sums"), "masked-gaussian")
+        asked = Request(
+            method="gauss-lloyd",
+            k=3,
+            epsilon=1.0,
+            delta=1e-6,
+            bounds="-1:1",
+            rows=4000,
+            seed=1,
+            components=masked,
+            options={f"{slot}.parties": 2 for slot in masked},
+        )
+        return fit(asked, parties(dict(zip(("north", "south"), members, strict=True))), noise=NoiseRng.for_tests(1))
+
+    shares = np.split(rows(4000), [1500])
+    tables = [engine.put(name, as_table(some)) for name, some in zip(("north", "south"), shares, strict=True)]
+    held = [SqlTable(table, "*", materialise=materialise) for table in tables]
+    with held[0], held[1]:
+        found = pooled(*held)
+    assert found.centers.tobytes() == pooled(*(Arrays(some) for some in shares)).centers.tobytes()
+
+
+def test_ctrl_c_while_duckdb_works_ends_the_run_as_one_that_was_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
+    endless = "SELECT CAST(a.range * b.range AS DOUBLE) AS x FROM range(1000000) a, range(1000000) b"
+    backend, works, stream = ibis.duckdb.connect(), threading.Event(), DIALECTS["duckdb"].stream
+
+    def streamed(expression: Any, size: int) -> Any:
+        if "1000000" in backend.compile(expression):
+            works.set()
+        return stream(expression, size)
+
+    def interrupt() -> None:
+        assert works.wait(PATIENCE)
+        time.sleep(0.5)
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+
+    monkeypatch.setitem(DIALECTS, "duckdb", attrs.evolve(DIALECTS["duckdb"], stream=streamed))
+    population = SqlTable(backend.sql(endless, schema={"x": "float64"}), "*")
+    presses = threading.Thread(target=interrupt)
+    presses.start()
+    with pytest.raises(KeyboardInterrupt):
+        population.check()
+    presses.join()
+    backend.disconnect()

@@ -1,0 +1,280 @@
+"""PostgreSQL: its snapshot, its types, the rights that are enough, and what it does not tell."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import psycopg
+import pyarrow as pa
+import pytest
+
+from cloister.core.domains import Box
+from cloister.core.errors import InvalidInput
+from cloister.core.nearest import NearestCenter
+from cloister.core.questions import Rows, count, vector_sum
+from cloister.plugins.populations.arrays import Arrays
+from cloister.plugins.populations.sql_table import SqlTable
+from cloister.rows.databases.postgres import POSTGRES, statement
+from tests.rows.databases.postgres import Postgres
+from tests.rows.databases.rounds import answers
+
+DOMAIN = Box((-1.0,) * 2, (1.0,) * 2)
+NEAR = NearestCenter(DOMAIN.snap(np.array([[-0.5, 0.0], [0.0, 0.5], [0.5, -0.5]])), DOMAIN.max_norm, None)
+ROWS = np.random.default_rng(0).normal(0, 0.5, (1000, 2))
+
+
+def asked(population: Any) -> list[Any]:
+    return answers(population, DOMAIN, (count, NEAR), (vector_sum, Rows.of(NEAR, DOMAIN)))
+
+
+def same(found: list[Any], wanted: list[Any]) -> bool:
+    return all(np.array_equal(a, b) for a, b in zip(found, wanted, strict=True))
+
+
+def put(postgres: Postgres, rows: np.ndarray = ROWS, name: str = "rows") -> Any:
+    return postgres.put(name, pa.table({f"x{j}": column for j, column in enumerate(rows.T)}))
+
+
+@pytest.fixture
+def con(postgres: Postgres) -> Any:
+    """The connection of the tables."""
+    return postgres.backend.con
+
+
+def counted(table: Any) -> int:
+    """How many rows Ibis finds by itself."""
+    return int(table.count().to_pyarrow().as_py())
+
+
+def status(con: Any) -> str:
+    return str(con.info.transaction_status.name)
+
+
+# the snapshot
+
+
+def test_what_others_write_between_rounds_is_not_seen(postgres: Postgres) -> None:
+    table, wanted = put(postgres), asked(Arrays(ROWS))
+    with SqlTable(table, "*") as population:
+        population.check()
+        postgres.run("INSERT INTO rows SELECT * FROM rows")
+        assert same(asked(population), wanted)
+        postgres.run("UPDATE rows SET x0 = -x0")
+        assert same(asked(population), wanted)
+        postgres.run("DELETE FROM rows")
+        assert same(asked(population), wanted)
+    assert counted(table) == 0
+
+
+@pytest.mark.parametrize("autocommit", [True, False])
+def test_methods_of_ibis_do_not_end_the_snapshot(postgres: Postgres, autocommit: bool) -> None:
+    put(postgres)
+    table = postgres.server.ibis(autocommit=autocommit).table("rows")
+    with SqlTable(table, "*") as population:
+        population.check()
+        postgres.run("DELETE FROM rows")
+        assert counted(table) == len(ROWS)
+        assert table.get_backend().list_tables()
+        assert same(asked(population), asked(Arrays(ROWS)))
+    assert status(table.get_backend().con) == "IDLE"
+    assert counted(table) == 0
+
+
+def test_nothing_is_written_while_a_run_lasts(postgres: Postgres, con: Any) -> None:
+    with SqlTable(put(postgres), "*") as population:
+        population.check()
+        with pytest.raises(psycopg.errors.ReadOnlySqlTransaction):
+            con.execute("DELETE FROM rows")
+
+
+SHOWN = "transaction_isolation", "transaction_read_only", "jit", "extra_float_digits", "search_path", "timezone"
+
+
+def test_the_session_is_afterwards_as_it_was(postgres: Postgres, con: Any) -> None:
+    def settings() -> list[Any]:
+        return [con.execute(f"SHOW {name}").fetchone() for name in SHOWN]
+
+    table, before = put(postgres), settings()
+    with SqlTable(table, "*") as population:
+        asked(population)
+    assert status(con) == "IDLE"
+    assert con.autocommit
+    assert settings() == before
+    con.execute("DELETE FROM rows")
+    assert counted(table) == 0
+
+
+@contextmanager
+def begun(con: Any, level: str) -> Iterator[None]:
+    """A transaction of the connection's owner, who has written to it."""
+    con.execute(f"BEGIN ISOLATION LEVEL {level}")
+    con.execute("INSERT INTO rows VALUES (0.1, 0.2)")
+    try:
+        yield
+        assert status(con) == "INTRANS"
+        con.execute("COMMIT")
+    finally:
+        con.rollback()
+
+
+def test_a_transaction_of_the_connection_that_is_a_snapshot_is_used_and_left_to_its_owner(
+    postgres: Postgres, con: Any
+) -> None:
+    table = put(postgres)
+    with begun(con, "REPEATABLE READ"):
+        with SqlTable(table, "*") as population:
+            postgres.run("UPDATE rows SET x0 = 0 WHERE x0 > 0.3")
+            assert same(asked(population), asked(Arrays(np.vstack([ROWS, [0.1, 0.2]]))))
+        con.execute("INSERT INTO rows VALUES (0.1, 0.2)")
+    assert counted(table) == len(ROWS) + 2
+
+
+def test_a_transaction_of_the_connection_that_is_no_snapshot_is_refused_and_left_as_it_is(
+    postgres: Postgres, con: Any
+) -> None:
+    table = put(postgres)
+    with begun(con, "READ COMMITTED"):
+        with (
+            SqlTable(table, "*") as population,
+            pytest.raises(InvalidInput, match="end it before the run, or begin it with ISOLATION LEVEL REPEATABLE"),
+        ):
+            population.check()
+        con.execute("INSERT INTO rows VALUES (0.1, 0.2)")
+    assert counted(table) == len(ROWS) + 2
+
+
+def test_a_transaction_of_the_connection_that_has_failed_is_told(postgres: Postgres, con: Any) -> None:
+    table = put(postgres)
+    con.execute("BEGIN")
+    with pytest.raises(psycopg.errors.DivisionByZero):
+        con.execute("SELECT 1 / 0")
+    with SqlTable(table, "*") as population, pytest.raises(InvalidInput, match="has failed: roll it back"):
+        population.check()
+    con.execute("ROLLBACK")
+
+
+# rights
+
+
+def test_the_right_to_read_one_table_is_enough(postgres: Postgres) -> None:
+    put(postgres)
+    postgres.run(
+        "CREATE ROLE reader LOGIN",
+        "REVOKE ALL ON SCHEMA public FROM public",
+        "GRANT USAGE ON SCHEMA public TO reader",
+        "REVOKE TEMPORARY ON DATABASE postgres FROM public",
+        "GRANT SELECT ON rows TO reader",
+    )
+    try:
+        with SqlTable(postgres.server.ibis("reader").table("rows"), "*") as population:
+            population.check()
+            assert same(asked(population), asked(Arrays(ROWS)))
+        put(postgres, name="others")
+        others = SqlTable(postgres.server.ibis("reader").table("others"), "*")
+        with others, pytest.raises(InvalidInput, match="may not read it: GRANT SELECT on the table"):
+            others.check()
+    finally:
+        postgres.run(
+            "DROP OWNED BY reader",
+            "DROP ROLE reader",
+            "GRANT ALL ON SCHEMA public TO public",
+            "GRANT TEMPORARY ON DATABASE postgres TO public",
+        )
+
+
+def test_the_right_to_read_its_columns_is_enough(postgres: Postgres) -> None:
+    table = put(postgres)
+    postgres.run("ALTER TABLE rows ADD COLUMN name text", "CREATE ROLE reader LOGIN")
+    postgres.run("GRANT SELECT (x0, x1) ON rows TO reader")
+    try:
+        with SqlTable(postgres.server.ibis("reader").table("rows"), ["x0", "x1"]) as population:
+            assert same(asked(population), asked(Arrays(ROWS)))
+    finally:
+        postgres.run("DROP OWNED BY reader", "DROP ROLE reader")
+    assert counted(table) == len(ROWS)
+
+
+# cells
+
+
+@pytest.mark.parametrize("kind", ["real", "double precision", "numeric", "numeric(20, 6)"])
+def test_numbers_of_all_kinds_are_those_of_memory(postgres: Postgres, kind: str) -> None:
+    postgres.run("DROP TABLE IF EXISTS kinds", f"CREATE TABLE kinds (x0 {kind}, x1 smallint, x2 int, x3 bigint)")
+    postgres.run(
+        "INSERT INTO kinds SELECT 100 * sin(i * i), i % 100, i * 7919 % 200003 - 100000, (i::bigint << 53) + i "
+        "FROM generate_series(1, 500) i"
+    )
+    with postgres.server.connect() as con:
+        cells = con.execute("SELECT x0, x1, x2, x3 FROM kinds").fetchall()
+    rows = np.array([[float(cell) for cell in row] for row in cells])
+    domain = Box((-50.0, 20.0, -9e4, 0.0), (90.0, 50.0, 8e4, 3e18))
+    near = NearestCenter(domain.snap(rows[:5]), domain.max_norm, None)
+    with SqlTable(postgres.backend.table("kinds"), "*") as population:
+        found = answers(population, domain, (count, near), (vector_sum, Rows.of(near, domain)))
+    wanted = answers(Arrays(rows), domain, (count, near), (vector_sum, Rows.of(near, domain)))
+    assert same(found, wanted)
+
+
+FAR = ["1e400", "-1e400", "'NaN'", "'Infinity'", "'-Infinity'", "NULL"]
+NEAR_ZERO = ["1e-400", "-1e-400", "5e-324", "-3e-310", "1e-201"]
+LARGE = ["1.7e308", "-1.7976931348623157e308", "1e300"]
+
+
+@pytest.mark.parametrize("bounds", [1.0, 1e99, 1e-99])
+def test_cells_beyond_doubles_are_not_finite_and_all_others_are_numbers(postgres: Postgres, bounds: float) -> None:
+    postgres.run("DROP TABLE IF EXISTS hostile", "CREATE TABLE hostile (x0 numeric, x1 double precision)")
+    cells = [*FAR, *NEAR_ZERO, *LARGE, "0.3"]
+    postgres.run(*(f"INSERT INTO hostile VALUES ({cell}, 0.5)" for cell in cells))
+    doubles = ["'NaN'", "'Infinity'", "'-Infinity'", "NULL", "5e-324", "-3e-310", "-0.0", *LARGE]
+    postgres.run(*(f"INSERT INTO hostile VALUES (0.2, {cell})" for cell in doubles))
+    finite = [[0.0, 0.5]] * len(NEAR_ZERO) + [[float(cell), 0.5] for cell in [*LARGE, "0.3"]]
+    rows = np.array(finite + [[0.2, float(cell)] for cell in doubles[4:]])
+    domain = Box((-bounds, -1.0), (bounds, bounds))
+    near = NearestCenter(domain.snap(np.array([[0, 0], [bounds, bounds]])), domain.max_norm, None)
+    question = (count, near), (vector_sum, Rows.of(near, domain))
+    table = postgres.backend.table("hostile")
+    with SqlTable(table, "*", "drop") as population:
+        assert same(answers(population, domain, *question), answers(Arrays(rows), domain, *question))
+    with SqlTable(table, "*") as population, pytest.raises(InvalidInput, match="missing or infinite"):
+        population.check()
+
+
+# plans
+
+
+def test_each_step_is_computed_once(postgres: Postgres, con: Any) -> None:
+    table = put(postgres)
+    stage = table.mutate(y=table.x0 * 3 + 1)
+    for _ in range(7):  # written out they would be 3^7 terms
+        stage = POSTGRES.fence(stage.mutate(y=stage.y * stage.y - stage.y))
+    plan = "\n".join(line for (line,) in con.execute(f"EXPLAIN VERBOSE {statement(stage.get_backend(), stage)}"))
+    assert plan.count("Subquery Scan") == 7
+    assert len(plan) < 20_000
+
+
+def test_limits_of_the_owners_query_are_kept(postgres: Postgres) -> None:
+    table = put(postgres)
+    some = table.order_by("x0").limit(100, offset=50)
+    rows = ROWS[np.argsort(ROWS[:, 0])][50:150]
+    with SqlTable(some, "*") as population:
+        assert same(asked(population), asked(Arrays(rows)))
+
+
+def test_processes_that_share_a_query_find_the_same_integers(postgres: Postgres) -> None:
+    rows = np.random.default_rng(1).normal(0, 0.5, (50_000, 2))
+    table = put(postgres, rows)
+    postgres.run("ANALYZE rows")
+    backend, wanted = table.get_backend(), asked(Arrays(rows))
+    always = "SET parallel_setup_cost = 0", "SET parallel_tuple_cost = 0", "SET min_parallel_table_scan_size = 0"
+    for setting in (*always, "SET max_parallel_workers_per_gather = 3"):
+        backend.con.execute(setting)
+    try:
+        plan = backend.con.execute(f"EXPLAIN {statement(backend, table.aggregate(n=table.x0.max()))}").fetchall()
+        assert "Gather" in str(plan)
+        with SqlTable(table, "*") as population:
+            assert same(asked(population), wanted)
+    finally:
+        backend.con.execute("RESET ALL")

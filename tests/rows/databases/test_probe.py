@@ -1,0 +1,109 @@
+"""An engine is tried before it is used."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import attrs
+import ibis
+import pyarrow as pa
+import pytest
+
+from cloister.core.errors import InvalidInput
+from cloister.plugins.populations.sql_table import SqlTable
+from cloister.rows.databases import database
+from cloister.rows.databases.duckdb import DUCKDB
+from tests.rows.databases.engines import TestEngine
+
+EVEN = r"CAST\(6755399441055744 AS DOUBLE\)"
+
+WRONG = {
+    "single precision": (r"AS DOUBLE\b", "AS FLOAT", "sums of doubles"),
+    "rounded sums": (r'"t0"\."a" \+ "t0"\."b"', 'round("t0"."a" + "t0"."b", 12)', "sums of doubles"),
+    "single differences": (r'"t0"\."a" - "t0"\."b"', '("t0"."a" - "t0"."b"::FLOAT)', "differences of doubles"),
+    "decimals": (r'"t0"\."a" \* "t0"\."b" AS', '"t0"."a" * round("t0"."b", 18) AS', "products of doubles"),
+    "fused operations": (r'\("t0"\."a" \* "t0"\."b"\) \+', '("t0"."a" * "t0"."b") * (1 + 2e-16) +', "sums of products"),
+    "products with a reciprocal": (r'"t0"\."a" / "t0"\."b"', '"t0"."a" * (1 / "t0"."b")', "quotients of doubles"),
+    "square roots by logarithms": (r"SQRT\(ABS\((.*?)\)\)", r"exp(ln(abs(\1)) / 2)", "square roots"),
+    "comparisons of magnitudes": (r'"t0"\."a" < "t0"\."b"', 'abs("t0"."a") < abs("t0"."b")', "comparisons of doubles"),
+    "halves away from zero": (rf'\("t0"."tie" \+ {EVEN}\) - {EVEN}', 'round("t0"."tie")', "doubles rounded to int"),
+    "associative sums": (EVEN, "0", "doubles rounded to integers"),
+    "floor to zero": (r"FLOOR\(", "trunc(", "doubles rounded down"),
+    "integers of 32 bits": (r"AS BIGINT\b", "AS INTEGER", None),
+    "integers through doubles": (r'"t0"\."n" &', '"t0"."n"::DOUBLE::BIGINT &', "integers as doubles"),
+    "doubles of 15 digits": (r'"t0"\."whole" AS', 'round("t0"."whole", -4) AS', "doubles as integers"),
+    "the other greatest": (r"\bGREATEST\(", "LEAST(", "the greatest of doubles"),
+    "the other least": (r"\bLEAST\(", "GREATEST(", "the least of doubles"),
+    "negative cells are missing": (r"BETWEEN CAST.*? AND", "BETWEEN 0 AND", "missing and infinite cells"),
+    "infinity is a number": (r"BETWEEN (CAST.*?) AND .*?\)", r"BETWEEN \1 AND 'Infinity'", "missing and infinite"),
+    "nothing is a number": (r", FALSE\) THEN", ", TRUE) THEN", "missing and infinite cells"),
+    "constants in single precision": (r"CAST\('0\.1' AS DOUBLE\)", "0.1::FLOAT", "choices"),
+    "sums in doubles": (r"\bSUM\((.*?)\) AS", r"SUM(\1::DOUBLE)::HUGEINT AS", "sums of integers"),
+    "sums that are doubles": (r"\bSUM\((.*?)\) AS", r"SUM(\1)::DOUBLE AS", "sums of integers"),
+    "sums of 32 bits": (r"\bSUM\((.*?)\) AS", r"(SUM(\1) % 4294967296) AS", "sums of integers"),
+    "sums of what is distinct": (r"\bSUM\(", "SUM(DISTINCT ", "sums of integers"),
+    "groups without their sign": (r'SELECT "t0"\."id"', 'SELECT abs("t0"."id") AS "id"', "groups"),
+    "one hash for all": (r"\bHASH\((.*?)\)", "1", "hashes of rows"),
+}
+"""For each thing to get wrong, what is asked instead of what, and what is then found."""
+
+
+@pytest.fixture(scope="module")
+def rows() -> Any:
+    backend = ibis.duckdb.connect()
+    backend.raw_sql("CREATE TABLE rows AS SELECT 1.0::DOUBLE AS x")
+    return backend.table("rows")
+
+
+@pytest.fixture(scope="module")
+def trials(rows: Any) -> list[str]:
+    """What an engine is asked before a row is read."""
+    asked = list[str]()
+
+    def stream(expression: Any, size: int) -> Any:
+        asked.append(rows.get_backend().compile(expression))
+        return DUCKDB.stream(expression, size)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(database.DIALECTS, "duckdb", attrs.evolve(DUCKDB, stream=stream))
+        population = SqlTable(rows, "*")
+        population.check()
+        population.close()
+    *before, of_rows = asked
+    assert '"rows"' in of_rows
+    assert not any('"rows"' in query for query in before)
+    return before
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_an_engine_whose_arithmetic_is_wrong_is_refused_before_a_row_is_read(
+    what: str, rows: Any, trials: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked, instead, found = WRONG[what]
+    coming = iter(trials)
+
+    def stream(expression: Any, size: int) -> Any:
+        return rows.get_backend().con.sql(re.sub(asked, instead, next(coming))).to_arrow_reader(size)
+
+    monkeypatch.setitem(database.DIALECTS, "duckdb", attrs.evolve(DUCKDB, stream=stream))
+    message = "could not answer" if found is None else f"because rounds must be exact.*: it gets {found}.* wrong"
+    with pytest.raises(InvalidInput, match=message):
+        SqlTable(rows, "*").check()
+
+
+def test_engines_are_as_they_should_be(engine: TestEngine) -> None:
+    with SqlTable(engine.put("tried", pa.table({"x": [1.0, 2.0]})), "*") as population:
+        population.check()
+        assert population.people == 2
+
+
+def test_an_engine_that_cannot_answer_is_refused_with_what_to_do_instead(tmp_path: Path) -> None:
+    with sqlite3.connect(tmp_path / "old.db") as con:
+        con.execute("CREATE TABLE visits (age REAL)")
+    backend = ibis.sqlite.connect(tmp_path / "old.db")
+    with pytest.raises(InvalidInput, match=r"sqlite cannot be used.*; export the rows to Parquet"):
+        SqlTable(backend.table("visits"), "*").check()
+    backend.disconnect()

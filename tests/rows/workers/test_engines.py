@@ -1,0 +1,264 @@
+"""Engines: the same answer wherever parts are worked on, or one line that says why there is none."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import pickle
+import socketserver
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from cloister.core.errors import InvalidInput, MissingExtra, UnknownName
+from cloister.core.registry.registry import registry
+from cloister.plugins.populations.files import Files
+from cloister.rows.files import sources
+from cloister.rows.workers import machine
+from cloister.rows.workers.engine import Engine, engine_of
+from cloister.rows.workers.machine import Failure, attempt, packed, settled
+from cloister.run.fit import source
+from tests.rows.workers.engine_rows import NAMES, Halves, NotForTravel, answers, some_rows, write
+
+pytestmark = pytest.mark.thorough
+
+
+class Pages(socketserver.BaseRequestHandler):
+    """What a web server says to those who do not speak its language."""
+
+    def handle(self) -> None:
+        self.request.sendall(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n" + b" " * 64)
+        self.request.recv(1)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_engine_gives_the_answers_of_one_process(
+    name: str, shared: dict[str, Engine], paths: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sources, "STRETCH", 250)  # three parts of the first file
+    expected = answers(Files(paths, "*", missing="drop"))
+    population = Files(paths, "*", missing="drop", engine=shared[name])
+    assert answers(population) == expected, "before a check: files that do not say how many rows they have are counted"
+    population.check()
+    assert answers(population) == answers(population) == expected
+
+
+def _central() -> list[Any]:
+    specs = [s for s in registry().specs("FrequencyOracle") if s.trust == "Central"]
+    return [pytest.param(s.name, id=s.name) for s in specs]
+
+
+@pytest.mark.parametrize("oracle", _central())
+def test_every_central_oracle_gives_the_same_noised_answers(
+    oracle: str, shared: dict[str, Engine], paths: list[Path]
+) -> None:
+    """The noise of a seeded run is the same, so the exact totals must be."""
+    counts = registry().load(registry().spec("FrequencyOracle", oracle))()
+    known = [s.name for s in registry().specs("VectorSumOracle")]
+    sums = registry().load(registry().spec("VectorSumOracle", oracle))() if oracle in known else None
+    expected = answers(Files(paths, "*"), counts=counts, sums=sums)
+    for name in NAMES:
+        assert answers(Files(paths, "*", engine=shared[name]), counts=counts, sums=sums) == expected, name
+
+
+@pytest.mark.parametrize("oracle", ["optimised-unary", "hadamard-response"])
+def test_a_simulated_user_reports_the_same_wherever_her_row_is_read(
+    oracle: str, shared: dict[str, Engine], paths: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Users are numbered by position, over all files, also by those of unknown length."""
+    monkeypatch.setattr(sources, "STRETCH", 250)
+    counts = registry().load(registry().spec("FrequencyOracle", oracle))()
+    expected = answers(Files(paths, "*"), Halves(1), counts)
+    for name in NAMES:
+        assert answers(Files(paths, "*", engine=shared[name]), Halves(1), counts) == expected, name
+
+
+class Disorderly:
+    """An engine that takes parts in any order, and puts them through what travel does to them."""
+
+    apart, elsewhere = True, False
+
+    def __init__(self, seed: int) -> None:
+        self._order = np.random.default_rng(seed)
+
+    def run(self, fn: Any, parts: Any) -> Iterator[Any]:
+        held = list(parts)
+        for i in self._order.permutation(len(held)):
+            yield pickle.loads(pickle.dumps(settled(attempt(packed(fn), pickle.loads(pickle.dumps(held[i]))))))
+
+    def close(self) -> None:
+        pass
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    cuts=st.lists(st.integers(0, 300), max_size=6),
+    group=st.integers(1, 80),
+    stretch=st.integers(1, 200),
+    seed=st.integers(0, 9),
+)
+def test_any_division_into_parts_in_any_order_gives_the_same_answer(
+    cuts: list[int], group: int, stretch: int, seed: int
+) -> None:
+    rows, bounds = some_rows(300), [0, *sorted(cuts), 300]
+    with tempfile.TemporaryDirectory() as folder, patch.object(sources, "STRETCH", stretch):
+        whole = Files(write(Path(folder) / "whole.parquet", rows), "*")
+        paths = [
+            write(Path(folder) / f"{i}.parquet", rows[low:high], group)
+            for i, (low, high) in enumerate(itertools.pairwise(bounds))
+        ]
+        assert answers(Files(paths, "*", engine=Disorderly(seed))) == answers(whole)
+
+
+def test_a_large_parquet_file_is_several_parts_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sources, "STRETCH", 250)
+    rows = some_rows(730)
+    population = Files(write(tmp_path / "a.parquet", rows), "*")
+    parts = list(population._parts(numbered=True))
+    assert [(part.start, part.only) for part in parts] == [(0, range(3)), (300, range(3, 6)), (600, range(6, 8))]
+    np.testing.assert_array_equal(
+        np.concatenate([c.copy() for p in parts for _, c in p.chunks(population.selection)]), rows
+    )
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_rows_at_all_are_an_answer_but_no_run(name: str, shared: dict[str, Engine], tmp_path: Path) -> None:
+    files = [write(tmp_path / name, some_rows(0)) for name in ("a.parquet", "b.csv", "c.feather")]
+    population = Files(files, "*", engine=shared[name])
+    assert not any(map(any, answers(population)))
+    with pytest.raises(InvalidInput, match="there are no rows to use"):
+        population.check()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_progress_is_told_about_every_row_as_parts_finish(
+    name: str, shared: dict[str, Engine], many: list[Path]
+) -> None:
+    told: list[int] = []
+    population = Files(many, "*", engine=shared[name], progress=told.append)
+    population.check()
+    assert not told
+    answers(population)
+    assert told == [300] * 12
+
+
+# Engines by name.
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("proceses",), "no engine 'proceses': did you mean processes"),
+        (("spark",), "no engine 'spark': choose from: dask, processes, serial"),
+        (("serial", 2), "engine 'serial' has no workers"),
+        (("processes", 0), "workers is 0: it must be between 1 and 1024"),
+        (("processes", 2000), "workers is 2000"),
+        (("processes", None, "tcp://1:2"), "a scheduler goes with engine 'dask', not 'processes'"),
+        (("dask", 2, "tcp://1:2"), "give workers or scheduler, not both"),
+    ],
+)
+def test_engines_that_make_no_sense_are_refused(arguments: tuple[Any, ...], message: str) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        engine_of(*arguments)
+
+
+def test_rows_in_memory_need_no_engine() -> None:
+    for options in ({"engine": "dask"}, {"engine": "processes", "workers": 2}, {"scheduler": "tcp://1:2"}):
+        with pytest.raises(InvalidInput, match="engine, workers and scheduler apply to files only"):
+            source(some_rows(5), None, "refuse", **options)  # type: ignore[arg-type]
+
+
+def test_dask_that_is_not_installed_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "cloister.rows.workers.dask_cluster")
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(MissingExtra, match=r"engine 'dask' needs distributed: pip install '.*\[dask\]'"):
+        engine_of("dask")
+
+
+def _threads(part: int) -> str | None:
+    return os.environ.get("OPENBLAS_NUM_THREADS")
+
+
+@pytest.mark.thorough
+def test_workers_do_linear_algebra_on_one_core_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    for own, seen in ((None, "1"), ("3", "3")):
+        if own is None:
+            monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)
+        else:
+            monkeypatch.setenv("OPENBLAS_NUM_THREADS", own)
+        engine = engine_of("processes", 1)
+        assert list(engine.run(_threads, [0])) == [seen]
+        engine.close()
+        assert os.environ.get("OPENBLAS_NUM_THREADS") == own
+
+
+def test_a_component_that_does_not_pickle_is_refused_in_one_line(shared: dict[str, Engine], many: list[Path]) -> None:
+    for name in NAMES:
+        with pytest.raises(InvalidInput, match=r"cannot be sent to workers: cannot pickle this. Use engine 'serial'"):
+            answers(Files(many, "*", engine=shared[name]), NotForTravel())
+    assert answers(Files(many, "*"), NotForTravel())
+
+
+def test_a_worker_of_another_version_refuses() -> None:
+    work = pickle.dumps(("0.0.1", len))
+    assert attempt(work, []) == Failure(
+        f"a worker runs cloister {machine.own_version()}, this process 0.0.1: install the same version there"
+    )
+    assert attempt(packed(len), [1, 2]) == 2
+    lacking = packed(len).replace(b"builtins", b"nowhere_")
+    assert attempt(lacking, []).text.startswith("a worker lacks what this run needs (No module named 'nowhere_')")
+
+
+@pytest.mark.thorough
+def test_a_running_scheduler_is_used_and_left_running(
+    many: list[Path], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    import distributed
+
+    expected = answers(Files(many, "*"))
+    with distributed.LocalCluster(
+        n_workers=1, threads_per_worker=1, processes=False, protocol="tcp://", dashboard_address="127.0.0.1:0"
+    ) as cluster:
+        address = cluster.scheduler_address
+        monkeypatch.chdir(tmp_path)
+        for _ in range(2):
+            with Files("part-*.parquet", "*", engine="dask", scheduler=address) as population:
+                assert answers(population) == expected
+        cluster.scale(0)
+        monkeypatch.setattr("cloister.rows.workers.dask_cluster.PATIENCE", 1)
+        with pytest.raises(InvalidInput, match=f"the Dask scheduler at '{address}' has no workers"):
+            answers(Files(many, "*", engine="dask", scheduler=address))
+
+
+@pytest.mark.thorough
+def test_a_scheduler_that_does_not_answer_is_named(many: list[Path]) -> None:
+    for address in ("tcp://127.0.0.1:9", "nonsense://x", "127.0.0.1:notaport"):
+        with pytest.raises(InvalidInput, match=f"no Dask scheduler answers at '{address}'"):
+            answers(Files(many, "*", engine="dask", scheduler=address))
+
+
+@pytest.mark.thorough
+def test_another_service_on_the_scheduler_s_port_is_refused_in_one_line(
+    many: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cloister.rows.workers.dask_cluster.GREETING", 2)
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Pages) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        address = f"tcp://127.0.0.1:{server.server_address[1]}"
+        with pytest.raises(InvalidInput, match=f"no Dask scheduler answers at '{address}'"):
+            answers(Files(many, "*", engine="dask", scheduler=address))
+        server.shutdown()
+
+
+def test_an_unknown_engine_offers_near_names() -> None:
+    with pytest.raises(UnknownName) as caught:
+        engine_of("processe")
+    assert caught.value.near == ["processes"]

@@ -1,0 +1,233 @@
+"""The page that a result is reported as: for every method and shape, safe with untrusted text, without a network."""
+
+from __future__ import annotations
+
+import re
+import sys
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import attrs
+import numpy as np
+import pytest
+
+from cloister.core.errors import Damaged, MissingExtra
+from cloister.core.registry.registry import registry
+from cloister.plugins.populations.parties import Parties
+from cloister.run.estimates import Estimate
+from cloister.run.fit import fit, source
+from cloister.run.request import Request
+from cloister.run.result import Result
+from cloister.showing.profile import profile_of
+from cloister.showing.report import html_of, page
+from tests.showing.report.pages import SPENDS, STATEMENT, Page, made
+
+METHODS = [spec.name for spec in registry().specs("Method")]
+FILES = Path(__file__).parents[2] / "written_before" / "files"
+EVIL = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>{{ 7 * 7 }}&amp;"
+
+
+def rows(n: int = 600, d: int = 2) -> Any:
+    return np.clip(np.random.default_rng(d).normal(0, 0.3, (n, d)), -1, 1)
+
+
+def fitted(population: Any, **changes: Any) -> Result:
+    asked: dict[str, Any] = {"k": 3, "epsilon": 4.0, "delta": 1e-6, "bounds": (-1, 1), "rows": 600, "seed": 1}
+    return fit(Request(**{**asked, **changes}), population)
+
+
+def checked(result: Result) -> Page:
+    """The page of a result, which every page must be like."""
+    html = html_of(result)
+    seen = Page(html)
+    assert len(seen.every("main")) == 1
+    assert seen.cards() == min(len(result.centers), 100)
+    ids = [a["id"] for _, a in seen.tags if "id" in a]
+    assert len(ids) == len(set(ids))
+    named = {name for _, a in seen.tags for name in re.findall(r"#([\w.-]+)", f"{a.get('href')} {a.get('clip-path')}")}
+    assert named <= set(ids)
+    assert {a["aria-labelledby"] for _, a in seen.tags if "aria-labelledby" in a} <= set(ids)
+    levels = [int(tag[1]) for tag, _ in seen.tags if re.fullmatch("h[1-6]", tag)]
+    assert levels[0] == 1
+    assert all(after <= before + 1 for before, after in pairwise(levels))
+    assert "http" not in re.sub("http-equiv", "", html)
+    return seen
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_can_be_reported(method: str) -> None:
+    result = fitted(source(rows(), None, "refuse"), method=method, not_private=True)
+    seen = checked(result)
+    assert method in seen.text
+    assert "What this means for one person" in seen.text
+
+
+SHAPES: dict[str, Any] = {
+    "one cluster": lambda: fitted(source(rows(), None, "refuse"), k=1),
+    "one column": lambda: fitted(source(rows(d=1), None, "refuse")),
+    "a hundred columns": lambda: fitted(source(rows(d=100), None, "refuse")),
+    "a ball": lambda: fitted(
+        source(rows(d=3), None, "refuse"), bounds="ball:1", method="one-round", trust="local", delta=0.0
+    ),
+    "shuffled": lambda: fitted(source(rows(), None, "refuse"), trust="shuffled", method="fastlloyd", epsilon=8.0),
+    "zoomed": lambda: fitted(source(rows(), None, "refuse"), bounds=(-1000, 1000)),
+    "rows counted": lambda: fitted(source(rows(), None, "refuse"), rows=None),
+    "users": lambda: fitted(source(rows(), None, "refuse", users=np.arange(600) // 2), rows_per_user=2),
+    "parties": lambda: fitted(
+        Parties([source(some, None, "refuse") for some in np.array_split(rows(), 2)]),
+        method="fastlloyd",
+        trust="aggregated",
+        parties=2,
+    ),
+    "no weights": lambda: made(weights=None),
+    "no rows left": lambda: made(weights=np.zeros(3)),
+    "centres at one place": lambda: made(centers=np.zeros((3, 3))),
+    "300 clusters": lambda: made(d=2, k=300),
+    "columns of one name": lambda: made(columns=("x", "x", "x")),
+    "a collection": lambda: Result.load(FILES / "centers.json"),
+}
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("shape", SHAPES)
+def test_every_shape_of_result_can_be_reported(shape: str) -> None:
+    result = SHAPES[shape]()
+    seen = checked(result)
+    assert f"{result.privacy.rows:,} rows" in seen.text
+    assert ("The 100 largest of 300 clusters" in seen.text) == (shape == "300 clusters")
+
+
+def test_untrusted_text_is_never_markup() -> None:
+    spends = tuple(attrs.evolve(s, mechanism=EVIL, question=f"question 1 ({EVIL})") for s in SPENDS)
+    evil = made(
+        columns=(EVIL, f"{EVIL}=a", f"{EVIL}=b"),
+        version=EVIL,
+        method={"name": EVIL, "options": {EVIL: EVIL}, "slots": {EVIL: {"name": EVIL, "options": {}, "slots": {}}}},
+        problem={**made().problem, "categories": {EVIL: ["a", "b"]}},
+        details={"auto": {"warning": EVIL}, "costs": [4.0, 2.0, 1.0]},
+        privacy=attrs.evolve(STATEMENT, spends=spends, notes=(EVIL,)),
+    )
+    seen = checked(evil)
+    assert {tag for tag, _ in seen.tags} & {"script", "img", "iframe", "object", "embed", "link", "base"} == set()
+    assert [name for _, a in seen.tags for name in a if name.startswith("on")] == []
+    assert seen.text.count(EVIL) > 10
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(
+    "name", ["price [/m2]", "µ", "x" * 200, "גיל", "年齢", "$x$", "a\nb", "\x00\x1b[31m", "\ud800", ""]
+)
+def test_odd_names_are_shown_and_can_be_saved(name: str) -> None:
+    result = made(columns=(name, "y", "z"))
+    seen = checked(result)
+    html_of(result).encode()
+    assert not set(seen.text) & {"\x00", "\x1b", "\ud800"}
+    if name.isprintable():
+        assert name in seen.text
+
+
+def test_a_page_forbids_itself_the_network_and_scripts() -> None:
+    (policy,) = [a["content"] for a in checked(made()).every("meta") if "http-equiv" in a]
+    assert policy == "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+
+
+def test_the_same_result_gives_the_same_page() -> None:
+    assert html_of(made()) == html_of(made())
+
+
+@pytest.mark.parametrize(
+    ("change", "warning"),
+    [
+        ({"private": False}, "NOT PRIVATE"),
+        ({"seeded": True}, "NOT PRIVATE: SEEDED NOISE"),
+        ({"simulated": True, "trust": "Local"}, "SIMULATED"),
+        ({"epsilon": 11.0}, "WEAK PROMISE"),
+        ({"delta": 0.01}, "δ TOO LARGE δ is not below 1 / rows"),
+        ({"delta": 2e-4}, "δ TOO LARGE δ is not well below 1 / rows"),
+    ],
+)
+def test_what_breaks_the_promise_stands_above_it(change: dict[str, Any], warning: str) -> None:
+    seen = checked(made(privacy=attrs.evolve(STATEMENT, **change)))
+    assert seen.text.index(warning) < seen.text.index("The promise")
+    assert ("no promise" in seen.text) == warning.startswith("NOT PRIVATE")
+    assert ("3 private clusters" in seen.text) != warning.startswith("NOT PRIVATE")
+    assert not checked(made()).every("aside")
+
+
+def test_a_page_says_whether_positions_are_between_bounds_or_in_a_released_interval() -> None:
+    released = "the interval that the run found and released"
+    assert released not in checked(made()).text
+    assert released in checked(made(details={"intervals": [[-0.5, 0.5]] * 3, "units": [0.5] * 3})).text
+
+
+def test_a_curve_is_shown_where_the_result_has_one() -> None:
+    assert "How many clusters" in checked(made(details={"costs": [9.0, 4.0, 1.0], "power": 2})).text
+    over_a_range = {"k": [2, 3, 4], "costs": [9.0, 4.0, 3.0], "suggested": 3, "why": "<b>it bends"}
+    assert "It suggests k = 3: <b>it bends." in checked(made(details={"curve": over_a_range})).text
+    assert "How many clusters" not in checked(made()).text
+
+
+def test_silhouette_and_cost_are_shown_where_they_are_estimated(monkeypatch: pytest.MonkeyPatch) -> None:
+    known = {"silhouette": Estimate(0.7123, 0.013), "cost": Estimate(0.5, 0.1)}
+    with monkeypatch.context() as patched:
+        patched.setattr(page, "profile_of", lambda result: attrs.evolve(profile_of(result), **known))
+        text = checked(made()).text
+    assert "0.712 ± 0.013" in text
+    assert "0.50 ± 0.10" in text
+    assert "releases too little to estimate" in checked(made()).text
+
+
+@pytest.mark.parametrize(("module", "library"), [("jinja2", "Jinja2"), ("matplotlib", "matplotlib")])
+def test_without_a_library_the_extra_is_named(module: str, library: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(MissingExtra, match=rf"needs {library}: pip install .*\[plot\]'"):
+        html_of(made())
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"problem": {}},
+        {"method": {}},
+        {"method": {"name": "x", "slots": 3}},
+        {"centers": np.full((3, 3), np.nan)},
+        {"privacy": attrs.evolve(STATEMENT, epsilon="much")},
+        {"privacy": attrs.evolve(STATEMENT, rows="many")},
+        {"privacy": attrs.evolve(STATEMENT, trust="none")},
+        {"problem": {**made().problem, "categories": 3}},
+        {"privacy": attrs.evolve(STATEMENT, notes=(3,))},
+        {"privacy": attrs.evolve(STATEMENT, delta="0.1")},
+        {"privacy": attrs.evolve(STATEMENT, spends=(attrs.evolve(SPENDS[0], measure="x"),))},
+    ],
+)
+def test_results_without_sense_are_refused(change: dict[str, Any]) -> None:
+    with pytest.raises(Damaged):
+        html_of(made(**change))
+
+
+def luminance(colour: str) -> float:
+    parts = (int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5))
+    return sum(
+        w * (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4)
+        for w, c in zip((0.2126, 0.7152, 0.0722), parts, strict=True)
+    )
+
+
+def test_words_and_lines_stand_out_from_the_page_in_light_and_in_dark() -> None:
+    """WCAG 2.2: 4.5 : 1 for text, 3 : 1 for what a figure means."""
+    style = html_of(made()).partition("<style>")[2].partition("</style>")[0]
+    blocks = re.findall(r":root \{(.*?)\}", style, re.DOTALL)[:2]
+    for block in blocks:
+        colours = dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6})", block))
+        for words, on in [
+            *((name, ground) for name in ("ink", "faint", "blue") for ground in ("paper", "page")),
+            ("alarm", "alarm-page"),
+            ("alarm", "paper"),
+            ("ink", "tint"),
+            *((name, "paper") for name in ("red", "green", "purple", "brown", "grey")),
+        ]:
+            light, dark = sorted((luminance(colours[words]), luminance(colours[on])), reverse=True)
+            least = 3.0 if words in ("red", "green", "purple", "brown", "grey") else 4.5
+            assert (light + 0.05) / (dark + 0.05) >= least, (words, on)

@@ -1,0 +1,174 @@
+"""What the page says of the promise, the budget and the clusters, checked figure by figure."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import attrs
+import numpy as np
+import pytest
+
+from cloister.core.trust import TRUSTS
+from cloister.run.result import Result
+from cloister.run.statement import Spend
+from cloister.showing.profile import profile_of
+from cloister.showing.report.clusters import MOST_DOTS, OWN_DOTS, cards_of, table_of
+from cloister.showing.report.promise import GUESSES, SEEN, USER, chance, lines_of, meaning, warnings
+from tests.showing.report.pages import STATEMENT, made
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.1, 1.0, 4.0, 50.0, 1000.0])
+@pytest.mark.parametrize("delta", [0.0, 1e-6, 0.2])
+def test_the_stated_chance_is_that_of_the_best_guess_on_the_worst_mechanism(epsilon: float, delta: float) -> None:
+    """Of four outcomes two betray the data set (Kairouz, Oh, Viswanath 2015)."""
+    share = 1 / (1 + math.exp(-epsilon))
+    one = np.array([delta, (1 - delta) * share, (1 - delta) * (1 - share), 0.0])
+    best = np.maximum(one, one[::-1]).sum() / 2
+    assert chance(epsilon, delta) == pytest.approx(best, rel=1e-12)
+
+
+def test_the_chance_is_rounded_up_in_words() -> None:
+    assert chance(1.0, 1e-6) == pytest.approx(0.73106, abs=1e-5)
+    assert "right at most 74 times in 100" in meaning(STATEMENT)[1]
+    assert "right at most 99.76 times in 100" in meaning(attrs.evolve(STATEMENT, epsilon=6.0))[1]
+
+
+def test_every_trust_model_and_relation_has_its_words() -> None:
+    assert set(SEEN) == set(TRUSTS)
+    assert {trust.relation for trust in TRUSTS.values()} == set(GUESSES)
+    for trust in TRUSTS:
+        words = meaning(attrs.evolve(STATEMENT, trust=trust))
+        assert words[0] == SEEN[trust]
+        assert GUESSES[TRUSTS[trust].relation] in words[1]
+    assert USER in meaning(attrs.evolve(STATEMENT, rows_per_user=3))[1]
+
+
+def test_a_simulation_does_not_say_that_nobody_saw_the_rows() -> None:
+    assert meaning(attrs.evolve(STATEMENT, trust="Local", simulated=True))[0].startswith("Outside a simulation: ")
+
+
+@pytest.mark.parametrize("simulated", [False, True])
+@pytest.mark.parametrize("epsilon", [10.0, 10.01])
+@pytest.mark.parametrize("delta", [0.0, 1e-4, 1.01e-4])
+@pytest.mark.parametrize("auto", [None, {"warning": "mostly noise"}])
+def test_each_warning_is_there_exactly_where_it_is_due_whatever_others_there_are(
+    simulated: bool, epsilon: float, delta: float, auto: Any
+) -> None:
+    """Of 1,000 rows: delta is large above a tenth of a thousandth."""
+    privacy = attrs.evolve(STATEMENT, trust="Local", simulated=simulated, epsilon=epsilon, delta=delta)
+    due = {
+        "SIMULATED": simulated,
+        "WEAK PROMISE": epsilon > 10,
+        "δ TOO LARGE": delta > 1e-4,
+        "MOSTLY NOISE": auto is not None,
+    }
+    assert [what for what, _ in warnings(privacy, auto)] == [what for what, is_due in due.items() if is_due]
+
+
+@pytest.mark.parametrize("trust", TRUSTS)
+@pytest.mark.parametrize("alone", [None, 3.5])
+def test_what_rests_on_the_shuffler_is_said_where_there_is_one(trust: str, alone: float | None) -> None:
+    privacy = attrs.evolve(STATEMENT, trust=trust, min_honest_users=1234, epsilon_without_shuffler=alone)
+    said = " ".join(meaning(privacy))
+    assert ("at least 1,234 people" in said) == (trust == "Shuffled")
+    assert ("Without that" in said) == (trust == "Shuffled")
+    assert ("epsilon = 3.5" in said) == (trust == "Shuffled" and alone is not None)
+    assert all(line in meaning(privacy) for line in privacy.without()) == (trust == "Shuffled")
+
+
+@pytest.mark.parametrize("trust", TRUSTS)
+@pytest.mark.parametrize("several", [None, 1, 3])
+def test_a_promise_for_rows_is_not_told_as_one_for_users_nor_the_other_way_round(
+    trust: str, several: int | None
+) -> None:
+    said = " ".join(meaning(attrs.evolve(STATEMENT, trust=trust, rows_per_user=several)))
+    assert (USER in said) == (several is not None)
+    assert (GUESSES[TRUSTS[trust].relation] in said) == (several is None)
+    assert ("One row is one person, unless you know otherwise" in said) == (several is None)
+
+
+@pytest.mark.parametrize("change", [{"private": False}, {"seeded": True}])
+def test_without_noise_nothing_is_promised(change: dict[str, Any]) -> None:
+    (words,) = meaning(attrs.evolve(STATEMENT, **change))
+    assert words.startswith("Nobody is protected")
+
+
+def test_shares_of_the_budget_add_up_in_each_unit_and_like_questions_share_a_line() -> None:
+    spends = (
+        Spend(0, "question 1 (counts)", "a", "gaussian", 1.0),
+        Spend(0, "question 2 (counts)", "a", "gaussian", 1.0),
+        Spend(1, "question 1 (sums)", "b", "gaussian", 2.0, delta=1e-7),
+        Spend(1, "question 2 (sums)", "c", "pure", 4.0, users=0.25),
+        Spend(2, "question 1 (sums)", "c", "pure", 4.0, users=0.75),
+        Spend(3, "question 1 (sums)", "e", "exact", math.inf),
+    )
+    lines = lines_of(spends)
+    assert [line.share for line in lines] == [50.0, 50.0, 25.0, 75.0, None]
+    assert [line.round for line in lines] == [1, 2, 2, 3, 4]
+    assert [line.first for line in lines] == [True, True, False, True, True]
+    assert lines[0].asked == "how many rows fall in each bucket (2 questions)"
+    assert [line.amount for line in lines] == [
+        "μ² 1 each",
+        "μ² 2, δ 1e-07",
+        "ε 4 of 25.0% of the people",
+        "ε 4 of 75.0% of the people",
+        "unlimited",
+    ]
+
+
+def cards(result: Result) -> Any:
+    return cards_of(result, profile_of(result))
+
+
+def test_a_centre_stands_where_it_is_between_the_bounds_with_two_standard_errors() -> None:
+    result = made(
+        2,
+        2,
+        centers=np.array([[0.0, 1.0], [0.5, -1.0]]),
+        weights=np.array([100.0, 300.0]),
+        details={"centers_error": np.full((2, 2), 0.1), "weights_error": np.array([10.0, 10.0])},
+    )
+    first, second = cards(result)
+    assert (first.dots[0].at, first.dots[0].low, first.dots[0].high) == (50.0, 40.0, 60.0)
+    assert (first.dots[1].at, first.dots[1].low, first.dots[1].high) == (100.0, 90.0, 100.0)
+    assert first.dots[0].mean == second.dots[0].mean == pytest.approx(100 * (0.375 + 1) / 2)
+    assert (first.share, second.share) == (25.0, 75.0)
+    assert first.dots[0].value == "0.00 ± 0.10"
+
+
+@pytest.mark.parametrize("error", [None, math.inf, math.nan])
+def test_a_centre_without_a_finite_error_has_no_bar(error: float | None) -> None:
+    details = {} if error is None else {"centers_error": np.full((3, 2), error)}
+    assert {(dot.low, dot.high) for card in cards(made(2, details=details)) for dot in card.dots} == {(None, None)}
+
+
+@pytest.mark.parametrize(("size", "doubtful"), [(19.9, True), (20.1, False), (-3.0, True)])
+def test_clusters_below_two_standard_errors_are_marked(size: float, doubtful: bool) -> None:
+    weights = np.array([size, 300.0, 300.0])
+    assert cards(made(weights=weights, details={"weights_error": np.full(3, 10.0)}))[0].doubtful == doubtful
+
+
+def test_of_many_columns_a_cluster_shows_those_in_which_it_is_off_the_mean() -> None:
+    centers = np.zeros((3, MOST_DOTS + 1))
+    centers[0, 2:10] = 0.9
+    result = made(MOST_DOTS + 1, centers=centers)
+    assert [dot.column for dot in cards(result)[0].dots] == [f"c{j}" for j in range(2, 2 + OWN_DOTS)]
+    assert len(cards(made(MOST_DOTS))[0].dots) == MOST_DOTS
+
+
+def test_the_table_has_every_centre_and_the_columns_that_differ_most() -> None:
+    centers = np.zeros((3, 40))
+    centers[1, 10:40] = 0.5
+    result = made(40, centers=centers)
+    table = table_of(result, profile_of(result))
+    assert table.columns == tuple(f"c{j}" for j in range(10, 40))
+    assert [number for number, _, _ in table.rows] == [0, 1, 2]
+    assert table.rows[1][2] == ("0.5",) * 30
+
+
+def test_the_shares_of_categories_are_shown() -> None:
+    problem = {**made().problem, "categories": {"ward": ["A", "B"]}}
+    result = made(columns=("ward=A", "ward=B", "age"), centers=np.array([[0.75, 0.25, 0.0]] * 3), problem=problem)
+    assert cards(result)[0].categories == {"ward": "A 75%, B 25%"}
+    assert [dot.column for dot in cards(result)[0].dots] == ["age"]

@@ -1,0 +1,89 @@
+"""Parallel coordinates of made results: where lines run, and which columns are seen."""
+
+from __future__ import annotations
+
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pytest
+from matplotlib.text import Text
+
+from cloister.core.errors import Damaged, InvalidInput
+from cloister.showing.lines import DASHES, LABEL, LINES, MOST_COLUMNS, Parallel, apart
+from cloister.showing.plots import draw_parallel, save
+from tests.showing.test_figures import made, words
+
+
+def test_a_line_runs_between_the_bounds_of_its_columns() -> None:
+    problem = {"k": 3, "rows": 1000, "bounds": {"lower": [0.0, -10.0], "upper": [4.0, 30.0]}}
+    seen = Parallel.of(made(2, centers=np.array([[1.0, 10.0], [4.0, -10.0], [0.0, 99.0]]), problem=problem))
+    assert np.array_equal(seen.heights, [[0.25, 0.5], [1.0, 0.0], [0.0, 1.0]])
+    assert (seen.low.tolist(), seen.high.tolist()) == ([0.0, -10.0], [4.0, 30.0])
+
+
+def test_a_ball_bounds_each_column_by_its_radius() -> None:
+    problem = {"k": 3, "rows": 1000, "bounds": {"center": [1.0, 0.0], "radius": 2.0}}
+    seen = Parallel.of(made(2, problem=problem))
+    assert (seen.low.tolist(), seen.high.tolist()) == ([-1.0, -2.0], [3.0, 2.0])
+
+
+def test_of_many_columns_those_that_differ_most_are_seen_in_their_order(tmp_path: Path) -> None:
+    centers = np.zeros((3, 100))
+    centers[0, 5 : 5 + MOST_COLUMNS] = 0.5
+    seen = Parallel.of(made(100, centers=centers))
+    assert seen.columns == tuple(f"c{j}" for j in range(5, 5 + MOST_COLUMNS))
+    assert seen.text() == "3 centres over the 30 of 100 columns in which they differ most"
+    assert seen.as_dict()["columns in the result"] == 100
+    save(draw_parallel(made(100, centers=centers)), tmp_path / "lines.svg", "t")
+    assert "c34" in words(tmp_path / "lines.svg")
+
+
+@pytest.mark.parametrize("k", [1, 18, 19, 300])
+def test_lines_are_numbered_as_long_as_they_can_be_told_apart(k: int) -> None:
+    axes = draw_parallel(made(4, k=k)).axes[0]
+    numbers = [text.get_text() for text in axes.texts]
+    assert numbers == ([str(i) for i in range(k)] if k <= 18 else [])
+    assert len(axes.lines) == k
+
+
+def test_no_two_numbered_lines_look_alike() -> None:
+    looks = list(product(DASHES, LINES))
+    drawn = draw_parallel(made(4, k=len(looks))).axes[0].lines
+    assert [line.get_color() for line in drawn] == [color for _, color in looks]
+    assert len({line.get_color() for line in drawn}) == len(LINES)
+    assert [line.is_dashed() for line in drawn] == [dash != "-" for dash, _ in looks]
+
+
+@pytest.mark.parametrize("heights", [[0.5] * 18, [0.0, 1.0, 1.0, 0.99], [0.2, 0.9], [1.0], np.linspace(0, 1, 18)])
+def test_numbers_are_kept_apart_and_in_the_order_of_their_lines(heights: list[float]) -> None:
+    moved = apart(np.array(heights))
+    order = np.argsort(heights, kind="stable")
+    assert (np.diff(moved[order]) >= LABEL - 1e-12).all()
+    assert moved.max() <= 1 + 1e-12
+
+
+def test_numbers_that_are_apart_stay_where_they_are() -> None:
+    assert np.allclose(apart(np.array([0.9, 0.2, 0.5])), [0.9, 0.2, 0.5])
+
+
+@pytest.mark.parametrize("name", ["$x$", "a\nb", "\x00\x07", "\ud800", "x" * 300, "柱", "<&>\"'", ""])
+def test_columns_with_odd_names_are_drawn(name: str, tmp_path: Path) -> None:
+    for ending in ("svg", "png"):
+        save(draw_parallel(made(3, columns=(name, "y", "z"))), tmp_path / f"odd.{ending}", "t")
+    text = words(tmp_path / "odd.svg")
+    if name in ("$x$", "柱", "<&>\"'"):
+        assert name in text
+
+
+def test_text_is_never_smaller_than_nine_points() -> None:
+    assert min(t.get_fontsize() for t in draw_parallel(made(5)).findobj(Text)) >= 9
+
+
+def test_one_column_and_damage_are_refused() -> None:
+    with pytest.raises(InvalidInput, match="one column only"):
+        Parallel.of(made(1))
+    with pytest.raises(Damaged, match="centres cannot be drawn"):
+        Parallel.of(made(3, centers=np.full((3, 3), np.nan)))
+    with pytest.raises(Damaged, match="weights cannot be drawn"):
+        Parallel.of(made(3, weights=np.full(3, np.inf)))
