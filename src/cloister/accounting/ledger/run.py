@@ -80,9 +80,9 @@ class Run:
         entry = [_bytes(lookup.ids, "<i8"), shape, _bytes(lookup.values, "<f8")]
         with self._held() as db:
             self._opened(db, lookup.round)
-            number = "(select coalesce(max(number) + 1, 0) from looks where run = ?1)"
+            number = "(select coalesce(max(number) + 1, 0) from looks where run = ?)"
             db.execute(
-                f"insert into looks values (?1, {number}, ?2, ?3, ?4, ?5, ?6, ?7, ?8)", [self.id, *place, *entry]
+                f"insert into looks values (?, {number}, ?, ?, ?, ?, ?, ?, ?)", [self.id, self.id, *place, *entry]
             )
 
     def finish(self, events: Iterable[Event] | None = None, result: str | None = None) -> None:

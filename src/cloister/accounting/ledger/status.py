@@ -124,8 +124,8 @@ def runs_of(db: sqlite3.Connection, dataset: str | None) -> tuple[RunStatus, ...
     rows = db.execute(
         "select id, dataset, state, measure, epsilon, delta, rho, plan, started, finished, "
         "(select count(*) from rounds where run = id), (select count(*) from looks where run = id), "
-        "note, method, k, columns from runs where ?1 is null or dataset = ?1 order by rowid",
-        [dataset],
+        "note, method, k, columns from runs where ? is null or dataset = ? order by rowid",
+        [dataset, dataset],
     )
     return tuple(RunStatus(*[*row[:-1], _listed(row[-1])]) for row in rows)
 
