@@ -98,6 +98,14 @@ class Elsewhere:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._joined, name)
 
+    # what makes it a party at a pool: from Python 3.12 on a protocol looks at the class alone
+    simulated = property(lambda self: self._joined.simulated)
+    opened = property(lambda self: self._joined.opened)
+    payer = property(lambda self: self._joined.payer)
+
+    def paid_by(self, dataset: str, run: str) -> None:
+        self._joined.paid_by(dataset, run)
+
     def settle(self, after: int, number: int, found: Ints) -> Ints:
         self._settled += 1
         self.taken.append(self._joined.settle(after, number, self._other(self._settled, found)))
