@@ -16,7 +16,9 @@ def reports(
     plan: PlanFolder,
     reports: Annotated[
         list[str],
-        typer.Argument(help="Folders or files of reports or messages, or a pattern in quotes; - for standard input."),
+        typer.Argument(
+            help="Folders or files of reports or messages, or a pattern in quotes; - for reports sent here."
+        ),
     ],
     out: Annotated[Path, typer.Option(help="Parquet file to write.")],
     number: Annotated[

@@ -95,7 +95,18 @@ def test_reports_of_a_round_that_is_closed_are_shown_too(tmp_path: Path) -> None
     standing, target = Transcript.read(tmp_path / "plan"), tmp_path / "t.parquet"
     assert tabled(standing, path, target, 1).rows == count
     late = tabled(standing, path, target)
-    assert (late.round, late.rows, late.intake.refused["another plan"]) == (2, 0, 1)
+    assert (late.round, late.rows, late.intake.earlier) == (2, 0, 1)
     for wrong in (0, 3, ROUNDS + 1):
         with pytest.raises(InvalidInput, match="choose 1 to 2"):
             tabled(standing, path, target, wrong)
+
+
+def test_a_table_takes_the_place_of_no_report_and_of_no_plan(tmp_path: Path) -> None:
+    plan = local_plan("tallied", N)
+    plan.write(tmp_path / "plan", "")
+    path = written(tmp_path / "own.parquet", encoded(plan))
+    before, said = path.read_bytes(), (tmp_path / "plan" / "plan.json").read_text()
+    for target in (path, tmp_path / "plan" / "plan.json", tmp_path / "own.reports"):
+        with pytest.raises(InvalidInput, match="give a Parquet file of its own"):
+            tabled(Transcript(plan), path, target)
+    assert (path.read_bytes(), (tmp_path / "plan" / "plan.json").read_text()) == (before, said)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -200,3 +201,22 @@ def test_decode_takes_bytes(tallied: CollectionPlan) -> None:
     assert done.result.details["reports"]["accepted"] == N
     with pytest.raises(InvalidInput, match="no report can be used"):
         decode(tallied, b"")
+
+
+def test_a_file_that_is_cut_while_it_is_read_is_no_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At the border of a batch, too, where what is left looks whole."""
+    plan, path, each = small_plan("tallied", 20_000), tmp_path / "a.reports", 4000  # beyond what an open file buffers
+    whole = encoded(plan, np.arange(20_000))
+    batches = [whole.form.batch(whole.users[i : i + each], whole.answers[i : i + each]) for i in range(0, 20_000, each)]
+    monkeypatch.setattr(blocks, "CHUNK", len(batches[0]))
+    monkeypatch.setattr(reports, "PIECE", each)
+    path.write_bytes(b"".join(batches))
+    with pytest.raises(InvalidInput, match="changed while it was read"):
+        gathered(plan, path, progress=lambda n: os.truncate(path, 2 * len(batches[0])))
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes with names")
+def test_a_pipe_by_name_is_refused_before_anybody_waits_for_it(tallied: CollectionPlan, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "a.reports")
+    with pytest.raises(InvalidInput, match="is no file: give -"):
+        gathered(tallied, tmp_path / "a.reports")

@@ -103,6 +103,6 @@ def test_messages_that_leave_a_question_out_are_doubted_after_the_shuffle(tmp_pa
     left = records_of(some.of(some.questions != least))
     with path.open("rb") as file:
         place = attrs.evolve(form.place(file), messages=len(left))
-    path.write_bytes(form.begin(place) + form.batch(left))
+    path.write_bytes(form.begin(place) + form.batch(place, 0, left))
     with pytest.raises(Refused, match=f"question {least + 1} has 0 of .*{DOUBT}"):
         decode(plan, tmp_path / "shuffled")

@@ -150,6 +150,32 @@ def test_a_file_that_is_another_one_in_the_second_pass_is_no_result(plan: Collec
         path.write_bytes(some.in_batches())
 
 
+@pytest.mark.parametrize("when", ["before the others count", "before the contested count"])
+def test_files_that_hold_other_numbers_in_a_later_pass_are_no_result(
+    when: str, plan: CollectionPlan, tmp_path: Path
+) -> None:
+    """With as many reports, and numbers of the same sum: a user would count twice, or for nothing."""
+    one, two = tmp_path / "a.reports", tmp_path / "b.reports"
+
+    def write(path: Path, users: list[int]) -> None:
+        some = encoded(plan, sorted(users))
+        path.write_bytes(some.form.batch(some.users, some.answers))
+
+    class Changing(Apart):
+        passes = 0
+
+        def run(self, fn: Any, given: Any) -> Iterator[Any]:
+            yield from super().run(fn, given)
+            self.passes += 1
+            if self.passes == (1 if when == "before the others count" else 2):
+                write(one, [11, 12])
+
+    write(one, [10, 13])
+    write(two, [10, 11])
+    with pytest.raises(InvalidInput, match="changed while it was read"):
+        gathered(plan, [one, two], engine=Changing())
+
+
 def test_streams_are_read_in_one_process(plan: CollectionPlan) -> None:
     with pytest.raises(InvalidInput, match="apply to files only"):
         gathered(plan, encoded(plan, np.arange(9)).to_bytes(), engine=Apart())

@@ -31,7 +31,7 @@ PLACE = ReleasedFile(bytes(range(16)), 2, 7, len(SENT))
 def file_of(some: Messages, place: ReleasedFile = PLACE) -> bytes:
     records = records_of(some)
     half = len(records) // 2
-    return FORM.begin(place) + FORM.batch(records[:half]) + FORM.batch(records[half:])
+    return FORM.begin(place) + FORM.batch(place, 0, records[:half]) + FORM.batch(place, 1, records[half:])
 
 
 def read(content: bytes) -> list[Messages]:
@@ -43,12 +43,13 @@ def test_a_file_is_what_the_page_says() -> None:
     first, stamp, shuffle, number, files, messages = struct.unpack_from("<B8s16sIIQ", content)
     assert (first, stamp.hex(), shuffle, number, files, messages) == (0xC5, PLAN.hash[:16], bytes(range(16)), 2, 7, 200)
     assert struct.unpack_from("<I", content, 41) == (crc32(content[:41]),)
-    at, found = 45, list[bytes]()
+    at, index, found = 45, 0, list[bytes]()
     width = 2 + max(body.bytes // body.many for body in layout_of(PLAN.round()).bodies)
     while at < len(content):
         count, check = struct.unpack_from("<II", content, at)
         data = content[at + 8 : at + 8 + count * width]
-        assert check == crc32(data)
+        assert check == crc32(content[:41] + index.to_bytes(4, "little") + data)
+        index += 1
         found += [data[i : i + width] for i in range(0, len(data), width)]
         at += 8 + len(data)
     questions = [int.from_bytes(one[:2], "little") for one in found]
@@ -85,8 +86,10 @@ def test_whatever_is_cut_or_changed_does_not_count() -> None:
         changed[int(rng.integers(len(content)))] ^= 1 << int(rng.integers(8))
         with pytest.raises(Unusable):
             read(bytes(changed))
-    with pytest.raises(Unusable, match="damaged"):
-        read(content + b"\0")
+    first, second = content[45 : 45 + (len(content) - 45) // 2], content[45 + (len(content) - 45) // 2 :]
+    for other in (content + b"\0", content[:45] + first + first, content[:45] + second + first):
+        with pytest.raises(Unusable, match="damaged"):
+            read(other)
 
 
 def test_files_of_other_kinds_and_plans_are_told_apart() -> None:

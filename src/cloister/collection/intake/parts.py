@@ -23,6 +23,7 @@ from cloister.collection.wire.listing import changed
 from cloister.collection.wire.user_set import UserSet
 from cloister.core.encoding import keep_memory
 from cloister.core.errors import InvalidInput
+from cloister.core.randomness import PublicRng
 from cloister.core.types import Bools, Ids
 from cloister.rows.workers.engine import Engine
 
@@ -59,18 +60,25 @@ class ReportPart:
     stretches: tuple[Stretch, ...]
 
 
+MIXED = PublicRng.from_seed(0)
+"""Words of user numbers: sums of other numbers come out alike, of their words they do not."""
+
+
 @final
 @attrs.frozen
 class Read:
-    """Fingerprint of a part, which shows whether its files changed between two readings. Args: reports (their number),
-    numbers (sum of their users, modulo 2^64)."""
+    """Fingerprint of what was read, which shows whether files changed between two readings, however they were divided.
+    Args: reports (their number), numbers (sum of a word of each user number, modulo 2^64)."""
 
     reports: int = 0
     numbers: int = 0
 
     def more(self, users: Ids) -> Read:
         """The fingerprint with the reports of these users (n,) added."""
-        return Read(self.reports + len(users), (self.numbers + int(users.sum())) % 2**64)
+        return self + Read(len(users), int(MIXED.of_users(users).sum(dtype=np.uint64)))
+
+    def __add__(self, other: Read) -> Read:
+        return Read(self.reports + other.reports, (self.numbers + other.numbers) % 2**64)
 
 
 @final
@@ -129,6 +137,11 @@ class Partition:
         """Raises: InvalidInput: the part is not what it was."""
         if self.read[number] != read:
             raise InvalidInput(changed(self.parts[number].stretches[0].name))
+
+    def check_all(self, read: Read) -> None:
+        """Raises: InvalidInput: all parts together are not what they were."""
+        if sum(self.read.values(), Read()) != read:
+            raise InvalidInput(changed(self.files[0]))
 
     @property
     def stretches(self) -> Iterator[Stretch]:

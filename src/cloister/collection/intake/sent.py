@@ -21,6 +21,7 @@ from cloister.collection.intake.sources import Given, Sources, Stream, Stretch
 from cloister.collection.wire.answers import form_of
 from cloister.collection.wire.batches import STAMP, BatchForm, Parsed
 from cloister.collection.wire.blocks import parsed
+from cloister.collection.wire.listing import changed
 from cloister.collection.wire.user_set import UserSet, first_of
 from cloister.core.encoding import Progress
 from cloister.core.errors import InvalidInput, Refused
@@ -62,6 +63,9 @@ class Sieve:
                     self.intake.refuse("damaged", last.damaged, where.name)
                 told += len(last.users)
                 yield last
+            short = isinstance(where, Stretch) and file.tell() < where.stop and (last is None or last.wrong is None)
+        if short:
+            raise InvalidInput(changed(where.name))
         if last is not None:
             self._ended(where, last, told)
 

@@ -17,13 +17,13 @@ import numpy as np
 
 from cloister.collection.intake.refusals import MESSAGES, REPORTS, Intake
 from cloister.collection.intake.sent import Sieve
-from cloister.collection.intake.sources import Given, Sources, Stretch
+from cloister.collection.intake.sources import Given, Sources, Stream, Stretch
 from cloister.collection.plan.canonical_json import beside, private, writing
 from cloister.collection.plan.transcript import Transcript
 from cloister.collection.wire.answers import layout_of
 from cloister.collection.wire.messages import Messages, from_answers
 from cloister.collection.wire.packing import Column, Packed
-from cloister.collection.wire.releases import ReleaseForm, Unusable, messages_of
+from cloister.collection.wire.releases import RELEASED, ReleaseForm, Unusable, messages_of
 from cloister.core.errors import InvalidInput, MissingExtra
 from cloister.core.questions import Round
 from cloister.core.trust import Shuffled
@@ -61,16 +61,19 @@ def tabled(
         target: a Parquet file, replaced once it is whole; readable by its owner only.
         number: of the round, from 1; default: the open one, of a finished plan the last.
 
-    Raises: InvalidInput: no such round, or files. MissingExtra: pyarrow is not installed.
+    Of a file that is damaged, what stands before is there. Raises: InvalidInput: no such round, or files; or a target
+    that is no Parquet file, or one of them. MissingExtra: pyarrow is not installed.
     """
     last = min(transcript.index + 1, transcript.plan.length)
     chosen = last if number is None else number
     if not 1 <= chosen <= last:
         raise InvalidInput(f"round {chosen} is not one that was opened: choose 1 to {last}")
     at = attrs.evolve(transcript, closed=transcript.closed[: chosen - 1])
-    table = _Table(at.round(), at.head)
+    table = _Table(at.round(), at.head, at.heads[:-1])
     pa, rows, temporary = _pyarrow(), 0, beside(target)
     sources = Sources.of(given)
+    if target.suffix != ".parquet" or any(target.exists() and target.samefile(path) for path in sources.files):
+        raise InvalidInput(f"the table would be {target}: give a Parquet file of its own, such as reports.parquet")
     intake = Intake(table.kind, False, len(sources.files), sources.others)
     try:
         with writing(target), private(temporary) as file:
@@ -88,10 +91,11 @@ def tabled(
 @final
 @attrs.frozen
 class _Table:
-    """The table of a round. Args: round, head (its name)."""
+    """The table of a round. Args: round, head (its name), earlier (names of the rounds before)."""
 
     round: Round[Any]
     head: str
+    earlier: tuple[str, ...]
 
     @property
     def kind(self) -> Any:
@@ -112,31 +116,30 @@ class _Table:
 
     def batches(self, sources: Sources, intake: Intake) -> Iterator[pa.RecordBatch]:
         """All rows, a bounded number at a time. What holds none is counted."""
-        sieve = Sieve(intake, self.round, self.head)
+        sieve = Sieve(intake, self.round, self.head, self.earlier)
         for where in sources.opened():
-            released = self._released(where.name, intake) if isinstance(where, Stretch) else None
-            if released is not None:
-                yield from released
+            if self._is_released(where):
+                yield from self._released(where.name, intake)
                 continue
             for found in sieve.parsed(where):
                 for start in range(0, len(found.users), PIECE):
                     some = slice(start, start + PIECE)
                     yield self._sent(found.users[some], found.answers[some])
 
-    def _released(self, path: str, intake: Intake) -> Iterator[pa.RecordBatch] | None:
-        """The messages of a file that a shuffler released; None: it is another kind."""
-        if self.round.trust is not Shuffled or not path.lower().endswith(".messages"):
-            return None
+    def _is_released(self, where: Stretch | Stream) -> bool:
+        """Whether a file is one that a shuffler released."""
+        if self.round.trust is not Shuffled or isinstance(where, Stream):
+            return False
+        with where.opened() as file:
+            return file.read(1) == bytes([RELEASED])
 
-        def read() -> Iterator[pa.RecordBatch]:
-            try:
-                with open(path, "rb") as file:
-                    for records in ReleaseForm(self.head, self.round).batches(file):
-                        yield self._messages(messages_of(records))
-            except Unusable as error:
-                intake.refuse("no messages" if error.reason == "unshuffled" else error.reason, 1, path)
-
-        return read()
+    def _released(self, path: str, intake: Intake) -> Iterator[pa.RecordBatch]:
+        try:
+            with open(path, "rb") as file:
+                for records in ReleaseForm(self.head, self.round).batches(file):
+                    yield self._messages(messages_of(records))
+        except Unusable as error:
+            intake.refuse("no messages" if error.reason == "unshuffled" else error.reason, 1, path)
 
     def _sent(self, users: Ids, answers: Packed) -> pa.RecordBatch:
         if self.round.trust is Shuffled:

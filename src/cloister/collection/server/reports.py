@@ -169,10 +169,12 @@ def on_engine(
         told(read.reports)
         yield summaries
     if plan.contested is not None:
-        seen = UserSet(counter.users)
+        seen, again = UserSet(counter.users), Read()
         for block, origin in counter.afresh().pieces(plan.stretches):
+            again = again.more(block.users)
             theirs = among(plan.contested, block.users, counter.within(block))
             yield from counter.counted(*_some(block, origin, theirs), seen)
+        plan.check_all(again)
 
 
 def _some(block: Block, origin: Origin, which: Bools) -> tuple[Block, Origin]:

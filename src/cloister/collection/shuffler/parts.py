@@ -125,13 +125,15 @@ def scattered_apart(
         folders.append(place)
         told(read.reports)
     if plan.contested is not None:
-        seen, mine, reading = UserSet(sieve.users), scatter.files(len(plan.parts)), sieve.afresh()
+        seen, mine, reading, again = UserSet(sieve.users), scatter.files(len(plan.parts)), sieve.afresh(), Read()
         for where in plan.stretches:
             for sent in reading.whole(where):
+                again = again.more(sent.numbers)
                 theirs = among(plan.contested, sent.numbers, sent.numbers < sieve.users)
                 for messages in sieve.counted(sent.some(theirs), where.name, seen):
                     mine.add(records_of(messages))
         mine.close()
+        plan.check_all(again)
         folders.append(mine.folder)
     return tuple(sorted(folders))
 
@@ -158,5 +160,7 @@ def released_apart(
     for number, path, count in engine.run(write, range(made.files)):
         path.rename(made.path(number))
         told(count)
+    for left in made.folder.glob(".*.tmp"):  # of a worker that ended early
+        left.unlink()
     sync(made.folder)
     return messages, made.files

@@ -135,11 +135,14 @@ class Release:
     ) -> int:
         """Write one of the files into a new one. Args: records (all of this file, in order). Returns: how many."""
         start, stop = self.span(number)
+        place, left = ReleasedFile(self.name, number, self.files, stop - start), stop - start
         with path.open("xb") as file:
-            file.write(self.form.begin(ReleasedFile(self.name, number, self.files, stop - start)))
-            for piece in cut(records, self._batch):
-                file.write(self.form.batch(piece))
+            file.write(self.form.begin(place))
+            for index, piece in enumerate(cut(records, self._batch)):
+                file.write(self.form.batch(place, index, piece))
+                left -= len(piece)
                 told(len(piece))
+            assert not left, "a file of the release lacks messages"
             flush(file)
         return stop - start
 

@@ -46,6 +46,8 @@ def _finished(name: str) -> bool:
 
 def _openable(path: str) -> None:
     """Raises: InvalidInput: the file is missing or not ours to read, which is no fault of any report."""
+    if os.path.exists(path) and not (os.path.isfile(path) or os.path.isdir(path)):
+        raise InvalidInput(f"'{path}' is no file: give - and send the reports to this program's standard input")
     try:
         with open(path, "rb"):
             pass

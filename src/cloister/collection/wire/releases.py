@@ -1,8 +1,10 @@
 """Files of shuffled messages: what a shuffler releases and a server reads. NumPy and attrs only; little-endian.
 
     file    0xC5 | stamp 8 | shuffle 16 | u32 number | u32 files | u64 messages | u32 CRC-32 of all this | batches
-    batch   u32 count | u32 CRC-32 of the records | count x (u16 question, body B)
+    batch   u32 count | u32 CRC-32 | count x (u16 question, body B)
 
+A batch's CRC-32 is of the file's first 41 bytes, the batch's own number in it (u32, from 0) and the records, so that no
+batch can stand in another one's place.
 The stamp is the round's (``batches``). All files of one shuffle carry its name, 16 random bytes, and are numbered from
 0. B is the length of the round's longest message; behind a shorter one stand zeros. A file counts as a whole or not at
 all: its batches hold just as many messages as it says, and nothing follows.
@@ -82,10 +84,13 @@ class ReleaseForm:
         head = HEAD.pack(RELEASED, self.stamp, place.shuffle, place.number, place.files, place.messages)
         return head + CHECK.pack(crc32(head))
 
-    def batch(self, records: Packed) -> bytes:
-        """Records (m, width), at most ``most``, as a batch."""
+    def batch(self, place: ReleasedFile, index: int, records: Packed) -> bytes:
+        """Records (m, width), 1 to ``most``, as a batch. Args: index (its number in the file, from 0)."""
         data = records.tobytes()
-        return COUNTED.pack(len(records), crc32(data)) + data
+        return COUNTED.pack(len(records), self._check(place, index, data)) + data
+
+    def _check(self, place: ReleasedFile, index: int, data: bytes) -> int:
+        return crc32(data, crc32(CHECK.pack(index), crc32(self.begin(place)[: HEAD.size])))
 
     def place(self, file: BinaryIO) -> ReleasedFile:
         """Read a file's head. Raises: Unusable."""
@@ -105,16 +110,17 @@ class ReleaseForm:
 
     def batches(self, file: BinaryIO) -> Iterator[Packed]:
         """Yield a file's records, a batch at a time. Raises: Unusable: also after some of them; then none counts."""
-        left = self.place(file).messages
+        place = self.place(file)
+        left, index = place.messages, 0
         while left:
             head = file.read(COUNTED.size)
             count, check = COUNTED.unpack(head) if len(head) == COUNTED.size else (0, 0)
             if not 0 < count <= min(left, self.most):
                 raise Unusable("damaged")
             data = file.read(count * self.width)
-            if len(data) != count * self.width or crc32(data) != check:
+            if len(data) != count * self.width or self._check(place, index, data) != check:
                 raise Unusable("damaged")
-            left -= count
+            left, index = left - count, index + 1
             yield np.frombuffer(data, np.uint8).reshape(count, self.width)
         if file.read(1):
             raise Unusable("damaged")
