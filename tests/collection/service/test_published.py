@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -92,21 +93,18 @@ def test_between_two_rounds_reports_are_sent_back(folder: Path, monkeypatch: pyt
     with Client(collector(folder / "plan", folder / "reports", told=told.append)) as client:
         old = answers(folder)
         client.send(old)
-        advance(folder / "plan", folder / "reports")
-        content = (folder / "plan" / "round-1.json").read_bytes()
+        elsewhere = Path(shutil.copytree(folder / "plan", folder / "elsewhere" / "plan"))
+        advance(elsewhere, folder / "reports")
+        content = (elsewhere / "round-1.json").read_bytes()
+        shutil.copytree(elsewhere, folder / "plan", ignore=lambda *_: ["round-1.json"], dirs_exist_ok=True)
         (folder / "plan" / "round-1.json").write_bytes(content[:-10])  # as if it were still copied
         wait_for(client, open=False)
-        status, said = client.send(answers_of_two(folder, content))
+        status, said = client.send(answers(folder / "elsewhere"))
         assert (status, said["refused"]) == (503, {"between rounds": 1})
+        (folder / "plan" / "round-1.json").write_bytes(content)
         wait_for(client, round=2)
         assert told[0]["event"] == "waiting"
         assert "round-1.json" in told[0]["why"]
-
-
-def answers_of_two(folder: Path, content: bytes) -> bytes:
-    """The answers of round 2, once its file is whole again."""
-    (folder / "plan" / "round-1.json").write_bytes(content)
-    return answers(folder)
 
 
 def test_a_plan_s_messages_go_to_its_shuffler_only_and_reports_to_none(tmp_path: Path) -> None:
