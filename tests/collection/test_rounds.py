@@ -15,7 +15,7 @@ from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.plan.publish import publish, words
 from cloister.collection.plan.transcript import Transcript
 from cloister.collection.server.aggregator import advance, decode, result_of
-from cloister.core.errors import BudgetExceeded, InvalidInput, Refused
+from cloister.core.errors import BudgetExceeded, CloisterError, InvalidInput, Refused
 from cloister.core.randomness import NoiseRng
 from cloister.run.fit import fit, source
 from cloister.run.request import Request
@@ -219,3 +219,15 @@ def test_a_late_report_of_a_closed_round_is_left_alone(tmp_path: Path, plan: Col
     answered(tmp_path)
     done = advanced(tmp_path, strict=True)
     assert (done.intake.accepted, done.intake.earlier, done.intake.files) == (N, 1, 1)
+
+
+def test_a_plan_has_no_more_rounds_than_a_report_can_name(
+    tmp_path: Path, plan: CollectionPlan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody pays for a round that nobody could answer: neither a publisher's plan nor a read one has it."""
+    prepared(tmp_path, plan)
+    monkeypatch.setattr("cloister.collection.plan.plan.MAX_ROUNDS", ROUNDS - 1)
+    with pytest.raises(InvalidInput, match=f"at most {ROUNDS - 1} rounds, and this one would have {ROUNDS}"):
+        planned()
+    with pytest.raises(CloisterError, match=f"at most {ROUNDS - 1} rounds"):
+        CollectionPlan.read(tmp_path / "plan")

@@ -14,6 +14,8 @@ import typer
 from cloister.cli import app
 from cloister.commands import options as commands_options
 from cloister.commands.options import GROUPS, Charged, Printed, Wanted
+from cloister.rows.columns import Selection
+from cloister.rows.reading import marks_of_reading
 from cloister.run.fit import source
 from cloister.run.options import HEADINGS, Reading, declared
 
@@ -43,6 +45,15 @@ def test_no_option_of_rows_is_taken_and_forgotten(name: str) -> None:
     whole = re.search(rf"\b{parameter}\.arguments\(\)|[(,] ?{parameter}[,)]", source)
     forgotten = [option for option in GROUPS[name][parameter].taken if f"{parameter}.{option}" not in source]
     assert whole or not forgotten, forgotten
+
+
+def test_a_resumed_run_compares_every_option_that_says_what_rows_are() -> None:
+    """A run that was cut off goes on with the same rows only: what it began with is marked, option by option."""
+    where = {"table", "materialise", "engine", "workers", "scheduler", "threads"}  # not what is made of a cell
+    marks = marks_of_reading(Selection(("x",)), "refuse")
+    assert {name for name in declared(Reading) if any(f"({name}=)" in mark for mark in marks)} == set(
+        declared(Reading)
+    ) - where
 
 
 def test_no_other_command_has_an_option_of_rows_of_its_own() -> None:

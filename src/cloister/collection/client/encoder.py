@@ -86,7 +86,8 @@ class Encoded:
     def reports(self) -> tuple[Any, ...]:
         """One report per question, each holding the users who were asked that question."""
         if self.round.trust is Shuffled:
-            return tuple(self.messages.report(j, self.round) for j in range(len(self.round.parts)))
+            sent = self.messages
+            return tuple(sent.report(j, self.round) for j in range(len(self.round.parts)))
         return layout_of(self.round).reports(self.users, self.answers)
 
     @property

@@ -16,7 +16,7 @@ from typing import Any, Self, final
 import attrs
 
 from cloister.accounting.composition import Spent
-from cloister.collection.wire.answers import layout_of
+from cloister.collection.wire.answers import NUMBER, layout_of
 from cloister.collection.wire.batches import PREFIX
 from cloister.collection.wire.packing import report_types
 from cloister.core.budget import Event, Share
@@ -28,9 +28,6 @@ from cloister.core.trust import Shuffled
 
 MAX_MESSAGES, MAX_MESSAGE_BYTES = 2**16, 2**22
 """Most messages and bytes that a plan may ask of a user."""
-
-QUESTION_BYTES = 2
-"""Bytes of a message that name its question."""
 
 
 @final
@@ -59,7 +56,7 @@ class Crowd:
         for numbers in roles(round):
             parts = [(round.parts[j], kinds[j].bytes) for j in numbers]
             count += max(messages(part) for part, _ in parts)
-            size += max(messages(part) * (wide + QUESTION_BYTES) for part, wide in parts)
+            size += max(messages(part) * (wide + NUMBER.itemsize) for part, wide in parts)
         if count > MAX_MESSAGES or size > MAX_MESSAGE_BYTES:
             raise InvalidInput(
                 f"every person would send {count:,} messages of {size:,} bytes in all; a plan asks for at most "
@@ -114,7 +111,7 @@ class Size:
                 c.bytes for c in kind.columns if (c.name not in ("users", "question") if mixed else c.width is not None)
             ]
             answers += share * sum(says)
-            stamps += share * (kind.bytes - sum(says) + (QUESTION_BYTES if mixed else 0))
+            stamps += share * (kind.bytes - sum(says) + NUMBER.itemsize * mixed)
         return cls(answers, stamps, USER_BYTES * asked_share(round))
 
     @classmethod

@@ -25,6 +25,7 @@ from cloister.accounting.accountant import Accountant
 from cloister.accounting.total import Total, problem_of
 from cloister.collection.plan import canonical_json
 from cloister.collection.plan.costs import Crowd, Size, Step
+from cloister.collection.wire.batches import MAX_ROUNDS
 from cloister.core.clustering import Problem
 from cloister.core.domains import Ball, Box
 from cloister.core.errors import CloisterError, InvalidInput, Refused
@@ -105,6 +106,10 @@ class CollectionPlan:
     choice: Choice | None = attrs.field(default=None, eq=False, repr=False)
     _rounds: tuple[Round[Any], ...] = attrs.field(default=(), init=False, repr=False)
     _asked_for: Problem | None = attrs.field(default=None, init=False, repr=False)
+
+    def __attrs_post_init__(self) -> None:
+        if len(self.schedule) > MAX_ROUNDS:
+            raise InvalidInput(f"a plan has at most {MAX_ROUNDS} rounds, and this one would have {len(self.schedule)}")
 
     @property
     def trust(self) -> str:

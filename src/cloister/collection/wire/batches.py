@@ -35,6 +35,9 @@ TICKET, STAMP = 64, 8
 PREFIX, COUNTED = 2 + STAMP, Struct("<II")
 """Bytes that name what follows; what a batch says then: number of reports, CRC-32 of their records."""
 
+MAX_ROUNDS = 255
+"""Most rounds of a plan: a report names its round by one byte."""
+
 MAX_RECORDS = 2**26
 """Most bytes of the records of one batch: a reader holds a whole one before it can trust it."""
 
@@ -89,8 +92,8 @@ class BatchForm:
     tickets: bool = False
 
     def __attrs_post_init__(self) -> None:
-        if not 1 <= self.round <= 255:
-            raise InvalidInput(f"a report of bytes names rounds 1 to 255, not {self.round}")
+        if not 1 <= self.round <= MAX_ROUNDS:
+            raise InvalidInput(f"a report names rounds 1 to {MAX_ROUNDS}, not {self.round}")
 
     @property
     def stamp(self) -> bytes:

@@ -108,7 +108,7 @@ def report_types(round: Round[Any]) -> tuple[ReportType, ...]:
     return tuple(type_of(number, report, left_out) for number, report in enumerate(reports))
 
 
-def type_of(number: int, report: Any, left_out: tuple[str, ...] = ("users",)) -> ReportType:
+def type_of(number: int, report: Any, left_out: tuple[str, ...]) -> ReportType:
     """The type of a question's report. Args: left_out (columns that are not sent). Raises: InvalidInput: the report
     cannot be sent."""
     if not (hasattr(report, "columns") and hasattr(type(report), "load")):
