@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cloister.core.errors import InvalidInput
-from cloister.core.labelling import Labelling
 from cloister.core.types import AnyArray, Floats, Ints
+from cloister.rows.labelling import Labelling
 from cloister.rows.workers.machine import Threads
 
 _CHUNK = 2**16
@@ -243,7 +243,7 @@ def evaluate(rows: ArrayLike, centers: ArrayLike, reference: ArrayLike | None = 
 def labels(rows: ArrayLike, centers: ArrayLike, threads: int | None = None, units: ArrayLike | None = None) -> Ints:
     """Index (n,) of every row's nearest centre; of equal centres the first. Computed from raw rows: NOT private.
 
-    A row's label depends on that row alone, and is the same in SQL: ``core.labelling`` has the formula.
+    A row's label depends on that row alone, and is the same in SQL: ``rows.labelling`` has the formula.
 
     Args: rows (n, d), centers (k, d), threads (None: as many as BLAS may take), units (d,) of distances, column by
     column (None: 1).

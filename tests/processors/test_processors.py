@@ -32,7 +32,7 @@ FEW = (
 
 TRUSTS = ("central", "aggregated", "local", "shuffled")
 
-PUBLIC = ("plugins/trees", "core/fixed_order.py", "core/normals.py", "core/domains.py", "core/budget.py")
+PUBLIC = ("plugins/trees", "core/fixed_order.py", "core/domains.py", "core/budget.py")
 """What nothing but public choices is made by."""
 
 IN_ANY_ORDER = {

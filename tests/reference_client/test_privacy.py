@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from cloister.core.normals import quarter_sines
+from cloister.core.fixed_order import quarter_sines
 from cloister.plugins.oracles.shuffled.blankets import delta_of
 from tests.reference_client import counts, units
 from tests.reference_client.arrays import word

@@ -16,10 +16,10 @@ from cloister.accounting.conversions import (
     rho_of,
     rho_of_pure,
 )
+from cloister.accounting.ledger.database import DatasetStatus, RunStatus
 from cloister.accounting.ledger.ledger import Ledger
 from cloister.accounting.ledger.privacy_filter import Composition, Cost, Lifetime
 from cloister.accounting.ledger.run import Run
-from cloister.accounting.ledger.status import DatasetStatus, RunStatus
 from cloister.accounting.total import Total
 
 __all__ = [

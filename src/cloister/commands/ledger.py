@@ -13,7 +13,7 @@ from cloister.commands.program import Commands, ending, printing
 from cloister.core.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from cloister.accounting.ledger.status import DatasetStatus
+    from cloister.accounting.ledger.database import DatasetStatus
 
 SHOWN = 12
 """Most columns of a run that are shown; --json has all."""

@@ -10,8 +10,8 @@ import attrs
 
 from cloister.commands.predicting import check_columns
 from cloister.core.errors import InvalidInput, MissingExtra
-from cloister.core.labelling import Labelling
 from cloister.rows.columns import select, table_columns
+from cloister.rows.labelling import Labelling
 from cloister.run.result import Result
 
 

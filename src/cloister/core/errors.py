@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import difflib
+import os
 from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
 
 
 class CloisterError(Exception):
@@ -42,8 +45,6 @@ class MissingExtra(CloisterError):
     """A library that an optional feature needs is not installed."""
 
     def __init__(self, library: str, extra: str, purpose: str) -> None:
-        from cloister.core.installing import command  # reads what pip has written: only where it is needed
-
         self.library, self.extra = library, extra
         super().__init__(f"{purpose} needs {library}: {command(library, extra)}")
 
@@ -73,3 +74,46 @@ class Refused(CloisterError):
 
 class Damaged(CloisterError):
     """A ledger, result or plan file that cannot be trusted."""
+
+
+SOURCE = Path(__file__).parents[3]
+"""The clone that this file is in, unless it was copied out of one."""
+
+
+def command(library: str, extra: str) -> str:
+    """Command by which whoever runs this cloister gets a library that belongs to an extra.
+
+    A name that a package index knows is named only if cloister came from one. From a clone or an archive on this
+    machine it is that path; where that is gone, the library alone.
+    """
+    where = _where()
+    if where is None:
+        return f"pip install {library}"
+    return f"pip install '{where.format(extra=f'[{extra}]')}'"
+
+
+def _where() -> str | None:
+    """Pip's argument, with a place for the extra; None if it is no longer there."""
+    import json  # all four for this error alone
+    from importlib.metadata import PackageNotFoundError, distribution
+    from urllib.parse import urlparse
+    from urllib.request import url2pathname
+
+    try:
+        said = distribution("cloister").read_text("direct_url.json")
+    except PackageNotFoundError:
+        return _path(SOURCE) if (SOURCE / "pyproject.toml").is_file() else None
+    if said is None:
+        return "cloister{extra}"
+    origin: dict[str, Any] = json.loads(said)
+    url = str(origin["url"])
+    if url.startswith("file:"):
+        path = Path(url2pathname(urlparse(url).path))
+        return _path(path) if path.exists() else None
+    kind = f"{origin['vcs_info']['vcs']}+" if "vcs_info" in origin else ""
+    return f"cloister{{extra}} @ {kind}{url}"
+
+
+def _path(path: Path) -> str:
+    here = path.is_dir() and path.samefile(os.curdir)
+    return ("." if here else str(path).replace("{", "{{").replace("}", "}}")) + "{extra}"

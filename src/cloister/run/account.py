@@ -9,9 +9,9 @@ from typing import Any
 
 import attrs
 
+from cloister.accounting.ledger.database import About
 from cloister.accounting.ledger.ledger import Ledger, new_run
 from cloister.accounting.ledger.run import Run
-from cloister.accounting.ledger.status import About
 from cloister.core.capabilities import Joining
 from cloister.core.errors import CloisterError, InvalidInput, Refused
 from cloister.core.randomness import PublicRng

@@ -14,11 +14,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from cloister.core.errors import InvalidInput, UnknownName
-from cloister.core.labelling import Labelling
 from cloister.rows.columns import select
 from cloister.rows.databases.database import Database, dialect_of
 from cloister.rows.databases.features import table_columns
 from cloister.rows.databases.labels import labelled, quoted, statement, unconnected, unseen
+from cloister.rows.labelling import Labelling
 from tests.in_process import cloister
 from tests.rows.databases.engines import TestEngine
 

@@ -12,12 +12,10 @@ from typing import Self, final
 
 import attrs
 
-from cloister.accounting.ledger import comparing, database
-from cloister.accounting.ledger.database import NOW, transaction
-from cloister.accounting.ledger.privacy_filter import Composition, Cost, Lifetime
-from cloister.accounting.ledger.run import Run, recorded
-from cloister.accounting.ledger.status import (
+from cloister.accounting.ledger import database
+from cloister.accounting.ledger.database import (
     NOTHING,
+    NOW,
     About,
     DatasetStatus,
     RunStatus,
@@ -26,7 +24,10 @@ from cloister.accounting.ledger.status import (
     result_of,
     runs_of,
     status_of,
+    transaction,
 )
+from cloister.accounting.ledger.privacy_filter import Composition, Cost, Lifetime
+from cloister.accounting.ledger.run import Run, compare_reading, compare_rows, keep_marks, marked_rows, recorded
 from cloister.accounting.total import Total, Unit
 from cloister.core.budget import Budget
 from cloister.core.errors import InvalidInput, Refused, UnknownName
@@ -124,13 +125,13 @@ class Ledger:
         if rows is not None:  # admit first: a refused run leaves no key, and none of its rows is read
             with transaction(self.path, "reading") as db:
                 _admit(db, dataset, budget, cost, total.unit)
-        marks = comparing.marked(self.path, run, rows)
+        marks = marked_rows(self.path, run, rows)
         with transaction(self.path, "writing") as db:
             _admit(db, dataset, budget, cost, total.unit)
             row = [run, dataset, budget.measure, cost.epsilon, cost.delta, cost.rho, plan, seed, owner]
             row += [about.note, about.method, about.k, json.dumps(about.columns)]
             db.execute(f"insert into runs values (?, ?, ?, ?, ?, ?, ?, ?, ?, 'open', {NOW}, null, ?, ?, ?, ?)", row)
-            comparing.keep(db, run, marks)
+            keep_marks(db, run, marks)
         return Run(run, dataset, seed, Record(), self.path, owner)
 
     def resume(self, run: str, dataset: str, plan: str, rows: Marking | None = None, same_rows: bool = False) -> Run:
@@ -152,14 +153,14 @@ class Ledger:
         """
         with transaction(self.path, "reading") as db:
             _found(db, run, dataset, state="open")
-        marks, owner = comparing.marked(self.path, run, rows), secrets.token_hex(16)
+        marks, owner = marked_rows(self.path, run, rows), secrets.token_hex(16)
         with transaction(self.path, "writing") as db:
             _found(db, run, dataset, state="open")
-            comparing.compare_reading(db, run, marks)  # first: a plan has features for names, this has options
+            compare_reading(db, run, marks)  # first: a plan has features for names, this has options
             seed = _found(db, run, dataset, plan).seed
             if not same_rows:
-                comparing.compare(db, run, marks)
-            comparing.keep(db, run, marks)
+                compare_rows(db, run, marks)
+            keep_marks(db, run, marks)
             db.execute("update runs set owner = ? where id = ?", [owner, run])
             return Run(run, dataset, seed, recorded(db, run), self.path, owner)
 

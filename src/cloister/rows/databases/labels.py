@@ -1,4 +1,4 @@
-"""The label of each row as a query: what ``cloister predict`` says of it, by the formula of ``core.labelling``."""
+"""The label of each row as a query: what ``cloister predict`` says of it, by the formula of ``rows.labelling``."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import ibis
 import sqlglot as sg
 
 from cloister.core.errors import InvalidInput, UnknownName
-from cloister.core.labelling import LARGE, SMALL, Labelling
 from cloister.rows.columns import Selection
 from cloister.rows.databases.arithmetic import Expr, clipped, integer, number, total
 from cloister.rows.databases.database import dialect_of
 from cloister.rows.databases.dialect import Dialect
 from cloister.rows.databases.features import featured, usable
 from cloister.rows.databases.stage import NotCompiled, Stage, refuse_wide
+from cloister.rows.labelling import LARGE, SMALL, Labelling
 
 LABEL = "cluster"
 """The column of labels."""

@@ -14,8 +14,8 @@ import pytest
 
 from cloister.core.buckets import BucketedVectors, QuestionContext, Space
 from cloister.core.budget import Budget
+from cloister.core.fixed_order import normals, words_for
 from cloister.core.lattice import Bound
-from cloister.core.normals import normals, words_for
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.reports import ReportLaw
 from cloister.plugins.oracles.local.counts.adaptive_response import AdaptiveResponse, Direct

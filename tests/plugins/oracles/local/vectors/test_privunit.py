@@ -16,8 +16,8 @@ from scipy.stats import beta
 from cloister.core.buckets import BucketedVectors, QuestionContext, Space
 from cloister.core.budget import Budget
 from cloister.core.errors import Refused
+from cloister.core.fixed_order import astray, normals, words_for
 from cloister.core.lattice import Bound
-from cloister.core.normals import astray, normals, words_for
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.types import AnyArray, Floats, Ids, Ints
 from cloister.plugins.oracles.local.randomised_response import WORDS, odds

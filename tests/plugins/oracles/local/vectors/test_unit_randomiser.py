@@ -14,8 +14,7 @@ from scipy.stats import beta
 
 from cloister.core.budget import Budget
 from cloister.core.errors import InvalidInput
-from cloister.core.fixed_order import column_sums
-from cloister.core.normals import normals
+from cloister.core.fixed_order import column_sums, normals
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.plugins.oracles.local.hadamard_transform import Rotations, signs, transform
 from cloister.plugins.oracles.local.randomised_response import odds

@@ -11,8 +11,7 @@ import attrs
 import numpy as np
 
 from cloister.core.buckets import BundleArrays
-from cloister.core.fixed_order import ESTIMATED, column_sums, few_bits
-from cloister.core.normals import normals, quarter_sines, words_for
+from cloister.core.fixed_order import ESTIMATED, column_sums, few_bits, normals, quarter_sines, words_for
 from cloister.core.randomness import PublicRng
 from cloister.core.reports import Portion, ReportLaw
 from cloister.core.types import AnyArray, Floats, Ids, Ints

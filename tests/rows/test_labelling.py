@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cloister.core import screening
 from cloister.core.errors import InvalidInput
-from cloister.core.labelling import Labelling
-from cloister.core.screening import DOUBLE, SINGLE, Precision
+from cloister.rows import labelling as products
+from cloister.rows.labelling import DOUBLE, SINGLE, Labelling, Precision
 
 
 def hostile(rng: np.random.Generator, n: int, d: int) -> Any:
@@ -125,11 +124,11 @@ def test_labels_are_those_of_the_formula_however_wrong_a_product_may_be(
     labelling = Labelling.of(centers)
     rows = near_bisectors(rng, centers, 600) * np.where(rng.random((600, 1)) < 0.3, -1, 1)
     wanted = by_the_formula(labelling, rows)
-    monkeypatch.setattr(screening, "product", adverse)
+    monkeypatch.setattr(products, "product", adverse)
     object.__setattr__(labelling, "_screens", tuple(s for s in labelling._screens if s.kind is kind))
     assert labelling._screens
     assert np.array_equal(labelling.labels(rows), wanted)
-    monkeypatch.setattr(screening.Screen, "_apart", lambda screen, x, largest: screen.kind.real(0))
+    monkeypatch.setattr(products.Screen, "_apart", lambda screen, x, largest: screen.kind.real(0))
     assert not np.array_equal(labelling.labels(rows), wanted)
 
 
