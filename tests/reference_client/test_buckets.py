@@ -13,8 +13,8 @@ from cloister.core.types import Ints
 from cloister.plugins.methods.clipping import ClippedOffsets, DistanceBins
 from cloister.plugins.methods.hst import Spared
 from cloister.plugins.methods.k_variates import Finest
-from cloister.plugins.methods.median_step import Pulls
-from cloister.plugins.methods.shells import Shells
+from cloister.plugins.methods.lloyd_median import Pulls
+from cloister.plugins.methods.measuring import Shells
 from cloister.plugins.methods.weighted_centers.buckets import (
     Assigned,
     AxisIntervals,

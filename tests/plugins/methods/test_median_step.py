@@ -20,8 +20,7 @@ from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.session import Session
 from cloister.core.types import Floats
-from cloister.plugins.methods.lloyd_median import LloydMedian
-from cloister.plugins.methods.median_step import STEPS, TOP, Pulls, weiszfeld
+from cloister.plugins.methods.lloyd_median import STEPS, TOP, LloydMedian, Pulls, weiszfeld
 from cloister.plugins.oracles.central.discrete_gaussian import DiscreteGaussianCounts, DiscreteGaussianSums
 from cloister.plugins.oracles.central.exact import ExactCounts, ExactSums
 from cloister.testing import parametrize

@@ -9,7 +9,7 @@ import pytest
 from cloister.core.clustering import Coreset
 from cloister.core.domains import Ball, Box
 from cloister.core.types import Floats, Ints
-from cloister.plugins.methods.occupied_cells import occupied
+from cloister.plugins.methods.grid_means import occupied
 from cloister.plugins.trees.grid_cells import GridCells
 
 SQUARE = GridCells(Box((0.0, 0.0), (1.0, 1.0)), (20, 20))

@@ -10,7 +10,7 @@ import pytest
 from cloister.core.domains import REACH, Domain
 from cloister.core.randomness import PublicRng
 from cloister.plugins.methods.clipping import SCALE, ClippedOffsets
-from cloister.plugins.methods.shells import Shells
+from cloister.plugins.methods.measuring import Shells
 from cloister.plugins.trees.directions import NORM
 from cloister.testing.checks.bucketings import BUCKETINGS, VECTORS
 

@@ -32,7 +32,7 @@ from cloister.plugins.methods.errors import (
     sizes_of,
     unseen,
 )
-from cloister.plugins.methods.median_step import step_noise, weiszfeld
+from cloister.plugins.methods.lloyd_median import step_noise, weiszfeld
 from cloister.plugins.populations.arrays import Arrays
 
 PAIR = np.array([[-1.0, 0.0], [1.0, 0.0]])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cloister.core.types import Floats, Ints
-from cloister.plugins.trees.nodes import Nodes
+from cloister.plugins.trees.quadtree import Nodes
 
 
 def share(level: int, cell: int) -> float:

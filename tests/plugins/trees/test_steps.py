@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from cloister.plugins.trees.steps import Steps
+from cloister.plugins.trees.reduction import Steps
 
 
 @given(

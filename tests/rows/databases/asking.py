@@ -17,8 +17,8 @@ from cloister.core.types import Ints
 from cloister.plugins.methods.clipping import ClippedOffsets, DistanceBins
 from cloister.plugins.methods.hst import Spared
 from cloister.plugins.methods.k_variates import Finest
-from cloister.plugins.methods.median_step import Pulls
-from cloister.plugins.methods.shells import Shells
+from cloister.plugins.methods.lloyd_median import Pulls
+from cloister.plugins.methods.measuring import Shells
 from cloister.plugins.trees.directions import directions
 from cloister.plugins.trees.grid_cells import GridCells
 from cloister.plugins.trees.nearest_direction import NearestDirection

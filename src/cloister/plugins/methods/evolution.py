@@ -44,7 +44,7 @@ from cloister.core.session import Session
 from cloister.core.trust import Local, T
 from cloister.core.types import Floats
 from cloister.plugins.methods.post_processing import known, placed
-from cloister.plugins.methods.radius import equal_cells
+from cloister.plugins.methods.rounds import equal_cells
 
 EXTENT: Final = 0.7
 """Share of the domain around its middle, which the first points are in."""

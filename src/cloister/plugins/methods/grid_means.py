@@ -7,7 +7,7 @@
 
    nearly square cells (at least 2^d, at most 65,536): with more, groups sink in the noise of their cells; with fewer,
    they share them.
-2. Keep the cells that seem to hold rows (``occupied_cells``), and cluster them into k + 2 centres by the solver. Leave
+2. Keep the cells that seem to hold rows (``occupied``), and cluster them into k + 2 centres by the solver. Leave
    out two that are least missed, and move the others to the means of their cells.
 3. Ask for the sums S of the rows' offsets from their nearest centre, clipped to a radius of that centre's own, and for
    nothing else: how many rows N each centre has is known from the grid. The radius r is the root mean square distance
@@ -23,7 +23,7 @@ in one cell, and has one nearest centre. Its offset is clipped to one public int
 (``clipping``), so that the events of both rounds follow from public figures. Under Local trust a keyed hash of her
 number says which of the two a user answers, with all of her epsilon; elsewhere both share everybody's budget.
 
-The expected error (``error_law``) is that of groups of one size. Where sizes differ much, small groups cost more: two
+The expected error (``ErrorLaw``) is that of groups of one size. Where sizes differ much, small groups cost more: two
 to six times of it on unbalance and mopsi_finland.
 
 Constants: shares, grid, pooling and step are fitted on s1, house, a1 and birch2_25k; what else there is was decided on
@@ -35,26 +35,26 @@ Source: cloister's own. Grids of noisy counts go back to Su, Cao, Li, Bertino, J
 from __future__ import annotations
 
 import math
+from statistics import NormalDist
 from typing import Any, Final, Generic
 
 import numpy as np
 
 from cloister.core.buckets import Space
 from cloister.core.budget import Budget
-from cloister.core.clustering import Clustering, Coreset, Problem, Released
+from cloister.core.clustering import Clustering, Coreset, Errors, Leaves, Problem, Released
 from cloister.core.errors import InvalidInput
 from cloister.core.fixed_order import few_bits, power
 from cloister.core.nearest import NearestCenter
 from cloister.core.questions import count, vector_sum
 from cloister.core.randomness import ANY_KEY, PublicRng
 from cloister.core.registry.components import component, option, slot
-from cloister.core.roles import FrequencyOracle, NonPrivateSolver, VectorSumOracle
+from cloister.core.roles import Counts, FrequencyOracle, NonPrivateSolver, VectorSumOracle
 from cloister.core.session import Session
 from cloister.core.trust import Local, T
 from cloister.core.types import Floats
 from cloister.plugins.methods.clipping import ClippedOffsets
 from cloister.plugins.methods.errors import ErrorLaw, of_steps, sizes_of
-from cloister.plugins.methods.occupied_cells import occupied
 from cloister.plugins.methods.post_processing import filled, held, known, means, nearest, pooled_james_stein
 from cloister.plugins.methods.suggesting import suggested
 from cloister.plugins.trees.grid_cells import GridCells
@@ -158,7 +158,7 @@ class GridMeans(Generic[T]):
         return problem.rows / (problem.k * error) if error else math.inf
 
     def expected_error(self, problem: Problem) -> float:
-        """``error_law``. Raises: InvalidInput for more than ``MAX_COLUMNS`` columns."""
+        """``ErrorLaw``. Raises: InvalidInput for more than ``MAX_COLUMNS`` columns."""
         self.grid(problem, self.shares(problem.budget, ANY_KEY)[0])
         return LAW.error(problem, self.counts)
 
@@ -193,3 +193,49 @@ def pictured(cells: Coreset) -> dict[str, Any]:
     drawn = np.sort(np.argsort(-cells.weights, kind="stable")[:DRAWN])
     found = {"leaves": len(cells.points), "cells": cells.cells[drawn], "cell_weights": cells.weights[drawn]}
     return found if cells.errors is None else found | {"cell_errors": cells.errors.weights[drawn]}
+
+
+SIDE, OWN = 1 / 9, 7 / 9
+"""A cell's share in its neighbour's blurred count, and in its own: along each column."""
+
+
+def occupied(grid: GridCells, counts: Counts, k: int, rows: int) -> Coreset:
+    """Cells that hold rows, as far as noise lets see, as points at their middles. Args: rows, the public number.
+
+    Cells are ranked by counts that are blurred with their neighbours', since rows that noise hides in one cell show in
+    several; the shares are a normal blur of half a cell. From the top, cells are kept that noise alone would exceed in
+    fewer than k cells of the grid, until they hold the public number of rows and a standard error of their sum, and at
+    least k. Weights are the counts as they came: blurred ones would draw centres to the borders of groups.
+    """
+    ids = grid.possible
+    values, errors = counts.at(ids), counts.standard_error(ids)
+    blurred, error = _blurred(grid, values, 1), np.sqrt(_blurred(grid, errors**2, 2))
+    falling = np.argsort(-blurred, kind="stable")
+    held = np.maximum(values[falling], 0.0).cumsum() - np.sqrt((errors[falling] ** 2).cumsum())
+    chance = min(0.5, k / len(ids))
+    clear = int((blurred > -few_bits(NormalDist().inv_cdf(chance)) * error).sum())
+    enough = int(np.searchsorted(np.maximum.accumulate(held), rows)) + 1
+    kept = np.sort(falling[: max(k, min(clear, enough))])
+    return Coreset(
+        grid.middles(ids[kept]),
+        values[kept],
+        leaves=Leaves(np.zeros(len(kept), np.int64), ids[kept]),
+        errors=Errors(errors[kept], np.zeros(len(kept))),
+        cells=grid.corners(ids[kept]),
+    )
+
+
+def _blurred(grid: GridCells, values: Floats, power: int) -> Floats:
+    """Values of the possible cells, blurred along each column with borders that reflect. Args: power, of the shares: 2
+    for variances."""
+    whole = np.zeros(grid.space.sizes[0])
+    whole[grid.possible] = values
+    whole = whole.reshape(grid.parts)
+    for axis, parts in enumerate(grid.parts):
+        if parts > 1:
+            along = np.moveaxis(whole, axis, 0)
+            padded = np.concatenate([along[:1], along, along[-1:]])
+            near = SIDE**power * (padded[:-2] + padded[2:]) + OWN**power * padded[1:-1]
+            whole = np.moveaxis(near, 0, axis)
+    found: Floats = whole.ravel()[grid.possible]
+    return found

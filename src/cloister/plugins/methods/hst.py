@@ -44,7 +44,7 @@ from cloister.core.trust import T
 from cloister.core.types import Bools, Floats, Ints
 from cloister.plugins.methods.errors import hidden, of_points
 from cloister.plugins.methods.post_processing import filled, held, nearest, placed
-from cloister.plugins.methods.radius import equal_cells, nearest_within, offsets_from
+from cloister.plugins.methods.rounds import equal_cells, nearest_within, offsets_from
 from cloister.plugins.methods.suggesting import suggested
 
 DRAWN = 4096

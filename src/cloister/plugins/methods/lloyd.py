@@ -39,10 +39,18 @@ from cloister.core.session import Method, Session
 from cloister.core.trust import T
 from cloister.core.types import Floats
 from cloister.plugins.methods.errors import ErrorLaw, limits, of_steps, unseen
-from cloister.plugins.methods.lloyd_schedule import ErrorAnalysis, Radius, Schedule, Updates
 from cloister.plugins.methods.post_processing import filled, james_stein, towards_middle
-from cloister.plugins.methods.radius import nearest_within, offsets_from, shortened
-from cloister.plugins.methods.start import begun, share_option
+from cloister.plugins.methods.rounds import (
+    ErrorAnalysis,
+    Radius,
+    Schedule,
+    Updates,
+    begun,
+    nearest_within,
+    offsets_from,
+    share_option,
+    shortened,
+)
 
 FROM_TREE, FROM_PACKED = ErrorLaw(1.88, 1.34, 0.6, -0.08), ErrorLaw(0.41, 0.76, 0.31, 0.22)
 """Fitted to hst-means and to fastlloyd, whose public start stays wrong however much budget there is."""
@@ -162,7 +170,7 @@ class Lloyd(Generic[T]):
         return chooses_k(self.start)
 
     def expected_error(self, problem: Problem) -> float:
-        """``error_law``, with constants of a start that asks (``start_share``), or of one that reads no row."""
+        """``ErrorLaw``, with constants of a start that asks (``start_share``), or of one that reads no row."""
         return (FROM_TREE if self.start_share else FROM_PACKED).error(problem, self.counts)
 
     def schedule(self, problem: Problem) -> Schedule:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from typing import Any, Generic, final
+from collections.abc import Iterator, Mapping
+from typing import Any, Generic, Self, final
 
 import attrs
 import numpy as np
 
+from cloister.core.buckets import BundleArrays, Space, integers
 from cloister.core.budget import Budget
 from cloister.core.clustering import Coreset, Errors, Problem
 from cloister.core.domains import Domain
+from cloister.core.lattice import squares
 from cloister.core.nearest import NearestCenter
 from cloister.core.questions import Rows, count, vector_sum
+from cloister.core.randomness import PublicRng
 from cloister.core.roles import FrequencyOracle, VectorSumOracle
 from cloister.core.session import Session
 from cloister.core.trust import T
@@ -21,7 +24,69 @@ from cloister.core.types import Floats, Ints
 from cloister.plugins.methods.clipping import ClippedOffsets, DistanceBins
 from cloister.plugins.methods.errors import count_error, of_steps
 from cloister.plugins.methods.post_processing import empirical_bayes, james_stein
-from cloister.plugins.methods.radius import nearest_within, shortened
+from cloister.plugins.methods.rounds import nearest_within, shortened
+from cloister.plugins.trees.directions import directions
+from cloister.plugins.trees.nearest_direction import NearestDirection
+
+OUTER = (0.5, 1.0, 2.0, 4.0)
+"""Squared outer radii of the shells, over the squared radius. The last one holds all rows beyond the third."""
+
+
+@final
+@attrs.frozen(eq=False)
+class Shells:
+    """A bucketing around a released point: the cell of a row's direction from it, and the shell of its distance, which
+    tells apart what lies one behind the other.
+
+    Distances are integers, and directions are compared exactly (``NearestDirection``: differences of lattice points
+    have norms of at most 2^21). So a row's bucket is a function of that row alone.
+
+    Args:
+        cells: directions.
+        middle: lattice point (1, d), released.
+        radius: lattice steps, released.
+    """
+
+    cells: NearestDirection
+    middle: Ints
+    radius: int
+
+    @classmethod
+    def around(cls, middle: Ints, radius: int, number: int, seed: PublicRng) -> Self:
+        """With at least this number of well-spread cells; in one column there are two."""
+        d = middle.shape[1]
+        return cls(NearestDirection(directions(seed, (number + 1) // 2 if d > 1 else 1, d)), middle, radius)
+
+    @property
+    def outer(self) -> Ints:
+        """Squared outer radii (4,), in lattice steps."""
+        return np.array([max(1, int(share * self.radius**2)) for share in OUTER], np.int64)
+
+    @property
+    def space(self) -> Space:
+        return Space((self.cells.space.sizes[0] * len(OUTER),))
+
+    def locate(self, rows: Ints) -> Ints:
+        away = rows - self.middle
+        lengths = squares(away)
+        shells = np.searchsorted(self.outer[:-1], lengths.astype(np.int64))
+        ids: Ints = self.cells.located(away, lengths) * len(OUTER) + shells[:, None]
+        return ids
+
+    def bundled(self, arrays: BundleArrays) -> Mapping[str, Any]:
+        return {
+            "kind": "shells",
+            "sizes": integers(self.space.sizes),
+            "around": arrays.add(self.cells.around),
+            "middle": self.middle[0].tolist(),
+            "edges": self.outer[:-1].tolist(),
+        }
+
+    def offsets(self) -> ClippedOffsets:
+        """Rows relative to the middle, clipped to the outer radius of their shell: only in the last one does that clip,
+        and sums of inner shells have less noise."""
+        radii = np.ceil(np.sqrt(self.outer)).astype(np.int64)
+        return ClippedOffsets(self, self.middle, np.tile(radii, self.cells.space.sizes[0]))
 
 
 @final

@@ -43,10 +43,9 @@ from cloister.core.trust import Local, T
 from cloister.core.types import Floats
 from cloister.plugins.methods.clipping import ClippedOffsets, in_steps
 from cloister.plugins.methods.errors import ErrorLaw
-from cloister.plugins.methods.measuring import Measuring, Moved
+from cloister.plugins.methods.measuring import Measuring, Moved, Shells
 from cloister.plugins.methods.post_processing import filled, projected
-from cloister.plugins.methods.radius import equal_cells
-from cloister.plugins.methods.shells import Shells
+from cloister.plugins.methods.rounds import equal_cells
 from cloister.plugins.methods.suggesting import suggested
 
 MEAN, RADIUS, CELLS, LIFT, ROUNDS = 0.03, 0.02, 0.3, 0.25, 0.38
@@ -118,7 +117,7 @@ class RadiusMeans(Generic[T]):
         return SLACK
 
     def expected_error(self, problem: Problem) -> float:
-        """``error_law``."""
+        """``ErrorLaw``."""
         return LAW.error(problem, self.counts)
 
     def budgets(self, problem: Problem, rng: PublicRng) -> tuple[Budget, ...]:

@@ -40,8 +40,7 @@ from cloister.core.trust import T
 from cloister.plugins.methods.clipping import ClippedOffsets
 from cloister.plugins.methods.errors import ErrorLaw, count_error, of_steps
 from cloister.plugins.methods.post_processing import believed, denoised, projected
-from cloister.plugins.methods.radius import nearest_within
-from cloister.plugins.methods.start import begun, share_option
+from cloister.plugins.methods.rounds import begun, nearest_within, share_option
 
 WELL_KNOWN = 25.0
 """q from which smaller groups than the average one are believed."""
@@ -108,7 +107,7 @@ class ShrunkLloyd(Generic[T]):
         return per_count, per_sum
 
     def expected_error(self, problem: Problem) -> float:
-        """``error_law``."""
+        """``ErrorLaw``."""
         return LAW.error(problem, self.counts)
 
     def least_rows(self, problem: Problem) -> float:

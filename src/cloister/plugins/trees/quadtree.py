@@ -9,7 +9,7 @@ that its parent is id >> 1.
 Growing, from noisy counts: starting from all cells of the first level that is asked, a cell whose count is more than
 ``significance`` standard errors is split, down to the public depth: a hard stop, since every level is paid for. (The
 paper stops at 2 levels / eps for Laplace noise of that many over 2: the same rule in other units.) Then counts of cells
-and of their children are made to agree (``nodes``).
+and of their children are made to agree (``Nodes``).
 
 Levels: d log n of them, as the paper counts, are too few for its own stopping rule and too many for its noise. Here a
 fixed public number; the first ``top`` of them, the root among them, are not asked: of few cells all are looked at. The
@@ -24,6 +24,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, final
 
 import attrs
@@ -37,9 +38,7 @@ from cloister.core.randomness import PublicRng
 from cloister.core.registry.components import component, option
 from cloister.core.roles import Counts
 from cloister.core.types import Bools, Floats, Ints
-from cloister.plugins.trees.nodes import Nodes
-from cloister.plugins.trees.reduction import Reduction
-from cloister.plugins.trees.steps import Steps
+from cloister.plugins.trees.reduction import Reduction, Steps
 
 DEEPEST = 60
 """Levels: a cell's id is a 64-bit integer."""
@@ -247,3 +246,77 @@ class Quadtree:
 def _interval(x: Ints, cuts: Ints) -> Ints:
     """How many of the sorted cuts are at most x (n,)."""
     return np.asarray(np.searchsorted(cuts, x, side="right"), np.int64)
+
+
+@final
+@attrs.frozen(eq=False)
+class Nodes:
+    """A grown binary tree, the root first, level after level, siblings side by side.
+
+    Counts of a cell and of its two children say the same thing twice. They are brought together by generalised least
+    squares: going up, a cell's own count and its children's sum are weighed by their inverse variances; going down,
+    what a family's sum lacks is shared in proportion to the children's variances. On a tree that is the exact
+    minimiser, in two passes. Each child is then kept between 0 and its parent's weight, which takes nothing from the
+    sum: a one-sided clamp of every cell would give empty cells a weight.
+
+    Source: Cohen-Addad et al. 2022, Algorithm 2; Hay, Rastogi, Miklau, Suciu 2010 for the least squares.
+
+    Args:
+        levels, ids: (p,) of the cells.
+        parents: (p,) index of the parent, -1 for the root.
+        split: (p,) whether it has children.
+        counts, variances: (p,) as they were released; infinite variance for cells that were not asked.
+    """
+
+    levels: Ints
+    ids: Ints
+    parents: Ints
+    split: Bools
+    counts: Floats
+    variances: Floats
+
+    @classmethod
+    def grown(cls, counts: Counts, top: int, depth: int, significance: float) -> Nodes:
+        """Algorithm 2, a level's frontier at a time."""
+        found = list[tuple[Ints, Ints, Ints, Bools, Floats, Floats]]()
+        ids, parents, start = np.zeros(1, np.int64), np.full(1, -1), 0
+        for level in range(depth + 1):
+            if level < top:
+                values, variances, split = np.zeros(len(ids)), np.full(len(ids), np.inf), np.ones(len(ids), bool)
+            else:
+                values, errors = counts.at(ids, level - top), counts.standard_error(ids, level - top)
+                variances, split = errors**2, (values > significance * errors) & (level < depth)
+            found.append((np.full(len(ids), level), ids, parents, split, values, variances))
+            inner = np.flatnonzero(split)
+            if not len(inner):
+                break
+            parents = np.repeat(start + inner, 2)
+            ids, start = (2 * ids[inner][:, None] + np.arange(2)).ravel(), start + len(ids)
+        return cls(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
+
+    def consistent(self) -> tuple[Floats, Floats]:
+        """Weights (p,) that add up from child to parent and are at least 0, and their standard errors before the
+        clamp."""
+        best, variance = self.counts.copy(), np.maximum(self.variances, 1e-12)
+        families = self._families()
+        for inner, left in reversed(families):  # up: a cell's own count and that of its children, by inverse variance
+            below, spread = best[left] + best[left + 1], variance[left] + variance[left + 1]
+            own = np.where(np.isinf(self.variances[inner]), 0.0, 1 / np.maximum(self.variances[inner], 1e-12))
+            best[inner] = (own * best[inner] + below / spread) / (own + 1 / spread)
+            variance[inner] = 1 / (own + 1 / spread)
+        best[0] = max(best[0], 0.0)
+        for inner, left in families:  # down: what a family's sum still lacks
+            lacking = best[inner] - best[left] - best[left + 1]
+            part = variance[left] / (variance[left] + variance[left + 1])
+            best[left] = np.clip(best[left] + part * lacking, 0.0, best[inner])
+            best[left + 1] = best[inner] - best[left]
+        return best, np.sqrt(variance)
+
+    def _families(self) -> list[tuple[Ints, Ints]]:
+        """Level by level: the cells that are split, and the first child of each."""
+        starts = np.searchsorted(self.levels, np.arange(self.levels[-1] + 2))
+        found = list[tuple[Ints, Ints]]()
+        for start, end in pairwise(starts.tolist()):
+            inner = start + np.flatnonzero(self.split[start:end])
+            found.append((inner, end + 2 * np.arange(len(inner))))
+        return found
