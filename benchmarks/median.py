@@ -38,7 +38,7 @@ from cloister.core.clustering import Coreset, Released
 from cloister.core.randomness import PublicRng
 from cloister.core.types import Floats
 from cloister.metrics import Mean, k_median_cost, mean_interval
-from cloister.plugins.solvers.kmedian import KMedianPlusPlus
+from cloister.plugins.solvers.plus_plus import KMedianPlusPlus
 from cloister.run.fit import fit, source
 from cloister.run.request import Request
 

@@ -20,7 +20,7 @@ from cloister.core.errors import Refused
 from cloister.core.randomness import NoiseRng
 from cloister.core.record import SETTLED, Lookup
 from cloister.core.types import Floats
-from cloister.plugins.solvers.kmeans import KMeansPlusPlus
+from cloister.plugins.solvers.plus_plus import KMeansPlusPlus
 from cloister.run.request import Request
 
 PEOPLE = 400

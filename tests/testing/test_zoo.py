@@ -8,12 +8,12 @@ import pytest
 
 from cloister.testing import ConformanceError, checks_for, parametrize
 from cloister.testing.check import name_of
-from cloister.testing.checks.nested_spaces import nested_errors_are_within_the_declared_ones
 from cloister.testing.checks.oracle_biased import (
     errors_are_within_the_declared_ones,
     many_rows_get_the_same_noise,
     secret_noise_has_the_law_of_seeded_noise,
 )
+from cloister.testing.checks.spaces import nested_errors_are_within_the_declared_ones
 from tests.testing.honest import (
     Chunks,
     FirstPoints,

@@ -13,7 +13,7 @@ import numpy as np
 from cloister.core.buckets import BucketedVectors, Space
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.types import Floats, Ids, Ints
-from cloister.testing.checks.large_spaces import FAR, FarTable
+from cloister.testing.checks.spaces import FAR, FarTable
 from tests.testing.honest import Channel, HalvingTree, HonestCounts, Totals
 
 

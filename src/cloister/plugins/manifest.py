@@ -96,7 +96,7 @@ def components() -> list[Spec]:
         Spec(
             "kmeans++",
             "NonPrivateSolver",
-            "cloister.plugins.solvers.kmeans:KMeansPlusPlus",
+            "cloister.plugins.solvers.plus_plus:KMeansPlusPlus",
             "weighted k-means on released points",
             paper="Arthur, Vassilvitskii (2007)",
         ),
@@ -297,7 +297,7 @@ def _median() -> list[Spec]:
         Spec(
             "kmedian++",
             "NonPrivateSolver",
-            "cloister.plugins.solvers.kmedian:KMedianPlusPlus",
+            "cloister.plugins.solvers.plus_plus:KMedianPlusPlus",
             "weighted k-median on released points",
             paper="Arthur, Vassilvitskii (2007); Weiszfeld (1937)",
         ),

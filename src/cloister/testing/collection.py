@@ -13,25 +13,32 @@ from cloister.testing.check import MADE, Check, checked_role, name_of
 from cloister.testing.checks.bucketings import BUCKETINGS, VECTORS
 from cloister.testing.checks.declarations import (
     DECLARED,
+    EVENTS,
+    GAUSSIAN,
     the_guarantee_is_documented,
     the_registry_says_what_the_class_is,
 )
-from cloister.testing.checks.large_spaces import LARGE, LARGE_BIASED, LARGE_EXACT, LARGE_NOISE
 from cloister.testing.checks.method_options import METHOD_ANSWERS, METHOD_OPTIONS, METHOD_RANGES
 from cloister.testing.checks.methods import METHODS
-from cloister.testing.checks.nested_spaces import NESTED, NESTED_BIASED, NESTED_NOISE
-from cloister.testing.checks.oracle_biased import BIASED, CENTRAL_BIASED
+from cloister.testing.checks.oracle_biased import BIASED, CENTRAL_BIASED, THRESHOLD
 from cloister.testing.checks.oracle_coins import COINS, SIGNS
-from cloister.testing.checks.oracle_events import EVENTS, GAUSSIAN
 from cloister.testing.checks.oracle_joint import JOINT
 from cloister.testing.checks.oracle_local import LOCAL, LOCAL_PURE
 from cloister.testing.checks.oracle_mixing import MIXING
 from cloister.testing.checks.oracle_noise import CENTRAL_NOISE, EXACT, NOISE
 from cloister.testing.checks.oracle_privacy import PRIVACY
 from cloister.testing.checks.oracle_rows import CENTRAL_SUMS, ROWS
-from cloister.testing.checks.oracle_threshold import THRESHOLD
 from cloister.testing.checks.populations import POPULATIONS
 from cloister.testing.checks.solvers import SOLVERS, TREES
+from cloister.testing.checks.spaces import (
+    LARGE,
+    LARGE_BIASED,
+    LARGE_EXACT,
+    LARGE_NOISE,
+    NESTED,
+    NESTED_BIASED,
+    NESTED_NOISE,
+)
 
 OF_ROLE: dict[str, tuple[Any, ...]] = {
     "Method": (*METHOD_ANSWERS, *METHODS, *METHOD_OPTIONS, *METHOD_RANGES),

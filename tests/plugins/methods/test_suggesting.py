@@ -16,7 +16,7 @@ from cloister.core.randomness import PublicRng
 from cloister.core.types import Floats
 from cloister.plugins.methods.post_processing import filled
 from cloister.plugins.methods.suggesting import APART, Suggestion, clearness, fewer, merged, separation, suggested
-from cloister.plugins.solvers.kmeans import KMeansPlusPlus
+from cloister.plugins.solvers.plus_plus import KMeansPlusPlus
 
 SEED = PublicRng.from_seed(5)
 

@@ -103,8 +103,8 @@ CROWDED = 4
 @final
 @attrs.frozen(eq=False)
 class Steps:
-    """How many of the cuts (m,), ascending, are at most x, for integers x of [-side, side]: by a table, several times as
-    fast as bisection, which guesses each turn.
+    """How many of the cuts (m,), ascending, are at most x, for integers x of [-side, side]: by a table, several times
+    as fast as bisection, which guesses each turn.
 
     Args:
         cuts: followed by as many that no x reaches as a cell of the table holds.

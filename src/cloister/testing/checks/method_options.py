@@ -29,8 +29,8 @@ from cloister.core.registry.components import Choices, Option, options_of, slots
 from cloister.core.session import Session, forecast
 from cloister.core.types import Floats
 from cloister.testing.check import given, require
+from cloister.testing.checks.declarations import ROUNDING, rho_of
 from cloister.testing.checks.methods import problems, rows_of, schedule_of, told
-from cloister.testing.checks.oracle_events import ROUNDING, rho_of
 from cloister.testing.stubs import SCRIPTS, Handful, tables_told
 
 SCRIPT = SCRIPTS[1]

@@ -28,7 +28,7 @@ from cloister.core.lattice import Bound
 from cloister.core.randomness import NoiseRng
 from cloister.core.types import Bools, Floats, Ids, Ints
 from cloister.testing.check import require, role_of
-from cloister.testing.checks.oracle_events import spent
+from cloister.testing.checks.declarations import spent
 from cloister.testing.checks.oracle_local import columns_of, ranges
 from cloister.testing.probes import Probe, Shape, budget_of, worst_vectors
 from cloister.testing.statistics import deviations, proportion

@@ -32,7 +32,7 @@ from cloister.core.lattice import Bound
 from cloister.core.randomness import NoiseRng
 from cloister.core.types import AnyArray, Floats, Ints
 from cloister.testing.check import require, role_of
-from cloister.testing.checks.oracle_events import spent
+from cloister.testing.checks.declarations import spent
 from cloister.testing.checks.oracle_local import BITS, low_bits, ranges
 from cloister.testing.checks.oracle_mixing import mixing
 from cloister.testing.probes import Probe, Shape, budget_of, worst_vectors

@@ -24,7 +24,7 @@ from cloister.core.randomness import NoiseRng
 from cloister.core.trust import Shuffled
 from cloister.core.types import AnyArray, Bools, Floats, Ints
 from cloister.testing.check import Broken, require, role_of
-from cloister.testing.checks.oracle_events import spent
+from cloister.testing.checks.declarations import spent
 from cloister.testing.probes import Probe, Shape, budget_of, length, spread, wide_shapes, worst_vectors
 from cloister.testing.statistics import SKEW, deviations, proportion
 

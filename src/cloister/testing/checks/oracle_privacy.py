@@ -29,7 +29,7 @@ from cloister.core.budget import Budget, Measure
 from cloister.core.randomness import NoiseRng
 from cloister.core.types import Floats, Ints
 from cloister.testing.check import require, role_of
-from cloister.testing.checks.oracle_events import spent
+from cloister.testing.checks.declarations import spent
 from cloister.testing.probes import PAYABLE, Probe, budget_of, narrow_shapes, wide_shapes, worst_vectors
 from cloister.testing.statistics import HalfSpace, Happening, Quadrant, deviations, proportion, variance_band
 

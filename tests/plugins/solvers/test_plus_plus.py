@@ -15,7 +15,7 @@ from cloister.core.randomness import PublicRng
 from cloister.core.registry.compose import compose
 from cloister.core.registry.registry import registry
 from cloister.core.types import Floats
-from cloister.plugins.solvers.kmedian import KMedianPlusPlus, Weighted
+from cloister.plugins.solvers.plus_plus import KMedianPlusPlus, Weighted
 from cloister.testing import parametrize
 
 SEED = PublicRng(b"s" * 32)

@@ -1,8 +1,9 @@
-"""Weighted k-median on released points: D^1 seeding, then Lloyd rounds with Weiszfeld's 1-medians."""
+"""Weighted k-means and k-median on released points: drawn seeds, then rounds of Lloyd."""
 
 from __future__ import annotations
 
-from typing import final
+import warnings
+from typing import Any, final
 
 import attrs
 import numpy as np
@@ -13,6 +14,35 @@ from cloister.core.registry.components import component, option
 from cloister.core.types import Floats, Ints
 from cloister.plugins.solvers.points import each_a_center, heavy_or_all
 
+
+@component
+class KMeansPlusPlus:
+    """scikit-learn's k-means with k-means++ starts, on points that are released already: post-processing.
+
+    Points of weight at most 0 are left out, unless all are.
+
+    Source: Arthur and Vassilvitskii 2007; scikit-learn.
+    """
+
+    starts: int = option(default=10, low=1, help="independent starts; the best on the released points is kept")
+    rounds: int = option(default=300, low=1, help="largest number of Lloyd rounds per start")
+
+    def solve(self, coreset: Released[Coreset], k: int, rng: PublicRng) -> Floats:
+        from sklearn.cluster import KMeans
+
+        heavy = heavy_or_all(coreset.value)
+        if len(heavy.points) <= k:
+            return each_a_center(heavy, k)
+        seed = int(rng.child("k-means++").generator().integers(2**31))
+        # n_init takes a number as well as the text that scikit-learn's annotation-free default suggests
+        starts: Any = self.starts
+        solver = KMeans(k, n_init=starts, max_iter=self.rounds, random_state=seed)
+        with warnings.catch_warnings():  # fewer than k distinct points is no news to the user, and no failure
+            warnings.simplefilter("ignore")
+            fitted = solver.fit(heavy.points, sample_weight=heavy.weights)
+        return np.asarray(fitted.cluster_centers_, np.float64)
+
+
 BLOCK = 2**13
 """Points whose distances to all centres are held at once."""
 
@@ -22,7 +52,7 @@ CLOSE = 1e-3
 
 @component
 class KMedianPlusPlus:
-    """k-median++ on released points: post-processing.
+    """k-median++ on released points, D^1 seeding, then Lloyd rounds with Weiszfeld's 1-medians: post-processing.
 
     A point is the next seed with probability proportional to weight times distance to the seeds so far; of
     ``candidates`` such points the one that lowers the cost most. Each start goes two Lloyd rounds, the best one all the
