@@ -20,11 +20,11 @@ import typer
 from prose import escaped, rst
 
 from cloister.cli import app as program
-from cloister.commands.options import GROUPS, Charged, Printed, Wanted
+from cloister.commands.options import Charged, Printed, Reading, Wanted, declared
+from cloister.commands.taking import GROUPS
 from cloister.core.registry.components import ANY_TRUST
 from cloister.core.registry.describe import describe
 from cloister.core.registry.registry import registry
-from cloister.run.options import Reading, declared
 
 PYTHON = {
     "estimators": ("Estimators", "cloister", ()),

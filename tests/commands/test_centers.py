@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from cloister.commands.centers import table_of
+from cloister.commands.common import table_of
 from cloister.run.result import Result
 from tests.showing.report.pages import made
 

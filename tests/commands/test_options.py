@@ -13,11 +13,11 @@ import typer
 
 from cloister.cli import app
 from cloister.commands import options as commands_options
-from cloister.commands.options import GROUPS, Charged, Printed, Wanted
+from cloister.commands.options import HEADINGS, Charged, Printed, Reading, Wanted, declared
+from cloister.commands.taking import GROUPS
 from cloister.rows.columns import Selection
 from cloister.rows.reading import marks_of_reading
 from cloister.run.fit import source
-from cloister.run.options import HEADINGS, Reading, declared
 
 COMMANDS: dict[str, Any] = typer.main.get_command(app).commands  # type: ignore[attr-defined]  # a group
 READ_ROWS = "fit", "explain", "evaluate", "predict", "profile", "compare", "encode", "answer", "join"

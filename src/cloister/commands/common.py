@@ -1,13 +1,12 @@
-"""Shared by the commands: common options, parsing of their values, and printing."""
+"""Arguments that commands share, numbers and names as they are written there, and all printing."""
 
 from __future__ import annotations
 
-import csv
 import io
 import json
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TextIO
@@ -60,8 +59,13 @@ NotPrivate = Annotated[
 EngineName = Annotated[str, typer.Option("--engine", help="Where files are read: serial (default), processes or dask.")]
 Workers = Annotated[int | None, typer.Option(help="Processes that the engine starts; default: one per core.")]
 Scheduler = Annotated[str | None, typer.Option(help="Address of a running Dask scheduler.")]
-Verbose = Annotated[bool, typer.Option("--verbose", help="List what every question spends of the budget.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+
+WIDEST = 24
+"""Most characters of a heading that count: longer ones are cut."""
+
+EDGES = 3
+"""Characters around a cell."""
 
 
 def whole(text: str | int) -> int:
@@ -148,7 +152,6 @@ def print_table(table: Table, on: Console) -> None:
 
 def print_result(result: Result, verbose: bool = True) -> None:
     """Print the centres as a table, then the privacy statement. Args: verbose (the budget by question)."""
-    from cloister.commands.centers import table_of
     from cloister.run.cautions import after
     from cloister.run.centers import chosen
 
@@ -161,6 +164,55 @@ def print_result(result: Result, verbose: bool = True) -> None:
     if words := chosen(result.problem, result.details):
         show(words)
     show(plain(result.privacy.text(brief=not verbose), keep="\n"))
+
+
+def table_of(result: Result, names: Sequence[str], width: int) -> Table:
+    """A row per centre, or per column where only that fits; if neither does, as many columns as fit, and how many more
+    there are.
+
+    Args: names (of the columns, as they can be printed), width (of the terminal, in characters).
+    """
+    from cloister.run.estimates import center_texts
+
+    texts = center_texts(result.centers, result.details)
+    upright = [["centre", *(str(i) for i in range(len(texts)))]]
+    if result.weights is not None:
+        upright.append(["rows (noisy)", *(f"{weight:.0f}" for weight in result.weights)])
+    fixed = len(upright)
+    upright += [[name, *(row[j] for row in texts)] for j, name in enumerate(names)]
+    turned = [list(cells) for cells in zip(*upright, strict=True)]
+    if _room(upright, width) == len(upright):
+        return _table(upright)
+    if _room(turned, width) == len(turned):
+        return _table(turned)
+    shown = max(_room(upright, width - len("... 1000 more") - EDGES), fixed + 1)
+    more = len(upright) - shown
+    return _table(upright[:shown], f"... {more} more" if more else "")
+
+
+def _room(columns: list[list[str]], width: int) -> int:
+    """How many of these columns fit."""
+    wide, fit = 1, 0
+    for cells in columns:
+        wide += EDGES + max(min(len(cells[0]), WIDEST), *map(len, cells[1:]))
+        if wide > width:
+            break
+        fit += 1
+    return fit
+
+
+def _table(columns: list[list[str]], last: str = "") -> Table:
+    """Args: columns (each its heading and its cells), last (heading of an empty one)."""
+    from rich.table import Table
+
+    table = Table()
+    for cells in columns:
+        table.add_column(cells[0], justify="right")
+    if last:
+        table.add_column(last)
+    for row in zip(*(cells[1:] for cells in columns), strict=True):
+        table.add_row(*row)
+    return table
 
 
 def print_saved(result: Result, target: Path | None, as_json: bool, verbose: bool = True) -> None:
@@ -207,39 +259,6 @@ def given_reports(paths: list[str]) -> list[Any]:
     if "-" in paths and sys.stdin is None:
         raise InvalidInput("standard input is closed: give files, or send reports into this program")
     return [path for path in paths if path != "-"] + [sys.stdin.buffer for path in paths if path == "-"][:1]
-
-
-def pairs(items: list[str] | None, flag: str) -> dict[str, str]:
-    """Parse repeated name=value flags. Raises: InvalidInput for anything else, and for one name with two values."""
-    found = dict[str, str]()
-    for item in items or []:
-        name, equals, value = item.partition("=")
-        if not equals or not name or not value:
-            raise InvalidInput(f"{flag} takes name=value, not '{item}'")
-        if found.setdefault(name, value) != value:
-            raise InvalidInput(f"{flag} {name} was given twice, with different values")
-    return found
-
-
-def listed_values(items: list[str] | None) -> dict[str, list[str]]:
-    """Parse repeated column=value,value flags; a value in double quotes may have commas, as a cell of CSV.
-
-    Raises: InvalidInput: as ``pairs``, or quotes that do not end where a value does.
-    """
-    return {name: _values(name, text) for name, text in pairs(items, "--category").items()}
-
-
-def _values(name: str, text: str) -> list[str]:
-    try:
-        rows = list(csv.reader(io.StringIO(text, newline=""), skipinitialspace=True, strict=True))
-    except csv.Error:
-        rows = []
-    if text and len(rows) != 1:
-        raise InvalidInput(
-            f"the values of category '{name}' are {text!r}: part them with commas, and put one that has a comma in "
-            f"double quotes, as in --category '{name}=\"A, B\",C'"
-        )
-    return [part.strip() for part in rows[0]] if rows else [""]
 
 
 def tell_columns(population: Any) -> None:

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cloister.commands.common import AsJson, RowsOrAddress, console, names, plain, print_json, show
-from cloister.commands.options import Wanted, lacks, taking
+from cloister.commands.options import METHOD, OUTPUT, PRIVACY, Reading, Wanted
 from cloister.commands.program import ending, printing
 from cloister.commands.progress import bar
+from cloister.commands.taking import lacks, taking
 from cloister.core.errors import InvalidInput
-from cloister.run.options import METHOD, OUTPUT, PRIVACY, Reading
 
 if TYPE_CHECKING:
     from cloister.lab.comparing import Study

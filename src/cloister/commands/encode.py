@@ -8,21 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cloister.commands.common import (
-    AsJson,
-    PlanFolder,
-    Rows,
-    print_json,
-    refuse_addresses,
-    say,
-    show,
-    tell_columns,
-)
-from cloister.commands.options import lacks, taking
+from cloister.commands.common import AsJson, PlanFolder, Rows, print_json, refuse_addresses, say, show, tell_columns
+from cloister.commands.options import Reading
 from cloister.commands.program import ending, printing
 from cloister.commands.progress import counting
+from cloister.commands.taking import lacks, taking
 from cloister.core.errors import InvalidInput
-from cloister.run.options import Reading
 
 if TYPE_CHECKING:
     from cloister.collection.plan.transcript import Transcript

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cloister.commands.common import RowsOrAddress, print_json, show, tell_columns, told_once
-from cloister.commands.options import Printed, lacks, taking
+from cloister.commands.options import Printed, Reading
 from cloister.commands.program import ending, printing
 from cloister.commands.progress import counting
-from cloister.run.options import Reading
+from cloister.commands.taking import lacks, taking
 
 if TYPE_CHECKING:
     from cloister.commands.evaluating import GroupsOfRows, Judged

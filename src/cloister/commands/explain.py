@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cloister.commands.common import ADDRESS_HELP, print_json, show, tell_columns
-from cloister.commands.options import Config, Printed, Wanted, lacks, taking
+from cloister.commands.options import ROWS, Config, Printed, Reading, Wanted
+from cloister.commands.taking import lacks, taking
 from cloister.core.errors import InvalidInput
-from cloister.run.options import ROWS, Reading
 
 if TYPE_CHECKING:
     from cloister.rows.columns import Selection

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cloister.commands.common import RowsOrAddress, Verbose, print_saved, say, tell_columns, told_once
+from cloister.commands.common import RowsOrAddress, print_saved, say, tell_columns, told_once
 from cloister.commands.explain import show_forecast
-from cloister.commands.options import Charged, Config, Printed, Wanted, taking
+from cloister.commands.options import OUTPUT, Charged, Config, Printed, Reading, Verbose, Wanted
 from cloister.commands.program import Standing, ending, printing
 from cloister.commands.progress import Log, event_log, signs_of_life
-from cloister.run.options import OUTPUT, Reading
+from cloister.commands.taking import taking
 from cloister.showing.progress import progress
 
 if TYPE_CHECKING:

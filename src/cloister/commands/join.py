@@ -21,11 +21,11 @@ from cloister.commands.common import (
     show,
     tell_columns,
 )
-from cloister.commands.options import Charged, Printed, lacks, taking
+from cloister.commands.options import Charged, Printed, Reading
 from cloister.commands.program import Standing, ending, printing
 from cloister.commands.progress import Log, event_log, signs_of_life
+from cloister.commands.taking import lacks, taking
 from cloister.core.errors import CloisterError, InvalidInput, UnknownName
-from cloister.run.options import Reading
 
 if TYPE_CHECKING:
     from datetime import datetime

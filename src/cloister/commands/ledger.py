@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from cloister.commands.common import AsJson, Verbose, plain, print_json, print_saved, show
+from cloister.commands.common import AsJson, plain, print_json, print_saved, show
+from cloister.commands.options import Verbose
 from cloister.commands.program import Commands, ending, printing
 from cloister.core.errors import InvalidInput
 

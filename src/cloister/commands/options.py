@@ -1,29 +1,135 @@
-"""Options of the command line, each declared once, and the commands that take them.
+"""Options, each declared once: its name, its type, its words, its heading and what it goes with.
 
-``taking`` spreads every parameter of a command whose type is a class of options (``run.options``) into flags, in the
-same words and under the same heading wherever they stand, and reads them back from the flags and from a config file.
+An option of several commands is a field (``said``) of a frozen class of options. The flags, the keys of a config file
+and the names in Python follow from it (``commands.taking``), and so does the table of commands in docs/reference.
 """
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Final, final, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, TypeAlias, final
 
 import attrs
 import typer
 
-from cloister.commands.common import listed_values, number_or_text, pairs, share_or_word, whole
-from cloister.commands.config import as_declared, read_config, typed
-from cloister.run.options import LEDGER, METHOD, OUTPUT, PRIVACY, Said, declared, said
+from cloister.commands.common import number_or_text, share_or_word, whole
+from cloister.core.errors import InvalidInput
 
-CONFIG: Final = "config"
-"""The parameter of a command that may have its options from a file, too."""
+Source: TypeAlias = Literal["files", "databases"]
+"""Places where rows may be."""
+
+ROWS, PRIVACY, METHOD, LEDGER, OUTPUT = "Rows", "Privacy", "Method", "Ledger", "Output"
+HEADINGS = ROWS, PRIVACY, METHOD, LEDGER, OUTPUT
+"""Headings of ``--help``, in order."""
+
+
+@final
+@attrs.frozen
+class Said:
+    """The words of an option.
+
+    Args:
+        help: for people, in one or two sentences.
+        heading: one of ``HEADINGS``.
+        flags: on the command line; empty: the field's name, in kebab case. Long ones are names in config files too.
+        only: where rows must be for it to apply; None: anywhere.
+        kind: type on the command line; None: the field's own.
+        read: what makes the field's value of the command line's; None: nothing needs to.
+        metavar: what stands for the value in ``--help``; None: the type's name.
+        parser: what the command line's parser calls with the text, in place of the type.
+        in_config: whether a config file may have it.
+    """
+
+    help: str
+    heading: str
+    flags: tuple[str, ...] = ()
+    only: Source | None = None
+    kind: Any = None
+    read: Callable[[Any], Any] | None = None
+    metavar: str | None = None
+    parser: Callable[[str], Any] | None = None
+    in_config: bool = True
+
+    @property
+    def words(self) -> str:
+        """The help, with what it applies to."""
+        return self.help if self.only is None else f"{self.help} For {self.only} alone."
+
+
+def said(help: str, heading: str, *flags: str, default: Any = None, **more: Any) -> Any:
+    """A field that is an option. Args: as of ``Said``; default (None: not given)."""
+    return attrs.field(default=default, metadata={"said": Said(help, heading, flags, **more)})
+
+
+def declared(kind: type) -> dict[str, Said]:
+    """The options of a class, by name."""
+    return {field.name: field.metadata["said"] for field in attrs.fields(kind)}
+
+
+@final
+@attrs.frozen(kw_only=True)
+class Reading:
+    """Place of the rows and how they are read: what ``run.fit.source`` takes. None: not given."""
+
+    columns: list[str] | None = said(
+        "Columns to use, separated by commas: names, or patterns such as '*', which take numbers that are neither "
+        "id-like nor dates. Default: those of the result or the plan, or else those that --bounds and --category name; "
+        "of NPY and NPZ all.",
+        ROWS,
+        kind=str | None,
+        read=lambda text: [name.strip() for name in text.split(",")],
+    )
+    categories: Mapping[str, Any] | None = said(
+        "Public values of a column of categories, as in ward=A,B,C; one with a comma in double quotes: "
+        "'ward=\"A, B\",C'. Repeatable.",
+        ROWS,
+        "--category",
+        kind=list[str] | None,
+    )
+    missing: str | None = said("Rows with missing or infinite cells: refuse (default) or drop.", ROWS)
+    user_column: str | None = said(
+        "Column that names each row's user. The promise is then about users, and needs --rows-per-user; where people "
+        "report for themselves, it numbers them.",
+        ROWS,
+    )
+    delimiter: str | None = said("What parts the cells of CSV: ';', tab, ... Default: ','.", ROWS, only="files")
+    encoding: str | None = said("Of CSV: utf-8 (default), latin-1, utf-16, ...", ROWS, only="files")
+    table: str | None = said(
+        "The table or view at the address: NAME, SCHEMA.NAME or CATALOG.SCHEMA.NAME.", ROWS, only="databases"
+    )
+    materialise: bool | None = said(
+        "Copy the table's columns into a temporary table first, so that every pass sees the same rows.",
+        ROWS,
+        "--materialise",
+        only="databases",
+    )
+    engine: str | None = said("Where rows are read: serial (default), processes or dask.", ROWS, only="files")
+    workers: int | None = said("Processes, each on one core; default: one per core.", ROWS, only="files")
+    scheduler: str | None = said("Address of a running Dask scheduler.", ROWS, only="files")
+    threads: int | None = said("Threads that work on the rows; default: as many as BLAS may take.", ROWS)
+
+    def arguments(self) -> dict[str, Any]:
+        """Arguments of ``source`` by name."""
+        found = {field.name: getattr(self, field.name) for field in attrs.fields(Reading)}
+        found["users"], found["materialise"] = found.pop("user_column"), bool(self.materialise)
+        return found | {"missing": "refuse" if self.missing is None else self.missing}
+
+    @property
+    def of_a_source(self) -> list[str]:
+        """Names of the options given that apply to files or to databases alone."""
+        return [name for name, each in declared(Reading).items() if each.only and getattr(self, name) is not None]
+
 
 Config = Annotated[
     Path | None,
     typer.Option(help="A .toml or .json file with the same options; flags win.", rich_help_panel=OUTPUT),
+]
+
+
+Verbose = Annotated[
+    bool,
+    typer.Option("--verbose", help="List what every question spends of the budget.", rich_help_panel=OUTPUT),
 ]
 
 
@@ -95,7 +201,6 @@ class Wanted:
 
         Raises: InvalidInput: no k, no epsilon, or something that makes no sense.
         """
-        from cloister.core.errors import InvalidInput
         from cloister.run.request import Request
 
         for name, how in (("k", "-k"), ("epsilon", "--epsilon")):
@@ -161,129 +266,13 @@ class Printed:
     as_json: bool | None = said("Print JSON for programs.", OUTPUT, "--json", in_config=False)
 
 
-FROM_WORDS: Mapping[str, Callable[[Any], Any]] = {
-    "categories": listed_values,
-    "components": lambda items: pairs(items, "--with"),
-    "options": lambda items: pairs(items, "--set"),
-}
-"""Readers of repeated flags."""
-
-
-@final
-@attrs.frozen
-class Lacks:
-    """Options of a class that a command does not take. Args: why (for people, in the table of options), names."""
-
-    why: str
-    names: tuple[str, ...]
-
-
-def lacks(why: str, *names: str) -> Lacks:
-    return Lacks(why, names)
-
-
-@final
-@attrs.frozen
-class Needs:
-    """Options of a class that a command cannot do without."""
-
-    names: tuple[str, ...]
-
-
-def needs(*names: str) -> Needs:
-    return Needs(names)
-
-
-@final
-@attrs.frozen
-class TakenOptions:
-    """A class of options as one command takes it. Args: kind (the class), lacks, needs."""
-
-    kind: type
-    lacks: tuple[Lacks, ...] = ()
-    needs: tuple[str, ...] = ()
-
-    @classmethod
-    def of(cls, annotation: Any) -> TakenOptions | None:
-        """The group that a parameter's type stands for, if any."""
-        kind, *marks = get_args(annotation) if get_origin(annotation) is Annotated else (annotation,)
-        if not (isinstance(kind, type) and attrs.has(kind)):
-            return None
-        needed = tuple(name for mark in marks if isinstance(mark, Needs) for name in mark.names)
-        return cls(kind, tuple(mark for mark in marks if isinstance(mark, Lacks)), needed)
-
-    @property
-    def missing(self) -> dict[str, str]:
-        """Why each option that the command does not take is none of its."""
-        return {name: each.why for each in self.lacks for name in each.names}
-
-    @property
-    def taken(self) -> dict[str, Said]:
-        return {name: each for name, each in declared(self.kind).items() if name not in self.missing}
-
-    def parameters(self) -> Iterator[inspect.Parameter]:
-        """Parameters of the command, as typer reads them."""
-        kinds = get_type_hints(self.kind)
-        for name, each in self.taken.items():
-            flags = each.flags or (f"--{name.replace('_', '-')}",)
-            option = typer.Option(
-                *flags, help=each.words, rich_help_panel=each.heading, metavar=each.metavar, parser=each.parser
-            )
-            kind = kinds[name] if each.kind is None else each.kind
-            flag = bool in get_args(kind)
-            default = inspect.Parameter.empty if name in self.needs else False if flag else None
-            if name in self.needs:
-                kind = next(part for part in get_args(kind) if part is not type(None))
-            yield inspect.Parameter(
-                name,
-                inspect.Parameter.KEYWORD_ONLY,
-                default=default,
-                annotation=Annotated[bool if flag else kind, option],
-            )
-
-    def read(self, given: dict[str, Any], config: Mapping[str, Any]) -> Any:
-        """The options. Args: given (flags by name; those of this group are taken out), config (of a file, by name)."""
-        kinds, found = get_type_hints(self.kind), dict[str, Any]()
-        for name, each in self.taken.items():
-            value = given.pop(name)
-            kept = as_declared(config.get(name), kinds[name], name)
-            if name in FROM_WORDS:
-                found[name] = {**(kept or {}), **FROM_WORDS[name](value)}
-            elif value is None or value is False:
-                found[name] = kept
-            else:
-                found[name] = value if each.read is None else each.read(value)
-        return self.kind(**found)
-
-
-Command = Callable[..., None]
-GROUPS = dict[str, dict[str, TakenOptions]]()
-"""Classes of options that commands take, by the command's name and the parameter's."""
-
-
-def taking(command: Command) -> Command:
-    """A command whose parameters of classes of options are spread into flags."""
-    signature = inspect.signature(command, eval_str=True)
-    groups, spread = dict[str, TakenOptions](), list[inspect.Parameter]()
-    for parameter in signature.parameters.values():
-        group = TakenOptions.of(parameter.annotation)
-        if group is None:
-            spread.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY))
-        else:
-            groups[parameter.name] = group
-            spread += group.parameters()
-
-    def spread_command(**given: Any) -> None:
-        config = dict[str, Any]()
-        if CONFIG in given:
-            every = {name: each for group in groups.values() for name, each in group.taken.items() if each.in_config}
-            config = read_config(given.pop(CONFIG), every)
-        read = {name: group.read(given, config) for name, group in groups.items()}
-        command(**given, **read)
-
-    GROUPS[command.__name__] = groups
-    spread_command.__name__, spread_command.__doc__ = command.__name__, command.__doc__
-    spread_command.__module__ = command.__module__
-    spread_command.__annotations__ = {}
-    vars(spread_command)["__signature__"] = signature.replace(parameters=spread)
-    return spread_command
+def typed(value: Any, kind: Callable[[Any], Any], name: str) -> Any:
+    """Convert a number by ``kind`` without changing its value. Raises: InvalidInput."""
+    try:
+        if isinstance(value, (bool, str)):
+            raise TypeError
+        if kind is int and int(value) != value:
+            raise InvalidInput(f"{name} is {value!r}: give a whole number")
+        return kind(value)
+    except (TypeError, ValueError, OverflowError):
+        raise InvalidInput(f"{name} is {value!r}, which is not a number") from None

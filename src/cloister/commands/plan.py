@@ -11,9 +11,9 @@ from typing import Annotated
 import typer
 
 from cloister.commands.common import AsJson, PlanFolder, print_json, say, show
-from cloister.commands.options import Printed, Wanted, lacks, needs, taking
+from cloister.commands.options import OUTPUT, ROWS, Printed, Reading, Wanted, declared
 from cloister.commands.program import ending, printing
-from cloister.run.options import OUTPUT, ROWS, Reading, declared
+from cloister.commands.taking import lacks, needs, taking
 
 
 @taking

@@ -7,20 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cloister.commands.common import (
-    ADDRESS_HELP,
-    names,
-    print_json,
-    say,
-    show,
-    tell_columns,
-)
-from cloister.commands.options import Printed, lacks, taking
+from cloister.commands.common import ADDRESS_HELP, names, print_json, say, show, tell_columns
+from cloister.commands.options import OUTPUT, Printed, Reading
 from cloister.commands.program import ending, printing
 from cloister.commands.progress import counting
+from cloister.commands.taking import lacks, taking
 from cloister.core.errors import InvalidInput
 from cloister.run.databases import is_address
-from cloister.run.options import OUTPUT, Reading
 
 if TYPE_CHECKING:
     from cloister.commands.views import LabelView

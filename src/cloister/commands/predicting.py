@@ -11,11 +11,11 @@ import attrs
 import numpy as np
 
 from cloister import metrics
+from cloister.commands.options import Reading
 from cloister.core.errors import InvalidInput, MissingExtra, UnknownName
 from cloister.core.types import Floats, Ints
 from cloister.rows.columns import table_columns
 from cloister.run.fit import source
-from cloister.run.options import Reading
 from cloister.run.result import Result, replace
 
 if TYPE_CHECKING:

@@ -11,11 +11,11 @@ import typer
 
 from cloister.commands.common import console, plain, print_json, print_table, show, tell_columns, told_once
 from cloister.commands.evaluate import JUDGED_ALIKE, NOT_PRIVATE, ONE_PASS, which_rows
-from cloister.commands.options import Printed, lacks, taking
+from cloister.commands.options import ROWS, Printed, Reading
 from cloister.commands.program import ending
 from cloister.commands.progress import counting
+from cloister.commands.taking import lacks, taking
 from cloister.core.errors import InvalidInput
-from cloister.run.options import ROWS, Reading
 
 if TYPE_CHECKING:
     from rich.table import Table

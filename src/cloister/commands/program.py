@@ -26,8 +26,8 @@ from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
 from cloister.commands.common import mute, plain, say, steady
+from cloister.commands.options import HEADINGS
 from cloister.core.errors import CloisterError, InvalidInput, UnknownName
-from cloister.run.options import HEADINGS
 
 if TYPE_CHECKING:
     from cloister.run.account import Account

@@ -13,8 +13,8 @@ from typing import Annotated, Any, TypeAlias, final
 import typer
 
 from cloister.commands.common import say
+from cloister.commands.options import OUTPUT
 from cloister.core.errors import InvalidInput
-from cloister.run.options import OUTPUT
 from cloister.showing.progress import on_terminal
 
 Log = Annotated[

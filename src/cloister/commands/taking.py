@@ -1,0 +1,258 @@
+"""Commands that take options: from flags and from a config file.
+
+``taking`` spreads every parameter of a command whose type is a class of options (``commands.options``) into flags, in
+the same words and under the same heading wherever they stand, and reads them back from the flags and from a config
+file, where an option has the name of its flag or its name in Python. A value that no flag could have is refused.
+"""
+
+from __future__ import annotations
+
+import csv
+import inspect
+import io
+import json
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Final, final, get_args, get_origin, get_type_hints
+
+import attrs
+import typer
+
+from cloister.commands.options import Said, declared, typed
+from cloister.core.errors import InvalidInput, UnknownName
+
+CONFIG: Final = "config"
+"""The parameter of a command that may have its options from a file, too."""
+
+
+def pairs(items: list[str] | None, flag: str) -> dict[str, str]:
+    """Parse repeated name=value flags. Raises: InvalidInput for anything else, and for one name with two values."""
+    found = dict[str, str]()
+    for item in items or []:
+        name, equals, value = item.partition("=")
+        if not equals or not name or not value:
+            raise InvalidInput(f"{flag} takes name=value, not '{item}'")
+        if found.setdefault(name, value) != value:
+            raise InvalidInput(f"{flag} {name} was given twice, with different values")
+    return found
+
+
+def listed_values(items: list[str] | None) -> dict[str, list[str]]:
+    """Parse repeated column=value,value flags; a value in double quotes may have commas, as a cell of CSV.
+
+    Raises: InvalidInput: as ``pairs``, or quotes that do not end where a value does.
+    """
+    return {name: _values(name, text) for name, text in pairs(items, "--category").items()}
+
+
+def _values(name: str, text: str) -> list[str]:
+    try:
+        rows = list(csv.reader(io.StringIO(text, newline=""), skipinitialspace=True, strict=True))
+    except csv.Error:
+        rows = []
+    if text and len(rows) != 1:
+        raise InvalidInput(
+            f"the values of category '{name}' are {text!r}: part them with commas, and put one that has a comma in "
+            f"double quotes, as in --category '{name}=\"A, B\",C'"
+        )
+    return [part.strip() for part in rows[0]] if rows else [""]
+
+
+FROM_WORDS: Mapping[str, Callable[[Any], Any]] = {
+    "categories": listed_values,
+    "components": lambda items: pairs(items, "--with"),
+    "options": lambda items: pairs(items, "--set"),
+}
+"""Readers of repeated flags."""
+
+
+@final
+@attrs.frozen
+class Lacks:
+    """Options of a class that a command does not take. Args: why (for people, in the table of options), names."""
+
+    why: str
+    names: tuple[str, ...]
+
+
+def lacks(why: str, *names: str) -> Lacks:
+    return Lacks(why, names)
+
+
+@final
+@attrs.frozen
+class Needs:
+    """Options of a class that a command cannot do without."""
+
+    names: tuple[str, ...]
+
+
+def needs(*names: str) -> Needs:
+    return Needs(names)
+
+
+@final
+@attrs.frozen
+class TakenOptions:
+    """A class of options as one command takes it. Args: kind (the class), lacks, needs."""
+
+    kind: type
+    lacks: tuple[Lacks, ...] = ()
+    needs: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, annotation: Any) -> TakenOptions | None:
+        """The group that a parameter's type stands for, if any."""
+        kind, *marks = get_args(annotation) if get_origin(annotation) is Annotated else (annotation,)
+        if not (isinstance(kind, type) and attrs.has(kind)):
+            return None
+        needed = tuple(name for mark in marks if isinstance(mark, Needs) for name in mark.names)
+        return cls(kind, tuple(mark for mark in marks if isinstance(mark, Lacks)), needed)
+
+    @property
+    def missing(self) -> dict[str, str]:
+        """Why each option that the command does not take is none of its."""
+        return {name: each.why for each in self.lacks for name in each.names}
+
+    @property
+    def taken(self) -> dict[str, Said]:
+        return {name: each for name, each in declared(self.kind).items() if name not in self.missing}
+
+    def parameters(self) -> Iterator[inspect.Parameter]:
+        """Parameters of the command, as typer reads them."""
+        kinds = get_type_hints(self.kind)
+        for name, each in self.taken.items():
+            flags = each.flags or (f"--{name.replace('_', '-')}",)
+            option = typer.Option(
+                *flags, help=each.words, rich_help_panel=each.heading, metavar=each.metavar, parser=each.parser
+            )
+            kind = kinds[name] if each.kind is None else each.kind
+            flag = bool in get_args(kind)
+            default = inspect.Parameter.empty if name in self.needs else False if flag else None
+            if name in self.needs:
+                kind = next(part for part in get_args(kind) if part is not type(None))
+            yield inspect.Parameter(
+                name,
+                inspect.Parameter.KEYWORD_ONLY,
+                default=default,
+                annotation=Annotated[bool if flag else kind, option],
+            )
+
+    def read(self, given: dict[str, Any], config: Mapping[str, Any]) -> Any:
+        """The options. Args: given (flags by name; those of this group are taken out), config (of a file, by name)."""
+        kinds, found = get_type_hints(self.kind), dict[str, Any]()
+        for name, each in self.taken.items():
+            value = given.pop(name)
+            kept = as_declared(config.get(name), kinds[name], name)
+            if name in FROM_WORDS:
+                found[name] = {**(kept or {}), **FROM_WORDS[name](value)}
+            elif value is None or value is False:
+                found[name] = kept
+            else:
+                found[name] = value if each.read is None else each.read(value)
+        return self.kind(**found)
+
+
+Command = Callable[..., None]
+GROUPS = dict[str, dict[str, TakenOptions]]()
+"""Classes of options that commands take, by the command's name and the parameter's."""
+
+
+def taking(command: Command) -> Command:
+    """A command whose parameters of classes of options are spread into flags."""
+    signature = inspect.signature(command, eval_str=True)
+    groups, spread = dict[str, TakenOptions](), list[inspect.Parameter]()
+    for parameter in signature.parameters.values():
+        group = TakenOptions.of(parameter.annotation)
+        if group is None:
+            spread.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY))
+        else:
+            groups[parameter.name] = group
+            spread += group.parameters()
+
+    def spread_command(**given: Any) -> None:
+        config = dict[str, Any]()
+        if CONFIG in given:
+            every = {name: each for group in groups.values() for name, each in group.taken.items() if each.in_config}
+            config = read_config(given.pop(CONFIG), every)
+        read = {name: group.read(given, config) for name, group in groups.items()}
+        command(**given, **read)
+
+    GROUPS[command.__name__] = groups
+    spread_command.__name__, spread_command.__doc__ = command.__name__, command.__doc__
+    spread_command.__module__ = command.__module__
+    spread_command.__annotations__ = {}
+    vars(spread_command)["__signature__"] = signature.replace(parameters=spread)
+    return spread_command
+
+
+def read_config(path: Path | None, options: Mapping[str, Said]) -> dict[str, Any]:
+    """Read options from a file, by their own names. Args: options (that it may have).
+
+    Raises: InvalidInput: it cannot be read, or says an option twice. UnknownName: it has another one.
+    """
+    found, known = dict[str, Any](), _names(options)
+    for name, value in _table(path).items():
+        plain = name.replace("-", "_")
+        if plain not in known:
+            raise UnknownName("option", plain, known, "(in the config file)")
+        if known[plain] in found:
+            raise InvalidInput(f"the config file {path} says {plain} twice, by two names: leave one out")
+        found[known[plain]] = value
+    return found
+
+
+def _names(options: Mapping[str, Said]) -> dict[str, str]:
+    """Options by every name that they have: in Python, and as long flags."""
+    flags = {flag: name for name, each in options.items() for flag in each.flags if flag.startswith("--")}
+    called = {flag.lstrip("-").replace("-", "_"): name for flag, name in flags.items()}
+    return {name: name for name in options} | called
+
+
+def _table(path: Path | None) -> dict[str, Any]:
+    if path is None:
+        return {}
+    try:
+        text = path.read_text()
+        loaded = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
+    except OSError as error:
+        raise InvalidInput(f"cannot read the config file {path}: {error.strerror or error}") from error
+    except ValueError as error:
+        raise InvalidInput(f"the config file {path} is neither TOML nor JSON: {error}") from error
+    if not isinstance(loaded, dict):
+        raise InvalidInput(f"the config file {path} is not a table of options: give option names with their values")
+    return loaded
+
+
+def as_declared(value: Any, kind: Any, name: str) -> Any:
+    """A config file's value of an option of this type, without a change. Raises: InvalidInput: it is of another."""
+    kinds = {getattr(each, "__origin__", each) for each in get_args(kind) or (kind,)}
+    if value is None or Any in kinds:
+        return value
+    if bool in kinds:
+        return flag(value, name)
+    if float in kinds or int in kinds:
+        return typed(value, float if float in kinds else int, name)
+    if list in kinds:
+        return _listed(value, name)
+    if str in kinds and not isinstance(value, str):
+        raise InvalidInput(f"{name} in the config file is {value!r}: give text, in quotes")
+    if str not in kinds and not isinstance(value, dict):
+        raise InvalidInput(f"'{name}' in the config file is {value!r}: give a table of names and values")
+    return value
+
+
+def _listed(value: Any, name: str) -> list[str]:
+    if isinstance(value, str):
+        return [part.strip() for part in value.split(",")]
+    if not (isinstance(value, list) and all(isinstance(each, str) for each in value)):
+        raise InvalidInput(f"{name} in the config file is {value!r}: give a list of names")
+    return value
+
+
+def flag(value: Any, name: str) -> bool:
+    """An option that is true, false or not given, as a bool. Raises: InvalidInput for anything else."""
+    if value not in (None, True, False):
+        raise InvalidInput(f"{name} is {value!r}: give true or false")
+    return value is True
