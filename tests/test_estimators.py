@@ -24,7 +24,7 @@ from cloister.collection.plan.publish import publish
 from cloister.core.domains import Box
 from cloister.core.errors import PrivacyWarning
 from cloister.core.randomness import PublicRng
-from cloister.estimators import EXPECTED_FAILED_CHECKS, expected_failed_checks, fits
+from cloister.estimators import EXPECTED_FAILED_CHECKS, expected_failed_checks, parameters
 from cloister.plugins.methods.sphere_packing import sphere_packing
 from cloister.run.request import Request, prepare
 from cloister.run.result import Result
@@ -72,7 +72,7 @@ def test_many_fits_without_a_ledger_say_what_they_add_up_to(tmp_path: Path) -> N
     rows, one = blobs(500), model(epsilon=0.5, rows=500, method="fastlloyd")
     with warnings.catch_warnings():
         warnings.filterwarnings("error", "this is fit", PrivacyWarning)
-        for _ in range(fits.MANY - 1):
+        for _ in range(parameters.MANY - 1):
             clone(one).fit(rows)
         model(epsilon=0.5, rows=500).fit(rows)  # no kin
         fifth = clone(one)
@@ -87,7 +87,7 @@ def test_many_fits_without_a_ledger_say_what_they_add_up_to(tmp_path: Path) -> N
             one.fit(rows)
         Ledger.open(tmp_path / "b.db", create=True).declare("mine", 50.0, 1e-2)
         guarded = model(rows=500, method="fastlloyd", ledger=str(tmp_path / "b.db"), dataset="mine")
-        for _ in range(fits.MANY):
+        for _ in range(parameters.MANY):
             clone(guarded).fit(rows)
     with pytest.warns(PrivacyWarning, match="fit 10 of"):
         one.fit(rows)

@@ -52,9 +52,9 @@ def _page(result: Result) -> str:
 
 
 def _html(result: Result) -> str:
-    from cloister.showing.notebook import html_of
+    from cloister.showing.profile import centers_html
 
-    return html_of(result)
+    return centers_html(result)
 
 
 def _profile(result: Result) -> Any:

@@ -17,8 +17,7 @@ from cloister.commands.decode import decode
 from cloister.commands.demo import demo
 from cloister.commands.encode import answer, encode
 from cloister.commands.evaluate import evaluate
-from cloister.commands.explain import explain
-from cloister.commands.fit import fit
+from cloister.commands.fit import explain, fit
 from cloister.commands.join import join, make_certificates, party_key, sign
 from cloister.commands.ledger import ledger_app
 from cloister.commands.listing import describe_component, list_components, list_plugins

@@ -40,7 +40,7 @@ def test_a_command_that_reads_rows_takes_every_option_of_rows_or_says_why_not(na
 def test_no_option_of_rows_is_taken_and_forgotten(name: str) -> None:
     """A command hands all of them on together, or each by its name."""
     (parameter,) = [given for given, group in GROUPS[name].items() if group.kind is Reading]
-    module = "encode" if name == "answer" else name
+    module = {"answer": "encode", "explain": "fit"}.get(name, name)
     source = Path(inspect.getfile(commands_options)).with_name(f"{module}.py").read_text("utf-8")
     whole = re.search(rf"\b{parameter}\.arguments\(\)|[(,] ?{parameter}[,)]", source)
     forgotten = [option for option in GROUPS[name][parameter].taken if f"{parameter}.{option}" not in source]

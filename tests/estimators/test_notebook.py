@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from cloister.lab.hospital import BOUNDS, WARDS, table
+from cloister.lab.made import BOUNDS, WARDS, hospital
 from tests.showing.report.pages import Page
 
 nbformat = pytest.importorskip("nbformat")
@@ -18,7 +18,7 @@ nbclient = pytest.importorskip("nbclient")
 pytest.importorskip("ipykernel")
 
 CELLS = (
-    "import pandas as pd\nimport cloister\nfrom cloister.lab.hospital import BOUNDS, WARDS",
+    "import pandas as pd\nimport cloister\nfrom cloister.lab.made import BOUNDS, WARDS",
     "patients = pd.read_csv('patients.csv')",
     "model = cloister.KMeans(7, epsilon=1, delta=1e-7, bounds=BOUNDS, categories={'ward': list(WARDS)})\n"
     "model.fit(patients)",
@@ -40,7 +40,7 @@ CLIPPED = "were clipped"
 def ran(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Any]]:
     """The notebook's folder, and its cells with what they have shown."""
     folder = tmp_path_factory.mktemp("notebook")
-    pd.DataFrame(table(ROWS, seed=1).columns).to_csv(folder / "patients.csv", index=False)
+    pd.DataFrame(hospital(ROWS, seed=1).columns).to_csv(folder / "patients.csv", index=False)
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in CELLS])
     nbclient.NotebookClient(notebook, timeout=120, resources={"metadata": {"path": str(folder)}}).execute()
     return folder, notebook.cells

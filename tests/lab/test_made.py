@@ -10,8 +10,7 @@ import pandas as pd
 import pytest
 
 from cloister.core.errors import InvalidInput
-from cloister.lab.hospital import BOUNDS, WARDS, patients, table
-from cloister.lab.made import blobs, moons
+from cloister.lab.made import BOUNDS, WARDS, blobs, hospital, moons, patients
 from cloister.lab.tables import NamedTable
 from cloister.metrics import nicv
 from cloister.plugins.populations.files import Files
@@ -43,7 +42,7 @@ def test_a_table_depends_on_its_arguments_alone() -> None:
     for make in (
         lambda seed: blobs(100, 2, 3, seed=seed),
         lambda seed: moons(100, seed=seed),
-        lambda seed: table(100, seed),
+        lambda seed: hospital(100, seed),
     ):
         one, again, other = make(1), make(1), make(2)
         assert np.array_equal(one.numbers, again.numbers)
@@ -58,7 +57,7 @@ def test_moons_lie_around_their_half_circles() -> None:
 
 
 def test_a_hospital_has_an_id_a_date_a_category_a_boolean_and_numbers_within_their_bounds() -> None:
-    made = table(500, 3)
+    made = hospital(500, 3)
     frame = pd.DataFrame(dict(made.columns))
     assert frame["mrn"].is_unique
     assert pd.to_datetime(frame["visit"]).dt.year.unique().tolist() == [2025]
@@ -80,7 +79,7 @@ def test_files_with_names_read_back_as_they_were_with_bounds_beside_them(tmp_pat
     frame = read(tmp_path / f"p.{ending}")
     assert list(frame) == ["mrn", "visit", "ward", "emergency", *BOUNDS]
     assert frame["emergency"].dtype == bool
-    np.testing.assert_array_equal(frame[list(BOUNDS)].to_numpy(), table(300, 0).numbers)
+    np.testing.assert_array_equal(frame[list(BOUNDS)].to_numpy(), hospital(300, 0).numbers)
     bounds = tomllib.loads((tmp_path / "p.bounds.toml").read_text())
     assert {name: tuple(ends) for name, ends in bounds.items()} == BOUNDS
 

@@ -21,7 +21,7 @@ from cloister.core.frames import UNKNOWN
 from cloister.core.registry.compose import compose
 from cloister.core.registry.registry import Plugin, Registry, registry
 from cloister.federated.plan import pooled
-from cloister.lab.hospital import BOUNDS, patients
+from cloister.lab.made import BOUNDS, patients
 from cloister.metrics import nicv
 from cloister.run.account import Account
 from cloister.run.fit import fit, parties, source

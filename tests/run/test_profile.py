@@ -14,7 +14,7 @@ import pytest
 
 from cloister.core.randomness import NoiseRng
 from cloister.core.types import Floats
-from cloister.lab.hospital import BOUNDS, patients
+from cloister.lab.made import BOUNDS, patients
 from cloister.metrics import k_median_cost, labels, nicv, silhouette
 from cloister.run.estimates import Estimate
 from cloister.run.fit import fit, source

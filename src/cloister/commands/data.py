@@ -117,10 +117,10 @@ def make_moons(out: Out, rows: Rows = 1000, seed: Seed = 0, labels: Labels = Non
 @make_app.command("hospital")
 def make_hospital(out: Out, rows: Rows = 20_000, seed: Seed = 0, labels: Labels = None) -> None:
     """An invented hospital's table: id, date, ward, emergency, and eight numbers of seven groups of patients."""
-    from cloister.lab.hospital import table
+    from cloister.lab.made import hospital
 
     targets = _targets(out, labels)
-    _saved(table(rows, _seed(seed)), *targets)
+    _saved(hospital(rows, _seed(seed)), *targets)
 
 
 def _seed(seed: int) -> int:

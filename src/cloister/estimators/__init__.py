@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 from cloister.estimators.base import PrivateClusterer
-from cloister.estimators.clusterers import KMeans, KMedians, OneRound, estimator_of
-from cloister.estimators.contract import EXPECTED_FAILED_CHECKS, expected_failed_checks
+from cloister.estimators.clusterers import (
+    EXPECTED_FAILED_CHECKS,
+    KMeans,
+    KMedians,
+    OneRound,
+    estimator_of,
+    expected_failed_checks,
+)
 from cloister.estimators.rows import InvalidRows
 from cloister.estimators.scaler import PublicScaler
 

@@ -19,8 +19,15 @@ from cloister.core.registry.making import altered, parameters
 from cloister.core.session import Method
 from cloister.core.trust import Central, Local, Shuffled
 from cloister.core.types import AnyArray, Bools, Floats, Ints
-from cloister.estimators.fits import add, warning_before
-from cloister.estimators.parameters import columns_of, parameters_of, request_of, run_named, warn
+from cloister.estimators.parameters import (
+    columns_of,
+    parameters_of,
+    remember_fit,
+    request_of,
+    run_named,
+    warn,
+    warning_before,
+)
 from cloister.estimators.rows import refuse_names, refuse_others, refusing, table
 from cloister.rows.columns import table_columns
 from cloister.rows.data_frames import frame_of, picked
@@ -154,7 +161,7 @@ class PrivateClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         with refusing():
             result = self._fitted(X, users, resume, partial(warn, said), unguarded)
         if unguarded:
-            add(self._kin(), result.privacy.epsilon, result.privacy.delta)
+            remember_fit(self._kin(), result.privacy.epsilon, result.privacy.delta)
         self._take(result)  # first: a filter that makes an error of what follows must not lose what was paid for
         late = large_delta(result.privacy.delta, result.privacy.rows) if result.privacy.count_share else ""
         for warning in (*([PrivacyWarning(late)] if late else []), *after(result)):

@@ -1,17 +1,23 @@
 """The request of an estimator's parameters, and those that would run as a result says it was run.
 
-What a fit says besides its result: warnings at the caller's line, and how to go on with a run that was cut off.
+What a fit says besides its result: warnings at the caller's line, how to go on with a run that was cut off, and how
+often an estimator and its clones were fitted in this process without a ledger, which nobody else adds up.
 """
 
 from __future__ import annotations
 
 import sys
 import warnings
+from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from threading import Lock
 from typing import Any
 
+import attrs
+
 from cloister.core.domains import Ball
+from cloister.core.errors import PrivacyWarning
 from cloister.rows.categories import categories_of
 from cloister.rows.columns import table_columns
 from cloister.run.request import Request
@@ -127,3 +133,50 @@ def _outside() -> int:
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in INSIDE:
         frame, level = frame.f_back, level + 1
     return level
+
+
+MANY = 5
+"""Fits at which it is said what they add up to, and again at each doubling: ``cross_val_score`` makes five."""
+
+MOST = 1000
+"""Families that are remembered; of more the oldest are forgotten."""
+
+
+@attrs.frozen
+class Fits:
+    """Budget spent on one family's fits. Args: fits (how many), epsilon and delta (their sums)."""
+
+    fits: int = 0
+    epsilon: float = 0.0
+    delta: float = 0.0
+
+
+_FITS: OrderedDict[str, Fits] = OrderedDict()
+_LOCK = Lock()
+
+
+def remember_fit(family: str, epsilon: float, delta: float) -> None:
+    """Remember a finished fit, by what it promised."""
+    with _LOCK:
+        had = _FITS.pop(family, Fits())
+        _FITS[family] = Fits(had.fits + 1, had.epsilon + epsilon, had.delta + delta)
+        while len(_FITS) > MOST:
+            _FITS.popitem(last=False)
+
+
+def warning_before(family: str, epsilon: float, delta: float) -> PrivacyWarning | None:
+    """Warning before one more fit of a family, whose budget is (epsilon, delta); None: nothing."""
+    with _LOCK:
+        had = _FITS.get(family, Fits())
+    fits = had.fits + 1
+    if fits % MANY or (fits // MANY) & (fits // MANY - 1):
+        return None
+    whole = f"epsilon = {had.epsilon + epsilon:.4g}" + (
+        f", delta = {had.delta + delta:.4g}" if had.delta + delta else ""
+    )
+    return PrivacyWarning(
+        f"this is fit {fits} of this estimator and its clones in this process, without a ledger. If they share rows "
+        f"(as in a grid search or cross-validation), their guarantees add up: {whole} for those rows, not the "
+        f"epsilon = {epsilon:.4g} of one fit. Choose parameters on rows that are not secret, or divide "
+        f"epsilon and delta by the number of fits; ledger= and dataset= refuse whatever exceeds a budget for life"
+    )

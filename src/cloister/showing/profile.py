@@ -3,6 +3,8 @@
 A standard error is the method's own statement (``Clustering.details``): of the noise, and of what the method cannot see
 or chose to change, such as rows of one cell that two centres share, clipped offsets and shrunken steps. A figure that a
 method does not release is None, and so is an error that nobody stated.
+
+``centers_html`` is what a notebook shows of a result: the centres with their noisy sizes, and the promise.
 """
 
 from __future__ import annotations
@@ -17,10 +19,9 @@ import numpy as np
 from cloister.core.types import Floats
 from cloister.run import beyond
 from cloister.run.beyond import unlisted
-from cloister.run.estimates import Estimate, table, table_in
+from cloister.run.estimates import Estimate, center_texts, table, table_in
 from cloister.run.result import Result
 from cloister.showing.figures import POINTS, estimated, model_of, silhouette
-from cloister.showing.notebook import MANY_COLUMNS
 
 CLEAR = 2.0
 """Standard errors by which a centre must be off the mean of all centres, to be said to be high or low."""
@@ -267,3 +268,20 @@ def _categories(result: Result) -> list[dict[str, dict[str, float]]]:
                 shares = held / held.sum()
                 found[i][column] = {str(value): float(share) for value, share in zip(values, shares, strict=True)}
     return found
+
+
+MANY_COLUMNS = 20
+"""Most columns that a notebook shows; the result holds all."""
+
+
+def centers_html(result: Result) -> str:
+    """A table of centres, with the privacy statement below. Released values only."""
+    shown = result.columns[:MANY_COLUMNS]
+    more = [] if len(shown) == len(result.columns) else [f"... {len(result.columns) - len(shown)} more"]
+    sizes = [] if result.weights is None else ["rows (noisy)"]
+    rows = [
+        [str(i), *([] if result.weights is None else [f"{result.weights[i]:.0f}"]), *texts[: len(shown)]]
+        for i, texts in enumerate(center_texts(result.centers, result.details))
+    ]
+    caption = f"{len(result.centers)} private centres by {result.method['name']}"
+    return f"{table(['centre', *sizes, *shown, *more], rows, caption)}{result.privacy._repr_html_()}"

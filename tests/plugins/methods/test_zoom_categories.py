@@ -11,8 +11,7 @@ import pytest
 from sklearn.metrics import adjusted_rand_score
 
 from cloister.core.randomness import NoiseRng
-from cloister.lab.hospital import table as hospital
-from cloister.lab.made import blobs
+from cloister.lab.made import blobs, hospital
 from cloister.plugins.methods.zoom import SPREAD, distance
 from cloister.run.fit import fit, source
 from cloister.run.request import Request
