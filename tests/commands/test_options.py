@@ -41,7 +41,10 @@ def test_no_option_of_rows_is_taken_and_forgotten(name: str) -> None:
     """A command hands all of them on together, or each by its name."""
     (parameter,) = [given for given, group in GROUPS[name].items() if group.kind is Reading]
     module = {"answer": "encode", "explain": "fit"}.get(name, name)
-    source = Path(inspect.getfile(commands_options)).with_name(f"{module}.py").read_text("utf-8")
+    file = Path(inspect.getfile(commands_options)).with_name(f"{module}.py").read_text("utf-8")
+    _, _, source = file.partition(f"\ndef {name}(")
+    source, _, _ = source.partition("\n\n\n")
+    assert source
     whole = re.search(rf"\b{parameter}\.arguments\(\)|[(,] ?{parameter}[,)]", source)
     forgotten = [option for option in GROUPS[name][parameter].taken if f"{parameter}.{option}" not in source]
     assert whole or not forgotten, forgotten
