@@ -140,7 +140,7 @@ def fitted(paths: list[Path], rows: int, engine: str, kill: bool) -> dict[str, A
     from cloister.core.questions import count
     from cloister.core.randomness import NoiseRng, PublicRng
     from cloister.core.session import Session
-    from cloister.plugins.oracles.central.discrete_gaussian import DiscreteGaussianCounts
+    from cloister.plugins.oracles.central.discrete_gaussian import DiscreteGaussian
     from cloister.plugins.populations.files import Files
     from cloister.plugins.solvers.tree_program import TreeProgram
     from cloister.rows.workers.engine import engine_of
@@ -159,7 +159,7 @@ def fitted(paths: list[Path], rows: int, engine: str, kill: bool) -> dict[str, A
     population.files.check()
     times.append(time.perf_counter())
     session: Any = Session(asked, PublicRng.from_seed(1), population, noise=NoiseRng.secret())
-    (counts,) = session.ask(count(tree, oracle=DiscreteGaussianCounts(), budget=asked.budget))
+    (counts,) = session.ask(count(tree, oracle=DiscreteGaussian(), budget=asked.budget))
     times.append(time.perf_counter())
     TreeProgram().solve(session.release(tree.grow(counts)), K, PublicRng.from_seed(2))
     times.append(time.perf_counter())

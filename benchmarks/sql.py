@@ -75,10 +75,10 @@ def counted(tree: Any, problem: Any, rows: Any) -> dict[str, Any]:
     from cloister.core.questions import count
     from cloister.core.randomness import NoiseRng, PublicRng
     from cloister.core.session import Session
-    from cloister.plugins.oracles.central.exact import ExactCounts
+    from cloister.plugins.oracles.central.exact import Exact
 
     session: Any = Session(problem, PublicRng.from_seed(1), rows, noise=NoiseRng.secret())
-    (counts,) = session.ask(count(tree, oracle=ExactCounts(), budget=Budget("exact", 1.0)))
+    (counts,) = session.ask(count(tree, oracle=Exact(), budget=Budget("exact", 1.0)))
     few = [(np.arange(size), level) for level, size in enumerate(tree.space.sizes) if size <= 2**16]
     found = np.concatenate([counts.at(ids, level) for ids, level in few])
     return {"totals": hashlib.sha256(found.astype(np.int64).tobytes()).hexdigest()[:12]}

@@ -153,7 +153,6 @@ from cloister.noise.laws import (
 from cloister.noise.oracle import (
     AdditiveCounts as AdditiveCounts,
     AdditiveNoise as AdditiveNoise,
-    AdditiveSums as AdditiveSums,
     RingChannel as RingChannel,
     most_rows_option as most_rows_option,
 )

@@ -26,8 +26,8 @@ from cloister.core.registry.registry import registry
 from cloister.core.roles import FrequencyOracle
 from cloister.core.session import Session
 from cloister.core.trust import Central
-from cloister.plugins.oracles.central.discrete_gaussian import DiscreteGaussianCounts
-from cloister.plugins.oracles.central.discrete_laplace import DiscreteLaplaceCounts
+from cloister.plugins.oracles.central.discrete_gaussian import DiscreteGaussian
+from cloister.plugins.oracles.central.discrete_laplace import DiscreteLaplace
 from cloister.plugins.oracles.central.thresholded import ThresholdedCounts
 from cloister.plugins.trees.grid import Grid
 from cloister.run.request import PreparedRun, Request, prepare
@@ -117,7 +117,7 @@ def choose(budget: Budget) -> tuple[str, ...]:
 
 
 def fickle() -> Composed:
-    oracles = (DiscreteLaplaceCounts(), DiscreteGaussianCounts(), ThresholdedCounts())
+    oracles = (DiscreteLaplace(), DiscreteGaussian(), ThresholdedCounts())
     inner = {
         name: Composed(oracle, Spec(name, "FrequencyOracle", "a:B", ""), {}, "Central")
         for name, oracle in zip(("first", "second", "third"), oracles, strict=True)

@@ -144,20 +144,20 @@ class Group:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.oracle, name)
 
-    def opened(self, budget: Budget, context: Any, *where: Any) -> Any:
+    def opened(self, space: Space, budget: Budget, context: Any, *bound: Any) -> Any:
         row = of_row(budget, self.m)
         row = attrs.evolve(row, amount=row.amount * self.generous ** (1 if row.measure == "pure" else 2))
-        return GroupChannel(self.oracle.open(*where, row, context), self.m, budget)
+        return GroupChannel(self.oracle.open(space, row, context, *bound), self.m, budget)
 
 
 class GroupCounts(Group):
     def open(self, space: Space, budget: Budget, context: Any) -> Any:
-        return self.opened(budget, context, space)
+        return self.opened(space, budget, context)
 
 
 class GroupSums(Group):
-    def open(self, space: Space, bound: Any, budget: Budget, context: Any) -> Any:
-        return self.opened(budget, context, space, bound)
+    def open(self, space: Space, budget: Budget, context: Any, bound: Any) -> Any:
+        return self.opened(space, budget, context, bound)
 
 
 GROUPS: dict[str, type[Group]] = {"FrequencyOracle": GroupCounts, "VectorSumOracle": GroupSums}

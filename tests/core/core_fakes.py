@@ -21,7 +21,7 @@ from cloister.core.record import Lookup, Record
 from cloister.core.session import Session
 from cloister.core.trust import Local
 from cloister.noise.dense import TensorChannel
-from cloister.plugins.oracles.central.discrete_gaussian import DiscreteGaussianCounts, DiscreteGaussianSums
+from cloister.plugins.oracles.central.discrete_gaussian import DiscreteGaussian
 
 BOX = Box((-1.0, -1.0), (1.0, 1.0))
 SEED = PublicRng(b"s" * 32)
@@ -97,8 +97,8 @@ class Explorer:
         cells = Strips(problem.domain.max_norm, shift)
         per_count, per_sum = problem.budget.over(self.rounds).split(1, 3)
         return (
-            count(cells, oracle=DiscreteGaussianCounts(), budget=per_count),
-            vector_sum(Whole(cells, Bound(problem.domain.max_norm, 2)), oracle=DiscreteGaussianSums(), budget=per_sum),
+            count(cells, oracle=DiscreteGaussian(), budget=per_count),
+            vector_sum(Whole(cells, Bound(problem.domain.max_norm, 2)), oracle=DiscreteGaussian(), budget=per_sum),
         )
 
     def look(self, counts: Any, sums: Any) -> Any:

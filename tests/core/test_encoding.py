@@ -18,7 +18,7 @@ from cloister.core.nearest import NearestCenter
 from cloister.core.questions import OpenedQuestion, Round
 from cloister.core.randomness import NoiseRng
 from cloister.core.trust import Central, Local, Shuffled
-from cloister.plugins.oracles.central.exact import ExactCounts, ExactSums
+from cloister.plugins.oracles.central.exact import Exact
 from tests.core.core_fakes import BOX, SEED, Strips, Whole
 
 NOISE = NoiseRng.for_tests(0)
@@ -38,12 +38,12 @@ class Counted:
 
 
 def counted(cells: Any, among: Share | None = None) -> OpenedQuestion:
-    return OpenedQuestion(cells, None, among, ExactCounts().open(cells.space, SPEND, SETTING))
+    return OpenedQuestion(cells, None, among, Exact().open(cells.space, SPEND, SETTING))
 
 
 def summed(vectors: Any, among: Share | None = None) -> OpenedQuestion:
     return OpenedQuestion(
-        vectors.cells, vectors, among, ExactSums().open(vectors.cells.space, vectors.bound, SPEND, SETTING)
+        vectors.cells, vectors, among, Exact().open(vectors.cells.space, SPEND, SETTING, vectors.bound)
     )
 
 

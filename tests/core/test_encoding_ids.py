@@ -45,8 +45,9 @@ class Stranger:
 
 def a_round(spec: Spec, cells: Any) -> Round[Any]:
     oracle = compose(registry(), spec.role, spec.name, {}, {}).value
-    where = (cells.space,) if spec.role == "FrequencyOracle" else (cells.space, Bound(BOX.max_norm, 2))
-    channel = oracle.open(*where, budget_of(oracle.measure, 1.0), QuestionContext(100_000, BOX.unit, SEED))
+    bound = () if spec.role == "FrequencyOracle" else (Bound(BOX.max_norm, 2),)
+    context = QuestionContext(100_000, BOX.unit, SEED)
+    channel = oracle.open(cells.space, budget_of(oracle.measure, 1.0), context, *bound)
     vectors = None if spec.role == "FrequencyOracle" else Rows(cells, Bound(BOX.max_norm, 2))
     return Round(0, oracle.trust, BOX, (OpenedQuestion(cells, vectors, None, channel),))
 

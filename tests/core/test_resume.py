@@ -193,11 +193,9 @@ def test_a_run_under_another_public_seed_does_not_go_on_with_this_record() -> No
     """The questions' seeds are public choices: where a channel holds one, its digest differs."""
     from cloister.plugins.methods.lloyd import Lloyd
     from cloister.plugins.methods.sphere_packing import SpherePacking
-    from cloister.plugins.oracles.central.discrete_gaussian import DiscreteGaussianCounts, DiscreteGaussianSums
+    from cloister.plugins.oracles.central.discrete_gaussian import DiscreteGaussian
 
-    method: Lloyd[Any] = Lloyd(
-        start=SpherePacking(), counts=DiscreteGaussianCounts(), sums=DiscreteGaussianSums(), rounds=2
-    )
+    method: Lloyd[Any] = Lloyd(start=SpherePacking(), counts=DiscreteGaussian(), sums=DiscreteGaussian(), rounds=2)
     session: Session[Any] = Session(PROBLEM, SEED, InMemory(ROWS), noise=NoiseRng.for_tests(1))
     method.cluster(PROBLEM, session, SEED.child("method"))
     other = PublicRng(b"t" * 32)

@@ -19,8 +19,8 @@ from cloister.core.record import Record
 from cloister.core.session import Pending, Session, forecast, next_round
 from cloister.plugins.methods.lloyd import Lloyd
 from cloister.plugins.methods.sphere_packing import SpherePacking
-from cloister.plugins.oracles.central.discrete_gaussian import DiscreteGaussianCounts, DiscreteGaussianSums
-from cloister.plugins.oracles.central.exact import ExactCounts
+from cloister.plugins.oracles.central.discrete_gaussian import DiscreteGaussian
+from cloister.plugins.oracles.central.exact import Exact
 from tests.core.core_fakes import BOX, LOOKS, SEED, Charges, Crash, Durable, Explorer, InMemory, LocalCounts, Strips
 
 TOTAL = Total(1.0, 1e-6)
@@ -33,7 +33,7 @@ def seeded(i: int = 1) -> NoiseRng:
 
 
 def lloyd(**options: Any) -> Lloyd[Any]:
-    return Lloyd(start=SpherePacking(), counts=DiscreteGaussianCounts(), sums=DiscreteGaussianSums(), **options)
+    return Lloyd(start=SpherePacking(), counts=DiscreteGaussian(), sums=DiscreteGaussian(), **options)
 
 
 @pytest.mark.parametrize("method", [Explorer(), lloyd(), lloyd(rounds=5, radius="constant"), lloyd(updates="absolute")])
@@ -113,7 +113,7 @@ class Spendthrift:
         for _ in range(2):
             cells = Strips(problem.domain.max_norm)
             spend = attrs.evolve(problem.budget, amount=problem.budget.amount * share)
-            (counts,) = session.ask(count(cells, oracle=DiscreteGaussianCounts(), budget=spend))
+            (counts,) = session.ask(count(cells, oracle=DiscreteGaussian(), budget=spend))
             share = 0.5 if not counts.at(np.arange(4), 0).any() else 0.25
         return Clustering(np.zeros((1, 2)))
 
@@ -159,7 +159,7 @@ def test_questions_of_two_trust_models_or_none_are_no_round() -> None:
     session: Session[Any] = Session(PROBLEM, SEED, InMemory(ROWS), noise=seeded())
     cells = Strips(BOX.max_norm)
     mixed = (
-        count(cells, oracle=DiscreteGaussianCounts(), budget=PROBLEM.budget),
+        count(cells, oracle=DiscreteGaussian(), budget=PROBLEM.budget),
         count(cells, oracle=LocalCounts(), budget=Budget("pure", 1.0)),
     )
     with pytest.raises(Refused, match=r"share one trust model, not \['Central', 'Local'\]"):
@@ -173,7 +173,7 @@ def test_under_add_or_remove_users_are_not_shared() -> None:
     session: Session[Any] = Session(PROBLEM, SEED, population, noise=seeded())
     share = PROBLEM.budget.split_users(SEED, 1, 1)[0]
     with pytest.raises(Refused, match="split the budget, not the users"):
-        session.ask(count(Strips(BOX.max_norm), oracle=DiscreteGaussianCounts(), budget=share))
+        session.ask(count(Strips(BOX.max_norm), oracle=DiscreteGaussian(), budget=share))
     assert population.log == []
 
 
@@ -201,13 +201,13 @@ def test_every_question_has_a_seed_of_its_own() -> None:
 
     @attrs.frozen
     class Spy:
-        trust = ExactCounts.trust
+        trust = Exact.trust
         measure = "exact"
         uses_delta = asks_all_users = biased = False
 
         def open(self, space: Any, budget: Any, context: Any) -> Any:
             seeds.append(context.seed)
-            return ExactCounts().open(space, budget, context)
+            return Exact().open(space, budget, context)
 
         def variance(self, space: Any, budget: Any, context: Any) -> float:
             return 0.0
@@ -334,7 +334,7 @@ def test_the_questions_of_a_run_do_not_share_their_noise() -> None:
     cells, spend = Strips(BOX.max_norm), PROBLEM.budget
     noises = []
     for _ in range(2):
-        for table in session.ask(*(count(cells, oracle=DiscreteGaussianCounts(), budget=spend) for _ in range(2))):
+        for table in session.ask(*(count(cells, oracle=DiscreteGaussian(), budget=spend) for _ in range(2))):
             noises.append(tuple(table.at(np.arange(8), 1)))
     assert len(set(noises)) == 4
 

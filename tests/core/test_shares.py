@@ -68,7 +68,7 @@ def a_round(seed: int = 0, oracle: Any = None, trust: Any = Local) -> Round[Any]
             vectors = Rows(cells, Bound(BOX.max_norm, 2))
             parts.append(
                 OpenedQuestion(
-                    cells, vectors, spend.user_share, HadamardVector().open(cells.space, vectors.bound, spend, context)
+                    cells, vectors, spend.user_share, HadamardVector().open(cells.space, spend, context, vectors.bound)
                 )
             )
     return Round(0, trust, BOX, tuple(parts))
@@ -145,8 +145,8 @@ def of_all(oracle: Any, share: str) -> Round[Any]:
         if isinstance(oracle, AmplifiedCounts)
         else {"share": share}
     )
-    where = (cells.space,) if vectors is None else (cells.space, vectors.bound)
-    channel = attrs.evolve(oracle, **inner).open(*where, Budget("pure", 1.0, delta=1e-6), context)
+    bound = () if vectors is None else (vectors.bound,)
+    channel = attrs.evolve(oracle, **inner).open(cells.space, Budget("pure", 1.0, delta=1e-6), context, *bound)
     return Round(0, Local, BOX, (OpenedQuestion(cells, vectors, None, channel),))
 
 

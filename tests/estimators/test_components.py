@@ -34,15 +34,15 @@ from cloister.plugin import (
 )
 from cloister.plugins.methods.lloyd import Lloyd
 from cloister.plugins.methods.sphere_packing import SpherePacking
-from cloister.plugins.oracles.central.discrete_gaussian import DiscreteGaussianCounts, DiscreteGaussianSums
-from cloister.plugins.oracles.central.discrete_laplace import DiscreteLaplaceCounts, DiscreteLaplaceSums
-from cloister.plugins.oracles.central.exact import ExactCounts, ExactSums
+from cloister.plugins.oracles.central.discrete_gaussian import DiscreteGaussian
+from cloister.plugins.oracles.central.discrete_laplace import DiscreteLaplace
+from cloister.plugins.oracles.central.exact import Exact
 from cloister.run.account import Account
 from cloister.run.fit import fit, source
 from cloister.run.request import Request, prepare
 
-GAUSSIAN: dict[str, Any] = {"counts": DiscreteGaussianCounts(), "sums": DiscreteGaussianSums()}
-LAPLACE: dict[str, Any] = {"counts": DiscreteLaplaceCounts(), "sums": DiscreteLaplaceSums()}
+GAUSSIAN: dict[str, Any] = {"counts": DiscreteGaussian(), "sums": DiscreteGaussian()}
+LAPLACE: dict[str, Any] = {"counts": DiscreteLaplace(), "sums": DiscreteLaplace()}
 
 
 @component
@@ -104,7 +104,7 @@ def test_a_preset_is_found_by_what_differs_least_and_exact_answers_are_refused_u
     absolute = {"updates": "absolute", "radius": "none", "clip_steps": False, "keep_below": 1.0}
     assert composed_of(registry(), "Method", lloyd(**LAPLACE, **absolute)).spec.name == "su-lloyd"
     assert composed_of(registry(), "Method", lloyd(**absolute)).spec.name == "gauss-lloyd"
-    for exact in (lloyd(counts=ExactCounts()), lloyd(counts=ExactCounts(), sums=ExactSums(), **absolute)):
+    for exact in (lloyd(counts=Exact()), lloyd(counts=Exact(), sums=Exact(), **absolute)):
         with pytest.raises(ValueError, match="is NOT private"):
             model(exact).fit(rows())
 
@@ -136,7 +136,7 @@ def test_parts_are_named_or_made_and_trust_models_are_not_mixed() -> None:
     assert list(auto.candidates) == ["only"]
 
 
-@pytest.mark.parametrize("wrong", [Lloyd, 3, None, DiscreteLaplaceCounts()])
+@pytest.mark.parametrize("wrong", [Lloyd, 3, None, DiscreteLaplace()])
 def test_what_is_no_method_is_refused_with_what_to_give(wrong: Any) -> None:
     with pytest.raises(ValueError, match=r"is no Method: give the name of one .*cloister\.plugin\.make\('Method'"):
         model(wrong).fit(rows())
@@ -165,7 +165,7 @@ def test_parameters_have_paths_and_setting_them_replaces_the_method() -> None:
     piped = make_pipeline(model(lloyd())).set_params(kmeans__method__rounds=4)
     assert piped[-1].method.rounds == 4
     auto = model(make("Method", "auto")).set_params(**{"method__grid-means__counts": "discrete-laplace"})
-    assert type(auto.method.candidates["grid-means"].counts) is DiscreteLaplaceCounts
+    assert type(auto.method.candidates["grid-means"].counts) is DiscreteLaplace
 
 
 @pytest.mark.parametrize(
@@ -185,7 +185,7 @@ def test_parameters_that_are_not_there_are_value_errors(method: Any, given: dict
 
 
 def test_a_grid_over_oracles_and_options_is_searched() -> None:
-    grid = {"method__counts": [DiscreteGaussianCounts(), "discrete-laplace"], "method__rounds": [1, 2]}
+    grid = {"method__counts": [DiscreteGaussian(), "discrete-laplace"], "method__rounds": [1, 2]}
     with pytest.warns(PrivacyWarning, match="add up"):
         found = GridSearchCV(model(lloyd()), grid, cv=2).fit(rows())
     assert len(found.cv_results_["params"]) == 4
@@ -195,13 +195,13 @@ def test_a_grid_over_oracles_and_options_is_searched() -> None:
 
 
 def test_a_class_that_is_not_registered_runs_in_memory_and_says_so(tmp_path: Path) -> None:
-    mine = Everywhere(counts=DiscreteGaussianCounts(), times=2)
+    mine = Everywhere(counts=DiscreteGaussian(), times=2)
     fitted = model(mine).fit(rows())
     assert fitted.result_.method["name"].endswith("test_components.Everywhere")
     assert "is registered by no installed plugin: the run was in memory only" in fitted.privacy_.text()
     assert len(fitted.privacy_.spends) == 2
     assert fitted.privacy_.epsilon == 4.0
-    inside = model(lloyd(start=Everywhere(counts=DiscreteGaussianCounts()), start_share=0.3)).fit(rows())
+    inside = model(lloyd(start=Everywhere(counts=DiscreteGaussian()), start_share=0.3)).fit(rows())
     assert inside.result_.method["name"] == "fastlloyd"
     path = str(tmp_path / "budget.db")
     Ledger.open(path, create=True).declare("mine", 8.0, 1e-5)
@@ -216,7 +216,7 @@ def test_what_needs_a_record_refuses_a_class_that_is_not_registered(tmp_path: Pa
     with pytest.raises(InvalidInput, match="a plan records the method by registry names"):
         publish(asked, dimension=2)
     np.save(tmp_path / "rows.npy", rows())
-    central = attrs.evolve(asked, method=Everywhere(counts=DiscreteLaplaceCounts()))
+    central = attrs.evolve(asked, method=Everywhere(counts=DiscreteLaplace()))
     files = source(tmp_path / "rows.npy", None, "refuse", engine="processes", workers=1)
     with pytest.raises(InvalidInput, match="an engine with workers records the method by registry names"):
         fit(central, files)

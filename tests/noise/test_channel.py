@@ -15,10 +15,10 @@ from cloister.core.lattice import Bound
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.noise.channel import Threshold
 from cloister.noise.sparse import DENSE, additive_channel
-from cloister.plugins.oracles.aggregated.masked_gaussian import MaskedGaussianCounts, MaskedGaussianSums
-from cloister.plugins.oracles.aggregated.skellam import SkellamCounts, SkellamSums
-from cloister.plugins.oracles.central.discrete_gaussian import DiscreteGaussianCounts, DiscreteGaussianSums
-from cloister.plugins.oracles.central.discrete_laplace import DiscreteLaplaceCounts, DiscreteLaplaceSums
+from cloister.plugins.oracles.aggregated.masked_gaussian import MaskedGaussian
+from cloister.plugins.oracles.aggregated.skellam import SkellamShares
+from cloister.plugins.oracles.central.discrete_gaussian import DiscreteGaussian
+from cloister.plugins.oracles.central.discrete_laplace import DiscreteLaplace
 from cloister.plugins.oracles.central.thresholded import ThresholdedCounts
 
 SPACES = [Space((7,)), Space((4, 9, 30)), Space((2, 4, 8, 16), nested=True), Space((2**40, 2**41), nested=True)]
@@ -30,8 +30,8 @@ GAUSSIAN = Budget("gaussian", 0.01)
 @pytest.mark.parametrize(
     ("counts", "space"),
     [
-        *((oracle, space) for oracle in (MaskedGaussianCounts, SkellamCounts) for space in SPACES[:3]),
-        *((DiscreteGaussianCounts, space) for space in SPACES),
+        *((oracle, space) for oracle in (MaskedGaussian, SkellamShares) for space in SPACES[:3]),
+        *((DiscreteGaussian, space) for space in SPACES),
     ],
 )  # pooled ones list all buckets
 def test_one_row_changes_a_count_of_every_level(space: Space, counts: Any) -> None:
@@ -43,12 +43,12 @@ def test_one_row_changes_a_count_of_every_level(space: Space, counts: Any) -> No
 @pytest.mark.parametrize(
     ("sums", "space"),
     [
-        *((oracle, space) for oracle in (MaskedGaussianSums, SkellamSums) for space in SPACES[:3]),
-        *((DiscreteGaussianSums, space) for space in SPACES),
+        *((oracle, space) for oracle in (MaskedGaussian, SkellamShares) for space in SPACES[:3]),
+        *((DiscreteGaussian, space) for space in SPACES),
     ],
 )  # pooled ones list all buckets
 def test_one_row_changes_a_vector_of_every_level(space: Space, sums: Any) -> None:
-    (event,) = sums().open(space, BOUND, GAUSSIAN, SETTING).events
+    (event,) = sums().open(space, GAUSSIAN, SETTING, BOUND).events
     assert event.l0_sensitivity == space.levels * BOUND.dimension
 
 
@@ -58,23 +58,20 @@ def test_pure_noise_says_its_epsilon_where_it_is_paid_in_rho(space: Space) -> No
     rho, epsilon = Budget("zcdp", 0.02, delta=1e-6), Budget("pure", 0.2, delta=1e-6)
     for spend, pure in ((rho, 0.2), (epsilon, math.inf)):
         channels = (
-            DiscreteLaplaceCounts().open(space, spend, SETTING),
-            DiscreteLaplaceSums().open(space, BOUND, spend, SETTING),
+            DiscreteLaplace().open(space, spend, SETTING),
+            DiscreteLaplace().open(space, spend, SETTING, BOUND),
             ThresholdedCounts().open(space, spend, SETTING),
         )
         assert [event.pure for channel in channels for event in channel.events] == [pure] * 3
-    assert (
-        DiscreteLaplaceCounts().open(space, rho, SETTING).law
-        == DiscreteLaplaceCounts().open(space, epsilon, SETTING).law
-    )
+    assert DiscreteLaplace().open(space, rho, SETTING).law == DiscreteLaplace().open(space, epsilon, SETTING).law
 
 
 @pytest.mark.parametrize("space", SPACES)
 def test_gaussian_noise_is_never_called_pure(space: Space) -> None:
     for spend in (GAUSSIAN, Budget("zcdp", 0.02)):
         channels = (
-            DiscreteGaussianCounts().open(space, spend, SETTING),
-            DiscreteGaussianSums().open(space, BOUND, spend, SETTING),
+            DiscreteGaussian().open(space, spend, SETTING),
+            DiscreteGaussian().open(space, spend, SETTING, BOUND),
         )
         assert [event.pure for channel in channels for event in channel.events] == [math.inf] * 2
 
@@ -83,7 +80,7 @@ def test_gaussian_noise_is_never_called_pure(space: Space) -> None:
 @pytest.mark.parametrize("bucket", [-1, 1])
 def test_totals_of_buckets_that_there_are_not_are_refused(space: Space, bucket: int) -> None:
     """-1, which would be the last one; and the first beyond the last."""
-    channel = DiscreteGaussianCounts().open(space, GAUSSIAN, SETTING)
+    channel = DiscreteGaussian().open(space, GAUSSIAN, SETTING)
     ids = np.array([bucket if bucket < 0 else space.sizes[0]])
     with pytest.raises(Refused):
         channel.totalled([(ids, np.array([1]))], 1)

@@ -19,10 +19,10 @@ from cloister.core.lattice import CAP, Bound
 from cloister.core.randomness import NoiseRng, PublicRng, skellam_ratio
 from cloister.core.types import Ids
 from cloister.noise.oracle import RingChannel
-from cloister.plugins.oracles.aggregated.masked_gaussian import MaskedGaussianCounts, MaskedGaussianSums
-from cloister.plugins.oracles.aggregated.skellam import MIN_SHARE, C, SkellamCounts, SkellamSums
-from cloister.plugins.oracles.central.discrete_gaussian import DiscreteGaussianSums
-from cloister.testing.check import Broken
+from cloister.plugins.oracles.aggregated.masked_gaussian import MaskedGaussian
+from cloister.plugins.oracles.aggregated.skellam import MIN_SHARE, C, SkellamShares
+from cloister.plugins.oracles.central.discrete_gaussian import DiscreteGaussian
+from cloister.testing.check import Broken, InRole
 from cloister.testing.checks.oracle_privacy import neighbours_are_hard_to_tell_apart, one_row_moves_no_mean_too_far
 
 SETTING = QuestionContext(1000, 2.0**-10, PublicRng.from_seed(1))
@@ -36,12 +36,8 @@ def test_the_largest_sum_with_the_largest_noise_does_not_wrap(
     most_rows: int, parties: int, bound: Bound | None
 ) -> None:
     space = Space((4,))
-    for oracle in (
-        (MaskedGaussianSums if bound else MaskedGaussianCounts)(parties=parties, most_rows=most_rows),
-        (SkellamSums if bound else SkellamCounts)(parties=parties, most_rows=most_rows),
-    ):
-        arguments = (space, bound, GAUSS, SETTING) if bound else (space, GAUSS, SETTING)
-        channel = oracle.open(*arguments)
+    for law in (MaskedGaussian, SkellamShares):
+        channel = law(parties=parties, most_rows=most_rows).open(space, GAUSS, SETTING, bound)
         extreme = parties * most_rows * (bound.l2 if bound else 1) * 2**channel.tensor.shift + int(
             64 * channel.tensor.law.deviation
         )
@@ -53,8 +49,8 @@ def test_the_largest_sum_with_the_largest_noise_does_not_wrap(
 
 def test_a_ring_that_could_wrap_is_refused_when_it_is_opened() -> None:
     with pytest.raises(InvalidInput, match="could overflow 64 bits"):
-        MaskedGaussianCounts(parties=1024).open(Space((4,)), Budget("gaussian", 100.0), SETTING)
-    MaskedGaussianCounts(parties=1024, most_rows=10**6).open(Space((4,)), Budget("gaussian", 100.0), SETTING)
+        MaskedGaussian(parties=1024).open(Space((4,)), Budget("gaussian", 100.0), SETTING)
+    MaskedGaussian(parties=1024, most_rows=10**6).open(Space((4,)), Budget("gaussian", 100.0), SETTING)
 
 
 @pytest.mark.parametrize("bits", [8, 16, 40, 56, 64])
@@ -72,8 +68,8 @@ def placed() -> BucketedVectors:
 
 def test_pooled_sums_are_the_curators_to_the_last_bit() -> None:
     space, bound = Space((5,)), Bound(1000, 2)
-    central = DiscreteGaussianSums().open(space, bound, GAUSS, SETTING)
-    channel = MaskedGaussianSums().open(space, bound, GAUSS, SETTING)
+    central = DiscreteGaussian().open(space, GAUSS, SETTING, bound)
+    channel = MaskedGaussian().open(space, GAUSS, SETTING, bound)
     items, users, rng = placed(), np.arange(300, dtype=np.uint64), NoiseRng.for_tests(3)
     one = central.decode(central.absorb(central.encode(items, users, rng)), rng).at(np.arange(5))
     parts = [BucketedVectors(items.buckets[i::3], items.values[i::3]) for i in range(3)]
@@ -85,7 +81,7 @@ def test_pooled_sums_are_the_curators_to_the_last_bit() -> None:
 
 
 def test_a_sum_without_its_noise_is_not_decoded_and_noise_is_added_once() -> None:
-    channel = MaskedGaussianCounts().open(Space((2,)), GAUSS, SETTING)
+    channel = MaskedGaussian().open(Space((2,)), GAUSS, SETTING)
     empty = RingVector(np.zeros(2, np.uint64))
     with pytest.raises(Refused, match="without its noise"):
         channel.decode(empty, NoiseRng.secret())
@@ -96,7 +92,7 @@ def test_a_sum_without_its_noise_is_not_decoded_and_noise_is_added_once() -> Non
 
 
 def test_other_numbers_of_parties_than_the_oracle_was_opened_for_are_refused() -> None:
-    skellam, masked = SkellamCounts(parties=3), MaskedGaussianCounts(parties=3)
+    skellam, masked = SkellamShares(parties=3), MaskedGaussian(parties=3)
     opened = [o.open(Space((2,)), GAUSS, SETTING) for o in (skellam, masked)]
     for parties, fits in ((2, (False, True)), (3, (True, True)), (4, (False, False))):
         for channel, fine in zip(opened, fits, strict=True):
@@ -110,7 +106,7 @@ def test_other_numbers_of_parties_than_the_oracle_was_opened_for_are_refused() -
     with pytest.raises(Refused):
         opened[0].noise(NoiseRng.secret())
     with pytest.raises(InvalidInput, match="must be counted on"):
-        SkellamCounts(parties=2, colluding=2).open(Space((2,)), GAUSS, SETTING)
+        SkellamShares(parties=2, colluding=2).open(Space((2,)), GAUSS, SETTING)
 
 
 @pytest.mark.parametrize(("parties", "colluding"), [(2, 0), (2, 1), (3, 1), (8, 3), (32, 31)])
@@ -118,7 +114,8 @@ def test_other_numbers_of_parties_than_the_oracle_was_opened_for_are_refused() -
 def test_the_honest_shares_alone_are_worth_the_budget(parties: int, colluding: int, amount: float) -> None:
     for measure in ("gaussian", "zcdp"):
         budget = Budget(measure, amount if measure == "gaussian" else amount / 2)  # type: ignore[arg-type]
-        channel = SkellamSums(parties=parties, colluding=colluding).open(Space((4, 2)), Bound(1000, 3), budget, SETTING)
+        oracle = SkellamShares(parties=parties, colluding=colluding)
+        channel = oracle.open(Space((4, 2)), budget, SETTING, Bound(1000, 3))
         law, (event,) = channel.tensor.law, channel.events
         assert isinstance(event, Event)
         assert (event.l0_sensitivity, law.shares, law.honest) == (6, parties, parties - colluding)
@@ -137,13 +134,13 @@ def test_the_honest_shares_alone_are_worth_the_budget(parties: int, colluding: i
 
 def test_a_budget_too_small_for_shares_is_refused() -> None:
     with pytest.raises(InvalidInput, match="too small for noise in shares"):
-        SkellamCounts().open(Space((1,)), Budget("gaussian", 1e-12), SETTING)
+        SkellamShares().open(Space((1,)), Budget("gaussian", 1e-12), SETTING)
 
 
 @pytest.mark.parametrize(("parties", "dimension"), [(2, 2000), (8, 768), (32, 768)])
 def test_noise_in_shares_costs_little_more_for_many_columns_and_parties(parties: int, dimension: int) -> None:
     budget, bound = Budget("gaussian", 0.006), Bound(2**19, dimension)
-    channel = SkellamSums(parties=parties).open(Space((10,)), bound, budget, SETTING)
+    channel = SkellamShares(parties=parties).open(Space((10,)), budget, SETTING, bound)
     least = bound.l2 * SETTING.unit / budget.mu * math.sqrt(parties / (parties - 1))
     assert least <= channel.deviation <= 1.003 * least
     (event,) = channel.events
@@ -214,7 +211,7 @@ def test_shares_have_the_declared_variance(rng: NoiseRng) -> None:
 
 
 def test_shares_of_different_parties_are_independent() -> None:
-    channel = SkellamCounts(parties=3).open(Space((5000,)), GAUSS, SETTING)
+    channel = SkellamShares(parties=3).open(Space((5000,)), GAUSS, SETTING)
     for rng in (NoiseRng.for_tests(5), NoiseRng.secret()):
         shares = [to_integers(channel.noise(rng.child("share", i), i, 3), 64).astype(float) for i in range(3)]
         for i in range(3):
@@ -258,24 +255,13 @@ class Colluding:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.inner, name)
 
-    def open(self, *arguments: Any) -> Any:
-        return Fewer(self.inner.open(*arguments), self.known)
-
-
-class ColludingCounts(Colluding):
-    def open(self, space: Any, budget: Any, context: Any) -> Any:
-        return Fewer(self.inner.open(space, budget, context), self.known)
-
-
-class ColludingSums(Colluding):
-    def open(self, space: Any, bound: Any, budget: Any, context: Any) -> Any:
-        return Fewer(self.inner.open(space, bound, budget, context), self.known)
+    def open(self, space: Any, budget: Any, context: Any, bound: Any = None) -> Any:
+        return Fewer(self.inner.open(space, budget, context, bound), self.known)
 
 
 def colluding(kind: str, parties: int, t: int, known: int) -> Any:
-    if kind == "counts":
-        return ColludingCounts(SkellamCounts(parties=parties, colluding=t), known)
-    return ColludingSums(SkellamSums(parties=parties, colluding=t), known)
+    role = "FrequencyOracle" if kind == "counts" else "VectorSumOracle"
+    return InRole(Colluding(SkellamShares(parties=parties, colluding=t), known), role)
 
 
 @pytest.mark.thorough

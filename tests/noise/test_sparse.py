@@ -27,9 +27,9 @@ from cloister.core.session import Session
 from cloister.core.types import Ints
 from cloister.noise.dense import TensorChannel
 from cloister.noise.sparse import DENSE, PIECES, LevelTotals, SparseChannel, SparsePieces, SparseTotals
-from cloister.plugins.oracles.central.discrete_gaussian import DiscreteGaussianCounts, DiscreteGaussianSums
-from cloister.plugins.oracles.central.discrete_laplace import DiscreteLaplaceCounts, DiscreteLaplaceSums
-from cloister.plugins.oracles.central.exact import ExactCounts, ExactSums
+from cloister.plugins.oracles.central.discrete_gaussian import DiscreteGaussian
+from cloister.plugins.oracles.central.discrete_laplace import DiscreteLaplace
+from cloister.plugins.oracles.central.exact import Exact
 from cloister.testing.stubs import Handful
 
 SETTING = QuestionContext(1000, 0.5, PublicRng.from_seed(1))
@@ -59,10 +59,10 @@ def summary(channel: Any, *chunks: Any) -> Any:
 
 
 def test_what_is_small_is_a_tensor_and_what_is_large_is_sparse() -> None:
-    counts = DiscreteLaplaceCounts()
+    counts = DiscreteLaplace()
     assert isinstance(counts.open(Space((DENSE,)), Budget("pure", 1.0), SETTING), TensorChannel)
     assert isinstance(counts.open(Space((DENSE + 1,)), Budget("pure", 1.0), SETTING), SparseChannel)
-    sums = DiscreteGaussianSums().open(Space((DENSE // 8 + 1,)), Bound(9, 8), Budget("gaussian", 1.0), SETTING)
+    sums = DiscreteGaussian().open(Space((DENSE // 8 + 1,)), Budget("gaussian", 1.0), SETTING, Bound(9, 8))
     assert isinstance(sums, SparseChannel)
     with pytest.raises(InvalidInput, match="2\\^62"):
         counts.open(Space((2**62 + 1,)), Budget("pure", 1.0), SETTING)
@@ -82,12 +82,12 @@ def test_nested_and_plain_tensors_answer_alike(levels: int, size: int, leaves: l
     sizes = tuple((size + (1 << down) - 1) >> down for down in range(levels))[::-1]
     vectors = np.random.default_rng(seed).integers(-5, 6, (len(ids), 2))
     for oracle, more, items in (
-        (DiscreteLaplaceCounts(), (), path(ids, levels)),
-        (DiscreteLaplaceSums(), (Bound(9, 2),), BucketedVectors(path(ids, levels), vectors)),
+        (DiscreteLaplace(), (), path(ids, levels)),
+        (DiscreteLaplace(), (Bound(9, 2),), BucketedVectors(path(ids, levels), vectors)),
     ):
         tables = []
         for nested in (True, False):
-            channel: Any = oracle.open(Space(sizes, nested), *more, Budget("pure", 1.0), SETTING)
+            channel: Any = oracle.open(Space(sizes, nested), Budget("pure", 1.0), SETTING, *more)
             tables.append(channel.decode(summary(channel, items), NoiseRng.for_tests(seed)))
         for level, buckets in enumerate(sizes):
             every = np.arange(buckets)
@@ -109,8 +109,8 @@ def test_totals_are_exact_in_any_number_of_chunks(space: Space, chunks: int) -> 
     buckets = path(columns[-1], space.levels) if space.nested else np.stack(columns, axis=1)
     vectors = g.integers(-(10**6), 10**6, (1000, 3))
     parts = np.array_split(np.arange(1000), chunks)
-    counts: Any = attrs.evolve(ExactCounts().open(FLAT, EXACT, SETTING), space=space)
-    sums: Any = attrs.evolve(ExactSums().open(FLAT, Bound(10**7, 3), EXACT, SETTING), space=space, unit=1.0)
+    counts: Any = attrs.evolve(Exact().open(FLAT, EXACT, SETTING), space=space)
+    sums: Any = attrs.evolve(Exact().open(FLAT, EXACT, SETTING, Bound(10**7, 3)), space=space, unit=1.0)
     assert isinstance(counts, SparseChannel)
     found = counts.decode(summary(counts, *(buckets[p] for p in parts)), NoiseRng.for_tests(1))
     added = sums.decode(summary(sums, *(BucketedVectors(buckets[p], vectors[p]) for p in parts)), NoiseRng.for_tests(1))
@@ -124,7 +124,7 @@ def test_totals_are_exact_in_any_number_of_chunks(space: Space, chunks: int) -> 
 @settings(max_examples=100, deadline=None)
 @given(st.lists(st.lists(st.integers(-1, 40), max_size=30), min_size=1, max_size=12), st.randoms(use_true_random=False))
 def test_merging_loses_no_bucket_in_any_order_or_grouping(chunks: list[list[int]], random: Any) -> None:
-    channel: Any = ExactCounts().open(FLAT, EXACT, SETTING)
+    channel: Any = Exact().open(FLAT, EXACT, SETTING)
     parts = [summary(channel, np.repeat(np.array(c, np.int64).reshape(-1, 1), 3, axis=1).clip(max=4)) for c in chunks]
     whole = np.array([i for chunk in chunks for i in chunk], np.int64).clip(max=4)
     kept = [pickle.dumps(part) for part in parts]
@@ -143,7 +143,7 @@ def test_merging_loses_no_bucket_in_any_order_or_grouping(chunks: list[list[int]
 
 
 def test_a_summary_keeps_few_lists_and_small_ones_are_joined_first() -> None:
-    channel: Any = ExactCounts().open(DEEP, EXACT, SETTING)
+    channel: Any = Exact().open(DEEP, EXACT, SETTING)
     g, merged, most = np.random.default_rng(5), None, 0
     for _ in range(1500):
         some = summary(channel, path(g.integers(0, 2**59, 50), 60))
@@ -182,7 +182,7 @@ IMPOSSIBLE = {
 
 @pytest.mark.parametrize("changes", IMPOSSIBLE.values(), ids=IMPOSSIBLE.keys())
 def test_a_report_that_no_encoder_sends_is_refused(changes: dict[str, Any]) -> None:
-    channel: Any = DiscreteLaplaceCounts().open(Space((2**62, 5)), Budget("pure", 1.0), SETTING)
+    channel: Any = DiscreteLaplace().open(Space((2**62, 5)), Budget("pure", 1.0), SETTING)
     assert isinstance(channel.absorb(lists()), SparsePieces)
     with pytest.raises(Refused, match="no encoder sends"):
         channel.absorb(lists(**changes))
@@ -227,7 +227,7 @@ def noise_of(channel: Any, items: Any, level: int, asked: Ints, truth: Any, repe
 def test_every_level_has_exactly_the_noise_that_is_paid_for(space: Space, rows: str, nested: bool) -> None:
     """Laplace of scale levels / eps on each, for empty data too. At most 60 tests of chance 1e-8 each."""
     space = attrs.evolve(space, nested=nested)
-    channel: Any = DiscreteLaplaceCounts().open(space, Budget("pure", 2.0 * space.levels), SETTING)
+    channel: Any = DiscreteLaplace().open(space, Budget("pure", 2.0 * space.levels), SETTING)
     assert channel.events[0].spent.amount == 2.0 * space.levels
     leaves = np.zeros(0 if rows == "none" else 100, np.int64)
     merged, repeats = summary(channel, path(leaves, space.levels)), 200 if space.sizes[-1] > 8 else 2000
@@ -245,26 +245,26 @@ def test_laplace_scale_is_levels_over_epsilon_and_gaussian_sigma_its_root_over_m
     """Exact laws, by chi-square: chance 1e-8 each. One level fewer or more is told apart."""
     space = Space(tuple(2 ** (60 - levels + i) for i in range(levels)), nested=True)
     ids, zero = np.arange(6000), np.zeros(6000)
-    laplace: Any = DiscreteLaplaceCounts().open(space, Budget("pure", 3.0), SETTING)
+    laplace: Any = DiscreteLaplace().open(space, Budget("pure", 3.0), SETTING)
     assert laplace.law.scale == pytest.approx(levels / 3)
     drawn = noise_of(laplace, path(ids[:0], levels), levels - 1, ids, zero, 3, 8)
     assert fits(drawn, "laplace", levels / 3)
-    gauss: Any = DiscreteGaussianCounts().open(space, Budget("gaussian", 0.25), SETTING)
+    gauss: Any = DiscreteGaussian().open(space, Budget("gaussian", 0.25), SETTING)
     assert gauss.law.sigma * 2.0**-gauss.shift == pytest.approx(math.sqrt(levels) / 0.5)
     assert gauss.law.sigma >= 2**20
     wide = noise_of(gauss, path(ids[:0], levels), levels - 1, ids, zero, 3, 9) / gauss.law.sigma
     assert stats.kstest(wide, "norm").pvalue > ALARM
     assert stats.kstest(wide * 1.15, "norm").pvalue < ALARM
-    sums: Any = DiscreteGaussianSums().open(space, Bound(40, 2), Budget("gaussian", 0.25), SETTING)
+    sums: Any = DiscreteGaussian().open(space, Budget("gaussian", 0.25), SETTING, Bound(40, 2))
     assert sums.law.sigma * 2.0**-sums.shift == pytest.approx(math.sqrt(levels) * 40 / 0.5)
     assert sums.deviation == pytest.approx(math.sqrt(levels) * 40 / 0.5 * SETTING.unit)
-    pure: Any = DiscreteLaplaceSums().open(space, Bound(40, 2, 50), Budget("pure", 3.0), SETTING)
+    pure: Any = DiscreteLaplace().open(space, Budget("pure", 3.0), SETTING, Bound(40, 2, 50))
     assert pure.law.scale == pytest.approx(levels * 50 / 3)
 
 
 @pytest.mark.parametrize("secret", [False, True])
 def test_a_bucket_keeps_its_value_whatever_is_asked_in_between(secret: bool) -> None:
-    channel: Any = DiscreteLaplaceSums().open(DEEP, Bound(9, 2), Budget("pure", 0.5), SETTING)
+    channel: Any = DiscreteLaplace().open(DEEP, Budget("pure", 0.5), SETTING, Bound(9, 2))
     g = np.random.default_rng(3)
     rng = NoiseRng.secret() if secret else NoiseRng.for_tests(3)
     table = channel.decode(summary(channel, BucketedVectors(path(np.arange(50), 60), np.ones((50, 2), np.int64))), rng)
@@ -280,7 +280,7 @@ def test_a_bucket_keeps_its_value_whatever_is_asked_in_between(secret: bool) -> 
 
 def test_looks_draw_afresh_for_new_buckets_only() -> None:
     """Noises of later looks, and of levels, are uncorrelated with earlier ones: chance 1e-8 each."""
-    channel: Any = DiscreteLaplaceCounts().open(DEEP, Budget("pure", 1.0), SETTING)
+    channel: Any = DiscreteLaplace().open(DEEP, Budget("pure", 1.0), SETTING)
     table = channel.decode(summary(channel, path(np.zeros(0, np.int64), 60)), NoiseRng.for_tests(11))
     ids = np.arange(3000)
     columns = [table.at(ids, 59), table.at(ids + 3000, 59), table.at(ids, 58), table.at(ids, 20)]
@@ -293,7 +293,7 @@ def test_looks_draw_afresh_for_new_buckets_only() -> None:
 
 def test_empty_and_full_buckets_get_noise_of_one_law() -> None:
     """Kolmogorov-Smirnov of the noise on occupied against that on empty buckets: chance 1e-8."""
-    channel: Any = DiscreteLaplaceCounts().open(DEEP, Budget("pure", 6.0), SETTING)
+    channel: Any = DiscreteLaplace().open(DEEP, Budget("pure", 6.0), SETTING)
     full, empty = np.arange(4000), np.arange(4000) + 2**50
     table = channel.decode(summary(channel, path(np.repeat(full, 3), 60)), NoiseRng.for_tests(12))
     together = table.at(np.concatenate([full, empty]), 59)
@@ -303,11 +303,11 @@ def test_empty_and_full_buckets_get_noise_of_one_law() -> None:
 
 @pytest.mark.parametrize("items", [np.zeros((0, 60), np.int64), np.full((9, 60), -1)])
 def test_no_rows_and_rows_in_no_bucket_are_counted_nowhere(items: Ints) -> None:
-    channel: Any = ExactCounts().open(DEEP, EXACT, SETTING)
+    channel: Any = Exact().open(DEEP, EXACT, SETTING)
     table = channel.decode(summary(channel, items, items), NoiseRng.for_tests(1))
     for level in (0, 30, 59):
         assert not table.at(np.array([0, DEEP.sizes[level] - 1]), level).any()
-    sums: Any = ExactSums().open(DEEP, Bound(5, 3), EXACT, SETTING)
+    sums: Any = Exact().open(DEEP, EXACT, SETTING, Bound(5, 3))
     added = sums.decode(
         summary(sums, BucketedVectors(items, np.ones((len(items), 3), np.int64))), NoiseRng.for_tests(1)
     )
@@ -357,7 +357,7 @@ class Looks:
     dies: int = 99
 
     def cluster(self, problem: Any, session: Any, rng: Any) -> Any:
-        (table,) = session.ask(count(Leaf(), oracle=DiscreteLaplaceCounts(), budget=problem.budget))
+        (table,) = session.ask(count(Leaf(), oracle=DiscreteLaplace(), budget=problem.budget))
         seen = []
         for number, ids in enumerate((np.arange(0, 60), np.arange(30, 90), np.arange(60, 120))):
             if number == self.dies:

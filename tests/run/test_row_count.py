@@ -22,8 +22,8 @@ from cloister.core.questions import count
 from cloister.core.randomness import PublicRng
 from cloister.core.record import marking
 from cloister.core.session import Session
-from cloister.plugins.oracles.central.discrete_gaussian import DiscreteGaussianCounts
-from cloister.plugins.oracles.central.discrete_laplace import DiscreteLaplaceCounts
+from cloister.plugins.oracles.central.discrete_gaussian import DiscreteGaussian
+from cloister.plugins.oracles.central.discrete_laplace import DiscreteLaplace
 from cloister.plugins.populations.arrays import Arrays
 from cloister.run.account import Account
 from cloister.run.choosing import Planned
@@ -180,7 +180,7 @@ class TwoFaces:
     """Asks with pure noise where rows are few, and with Gaussian noise where they are many."""
 
     def cluster(self, problem: Problem, session: Session[Any], rng: PublicRng) -> Clustering:
-        oracle = DiscreteLaplaceCounts() if problem.rows < 1000 else DiscreteGaussianCounts()
+        oracle = DiscreteLaplace() if problem.rows < 1000 else DiscreteGaussian()
         session.ask(count(Everybody(), oracle=oracle, budget=problem.budget))
         return Clustering(np.zeros((problem.k, problem.domain.dimension)))
 

@@ -166,11 +166,11 @@ class HonestSums(_Oracle):
 
     measure: ClassVar[Measure] = "pure"
 
-    def open(self, space: Space, bound: Bound, budget: Budget, context: QuestionContext) -> Channel:
+    def open(self, space: Space, budget: Budget, context: QuestionContext, bound: Bound) -> Channel:
         return self.made(space, bound, budget, context)
 
-    def variance(self, space: Space, bound: Bound, budget: Budget, context: QuestionContext) -> float:
-        return self.open(space, bound, budget, context).errors[0] ** 2
+    def variance(self, space: Space, budget: Budget, context: QuestionContext, bound: Bound) -> float:
+        return self.open(space, budget, context, bound).errors[0] ** 2
 
 
 @component

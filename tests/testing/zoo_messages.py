@@ -14,7 +14,7 @@ from cloister.core.randomness import NoiseRng
 from cloister.core.trust import Shuffled
 from cloister.core.types import AnyArray, Ids
 from cloister.plugins.oracles.shuffled.mixing import Shares
-from cloister.plugins.oracles.shuffled.split_and_mix import SplitAndMixCounts
+from cloister.plugins.oracles.shuffled.split_and_mix import SplitAndMix
 
 
 class _Same:
@@ -39,10 +39,10 @@ class _Counts:
     channel: ClassVar[type[_Same]] = _Same
 
     def open(self, space: Space, budget: Budget, context: QuestionContext) -> Any:
-        return self.channel(SplitAndMixCounts().open(space, budget, context))
+        return self.channel(SplitAndMix().open(space, budget, context))
 
     def variance(self, space: Space, budget: Budget, context: QuestionContext) -> float:
-        return SplitAndMixCounts().variance(space, budget, context)
+        return SplitAndMix().variance(space, budget, context)
 
 
 class _Named(Shares):  # type: ignore[misc]

@@ -235,8 +235,8 @@ class SignsSeldomDrawn(ExplicitHistogram):
 class VectorsSeldomTurned(ExplicitHistogramVector):
     """A vector on the wrong side is turned all the same, in 7% of the draws."""
 
-    def open(self, space: Space, bound: Bound, budget: Budget, context: QuestionContext) -> ExplicitVectorChannel:
-        made = super().open(space, bound, budget, context)
+    def open(self, space: Space, budget: Budget, context: QuestionContext, bound: Bound) -> ExplicitVectorChannel:
+        made = super().open(space, budget, context, bound)
         coin = made.asked.randomiser.coin
         other = attrs.evolve(made.asked.randomiser, coin=coin + (2**64 - coin) * 7 // 100)
         return attrs.evolve(made, asked=attrs.evolve(made.asked, randomiser=other))

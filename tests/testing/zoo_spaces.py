@@ -85,8 +85,8 @@ def _counts(lazy: Any) -> Any:
 
 def _sums(lazy: Any) -> Any:
     class Sums(lazy):  # type: ignore[misc]
-        def open(self, space: Any, bound: Any, budget: Any, context: Any) -> Any:
-            return super().open(space, bound, budget, context)
+        def open(self, space: Any, budget: Any, context: Any, bound: Any) -> Any:
+            return super().open(space, budget, context, bound)
 
     Sums.__name__ = f"{lazy.__mro__[1].__name__}FarOut"
     return Sums()

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from cloister.core.roles import FrequencyOracle, VectorSumOracle
 from cloister.core.trust import Central
-from cloister.plugins.oracles.central.discrete_gaussian import DiscreteGaussianCounts, DiscreteGaussianSums
-from cloister.plugins.oracles.central.discrete_laplace import DiscreteLaplaceCounts, DiscreteLaplaceSums
-from cloister.plugins.oracles.central.exact import ExactCounts, ExactSums
+from cloister.plugins.oracles.central.discrete_gaussian import DiscreteGaussian
+from cloister.plugins.oracles.central.discrete_laplace import DiscreteLaplace
+from cloister.plugins.oracles.central.exact import Exact
 
-counts: list[FrequencyOracle[Central]] = [DiscreteLaplaceCounts(), DiscreteGaussianCounts(), ExactCounts()]
-sums: list[VectorSumOracle[Central]] = [DiscreteLaplaceSums(), DiscreteGaussianSums(), ExactSums()]
+counts: list[FrequencyOracle[Central]] = [DiscreteLaplace(), DiscreteGaussian(), Exact()]
+sums: list[VectorSumOracle[Central]] = [DiscreteLaplace(), DiscreteGaussian(), Exact()]

@@ -35,11 +35,11 @@ class CentralSums:
     uses_delta = asks_all_users = biased = False
 
     def open(
-        self, space: Space, bound: Bound, budget: Budget, context: QuestionContext
+        self, space: Space, budget: Budget, context: QuestionContext, bound: Bound
     ) -> Channel[BucketedVectors, Any, Any, Sums]:
         raise NotImplementedError
 
-    def variance(self, space: Space, bound: Bound, budget: Budget, context: QuestionContext) -> float:
+    def variance(self, space: Space, budget: Budget, context: QuestionContext, bound: Bound) -> float:
         raise NotImplementedError
 
 
@@ -61,11 +61,11 @@ class LocalSums:
     uses_delta = asks_all_users = biased = False
 
     def open(
-        self, space: Space, bound: Bound, budget: Budget, context: QuestionContext
+        self, space: Space, budget: Budget, context: QuestionContext, bound: Bound
     ) -> Channel[BucketedVectors, Any, Any, Sums]:
         raise NotImplementedError
 
-    def variance(self, space: Space, bound: Bound, budget: Budget, context: QuestionContext) -> float:
+    def variance(self, space: Space, budget: Budget, context: QuestionContext, bound: Bound) -> float:
         raise NotImplementedError
 
 
@@ -87,11 +87,11 @@ class PooledSums:
     uses_delta = asks_all_users = biased = False
 
     def open(
-        self, space: Space, bound: Bound, budget: Budget, context: QuestionContext
+        self, space: Space, budget: Budget, context: QuestionContext, bound: Bound
     ) -> Channel[BucketedVectors, Any, Any, Sums]:
         raise NotImplementedError
 
-    def variance(self, space: Space, bound: Bound, budget: Budget, context: QuestionContext) -> float:
+    def variance(self, space: Space, budget: Budget, context: QuestionContext, bound: Bound) -> float:
         raise NotImplementedError
 
 

@@ -81,10 +81,10 @@ def vector_sum(vectors: Vectors, *, oracle: VectorSumOracle[T], budget: Budget) 
     """What do the vectors of the rows in each bucket add up to?"""
 
     def opened(context: QuestionContext) -> Channel[Any, Any, Any, Sums]:
-        return oracle.open(vectors.cells.space, vectors.bound, budget, context)
+        return oracle.open(vectors.cells.space, budget, context, vectors.bound)
 
     def variance(context: QuestionContext) -> float:
-        return oracle.variance(vectors.cells.space, vectors.bound, budget, context)
+        return oracle.variance(vectors.cells.space, budget, context, vectors.bound)
 
     return Question(oracle.trust, vectors.cells, vectors, budget, Currency.of(oracle), opened, variance)
 

@@ -135,7 +135,10 @@ class FrequencyOracle(Protocol[T_co]):
 
 
 class VectorSumOracle(Protocol[T_co]):
-    """Makes sums of bounded vectors per bucket private, under one trust model. Laws as for ``FrequencyOracle``."""
+    """Makes sums of bounded vectors per bucket private, under one trust model. Laws as for ``FrequencyOracle``.
+
+    One class may fill both roles: its ``bound`` is then None by default, for counts.
+    """
 
     @property
     def trust(self) -> type[T_co]: ...
@@ -153,12 +156,12 @@ class VectorSumOracle(Protocol[T_co]):
     def biased(self) -> bool: ...
 
     def open(
-        self, space: Space, bound: Bound, budget: Budget, context: QuestionContext
+        self, space: Space, budget: Budget, context: QuestionContext, bound: Bound
     ) -> Channel[BucketedVectors, Any, Any, Sums]:
         """The question's channel, for vectors within the bound."""
         ...
 
-    def variance(self, space: Space, bound: Bound, budget: Budget, context: QuestionContext) -> float:
+    def variance(self, space: Space, budget: Budget, context: QuestionContext, bound: Bound) -> float:
         """Variance of one coordinate's noise, in the caller's units squared, if opened with this budget."""
         ...
 

@@ -1,7 +1,7 @@
 """Base classes of additive-noise oracles: write the noise and its scale, and get counts and vector sums.
 
     @component
-    class MyNoise(AdditiveNoise):                                   # the noise law of both oracles
+    class MyNoise(AdditiveNoise):
         trust = Central
         mechanism = "my-noise"
 
@@ -12,14 +12,8 @@
         def noise(self, sensitivity, budget):
             return Laplace(sensitivity.l1 / budget.epsilon * UP), 0
 
-    @component
-    class MyCounts(MyNoise, AdditiveCounts): ...
-
-    @component
-    class MySums(MyNoise, AdditiveSums): ...
-
-An oracle of counts alone derives from ``AdditiveCounts`` and defines the noise itself. Totals are exact in any space:
-tensors in small ones, lists of occupied buckets in those of up to 2^62 buckets per level.
+It fills both roles, each by a Spec of its own. An oracle of counts alone derives from ``AdditiveCounts``. Totals are
+exact in any space: tensors in small ones, lists of occupied buckets in those of up to 2^62 buckets per level.
 
 Integer tensors whose noise is not drawn by ``decode``: channels of Aggregated oracles on enumerable buckets.
 
@@ -144,8 +138,8 @@ class RingChannel:
 
 
 @component
-class AdditiveNoise(ABC):
-    """How exact totals are noised, whether counts or sums.
+class AdditiveCounts(ABC):
+    """A ``FrequencyOracle`` of exact counts under noise.
 
     Class attributes: ``trust`` and ``measure`` as for every oracle; mechanism (registry name).
     """
@@ -185,11 +179,6 @@ class AdditiveNoise(ABC):
         tensor = TensorChannel(self.mechanism, budget, space, bound, law, shift, unit)
         return RingChannel(tensor, parties, most_rows, ratio)
 
-
-@component
-class AdditiveCounts(AdditiveNoise):
-    """Counts of rows per bucket: a ``FrequencyOracle``."""
-
     def open(
         self, space: Space, budget: Budget, context: QuestionContext
     ) -> TensorChannel | SparseChannel | RingChannel:
@@ -200,13 +189,14 @@ class AdditiveCounts(AdditiveNoise):
 
 
 @component
-class AdditiveSums(AdditiveNoise):
-    """Sums of vectors per bucket: a ``VectorSumOracle``."""
+class AdditiveNoise(AdditiveCounts):
+    """A ``FrequencyOracle`` that is a ``VectorSumOracle`` too: sums of vectors under the same noise, where there is a
+    bound."""
 
     def open(
-        self, space: Space, bound: Bound, budget: Budget, context: QuestionContext
+        self, space: Space, budget: Budget, context: QuestionContext, bound: Bound | None = None
     ) -> TensorChannel | SparseChannel | RingChannel:
-        return self.channel(space, bound, budget, context.unit)
+        return self.channel(space, bound, budget, context.unit if bound else 1.0)
 
-    def variance(self, space: Space, bound: Bound, budget: Budget, context: QuestionContext) -> float:
-        return self.open(space, bound, budget, context).deviation ** 2
+    def variance(self, space: Space, budget: Budget, context: QuestionContext, bound: Bound | None = None) -> float:
+        return self.open(space, budget, context, bound).deviation ** 2

@@ -24,22 +24,42 @@ MADE: frozenset[str] = frozenset({"Population", "Bucketing", "Vectors"})
 KINDS: tuple[str, ...] = (*get_args(Role), "Bucketing", "Vectors")
 
 
+@final
+@attrs.frozen
+class InRole:
+    """An oracle that fills both roles, in one of them."""
+
+    oracle: Any
+    role: str
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):  # what pickle and copy ask for before there is an oracle
+            raise AttributeError(name)
+        return getattr(self.oracle, name)
+
+
 def role_of(component: Any) -> str:
-    """The role of a component, by its methods.
+    """The role of a component, by its methods; the first one of an oracle that fills both.
 
     Raises:
         InvalidInput: it has the shape of no role, or of one that the kit is given a maker of.
     """
+    return component.role if isinstance(component, InRole) else roles_of(component)[0]
+
+
+def roles_of(component: Any) -> tuple[str, ...]:
+    """All roles of a component, by its methods. Raises: see ``role_of``."""
     if callable(getattr(component, "cluster", None)):
-        return "Method"
+        return ("Method",)
     if callable(getattr(component, "solve", None)):
-        return "NonPrivateSolver"
+        return ("NonPrivateSolver",)
     if callable(getattr(component, "open", None)):
-        arguments = len(inspect.signature(component.open).parameters)
-        if hasattr(component, "measure") and arguments in (3, 4):
-            return "FrequencyOracle" if arguments == 3 else "VectorSumOracle"
-        if arguments == 2:
-            return "TreeBuilder"
+        arguments = inspect.signature(component.open).parameters.values()
+        if hasattr(component, "measure") and len(arguments) in (3, 4):
+            needed = sum(a.default is a.empty for a in arguments)
+            return ("FrequencyOracle",) * (needed == 3) + ("VectorSumOracle",) * (len(arguments) == 4)
+        if len(arguments) == 2:
+            return ("TreeBuilder",)
     raise InvalidInput(
         f"{component!r} has the shape of no role: a method has cluster(), an oracle open(), variance() and measure, a "
         f"tree builder open(), a solver solve(). For a population, bucketing or vectors give a function that makes "
@@ -47,19 +67,19 @@ def role_of(component: Any) -> str:
     )
 
 
-def checked_role(component: Any, role: str | None) -> str:
-    """The role that was given, or else the one that the shape tells.
+def checked_roles(component: Any, role: str | None) -> tuple[str, ...]:
+    """The role that was given, or else those that the shape tells.
 
     Raises:
         UnknownName, InvalidInput: no such role, or no maker where one is needed.
     """
     if role is None:
-        return role_of(component)
+        return roles_of(component)
     if role not in KINDS:
         raise UnknownName("role", role, KINDS)
     if role in MADE and not callable(component):
         raise InvalidInput(f"for the role {role} give a function that makes one, not {component!r}")
-    return role
+    return (role,)
 
 
 def name_of(component: Any) -> str:
@@ -116,13 +136,15 @@ class Check:
 
     Args:
         run: takes a component; raises ``Broken``, or whatever the component itself raises, when the law is broken.
+        role: in which an oracle is looked at that fills both; None: it has but one.
     """
 
     run: Callable[[Any], None]
+    role: str | None = None
 
     @property
     def name(self) -> str:
-        return self.run.__name__
+        return f"{self.run.__name__}_of_sums" if self.role == "VectorSumOracle" else self.run.__name__
 
     @property
     def law(self) -> str:
@@ -136,7 +158,7 @@ class Check:
             MissingExtra: a library that it needs is not installed.
         """
         try:
-            self.run(component)
+            self.run(component if self.role is None else InRole(component, self.role))
         except MissingExtra:
             raise
         except Broken as found:

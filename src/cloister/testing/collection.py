@@ -9,7 +9,7 @@ from cloister.core.errors import InvalidInput, MissingExtra
 from cloister.core.registry.components import FACTS
 from cloister.core.registry.making import filled
 from cloister.core.trust import Aggregated, Central, Local, Shuffled
-from cloister.testing.check import MADE, Check, checked_role, name_of
+from cloister.testing.check import MADE, Check, checked_roles, name_of
 from cloister.testing.checks.bucketings import BUCKETINGS, VECTORS
 from cloister.testing.checks.declarations import (
     DECLARED,
@@ -62,13 +62,16 @@ def checks_for(component: Any, role: str | None = None) -> tuple[Check, ...]:
     Raises:
         InvalidInput: it has the shape of no role.
     """
-    found, kind = list[Any](), checked_role(component, role)
-    if kind not in MADE:
+    found, kinds = list[Any](), checked_roles(component, role)
+    if kinds[0] not in MADE:
         found += DECLARED
-    if kind not in MADE or isinstance(component, type):
+    if kinds[0] not in MADE or isinstance(component, type):
         found.append(the_registry_says_what_the_class_is)
-    found += OF_ROLE.get(kind, ()) or _of_oracle(component, kind)
-    return tuple(Check(run) for run in found)
+    if kinds[0] in OF_ROLE:
+        return tuple(map(Check, (*found, *OF_ROLE[kinds[0]])))
+    both = len(kinds) > 1
+    own = [Check(run, kind if both else None) for kind in kinds for run in _of_oracle(component, kind)]
+    return (*map(Check, (*found, the_guarantee_is_documented)), *own)
 
 
 def _of_oracle(oracle: Any, role: str) -> tuple[Any, ...]:
@@ -78,7 +81,7 @@ def _of_oracle(oracle: Any, role: str) -> tuple[Any, ...]:
             f"{oracle!r} does not say {', '.join(missing)}: make its class a @component, or declare them"
         )
     central, private = oracle.trust in (Central, Aggregated), oracle.measure != "exact"
-    found = [the_guarantee_is_documented, *EVENTS, *ROWS]
+    found: list[Any] = [*EVENTS, *ROWS]
     if central and role == "FrequencyOracle" and oracle.uses_delta:
         return (*found, *LARGE, *THRESHOLD)
     if central and role == "VectorSumOracle":

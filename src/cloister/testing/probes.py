@@ -196,8 +196,7 @@ def noised(channel: Any, summary: Any, rng: NoiseRng) -> Any:
 def _arguments(shape: Shape, budget: Budget, rows: int, seed: int) -> tuple[Any, ...]:
     """Arguments of ``open`` and ``variance``."""
     context = QuestionContext(rows, UNIT, PublicRng.from_seed(seed).child("probe"))
-    where = (Space(shape.sizes),) if shape.bound is None else (Space(shape.sizes), shape.bound)
-    return (*where, budget, context)
+    return (Space(shape.sizes), budget, context, *(() if shape.bound is None else (shape.bound,)))
 
 
 def length(items: Ints | BucketedVectors) -> int:

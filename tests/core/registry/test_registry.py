@@ -16,9 +16,9 @@ from cloister.core.registry.components import ROLES, Spec
 from cloister.core.registry.describe import describe
 from cloister.core.registry.registry import Plugin, Registry, registry
 from cloister.plugin import hookimpl
-from cloister.plugins.oracles.central.discrete_laplace import DiscreteLaplaceCounts
+from cloister.plugins.oracles.central.discrete_laplace import DiscreteLaplace
 
-LAPLACE = "cloister.plugins.oracles.central.discrete_laplace:DiscreteLaplaceCounts"
+LAPLACE = "cloister.plugins.oracles.central.discrete_laplace:DiscreteLaplace"
 
 
 def plugin(name: str, *specs: Spec) -> Plugin:
@@ -166,8 +166,8 @@ def test_components_are_listed_by_role_and_name() -> None:
 
 
 def test_loading_imports_the_class_that_the_spec_names() -> None:
-    assert Registry(()).load(counts("x")) is DiscreteLaplaceCounts
-    assert Registry(()).load(counts("x", trust=None)) is DiscreteLaplaceCounts
+    assert Registry(()).load(counts("x")) is DiscreteLaplace
+    assert Registry(()).load(counts("x", trust=None)) is DiscreteLaplace
 
 
 @pytest.mark.parametrize("target", ["nowhere.at.all:Thing", f"{LAPLACE}s", "cloister.core.errors", "", ":"])

@@ -23,8 +23,8 @@ from cloister.federated.protocol.party import Party
 from cloister.federated.protocol.streams import Place, coordinator_mask
 from cloister.federated.protocol.vectors import coordinator_noise, outline, party_words, unpack
 from cloister.noise.oracle import RingChannel
-from cloister.plugins.oracles.aggregated.masked_gaussian import MaskedGaussianCounts
-from cloister.plugins.oracles.aggregated.skellam import SkellamCounts
+from cloister.plugins.oracles.aggregated.masked_gaussian import MaskedGaussian
+from cloister.plugins.oracles.aggregated.skellam import SkellamShares
 from tests.federated.federated_session import Keys, join
 
 NUMBERS = 3000
@@ -102,9 +102,9 @@ def play(
     """A round, after some attempts that the last party missed. Args: seed (of noise that can be repeated; None for the
     real one)."""
     made: Any = (
-        SkellamCounts(parties=parties, colluding=colluding, most_rows=10**6)
+        SkellamShares(parties=parties, colluding=colluding, most_rows=10**6)
         if oracle == "skellam"
-        else MaskedGaussianCounts(parties=parties, most_rows=10**6)
+        else MaskedGaussian(parties=parties, most_rows=10**6)
     )
     channel = made.open(Space((NUMBERS,)), Budget("gaussian", 0.04), QuestionContext(1000, 1.0, PublicRng.from_seed(1)))
     asked = Round(0, Aggregated, Box((-1.0,), (1.0,)), (OpenedQuestion(None, None, None, channel),) * 2)  # type: ignore[arg-type]

@@ -18,12 +18,12 @@ from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.trust import Aggregated
 from cloister.core.types import Ids
 from cloister.federated.protocol.vectors import coordinator_noise, outline, party_words
-from cloister.plugins.oracles.aggregated.masked_gaussian import MaskedGaussianCounts
-from cloister.plugins.oracles.aggregated.skellam import SkellamCounts
+from cloister.plugins.oracles.aggregated.masked_gaussian import MaskedGaussian
+from cloister.plugins.oracles.aggregated.skellam import SkellamShares
 
 SIZE, CAP = 4000, 100
 BUDGET, SETTING = Budget("gaussian", 0.04), QuestionContext(1000, 1.0, PublicRng.from_seed(1))
-MASKED, SHARES = MaskedGaussianCounts(parties=3, most_rows=CAP), SkellamCounts(parties=3, most_rows=CAP)
+MASKED, SHARES = MaskedGaussian(parties=3, most_rows=CAP), SkellamShares(parties=3, most_rows=CAP)
 
 
 def round_of(*oracles: Any, index: int = 0) -> Any:

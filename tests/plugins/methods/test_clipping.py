@@ -115,7 +115,7 @@ def test_what_a_round_costs_is_the_same_whatever_radii_were_released(name: str) 
         for cells in (near(domain, KEY), NearestCenter(np.zeros((5, 3), np.int64), domain.max_norm)):
             vectors = ClippedOffsets.around(cells, radii, domain)
             context = QuestionContext(100, domain.unit, KEY)
-            events.append(oracle.open(Space((5,)), vectors.bound, Budget("gaussian", 0.5), context).events)
+            events.append(oracle.open(Space((5,)), Budget("gaussian", 0.5), context, vectors.bound).events)
     assert all(event == events[0] for event in events)
 
 

@@ -22,8 +22,8 @@ from cloister.core.trust import Central
 from cloister.core.types import Floats, Ints
 from cloister.metrics import k_median_cost
 from cloister.plugins.methods.k_variates import Finest, KVariates, seeded
-from cloister.plugins.oracles.central.discrete_gaussian import DiscreteGaussianCounts, DiscreteGaussianSums
-from cloister.plugins.oracles.central.exact import ExactCounts, ExactSums
+from cloister.plugins.oracles.central.discrete_gaussian import DiscreteGaussian
+from cloister.plugins.oracles.central.exact import Exact
 from cloister.plugins.trees.grid import Grid
 from cloister.plugins.trees.simhash import SimHash
 from cloister.testing import parametrize
@@ -33,7 +33,7 @@ CUBE = Box((-1.0,) * 3, (1.0,) * 3)
 
 
 def gauss(**options: Any) -> KVariates[Central]:
-    return KVariates(nodes=SimHash(depth=9), counts=DiscreteGaussianCounts(), sums=DiscreteGaussianSums(), **options)
+    return KVariates(nodes=SimHash(depth=9), counts=DiscreteGaussian(), sums=DiscreteGaussian(), **options)
 
 
 class Rows:
@@ -68,7 +68,7 @@ def test_it_is_found_by_name_and_asks_once_of_512_nodes_on_one_level() -> None:
 def test_without_noise_centres_are_means_of_nodes() -> None:
     g = np.random.default_rng(6)
     rows = CUBE.sample(g, 2000, 0.0)
-    method = KVariates(nodes=SimHash(depth=5), counts=ExactCounts(), sums=ExactSums())
+    method = KVariates(nodes=SimHash(depth=5), counts=Exact(), sums=Exact())
     problem = Problem(6, CUBE, 2000, Total(1.0, 1e-6).measured({"exact"}))
     found = run(method, problem, rows)
     ids = method.nodes.open(problem, SEED.child("nodes")).locate(CUBE.snap(rows))[:, -1]
@@ -140,6 +140,6 @@ def test_more_nodes_than_can_be_listed_are_refused_before_anything_is_asked() ->
 
 def test_any_flat_partition_will_do() -> None:
     rows = CUBE.sample(np.random.default_rng(11), 500, 0.0)
-    method = KVariates(nodes=Grid(), counts=DiscreteGaussianCounts(), sums=DiscreteGaussianSums())
+    method = KVariates(nodes=Grid(), counts=DiscreteGaussian(), sums=DiscreteGaussian())
     problem = Problem(4, CUBE, 500, Total(1.0, 1e-6).measured({"gaussian"}))
     assert run(method, problem, rows).centers.shape == (4, 3)

@@ -23,9 +23,9 @@ from cloister.noise.dense import TensorChannel
 from cloister.noise.laws import Gaussian, Laplace
 from cloister.plugins.methods.lloyd import Lloyd
 from cloister.plugins.methods.sphere_packing import SpherePacking, sphere_packing
-from cloister.plugins.oracles.central.discrete_gaussian import DiscreteGaussianCounts, DiscreteGaussianSums
-from cloister.plugins.oracles.central.discrete_laplace import DiscreteLaplaceCounts, DiscreteLaplaceSums
-from cloister.plugins.oracles.central.exact import ExactCounts, ExactSums
+from cloister.plugins.oracles.central.discrete_gaussian import DiscreteGaussian
+from cloister.plugins.oracles.central.discrete_laplace import DiscreteLaplace
+from cloister.plugins.oracles.central.exact import Exact
 
 SEED = PublicRng(b"l" * 32)
 SQUARE = Box((-1.0, -1.0), (1.0, 1.0))
@@ -47,15 +47,15 @@ def cube(d: int) -> Box:
 
 
 def gauss(**options: Any) -> Lloyd[Central]:
-    return Lloyd(start=SpherePacking(), counts=DiscreteGaussianCounts(), sums=DiscreteGaussianSums(), **options)
+    return Lloyd(start=SpherePacking(), counts=DiscreteGaussian(), sums=DiscreteGaussian(), **options)
 
 
 def laplace(**options: Any) -> Lloyd[Central]:
-    return Lloyd(start=SpherePacking(), counts=DiscreteLaplaceCounts(), sums=DiscreteLaplaceSums(), **options)
+    return Lloyd(start=SpherePacking(), counts=DiscreteLaplace(), sums=DiscreteLaplace(), **options)
 
 
 def exact(**options: Any) -> Lloyd[Central]:
-    return Lloyd(start=SpherePacking(), counts=ExactCounts(), sums=ExactSums(), **options)
+    return Lloyd(start=SpherePacking(), counts=Exact(), sums=Exact(), **options)
 
 
 def problem_of(method: Lloyd[Central], k: int, domain: Any, n: int, eps: float = 1.0) -> Problem:
@@ -177,7 +177,7 @@ def test_the_events_of_a_run_add_up_to_the_budget(method: Lloyd[Central], domain
 
 
 def test_mixed_oracles_share_a_budget_in_rho() -> None:
-    method: Lloyd[Central] = Lloyd(start=SpherePacking(), counts=DiscreteLaplaceCounts(), sums=DiscreteGaussianSums())
+    method: Lloyd[Central] = Lloyd(start=SpherePacking(), counts=DiscreteLaplace(), sums=DiscreteGaussian())
     problem = problem_of(method, 3, SQUARE, 5000)
     assert problem.budget.measure == "zcdp"
     accountant = Accountant(Total(1.0, 1e-6), problem.budget)

@@ -22,9 +22,9 @@ from cloister.core.types import Floats
 from cloister.metrics import k_median_cost
 from cloister.plugins.methods.lloyd_median import LloydMedian
 from cloister.plugins.methods.sphere_packing import SpherePacking, sphere_packing
-from cloister.plugins.oracles.central.discrete_gaussian import DiscreteGaussianCounts, DiscreteGaussianSums
-from cloister.plugins.oracles.central.discrete_laplace import DiscreteLaplaceCounts, DiscreteLaplaceSums
-from cloister.plugins.oracles.central.exact import ExactCounts, ExactSums
+from cloister.plugins.oracles.central.discrete_gaussian import DiscreteGaussian
+from cloister.plugins.oracles.central.discrete_laplace import DiscreteLaplace
+from cloister.plugins.oracles.central.exact import Exact
 from cloister.testing import parametrize
 
 SEED = PublicRng(b"q" * 32)
@@ -32,15 +32,15 @@ CUBE = Box((-1.0,) * 3, (1.0,) * 3)
 
 
 def gauss(**options: Any) -> LloydMedian[Central]:
-    return LloydMedian(start=SpherePacking(), counts=DiscreteGaussianCounts(), sums=DiscreteGaussianSums(), **options)
+    return LloydMedian(start=SpherePacking(), counts=DiscreteGaussian(), sums=DiscreteGaussian(), **options)
 
 
 def laplace(**options: Any) -> LloydMedian[Central]:
-    return LloydMedian(start=SpherePacking(), counts=DiscreteLaplaceCounts(), sums=DiscreteLaplaceSums(), **options)
+    return LloydMedian(start=SpherePacking(), counts=DiscreteLaplace(), sums=DiscreteLaplace(), **options)
 
 
 def exact(**options: Any) -> LloydMedian[Central]:
-    return LloydMedian(start=SpherePacking(), counts=ExactCounts(), sums=ExactSums(), **options)
+    return LloydMedian(start=SpherePacking(), counts=Exact(), sums=Exact(), **options)
 
 
 def problem_of(k: int, n: int, measure: Any = "gaussian", eps: float = 1.0) -> Problem:
@@ -96,14 +96,12 @@ class Asking:
     def cluster(self, problem: Problem, session: Session[Central], rng: PublicRng) -> Clustering:
         centers = sphere_packing(problem.k, problem.domain, rng)
         near = NearestCenter(problem.domain.snap(centers), problem.domain.max_norm)
-        session.ask(count(near, oracle=DiscreteGaussianCounts(), budget=problem.budget))
+        session.ask(count(near, oracle=DiscreteGaussian(), budget=problem.budget))
         return Clustering(centers, None, {"asked": 1})
 
 
 def test_a_start_that_asks_has_its_share_and_no_more() -> None:
-    method = LloydMedian(
-        start=Asking(), counts=DiscreteGaussianCounts(), sums=DiscreteGaussianSums(), start_share=0.6, rounds=2
-    )
+    method = LloydMedian(start=Asking(), counts=DiscreteGaussian(), sums=DiscreteGaussian(), start_share=0.6, rounds=2)
     total, problem = Total(1.0, 1e-6), problem_of(4, 10_000)
     asked = forecast(method, problem, SEED)
     Accountant(total, problem.budget).forecast([round.events for round in asked])

@@ -21,8 +21,8 @@ from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.session import Session
 from cloister.core.types import Floats
 from cloister.plugins.methods.lloyd_median import STEPS, TOP, LloydMedian, Pulls, weiszfeld
-from cloister.plugins.oracles.central.discrete_gaussian import DiscreteGaussianCounts, DiscreteGaussianSums
-from cloister.plugins.oracles.central.exact import ExactCounts, ExactSums
+from cloister.plugins.oracles.central.discrete_gaussian import DiscreteGaussian
+from cloister.plugins.oracles.central.exact import Exact
 from cloister.testing import parametrize
 
 SEED = PublicRng(b"m" * 32)
@@ -62,9 +62,7 @@ def one_round(session: Session[Any], method: LloydMedian[Any]) -> tuple[Floats, 
 
 
 def without_noise(session: Session[Any], centers: Floats, **step: float) -> tuple[Floats, Floats]:
-    return one_round(
-        session, LloydMedian(start=Given(centers), counts=ExactCounts(), sums=ExactSums(), rounds=1, **step)
-    )
+    return one_round(session, LloydMedian(start=Given(centers), counts=Exact(), sums=Exact(), rounds=1, **step))
 
 
 def move(sums: list[list[float]], error: float, *, shrink: float = 1.0) -> Floats:
@@ -218,7 +216,7 @@ def test_answers_of_zero_move_nothing() -> None:
 
 
 def gauss(centers: Floats, **options: Any) -> LloydMedian[Any]:
-    return LloydMedian(start=Given(centers), counts=DiscreteGaussianCounts(), sums=DiscreteGaussianSums(), **options)
+    return LloydMedian(start=Given(centers), counts=DiscreteGaussian(), sums=DiscreteGaussian(), **options)
 
 
 def test_a_round_spends_its_shares_and_its_noise_has_the_joint_norm() -> None:

@@ -21,19 +21,19 @@ from cloister.core.types import Floats
 from cloister.plugins.methods.clipping import SCALE, ClippedOffsets
 from cloister.plugins.methods.shrunk_lloyd import ShrunkLloyd
 from cloister.plugins.methods.sphere_packing import SpherePacking
-from cloister.plugins.oracles.central.discrete_gaussian import DiscreteGaussianCounts, DiscreteGaussianSums
-from cloister.plugins.oracles.central.exact import ExactCounts, ExactSums
+from cloister.plugins.oracles.central.discrete_gaussian import DiscreteGaussian
+from cloister.plugins.oracles.central.exact import Exact
 
 SEED = PublicRng(b"s" * 32)
 CUBE = Box((-1.0,) * 4, (1.0,) * 4)
 
 
 def gauss(**options: Any) -> ShrunkLloyd[Central]:
-    return ShrunkLloyd(start=SpherePacking(), counts=DiscreteGaussianCounts(), sums=DiscreteGaussianSums(), **options)
+    return ShrunkLloyd(start=SpherePacking(), counts=DiscreteGaussian(), sums=DiscreteGaussian(), **options)
 
 
 def exact(**options: Any) -> ShrunkLloyd[Central]:
-    return ShrunkLloyd(start=SpherePacking(), counts=ExactCounts(), sums=ExactSums(), **options)
+    return ShrunkLloyd(start=SpherePacking(), counts=Exact(), sums=Exact(), **options)
 
 
 def problem_of(k: int, rows: int, epsilon: float = 1.0) -> Problem:

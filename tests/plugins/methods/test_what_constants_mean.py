@@ -17,7 +17,7 @@ from cloister.plugins.methods.grid_means import measured, stepped
 from cloister.plugins.methods.measuring import Moved
 from cloister.plugins.methods.radius_means import candidates, shares
 from cloister.plugins.methods.zoom import COARSE, SURE, Zoom, columns_of
-from cloister.plugins.oracles.central.discrete_gaussian import DiscreteGaussianCounts
+from cloister.plugins.oracles.central.discrete_gaussian import DiscreteGaussian
 
 
 def test_a_group_on_a_grid_has_three_tenths_of_a_mean_group_added_to_its_radius_and_at_least_as_many_rows() -> None:
@@ -111,7 +111,7 @@ class Spread:
 
 
 def found_in(first: int, last: int, method: str = "hst-means", rows: int = 10**6, mu2: float = 0.05) -> Any:
-    zoom: Any = Zoom(method=make("Method", method), counts=DiscreteGaussianCounts())
+    zoom: Any = Zoom(method=make("Method", method), counts=DiscreteGaussian())
     problem = Problem(2, Box((0.0,), (16.0,)), rows, Budget("gaussian", mu2))
     return zoom.read(Spread(first, last), problem, 1.0, Box((0.0,), (16.0,)))[0]
 
@@ -134,7 +134,7 @@ def test_an_interval_is_rough_from_three_quarters_of_a_hundredth_of_the_rows_on(
 
 
 def test_nothing_is_asked_where_a_bins_error_is_above_a_fortieth_of_the_rows() -> None:
-    zoom: Any = Zoom(method=make("Method", "hst-means"), counts=DiscreteGaussianCounts())
+    zoom: Any = Zoom(method=make("Method", "hst-means"), counts=DiscreteGaussian())
     problem = Problem(2, Box((0.0, 0.0), (1.0, 1.0)), 9000, Budget("gaussian", 0.05))
     look = problem.split(0.1)[0].budget
     error = math.sqrt(zoom.counts.variance(columns_of(problem).space, look, problem.context(look)))

@@ -27,7 +27,7 @@ from cloister.core.trust import Central
 from cloister.core.types import Floats
 from cloister.plugins.methods.zoom import Zoom
 from cloister.plugins.methods.zoom_ranges import CODES, Columns, interval
-from cloister.plugins.oracles.central.discrete_gaussian import DiscreteGaussianCounts
+from cloister.plugins.oracles.central.discrete_gaussian import DiscreteGaussian
 from cloister.plugins.populations.arrays import Arrays
 
 SEED = PublicRng.from_seed(140)
@@ -41,7 +41,7 @@ class Watcher:
 
     def cluster(self, problem: Problem, session: Session[Central], rng: PublicRng) -> Clustering:
         cells = Columns(tuple(problem.domain.sides.tolist()), 1)
-        session.ask(count(cells, oracle=DiscreteGaussianCounts(), budget=problem.budget))
+        session.ask(count(cells, oracle=DiscreteGaussian(), budget=problem.budget))
         return Clustering(np.ones((problem.k, problem.domain.dimension)), None, {"domain": repr(problem.domain)})
 
 
@@ -52,7 +52,7 @@ class Tolerant(Watcher):
 
 
 def zoom(**given: Any) -> Zoom[Central]:
-    return Zoom(method=Watcher(), counts=DiscreteGaussianCounts(), **given)
+    return Zoom(method=Watcher(), counts=DiscreteGaussian(), **given)
 
 
 def run(method: Any, rows: Floats, domain: Any, mu2: float = MU2, seed: int = 1, k: int = 2) -> tuple[Clustering, Any]:
@@ -196,7 +196,7 @@ def test_a_row_changes_one_bin_in_every_level_of_every_column() -> None:
     assert (ids[:, 2::3] >> 4 == ids[:, 1::3]).all()
     budget = Budget("gaussian", 1.0)
     problem = Problem(1, box(1.0, 1.0, 1.0), 100, budget)
-    channel = DiscreteGaussianCounts().open(columns.space, budget, problem.context(budget))
+    channel = DiscreteGaussian().open(columns.space, budget, problem.context(budget))
     assert channel.events[0].l0_sensitivity == 9
     assert channel.deviation == pytest.approx(3.0, rel=1e-6)
 
@@ -289,7 +289,7 @@ def test_weights_for_other_columns_are_refused_before_a_row_is_read() -> None:
 def test_a_run_is_replayed_from_its_record_and_goes_on_after_any_look() -> None:
     """The frame that the first answers led to is found again: later rounds have the same digests, and no noise is drawn
     anew for what was released."""
-    method = Zoom(method=make("Method", "hst-means"), counts=DiscreteGaussianCounts())
+    method = Zoom(method=make("Method", "hst-means"), counts=DiscreteGaussian())
     rows = np.random.default_rng(8).normal(0, 1, (5000, 2))
     problem, record = Problem(3, box(WIDE, WIDE), 5000, Budget("gaussian", MU2)), Record()
     session: Session[Any] = Session(problem, SEED, Arrays(rows), noise=NoiseRng.for_tests(9), record=record)

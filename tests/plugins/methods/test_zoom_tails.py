@@ -29,8 +29,8 @@ from cloister.plugins.methods.zoom_ranges import (
     total_variance,
     worst,
 )
-from cloister.plugins.oracles.central.discrete_gaussian import DiscreteGaussianCounts
-from cloister.plugins.oracles.central.discrete_laplace import DiscreteLaplaceCounts
+from cloister.plugins.oracles.central.discrete_gaussian import DiscreteGaussian
+from cloister.plugins.oracles.central.discrete_laplace import DiscreteLaplace
 from cloister.plugins.oracles.central.thresholded import ThresholdedCounts
 from tests.plugins.methods.zoom_shapes import SETTINGS, SHAPES, Noisy, repeated, third, zoom_of
 
@@ -39,7 +39,7 @@ LOST = 9
 
 
 def zoom(oracle: Any = None, **given: Any) -> Zoom[Any]:
-    return Zoom(method=make("Method", "hst-means"), counts=oracle or DiscreteGaussianCounts(), **given)
+    return Zoom(method=make("Method", "hst-means"), counts=oracle or DiscreteGaussian(), **given)
 
 
 def wide(d: int) -> Box:
@@ -183,7 +183,7 @@ def test_what_is_stated_follows_from_public_figures_and_is_4_percent_where_noise
 
 def test_pure_noise_is_stated_to_hide_more_and_noise_of_unknown_law_anything() -> None:
     problem = Problem(2, wide(2), 20_000, Budget("pure", 1.0))
-    pure = zoom(DiscreteLaplaceCounts(), share=0.3)
+    pure = zoom(DiscreteLaplace(), share=0.3)
     terms, error = worst(2, 4), math.sqrt(pure.counts.variance(*_opened(problem, 0.3)))
     most = (certain(16, True, terms) + EASE) * math.sqrt(terms) * error
     assert pure.unseen_of(problem) == pytest.approx(2 * most / 20_000, rel=1e-6)
@@ -194,7 +194,7 @@ def test_pure_noise_is_stated_to_hide_more_and_noise_of_unknown_law_anything() -
 def test_nothing_is_promised_on_counts_of_which_small_ones_are_released_as_nothing() -> None:
     """Thinly spread rows are below every bin's threshold: no sum of such counts tells that they are there."""
     problem = Problem(2, wide(2), 40_000, Budget("pure", 1.0, delta=1e-6))
-    assert zoom(DiscreteLaplaceCounts(), share=0.3).unseen_of(problem) < 1
+    assert zoom(DiscreteLaplace(), share=0.3).unseen_of(problem) < 1
     assert zoom(ThresholdedCounts(), share=0.3).unseen_of(problem) == 1
 
 

@@ -31,7 +31,7 @@ from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.session import forecast
 from cloister.plugins.methods.lloyd import Lloyd
 from cloister.plugins.methods.sphere_packing import SpherePacking
-from cloister.plugins.oracles.central.exact import ExactCounts, ExactSums
+from cloister.plugins.oracles.central.exact import Exact
 from cloister.plugins.populations import arrays
 from cloister.plugins.populations.arrays import Arrays
 
@@ -43,7 +43,7 @@ def unit_box(dimension: int) -> Box:
 @cache
 def round_of(domain: Domain, k: int = 3) -> Round[Any]:
     """The second round of an exact Lloyd: rows beyond the radius count nowhere."""
-    method = Lloyd(start=SpherePacking(), counts=ExactCounts(), sums=ExactSums(), rounds=2)
+    method = Lloyd(start=SpherePacking(), counts=Exact(), sums=Exact(), rounds=2)
     return forecast(method, Problem(k, domain, 1000, Budget("exact", 1.0)), PublicRng.from_seed(7))[1]
 
 

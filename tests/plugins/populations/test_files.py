@@ -36,7 +36,7 @@ from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.session import forecast
 from cloister.plugins.methods.lloyd import Lloyd
 from cloister.plugins.methods.sphere_packing import SpherePacking
-from cloister.plugins.oracles.central.exact import ExactCounts, ExactSums
+from cloister.plugins.oracles.central.exact import Exact
 from cloister.plugins.populations.arrays import Arrays
 from cloister.plugins.populations.files import Files
 from cloister.rows import reading
@@ -47,7 +47,7 @@ SQUARE, CUBE = Box((0.0,) * 2, (1.0,) * 2), Box((0.0,) * 3, (1.0,) * 3)
 
 @cache
 def round_of(domain: Domain) -> Round[Any]:
-    method = Lloyd(start=SpherePacking(), counts=ExactCounts(), sums=ExactSums(), rounds=2)
+    method = Lloyd(start=SpherePacking(), counts=Exact(), sums=Exact(), rounds=2)
     return forecast(method, Problem(3, domain, 1000, Budget("exact", 1.0)), PublicRng.from_seed(7))[1]
 
 

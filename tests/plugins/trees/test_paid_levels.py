@@ -15,8 +15,8 @@ from cloister.core.clustering import Problem
 from cloister.core.domains import Box
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.types import Floats, Ints
-from cloister.plugins.oracles.central.discrete_gaussian import DiscreteGaussianCounts
-from cloister.plugins.oracles.central.discrete_laplace import DiscreteLaplaceCounts
+from cloister.plugins.oracles.central.discrete_gaussian import DiscreteGaussian
+from cloister.plugins.oracles.central.discrete_laplace import DiscreteLaplace
 from cloister.plugins.trees.quadtree import Quadtree, ShiftedQuadtree
 
 SEED, BOX = PublicRng.from_seed(81), Box((-1.0,) * 3, (1.0,) * 3)
@@ -50,7 +50,7 @@ def noise(tree: Quadtree, rows: Ints, oracle: Any, budget: Budget) -> Floats:
 @pytest.mark.parametrize("shape", TREES.values(), ids=TREES)
 @pytest.mark.parametrize(
     ("oracle", "budget"),
-    [(DiscreteLaplaceCounts(), Budget("pure", 1.0)), (DiscreteGaussianCounts(), Budget("gaussian", 0.1))],
+    [(DiscreteLaplace(), Budget("pure", 1.0)), (DiscreteGaussian(), Budget("gaussian", 0.1))],
 )
 def test_every_asked_level_has_the_noise_that_all_of_them_together_pay_for(
     oracle: Any, budget: Budget, shape: tuple[int, int], rows: int
@@ -75,5 +75,5 @@ def test_a_budget_per_level_would_be_too_small() -> None:
     """The mutant: noise as if one level were asked. It is caught by the bounds above on every tree of more than two
     levels."""
     tree = opened(3, 0)
-    channel = DiscreteLaplaceCounts().open(tree.space, Budget("pure", 1.0), QuestionContext(1000, BOX.unit, SEED))
+    channel = DiscreteLaplace().open(tree.space, Budget("pure", 1.0), QuestionContext(1000, BOX.unit, SEED))
     assert channel.deviation > 2.5 * math.sqrt(0.5) / math.sinh(0.5)

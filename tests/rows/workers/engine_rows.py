@@ -21,7 +21,7 @@ from cloister.core.domains import Box
 from cloister.core.questions import Rows, count, vector_sum
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.session import Session
-from cloister.plugins.oracles.central.exact import ExactCounts, ExactSums
+from cloister.plugins.oracles.central.exact import Exact
 
 SQUARE = Box((-1.0,) * 2, (1.0,) * 2)
 NAMES = ("processes", "dask")
@@ -89,7 +89,7 @@ def as_csv(rows: np.ndarray) -> bytes:
 def answers(population: Any, cells: Any = None, counts: Any = None, sums: Any = None) -> list[list[float]]:
     """All counts and sums of one round, under seeded noise."""
     cells = Halves() if cells is None else cells
-    counts, sums = ExactCounts() if counts is None else counts, ExactSums() if sums is None else sums
+    counts, sums = Exact() if counts is None else counts, Exact() if sums is None else sums
     measure = counts.measure
     problem = Problem(2, SQUARE, 1000, Budget(measure, 1.0, delta=1e-3))
     session: Session[Any] = Session(problem, PublicRng.from_seed(3), population, noise=NoiseRng.for_tests(4))

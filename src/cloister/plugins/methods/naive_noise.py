@@ -99,11 +99,11 @@ class EveryRow:
     def measure(self) -> Measure:
         return "pure"
 
-    def open(self, space: Space, bound: Bound, budget: Budget, context: QuestionContext) -> EveryRowChannel:
-        return EveryRowChannel(answers("naive-noise", self.randomiser, "users", space, bound, budget, context))
+    def open(self, space: Space, budget: Budget, context: QuestionContext, bound: Bound) -> EveryRowChannel:
+        return EveryRowChannel(answers("naive-noise", self.randomiser, "users", space, budget, context, bound))
 
-    def variance(self, space: Space, bound: Bound, budget: Budget, context: QuestionContext) -> float:
-        return self.open(space, bound, budget, context).asked.variance / context.rows
+    def variance(self, space: Space, budget: Budget, context: QuestionContext, bound: Bound) -> float:
+        return self.open(space, budget, context, bound).asked.variance / context.rows
 
 
 @final

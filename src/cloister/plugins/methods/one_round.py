@@ -210,7 +210,7 @@ class OneRoundMeans(Generic[T]):
         """Variances of a count (rows^2) and a sum's coordinate (rows^2 R^2): of all rows, if users are divided too."""
         bound, radius = Rows.bound_in(problem.domain), problem.domain.diameter / 2
         of_count = self.counts.variance(space, per_count, problem.context(per_count))
-        of_sum = self.sums.variance(space, bound, per_sum, problem.context(per_sum))
+        of_sum = self.sums.variance(space, per_sum, problem.context(per_sum), bound)
         return of_count * (1 / per_count.fraction) ** 2, of_sum * (1 / per_sum.fraction / radius) ** 2
 
     def expected_error(self, problem: Problem) -> float:

@@ -165,7 +165,7 @@ class ErrorAnalysis(Generic[T]):
         near = nearest_within(eta, np.tile(domain.middle, (problem.k, 1)), domain)
         bound = offsets_from(near, domain, relative=relative)[0].bound
         of_count = self.counts.variance(Space((problem.k,)), per_count, problem.context(per_count))
-        of_sum = self.sums.variance(Space((problem.k,)), bound, per_sum, problem.context(per_sum))
+        of_sum = self.sums.variance(Space((problem.k,)), per_sum, problem.context(per_sum), bound)
         half = eta if math.isfinite(eta) else domain.diameter / 2
         arm = half / 2 if relative else self.offset * domain.diameter
         scale = problem.k**3 / problem.rows**2

@@ -16,18 +16,18 @@ def oracles() -> list[Spec]:
     return [
         *_both(
             "discrete-laplace",
-            "discrete_laplace",
-            "DiscreteLaplace",
+            "discrete_laplace:DiscreteLaplace",
             "with two-sided geometric noise: pure privacy",
             "Ghosh, Roughgarden, Sundararajan (2009)",
+            "Central",
             fills=2,
         ),
         *_both(
             "discrete-gaussian",
-            "discrete_gaussian",
-            "DiscreteGaussian",
+            "discrete_gaussian:DiscreteGaussian",
             "with discrete Gaussian noise",
             "Canonne, Kamath, Steinke (2020); Balle, Wang (2018)",
+            "Central",
             fills=1,
         ),
         Spec(
@@ -40,23 +40,21 @@ def oracles() -> list[Spec]:
         ),
         *_both(
             "masked-gaussian",
-            "masked_gaussian",
-            "MaskedGaussian",
+            "masked_gaussian:MaskedGaussian",
             "pooled by parties, discrete Gaussian noise from the coordinator",
             DIAA,
-            trust="Aggregated",
+            "Aggregated",
             fills=2,
         ),
         *_both(
             "skellam",
-            "skellam",
-            "Skellam",
+            "skellam:SkellamShares",
             "pooled by parties, a share of the noise from each",
             "Agarwal, Kairouz, Liu (2021); Kairouz, Liu, Steinke (2021)",
-            trust="Aggregated",
+            "Aggregated",
             fills=1,
         ),
-        *_both("exact", "exact", "Exact", "without noise, NOT private, for comparison", "", private=False),
+        *_both("exact", "exact:Exact", "without noise, NOT private, for comparison", "", "Central", private=False),
         *_local(),
         *_shuffled(),
         *_mixed(),
@@ -64,31 +62,13 @@ def oracles() -> list[Spec]:
 
 
 def _both(
-    name: str,
-    module: str,
-    prefix: str,
-    summary: str,
-    paper: str,
-    private: bool = True,
-    trust: str = "Central",
-    fills: int | None = None,
+    name: str, target: str, summary: str, paper: str, trust: str, private: bool = True, fills: int | None = None
 ) -> list[Spec]:
-    """A count oracle and a vector-sum oracle of one noise law."""
-    target = f"cloister.plugins.oracles.{trust.lower()}.{module}:{prefix}"
+    """One law of noise, which fills both roles."""
+    target = f"cloister.plugins.oracles.{trust.lower()}.{target}"
     return [
-        Spec(
-            name, "FrequencyOracle", f"{target}Counts", f"counts {summary}", trust, paper, private=private, fills=fills
-        ),
-        Spec(
-            name,
-            "VectorSumOracle",
-            f"{target}Sums",
-            f"vector sums {summary}",
-            trust,
-            paper,
-            private=private,
-            fills=fills,
-        ),
+        Spec(name, "FrequencyOracle", target, f"counts {summary}", trust, paper, private=private, fills=fills),
+        Spec(name, "VectorSumOracle", target, f"vector sums {summary}", trust, paper, private=private, fills=fills),
     ]
 
 
@@ -215,19 +195,19 @@ def _mixed() -> list[Spec]:
     chang = "Chang, Ghazi, Kumar, Manurangsi (2021); Balle, Bell, Gascon, Nissim (2020)"
     return [
         Spec(
-            "split-and-mix",
-            "VectorSumOracle",
+            "split-and-mix-counts",
+            "FrequencyOracle",
             f"{SHUFFLED}.split_and_mix:SplitAndMix",
-            "vector sums of everyone's shuffled shares, with a curator's noise; spends delta",
+            "counts of everyone's shuffled shares, with a curator's noise; spends delta",
             "Shuffled",
             chang,
             fills=1,
         ),
         Spec(
-            "split-and-mix-counts",
-            "FrequencyOracle",
-            f"{SHUFFLED}.split_and_mix:SplitAndMixCounts",
-            "counts of everyone's shuffled shares, with a curator's noise; spends delta",
+            "split-and-mix",
+            "VectorSumOracle",
+            f"{SHUFFLED}.split_and_mix:SplitAndMix",
+            "vector sums of everyone's shuffled shares, with a curator's noise; spends delta",
             "Shuffled",
             chang,
             fills=1,

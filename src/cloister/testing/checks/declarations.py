@@ -20,7 +20,7 @@ from cloister.core.randomness import NoiseRng
 from cloister.core.registry.components import ROLES, Choices, Option, Slot, Spec, fields, options_of, slots_of, trust_of
 from cloister.core.registry.compose import compose, parse, slot_role
 from cloister.core.registry.registry import registry
-from cloister.testing.check import Broken, require, role_of
+from cloister.testing.check import Broken, require, role_of, roles_of
 from cloister.testing.probes import PAYABLE, Probe, budget_of, narrow_shapes, spread, wide_shapes, worst_vectors
 from cloister.testing.statistics import step_of
 from cloister.testing.stubs import digest_elsewhere
@@ -125,7 +125,8 @@ def the_registry_says_what_the_class_is(component: Any) -> None:
         require(spec.summary.strip() and "\n" not in spec.summary, f"{where} has no summary of one line")
         require(spec.name == spec.name.lower() and " " not in spec.name, f"{where} is not kebab-case")
         if not isinstance(component, type):
-            require(role_of(component) == spec.role, f"{where} says {spec.role}, the class is a {role_of(component)}")
+            roles = roles_of(component)
+            require(spec.role in roles, f"{where} says {spec.role}, the class is a {' and a '.join(roles)}")
         _check_trust(spec, component, where)
         _check_presets(spec, cls, where)
 

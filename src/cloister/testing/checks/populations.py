@@ -51,7 +51,7 @@ def _exact(vectors: Vectors) -> tuple[OpenedQuestion, OpenedQuestion]:
     space = vectors.cells.space
     return (
         OpenedQuestion(vectors.cells, None, None, counts.open(space, budget, context)),
-        OpenedQuestion(vectors.cells, vectors, None, sums.open(space, vectors.bound, budget, context)),
+        OpenedQuestion(vectors.cells, vectors, None, sums.open(space, budget, context, vectors.bound)),
     )
 
 

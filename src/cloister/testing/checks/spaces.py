@@ -116,11 +116,11 @@ class FarCounts(_Far):
 class FarSums(_Far):
     """Vector sums far out."""
 
-    def open(self, space: Space, bound: Bound, budget: Budget, context: QuestionContext) -> FarChannel:
-        return FarChannel(self.oracle.open(_large(space), bound, budget, context))
+    def open(self, space: Space, budget: Budget, context: QuestionContext, bound: Bound) -> FarChannel:
+        return FarChannel(self.oracle.open(_large(space), budget, context, bound))
 
-    def variance(self, space: Space, bound: Bound, budget: Budget, context: QuestionContext) -> float:
-        return float(self.oracle.variance(_large(space), bound, budget, context))
+    def variance(self, space: Space, budget: Budget, context: QuestionContext, bound: Bound) -> float:
+        return float(self.oracle.variance(_large(space), budget, context, bound))
 
 
 def _moved(buckets: Ints) -> Ints:
@@ -273,10 +273,11 @@ class Nest:
 
     @property
     def channel(self) -> Any:
-        where = (self.space,) if self.bound is None else (self.space, self.bound)
-        return self.oracle.open(
-            *where, budget_of(self.oracle.measure, 0.5), QuestionContext(1000, UNIT, PublicRng.from_seed(73))
+        context, bound = (
+            QuestionContext(1000, UNIT, PublicRng.from_seed(73)),
+            () if self.bound is None else (self.bound,),
         )
+        return self.oracle.open(self.space, budget_of(self.oracle.measure, 0.5), context, *bound)
 
     def errors(self, level: int) -> Floats:
         """Declared standard errors (m,) of these buckets."""

@@ -19,8 +19,8 @@ from cloister.core.errors import BudgetExceeded, InvalidInput, Refused
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.types import Floats, Ints
 from cloister.noise.sparse import SparseChannel
-from cloister.plugins.oracles.central.discrete_gaussian import DiscreteGaussianCounts
-from cloister.plugins.oracles.central.discrete_laplace import DiscreteLaplaceCounts
+from cloister.plugins.oracles.central.discrete_gaussian import DiscreteGaussian
+from cloister.plugins.oracles.central.discrete_laplace import DiscreteLaplace
 from cloister.plugins.oracles.central.thresholded import ThresholdedCounts, delta_of, least_threshold
 
 SETTING = QuestionContext(1000, 1.0, PublicRng.from_seed(1))
@@ -228,7 +228,7 @@ def test_thresholds_and_gaussian_noise_divide_delta() -> None:
     account = books(total, "pure", "gaussian")
     each = account.budget.over(2)
     space = Space((2,) * 4)
-    gauss = DiscreteGaussianCounts().open(space, each, SETTING).events
+    gauss = DiscreteGaussian().open(space, each, SETTING).events
     spent = account.forecast([(*ORACLE.open(space, each, SETTING).events, *gauss)])
     assert 0 < spent.delta <= 2.5e-7
     assert spent.epsilon(1e-6) <= 1.0
@@ -279,7 +279,7 @@ def test_a_ledger_in_zcdp_has_no_delta_for_thresholds(tmp_path: Any) -> None:
 
 def test_the_noise_is_that_of_discrete_laplace_and_so_is_the_variance() -> None:
     space, budget = Space((4, 8)), Budget("pure", 0.5, delta=1e-6)
-    plain = DiscreteLaplaceCounts()
+    plain = DiscreteLaplace()
     assert ORACLE.variance(space, budget, SETTING) == plain.variance(space, budget, SETTING)
     mine, other = ORACLE.open(space, budget, SETTING), plain.open(space, budget, SETTING)
     assert mine.law == other.law

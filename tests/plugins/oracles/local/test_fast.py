@@ -59,7 +59,7 @@ def needs_numba() -> None:
 def channel(dimension: int, epsilon: float, sizes: tuple[int, ...], share: Any = "users") -> HadamardVectorChannel:
     context = QuestionContext(rows=5000, unit=1 / L2, seed=SEED)
     oracle = HadamardVector(randomiser="one-byte", share=share)
-    return oracle.open(Space(sizes), Bound(L2, dimension), Budget("pure", epsilon), context)
+    return oracle.open(Space(sizes), Budget("pure", epsilon), context, Bound(L2, dimension))
 
 
 def rows(n: int, dimension: int, sizes: tuple[int, ...]) -> BucketedVectors:
@@ -153,7 +153,7 @@ def test_buckets_asked_one_by_one_and_other_randomisers_are_the_same_bytes(monke
     for randomiser in ("one-byte", "privunit", "duchi"):
         opened: list[HadamardVectorChannel | ExplicitVectorChannel] = [
             oracle(randomiser=randomiser).open(
-                Space((7,)), Bound(L2, 10), Budget("pure", 1.0), QuestionContext(rows=500, unit=1 / L2, seed=SEED)
+                Space((7,)), Budget("pure", 1.0), QuestionContext(rows=500, unit=1 / L2, seed=SEED), Bound(L2, 10)
             )
             for oracle in (HadamardVector, ExplicitHistogramVector)
         ]

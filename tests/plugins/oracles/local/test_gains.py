@@ -119,7 +119,7 @@ def supported(channel: Any, lie: Reports, size: int) -> set[int]:
 
 def vectors(oracle: Any, d: int, epsilon: float, sizes: tuple[int, ...] = (4,), delta: float = 0.0) -> Any:
     context = QuestionContext(100, 2.0**-20, PublicRng.from_seed(7))
-    return oracle.open(Space(sizes), Bound(2**20, d), Budget("pure", epsilon, delta=delta), context)
+    return oracle.open(Space(sizes), Budget("pure", epsilon, delta=delta), context, Bound(2**20, d))
 
 
 def sums(channel: Any, users: np.ndarray, answers: np.ndarray, level: int = 0) -> np.ndarray:

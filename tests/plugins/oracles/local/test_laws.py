@@ -184,7 +184,7 @@ def test_in_no_bucket_is_a_symbol_like_any_other() -> None:
 
 def vectors(oracle: Any, d: int) -> Any:
     context = QuestionContext(100, 2.0**-20, PublicRng.from_seed(7))
-    return oracle.open(Space((4,)), Bound(2**20, d), Budget("pure", 1.0, delta=1e-6), context)
+    return oracle.open(Space((4,)), Budget("pure", 1.0, delta=1e-6), context, Bound(2**20, d))
 
 
 @pytest.mark.parametrize("oracle", [HadamardVector(), ExplicitHistogramVector(randomiser="one-byte")])

@@ -17,7 +17,7 @@ from cloister.core.errors import InvalidInput
 from cloister.core.fixed_order import fewer_bits
 from cloister.core.lattice import Bound
 from cloister.core.randomness import NoiseRng, PublicRng
-from cloister.plugins.oracles.central.discrete_laplace import DiscreteLaplaceCounts
+from cloister.plugins.oracles.central.discrete_laplace import DiscreteLaplace
 from cloister.plugins.oracles.central.thresholded import ThresholdedCounts
 from cloister.plugins.oracles.local.counts.adaptive_response import AdaptiveResponse
 from cloister.plugins.oracles.local.counts.local_hashing import OptimisedLocalHashing
@@ -50,7 +50,7 @@ def context(people: int, asked: int | None = None) -> QuestionContext:
 def test_an_answer_of_some_is_amplified_by_all_people_however_few_are_asked() -> None:
     for channel in (
         counts().open(Space((64,)), HALF, context(10**5, 500)),
-        vectors().open(Space((64,)), BOUND, HALF, context(10**5, 500)),
+        vectors().open(Space((64,)), HALF, context(10**5, 500), BOUND),
     ):
         assert channel.local.amount == fewer_bits(local_of_shuffled(1.0, 1e-6, 90_000), BITS)
         assert channel.local.user_share == HALF.user_share
@@ -87,14 +87,15 @@ def test_fewer_honest_people_may_spend_less() -> None:
 
 
 def test_variances_are_those_of_the_reports() -> None:
-    for oracle, where in ((counts(), (Space((64,)),)), (vectors(), (Space((64,)), BOUND))):
-        channel = oracle.open(*where, HALF, context(10**5, 1000))
-        assert oracle.variance(*where, HALF, context(10**5, 1000)) == channel.inner.asked.variance
+    asked = Space((64,)), HALF, context(10**5, 1000)
+    for oracle, bound in ((counts(), ()), (vectors(), (BOUND,))):
+        channel = oracle.open(*asked, *bound)
+        assert oracle.variance(*asked, *bound) == channel.inner.asked.variance
         assert channel.inner.asked.rows == 1000
 
 
 def test_answers_are_those_of_the_local_channel() -> None:
-    channel = vectors().open(Space((4,)), BOUND, HALF, context(10**4))
+    channel = vectors().open(Space((4,)), HALF, context(10**4), BOUND)
     users, g = np.arange(300, dtype=np.uint64), np.random.default_rng(5)
     items = BucketedVectors(g.integers(0, 4, (300, 1)), g.integers(-200, 200, (300, 10)))
     one, other = (c.encode(items, users, NoiseRng.for_tests(1)) for c in (channel, channel.inner))
@@ -104,7 +105,7 @@ def test_answers_are_those_of_the_local_channel() -> None:
     assert (first == second).all()
 
 
-@pytest.mark.parametrize("report", [DiscreteLaplaceCounts, ThresholdedCounts, AmplifiedCounts])
+@pytest.mark.parametrize("report", [DiscreteLaplace, ThresholdedCounts, AmplifiedCounts])
 def test_reports_that_are_not_pure_and_local_are_refused(report: Any) -> None:
     inner = counts() if report is AmplifiedCounts else report()
     with pytest.raises(InvalidInput):

@@ -22,7 +22,7 @@ from cloister.core.types import AnyArray, Ints
 from cloister.plugins.oracles.shuffled.hashed_buckets import chosen
 from cloister.plugins.oracles.shuffled.mixing import Mixed, MixingChannel, Shares, added_up, split
 from cloister.plugins.oracles.shuffled.secrecy import log2_distance, most_distance, price
-from cloister.plugins.oracles.shuffled.split_and_mix import SplitAndMix, SplitAndMixCounts
+from cloister.plugins.oracles.shuffled.split_and_mix import SplitAndMix
 from cloister.testing.statistics import proportion
 
 EPSILON, DELTA = 1.0, 1e-6
@@ -35,7 +35,7 @@ def context(people: int = 1000, seed: int = 1) -> QuestionContext:
 
 
 def opened(sizes: tuple[int, ...] = (5, 3), people: int = 1000, bound: Bound = BOUND, **options: Any) -> MixingChannel:
-    return SplitAndMix(**options).open(Space(sizes), bound, BUDGET, context(people))
+    return SplitAndMix(**options).open(Space(sizes), BUDGET, context(people), bound)
 
 
 def silent(channel: MixingChannel) -> MixingChannel:
@@ -188,7 +188,7 @@ def test_messages_and_the_ideal_functionality_have_the_declared_noise(on_the_wir
     channel, noise = opened((20,), people=200), normalised(on_the_wire)
     assert abs(noise.mean()) < 5.5 / math.sqrt(len(noise))
     assert abs(noise.var() - 1) < 5.5 * math.sqrt(2 / len(noise))
-    assert channel.deviation**2 == pytest.approx(SplitAndMix().variance(Space((20,)), BOUND, BUDGET, context(200)))
+    assert channel.deviation**2 == pytest.approx(SplitAndMix().variance(Space((20,)), BUDGET, context(200), BOUND))
 
 
 def test_messages_and_the_ideal_functionality_have_one_law() -> None:
@@ -212,7 +212,7 @@ def test_the_honest_share_of_the_noise_meets_the_stated_guarantee(honest: bool) 
     (epsilon, delta)."""
     for channel, moved in (
         (opened((5, 3), honest=honest), 2 * BOUND.l2),
-        (SplitAndMixCounts(honest=honest).open(Space((5, 3)), BUDGET, context()), math.sqrt(2)),
+        (SplitAndMix(honest=honest).open(Space((5, 3)), BUDGET, context()), math.sqrt(2)),
     ):
         assert channel.min_honest_users == math.ceil(honest * 1000)
         left = channel.share * math.sqrt(channel.min_honest_users)
@@ -228,7 +228,7 @@ def test_a_replaced_row_is_hidden_as_declared() -> None:
     """Worst neighbours, a vector and its opposite in one bucket: no half-space tells them apart better than mu allows,
     at 1e-6, with the noise of the honest users only. Half the noise would be found out."""
     budget = Budget("gaussian", 1.0, delta=1e-3)
-    channel = SplitAndMix().open(Space((4000,)), Bound(1000, 1), budget, context(1000))
+    channel = SplitAndMix().open(Space((4000,)), budget, context(1000), Bound(1000, 1))
     alone = attrs.evolve(channel, people=channel.min_honest_users)
     for noise, caught in ((1.0, False), (0.7, True)):
         found = attrs.evolve(alone, sigma=alone.sigma * noise)
@@ -248,7 +248,7 @@ def test_no_replaced_row_moves_counts_further_than_the_noise_pays_for(buckets: i
     """Every pair of buckets, also two that share a place with opposite signs, which moves it by 2 and not by
     sqrt(2)."""
     space = Space((40, 9))
-    channel = SplitAndMixCounts(buckets=buckets).open(space, BUDGET, context())
+    channel = SplitAndMix(buckets=buckets).open(space, BUDGET, context())
     ids = np.stack([np.arange(-1, 40), np.arange(-1, 40) % 10 - 1], axis=1)
     numbers = channel._numbers(channel.layout.placed(ids)).astype(float)
     moved = max(float(np.linalg.norm(numbers - one, axis=1).max()) for one in numbers)
@@ -266,7 +266,7 @@ def test_large_spaces_are_laid_over_fewer_places_without_bias() -> None:
     items = BucketedVectors(ids[:, None], np.full((n, 1), 500))
     errors, places = [], 0
     for seed in range(200):
-        channel = silent(SplitAndMix(buckets=64).open(Space((size,)), bound, BUDGET, context(n, seed)))
+        channel = silent(SplitAndMix(buckets=64).open(Space((size,)), BUDGET, context(n, seed), bound))
         places = channel.layout.places[0]
         table = channel.decode(channel.pooled(items, users(n), NoiseRng.secret()), NoiseRng.secret())
         errors.append(table.at(np.array([7]))[0, 0] / 250 - 200)
@@ -346,11 +346,11 @@ def test_a_shuffler_can_tell_whose_messages_are_whole() -> None:
 def test_questions_that_it_cannot_answer_are_refused() -> None:
     space = Space((4,))
     with pytest.raises(InvalidInput, match="share=budget"):
-        SplitAndMix().open(space, BOUND, BUDGET, QuestionContext(500, 0.5, PublicRng.from_seed(1), 1000))
+        SplitAndMix().open(space, BUDGET, QuestionContext(500, 0.5, PublicRng.from_seed(1), 1000), BOUND)
     with pytest.raises(InvalidInput, match="19 honest users"):
-        SplitAndMix().open(space, BOUND, BUDGET, context(20))
+        SplitAndMix().open(space, BUDGET, context(20), BOUND)
     with pytest.raises(InvalidInput, match="delta of its own"):
-        SplitAndMix().open(space, BOUND, Budget("gaussian", 0.04), context())
+        SplitAndMix().open(space, Budget("gaussian", 0.04), context(), BOUND)
 
 
 @pytest.mark.thorough
@@ -359,7 +359,7 @@ def test_the_wire_protocol_runs_end_to_end_for_ten_thousand_users() -> None:
     same noise off."""
     n, bound = 10_000, Bound(2**17, 10)
     sums = silent(opened((40,), people=n, bound=bound))
-    counts = silent(SplitAndMixCounts().open(Space((40,)), BUDGET, context(n)))
+    counts = silent(SplitAndMix().open(Space((40,)), BUDGET, context(n)))
     items = rows((40,), n, bound)
     for channel, given in ((sums, items), (counts, items.buckets)):
         total: Mixed | None = None

@@ -19,9 +19,7 @@ is true for integers only).
 from __future__ import annotations
 
 from cloister.plugin import (
-    AdditiveCounts,
     AdditiveNoise,
-    AdditiveSums,
     Aggregated,
     Bound,
     Budget,
@@ -39,7 +37,8 @@ from cloister.plugin import (
 
 @component
 class MaskedGaussian(AdditiveNoise):
-    """Discrete Gaussian noise of sigma = sensitivity / mu, from the coordinator."""
+    """Pooled counts, and vector sums, with discrete Gaussian noise of sigma = sqrt(levels) / mu, times the L2 bound of
+    vectors, from the coordinator."""
 
     trust = Aggregated
     mechanism = "masked-gaussian"
@@ -55,14 +54,3 @@ class MaskedGaussian(AdditiveNoise):
 
     def channel(self, space: Space, bound: Bound | None, budget: Budget, unit: float) -> RingChannel:
         return self.pooled(space, bound, budget, unit, self.parties, self.most_rows)
-
-
-@component
-class MaskedGaussianCounts(MaskedGaussian, AdditiveCounts):
-    """Pooled counts with discrete Gaussian noise of sigma = sqrt(levels) / mu, from the coordinator."""
-
-
-@component
-class MaskedGaussianSums(MaskedGaussian, AdditiveSums):
-    """Pooled vector sums with discrete Gaussian noise of sigma = sqrt(levels) * L2 bound / mu per coordinate, from the
-    coordinator."""

@@ -39,9 +39,7 @@ import math
 
 from cloister.plugin import (
     UP,
-    AdditiveCounts,
     AdditiveNoise,
-    AdditiveSums,
     Aggregated,
     Bound,
     Budget,
@@ -69,7 +67,7 @@ MAX_PRICE = 2.0**-8
 
 @component
 class SkellamShares(AdditiveNoise):
-    """A share of Skellam noise from every party; the honest ones' shares together are worth the budget."""
+    """Pooled counts, and vector sums, with a share of Skellam noise from every party."""
 
     trust = Aggregated
     mechanism = "skellam"
@@ -119,13 +117,3 @@ class SkellamShares(AdditiveNoise):
         least, _ = self.least(Sensitivity.of(space, bound), budget)
         ratio = self.honest * skellam_ratio(least**2)
         return self.pooled(space, bound, budget, unit, self.parties, self.most_rows, ratio)
-
-
-@component
-class SkellamCounts(SkellamShares, AdditiveCounts):
-    """Pooled counts with a share of Skellam noise from every party."""
-
-
-@component
-class SkellamSums(SkellamShares, AdditiveSums):
-    """Pooled vector sums with a share of Skellam noise from every party."""

@@ -14,9 +14,7 @@ so close to a rounded real Gaussian that accounting pays the whole difference ou
 from __future__ import annotations
 
 from cloister.plugin import (
-    AdditiveCounts,
     AdditiveNoise,
-    AdditiveSums,
     Budget,
     Central,
     Gaussian,
@@ -29,7 +27,8 @@ from cloister.plugin import (
 
 @component
 class DiscreteGaussian(AdditiveNoise):
-    """Discrete Gaussian noise of sigma = sensitivity / mu, jointly over all levels and coordinates."""
+    """Counts, and vector sums, with discrete Gaussian noise of sigma = sqrt(levels) / mu, times the L2 bound of
+    vectors."""
 
     trust = Central
     mechanism = "discrete-gaussian"
@@ -40,13 +39,3 @@ class DiscreteGaussian(AdditiveNoise):
 
     def noise(self, sensitivity: Sensitivity, budget: Budget) -> tuple[Gaussian, int]:
         return wide_gaussian(sensitivity, budget)
-
-
-@component
-class DiscreteGaussianCounts(DiscreteGaussian, AdditiveCounts):
-    """Counts with discrete Gaussian noise of sigma = sqrt(levels) / mu."""
-
-
-@component
-class DiscreteGaussianSums(DiscreteGaussian, AdditiveSums):
-    """Vector sums with discrete Gaussian noise of sigma = sqrt(levels) * L2 bound / mu on every coordinate."""

@@ -13,9 +13,7 @@ from __future__ import annotations
 
 from cloister.plugin import (
     UP,
-    AdditiveCounts,
     AdditiveNoise,
-    AdditiveSums,
     Budget,
     Central,
     Laplace,
@@ -27,7 +25,7 @@ from cloister.plugin import (
 
 @component
 class DiscreteLaplace(AdditiveNoise):
-    """Two-sided geometric noise of scale sensitivity / eps on each number."""
+    """Counts, and vector sums, with two-sided geometric noise of scale levels / eps, times the L1 bound of vectors."""
 
     trust = Central
     mechanism = "discrete-laplace"
@@ -38,13 +36,3 @@ class DiscreteLaplace(AdditiveNoise):
 
     def noise(self, sensitivity: Sensitivity, budget: Budget) -> tuple[Laplace, int]:
         return Laplace(sensitivity.l1 / budget.epsilon * UP), 0
-
-
-@component
-class DiscreteLaplaceCounts(DiscreteLaplace, AdditiveCounts):
-    """Counts with two-sided geometric noise of scale levels / eps."""
-
-
-@component
-class DiscreteLaplaceSums(DiscreteLaplace, AdditiveSums):
-    """Vector sums with two-sided geometric noise of scale levels * L1 bound / eps on every coordinate."""

@@ -4,9 +4,7 @@ explicitly."""
 from __future__ import annotations
 
 from cloister.plugin import (
-    AdditiveCounts,
     AdditiveNoise,
-    AdditiveSums,
     Budget,
     Central,
     Measure,
@@ -17,7 +15,7 @@ from cloister.plugin import (
 
 @component
 class Exact(AdditiveNoise):
-    """Totals as they are. NOT private."""
+    """Exact counts, and vector sums. NOT private."""
 
     trust = Central
     mechanism = "exact"
@@ -28,13 +26,3 @@ class Exact(AdditiveNoise):
 
     def noise(self, sensitivity: Sensitivity, budget: Budget) -> tuple[None, int]:
         return None, 0
-
-
-@component
-class ExactCounts(Exact, AdditiveCounts):
-    """Exact counts. NOT private."""
-
-
-@component
-class ExactSums(Exact, AdditiveSums):
-    """Exact vector sums. NOT private."""

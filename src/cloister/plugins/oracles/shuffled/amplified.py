@@ -61,39 +61,82 @@ def honest_option() -> Any:
 
 
 @component
-class AmplifiedCounts:
-    """Counts from local reports that are shuffled."""
+class _Shuffling:
+    """Base of the two oracles, which differ in what a person sends."""
 
-    report: FrequencyOracle[Local] = slot("adaptive-response", help="what each person sends")
+    mechanism: ClassVar[str]
     honest: float = honest_option()
 
     trust = Shuffled
     measure: ClassVar[Measure] = "pure"
     uses_delta: ClassVar[bool] = True
 
+    def opened(self, report: Any, space: Space, budget: Budget, context: QuestionContext, *bound: Bound) -> Amplified:
+        """The report oracle's channel with the largest eps0 that the budget admits.
+
+        Raises:
+            InvalidInput: no delta, or a report oracle whose report is not pure.
+        """
+        if report.trust is not Local or report.measure != "pure" or report.uses_delta:
+            raise InvalidInput(
+                f"'{self.mechanism}' shuffles reports of pure local oracles (no delta of their own), not of {report!r}"
+            )
+        if not budget.delta > 0:
+            raise InvalidInput(f"'{self.mechanism}' spends a delta, and there is none: give the run one (--delta)")
+        least = math.ceil(self.honest * context.people)
+
+        def spending(values: int | None) -> Amplified:
+            eps0 = fewer_bits(local_of_shuffled(budget.epsilon, budget.delta, least, values), BITS)
+            local = Budget("pure", eps0, budget.user_share)
+            inner = report.open(space, local, context, *bound)
+            paid = sum(event.spent.epsilon for event in inner.events)
+            if not paid <= eps0 * (1 + 1e-9) or any(event.delta for event in inner.events):
+                raise InvalidInput(
+                    f"'{self.mechanism}' shuffles pure reports; those of {report!r} declare {inner.events}"
+                )
+            return Amplified(self.mechanism, budget, least, local, inner)
+
+        found, assumed = spending(None), 2
+        if budget.user_share is not None:
+            return found
+        for _ in range(STEPS):
+            values = found.inner.values if isinstance(found.inner, IsRandomisedResponse) else None
+            if values is None or values <= assumed:
+                break
+            raised = spending(values)
+            now = raised.inner.values if isinstance(raised.inner, IsRandomisedResponse) else None
+            if now is None or now < values:  # the bound was for at least so many values
+                break
+            found, assumed = raised, values
+        return found
+
+
+@component
+class AmplifiedCounts(_Shuffling):
+    """Counts from local reports that are shuffled."""
+
+    mechanism = "amplified-counts"
+    report: FrequencyOracle[Local] = slot("adaptive-response", help="what each person sends")
+
     def open(self, space: Space, budget: Budget, context: QuestionContext) -> Amplified:
-        return amplified("amplified-counts", self.report, self.honest, budget, context, space)
+        return self.opened(self.report, space, budget, context)
 
     def variance(self, space: Space, budget: Budget, context: QuestionContext) -> float:
         return self.report.variance(space, self.open(space, budget, context).local, context)
 
 
 @component
-class AmplifiedVectors:
+class AmplifiedVectors(_Shuffling):
     """Vector sums from local reports that are shuffled."""
 
+    mechanism = "amplified-vectors"
     report: VectorSumOracle[Local] = slot("hadamard-vector", help="what each person sends")
-    honest: float = honest_option()
 
-    trust = Shuffled
-    measure: ClassVar[Measure] = "pure"
-    uses_delta: ClassVar[bool] = True
+    def open(self, space: Space, budget: Budget, context: QuestionContext, bound: Bound) -> Amplified:
+        return self.opened(self.report, space, budget, context, bound)
 
-    def open(self, space: Space, bound: Bound, budget: Budget, context: QuestionContext) -> Amplified:
-        return amplified("amplified-vectors", self.report, self.honest, budget, context, space, bound)
-
-    def variance(self, space: Space, bound: Bound, budget: Budget, context: QuestionContext) -> float:
-        return self.report.variance(space, bound, self.open(space, bound, budget, context).local, context)
+    def variance(self, space: Space, budget: Budget, context: QuestionContext, bound: Bound) -> float:
+        return self.report.variance(space, self.open(space, budget, context, bound).local, context, bound)
 
 
 @final
@@ -144,48 +187,3 @@ class Amplified:
 
     def decode(self, summary: Any, rng: NoiseRng) -> Any:
         return self.inner.decode(summary, rng)
-
-
-def amplified(
-    mechanism: str, report: Any, honest: float, budget: Budget, context: QuestionContext, *asked: Any
-) -> Amplified:
-    """A report oracle's channel with the largest eps0 that the budget admits.
-
-    Args:
-        report: the oracle.
-        honest: least share of the people that reports honestly.
-        asked: what is counted or added up: the space, and the bound of vectors.
-
-    Raises:
-        InvalidInput: no delta, or a report oracle whose report is not pure.
-    """
-    if report.trust is not Local or report.measure != "pure" or report.uses_delta:
-        raise InvalidInput(
-            f"'{mechanism}' shuffles reports of pure local oracles (no delta of their own), not of {report!r}"
-        )
-    if not budget.delta > 0:
-        raise InvalidInput(f"'{mechanism}' spends a delta, and there is none: give the run one (--delta)")
-    least = math.ceil(honest * context.people)
-
-    def spending(values: int | None) -> Amplified:
-        eps0 = fewer_bits(local_of_shuffled(budget.epsilon, budget.delta, least, values), BITS)
-        local = Budget("pure", eps0, budget.user_share)
-        inner = report.open(*asked, local, context)
-        paid = sum(event.spent.epsilon for event in inner.events)
-        if not paid <= eps0 * (1 + 1e-9) or any(event.delta for event in inner.events):
-            raise InvalidInput(f"'{mechanism}' shuffles pure reports; those of {report!r} declare {inner.events}")
-        return Amplified(mechanism, budget, least, local, inner)
-
-    found, assumed = spending(None), 2
-    if budget.user_share is not None:
-        return found
-    for _ in range(STEPS):
-        values = found.inner.values if isinstance(found.inner, IsRandomisedResponse) else None
-        if values is None or values <= assumed:
-            break
-        raised = spending(values)
-        now = raised.inner.values if isinstance(raised.inner, IsRandomisedResponse) else None
-        if now is None or now < values:  # the bound was for at least so many values
-            break
-        found, assumed = raised, values
-    return found

@@ -59,8 +59,8 @@ def sensitivity_of(hashed: tuple[bool, ...], bound: Bound | None) -> float:
 
 
 @component
-class _OfEveryone:
-    """Base of the two oracles."""
+class SplitAndMix:
+    """Counts, or vector sums, of everyone's shuffled shares, with the noise of a trusted curator."""
 
     trust = Shuffled
     uses_delta = True
@@ -90,7 +90,7 @@ class _OfEveryone:
     def measure(self) -> Measure:
         return "gaussian"
 
-    def _channel(self, space: Space, bound: Bound | None, budget: Budget, context: QuestionContext) -> MixingChannel:
+    def open(self, space: Space, budget: Budget, context: QuestionContext, bound: Bound | None = None) -> MixingChannel:
         """Noise from the joint L2 sensitivity, and the secrecy that the budget's delta pays for.
 
         Raises:
@@ -140,24 +140,5 @@ class _OfEveryone:
             layout = Layout.of(space, self.buckets, self.buckets, seed)
         return layout, bits(layout)
 
-
-@component
-class SplitAndMix(_OfEveryone):
-    """Vector sums of everyone's shuffled shares, with the noise of a trusted curator."""
-
-    def open(self, space: Space, bound: Bound, budget: Budget, context: QuestionContext) -> MixingChannel:
-        return self._channel(space, bound, budget, context)
-
-    def variance(self, space: Space, bound: Bound, budget: Budget, context: QuestionContext) -> float:
-        return self.open(space, bound, budget, context).deviation ** 2
-
-
-@component
-class SplitAndMixCounts(_OfEveryone):
-    """Counts of everyone's shuffled shares, with the noise of a trusted curator."""
-
-    def open(self, space: Space, budget: Budget, context: QuestionContext) -> MixingChannel:
-        return self._channel(space, None, budget, context)
-
-    def variance(self, space: Space, budget: Budget, context: QuestionContext) -> float:
-        return self.open(space, budget, context).deviation ** 2
+    def variance(self, space: Space, budget: Budget, context: QuestionContext, bound: Bound | None = None) -> float:
+        return self.open(space, budget, context, bound).deviation ** 2

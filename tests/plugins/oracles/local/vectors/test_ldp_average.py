@@ -42,7 +42,7 @@ def opened(
     budget: Budget = BUDGET, sizes: tuple[int, ...] = (3,), l2: int = 1000, d: int = 2, share: str = "users"
 ) -> LdpAverageChannel:
     oracle = LdpAverage(share=share)  # type: ignore[arg-type]
-    return oracle.open(Space(sizes), Bound(l2, d), budget, QuestionContext(1000, 2.0**-10, SEED))
+    return oracle.open(Space(sizes), budget, QuestionContext(1000, 2.0**-10, SEED), Bound(l2, d))
 
 
 def means(channel: LdpAverageChannel, items: BucketedVectors) -> Floats:
@@ -125,7 +125,7 @@ def test_the_audit_finds_no_more_than_epsilon_for_rows_far_from_the_domains_midd
     domain, n = Ball((0.0, 0.0), 1.0), 40_000
     vectors, rows = far_region(domain)
     assert (vectors.cells.locate(rows)[:, 0] >= 0).tolist() == [True, True, False]
-    channel = LdpAverage().open(vectors.cells.space, vectors.bound, BUDGET, QuestionContext(n, domain.unit, SEED))
+    channel = LdpAverage().open(vectors.cells.space, BUDGET, QuestionContext(n, domain.unit, SEED), vectors.bound)
     asked: Round[Local] = Round(0, Local, domain, (OpenedQuestion(vectors.cells, vectors, None, channel),))
     users, sent = np.arange(n, dtype=np.uint64), list[Floats]()
     for i, row in enumerate(rows):

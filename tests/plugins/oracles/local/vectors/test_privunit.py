@@ -52,7 +52,7 @@ def said(unit: PrivUnit, u: Floats, words: DrawWords, n: int) -> AnyArray:
 
 def opened(n: int, d: int, epsilon: float = 1.0) -> HadamardVectorChannel:
     oracle = HadamardVector(randomiser="privunit")
-    return oracle.open(Space((1,)), Bound(1000, d), Budget("pure", epsilon), QuestionContext(n, 1e-3, SEED))
+    return oracle.open(Space((1,)), Budget("pure", epsilon), QuestionContext(n, 1e-3, SEED), Bound(1000, d))
 
 
 def test_what_one_row_sends_other_rows_send_too() -> None:

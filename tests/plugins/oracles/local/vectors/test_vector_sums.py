@@ -38,7 +38,7 @@ BOUND = 2**12
 
 
 def opened(oracle: Any, sizes: tuple[int, ...], d: int, n: int, epsilon: float = 1.0, seed: PublicRng = SEED) -> Any:
-    return oracle.open(Space(sizes), Bound(BOUND, d), Budget("pure", epsilon), QuestionContext(n, UNIT, seed))
+    return oracle.open(Space(sizes), Budget("pure", epsilon), QuestionContext(n, UNIT, seed), Bound(BOUND, d))
 
 
 def points(n: int, d: int, seed: int = 0) -> np.ndarray:
@@ -290,7 +290,7 @@ def test_what_cannot_be_answered_is_refused_when_it_is_opened() -> None:
     with pytest.raises(InvalidInput, match="finite"):
         opened(HadamardVector(), (4,), 10, 100, math.inf)
     with pytest.raises(InvalidInput, match="Gaussian"):
-        HadamardVector().open(Space((4,)), Bound(10, 3), Budget("gaussian", 1.0), QuestionContext(10, 1.0, SEED))
+        HadamardVector().open(Space((4,)), Budget("gaussian", 1.0), QuestionContext(10, 1.0, SEED), Bound(10, 3))
     with pytest.raises(InvalidInput, match="laplace"):
         HadamardVector(randomiser="laplace")  # type: ignore[arg-type]
 

@@ -92,7 +92,7 @@ class LdpAverage:
     measure: ClassVar[Measure] = "pure"
     uses_delta = True
 
-    def open(self, space: Space, bound: Bound, budget: Budget, context: QuestionContext) -> LdpAverageChannel:
+    def open(self, space: Space, budget: Budget, context: QuestionContext, bound: Bound) -> LdpAverageChannel:
         if not budget.delta > 0:
             raise InvalidInput(
                 f"'{NAME}' adds Gaussian noise, and its budget has no delta: pass delta (less than one over the "
@@ -111,8 +111,8 @@ class LdpAverage:
             budget, context.rows, space.sizes, bound, context.unit, sharing, shift, change * 2.0**shift / mu
         )
 
-    def variance(self, space: Space, bound: Bound, budget: Budget, context: QuestionContext) -> float:
-        return self.open(space, bound, budget, context).error(0) ** 2
+    def variance(self, space: Space, budget: Budget, context: QuestionContext, bound: Bound) -> float:
+        return self.open(space, budget, context, bound).error(0) ** 2
 
 
 @lru_cache(64)

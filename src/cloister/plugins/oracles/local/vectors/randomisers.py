@@ -43,9 +43,9 @@ def answers(
     randomiser: Randomised,
     share: Share,
     space: Space,
-    bound: Bound,
     budget: Budget,
     context: QuestionContext,
+    bound: Bound,
 ) -> VectorAnswers:
     """The users' half of a question."""
     sharing = Sharing(share, space.levels, context.seed.child("sharing"))

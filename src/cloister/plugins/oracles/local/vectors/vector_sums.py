@@ -45,18 +45,18 @@ class HadamardVector:
     trust = Local
     measure: ClassVar[Measure] = "pure"
 
-    def open(self, space: Space, bound: Bound, budget: Budget, context: QuestionContext) -> HadamardVectorChannel:
+    def open(self, space: Space, budget: Budget, context: QuestionContext, bound: Bound) -> HadamardVectorChannel:
         if sum(map(filled, space.sizes)) * bound.dimension > MAX_NUMBERS:
             raise InvalidInput(
                 f"'hadamard-vector' keeps a vector per bucket: {sum(space.sizes)} buckets of {bound.dimension} "
                 f"numbers are too many; use 'explicit-histogram-vector', which is asked bucket by bucket"
             )
         return HadamardVectorChannel(
-            answers("hadamard-vector", self.randomiser, self.share, space, bound, budget, context)
+            answers("hadamard-vector", self.randomiser, self.share, space, budget, context, bound)
         )
 
-    def variance(self, space: Space, bound: Bound, budget: Budget, context: QuestionContext) -> float:
-        return self.open(space, bound, budget, context).asked.variance
+    def variance(self, space: Space, budget: Budget, context: QuestionContext, bound: Bound) -> float:
+        return self.open(space, budget, context, bound).asked.variance
 
 
 @component
@@ -69,10 +69,10 @@ class ExplicitHistogramVector:
     trust = Local
     measure: ClassVar[Measure] = "pure"
 
-    def open(self, space: Space, bound: Bound, budget: Budget, context: QuestionContext) -> ExplicitVectorChannel:
+    def open(self, space: Space, budget: Budget, context: QuestionContext, bound: Bound) -> ExplicitVectorChannel:
         return ExplicitVectorChannel(
-            answers("explicit-histogram-vector", self.randomiser, self.share, space, bound, budget, context)
+            answers("explicit-histogram-vector", self.randomiser, self.share, space, budget, context, bound)
         )
 
-    def variance(self, space: Space, bound: Bound, budget: Budget, context: QuestionContext) -> float:
-        return self.open(space, bound, budget, context).asked.variance
+    def variance(self, space: Space, budget: Budget, context: QuestionContext, bound: Bound) -> float:
+        return self.open(space, budget, context, bound).asked.variance
