@@ -19,7 +19,8 @@ from cloister.core.errors import CloisterError, InvalidInput, UnknownName, Wrong
 from cloister.core.questions import count
 from cloister.core.randomness import PublicRng
 from cloister.core.registry.components import Spec, component, slot
-from cloister.core.registry.compose import Composed, compose
+from cloister.core.registry.compose import Composed
+from cloister.core.registry.filling import Filler
 from cloister.core.registry.making import make
 from cloister.core.registry.registry import Plugin, Registry, registry
 from cloister.core.roles import FrequencyOracle
@@ -314,7 +315,7 @@ def test_oracles_of_another_trust_are_refused_with_what_to_do() -> None:
 
 def test_made_components_take_a_trust_model_too() -> None:
     made: Method[T] = make("Method", "hst-median", trust="local")
-    composed = compose(registry(), "Method", "hst-median", {}, {}, "Local")
+    composed = Filler(registry(), "Local").filled("Method", "hst-median", {}, {})
     assert made == composed.value
     assert {part.trust for _, part in parts(composed)} == {"Local"}
     with pytest.raises(CloisterError, match="no trust"):

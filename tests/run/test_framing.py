@@ -18,7 +18,7 @@ from cloister.accounting.total import Total
 from cloister.core.domains import Box
 from cloister.core.errors import InvalidInput, Refused
 from cloister.core.frames import UNKNOWN
-from cloister.core.registry.compose import compose
+from cloister.core.registry.filling import Filler
 from cloister.core.registry.registry import Plugin, Registry, registry
 from cloister.federated.plan import pooled
 from cloister.lab.made import BOUNDS, patients
@@ -110,7 +110,7 @@ def test_defaults_follow_from_public_figures(given: Any, frame: dict[str, Any] |
 def test_people_who_report_for_themselves_get_no_zoom_by_default_and_the_scale_that_all_get(trust: str) -> None:
     """Whether a shuffler is between or not, and whatever an oracle's delta: the same method, marked with each trust
     model."""
-    reports = attrs.evolve(compose(registry(), "Method", "grid-means", {}, {}, "Local"), trust=trust)
+    reports = attrs.evolve(Filler(registry(), "Local").filled("Method", "grid-means", {}, {}), trust=trust)
     wide, apart = Box((-900.0, -900.0), (300.0, 300.0)), Box((0.0, 0.0), (1.0, 9.0))
     _, found = Framing("auto", None).of(reports, Total(8.0, 1e-6), 3, wide, 10**8)
     assert found.spec.name == ("zoom" if trust == "Aggregated" else "grid-means")

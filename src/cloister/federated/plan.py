@@ -36,7 +36,7 @@ from cloister.core.errors import InvalidInput, UnknownName
 from cloister.core.plain_data import digest
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.registry.compose import Composed
-from cloister.core.registry.describe import oracle_slots
+from cloister.core.registry.filling import oracle_slots
 from cloister.core.registry.registry import registry
 from cloister.core.session import foreseen
 from cloister.federated.protocol.agreement import Agreement, Masks, Member, outlined, statement

@@ -1,9 +1,7 @@
 """Choices that a request leaves open, decided from public figures alone, before any row is read.
 
-* Which oracles: under a trust model that the caller names, every slot for an oracle (those of methods in slots too) is
-  filled with that trust's oracles, in their declared order (``Spec.fills``), the first that can be paid with (epsilon,
-  delta) and that opens in a forecast of the whole run. A method that fits the trust as it is stays so, and slots that
-  the caller named stay as named.
+* Which oracles: under a trust model that the caller names, those that ``core.registry.filling`` finds, the first that
+  can be paid with (epsilon, delta) and that open in a forecast of the whole run.
 * Which method: of ``auto``'s candidates the one that predicts the least error, each under the budget that its own
   oracles get. It then stands in the plan by its own name, so that a plan, a resumed run and every party mean the same
   method, whatever else is installed where they are.
@@ -11,25 +9,22 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 import attrs
 
 from cloister.accounting.accountant import Accountant
 from cloister.accounting.total import Total, budget_of, problem_of
-from cloister.core.budget import Currency
 from cloister.core.capabilities import chooses_k, predicted_error
 from cloister.core.clustering import Problem
 from cloister.core.domains import Domain
 from cloister.core.errors import CloisterError, InvalidInput
 from cloister.core.randomness import ANY_KEY
-from cloister.core.registry.components import Choices, options_of, slots_of
-from cloister.core.registry.compose import Composed, compose
-from cloister.core.registry.describe import below, oracle_slots
-from cloister.core.registry.making import make, unregistered
+from cloister.core.registry.components import Choices, slots_of
+from cloister.core.registry.compose import Composed, below
+from cloister.core.registry.filling import Filler
+from cloister.core.registry.making import unregistered
 from cloister.core.registry.registry import registry
 from cloister.core.session import forecast
 
@@ -125,7 +120,7 @@ class Chooser:
             try:
                 if self.fewest is not None and not chooses_k(part.value):
                     raise InvalidInput("it cannot choose k")
-                found[name] = chooser.filled(part, below(wires, name), below(values, name), check=False)
+                found[name] = chooser.filled(part, below(wires, name), below(values, name), lazily=True)
                 judged.append(Candidate(name, predicted_error(found[name][0].value, found[name][1])))
             except CloisterError as error:
                 judged.append(Candidate(name, None, str(error)))
@@ -134,7 +129,7 @@ class Chooser:
             if candidate.error is None or only not in (None, candidate.name):
                 continue
             try:
-                self.check(*found[candidate.name])
+                self.check(found[candidate.name][0])
             except CloisterError as error:
                 judged.remove(candidate)
                 judged.append(Candidate(candidate.name, None, str(error)))
@@ -144,115 +139,23 @@ class Chooser:
         raise InvalidInput(f"no candidate of '{composed.spec.name}' can run: {reasons}")
 
     def filled(
-        self, composed: Composed, wires: Mapping[str, str], values: Mapping[str, Any], check: bool = True
+        self, composed: Composed, wires: Mapping[str, str], values: Mapping[str, Any], lazily: bool = False
     ) -> tuple[Composed, Problem]:
-        """The method with its slots filled under the trust, and its problem. Args and errors: as ``chosen``; check:
-        forecast a method that fits as it is, too."""
-        name = composed.spec.name
-        if self.trust is None:
-            return composed, self.problem(composed)
-        if unregistered(composed):  # as it was put together: no name could compose it again
-            self._fits(composed)
-            return composed, self.problem(composed)
-        open_slots = dict(oracle_slots(registry(), name, wires))
-        try:
-            as_it_is = compose(registry(), "Method", name, wires, self._pooled(wires, values))
-            if as_it_is.trust in (None, self.trust):
-                problem = self.problem(as_it_is)
-                if check and open_slots:
-                    self.check(as_it_is, problem)
-                return as_it_is, problem
-        except CloisterError:
-            if not open_slots:
-                raise
-        return self._searched(name, wires, values, open_slots)
+        """The method with its slots filled under the trust, and its problem. Args and errors: as ``chosen``; lazily: a
+        method that fits as it is is not forecast."""
+        if self.trust is not None:
+            filler = Filler(registry(), self.trust, self.parties, pays=self.problem, runs=self.check)
+            if unregistered(composed):  # as it was put together: no name could compose it again
+                filler.check_trust(composed)
+            else:
+                composed = filler.filled("Method", composed.spec.name, wires, values, lazily=lazily)
+        return composed, self.problem(composed)
 
     def problem(self, composed: Composed) -> Problem:
         return problem_of(composed, self.total, self.k, self.domain, self.rows)
 
-    def check(self, composed: Composed, problem: Problem) -> None:
+    def check(self, composed: Composed) -> None:
         """Forecast a run. Raises: CloisterError: a question does not open, or all together cost too much."""
+        problem = self.problem(composed)
         rounds = forecast(composed.value, problem, ANY_KEY)
         Accountant(self.total, problem.budget).forecast([round.events for round in rounds])
-
-    def _searched(
-        self, name: str, wires: Mapping[str, str], values: Mapping[str, Any], slots: Mapping[str, Any]
-    ) -> tuple[Composed, Problem]:
-        """One count oracle and one vector oracle for all open slots, the earliest in their orders that run; then, slot
-        by slot, an earlier one that runs too."""
-        orders = {role: self._payable(role) for role in dict.fromkeys(slots.values())}
-        first: CloisterError | None = None
-        for each in sorted(itertools.product(*(range(len(order)) for order in orders.values())), key=sum):
-            chosen = {role: order[i] for (role, order), i in zip(orders.items(), each, strict=True)}
-            try:
-                found = self._tried(name, wires, values, {path: chosen[role] for path, role in slots.items()})
-            except CloisterError as error:
-                first = first or error
-                continue
-            return found if not any(each) else self._improved(name, wires, values, slots, orders, chosen)
-        raise InvalidInput(f"no {self.trust} oracles fit '{name}': {first or 'none can be paid, or is installed'}")
-
-    def _improved(
-        self,
-        name: str,
-        wires: Mapping[str, str],
-        values: Mapping[str, Any],
-        slots: Mapping[str, Any],
-        orders: Mapping[Any, list[str]],
-        chosen: Mapping[Any, str],
-    ) -> tuple[Composed, Problem]:
-        given = {path: chosen[role] for path, role in slots.items()}
-        for path, role in slots.items():
-            for earlier in orders[role][: orders[role].index(given[path])]:
-                with suppress(CloisterError):
-                    self._tried(name, wires, values, {**given, path: earlier})
-                    given[path] = earlier
-                    break
-        return self._tried(name, wires, values, given)
-
-    def _tried(
-        self, name: str, wires: Mapping[str, str], values: Mapping[str, Any], given: Mapping[str, str]
-    ) -> tuple[Composed, Problem]:
-        every = {**given, **wires}
-        composed = compose(registry(), "Method", name, every, self._pooled(every, values))
-        self._fits(composed)
-        problem = self.problem(composed)
-        self.check(composed, problem)
-        return composed, problem
-
-    def _fits(self, composed: Composed) -> None:
-        """Raises: InvalidInput: it is of another trust model than the one asked for."""
-        if composed.trust not in (None, self.trust):
-            raise InvalidInput(
-                f"'{composed.spec.name}' as composed is {composed.trust}, and the trust model asked for is "
-                f"{self.trust}: leave its oracles open, or name {self.trust} ones"
-            )
-
-    def _payable(self, role: Any) -> list[str]:
-        """The trust's oracles of a role, in order, less those that (epsilon, delta) cannot pay."""
-        found = list[str]()
-        for spec in registry().in_order(role, self.trust):
-            with suppress(CloisterError):
-                budget_of(self.total, {Currency.of(make(role, spec.name))})
-                found.append(spec.name)
-        return found
-
-    def _pooled(self, wires: Mapping[str, str], values: Mapping[str, Any]) -> dict[str, Any]:
-        """Option values, completed by the number of parties, which sets the noise shares and the ring."""
-        if not self.parties:
-            return dict(values)
-        return {**{f"{path}.parties": self.parties for path in _with_parties(wires)}, **values}
-
-
-def _with_parties(wires: Mapping[str, str]) -> Iterator[str]:
-    """Paths that hold an oracle which asks how many parties there are."""
-    for path, name in wires.items():
-        for spec in _oracles(name):
-            if "parties" in options_of(registry().load(spec)):
-                yield path
-
-
-def _oracles(name: str) -> Iterable[Any]:
-    with suppress(CloisterError):
-        return [s for s in registry().find(name) if s.role in ("FrequencyOracle", "VectorSumOracle")][:1]
-    return ()

@@ -19,7 +19,8 @@ from cloister.core.plain_data import digest
 from cloister.core.questions import Round
 from cloister.core.randomness import PublicRng
 from cloister.core.registry.components import own_number
-from cloister.core.registry.compose import Composed, compose
+from cloister.core.registry.compose import Composed
+from cloister.core.registry.filling import Filler
 from cloister.core.registry.making import by_name, composed_of, unregistered
 from cloister.core.registry.registry import registry
 from cloister.core.session import Method, Session, forecast
@@ -178,8 +179,8 @@ def asked_for(request: Request) -> tuple[Request, Composed]:
             return request, composed
         components, options = by_name(composed)
         request = attrs.evolve(request, method=composed.spec.name, components=components, options=options)
-    name = str(request.method)
-    return request, compose(registry(), "Method", name, request.components, request.options, request.trust)
+    filler = Filler(registry(), request.trust)
+    return request, filler.filled("Method", str(request.method), request.components, request.options)
 
 
 def refuse_unregistered(composed: Composed, what: str) -> None:

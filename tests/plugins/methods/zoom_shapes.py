@@ -161,7 +161,7 @@ class Noisy:
 
 def zoom_of(method: str, epsilon: float, per_user: int | None, domain: Box) -> tuple[Zoom[Any], Problem]:
     """Zoom around a method, and the problem that a run has."""
-    composed = compose(registry(), "Method", "zoom", {"method": method}, {}, None)
+    composed = compose(registry(), "Method", "zoom", {"method": method}, {})
     return composed.value, problem_of(composed, Total(epsilon, 1e-6, rows_per_user=per_user), 3, domain, N)
 
 

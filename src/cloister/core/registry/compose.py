@@ -7,8 +7,9 @@ set options. Trust is read from the same annotations that mypy reads.
 from __future__ import annotations
 
 import types
-from collections.abc import Iterator, Mapping
-from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from typing import Any, Literal, TypeAlias, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 import attrs
 
@@ -27,7 +28,9 @@ from cloister.core.registry.components import (
     trust_of,
 )
 from cloister.core.registry.registry import Registry
-from cloister.core.trust import TRUSTS, Central
+from cloister.core.trust import TRUSTS
+
+V = TypeVar("V")
 
 
 @attrs.frozen
@@ -77,23 +80,38 @@ class Composed:
         return {"name": self.spec.name, "options": options, "slots": slots}
 
 
+Composing: TypeAlias = Callable[[Mapping[str, str]], Composed]
+"""Composes a component with these component names, by its own slot paths, beside those that it has anyway."""
+
+MakesCandidate: TypeAlias = Callable[[str, Mapping[str, str], Composing, bool], Composed | None]
+"""Composes a candidate of a ``choices`` slot; None: it is none here. It is told the method's name, what its slots are
+named already, how to compose it, and whether the caller named it or anything in it."""
+
+
+def for_a_curator(name: str, wires: Mapping[str, str], composing: Composing, named: bool) -> Composed | None:
+    """The candidate as it is, unless it is of another trust than Central and the caller did not name it."""
+    found = composing({})
+    return found if named or found.trust in (None, "Central") else None
+
+
 def compose(
     registry: Registry,
     role: Role,
     name: str,
     wires: Mapping[str, str],
     values: Mapping[str, Any],
-    trust: str | None = None,
     parts: Mapping[str, Composed] = {},
+    candidate: MakesCandidate = for_a_curator,
 ) -> Composed:
-    """Build a component by name.
+    """Build a component by name. A slot that is not named holds what the name's preset or the slot's default says; a
+    trust model fills slots in ``core.registry.filling``.
 
     Args:
         wires: component name per slot path ("counts", "sums.randomiser").
         values: value, or text to be parsed, per option path ("rounds", "counts.levels").
-        trust: fills every slot for an oracle that ``wires`` does not name, in methods in slots too, with the first of
-            this trust's oracles (``Spec.fills``); None: as presets and defaults have it.
         parts: components that are made already, per slot path.
+        candidate: makes each candidate of a ``choices`` slot. One that cannot be made is left out, unless the caller
+            named it or anything in it.
 
     Raises:
         UnknownName: no such component, slot or option, with the nearest names.
@@ -101,7 +119,7 @@ def compose(
         InvalidInput: an option value out of its bounds.
     """
     wires, values = dict(wires), dict(values)
-    composed = _Composer(registry, wires, values, trust, parts).composed(role, name, "")
+    composed = _Composer(registry, wires, values, parts, candidate).composed(role, name, "")
     for path in wires:
         _check_path(composed, path, "slot")
     for path in values:
@@ -116,8 +134,8 @@ class _Composer:
     registry: Registry
     wires: dict[str, str]
     values: dict[str, Any]
-    trust: str | None
-    parts: Mapping[str, Composed] = {}
+    parts: Mapping[str, Composed]
+    candidate: MakesCandidate
 
     def composed(self, role: Role, name: str, path: str) -> Composed:
         spec = self.registry.spec(role, name)
@@ -146,8 +164,7 @@ class _Composer:
         where, role = f"{path}{field}", slot_role(hint)
         if where in self.parts:
             return self.parts[where]
-        first = next(iter(self.registry.in_order(role, self.trust)), None) if slot_trust(hint) is None else None
-        chosen = self.wires.get(where, first.name if first else spec.presets.get(field, facts.default))
+        chosen = self.wires.get(where, spec.presets.get(field, facts.default))
         if chosen is None:
             offer = ", ".join(s.name for s in self.registry.specs(role)) or "none is installed"
             raise WrongComposition(
@@ -161,9 +178,7 @@ class _Composer:
             raise
 
     def _candidates(self, objective: str, path: str) -> tuple[dict[str, Composed], dict[str, str]]:
-        """The candidates of a ``choices`` slot, and why others cannot be. One whose own oracles are a curator's or
-        parties' is filled with those of any trust; one made for people's own reports keeps to its trust, and one that
-        cannot be composed is left out: unless the caller named it or anything in it, when it must fit."""
+        """The candidates of a ``choices`` slot, and why others cannot be."""
         every = list(self.registry.predicting(objective))
         known = [spec.name for spec, broken in every if not broken]
         unable = {spec.name: broken for spec, broken in every if broken}
@@ -174,13 +189,15 @@ class _Composer:
         for title in left_out:
             del self.wires[f"{path}{title}"]
             unable.pop(title, None)
-        found, wanted = dict[str, Composed](), self.trust or "Central"
+        found = dict[str, Composed]()
         unable = {} if only else unable
         for title, name in (only or {t: t for t in known if t not in left_out}).items():
+            where = f"{path}{title}"
+            mentioned = where in self.wires or any(at.startswith(f"{where}.") for at in (*self.wires, *self.values))
             try:
-                part = self._candidate(title, name, path, wanted)
+                part = self.candidate(name, below(self.wires, where), partial(self._at, where, name), mentioned)
             except CloisterError as error:
-                if self._named(f"{path}{title}"):
+                if mentioned:
                     raise
                 unable[title] = str(error)
                 continue
@@ -188,23 +205,20 @@ class _Composer:
                 found[title] = part
         if not found:
             raise WrongComposition(
-                f"no method is left to choose from: of {', '.join(known) or 'no candidates'} none runs under {wanted} "
-                f"trust as composed, or all are left out"
+                f"no method is left to choose from: of {', '.join(known) or 'no candidates'} none runs as composed "
+                f"under the trust model asked for (Central if none was), or all are left out"
             )
         return found, unable
 
-    def _named(self, where: str) -> bool:
-        """Whether the caller named a candidate, or anything in it."""
-        return where in self.wires or any(at.startswith(f"{where}.") for at in (*self.wires, *self.values))
+    def _at(self, path: str, name: str, more: Mapping[str, str]) -> Composed:
+        """The method at this path, with more of its slots named."""
+        wires = {**{f"{path}.{slot}": to for slot, to in more.items()}, **self.wires}
+        return attrs.evolve(self, wires=wires).composed("Method", name, f"{path}.")
 
-    def _candidate(self, title: str, name: str, path: str, trust: str) -> Composed | None:
-        where = f"{path}{title}."
-        found = attrs.evolve(self, trust=None).composed("Method", name, where)
-        if found.trust is not None and found.trust != trust:
-            if TRUSTS[found.trust].relation != Central.relation and not self._named(f"{path}{title}"):
-                return None  # made for people's own reports
-            found = attrs.evolve(self, trust=trust).composed("Method", name, where)
-        return found if found.trust in (None, trust) else None
+
+def below(paths: Mapping[str, V], name: str) -> dict[str, V]:
+    """Values given by path for the component in the slot ``name``, by its own paths."""
+    return {path.removeprefix(f"{name}."): value for path, value in paths.items() if path.startswith(f"{name}.")}
 
 
 def slot_role(hint: Any) -> Role:

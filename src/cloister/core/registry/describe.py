@@ -1,46 +1,14 @@
-"""A component's options, slots, guarantee and source as plain data, read off the class that declares them.
-
-Paths of slots and options ("start.counts", "grid-means.side"): which are open, and what lies below one.
-"""
+"""A component's options, slots, guarantee and source as plain data, read off the class that declares them."""
 
 from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Iterator, Mapping
-from typing import Any, TypeVar
+from typing import Any
 
-from cloister.core.registry.components import Choices, Option, Role, Slot, Spec
+from cloister.core.registry.components import Choices, Option, Spec
 from cloister.core.registry.compose import compose, describe_fields, slot_role, slot_trust, trusts_of
 from cloister.core.registry.registry import Registry
-
-C = TypeVar("C")
-
-
-def oracle_slots(
-    registry: Registry, method: str, wires: Mapping[str, str], path: str = ""
-) -> Iterator[tuple[str, Role]]:
-    """Paths and roles of a method's slots for oracles of any trust that ``wires`` does not name, those of methods in
-    its slots too."""
-    spec = registry.spec("Method", method)
-    for name, facts, _, hint in describe_fields(registry.load(spec)):
-        where = f"{path}{name}"
-        if isinstance(facts, Choices):
-            for s in registry.candidates(str(spec.presets.get(name, facts.default))):
-                chosen = wires.get(f"{path}{s.name}", s.name)
-                if chosen != "none":
-                    yield from oracle_slots(registry, chosen, wires, f"{path}{s.name}.")
-        elif isinstance(facts, Slot) and slot_role(hint) in ("FrequencyOracle", "VectorSumOracle"):
-            if slot_trust(hint) is None and where not in wires:
-                yield where, slot_role(hint)
-        elif isinstance(facts, Slot) and slot_role(hint) == "Method":
-            inner = wires.get(where, spec.presets.get(name, facts.default))
-            yield from oracle_slots(registry, str(inner), wires, f"{where}.")
-
-
-def below(paths: Mapping[str, C], name: str) -> dict[str, C]:
-    """Values given by path for the component in the slot ``name``, by its own paths."""
-    return {path.removeprefix(f"{name}."): value for path, value in paths.items() if path.startswith(f"{name}.")}
 
 
 def describe(registry: Registry, spec: Spec) -> dict[str, Any]:

@@ -14,7 +14,8 @@ import attrs
 
 from cloister.core.errors import CloisterError, InvalidInput, UnknownName, WrongComposition
 from cloister.core.registry.components import Choices, Role, Spec, options_of, parts_of, slots_of, trust_of
-from cloister.core.registry.compose import Composed, agreed_trust, compose, one_of, slot_role
+from cloister.core.registry.compose import Composed, agreed_trust, one_of, slot_role
+from cloister.core.registry.filling import Filler
 from cloister.core.registry.registry import Registry, registry
 from cloister.core.trust import trust_named
 
@@ -60,8 +61,9 @@ def make(role: Role, name: str, /, *, trust: str | None = None, **parts: Any) ->
 def make(role: Role, name: str, /, *, trust: str | None = None, **parts: Any) -> Any:
     """An installed component by name: ``make("Method", "fastlloyd", sums="discrete-laplace", rounds=5)``.
 
-    Slots not named take ``trust``'s first oracles, else the name's presets, else the declared defaults. A run's
-    request (``cloister.run.fit.Request``) knows the sizes asked too, and takes the first that can hold them.
+    Slots not named hold the name's presets, else the declared defaults; where these are of another trust model than
+    ``trust``, its first oracles. A run's request (``cloister.run.fit.Request``) knows the sizes asked too, and takes
+    the first that can hold them.
 
     Args:
         parts: by the name of a slot a component, or the registry name of one; by the name of an option its value.
@@ -84,7 +86,7 @@ def make(role: Role, name: str, /, *, trust: str | None = None, **parts: Any) ->
             wires[part] = given
         else:
             held[part] = composed_of(found, slot_role(get_type_hints(cls)[part]), given)
-    return compose(found, role, name, wires, values, trust_named(trust), held).value
+    return Filler(found, trust_named(trust)).filled(role, name, wires, values, held).value
 
 
 def _wire(found: Registry, title: str, one: Any, wires: dict[str, str], values: dict[str, Any]) -> None:
