@@ -8,7 +8,7 @@ thorough:  ## processes, kills, servers, databases, browsers, pages, long statis
 	python -m pytest -q -n 2 -m thorough
 
 mutations:  ## deliberate faults, each of which a test must see
-	python -m pytest -q -n 2 -m mutations tests/mutations
+	python -m pytest -q -n 2 --dist loadgroup -m mutations tests/mutations
 
 coverage:  ## lines that tests reach: above 97% of what privacy rests on, folder by folder
 	python -m pytest -q -n 2 --cov=cloister --cov-report=

@@ -10,27 +10,33 @@ A fault is an entry in a ``.toml`` file beside this one::
     new = "words[:, 0]"
     tests = ["tests/plugins/oracles/shuffled/test_blanket_histogram.py::test_a_tag_does_not_tell_its_value"]
 
-``pytest -m mutations`` applies each to a copy of the source and runs its tests, which must fail within a minute. That
-every entry still applies, and names tests that exist, is tested always.
+``pytest -m mutations tests/mutations`` puts each into a copy of the source and runs its tests, which pass without it
+and must fail with it within a minute; ``--faults-of PATH`` those in a file or folder, or seen by a test of it. With
+``-n 2`` say ``--dist loadgroup``: faults that tests of one file see go to one process. That every entry still applies,
+and names tests that exist, is tested always.
 """
 
 from __future__ import annotations
 
-import os
+import compileall
 import shutil
-import subprocess
-import sys
 import tomllib
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.mutations.forked import ROOT, TREE, Outcome, run
+
 HERE = Path(__file__).parent
-ROOT = HERE.parents[1]
 LIMIT = 60
 """Seconds in which a fault must be seen."""
+
+Faultless = Callable[[str], set[str]]
 
 
 def _all() -> list[Any]:
@@ -39,7 +45,14 @@ def _all() -> list[Any]:
         for path in sorted(HERE.glob("*.toml"))
         for entry in tomllib.loads(path.read_text())["mutation"]
     ]
-    return [pytest.param(entry, id=f"{stem}: {entry['name']}") for stem, entry in entries]
+    return [
+        pytest.param(entry, id=f"{stem}: {entry['name']}", marks=pytest.mark.xdist_group(str(_file(entry["tests"][0]))))
+        for stem, entry in entries
+    ]
+
+
+def _file(test: str) -> Path:
+    return Path(test.partition("::")[0])
 
 
 MUTATIONS = _all()
@@ -65,44 +78,64 @@ def test_a_fault_still_applies_and_names_tests_that_exist(entry: dict[str, Any])
         assert (ROOT / path).is_file()
 
 
-@cache
-def _pass(tests: tuple[str, ...]) -> bool:
-    """Whether these tests pass without any fault. One that needs a program which is not here skips the fault too."""
-    done = _ran(ROOT, tests, 10 * LIMIT)
-    if " skipped" in done.stdout.splitlines()[-1]:
-        pytest.skip("its tests cannot run here")
-    return done.returncode == 0
+@pytest.fixture(scope="session")
+def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the source, compiled: in turn each fault is put into it, and taken out again."""
+    copy = tmp_path_factory.mktemp("tree")
+    for folder in TREE:
+        shutil.copytree(ROOT / folder, copy / folder, ignore=shutil.ignore_patterns("node_modules"))
+    compileall.compile_dir(copy / "src", quiet=2)
+    return copy
 
 
-def _ran(root: Path, tests: tuple[str, ...], limit: float) -> subprocess.CompletedProcess[str]:
-    command = [
-        sys.executable,
-        "-B",
-        "-m",
-        "pytest",
-        "-q",
-        "-x",
-        "-p",
-        "no:cacheprovider",
-        "-m",
-        "thorough or not thorough",
-        "-n",
-        "0",
-        *tests,
-    ]
-    environment = {**os.environ, "PYTHONPATH": str(root / "src")}
-    return subprocess.run(
-        command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=limit, check=False
-    )
+@contextmanager
+def _broken(tree: Path, entry: dict[str, Any]) -> Iterator[None]:
+    """In this block the tree has a fault."""
+    file, whole = tree / entry["file"], ROOT / entry["file"]
+    for compiled in (file.parent / "__pycache__").glob(f"{file.stem}.*.pyc"):
+        compiled.unlink()
+    file.write_text(_mutated(entry))
+    try:
+        yield
+    finally:
+        shutil.copy2(whole, file)
+        compileall.compile_file(file, quiet=2)
+
+
+@pytest.fixture(scope="session")
+def faultless(request: pytest.FixtureRequest, tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Faultless:
+    """How tests end on the same copy without a fault: of a file all at once that faults of this session name."""
+    names = defaultdict[Path, set[str]](set)
+    for item in request.session.items:
+        if isinstance(item, pytest.Function) and hasattr(item, "callspec"):
+            entry: Any = item.callspec.params.get("entry", {"tests": ()})
+            for test in entry["tests"]:
+                names[_file(test)].add(test)
+
+    @cache
+    def outcomes(file: Path) -> Outcome:
+        return run(tree, sorted(names[file]), 20 * LIMIT, tmp_path_factory.mktemp("whole"), compiled=True)
+
+    return lambda test: _ended(outcomes(_file(test)), test)
+
+
+def _ended(outcome: Outcome, test: str) -> set[str]:
+    """How the cases of a test ended: none, where it did not run."""
+    cases = test + "[", test + "::"
+    return {ended for name, ended in outcome.tests.items() if name == test or name.startswith(cases)}
 
 
 @pytest.mark.mutations
 @pytest.mark.parametrize("entry", MUTATIONS)
-def test_a_fault_fails_a_test_within_a_minute(entry: dict[str, Any], tmp_path: Path) -> None:
-    tests = tuple(entry["tests"])
-    assert _pass(tests), "its tests fail without it"
-    for folder in ("src", "clients"):
-        shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__", "node_modules"))
-    (tmp_path / Path(entry["file"])).write_text(_mutated(entry))
-    faulty = _ran(tmp_path, tests, LIMIT)
-    assert faulty.returncode == 1, f"no test saw it:\n{faulty.stdout[-3000:]}{faulty.stderr[-1000:]}"
+def test_a_fault_fails_a_test_within_a_minute(
+    entry: dict[str, Any], tree: Path, faultless: Faultless, tmp_path: Path
+) -> None:
+    for test in entry["tests"]:
+        ended = faultless(test)
+        if "skipped" in ended:
+            pytest.skip("its tests cannot run here")
+        assert ended == {"passed"}, f"{test} does not pass without it"
+    with _broken(tree, entry):
+        faulty = run(tree, entry["tests"], LIMIT, tmp_path, "-x")
+    assert faulty.code == 1, f"no test saw it:\n{faulty.said[-3000:]}"
+    assert "failed" in faulty.tests.values(), f"it broke something else:\n{faulty.said[-3000:]}"
