@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cloister._version import __version__
-from cloister.run.views import offer
+from cloister.run import offer
 
 TYPE_CHECKING = False  # type checkers know the name: importing ``typing`` would take longer than the rest of this file
 if TYPE_CHECKING:

@@ -21,7 +21,8 @@ from cloister.core.errors import InvalidInput, WrongComposition
 from cloister.core.questions import count
 from cloister.core.randomness import PublicRng
 from cloister.core.registry.components import Spec, component, slot
-from cloister.core.registry.compose import Composed, describe_fields, slot_role
+from cloister.core.registry.compose import Composed, slot_role
+from cloister.core.registry.describe import describe_fields
 from cloister.core.registry.registry import registry
 from cloister.core.roles import FrequencyOracle
 from cloister.core.session import Session

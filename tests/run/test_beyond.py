@@ -12,8 +12,7 @@ import pytest
 from cloister.commands.common import print_result
 from cloister.core.errors import UtilityWarning
 from cloister.core.frames import UNKNOWN
-from cloister.run.beyond import centers_at_ends, ends_cut, warnings
-from cloister.run.cautions import after
+from cloister.run.cautions import after, beyond, centers_at_ends, ends_cut
 from cloister.run.fit import fit, source
 from cloister.run.request import Request, prepare
 from cloister.run.result import Result
@@ -49,27 +48,27 @@ def result(
 
 def test_a_share_that_noise_may_hide_is_warned_of_where_an_end_was_cut(plain: Result) -> None:
     found = result(plain, [[20, 50], [30, 50]], [[0, 40], [0, 100]])
-    assert warnings(found) == [
+    assert beyond(found) == [
         "zoom cannot tell whether groups of less than 9.0% of the rows lie beyond the intervals that it released of "
         "age: such rows were clipped, and no size, centre or standard error shows it. Narrower bounds or more budget "
         "would tell"
     ]
-    assert "how many rows lie beyond" in warnings(attrs.evolve(found, details={**found.details, "unseen": 1.0}))[0]
-    assert "how many rows lie beyond" in warnings(attrs.evolve(found, details={**found.details, "unseen": "?"}))[0]
-    assert warnings(attrs.evolve(found, details={**found.details, "unseen": 0.04})) == []
+    assert "how many rows lie beyond" in beyond(attrs.evolve(found, details={**found.details, "unseen": 1.0}))[0]
+    assert "how many rows lie beyond" in beyond(attrs.evolve(found, details={**found.details, "unseen": "?"}))[0]
+    assert beyond(attrs.evolve(found, details={**found.details, "unseen": 0.04})) == []
 
 
 def test_bounds_that_were_kept_and_runs_that_did_not_look_warn_of_nothing(plain: Result) -> None:
     kept = result(plain, [[20, 50], [0, 100]], [[0, 100], [0, 100]])
-    assert warnings(kept) == []
+    assert beyond(kept) == []
     scaled = result(plain, [[20, 50], [0, 100]], [[0, 40], [0, 100]])
     del scaled.details["unseen"]
     assert ends_cut(scaled) is None
-    assert warnings(scaled) == []
+    assert beyond(scaled) == []
     ball = result(plain, [[20, 50], [0, 100]], [[0, 40], [0, 100]], bounds={"center": [0, 0], "radius": 1})
-    assert warnings(ball) == []
+    assert beyond(ball) == []
     other = result(plain, [[20, 50], [0, 100]], [[0, 40], [0, 100]], bounds={"lower": [0.0], "upper": [1.0]})
-    assert warnings(other) == []
+    assert beyond(other) == []
 
 
 @pytest.mark.parametrize(
@@ -81,17 +80,15 @@ def test_a_centre_is_at_an_end_within_a_twentieth_of_the_interval_or_beyond(
 ) -> None:
     """The lower end is the bound's own: nothing was cut there."""
     found = result(plain, [[20, 50], [center, 50]], [[0, 40], [0, 100]], unseen=0.04)
-    assert len(warnings(found)) == at
+    assert len(beyond(found)) == at
     if at:
-        assert warnings(found)[0].startswith(
-            "at an end of a column's interval: centre 1 (age). Rows of such a group may"
-        )
+        assert beyond(found)[0].startswith("at an end of a column's interval: centre 1 (age). Rows of such a group may")
 
 
 def test_a_centre_is_at_an_end_within_two_standard_errors(plain: Result) -> None:
     for error, at in ((4.9, False), (5.1, True)):
         found = result(plain, [[20, 50], [30, 50]], [[0, 40], [0, 100]], 0.04, [[0.1, 60], [error, 60]])
-        assert len(warnings(found)) == at
+        assert len(beyond(found)) == at
 
 
 def test_both_ends_are_looked_at_and_unknown_bounds_are_always_cut(plain: Result) -> None:
@@ -101,8 +98,8 @@ def test_both_ends_are_looked_at_and_unknown_bounds_are_always_cut(plain: Result
     assert cut is not None
     assert cut.tolist() == [[True, True], [True, False]]
     assert centers_at_ends(found, cut).tolist() == [[False, False], [False, True]]
-    assert "of age, size" in warnings(found)[0]
-    assert "centre 1 (size)" in warnings(found)[1]
+    assert "of age, size" in beyond(found)[0]
+    assert "centre 1 (size)" in beyond(found)[1]
 
 
 def test_no_more_than_a_few_names_are_listed(plain: Result) -> None:
@@ -115,12 +112,12 @@ def test_no_more_than_a_few_names_are_listed(plain: Result) -> None:
         problem={**plain.problem, "bounds": {"lower": [0.0] * 8, "upper": [100.0] * 8}},
         details={"intervals": [[40.0, 60.0]] * 8, "unseen": 0.5},
     )
-    assert "of a, b, c, d, e, f and 2 more:" in warnings(found)[0]
+    assert "of a, b, c, d, e, f and 2 more:" in beyond(found)[0]
 
 
 def test_fit_profile_and_report_say_the_same(plain: Result, tmp_path: Path, capsys: Any) -> None:
     found = result(plain, [[20, 50], [39, 50]], [[0, 40], [0, 100]])
-    said = warnings(found)
+    said = beyond(found)
     assert len(said) == 2
     assert [str(w) for w in after(found) if isinstance(w, UtilityWarning)][-2:] == said
     print_result(found)

@@ -92,7 +92,7 @@ def seconds(text: str) -> float:
 
 
 def number_or_text(text: str | None) -> Any:
-    """A whole number; anything else as it is: ``run.centers`` takes ranges, and refuses what is none."""
+    """A whole number; anything else as it is: ``run.choosing`` takes ranges, and refuses what is none."""
     try:
         return text if text is None else int(text)
     except ValueError:
@@ -153,7 +153,7 @@ def print_table(table: Table, on: Console) -> None:
 def print_result(result: Result, verbose: bool = True) -> None:
     """Print the centres as a table, then the privacy statement. Args: verbose (the budget by question)."""
     from cloister.run.cautions import after
-    from cloister.run.centers import chosen
+    from cloister.run.choosing import suggested
 
     terminal = console()
     table = table_of(result, [plain(name) for name in result.columns], terminal.width)
@@ -161,7 +161,7 @@ def print_result(result: Result, verbose: bool = True) -> None:
     print_table(table, terminal)
     for warning in after(result):
         show(f"WARNING: {warning}.")
-    if words := chosen(result.problem, result.details):
+    if words := suggested(result.problem, result.details):
         show(words)
     show(plain(result.privacy.text(brief=not verbose), keep="\n"))
 
@@ -248,7 +248,7 @@ def plain(text: str, keep: str = "") -> str:
 
 def refuse_addresses(rows: list[str]) -> None:
     """Raises: InvalidInput: rows are in a database, and this command reads files."""
-    from cloister.run.databases import in_database
+    from cloister.run.population import in_database
 
     if in_database(rows):
         raise InvalidInput("this command reads files: have the database write its rows to Parquet first (COPY ... TO)")

@@ -63,12 +63,12 @@ def explain(
 
 def show_forecast(request: Any, chosen: Selection, population: Any, as_json: bool) -> None:
     """Print what a request would do. Args: population (whose rows are meant; None: columns alone are known)."""
-    from cloister.run import users
     from cloister.run.explaining import explain as explained
+    from cloister.run.population import check_users
 
     found = explained(request, chosen.features, chosen)
     if population is not None:
-        users.check(found.plan.total, population, found.plan.composed.trust or "Central")
+        check_users(found.plan.total, population, found.plan.composed.trust or "Central")
     if as_json:
         print_json(found.as_dict())
     else:

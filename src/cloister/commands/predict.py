@@ -13,7 +13,6 @@ from cloister.commands.program import ending, printing
 from cloister.commands.progress import counting
 from cloister.commands.taking import lacks, taking
 from cloister.core.errors import InvalidInput
-from cloister.run.databases import is_address
 
 if TYPE_CHECKING:
     from cloister.commands.views import LabelView
@@ -108,6 +107,8 @@ def predict(
     refuse_with(
         {"--table": table, "--name": name, "--dialect": dialect}, "these options go with --sql and labels in a database"
     )
+    from cloister.run.population import is_address
+
     if not rows or any(is_address(path) for path in rows):
         raise InvalidInput(
             "give files of rows; for rows in a database print a query (--sql) or create a view (--create)"
@@ -140,6 +141,8 @@ def predict(
 
 def _address(rows: list[str] | None, create: str | None) -> str | None:
     """The database's address, if one was given. Raises: InvalidInput: other things were, or it is needed."""
+    from cloister.run.population import is_address
+
     if rows is not None and (len(rows) > 1 or not is_address(rows[0])):
         raise InvalidInput("labels in SQL are of one database's rows: give its address, such as duckdb:///lake.db")
     if create is not None and not rows:

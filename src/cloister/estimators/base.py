@@ -34,8 +34,8 @@ from cloister.rows.data_frames import frame_of, picked
 from cloister.run.account import Account
 from cloister.run.bounds import named_in
 from cloister.run.cautions import after
-from cloister.run.databases import is_ibis_table, refuse_lazy, refuse_path, refuse_relation, refuse_unordered
 from cloister.run.fit import fit, source
+from cloister.run.population import is_ibis_table, refuse_lazy, refuse_path, refuse_relation, refuse_unordered
 from cloister.run.result import Result
 from cloister.run.statement import large_delta
 from cloister.showing.progress import progress

@@ -11,7 +11,7 @@ from sklearn.utils.validation import validate_data
 
 from cloister.core.errors import InvalidInput
 from cloister.core.types import AnyArray
-from cloister.run.databases import refuse_lazy, refuse_path
+from cloister.run.population import refuse_lazy, refuse_path
 
 ROWS = "give a table of numbers, an array (rows, columns) or a data frame"
 

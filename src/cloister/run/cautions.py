@@ -1,14 +1,23 @@
 """Warnings about a run, the same at the command line and in Python: what public figures say before anything is spent,
-and what the released ones say afterwards."""
+and what the released ones say afterwards.
+
+* Rows beyond the intervals of a zoomed run were clipped to an interval's end. The run cannot see how many there are: no
+  size, centre or standard error covers what that moved.
+* A cell that is no listed value of its category is none of them, and never decides whether a run goes
+  (``rows.categories``), so that nobody is told of it before. Afterwards the centres tell: a cluster's coordinates in a
+  category's features add up to the share of its rows that have a listed value, but for noise.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+
+import numpy as np
 
 from cloister.core.errors import PrivacyWarning, UtilityWarning
-from cloister.run import beyond
-from cloister.run.beyond import unlisted
+from cloister.core.types import Bools, Floats
+from cloister.run.estimates import table_in
 from cloister.run.request import PreparedRun
 from cloister.run.result import Result
 from cloister.run.statement import large_delta
@@ -47,9 +56,114 @@ def after(result: Result) -> Iterator[UserWarning]:
             f"{empty} of {len(result.centers)} centres hold hardly any rows by their noisy counts: fewer centres, "
             f"narrower bounds or more budget would use them better"
         )
-    for text in beyond.warnings(result):
+    for text in beyond(result):
         yield UtilityWarning(text)
     if text := result.details.get("auto", {}).get("warning"):
         yield UtilityWarning(text)
     for text in unlisted(result):
         yield UtilityWarning(text)
+
+
+GROUP = 0.04
+"""Zoom aims to keep the middle of every group of this share of the rows inside; a larger share is warned of."""
+
+NEAR = 0.05
+"""Part of an interval: a centre that is nearer to an end lies in its margin, before all that was clearly seen."""
+
+CLEAR = 2.0
+"""Standard errors within which a centre is as good as at an end."""
+
+SHOWN = 6
+"""Most columns, or centres, that a warning names."""
+
+
+def beyond(result: Result) -> list[str]:
+    """Possible faults of sizes and centres since rows were clipped, a sentence each without its full stop."""
+    cut = ends_cut(result)
+    if cut is None or not cut.any():
+        return []
+    found, columns = list[str](), [result.columns[j] for j in np.flatnonzero(cut.any(axis=1))]
+    share = _share(result)
+    if share > GROUP:
+        most = "how many rows lie" if share >= 1 else f"whether groups of less than {share:.1%} of the rows lie"
+        found.append(
+            f"zoom cannot tell {most} beyond the intervals that it released of {_named(columns)}: such rows were "
+            f"clipped, and no size, centre or standard error shows it. Narrower bounds or more budget would tell"
+        )
+    near = centers_at_ends(result, cut)
+    if near.any():
+        which = [
+            f"{i} ({_named([result.columns[j] for j in np.flatnonzero(row)])})"
+            for i, row in enumerate(near)
+            if row.any()
+        ]
+        found.append(
+            f"at an end of a column's interval: centre {_named(which)}. Rows of such a group may lie beyond and were "
+            f"clipped, and its standard errors do not cover how far that moved the centre"
+        )
+    return found
+
+
+def ends_cut(result: Result) -> Bools | None:
+    """Which ends (d, 2) of the intervals lie within the bounds; None if the run released no intervals."""
+    d, intervals = len(result.columns), _intervals(result)
+    bounds = result.problem.get("bounds")
+    if intervals is None or not isinstance(bounds, dict) or "lower" not in bounds:
+        return None
+    lower, upper = np.asarray(bounds["lower"], np.float64), np.asarray(bounds["upper"], np.float64)
+    if lower.shape != (d,) or upper.shape != (d,):
+        return None
+    return np.column_stack([intervals[:, 0] > lower, intervals[:, 1] < upper])
+
+
+def centers_at_ends(result: Result, cut: Bools) -> Bools:
+    """Which centres (k, d) are at, or beyond, an end that was cut (d, 2)."""
+    intervals = _intervals(result)
+    assert intervals is not None
+    errors = table_in(result.details, "centers_error", result.centers.shape)
+    near = np.maximum(NEAR * (intervals[:, 1] - intervals[:, 0]), 0.0 if errors is None else CLEAR * errors)
+    low, high = result.centers - near <= intervals[:, 0], result.centers + near >= intervals[:, 1]
+    return np.asarray((low & cut[:, 0]) | (high & cut[:, 1]), np.bool_)
+
+
+def _intervals(result: Result) -> Floats | None:
+    paid = "unseen" in result.details
+    return table_in(result.details, "intervals", (len(result.columns), 2)) if paid else None
+
+
+def _share(result: Result) -> float:
+    """The share of the rows that zoom says it may not see."""
+    share = result.details["unseen"]
+    return float(share) if isinstance(share, (int, float)) and 0 <= share <= 1 else 1.0
+
+
+def _named(names: Sequence[str]) -> str:
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return ", ".join(names[:SHOWN]) + more
+
+
+LISTED = 0.2
+"""Least share of rows with listed values that passes: noise adds to a share of none, since centres lie in the box."""
+
+NAMED = 8
+"""Most values that are named."""
+
+
+def unlisted(result: Result) -> tuple[str, ...]:
+    """A sentence for each category whose listed values hardly any row seems to hold. Released values only."""
+    weights = np.ones(len(result.centers)) if result.weights is None else np.maximum(result.weights, 0.0)
+    weights = weights if weights.any() else np.ones(len(result.centers))
+    places, values = {name: j for j, name in enumerate(result.columns)}, dict[str, list[str]]()
+    shares = dict[str, float]()
+    for name, (column, value) in result.one_hot.items():
+        if name in places:
+            held = np.average(np.clip(result.centers[:, places[name]], 0.0, 1.0), weights=weights)
+            shares[column] = shares.get(column, 0.0) + float(held)
+            values.setdefault(column, []).append(value)
+    return tuple(
+        f"by the released centres about {share:.0%} of the rows hold a listed value of category '{column}' "
+        f"({', '.join(values[column][:NAMED])}{', ...' if len(values[column]) > NAMED else ''}): rows with another "
+        f"are none of them. Check that all values are listed, and spelt as in the rows"
+        for column, share in shares.items()
+        if share < LISTED
+    )

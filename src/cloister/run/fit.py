@@ -14,26 +14,35 @@ import attrs
 
 from cloister._version import __version__
 from cloister.accounting.accountant import Accountant
-from cloister.accounting.ledger.run import Run
 from cloister.accounting.total import of_user
-from cloister.core.aggregated import most_rows
 from cloister.core.capabilities import Joining, MultiMessageChannel, Pooling
 from cloister.core.clustering import Clustering
-from cloister.core.errors import CloisterError, InvalidInput, Refused
-from cloister.core.lattice import CAP
+from cloister.core.errors import InvalidInput, Refused
 from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.registry.making import unregistered
 from cloister.core.registry.registry import registry
 from cloister.core.session import Pending, Population, Session, forecast
-from cloister.core.shuffling import refuse_few
 from cloister.core.trust import TRUSTS
 from cloister.rows.columns import SelectsColumns
-from cloister.run import centers, databases, users
 from cloister.run.account import Account, going_on
 from cloister.run.bounds import named_in
 from cloister.run.cautions import before
+from cloister.run.choosing import notes_on_k
 from cloister.run.framing import notes, recorded
+from cloister.run.population import (
+    check_pooling,
+    check_users,
+    in_database,
+    join_others,
+    keep_rows,
+    number_users,
+    refuse_half_address,
+    refuse_lazy,
+    refuse_relation,
+    table_population,
+    validate,
+)
 from cloister.run.request import PreparedRun, Request, prepare, refuse_unregistered
 from cloister.run.result import Result
 from cloister.run.row_count import SHARE, after_count, counted, doubts, shares
@@ -81,8 +90,8 @@ def source(
     """
     if missing not in {"refuse", "drop"}:
         raise InvalidInput(f"missing is '{missing}': choose refuse or drop")
-    databases.refuse_relation(rows)
-    databases.refuse_lazy(rows)
+    refuse_relation(rows)
+    refuse_lazy(rows)
     written = {"delimiter": delimiter, "encoding": encoding}
     given = {"engine": engine, "workers": workers, "scheduler": scheduler}
     common: dict[str, Any] = {
@@ -93,10 +102,10 @@ def source(
         "categories": categories,
         "bounded": named_in(bounds),
     }
-    if databases.in_database(rows):
+    if in_database(rows):
         common |= {"told": told} | ({"materialise": True} if materialise else {})
-        return databases.table_population(rows, table, threads, given | written, common)
-    databases.refuse_half_address(rows)
+        return table_population(rows, table, threads, given | written, common)
+    refuse_half_address(rows)
     if table is not None or materialise:
         raise InvalidInput(
             "table and materialise go with a database's address: give that, such as duckdb:///lake.db, or leave them "
@@ -173,15 +182,15 @@ def fit(
     seed = PublicRng.fresh() if request.seed is None else PublicRng.from_seed(request.seed)
     asked, accountant = _checked_forecast(plan, seed)
     trust = plan.composed.trust or "Central"
-    _check_pooling(trust, population)
-    users.check(plan.total, population, trust)
+    check_pooling(trust, population)
+    check_users(plan.total, population, trust)
     past = None if account is None else account.finished(plan)
     if past is None:
         for warning in before(plan):
             if caution is not None:
                 caution(warning)
-        _validate(population, asked)
-        users.number(population, trust)
+        validate(population, asked)
+        number_users(population, trust)
     run = past
     if account is not None and past is None:
         if TRUSTS[trust].relation != "add-or-remove one row":
@@ -198,8 +207,8 @@ def fit(
     if checked is not None:
         checked()
     if past is None:
-        _join(population, run)
-        users.keep(plan.total, population, seed)
+        join_others(population, run)
+        keep_rows(plan.total, population, seed)
     if run is not None and reserved is not None:
         reserved(run.id)
     session: Session[Any] = Session(
@@ -236,7 +245,7 @@ def fit(
             *([plan.choice.note] if plan.choice else []),
             *(doubts(plan.budget, plan.problem) if count_share else []),
             *notes(plan.composed, plan.problem, clustering.details, plan.columns),
-            *centers.notes(plan.problem, clustering.details),
+            *notes_on_k(plan.problem, clustering.details),
             *([IN_MEMORY.format(name)] if (name := unregistered(plan.composed)) else []),
         ),
     )
@@ -306,49 +315,6 @@ def _ideal(session: Session[Any]) -> dict[str, Any]:
     """Details of a result whose messages were not made, but drawn from their law (``MultiMessageChannel.pooled``)."""
     mixed = any(isinstance(part.channel, MultiMessageChannel) for round in session.rounds for part in round.parts)
     return {"simulated": "ideal functionality"} if mixed else {}
-
-
-def _check_pooling(trust: str, population: Population[Any]) -> None:
-    """Check that oracles and population agree on trust: parties pool their rows under Aggregated trust, and only there.
-
-    Raises: InvalidInput: they do not.
-    """
-    pools = isinstance(population, Pooling)
-    if pools != (trust == "Aggregated"):
-        raise InvalidInput(
-            "the method as composed adds its noise where parties pool their rows: 'cloister coordinate' and 'cloister "
-            "join' run it, and 'cloister fit --pooled' (the population 'parties') simulates it with a file per party"
-            if not pools
-            else f"parties pool their rows with Aggregated oracles only, and the method as composed is {trust}: "
-            f"choose counts and sums from masked-gaussian and skellam"
-        )
-
-
-def _validate(population: Population[Any], rounds: Sequence[Round[Any]]) -> None:
-    """The validation pass: go or refuse, told to the data holder alone (law 7). Pooled rows have a hard cap on their
-    number, and shuffled messages need enough people.
-
-    Raises: InvalidInput: as the population says. Refused: too few people.
-    """
-    population.check(most_rows(rounds) if isinstance(population, Pooling) else CAP)
-    for round in rounds:
-        refuse_few(round, population)
-
-
-def _join(population: Population[Any], run: Run | None) -> None:
-    """Let a party's population join the others', once its own rows are checked and its budget is reserved.
-
-    Nothing that depends on a row is sent before the first round opens: a run that could not begin gives its reservation
-    back.
-    """
-    if not isinstance(population, Joining):
-        return
-    try:
-        population.join()
-    except (CloisterError, KeyboardInterrupt):
-        if run is not None and not run.record.digests:
-            run.finish(())
-        raise
 
 
 def _checked_forecast(plan: PreparedRun, seed: PublicRng) -> tuple[list[Round[Any]], Accountant]:

@@ -26,11 +26,10 @@ from cloister.core.registry.registry import registry
 from cloister.core.session import Method, Session, forecast
 from cloister.core.trust import trust_named
 from cloister.rows.columns import Selection
-from cloister.run import users
 from cloister.run.bounds import domain_for
-from cloister.run.centers import check_chooses, number_of_centers
-from cloister.run.choosing import HOPELESS, Choice, Chooser, Planned
+from cloister.run.choosing import HOPELESS, Choice, Chooser, Planned, check_chooses, number_of_centers
 from cloister.run.framing import Framing, price, scale_of, unframed
+from cloister.run.population import check_trust
 from cloister.run.row_count import counted, shares, with_count
 
 
@@ -40,7 +39,7 @@ class Request:
 
     Args:
         k: number of centres; or a range (fewest, most), also as text "2..20", of which the run chooses one
-            (``run.centers``).
+            (``run.choosing``).
         method: registry name; ``auto`` picks the one that predicts the least error. Or a component, which is recorded
             as if it and its parts had been named; a class that is not registered runs in memory only.
         epsilon: nats, for the whole run.
@@ -216,7 +215,7 @@ def prepare(
     table = chosen_columns or Selection(tuple(columns))
     domain = domain_for(request.bounds, table)
     total = Total(request.epsilon, request.delta, rows_per_user=request.rows_per_user)
-    users.check_trust(total, composed.spec.name, composed.trust)
+    check_trust(total, composed.spec.name, composed.trust)
     framing = Framing(request.zoom, scale_of(request.scale, table.numbers, table.recorded()), table.one_hot)
 
     def planned(rows: int) -> Planned:

@@ -17,8 +17,8 @@ import numpy as np
 from cloister.core.domains import Ball, Box
 from cloister.core.errors import Damaged, InvalidInput
 from cloister.core.types import AnyArray, Bools, Floats
+from cloister.run import view
 from cloister.run.statement import PrivacyStatement
-from cloister.run.views import view
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

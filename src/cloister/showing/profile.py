@@ -17,8 +17,7 @@ import attrs
 import numpy as np
 
 from cloister.core.types import Floats
-from cloister.run import beyond
-from cloister.run.beyond import unlisted
+from cloister.run.cautions import beyond, unlisted
 from cloister.run.estimates import Estimate, center_texts, table, table_in
 from cloister.run.result import Result
 from cloister.showing.figures import POINTS, estimated, model_of, silhouette
@@ -111,7 +110,7 @@ class Profile:
         power: 2 for k-means, 1 for k-median.
         scaled: whether columns had units of their own (``Result.units``): silhouette and sizes are in them too.
         warnings: what else the released values say of the rows, in sentences.
-        beyond: where rows may lie beyond a released interval (``run.beyond``): what errors do not cover.
+        beyond: where rows may lie beyond a released interval (``run.cautions``): what errors do not cover.
     """
 
     clusters: tuple[ClusterProfile, ...]
@@ -206,7 +205,7 @@ def profile_of(result: Result) -> Profile:
         power,
         result.units is not None,
         unlisted(result),
-        tuple(beyond.warnings(result)),
+        tuple(beyond(result)),
     )
 
 

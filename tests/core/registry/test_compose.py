@@ -9,8 +9,8 @@ import pytest
 
 from cloister.core.errors import InvalidInput, UnknownName, WrongComposition
 from cloister.core.registry.components import Spec, component, option, slot
-from cloister.core.registry.compose import compose, parse, slot_role, slot_trust, trusts_of
-from cloister.core.registry.describe import describe
+from cloister.core.registry.compose import compose, parse, slot_role, slot_trust
+from cloister.core.registry.describe import describe, trusts_of
 from cloister.core.registry.registry import Plugin, Registry, registry
 from cloister.core.roles import FrequencyOracle, NonPrivateSolver, TreeBuilder, VectorSumOracle
 from cloister.core.trust import Aggregated, Central, Local, T

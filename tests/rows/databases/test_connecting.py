@@ -17,8 +17,8 @@ from hypothesis import HealthCheck, example, given, settings, strategies as st
 from cloister.core.errors import CloisterError, InvalidInput, MissingExtra, UnknownName
 from cloister.rows.databases import connecting
 from cloister.rows.databases.connecting import opened
-from cloister.run import databases
 from cloister.run.fit import source
+from cloister.run.population import is_address
 from tests.rows.databases.postgres import OWNER, Postgres
 
 
@@ -272,7 +272,7 @@ def test_no_part_of_a_password_is_told_however_an_address_is_written(
     with pytest.raises(CloisterError) as caught:
         opened(address, "visits")
     told += str(caught.value)
-    if databases.is_address(address):
+    if is_address(address):
         with pytest.raises(CloisterError) as caught:
             source(address, ["age"], "refuse", table="visits")
         told += str(caught.value)

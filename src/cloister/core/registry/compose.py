@@ -7,7 +7,7 @@ set options. Trust is read from the same annotations that mypy reads.
 from __future__ import annotations
 
 import types
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Literal, TypeAlias, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
@@ -18,17 +18,14 @@ from cloister.core.errors import CloisterError, InvalidInput, UnknownName, Wrong
 from cloister.core.registry.components import (
     ROLES,
     Choices,
-    Option,
     Role,
     Slot,
     Spec,
-    fields,
     options_of,
     slots_of,
     trust_of,
 )
 from cloister.core.registry.registry import Registry
-from cloister.core.trust import TRUSTS
 
 V = TypeVar("V")
 
@@ -295,19 +292,3 @@ def parse(name: str, value: Any, hint: Any) -> Any:
         return hint(value)
     except (ValueError, KeyError, TypeError):
         raise InvalidInput(f"option '{name}' is '{value}': it takes {getattr(hint, '__name__', hint)}") from None
-
-
-def describe_fields(cls: type[Any]) -> Iterator[tuple[str, Option | Slot, Any, Any]]:
-    """(name, facts, default, annotation) of every option and slot."""
-    hints = get_type_hints(cls)
-    for field in fields(cls):
-        yield field.name, field.metadata["cloister"], field.default, hints[field.name]
-
-
-def trusts_of(cls: type[Any]) -> tuple[str, ...]:
-    """The trust models under which a component can run: its own, its slots' common one, or all."""
-    if own := trust_of(cls):
-        return (own,)
-    hints = get_type_hints(cls)
-    fixed = {slot_trust(hints[name]) for name in slots_of(cls)} - {None}
-    return tuple(sorted(t for t in fixed if t is not None)) or tuple(TRUSTS)

@@ -4,11 +4,29 @@ from __future__ import annotations
 
 import inspect
 import sys
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, get_type_hints
 
-from cloister.core.registry.components import Choices, Option, Spec
-from cloister.core.registry.compose import compose, describe_fields, slot_role, slot_trust, trusts_of
+from cloister.core.registry.components import Choices, Option, Slot, Spec, fields, slots_of, trust_of
+from cloister.core.registry.compose import compose, slot_role, slot_trust
 from cloister.core.registry.registry import Registry
+from cloister.core.trust import TRUSTS
+
+
+def describe_fields(cls: type[Any]) -> Iterator[tuple[str, Option | Slot, Any, Any]]:
+    """(name, facts, default, annotation) of every option and slot."""
+    hints = get_type_hints(cls)
+    for field in fields(cls):
+        yield field.name, field.metadata["cloister"], field.default, hints[field.name]
+
+
+def trusts_of(cls: type[Any]) -> tuple[str, ...]:
+    """The trust models under which a component can run: its own, its slots' common one, or all."""
+    if own := trust_of(cls):
+        return (own,)
+    hints = get_type_hints(cls)
+    fixed = {slot_trust(hints[name]) for name in slots_of(cls)} - {None}
+    return tuple(sorted(t for t in fixed if t is not None)) or tuple(TRUSTS)
 
 
 def describe(registry: Registry, spec: Spec) -> dict[str, Any]:

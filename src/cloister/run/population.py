@@ -1,13 +1,26 @@
-"""Rows in a database: how callers name them, and what does not go with them."""
+"""The population of a run: how callers name rows in a database, and whether what a population holds goes with the run.
+
+Whose rows are whose: users may have several each, or one each and a number that they answer by.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from os import PathLike
 from typing import Any
 
-from cloister.core.errors import InvalidInput, MissingExtra
+from cloister.accounting.ledger.run import Run
+from cloister.accounting.total import Total
+from cloister.core.aggregated import most_rows
+from cloister.core.capabilities import HoldsUsers, Joining, NumbersByName, Pooling
+from cloister.core.errors import CloisterError, InvalidInput, MissingExtra
+from cloister.core.lattice import CAP
+from cloister.core.questions import Round
+from cloister.core.randomness import PublicRng
 from cloister.core.registry.registry import registry
+from cloister.core.session import Population
+from cloister.core.shuffling import refuse_few
+from cloister.core.trust import TRUSTS
 
 KINDS = {
     **dict.fromkeys(("postgres", "postgresql"), "postgres://user@host:5432/database"),
@@ -126,4 +139,99 @@ def table_population(
         return kind(found, owned=True, **arguments)
     except BaseException:
         found.get_backend().disconnect()
+        raise
+
+
+def check_trust(total: Total, method: str, trust: str | None) -> None:
+    """Raises: InvalidInput: a promise to users, where nobody sees which rows are one user's."""
+    if total.unit == "users" and trust not in (None, "Central"):
+        raise InvalidInput(
+            f"'{method}' as composed is {trust}, and rows per user need a curator (Central): nobody else sees which "
+            f"rows are one user's. Choose central components, or give every user one row"
+        )
+
+
+def check_users(total: Total, population: Population[Any], trust: str) -> None:
+    """Raises: InvalidInput unless rows say whose they are if, and only if, the promise is about users, or users have
+    numbers that nothing else gives them. Reads no row."""
+    known = isinstance(population, HoldsUsers) and population.has_users
+    if _numbered(trust):
+        if isinstance(population, NumbersByName):
+            if not known:
+                population.number()  # which says what is missing
+        elif known:
+            raise InvalidInput(
+                f"under {trust} trust a row's user is numbered by its place here, and has this row alone: leave the "
+                f"user column out"
+            )
+        return
+    if known and total.unit == "rows":
+        raise InvalidInput(
+            "rows are of users: give the most rows of one user that may count, a public number (--rows-per-user M, "
+            "rows_per_user=M)"
+        )
+    if total.unit == "users" and not known:
+        raise InvalidInput(
+            "at most so many rows of each user may count, but the rows do not say whose they are: give the column that "
+            "does (--user-column NAME, user_column=, or users= for an array)"
+        )
+
+
+def number_users(population: Population[Any], trust: str) -> None:
+    """The validation pass over users who are numbered by their names. Raises: InvalidInput: two rows name one."""
+    if _numbered(trust) and isinstance(population, NumbersByName):
+        population.number()
+
+
+def _numbered(trust: str) -> bool:
+    """Whether every row is a person with a number of her own, to whom her report belongs."""
+    return TRUSTS[trust].relation == "replace one row"
+
+
+def keep_rows(total: Total, population: Population[Any], seed: PublicRng) -> None:
+    """Keep at most so many rows of each user, by coins of the run's public seed: a run that goes on keeps the same."""
+    if isinstance(population, HoldsUsers) and total.rows_per_user is not None:
+        population.keep(total.rows_per_user, seed.child("rows of users"))
+
+
+def check_pooling(trust: str, population: Population[Any]) -> None:
+    """Check that oracles and population agree on trust: parties pool their rows under Aggregated trust, and only there.
+
+    Raises: InvalidInput: they do not.
+    """
+    pools = isinstance(population, Pooling)
+    if pools != (trust == "Aggregated"):
+        raise InvalidInput(
+            "the method as composed adds its noise where parties pool their rows: 'cloister coordinate' and 'cloister "
+            "join' run it, and 'cloister fit --pooled' (the population 'parties') simulates it with a file per party"
+            if not pools
+            else f"parties pool their rows with Aggregated oracles only, and the method as composed is {trust}: "
+            f"choose counts and sums from masked-gaussian and skellam"
+        )
+
+
+def validate(population: Population[Any], rounds: Sequence[Round[Any]]) -> None:
+    """The validation pass: go or refuse, told to the data holder alone (law 7). Pooled rows have a hard cap on their
+    number, and shuffled messages need enough people.
+
+    Raises: InvalidInput: as the population says. Refused: too few people.
+    """
+    population.check(most_rows(rounds) if isinstance(population, Pooling) else CAP)
+    for round in rounds:
+        refuse_few(round, population)
+
+
+def join_others(population: Population[Any], run: Run | None) -> None:
+    """Let a party's population join the others', once its own rows are checked and its budget is reserved.
+
+    Nothing that depends on a row is sent before the first round opens: a run that could not begin gives its reservation
+    back.
+    """
+    if not isinstance(population, Joining):
+        return
+    try:
+        population.join()
+    except (CloisterError, KeyboardInterrupt):
+        if run is not None and not run.record.digests:
+            run.finish(())
         raise
