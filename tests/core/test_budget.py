@@ -13,6 +13,7 @@ from scipy import optimize, stats
 from cloister.core.budget import Budget, Event, Measure, Share
 from cloister.core.errors import InvalidInput
 from cloister.core.randomness import PublicRng, unit_floats
+from tests.alarms import Alarm
 
 EXACT = settings(derandomize=True, deadline=None, max_examples=100)
 KEY = PublicRng(b"k" * 32)
@@ -138,24 +139,26 @@ def test_a_user_stays_in_her_share_whatever_the_order_of_rows() -> None:
     assert np.array_equal(share.holds(np.delete(users, 17)), np.delete(share.holds(users), 17))
 
 
+@pytest.mark.alarm(1e-7)
 @pytest.mark.parametrize("first", [0, 2**40])
-def test_shares_have_their_size_and_do_not_follow_the_numbering(first: int) -> None:
-    """Binomial tests over consecutive numbers, and over even ones: false alarm 1e-7 each."""
+def test_shares_have_their_size_and_do_not_follow_the_numbering(first: int, alarm: Alarm) -> None:
+    """Binomial tests over consecutive numbers, and over even ones."""
     users = np.arange(first, first + 100_000, dtype=np.uint64)
     for part, weight in zip(Budget("pure", 1.0).split_users(KEY, 1, 2, 7), (0.1, 0.2, 0.7), strict=True):
         assert part.user_share is not None
         held = part.user_share.holds(users)
-        assert stats.binomtest(int(held.sum()), len(users), weight).pvalue > 1e-7
-        assert stats.binomtest(int(held[::2].sum()), len(users) // 2, weight).pvalue > 1e-7
-        assert stats.binomtest(int(held.sum()), len(users), min(1.0, weight * 1.2)).pvalue < 1e-7
+        alarm.fits(stats.binomtest(int(held.sum()), len(users), weight).pvalue, of=6)
+        alarm.fits(stats.binomtest(int(held[::2].sum()), len(users) // 2, weight).pvalue, of=6)
+        alarm.refutes(stats.binomtest(int(held.sum()), len(users), min(1.0, weight * 1.2)).pvalue)
 
 
-def test_shares_under_another_key_are_independent() -> None:
-    """Chi-square of a two by two table: false alarm 1e-7."""
+@pytest.mark.alarm(1e-8)
+def test_shares_under_another_key_are_independent(alarm: Alarm) -> None:
+    """Chi-square of a two by two table."""
     users = np.arange(50_000, dtype=np.uint64)
     one, other = (Budget("pure", 1.0).split_users(KEY.child(i), 1, 1)[0].user_share.holds(users) for i in range(2))
     table = [[(one & other).sum(), (one & ~other).sum()], [(~one & other).sum(), (~one & ~other).sum()]]
-    assert stats.chi2_contingency(table).pvalue > 1e-7
+    alarm.fits(stats.chi2_contingency(table).pvalue)
 
 
 def test_events_are_equal_when_all_they_declare_is() -> None:

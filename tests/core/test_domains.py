@@ -13,6 +13,7 @@ from scipy import stats
 
 from cloister.core.domains import REACH, Ball, Box
 from cloister.core.errors import InvalidInput
+from tests.alarms import Alarm
 
 EXACT = settings(derandomize=True, deadline=None, max_examples=200)
 
@@ -243,25 +244,28 @@ def test_truncation_moves_points_to_the_nearest_point_of_the_domain(domain: Box 
     assert np.allclose(domain.truncate(inside), inside, rtol=1e-12)
 
 
+@pytest.mark.alarm(1e-8)
 @pytest.mark.parametrize("ball", [Ball((0.0,), 2.0), Ball((1.0, 2.0), 3.0), Ball((0.0,) * 5, 1.0)])
-def test_samples_of_a_ball_are_uniform_over_its_volume(ball: Ball) -> None:
-    """Chi-square over 20 shells of equal volume, and a sign test: false alarm 2e-7."""
+def test_samples_of_a_ball_are_uniform_over_its_volume(ball: Ball, alarm: Alarm) -> None:
+    """Chi-square over 20 shells of equal volume, and a sign test."""
     points = ball.sample(np.random.default_rng(10), 20_000, 0.5) - ball.middle
     share = (np.linalg.norm(points, axis=1) / (ball.radius - 0.5)) ** ball.dimension
     assert (share <= 1 + 1e-9).all()
-    assert stats.chisquare(np.histogram(share, 20, (0, 1 + 1e-9))[0]).pvalue > 1e-7
-    assert stats.binomtest(int((points[:, 0] > 0).sum()), len(points)).pvalue > 1e-7
+    alarm.fits(
+        stats.chisquare(np.histogram(share, 20, (0, 1 + 1e-9))[0]).pvalue,
+        stats.binomtest(int((points[:, 0] > 0).sum()), len(points)).pvalue,
+    )
 
 
-def test_samples_of_a_box_are_uniform_and_keep_their_margin() -> None:
-    """Chi-square over 20 slices per column: false alarm 2e-7. A column narrower than twice the margin is left at its
-    middle."""
+@pytest.mark.alarm(1e-8)
+def test_samples_of_a_box_are_uniform_and_keep_their_margin(alarm: Alarm) -> None:
+    """Chi-square over 20 slices per column. A column narrower than twice the margin is left at its middle."""
     box = Box((0.0, -1.0, 5.0), (10.0, 1.0, 5.5))
     points = box.sample(np.random.default_rng(11), 20_000, 0.75)
     for j, (low, high) in enumerate([(0.75, 9.25), (-0.25, 0.25)]):
         assert points[:, j].min() >= low
         assert points[:, j].max() <= high
-        assert stats.chisquare(np.histogram(points[:, j], 20, (low, high))[0]).pvalue > 1e-7
+        alarm.fits(stats.chisquare(np.histogram(points[:, j], 20, (low, high))[0]).pvalue, of=2)
     assert (points[:, 2] == 5.25).all()
 
 

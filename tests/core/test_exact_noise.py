@@ -19,6 +19,7 @@ from cloister.core.errors import InvalidInput
 from cloister.core.exact_noise import TRUSTED, Law, Uniform, exp_bounds
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.types import Floats, Ids, Ints
+from tests.alarms import Alarm
 
 SCALES = [0.3, 1.0, 4.5, 300.7, 2.0**20 + 0.1, 2.0**40]
 LAWS = [
@@ -30,9 +31,6 @@ ENDS = [Law(s, squared) for squared in (False, True) for s in (512 - 2.0**-44, 2
 """The widest noise, and where t / M or the floats that it is computed in turn over."""
 
 WORD = 2**64
-REJECTED = 1e-8
-"""Significance of each test of a law: its false-alarm rate. There are fewer than 100."""
-
 MANY = 10**6
 LONG = Context(prec=80)
 
@@ -240,32 +238,35 @@ def draw(rng: NoiseRng, law: Law, size: int) -> Ints:
     return rng.discrete_gaussian(law.scale, size) if law.squared else rng.discrete_laplace(law.scale, size)
 
 
+@pytest.mark.alarm(1e-8)
 @pytest.mark.parametrize("rng", [NoiseRng.secret(), NoiseRng.for_tests(1)], ids=["secret", "seeded"])
 @pytest.mark.parametrize("law", LAWS)
-def test_numbers_follow_the_closed_law_and_none_that_is_two_percent_wider_or_narrower(law: Law, rng: NoiseRng) -> None:
-    """False alarm 1e-8; power above 0.999: 10^6 numbers tell 1.02 from 1 by a noncentrality of about 400."""
+def test_numbers_follow_the_closed_law_and_none_that_is_two_percent_wider_or_narrower(
+    law: Law, rng: NoiseRng, alarm: Alarm
+) -> None:
+    """Power above 0.999: 10^6 numbers tell 1.02 from 1 by a noncentrality of about 400."""
     sample = draw(rng, law, MANY)
-    assert fit(law, sample) > REJECTED
-    for wrong in (1.02, 1 / 1.02):
-        assert fit(Law(law.scale * wrong, law.squared), sample) < REJECTED
+    alarm.fits(fit(law, sample))
+    alarm.refutes(*(fit(Law(law.scale * wrong, law.squared), sample) for wrong in (1.02, 1 / 1.02)))
 
 
+@pytest.mark.alarm(1e-8)
 @pytest.mark.parametrize("law", LAWS)
-def test_signs_are_even_and_low_bits_of_wide_noise_uniform(law: Law) -> None:
-    """False alarm 2e-8."""
+def test_signs_are_even_and_low_bits_of_wide_noise_uniform(law: Law, alarm: Alarm) -> None:
     sample = draw(NoiseRng.secret(), law, MANY)
     signed = sample[sample != 0]
-    assert stats.binomtest(int((signed > 0).sum()), len(signed)).pvalue > REJECTED
+    alarm.fits(stats.binomtest(int((signed > 0).sum()), len(signed)).pvalue, of=3)
     if law.scale > 1000:
-        assert stats.chisquare(np.bincount(sample & 63, minlength=64)).pvalue > REJECTED
-        assert stats.chisquare(np.bincount(np.abs(sample) >> law.shift & 1 ^ sample & 1)).pvalue > REJECTED
+        alarm.fits(stats.chisquare(np.bincount(sample & 63, minlength=64)).pvalue, of=3)
+        alarm.fits(stats.chisquare(np.bincount(np.abs(sample) >> law.shift & 1 ^ sample & 1)).pvalue, of=3)
 
 
+@pytest.mark.alarm(1e-8)
 @pytest.mark.thorough
 @pytest.mark.parametrize("law", [Law(4.0, False), Law(4.0, True), Law(2.0**40, False), Law(2.0**40, True)], ids=str)
-def test_opendps_samplers_draw_from_the_same_law(law: Law) -> None:
-    """Mean sizes, normal: false alarm 1e-8. A scale that is off by 1.02 is 9 deviations off, where 5.7 are found; one
-    that is off by 1.04 is certain to be."""
+def test_opendps_samplers_draw_from_the_same_law(law: Law, alarm: Alarm) -> None:
+    """Mean sizes, normal. A scale that is off by 1.02 is 9 deviations off, where 5.9 are found; one that is off by 1.04
+    is certain to be."""
     import opendp.prelude as dp
 
     dp.enable_features("contrib")
@@ -277,10 +278,9 @@ def test_opendps_samplers_draw_from_the_same_law(law: Law) -> None:
     )
     mine, other = (abs(x) / law.scale for x in (draw(NoiseRng.secret(), law, MANY), np.array(theirs([0] * 2**18))))
     error = math.sqrt(mine.var() / len(mine) + other.var() / len(other))
-    limit = stats.norm.isf(REJECTED / 2) * error
-    assert abs(mine.mean() - other.mean()) < limit
-    assert abs(1.04 * mine.mean() - other.mean()) > limit
-    assert fit(law, np.array(theirs([0] * 2**14))) > REJECTED
+    alarm.near(mine.mean(), other.mean(), error, of=2)
+    assert abs(1.04 * mine.mean() - other.mean()) > alarm.errors(2) * error
+    alarm.fits(fit(law, np.array(theirs([0] * 2**14))), of=2)
 
 
 # --- drawing
@@ -295,12 +295,13 @@ def test_a_filter_that_is_too_wide_leaves_it_to_integers_which_draw_the_same_num
     assert np.array_equal(wide.draw(300, rng._source()), draw(rng, law, 300))
 
 
-def test_integers_alone_draw_the_law() -> None:
-    """False alarm 1e-8; a factor of 1.2 is found."""
+@pytest.mark.alarm(1e-8)
+def test_integers_alone_draw_the_law(alarm: Alarm) -> None:
+    """A factor of 1.2 is found."""
     for law in (Law(2.5, False, widened=2.0**45), Law(2.5, True, widened=2.0**45)):
         sample = law.draw(8000, NoiseRng.secret()._source())
-        assert fit(law, sample, 12) > REJECTED
-        assert fit(Law(3.0, law.squared), sample, 12) < REJECTED
+        alarm.fits(fit(law, sample, 12), of=2)
+        alarm.refutes(fit(Law(3.0, law.squared), sample, 12))
 
 
 class Given:
@@ -360,12 +361,13 @@ def test_noise_of_nearly_no_scale_is_zero(squared: bool) -> None:
         assert not Law(scale, squared, widened=2.0**45).draw(20, NoiseRng.secret()._source()).any()
 
 
-def test_a_number_beyond_64_bits_is_an_error_and_never_wraps() -> None:
+@pytest.mark.alarm(1e-8)
+def test_a_number_beyond_64_bits_is_an_error_and_never_wraps(alarm: Alarm) -> None:
     """At s = 2^61, one number of Laplace's in 55 is beyond: that none of 3000 is has a chance of 1e-24."""
     with pytest.raises(InvalidInput, match="64 bits"):
         NoiseRng.for_tests(1).discrete_laplace(2.0**61, 3000)
     sample = NoiseRng.for_tests(1).discrete_laplace(2.0**56, 10_000)
-    assert fit(Law(2.0**56, False), sample) > REJECTED
+    alarm.fits(fit(Law(2.0**56, False), sample))
 
 
 def candidate(law: Law, number: int) -> tuple[int, int, int]:

@@ -27,6 +27,7 @@ from cloister.plugins.oracles.local.randomised_response import packed
 from cloister.plugins.oracles.local.vectors.unit_randomiser import sent
 from cloister.plugins.oracles.local.vectors.vector_sums import ExplicitHistogramVector, HadamardVector
 from cloister.plugins.oracles.shuffled.amplified import AmplifiedCounts
+from tests.alarms import Alarm
 from tests.core.core_fakes import BOX
 from tests.core.test_shares import of_all
 
@@ -120,10 +121,11 @@ def test_honest_reports_are_never_doubted(block: Any, share: str) -> None:
             assert unlikely(round, absorb(round, reports)) == []
 
 
+@pytest.mark.alarm(1e-7)
 @each_block
-def test_honest_reports_come_as_near_to_their_bounds_as_chance_lets_them(block: Any) -> None:
+def test_honest_reports_come_as_near_to_their_bounds_as_chance_lets_them(block: Any, alarm: Alarm) -> None:
     """60 rounds: of each law's numbers a round's least likely has a chance of at most 1 in 100 in no more rounds than
-    chance makes, at a false alarm of 1e-6. So bounds are bounds; had they been a little too tight, this test would see
+    chance makes. So bounds are bounds; had they been a little too tight, this test would see
     it."""
     round, seldom = of_all(block, "users"), 0
     for seed in range(60):
@@ -134,7 +136,7 @@ def test_honest_reports_come_as_near_to_their_bounds_as_chance_lets_them(block: 
         assert laws
         chances = [min(one.log_chance() for one in law.portions) + math.log(law.of) for law in laws]
         seldom += sum(chance <= math.log(0.01) for chance in chances)
-    assert seldom <= binom.isf(1e-6, 60 * len(laws), 0.01)
+    assert seldom <= binom.isf(alarm.each(), 60 * len(laws), 0.01)
 
 
 def with_liars(round: Round[Any], answers: Any, honest: int, liars: int) -> tuple[Any, ...]:

@@ -15,10 +15,9 @@ from cloister.core import exact_noise
 from cloister.core.errors import InvalidInput
 from cloister.core.exact_noise import Law
 from cloister.core.randomness import NoiseRng, PublicRng, unit_floats
+from tests.alarms import Alarm
 
 KEY = PublicRng(b"k" * 32)
-REJECTED = 1e-7
-"""Significance of each test of a law: its false-alarm rate."""
 
 
 def test_public_coins_are_the_same_in_every_version() -> None:
@@ -67,24 +66,24 @@ def test_a_path_of_numpy_integers_is_a_path_of_integers() -> None:
     assert KEY.child("round", np.int64(3)) == KEY.child("round", 3)  # type: ignore[arg-type]
 
 
-def test_children_draw_independently() -> None:
-    """Correlations of uniform draws, each normal with deviation n^-1/2: false alarm 1e-7 in all."""
+@pytest.mark.alarm(1e-8)
+def test_children_draw_independently(alarm: Alarm) -> None:
+    """Correlations of uniform draws, each normal with deviation n^-1/2."""
     n = 20_000
     draws = [KEY.child("child", i).generator().random(n) for i in range(8)]
     draws += [KEY.generator().random(n), KEY.child("child").generator().random(n)]
-    pairs = list(combinations(draws, 2))
-    limit = stats.norm.isf(REJECTED / 2 / len(pairs)) / np.sqrt(n)
-    assert max(abs(np.corrcoef(a, b)[0, 1]) for a, b in pairs) < limit
+    alarm.near([np.corrcoef(a, b)[0, 1] for a, b in combinations(draws, 2)], 0, 1 / np.sqrt(n))
 
 
-def test_words_of_users_are_uniform_and_follow_the_user_alone() -> None:
-    """Chi-square over 64 cells of the high and of the low bits: false alarm 2e-7."""
+@pytest.mark.alarm(1e-8)
+def test_words_of_users_are_uniform_and_follow_the_user_alone(alarm: Alarm) -> None:
+    """Chi-square over 64 cells of the high and of the low bits."""
     users = np.arange(64_000, dtype=np.uint64)
     words = KEY.of_users(users)
     assert np.array_equal(KEY.of_users(users[::-1]), words[::-1])
     assert len(np.unique(words)) == len(words)
     for cells in (words >> np.uint64(58), words & np.uint64(63)):
-        assert stats.chisquare(np.bincount(cells.astype(int), minlength=64)).pvalue > REJECTED
+        alarm.fits(stats.chisquare(np.bincount(cells.astype(int), minlength=64)).pvalue, of=2)
     u = unit_floats(words)
     assert u.min() >= 0
     assert u.max() < 1
@@ -124,40 +123,43 @@ def fits(sample: np.ndarray, law: Callable[[np.ndarray, float], np.ndarray], wid
     return float(stats.chi2.sf(statistic, int((predicted > 1).sum()) - 1))
 
 
+@pytest.mark.alarm(1e-8)
 @pytest.mark.parametrize("width", [0.3, 1.0, 4.0, 15.0])
 @pytest.mark.parametrize("law", [laplace, gaussian])
-def test_seeded_noise_follows_its_law(law: Callable[[np.ndarray, float], np.ndarray], width: float) -> None:
-    """False alarm 1e-7; noise that is narrower or wider by 1.2 is found."""
+def test_seeded_noise_follows_its_law(
+    law: Callable[[np.ndarray, float], np.ndarray], width: float, alarm: Alarm
+) -> None:
+    """Noise that is narrower or wider by 1.2 is found."""
     noise = NoiseRng.for_tests(int(10 * width)).child(law.__name__)
     sample = (noise.discrete_laplace if law is laplace else noise.discrete_gaussian)(width, 100_000)
     assert sample.dtype == np.int64
-    assert fits(sample, law, width) > REJECTED
-    assert fits(sample, law, width * 1.2) < REJECTED
-    assert fits(sample, law, width / 1.2) < REJECTED
+    alarm.fits(fits(sample, law, width))
+    alarm.refutes(fits(sample, law, width * 1.2), fits(sample, law, width / 1.2))
 
 
+@pytest.mark.alarm(1e-8)
 @pytest.mark.parametrize("law", [laplace, gaussian])
-def test_secret_noise_follows_its_law(law: Callable[[np.ndarray, float], np.ndarray]) -> None:
-    """False alarm 1e-7, in each run anew; noise that is narrower or wider by 1.2 is found."""
+def test_secret_noise_follows_its_law(law: Callable[[np.ndarray, float], np.ndarray], alarm: Alarm) -> None:
+    """In each run anew; noise that is narrower or wider by 1.2 is found."""
     noise = NoiseRng.secret()
     sample = (noise.discrete_laplace if law is laplace else noise.discrete_gaussian)(3.0, 8_000)
     assert sample.dtype == np.int64
-    assert fits(sample, law, 3.0) > REJECTED
-    assert fits(sample, law, 3.0 * 1.2) < REJECTED
-    assert fits(sample, law, 3.0 / 1.2) < REJECTED
+    alarm.fits(fits(sample, law, 3.0))
+    alarm.refutes(fits(sample, law, 3.0 * 1.2), fits(sample, law, 3.0 / 1.2))
 
 
+@pytest.mark.alarm(1e-8)
 @pytest.mark.parametrize("noise", [NoiseRng.secret(), NoiseRng.for_tests(5)])
-def test_wide_noise_has_its_deviation(noise: NoiseRng) -> None:
-    """Gaussian: chi-square of the sum of squares; Laplace: gamma law of the sum of sizes. False alarm 4e-7 for all."""
-    n, width = 4_000, 2.0**20
+def test_wide_noise_has_its_deviation(noise: NoiseRng, alarm: Alarm) -> None:
+    """Gaussian: chi-square of the sum of squares; Laplace: gamma law of the sum of sizes."""
+    n, width, tail = 4_000, 2.0**20, alarm.each(4)
     squares = (noise.discrete_gaussian(width, n) / width) ** 2
-    assert stats.chi2.ppf(REJECTED / 2, n) < squares.sum() < stats.chi2.isf(REJECTED / 2, n)
-    assert squares.sum() * 1.2**-2 < stats.chi2.ppf(REJECTED / 2, n)
-    assert squares.sum() * 1.2**2 > stats.chi2.isf(REJECTED / 2, n)
+    assert stats.chi2.ppf(tail, n) < squares.sum() < stats.chi2.isf(tail, n)
+    assert squares.sum() * 1.2**-2 < stats.chi2.ppf(tail, n)
+    assert squares.sum() * 1.2**2 > stats.chi2.isf(tail, n)
     sizes = abs(noise.discrete_laplace(width, n)).sum() / width
-    assert stats.gamma.ppf(REJECTED / 2, n) < sizes < stats.gamma.isf(REJECTED / 2, n)
-    assert sizes / 1.2 < stats.gamma.ppf(REJECTED / 2, n)
+    assert stats.gamma.ppf(tail, n) < sizes < stats.gamma.isf(tail, n)
+    assert sizes / 1.2 < stats.gamma.ppf(tail, n)
 
 
 def test_secret_noise_differs_from_draw_to_draw() -> None:
@@ -235,13 +237,13 @@ def test_no_words_each_are_an_empty_table_seeded_or_not() -> None:
         assert noise.words(np.zeros(3, np.uint64), 0).shape == (3, 0)
 
 
+@pytest.mark.alarm(1e-8)
 @pytest.mark.parametrize("noise", [NoiseRng.secret(), NoiseRng.for_tests(6)])
-def test_words_are_uniform(noise: NoiseRng) -> None:
-    """Chi-square over 64 cells of the high and of the low bits: false alarm 4e-7, for the secret ones in each run
-    anew."""
+def test_words_are_uniform(noise: NoiseRng, alarm: Alarm) -> None:
+    """Chi-square over 64 cells of the high and of the low bits, for the secret ones in each run anew."""
     words = noise.words(np.arange(5_000, dtype=np.uint64), 4).ravel()
     for cells in (words >> np.uint64(58), words & np.uint64(63)):
-        assert stats.chisquare(np.bincount(cells.astype(int), minlength=64)).pvalue > REJECTED
+        alarm.fits(stats.chisquare(np.bincount(cells.astype(int), minlength=64)).pvalue, of=2)
 
 
 def recorded(words: list[int], taken: list[int]) -> Iterator[int]:

@@ -32,6 +32,7 @@ from cloister.core.trust import Shuffled, T
 from cloister.core.types import Floats, Ints
 from cloister.plugins.oracles.local.counts.hadamard_response import HadamardResponse
 from cloister.run.statement import state
+from tests.alarms import Alarm
 from tests.core.shuffled_fakes import SHARES, ToyHidden, ToyMixed
 
 N = 4_000
@@ -84,13 +85,14 @@ def sent(round: Round[Any], seed: int = 72) -> tuple[Any, ...]:
     return encode_lattice(round, rows(), USERS, NoiseRng.for_tests(seed))
 
 
-def test_no_public_number_is_in_a_shuffled_report() -> None:
+@pytest.mark.alarm(1e-8)
+def test_no_public_number_is_in_a_shuffled_report(alarm: Alarm) -> None:
     reports = [r.columns() for r in encode_lattice(by_roles(HIDDEN, HIDDEN), rows(), USERS, NoiseRng.secret())]
     found = np.concatenate([columns["users"] for columns in reports])
     assert len(found) == N
     assert not np.isin(found, USERS).any()
     bits = ((found[:, None] >> np.arange(64, dtype=np.uint64)) & np.uint64(1)).sum(axis=0)
-    assert ((2 * bits - N) ** 2 / N).sum() < chi2.isf(1e-7, 64)  # uniform, bit by bit: alarm 1e-7
+    assert ((2 * bits - N) ** 2 / N).sum() < chi2.isf(alarm.each(), 64)  # uniform, bit by bit
 
 
 def test_roles_are_drawn_afresh_and_do_not_depend_on_rows_or_public_numbers() -> None:
