@@ -23,7 +23,6 @@ from tests.testing.honest import (
     HonestSums,
     Plain,
     UnaryCounts,
-    nearest,
 )
 from tests.testing.zoo import SPECIMENS
 from tests.testing.zoo_joint import NoisyOnes
@@ -74,9 +73,4 @@ def test_rounding_to_steps_wider_than_the_noise_is_no_fault_of_biased_counts(che
 
 @parametrize(Chunks, role="Population")
 def test_an_honest_population_conforms(component: Any, check: Any) -> None:
-    check(component)
-
-
-@parametrize(nearest, role="Bucketing")
-def test_an_honest_bucketing_conforms(component: Any, check: Any) -> None:
     check(component)

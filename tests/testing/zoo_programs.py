@@ -24,7 +24,6 @@ from tests.testing.honest import (
     Chunks,
     FirstPoints,
     HonestCounts,
-    HonestSums,
     Plain,
     UnaryCounts,
 )
@@ -419,7 +418,3 @@ class ReadsOnce(Chunks):
         found = super().gather(round, rng)
         self.rows = self.rows[:0]
         return found
-
-
-def broken(kind: type[Any]) -> Any:
-    return kind(counts=HonestCounts(), sums=HonestSums())

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
 import attrs
 import numpy as np
@@ -19,6 +19,8 @@ from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.types import Floats, Ids, Ints
 from cloister.plugins.oracles.local.counts.explicit_histogram import ExplicitHistogram
 from cloister.plugins.oracles.local.counts.hashed_response import Hashed
+from cloister.plugins.oracles.local.counts.optimised_unary import OptimisedUnary, Unary
+from cloister.plugins.oracles.local.counts.subset_selection import Subset, SubsetSelection
 from cloister.plugins.oracles.local.vectors.channel import ExplicitVectorChannel
 from cloister.plugins.oracles.local.vectors.vector_sums import ExplicitHistogramVector
 from tests.testing.honest import (
@@ -235,11 +237,40 @@ class SignsSeldomDrawn(ExplicitHistogram):
 class VectorsSeldomTurned(ExplicitHistogramVector):
     """A vector on the wrong side is turned all the same, in 7% of the draws."""
 
+    turned: ClassVar[Fraction] = Fraction(7, 100)
+    fewest: ClassVar[int] = 1
+
     def open(self, space: Space, budget: Budget, context: QuestionContext, bound: Bound) -> ExplicitVectorChannel:
         made = super().open(space, budget, context, bound)
         coin = made.asked.randomiser.coin
-        other = attrs.evolve(made.asked.randomiser, coin=coin + (2**64 - coin) * 7 // 100)
-        return attrs.evolve(made, asked=attrs.evolve(made.asked, randomiser=other))
+        other = attrs.evolve(made.asked.randomiser, coin=coin + int((2**64 - coin) * self.turned))
+        return (
+            made
+            if bound.dimension < self.fewest
+            else attrs.evolve(made, asked=attrs.evolve(made.asked, randomiser=other))
+        )
+
+
+class LongVectorsSeldomTurned(VectorsSeldomTurned):
+    """In 2.5% of the draws, where there are many columns."""
+
+    turned, fewest = Fraction(25, 1000), 8
+
+
+class SetsSeldomRight(SubsetSelection):
+    """A set is sure to hold the bucket in 2.5% of the draws besides, where there are many buckets."""
+
+    def level(self, size: int, odds: Fraction, seed: PublicRng) -> Subset:
+        made = super().level(size, odds, seed)
+        return attrs.evolve(made, keep=made.keep + (2**64 - made.keep) // 40) if size > 8 else made
+
+
+class FewerFlipsAmongMany(OptimisedUnary):
+    """A bit of another bucket is set in 2.5% fewer of the draws, where there are many buckets."""
+
+    def level(self, size: int, odds: Fraction, seed: PublicRng) -> Unary:
+        made = super().level(size, odds, seed)
+        return attrs.evolve(made, flip=made.flip - made.flip // 40) if size > 8 else made
 
 
 class BoastfulReports(UnaryCounts):

@@ -15,6 +15,7 @@ from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.types import Floats, Ids, Ints
 from cloister.testing.checks.spaces import FAR, FarTable
 from tests.testing.honest import Channel, HalvingTree, HonestCounts, Totals
+from tests.testing.zoo_cells import _Unnested
 
 
 def _back(buckets: Ints) -> Ints:
@@ -136,13 +137,6 @@ class ForgetsTheOddOneAndCallsItBias(ForgetsTheOddOne):
     biased = True
 
 
-class _Elsewhere(HalvingTree):
-    def locate(self, rows: Ints) -> Ints:
-        ids = super().locate(rows)
-        ids[:, 1] = 1 - ids[:, 1]
-        return ids
-
-
 def nested_elsewhere(domain: Any, rng: PublicRng) -> HalvingTree:
     """A bucketing whose space says that it is nested."""
-    return _Elsewhere(domain.sides, domain.unit, domain.middle, 4)
+    return _Unnested(domain.sides, domain.unit, domain.middle, 4)

@@ -151,13 +151,10 @@ class Probe:
 
     def exact(self, items: Ints | BucketedVectors) -> Floats:
         """Values that would be released without noise (buckets of all levels, width)."""
-        placed = (
-            items if isinstance(items, BucketedVectors) else BucketedVectors(items, np.ones((len(items), 1), np.int64))
-        )
-        unit, found = 1.0 if self.shape.bound is None else UNIT, []
+        unit, found, rows = 1.0 if self.shape.bound is None else UNIT, [], placed(items)
         for level, size in enumerate(self.shape.sizes):
             total = np.zeros((size + 1, self.width), np.int64)
-            np.add.at(total, placed.buckets[:, level], placed.values)  # -1 is the last row, which is cut off
+            np.add.at(total, rows.buckets[:, level], rows.values)  # -1 is the last row, which is cut off
             found.append(total[:-1])
         return np.concatenate(found).astype(np.float64) * unit
 
@@ -202,6 +199,18 @@ def _arguments(shape: Shape, budget: Budget, rows: int, seed: int) -> tuple[Any,
 def length(items: Ints | BucketedVectors) -> int:
     """How many rows there are."""
     return len(items.buckets if isinstance(items, BucketedVectors) else items)
+
+
+def repeated(row: Ints | BucketedVectors, n: int) -> Ints | BucketedVectors:
+    """So many rows like this one."""
+    if isinstance(row, BucketedVectors):
+        return BucketedVectors(np.repeat(row.buckets, n, 0), np.repeat(row.values, n, 0))
+    return np.repeat(row, n, 0)
+
+
+def placed(items: Ints | BucketedVectors) -> BucketedVectors:
+    """Rows with their vectors; where they are counted, each counts 1."""
+    return items if isinstance(items, BucketedVectors) else BucketedVectors(items, np.ones((len(items), 1), np.int64))
 
 
 def spread(shape: Shape, seed: int = 0, most: int = 100) -> Ints | BucketedVectors:

@@ -12,7 +12,8 @@ import os
 import pickle
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, final
 
 import attrs
@@ -59,6 +60,17 @@ class Script:
 
     name: str
     value: Callable[[Floats, float, int], Floats]
+
+
+@contextmanager
+def other_coins() -> Iterator[None]:
+    """NumPy's global generator starts elsewhere meanwhile: what must not depend on it is computed once within."""
+    state = np.random.get_state()
+    try:
+        np.random.seed(12345)
+        yield
+    finally:
+        np.random.set_state(state)
 
 
 SCRIPTS = (

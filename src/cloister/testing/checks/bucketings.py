@@ -14,7 +14,7 @@ from cloister.core.domains import Ball, Box, Domain
 from cloister.core.errors import InvalidInput
 from cloister.core.plain_data import digest
 from cloister.core.randomness import PublicRng
-from cloister.core.types import Ints
+from cloister.core.types import Floats, Ints
 from cloister.testing.check import require
 from cloister.testing.stubs import digest_elsewhere
 
@@ -65,6 +65,13 @@ def _close(cells: Any, rows: Ints) -> Ints:
         same = (cells.locate(middle) == ids).all(axis=1)
         low[same], high[~same] = middle[same], middle[~same]
     return np.concatenate([low, high])
+
+
+def check_inside(where: str, what: str, points: Floats, domain: Domain) -> None:
+    """Points (n, d) are finite and inside a domain. Args: what (one of them is)."""
+    require(np.isfinite(points).all(), f"{where}: a {what} is not finite")
+    out = float(np.abs(domain.truncate(points) - points).max())
+    require(out <= 1e-9 * domain.diameter, f"{where}: a {what} is {out:.4g} outside the domain")
 
 
 def ids_are_within_the_space(make: Maker) -> None:

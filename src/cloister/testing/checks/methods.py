@@ -22,7 +22,7 @@ from cloister.core.session import Session, forecast, foreseen
 from cloister.core.trust import Trust
 from cloister.testing.check import given, require
 from cloister.testing.checks import bucketings
-from cloister.testing.stubs import SCRIPTS, Fenced, Guarded, Handful, Invented, Script
+from cloister.testing.stubs import SCRIPTS, Fenced, Guarded, Handful, Invented, Script, other_coins
 
 TOTAL = Total(1.0, 1e-6)
 
@@ -136,12 +136,8 @@ def equal_answers_give_equal_centers(method: Any) -> None:
     memory. It asks the same rounds (by their digests) and ends with the same centres."""
     for problem, seed in problems(method):
         one, first = told(method, problem, seed, SCRIPTS[1])
-        state = np.random.get_state()
-        try:
-            np.random.seed(12345)
+        with other_coins():
             other, second = told(method, problem, seed, SCRIPTS[1])
-        finally:
-            np.random.set_state(state)
         for a, b in zip(first.rounds, second.rounds, strict=True):
             require(
                 a.digest() == b.digest(), f"k = {problem.k}: after equal answers round {a.index} asked something else"
@@ -210,9 +206,7 @@ def _judge(found: Clustering, problem: Problem, where: str) -> None:
         isinstance(centers, np.ndarray) and centers.shape == wanted and centers.dtype == np.float64,
         f"{where}: centres have the shape {np.shape(centers)} and type {getattr(centers, 'dtype', '?')}, not {wanted}",
     )
-    require(np.isfinite(centers).all(), f"{where}: a centre is not finite")
-    out = float(np.abs(domain.truncate(centers) - centers).max())
-    require(out <= 1e-9 * domain.diameter, f"{where}: a centre is {out:.4g} outside the domain")
+    bucketings.check_inside(where, "centre", centers, domain)
     weights = found.weights
     if weights is not None:
         require(weights.shape == (problem.k,) and np.isfinite(weights).all(), f"{where}: weights are {weights}")

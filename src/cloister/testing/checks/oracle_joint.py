@@ -35,7 +35,7 @@ from cloister.testing.check import require, role_of
 from cloister.testing.checks.declarations import spent
 from cloister.testing.checks.oracle_local import BITS, low_bits, ranges
 from cloister.testing.checks.oracle_mixing import mixing
-from cloister.testing.probes import Probe, Shape, budget_of, worst_vectors
+from cloister.testing.probes import Probe, Shape, budget_of, repeated, worst_vectors
 from cloister.testing.statistics import ALARM, proportion
 
 Fields: TypeAlias = dict[str, AnyArray]
@@ -229,13 +229,8 @@ def _crowds(oracle: Any, rows: int = 1) -> Iterator[tuple[Probe, list[tuple[str,
 
 def _messages(probe: Probe, row: Ints | BucketedVectors, people: int, seed: int) -> Fields:
     """Messages of people with this row, each person's messages in the order of their public places."""
-    many = (
-        BucketedVectors(np.repeat(row.buckets, people, 0), np.repeat(row.values, people, 0))
-        if isinstance(row, BucketedVectors)
-        else np.repeat(row, people, 0)
-    )
     each, users = mixing(probe).messages, np.arange(people, dtype=np.uint64)
-    report: Any = probe.channel.encode(many, users, NoiseRng.for_tests(seed))
+    report: Any = probe.channel.encode(repeated(row, people), users, NoiseRng.for_tests(seed))
     found = {name: np.asarray(column).reshape(people, each) for name, column in report.columns().items()}
     for values in list(found.values()):
         ordered = np.sort(values, axis=1)

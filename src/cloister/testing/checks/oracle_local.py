@@ -25,7 +25,7 @@ from cloister.core.trust import Shuffled
 from cloister.core.types import AnyArray, Bools, Floats, Ints
 from cloister.testing.check import Broken, require, role_of
 from cloister.testing.checks.declarations import spent
-from cloister.testing.probes import Probe, Shape, budget_of, length, spread, wide_shapes, worst_vectors
+from cloister.testing.probes import Probe, Shape, budget_of, length, repeated, spread, wide_shapes, worst_vectors
 from cloister.testing.statistics import SKEW, deviations, proportion
 
 PILOT, PEOPLE = 2_000, 10_000
@@ -123,12 +123,7 @@ def _people(oracle: Any) -> Iterator[tuple[Probe, Sequence[Ints | BucketedVector
 def _sent(probe: Probe, row: Ints | BucketedVectors, user: int) -> list[Any]:
     """Reports of people with this row and user number: columns (PILOT + PEOPLE, numbers)."""
     n = PILOT + PEOPLE
-    many = (
-        BucketedVectors(np.repeat(row.buckets, n, 0), np.repeat(row.values, n, 0))
-        if isinstance(row, BucketedVectors)
-        else np.repeat(row, n, 0)
-    )
-    report = probe.channel.encode(many, np.full(n, user, np.uint64), NoiseRng.secret())
+    report = probe.channel.encode(repeated(row, n), np.full(n, user, np.uint64), NoiseRng.secret())
     return [np.asarray(column).reshape(n, -1) for column in columns_of(report, n).values()]
 
 

@@ -30,7 +30,7 @@ from cloister.testing.check import require, role_of
 from cloister.testing.checks import oracle_biased, oracle_noise, oracle_privacy, oracle_rows
 from cloister.testing.checks.oracle_biased import compare_squares
 from cloister.testing.checks.oracle_noise import Sample, compare_widths
-from cloister.testing.probes import UNIT, Probe, budget_of, decoded, narrow_shapes
+from cloister.testing.probes import UNIT, Probe, budget_of, decoded, narrow_shapes, placed
 from cloister.testing.statistics import correlation, deviations, mean_band
 
 FAR = 2**59 + 2**31 + 7
@@ -248,12 +248,9 @@ class Nest:
 
     def exact(self, level: int) -> Floats:
         """Values that would be released of these without noise (m, width)."""
-        items, asked = self.items, self.asked(level)
-        placed = (
-            items if isinstance(items, BucketedVectors) else BucketedVectors(items, np.ones((len(items), 1), np.int64))
-        )
-        inside = asked[:, None] == placed.buckets[:, level]
-        values: Floats = (inside @ placed.values) * (1.0 if self.bound is None else UNIT)
+        rows, asked = placed(self.items), self.asked(level)
+        inside = asked[:, None] == rows.buckets[:, level]
+        values: Floats = (inside @ rows.values) * (1.0 if self.bound is None else UNIT)
         return values
 
     def noise(self, repeats: int) -> list[Floats]:
