@@ -1,4 +1,5 @@
-"""The conformance kit on everything that cloister itself offers, loaded by name as the command line does."""
+"""The conformance kit on everything that cloister itself offers, loaded by name as the command line does: nowhere else
+is a component, or a bucketing that its questions are made of, checked by it again."""
 
 from __future__ import annotations
 
@@ -23,19 +24,37 @@ from tests.rings import but
 
 BUILT_IN = next(plugin.specs for plugin in registry().plugins if plugin.origin == "built in")
 MADE = {"Population"}
+FIRST = {s.target: s.role for s in reversed(BUILT_IN)}
+"""A class that fills two roles is checked in both when it is checked in the first one."""
+
+
+OTHERWISE: tuple[tuple[str, str, dict[str, Any]], ...] = (
+    ("Method", "k-variates", {"power": 2.0, "significance": 0.0}),
+    ("Method", "private-lloyd-median", {"radius_scale": 0.8, "rounds": 2}),
+    ("TreeBuilder", "spread-cells", {"cells": 64, "directions": "unit"}),
+    ("TreeBuilder", "spread-cells", {"cells": 64, "directions": "orthogonal"}),
+    ("NonPrivateSolver", "kmedian++", {"starts": 1, "candidates": 1, "rounds": 1, "steps": 1}),
+    ("NonPrivateSolver", "ward", {"most": 4}),
+    ("NonPrivateSolver", "ward", {"sweeps": 0}),
+)
+"""Components at options that take another way through their code."""
 
 
 def composed(spec: Spec) -> Any:
     return compose(registry(), spec.role, spec.name, {}, {}).value
 
 
-FIRST = {s.target: s.role for s in reversed(BUILT_IN)}
-"""A class that fills two roles is checked in both when it is checked in the first one."""
+def at_other_options() -> dict[str, Any]:
+    return {
+        f"{role}-{name}-{'-'.join(map(str, options.values()))}": compose(registry(), role, name, {}, options).value
+        for role, name, options in OTHERWISE
+    }
 
 
 @but(
     parametrize(
         named={f"{s.role}-{s.name}": composed(s) for s in BUILT_IN if s.role not in MADE and s.role == FIRST[s.target]}
+        | at_other_options(),
     ),
     r"^(Method|VectorSumOracle)-|_of_sums$"
     r"|bias_is_as_declared|every_option_keeps_the_budget|nested_levels_have_noise_of_their_own"

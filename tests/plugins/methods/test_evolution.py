@@ -9,17 +9,15 @@ import pytest
 
 from cloister.core.budget import Budget
 from cloister.core.clustering import Problem
-from cloister.core.domains import Ball, Box, Domain
+from cloister.core.domains import Box, Domain
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.registry.compose import compose
 from cloister.core.registry.registry import built_in
 from cloister.core.session import Session, forecast
-from cloister.core.trust import Aggregated, Local, Shuffled
 from cloister.core.types import Floats
 from cloister.metrics import nicv
 from cloister.plugins.methods.evolution import MOST, fittest, levy
 from cloister.plugins.populations.arrays import Arrays
-from tests.plugins.methods.everybody import check_that_all_answer_all
 
 SEED = PublicRng.from_seed(90)
 
@@ -52,41 +50,6 @@ def test_clear_clusters_are_found_from_counts_alone(d: int) -> None:
     assert found < 1.5 * nicv(rows, truth)
 
 
-def odd_rows() -> dict[str, Floats]:
-    g = np.random.default_rng(4)
-    return {
-        "nobody": np.zeros((0, 4)),
-        "one": np.ones((1, 4)),
-        "all on a point": np.full((500, 4), 0.25),
-        "all beyond the bounds": 1e6 * g.standard_normal((500, 4)),
-        "at two corners": np.repeat([[-1.0] * 4, [1.0] * 4], 250, axis=0),
-    }
-
-
-@pytest.mark.parametrize("counts", ["discrete-gaussian", "exact"])
-@pytest.mark.parametrize("name", odd_rows())
-def test_a_run_on_odd_rows_asks_what_was_forecast(name: str, counts: str) -> None:
-    found, session = ran(odd_rows()[name], 3, 0.5, 1, box(4), n=500, counts=counts)
-    foreseen = forecast(made(counts), session.problem, SEED.child(1))
-    assert len(foreseen) == len(session.rounds) == 8
-    for asked, expected in zip(session.rounds, foreseen, strict=True):
-        assert asked.events == expected.events
-        assert [part.cells.space for part in asked.parts] == [part.cells.space for part in expected.parts]
-    assert np.isfinite(found.centers).all()
-
-
-@pytest.mark.parametrize("domain", [box(6), Ball((0.5,) * 6, 2.0)], ids=["box", "ball"])
-def test_every_row_costs_the_whole_budget_wherever_it_is_and_no_row_more(domain: Domain) -> None:
-    """The exact loss: one bucket of one count per round, in standard deviations of its noise, added up in squares."""
-    g = np.random.default_rng(5)
-    rows = domain.sample(g, 2000, 0.0)
-    _, session = ran(rows, 3, 0.5, 0, domain)
-    for row in (*rows[:20], domain.middle + domain.diameter):
-        located = [(p.cells.locate(r.domain.snap(row[None])), p) for r in session.rounds for p in r.parts]
-        assert all(where.shape == (1, 1) and 0 <= where[0, 0] < part.cells.space.sizes[0] for where, part in located)
-        assert sum(part.channel.deviation**-2 for _, part in located) == pytest.approx(0.5, rel=1e-3)
-
-
 @pytest.mark.thorough
 def test_the_number_of_points_is_public_and_bounded() -> None:
     rows, _ = clumps(4, n=2000)
@@ -98,28 +61,6 @@ def test_the_number_of_points_is_public_and_bounded() -> None:
     for k, mu2, points in ((5, 1e4, 5 * (MOST // 5)), (5, 1e-9, 25), (300, 1.0, 1500)):
         problem = Problem(k, box(4), 2000, Budget("gaussian", mu2))
         assert forecast(made(), problem, SEED)[0].parts[0].cells.space.sizes == (points,)
-
-
-def test_under_local_trust_every_user_answers_one_question_with_all_of_her_epsilon() -> None:
-    problem = Problem(4, box(5), 100_000, Budget("pure", 1.0))
-    rounds = forecast(made("optimised-local-hashing"), problem, SEED)
-    asked = [part.user_share for round in rounds for part in round.parts]
-    assert {round.trust for round in rounds} == {Local}
-    assert all(event.spent.amount == 1.0 for round in rounds for event in round.events)
-    users = np.arange(5000, dtype=np.uint64)
-    assert (np.sum([share.holds(users) for share in asked if share], axis=0) == 1).all()
-
-
-@pytest.mark.parametrize(("counts", "trust"), [("skellam", Aggregated), ("split-and-mix-counts", Shuffled)])
-def test_under_aggregated_and_shuffled_trust_everybody_answers_every_round(counts: str, trust: type) -> None:
-    check_that_all_answer_all(made(counts), trust)
-
-
-def test_with_a_budget_worth_nothing_all_centres_are_in_the_middle() -> None:
-    rows = np.random.default_rng(2).uniform(0.2, 0.9, (150, 3))
-    for seed in range(5):
-        found, _ = ran(rows, 3, 0.0003**2, seed, box(3))
-        assert np.linalg.norm(found.centers, axis=1).max() < 0.1
 
 
 class _Exactly:

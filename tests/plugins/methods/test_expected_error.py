@@ -14,8 +14,20 @@ from cloister.core.clustering import Problem
 from cloister.core.domains import Box
 from cloister.core.registry.compose import compose
 from cloister.core.registry.registry import registry
+from cloister.plugins.methods.grid_means import MAX_COLUMNS
 
-METHODS = ("fastlloyd", "gauss-lloyd", "su-lloyd", "hst-means", "radius-means", "shrunk-lloyd", "tree-coreset")
+METHODS = (
+    "fastlloyd",
+    "gauss-lloyd",
+    "su-lloyd",
+    "hst-means",
+    "radius-means",
+    "shrunk-lloyd",
+    "tree-coreset",
+    "grid-means",
+)
+SIZES = ((1, 1), (3, 2), (10, 8), (16, 40))
+"""Centres and columns."""
 
 
 def made(name: str) -> Any:
@@ -29,8 +41,9 @@ def problem_of(name: str, k: int, d: int, rows: int, epsilon: float) -> Problem:
     return Problem(k, Box((-1.0,) * d, (1.0,) * d), rows, Total(epsilon, 1e-6).measured(measure))
 
 
-@pytest.mark.parametrize("name", METHODS)
-@pytest.mark.parametrize(("k", "d"), [(1, 1), (3, 2), (10, 8), (16, 40)])
+@pytest.mark.parametrize(
+    ("name", "k", "d"), [(m, *size) for m in METHODS for size in SIZES if m != "grid-means" or size[1] <= MAX_COLUMNS]
+)
 def test_it_falls_with_rows_and_with_budget_whatever_the_number_of_rounds(name: str, k: int, d: int) -> None:
     method = made(name)
     for figures in (

@@ -1,31 +1,32 @@
-"""k-means on a grid: who is asked what, what answers cannot change, rows of every kind, and the worst noise."""
+"""k-means on a grid: who is asked what, what answers cannot change, rows of every kind, and the worst noise.
+
+Which cells are kept: those that noise does not explain, as many as hold the rows, weighed as they were released.
+"""
 
 from __future__ import annotations
 
 import math
 from typing import Any
 
+import attrs
 import numpy as np
 import pytest
 
 from cloister.accounting.total import Total
 from cloister.core.budget import Budget
-from cloister.core.clustering import Clustering, Problem
+from cloister.core.clustering import Clustering, Coreset, Problem
 from cloister.core.domains import Ball, Box, Domain
-from cloister.core.encoding import encode_lattice
 from cloister.core.errors import InvalidInput
-from cloister.core.lattice import Bound
 from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.registry.compose import compose
 from cloister.core.registry.registry import built_in
 from cloister.core.session import Session, forecast
-from cloister.core.types import Floats
-from cloister.metrics import k_median_cost, nicv
-from cloister.plugins.methods.clipping import SCALE
-from cloister.plugins.methods.grid_means import STEP, GridMeans, stepped
+from cloister.core.types import Floats, Ints
+from cloister.metrics import nicv
+from cloister.plugins.methods.grid_means import STEP, GridMeans, occupied, stepped
 from cloister.plugins.populations.arrays import Arrays
-from cloister.testing.stubs import SCRIPTS, Invented
+from cloister.plugins.trees.grid_cells import GridCells
 
 SEED = PublicRng.from_seed(33)
 EXACT = {"counts": "exact", "sums": "exact"}
@@ -81,17 +82,6 @@ def test_two_rounds_of_one_question_each_spend_the_budget() -> None:
     assert spent == pytest.approx([0.8 * problem.budget.amount, 0.2 * problem.budget.amount])
 
 
-def test_under_local_trust_each_user_answers_one_question_with_all_of_epsilon() -> None:
-    problem = problem_of(4000, budget=Budget("pure", 1.0))
-    users, answered = np.arange(4000, dtype=np.uint64), list[int]()
-    for round in forecast(method(LOCAL), problem, SEED):
-        assert {event.spent.epsilon for event in round.events} == {1.0}
-        lattice = np.zeros((4000, 2), np.int64)
-        for report in encode_lattice(round, lattice, users, NoiseRng.for_tests(0)):
-            answered += report.users.tolist()
-    assert sorted(answered) == users.tolist()
-
-
 @pytest.mark.parametrize("components", [None, LOCAL, {"counts": "discrete-laplace", "sums": "discrete-laplace"}])
 def test_other_trust_models_and_noise_laws_find_the_groups_too(components: dict[str, str] | None) -> None:
     rows, _ = groups(40_000, 4)
@@ -99,37 +89,6 @@ def test_other_trust_models_and_noise_laws_find_the_groups_too(components: dict[
     problem = problem_of(40_000, 4, budget=Total(4.0, 1e-6 if measure != "pure" else 0.0).measured({measure}))
     found, _ = run(rows, problem, components=components)
     assert nicv(rows, found.centers) < 0.05  # one centre: about 0.6
-
-
-def test_answers_change_no_event_and_no_bound() -> None:
-    """The adversary answers the counts so that radii are as large and as small as can be, or not numbers at all."""
-    for domain in (cube(2), Ball((3.0,) * 3, 1e-3), Box((0.0, 0.0), (100.0, 1.0))):
-        problem = problem_of(2000, 5, domain)
-        foreseen = [[part.channel.events for part in r.parts] for r in forecast(method(), problem, SEED)]
-        for script in SCRIPTS:
-            session = Invented(problem, SEED, script)
-            method().cluster(problem, session, SEED)
-            assert [[part.channel.events for part in r.parts] for r in session.rounds] == foreseen
-            vectors = session.rounds[1].parts[0].vectors
-            assert vectors is not None
-            assert vectors.bound == Bound(SCALE, domain.dimension)
-
-
-def test_one_row_changes_one_cell_by_one_and_one_sum_by_the_bound_at_most() -> None:
-    """The worst neighbours: a row at the far corner, where radii were released that are as small as can be."""
-    rows, _ = groups(3000, 4)
-    problem = problem_of(3000, 4)
-    _, rounds = run(rows, problem)
-    far = problem.domain.snap(np.array([[1.0, 1.0], [-1.0, 1.0], [1.0, -1.0], [-1.0, -1.0], [0.0, 0.0]]))
-    cells, vectors = rounds[0].parts[0].cells, rounds[1].parts[0].vectors
-    assert cells.locate(far).shape == (5, 1)
-    assert vectors is not None
-    near = vectors.cells.locate(far)
-    assert near.shape == (5, 1)
-    assert ((vectors.values(far, near).astype(object) ** 2).sum(axis=1) <= SCALE**2).all()
-    sigma = rounds[1].events[0].sigma
-    assert sigma >= SCALE / math.sqrt(0.2 * problem.budget.amount) * (1 - 1e-6)
-    assert rounds[0].events[0].sigma >= 1 / math.sqrt(0.8 * problem.budget.amount) * (1 - 1e-6)
 
 
 @pytest.mark.parametrize(("epsilon", "most"), [(0.001, 1.0), (0.01, 1.2)])
@@ -144,34 +103,6 @@ def test_no_noise_makes_it_worse_than_one_centre_at_the_domains_middle(d: int, e
             [nicv(rows, run(rows, problem_of(150, 3, cube(d), epsilon=epsilon), s)[0].centers) for s in range(30)]
         )
         assert cost < most * nicv(rows, np.zeros((1, d)))
-
-
-@pytest.mark.parametrize(
-    ("rows", "k"),
-    [
-        (np.zeros((50, 2)), 1),
-        (np.zeros((50, 2)), 7),
-        (np.full((3, 2), 0.9), 3),
-        (np.array([[0.5, -0.5]]), 1),
-        (np.linspace(-1, 1, 10)[:, None], 10),
-        (np.linspace(-1, 1, 40)[:, None], 1),
-        (np.ones((30, 6)), 2),
-    ],
-)
-def test_few_rows_equal_rows_and_a_centre_for_every_row_are_answered(rows: Floats, k: int) -> None:
-    for components, budget in (
-        (None, Budget("gaussian", 0.01)),
-        (None, Budget("gaussian", 1e4)),
-        (EXACT, Budget("exact", 1.0)),
-    ):
-        found, _ = run(rows, problem_of(len(rows), k, cube(rows.shape[1]), budget), components=components)
-        assert found.centers.shape == (k, rows.shape[1])
-        assert (np.abs(found.centers) <= 1).all()
-
-
-def test_without_noise_equal_rows_are_found_where_they_are() -> None:
-    found, _ = run(np.full((500, 2), 0.37), problem_of(500, 1, budget=Budget("exact", 1.0)), components=EXACT)
-    assert found.centers[0] == pytest.approx([0.37, 0.37], abs=1e-3)
 
 
 def test_columns_of_very_different_width_get_nearly_square_cells() -> None:
@@ -191,28 +122,6 @@ def test_the_grid_has_the_cells_of_the_formula() -> None:
     per_count, _ = method().shares(problem.budget, SEED)
     side = 1.35 * math.sqrt(15) * q ** (1 / 3)
     assert method().grid(problem, per_count).parts == (round(side), round(side))
-
-
-def test_more_rows_and_more_budget_never_raise_the_expected_error() -> None:
-    for components, measure in ((None, "gaussian"), (LOCAL, "pure"), (POOLED, "gaussian")):
-        errors = [
-            [
-                method(components).expected_error(problem_of(n, 5, budget=Budget(measure, amount)))
-                for n in (100, 10**4, 10**6)
-            ]
-            for amount in (0.01, 0.5, 2.0)
-        ]
-        assert (np.diff(errors, axis=0) < 0).all()
-        assert (np.diff(errors, axis=1) < 0).all()
-
-
-def test_the_expected_error_is_the_measured_one_to_a_factor_of_ten() -> None:
-    for n, k, epsilon in ((1500, 8, 0.1), (5000, 15, 0.1), (3000, 20, 0.1)):
-        rows, truth = groups(n, k, spread=0.1)
-        problem = problem_of(n, k, epsilon=epsilon)
-        cost = np.mean([nicv(rows, run(rows, problem, s)[0].centers) for s in range(8)])
-        measured = (cost - nicv(rows, truth)) / 2
-        assert 0.1 < measured / method().expected_error(problem) < 10
 
 
 def test_a_step_is_never_longer_than_what_clipping_leaves_of_an_offset() -> None:
@@ -242,13 +151,86 @@ def test_pictures_get_the_cells_that_the_rows_are_in() -> None:
     assert inside.any(axis=1).mean() > 0.95
 
 
-def test_grid_median_beats_the_tree_s_where_noise_is_large() -> None:
-    """k-median cost, the sum of three seeded runs each."""
-    rows, _ = groups(4000, 9)
-    costs = []
-    for name in ("grid-median", "hst-median"):
-        problem, made = problem_of(4000, 9, epsilon=0.1), compose(built_in(), "Method", name, {}, {}).value
-        sessions = [Session(problem, SEED, Arrays(rows), noise=NoiseRng.for_tests(s)) for s in range(3)]
-        found = [made.cluster(problem, session, SEED.child("method")).centers for session in sessions]
-        costs.append(sum(k_median_cost(rows, centers) for centers in found))
-    assert costs[0] < 0.8 * costs[1]
+SQUARE = GridCells(Box((0.0, 0.0), (1.0, 1.0)), (20, 20))
+
+
+@attrs.frozen
+class Given:
+    """A table with these values, all with one standard error."""
+
+    values: Floats
+    error: float
+
+    def at(self, ids: Ints, level: int = 0) -> Floats:
+        return self.values[ids]
+
+    def standard_error(self, ids: Ints, level: int = 0) -> Floats:
+        return np.full(len(ids), self.error)
+
+
+def kept(values: Floats, error: float, k: int, rows: int, grid: GridCells = SQUARE) -> Coreset:
+    return occupied(grid, Given(values.ravel().astype(float), error), k, rows)
+
+
+def ids(cells: Coreset) -> list[int]:
+    assert cells.leaves is not None
+    return cells.leaves.ids.tolist()
+
+
+def test_without_noise_occupied_cells_are_kept_and_no_more_than_hold_the_rows() -> None:
+    values = np.zeros((20, 20))
+    values[3, 4], values[10, 10], values[17, 2] = 60, 30, 10
+    found = kept(values, 0.0, 1, 100)
+    assert {3 * 20 + 4, 10 * 20 + 10, 17 * 20 + 2} <= set(ids(found))
+    assert found.weights.sum() == 100
+    assert len(kept(np.full((20, 20), 10.0), 0.0, 1, 1000).weights) == 100
+
+
+def test_weights_are_the_counts_as_released_and_points_the_middles() -> None:
+    values = np.zeros((20, 20))
+    values[5, 5] = 100
+    found = kept(values, 1.0, 1, 100)
+    at = ids(found).index(5 * 20 + 5)
+    assert found.weights[at] == 100
+    assert found.points[at] == pytest.approx([0.275, 0.275], abs=1e-5)
+    assert found.errors is not None
+    assert (found.errors.weights == 1).all()
+
+
+def test_noise_alone_leaves_about_k_false_cells_beside_the_rows() -> None:
+    """400 cells, k = 4: beyond the 1,000 standard errors in one cell and what these spill on 8 neighbours, 4 by chance
+    (false alarms: Poisson, above 16 with a chance of 1e-6 in a trial)."""
+    g = np.random.default_rng(1)
+    for _ in range(20):
+        values = g.standard_normal((20, 20))
+        values[8, 8] += 1000
+        assert 1 <= len(kept(values, 1.0, 4, 1000).weights) <= 1 + 8 + 16
+
+
+def test_a_group_that_each_cell_hides_shows_in_its_neighbours() -> None:
+    """Nine cells of 2.5 standard errors each: of single noisy cells as many stand out by chance alone."""
+    g, hits = np.random.default_rng(2), 0
+    group = {i * 20 + j for i in (14, 15, 16) for j in (3, 4, 5)}
+    for _ in range(50):
+        values = g.standard_normal((20, 20))
+        values[2, 2] += 200
+        values[14:17, 3:6] += 2.5
+        found = kept(values, 1.0, 2, 222)
+        hits += len(group & set(ids(found)))
+    assert hits > 50 * 5
+
+
+@pytest.mark.parametrize("value", [0.0, -1e12, 1e300, -1e300])
+@pytest.mark.parametrize("k", [1, 4, 1000])
+def test_at_least_k_cells_or_all_are_kept_whatever_was_released(value: float, k: int) -> None:
+    for grid in (SQUARE, GridCells(Ball((1.0, 2.0), 0.5), (7, 7)), GridCells(Box((0.0, 0.0), (1.0, 1e-7)), (5, 5))):
+        found = kept(np.full(grid.space.sizes[0], value), 3.0, k, 50, grid)
+        assert len(found.points) >= min(k, len(grid.possible))
+        assert np.isfinite(found.points).all()
+
+
+def test_cells_of_a_ball_that_no_row_can_be_in_are_never_kept() -> None:
+    grid = GridCells(Ball((0.0, 0.0), 1.0), (20, 20))
+    found = kept(np.full(400, 5.0), 1.0, 3, 10**6, grid)
+    assert ids(found) == grid.possible.tolist()
+    assert 300 < len(grid.possible) < 400

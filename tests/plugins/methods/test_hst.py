@@ -59,20 +59,6 @@ def test_two_passes_ask_one_tree_each_and_find_the_clusters_too() -> None:
     assert found < 3 * nicv(rows, truth) + 0.004
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_how_many_centres_are_cut_badly_changes_no_rounds_shape(seed: int) -> None:
-    rows, _ = clumps(2)
-    problem = Problem(3, Box((-1.0,) * 2, (1.0,) * 2), len(rows), Budget("gaussian", 1.0))
-    method = compose(built_in(), "Method", "tree-means", {}, {"passes": 3, "margin": 0.05}).value
-    session = Session(problem, SEED.child(seed), Arrays(rows), noise=NoiseRng.for_tests(seed))
-    method.cluster(problem, session, SEED.child(seed).child("method"))
-    asked, foreseen = (
-        [[part.cells.space for part in round.parts] for round in rounds]
-        for rounds in (session.rounds, forecast(method, problem, SEED.child(seed)))
-    )
-    assert asked == foreseen
-
-
 def test_rows_nearest_to_a_badly_cut_centre_fall_in_no_cell() -> None:
     rows, _ = clumps(2, n=500)
     domain = Box((-1.0,) * 2, (1.0,) * 2)
@@ -95,14 +81,6 @@ def test_the_curve_of_costs_falls_and_the_cells_cover_the_rows() -> None:
     assert costs[0] > 10 * costs[11]
     inside = ((cells[:, 0] <= rows[:50, None]) & (rows[:50, None] <= cells[:, 1])).all(axis=2)
     assert inside.any(axis=1).mean() > 0.9  # but for rows that stand between two lattice points
-
-
-def test_the_start_and_the_rounds_share_the_budget() -> None:
-    problem = Problem(4, Box((-1.0,) * 3, (1.0,) * 3), 1000, Budget("gaussian", 1.0))
-    for name in ("hst-means", "tree-means", "tree-coreset"):
-        method = compose(built_in(), "Method", name, {}, {}).value
-        spent = [event.spent.amount for round in forecast(method, problem, SEED) for event in round.events]
-        assert sum(spent) == pytest.approx(1.0)
 
 
 def test_tree_coreset_is_the_one_round_method_on_central_oracles() -> None:

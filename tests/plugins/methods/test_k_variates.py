@@ -11,9 +11,7 @@ from cloister.accounting import Total
 from cloister.core.buckets import Space
 from cloister.core.clustering import Clustering, Problem
 from cloister.core.domains import Box
-from cloister.core.encoding import absorb, encode_rows
 from cloister.core.errors import InvalidInput
-from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.registry.compose import compose
 from cloister.core.registry.registry import registry
@@ -24,9 +22,8 @@ from cloister.metrics import k_median_cost
 from cloister.plugins.methods.k_variates import Finest, KVariates, seeded
 from cloister.plugins.oracles.central.discrete_gaussian import DiscreteGaussian
 from cloister.plugins.oracles.central.exact import Exact
-from cloister.plugins.trees.grid import Grid
+from cloister.plugins.populations.arrays import Arrays
 from cloister.plugins.trees.simhash import SimHash
-from cloister.testing import parametrize
 
 SEED = PublicRng(b"v" * 32)
 CUBE = Box((-1.0,) * 3, (1.0,) * 3)
@@ -36,25 +33,10 @@ def gauss(**options: Any) -> KVariates[Central]:
     return KVariates(nodes=SimHash(depth=9), counts=DiscreteGaussian(), sums=DiscreteGaussian(), **options)
 
 
-class Rows:
-    """Rows in one piece."""
-
-    def __init__(self, rows: np.ndarray) -> None:
-        self.rows = rows
-
-    def gather(self, round: Round[Any], rng: NoiseRng) -> tuple[Any, ...]:
-        return absorb(round, encode_rows(round, self.rows, np.arange(len(self.rows), dtype=np.uint64), rng))
-
-
 def run(method: Any, problem: Problem, rows: Floats) -> Clustering:
-    session: Session[Any] = Session(problem, SEED, Rows(rows), noise=NoiseRng.for_tests(5))
+    session: Session[Any] = Session(problem, SEED, Arrays(rows), noise=NoiseRng.for_tests(5))
     found: Clustering = method.cluster(problem, session, SEED)
     return found
-
-
-@parametrize(gauss(), gauss(power=2.0, significance=0.0), role="Method")
-def test_k_variates_conforms(component: Any, check: Any) -> None:
-    check(component)
 
 
 def test_it_is_found_by_name_and_asks_once_of_512_nodes_on_one_level() -> None:
@@ -136,10 +118,3 @@ class Deep:
 def test_more_nodes_than_can_be_listed_are_refused_before_anything_is_asked() -> None:
     with pytest.raises(InvalidInput, match="too many to draw from"):
         Finest(Deep())
-
-
-def test_any_flat_partition_will_do() -> None:
-    rows = CUBE.sample(np.random.default_rng(11), 500, 0.0)
-    method = KVariates(nodes=Grid(), counts=DiscreteGaussian(), sums=DiscreteGaussian())
-    problem = Problem(4, CUBE, 500, Total(1.0, 1e-6).measured({"gaussian"}))
-    assert run(method, problem, rows).centers.shape == (4, 3)

@@ -13,19 +13,17 @@ from cloister.accounting import Accountant, Total
 from cloister.core.budget import Budget
 from cloister.core.clustering import Clustering, Problem
 from cloister.core.domains import Ball, Box
-from cloister.core.encoding import absorb, encode_rows
 from cloister.core.errors import InvalidInput
 from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.session import Session, forecast
 from cloister.core.trust import Central
-from cloister.noise.dense import TensorChannel
-from cloister.noise.laws import Gaussian, Laplace
 from cloister.plugins.methods.lloyd import Lloyd
 from cloister.plugins.methods.sphere_packing import SpherePacking, sphere_packing
 from cloister.plugins.oracles.central.discrete_gaussian import DiscreteGaussian
 from cloister.plugins.oracles.central.discrete_laplace import DiscreteLaplace
 from cloister.plugins.oracles.central.exact import Exact
+from cloister.plugins.populations.arrays import Arrays
 
 SEED = PublicRng(b"l" * 32)
 SQUARE = Box((-1.0, -1.0), (1.0, 1.0))
@@ -62,19 +60,9 @@ def problem_of(method: Lloyd[Central], k: int, domain: Any, n: int, eps: float =
     return Problem(k, domain, n, Total(eps, 1e-6).measured([method.counts.measure, method.sums.measure]))
 
 
-class Rows:
-    """Rows in one piece."""
-
-    def __init__(self, rows: np.ndarray) -> None:
-        self.rows = rows
-
-    def gather(self, round: Round[Any], rng: NoiseRng) -> tuple[Any, ...]:
-        return absorb(round, encode_rows(round, self.rows, np.arange(len(self.rows), dtype=np.uint64), rng))
-
-
 def run(method: Any, problem: Problem, population: Any, noise: int = 0) -> tuple[Clustering, list[Round[Any]]]:
     if isinstance(population, np.ndarray):
-        population = Rows(population)
+        population = Arrays(population)
     session: Session[Any] = Session(problem, SEED, population, noise=NoiseRng.for_tests(noise))
     return method.cluster(problem, session, SEED), session.rounds
 
@@ -159,21 +147,6 @@ def test_options_change_the_schedule_as_they_say() -> None:
     assert gauss(error_target=1e-30, fewest_rounds=4).schedule(problem).rounds == 4
     assert gauss(error_target=1e30, most_rounds=9).schedule(problem).rounds == 9
     assert gauss(fewest_rounds=3, most_rounds=3).schedule(problem).rounds == 3
-
-
-@pytest.mark.parametrize(
-    "method", [gauss(), gauss(**ABSOLUTE), laplace(**ABSOLUTE), laplace(), gauss(rounds=1), laplace(rounds=9)]
-)
-@pytest.mark.parametrize("domain", [SQUARE, Box((0.0,), (5.0,)), Ball((0.0, 1.0, 2.0), 3.0)])
-@pytest.mark.parametrize("eps", [0.1, 1.0, 8.0])
-def test_the_events_of_a_run_add_up_to_the_budget(method: Lloyd[Central], domain: Any, eps: float) -> None:
-    problem = problem_of(method, 4, domain, 1000, eps)
-    rounds = forecast(method, problem, SEED)
-    amounts = [event.spent.amount for round in rounds for event in round.events]
-    assert math.fsum(amounts) == pytest.approx(problem.budget.amount, rel=1e-12)
-    Accountant(Total(eps, 1e-6), problem.budget).forecast([round.events for round in rounds])
-    _, asked = run(method, problem, np.random.default_rng(0).normal(0, 1, (50, domain.dimension)))
-    assert [round.events for round in asked] == [round.events for round in rounds]
 
 
 def test_mixed_oracles_share_a_budget_in_rho() -> None:
@@ -286,20 +259,6 @@ def test_without_noise_relative_and_absolute_updates_are_plain_lloyd(domain: Any
     assert np.allclose(absolute.centers, expected, rtol=0, atol=1e-9 * domain.diameter)
 
 
-def test_the_fastlloyd_defaults_without_noise_lower_the_cost_like_plain_lloyd() -> None:
-    rows = blobs(SQUARE, 500, 3)
-    problem = problem_of(exact(), 5, SQUARE, 500)
-
-    def cost(centers: np.ndarray) -> float:
-        return float(((rows[:, None] - centers[None]) ** 2).sum(axis=2).min(axis=1).sum())
-
-    start = sphere_packing(5, SQUARE, SEED.child("start"))
-    ours, _ = run(exact(rounds=7), problem, rows)
-    theirs = plain(SQUARE.snap(rows).astype(float), start, 7, SQUARE)
-    assert cost(ours.centers) < cost(start) / 2
-    assert cost(ours.centers) < 1.5 * cost(theirs)
-
-
 # One update, from answers that are told
 
 
@@ -382,25 +341,6 @@ def test_a_small_or_negative_count_flips_no_step_and_is_floored(count: float) ->
     assert found.weights.tolist() == [max(count, 0.0)] * 3
 
 
-def test_counts_of_zero_without_noise_move_nothing_anywhere_strange() -> None:
-    steps, _ = one_update([0, 0, 0], np.zeros((3, 2)))
-    assert np.allclose(steps, 0.0, atol=1e-12)
-    steps, _ = one_update([-4, 0, 1], np.ones((3, 2)), count_error=0.0, floor=0.0)
-    assert np.isfinite(steps).all()
-
-
-def test_weights_are_never_negative() -> None:
-    _, found = one_update([-7.25, 3.5, -0.0], np.zeros((3, 2)), count_error=1.0)
-    assert found.weights is not None
-    assert found.weights.tolist() == [0.0, 3.5, 0.0]
-    problem = problem_of(laplace(), 9, SQUARE, 20, 0.05)
-    for noise in range(5):
-        weights = run(laplace(), problem, np.zeros((5, 2)), noise)[0].weights
-        assert weights is not None
-        assert (weights >= 0).all()
-        assert (weights == 0).any()
-
-
 def test_a_centre_below_the_threshold_keeps_its_place() -> None:
     steps, _ = one_update([4.9, 5.0, -3.0], np.ones((3, 2)), keep_below=5.0, border="none")
     assert (steps[[0, 2]] == 0).all()
@@ -479,190 +419,9 @@ def test_the_last_iterates_may_be_averaged(average: int) -> None:
     assert np.allclose(found.centers, base.details["iterates"][-average:].mean(axis=0), rtol=1e-12)
 
 
-def test_the_run_is_a_function_of_its_key_its_noise_and_its_rows() -> None:
-    rows = blobs(SQUARE, 300, 7)
-    problem = problem_of(gauss(), 3, SQUARE, 300)
-    one, again, other = (run(gauss(), problem, rows, noise)[0].centers for noise in (1, 1, 2))
-    assert np.array_equal(one, again)
-    assert not np.array_equal(one, other)
-    session: Session[Any] = Session(problem, SEED, Rows(rows), noise=NoiseRng.for_tests(1))
-    assert not np.array_equal(gauss().cluster(problem, session, SEED.child("another start")).centers, one)
-
-
-@pytest.mark.parametrize(
-    "method", [gauss(), laplace(), gauss(**ABSOLUTE), laplace(**ABSOLUTE), gauss(radius="constant", shrink=1.0)]
-)
-@pytest.mark.parametrize(
-    "domain", [SQUARE, Box((3.0,), (7.0,)), Box((0.0,) * 9, (1e-3,) * 9), Ball((5.0, 5.0), 0.1), Ball((0.0,), 1e6)]
-)
-@pytest.mark.parametrize("n", [0, 1, 200])
-def test_centres_are_finite_and_inside_whatever_the_domain_and_the_rows(
-    method: Lloyd[Central], domain: Any, n: int
-) -> None:
-    for k in (1, 4):
-        problem = problem_of(method, k, domain, 100)
-        found, _ = run(method, problem, blobs(domain, n, 8), n)
-        assert found.centers.shape == (k, domain.dimension)
-        assert found.weights is not None
-        assert found.weights.shape == (k,)
-        assert np.isfinite(found.centers).all()
-        assert np.allclose(domain.truncate(found.centers), found.centers, rtol=1e-9)
-
-
-def test_rows_outside_the_bounds_are_the_clipped_rows() -> None:
-    rows = np.random.default_rng(9).normal(0.3, 2, (500, 2))
-    for domain in (SQUARE, Box((0.0, -0.25), (0.3, 0.5))):
-        for method in (gauss(), laplace(**ABSOLUTE)):
-            problem = problem_of(method, 3, domain, 500)
-            wild, _ = run(method, problem, rows)
-            tame, _ = run(method, problem, np.clip(rows, domain.lower, domain.upper))
-            assert np.array_equal(wild.details["iterates"], tame.details["iterates"])
-            assert np.array_equal(wild.weights, tame.weights)
-    ball = Ball((0.0, 0.0), 1.0)
-    problem = problem_of(gauss(), 3, ball, 500)
-    wild, _ = run(gauss(), problem, rows)
-    tame, _ = run(gauss(), problem, ball.real(ball.snap(rows)))
-    assert np.array_equal(wild.centers, tame.centers)
-
-
-# One row more
-
-
-def vectors(round: Round[Any], rows: np.ndarray) -> list[np.ndarray]:
-    """The exact summaries: what the noise is added to."""
-    users = np.arange(len(rows), dtype=np.uint64)
-    return [s.vector for s in absorb(round, encode_rows(round, rows, users, NoiseRng.for_tests(0)))]
-
-
-def places(domain: Any, round: Round[Any], g: np.random.Generator) -> np.ndarray:
-    """Rows of every kind: anywhere, beyond the bounds, on centres, in corners, and around the radius of each centre."""
-    cells: Any = round.parts[0].cells
-    centers, d = domain.real(cells.centers), domain.dimension
-    direction = g.normal(0, 1, (len(centers), 12, d))
-    direction /= np.linalg.norm(direction, axis=2, keepdims=True)
-    within = (cells.within or domain.max_norm) * domain.unit
-    rim = centers[:, None] + direction * (within * np.array([1 - 1e-6, 1, 1 + 1e-6] * 4)[:, None])
-    far = domain.middle + domain.diameter * g.choice([-1.0, 0.0, 1.0], (20, d)) * g.choice([0.5, 1.0, 1e9], (20, 1))
-    return np.vstack([domain.sample(g, 40, 0.0), far, centers, rim.reshape(-1, d)])
-
-
-@pytest.mark.parametrize(
-    "method",
-    [
-        gauss(),
-        laplace(),
-        gauss(radius="constant"),
-        gauss(radius="none", clip_steps=False),
-        gauss(**ABSOLUTE),
-        laplace(**ABSOLUTE),
-    ],
-)
-@pytest.mark.parametrize(
-    "domain", [SQUARE, Box((0.0, 0.0, 5.0), (1.0, 0.3, 5.7)), Ball((1.0, -1.0), 0.3), Box((-2.0,), (1.0,))]
-)
-def test_one_row_changes_no_more_than_the_events_say(method: Lloyd[Central], domain: Any) -> None:
-    """Over all rounds of a run: one bucket, one count, a vector within the bound, and in all no more than the
-    budget."""
-    g = np.random.default_rng(10)
-    rows = blobs(domain, 60, 11)
-    problem = problem_of(method, 4, domain, 60)
-    _, rounds = run(method, problem, rows)
-    price = 0.0
-    for round in rounds:
-        before, worst = vectors(round, rows), 0.0
-        for row in places(domain, round, g):
-            paid = 0.0
-            for part, old, new in zip(round.parts, before, vectors(round, np.vstack([rows, row])), strict=True):
-                change = [abs(int(v)) for v in new - old]
-                channel: TensorChannel = part.channel  # type: ignore[assignment]
-                (event,) = channel.events
-                buckets = np.flatnonzero(np.array(change).reshape(4, -1).any(axis=1))
-                assert len(buckets) <= 1
-                assert sum(c > 0 for c in change) <= event.l0_sensitivity
-                l1, l2 = sum(change), sum(c**2 for c in change)
-                if part.vectors is None:
-                    assert l1 <= 1
-                else:
-                    assert l2 <= part.vectors.bound.l2**2
-                    assert l1 <= part.vectors.bound.l1
-                cost = cost_of(channel, l1, l2)
-                assert cost <= event.spent.amount * (1 + 1e-12)
-                paid += cost
-            worst = max(worst, paid)
-        price += worst
-    # offsets without a radius are bounded by the diameter, which rows near their centre do not come close to
-    least = 0.2 if method.radius == "none" and method.updates == "relative" else 0.5
-    assert least * problem.budget.amount < price <= problem.budget.amount * (1 + 1e-9)
-
-
-def cost_of(channel: TensorChannel, l1: int, l2_squared: int) -> float:
-    """Epsilon of discrete Laplace noise, mu^2 of Gaussian noise, for a change of this size in shifted integers."""
-    if isinstance(channel.law, Laplace):
-        return l1 * 2**channel.shift / channel.law.scale
-    assert isinstance(channel.law, Gaussian)
-    return l2_squared * 4**channel.shift / channel.law.sigma**2
-
-
 # Options that cannot be
-
-
-def made_or_refused_by_name(**options: Any) -> Lloyd[Central] | None:
-    """The method, or None if the last of the options was refused by its name."""
-    try:
-        return gauss(**options)
-    except InvalidInput as error:
-        told = str(error)
-    assert [*options][-1] in told
-    return None
 
 
 def test_more_fewest_than_most_rounds_are_refused() -> None:
     with pytest.raises(InvalidInput, match="rounds"):
         gauss(fewest_rounds=8).schedule(problem_of(gauss(), 3, SQUARE, 1000))
-
-
-def test_an_offset_of_nothing_is_refused_by_name_or_runs() -> None:
-    method = made_or_refused_by_name(**ABSOLUTE, offset=0.0)
-    assert method is None or method.schedule(problem_of(method, 3, SQUARE, 1000)).rounds >= 2
-
-
-@pytest.mark.parametrize("scale", [1e6, 1e300])
-def test_a_radius_beyond_the_domain_is_refused_by_name_or_takes_every_row(scale: float) -> None:
-    method = made_or_refused_by_name(radius_scale=scale)
-    if method is not None:
-        found, _ = run(method, problem_of(method, 3, SQUARE, 1000), np.zeros((5, 2)))
-        assert np.isfinite(found.centers).all()
-
-
-def test_a_radius_below_one_lattice_step_is_refused_by_name_or_runs() -> None:
-    method = made_or_refused_by_name(radius_scale=1e-200)
-    assert method is None or method.schedule(problem_of(method, 3, SQUARE, 1000)).rounds >= 2
-
-
-def test_half_a_round_is_refused() -> None:
-    with pytest.raises(InvalidInput, match="rounds"):
-        gauss(rounds=2.5).schedule(problem_of(gauss(), 3, SQUARE, 1000))
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"updates": "sideways"},
-        {"radius": "wide"},
-        {"border": "wrap"},
-        {"radius_scale": 0.0},
-        {"rounds": 0},
-        {"fewest_rounds": 0},
-        {"most_rounds": -1},
-        {"error_target": 0.0},
-        {"offset": -0.1},
-        {"floor": -1.0},
-        {"shrink": -0.5},
-        {"average": 0},
-        {"radius_scale": math.nan},
-        {"floor": math.nan},
-    ],
-)
-def test_an_option_out_of_its_bounds_is_refused_by_name(wrong: dict[str, Any]) -> None:
-    with pytest.raises(InvalidInput, match=f"option '{next(iter(wrong))}'"):
-        gauss(**wrong)

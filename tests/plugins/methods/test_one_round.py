@@ -11,12 +11,10 @@ import pytest
 
 from cloister.core.buckets import Space
 from cloister.core.clustering import Coreset, Errors, Leaves
-from cloister.core.encoding import encode_lattice
 from cloister.core.errors import WrongComposition
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.registry.compose import compose
 from cloister.core.registry.registry import registry
-from cloister.core.session import forecast, next_round
 from cloister.core.trust import Local
 from cloister.core.types import Floats, Ints
 from cloister.metrics import nicv
@@ -50,19 +48,6 @@ def test_share_of_the_counts_and_expected_error_are_those_of_the_study(epsilon: 
     assert vectors.user_share is not None
     assert vectors.user_share.fraction == pytest.approx(1 - counts.user_share.fraction)
     assert made.composed.value.expected_error(made.problem) == pytest.approx(v, rel=0.03)
-
-
-@pytest.mark.parametrize("partitions", [1, 2, 3])
-def test_every_user_answers_exactly_one_question_with_all_of_epsilon(partitions: int) -> None:
-    made = plan(rows=5000, d=10, k=3, options={"partitions": partitions})
-    (asked,) = made.forecast(SEED)
-    users = np.arange(5000, dtype=np.uint64)
-    answers = np.concatenate(
-        [report.users for report in encode_lattice(asked, np.zeros((5000, 10), np.int64), users, NoiseRng.for_tests(0))]
-    )
-    assert sorted(answers.tolist()) == users.tolist()
-    assert {event.spent.epsilon for event in asked.events} == {1.0}
-    assert len(asked.parts) == 2 * partitions
 
 
 def test_shares_of_the_budget_add_up_to_epsilon() -> None:
@@ -189,33 +174,6 @@ def test_group_centers_divide_by_at_least_one_row() -> None:
     assert cells.of_groups(np.zeros(1, np.int64), 2).tolist() == [[3.0, 4.0], [0.0, 0.0]]
 
 
-def test_a_plan_is_the_first_round_and_does_not_depend_on_answers() -> None:
-    made = plan(rows=3000, d=6, k=3, epsilon=2.0)
-    method = made.composed.value
-    assert next_round(method, made.problem, SEED).digest() == forecast(method, made.problem, SEED)[0].digest()
-
-
-def test_more_noise_is_expected_with_fewer_rows_less_budget_or_more_clusters() -> None:
-    def v(**changed: Any) -> float:
-        made = plan(**changed)
-        found: float = made.composed.value.expected_error(made.problem)
-        return found
-
-    assert v() < v(rows=10**5) < v(rows=10**4)
-    assert v(epsilon=4.0) < v(epsilon=2.0) < v()
-    assert v(k=4) < v() < v(k=16)
-    assert v(rows=10**5) == pytest.approx(10 * v(), rel=1e-3)
-    assert 0 < v(d=2, k=4) < 0.01
-
-
-def test_bounds_of_the_rows_are_those_of_the_domain() -> None:
-    """The vectors' bound is the premise of the proof: every row of the domain keeps it, whatever the bucketing."""
-    made = plan(rows=1000, d=5, k=2)
-    part = next(part for part in made.forecast(SEED)[0].parts if part.vectors is not None)
-    assert part.vectors is not None
-    assert part.vectors.bound.l2 == made.problem.domain.max_norm
-
-
 def test_share_follows_the_trust_model() -> None:
     central = prepare(
         Request(
@@ -250,15 +208,3 @@ def test_variances_scale_with_the_users_that_are_asked() -> None:
     whole = method.variances(made.problem, Space((256,)), budget, budget)
     halves = method.variances(made.problem, Space((256,)), half, half)
     assert halves == pytest.approx([2 * w for w in whole], rel=1e-4)
-
-
-def test_a_problem_of_one_cluster_or_one_column_is_solved() -> None:
-    for k, d in ((1, 5), (2, 1), (1, 1)):
-        rows, _ = mixture(2000, k, d, 4)
-        result = fit(
-            Request(k=k, method="one-round", epsilon=2.0, bounds="ball:1", rows=2000, seed=4),
-            source(rows, None, "refuse"),
-            noise=NoiseRng.for_tests(4),
-        )
-        assert result.centers.shape == (k, d)
-        assert np.linalg.norm(result.centers, axis=1).max() <= 1 + 1e-9

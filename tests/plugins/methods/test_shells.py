@@ -7,33 +7,13 @@ import math
 import numpy as np
 import pytest
 
-from cloister.core.domains import REACH, Domain
+from cloister.core.domains import REACH
 from cloister.core.randomness import PublicRng
-from cloister.plugins.methods.clipping import SCALE, ClippedOffsets
+from cloister.plugins.methods.clipping import SCALE
 from cloister.plugins.methods.measuring import Shells
 from cloister.plugins.trees.directions import NORM
-from cloister.testing.checks.bucketings import BUCKETINGS, VECTORS
 
 KEY = PublicRng.from_seed(3)
-
-
-def shells(domain: Domain, rng: PublicRng) -> Shells:
-    middle = domain.snap(domain.sample(rng.child("middle").generator(), 1, 0.0))
-    return Shells.around(middle, domain.max_norm // 3, 16, rng.child("cells"))
-
-
-def offsets(domain: Domain, rng: PublicRng) -> ClippedOffsets:
-    return shells(domain, rng).offsets()
-
-
-@pytest.mark.parametrize("check", BUCKETINGS, ids=lambda check: check.__name__)
-def test_shells_keep_the_laws_of_a_bucketing(check: object) -> None:
-    check(shells)  # type: ignore[operator]
-
-
-@pytest.mark.parametrize("check", VECTORS, ids=lambda check: check.__name__)
-def test_their_offsets_keep_the_laws_of_vectors(check: object) -> None:
-    check(offsets)  # type: ignore[operator]
 
 
 @pytest.mark.parametrize("d", [1, 2, 9, 40])

@@ -12,8 +12,6 @@ from cloister.accounting import Total
 from cloister.core.budget import Budget
 from cloister.core.clustering import Clustering, Problem
 from cloister.core.domains import Box
-from cloister.core.encoding import absorb, encode_rows
-from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.session import Session, forecast
 from cloister.core.trust import Central
@@ -23,6 +21,7 @@ from cloister.plugins.methods.shrunk_lloyd import ShrunkLloyd
 from cloister.plugins.methods.sphere_packing import SpherePacking
 from cloister.plugins.oracles.central.discrete_gaussian import DiscreteGaussian
 from cloister.plugins.oracles.central.exact import Exact
+from cloister.plugins.populations.arrays import Arrays
 
 SEED = PublicRng(b"s" * 32)
 CUBE = Box((-1.0,) * 4, (1.0,) * 4)
@@ -40,18 +39,8 @@ def problem_of(k: int, rows: int, epsilon: float = 1.0) -> Problem:
     return Problem(k, CUBE, rows, Total(epsilon, 1e-6).measured({"gaussian"}))
 
 
-class Rows:
-    """Rows in one piece."""
-
-    def __init__(self, rows: Floats) -> None:
-        self.rows = rows
-
-    def gather(self, round: Round[Any], rng: NoiseRng) -> tuple[Any, ...]:
-        return absorb(round, encode_rows(round, self.rows, np.arange(len(self.rows), dtype=np.uint64), rng))
-
-
 def run(method: Any, problem: Problem, rows: Floats, noise: int = 0) -> Clustering:
-    session: Session[Any] = Session(problem, SEED, Rows(rows), noise=NoiseRng.for_tests(noise))
+    session: Session[Any] = Session(problem, SEED, Arrays(rows), noise=NoiseRng.for_tests(noise))
     found: Clustering = method.cluster(problem, session, SEED)
     return found
 

@@ -150,29 +150,11 @@ def test_noise_alone_suggests_the_least_number_and_says_so() -> None:
     assert asked(groups(5, 20), fewest=3, weights=-np.ones(100), error=50.0).k == 3
 
 
-def test_fewer_points_than_centres_are_enough() -> None:
-    found = asked(groups(2, 1), fewest=4, most=9)
-    assert found.k == 4
-    assert np.isfinite(found.costs).all()
-    assert np.isfinite(found.silhouettes).all()
-
-
 def test_the_two_whose_union_costs_least_are_merged() -> None:
     centers, sizes = np.array([[0.0, 0.0], [1.0, 0.0], [1.5, 0.0], [9.0, 9.0]]), np.array([1.0, 1.0, 30.0, 5.0])
     np.testing.assert_allclose(merged(centers, sizes)[[0, 1]], [[0.0, 0.0], [46 / 31, 0.0]])
     np.testing.assert_allclose(merged(centers, np.array([1.0, 30.0, 30.0, 5.0]))[0], [30 / 31, 0.0])
     assert len(merged(centers, np.zeros(4))) == 3
-
-
-def test_one_pass_gives_centres_of_every_number() -> None:
-    cells = Coreset(groups(4, 10), np.ones(40), errors=Errors(np.zeros(40), np.zeros(40)))
-    assert [len(centers) for centers in fewer(cells, cells.points, 9, 3)] == list(range(9, 2, -1))
-
-
-def test_the_same_points_and_key_suggest_the_same() -> None:
-    rows = groups(9, 100)
-    one, two = asked(rows), asked(rows)
-    assert one.details == two.details
 
 
 def test_copies_that_fill_a_round_hold_no_row() -> None:

@@ -12,11 +12,8 @@ from hypothesis import given, settings, strategies as st
 from cloister.core.clustering import Coreset, Released
 from cloister.core.errors import InvalidInput
 from cloister.core.randomness import PublicRng
-from cloister.core.registry.compose import compose
-from cloister.core.registry.registry import registry
 from cloister.core.types import Floats
 from cloister.plugins.solvers.plus_plus import KMedianPlusPlus, Weighted
-from cloister.testing import parametrize
 
 SEED = PublicRng(b"s" * 32)
 
@@ -28,15 +25,6 @@ def solved(points: Floats, weights: Floats, k: int, **options: Any) -> Floats:
 def cost(points: Floats, weights: Floats, centers: Floats) -> float:
     gaps = np.sqrt(((points[:, None] - centers) ** 2).sum(axis=2)).min(axis=1)
     return float(np.maximum(weights, 0.0) @ gaps)
-
-
-@parametrize(KMedianPlusPlus(), KMedianPlusPlus(starts=1, candidates=1, rounds=1, steps=1), role="NonPrivateSolver")
-def test_it_conforms(component: Any, check: Any) -> None:
-    check(component)
-
-
-def test_it_is_found_by_name() -> None:
-    assert isinstance(compose(registry(), "NonPrivateSolver", "kmedian++", {}, {}).value, KMedianPlusPlus)
 
 
 @settings(max_examples=60, deadline=None)

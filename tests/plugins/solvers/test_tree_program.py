@@ -11,7 +11,7 @@ import pytest
 from cloister.core.clustering import Coreset, Released, TreeMetric
 from cloister.core.errors import InvalidInput
 from cloister.core.randomness import PublicRng
-from cloister.core.types import Floats, Ints
+from cloister.core.types import Floats
 from cloister.plugins.solvers.tree_program import Program, TreeProgram, halved
 
 RNG = PublicRng.from_seed(3)
@@ -97,27 +97,3 @@ def test_equal_points_share_their_finest_box_and_no_point_is_refused() -> None:
     assert Program.of(tree, np.ones(5), 1).costs(2)[1] == pytest.approx(0.0, abs=1e-290)
     with pytest.raises(InvalidInput, match="without a point"):
         TreeProgram().solve(Released(Coreset(np.zeros((0, 1)), np.ones(0)), ()), 1, RNG)
-
-
-def complete(depth: int) -> tuple[TreeMetric, Ints]:
-    """A complete binary tree whose leaves come first."""
-    leaves = 2**depth
-    heap = np.arange(1, 2 * leaves)  # heap number h has the parent h >> 1
-    number = np.where(heap >= leaves, heap - leaves, leaves + heap - 1)
-    parents = np.full(len(heap), -1)
-    parents[number[1:]] = number[(heap[1:] >> 1) - 1]
-    diameters = np.empty(len(heap))
-    diameters[number] = 2.0 ** -np.floor(np.log2(heap))
-    return TreeMetric(parents, diameters), np.arange(leaves)
-
-
-def test_a_million_nodes_are_solved_for_all_numbers_of_centres_at_once() -> None:
-    tree, leaves = complete(19)
-    program = Program.of(tree, np.ones(len(leaves)), 1)
-    # on equal weights k = 2^j centres leave every row 2^-j from its own: n (1 - 2^(j - 19)) of them pay
-    assert len(tree.parents) == 2**20 - 1
-    costs = program.costs(2**19)
-    assert costs[0] > costs[1] > costs[39]
-    assert costs[-1] == 0.0
-    by_level = sum(2.0**19 / 2 ** (i + 1) * 2.0**-i for i in range(19))  # half of a level's rows pay its diameter
-    assert costs[0] == pytest.approx(by_level)

@@ -68,17 +68,15 @@ def test_spreading_makes_less_of_what_it_descends_on() -> None:
     assert energy("repelled") < 0.1 * energy("unit")
 
 
-def test_two_directions_in_the_plane_are_pushed_apart() -> None:
-    """The best code of two lines in the plane is a right angle; 60 short steps come close."""
-    for seed in range(5):
-        first, second = directions(PublicRng.from_seed(seed), 2, 2, "repelled") / NORM
-        start_first, start_second = directions(PublicRng.from_seed(seed), 2, 2, "unit") / NORM
-        assert abs(first @ second) <= abs(start_first @ start_second) + 1e-9
-
-
 def test_too_many_directions_are_not_spread() -> None:
     """Pairs of 2^15 directions are 8 GB: a plan must open on a phone."""
     many = MAX_REPELLED + 1
     with pytest.raises(InvalidInput, match="'orthogonal'"):
         directions(SEED, many, 4, "repelled")
     assert np.array_equal(directions(SEED, many, 4, "auto"), directions(SEED, many, 4, "orthogonal"))
+
+
+def test_directions_of_a_block_are_orthogonal() -> None:
+    found = directions(SEED, 64, 32, "orthogonal") / NORM
+    for block in (found[:32], found[32:]):
+        assert np.abs(block @ block.T - np.eye(32)).max() < 1e-7

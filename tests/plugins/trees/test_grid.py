@@ -117,17 +117,6 @@ def test_cells_are_kept_by_significance_or_the_largest() -> None:
     assert len(grown.points) == 6
 
 
-@pytest.mark.parametrize("value", [0.0, -1e12, 1e300])
-def test_any_counts_give_finite_points_in_the_domain(value: float) -> None:
-    for domain in (Box((0.0, 0.0), (1.0, 1e-7)), Ball((0.0, 3.0), 1e-3), Box((-1.0,), (1.0,))):
-        tree = opened(domain)
-        size = tree.space.sizes[0]
-        grown = tree.grow(Told(np.full(size, value), np.full(size, 5.0)))
-        assert len(grown.points) >= 2
-        assert np.isfinite(grown.points).all()
-        assert np.abs(domain.truncate(grown.points) - grown.points).max() < 1e-9
-
-
 @pytest.mark.parametrize(
     ("budget", "rows", "cells"),
     [
@@ -145,12 +134,6 @@ def test_the_default_grid_follows_rows_times_epsilon_squared_in_every_measure(
     budget: Budget, rows: int, cells: int
 ) -> None:
     assert opened(Box((0.0, 0.0), (1.0, 1.0)), rows=rows, budget=budget).space.sizes == (cells,)
-
-
-@pytest.mark.parametrize("options", [{"side": 0}, {"side": 2**17}, {"side": 2.0}, {"significance": -1.0}])
-def test_options_refuse_nonsense(options: dict[str, Any]) -> None:
-    with pytest.raises(InvalidInput):
-        Grid(**options)
 
 
 def test_a_grid_in_many_columns_is_refused_with_a_way_out() -> None:

@@ -7,19 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from cloister.core.domains import Ball, Box, Domain
-from cloister.core.randomness import PublicRng
+from cloister.core.domains import Ball, Box
 from cloister.plugins.trees.grid_cells import MAX_CELLS, GridCells
-from cloister.testing.checks.bucketings import BUCKETINGS
-
-
-def some(domain: Domain, rng: PublicRng) -> GridCells:
-    return GridCells.nearly_square(domain, 200.0)
-
-
-@pytest.mark.parametrize("check", BUCKETINGS, ids=lambda check: check.__name__)
-def test_grid_cells_keep_the_laws_of_a_bucketing(check: object) -> None:
-    check(some)  # type: ignore[operator]
 
 
 @pytest.mark.parametrize(

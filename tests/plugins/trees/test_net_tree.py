@@ -6,12 +6,10 @@ import itertools
 import math
 from collections.abc import Callable
 from functools import cache
-from typing import Any
 
 import attrs
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
 
 from cloister.core.budget import Budget
 from cloister.core.clustering import Coreset, Problem
@@ -19,9 +17,8 @@ from cloister.core.domains import Ball, Box, Domain
 from cloister.core.errors import InvalidInput
 from cloister.core.randomness import PublicRng
 from cloister.core.types import Floats, Ints
-from cloister.plugins.trees.net_tree import NetTree, NetTreeOpened, proof_expand, threshold
-from cloister.plugins.trees.nets import RADIUS, covering_radius, energy, packing_radius
-from cloister.testing import parametrize
+from cloister.plugins.trees.net_tree import NetTree, NetTreeOpened
+from cloister.plugins.trees.nets import RADIUS, energy
 
 KEY = PublicRng.from_seed(3)
 
@@ -79,13 +76,6 @@ class Exact:
         return np.zeros(len(ids))
 
 
-@pytest.mark.thorough
-@parametrize(NetTree())
-def test_conformance(component: Any, check: Any) -> None:
-    """The kit's domains have 1, 2, 3 and 12 dimensions: trees of d' = 1 .. 4."""
-    check(component)
-
-
 # --- the paper's lemmas
 
 
@@ -115,43 +105,6 @@ def test_every_row_is_in_a_child_of_its_node_and_in_no_other_child(d: int, level
             assert np.array_equal(above[mine], before)
         assert np.array_equal(tree.ids(level, names), ids[:, level])
         above, before = np.unique(names, axis=0), names
-
-
-@pytest.mark.parametrize(("d", "levels"), [(1, 6), (2, 5), (3, 4), (4, 3), (5, 2), (6, 2)])
-def test_lemma_15_a_node_has_few_children(d: int, levels: int) -> None:
-    tree = opened(d, levels)
-    ratio = covering_radius(d) / packing_radius(d)  # 1 / gamma
-    roots, _ = tree.children(0, np.zeros((1, d), np.int64))
-    assert len(roots) <= (1 + 3 * ratio) ** d
-    names = chain(tree, tree.projection.of(rows_in(ball(d), 300, d + 20)))
-    for level in range(1, levels):
-        above = np.unique(names[level - 1], axis=0)
-        below, whose = tree.children(level, above)
-        assert np.bincount(whose).max() <= (1 + 2 * ratio) ** d
-        far = distance(tree.nets[level].points(below), tree.nets[level - 1].points(above)[whose])
-        assert far.max() <= 1.5 * 2.0**-level + 1e-6
-
-
-@settings(max_examples=300, deadline=None, derandomize=True)
-@given(
-    st.lists(st.one_of(st.just(0.0), st.floats(1e-9, 1e9)), min_size=0, max_size=40),
-    st.integers(1, 8),
-    st.integers(1, 8),
-)
-def test_lemma_19_what_is_not_expanded_is_paid_for_or_small(counts: list[float], batch: int, rounds: int) -> None:
-    values = np.sort(np.array(counts))
-    tau, m = threshold(values, batch, rounds), len(counts)
-    assert 0 <= tau <= min(m, rounds * batch)
-    left, lower = values[: m - tau].sum(), values[: max(0, m - tau - batch)].sum()
-    assert left <= 2 * lower + values.sum() / 2**rounds + 1e-9 * values.sum() + 1e-300
-
-
-def test_the_threshold_is_the_papers_on_cases_worked_by_hand() -> None:
-    assert threshold(np.zeros(0), 2, 3) == 0
-    assert threshold(np.array([1.0, 1, 1, 1]), 1, 3) == 0  # 4 <= 2 * 3
-    assert threshold(np.array([0.0, 0, 1, 8]), 1, 3) == 2  # 9 > 2 * 1; 1 > 2 * 0; 0 <= 0
-    assert threshold(np.array([0.0, 1, 4, 16]), 1, 2) == 2  # Gamma is reached
-    assert threshold(np.array([5.0, 9.0]), 4, 2) == 2  # fewer nodes than k a
 
 
 # --- Theorem 20
@@ -220,26 +173,7 @@ def best_of(x: Floats, k: int) -> Floats:
     return best
 
 
-def test_the_proofs_a_grows_beyond_use() -> None:
-    assert proof_expand(1) == 29
-    assert proof_expand(4) > 10**6
-
-
 # --- growing from noise
-
-
-def test_tight_clusters_are_single_leaves_of_the_last_level_with_exact_weights() -> None:
-    d, k = 3, 4
-    tree = opened(d, 4, k=k, expand=8, rounds=4)
-    at = np.array([[0.5, 0, 0], [-0.5, 0, 0], [0, 0.5, 0], [0, 0, -0.7]])
-    rows = ball(d).snap(np.repeat(at, [100, 200, 300, 400], axis=0))
-    grown = tree.grow(Exact(tree.locate(rows)))
-    heavy = grown.weights > 0
-    assert sorted(grown.weights[heavy]) == [100, 200, 300, 400]
-    assert grown.leaves is not None
-    assert set(grown.leaves.levels[heavy]) == {3}
-    far = np.linalg.norm(grown.points[heavy][:, None] - at, axis=2).min(axis=1)
-    assert far.max() <= 2.0**-4 + 1e-5
 
 
 def noise_of(ids: Ints, counts: Floats) -> Floats:
@@ -278,31 +212,6 @@ def literal_threshold(counts: list[float], ka: int, rounds: int) -> int:
         if sum(counts[: m - (j - 1) * ka]) <= 2 * sum(counts[: m - j * ka]):
             return (j - 1) * ka
     return min(m, rounds * ka)
-
-
-NOISES: dict[str, Callable[[Ints, Floats], Floats]] = {
-    "zeros": lambda ids, counts: np.zeros(len(ids)),
-    "negative": lambda ids, counts: -1.0 - counts,
-    "huge": lambda ids, counts: np.where(ids % 2 == 0, 1e15, -1e15),
-    "equal": lambda ids, counts: np.full(len(ids), 7.0),
-    "tiny": lambda ids, counts: ((ids % 5 - 2) * 1e-300).astype(np.float64),
-}
-
-
-@pytest.mark.parametrize("noise", list(NOISES))
-@pytest.mark.parametrize("options", [{}, {"expand": None, "rounds": None}, {"significance": 3.0}])
-@pytest.mark.parametrize("cap", [150, 400, 5000])
-def test_whatever_the_counts_a_coreset_comes_out_within_the_cap(
-    noise: str, options: dict[str, float | None], cap: int
-) -> None:
-    tree = opened(3, 5, cap=cap, **options)
-    oracle = Exact(tree.locate(rows_in(ball(3), 1000, 1)), NOISES[noise])
-    grown = tree.grow(oracle)
-    assert sum(oracle.looked) <= cap
-    assert len(grown.points) >= 1
-    assert np.isfinite(grown.points).all()
-    assert (grown.weights >= 0).all()
-    assert np.linalg.norm(grown.points, axis=1).max() <= 1 + 1e-9
 
 
 def test_with_the_proofs_options_the_cap_alone_stops_the_tree_and_every_row_keeps_one_leaf() -> None:
@@ -368,15 +277,6 @@ def test_ids_are_injective_and_within_the_space(d: int, levels: int) -> None:
         assert ids.min() >= 0
         assert ids.max() < tree.space.sizes[level]
     assert (tree.space.sizes[-1] == 2**62) == (d == 8)
-
-
-def test_children_of_any_node_have_ids_within_the_space() -> None:
-    tree = opened(3, 4)
-    names, _ = tree.children(0, np.zeros((1, 3), np.int64))
-    for level in range(1, 4):
-        assert tree.ids(level - 1, names).max() < tree.space.sizes[level - 1]
-        assert tree.ids(level - 1, names).min() >= 0
-        names, _ = tree.children(level, names[:50])
 
 
 def test_a_box_is_mapped_by_its_reach_and_its_points_stay_inside() -> None:

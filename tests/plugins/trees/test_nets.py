@@ -1,4 +1,7 @@
-"""The lattice A*_m: its radii, its nearest points against brute force, its short vectors."""
+"""The lattice A*_m: its radii, its nearest points against brute force, its short vectors.
+
+The projection of the net tree: orthogonal, scaled, exact.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +12,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from cloister.core.domains import Ball, Domain
+from cloister.core.randomness import PublicRng
 from cloister.core.types import Ints
-from cloister.plugins.trees.nets import Net, covering_radius, energy, packing_radius, short_vectors
+from cloister.plugins.trees.nets import RADIUS, Net, Projection, covering_radius, energy, packing_radius, short_vectors
 
 
 def net(m: int, step: int, seed: int = 0) -> Net:
@@ -73,18 +78,6 @@ def test_the_nearest_point_is_that_of_brute_force_with_ties_and_without(
         assert best == distances(point[None, :], of.shift + step * (low + around)).min()
 
 
-@pytest.mark.parametrize("m", range(1, 9))
-def test_a_net_point_is_its_own_nearest_point_and_packing_radii_are_room(m: int) -> None:
-    of = net(m, 2**20, m)
-    g = np.random.default_rng(m)
-    names = g.integers(-40, 40, (2000, m))
-    assert np.array_equal(of.nearest(of.points(names)), names)
-    push = g.standard_normal((2000, m + 1))
-    push -= push.mean(axis=1, keepdims=True)
-    push *= 0.999 * packing_radius(m) * 2**20 / np.linalg.norm(push, axis=1, keepdims=True)
-    assert np.array_equal(of.nearest(of.points(names) + np.rint(push).astype(np.int64)), names)
-
-
 def test_coordinates_at_the_largest_scale_do_not_overflow() -> None:
     of = net(8, 2**25, 3)
     points = np.random.default_rng(4).integers(-(2**28), 2**28, (200, 9))
@@ -93,3 +86,45 @@ def test_coordinates_at_the_largest_scale_do_not_overflow() -> None:
     totals = [int(t) for t in (points - nearest).sum(axis=1)]
     assert [9 * e - t * t for e, t in zip(exact, totals, strict=True)] == distances(points, nearest).tolist()
     assert max(9 * e - t * t for e, t in zip(exact, totals, strict=True)) <= 9 * (covering_radius(8) * 2**25) ** 2
+
+
+KEY = PublicRng.from_seed(3)
+
+
+def ball(d: int) -> Ball:
+    return Ball((0.0,) * d, 1.0)
+
+
+def rows_in(domain: Domain, n: int, seed: int) -> Ints:
+    """Rows all over a domain, and as many at its border."""
+    g = np.random.default_rng(seed)
+    border = domain.snap(domain.middle + g.standard_normal((n // 2, domain.dimension)) * domain.diameter * 10)
+    return np.concatenate([domain.snap(domain.sample(g, n - n // 2, 0.0)), border])
+
+
+@pytest.mark.parametrize("d", [1, 3, 5, 100])
+def test_the_projection_is_a_scaled_orthogonal_projection_up_to_its_rounding(d: int) -> None:
+    m = min(4, d)
+    projection = Projection.random(ball(d), m, 1.0 if d == m else 2.0, KEY.child("p", d))
+    rows = rows_in(ball(d), 500, d)
+    images = projection.of(rows).astype(np.float64)
+    frame = np.linalg.qr(projection.matrix.astype(np.float64))[0][:, :m]
+    expected = np.linalg.norm(rows @ frame, axis=1) / ball(d).max_norm * projection.scale
+    inside = expected < 0.9999
+    assert np.allclose(np.linalg.norm(images[inside], axis=1) / RADIUS, expected[inside], atol=1e-6)
+    assert not images[expected > 1.0001].any()  # Algorithm 3, lines 3-6
+    kept = ball(d).real(rows)[inside] @ frame @ frame.T
+    assert np.abs(projection.back(projection.of(rows))[inside] - kept).max() < 1e-5
+
+
+def test_projections_stay_exact_integers_at_the_largest_scale() -> None:
+    d = 1000
+    projection = Projection.random(ball(d), 2, 4 * math.sqrt(d / 2), KEY.child("large"))
+    rows = rows_in(ball(d), 50, 1)
+    exact = (rows.astype(object) @ projection.matrix.astype(object)) >> projection.shift
+    small = np.array([[abs(int(v)) <= RADIUS for v in row] for row in exact]).all(axis=1)
+    images = projection.of(rows)
+    held = images.any(axis=1)
+    assert (small | ~held).all()
+    assert np.array_equal(images[held], exact[held].astype(np.int64))
+    assert held.any()

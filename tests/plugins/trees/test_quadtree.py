@@ -1,5 +1,10 @@
 """The shifted quadtree: cuts in the middle third, ids against a recursion over rows, boxes, options, badly cut
-centres."""
+centres.
+
+Grown trees: splitting, and weights that agree against a general least-squares solver.
+
+Searching by a table gives what bisection gives.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings, strategies as st
 
 from cloister.core.budget import Budget
 from cloister.core.clustering import Problem
@@ -14,7 +20,8 @@ from cloister.core.domains import Ball, Box, Domain
 from cloister.core.errors import InvalidInput
 from cloister.core.randomness import PublicRng
 from cloister.core.types import Floats, Ints
-from cloister.plugins.trees.quadtree import Quadtree, ShiftedQuadtree
+from cloister.plugins.trees.quadtree import Nodes, Quadtree, ShiftedQuadtree
+from cloister.plugins.trees.reduction import Steps
 
 SEED = PublicRng.from_seed(51)
 BOX = Box((-1.0, 0.0, 5.0), (1.0, 10.0, 5.5))
@@ -103,16 +110,6 @@ def test_a_long_column_is_split_before_a_short_one() -> None:
     assert tree.order == (1, 1, 0, 1, 0, 1)
 
 
-def test_single_lattice_steps_are_split_into_one_and_none() -> None:
-    """A column of a few lattice steps: deeper cells are empty or one step wide, and no row is lost."""
-    domain = Box((0.0, 0.0), (1e-5, 1.0))
-    tree = opened(domain, depth=24, top=0)
-    rows = rows_of(domain, 200)
-    ids, images = tree.locate(rows), tree.reduced.of(rows)
-    boxes = tree.boxes(np.full(len(rows), 24), ids[:, 24])
-    assert ((boxes[:, 0] <= images) & (images <= boxes[:, 1])).all()
-
-
 def test_levels_above_the_first_asked_one_are_not_asked() -> None:
     tree, whole = opened(depth=10, top=3), opened(depth=10, top=0)
     rows = rows_of(BOX)
@@ -148,13 +145,6 @@ def test_the_tree_metric_knows_every_leaf_and_shrinks_downwards() -> None:
     assert (diameters[below] <= diameters[parents[below]]).all()
     assert diameters.max() == pytest.approx(BOX.diameter, rel=1e-5)
     assert set(parents[below]) == set(np.flatnonzero(inner))
-
-
-def test_points_are_the_middles_of_their_boxes() -> None:
-    tree = opened(depth=8)
-    grown = tree.grow(Exact(tree.locate(rows_of(BOX, 300)), 2.0))
-    assert grown.cells is not None
-    assert np.allclose(grown.points, BOX.truncate(grown.cells.mean(axis=1)), atol=1e-6)
 
 
 def test_a_projected_tree_lifts_its_points_into_the_domain_and_its_boxes_are_over_a_frame() -> None:
@@ -207,3 +197,96 @@ def test_trees_too_deep_for_the_lattice_are_refused(options: dict[str, Any], wor
 def test_the_defaults_depend_on_public_figures_only() -> None:
     tree = opened(Ball((0.0,) * 30, 1.0), k=16, rows=10_000)
     assert (tree.reduced.dimension, tree.depth, tree.top) == (4, 28, 3)
+
+
+def share(level: int, cell: int) -> float:
+    """Of the rows: 0.4 of a cell's are in its left child."""
+    return float(np.prod([0.6 if cell >> i & 1 else 0.4 for i in range(level)]))
+
+
+class Random:
+    """Noisy counts of cells that split their rows unevenly, remembered."""
+
+    def __init__(self, seed: int, rows: float) -> None:
+        self._g, self._rows, self._known = np.random.default_rng(seed), rows, dict[tuple[int, int], float]()
+
+    def at(self, ids: Ints, level: int = 0) -> Floats:
+        for i in ids.tolist():
+            self._known.setdefault((level, i), self._rows * share(level, i) + self._g.normal(0, 5))
+        return np.array([self._known[level, i] for i in ids.tolist()])
+
+    def standard_error(self, ids: Ints, level: int = 0) -> Floats:
+        return np.full(len(ids), 5.0 + level)
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("top", [0, 2])
+def test_weights_are_the_generalised_least_squares_where_none_is_negative(seed: int, top: int) -> None:
+    nodes = Nodes.grown(Random(seed, 1e6), top, 7, 3.0)
+    weights, errors = nodes.consistent()
+    leaves = np.flatnonzero(~nodes.split)
+    holds = np.zeros((len(nodes.levels), len(leaves)))
+    for column, leaf in enumerate(leaves):
+        node = leaf
+        while node >= 0:
+            holds[node, column] = 1
+            node = nodes.parents[node]
+    asked = np.isfinite(nodes.variances)
+    scale = 1 / np.sqrt(nodes.variances[asked])
+    best = np.linalg.lstsq(holds[asked] * scale[:, None], nodes.counts[asked] * scale, rcond=None)[0]
+    covariance = np.linalg.inv((holds[asked] * scale[:, None]).T @ (holds[asked] * scale[:, None]))
+    if (holds @ best > 0).all():
+        assert np.allclose(weights[leaves], best)
+    assert errors[0] ** 2 == pytest.approx(covariance.sum())
+    below = nodes.parents >= 0
+    sums = np.bincount(nodes.parents[below], weights[below], len(weights))
+    assert np.allclose(sums[nodes.split], weights[nodes.split])
+    assert (weights >= 0).all()
+
+
+def test_at_least_one_case_above_has_no_clamped_weight() -> None:
+    free = [Nodes.grown(Random(seed, 1e6), 0, 7, 3.0) for seed in range(5)]
+    assert any((nodes.consistent()[0][~nodes.split] > 0).all() for nodes in free)
+
+
+def test_a_negative_root_gives_weights_of_zero() -> None:
+    nodes = Nodes.grown(Random(1, -100.0), 0, 5, 3.0)
+    assert not nodes.consistent()[0].any()
+    assert nodes.split.tolist() == [False]
+
+
+def test_the_frontier_is_looked_at_once_per_level_and_no_further() -> None:
+    looks = list[tuple[int, list[int]]]()
+
+    class Told(Random):
+        def at(self, ids: Ints, level: int = 0) -> Floats:
+            looks.append((level, ids.tolist()))
+            return np.where(ids == 0, 100.0, 0.0)
+
+    nodes = Nodes.grown(Told(0, 1.0), 1, 4, 3.0)
+    assert looks == [(0, [0, 1]), (1, [0, 1]), (2, [0, 1]), (3, [0, 1])]
+    assert nodes.levels.tolist() == [0, 1, 1, 2, 2, 3, 3, 4, 4]
+    assert nodes.parents.tolist() == [-1, 0, 0, 1, 1, 3, 3, 5, 5]
+
+
+@given(
+    side=st.one_of(st.integers(1, 40), st.just(2**20)),
+    many=st.integers(0, 300),
+    spread=st.floats(0.001, 1.0),
+    seed=st.integers(0, 99),
+)
+@settings(deadline=None, max_examples=200)
+def test_every_integer_is_between_the_same_cuts_as_by_bisection(side: int, many: int, spread: float, seed: int) -> None:
+    rng, wide = np.random.default_rng(seed), max(1, int(side * spread))
+    cuts = np.sort(rng.integers(-wide, wide + 2, many))
+    x = np.unique(np.concatenate([[-side, 0, side], cuts, cuts - 1, rng.integers(-side, side + 1, 100)])).clip(
+        -side, side
+    )
+    assert Steps.of(cuts, side).below(x).tolist() == np.searchsorted(cuts, x, side="right").tolist()
+
+
+@pytest.mark.parametrize("crowd", [1, 4, 5, 200])
+def test_cuts_that_crowd_in_one_cell_are_found_too(crowd: int) -> None:
+    steps = Steps.of(np.arange(1, crowd + 1), 2**20)
+    assert steps.crowd == min(crowd, 1 << steps.shift)
+    assert steps.below(np.array([-(2**20), 0, 1, crowd, 2**20])).tolist() == [0, 0, 1, crowd, crowd]

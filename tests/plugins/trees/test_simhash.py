@@ -10,11 +10,9 @@ import pytest
 
 from cloister.core.budget import Budget
 from cloister.core.clustering import Problem
-from cloister.core.domains import Ball, Box
-from cloister.core.errors import InvalidInput
+from cloister.core.domains import Ball
 from cloister.core.randomness import PublicRng
 from cloister.core.types import Floats, Ints
-from cloister.plugins.trees import simhash as module
 from cloister.plugins.trees.simhash import SimHash, SimHashTree
 
 SEED = PublicRng.from_seed(33)
@@ -65,38 +63,11 @@ def test_growth_is_the_paper_s_recursion(seed: int) -> None:
     assert len(looked) == len(set(looked))  # no count is looked at twice
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_every_row_is_in_exactly_one_leaf(seed: int) -> None:
-    g, tree = np.random.default_rng(seed), opened(depth=5)
-    grown = tree.grow(Told([g.normal(tree.threshold, 100, size) for size in tree.space.sizes]))
-    rows = tree.domain.snap(tree.domain.sample(g, 500, 0.0))
-    assert grown.leaves is not None
-    ids = tree.locate(rows)
-    held = sum((ids[:, lv] == i).astype(int) for lv, i in zip(grown.leaves.levels, grown.leaves.ids, strict=True))
-    assert np.array_equal(held, np.ones(500))
-
-
 def test_a_product_of_zero_is_bit_zero() -> None:
     around = np.array([[2**29, 0], [0, -(2**29)], [2**29, 2**29]])
     tree = SimHashTree(Ball((0.0, 0.0), 1.0), around, 1.0)
     rows = np.array([[0, 0], [0, 5], [-1, 0], [3, -3], [-3, 3]])
     assert tree.locate(rows)[:, -1].tolist() == [0b000, 0b010, 0b101, 0b000, 0b110]
-
-
-@pytest.mark.parametrize("block", [1, 7, 10**6])
-def test_blocks_do_not_matter(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    tree = opened()
-    rows = tree.domain.snap(tree.domain.sample(np.random.default_rng(1), 100, 0.0))
-    whole = tree.locate(rows)
-    monkeypatch.setattr(module, "BLOCK", block)
-    assert np.array_equal(tree.locate(rows), whole)
-
-
-def test_children_halve_their_parent() -> None:
-    tree = opened(k=9)
-    ids = tree.locate(tree.domain.snap(tree.domain.sample(np.random.default_rng(4), 200, 0.0)))
-    assert tree.nested
-    assert np.array_equal(ids[:, 1:] >> 1, ids[:, :-1])
 
 
 @pytest.mark.parametrize(("k", "levels"), [(1, 3), (2, 4), (8, 6), (9, 7)])
@@ -107,21 +78,3 @@ def test_the_default_depth_is_the_paper_s(k: int, levels: int) -> None:
 def test_the_threshold_rounds_the_fair_share_down() -> None:
     assert opened(k=3, rows=1000).threshold == 1.5 * 333
     assert opened(k=3, rows=1000, branch=2.0).threshold == 2.0 * 333
-
-
-@pytest.mark.parametrize("value", [0.0, -1e12, 1e300])
-def test_any_counts_give_finite_points_in_the_domain(value: float) -> None:
-    for domain in (Box((0.0,), (1.0,)), Box((0.0, -50.0), (0.001, 50.0)), Ball((7.0, 0.0, 0.0), 2.0)):
-        tree = SimHash(depth=4).open(Problem(2, domain, 1000, Budget("pure", 1.0)), SEED)
-        grown = tree.grow(Told([np.full(size, value) for size in tree.space.sizes]))
-        assert len(grown.points) == (16 if value > 0 else 2)
-        assert np.isfinite(grown.points).all()
-        assert np.abs(domain.truncate(grown.points) - grown.points).max() < 1e-9
-
-
-@pytest.mark.parametrize(
-    "options", [{"depth": 0}, {"depth": 21}, {"depth": 2.5}, {"branch": -1.0}, {"branch": float("nan")}]
-)
-def test_options_refuse_nonsense(options: dict[str, Any]) -> None:
-    with pytest.raises(InvalidInput):
-        SimHash(**options)

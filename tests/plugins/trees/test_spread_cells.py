@@ -11,13 +11,12 @@ from hypothesis import given, settings, strategies as st
 
 from cloister.core.budget import Budget
 from cloister.core.clustering import Problem
-from cloister.core.domains import REACH, Ball, Box, Domain
+from cloister.core.domains import REACH, Ball
 from cloister.core.errors import InvalidInput
 from cloister.core.randomness import PublicRng
 from cloister.core.types import Floats, Ints
-from cloister.plugins.trees import nearest_direction as module
 from cloister.plugins.trees.directions import NORM
-from cloister.plugins.trees.spread_cells import SpreadCells, SpreadTree
+from cloister.plugins.trees.spread_cells import SpreadCells, SpreadTree, number_of_cells
 
 SEED = PublicRng.from_seed(32)
 
@@ -105,48 +104,6 @@ def test_float32_products_err_by_less_than_the_filter_allows(d: int) -> None:
     assert (np.abs(found - exact) <= 1.05 * (d + 2) * 2.0**-24 * lengths).all()
 
 
-def test_few_rows_are_done_twice() -> None:
-    """What the filter is for: at most 1% of ordinary rows are near a border (about 0.02% here)."""
-    tree, g = opened(100, 256), np.random.default_rng(5)
-    rows = ball(100).snap(ball(100).sample(g, 5000, 0.0))
-    products = tree._cells._rounded @ rows.astype(np.float32).T
-    slack = 2.1 * 102 * 2.0**-24 * np.linalg.norm(rows, axis=1)
-    assert module._largest(products, slack)[1].mean() < 0.01
-
-
-@pytest.mark.parametrize("block", [1, 33, 1000])
-def test_blocks_do_not_matter(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    tree = opened(20, 64)
-    rows = ball(20).snap(ball(20).sample(np.random.default_rng(2), 300, 0.0))
-    whole = tree.locate(rows)
-    monkeypatch.setattr(module, "BLOCK", block)
-    assert np.array_equal(tree.locate(rows), whole)
-
-
-def test_opposite_rows_are_in_opposite_cells_and_lengths_do_not_matter() -> None:
-    tree = opened(12, 128)
-    rows = ball(12).snap(ball(12).sample(np.random.default_rng(7), 500, 0.0)) // 2
-    ids = tree.locate(rows)
-    assert np.array_equal(tree.locate(-rows), ids ^ 1)
-    assert np.array_equal(tree.locate(2 * rows), ids)
-
-
-def test_the_middle_is_in_the_first_cell() -> None:
-    assert opened(9, 32).locate(np.zeros((2, 9), np.int64)).tolist() == [[0], [0]]
-
-
-@pytest.mark.parametrize("domain", [ball(6), Box((-1.0, 0.0, 5.0), (1.0, 100.0, 5.001))], ids=["ball", "box"])
-@pytest.mark.parametrize("value", [0.0, -1e12, 1e300, 1e-300])
-def test_any_counts_give_finite_points_in_different_cells(domain: Domain, value: float) -> None:
-    tree = SpreadCells(cells=16).open(Problem(2, domain, 1000, Budget("pure", 1.0)), SEED)
-    for errors in (np.zeros(16), np.full(16, 1e6)):
-        grown = tree.grow(Told(np.full(16, value), errors))
-        assert grown.leaves is not None
-        assert len(set(grown.leaves.ids.tolist())) == len(grown.points) >= 4
-        assert np.isfinite(grown.points).all()
-        assert np.abs(domain.truncate(grown.points) - grown.points).max() < 1e-9
-
-
 def test_each_count_is_judged_by_its_own_error() -> None:
     values, errors = np.full(16, 10.0), np.full(16, 5.0)
     errors[[2, 3, 7, 11, 13]] = 3.0
@@ -164,21 +121,20 @@ def test_more_clusters_than_cells_keep_every_cell() -> None:
     assert grown.leaves.ids.tolist() == [0, 1, 2, 3]
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"cells": 0},
-        {"cells": 1},
-        {"cells": 48},
-        {"cells": 2**17},
-        {"cells": 8.0},
-        {"directions": "random"},
-        {"significance": -1.0},
-        {"significance": float("nan")},
-        {"fewest": 0},
-    ],
-    ids=str,
-)
-def test_options_refuse_nonsense(options: dict[str, Any]) -> None:
-    with pytest.raises(InvalidInput):
-        SpreadCells(**options)
+def test_cells_are_kept_by_significance_or_the_largest() -> None:
+    tree, counts = opened(6, 16, k=2, fewest=2), np.zeros(16)
+    counts[[1, 4, 5, 9, 12]] = [2.9, 3.1, 50.0, 4.0, 3.5]
+    for less in (0, 47):  # with one significant cell the four largest are kept instead
+        grown = tree.grow(Told(counts - less, np.ones(16)))
+        assert grown.leaves is not None
+        assert grown.leaves.ids.tolist() == [4, 5, 9, 12]
+        assert grown.weights == pytest.approx(np.array([3.1, 50.0, 4.0, 3.5]) - less)
+        assert np.linalg.norm(grown.points, axis=1) == pytest.approx(np.full(4, 0.5), abs=1e-3)
+        assert tree.locate(ball(6).snap(grown.points))[:, 0].tolist() == [4, 5, 9, 12]
+
+
+def test_the_number_of_cells_is_a_power_of_two_near_8_k_squared_and_two_in_one_column() -> None:
+    assert [number_of_cells(k) for k in (1, 4, 8, 16, 32, 100)] == [256, 256, 512, 2048, 4096, 4096]
+    assert opened(1, 64).space.sizes == (2,)
+    with pytest.raises(InvalidInput, match="power of two"):
+        SpreadCells(cells=48)

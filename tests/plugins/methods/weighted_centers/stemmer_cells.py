@@ -10,7 +10,6 @@ from cloister.core.randomness import PublicRng
 from cloister.core.types import Ints
 from cloister.plugins.methods.weighted_centers.buckets import (
     Assigned,
-    AxisIntervals,
     Centred,
     Created,
     Own,
@@ -33,10 +32,6 @@ def intervals_of(domain: Domain, rng: PublicRng) -> Intervals:
 
 def some_rows(domain: Domain, rng: PublicRng, n: int) -> Ints:
     return domain.snap(domain.sample(rng.generator(), n, 0.0))
-
-
-def axis_intervals(domain: Domain, rng: PublicRng) -> AxisIntervals:
-    return AxisIntervals(hash_of(domain, rng), intervals_of(domain, rng))
 
 
 def regions(domain: Domain, rng: PublicRng) -> Regions:

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from cloister.accounting.composition import Spent
-from cloister.core.encoding import encode_lattice
 from cloister.core.errors import InvalidInput
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.types import Floats
@@ -21,12 +20,6 @@ from cloister.run.fit import fit, source
 from cloister.run.request import PreparedRun, Request, prepare
 
 SEED = PublicRng.from_seed(620)
-EVERY_SHARING = [
-    {"divide_steps": steps, "divide_radii": radii, "divide_repetitions": turns}
-    for steps in ("users", "budget")
-    for radii in ("users", "budget")
-    for turns in ("users", "budget")
-]
 OPTIONS: dict[str, Any] = {"radii": 2, "repetitions": 2}
 
 
@@ -52,31 +45,6 @@ def run(rows: Floats, k: int, epsilon: float, delta: float = 0.0, **request: Any
     return fit(
         Request(k=k, epsilon=epsilon, delta=delta, **given), source(rows, None, "refuse"), noise=NoiseRng.for_tests(3)
     )
-
-
-@pytest.mark.parametrize("sharing", EVERY_SHARING, ids=lambda s: "-".join(s.values()))
-@pytest.mark.parametrize("vectors", ["hadamard-vector", "ldp-average"])
-def test_all_rounds_together_cost_exactly_the_budget(sharing: dict[str, str], vectors: str) -> None:
-    """Pure and Gaussian reports in one method: epsilon and delta both, however radii, repetitions and steps are paid
-    for."""
-    made = plan(delta=1e-6, options=sharing | OPTIONS, components={"sums": vectors})
-    rounds = made.forecast(SEED)
-    spent = Spent.on(event for round in rounds for event in round.events)
-    assert spent.pure == pytest.approx(1.0, rel=1e-12)
-    assert spent.delta == pytest.approx(1e-6 if vectors == "ldp-average" else 0.0, rel=1e-12)
-    assert len(rounds) == 5
-
-
-@pytest.mark.parametrize("vectors", ["hadamard-vector", "ldp-average"])
-def test_a_user_answers_one_question_of_all_rounds_with_all_of_epsilon(vectors: str) -> None:
-    made = plan(rows=3000, delta=1e-6, components={"sums": vectors}, options=OPTIONS)
-    users, rows = np.arange(3000, dtype=np.uint64), np.zeros((3000, 2), np.int64)
-    rounds = made.forecast(SEED)
-    answers = np.concatenate(
-        [report.users for asked in rounds for report in encode_lattice(asked, rows, users, NoiseRng.for_tests(0))]
-    )
-    assert sorted(answers.tolist()) == users.tolist()
-    assert {event.spent.epsilon for asked in rounds for event in asked.events} == {1.0}
 
 
 def test_shares_of_a_pair_are_those_of_its_group() -> None:
@@ -111,12 +79,6 @@ def test_clusters_are_found_under_local_trust(method: str, k: int) -> None:
     assert np.abs(result.weights / (60_000 / k) - 1).max() < 0.25
     assert result.privacy.trust == "Local"
     assert result.privacy.simulated
-
-
-def test_where_the_best_cost_is_zero_the_cost_is_nearly_zero() -> None:
-    """Data at exactly k places: what is left is the additive error."""
-    rows, _ = mixture(60_000, 4, 3, 622, 0.0)
-    assert nicv(rows, run(rows, 4, 4.0).centers) < 0.01  # one centre: 0.6
 
 
 @pytest.mark.parametrize(
@@ -167,21 +129,6 @@ def test_more_buckets_than_can_be_asked_for_are_refused_before_anybody_pays(opti
         InvalidInput, match="take fewer radii, a larger largest_radius or interval_length, or fewer bits"
     ):
         plan(epsilon=8.0, options=OPTIONS | options).forecast(SEED)
-
-
-@pytest.mark.parametrize(
-    "options",
-    [{"near_chance": 1 - 2.0**-53}, {"interval_length": 1e300}, {"hash_share": 1e-300}, {"assign_share": 1e300}],
-)
-def test_options_that_make_no_sense_are_one_line(options: dict[str, Any]) -> None:
-    with pytest.raises(InvalidInput) as error:
-        plan(epsilon=8.0, options=OPTIONS | options).forecast(SEED)
-    assert "\n" not in str(error.value)
-
-
-def test_nothing_at_all_still_gives_centres() -> None:
-    result = run(np.zeros((50, 2)), 3, 0.1)
-    assert result.centers.shape == (3, 2)
 
 
 def test_w_is_never_empty_where_there_is_a_candidate() -> None:
