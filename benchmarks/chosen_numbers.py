@@ -27,7 +27,8 @@ from cloister.collection.client.encoder import PlanEncoder
 from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.plan.publish import publish
 from cloister.collection.server.aggregator import decode
-from cloister.collection.wire.answers import form_of, layout_of
+from cloister.collection.wire.answers import layout_of
+from cloister.collection.wire.batches import form_of
 from cloister.core.types import Bools, Floats, Ids
 from cloister.metrics import nicv
 from cloister.run.request import Request

@@ -40,9 +40,8 @@ from cloister.federated.protocol.party import Party
 from cloister.federated.protocol.streams import new_private_key, public_key
 from cloister.federated.protocol.vectors import PoolRounds, outline, shape_bytes
 from cloister.federated.transport.certificates import Credentials, make_test_certificates
-from cloister.federated.transport.grpc_client import Line
-from cloister.federated.transport.grpc_server import Server
 from cloister.federated.transport.service import CoordinatorService
+from cloister.federated.transport.tls import Line, Server
 from cloister.run.fit import fit
 from cloister.run.request import Request, prepare
 

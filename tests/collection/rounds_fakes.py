@@ -15,8 +15,7 @@ from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.plan.publish import publish, words
 from cloister.collection.plan.transcript import Transcript
 from cloister.collection.server.aggregator import Advanced, advance
-from cloister.collection.wire.answers import form_of
-from cloister.collection.wire.batches import Parsed
+from cloister.collection.wire.batches import Parsed, form_of
 from cloister.core.randomness import NoiseRng
 from cloister.core.session import next_round
 from cloister.run.request import Request

@@ -13,8 +13,7 @@ import numpy as np
 from cloister.collection.client.encoder import Encoded, PlanEncoder
 from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.plan.publish import publish
-from cloister.collection.wire.messages import Messages
-from cloister.collection.wire.releases import ReleaseForm, messages_of, well_formed
+from cloister.collection.wire.messages import Messages, ReleaseForm, messages_of, well_formed
 from cloister.core.buckets import BucketedVectors, Space
 from cloister.core.budget import Budget, Event
 from cloister.core.domains import Ball

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -91,21 +90,13 @@ def test_the_schedule_adds_up_to_the_budget(plan: CollectionPlan) -> None:
     assert all(f"round {number}: 100.0% of the users are asked" in text for number in range(1, ROUNDS + 1))
 
 
-def test_a_plan_survives_its_file(tmp_path: Path, plan: CollectionPlan) -> None:
-    plan.write(tmp_path / "plan", "")
-    read = CollectionPlan.read(tmp_path / "plan")
-    assert read.hash == plan.hash
-    assert read.schedule == plan.schedule
-    assert json.loads((tmp_path / "plan" / "plan.json").read_text())["format"] == 1
-
-
 def test_bytes_per_round_are_what_is_sent(tmp_path: Path, plan: CollectionPlan) -> None:
     up_to(tmp_path, plan, 1)
     encoder = PlanEncoder(transcript_of(tmp_path / "plan"), noise=NoiseRng.for_tests(1))
     sent = encoder.encode(ROWS, USERS)
     assert sent_bytes(plan.rounds()[1]) == len(encoder.encode(ROWS[:1], USERS[:1]).to_bytes())
     step = plan.schedule[1]
-    assert sent.records.shape[1] == step.size.answers + step.size.stamps
+    assert sent.answers.shape[1] == step.size.answers
     assert (step.size.user, step.asked) == (8.0, 1.0)
 
 
@@ -134,8 +125,8 @@ def test_asked_twice_she_says_the_same(tmp_path: Path, plan: CollectionPlan) -> 
     prepared(tmp_path, plan)
     state, first = State(tmp_path / "s"), list[np.ndarray]()
     for _ in range(ROUNDS):
-        first.append(encode(tmp_path / "plan", ROWS, USERS, state=state).records)
-        assert np.array_equal(first[-1], encode(tmp_path / "plan", -ROWS, USERS, state=state).records)
+        first.append(encode(tmp_path / "plan", ROWS, USERS, state=state).answers)
+        assert np.array_equal(first[-1], encode(tmp_path / "plan", -ROWS, USERS, state=state).answers)
         answered(tmp_path)
         advanced(tmp_path)
     assert not np.array_equal(first[0], first[1])
@@ -148,12 +139,7 @@ def test_an_older_copy_of_the_folder_gets_the_older_answers(tmp_path: Path, plan
     answered(tmp_path)
     advanced(tmp_path)
     encode(tmp_path / "plan", ROWS, USERS, state=state)
-    assert np.array_equal(encode(plan, ROWS, USERS, state=state).records, first.records)
-
-
-def test_several_rounds_need_a_memory(plan: CollectionPlan) -> None:
-    with pytest.raises(InvalidInput, match="give a state that remembers"):
-        encode(plan, ROWS, USERS)
+    assert np.array_equal(encode(plan, ROWS, USERS, state=state).answers, first.answers)
 
 
 def test_who_is_not_asked_sends_and_pays_nothing(

@@ -19,9 +19,8 @@ from cloister.collection.plan import canonical_json as sealed
 from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.plan.transcript import Transcript
 from cloister.collection.server.aggregator import advance
-from cloister.collection.wire.answers import form_of
 from cloister.run.result import Result
-from tests.collection.rounds_fakes import EPSILON, ROUNDS, USERS, N, advanced, answered, planned, prepared, up_to
+from tests.collection.rounds_fakes import EPSILON, ROUNDS, N, advanced, answered, planned, up_to
 
 DIED = 77
 FORK = multiprocessing.get_context("fork" if "fork" in multiprocessing.get_all_start_methods() else None)
@@ -172,59 +171,3 @@ def test_a_result_that_was_not_saved_is_computed_again(tmp_path: Path, stages: l
     assert found is not None
     found.save(folder / "result.json")
     assert np.array_equal(Result.load(folder / "result.json").centers, found.centers)
-
-
-@pytest.mark.thorough
-def test_two_servers_at_once_publish_one_version(tmp_path: Path, stages: list[Path]) -> None:
-    """They have different reports: one closes the round, the other is refused; whoever it was, the folder is whole."""
-    folder = tmp_path / "run"
-    shutil.copytree(stages[1], folder)
-    answered(folder)
-    transcript = transcript_of(folder / "plan")
-    form, (content,) = form_of(transcript.head, transcript.round()), fresh(folder)
-    found = form.parse(content)
-    start, codes = FORK.Barrier(4), FORK.SimpleQueue()
-    for number in range(4):
-        (folder / f"reports-{number}").mkdir()
-        some = slice(0, N - 10 * number)
-        (folder / f"reports-{number}" / "1.reports").write_bytes(form.batch(found.users[some], found.answers[some]))
-
-    def close(number: int) -> None:
-        start.wait()
-        try:
-            codes.put(advance(folder / "plan", folder / f"reports-{number}", only=1).intake.accepted)
-        except Exception as error:
-            codes.put(type(error).__name__)
-
-    workers = [FORK.Process(target=close, args=(number,)) for number in range(4)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
-    said = [codes.get() for _ in workers]
-    published = Transcript.read(folder / "plan")
-    assert published.index == 2
-    winners = [count for count in said if isinstance(count, int)]
-    assert winners == [published.closed[-1].reports["accepted"]]
-    assert [path.name for path in (folder / "plan").iterdir() if path.name.startswith(".")] == []
-
-
-@pytest.mark.thorough
-def test_people_who_answer_at_once_send_one_report_each(tmp_path: Path, plan: CollectionPlan) -> None:
-    prepared(tmp_path, plan)
-    start = FORK.Barrier(3)
-
-    def reply() -> None:
-        start.wait()
-        answered(tmp_path)
-
-    workers = [FORK.Process(target=reply) for _ in range(3)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
-        assert worker.exitcode == 0
-    first, *others = [path.read_bytes() for path in parts(tmp_path)]
-    assert len(others) == 2
-    assert all(first == other for other in others)
-    assert State(tmp_path / "mine.state").spent(int(USERS[-1])) == EPSILON

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from cloister.accounting.composition import Spent
-from cloister.collection.client.encoder import State, encode, transcript_of
 from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.plan.publish import publish, words
 from cloister.core.randomness import NoiseRng
@@ -71,22 +70,3 @@ def test_files_and_fit_find_the_same_centres_with_the_same_noise(tmp_path: Path,
         counts, plan.schedule, strict=True
     ):  # binomial: 6 standard errors are exceeded with chance 2e-9
         assert abs(share - N * step.asked) < 6 * np.sqrt(N * step.asked * (1 - step.asked)) + 1
-
-
-@pytest.mark.thorough
-def test_each_person_pays_when_she_is_asked_and_once(tmp_path: Path) -> None:
-    plan, users = planned("ldp-average", {}), np.arange(N)
-    prepared(tmp_path, plan)
-    np.save(tmp_path / "mine.npy", ROWS)
-    state, paid = State(tmp_path / "mine.state"), set[int]()
-    for _ in range(plan.length):
-        sent = set(encode(transcript_of(tmp_path / "plan"), ROWS, users, state=state).users.tolist())
-        assert not sent & paid
-        paid |= sent
-        answered(tmp_path)
-        advanced(tmp_path)
-        some = list(paid)[:20]
-        assert {(state.spent(user), state.spent_delta(user)) for user in some} == {(EPSILON, DELTA)}
-        others = sorted(set(range(N)) - paid)[:20]
-        assert all(state.spent(user) == 0.0 for user in others)
-    assert len(paid) == N

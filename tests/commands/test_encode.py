@@ -24,8 +24,8 @@ from cloister.collection.client.encoder import PlanEncoder, State, read
 from cloister.collection.plan.canonical_json import hash_of
 from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.plan.publish import publish
-from cloister.collection.wire.answers import form_of, layout_of
-from cloister.collection.wire.batches import Parsed
+from cloister.collection.wire.answers import layout_of
+from cloister.collection.wire.batches import Parsed, form_of
 from cloister.core.errors import CloisterError, InvalidInput
 from cloister.core.randomness import NoiseRng
 from cloister.run.request import Request

@@ -441,7 +441,7 @@ def test_a_shuffler_that_is_cut_off_releases_nothing_and_says_so(
     shuffle = ("shuffle", "plan", "reports", "--out", "shuffled")
     nothing = "nothing was released: run it again, which also clears away what this run has left\n"
     with monkeypatch.context() as patch:
-        patch.setattr("cloister.collection.wire.releases.ReleaseForm.batch", interrupt)
+        patch.setattr("cloister.collection.wire.messages.ReleaseForm.batch", interrupt)
         assert refused(tmp_path, *shuffle) == (130, f"cloister: interrupted; {nothing}")
     with monkeypatch.context() as patch:
         patch.setattr("cloister.collection.shuffler.release.flush", full)

@@ -14,7 +14,7 @@ import pytest
 
 from cloister.collection.client.encoder import read
 from cloister.collection.plan.plan import CollectionPlan
-from cloister.collection.plan.publish import publish, words
+from cloister.collection.plan.publish import publish
 from cloister.collection.server.aggregator import decode
 from cloister.collection.shuffler.shuffler import shuffle
 from cloister.collection.wire.answers import layout_of
@@ -149,7 +149,7 @@ def test_shares_of_a_sum_come_back_together(tmp_path: Path) -> None:
     assert (done.people, done.messages) == (100, 100 * plan.crowd.messages)
     assert decode(plan, tmp_path / "out").intake.accepted == 100
     # no answer to the first question: the person is refused, and nobody else
-    answers, slot = theirs.answers, layout_of(plan.round()).slots[0]
+    answers, slot = theirs.answers.copy(), layout_of(plan.round()).slots[0]
     answers[7, slot.place] = 0
     answers[7, slot.start : slot.start + 2] = 255
     again = folder_of(tmp_path / "short", theirs, answers)
@@ -164,7 +164,7 @@ def test_impossible_messages_are_refused_with_their_sender_alone(tmp_path: Path,
     """Her messages spoil nobody else's: neither the shuffler nor the server stops for her."""
     plan = split_plan(components={"counts": frequencies, "sums": "split-and-mix"})
     theirs = sent(plan, people=100)
-    answers, body = theirs.answers, layout_of(plan.round()).bodies[0]
+    answers, body = theirs.answers.copy(), layout_of(plan.round()).bodies[0]
     wide = body.bytes // body.many
     firsts = body.start + wide * np.arange(1 if which == "one" else body.many)
     for person in (7, 42):
@@ -214,10 +214,3 @@ def test_a_plan_that_says_something_else_of_its_crowd_is_refused(
     attrs.evolve(plan, crowd=CHANGES[change](plan.crowd)).write(tmp_path / "plan", "")
     with pytest.raises(Refused):
         read(tmp_path / "plan").round()
-
-
-def test_a_plan_of_a_crowd_survives_its_file(plan: CollectionPlan, tmp_path: Path) -> None:
-    plan.write(tmp_path / "plan", words(plan, plan.rounds()))
-    found = read(tmp_path / "plan")
-    assert (found.hash, found.crowd, found.trust) == (plan.hash, plan.crowd, "Shuffled")
-    assert found.round().digest() == plan.digest

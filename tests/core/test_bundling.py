@@ -9,7 +9,7 @@ import pytest
 from cloister.core.buckets import BundleArrays, described, integers
 from cloister.core.errors import Refused
 from cloister.core.types import AnyArray
-from tests.reference_client.arrays import opened
+from tests.reference_client.words import opened
 
 
 @pytest.mark.parametrize(

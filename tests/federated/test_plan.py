@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -39,47 +38,18 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def commands(place: Path) -> dict[str, tuple[Any, ...]]:
-    return {
-        "sign": ("sign", "plan.toml", "--party", "north", "--cert", "certs/north.pem"),
-        "join": (
-            "join",
-            "plan.toml",
-            "--party",
-            "north",
-            "--data",
-            "north.npy",
-            "--cert",
-            "certs/north.pem",
-            "--connect",
-            "127.0.0.1:9",
-            "--patience",
-            "0.2",
-            "--unsigned",
-            "--journal",
-            "north.journal",
-        ),
-        "coordinate": (
-            "coordinate",
-            "plan.toml",
-            "--listen",
-            "127.0.0.1:0",
-            "--cert",
-            "certs/coordinator.pem",
-            "--unsigned",
-            "--patience",
-            "0.1",
-            "--timeout",
-            "0.1",
-            "--attempts",
-            "1",
-        ),
-    }
+COMMANDS = {
+    "sign": "--party north --cert certs/north.pem",
+    "join": "--party north --data north.npy --cert certs/north.pem --connect 127.0.0.1:9 --patience 0.2 --unsigned "
+    "--journal north.journal",
+    "coordinate": "--listen 127.0.0.1:0 --cert certs/coordinator.pem --unsigned --patience 0.1 --timeout 0.1 "
+    "--attempts 1",
+}
 
 
-@pytest.mark.parametrize("name", ["sign", "join", "coordinate"])
+@pytest.mark.parametrize("name", COMMANDS)
 def test_a_seeded_plan_is_refused_without_the_partys_own_flag(name: str, folder: Path) -> None:
-    command = commands(folder)[name]
+    command = name, "plan.toml", *COMMANDS[name].split()
     refused = cloister(*command, folder=folder)
     assert refused.returncode == 2
     assert "test_noise_seed" in refused.stderr

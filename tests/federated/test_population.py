@@ -201,27 +201,6 @@ def test_unknown_entries_and_files_are_refused(tmp_path: Path) -> None:
         read_pool_plan(tmp_path / "bad.toml")
 
 
-def test_every_change_of_a_plan_changes_what_is_agreed_on() -> None:
-    base = facts()
-    changes: list[dict[str, Any]] = [
-        {"k": 4},
-        {"epsilon": 2.0},
-        {"delta": 1e-7},
-        {"rows": 3001},
-        {"columns": ["x", "z"]},
-        {"bounds": [[-1, 1], [-1, 2]]},
-        {"seed": 2},
-        {"oracle": "masked-gaussian"},
-        {"coordinator_key": "11" * 32},
-        {"method": "gauss-lloyd"},
-        {"set": {"rounds": 3}},
-        {"test_noise_seed": 1},
-        {"party": base["party"][::-1]},
-    ]
-    hashes = [pool_plan({**base, **change}).agreement.hash for change in ({}, *changes)]
-    assert len(set(hashes)) == len(hashes)
-
-
 def test_a_plan_may_ask_for_zoom_and_scale_and_otherwise_works_in_its_bounds_as_they_are() -> None:
     plain, zoomed = (pool_plan(facts(**more)) for more in ({}, {"zoom": 0.1, "scale": [1, 2]}))
     assert plain.plan.composed.spec.name == "fastlloyd"

@@ -7,12 +7,10 @@ import math
 from typing import Any, final
 
 from tests.reference_client import counts, units
-from tests.reference_client.arrays import opened, word
 from tests.reference_client.buckets import locate
-from tests.reference_client.gaussian import gaussians
-from tests.reference_client.snapping import snap
-from tests.reference_client.vectors import sent
-from tests.reference_client.words import Words, below, hashed
+from tests.reference_client.normals import gaussians
+from tests.reference_client.snapping import sent, snap
+from tests.reference_client.words import Words, below, hashed, opened, word
 
 BYTES = {"u1": 1, "u2": 2, "u4": 4, "u8": 8}
 NOTHING = 2**16 - 1

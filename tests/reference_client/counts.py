@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.reference_client.arrays import word
-from tests.reference_client.words import Words, below, hashed, odd
+from tests.reference_client.words import Words, below, hashed, odd, word
 
 Level = dict[str, Any]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.reference_client.arrays import MASK, word
+from tests.reference_client.words import MASK, word
 
 
 def value(hash: dict[str, Any], row: list[int]) -> int:

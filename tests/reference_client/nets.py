@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from tests.reference_client.arrays import MASK, word
+from tests.reference_client.words import MASK, word
 
 
 def locate(cells: dict[str, Any], row: list[int]) -> list[int]:

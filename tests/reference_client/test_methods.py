@@ -11,8 +11,7 @@ from cloister.core.buckets import Bundled
 from cloister.core.errors import InvalidInput
 from cloister.core.registry.registry import built_in
 from tests.reference_client import snapping
-from tests.reference_client.comparing import check_cells, check_vectors
-from tests.reference_client.rounds import as_devices_read, lattice_rows, mixture, rounds
+from tests.reference_client.comparing import as_devices_read, check_cells, check_vectors, lattice_rows, mixture, rounds
 
 METHODS = sorted(spec.name for spec in built_in().specs() if spec.role == "Method")
 NOT_FOR_DEVICES = {("lloyd", "Local"), ("lloyd", "Shuffled"), ("naive-noise", "Shuffled")}

@@ -21,11 +21,10 @@ import pytest
 from cloister.core.fixed_order import quarter_sines
 from cloister.plugins.oracles.shuffled.blankets import delta_of
 from tests.reference_client import counts, units
-from tests.reference_client.arrays import word
 from tests.reference_client.checks import ALL, Wrong, check, power
 from tests.reference_client.client import Client
 from tests.reference_client.normals import words_for
-from tests.reference_client.words import Words
+from tests.reference_client.words import Words, word
 
 VECTORS = Path(__file__).parents[1] / "vectors"
 FILES = ("local-counts", "local-vectors", "local-others", "shuffled")

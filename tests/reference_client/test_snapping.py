@@ -11,7 +11,7 @@ import pytest
 from cloister.core.domains import Ball, Box, Domain, Lattice
 from cloister.core.frames import UNKNOWN, Graded, Reframed, cube, least_of
 from cloister.core.types import Floats
-from tests.reference_client.rounds import as_devices_read
+from tests.reference_client.comparing import as_devices_read
 from tests.reference_client.snapping import snap
 
 HUGE = sys.float_info.max

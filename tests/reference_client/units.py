@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from tests.reference_client.arrays import word
 from tests.reference_client.normals import normals, words_for
-from tests.reference_client.words import Words, odd
+from tests.reference_client.words import Words, odd, word
 
 Level = dict[str, Any]
 

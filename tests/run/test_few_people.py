@@ -81,7 +81,7 @@ def test_the_estimator_refuses_too_few_people() -> None:
 def test_the_server_refuses_what_too_few_people_could_have_sent(tmp_path: Path) -> None:
     """The shuffler counted 1,000; 101 of them sent an answer that no encoder sends, which only the server sees."""
     plan, theirs = small_plan(), sent(small_plan())
-    answers = theirs.answers
+    answers = theirs.answers.copy()
     body = layout_of(plan.round()).bodies[0]
     answers[np.flatnonzero((answers[:, :2] == 0).all(axis=1))[:101], body.start + body.bytes - 1] = 255
     shuffle(plan, folder_of(tmp_path / "reports", theirs, answers), tmp_path / "out")

@@ -26,8 +26,7 @@ from cloister.collection.plan.transcript import Transcript
 from cloister.collection.server.aggregator import advance
 from cloister.core.randomness import NoiseRng
 from cloister.run.request import Request
-from tests.reference_client.arrays import word
-from tests.reference_client.words import below
+from tests.reference_client.words import below, word
 from tests.vectors import plans, primitives, wrong
 
 HERE = Path(__file__).parent

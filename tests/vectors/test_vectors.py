@@ -13,11 +13,10 @@ from zlib import crc32
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-from tests.reference_client.arrays import word
 from tests.reference_client.checks import Wrong, check
 from tests.reference_client.client import Client
 from tests.reference_client.snapping import snap
-from tests.reference_client.words import Words, below, hashed
+from tests.reference_client.words import Words, below, hashed, word
 from tests.vectors import make, plans
 
 HERE = Path(__file__).parent

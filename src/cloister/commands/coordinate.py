@@ -55,9 +55,9 @@ def coordinate(
     from cloister.federated.protocol.coordinator import Coordinator
     from cloister.federated.protocol.journal import journal_at
     from cloister.federated.transport.certificates import Credentials, read_file
-    from cloister.federated.transport.grpc_server import Server
     from cloister.federated.transport.service import CoordinatorService
     from cloister.federated.transport.signatures import check_certificate, check_signatures, folder_of
+    from cloister.federated.transport.tls import Server
 
     pool = read_pool_plan(plan, not_private)
     credentials = Credentials.read(cert, key, ca)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from cloister.federated.population import Joined
     from cloister.federated.protocol.agreement import Agreement
     from cloister.federated.protocol.party import Party
-    from cloister.federated.transport.grpc_client import Line
+    from cloister.federated.transport.tls import Line
 
 HASTY = 10.0
 """Most seconds for a word that nobody's run depends on."""
@@ -93,8 +93,8 @@ def join(
     from cloister.federated.protocol.journal import journal_at
     from cloister.federated.protocol.party import Party
     from cloister.federated.transport.certificates import Credentials, read_file
-    from cloister.federated.transport.grpc_client import Line
     from cloister.federated.transport.signatures import check_certificate, check_signatures, folder_of
+    from cloister.federated.transport.tls import Line
     from cloister.run.fit import fit, source
     from cloister.run.result import checked_target
 

@@ -168,7 +168,7 @@ def serve(
 def _bundle_lacks(plan: Path, number: int) -> str | None:
     """Why devices without Python cannot answer a round, or should not; None if its bundle is what the plan says."""
     from cloister.collection.plan.bundle import Bundle
-    from cloister.collection.service.published import PublicFiles
+    from cloister.collection.service.app import PublicFiles
 
     folder = plain(str(plan))
     if PublicFiles(plan).bundle(number)["bundle"] is None:

@@ -12,15 +12,13 @@ import numpy as np
 import pytest
 
 from cloister.collection.client.encoder import PlanEncoder, PrivacyWarning, encode, read
-from cloister.collection.client.records import record_width
 from cloister.collection.client.state import State
 from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.plan.publish import publish
-from cloister.core.encoding import absorb, encode_owned, encode_rows
+from cloister.core.encoding import encode_rows
 from cloister.core.errors import InvalidInput, Refused
 from cloister.core.randomness import NoiseRng
 from cloister.run.request import Request
-from tests.collection.recorded import to_records
 
 D, N = 6, 3000
 ORACLES = {
@@ -83,34 +81,15 @@ def test_reports_are_those_of_the_round(plan: CollectionPlan) -> None:
 
 def test_a_report_is_a_function_of_its_own_row_alone(plan: CollectionPlan) -> None:
     encoder = PlanEncoder(plan, noise=NoiseRng.for_tests(7))
-    whole = encoder.encode(ROWS, USERS).records
+    whole = encoder.encode(ROWS, USERS).answers
     for some in (slice(0, 1), slice(17, 18), slice(5, 400), slice(N - 1, N)):
         part = encoder.encode(ROWS[some], USERS[some])
-        assert np.array_equal(part.records, whole[part.users.astype(int)])
-
-
-def test_records_are_the_reports_in_other_words(plan: CollectionPlan) -> None:
-    round = plan.round()
-    users = np.sort(USERS[:500])
-    answers = encode_owned(round, ROWS[:500], users, NoiseRng.secret())
-    records = to_records(answers, 500, round)
-    assert records.shape == (500, record_width(round))
-    made = PlanEncoder(plan).encoded(users, records)
-    assert same(made.reports, [one.report for one in answers])
-    none = PlanEncoder(plan).encoded(users[:0], records[:0])
-    assert same(none.reports, encode_rows(round, ROWS[:0], users[:0], NoiseRng.secret()))
-
-
-def test_the_server_reads_what_people_send(plan: CollectionPlan) -> None:
-    made = encode(plan, ROWS, USERS)
-    read = tuple(type(report).load(report.columns()) for report in made.reports)
-    assert same(read, made.reports)
-    assert len(absorb(plan.round(), read)) == len(read)
+        assert np.array_equal(part.answers, whole[part.users.astype(int)])
 
 
 def test_answers_are_secret_and_drawn_anew() -> None:
     encoder = PlanEncoder(planned())
-    one, other = (encoder.encode(ROWS, USERS).records for _ in range(2))
+    one, other = (encoder.encode(ROWS, USERS).answers for _ in range(2))
     assert (one != other).any(axis=1).mean() > 0.5
     # a one-byte answer repeats itself by chance; public coins are the same
 
@@ -193,13 +172,13 @@ def test_rows_that_cannot_be_are_refused(rows: Any) -> None:
 
 def test_no_rows_are_no_reports() -> None:
     made = encode(planned(), np.empty((0, D)), np.empty(0, np.uint64))
-    assert len(made.users) == len(made.records) == 0
+    assert len(made.users) == len(made.answers) == 0
 
 
 def test_rows_far_outside_the_bounds_are_clipped() -> None:
     encoder = PlanEncoder(planned(), noise=NoiseRng.for_tests(1))
     users = np.arange(50)
-    near, far = (encoder.encode(np.outer(np.ones(50), np.eye(D)[0] * size), users).records for size in (1.0, 1e300))
+    near, far = (encoder.encode(np.outer(np.ones(50), np.eye(D)[0] * size), users).answers for size in (1.0, 1e300))
     assert np.array_equal(near, far)
 
 
@@ -226,7 +205,7 @@ from cloister.encoder import encode, read
 plan = read(sys.argv[1])
 d = plan.dimension
 reports = encode(plan, [[0.1] * d] * 40, list(range(40)), state=sys.argv[2])
-assert len(reports.records) == 40 and reports.columns()
+assert len(reports.answers) == 40 and reports.columns()
 assert reports.to_bytes()[0] == 0xC2
 heavy = {"pluggy", "scipy", "opendp", "typer", "rich", "narwhals", "pyarrow", "sklearn", "pandas", "polars", "numba",
     "click"}
@@ -242,7 +221,7 @@ def test_encoding_needs_numpy_and_attrs_only(tmp_path: Path, frequencies: str) -
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert eval(done.stdout) == []
-    assert len(encode(read(tmp_path / "plan"), [[0.1] * D] * 40, range(40), state=tmp_path / "state").records) == 40
+    assert len(encode(read(tmp_path / "plan"), [[0.1] * D] * 40, range(40), state=tmp_path / "state").answers) == 40
 
 
 def test_a_lifetime_without_a_state_is_refused() -> None:

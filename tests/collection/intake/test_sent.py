@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from cloister.collection.intake.refusals import MESSAGES, REPORTS, SHUFFLED, Intake
-from cloister.collection.intake.sent import SPLIT, isolated
+from cloister.collection.intake.sieve import MESSAGES, REPORTS, SHUFFLED, SPLIT, Intake, isolated
 from cloister.core.errors import Refused
 from cloister.core.types import Ints
 

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, final
 
 import attrs
-import numpy as np
 import pytest
 
 from cloister.accounting.composition import Spent
@@ -23,7 +22,6 @@ from cloister.collection.wire.answers import layout_of
 from cloister.core.budget import Budget, Event, Share
 from cloister.core.errors import Damaged, InvalidInput, Refused
 from cloister.core.randomness import PublicRng
-from cloister.plugins.oracles.local.counts.hashed_response import Hashed
 from cloister.run.request import Request
 from tests.collection.shuffled_plans import small_plan
 
@@ -276,25 +274,3 @@ def test_a_plan_with_a_component_that_says_nothing_of_itself_has_no_bundle_and_w
     assert "no bundle" not in (tmp_path / "whole" / "README.txt").read_text()
     with pytest.raises(Refused, match="ask the author of its plugin"):
         bundle_of(plan)
-
-
-def test_the_keys_and_thresholds_of_a_bundle_are_those_that_are_used() -> None:
-    """A hash and a coin by a bundle's own numbers, for users and buckets of all sizes."""
-    plan = local()
-    level = bundle_of(plan).as_dict()["questions"][0]["channel"]["levels"][0]
-    randomiser = plan.round().parts[0].channel.asked.levels[0]
-    assert isinstance(randomiser, Hashed)
-    mask, users = 2**64 - 1, [0, 1, 77, 2**40, 2**64 - 1]
-
-    def word(key: str, u: int) -> int:
-        a, b = (int.from_bytes(bytes.fromhex(key)[i : i + 8], "little") for i in (0, 8))
-        z = (u * 0x9E3779B97F4A7C15 + a) & mask
-        z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9 & mask
-        z = (z ^ z >> 27) * 0x94D049BB133111EB & mask
-        return z ^ z >> 31 ^ b
-
-    for bucket in (0, 1, level["size"] - 1):
-        found = randomiser.symbols(np.full(5, bucket), np.array(users, np.uint64)).tolist()
-        tops = [((word(level["low"], u) * bucket + word(level["shift"], u)) & mask) >> 32 for u in users]
-        assert found == [top * level["symbols"] >> 32 for top in tops]
-    assert int(level["keep"]) == randomiser.response.keep

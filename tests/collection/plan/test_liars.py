@@ -93,23 +93,8 @@ def test_liars_move_a_centre_as_far_as_the_plan_says(randomiser):
 
 
 def test_it_is_said_in_words_and_as_data_and_is_no_part_of_the_plan(tmp_path: Path):
-    made = cloister(
-        "plan",
-        "-k",
-        "8",
-        "--epsilon",
-        "1",
-        "--rows",
-        "1000000",
-        "--bounds",
-        "ball:1",
-        "--dimension",
-        "10",
-        "--out",
-        "plan",
-        "--json",
-        folder=tmp_path,
-    )
+    command = "plan -k 8 --epsilon 1 --rows 1000000 --bounds ball:1 --dimension 10 --out plan --json"
+    made = cloister(*command.split(), folder=tmp_path)
     said = json.loads(made.stdout)["liars"]
     assert [one["share"] for one in said["shares"]] == list(SHARES)
     assert said["shares"][1]["invented"] == pytest.approx(0.01 * said["a report counts for"])

@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 
 from cloister.collection.client.encoder import Encoded, PlanEncoder
-from cloister.collection.intake.refusals import Intake
+from cloister.collection.intake.sieve import Intake
 from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.plan.publish import publish
 from cloister.collection.server.reports import Collected
-from cloister.collection.wire.answers import form_of, layout_of
+from cloister.collection.wire.answers import layout_of
+from cloister.collection.wire.batches import form_of
 from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng
 from cloister.core.types import AnyArray, Ids

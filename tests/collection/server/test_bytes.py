@@ -7,17 +7,14 @@ import os
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
-from cloister.collection.intake.sent import TRIES
 from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.server import reports
 from cloister.collection.server.aggregator import decode
-from cloister.collection.wire import blocks
-from cloister.collection.wire.answers import layout_of
+from cloister.collection.wire import batches
 from cloister.collection.wire.batches import BatchForm
 from cloister.core.errors import InvalidInput, Refused
 from tests.collection.server.collected import KINDS, encoded, gathered, same, small_plan, written
@@ -42,7 +39,7 @@ def test_files_and_streams_cut_anyhow_give_the_same_totals_and_refusals(
     """With doubles among them."""
     rng = np.random.default_rng(seed)
     monkeypatch.setattr(reports, "PIECE", int(rng.integers(1, 300)))
-    monkeypatch.setattr(blocks, "CHUNK", int(rng.integers(1, 200)))
+    monkeypatch.setattr(batches, "CHUNK", int(rng.integers(1, 200)))
     for name in "abcd":
         some = encoded(plan, rng.choice(N, rng.integers(1, N), replace=False), int(rng.integers(3)))
         for form, cuts in (("whole", []), ("cut", np.sort(rng.integers(0, len(some.users), 3)))):
@@ -174,26 +171,6 @@ def test_batches_of_earlier_rounds_are_skipped_and_said(tallied: CollectionPlan,
     assert intake.lines() == ["left alone 1 files of rounds that are closed"]
 
 
-def test_a_flood_of_impossible_reports_of_one_number_takes_few_looks(
-    tallied: CollectionPlan, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    looks, whole = [0], encoded(tallied, np.arange(N))
-    layout = layout_of(tallied.round())
-    true = type(layout).reports
-
-    def counted(*given: Any) -> Any:
-        looks[0] += 1
-        return true(*given)
-
-    monkeypatch.setattr("cloister.collection.wire.answers.AnswerLayout.reports", counted)
-    counted_user = int(np.flatnonzero(layout.asked(whole.users)[0] == 0)[0])  # the others may send any byte
-    worst = np.full((2000, whole.form.width), 255, np.uint8)
-    flood = whole.form.batch(np.full(2000, counted_user, np.uint64), worst)
-    _, intake = gathered(tallied, [flood, whole.to_bytes()])
-    assert looks[0] <= 3 * TRIES
-    assert intake.refused == {"impossible": 2001}
-
-
 def test_decode_takes_bytes(tallied: CollectionPlan) -> None:
     sent = encoded(tallied, np.arange(N)).to_bytes()
     done, other = decode(tallied, sent), decode(tallied, iter([sent[:0], io.BytesIO(sent)]))
@@ -207,12 +184,12 @@ def test_a_file_that_is_cut_while_it_is_read_is_no_result(tmp_path: Path, monkey
     """At the border of a batch, too, where what is left looks whole."""
     plan, path, each = small_plan("tallied", 20_000), tmp_path / "a.reports", 4000  # beyond what an open file buffers
     whole = encoded(plan, np.arange(20_000))
-    batches = [whole.form.batch(whole.users[i : i + each], whole.answers[i : i + each]) for i in range(0, 20_000, each)]
-    monkeypatch.setattr(blocks, "CHUNK", len(batches[0]))
+    pieces = [whole.form.batch(whole.users[i : i + each], whole.answers[i : i + each]) for i in range(0, 20_000, each)]
+    monkeypatch.setattr(batches, "CHUNK", len(pieces[0]))
     monkeypatch.setattr(reports, "PIECE", each)
-    path.write_bytes(b"".join(batches))
+    path.write_bytes(b"".join(pieces))
     with pytest.raises(InvalidInput, match="changed while it was read"):
-        gathered(plan, path, progress=lambda n: os.truncate(path, 2 * len(batches[0])))
+        gathered(plan, path, progress=lambda n: os.truncate(path, 2 * len(pieces[0])))
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes with names")

@@ -18,7 +18,7 @@ from cloister.collection.plan.transcript import Transcript
 from cloister.collection.server.aggregator import advance, decode
 from cloister.collection.shuffler.shuffler import shuffle
 from cloister.collection.wire.answers import layout_of
-from cloister.collection.wire.releases import ReleaseForm, records_of
+from cloister.collection.wire.messages import ReleaseForm, records_of
 from cloister.core.errors import Refused
 from cloister.run.request import Request
 from tests.collection.server.collected import written

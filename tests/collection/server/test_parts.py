@@ -14,7 +14,7 @@ import pytest
 
 from cloister.collection.intake import parts
 from cloister.collection.intake.parts import divided
-from cloister.collection.intake.refusals import Intake
+from cloister.collection.intake.sieve import Intake
 from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.server.aggregator import decode
 from cloister.core.errors import InvalidInput, Refused
@@ -48,7 +48,7 @@ def contest(plan: CollectionPlan, folder: Path, seed: int) -> Path:
     folder.mkdir()
     for name in "abcdef":
         some = encoded(plan, rng.choice(N, int(rng.integers(1, N)), replace=False), seed=int(rng.integers(1000)))
-        users, answers = some.users.copy(), some.answers
+        users, answers = some.users.copy(), some.answers.copy()
         rng.shuffle(users[: len(users) // 3])
         users[:: int(rng.integers(5, 50))] = N + 5
         answers[:: int(rng.integers(5, 50))] = 255
@@ -84,8 +84,8 @@ def test_a_flood_of_lies_with_one_number_comes_out_the_same_in_parts(
     """Only so many lies of one number are looked at in one piece: so pieces must not depend on the parts."""
     some, rng, path = encoded(plan, np.arange(5)), np.random.default_rng(1), tmp_path / "a.reports"
     size = len(some.form.batch(some.users[:1], some.answers[:1]))
-    monkeypatch.setattr("cloister.collection.intake.sent.TRIES", 4)
-    monkeypatch.setattr("cloister.collection.wire.blocks.CHUNK", 17 * size)
+    monkeypatch.setattr("cloister.collection.intake.sieve.TRIES", 4)
+    monkeypatch.setattr("cloister.collection.wire.batches.CHUNK", 17 * size)
     monkeypatch.setattr("cloister.collection.server.reports.PIECE", 10)
     for part in (23, 40) * 5:
         users = rng.integers(0, 5, 200)
@@ -121,7 +121,7 @@ def test_files_are_divided_where_batches_begin_and_small_ones_are_put_together(
         (tmp_path / f"{name}.reports").write_bytes(batches[0])
     paths = [str(tmp_path / f"{name}.reports") for name in "abcd"]
     for chunk in (size, 3 * size // 2, 2**22):
-        monkeypatch.setattr("cloister.collection.wire.blocks.CHUNK", chunk)
+        monkeypatch.setattr("cloister.collection.wire.batches.CHUNK", chunk)
         found = list(divided(paths, some.form, 3 * size))
         assert [part.number for part in found] == list(range(len(found)))
         spans = [(s.name[-9], s.start, s.stop) for part in found for s in part.stretches]

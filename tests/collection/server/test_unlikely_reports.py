@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +11,13 @@ import pytest
 from cloister.collection.client.encoder import PlanEncoder
 from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.plan.publish import publish
-from cloister.collection.server.aggregator import advance, decode
+from cloister.collection.server.aggregator import decode
 from cloister.core.errors import Refused
 from cloister.core.randomness import NoiseRng
 from cloister.plugins.oracles.local.question import Reports
 from cloister.plugins.oracles.local.randomised_response import packed
 from cloister.run.request import Request
 from tests.collection.server.collected import of_reports
-from tests.in_process import cloister
 
 N, LIARS = 4000, 12
 DOUBT = "whatever the rows are: so far off comes by chance in less than one of 1,000,000,000 rounds"
@@ -73,28 +71,9 @@ def test_decode_releases_nothing_of_liars_whose_law_gives_them_away(
     assert decode(plan, folder / "honest", **how).intake.doubts == []
 
 
-def test_decode_says_what_it_doubts_where_it_is_told_to_go_on(folder: Path, plan: CollectionPlan) -> None:
-    done = decode(plan, folder / "lied", accept_shares=True)
-    (doubt,) = done.intake.doubts
-    assert done.result.details["reports"]["doubts"] == [doubt]
-    assert done.intake.accepted == N
-
-
 def test_withstanding_liars_does_not_stand_for_accepting_them(folder: Path, plan: CollectionPlan) -> None:
     with pytest.raises(Refused, match=DOUBT):
         decode(plan, folder / "lied", robust=0.01)
     robust = decode(plan, folder / "lied", robust=0.01, accept_shares=True)
     assert any(DOUBT in said for said in robust.intake.doubts)
     assert robust.intake.withstands == 0.01
-
-
-def test_advance_publishes_nothing_of_them_and_the_programs_say_so_in_one_line(folder: Path) -> None:
-    with pytest.raises(Refused, match=DOUBT):
-        advance(folder / "plan", folder / "lied")
-    assert [path.name for path in (folder / "plan").iterdir() if path.name.startswith("round")] == []
-    done = cloister("decode", "plan", "lied", folder=folder)
-    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
-    done = cloister("decode", "plan", "lied", "--accept-shares", "--json", folder=folder)
-    assert done.returncode == 0
-    assert "WARNING: question 1, level 1, " in done.stderr
-    assert json.loads(done.stdout)

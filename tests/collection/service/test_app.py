@@ -18,7 +18,7 @@ from cloister.collection.service.limits import Limits
 from cloister.collection.service.segments import Segments
 from cloister.collection.service.tickets import Issuer, mint, new_key, read_key
 from cloister.collection.wire.batches import BatchForm, Parsed
-from cloister.core.errors import Damaged, Refused
+from cloister.core.errors import Damaged
 from tests.collection.service.collectors import OCTETS, USERS, Client, batch, form_of, on_disk, plan_in, report
 
 
@@ -313,14 +313,6 @@ def test_what_was_acknowledged_is_known_after_a_restart(folder: Path, tmp_path: 
             assert client.get("/round").json()["reports"] == start
             assert client.send(report(form, start))[0] == 201
             assert [client.send(report(form, user))[0] for user in range(start + 1)] == [409] * (start + 1)
-
-
-def test_two_collectors_of_one_folder_are_one_too_many(folder: Path, tmp_path: Path) -> None:
-    with (
-        Client(collector(folder, tmp_path / "out")),
-        pytest.raises(Refused, match="another collector writes to"),
-    ):
-        collector(folder, tmp_path / "out")
 
 
 def test_a_collector_that_could_not_be_made_holds_no_lock(folder: Path, tmp_path: Path, plan: CollectionPlan) -> None:

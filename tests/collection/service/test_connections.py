@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from cloister.collection.plan.plan import CollectionPlan
-from tests.collection.service.collectors import Process, batch, collecting, form_of, plan_in, post, report
+from tests.collection.service.collectors import Process, collecting, plan_in
 from tests.waiting import PATIENCE, until
 
 pytestmark = pytest.mark.thorough
@@ -63,13 +63,14 @@ def count(collector: Process, reason: str) -> int:
     return int(text.partition(f'refused_total{{reason="{reason}"}} ')[2].split()[0])
 
 
-def fill(line: socket.socket, piece: bytes, most: float = PATIENCE) -> int:
+def fill(line: socket.socket, piece: bytes, pause: float) -> int:
     """Send without end; how many bytes it took until the connection ended."""
-    sent, until = 0, time.monotonic() + most
+    sent, until = 0, time.monotonic() + PATIENCE
     try:
         while time.monotonic() < until:
             line.sendall(piece)
             sent += len(piece)
+            time.sleep(pause)
     except OSError:
         return sent
     raise AssertionError(f"{sent} bytes were taken, and the connection still stands")
@@ -89,17 +90,25 @@ def test_a_request_that_does_not_go_on_ends(collector: Process, line: socket.soc
     assert count(collector, "too slow") == before + 1
 
 
-def test_a_request_that_comes_byte_by_byte_ends(collector: Process, line: socket.socket) -> None:
-    with pytest.raises(OSError, match=r".*"):  # noqa: PT012
-        for byte in HEAD + b"content-length: 5\r\n\r\n":
-            line.sendall(bytes([byte]))
-            time.sleep(SECONDS / 10)
-    assert works(collector)
+HEADS = b"GET /round HTTP/1.1\r\nhost: x\r\n"
+CHUNK = b"10000\r\n" + bytes(2**16) + b"\r\n"
+ENDLESS = {
+    "a body": (HEAD + b"transfer-encoding: chunked\r\n\r\n", CHUNK),
+    "a body to a page that reads none": (HEADS + b"transfer-encoding: chunked\r\n\r\n", CHUNK),
+    "a name": (HEADS, b"a" * 1000),
+    "headers": (HEADS, b"x-header: value\r\n" * 50),
+    "blank lines": (b"", b"\r\n" * 500),
+    "questions of who does not read": (b"", b"GET /plan.json HTTP/1.1\r\nhost: x\r\n\r\n" * 5),
+    "a byte now and then": (HEAD, b"x"),
+}
 
 
-def test_a_body_without_end_is_cut_off(collector: Process, line: socket.socket) -> None:
-    line.sendall(HEAD + b"transfer-encoding: chunked\r\n\r\n")
-    assert fill(line, b"10000\r\n" + bytes(2**16) + b"\r\n") < 2**26
+@pytest.mark.parametrize("what", ENDLESS)
+def test_what_has_no_end_is_cut_off(collector: Process, line: socket.socket, what: str) -> None:
+    start, piece = ENDLESS[what]
+    line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    line.sendall(start)
+    assert fill(line, piece, SECONDS / 10 if len(piece) == 1 else 0.0) < 2**26
     assert works(collector)
 
 
@@ -107,24 +116,6 @@ def test_who_sends_too_much_is_told_so_though_she_sends_it_all_first(collector: 
     size = 3 * 2**22
     line.sendall(HEAD + f"content-length: {size}\r\n\r\n".encode() + bytes(size))
     assert line.recv(1000).startswith(b"HTTP/1.1 413")
-
-
-def test_a_body_without_end_to_a_page_that_reads_none_ends_in_time(collector: Process, line: socket.socket) -> None:
-    line.sendall(b"GET /round HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n")
-    fill(line, b"10000\r\n" + bytes(2**16) + b"\r\n")
-
-
-@pytest.mark.parametrize("piece", [b"a" * 1000, b"x-header: value\r\n" * 50, b"\r\n" * 500])
-def test_a_head_without_end_is_cut_off(collector: Process, line: socket.socket, piece: bytes) -> None:
-    line.sendall(b"GET /round HTTP/1.1\r\nhost: x\r\n" if piece != b"\r\n" * 500 else b"")
-    fill(line, piece)
-    assert works(collector)
-
-
-def test_a_client_that_asks_and_does_not_read_ends(collector: Process, line: socket.socket) -> None:
-    line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-    fill(line, b"GET /plan.json HTTP/1.1\r\nhost: x\r\n\r\n" * 5)
-    assert works(collector)
 
 
 def test_thousands_of_requests_in_one_piece_are_not_queued(collector: Process, line: socket.socket) -> None:
@@ -158,38 +149,6 @@ def test_ten_thousand_malformed_requests_are_counted_and_harm_nothing(collector:
     assert count(collector, "no HTTP") > before + MANY // 2
     assert works(collector)
     assert collector.memory < 300
-
-
-def test_ten_thousand_mutated_reports_are_counted_by_reason(
-    collector: Process, plan: tuple[Path, CollectionPlan]
-) -> None:
-    form, rng = form_of(plan[1]), random.Random(2)
-    reasons, answers = ("no reports", "damaged", "another plan", "out of range"), dict[int, int]()
-    before = {reason: count(collector, reason) for reason in reasons}
-    bodies = [report(form, 5), batch(form, *range(20)), report(form, 7) * 3]
-    with httpx.Client() as client:
-        for _ in range(MANY):
-            wrong = bytearray(rng.choice(bodies))
-            kind = rng.random()
-            if kind < 0.3:
-                del wrong[rng.randrange(len(wrong)) :]
-            elif kind < 0.5:
-                wrong += rng.randbytes(rng.randrange(1, 50))
-            else:
-                for _ in range(rng.randrange(1, 4)):
-                    wrong[rng.randrange(len(wrong))] ^= 1 << rng.randrange(8)
-            found = client.post(
-                f"{collector.address}/reports",
-                content=bytes(wrong),
-                headers={"content-type": "application/octet-stream"},
-            )
-            answers[found.status_code] = answers.get(found.status_code, 0) + 1
-    assert set(answers) <= {200, 201, 400, 409}
-    assert answers[400] > MANY // 2
-    assert all(count(collector, reason) > before[reason] for reason in reasons)
-    assert works(collector)
-    assert collector.memory < 300
-    assert post(collector.address, report(form, 4711)).status_code == 201
 
 
 def test_an_upgrade_to_another_protocol_is_not_followed(collector: Process, line: socket.socket) -> None:

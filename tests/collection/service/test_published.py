@@ -14,7 +14,7 @@ from cloister.collection.plan.transcript import Transcript
 from cloister.collection.server.aggregator import advance
 from cloister.collection.service import desk
 from cloister.collection.service.app import collector
-from cloister.collection.service.published import open_round
+from cloister.collection.service.desk import open_round
 from cloister.core.errors import Refused
 from cloister.core.randomness import NoiseRng
 from tests.collection.rounds_fakes import ROWS, USERS, planned

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from cloister.collection.service.segments import LOCK, Segments, collecting
-from cloister.collection.wire import blocks
+from cloister.collection.wire import batches
 from cloister.collection.wire.batches import BatchForm
 from cloister.core.errors import Damaged, InvalidInput, Refused
 from cloister.core.types import Ids
@@ -127,7 +127,7 @@ def test_pieces_of_a_file_meet_anywhere(tmp_path: Path, monkeypatch: pytest.Monk
     for user in range(50):
         put(segments, user)
     for piece in (1, 7, 28, 29):
-        monkeypatch.setattr(blocks, "CHUNK", piece)
+        monkeypatch.setattr(batches, "CHUNK", piece)
         assert opened(tmp_path).seen.count == 50
 
 

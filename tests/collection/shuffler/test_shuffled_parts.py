@@ -17,8 +17,7 @@ from scipy.stats import chi2
 from cloister.collection.client.encoder import Encoded, PlanEncoder
 from cloister.collection.intake import parts
 from cloister.collection.plan.plan import CollectionPlan
-from cloister.collection.shuffler.parts import Permute
-from cloister.collection.shuffler.release import Scattered
+from cloister.collection.shuffler.release import Permute, Scattered
 from cloister.collection.shuffler.shuffler import shuffle
 from cloister.core.errors import Refused
 from cloister.core.randomness import NoiseRng
@@ -57,7 +56,7 @@ def contest(plan: CollectionPlan, folder: Path, seed: int) -> Path:
     (folder / "0.reports").write_bytes(everybody.form.batch(everybody.users[:900], everybody.answers[:900]))
     for i in range(1, 4):
         some = encoded(plan, rng.choice(N, int(rng.integers(100, N)), replace=False), int(rng.integers(100)))
-        users, answers = some.users.copy(), some.answers
+        users, answers = some.users.copy(), some.answers.copy()
         users[::40] = N + 1
         answers[::7, 0] = 77  # no such question
         twice = np.sort(rng.integers(0, len(users), len(users)))

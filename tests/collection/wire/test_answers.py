@@ -88,7 +88,7 @@ def test_the_default_blocks_take_one_byte_and_a_report_nineteen() -> None:
 
 def test_whatever_stands_beside_a_body_is_not_sound() -> None:
     encoded = made(**TWO_LENGTHS)
-    layout, answers, users = layout_of(encoded.round), encoded.answers, encoded.users
+    layout, answers, users = layout_of(encoded.round), encoded.answers.copy(), encoded.users
     (slot,) = layout.slots
     lengths = np.array([layout.bodies[j].bytes for j in range(len(layout.bodies))])
     asked = layout.asked(users)[0]
@@ -107,7 +107,7 @@ def test_users_whom_a_round_asks_nothing_send_zeros(monkeypatch: pytest.MonkeyPa
 
 def test_slots_of_no_question_and_forged_roles_are_messages_that_are_none() -> None:
     encoded = _of(small_plan(), 5)
-    answers, (slot,) = encoded.answers, layout_of(encoded.round).slots
+    answers, (slot,) = encoded.answers.copy(), layout_of(encoded.round).slots
     whole = slot.bytes - NUMBER.itemsize
     answers[0] = 0
     answers[0, :2] = 255  # nothing, said as it should be

@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 
 from cloister.collection.intake.parts import divided
-from cloister.collection.wire import blocks
-from cloister.collection.wire.batches import BATCH, COUNTED, BatchForm, Parsed
-from cloister.collection.wire.blocks import parsed
+from cloister.collection.wire import batches
+from cloister.collection.wire.batches import BATCH, COUNTED, BatchForm, Parsed, parsed
 
 WIDTH = 21
 FORM, EARLIER = (BatchForm(head * 32, 1, WIDTH) for head in ("ab", "cd"))
@@ -50,7 +49,7 @@ def said(some: Iterable[Parsed]) -> tuple[Any, ...]:
 
 @pytest.mark.parametrize("chunk", [1, 7, 40, 97])
 def test_pieces_may_end_anywhere(chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(blocks, "CHUNK", chunk)
+    monkeypatch.setattr(batches, "CHUNK", chunk)
     for seed in range(150):
         assert said(parsed(io.BytesIO(file(seed)), FORM)) == said([FORM.parse(file(seed))])
 
@@ -58,7 +57,7 @@ def test_pieces_may_end_anywhere(chunk: int, monkeypatch: pytest.MonkeyPatch) ->
 @pytest.mark.parametrize("chunk", [40, 97, 1000])
 def test_parts_may_end_at_any_batch(chunk: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where an answer looks like a batch."""
-    monkeypatch.setattr(blocks, "CHUNK", chunk)
+    monkeypatch.setattr(batches, "CHUNK", chunk)
     path = tmp_path / "a.reports"
 
     def read(most: int) -> Iterator[Parsed]:

@@ -11,8 +11,8 @@ import pytest
 
 from cloister.collection.wire.answers import layout_of
 from cloister.collection.wire.batches import MAX_RECORDS
-from cloister.collection.wire.messages import Messages
-from cloister.collection.wire.releases import (
+from cloister.collection.wire.messages import (
+    Messages,
     ReleasedFile,
     ReleaseForm,
     Unusable,

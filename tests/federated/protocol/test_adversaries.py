@@ -128,12 +128,6 @@ def test_the_coordinator_cannot_check_a_guess_of_the_centres_by_a_rounds_tag(mas
 
 
 @plays("the coordinator, shown the result")
-def test_a_coordinator_that_drew_the_noise_takes_it_off_a_published_result() -> None:
-    played = play("masked-gaussian")
-    assert same(played.released[0] - played.noise[0], played.sum_of((0, 1, 2)), played)
-
-
-@plays("the coordinator, shown the result")
 @pytest.mark.parametrize(("oracle", "exact"), [("masked-gaussian", True), ("skellam", False)])
 def test_the_weights_of_a_published_run_are_the_exact_counts_to_a_coordinator_that_drew_the_noise_alone(
     oracle: str, exact: bool
@@ -245,9 +239,10 @@ def test_the_coordinator_and_parties_see_the_others_sum_under_the_others_shares(
     assert near(deviation(hidden, played), event.sigma)
 
 
+@plays("the coordinator, shown the result")
 @plays("the coordinator and t parties")
 @pytest.mark.parametrize("masks", MODES)
-def test_with_one_who_knows_the_noise_a_party_sees_the_exact_sums(masks: Masks) -> None:
+def test_a_coordinator_that_drew_the_noise_takes_it_off_a_published_result(masks: Masks) -> None:
     played = every("masked-gaussian", masks, 3)
     assert same(played.released[0] - played.noise[0], played.sum_of((0, 1, 2)), played)
 

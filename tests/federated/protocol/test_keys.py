@@ -16,7 +16,7 @@ from cloister.federated.protocol.journal import Memory
 from cloister.federated.protocol.messages import HEAD, Kind, Message, Reason, Rejected
 from cloister.federated.protocol.party import JOINED, Party
 from cloister.federated.protocol.streams import Place, agreed, coordinator_mask, new_private_key, public_key
-from tests.federated.federated_session import NAMES, SHAPE, Keys, join, no_noise, opened, vector
+from tests.federated.federated_session import NAMES, Keys, opened
 
 MODES: tuple[Masks, ...] = ("shared", "pairwise")
 LOW_ORDER = (bytes(32), bytes([1]) + bytes(31))
@@ -106,23 +106,6 @@ def test_keys_that_hide_nothing_are_refused_before_anything_is_written(masks: Ma
     assert (error.value.reason, error.value.party) == (Reason.MALFORMED, "south")
     assert coordinator.missing == NAMES
     assert not journal.entries
-
-
-def test_a_restarted_coordinator_takes_off_the_masks_of_vectors_that_were_sent_before() -> None:
-    """Its journal holds no key; with its key's file it derives the same secrets from the hellos."""
-    keys, journal = Keys(), Memory()
-    coordinator, parties = keys.coordinate(journal), [keys.party(i) for i in range(3)]
-    join(coordinator, parties)
-    again = keys.coordinate(journal)
-    again.expect(SHAPE, no_noise)
-    assert again._secrets == coordinator._secrets
-    assert not any(keys.coordinator in body or any(s in body for s in again._secrets) for _, body in journal.entries)
-    for party in parties:
-        due = again.receive(party.name, vector(party, 0))
-    answer = again.outcome(due)
-    assert answer is not None
-    one, other = parties[0].answer(answer, 0, SHAPE), parties[1].answer(answer, 0, SHAPE)
-    assert all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
 
 
 def test_a_partys_hello_is_its_nonce_whose_other_half_is_in_its_journal_alone() -> None:

@@ -7,22 +7,20 @@ import sys
 from itertools import combinations
 from typing import Any
 
-import attrs
 import numpy as np
 import pytest
 
-from cloister.core.domains import Box
 from cloister.core.randomness import NoiseRng
 from cloister.core.registry.registry import registry
 from cloister.core.types import Floats, Ids
 from cloister.federated.protocol.agreement import Masks
-from cloister.federated.protocol.masking import Keyring, mask
+from cloister.federated.protocol.masking import Keyring
 from cloister.federated.protocol.messages import HEAD, TAG
 from cloister.federated.protocol.streams import Place
 from cloister.federated.protocol.vectors import VectorShape, unpack
 from cloister.run.fit import fit
 from cloister.run.request import Request
-from tests.federated.federated_session import Keys, chi_square, join, opened
+from tests.federated.federated_session import Keys, join, opened
 
 MODES: tuple[Masks, ...] = ("shared", "pairwise")
 WIDE = (VectorShape(500, 64), VectorShape(300, 64))
@@ -30,28 +28,6 @@ WIDE = (VectorShape(500, 64), VectorShape(300, 64))
 
 def zero() -> tuple[Ids, ...]:
     return tuple(np.zeros(t.size, np.uint64) for t in WIDE)
-
-
-def transcript(keys: Keys, rounds: int = 2, attempts: int = 2, value: int = 0) -> list[Ids]:
-    """All words that parties send in one session: with equal values, the masks themselves up to a constant."""
-    coordinator = keys.coordinate()
-    parties = [keys.party(i) for i in range(keys.agreement.parties)]
-    join(coordinator, parties)
-    found = []
-    for round in range(rounds):
-        coordinator.expect(WIDE, zero)
-        for attempt in range(attempts):
-            for party in parties:
-                if attempt:
-                    party.aborted(round, attempt)
-                data = party.vector(round, "d", WIDE, lambda: tuple(np.full(t.size, value, np.uint64) for t in WIDE))
-                coordinator.receive(party.name, data)
-                found += unpack(data[HEAD.size + TAG :], WIDE)
-            if attempt + 1 < attempts and coordinator.round == round:
-                coordinator.abort()
-            else:
-                break
-    return found
 
 
 @pytest.mark.parametrize("masks", MODES)
@@ -87,17 +63,6 @@ def keyring(masks: Masks) -> Keyring:
     return Keyring(b"s" * 32, 0, 3, b"g" * 32, b"c" * 32, {1: b"a" * 32, 2: b"b" * 32} if masks == "pairwise" else {})
 
 
-@pytest.mark.parametrize("masks", MODES)
-def test_every_place_and_session_has_a_mask_of_its_own(masks: Masks) -> None:
-    keys, found = keyring(masks), []
-    for other in (keys, attrs.evolve(keys, session=b"t" * 32), attrs.evolve(keys, me=1, pairs={})):
-        for round in range(3):
-            for attempt in range(3):
-                found += mask(zero(), other, round, attempt)
-    words = np.concatenate(found)
-    assert len(np.unique(words)) == len(words)
-
-
 def test_masks_depend_on_every_part_of_their_place() -> None:
     keys = keyring("pairwise")
     places = [Place(*p) for p in ((0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1))]
@@ -106,25 +71,6 @@ def test_masks_depend_on_every_part_of_their_place() -> None:
     ]
     for one, other in combinations(streams, 2):
         assert not np.intersect1d(one, other).size
-
-
-@pytest.mark.parametrize("masks", MODES)
-def test_the_difference_of_two_sessions_transcripts_is_uniform(masks: Masks) -> None:
-    """Same keys, different rows, fresh session: every byte of the differences is uniform. At 8 deviations of a
-    chi-square with 255 degrees of freedom the tail is below 1e-11."""
-    keys = Keys(masks)
-    one, other = (np.concatenate(transcript(keys, 4, 1, value)) for value in (3, 3_000_000))
-    assert chi_square(one) < 8
-    assert chi_square(one - other) < 8
-    assert chi_square(np.arange(9600, dtype=np.uint64)) > 8
-
-
-def test_pairwise_masks_cancel_and_leave_a_mask_that_the_coordinator_lacks() -> None:
-    keys = Keys("pairwise")
-    words = transcript(keys, 1, 1)
-    total = sum(words[::2], np.zeros(500, np.uint64))
-    assert chi_square(total) < 9
-    assert not (total == 0).any()
 
 
 def contents(root: object) -> list[Any]:
@@ -220,10 +166,3 @@ def test_pooled_fastlloyd_is_central_fastlloyd_on_the_union_bit_for_bit(masks: M
     assert np.array_equal(whole.weights, split.weights)
     assert split.privacy.trust == "Aggregated"
     assert split.privacy.simulated
-
-
-def test_noise_in_shares_gives_centres_near_those_of_a_curator() -> None:
-    found = pooled(np.split(ROWS, [500, 900]), None, oracle="skellam")
-    assert found.privacy.headline == "(add-or-remove one row) epsilon = 1, delta = 1e-06, Aggregated trust"
-    assert Box((-1.0,) * 3, (1.0,) * 3).dimension == 3
-    assert (np.abs(found.centers) <= 1).all()

@@ -28,10 +28,9 @@ from cloister.federated.protocol.coordinator import Coordinator
 from cloister.federated.protocol.messages import Reason, Rejected
 from cloister.federated.protocol.party import Party
 from cloister.federated.transport.certificates import Credentials, _certificate
-from cloister.federated.transport.grpc_client import Line
-from cloister.federated.transport.grpc_server import Server
 from cloister.federated.transport.service import CoordinatorService
 from cloister.federated.transport.signatures import check_certificate, check_signatures
+from cloister.federated.transport.tls import Line, Server
 from tests.federated.federated_session import Keys
 from tests.federated.transport.test_service import HOUR, NAMES, PARTS, arrays, service
 from tests.federated.transport.test_waiting import said
@@ -101,21 +100,8 @@ class Pool:
         until(lambda: {e["party"] for e in self.log if e["event"] == "hello"} >= set(names))
 
     def join(self, name: str, *more: str, plan: str = "plan.toml", address: str | None = None) -> Any:
-        return cloister(
-            "join",
-            plan,
-            "--party",
-            name,
-            "--data",
-            f"{name}.csv",
-            "--cert",
-            f"certs/{name}.pem",
-            "--unsigned",
-            "--connect",
-            address or self.address,
-            *more,
-            folder=self.folder,
-        )
+        command = f"join {plan} --party {name} --data {name}.csv --cert certs/{name}.pem --unsigned --connect"
+        return cloister(*command.split(), address or self.address, *more, folder=self.folder)
 
     def told(self) -> dict[str, str]:
         """What those who waited were told, at once."""
@@ -326,18 +312,8 @@ def test_a_program_says_that_its_own_certificate_is_over_before_it_connects(pool
         done = pool.join("west", "--cert", "old/west.pem", "--secret", "certs/west.pool", *more)
         assert done.returncode == 2
         assert "the certificate of 'west' is not valid today, but from " in done.stderr
-    done = cloister(
-        "coordinate",
-        "plan.toml",
-        "--listen",
-        "127.0.0.1:0",
-        "--cert",
-        "old/coordinator.pem",
-        "--unsigned",
-        "--secret",
-        "certs/coordinator.pool",
-        folder=pool.folder,
-    )
+    command = "coordinate plan.toml --listen 127.0.0.1:0 --cert old/coordinator.pem --unsigned --secret"
+    done = cloister(*command.split(), "certs/coordinator.pool", folder=pool.folder)
     assert done.returncode == 2
     assert "the certificate of 'coordinator' is not valid today" in done.stderr
     assert pool.coordinator.failed is None
@@ -392,19 +368,8 @@ def test_the_coordinator_knows_from_the_signatures_when_certificates_are_over(
 
     north = threading.Thread(target=joins, daemon=True)
     north.start()
-    done = cloister(
-        "coordinate",
-        "plan.toml",
-        "--listen",
-        pool.address,
-        "--cert",
-        "certs/coordinator.pem",
-        "--patience",
-        "15",
-        "--timeout",
-        "0.1",
-        folder=pool.folder,
-    )
+    command = f"coordinate plan.toml --listen {pool.address} --cert certs/coordinator.pem --patience 15 --timeout 0.1"
+    done = cloister(*command.split(), folder=pool.folder)
     north.join(10)
     line.close()
     assert done.returncode == 2

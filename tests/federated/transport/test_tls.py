@@ -12,8 +12,7 @@ pytest.importorskip("grpc")
 
 from cloister.core.errors import InvalidInput, Refused
 from cloister.federated.transport.certificates import Credentials, make_test_certificates
-from cloister.federated.transport.grpc_client import Line, Unreachable
-from cloister.federated.transport.grpc_server import Server
+from cloister.federated.transport.tls import Line, Server, Unreachable
 
 pytestmark = pytest.mark.thorough
 

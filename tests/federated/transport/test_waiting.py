@@ -27,9 +27,8 @@ from cloister.federated.population import Joined
 from cloister.federated.protocol.journal import FileJournal
 from cloister.federated.protocol.messages import HEAD, Kind, Message, Reason, Rejected, refused
 from cloister.federated.transport.certificates import Credentials, make_test_certificates
-from cloister.federated.transport.grpc_client import Line
-from cloister.federated.transport.grpc_server import Server
 from cloister.federated.transport.service import CoordinatorService, Stopped
+from cloister.federated.transport.tls import Line, Server
 from cloister.run.fit import fit
 from tests.federated.federated_session import Keys, opened, vector
 from tests.federated.transport.test_service import (
@@ -274,27 +273,11 @@ class Site:
         cloister("ledger", "declare", "north.ledger", "patients", "--epsilon", "1.5", "--delta", "1e-5", folder=folder)
 
     def join(self, *more: str) -> Any:
-        return cloister(
-            "join",
-            "plan.toml",
-            "--party",
-            "north",
-            "--data",
-            "north.npy",
-            "--cert",
-            "certs/north.pem",
-            "--connect",
-            "127.0.0.1:9",
-            "--unsigned",
-            "--patience",
-            "0.2",
-            "--ledger",
-            "north.ledger",
-            "--dataset",
-            "patients",
-            *more,
-            folder=self.folder,
+        command = (
+            "join plan.toml --party north --data north.npy --cert certs/north.pem --connect 127.0.0.1:9 --unsigned "
+            "--patience 0.2 --ledger north.ledger --dataset patients"
         )
+        return cloister(*command.split(), *more, folder=self.folder)
 
     def runs(self) -> list[dict[str, Any]]:
         shown = cloister("ledger", "show", "north.ledger", "--json", folder=self.folder)
@@ -350,7 +333,7 @@ def test_a_party_whose_disk_is_full_in_the_middle_names_its_run_and_its_journal(
     def full(*given: Any) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr("cloister.federated.transport.grpc_client.Line", Full)
+    monkeypatch.setattr("cloister.federated.transport.tls.Line", Full)
     monkeypatch.setattr(Joined, "join", joined)
     monkeypatch.setattr(Joined, "gather", full)
     done = site.join(*(("--journal", "north.journal") if journal else ()))

@@ -20,10 +20,10 @@ import attrs
 import numpy as np
 
 from cloister.collection.client.encoder import BYTES, PlanEncoder
-from cloister.collection.client.records import Records
 from cloister.collection.client.state import State
 from cloister.collection.plan.canonical_json import OWNERS_FOLDER, flush, made, private, sync, writing
-from cloister.collection.wire.answers import form_of
+from cloister.collection.wire.answers import Packed
+from cloister.collection.wire.batches import form_of
 from cloister.collection.wire.user_set import UserSet
 from cloister.core.errors import InvalidInput
 from cloister.core.types import Floats, Ids
@@ -164,7 +164,7 @@ class RowTable:
 
 
 def piece_rows(dimension: int, width: int = 1) -> int:
-    """Rows that are encoded at once. Args: dimension, width (bytes of a record)."""
+    """Rows that are encoded at once. Args: dimension, width (bytes of an answer)."""
     return max(1, min(max(1024, min(MAX_ROWS, CELLS // dimension)), BYTES // width))
 
 
@@ -199,8 +199,8 @@ def collect(
                 encoder.remembered(users, rows, store)
         pieces = _drawn(encoder, table) if store is None else _kept(encoder, roll, store)
         with _file(out) as (file, path):
-            for users, records in pieces:
-                file.write(encoder.encoded(users, records).in_batches())
+            for users, answers in pieces:
+                file.write(encoder.encoded(users, answers).in_batches())
     return path, roll.count
 
 
@@ -216,14 +216,14 @@ def prepared(folder: Path) -> Iterator[None]:
         yield
 
 
-def _drawn(encoder: PlanEncoder, table: RowTable) -> Iterator[tuple[Ids, Records]]:
+def _drawn(encoder: PlanEncoder, table: RowTable) -> Iterator[tuple[Ids, Packed]]:
     for users, rows in table.pieces():
         yield users, encoder.draw(rows, users)
 
 
-def _kept(encoder: PlanEncoder, roll: UserSet, store: State) -> Iterator[tuple[Ids, Records]]:
+def _kept(encoder: PlanEncoder, roll: UserSet, store: State) -> Iterator[tuple[Ids, Packed]]:
     for users in roll.pieces(piece_rows(encoder.plan.dimension, encoder.width)):
-        yield users, store.records(encoder.transcript, users, encoder.width)
+        yield users, store.answers(encoder.transcript, users, encoder.width)
 
 
 @contextmanager

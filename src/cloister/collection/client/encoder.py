@@ -24,14 +24,12 @@ from typing import Any, final
 import attrs
 import numpy as np
 
-from cloister.collection.client.records import Records, fill, record_width, to_answers
 from cloister.collection.client.state import State
 from cloister.collection.plan.plan import CollectionPlan, loud, read
 from cloister.collection.plan.transcript import Transcript, transcript_of
-from cloister.collection.wire.answers import form_of, layout_of
-from cloister.collection.wire.batches import BatchForm
+from cloister.collection.wire.answers import Packed, layout_of
+from cloister.collection.wire.batches import BatchForm, form_of
 from cloister.collection.wire.messages import Messages, from_answers
-from cloister.collection.wire.packing import Packed
 from cloister.core.encoding import chunk_rows, encode_owned
 from cloister.core.errors import InvalidInput, PrivacyWarning
 from cloister.core.questions import Round
@@ -40,7 +38,7 @@ from cloister.core.trust import Shuffled
 from cloister.core.types import AnyArray, Bools, Floats, Ids
 
 BYTES = 2**24
-"""Most bytes of records that are drawn at once."""
+"""Most bytes of answers that are drawn at once."""
 
 
 @final
@@ -52,25 +50,20 @@ class Encoded:
         plan: hash of the plan.
         head: name of the round: hash of what was published before it (for the first round, the plan's hash).
         users: (n,) ascending; the users whom this round asks anything.
-        records: (n, width) bytes, one packed report per user.
+        answers: (n, A) bytes, what each report says besides its user's number.
         round: the round that they answer.
     """
 
     plan: str
     head: str
     users: Ids
-    records: Records = attrs.field(repr=False)
+    answers: Packed = attrs.field(repr=False)
     round: Round[Any] = attrs.field(repr=False)
 
     @property
     def form(self) -> BatchForm:
         """The form of these reports as bytes. Raises: InvalidInput: a round beyond the 255th has none."""
         return form_of(self.head, self.round)
-
-    @property
-    def answers(self) -> Packed:
-        """(n, A) bytes, what each report says besides its user's number."""
-        return to_answers(self.records, self.users, self.round)
 
     def to_bytes(self) -> bytes:
         """All reports as they are sent: a single user's as one report, those of several in batches."""
@@ -117,7 +110,7 @@ class PlanEncoder:
         self.transcript = transcript_of(plan)
         self.plan, self.round = self.transcript.plan, self.transcript.round()
         self._noise = NoiseRng.secret() if noise is None else noise
-        self.width = record_width(self.round)
+        self.width = layout_of(self.round).bytes
 
     def encode(self, rows: Any, users: Any, state: State | None = None) -> Encoded:
         """Encode rows into reports.
@@ -164,22 +157,22 @@ class PlanEncoder:
                 f"(--state FILE)"
             )
 
-    def encoded(self, users: Ids, records: Records) -> Encoded:
-        """Wrap the records of ascending users (n,)."""
-        return Encoded(self.plan.hash, self.transcript.head, users, records, self.round)
+    def encoded(self, users: Ids, answers: Packed) -> Encoded:
+        """Wrap the answers of ascending users (n,)."""
+        return Encoded(self.plan.hash, self.transcript.head, users, answers, self.round)
 
-    def draw(self, rows: Floats, users: Ids) -> Records:
-        """Draw fresh records (n, width) for finite rows (n, d) of ascending users (n,). Every call spends budget."""
-        records = np.zeros((len(users), self.width), np.uint8)
+    def draw(self, rows: Floats, users: Ids) -> Packed:
+        """Draw fresh answers (n, A) for finite rows (n, d) of ascending users (n,). Every call spends budget."""
+        layout = layout_of(self.round)
+        answers = layout.empty(len(users))
         step = max(1, min(chunk_rows(self.plan.dimension), BYTES // self.width))
         for start in range(0, len(users), step):
             some = slice(start, start + step)
-            answers = encode_owned(self.round, rows[some], users[some], self._noise)
-            fill(records[some], answers, self.round)
-        return records
+            layout.fill(answers[some], encode_owned(self.round, rows[some], users[some], self._noise))
+        return answers
 
-    def remembered(self, users: Ids, rows: Floats, state: State) -> Records:
-        """Records (n, width) of charged ascending users (n,): those in the state, and new ones for the others."""
+    def remembered(self, users: Ids, rows: Floats, state: State) -> Packed:
+        """Answers (n, A) of charged ascending users (n,): those in the state, and new ones for the others."""
         return state.fill(self.transcript, users, self.width, lambda which: self.draw(rows[which], users[which]))
 
     def users(self, users: Any) -> Ids:

@@ -30,8 +30,8 @@ import numpy as np
 
 from cloister.accounting.accountant import ROUNDING
 from cloister.accounting.ledger.sqlite import Store
-from cloister.collection.client.records import Records
 from cloister.collection.plan.transcript import Transcript
+from cloister.collection.wire.answers import Packed
 from cloister.core.errors import BudgetExceeded, Damaged, InvalidInput, Refused
 from cloister.core.types import AnyArray, Bools, Floats, Ids
 
@@ -134,25 +134,25 @@ class State:
                     where = f"the lifetime {name} of {limits[i]:g} of {poor[i]:,} of these people"
                     raise BudgetExceeded(f"{asked[i]:g}", f"{max(left[i], 0.0):g}{few}", where)
 
-    def fill(self, asking: Transcript, users: Ids, width: int, draw: Callable[[Bools], Records]) -> Records:
-        """Records (n, width) of charged users: the remembered ones, and for the other users new ones, stored durably.
-        Args: users ((n,) ascending), width (bytes of a record), draw (given a mask (n,), draws these users' records).
+    def fill(self, asking: Transcript, users: Ids, width: int, draw: Callable[[Bools], Packed]) -> Packed:
+        """Answers (n, width) of charged users: the remembered ones, and for the other users new ones, stored durably.
+        Args: users ((n,) ascending), width (bytes of an answer), draw (given a mask (n,), draws these users' answers).
         """
-        records = np.zeros((len(users), width), np.uint8)
+        answers = np.zeros((len(users), width), np.uint8)
         with self._transaction() as db:
             at = _place(db, asking)
             _list(db, users)
             who, found = _known(db, at, width)
             known = np.isin(users, who)
-            records[known] = found
+            answers[known] = found
             missing = ~known
             if missing.any():
-                records[missing] = draw(missing)
-                _remember(db, at, users[missing], records[missing])
-        return records
+                answers[missing] = draw(missing)
+                _remember(db, at, users[missing], answers[missing])
+        return answers
 
-    def records(self, asking: Transcript, users: Ids, width: int) -> Records:
-        """The remembered records (n, width) of ascending users (n,). Raises: Damaged: some user has none."""
+    def answers(self, asking: Transcript, users: Ids, width: int) -> Packed:
+        """The remembered answers (n, width) of ascending users (n,). Raises: Damaged: some user has none."""
         with self._transaction() as db:
             _list(db, users)
             who, found = _known(db, _place(db, asking), width)
@@ -248,8 +248,8 @@ def _paid(db: sqlite3.Connection, plan: int) -> Ids:
     return np.fromiter((user for (user,) in db.execute(query, [plan])), np.uint64)
 
 
-def _known(db: sqlite3.Connection, at: tuple[int, int], width: int) -> tuple[Ids, Records]:
-    """The listed users with a remembered record, ascending, and their records (m, width)."""
+def _known(db: sqlite3.Connection, at: tuple[int, int], width: int) -> tuple[Ids, Packed]:
+    """The listed users with a remembered answer, ascending, and their answers (m, width)."""
     query = f"select listed.user, report {_OF_LISTED} where report is not null order by listed.user"
     found = db.execute(query, at).fetchall()
     if any(len(report) != width for _, report in found):
@@ -258,8 +258,8 @@ def _known(db: sqlite3.Connection, at: tuple[int, int], width: int) -> tuple[Ids
     return who, np.frombuffer(b"".join(report for _, report in found), np.uint8).reshape(len(found), width)
 
 
-def _remember(db: sqlite3.Connection, at: tuple[int, int], users: Ids, records: Records) -> None:
-    data, width = records.tobytes(), records.shape[1]
+def _remember(db: sqlite3.Connection, at: tuple[int, int], users: Ids, answers: Packed) -> None:
+    data, width = answers.tobytes(), answers.shape[1]
     rows = ((data[i * width : (i + 1) * width], at[0], user, at[1]) for i, user in enumerate(users.tolist()))
     changed = db.executemany(
         "update reports set report = ? where plan = ? and user = ? and round = ? and report is null", rows

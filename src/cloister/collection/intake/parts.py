@@ -10,44 +10,69 @@ bounds as there. So a flood of repeated numbers costs time in one process, and n
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
-from typing import Any, Protocol, final
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Generic, Protocol, Self, TypeVar, final
 
 import attrs
 import numpy as np
 
-from cloister.collection.intake.sources import Stretch
-from cloister.collection.wire.batches import BatchForm
-from cloister.collection.wire.blocks import stretches
-from cloister.collection.wire.listing import changed
+from cloister.collection.intake.sieve import Intake, Origin
+from cloister.collection.intake.sources import Stretch, changed
+from cloister.collection.wire.batches import BatchForm, Parsed, stretches
 from cloister.collection.wire.user_set import UserSet
 from cloister.core.encoding import keep_memory
 from cloister.core.errors import InvalidInput
 from cloister.core.randomness import PublicRng
-from cloister.core.types import Bools, Ids
+from cloister.core.types import Bools, Ids, Ints
 from cloister.rows.workers.engine import Engine
 
 PART = 2**26
 """Bytes of files in a part, at least, if there are so many: seven million reports of one byte."""
 
 
-class PartReader(Protocol):
-    """Reads the reports of a round."""
+class Piece(Protocol):
+    """Some of what was read. ``users``: (n,) the number of each sender."""
 
     @property
-    def users(self) -> int:
-        """Planned number of users."""
+    def users(self) -> Ids: ...
+
+    def some(self, who: Bools) -> Self:
+        """What these of the senders (n,) sent."""
         ...
+
+
+P = TypeVar("P", bound=Piece)
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+
+
+class PartReader(Protocol[P, T_co]):
+    """Reads the reports of a round, and yields what those say that count.
+
+    Attributes: users (planned number), form (of the reports), intake (what was accepted and refused).
+    """
+
+    users: int
+    intake: Intake
 
     @property
     def form(self) -> BatchForm: ...
 
-    def afresh(self) -> Any:
+    def afresh(self) -> Self:
         """A reader of the same round that has counted nothing yet, and refuses without failing."""
         ...
 
-    def numbers(self, where: Stretch) -> Iterator[tuple[Ids, Bools]]:
-        """The user numbers (n,) of everything that is read there, and which of them the plan has."""
+    def parsed(self, where: Stretch) -> Iterator[Parsed]:
+        """Reports as bytes, a bounded number at a time."""
+        ...
+
+    def pieces(self, some: Iterable[Stretch]) -> Iterator[tuple[P, Origin]]:
+        """The same reports in pieces, and where each of them is from."""
+        ...
+
+    def counted(self, piece: P, origin: Origin, seen: UserSet | None) -> Iterator[T_co]:
+        """What those reports of a piece say that count. Args: seen (user numbers that count already; None: no number
+        of these reports stands anywhere else)."""
         ...
 
 
@@ -97,14 +122,14 @@ class PartUsers:
 class UserNumbers:
     """Reads the user numbers of parts. Args: reader (it is not changed)."""
 
-    reader: PartReader
+    reader: PartReader[Any, Any]
 
     def __call__(self, part: ReportPart) -> PartUsers:
         keep_memory()
         reader, users, again, read = self.reader.afresh(), UserSet(self.reader.users), list[Ids](), Read()
         for where in part.stretches:
-            for numbers, within in reader.numbers(where):
-                again.append(users.mark(numbers[within]))
+            for numbers in (found.users for found in reader.parsed(where)):
+                again.append(users.mark(numbers[numbers < reader.users]))
                 read = read.more(numbers)
         return PartUsers(part.number, users, np.concatenate([*again, np.empty(0, np.uint64)]), read)
 
@@ -121,7 +146,7 @@ class Partition:
     contested: UserSet | None
 
     @classmethod
-    def made(cls, engine: Engine, reader: PartReader, files: list[str]) -> Partition:
+    def made(cls, engine: Engine, reader: PartReader[Any, Any], files: list[str]) -> Partition:
         """Divide the files, and read the user numbers. Raises: InvalidInput: a file cannot be read."""
         if engine.elsewhere:
             files = [os.path.abspath(path) for path in files]
@@ -150,12 +175,77 @@ class Partition:
         return (Stretch(name, 0, stop) for name, stop in ends.items())
 
 
-def among(numbers: UserSet | None, users: Ids, within: Bools) -> Bools:
-    """Which users (n,) are in a set of numbers; None: the empty set. Args: within (which of them the plan has)."""
-    found = np.zeros(len(users), bool)
-    if numbers is not None:
-        found[within] = numbers.has(users[within])
-    return found
+@final
+class Reading(Generic[P, T]):
+    """A second reading of reports: either of the contested numbers, or of all others. Args: reader (of bytes),
+    contested (None: the empty set). Attributes: read (the fingerprint of what was read so far)."""
+
+    def __init__(self, reader: PartReader[P, T], contested: UserSet | None) -> None:
+        self._reader, self._contested, self.read = reader, contested, Read()
+
+    def counted(
+        self, some: Iterable[Stretch], by: PartReader[P, T], seen: UserSet | None, contested: bool
+    ) -> Iterator[T]:
+        """What the reports say that count. Args: by (counts them), seen (as for it), contested (whose)."""
+        for piece, origin in self._reader.pieces(some):
+            self.read = self.read.more(piece.users)
+            who = self._among(piece.users) == contested
+            rows = np.flatnonzero(who)
+            yield from by.counted(piece.some(who), _at(origin, rows), seen)
+
+    def _among(self, users: Ids) -> Bools:
+        """Which users (n,) are contested."""
+        found = np.zeros(len(users), bool)
+        if self._contested is not None:
+            within = users < self._reader.users
+            found[within] = self._contested.has(users[within])
+        return found
+
+
+@final
+@attrs.frozen
+class Uncontested(Generic[T]):
+    """Reads the reports of parts whose numbers stand nowhere else. Args: reader, contested, kept (what is made of a
+    part, given its number and what its reports say)."""
+
+    reader: PartReader[Any, Any]
+    contested: UserSet | None
+    kept: Callable[[int, Iterator[Any]], T]
+
+    def __call__(self, part: ReportPart) -> tuple[int, T, Intake, Read]:
+        """The part's number, what was made of it, what was accepted and refused, and what was read."""
+        keep_memory()
+        reader = self.reader.afresh()
+        reading = Reading(reader, self.contested)
+        found = self.kept(part.number, reading.counted(part.stretches, reader, None, contested=False))
+        return part.number, found, reader.intake, reading.read
+
+
+def counted_apart(
+    engine: Engine,
+    reader: PartReader[Any, Any],
+    files: list[str],
+    kept: Callable[[int, Iterator[Any]], T],
+    told: Callable[[int], None],
+) -> Iterator[T]:
+    """Yield what is made of each part, and at last of the contested numbers, in this process. The reader's intake says
+    what was refused. Args: kept (as for ``Uncontested``; it reads all that it is given), told (called with the number
+    of reports just read). Raises: InvalidInput: a file changes while it is read, or a part fails."""
+    plan = Partition.made(engine, reader, files)
+    for number, found, intake, read in engine.run(Uncontested(reader.afresh(), plan.contested, kept), plan.parts):
+        plan.check(number, read)
+        reader.intake.add(intake, plan.files)
+        told(read.reports)
+        yield found
+    if plan.contested is not None:
+        reading = Reading(reader.afresh(), plan.contested)
+        yield kept(len(plan.parts), reading.counted(plan.stretches, reader, UserSet(reader.users), contested=True))
+        plan.check_all(reading.read)
+
+
+def _at(origin: Origin, rows: Ints) -> Origin:
+    """Where the entries at these positions are from."""
+    return origin if isinstance(origin, str) else lambda row: origin(int(rows[row]))
 
 
 def divided(files: Iterable[str], form: BatchForm, most: int) -> Iterator[ReportPart]:

@@ -15,15 +15,12 @@ from typing import TYPE_CHECKING, Any, final
 import attrs
 import numpy as np
 
-from cloister.collection.intake.refusals import MESSAGES, REPORTS, Intake
-from cloister.collection.intake.sent import Sieve
+from cloister.collection.intake.sieve import MESSAGES, REPORTS, Intake, Sieve
 from cloister.collection.intake.sources import Given, Sources, Stream, Stretch
 from cloister.collection.plan.canonical_json import beside, private, writing
 from cloister.collection.plan.transcript import Transcript
-from cloister.collection.wire.answers import layout_of
-from cloister.collection.wire.messages import Messages, from_answers
-from cloister.collection.wire.packing import Column, Packed
-from cloister.collection.wire.releases import RELEASED, ReleaseForm, Unusable, messages_of
+from cloister.collection.wire.answers import Column, Packed, layout_of
+from cloister.collection.wire.messages import RELEASED, Messages, ReleaseForm, Unusable, from_answers, messages_of
 from cloister.core.errors import InvalidInput, MissingExtra
 from cloister.core.questions import Round
 from cloister.core.trust import Shuffled

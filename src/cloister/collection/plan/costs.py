@@ -16,9 +16,8 @@ from typing import Any, Self, final
 import attrs
 
 from cloister.accounting.composition import Spent
-from cloister.collection.wire.answers import NUMBER, layout_of
+from cloister.collection.wire.answers import NUMBER, layout_of, report_types
 from cloister.collection.wire.batches import PREFIX
-from cloister.collection.wire.packing import report_types
 from cloister.core.budget import Event, Share
 from cloister.core.errors import InvalidInput
 from cloister.core.questions import Round

@@ -20,7 +20,7 @@ from typing import Any, final
 import attrs
 
 from cloister._version import __version__
-from cloister.collection.intake.refusals import Intake
+from cloister.collection.intake.sieve import Intake
 from cloister.collection.intake.sources import Given
 from cloister.collection.plan import bundle
 from cloister.collection.plan.plan import CollectionPlan

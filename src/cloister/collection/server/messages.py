@@ -9,12 +9,18 @@ from typing import Any, BinaryIO, final
 import attrs
 import numpy as np
 
-from cloister.collection.intake.refusals import SHUFFLED, Intake
-from cloister.collection.intake.sent import SentFiles, Sieve, isolated
-from cloister.collection.wire.listing import changed
-from cloister.collection.wire.messages import Messages, widest
-from cloister.collection.wire.packing import Packed
-from cloister.collection.wire.releases import ReleasedFile, ReleaseForm, Unusable, messages_of, well_formed
+from cloister.collection.intake.sieve import SHUFFLED, Intake, SentFiles, Sieve, isolated
+from cloister.collection.intake.sources import changed
+from cloister.collection.wire.answers import Packed
+from cloister.collection.wire.messages import (
+    Messages,
+    ReleasedFile,
+    ReleaseForm,
+    Unusable,
+    messages_of,
+    well_formed,
+    widest,
+)
 from cloister.core.encoding import Progress, absorb, keep_memory, merge_summaries
 from cloister.core.errors import InvalidInput
 from cloister.core.questions import Round

@@ -8,26 +8,24 @@ exact integers, so parts may be added up in any order.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from functools import reduce
 from typing import Any, final
 
 import attrs
 import numpy as np
 
-from cloister.collection.intake.parts import Partition, Read, ReportPart, among
-from cloister.collection.intake.refusals import REPORTS, Intake
-from cloister.collection.intake.sent import Origin, SentFiles, Sieve, isolated
+from cloister.collection.intake.parts import counted_apart
+from cloister.collection.intake.sieve import REPORTS, Intake, Origin, SentFiles, Sieve, isolated
 from cloister.collection.intake.sources import Stream, Stretch
 from cloister.collection.wire.answers import layout_of
-from cloister.collection.wire.blocks import Block
+from cloister.collection.wire.batches import Block
 from cloister.collection.wire.user_set import UserSet
 from cloister.core.encoding import absorb, keep_memory, merge_summaries
 from cloister.core.errors import InvalidInput, Refused
 from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng
 from cloister.core.types import Bools, Ids, Ints
-from cloister.rows.workers.engine import Engine
 
 PIECE = 2**17
 """Reports that are summed at once, across files: a summary takes K d numbers, however few its reports are."""
@@ -41,55 +39,30 @@ class ReportCounter(Sieve):
         super().__init__(intake, round, head, earlier)
         self.users, self._layout = users, layout_of(round)
 
-    def afresh(self) -> ReportCounter:
-        """A counter of the same round that has counted nothing yet, and refuses without failing."""
-        nothing = Intake(self.intake.kind, questions=[0] * len(self.round.parts))
-        return ReportCounter(nothing, self.round, self.head, self.users, self.earlier)
-
     def nothing(self) -> tuple[Any, ...]:
         """Summaries of no report."""
         return absorb(self.round, self._layout.reports(np.empty(0, np.uint64), self._layout.empty(0)))
 
-    def blocks(self, where: Stretch | Stream) -> Iterator[Block]:
-        """The reports of a file or stream, a bounded number at a time."""
-        for found in self.parsed(where):
-            yield Block(found.users, found.answers)
-
-    def numbers(self, where: Stretch) -> Iterator[tuple[Ids, Bools]]:
-        """The user numbers of what ``blocks`` yields, and which of them the plan has."""
-        for block in self.blocks(where):
-            yield block.users, self.within(block)
-
     def pieces(self, some: Iterable[Stretch | Stream]) -> Iterator[tuple[Block, Origin]]:
-        """Merge blocks into larger pieces; yields each with the file of every row."""
+        """Reports, those of small blocks and files together, and the file of each."""
         held, count = list[tuple[str, Block]](), 0
         for where in some:
-            for block in self.blocks(where):
-                held.append((where.name, block))
-                count += len(block)
+            for found in self.parsed(where):
+                held.append((where.name, Block(found.users, found.answers)))
+                count += len(found.users)
                 if count >= PIECE:
                     yield _joined(held)
                     held, count = [], 0
         if count:
             yield _joined(held)
 
-    def within(self, block: Block) -> Bools:
-        """Which reports (n,) are of users whom the plan has."""
-        good: Bools = block.users < self.users
-        return good
-
     def counted(self, block: Block, origin: Origin, seen: UserSet | None) -> Iterator[tuple[Any, ...]]:
         """Yield summaries of the reports in a block that count. Args: seen (user numbers that count already; None: no
         number of these reports stands anywhere else)."""
-        left = self.kept(np.arange(len(block)), self.within(block), "out of range", origin)
+        left = self.kept(np.arange(len(block)), block.users < self.users, "out of range", origin)
         now = block.of(left)
         left = self.kept(left, self._layout.sound(now.users, now.answers), "not as asked", origin)
-        if seen is not None:
-            yield from self.once(seen, block.users, left, lambda rows: self._absorbed(block, rows, origin), origin)
-            return
-        for rows, found in self._absorbed(block, left, origin) if len(left) else ():
-            self.intake.accepted += len(rows)
-            yield found
+        yield from self.once(seen, block.users, left, lambda rows: self._absorbed(block, rows, origin), origin)
 
     def _absorbed(self, block: Block, rows: Ints, origin: Origin) -> Iterator[tuple[Ints, tuple[Any, ...]]]:
         """Yield rows and summaries of these rows of different users, without the impossible ones."""
@@ -138,49 +111,13 @@ def _joined(held: list[tuple[str, Block]]) -> tuple[Block, Origin]:
 
 @final
 @attrs.frozen
-class Uncontested:
-    """Counts the reports of parts whose numbers stand nowhere else. Args: counter, contested."""
+class Summed:
+    """Adds up the summaries of a part: exact integers, so parts may be added up in any order. Args: counter."""
 
     counter: ReportCounter
-    contested: UserSet | None
 
-    def __call__(self, part: ReportPart) -> tuple[int, tuple[Any, ...], Intake, Read]:
-        """The part's number, its summaries, what was accepted and refused, and what was read."""
-        keep_memory()
-        counter, read = self.counter.afresh(), Read()
-        total = counter.nothing()
-        for block, origin in counter.pieces(part.stretches):
-            read = read.more(block.users)
-            alone = ~among(self.contested, block.users, counter.within(block))
-            for summaries in counter.counted(*_some(block, origin, alone), None):
-                total = merge_summaries(total, summaries)
-        return part.number, total, counter.intake, read
-
-
-def on_engine(
-    engine: Engine, counter: ReportCounter, files: list[str], told: Callable[[int], None]
-) -> Iterator[tuple[Any, ...]]:
-    """Yield summaries of the reports in files that count; the counter's intake says what was refused. Raises:
-    InvalidInput: a file changes while it is read, or a part fails."""
-    plan = Partition.made(engine, counter, files)
-    for number, summaries, intake, read in engine.run(Uncontested(counter.afresh(), plan.contested), plan.parts):
-        plan.check(number, read)
-        counter.intake.add(intake, plan.files)
-        told(read.reports)
-        yield summaries
-    if plan.contested is not None:
-        seen, again = UserSet(counter.users), Read()
-        for block, origin in counter.afresh().pieces(plan.stretches):
-            again = again.more(block.users)
-            theirs = among(plan.contested, block.users, counter.within(block))
-            yield from counter.counted(*_some(block, origin, theirs), seen)
-        plan.check_all(again)
-
-
-def _some(block: Block, origin: Origin, which: Bools) -> tuple[Block, Origin]:
-    """The reports of a mask (n,), and where they are from."""
-    rows = np.flatnonzero(which)
-    return block.of(rows), origin if isinstance(origin, str) else lambda row: origin(int(rows[row]))
+    def __call__(self, number: int, found: Iterable[tuple[Any, ...]]) -> tuple[Any, ...]:
+        return reduce(merge_summaries, found, self.counter.nothing())
 
 
 @final
@@ -211,11 +148,12 @@ class Collected(SentFiles):
         keep_memory()
         self.intake = self._nothing(len(round.parts))
         counter = ReportCounter(self.intake, round, self._head, self._users, self._earlier)
+        summed = Summed(counter)
         if self._engine.apart:
-            found = on_engine(self._engine, counter, self._sources.files, self._progress)
+            found = counted_apart(self._engine, counter, self._sources.files, Summed(counter.afresh()), self._progress)
         else:
             found = self._summaries(counter, UserSet(self._users))
-        total = reduce(merge_summaries, found, counter.nothing())
+        total = summed(0, found)
         if not self.intake.accepted:
             raise InvalidInput("; ".join(["no report can be used", *self.intake.lines()]))
         return total

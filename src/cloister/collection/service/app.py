@@ -13,6 +13,9 @@ Of a request nothing is read but its method, path, length, kind of content and b
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import os
+import re
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -20,7 +23,6 @@ from typing import Any, final
 
 from cloister.collection.service.desk import Desk, Turned
 from cloister.collection.service.limits import DEFAULT, Limits, retry_after
-from cloister.collection.service.published import PublicFiles
 from cloister.collection.service.tickets import Issuer
 from cloister.core.errors import MissingExtra
 
@@ -37,6 +39,7 @@ except ImportError as error:
 CONTENT = "application/octet-stream"
 """The kind of content of reports. Browsers ask before a page of another origin may send it (``origins``)."""
 
+_PUBLIC = re.compile(r"plan\.json|README\.txt|round-[1-9][0-9]*\.json|bundle-[1-9][0-9]*\.(?:json|bin)")
 _TYPES = {"json": "application/json", "txt": "text/plain; charset=utf-8", "bin": CONTENT}
 
 
@@ -89,6 +92,31 @@ def collector(
     )
     app.state.desk = desk
     return app
+
+
+@final
+class PublicFiles:
+    """A plan's public files, by name. Those that were read are kept: they never change. Args: folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder, self._kept = folder, dict[str, bytes]()
+
+    def get(self, name: str) -> bytes | None:
+        """A file's content; None if there is no such file, or it is not public."""
+        if name not in self._kept and _PUBLIC.fullmatch(name):
+            try:
+                self._kept[name] = (self._folder / name).read_bytes()
+            except OSError:
+                return None
+        return self._kept.get(name)
+
+    def bundle(self, round: int) -> dict[str, Any]:
+        """Where a round's bundle is, and the hash of its file; both None while there is none."""
+        file = f"bundle-{round}.json"
+        content = self.get(file)
+        if content is None or not os.path.exists(self._folder / f"bundle-{round}.bin"):
+            return {"bundle": None, "sha256": None}
+        return {"bundle": f"/{file}", "sha256": hashlib.sha256(content).hexdigest()}
 
 
 @final

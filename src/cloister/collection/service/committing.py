@@ -19,7 +19,7 @@ import numpy as np
 
 from cloister.collection.service.limits import ServiceCounts
 from cloister.collection.service.segments import Segments
-from cloister.collection.wire.packing import Packed
+from cloister.collection.wire.answers import Packed
 from cloister.collection.wire.user_set import first_of
 from cloister.core.types import Ids
 

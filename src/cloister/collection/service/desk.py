@@ -4,6 +4,9 @@ A request is refused whole (``Turned``) if its form is wrong anywhere. Otherwise
 user's first one counts. Whether an answer is one that an encoder sends is for whoever decodes: who may use a number can
 send a possible lie for it as well, so a check at the door protects nobody, and it costs a summary per batch. So an
 impossible report uses its number up.
+
+A plan's folder only grows. When a server has closed a round (``cloister advance``), the file of its answers stands
+there, and the next round is open: its name, and the form of its reports, come from the plan and these answers.
 """
 
 from __future__ import annotations
@@ -19,13 +22,13 @@ import attrs
 import numpy as np
 
 from cloister.collection.plan.plan import CollectionPlan
+from cloister.collection.plan.transcript import Transcript, name
 from cloister.collection.service.committing import Committer, DiskFailed
 from cloister.collection.service.limits import DEFAULT, REASONS, Limits, Rates, ServiceCounts, retry_after
-from cloister.collection.service.published import OpenRound, check_apart, check_trust, open_round
 from cloister.collection.service.segments import Segments, collecting
 from cloister.collection.service.tickets import Issuer
-from cloister.collection.wire.batches import BATCH, PREFIX, REPORT, TICKETED, Parsed
-from cloister.core.errors import CloisterError, Refused
+from cloister.collection.wire.batches import BATCH, PREFIX, REPORT, STAMP, TICKETED, BatchForm, Parsed, form_of
+from cloister.core.errors import CloisterError, InvalidInput, Refused
 from cloister.core.types import Bools
 
 LOOK = 1.0
@@ -39,6 +42,53 @@ SHORT = 2**16
 tiny batches in one take a second."""
 
 _STATUS = {"duplicate": 409, "out of range": 400, "ticket": 401}
+
+
+@final
+@attrs.frozen(eq=False)
+class OpenRound:
+    """The open round of a plan. Args: plan (its hash), users (planned), form (of the round's reports), earlier
+    (stamps of the closed rounds, hex), next (file that will stand there when this one is closed)."""
+
+    plan: str
+    users: int
+    form: BatchForm
+    earlier: frozenset[str]
+    next: Path
+
+
+def open_round(folder: Path, tickets: bool) -> OpenRound | None:
+    """The open round of a plan's folder; None after the last. Args: tickets (whether its reports have one). Raises:
+    Damaged, Refused, InvalidInput: the plan cannot be used, or its round comes out differently here."""
+    transcript = Transcript.read(folder)
+    if transcript.done:
+        return None
+    plan, number = transcript.plan, transcript.index + 1
+    form = form_of(transcript.head, transcript.round(), tickets)
+    earlier = frozenset(head[: 2 * STAMP] for head in transcript.heads[:-1])
+    return OpenRound(plan.hash, plan.rows, form, earlier, folder / name(number))
+
+
+def check_trust(plan: CollectionPlan, shuffle: bool) -> None:
+    """Raises: Refused: the plan's messages are for a shuffler, or its reports are not."""
+    if shuffle and plan.crowd is None:
+        raise Refused("this plan has trust Local: its reports need no shuffler, so collect them without --shuffle")
+    if not shuffle and plan.crowd is not None:
+        raise Refused(
+            "this plan has trust Shuffled: only its shuffler may see who sent what. Collect on the shuffler's machine, "
+            "with --shuffle"
+        )
+
+
+def check_apart(plan: Path, out: Path) -> None:
+    """Raises: InvalidInput: the folder of a plan, which is given to everybody, and that of reports are one, or one of
+    them is inside the other."""
+    public, kept = plan.resolve(), out.resolve()
+    if public.is_relative_to(kept) or kept.is_relative_to(public):
+        raise InvalidInput(
+            f"{out} holds the plan's folder, or is in it: reports are kept apart from what everybody is given. Choose "
+            f"another --out, beside {plan}"
+        )
 
 
 class Turned(Exception):

@@ -26,9 +26,8 @@ from zlib import crc32
 import numpy as np
 
 from cloister.collection.plan.canonical_json import OWNER, OWNERS_FOLDER, sync, writing
-from cloister.collection.wire.batches import BATCH, COUNTED, PREFIX, BatchForm
-from cloister.collection.wire.blocks import parsed
-from cloister.collection.wire.packing import Packed
+from cloister.collection.wire.answers import Packed
+from cloister.collection.wire.batches import BATCH, COUNTED, PREFIX, BatchForm, parsed
 from cloister.collection.wire.user_set import UserSet
 from cloister.core.errors import Damaged, Refused
 from cloister.core.types import Ids

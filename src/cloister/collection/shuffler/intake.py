@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, final
 
 import attrs
 import numpy as np
 
-from cloister.collection.intake.refusals import MESSAGES, Intake
-from cloister.collection.intake.sent import SentFiles, Sieve, isolated
+from cloister.collection.intake.sieve import MESSAGES, Intake, Origin, SentFiles, Sieve, isolated
 from cloister.collection.intake.sources import Given, Stream, Stretch
 from cloister.collection.plan.costs import covered
 from cloister.collection.plan.plan import CollectionPlan
-from cloister.collection.wire.answers import layout_of
+from cloister.collection.wire.answers import Packed, layout_of
 from cloister.collection.wire.messages import Messages, from_answers
 from cloister.collection.wire.user_set import UserSet
 from cloister.core.capabilities import ChecksWholeReports
@@ -57,10 +56,9 @@ class Senders(SentFiles):
         """Yield the messages of all users who count, a bounded number at a time. Raises: InvalidInput: a file changes
         while it is read. Refused: something was refused under ``strict``."""
         seen = UserSet(self._users)
-        for where in self._sources.opened():
-            for sent in self.sieve.whole(where):
-                self._progress(len(sent))
-                yield from self.sieve.counted(sent, where.name, seen)
+        for sent, origin in self.sieve.pieces(self._sources.opened()):
+            self._progress(len(sent))
+            yield from self.sieve.counted(sent, origin, seen)
 
 
 @final
@@ -72,47 +70,35 @@ class SenderSieve(Sieve):
         self.users = users
         self._everybody = [list(numbers) for numbers in roles(round) if _everybody(round, numbers)]
 
-    def afresh(self) -> SenderSieve:
-        """A sieve of the same round that has counted nothing yet, and refuses without failing."""
-        nothing = Intake(self.intake.kind, questions=[0] * len(self.intake.questions))
-        return SenderSieve(nothing, self.round, self.head, self.users)
-
-    def numbers(self, where: Stretch) -> Iterator[tuple[Ids, Bools]]:
-        """The senders of what ``whole`` yields, and which of them the plan has."""
-        for sent in self.whole(where):
-            yield sent.numbers, sent.numbers < self.users
-
-    def whole(self, where: Stretch | Stream) -> Iterator[Sent]:
-        """What was sent in a file or stream, in pieces that split no sender."""
+    def pieces(self, some: Iterable[Stretch | Stream]) -> Iterator[tuple[Sent, str]]:
+        """What was sent, in pieces that split no sender, and the file of each."""
         step = max(1, BYTES // layout_of(self.round).bytes)
-        for found in self.parsed(where):
-            for start in range(0, len(found.users), step):
-                users = found.users[start : start + step]
-                yield Sent.of(*from_answers(users, found.answers[start : start + step], self.round))
+        for where in some:
+            for found in self.parsed(where):
+                for start in range(0, len(found.users), step):
+                    rows = slice(start, start + step)
+                    yield Sent.of(found.users[rows], found.answers[rows], self.round), where.name
 
-    def counted(self, sent: Sent, path: str, seen: UserSet | None) -> Iterator[Messages]:
+    def counted(self, sent: Sent, origin: Origin, seen: UserSet | None) -> Iterator[Messages]:
         """Yield the messages of the senders who count. Args: seen (numbers that count already; None: no number of these
         senders stands anywhere else)."""
-        left = np.arange(len(sent.numbers))
-        left = self.kept(left, sent.numbers < self.users, "out of range", path)
-        left = self.kept(left, self._as_asked(sent)[left], "not as asked", path)
+        left = np.arange(len(sent.users))
+        left = self.kept(left, sent.users < self.users, "out of range", origin)
+        left = self.kept(left, self._as_asked(sent)[left], "not as asked", origin)
+        left = left[sent.said[left]]  # whom the draw asks nothing is refused nothing, and hides nobody
 
         def possible(who: Ints) -> Iterator[tuple[Ints, Messages]]:
-            who = self.kept(who, self._possible(sent, who), "impossible", path)
+            who = self.kept(who, self._possible(sent, who), "impossible", origin)
             if len(who):
                 yield who, sent.messages.of(sent.rows(who))
 
-        if seen is not None:
-            yield from self.once(seen, sent.numbers, left, possible, path)
-            return
-        for who, messages in possible(left) if len(left) else ():
-            self.intake.accepted += len(who)
-            yield messages
+        yield from self.once(seen, sent.users, left, possible, origin)
 
     def _as_asked(self, sent: Sent) -> Bools:
-        """Which senders sent nothing that has no form, and an answer wherever everybody gives one. (An answer has room
-        for one question of each drawing, and for all of its messages.)"""
-        count, questions = len(sent.numbers), len(self.round.parts)
+        """Which senders sent nothing that has no form, and an answer wherever everybody gives one: who answers nothing
+        at all is refused, unless the draw may ask nobody. (An answer has room for one question of each drawing, and for
+        all of its messages.)"""
+        count, questions = len(sent.users), len(self.round.parts)
         # malformed messages are counted under a question number that does not exist
         which = np.where(sent.good, sent.messages.questions, questions).astype(np.int64)
         found = np.zeros((count, questions + 1), bool)
@@ -125,7 +111,7 @@ class SenderSieve(Sieve):
     def _possible(self, sent: Sent, who: Ints) -> Bools:
         """Which of the given senders (n,) could have sent their messages, in questions that need whole sets: there one
         impossible message spoils those of others. All other impossible messages are refused by the server."""
-        good = np.ones(len(sent.numbers), bool)
+        good = np.ones(len(sent.users), bool)
         theirs, messages = sent.rows(who), sent.messages
         for j, part in enumerate(self.round.parts):
             if isinstance(part.channel, ChecksWholeReports):
@@ -150,28 +136,34 @@ class SenderSieve(Sieve):
 class Sent:
     """What some senders sent.
 
-    Args: messages (m), those of each sender together; good ((m,), which have the form of one); numbers (p,), of the
-    senders; of_message ((m,), the position of each message's sender).
+    Args: messages (m), those of each sender together; good ((m,), which have the form of one); users (p,), of the
+    senders, also of those who sent no message; of_message ((m,), the position of each message's sender).
     """
 
     messages: Messages
     good: Bools
-    numbers: Ids
+    users: Ids
     of_message: Ints
 
     @classmethod
-    def of(cls, messages: Messages, good: Bools, owners: Ints) -> Sent:
-        """Args: owners ((m,) ascending: where two differ, another report begins)."""
-        assert messages.senders is not None
-        starts = np.concatenate([[True], owners[1:] != owners[:-1]])[: len(owners)]
-        return cls(messages, good, messages.senders[starts], np.cumsum(starts) - 1)
+    def of(cls, users: Ids, answers: Packed, round: Round[Any]) -> Sent:
+        """What the answers (p, A) of users (p,) say."""
+        messages, good, owners = from_answers(users, answers, round)
+        return cls(messages, good, users, owners)
 
     def __len__(self) -> int:
         return len(self.messages)
 
+    @property
+    def said(self) -> Bools:
+        """Which senders (p,) sent any message."""
+        found = np.zeros(len(self.users), bool)
+        found[self.of_message] = True
+        return found
+
     def rows(self, who: Ints | Bools) -> Bools:
         """Mask (m,) of the messages of these senders."""
-        there = np.zeros(len(self.numbers), bool)
+        there = np.zeros(len(self.users), bool)
         there[who] = True
         return there[self.of_message]
 
@@ -179,7 +171,7 @@ class Sent:
         """What these senders sent, given a mask (p,)."""
         rows = self.rows(who)
         return Sent(
-            self.messages.of(rows), self.good[rows], self.numbers[who], (np.cumsum(who) - 1)[self.of_message[rows]]
+            self.messages.of(rows), self.good[rows], self.users[who], (np.cumsum(who) - 1)[self.of_message[rows]]
         )
 
 

@@ -10,24 +10,41 @@ sum over the sizes does not depend on the order.
 
 Exact: B is a power of two, so that bits of a secret word choose the file; within a file, messages are sorted by secret
 64-bit words, drawn anew if two are equal; distinct words are in uniform order.
+
+A shuffle on the workers of an engine: every order is as likely as on one.
+
+1. Each part of the input is read by a worker, which takes the senders off and scatters the accepted messages over B
+   files of its own, each message to one of the B with the same probability and independently, by words of that worker's
+   own entropy. Messages of contested senders (``intake.parts``) are scattered by the process that asked.
+2. File i of all of them together is permuted uniformly by a worker, for each i.
+3. Each file of the release is a range of the permuted ones, one after the other, and is written by a worker.
+
+All n! orders are equally likely: the proof in ``external_shuffle`` needs of each message only that its file is uniform,
+independently of all others, and of each file that its order is uniform, independently of all else; it does not matter
+who drew for which message, or in which order messages were read. A task whose worker ends early is done again with
+fresh words, into a new file; what the first attempt left is not read.
 """
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from pathlib import Path
-from typing import BinaryIO, final
+from typing import Any, BinaryIO, final
 
 import attrs
 import numpy as np
 
-from cloister.collection.plan.canonical_json import flush
-from cloister.collection.wire.packing import Packed
-from cloister.collection.wire.releases import ReleasedFile, ReleaseForm
+from cloister.collection.intake.parts import counted_apart
+from cloister.collection.plan.canonical_json import flush, sync
+from cloister.collection.shuffler.intake import Senders
+from cloister.collection.wire.answers import Packed
+from cloister.collection.wire.messages import Messages, ReleasedFile, ReleaseForm, records_of
 from cloister.core.errors import InvalidInput
 from cloister.core.randomness import NoiseRng
 from cloister.core.types import Ids, Ints
+from cloister.rows.workers.engine import Engine
 
 FILES = 128
 """B. With 1e8 messages a file holds 800,000. Some systems let a process open no more than 256 files."""
@@ -167,3 +184,104 @@ def cut(pieces: Iterable[Packed], size: int) -> Iterator[Packed]:
             count %= size
     if count:
         yield np.concatenate(held)
+
+
+@final
+@attrs.frozen
+class Scatter:
+    """Scatters the messages of a part over files. Args: folder (to make new ones in), width (bytes of a record), rng
+    (secret, except in tests)."""
+
+    folder: Path
+    width: int
+    rng: NoiseRng
+
+    def __call__(self, number: int, found: Iterable[Messages]) -> Path:
+        """The folder of the part's files."""
+        place = self.folder / secrets.token_hex(8)
+        place.mkdir()
+        scattered = Scattered(place, self.width, self.rng.child("part", number))
+        for messages in found:
+            scattered.add(records_of(messages))
+        scattered.close()
+        return place
+
+
+@final
+@attrs.frozen
+class Permute:
+    """Permutes one of the B files. Args: folders (which have one each), out (folder), width, rng."""
+
+    folders: tuple[Path, ...]
+    out: Path
+    width: int
+    rng: NoiseRng
+
+    def __call__(self, number: int) -> tuple[int, Path, int]:
+        """The file's number, its permuted records, and how many there are."""
+        data = np.concatenate([np.fromfile(folder / f"{number:04}", np.uint8) for folder in self.folders])
+        records = data.reshape(-1, self.width)
+        path = self.out / f"{number:04}-{secrets.token_hex(8)}"
+        records[uniform_order(self.rng, len(records), number)].tofile(path)
+        return number, path, len(records)
+
+
+@final
+@attrs.frozen
+class Write:
+    """Writes a file of the release. Args: release, permuted (files of records, with their lengths, in order), width."""
+
+    release: Release
+    permuted: tuple[tuple[Path, int], ...]
+    width: int
+
+    def __call__(self, number: int) -> tuple[int, Path, int]:
+        """The file's number, its content, and how many messages it has."""
+        path = self.release.folder / f".{number:06}-{secrets.token_hex(8)}.tmp"
+        return number, path, self.release.write(path, number, self._records(*self.release.span(number)))
+
+    def _records(self, start: int, stop: int) -> Iterator[Packed]:
+        """Records from one position to another, of all files one after the other."""
+        at = 0
+        for path, count in self.permuted:
+            low, high = max(start - at, 0), min(stop - at, count)
+            if low < high:
+                data = np.fromfile(path, np.uint8, (high - low) * self.width, offset=low * self.width)
+                yield data.reshape(-1, self.width)
+            at += count
+
+
+def scattered_apart(
+    engine: Engine, senders: Senders, folder: Path, width: int, rng: NoiseRng, told: Callable[[int], None]
+) -> tuple[Path, ...]:
+    """Scatter all accepted messages; the folders of their files. Raises: InvalidInput, Refused: as for
+    ``Senders.accepted``."""
+    return tuple(sorted(counted_apart(engine, senders.sieve, senders.files, Scatter(folder, width, rng), told)))
+
+
+def released_apart(
+    engine: Engine,
+    folders: tuple[Path, ...],
+    folder: Path,
+    width: int,
+    rng: NoiseRng,
+    release: Callable[[int], Release],
+    told: Callable[[int], None],
+) -> tuple[int, int]:
+    """Permute and write what was scattered. Args: folder (empty, to work in), release (of so many messages). Returns:
+    the number of messages and of files."""
+    found: dict[int, tuple[Path, int]] = {}
+    for number, path, count in engine.run(Permute(folders, folder, width, rng), range(FILES)):
+        found[number] = path, count
+        for place in folders:
+            (place / f"{number:04}").unlink()
+    messages = sum(count for _, count in found.values())
+    made = release(messages)
+    write: Any = Write(made, tuple(found[number] for number in range(FILES)), width)
+    for number, path, count in engine.run(write, range(made.files)):
+        path.rename(made.path(number))
+        told(count)
+    for left in made.folder.glob(".*.tmp"):  # of a worker that ended early
+        left.unlink()
+    sync(made.folder)
+    return messages, made.files

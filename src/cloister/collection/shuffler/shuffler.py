@@ -28,14 +28,13 @@ from typing import Any, final
 
 import attrs
 
-from cloister.collection.intake.refusals import Intake
+from cloister.collection.intake.sieve import Intake
 from cloister.collection.intake.sources import Given
 from cloister.collection.plan.canonical_json import beside, made, sync, writing
 from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.shuffler.intake import Senders
-from cloister.collection.shuffler.parts import released_apart, scattered_apart
-from cloister.collection.shuffler.release import Release, Scattered
-from cloister.collection.wire.releases import ReleaseForm, records_of
+from cloister.collection.shuffler.release import Release, Scattered, released_apart, scattered_apart
+from cloister.collection.wire.messages import ReleaseForm, records_of
 from cloister.core.errors import InvalidInput, Refused
 from cloister.core.randomness import NoiseRng
 from cloister.rows.workers.engine import Engine, spread

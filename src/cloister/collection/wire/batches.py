@@ -16,15 +16,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from struct import Struct
-from typing import Any, Literal, TypeAlias, final
+from typing import Any, BinaryIO, Literal, TypeAlias, final
 from zlib import crc32
 
 import attrs
 import numpy as np
 
-from cloister.collection.wire.packing import Packed
+from cloister.collection.wire.answers import Packed, layout_of
 from cloister.core.errors import InvalidInput
-from cloister.core.types import Ids
+from cloister.core.questions import Round
+from cloister.core.types import Bools, Ids, Ints
 
 REPORT, BATCH, TICKETED = 0xC1, 0xC2, 2
 """First bytes of a report and of a batch; ``TICKETED`` is added where there are tickets."""
@@ -200,3 +201,77 @@ class BatchForm:
                 f"an answer of this round has {self.width} bytes and a ticket of {TICKET * self.tickets}: these have "
                 f"{answer} and {ticket}"
             )
+
+
+def form_of(head: str, round: Round[Any], tickets: bool = False) -> BatchForm:
+    """The form of a round's reports as bytes. Args: head (the round's name), tickets (whether each has one). Raises:
+    InvalidInput: a round beyond the 255th has none."""
+    return BatchForm(head, round.index + 1, layout_of(round).bytes, tickets)
+
+
+CHUNK = 2**22
+"""Bytes read at once."""
+
+
+@final
+@attrs.frozen(eq=False)
+class Block:
+    """Some reports. Args: users (n,), answers (n, A)."""
+
+    users: Ids
+    answers: Packed = attrs.field(repr=False)
+
+    def __len__(self) -> int:
+        return len(self.users)
+
+    def of(self, rows: Ints) -> Block:
+        """The reports at these positions, or this one if these are all."""
+        if len(rows) == len(self):
+            return self
+        return Block(self.users[rows], self.answers[rows])
+
+    def some(self, who: Bools) -> Block:
+        """The reports of these senders, a mask (n,)."""
+        return self.of(np.flatnonzero(who))
+
+    @classmethod
+    def joined(cls, some: list[Block]) -> Block:
+        """Several blocks in one."""
+        if len(some) == 1:
+            return some[0]
+        return cls(np.concatenate([one.users for one in some]), np.concatenate([one.answers for one in some]))
+
+
+def parsed(file: BinaryIO, form: BatchForm, size: int | None = None, begun: bool = False) -> Iterator[Parsed]:
+    """Read a file from where it stands, a bounded number of bytes at a time, to its end or the first bytes that are
+    none of this round. ``Parsed.left`` of the last one is how many bytes at the end are not whole. Args: size (bytes to
+    read; None: all), begun (whether reports stand before)."""
+    held = b""
+    while True:
+        more = file.read(CHUNK if size is None else min(CHUNK, size))
+        size = None if size is None else size - len(more)
+        held += more
+        found = form.parse(held, begun)
+        yield found
+        if not more or (found.wrong is not None and found.left >= PREFIX):  # whole enough to say whose it is
+            return
+        begun, held = begun or found.end > 0, held[found.end :]
+
+
+def stretches(file: BinaryIO, form: BatchForm, size: int, most: int) -> Iterator[tuple[int, int]]:
+    """Divide a file's first ``size`` bytes where batches begin: (start, stop) of about ``most`` bytes each. What begins
+    no batch goes with the last one."""
+    start = at = 0
+    while at < size:
+        file.seek(at)
+        data, inside = file.read(min(CHUNK, size - at)), 0
+        while (length := form.length(data, inside)) is not None:
+            inside += length
+            if most <= at + inside - start and at + inside < size:
+                yield start, at + inside
+                start = at + inside
+        if not inside:
+            break
+        at += inside
+    if start < size:
+        yield start, size

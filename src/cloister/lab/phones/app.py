@@ -16,7 +16,8 @@ import numpy as np
 
 from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.server.aggregator import decode
-from cloister.collection.wire.answers import form_of, layout_of
+from cloister.collection.wire.answers import layout_of
+from cloister.collection.wire.batches import form_of
 from cloister.core.errors import CloisterError, InvalidInput
 from cloister.core.randomness import NoiseRng
 from cloister.lab.phones.crowd import GROUPS, SPREAD, Numbers, SimulatedCrowd
