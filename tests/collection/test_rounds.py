@@ -198,15 +198,6 @@ def test_decode_says_who_closes_rounds(tmp_path: Path, plan: CollectionPlan) -> 
         decode(tmp_path / "plan", tmp_path / "reports")
 
 
-def test_a_late_report_of_a_closed_round_is_left_alone(tmp_path: Path, plan: CollectionPlan) -> None:
-    up_to(tmp_path, plan, 1)
-    early = next((tmp_path / "reports").iterdir())
-    early.rename(early.with_name("zzz-late.reports"))
-    answered(tmp_path)
-    done = advanced(tmp_path, strict=True)
-    assert (done.intake.accepted, done.intake.earlier, done.intake.files) == (N, 1, 1)
-
-
 def test_a_plan_has_no_more_rounds_than_a_report_can_name(
     tmp_path: Path, plan: CollectionPlan, monkeypatch: pytest.MonkeyPatch
 ) -> None:

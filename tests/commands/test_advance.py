@@ -80,17 +80,6 @@ def test_from_rows_to_centres_in_rounds(tmp_path: Path, plan: CollectionPlan) ->
     assert error == f"cloister: all {ROUNDS} rounds of this plan are closed: nobody is asked any more\n"
 
 
-@pytest.mark.thorough
-def test_programs_of_their_own_processes(folder: Path) -> None:
-    for arguments in (ANSWER, ADVANCE, ("rounds", "plan")):
-        done = in_process.program(*arguments, folder=folder)
-        assert done.returncode == 0, done.stderr
-    assert "open" in done.stdout
-    done = in_process.program(*ADVANCE, folder=folder)
-    assert done.returncode == 2
-    assert done.stderr == "cloister: no report can be used; left alone 1 files of rounds that are closed\n"
-
-
 def test_json_for_programs(folder: Path, plan: CollectionPlan) -> None:
     said = json.loads(cloister(folder, *ANSWER, "--json")[1])
     assert (said["plan"], said["round"], said["rounds"], said["reports"]) == (plan.hash, 1, ROUNDS, N)

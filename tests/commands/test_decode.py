@@ -9,15 +9,12 @@ import subprocess
 import time
 from pathlib import Path
 
-import attrs
 import numpy as np
 import pytest
 
 from cloister.collection.client.encoder import Encoded, PlanEncoder
 from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.plan.publish import publish
-from cloister.collection.server.aggregator import decode
-from cloister.collection.wire.answers import layout_of
 from cloister.run.request import Request
 from cloister.run.result import Result
 from tests.collection.server.collected import written
@@ -129,35 +126,6 @@ def test_what_is_wrong_is_said_in_one_line(folder: Path, plan: CollectionPlan) -
         assert said in done.stderr
         assert done.stderr.count("\n") == 1
         assert done.stderr.startswith("cloister: ")
-
-
-@pytest.mark.thorough
-def test_ten_thousand_malformed_reports_and_files_are_refused_in_a_line_per_kind(
-    folder: Path, plan: CollectionPlan, sent: Encoded
-) -> None:
-    rng, reports = np.random.default_rng(6), folder / "reports"
-    expected = decode(plan, reports).result
-    content = (reports / "part-0.reports").read_bytes()
-    for i in range(5000):
-        junk = bytearray(content) if i % 2 else b"\0" + rng.bytes(int(rng.integers(300)))
-        if i % 2:
-            junk[int(rng.integers(18, len(junk)))] ^= 1
-        (reports / f"bad-{i}.reports").write_bytes(junk)
-    counted = np.flatnonzero(next(layout_of(plan.round()).who(sent.users)))  # the others may send any byte
-    for i in range(5):
-        strangers = attrs.evolve(sent, users=rng.integers(N, 2**63, N).astype(np.uint64))
-        written(reports / f"a-{i}.reports", strangers)
-        written(reports / f"b-{i}.reports", sent, counted, np.full_like(sent.answers, 255))
-    done = cloister("decode", "plan", "reports", "--out", "c.json", folder=folder)
-    assert done.returncode == 0
-    lines = [line.split(" (the first")[0] for line in done.stderr.splitlines()]
-    assert lines == [
-        "refused 2,500 files that hold no reports of this form",
-        "refused 2,500 files or batches that are damaged or cut short",
-        "refused 5,000 reports of user numbers that the plan does not have",
-        f"refused {5 * len(counted):,} reports with an answer that no encoder of this plan sends",
-    ]
-    assert np.array_equal(Result.load(folder / "c.json").centers, expected.centers)
 
 
 @pytest.mark.thorough

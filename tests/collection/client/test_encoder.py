@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import warnings
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ ORACLES = {
 }
 
 
+@cache
 def planned(
     frequencies: str = "optimised-local-hashing", vectors: str = "hadamard-vector", **options: Any
 ) -> CollectionPlan:

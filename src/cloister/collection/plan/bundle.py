@@ -39,12 +39,12 @@ from cloister.core.errors import CloisterError, Damaged, Refused
 from cloister.core.plain_data import parsed
 from cloister.core.questions import OpenedQuestion, Round
 from cloister.core.shuffling import messages
-from cloister.run.statement import state
+from cloister.run.statement import PrivacyStatement, state
 
 
-def promise(plan: CollectionPlan, rounds: Sequence[Round[Any]]) -> list[str]:
-    """The promise to a person, as lines. Args: rounds (all of them, as ``plan.rounds()`` has them)."""
-    privacy = state(
+def stated(plan: CollectionPlan, rounds: Sequence[Round[Any]], notes: tuple[str, ...] = ()) -> PrivacyStatement:
+    """The statement of a plan's privacy. Args: rounds (all of them), notes (on how it was run)."""
+    return state(
         rounds,
         plan.total.epsilon,
         plan.total.delta,
@@ -53,7 +53,13 @@ def promise(plan: CollectionPlan, rounds: Sequence[Round[Any]]) -> list[str]:
         seeded=False,
         private=True,
         epsilon_without_shuffler=math.inf if plan.crowd is None else plan.crowd.epsilon_without_shuffler,
+        notes=notes,
     )
+
+
+def promise(plan: CollectionPlan, rounds: Sequence[Round[Any]]) -> list[str]:
+    """The promise to a person, as lines. Args: rounds (all of them, as ``plan.rounds()`` has them)."""
+    privacy = stated(plan, rounds)
     sent = [] if plan.crowd is None else plan.crowd.lines()
     return [*privacy.text().splitlines(), *sent, *_cost(plan, rounds).splitlines()]
 

@@ -12,7 +12,6 @@ published.
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Callable
 from typing import Any, final
@@ -37,7 +36,6 @@ from cloister.core.session import Pending, Session
 from cloister.rows.workers.engine import Engine, spread
 from cloister.run.framing import notes, recorded
 from cloister.run.result import Result
-from cloister.run.statement import state
 
 
 @final
@@ -180,17 +178,7 @@ def result_of(transcript: Transcript) -> Result:
 def _result(transcript: Transcript, session: Session[Any], found: Clustering) -> Result:
     plan = transcript.plan
     columns, composed = plan.columns or tuple(str(i) for i in range(plan.dimension)), plan.compose()
-    privacy = state(
-        session.rounds,
-        plan.total.epsilon,
-        plan.total.delta,
-        trust=plan.trust,
-        rows=plan.rows,
-        seeded=False,
-        private=True,
-        epsilon_without_shuffler=math.inf if plan.crowd is None else plan.crowd.epsilon_without_shuffler,
-        notes=notes(composed, plan.problem, found.details, columns),
-    )
+    privacy = bundle.stated(plan, session.rounds, notes(composed, plan.problem, found.details, columns))
     reports = [answers.reports for answers in transcript.closed]
     details = {**found.details, "plan": plan.hash, "reports": reports[0] if plan.length == 1 else reports}
     problem_facts = {**plan.as_dict()["problem"], "lattice unit": plan.domain.unit}

@@ -1,6 +1,6 @@
 """Tests of what chance decides: the law of reports, and who came to which question.
 
-Tests whether reports are distributed as those that encoders make, whatever the rows are.
+The first kind tests whether reports are distributed as those that encoders make, whatever the rows are.
 
 Noise hides what a row says, but its own law is known. So are bounds on how often honest reports say a thing: which
 symbol is sent, how many buckets a report supports, how many reports support a bucket. Each block that knows such laws
@@ -19,7 +19,7 @@ It cannot see: liars whose reports have the law of some people's reports, as tho
 ``test_gains``), or who choose among all possible reports what the public coins of their numbers make best, since these
 coins are uniform too; fewer than chance explains, about 7 sqrt(p (1 - p) n) reports beyond a bound.
 
-Tests whether chance brought people to their questions.
+The second kind tests whether chance brought people to their questions.
 
 A user's number is public, and so is the question it leads to: whoever picks a number picks a question, and one person
 in a share of a hundredth of the users counts for a hundred.

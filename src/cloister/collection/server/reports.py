@@ -1,9 +1,7 @@
-"""A population of users who have sent reports, read from files and streams.
+"""A population of users who have sent reports, read from files and streams, piece by piece.
 
-Counts the reports of one round, piece by piece.
-
-Counting reports in parts, on the workers of an engine: the same result as one pass, to the last bit. Summaries are
-exact integers, so parts may be added up in any order.
+On the workers of an engine parts are counted: the same result as one pass, to the last bit. Summaries are exact
+integers, so parts may be added up in any order.
 """
 
 from __future__ import annotations

@@ -1,17 +1,15 @@
-"""The files that a shuffler releases: of fixed shape (``wire.releases``), so that they reveal nothing.
+"""What a shuffler releases: all messages in uniformly random order, in files of fixed shape (``wire.messages``).
 
-Uniformly random permutation of more messages than fit into memory.
-
-Every message goes to one of B files, each with the same probability and independently; then each file is read and
-permuted uniformly in memory, and the files follow one another. All n! orders are equally likely (Rao 1961; Sandelius
-1962): an order comes out if, for some sizes n_1 + .. + n_B = n, its first n_1 messages went to the first file and so
-on, which has probability B^-n, and each file was put in just that order, which has probability 1 / (n_1! .. n_B!). The
-sum over the sizes does not depend on the order.
+There may be more messages than fit into memory. Every message goes to one of B files, each with the same probability
+and independently; then each file is read and permuted uniformly in memory, and the files follow one another. All n!
+orders are equally likely (Rao 1961; Sandelius 1962): an order comes out if, for some sizes n_1 + .. + n_B = n, its
+first n_1 messages went to the first file and so on, which has probability B^-n, and each file was put in just that
+order, which has probability 1 / (n_1! .. n_B!). The sum over the sizes does not depend on the order.
 
 Exact: B is a power of two, so that bits of a secret word choose the file; within a file, messages are sorted by secret
 64-bit words, drawn anew if two are equal; distinct words are in uniform order.
 
-A shuffle on the workers of an engine: every order is as likely as on one.
+On the workers of an engine every order is as likely as on one:
 
 1. Each part of the input is read by a worker, which takes the senders off and scatters the accepted messages over B
    files of its own, each message to one of the B with the same probability and independently, by words of that worker's
@@ -19,9 +17,9 @@ A shuffle on the workers of an engine: every order is as likely as on one.
 2. File i of all of them together is permuted uniformly by a worker, for each i.
 3. Each file of the release is a range of the permuted ones, one after the other, and is written by a worker.
 
-All n! orders are equally likely: the proof in ``external_shuffle`` needs of each message only that its file is uniform,
-independently of all others, and of each file that its order is uniform, independently of all else; it does not matter
-who drew for which message, or in which order messages were read. A task whose worker ends early is done again with
+The proof needs of each message only that its file is uniform, independently of all others, and of each file that its
+order is uniform, independently of all else; it does not matter who drew for which message, or in which order messages
+were read. A task whose worker ends early is done again with
 fresh words, into a new file; what the first attempt left is not read.
 """
 
