@@ -30,8 +30,8 @@ from mixtures import mixture
 from one_round import SEEDS, columns
 
 from cloister.accounting import epsilon_of_mu, epsilon_of_shuffled, local_of_shuffled, mu_of
-from cloister.core.capabilities import MultiMessageChannel
 from cloister.core.randomness import NoiseRng, PublicRng
+from cloister.core.shuffling import in_messages
 from cloister.metrics import nicv
 from cloister.run.fit import fit, source
 from cloister.run.request import PreparedRun, Request, prepare
@@ -141,7 +141,7 @@ def sent(case: Case) -> tuple[float, float, float]:
     (asked,) = planned(case).forecast(PublicRng.from_seed(1))
     alone, messages, size = 0.0, 0.0, 0.0
     for part in asked.parts:
-        if isinstance(part.channel, MultiMessageChannel):
+        if in_messages(part.channel) is not None:
             each: Any = part.channel
             alone, messages, size = math.inf, messages + each.messages, size + each.messages * each.message_bytes
             continue

@@ -13,17 +13,10 @@ from cloister.core.budget import (
     Measure as Measure,
 )
 from cloister.core.capabilities import (
-    Counted as Counted,
-    Dividing as Dividing,
     HasCostCurve as HasCostCurve,
     HasCutBoundaries as HasCutBoundaries,
-    IsRandomisedResponse as IsRandomisedResponse,
     Joining as Joining,
-    MultiMessageChannel as MultiMessageChannel,
-    NeedsHonestUsers as NeedsHonestUsers,
-    Pooling as Pooling,
     PredictsError as PredictsError,
-    TakesWideBounds as TakesWideBounds,
 )
 from cloister.core.clustering import (
     Clustering as Clustering,
@@ -81,7 +74,6 @@ from cloister.core.randomness import (
     skellam_ratio as skellam_ratio,
 )
 from cloister.core.record import (
-    Marked as Marked,
     inside as inside,
     mark as mark,
     mark_of as mark_of,
@@ -99,6 +91,9 @@ from cloister.core.registry.hooks import (
 from cloister.core.registry.making import (
     filled as filled,
     make as make,
+)
+from cloister.core.reports import (
+    ReportFacts as ReportFacts,
 )
 from cloister.core.roles import (
     Channel as Channel,
@@ -119,6 +114,9 @@ from cloister.core.session import (
     Population as Population,
     Session as Session,
     forecast as forecast,
+)
+from cloister.core.shuffling import (
+    MultiMessageChannel as MultiMessageChannel,
 )
 from cloister.core.trust import (
     Aggregated as Aggregated,

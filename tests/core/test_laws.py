@@ -15,7 +15,7 @@ from cloister.collection.server.laws import unlikely
 from cloister.core.encoding import absorb, encode_rows
 from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng, PublicRng
-from cloister.core.reports import SIGNIFICANCE, Portion, ReportLaw
+from cloister.core.reports import SIGNIFICANCE, Portion, ReportFacts, ReportLaw
 from cloister.plugins.oracles.local.counts.adaptive_response import AdaptiveResponse
 from cloister.plugins.oracles.local.counts.explicit_histogram import ExplicitHistogram
 from cloister.plugins.oracles.local.counts.hadamard_response import HadamardResponse
@@ -76,7 +76,7 @@ def test_of_numbers_with_the_same_bounds_the_smallest_and_the_largest_stand_for_
 
 
 @attrs.frozen
-class Knowing:
+class Knowing(ReportFacts):
     """A channel that knows some laws. Args: known."""
 
     known: tuple[ReportLaw, ...]

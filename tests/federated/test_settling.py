@@ -99,7 +99,6 @@ class Elsewhere:
         return getattr(self._joined, name)
 
     # what makes it a party at a pool: from Python 3.12 on a protocol looks at the class alone
-    simulated = property(lambda self: self._joined.simulated)
     opened = property(lambda self: self._joined.opened)
     payer = property(lambda self: self._joined.payer)
 

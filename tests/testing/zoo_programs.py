@@ -387,7 +387,7 @@ class NumbersWithoutNames(Chunks):
 
     has_users = False
 
-    def number(self) -> None:
+    def number_by_name(self) -> None:
         raise InvalidInput("rows name no users")
 
 

@@ -7,7 +7,7 @@ noise can wrap; because 2^bits divides 2^64, masking, adding and cutting to ``bi
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Protocol, cast, final, runtime_checkable
+from typing import Any, Protocol, cast, final
 
 import attrs
 import numpy as np
@@ -16,6 +16,7 @@ from cloister.core.errors import InvalidInput, Refused
 from cloister.core.lattice import CAP
 from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng
+from cloister.core.trust import Aggregated
 from cloister.core.types import Ids, Ints
 
 WORD = 64
@@ -49,7 +50,6 @@ class RingVector:
         return RingVector(self.vector + noise, self.rows, True)
 
 
-@runtime_checkable
 class Pooled(Protocol):
     """A channel under Aggregated trust: public facts of its messages, and its noise, drawn by a coordinator or in
     shares by the parties.
@@ -91,7 +91,7 @@ class Pooled(Protocol):
 def pooled(channel: Any, parties: int) -> Pooled:
     """The channel, if this many parties can pool its answers. Raises: InvalidInput if it is of another trust model, or
     was opened for another number of parties."""
-    if not hasattr(channel, "shares"):  # isinstance() of a protocol with six members takes longer than the masks
+    if not hasattr(channel, "shares"):
         raise InvalidInput("only questions of Aggregated trust can be pooled by parties")
     if channel.shares > 1 and channel.shares != parties:
         raise InvalidInput(
@@ -103,6 +103,13 @@ def pooled(channel: Any, parties: int) -> Pooled:
             f"the oracle was opened for {channel.parties} parties, but there are {parties}: set its option 'parties'"
         )
     return cast(Pooled, channel)
+
+
+def pools(population: object) -> bool:
+    """Whether a population pools the rows of parties, none of whom can read another's: its attribute ``trust`` is
+    ``Aggregated``. Its ``simulated`` says whether all parties are in this process, so that whoever runs it sees all
+    rows. Only it answers Aggregated trust. Laws: ``check(most_rows)`` is every party's own."""
+    return getattr(population, "trust", None) is Aggregated
 
 
 def most_rows(rounds: Iterable[Round[Any]]) -> int:

@@ -1,4 +1,9 @@
-"""Optional Protocols, tested by ``isinstance``: abilities that a component may have besides its role."""
+"""Abilities that a component may have besides its role.
+
+A Protocol here is tested by ``isinstance``, which looks at the names of its members alone: they are names that nothing
+else has. What one attribute says is asked by a function. What channels of reports may know is ``reports.ReportFacts``;
+channels of several messages are in ``shuffling``.
+"""
 
 from __future__ import annotations
 
@@ -8,24 +13,8 @@ from typing import Any, Protocol, runtime_checkable
 
 from cloister.core.clustering import Coreset, Problem, Released
 from cloister.core.errors import InvalidInput
-from cloister.core.randomness import NoiseRng, PublicRng
-from cloister.core.reports import Gain, ReportLaw
-from cloister.core.types import Bools, Floats, Ids, Ints
-
-
-@runtime_checkable
-class Counted(Protocol):
-    """A population that reports how many people answered. Shuffled trust requires it: neighbours replace a row, so the
-    number of people is public, and the guarantee needs a minimum.
-
-    Laws: a row that no answer counts (it has a missing cell, say) is nobody.
-    """
-
-    @property
-    def people(self) -> int | None:
-        """Number of people whose rows it holds, or whose reports the last ``gather`` took; None if only a ``gather``
-        can tell."""
-        ...
+from cloister.core.randomness import PublicRng
+from cloister.core.types import Bools, Floats, Ints
 
 
 @runtime_checkable
@@ -50,26 +39,13 @@ class NumbersByName(Protocol):
     Laws: a user's number is a function of her name alone. A number that follows from where her row stands among others,
     by their cells say, moves with every row that is replaced, and with it what she is asked and what she answers. Where
     rows name no users it answers no round in which they have numbers: under trust Local and Shuffled, and of a share of
-    the users. ``number`` makes sure, before such a round, that every row names another user.
+    the users. ``number_by_name`` makes sure, before such a round, that every row names another user.
     """
 
     has_users: bool
 
-    def number(self) -> None:
+    def number_by_name(self) -> None:
         """Raises: InvalidInput: rows name no users, or two rows one."""
-        ...
-
-
-@runtime_checkable
-class Pooling(Protocol):
-    """A population that pools the rows of parties, none of whom can read another's. Only it answers Aggregated trust.
-
-    Laws: ``check(most_rows)`` is every party's own.
-    """
-
-    @property
-    def simulated(self) -> bool:
-        """Whether all parties are in this process, so that whoever runs it sees all rows."""
         ...
 
 
@@ -105,42 +81,6 @@ class Joining(Protocol):
 
 
 @runtime_checkable
-class NeedsHonestUsers(Protocol):
-    """A channel whose guarantee needs other users: every Shuffled one.
-
-    Laws: its events hold if at least ``min_honest_users`` people, the user included, follow the protocol and their
-    messages are shuffled together, whoever else takes part. An event's ``epsilon_without_shuffler`` holds otherwise.
-    """
-
-    @property
-    def min_honest_users(self) -> int: ...
-
-
-@runtime_checkable
-class MultiMessageChannel(Protocol):
-    """A Shuffled channel of several messages per user: only their multiset carries information. It asks all users,
-    since each owes a share of the noise whatever their role, so such a question is never put to a share of the users.
-
-    Laws: a report has ``messages`` entries for every user, those of one user together and in the order of users; its
-    ``columns()`` have no "users". ``absorb`` takes messages in any order and any split, and refuses those that no
-    encoder sends; ``decode`` refuses a summary that is not of whole users. Whatever the row is, any two messages of a
-    user are independent, except for the public part of their places (which slot, which level): nothing links them to
-    one user. No kind of message, by any combination of its fields, is sent only by users in some bucket: each is hidden
-    among those of ``min_honest_users`` others.
-    """
-
-    @property
-    def messages(self) -> int:
-        """How many messages every user sends."""
-        ...
-
-    def pooled(self, items: Any, users: Ids, rng: NoiseRng) -> Any:
-        """The ideal functionality: one draw from the law of the summary that ``absorb`` makes of these users' shuffled
-        messages. If the noise of a sum can be drawn at once too, the summary may leave it to ``decode``."""
-        ...
-
-
-@runtime_checkable
 class TakesTotals(Protocol):
     """A channel whose summary is exact totals: an engine may add up the rows in place of ``encode`` and ``absorb``.
 
@@ -155,17 +95,6 @@ class TakesTotals(Protocol):
 
         Raises: Refused: there is no such bucket.
         """
-        ...
-
-
-@runtime_checkable
-class ChecksWholeReports(Protocol):
-    """A ``MultiMessageChannel`` that can tell whose messages would spoil the others', for a shuffler to ask before it
-    forgets the senders."""
-
-    def whole(self, report: Any) -> Bools:
-        """Which users (n,) could have sent their messages, given n x ``messages`` entries, user by user, in any order
-        within a user. Raises: Refused if they cannot be told apart: the shuffler then asks about fewer."""
         ...
 
 
@@ -217,94 +146,23 @@ class HasCostCurve(Protocol):
         ...
 
 
-@runtime_checkable
-class IsRandomisedResponse(Protocol):
-    """A local channel whose report may be plain randomised response."""
-
-    @property
-    def values(self) -> int | None:
-        """k, if each report is, given public coins, one answer of k-ary randomised response (of at least k values; at
-        no input is an answer more than e^epsilon times as likely as any other); else None."""
-        ...
-
-
-@runtime_checkable
-class Dividing(Protocol):
-    """A channel that may divide its users evenly over its levels, by a public coin of each user number.
-
-    A cheater who chooses a number can thereby choose a level (see ``collection.server.laws``).
-    """
-
-    def answered(self, summary: Any) -> tuple[int, ...]:
-        """How many users answered each level; empty if all users answer every level."""
-        ...
-
-
-@runtime_checkable
-class BoundsLiars(Protocol):
-    """A channel that bounds what one person who lies can do to its answers.
-
-    Laws: whatever reports are absorbed, one more that ``absorb`` takes changes no value of the answer by more than its
-    level's ``Gain`` says, times ``factor``. It holds for every report of that level, not on average: it is the law of
-    the estimator, not of the people.
-    """
-
-    @property
-    def gains(self) -> tuple[Gain, ...]:
-        """Gains of each level; empty where nothing bounds them."""
-        ...
-
-    def reported(self, summary: Any) -> tuple[int, ...]:
-        """How many reports of each level a summary holds."""
-        ...
-
-
-@runtime_checkable
-class KnowsLaws(Protocol):
-    """A channel that knows how often honest reports say a thing, whatever the rows are: ``collection.server.laws``.
-
-    Laws: a portion's number is that of independent coins, one per report, whose probabilities are within its bounds for
-    every row, over the secret coins of its user and the public ones of her number. Or it is so given how many coins
-    there are (``among``).
-    """
-
-    def laws(self, summary: Any) -> tuple[ReportLaw, ...]:
-        """Laws of all levels; empty where nothing is known."""
-        ...
-
-
-@runtime_checkable
-class TakesWideBounds(Protocol):
-    """A method that measures itself where rows are: its bounds may be wider than the rows at hardly any cost."""
-
-    @property
-    def slack(self) -> float:
-        """So many times wider, in every column, that its error grows by less than a tenth."""
-        ...
-
-
-@runtime_checkable
-class ChoosesK(Protocol):
-    """A method that may be given a range of numbers of centres (``Problem.fewest``), and then chooses one by what it
-    has released.
+def chooses_k(method: object) -> bool:
+    """Whether a method, with what is in its slots, can be given a range of numbers of centres (``Problem.fewest``), and
+    then chooses one by what it has released: if it has an attribute ``chooses_k`` that is True.
 
     Laws: it plans for the largest, ``problem.k``: rounds, events, and the shapes of all questions are those of the
     forecast, whatever is chosen. It returns as many centres as it chose, and says in ``details["curve"]``, as plain
     data, which numbers ("k") cost how much per row ("costs"), which one it chose ("suggested") and "why".
     """
-
-    @property
-    def chooses_k(self) -> bool:
-        """Whether it does, with what is in its slots."""
-        ...
+    return bool(getattr(method, "chooses_k", False))
 
 
-def chooses_k(method: Any) -> bool:
-    """Whether a method can be given a range of numbers of centres."""
-    return isinstance(method, ChoosesK) and method.chooses_k
+def slack(method: object) -> float:
+    """How many times wider a method's bounds may be than the rows, in every column, so that its error grows by less
+    than a tenth: its attribute ``slack``, if it measures itself where rows are; 1 of any other method."""
+    return float(getattr(method, "slack", 1.0))
 
 
-@runtime_checkable
 class Zooming(Protocol):
     """A method that may first pay to find where the rows are, and says beforehand whether, at what price, and what it
     may miss."""

@@ -31,7 +31,7 @@ class Problem:
         domain: where rows can be.
         rows: the public number of rows. It enters formulas; the true number stays private under add-or-remove.
         budget: of the whole run, in the measure that the method's oracles share.
-        fewest: the least number of centres, where the method chooses how many, up to k (``ChoosesK``); None: it is k.
+        fewest: the least number of centres, where the method chooses how many, up to k (``chooses_k``); None: it is k.
     """
 
     k: int = attrs.field(converter=own_number)

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import reduce
-from typing import Any, TypeAlias, TypeVar, cast, final
+from typing import Any, TypeAlias, TypeVar, final
 
 import attrs
 import numpy as np
 
 from cloister.core.buckets import BucketedVectors, Bucketing, Vectors
-from cloister.core.capabilities import MultiMessageChannel
 from cloister.core.errors import InvalidInput
 from cloister.core.lattice import shrink
 from cloister.core.questions import OpenedQuestion, Round
 from cloister.core.randomness import NoiseRng
 from cloister.core.roles import Channel
-from cloister.core.shuffling import asked as whom, numbers
+from cloister.core.shuffling import asked as whom, in_messages, numbers
 from cloister.core.types import AnyArray, Bools, Ids, Ints
 
 P = TypeVar("P")
@@ -94,9 +93,8 @@ def summarise_lattice(round: Round[Any], rows: Ints, users: Ids, rng: NoiseRng) 
 
 
 def _summary(channel: Channel[Any, Any, Any, Any], items: Ints | BucketedVectors, users: Ids, rng: NoiseRng) -> Any:
-    if hasattr(channel, "pooled"):  # isinstance() of a protocol takes longer than a chunk's sums
-        return cast(MultiMessageChannel, channel).pooled(items, users, rng)
-    return channel.absorb(channel.encode(items, users, rng))
+    several = in_messages(channel)
+    return channel.absorb(channel.encode(items, users, rng)) if several is None else several.pooled(items, users, rng)
 
 
 def _snapped(round: Round[Any], rows: AnyArray, users: Ids) -> tuple[Ints, Ids]:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Protocol, TypeAlias, runtime_checkable
+from typing import Any, Protocol, TypeAlias
 
 import attrs
 
@@ -32,19 +32,13 @@ Marking: TypeAlias = Callable[[bytes], Mapping[str, bytes]]
 """From a key to marks, each under the name of what it marks: 'the number of rows', 'the sizes of its files'."""
 
 
-@runtime_checkable
-class Marked(Protocol):
-    """A population whose rows can be recognised.
+def marking(population: object) -> Marking:
+    """A population's marks: its method ``marks``; none of one whose rows cannot be recognised.
 
     Laws: the same rows in the same place give the same marks under one key, in any process; no message quotes a row.
     """
-
-    def marks(self, key: bytes) -> Mapping[str, bytes]: ...
-
-
-def marking(population: Any) -> Marking:
-    """A population's marks; none unless it is ``Marked``."""
-    return population.marks if isinstance(population, Marked) else lambda key: {}
+    found: Marking = getattr(population, "marks", lambda key: {})
+    return found
 
 
 def mark(key: bytes, pieces: Iterable[Any]) -> bytes:

@@ -1,8 +1,5 @@
-"""Facts of reports before they come: what one can add to an answer, and the law of their numbers.
-
-What one report can add to an answer, whoever sends it.
-
-Numbers of reports whose law is known, and whether chance explains them.
+"""Facts of reports before they come: what one can add to an answer, the law of their numbers, and whether chance
+explains those that came.
 
 A number x of n is a sum of n independent coins, each of a probability between two known bounds, whoever reports and
 whatever the rows are. Hoeffding 1963, Theorem 1, for coins that differ: P(X >= x) <= exp(-n KL(x / n, p)) for every p
@@ -14,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import final
+from typing import Any, final
 
 import attrs
 
@@ -109,3 +106,46 @@ class ReportLaw:
     def at(self, where: str) -> ReportLaw:
         """The same law, with the place of its numbers before their names: "level 2, ..."."""
         return ReportLaw(tuple(attrs.evolve(one, what=f"{where}, {one.what}") for one in self.portions), self.of)
+
+
+class ReportFacts:
+    """Base of channels that know something of the reports which people will send. Of any other nothing is known: that is
+    what the members here say.
+
+    Laws: whatever reports are absorbed, one more that ``absorb`` takes changes no value of the answer by more than its
+    level's ``Gain`` says, times ``factor``. It holds for every report of that level, not on average: it is the law of
+    the estimator, not of the people. A portion's number is that of independent coins, one per report, whose
+    probabilities are within its bounds for every row, over the secret coins of its user and the public ones of her
+    number. Or it is so given how many coins there are (``among``).
+    """
+
+    __slots__ = ()
+
+    @property
+    def response_values(self) -> int | None:
+        """k, if each report is, given public coins, one answer of k-ary randomised response (of at least k values; at
+        no input is an answer more than e^epsilon times as likely as any other); else None."""
+        return None
+
+    @property
+    def gains(self) -> tuple[Gain, ...]:
+        """Gains of each level; empty where nothing bounds what one person who lies can do to the answers."""
+        return ()
+
+    def reported(self, summary: Any) -> tuple[int, ...]:
+        """How many reports of each level a summary holds, where there are ``gains``."""
+        return ()
+
+    def answered(self, summary: Any) -> tuple[int, ...]:
+        """How many users answered each level, if a public coin of each user number divides them evenly over the levels;
+        empty if all users answer every level. A cheater who chooses a number can thereby choose a level."""
+        return ()
+
+    def laws(self, summary: Any) -> tuple[ReportLaw, ...]:
+        """How often honest reports say a thing, whatever the rows are, for all levels; empty where nothing is known."""
+        return ()
+
+
+def facts_of(channel: object) -> ReportFacts:
+    """What a channel knows of its reports."""
+    return channel if isinstance(channel, ReportFacts) else ReportFacts()

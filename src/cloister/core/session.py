@@ -59,9 +59,12 @@ class Population(Answering[T_contra], Protocol[T_contra]):
     """The holder of the rows that ``run.fit`` clusters.
 
     Laws: every round reads the same rows, each with the same user number. A row with a missing or infinite cell is
-    dropped, by a rule that looks at that row alone. Optional abilities are in ``core.capabilities`` and
-    ``core.record``: saying how many people there are (``Counted``), recognising the same rows (``Marked``), pooling the
-    rows of parties (``Pooling``), waiting for others (``Joining``).
+    dropped, by a rule that looks at that row alone.
+
+    What it may have besides: ``people``, how many people's rows it holds, or whose reports the last ``gather`` took
+    (None if only a ``gather`` can tell), which Shuffled trust requires, and where a row that no answer counts (it has a
+    missing cell, say) is nobody; ``marks``, by which the same rows are recognised (``record.marking``); ``trust``, where
+    it pools the rows of parties (``aggregated.pools``); and the abilities in ``core.capabilities``.
     """
 
     @property

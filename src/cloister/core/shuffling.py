@@ -12,15 +12,51 @@ messages with one number would be one report at the sum of their eps0, which n p
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Protocol, cast
 
 from cloister.core.budget import drawings
-from cloister.core.capabilities import Counted, MultiMessageChannel, NeedsHonestUsers
 from cloister.core.errors import Refused
 from cloister.core.questions import OpenedQuestion, Round
 from cloister.core.randomness import NoiseRng
 from cloister.core.trust import Shuffled
 from cloister.core.types import Bools, Ids
+
+
+class MultiMessageChannel(Protocol):
+    """A Shuffled channel of several messages per user, told by its ``pooled``: only their multiset carries information. It asks all users,
+    since each owes a share of the noise whatever their role, so such a question is never put to a share of the users.
+
+    Laws: a report has ``messages`` entries for every user, those of one user together and in the order of users; its
+    ``columns()`` have no "users". ``absorb`` takes messages in any order and any split, and refuses those that no
+    encoder sends; ``decode`` refuses a summary that is not of whole users. Whatever the row is, any two messages of a
+    user are independent, except for the public part of their places (which slot, which level): nothing links them to
+    one user. No kind of message, by any combination of its fields, is sent only by users in some bucket: each is hidden
+    among those of ``min_honest_users`` others.
+    """
+
+    @property
+    def messages(self) -> int:
+        """How many messages every user sends."""
+        ...
+
+    def pooled(self, items: Any, users: Ids, rng: NoiseRng) -> Any:
+        """The ideal functionality: one draw from the law of the summary that ``absorb`` makes of these users' shuffled
+        messages. If the noise of a sum can be drawn at once too, the summary may leave it to ``decode``."""
+        ...
+
+    def whole(self, report: Any) -> Bools:
+        """Which users (n,) could have sent their messages, given n x ``messages`` entries, user by user, in any order
+        within a user: a shuffler asks before it forgets the senders, since a part of them would spoil the others'. A
+        channel that cannot tell leaves this out.
+
+        Raises: Refused if they cannot be told apart: the shuffler then asks about fewer.
+        """
+        ...
+
+
+def in_messages(channel: object) -> MultiMessageChannel | None:
+    """The channel, if users send it several messages each; None of any other."""
+    return cast(MultiMessageChannel, channel) if hasattr(channel, "pooled") else None
 
 
 def numbers(round: Round[Any], users: Ids, rng: NoiseRng) -> list[Ids]:
@@ -53,14 +89,23 @@ def asked(round: Round[Any], numbers: list[Ids]) -> list[Bools | None]:
 
 def messages(part: OpenedQuestion) -> int:
     """How many messages a user who is asked this question sends."""
-    return part.channel.messages if isinstance(part.channel, MultiMessageChannel) else 1
+    channel = in_messages(part.channel)
+    return 1 if channel is None else channel.messages
 
 
 def min_honest_users(round: Round[Any]) -> int:
     """The fewest people whose shuffled reports may be released; 0 if no question needs others."""
-    return max(
-        (part.channel.min_honest_users for part in round.parts if isinstance(part.channel, NeedsHonestUsers)), default=0
-    )
+    return max((needed_by(part.channel) or 0 for part in round.parts), default=0)
+
+
+def needed_by(channel: object) -> int | None:
+    """How many people the guarantee of a Shuffled channel needs: its attribute ``min_honest_users``. None of any other.
+
+    Laws: its events hold if at least so many people, the user included, follow the protocol and their messages are
+    shuffled together, whoever else takes part. An event's ``epsilon_without_shuffler`` holds otherwise.
+    """
+    least: int | None = getattr(channel, "min_honest_users", None)
+    return least
 
 
 def refuse_few(round: Round[Any], population: object, gathered: bool = False) -> None:
@@ -79,7 +124,7 @@ def refuse_few(round: Round[Any], population: object, gathered: bool = False) ->
     needed = min_honest_users(round)
     if not needed:
         return
-    people = population.people if isinstance(population, Counted) else None
+    people: int | None = getattr(population, "people", None)
     if people is None and gathered:
         raise Refused(
             f"a {type(population).__name__} does not say how many people answered (attribute people), and the "
@@ -100,9 +145,9 @@ def check_shuffled(part: OpenedQuestion) -> None:
     Raises: Refused if it does not say how many people it needs, or needs noise from every user but asks only some.
     """
     name = ", ".join(event.mechanism for event in part.channel.events)
-    if not isinstance(part.channel, NeedsHonestUsers):
+    if needed_by(part.channel) is None:
         raise Refused(f"'{name}' is Shuffled: say how many people its guarantee needs (attribute min_honest_users)")
-    if isinstance(part.channel, MultiMessageChannel) and part.user_share is not None:
+    if in_messages(part.channel) is not None and part.user_share is not None:
         raise Refused(
             f"'{name}' needs messages and a share of the noise from every user: split the budget, not the users (--set "
             f"share=budget)"

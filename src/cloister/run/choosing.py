@@ -6,7 +6,7 @@
   oracles get. It then stands in the plan by its own name, so that a plan, a resumed run and every party mean the same
   method, whatever else is installed where they are.
 * Which number of centres: of a range, one run with one budget is planned for the largest, and chooses by what it has
-  released (``core.capabilities.ChoosesK``). Only a curator's methods do.
+  released (``core.capabilities.chooses_k``). Only a curator's methods do.
 """
 
 from __future__ import annotations

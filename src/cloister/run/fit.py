@@ -15,7 +15,8 @@ import attrs
 from cloister._version import __version__
 from cloister.accounting.accountant import Accountant
 from cloister.accounting.total import of_user
-from cloister.core.capabilities import Joining, MultiMessageChannel, Pooling
+from cloister.core.aggregated import pools
+from cloister.core.capabilities import Joining
 from cloister.core.clustering import Clustering
 from cloister.core.errors import InvalidInput, Refused
 from cloister.core.questions import Round
@@ -23,6 +24,7 @@ from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.registry.making import unregistered
 from cloister.core.registry.registry import registry
 from cloister.core.session import Pending, Population, Session, forecast
+from cloister.core.shuffling import in_messages
 from cloister.core.trust import TRUSTS
 from cloister.rows.columns import SelectsColumns
 from cloister.run.account import Account, going_on
@@ -237,7 +239,7 @@ def fit(
         rows=plan.problem.rows,
         seeded=session.seeded,
         private=plan.composed.private,
-        simulated=trust in {"Local", "Shuffled"} or (isinstance(population, Pooling) and population.simulated),
+        simulated=trust in {"Local", "Shuffled"} or (pools(population) and getattr(population, "simulated", False)),
         epsilon_without_shuffler=accountant.spent.epsilon_without_shuffler,
         count_share=count_share,
         rows_per_user=plan.total.rows_per_user,
@@ -313,7 +315,7 @@ def _replayed(stage: Callable[[], V]) -> V:
 
 def _ideal(session: Session[Any]) -> dict[str, Any]:
     """Details of a result whose messages were not made, but drawn from their law (``MultiMessageChannel.pooled``)."""
-    mixed = any(isinstance(part.channel, MultiMessageChannel) for round in session.rounds for part in round.parts)
+    mixed = any(in_messages(part.channel) is not None for round in session.rounds for part in round.parts)
     return {"simulated": "ideal functionality"} if mixed else {}
 
 

@@ -120,8 +120,8 @@ def apart(domain: Box | Ball) -> bool:
 
 
 def _share(zoomed: Composed, problem: Problem) -> float:
-    assert isinstance(zoomed.value, Zooming)
-    return zoomed.value.share_of(problem)
+    zoom: Zooming = zoomed.value
+    return zoom.share_of(problem)
 
 
 def _counting(composed: Composed) -> Iterator[Composed]:
@@ -184,8 +184,8 @@ def price(composed: Composed, problem: Problem, columns: Sequence[str]) -> str:
         return ""
     unknown = ", ".join(columns[j] for j in unknown_columns(problem.domain))
     where = f" and the unknown range of {unknown}" if unknown else ""
-    assert isinstance(composed.value, Zooming)
-    unseen = composed.value.unseen_of(problem)
+    zoom: Zooming = composed.value
+    unseen = zoom.unseen_of(problem)
     promised = (
         f"But in one run of 1,000, no group of at least {unseen:.1%} of the rows has its middle outside the intervals "
         f"that it finds."

@@ -11,8 +11,8 @@ from typing import Any
 
 from cloister.accounting.ledger.run import Run
 from cloister.accounting.total import Total
-from cloister.core.aggregated import most_rows
-from cloister.core.capabilities import HoldsUsers, Joining, NumbersByName, Pooling
+from cloister.core.aggregated import most_rows, pools
+from cloister.core.capabilities import HoldsUsers, Joining, NumbersByName
 from cloister.core.errors import CloisterError, InvalidInput, MissingExtra
 from cloister.core.lattice import CAP
 from cloister.core.questions import Round
@@ -158,7 +158,7 @@ def check_users(total: Total, population: Population[Any], trust: str) -> None:
     if _numbered(trust):
         if isinstance(population, NumbersByName):
             if not known:
-                population.number()  # which says what is missing
+                population.number_by_name()  # which says what is missing
         elif known:
             raise InvalidInput(
                 f"under {trust} trust a row's user is numbered by its place here, and has this row alone: leave the "
@@ -180,7 +180,7 @@ def check_users(total: Total, population: Population[Any], trust: str) -> None:
 def number_users(population: Population[Any], trust: str) -> None:
     """The validation pass over users who are numbered by their names. Raises: InvalidInput: two rows name one."""
     if _numbered(trust) and isinstance(population, NumbersByName):
-        population.number()
+        population.number_by_name()
 
 
 def _numbered(trust: str) -> bool:
@@ -199,12 +199,11 @@ def check_pooling(trust: str, population: Population[Any]) -> None:
 
     Raises: InvalidInput: they do not.
     """
-    pools = isinstance(population, Pooling)
-    if pools != (trust == "Aggregated"):
+    if pools(population) != (trust == "Aggregated"):
         raise InvalidInput(
             "the method as composed adds its noise where parties pool their rows: 'cloister coordinate' and 'cloister "
             "join' run it, and 'cloister fit --pooled' (the population 'parties') simulates it with a file per party"
-            if not pools
+            if not pools(population)
             else f"parties pool their rows with Aggregated oracles only, and the method as composed is {trust}: "
             f"choose counts and sums from masked-gaussian and skellam"
         )
@@ -216,7 +215,7 @@ def validate(population: Population[Any], rounds: Sequence[Round[Any]]) -> None:
 
     Raises: InvalidInput: as the population says. Refused: too few people.
     """
-    population.check(most_rows(rounds) if isinstance(population, Pooling) else CAP)
+    population.check(most_rows(rounds) if pools(population) else CAP)
     for round in rounds:
         refuse_few(round, population)
 

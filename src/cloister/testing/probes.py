@@ -9,12 +9,12 @@ from typing import Any, final
 import attrs
 import numpy as np
 
-from cloister.core.aggregated import Pooled, whole_noise
+from cloister.core.aggregated import RingVector, whole_noise
 from cloister.core.buckets import BucketedVectors, QuestionContext, Space
 from cloister.core.budget import Budget, Measure
-from cloister.core.capabilities import MultiMessageChannel
 from cloister.core.lattice import Bound, shrink
 from cloister.core.randomness import NoiseRng, PublicRng
+from cloister.core.shuffling import in_messages
 from cloister.core.trust import Local, Shuffled
 from cloister.core.types import Floats, Ids, Ints
 from cloister.testing.check import require
@@ -113,7 +113,7 @@ class Probe:
     def released(self, items: Ints | BucketedVectors, rng: NoiseRng) -> Any:
         """The same, but where all users owe a share of the noise: then of these rows and as many in no bucket as the
         public number of users leaves, drawn at once if there would be many messages."""
-        if not isinstance(self.channel, MultiMessageChannel):
+        if in_messages(self.channel) is None:
             return self.summary(items, rng)
         more = max(0, self.rows - length(items))
         nowhere, zeros = np.full((more, len(self.shape.sizes)), -1), np.zeros((more, self.width), np.int64)
@@ -185,7 +185,7 @@ def decoded(channel: Any, summary: Any, rng: NoiseRng) -> Any:
 
 def noised(channel: Any, summary: Any, rng: NoiseRng) -> Any:
     """A summary with the noise that ``decode`` does not draw."""
-    if not isinstance(channel, Pooled) or summary.noised:
+    if not isinstance(summary, RingVector) or summary.noised:
         return summary
     return summary.released(whole_noise(channel, rng))
 

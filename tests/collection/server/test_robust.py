@@ -23,7 +23,7 @@ from cloister.core.encoding import absorb, encode_rows
 from cloister.core.errors import InvalidInput, Refused
 from cloister.core.questions import OpenedQuestion
 from cloister.core.randomness import NoiseRng
-from cloister.core.reports import Gain
+from cloister.core.reports import Gain, ReportFacts
 from cloister.plugins.oracles.local.question import Reports
 from cloister.plugins.oracles.table import LookupTable
 from cloister.run.request import Request
@@ -260,7 +260,7 @@ class Everybody:
 
 
 @attrs.frozen
-class Bounded:
+class Bounded(ReportFacts):
     """A channel that says what a liar can do, and nothing else."""
 
     gains: tuple[Gain, ...]

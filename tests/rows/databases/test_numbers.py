@@ -75,7 +75,7 @@ def test_one_row_is_replaced_and_nobody_else_s_answer_moves(engine: TestEngine, 
         given = {"users": users, "materialise": materialise}
         with SqlTable(engine.put("numbered", of), ["x", "y"], "drop", **given) as population:
             population.check()
-            population.number()
+            population.number_by_name()
             return called(population)
 
     one = asked(table)
@@ -97,7 +97,7 @@ def test_rows_without_names_are_asked_nothing_that_belongs_to_a_user(
         with pytest.raises(InvalidInput, match="no places by which their users could be numbered"):
             population.gather(roll(trust, shared), NoiseRng.for_tests(1))
         with pytest.raises(InvalidInput, match="no places by which their users could be numbered"):
-            population.number()
+            population.number_by_name()
 
 
 def test_two_rows_of_one_name_are_refused(engine: TestEngine) -> None:

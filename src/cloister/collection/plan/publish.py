@@ -25,7 +25,7 @@ from cloister.collection.plan.bundle import missing, promise
 from cloister.collection.plan.costs import Crowd, Size, Step, sent_bytes
 from cloister.collection.plan.plan import TRUSTS, CollectionPlan, Outlook, loud
 from cloister.collection.wire.answers import layout_of
-from cloister.core.capabilities import BoundsLiars, PredictsError, predicted_error
+from cloister.core.capabilities import PredictsError, predicted_error
 from cloister.core.clustering import Problem
 from cloister.core.domains import Ball, Box
 from cloister.core.errors import InvalidInput
@@ -34,6 +34,7 @@ from cloister.core.frames import cube
 from cloister.core.lattice import CAP
 from cloister.core.questions import Round
 from cloister.core.randomness import PublicRng
+from cloister.core.reports import facts_of
 from cloister.core.trust import Shuffled
 from cloister.run.bounds import named_in
 from cloister.run.choosing import Choice
@@ -69,7 +70,7 @@ class Harm:
         """Args: rounds (all of them), k (centres), radius (of the domain, in its units)."""
         counts, vectors, chosen, unbounded = [(0.0, 0)], list[float](), 1.0, list[str]()
         for part in (part for round in rounds for part in round.parts):
-            gains = part.channel.gains if isinstance(part.channel, BoundsLiars) else ()
+            gains = facts_of(part.channel).gains
             if not gains:
                 unbounded += [event.mechanism for event in part.channel.events]
             for gain in gains:

@@ -4,7 +4,7 @@ The first kind tests whether reports are distributed as those that encoders make
 
 Noise hides what a row says, but its own law is known. So are bounds on how often honest reports say a thing: which
 symbol is sent, how many buckets a report supports, how many reports support a bucket. Each block that knows such laws
-states them, and proves them, where it counts (``KnowsLaws``): each is a number of independent coins, one per report,
+states them, and proves them, where it counts (``ReportFacts``): each is a number of independent coins, one per report,
 with bounds on their probability that hold for every row.
 
 The test: a number x of n reports is doubted if 2 exp(-n KL(x / n, p)) <= ``SIGNIFICANCE`` / (2 L m), with p the nearer
@@ -46,9 +46,8 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from cloister.core.capabilities import Dividing, KnowsLaws
 from cloister.core.questions import Round
-from cloister.core.reports import SIGNIFICANCE, Portion
+from cloister.core.reports import SIGNIFICANCE, Portion, facts_of
 from cloister.core.shuffling import messages, roles
 
 
@@ -73,10 +72,9 @@ def _portions(round: Round[Any], answers: Sequence[int], summaries: Sequence[Any
         if len(shares) > 1:
             yield from _divided(round, shares, people)
     for j, (part, summary) in enumerate(zip(round.parts, summaries, strict=True)):
-        if isinstance(part.channel, Dividing):
-            levels = part.channel.answered(summary)
-            for level, count in enumerate(levels):
-                yield Portion(f"level {level + 1} of question {j + 1}", count, sum(levels), 1 / len(levels))
+        levels = facts_of(part.channel).answered(summary)
+        for level, count in enumerate(levels):
+            yield Portion(f"level {level + 1} of question {j + 1}", count, sum(levels), 1 / len(levels))
 
 
 def _divided(round: Round[Any], shares: dict[int, float], people: Sequence[int]) -> Iterator[Portion]:
@@ -96,8 +94,7 @@ def unlikely(round: Round[Any], summaries: Sequence[Any]) -> list[str]:
     laws = [
         (f"question {j + 1}", law)
         for j, (part, summary) in enumerate(zip(round.parts, summaries, strict=True))
-        if isinstance(part.channel, KnowsLaws)
-        for law in part.channel.laws(summary)
+        for law in facts_of(part.channel).laws(summary)
     ]
     found = list[tuple[float, str]]()
     for where, law in laws:

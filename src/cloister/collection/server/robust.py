@@ -6,7 +6,7 @@ estimate of at most b + B, but for noise that is seldom:
     b = T s N most,      B = T (most + least) (L / 3 + sqrt((L / 3)^2 + 2 L N q (1 - q))),
 
 with ``Gain.most``, ``least`` and q of the channel, and T levels that share the users. Liars add at most b, whatever
-they say (``BoundsLiars``). Of the honest, so many support the bucket as of at most N independent coins of probability q
+they say (``ReportFacts``). Of the honest, so many support the bucket as of at most N independent coins of probability q
 come up, L / 3 + ... above the mean with a probability of at most e^-L = ``CHANCE`` (Bernstein's inequality). That is so
 of every bucket that liars name without knowing the secret coins of the honest.
 
@@ -34,10 +34,9 @@ from typing import Any, final
 import attrs
 import numpy as np
 
-from cloister.core.capabilities import BoundsLiars
 from cloister.core.errors import InvalidInput, Refused
 from cloister.core.questions import OpenedQuestion, Round
-from cloister.core.reports import Gain
+from cloister.core.reports import Gain, facts_of
 from cloister.core.roles import Table
 from cloister.core.types import Floats, Ints
 
@@ -75,7 +74,7 @@ class Withstanding:
     def check(self, round: Round[Any]) -> None:
         """Raises: InvalidInput: so many liars can invent an average group, or nothing bounds what they can do."""
         for part in round.parts:
-            names, gains = ", ".join(event.mechanism for event in part.channel.events), _gains(part)
+            names, gains = ", ".join(event.mechanism for event in part.channel.events), facts_of(part.channel).gains
             if not gains:
                 raise InvalidInput(f"nothing bounds what one liar can do to '{names}': it withstands no share of them")
             if part.vectors is not None:
@@ -99,7 +98,9 @@ class Withstanding:
             same = [j for j in counted if round.parts[j].cells is part.cells]
             if part.vectors is not None and same:
                 scale = part.fraction / round.parts[same[0]].fraction
-                found[at] = LimitedSums(tables[at], found[same[0]], tables[same[0]], _gains(part)[0].bound, scale)
+                found[at] = LimitedSums(
+                    tables[at], found[same[0]], tables[same[0]], facts_of(part.channel).gains[0].bound, scale
+                )
                 self._summed.append(found[at])
         return tuple(found)
 
@@ -125,15 +126,11 @@ class Withstanding:
         return found
 
     def _limited(self, part: OpenedQuestion, summary: Any, table: Table) -> LimitedCounts:
-        channel: Any = part.channel
-        each = list(zip(_gains(part), channel.reported(summary), strict=True))
+        facts = facts_of(part.channel)
+        each = list(zip(facts.gains, facts.reported(summary), strict=True))
         harms = [gain.factor * self.share * reports * gain.most for gain, reports in each]
         self._counted.append(LimitedCounts(table, harms, [noise(gain, reports) for gain, reports in each]))
         return self._counted[-1]
-
-
-def _gains(part: OpenedQuestion) -> tuple[Gain, ...]:
-    return part.channel.gains if isinstance(part.channel, BoundsLiars) else ()
 
 
 def noise(gain: Gain, reports: int) -> float:

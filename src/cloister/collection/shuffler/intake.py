@@ -15,9 +15,8 @@ from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.wire.answers import Packed, layout_of
 from cloister.collection.wire.messages import Messages, from_answers
 from cloister.collection.wire.user_set import UserSet
-from cloister.core.capabilities import ChecksWholeReports
 from cloister.core.questions import Round
-from cloister.core.shuffling import messages as each, roles
+from cloister.core.shuffling import in_messages, messages as each, roles
 from cloister.core.types import Bools, Ids, Ints
 from cloister.rows.workers.engine import Engine
 
@@ -114,7 +113,7 @@ class SenderSieve(Sieve):
         good = np.ones(len(sent.users), bool)
         theirs, messages = sent.rows(who), sent.messages
         for j, part in enumerate(self.round.parts):
-            if isinstance(part.channel, ChecksWholeReports):
+            if hasattr(in_messages(part.channel), "whole"):
                 mine = np.flatnonzero(theirs & (messages.questions == j)).reshape(-1, each(part))
                 asked = sent.of_message[mine[:, 0]]
                 good[asked] &= self._whole(j, messages, mine)

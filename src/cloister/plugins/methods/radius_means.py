@@ -62,7 +62,7 @@ SIGNIFICANT, KEPT = 3.0, 1.5
 """Standard errors of a count: cells above are candidates, lifted candidates above are clustered."""
 
 SLACK = 8.0
-"""``TakesWideBounds``."""
+"""``capabilities.slack``."""
 
 LAW = ErrorLaw(16.1, 1.92, 0.17, 0.05)
 

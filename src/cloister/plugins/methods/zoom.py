@@ -3,7 +3,7 @@
 1. One question (unless ``share`` is 0): in each column, how many rows are in each 16th of the declared range, in each
    16th of those, and of those. A column whose range nobody knows has bins of sign and magnitude instead.
 2. Per column: the interval from the first to the last bin that holds more than noise does, and a margin.
-   A method that says so (``TakesWideBounds``) gets a much wider one, for less: it needs no more than the order of
+   A method that says so (``slack``) gets a much wider one, for less: it needs no more than the order of
    magnitude. It keeps bounds that it stands.
 3. The method in the slot works in the cube [-1, 1]^d, which stands for these intervals, with the rest of the budget.
    Its centres come back in the caller's units. Rows beyond the cube are clipped to it.
@@ -31,7 +31,7 @@ from typing import Any, Generic
 import attrs
 import numpy as np
 
-from cloister.core.capabilities import TakesWideBounds, chooses_k
+from cloister.core.capabilities import chooses_k, slack
 from cloister.core.clustering import Clustering, Problem
 from cloister.core.domains import Box, Lattice
 from cloister.core.errors import InvalidInput
@@ -95,7 +95,7 @@ CATEGORY = re.compile(r"category:([1-9][0-9]*)")
 SPREAD = 1 / 16
 """Standard deviation of a column of numbers that a category is weighed against, of half of its interval's width: bounds
 four times as wide as rows need whose extremes are four standard deviations from their mean. Public bounds are wide, and
-``TakesWideBounds`` keeps them so. With a narrow column for a measure a category says a little less than it could; with
+a method's ``slack`` keeps them so. With a narrow column for a measure a category says a little less than it could; with
 a wide one it would be all that is clustered by. Measured: ``tests/plugins/methods/test_zoom_categories.py``."""
 
 NOWHERE = -1.0, 1.0
@@ -210,9 +210,7 @@ class Zoom(Generic[T]):
 
     def _slack(self, problem: Problem) -> float:
         """How many times wider than the rows the frame may be, but for noise; unknown ranges are wide enough."""
-        if unknown_columns(problem.domain) or not isinstance(self.method, TakesWideBounds):
-            return 1.0
-        return self.method.slack
+        return 1.0 if unknown_columns(problem.domain) else slack(self.method)
 
     def _error(self, problem: Problem, share: float) -> float:
         """Standard error of a bin, in parts of all rows."""
@@ -235,10 +233,10 @@ class Zoom(Generic[T]):
         errors = [float(counts.standard_error(np.zeros(1, np.int64), level)[0]) for level in range(depth)]
         promise = Promise(unseen / 2 * look.rows, 2 * d * depth, self._pure) if unseen < 1 else None
         found = [interval(counts, j, errors, promise, tuple(i for i in range(d) if i != j)) for j in range(d)]
-        error, slack = errors[0] / look.rows, self._slack(look)
-        room = max(slack, ROOM if error > SURE else 1.0)
+        error, wider = errors[0] / look.rows, self._slack(look)
+        room = max(wider, ROOM if error > SURE else 1.0)
         margin = max(MARGIN + CERTAIN * error, (room - 1) / 2)
-        kept = 1 / (STANDS * slack) if slack > 1 else NEARLY
+        kept = 1 / (STANDS * wider) if wider > 1 else NEARLY
         return np.array([_widened(ends, declared[j], j in unknown, margin, kept) for j, ends in enumerate(found)])
 
     def _weights(self, dimension: int | None) -> Floats | None:

@@ -164,7 +164,7 @@ class SqlTable:
         elif self._told is not None:
             self._told("every round chooses the rows of users anew, which sorts the table: --materialise does so once")
 
-    def number(self) -> None:
+    def number_by_name(self) -> None:
         """Raises: InvalidInput: rows name no users, two rows name one, or the engine fails."""
         if self._users is None:
             raise InvalidInput(UNNUMBERED)
@@ -179,7 +179,7 @@ class SqlTable:
     def gather(self, round: Round[Any], rng: NoiseRng) -> tuple[Any, ...]:
         """Raises: InvalidInput: the engine fails, the rows are not what they were, or users have no numbers."""
         if _in_numbers(round):
-            self.number()
+            self.number_by_name()
         else:
             refuse_all(self.has_users and self._read is None)
         fit(round.domain, self.columns)

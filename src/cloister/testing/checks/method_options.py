@@ -3,7 +3,7 @@ accountant helps.
 
 Checks that a method knows of the rows what it was answered, and nothing else.
 
-Checks of methods that choose the number of centres (``ChoosesK``): what they choose changes no question's cost.
+Checks of methods that choose the number of centres (``chooses_k``): what they choose changes no question's cost.
 """
 
 from __future__ import annotations

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from cloister.core.capabilities import ChecksWholeReports, MultiMessageChannel, NeedsHonestUsers
 from cloister.core.lattice import shrink
 from cloister.core.randomness import NoiseRng
+from cloister.core.shuffling import MultiMessageChannel, in_messages, needed_by
 from cloister.core.types import AnyArray, Bools, Floats
 from cloister.testing.check import Broken, require, role_of
 from cloister.testing.probes import Probe, budget_of, length, spread, wide_shapes
@@ -106,7 +106,7 @@ def it_says_whom_it_counts_on(oracle: Any) -> None:
     """``min_honest_users``, the honest people that the guarantee needs, is at least 1 and at most the public number of
     people."""
     probe = Probe.of(oracle, wide_shapes(role_of(oracle), 6)[0], budget_of(oracle.measure, 1.0))
-    min_honest_users = probe.channel.min_honest_users if isinstance(probe.channel, NeedsHonestUsers) else None
+    min_honest_users = needed_by(probe.channel)
     require(
         min_honest_users is not None and 1 <= min_honest_users <= probe.rows,
         f"min_honest_users is {min_honest_users}, with {probe.rows} people",
@@ -115,13 +115,15 @@ def it_says_whom_it_counts_on(oracle: Any) -> None:
 
 def _sorting(channel: object) -> Callable[[Any], Bools]:
     """What tells a shuffler whose messages are whole, if the channel has it."""
-    return channel.whole if isinstance(channel, ChecksWholeReports) else lambda report: np.ones(1, bool)
+    whole: Callable[[Any], Bools] = getattr(channel, "whole", lambda report: np.ones(1, bool))
+    return whole
 
 
 def mixing(probe: Probe) -> MultiMessageChannel:
-    if not isinstance(probe.channel, MultiMessageChannel):
+    channel = in_messages(probe.channel)
+    if channel is None:
         raise Broken("an oracle with 'asks_all_users' opens channels with 'messages' and 'pooled'")
-    return probe.channel
+    return channel
 
 
 MIXING = (

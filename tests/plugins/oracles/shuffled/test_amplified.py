@@ -12,11 +12,11 @@ import pytest
 from cloister.accounting.amplification import delta_of_shuffled, epsilon_of_shuffled, local_of_shuffled
 from cloister.core.buckets import BucketedVectors, QuestionContext, Space
 from cloister.core.budget import Budget, Share
-from cloister.core.capabilities import NeedsHonestUsers
 from cloister.core.errors import InvalidInput
 from cloister.core.fixed_order import fewer_bits
 from cloister.core.lattice import Bound
 from cloister.core.randomness import NoiseRng, PublicRng
+from cloister.core.shuffling import needed_by
 from cloister.plugins.oracles.central.discrete_laplace import DiscreteLaplace
 from cloister.plugins.oracles.central.thresholded import ThresholdedCounts
 from cloister.plugins.oracles.local.counts.adaptive_response import AdaptiveResponse
@@ -60,7 +60,7 @@ def test_plain_response_of_everybody_has_the_tighter_bound() -> None:
     space = Space((64,))
     for report, most in ((AdaptiveResponse(), 1.0), (OptimisedLocalHashing(), 1.5)):
         channel = counts(report).open(space, BUDGET, context(10**5))
-        k, eps0 = channel.inner.values, channel.local.amount
+        k, eps0 = channel.inner.response_values, channel.local.amount
         assert local_of_shuffled(1.0, 1e-6, 90_000) + 0.005 < eps0 < local_of_shuffled(1.0, 1e-6, 90_000) + most
         assert delta_of_shuffled(eps0, 1.0, 90_000, k) <= 1e-6
     assert counts(SubsetSelection()).open(space, BUDGET, context(10**5)).local.amount == fewer_bits(
@@ -73,7 +73,7 @@ def test_the_event_is_the_whole_budget_and_what_holds_alone() -> None:
     (event,) = channel.events
     assert (event.spent, event.delta, event.mechanism) == (HALF, 1e-6, "amplified-counts")
     assert event.epsilon_without_shuffler == channel.local.amount > 1
-    assert isinstance(channel, NeedsHonestUsers)
+    assert needed_by(channel)
     assert channel.min_honest_users == 10_001
     assert epsilon_of_shuffled(event.epsilon_without_shuffler, 1e-6, channel.min_honest_users) == pytest.approx(
         1.0, rel=1e-3

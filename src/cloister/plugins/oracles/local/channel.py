@@ -12,7 +12,7 @@ import numpy as np
 from cloister.core.buckets import BundleArrays, described
 from cloister.core.budget import Event
 from cloister.core.randomness import NoiseRng
-from cloister.core.reports import Gain, ReportLaw
+from cloister.core.reports import Gain, ReportFacts, ReportLaw
 from cloister.core.types import AnyArray, Ids, Ints
 from cloister.plugins.oracles.local.question import Kept, LocalQuestion, Reports, Tallies
 
@@ -20,7 +20,7 @@ Q = TypeVar("Q", bound=LocalQuestion[Any])
 
 
 @attrs.frozen
-class LocalChannel(Generic[Q]):
+class LocalChannel(ReportFacts, Generic[Q]):
     """An opened question. Args: asked, the users' half."""
 
     asked: Q
@@ -30,8 +30,8 @@ class LocalChannel(Generic[Q]):
         return self.asked.events
 
     @property
-    def values(self) -> int | None:
-        return self.asked.values
+    def response_values(self) -> int | None:
+        return self.asked.response_values
 
     def bundled(self, arrays: BundleArrays) -> Mapping[str, Any]:
         return described(self.asked, arrays)

@@ -81,7 +81,7 @@ class Sharing:
         return tuple(np.flatnonzero(levels == level) for level in range(self.levels))
 
     def divided(self, reports: Sequence[int]) -> tuple[int, ...]:
-        """How many users answered each level, if their numbers say which: what ``Dividing`` wants to know."""
+        """How many users answered each level, if their numbers say which: as ``ReportFacts`` has it."""
         return tuple(reports) if self.factor > 1 else ()
 
     def counted(self, pieces: Iterable[Ids]) -> tuple[int, ...]:

@@ -159,7 +159,7 @@ class Randomiser(Protocol):
 
     def laws(self, counted: Ints, reports: int) -> tuple[ReportLaw, ...]:
         """How often so many honest reports say a thing, whatever the rows are, beside how often they did (see
-        ``KnowsLaws``)."""
+        ``ReportFacts``)."""
         ...
 
 
@@ -224,11 +224,11 @@ class LocalQuestion(ABC, Generic[I_contra]):
     @property
     @abstractmethod
     def gains(self) -> tuple[Gain, ...]:
-        """See ``BoundsLiars``: what one possible report can add to each level's values."""
+        """See ``ReportFacts``: what one possible report can add to each level's values."""
 
     @property
-    def values(self) -> int | None:
-        """See ``IsRandomisedResponse``: k, where a report is one answer of k-ary response."""
+    def response_values(self) -> int | None:
+        """See ``ReportFacts``: k, where a report is one answer of k-ary response."""
         return None
 
     @property

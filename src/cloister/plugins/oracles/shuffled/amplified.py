@@ -30,13 +30,12 @@ import attrs
 from cloister.accounting.amplification import local_of_shuffled
 from cloister.core.buckets import BucketedVectors, BundleArrays, QuestionContext, Space, described
 from cloister.core.budget import Budget, Event, Measure
-from cloister.core.capabilities import BoundsLiars, Dividing, IsRandomisedResponse, KnowsLaws
 from cloister.core.errors import InvalidInput
 from cloister.core.fixed_order import fewer_bits
 from cloister.core.lattice import Bound
 from cloister.core.randomness import NoiseRng
 from cloister.core.registry.components import component, option, slot
-from cloister.core.reports import Gain, ReportLaw
+from cloister.core.reports import Gain, ReportFacts, ReportLaw, facts_of
 from cloister.core.roles import Channel, FrequencyOracle, VectorSumOracle
 from cloister.core.trust import Local, Shuffled
 from cloister.core.types import Ids, Ints
@@ -100,11 +99,11 @@ class _Shuffling:
         if budget.user_share is not None:
             return found
         for _ in range(STEPS):
-            values = found.inner.values if isinstance(found.inner, IsRandomisedResponse) else None
+            values = facts_of(found.inner).response_values
             if values is None or values <= assumed:
                 break
             raised = spending(values)
-            now = raised.inner.values if isinstance(raised.inner, IsRandomisedResponse) else None
+            now = facts_of(raised.inner).response_values
             if now is None or now < values:  # the bound was for at least so many values
                 break
             found, assumed = raised, values
@@ -141,7 +140,7 @@ class AmplifiedVectors(_Shuffling):
 
 @final
 @attrs.frozen
-class Amplified:
+class Amplified(ReportFacts):
     """A local channel, opened with eps0, and what its shuffled reports cost.
 
     Args:
@@ -174,16 +173,16 @@ class Amplified:
 
     @property
     def gains(self) -> tuple[Gain, ...]:
-        return self.inner.gains if isinstance(self.inner, BoundsLiars) else ()
+        return facts_of(self.inner).gains
 
     def reported(self, summary: Any) -> tuple[int, ...]:
-        return self.inner.reported(summary) if isinstance(self.inner, BoundsLiars) else ()
+        return facts_of(self.inner).reported(summary)
 
     def laws(self, summary: Any) -> tuple[ReportLaw, ...]:
-        return self.inner.laws(summary) if isinstance(self.inner, KnowsLaws) else ()
+        return facts_of(self.inner).laws(summary)
 
     def answered(self, summary: Any) -> tuple[int, ...]:
-        return self.inner.answered(summary) if isinstance(self.inner, Dividing) else ()
+        return facts_of(self.inner).answered(summary)
 
     def decode(self, summary: Any, rng: NoiseRng) -> Any:
         return self.inner.decode(summary, rng)

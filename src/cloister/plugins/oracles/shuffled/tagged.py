@@ -16,7 +16,7 @@ from cloister.core.budget import Budget, Event
 from cloister.core.errors import Refused
 from cloister.core.plain_data import stamp
 from cloister.core.randomness import NoiseRng, PublicRng
-from cloister.core.reports import Gain
+from cloister.core.reports import Gain, ReportFacts
 from cloister.core.types import AnyArray, Bools, Floats, Ids, Ints
 from cloister.plugins.oracles.local.hashing import Hashes
 from cloister.plugins.oracles.local.randomised_response import below
@@ -85,7 +85,7 @@ class Gathered:
 
 @final
 @attrs.frozen
-class BlanketChannel:
+class BlanketChannel(ReportFacts):
     """Every user sends 1 + t messages per level.
 
     Args:

@@ -56,7 +56,7 @@ class Answers(LocalQuestion[Ints], Generic[R]):
         return max((level.dtype for level in self.levels), key=lambda dtype: np.dtype(dtype).itemsize)
 
     @property
-    def values(self) -> int | None:
+    def response_values(self) -> int | None:
         """k of the levels with the fewest values, if each user answers one level by k-ary response."""
         levels: tuple[CountRandomiser, ...] = self.levels
         symbols = [level.response.symbols for level in levels if isinstance(level, OneResponse)]

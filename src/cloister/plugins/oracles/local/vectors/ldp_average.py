@@ -55,7 +55,7 @@ from cloister.core.fixed_order import above, exp, fewer_bits
 from cloister.core.lattice import Bound, shrink
 from cloister.core.randomness import NoiseRng
 from cloister.core.registry.components import component
-from cloister.core.reports import Gain
+from cloister.core.reports import Gain, ReportFacts
 from cloister.core.trust import Local
 from cloister.core.types import AnyArray, Floats, Ids, Ints
 from cloister.plugins.oracles.local.levels import Share, Sharing, share_option
@@ -136,7 +136,7 @@ def mu_within(epsilon: float, delta: float, touched: int) -> float:
 
 @final
 @attrs.frozen
-class LdpAverageChannel(LocalQuestion[BucketedVectors]):
+class LdpAverageChannel(LocalQuestion[BucketedVectors], ReportFacts):
     """The opened question, both halves.
 
     Args (see ``LocalQuestion`` for the others):
