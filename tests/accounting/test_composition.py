@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 from hypothesis import given, settings, strategies as st
@@ -23,27 +24,21 @@ def event(
     return Event("test", Budget(measure, amount, among), touched, sigma)
 
 
-def test_nothing_costs_nothing() -> None:
-    assert compose([], 0.0) == 0.0
-    assert compose([], 1e-6) == 0.0
-
-
-def test_pure_epsilons_add_and_need_no_delta() -> None:
-    events = [event("pure", 0.25), event("pure", 0.5)]
-    assert compose(events, 0.0) == compose(events, 1e-6) == 0.75
-
-
-def test_gaussian_amounts_add_in_mu_squared() -> None:
-    assert compose([event("gaussian", 0.09), event("gaussian", 0.16)], 1e-6) == epsilon_of_mu(0.5, 1e-6)
-
-
-def test_rhos_add() -> None:
-    assert compose([event("zcdp", 0.01), event("zcdp", 0.02)], 1e-6) == epsilon_of_rho(0.03, 1e-6)
-
-
-def test_noise_that_needs_delta_has_no_epsilon_without_one() -> None:
-    assert compose([event("gaussian", 0.01)], 0.0) == math.inf
-    assert compose([event("pure", 0.1), event("zcdp", 0.01)], 0.0) == math.inf
+@pytest.mark.parametrize(
+    ("paid", "delta", "epsilon"),
+    [
+        ([], 0.0, 0.0),
+        ([], 1e-6, 0.0),
+        ([("pure", 0.25), ("pure", 0.5)], 0.0, 0.75),
+        ([("pure", 0.25), ("pure", 0.5)], 1e-6, 0.75),
+        ([("gaussian", 0.09), ("gaussian", 0.16)], 1e-6, epsilon_of_mu(0.5, 1e-6)),
+        ([("zcdp", 0.01), ("zcdp", 0.02)], 1e-6, epsilon_of_rho(0.03, 1e-6)),
+        ([("gaussian", 0.01)], 0.0, math.inf),
+        ([("pure", 0.1), ("zcdp", 0.01)], 0.0, math.inf),
+    ],
+)
+def test_what_adds_up_is_epsilon_mu_squared_or_rho(paid: Any, delta: float, epsilon: float) -> None:
+    assert compose([event(*one) for one in paid], delta) == epsilon
 
 
 def test_exact_answers_have_no_epsilon() -> None:
@@ -111,23 +106,10 @@ def test_a_gaussian_event_that_hides_half_of_its_noise_is_refused(touched: int, 
         Spent.on([event("gaussian", 0.1, touched=touched, sigma=sigma)])
 
 
-def test_disjoint_shares_of_the_users_cost_the_larger_one() -> None:
-    low, high = Budget("pure", 1.0).split_users(KEY, 1, 3)
-    assert compose([Event("a", low), Event("b", high)], 0.0) == 1.0
-    assert compose([Event("a", low), Event("b", high), Event("c", low)], 0.0) == 2.0
-
-
 def test_shares_of_different_keys_and_unshared_events_add() -> None:
     first, _ = Budget("pure", 1.0).split_users(KEY, 1, 1)
     second, _ = Budget("pure", 0.5).split_users(OTHER, 1, 1)
     assert compose([Event("a", first), Event("b", second), event("pure", 0.25)], 0.0) == 1.75
-
-
-def test_shares_of_one_key_that_overlap_add_whatever_their_part_number() -> None:
-    """Two splits of one key with other weights: part 1 of the second overlaps part 0 of the first."""
-    half, _ = Budget("pure", 1.0).split_users(KEY, 1, 1)
-    _, two_thirds = Budget("pure", 0.5).split_users(KEY, 1, 2)
-    assert compose([Event("a", half), Event("b", two_thirds)], 0.0) == 1.5
 
 
 def test_shares_in_different_measures_never_cost_less_than_the_worst_user() -> None:

@@ -8,8 +8,7 @@ import mpmath
 import pytest
 from hypothesis import example, given, settings, strategies as st
 
-from cloister.accounting import delta_of_rho, epsilon_of_mu, epsilon_of_rho, mu_of, rho_of, rho_of_pure
-from cloister.core.errors import InvalidInput
+from cloister.accounting import delta_of_rho, epsilon_of_rho, mu_of, rho_of, rho_of_pure
 
 EPSILONS = st.floats(-6, 2).map(lambda x: 10**x)
 DELTAS = st.floats(-300, math.log10(0.999)).map(lambda x: max(10**x, 1e-300))
@@ -53,18 +52,6 @@ def test_rho_costs_more_than_exact_gaussian_accounting(epsilon: float, delta: fl
     assert math.sqrt(2 * rho_of(epsilon, delta)) <= mu_of(epsilon, delta)
 
 
-@pytest.mark.parametrize(("rho", "delta"), [(1e-4, 1e-9), (0.02, 1e-6), (0.5, 1e-5), (8.0, 1e-3), (40.0, 1e-12)])
-def test_opendp_agrees_to_one_part_in_a_million_and_is_never_above(rho: float, delta: float) -> None:
-    import opendp.prelude as dp
-
-    dp.enable_features("contrib")
-    space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l2_distance(T="f64")
-    curve = dp.c.make_zCDP_to_approxDP(dp.m.make_gaussian(*space, scale=1.0)).map(math.sqrt(2 * rho))
-    theirs = curve.epsilon(delta)
-    assert epsilon_of_rho(rho, delta) == pytest.approx(theirs, rel=1e-6)
-    assert epsilon_of_rho(rho, delta) >= theirs * (1 - 1e-9)
-
-
 def test_dp_accounting_on_a_fine_grid_of_orders_agrees() -> None:
     from dp_accounting.dp_event import ZCDpEvent
     from dp_accounting.rdp import RdpAccountant
@@ -85,14 +72,3 @@ def test_the_ends_are_no_loss_and_no_privacy() -> None:
     assert all(delta_of_rho(rho, 1.0) == 1.0 for rho in (60.0, 689.0, 692.0, 750.0, 1e4, 1e300))
     assert epsilon_of_rho(0.0, 1e-6) == 0.0
     assert epsilon_of_rho(math.inf, 1e-6) == math.inf
-
-
-def test_epsilon_of_the_same_noise_is_larger_in_rho_than_in_mu() -> None:
-    for mu in (0.05, 0.4, 2.0):
-        assert epsilon_of_mu(mu, 1e-6) < epsilon_of_rho(mu**2 / 2, 1e-6) < 1.5 * epsilon_of_mu(mu, 1e-6)
-
-
-@pytest.mark.parametrize("wrong", [math.nan, -1.0])
-def test_a_wrong_rho_is_refused(wrong: float) -> None:
-    with pytest.raises(InvalidInput, match="rho"):
-        epsilon_of_rho(wrong, 1e-6)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from cloister.core.budget import Budget
-from cloister.core.clustering import Problem, Released
+from cloister.core.clustering import Problem
 from cloister.core.domains import Box
 from cloister.core.errors import InvalidInput
 from cloister.core.lattice import CAP
@@ -54,11 +54,6 @@ def test_more_centres_than_memory_holds_are_refused(k: int, dimension: int, most
     with pytest.raises(InvalidInput, match=rf"a run finds {most} centres at most in {dimension} columns") as caught:
         Problem(k, box, max(k, CAP), budget)
     assert len(str(caught.value)) < 200
-
-
-def test_released_values_compare_by_identity() -> None:
-    """A comparison by value would fail on arrays."""
-    assert Released(1, ()) != Released(1, ())
 
 
 def test_a_share_of_the_users_is_asked_and_all_of_them_can_hide_each_other() -> None:

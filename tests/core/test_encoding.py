@@ -17,7 +17,7 @@ from cloister.core.lattice import Bound
 from cloister.core.nearest import NearestCenter
 from cloister.core.questions import OpenedQuestion, Round
 from cloister.core.randomness import NoiseRng
-from cloister.core.trust import Central, Local, Shuffled
+from cloister.core.trust import Central, Local
 from cloister.plugins.oracles.central.exact import Exact
 from tests.core.core_fakes import BOX, SEED, Strips, Whole
 
@@ -122,39 +122,6 @@ def test_chunks_add_up_to_the_whole_in_any_order(size: int, domain: Any) -> None
         assert np.array_equal(a, b)
 
 
-def test_merging_changes_neither_side() -> None:
-    round = a_round(counted(Strips(BOX.max_norm)))
-    one, other = (absorb(round, encode_rows(round, np.full((n, 2), 0.1), users(n), NOISE)) for n in (2, 3))
-    before = one[0].vector.copy(), other[0].vector.copy()
-    merged = merge_summaries(one, other)
-    assert merged[0].vector.sum() == 10
-    assert np.array_equal(one[0].vector, before[0])
-    assert np.array_equal(other[0].vector, before[1])
-    with pytest.raises(ValueError, match=r"shorter|longer"):
-        merge_summaries(one, (*other, *other))
-
-
-def test_a_share_asks_its_users_and_no_others() -> None:
-    rows = np.random.default_rng(6).uniform(-1, 1, (400, 2))
-    who = np.random.default_rng(7).integers(0, 2**64, 400, dtype=np.uint64)
-    halves = [b.user_share for b in Budget("pure", 1.0).split_users(SEED, 1, 3)]
-    cells = Strips(BOX.max_norm)
-    whole = Whole(cells, Bound(BOX.max_norm, 2))
-    one, other, sums, everybody = totals(
-        a_round(
-            counted(cells, halves[0]), counted(cells, halves[1]), summed(whole, halves[0]), counted(cells), trust=Local
-        ),
-        rows,
-        who,
-    )
-    assert halves[0] is not None
-    held = halves[0].holds(who)
-    assert 50 < held.sum() < 150
-    assert np.array_equal(one, totals(a_round(counted(cells)), rows[held])[0])
-    assert np.array_equal(sums, totals(a_round(summed(whole)), rows[held])[0])
-    assert np.array_equal(one + other, everybody)
-
-
 def test_reports_carry_the_users_whose_rows_they_are() -> None:
     seen: list[tuple[np.ndarray, np.ndarray]] = []
 
@@ -212,19 +179,9 @@ def test_vectors_are_clipped_to_their_bound_before_the_oracle_sees_them() -> Non
     assert np.array_equal(seen[0].buckets, cells.locate(np.zeros((3, 2), np.int64)))
 
 
-def test_a_row_in_no_bucket_adds_to_none_but_is_reported() -> None:
-    """Under local trust a user in no bucket reports like any other."""
-    seen = []
-
-    class Spy:
-        def encode(self, items: Any, users: Any, rng: Any) -> None:
-            seen.append((items, users))
-
+def test_a_row_in_no_bucket_adds_to_none() -> None:
     near = NearestCenter(np.array([[0, 0]]), BOX.max_norm, 10)
     rows = np.array([[5, 5], [100, 0], [0, 0]])
-    encode_lattice(a_round(OpenedQuestion(near, None, None, Spy())), rows, users(3), NOISE)  # type: ignore[arg-type]
-    assert seen[0][0][:, 0].tolist() == [0, -1, 0]
-    assert len(seen[0][1]) == 3
     round = a_round(counted(near), summed(near.offsets()))
     counts, sums = (s.vector for s in absorb(round, encode_lattice(round, rows, users(3), NOISE)))
     assert counts.tolist() == [2]
@@ -237,39 +194,10 @@ def test_reports_that_do_not_belong_to_the_round_are_refused() -> None:
     good = encode_rows(round, np.zeros((3, 2)), users(3), NOISE)
     with pytest.raises(Refused, match="no encoder sends that"):
         absorb(round, good[::-1])
-    with pytest.raises(ValueError, match=r"shorter|longer"):
-        absorb(round, good[:1])
+    for two in (lambda: absorb(round, good[:1]), lambda: merge_summaries(absorb(round, good), ())):
+        with pytest.raises(ValueError, match=r"shorter|longer"):
+            two()
 
 
 def test_chunks_have_a_size_that_fits_a_cache() -> None:
     assert [chunk_rows(d) for d in (1, 2, 8, 16, 100, 512, 10_000)] == [16384, 16384, 16384, 8192, 1310, 256, 256]
-
-
-def test_shuffled_messages_carry_private_numbers_that_tell_roles_and_link_nothing() -> None:
-    """Two questions share the users, two do not: one role each for the first, numbers of their own for the others."""
-    rows, users = (
-        BOX.snap(np.random.default_rng(1).uniform(-1, 1, (4000, BOX.dimension))),
-        np.arange(4000, dtype=np.uint64),
-    )
-    first, second = (Share(SEED, i, i / 2, (i + 1) / 2) for i in range(2))
-    seen: list[np.ndarray] = []
-
-    class Told:
-        """A channel that notes the numbers it is given."""
-
-        def encode(self, items: Any, users: np.ndarray, rng: NoiseRng) -> None:
-            seen.append(users)
-
-    channel: Any = Told()
-    parts = [OpenedQuestion(Strips(4), None, among, channel) for among in (first, second, None, None)]
-    encode_lattice(Round(0, Shuffled, BOX, tuple(parts)), rows, users, NoiseRng.secret())
-    one, other, alone, apart = seen
-    assert len(one) + len(other) == 4000
-    assert first.holds(one).all()
-    assert second.holds(other).all()
-    everyone = np.concatenate(seen)
-    assert len(np.unique(everyone)) == 12_000  # no number twice: chance 4e-12
-    assert not np.isin(everyone, users).any()
-    for numbers in (np.concatenate([one, other]), alone, apart):
-        # the mean of 4000 uniform numbers: five standard errors, 6e-7
-        assert abs(float(np.mean(numbers / 2.0**64)) - 0.5) < 5 / np.sqrt(12 * 4000)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from cloister.core import fixed_order
-from cloister.core.fixed_order import _circle, normals, quarter_sines, twice_log
+from cloister.core.fixed_order import normals, quarter_sines, twice_log
 from cloister.core.randomness import PublicRng
 
 G = np.random.default_rng(0)
@@ -127,13 +127,6 @@ def test_the_sines_of_the_table_are_correctly_rounded() -> None:
                 assert found == float(exact - error) == float(exact + error)
             else:
                 assert found == round(exact)
-
-
-def test_the_circle_is_four_quarters() -> None:
-    cosines, sines = _circle()
-    angles = 2 * np.pi * np.arange(4096) / 4096
-    assert np.abs(cosines - np.cos(angles)).max() < 1e-15
-    assert np.abs(sines - np.sin(angles)).max() < 1e-15
 
 
 def test_the_logarithm_is_right_to_what_is_stated() -> None:

@@ -11,7 +11,6 @@ from hypothesis import given, settings, strategies as st
 from cloister.core.domains import Box
 from cloister.core.frames import GRADES, UNKNOWN, Graded, Reframed, cube, grades, least_of, unknown_columns
 from cloister.core.nearest import NearestCenter
-from cloister.core.plain_data import digest
 
 FRAMES = [
     Reframed((0.0, 0.0), (1.0, 1.0)),
@@ -58,10 +57,6 @@ def test_points_come_back_to_where_rows_were(frame: Reframed) -> None:
         np.abs(np.array(frame.offset) / frame.scale) * 2.0**-51
     )  # digits that a narrow frame far from 0 does not have
     assert (np.abs(back - inside) <= domain.unit + lost).all()
-
-
-def test_the_frame_is_part_of_a_rounds_digest() -> None:
-    assert len({digest(frame) for frame in FRAMES} | {digest(Graded(FRAMES[0], (0,)))}) == 4
 
 
 @given(st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=2, max_size=40))

@@ -12,7 +12,6 @@ import cloister.core.nearest as module
 from cloister.core.domains import REACH, Ball, Box
 from cloister.core.lattice import EXACT as EXACT_BELOW, Bound
 from cloister.core.nearest import NearestCenter
-from cloister.core.questions import Rows
 
 EXACT = settings(derandomize=True, deadline=None, max_examples=200)
 
@@ -56,10 +55,6 @@ def test_rows_exactly_on_bisectors_go_to_the_lowest_index(d: int) -> None:
     rows = (centers[pairs[:, 0]] + centers[pairs[:, 1]]) // 2
     for which in (centers, centers[::-1].copy()):
         assert np.array_equal(NearestCenter(which, REACH).locate(rows), nearest(rows, which))
-    both = centers[pairs[:, 0]], centers[pairs[:, 1]]
-    for row, one, other in zip(rows, *both, strict=True):
-        assert NearestCenter(np.array([one, other]), REACH).locate(row[None])[0, 0] == 0
-        assert NearestCenter(np.array([other, one]), REACH).locate(row[None])[0, 0] == 0
 
 
 def test_a_row_gets_the_same_centre_alone_in_any_batch_and_in_any_order() -> None:
@@ -131,21 +126,6 @@ def test_packed_distances_are_exact_up_to_the_largest_reach_of_a_block(block: in
     assert 0.99 * EXACT_BELOW < largest < EXACT_BELOW
 
 
-def test_negative_packed_distances_give_their_index_back() -> None:
-    """|c|^2 - 2 <x, c> is negative whenever the row is nearer to the centre than to the middle."""
-    centers = np.array([[7, 0], [9, 0], [11, 0], [-7, 3], [-9, 1]])
-    rows = np.array([[8, 0], [10, 0], [1000, 0], [-8, 2], [-1000, 1]])
-    assert np.array_equal(NearestCenter(centers, 1001).locate(rows), nearest(rows, centers))
-    assert NearestCenter(centers, 1001).locate(rows)[:, 0].tolist() == [0, 1, 2, 3, 4]
-
-
-def test_a_single_centre_takes_everything_within_its_radius() -> None:
-    rows = np.array([[0, 0], [100, 5], [-3, 7]])
-    assert NearestCenter(np.array([[1, 1]]), REACH).locate(rows)[:, 0].tolist() == [0, 0, 0]
-    assert NearestCenter(np.array([[1, 1]]), REACH, 10).locate(rows)[:, 0].tolist() == [0, -1, 0]
-    assert NearestCenter(np.array([[1, 1]]), REACH).space.sizes == (1,)
-
-
 def test_offsets_are_within_the_radius_and_their_bound_does_not_know_the_centres() -> None:
     g = np.random.default_rng(4)
     rows = g.integers(-1000, 1000, (500, 3))
@@ -159,12 +139,6 @@ def test_offsets_are_within_the_radius_and_their_bound_does_not_know_the_centres
         assert np.array_equal(values, rows[counted] - centers[buckets[counted, 0]])
         assert (values**2).sum(axis=1).max() <= 600**2
         assert NearestCenter(centers, 2000).offsets().bound == Bound(4000, 3)
-
-
-def test_rows_are_summed_as_they_are() -> None:
-    near = NearestCenter(np.array([[1, 2]]), 10)
-    rows = np.array([[3, 4], [5, 6]])
-    assert np.array_equal(Rows(near, Bound(10, 2)).values(rows, near.locate(rows)), rows)
 
 
 @pytest.mark.parametrize("block", [1, 40, 333])

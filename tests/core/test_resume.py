@@ -12,7 +12,7 @@ from cloister.core.budget import Budget
 from cloister.core.clustering import Problem
 from cloister.core.domains import Box
 from cloister.core.errors import Refused
-from cloister.core.randomness import NoiseRng, PublicRng
+from cloister.core.randomness import NoiseRng
 from cloister.core.record import Record
 from cloister.core.session import Pending, Session, next_round
 from tests.core.core_fakes import BOX, LOOKS, SEED, Charges, Crash, Durable, Explorer, InMemory, copied, same
@@ -133,15 +133,6 @@ def test_a_closed_round_whose_looks_are_all_recorded_is_not_read_again() -> None
     assert log == ["gather 1"]
 
 
-def test_a_full_record_without_rows_gives_the_same_centres_to_the_last_bit() -> None:
-    centers, record = whole()
-    before = copied(record)
-    session: Session[Any] = Session(PROBLEM, SEED, record=record, accountant=Charges(error=Crash()))
-    assert Explorer().cluster(PROBLEM, session, SEED.child("method")).centers.tobytes() == centers.tobytes()
-    assert same(session.record.lookups, before.lookups)
-    assert session.record.digests == before.digests
-
-
 @pytest.mark.parametrize("looks", range(2 * LOOKS))
 def test_a_record_that_ends_early_is_refused_without_rows(looks: int) -> None:
     _, record = whole()
@@ -187,20 +178,6 @@ def test_a_round_that_was_opened_as_another_one_is_refused(other: Problem, close
         with pytest.raises(Refused, match="round 0 is not the one that was opened before"):
             Explorer().cluster(other, session, SEED.child("method"))
     assert log == []
-
-
-def test_a_run_under_another_public_seed_does_not_go_on_with_this_record() -> None:
-    """The questions' seeds are public choices: where a channel holds one, its digest differs."""
-    from cloister.plugins.methods.lloyd import Lloyd
-    from cloister.plugins.methods.sphere_packing import SpherePacking
-    from cloister.plugins.oracles.central.discrete_gaussian import DiscreteGaussian
-
-    method: Lloyd[Any] = Lloyd(start=SpherePacking(), counts=DiscreteGaussian(), sums=DiscreteGaussian(), rounds=2)
-    session: Session[Any] = Session(PROBLEM, SEED, InMemory(ROWS), noise=NoiseRng.for_tests(1))
-    method.cluster(PROBLEM, session, SEED.child("method"))
-    other = PublicRng(b"t" * 32)
-    with pytest.raises(Refused, match="round 0 is not the one"):
-        method.cluster(PROBLEM, Session(PROBLEM, other, record=session.record), other.child("method"))
 
 
 def test_changed_answers_lead_to_another_second_round_which_is_refused() -> None:

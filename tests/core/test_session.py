@@ -21,7 +21,7 @@ from cloister.plugins.methods.lloyd import Lloyd
 from cloister.plugins.methods.sphere_packing import SpherePacking
 from cloister.plugins.oracles.central.discrete_gaussian import DiscreteGaussian
 from cloister.plugins.oracles.central.exact import Exact
-from tests.core.core_fakes import BOX, LOOKS, SEED, Charges, Crash, Durable, Explorer, InMemory, LocalCounts, Strips
+from tests.core.core_fakes import BOX, LOOKS, SEED, Charges, Durable, Explorer, InMemory, LocalCounts, Strips
 
 TOTAL = Total(1.0, 1e-6)
 PROBLEM = Problem(3, BOX, 200, TOTAL.measured(["gaussian"]))
@@ -73,22 +73,6 @@ def test_a_round_is_charged_opened_read_closed_and_every_look_is_written_before_
     ]
 
 
-def test_the_journal_and_the_record_hold_what_the_method_saw() -> None:
-    seen: list[np.ndarray] = []
-    journal = Durable()
-    session: Session[Any] = Session(PROBLEM, SEED, InMemory(ROWS), journal=journal, noise=seeded())
-    Explorer(seen=lambda values: seen.append(values.copy())).cluster(PROBLEM, session, SEED)
-    assert len(seen) == 2 * LOOKS
-    for record in (journal.kept, session.record):
-        assert record.digests == [round.digest() for round in session.rounds]
-        assert record.closed == 2
-        assert [look.round for look in record.lookups] == [0] * LOOKS + [1] * LOOKS
-        assert [look.question for look in record.lookups] == [0, 1, 0, 0, 0, 0, 1, 0] * 2
-        assert [look.level for look in record.lookups] == [0, 0, 0, 0, 1, 1, 0, 0] * 2
-        assert [look.error for look in record.lookups] == [False, False, False, True, False, False, False, False] * 2
-        assert all(np.array_equal(look.values, values) for look, values in zip(record.lookups, seen, strict=True))
-
-
 def test_the_answers_are_the_sums_of_the_rows_with_the_noise_of_their_standard_error() -> None:
     problem = attrs.evolve(PROBLEM, budget=Budget("gaussian", 1e5))
     session: Session[Any] = Session(problem, SEED, InMemory(ROWS), noise=seeded())
@@ -138,13 +122,6 @@ def test_what_the_accountant_refuses_reads_no_row_and_opens_no_round(error: Exce
         Explorer().cluster(PROBLEM, session, SEED)
     assert population.log == journal.log == []
     assert session.record == Record()
-
-
-def test_a_schedule_beyond_the_budget_is_refused_by_its_forecast() -> None:
-    accountant = Accountant(TOTAL, PROBLEM.budget)
-    twice = attrs.evolve(PROBLEM, budget=attrs.evolve(PROBLEM.budget, amount=PROBLEM.budget.amount * 1.01))
-    with pytest.raises(BudgetExceeded):
-        accountant.forecast([round.events for round in forecast(Explorer(), twice, SEED)])
 
 
 def test_a_forecast_answers_zero_everywhere_with_an_error_of_one() -> None:
@@ -222,14 +199,6 @@ def test_every_question_has_a_seed_of_its_own() -> None:
 def tables() -> tuple[Session[Any], Any, Any]:
     session: Session[Any] = Session(PROBLEM, SEED, InMemory(ROWS), noise=seeded())
     return session, *session.ask(*Explorer().questions(PROBLEM, 0))
-
-
-def test_the_same_bucket_has_the_same_value_however_often_it_is_asked() -> None:
-    _, counts, sums = tables()
-    first = counts.at(np.array([0, 1, 2, 3]), 0)
-    assert np.array_equal(counts.at(np.array([3, 3, 1]), 0), first[[3, 3, 1]])
-    assert np.array_equal(sums.at(np.array([2, 2, 0]), 0)[0], sums.at(np.array([2]), 0)[0])
-    assert not np.array_equal(counts.at(np.arange(4), 1), first)
 
 
 def test_tables_neither_travel_nor_print() -> None:
@@ -314,20 +283,6 @@ def test_a_digest_covers_everything_public() -> None:
     assert len({base, *changed}) == 7
 
 
-def test_seeded_sessions_say_so_and_secret_ones_do_not_repeat() -> None:
-    session: Session[Any] = Session(PROBLEM, SEED, InMemory(ROWS), noise=seeded())
-    assert session.seeded
-    runs = [Session[Any](PROBLEM, SEED, InMemory(ROWS)) for _ in range(2)]
-    one, other = (Explorer().cluster(PROBLEM, run, SEED).centers for run in runs)
-    assert not any(run.seeded for run in runs)
-    assert not np.array_equal(one, other)
-    first, again = (
-        Explorer().cluster(PROBLEM, Session[Any](PROBLEM, SEED, InMemory(ROWS), noise=seeded()), SEED).centers
-        for _ in range(2)
-    )
-    assert np.array_equal(first, again)
-
-
 def test_the_questions_of_a_run_do_not_share_their_noise() -> None:
     """Two mechanisms with one seed: their noises cancel."""
     session: Session[Any] = Session(PROBLEM, SEED, InMemory(ROWS[:0]), noise=seeded())
@@ -344,14 +299,3 @@ def test_released_values_carry_what_was_spent_so_far() -> None:
     assert session.release("points").events == session.released
     assert len(session.released) == 2
     assert session.release("points").value == "points"
-
-
-def test_a_crash_in_the_population_reaches_the_caller_and_leaves_the_round_open() -> None:
-    class Broken:
-        def gather(self, round: Any, rng: Any) -> Any:
-            raise Crash
-
-    session: Session[Any] = Session(PROBLEM, SEED, Broken(), noise=seeded())
-    with pytest.raises(Crash):
-        Explorer().cluster(PROBLEM, session, SEED)
-    assert (len(session.record.digests), session.record.closed, session.record.lookups) == (1, 0, [])

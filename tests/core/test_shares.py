@@ -9,7 +9,6 @@ from typing import Any
 import attrs
 import numpy as np
 import pytest
-from scipy.stats import binom
 
 from cloister.collection.server.laws import doubts
 from cloister.core.buckets import QuestionContext, Space
@@ -31,24 +30,6 @@ from tests.core.core_fakes import BOX, SEED, Strips
 N = 4000
 NOISE = NoiseRng.for_tests(0)
 AMPLIFIED = AmplifiedCounts(report=HadamardResponse())
-
-
-@pytest.mark.parametrize("planned", [1e-4, 0.03, 0.5, 0.9])
-@pytest.mark.parametrize("among", [1, 7, 400, 10**6])
-def test_a_numbers_chance_is_never_said_to_be_smaller_than_it_is(among: int, planned: float) -> None:
-    """Against exact tails: of both sides together, at most what is said; and what is said is right but for a factor of
-    sqrt(n)."""
-    spread = math.sqrt(among * planned * (1 - planned)) + 1
-    for off in np.linspace(-9, 9, 37):
-        found = int(np.clip(round(among * planned + off * spread), 0, among))
-        said = Portion("", found, among, planned).log_chance()
-        below, above = binom.logcdf(found, among, planned), binom.logsf(found - 1, among, planned)
-        assert said >= min(math.log(2) + min(below, above), 0) - 1e-6 * among**0.5
-        assert said <= math.log(2) + min(below, above) + math.log(8 * spread)
-
-
-def test_nobody_of_nobody_is_no_wonder() -> None:
-    assert Portion("", 0, 0, 0.5).log_chance() == 0.0
 
 
 SHARES = (0.025, 0.025, 0.025, 0.025, 0.45, 0.45)

@@ -26,7 +26,7 @@ from cloister.core.registry.compose import compose
 from cloister.core.registry.registry import Plugin, Registry, registry
 from cloister.core.roles import FrequencyOracle
 from cloister.core.session import Pending, Session
-from cloister.core.shuffling import in_messages, min_honest_users as people_needed, roles
+from cloister.core.shuffling import min_honest_users as people_needed, roles
 from cloister.core.trust import Shuffled, T
 from cloister.core.types import Floats, Ints
 from cloister.plugins.oracles.local.counts.hadamard_response import HadamardResponse
@@ -117,19 +117,6 @@ def test_questions_that_share_the_users_go_by_one_number_and_others_by_their_own
     assert not a & b
 
 
-def test_a_person_reports_the_same_alone_where_noise_is_seeded() -> None:
-    round = by_roles(HIDDEN, HIDDEN)
-    whole = summarise_lattice(round, rows(), USERS, NoiseRng.for_tests(72))
-    one, other = (
-        summarise_lattice(round, rows()[s], USERS[s], NoiseRng.for_tests(72)) for s in (slice(100), slice(100, None))
-    )
-    for i, part in enumerate(round.parts):
-        values = [
-            part.channel.decode(s, NoiseRng.secret()).at(np.arange(4)) for s in (whole[i], one[i].merge(other[i]))
-        ]
-        assert np.array_equal(*values)
-
-
 def test_summaries_are_those_of_the_messages_that_would_be_sent() -> None:
     round = opened(count(CELLS, oracle=MIXED, budget=BUDGET))
     reports = sent(round)
@@ -139,52 +126,6 @@ def test_summaries_are_those_of_the_messages_that_would_be_sent() -> None:
     for summaries in (absorb(round, reports), summarise_lattice(round, rows(), USERS, NoiseRng.for_tests(72))):
         table = round.parts[0].channel.decode(summaries[0], NoiseRng.secret())
         assert np.array_equal(table.at(np.arange(4)), truth)
-
-
-def test_channels_of_the_toys_are_what_they_are() -> None:
-    hidden, mixed = (opened(count(CELLS, oracle=o, budget=BUDGET)).parts[0].channel for o in (HIDDEN, MIXED))
-    assert in_messages(hidden) is None
-    assert in_messages(mixed) is mixed
-
-
-def test_a_setting_says_how_many_people_there_are_besides_those_who_are_asked() -> None:
-    seen = list[QuestionContext]()
-
-    @attrs.frozen
-    class Noting:
-        trust = Shuffled
-        measure = "pure"
-        uses_delta = asks_all_users = biased = False
-
-        def open(self, space: Space, budget: Budget, context: QuestionContext) -> Any:
-            seen.append(context)
-            return HIDDEN.open(space, budget, context)
-
-        def variance(self, *_: Any) -> float:
-            return 1.0
-
-    by_roles(Noting(), HIDDEN)
-    assert (seen[0].rows, seen[0].people) == (N // 2, N)
-    assert QuestionContext(7, 1.0, SEED).people == 7
-
-
-def test_answers_of_a_role_are_scaled_to_all_people() -> None:
-    shares = BUDGET.split_users(SEED, 1.0, 3.0)
-
-    class Here:
-        people = N
-
-        def gather(self, round: Round[Any], rng: NoiseRng) -> Any:
-            return summarise_lattice(round, rows(), USERS, rng)
-
-    session: Session[Any] = Session(Problem(2, BOX, N, BUDGET), SEED, Here(), noise=NoiseRng.for_tests(73))
-    tables = session.ask(
-        *(count(CELLS, oracle=ToyHidden(report=HadamardResponse(), louder=9.0), budget=s) for s in shares)
-    )
-    for table in tables:
-        assert abs(table.at(np.arange(4)).sum() - N) < 6 * math.sqrt(4) * table.standard_error(np.arange(1))[
-            0
-        ] + 6 * math.sqrt(3 * N)
 
 
 class Few:

@@ -109,8 +109,8 @@ class ReportLaw:
 
 
 class ReportFacts:
-    """Base of channels that know something of the reports which people will send. Of any other nothing is known: that is
-    what the members here say.
+    """Base of channels that know something of the reports which people will send. Of any other channel nothing is
+    known: that is what the members here say.
 
     Laws: whatever reports are absorbed, one more that ``absorb`` takes changes no value of the answer by more than its
     level's ``Gain`` says, times ``factor``. It holds for every report of that level, not on average: it is the law of

@@ -63,8 +63,8 @@ class Population(Answering[T_contra], Protocol[T_contra]):
 
     What it may have besides: ``people``, how many people's rows it holds, or whose reports the last ``gather`` took
     (None if only a ``gather`` can tell), which Shuffled trust requires, and where a row that no answer counts (it has a
-    missing cell, say) is nobody; ``marks``, by which the same rows are recognised (``record.marking``); ``trust``, where
-    it pools the rows of parties (``aggregated.pools``); and the abilities in ``core.capabilities``.
+    missing cell, say) is nobody; ``marks``, by which the same rows are recognised (``record.marking``); ``trust``,
+    where it pools the rows of parties (``aggregated.pools``); and the abilities in ``core.capabilities``.
     """
 
     @property

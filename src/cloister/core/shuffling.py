@@ -23,8 +23,9 @@ from cloister.core.types import Bools, Ids
 
 
 class MultiMessageChannel(Protocol):
-    """A Shuffled channel of several messages per user, told by its ``pooled``: only their multiset carries information. It asks all users,
-    since each owes a share of the noise whatever their role, so such a question is never put to a share of the users.
+    """A Shuffled channel of several messages per user, told by its ``pooled``: only their multiset carries information.
+    It asks all users, since each owes a share of the noise whatever their role, so such a question is never put to a
+    share of the users.
 
     Laws: a report has ``messages`` entries for every user, those of one user together and in the order of users; its
     ``columns()`` have no "users". ``absorb`` takes messages in any order and any split, and refuses those that no
