@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import pickle
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -83,20 +83,6 @@ def test_keys_are_not_shown_and_not_too_short() -> None:
     assert PublicRng.fresh() != PublicRng.fresh()
     with pytest.raises(ValueError, match="16"):
         PublicRng(b"short")
-
-
-def fits(sample: np.ndarray, law: Callable[[np.ndarray, float], np.ndarray], width: float) -> float:
-    """p-value of a chi-square test on the integers that are expected at least 20 times, tails pooled."""
-    reach = int(60 * width + 60)
-    x = np.arange(-reach, reach + 1)
-    expected = law(x, width) * len(sample)
-    often = expected >= 20
-    seen = np.array([(sample == value).sum() for value in x[often]])
-    observed = [*seen, (sample < x[often][0]).sum(), (sample > x[often][-1]).sum()]
-    inside, below = expected[often], expected[x < x[often][0]].sum()
-    predicted = np.array([*inside, below, len(sample) - inside.sum() - below])
-    statistic = ((np.array(observed) - predicted) ** 2 / np.maximum(predicted, 1e-300))[predicted > 1].sum()
-    return float(stats.chi2.sf(statistic, int((predicted > 1).sum()) - 1))
 
 
 def test_secret_noise_differs_from_draw_to_draw() -> None:

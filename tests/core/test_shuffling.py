@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Generic
+from types import SimpleNamespace
+from typing import Any
 
 import attrs
 import numpy as np
@@ -13,32 +14,32 @@ from scipy.stats import chi2
 from cloister.accounting.accountant import Accountant
 from cloister.accounting.composition import Spent
 from cloister.accounting.total import Total
-from cloister.core.buckets import QuestionContext, Space
+from cloister.core.buckets import Space
 from cloister.core.budget import Budget, Event
 from cloister.core.clustering import Problem
 from cloister.core.domains import Box
-from cloister.core.encoding import absorb, encode_lattice, encode_owned, summarise_lattice
+from cloister.core.encoding import encode_lattice, encode_owned
 from cloister.core.errors import Refused, WrongComposition
 from cloister.core.questions import Question, Round, count
 from cloister.core.randomness import NoiseRng, PublicRng
-from cloister.core.registry.components import Spec, component, slot
 from cloister.core.registry.compose import compose
-from cloister.core.registry.registry import Plugin, Registry, registry
-from cloister.core.roles import FrequencyOracle
+from cloister.core.registry.registry import registry
 from cloister.core.session import Pending, Session
 from cloister.core.shuffling import min_honest_users as people_needed, roles
-from cloister.core.trust import Shuffled, T
+from cloister.core.trust import Shuffled
 from cloister.core.types import Floats, Ints
 from cloister.plugins.oracles.local.counts.hadamard_response import HadamardResponse
+from cloister.plugins.oracles.shuffled.split_and_mix import SplitAndMix
 from cloister.run.statement import state
 from tests.alarms import Alarm
-from tests.core.shuffled_fakes import SHARES, ToyHidden, ToyMixed
+from tests.core.shuffled_fakes import ToyHidden
 
 N = 4_000
 BOX = Box((-1.0,), (1.0,))
 SEED = PublicRng.from_seed(70)
 BUDGET = Budget("pure", 1.0, delta=1e-6)
-HIDDEN, MIXED = ToyHidden(report=HadamardResponse()), ToyMixed()
+MIXED = Budget("gaussian", 0.1, delta=1e-6)
+HIDDEN = ToyHidden(report=HadamardResponse())
 
 
 @attrs.frozen
@@ -117,17 +118,6 @@ def test_questions_that_share_the_users_go_by_one_number_and_others_by_their_own
     assert not a & b
 
 
-def test_summaries_are_those_of_the_messages_that_would_be_sent() -> None:
-    round = opened(count(CELLS, oracle=MIXED, budget=BUDGET))
-    reports = sent(round)
-    assert len(reports[0].slots) == N * 4 * SHARES
-    assert "users" not in reports[0].columns()
-    truth = np.bincount(CELLS.locate(rows())[:, 0], minlength=4)
-    for summaries in (absorb(round, reports), summarise_lattice(round, rows(), USERS, NoiseRng.for_tests(72))):
-        table = round.parts[0].channel.decode(summaries[0], NoiseRng.secret())
-        assert np.array_equal(table.at(np.arange(4)), truth)
-
-
 class Few:
     """A population that says how many people it has, perhaps only once they have answered."""
 
@@ -149,18 +139,22 @@ class Charges:
         self.charged += 1
 
 
+def questions(*least: int) -> list[Question[Any, Any]]:
+    """Questions that need so many people of N."""
+    hiding = (ToyHidden(report=HadamardResponse(), honest=n / N) for n in least)
+    return [count(CELLS, oracle=oracle, budget=BUDGET) for oracle in hiding]
+
+
 def asked_of(population: Any, accountant: Any, *least: int) -> None:
     session: Session[Any] = Session(Problem(2, BOX, N, BUDGET), SEED, population, accountant=accountant)
-    session.ask(*(count(CELLS, oracle=ToyMixed(min_honest_users=n), budget=BUDGET) for n in least))
+    session.ask(*questions(*least))
 
 
 @pytest.mark.parametrize("least", [(100, 7), (7, 100)])
 def test_a_round_of_fewer_people_than_any_of_its_questions_needs_is_neither_charged_nor_gathered(
     least: tuple[int, ...],
 ) -> None:
-    assert (
-        people_needed(opened(*(count(CELLS, oracle=ToyMixed(min_honest_users=n), budget=BUDGET) for n in least))) == 100
-    )
+    assert people_needed(opened(*questions(*least))) == 100
     population, accountant = Few(99), Charges()
     with pytest.raises(Refused, match="there are 99 people, and the guarantee needs at least 100"):
         asked_of(population, accountant, *least)
@@ -186,13 +180,6 @@ def test_a_population_that_cannot_say_how_many_people_it_has_is_refused() -> Non
         asked_of(Silent(), Charges(), 100)
 
 
-def test_everybody_is_asked_for_shares_of_noise() -> None:
-    with pytest.raises(Refused, match="split the budget, not the users"):
-        Session(Problem(2, BOX, N, BUDGET), SEED).ask(
-            *(count(CELLS, oracle=MIXED, budget=s) for s in BUDGET.split_users(SEED, 1.0, 1.0))
-        )
-
-
 def test_a_delta_goes_with_rho_and_adds_up() -> None:
     rho = Budget("zcdp", 0.1, delta=1e-6)
     session = Session(Problem(2, BOX, N, rho), SEED, forecasting=True)
@@ -203,21 +190,26 @@ def test_a_delta_goes_with_rho_and_adds_up() -> None:
     assert spent.epsilon(2e-6) == Spent(rho=0.1, all_rho=0.1).epsilon(2e-6 - 1e-6)
 
 
-def test_a_channel_says_how_many_people_it_needs() -> None:
+@pytest.mark.parametrize(
+    ("facts", "said"),
+    [({}, "how many people"), ({"min_honest_users": 2, "pooled": None}, "split the budget, not the users")],
+)
+def test_a_channel_says_how_many_people_it_needs_and_asks_all_where_each_owes_noise(facts: Any, said: str) -> None:
     @attrs.frozen
-    class Silent:
+    class Odd:
         trust = Shuffled
         measure = "pure"
         uses_delta = asks_all_users = biased = False
 
-        def open(self, space: Space, budget: Budget, context: QuestionContext) -> Any:
-            return HadamardResponse().open(space, budget, context)
+        def open(self, *_: Any) -> Any:
+            return SimpleNamespace(events=(), **facts)
 
         def variance(self, *_: Any) -> float:
             return 1.0
 
-    with pytest.raises(Refused, match="how many people"):
-        Session(Problem(2, BOX, N, BUDGET), SEED).ask(count(CELLS, oracle=Silent(), budget=BUDGET))
+    share, _ = BUDGET.split_users(SEED, 1.0, 1.0)
+    with pytest.raises(Refused, match=said):
+        Session(Problem(2, BOX, N, BUDGET), SEED).ask(count(CELLS, oracle=Odd(), budget=share))
 
 
 def test_roles_cost_the_largest_and_questions_to_everybody_add_up() -> None:
@@ -267,54 +259,25 @@ def said(round: Round[Any]) -> Any:
 
 
 def test_the_statement_says_what_holds_without_an_honest_shuffler() -> None:
-    hidden, mixed = said(by_roles(HIDDEN, HIDDEN)), said(opened(count(CELLS, oracle=MIXED, budget=BUDGET)))
+    hidden, mixed = said(by_roles(HIDDEN, HIDDEN)), said(opened(count(CELLS, oracle=SplitAndMix(), budget=MIXED)))
     assert "at least 2,000 people" in hidden.text()
     assert "cost her at most epsilon = 2, delta = 0" in hidden.text()
-    assert "at least 10 people" in mixed.text()
+    assert "at least 3,600 people" in mixed.text()
     assert "Without that nothing holds" in mixed.text()
     assert (
         hidden.min_honest_users,
         hidden.epsilon_without_shuffler,
         mixed.min_honest_users,
         mixed.epsilon_without_shuffler,
-    ) == (2000, 2.0, 10, None)
+    ) == (2000, 2.0, 3600, None)
     assert type(hidden).from_dict(hidden.as_dict()) == hidden
 
 
-@component
-class Asking(Generic[T]):
-    """A method with one slot."""
-
-    counts: FrequencyOracle[T] = slot(help="counts")
-    more: FrequencyOracle[T] = slot(help="more counts")
-
-    def cluster(self, *_: Any) -> Any: ...
-
-
-def installed() -> Registry:
-    """The built-ins, the toy, and a method with two slots of one trust model."""
-    toys = [
-        Spec("asking", "Method", f"{__name__}:Asking", "asks"),
-        Spec("toy-hidden", "FrequencyOracle", "tests.core.shuffled_fakes:ToyHidden", "hides", "Shuffled"),
-    ]
-    return Registry((Plugin("toys", "here", tuple(toys)), *registry().plugins))
-
-
-def test_a_shuffled_component_takes_a_local_oracle_in_its_slot() -> None:
-    components = {"counts": "toy-hidden", "more": "toy-hidden", "counts.report": "subset-selection"}
-    made = compose(installed(), "Method", "asking", components, {"counts.louder": "4", "more.report.share": "budget"})
-    assert (made.trust, made.measures, made.uses_delta, made.private) == ("Shuffled", frozenset({"pure"}), True, True)
-    assert made.value.counts.louder == 4.0
-    assert type(made.value.counts.report).__name__ == "SubsetSelection"
-
-
 def test_what_does_not_fit_is_named() -> None:
-    components = {"counts": "toy-hidden", "more": "toy-hidden", "counts.report": "discrete-laplace"}
-    with pytest.raises(
-        WrongComposition, match=r"slot 'counts.report' of 'toy-hidden' is Local; 'discrete-laplace' is Central"
+    hiding = {"counts": "amplified-counts", "sums": "amplified-vectors"}
+    for components, said in (
+        ({"counts.report": "discrete-laplace"}, "slot 'counts.report' of 'amplified-counts' is Local; .*is Central"),
+        ({"sums": "hadamard-vector"}, "is Shuffled because slot 'counts' holds 'amplified-counts'; .*is Local"),
     ):
-        compose(installed(), "Method", "asking", components, {})
-    with pytest.raises(
-        WrongComposition, match=r"is Shuffled because slot 'counts' holds 'toy-hidden'; 'hadamard-response' is Local"
-    ):
-        compose(installed(), "Method", "asking", {"counts": "toy-hidden", "more": "hadamard-response"}, {})
+        with pytest.raises(WrongComposition, match=said):
+            compose(registry(), "Method", "fastlloyd", hiding | components, {})

@@ -28,8 +28,8 @@ from cloister.plugins.oracles.local.vectors.unit_randomiser import sent
 from cloister.plugins.oracles.local.vectors.vector_sums import ExplicitHistogramVector, HadamardVector
 from cloister.plugins.oracles.shuffled.amplified import AmplifiedCounts
 from tests.alarms import Alarm
+from tests.collection.server.test_shares import of_all
 from tests.core.core_fakes import BOX
-from tests.core.test_shares import of_all
 
 N = 6000
 DUCHI = HadamardVector(randomiser="duchi")
