@@ -57,7 +57,7 @@ half for ``shares``, one for ``laws``."""
 
 @final
 @attrs.frozen
-class Portion:
+class Proportion:
     """A number of reports that chance may or may not explain.
 
     Args: what (in words), found, among (how many could have), planned (probability of each; the least, if it is not
@@ -89,10 +89,10 @@ class Portion:
 @final
 @attrs.frozen
 class ReportLaw:
-    """Numbers of reports that one proof bounds. Args: portions (all that can be doubted), of (how many numbers of that
-    kind there are)."""
+    """Numbers of reports that one proof bounds. Args: proportions (all that can be doubted), of (how many numbers of
+    that kind there are)."""
 
-    portions: tuple[Portion, ...]
+    proportions: tuple[Proportion, ...]
     of: int
 
     @classmethod
@@ -100,12 +100,12 @@ class ReportLaw:
         """Numbers (m,) with the same bounds: only the smallest and the largest can be doubted. Args: named (what each
         of them is called)."""
         ends = dict.fromkeys((int(found.argmin()), int(found.argmax())))
-        portions = (Portion(named(at), int(found[at]), among, least, most) for at in ends)
-        return cls(tuple(portions), len(found))
+        proportions = (Proportion(named(at), int(found[at]), among, least, most) for at in ends)
+        return cls(tuple(proportions), len(found))
 
     def at(self, where: str) -> ReportLaw:
         """The same law, with the place of its numbers before their names: "level 2, ..."."""
-        return ReportLaw(tuple(attrs.evolve(one, what=f"{where}, {one.what}") for one in self.portions), self.of)
+        return ReportLaw(tuple(attrs.evolve(one, what=f"{where}, {one.what}") for one in self.proportions), self.of)
 
 
 class ReportFacts:
@@ -114,7 +114,7 @@ class ReportFacts:
 
     Laws: whatever reports are absorbed, one more that ``absorb`` takes changes no value of the answer by more than its
     level's ``Gain`` says, times ``factor``. It holds for every report of that level, not on average: it is the law of
-    the estimator, not of the people. A portion's number is that of independent coins, one per report, whose
+    the estimator, not of the people. A proportion's number is that of independent coins, one per report, whose
     probabilities are within its bounds for every row, over the secret coins of its user and the public ones of her
     number. Or it is so given how many coins there are (``among``).
     """

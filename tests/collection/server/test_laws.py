@@ -15,7 +15,7 @@ from cloister.collection.server.laws import unlikely
 from cloister.core.encoding import absorb, encode_rows
 from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng, PublicRng
-from cloister.core.reports import SIGNIFICANCE, Portion, ReportFacts, ReportLaw
+from cloister.core.reports import SIGNIFICANCE, Proportion, ReportFacts, ReportLaw
 from cloister.plugins.oracles.local.counts.adaptive_response import AdaptiveResponse
 from cloister.plugins.oracles.local.counts.explicit_histogram import ExplicitHistogram
 from cloister.plugins.oracles.local.counts.hadamard_response import HadamardResponse
@@ -62,23 +62,23 @@ def test_a_number_within_its_bounds_is_no_wonder_and_others_have_at_most_the_cha
         spread = math.sqrt(among * p * (1 - p)) + 1
         for off in np.linspace(0, 9, 19):
             found = int(np.clip(round(among * p + sign * off * spread), 0, among))
-            said = Portion("", found, among, least, most).log_chance()
+            said = Proportion("", found, among, least, most).log_chance()
             exact = binom.logcdf(found, among, p) if sign < 0 else binom.logsf(found - 1, among, p)
             assert said >= min(math.log(2) + exact, 0) - 1e-6 * among**0.5
             assert said <= math.log(2) + min(exact, 0) + math.log(8 * spread) or least < found / among < most
     for found in (math.ceil(among * least), math.floor(among * most)):
         if least <= found / among <= most:
-            assert Portion("", found, among, least, most).log_chance() == pytest.approx(math.log(2))
-    assert Portion("", 0, 0, least, most).log_chance() == 0.0
+            assert Proportion("", found, among, least, most).log_chance() == pytest.approx(math.log(2))
+    assert Proportion("", 0, 0, least, most).log_chance() == 0.0
 
 
 def test_of_numbers_with_the_same_bounds_the_smallest_and_the_largest_stand_for_all() -> None:
     found = np.array([5, 2, 9, 4])
     law = ReportLaw.alike("symbol {}".format, found, 20, 0.2, 0.3)
-    assert [(one.what, one.found) for one in law.portions] == [("symbol 1", 2), ("symbol 2", 9)]
+    assert [(one.what, one.found) for one in law.proportions] == [("symbol 1", 2), ("symbol 2", 9)]
     assert law.of == 4
-    least = min(Portion("", int(x), 20, 0.2, 0.3).log_chance() for x in found)
-    assert min(one.log_chance() for one in law.portions) == least
+    least = min(Proportion("", int(x), 20, 0.2, 0.3).log_chance() for x in found)
+    assert min(one.log_chance() for one in law.proportions) == least
 
 
 @attrs.frozen
@@ -98,7 +98,7 @@ def test_the_significance_is_that_of_the_round_however_many_laws_and_numbers_the
     for laws, numbers, questions in ((1, 1, 1), (3, 1, 2), (2, 10**6, 1)):
         edge = math.log(SIGNIFICANCE / 2 / (laws * questions * numbers))
         for found in range(5000, 5600, 3):
-            one = Portion("x", found, 10_000, 0.5)
+            one = Proportion("x", found, 10_000, 0.5)
             channel = Knowing((ReportLaw((one,), numbers), *[ReportLaw((), numbers)] * (laws - 1)))
             part = attrs.evolve(template.parts[0], channel=channel)
             round = Round(0, template.trust, BOX, (part,) * questions)
@@ -140,7 +140,7 @@ def test_honest_reports_come_as_near_to_their_bounds_as_chance_lets_them(block: 
         (summary,) = absorb(round, reports)
         laws = round.parts[0].channel.laws(summary)
         assert laws
-        chances = [min(one.log_chance() for one in law.portions) + math.log(law.of) for law in laws]
+        chances = [min(one.log_chance() for one in law.proportions) + math.log(law.of) for law in laws]
         seldom += sum(chance <= math.log(0.01) for chance in chances)
     assert seldom <= binom.isf(alarm.each(), 60 * len(laws), 0.01)
 

@@ -17,7 +17,7 @@ from cloister.core.encoding import absorb, encode_rows
 from cloister.core.lattice import Bound
 from cloister.core.questions import OpenedQuestion, Round, Rows
 from cloister.core.randomness import NoiseRng, PublicRng
-from cloister.core.reports import SIGNIFICANCE, Portion
+from cloister.core.reports import SIGNIFICANCE, Proportion
 from cloister.core.shuffling import asked, messages, numbers
 from cloister.core.trust import Local, Shuffled
 from cloister.plugins.oracles.local.counts.explicit_histogram import ExplicitHistogram
@@ -189,7 +189,7 @@ def test_the_significance_is_that_of_the_round() -> None:
         for more in range(0, 600, 5):
             counts = [expected] * many
             counts[0], counts[1] = expected + more, expected - more
-            alone = min(Portion("", c, n, 1 / many).log_chance() for c in counts)
+            alone = min(Proportion("", c, n, 1 / many).log_chance() for c in counts)
             assert bool(doubts(Round(0, Local, BOX, parts), counts, nothing)) == (
                 alone <= math.log(SIGNIFICANCE / 2 / many)
             )

@@ -8,9 +8,9 @@ states them, and proves them, where it counts (``ReportFacts``): each is a numbe
 with bounds on their probability that hold for every row.
 
 The test: a number x of n reports is doubted if 2 exp(-n KL(x / n, p)) <= ``SIGNIFICANCE`` / (2 L m), with p the nearer
-bound (``portions``), for one of m numbers of its law, of the L laws of the round. By the union bound an honest round is
-doubted with probability at most ``SIGNIFICANCE`` / 2, over the noise of its people and the plan's key, whatever their
-rows are. The other half is that of ``shares``.
+bound (``proportions``), for one of m numbers of its law, of the L laws of the round. By the union bound an honest round
+is doubted with probability at most ``SIGNIFICANCE`` / 2, over the noise of its people and the plan's key, whatever
+their rows are. The other half is that of ``shares``.
 
 The law is that of the reports that came: it takes for granted that nobody looks at her report, or at the public coins
 of her number, before she decides whether to send it.
@@ -32,7 +32,7 @@ with probability 1 / T. It does not matter how many report, or who.
 
 The test: a number x where n p were expected is doubted if 2 exp(-n KL(x / n, p)) <= ``SIGNIFICANCE`` / (2 m) for m
 such numbers in the round, with KL the divergence of two coins. Each tail of a binomial is at most exp(-n KL)
-(``portions``), for every n. So whatever the number of questions, a round whose numbers were given out blindly is
+(``proportions``), for every n. So whatever the number of questions, a round whose numbers were given out blindly is
 doubted with probability at most half of ``SIGNIFICANCE``, over its key; the other half is that of ``laws``.
 
 It cannot see: fewer than about 7 sqrt(n p / (1 - p)) chosen numbers in a share (7 standard deviations of chance); other
@@ -47,14 +47,14 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from cloister.core.questions import Round
-from cloister.core.reports import SIGNIFICANCE, Portion, facts_of
+from cloister.core.reports import SIGNIFICANCE, Proportion, facts_of
 from cloister.core.shuffling import messages, roles
 
 
 def doubts(round: Round[Any], answers: Sequence[int], summaries: Sequence[Any]) -> list[str]:
     """Deviations that chance does not explain, in words; the least likely first. Args: answers (reports or messages per
     question), summaries (one per question)."""
-    found = sorted(_portions(round, answers, summaries), key=Portion.log_chance)
+    found = sorted(_proportions(round, answers, summaries), key=Proportion.log_chance)
     least = math.log(SIGNIFICANCE / 2 / max(1, len(found)))
     return [
         f"{one.what} has {one.found:,} of {one.among:,} answers, where {one.among * one.planned:,.0f} are planned: so "
@@ -65,7 +65,7 @@ def doubts(round: Round[Any], answers: Sequence[int], summaries: Sequence[Any]) 
     ]
 
 
-def _portions(round: Round[Any], answers: Sequence[int], summaries: Sequence[Any]) -> Iterator[Portion]:
+def _proportions(round: Round[Any], answers: Sequence[int], summaries: Sequence[Any]) -> Iterator[Proportion]:
     people = [count // messages(part) for count, part in zip(answers, round.parts, strict=True)]
     for group in roles(round):
         shares = {j: part.user_share.fraction for j in group if (part := round.parts[j]).user_share is not None}
@@ -74,18 +74,19 @@ def _portions(round: Round[Any], answers: Sequence[int], summaries: Sequence[Any
     for j, (part, summary) in enumerate(zip(round.parts, summaries, strict=True)):
         levels = facts_of(part.channel).answered(summary)
         for level, count in enumerate(levels):
-            yield Portion(f"level {level + 1} of question {j + 1}", count, sum(levels), 1 / len(levels))
+            yield Proportion(f"level {level + 1} of question {j + 1}", count, sum(levels), 1 / len(levels))
 
 
-def _divided(round: Round[Any], shares: dict[int, float], people: Sequence[int]) -> Iterator[Portion]:
-    """Portions of each question that shares the users, and of those for counts together: cheaters spread over these."""
+def _divided(round: Round[Any], shares: dict[int, float], people: Sequence[int]) -> Iterator[Proportion]:
+    """Proportions of each question that shares the users, and of those for counts together: cheaters spread over
+    these."""
     among, whole = sum(people[j] for j in shares), math.fsum(shares.values())
     for j, share in shares.items():
-        yield Portion(f"question {j + 1}", people[j], among, share / whole)
+        yield Proportion(f"question {j + 1}", people[j], among, share / whole)
     counts = [j for j in shares if round.parts[j].vectors is None]
     if 1 < len(counts) < len(shares):
         planned = math.fsum(shares[j] for j in counts) / whole
-        yield Portion("the questions for counts together", sum(people[j] for j in counts), among, planned)
+        yield Proportion("the questions for counts together", sum(people[j] for j in counts), among, planned)
 
 
 def unlikely(round: Round[Any], summaries: Sequence[Any]) -> list[str]:
@@ -98,13 +99,13 @@ def unlikely(round: Round[Any], summaries: Sequence[Any]) -> list[str]:
     ]
     found = list[tuple[float, str]]()
     for where, law in laws:
-        worst = min(law.portions, key=Portion.log_chance, default=None)
+        worst = min(law.proportions, key=Proportion.log_chance, default=None)
         if worst is not None and worst.log_chance() <= math.log(SIGNIFICANCE / (2 * len(laws) * law.of)):
             found.append((worst.log_chance(), _said(where, worst)))
     return [text for _, text in sorted(found)]
 
 
-def _said(where: str, one: Portion) -> str:
+def _said(where: str, one: Proportion) -> str:
     least, most = (f"{one.among * chance:,.0f}" for chance in one.bounds)
     expected = least if least == most else f"{least} to {most}"
     return (

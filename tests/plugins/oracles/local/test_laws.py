@@ -54,10 +54,10 @@ def test_so_many_bits_or_more_are_set_with_a_chance_within_the_bounds(size: int,
     """Every input, exactly; and the bounds are no wider than these inputs need."""
     level = Unary(size, -int(-WORDS // (odds(Budget("pure", epsilon)) + 1)))
     (law,), q = level.laws(np.zeros(level.most + 1, np.int64), 10), Fraction(level.flip, WORDS)
-    assert law.of == len(law.portions) == level.most
+    assert law.of == len(law.proportions) == level.most
     somebody, nobody = (unary_law([own, *[q] * (size - 1)], level.most)[0] for own in (Fraction(1, 2), q))
-    for n, portion in enumerate(law.portions, 1):
-        least, most = portion.bounds
+    for n, proportion in enumerate(law.proportions, 1):
+        least, most = proportion.bounds
         assert least <= nobody[n] <= somebody[n] <= most
         assert least >= float(nobody[n]) * (1 - 1e-8) - 2e-14
         assert most <= float(somebody[n]) * (1 + 1e-8) + 1e-289
@@ -107,8 +107,8 @@ def test_a_bucket_is_supported_with_a_chance_within_the_bounds_whatever_the_row_
         hashed: [blind, t * other + (1 - t) * blind, t + (1 - t) * blind] if tops else [],
     }
     for level, chances in known.items():
-        for portion in support_law(level).portions:
-            least, most = portion.bounds
+        for proportion in support_law(level).proportions:
+            least, most = proportion.bounds
             assert all(least <= chance <= most for chance in chances)
 
 
@@ -120,7 +120,7 @@ def test_a_symbol_is_sent_with_a_chance_within_the_bounds(symbols: int) -> None:
     starts = [-(-(y * 2**32) // symbols) for y in range(symbols + 1)]
     for y in range(symbols):
         for chance in (Fraction(starts[y + 1] - starts[y], 2**32), Fraction(hits(symbols)[y], WORDS)):
-            assert all(one.bounds[0] <= chance <= one.bounds[1] for one in law.portions)
+            assert all(one.bounds[0] <= chance <= one.bounds[1] for one in law.proportions)
     assert law.of == symbols
 
 
@@ -146,7 +146,7 @@ def test_signs_of_neighbours_are_counted_where_both_are_off_zero() -> None:
     found = level.counted((steps + ZERO).astype(np.uint16))
     assert found.tolist() == [2, 1, 2, 1, 1, 1]
     (law,) = level.laws(found, 3)
-    assert [(one.found, one.among, one.bounds) for one in law.portions] == [
+    assert [(one.found, one.among, one.bounds) for one in law.proportions] == [
         (1, 2, (0.5, 0.5)),
         (1, 1, (0.5, 0.5)),
         (1, 2, (0.5, 0.5)),
@@ -168,8 +168,8 @@ def test_what_is_counted_is_what_was_sent_however_it_is_merged(oracle: Any) -> N
     laws = channel.laws(whole)
     assert len(laws) == expected.get(type(oracle), 2) or len(laws) in (2, 3, 4)
     for law in laws:
-        assert all(one.among == channel.reported(whole)[int(one.what[6]) - 1] for one in law.portions)
-        assert all(0 <= one.bounds[0] <= one.bounds[1] <= 1 for one in law.portions)
+        assert all(one.among == channel.reported(whole)[int(one.what[6]) - 1] for one in law.proportions)
+        assert all(0 <= one.bounds[0] <= one.bounds[1] <= 1 for one in law.proportions)
 
 
 def test_in_no_bucket_is_a_symbol_like_any_other() -> None:
@@ -179,7 +179,7 @@ def test_in_no_bucket_is_a_symbol_like_any_other() -> None:
         report = channel.encode(np.arange(n)[:, None] % 4, np.arange(n, dtype=np.uint64), RNG)
         (law,) = channel.laws(channel.absorb(report))
         assert law.of == 5
-        assert law.portions[0].what == "level 1, no bucket"
+        assert law.proportions[0].what == "level 1, no bucket"
 
 
 def vectors(oracle: Any, d: int) -> Any:
@@ -194,8 +194,8 @@ def test_codewords_are_counted_and_have_one_of_two_chances(oracle: Any) -> None:
     report = channel.encode(items, users, RNG)
     (law,), randomiser = channel.laws(channel.absorb(report)), channel.asked.randomiser
     sent = np.bincount(report.answers[:, 0], minlength=256)
-    assert {one.found for one in law.portions} == {sent.min(), sent.max()}
-    assert law.portions[0].bounds == (randomiser.far / WORDS, randomiser.near / WORDS)
+    assert {one.found for one in law.proportions} == {sent.min(), sent.max()}
+    assert law.proportions[0].bounds == (randomiser.far / WORDS, randomiser.near / WORDS)
 
 
 @pytest.mark.parametrize("oracle", [HadamardVector(randomiser="privunit"), LdpAverage()])

@@ -27,7 +27,7 @@ import numpy as np
 
 from cloister.core.randomness import PublicRng
 from cloister.core.registry.components import component
-from cloister.core.reports import Portion, ReportLaw
+from cloister.core.reports import Proportion, ReportLaw
 from cloister.core.types import AnyArray, Floats, Ids, Ints
 from cloister.plugins.oracles.local.counts.channel import LocalCounts
 from cloister.plugins.oracles.local.counts.support import CUT, ROUNDED, Chances
@@ -116,11 +116,11 @@ class Unary:
         somebody = (others + np.append(1.0, others[:-1])) / 2
         least, most = np.maximum(nobody * (1 - ROUNDED) - CUT, 0.0), np.clip(somebody * (1 + ROUNDED), 1e-290, 1.0)
         found = np.cumsum(counted[::-1])[::-1]
-        portions = (
-            Portion(f"{n} buckets or more at once", int(found[n]), reports, float(least[n]), float(most[n]))
+        proportions = (
+            Proportion(f"{n} buckets or more at once", int(found[n]), reports, float(least[n]), float(most[n]))
             for n in range(1, self.most + 1)
         )
-        return (ReportLaw(tuple(portions), self.most),)
+        return (ReportLaw(tuple(proportions), self.most),)
 
     def tally(self, users: Ids, answers: AnyArray) -> Ints:
         return members(answers, self.size)

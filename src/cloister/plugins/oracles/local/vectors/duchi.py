@@ -13,7 +13,7 @@ import numpy as np
 from cloister.core.buckets import BundleArrays
 from cloister.core.fixed_order import ESTIMATED, column_sums, few_bits, normals, quarter_sines, words_for
 from cloister.core.randomness import PublicRng
-from cloister.core.reports import Portion, ReportLaw
+from cloister.core.reports import Proportion, ReportLaw
 from cloister.core.types import AnyArray, Floats, Ids, Ints
 from cloister.plugins.oracles.local.randomised_response import WORDS, threshold
 from cloister.plugins.oracles.local.vectors.unit_randomiser import STEP, ZERO, DrawWords, OnSphere, blocks, sent
@@ -107,11 +107,11 @@ class Duchi(OnSphere):
         fair coin: turning v or -v changes both.
         """
         both, differ = counted.reshape(2, -1).tolist()
-        portions = (
-            Portion(f"coordinates {j} and {j + 1} with two signs", x, n, 0.5)
+        proportions = (
+            Proportion(f"coordinates {j} and {j + 1} with two signs", x, n, 0.5)
             for j, (n, x) in enumerate(zip(both, differ, strict=True))
         )
-        return (ReportLaw(tuple(portions), len(both)),) if both else ()
+        return (ReportLaw(tuple(proportions), len(both)),) if both else ()
 
     def bundled(self, seed: PublicRng, arrays: BundleArrays) -> dict[str, Any]:
         return {"randomiser": "duchi", "coin": str(self.coin), "sines": arrays.add(quarter_sines())}
