@@ -206,6 +206,7 @@ def _results_and_ledgers(folder: Path) -> None:
         "null.json": "null",
         "void.json": "",
         "names.json": json.dumps({**sealed["result"], "columns": [1, 2]}),
+        "unbounded.json": json.dumps({**sealed["result"], "problem": {}}),
         "unsaid.json": json.dumps({**sealed["result"], "privacy": {}}),
         "centers.json": json.dumps({**sealed["result"], "centers": [["a", "b"]]}),
     }
@@ -243,6 +244,9 @@ def _results_and_ledgers(folder: Path) -> None:
     for name, change in (
         ("later", "pragma user_version = 99"),
         ("unkept", "delete from results"),
+        ("untabled", "drop table results"),
+        ("emptied", "update results set result = '{}'"),
+        ("halved", "update results set result = '[1'"),
     ):
         (folder / f"{name}.db").write_bytes(content)
         with sqlite3.connect(folder / f"{name}.db") as other:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from pathlib import Path
 from typing import Any
 
@@ -47,41 +46,12 @@ def test_a_counted_run_and_one_without_weights_are_kept_too(folder: Path) -> Non
     assert json.loads(again.stdout) == json.loads(first.stdout)
 
 
-@pytest.mark.parametrize(
-    ("damage", "says"),
-    [
-        (
-            "update runs set state = 'open'",
-            "is not finished: repeat its command with --ledger budget.db --dataset mine --resume ",
-        ),
-        ("delete from results", "does not hold the result of run"),
-        ("drop table results", "no such table: results"),
-        ("update results set result = '{}'", "the kept result is damaged"),
-        ("update results set result = '[1'", "the kept result is damaged"),
-    ],
-)
-def test_what_the_ledger_does_not_hold_is_said_in_one_line(damage: str, says: str, folder: Path) -> None:
-    cloister(*FIT, *PAID, folder=folder)
-    with sqlite3.connect(folder / "budget.db") as db:
-        db.execute(damage)
-    db.close()
-    done = cloister("ledger", "result", "budget.db", the_run(folder).id, folder=folder)
-    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
-    assert says in done.stderr
-
-
 def test_details_that_are_no_plain_data_do_not_keep_a_paid_run_from_ending(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Result, "text", lambda result: json.dumps(object()))
     assert cloister(*FIT, *PAID, folder=folder).returncode == 0
     assert the_run(folder).state == "done"
-
-
-def test_a_lifetime_that_cannot_be_declared_makes_no_file(tmp_path: Path) -> None:
-    for wrong in (("--epsilon", "0"), ("--epsilon", "1", "--composition", "zcdp")):
-        done = cloister("ledger", "declare", "new.db", "mine", *wrong, folder=tmp_path)
-        assert (done.returncode, list(tmp_path.iterdir())) == (2, [])
 
 
 def test_the_ledger_shows_what_each_run_was_and_its_note(tmp_path: Path) -> None:

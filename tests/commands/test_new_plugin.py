@@ -66,35 +66,6 @@ def test_an_example_can_be_written_under_its_own_name(tmp_path: Path) -> None:
     assert (tmp_path / "cloister-honeycomb-cells" / tree).read_text() == original.read_text()
 
 
-@pytest.mark.parametrize(
-    ("name", "role", "why"),
-    [
-        ("My_Counts", "oracle", "small letters, digits and single hyphens, as in 'my-counts', not 'My_Counts'"),
-        ("2-means", "method", "small letters"),
-        ("a--b", "method", "small letters"),
-        ("../up", "tree", "small letters"),
-        ("grid", "tree", "'grid' is taken: the plugin 'cloister' (built in) has a TreeBuilder of that name"),
-        ("fastlloyd", "solver", "has a Method of that name"),
-        ("none", "solver", "would be called None"),
-        ("space", "tree", "would be called Space"),
-        ("mine", "tre", "no role 'tre': did you mean tree?"),
-        ("mine", "TreeBuilder", "no role 'TreeBuilder': "),
-    ],
-)
-def test_names_and_roles_that_cannot_be_are_refused(name: str, role: str, why: str, tmp_path: Path) -> None:
-    done = cloister("new-plugin", name, "--role", role, folder=tmp_path)
-    assert done.returncode == 2
-    assert why in done.stderr
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_folder_that_is_there_is_left_as_it_is(tmp_path: Path) -> None:
-    (tmp_path / "cloister-mine").mkdir()
-    done = cloister("new-plugin", "mine", "--role", "tree", folder=tmp_path)
-    assert (done.returncode, "nothing is overwritten" in done.stderr) == (2, True)
-    assert list(tmp_path.rglob("*")) == [tmp_path / "cloister-mine"]
-
-
 def test_what_ends_half_way_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*arguments: object) -> None:
         raise OSError(28, "No space left on device")

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -13,7 +11,6 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from cloister.cli import main
 from tests.in_process import cloister, program
 
 FIT = ("-k", "3", "--epsilon", "1", "--delta", "1e-6", "--bounds=-1:1", "--rows", "1000", "--seed", "1")
@@ -91,61 +88,6 @@ def test_a_picture_is_replaced_as_results_are(fitted: Path, tmp_path: Path) -> N
     target.write_text("old")
     assert cloister("plot", "fastlloyd.json", "-o", str(target), folder=fitted).returncode == 0
     assert target.read_text() != "old"
-
-
-BAD = {
-    "another ending": (["fastlloyd.json", "-o", "map.pdf"], "pictures are saved as .png or .svg, not 'map.pdf'"),
-    "no ending": (["fastlloyd.json", "-o", "map"], "pictures are saved as .png or .svg"),
-    "no folder": (["fastlloyd.json", "-o", "nowhere/map.png"], "there is no folder nowhere"),
-    "no result": (["none.json", "-o", "map.png"], "cannot read none.json"),
-    "not JSON": (["text.json", "-o", "map.png"], "is not a result of cloister, or it is damaged"),
-    "a list": (["list.json", "-o", "map.png"], "is not a result of cloister, or it is damaged"),
-    "foreign": (["foreign.json", "-o", "map.png"], "is not a result of cloister, or it is damaged"),
-    "half": (["half.json", "-o", "map.png"], "is not a result of cloister, or it is damaged"),
-    "no facts": (["facts.json", "-o", "map.png"], "this result does not say where rows can be"),
-    "numbers as names": (["numbers.json", "-o", "map.png"], "is not a result of cloister, or it is damaged"),
-    "no costs": (
-        ["fastlloyd.json", "-o", "map.png", "--curve"],
-        "this result holds no costs: 'fastlloyd' solved no tree program",
-    ),
-    "unknown column": (["fastlloyd.json", "-o", "map.png", "--axes", "0,x"], "no column 'x'"),
-    "one column": (["fastlloyd.json", "-o", "map.png", "--axes", "0"], "two different columns as its axes, not 0"),
-    "one column twice": (["fastlloyd.json", "-o", "map.png", "--axes", "0,0"], "two different columns as its axes"),
-    "axes and projection": (["fastlloyd.json", "-o", "map.png", "--axes", "0,1", "--project"], "not both"),
-    "axes of a curve": (["hst-means.json", "-o", "map.png", "--curve", "--axes", "0,1"], "are for the map"),
-}
-
-
-@pytest.fixture(scope="module")
-def bad(fitted: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("bad")
-    for name in ("fastlloyd.json", "hst-means.json"):
-        shutil.copy(fitted / name, folder / name)
-    printed = json.loads((fitted / "fastlloyd.printed.json").read_text())
-    (folder / "text.json").write_text("centres")
-    (folder / "list.json").write_text("[1, 2]")
-    (folder / "foreign.json").write_text('{"centers": [[1, 2]], "format": "other"}')
-    (folder / "half.json").write_text((fitted / "fastlloyd.json").read_text()[:300])
-    (folder / "facts.json").write_text(json.dumps({**printed, "problem": {}}))
-    (folder / "numbers.json").write_text(json.dumps({**printed, "columns": [0, 1]}))
-    return folder
-
-
-@pytest.mark.parametrize("name", BAD)
-def test_what_cannot_be_drawn_is_one_line_exit_two_and_no_file(
-    name: str, bad: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    arguments, expected = BAD[name]
-    before = sorted(os.listdir(bad))
-    monkeypatch.chdir(bad)
-    monkeypatch.setattr(sys, "argv", ["cloister", "plot", *arguments])
-    with pytest.raises(SystemExit) as stopped:
-        main()
-    done = capsys.readouterr()
-    assert (stopped.value.code, done.out) == (2, "")
-    assert expected in done.err
-    assert len(done.err.strip().splitlines()) == 1
-    assert sorted(os.listdir(bad)) == before
 
 
 @pytest.mark.thorough

@@ -32,26 +32,6 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize(
-    ("words", "says"),
-    [
-        ("fit rows.npy --epsilom 1", "no option '--epsilom': did you mean --epsilon"),
-        ("fit rows.npy -q 1", "no option '-q'"),
-        ("fitt rows.npy", "no command 'fitt': did you mean fit"),
-        ("ledger sho budget.db", "no command 'sho': did you mean show"),
-        ("fit", "missing argument 'rows': 'cloister fit --help' shows how"),
-        ("fit rows.npy -k 3 --epsilon one", "invalid value for '--epsilon': 'one' is not a valid float"),
-        ("fit rows.npy -k", "option '-k' requires an argument"),
-        ("list --json=1", "option '--json' does not take a value"),
-        ("list a b", "got unexpected extra argument"),
-    ],
-)
-def test_words_that_are_not_understood_are_one_line(words: str, says: str) -> None:
-    done = cloister(*words.split())
-    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
-    assert done.stderr.startswith(f"cloister: {says}")
-
-
 @pytest.mark.parametrize("words", [(), ("ledger",)])
 def test_no_words_at_all_show_the_help(words: tuple[str, ...]) -> None:
     done = cloister(*words)

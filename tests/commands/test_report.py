@@ -67,29 +67,6 @@ def test_the_page_is_opened_where_that_is_asked_for(folder: Path, monkeypatch: p
     assert opened == [(folder / "b.html").as_uri()]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "expected"),
-    [
-        (["none.json", "-o", "page.pdf"], "reports are saved as .html, not 'page.pdf'"),  # the place is checked first
-        (["none.json", "-o", "nowhere/page.html"], "there is no folder nowhere"),
-        (["none.json", "-o", "page.html"], "cannot read none.json"),
-        (["text.json", "-o", "page.html"], "damaged"),
-        (["facts.json", "-o", "page.html"], "does not say where rows can be"),
-    ],
-)
-def test_what_cannot_be_reported_is_one_line_exit_two_and_no_file(
-    arguments: list[str], expected: str, folder: Path
-) -> None:
-    (folder / "text.json").write_text("centres")
-    made(problem={"k": 3}).save(folder / "facts.json")
-    before = sorted(os.listdir(folder))
-    done = cloister("report", *arguments, folder=folder)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert expected in done.stderr
-    assert len(done.stderr.strip().splitlines()) == 1
-    assert sorted(os.listdir(folder)) == before
-
-
 def test_lines_over_the_columns_are_a_picture_too(folder: Path) -> None:
     done = cloister("plot", "result.json", "-o", "lines.svg", "--parallel", "--json", folder=folder)
     assert json.loads(done.stdout)["picture"] == "parallel coordinates"
