@@ -7,6 +7,7 @@ from typing import Any, final
 import attrs
 
 from cloister.core.frames import UNKNOWN
+from cloister.core.registry.registry import built_in
 
 USERS = 100_000
 
@@ -98,32 +99,10 @@ def _shuffled(name: str, **changes: Any) -> Planned:
     return planned(name, "one-round-lsh", 2, trust="shuffled", delta=1e-6, **changes)
 
 
-METHODS = (
-    "evolution",
-    "fastlloyd",
-    "gauss-lloyd",
-    "grid-means",
-    "grid-median",
-    "hst-means",
-    "hst-median",
-    "k-variates",
-    "naive-noise",
-    "nearest-centers",
-    "one-round",
-    "one-round-lsh",
-    "one-round-net-tree",
-    "private-lloyd-median",
-    "radius-means",
-    "shrunk-lloyd",
-    "su-lloyd",
-    "tree-coreset",
-    "tree-coreset-lsh",
-    "tree-coreset-median",
-    "tree-means",
-    "tree-median",
-    "weighted-centers",
-    "weighted-centers-median",
-    "zoom",
+METHODS = tuple(
+    spec.name
+    for spec in built_in().specs("Method")
+    if spec.name not in {"auto", "auto-median", "lloyd", "sphere-packing"}  # those choose; not private; asks nothing
 )
 
 FIRST = ("weighted-centers-median", "nearest-centers", "evolution", "hst-median")

@@ -29,21 +29,21 @@ from tests.rows.databases.hostile import as_table, hostile
 SEED = PublicRng.from_seed(90)
 EXACT = {"counts": "exact", "sums": "exact"}
 NAMED = ("fastlloyd", "hst-means", "tree-coreset", "auto", "su-lloyd")
-OTHERS = (
-    "radius-means",
-    "shrunk-lloyd",
-    "zoom",
-    "tree-means",
-    "tree-coreset-lsh",
-    "k-variates",
-    "hst-median",
-    "auto-median",
-    "private-lloyd-median",
-    "tree-median",
-    "tree-coreset-median",
-    "gauss-lloyd",
-)
 FEW_COLUMNS = ("grid-means", "grid-median")
+ALIKE = (
+    "evolution",
+    "lloyd",
+    "naive-noise",
+    "nearest-centers",
+    "one-round",
+    "one-round-lsh",
+    "one-round-net-tree",
+    "sphere-packing",
+    "weighted-centers",
+    "weighted-centers-median",
+)
+"""Methods that ask nothing, or what another one asks."""
+OTHERS = [spec.name for spec in built_in().specs("Method") if spec.name not in {*NAMED, *FEW_COLUMNS, *ALIKE}]
 
 
 def the_rows(name: str, n: int) -> Floats:
