@@ -106,6 +106,15 @@ def test_the_packages_face_holds_what_everybody_uses_and_folders() -> None:
     assert {path.stem for path in ROOT.glob("*.py")} == FACE
 
 
+def test_files_that_contributing_sends_people_to_are_there() -> None:
+    """But for those that they are to write."""
+    root = Path(__file__).parents[1]
+    text = (root / "CONTRIBUTING.md").read_text("utf-8")
+    named = set(re.findall(r"`([a-z_]+(?:/\w+)*/[a-z_0-9]+\.(?:py|toml|md))`", text))
+    assert len(named) > 30
+    assert [name for name in sorted(named) if not ((root / name).exists() or (ROOT / name).exists())] == []
+
+
 def shown() -> list[tuple[str, str]]:
     """A row's way as CONTRIBUTING shows it: files and names, in order."""
     _, _, after = (Path(__file__).parents[1] / "CONTRIBUTING.md").read_text("utf-8").partition("### A row's way")
