@@ -11,11 +11,8 @@ from typing import Any
 import attrs
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 from sklearn.base import clone
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import check_estimator, parametrize_with_checks
 
 import cloister
@@ -133,31 +130,6 @@ def test_random_state_repeats_the_start_and_never_the_noise() -> None:
         assert np.linalg.norm(first - start, axis=1).max() <= far / 2 + 1e-5
 
 
-def test_components_and_options_are_passed_on() -> None:
-    components = {"counts": "discrete-laplace"}
-    fitted = model(method="fastlloyd", components=components, options={"rounds": 3}, zoom="off").fit(blobs())
-    assert fitted.result_.method["slots"]["counts"]["name"] == "discrete-laplace"
-    assert len(fitted.privacy_.spends) == 6
-
-
-@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
-def test_data_frames_with_bounds_by_name(frame: Any) -> None:
-    rows = blobs()
-    data = frame({"x": rows[:, 0], "y": rows[:, 1]})
-    fitted = cloister.KMeans(n_clusters=3, delta=1e-6, bounds={"y": (-1, 1), "x": (-1, 2)}, rows=4000).fit(data)
-    assert list(fitted.feature_names_in_) == ["x", "y"]
-    assert fitted.result_.problem["bounds"] == {"lower": [-1.0, -1.0], "upper": [2.0, 1.0]}
-    assert fitted.predict(data).shape == (4000,)
-
-
-def test_missing_cells_are_refused_or_dropped() -> None:
-    rows = blobs()
-    rows[5, 0] = np.nan
-    with pytest.raises(ValueError, match="NaN"):
-        model().fit(rows)
-    assert model(missing="drop").fit(rows).cluster_centers_.shape == (3, 2)
-
-
 def test_without_bounds_it_says_what_to_do_and_spends_nothing(tmp_path: Any) -> None:
     with pytest.raises(ValueError, match="no bounds: give one pair"):
         cloister.KMeans(n_clusters=3, delta=1e-6, rows=4000).fit(blobs())
@@ -165,12 +137,6 @@ def test_without_bounds_it_says_what_to_do_and_spends_nothing(tmp_path: Any) -> 
         cloister.KMeans(n_clusters=3, method="one-round", bounds=(-1, 1)).fit(blobs())
     with pytest.raises(ValueError, match="ledger=, dataset="):
         model(ledger=str(tmp_path / "x.db")).fit(blobs())
-
-
-def test_it_clones_and_works_in_a_pipeline() -> None:
-    assert clone(model()).get_params() == model().get_params()
-    pipeline = make_pipeline(FunctionTransformer(np.tanh), model())
-    assert pipeline.fit(blobs()).predict(blobs()).shape == (4000,)
 
 
 def test_bounds_of_a_frame_are_read_by_its_own_names_wherever_they_could_mean_something_else() -> None:
@@ -199,13 +165,21 @@ def test_numbers_of_numpy_are_taken_for_every_figure_and_what_is_released_can_be
         "options": {"rounds": np.int64(2), "radius_scale": np.float32(0.5)},
         "bounds": (np.float32(-1), np.int8(1)),
         "method": "fastlloyd",
+        "zoom": np.float32(0.1),
+        "scale": np.array([1, 3], np.int16),
+        "threads": np.int64(1),
+        "not_private": np.bool_(False),
+        "rows_per_user": np.int64(2),
     }
     ledger = str(tmp_path / "budget.db")
-    Ledger.open(ledger, create=True).declare("mine", np.float32(8.0), np.float64(1e-5))  # type: ignore[arg-type]
-    result = cloister.KMeans(**numbers, ledger=ledger, dataset="mine").fit(blobs()).result_
+    Ledger.open(ledger, create=True).declare("mine", np.float32(8.0), np.float64(1e-5), unit="users")  # type: ignore[arg-type]
+    result = cloister.KMeans(**numbers, ledger=ledger, dataset="mine").fit(blobs(), users=np.arange(4000) // 2).result_
     for ending in ("json", "npz"):
         result.save(tmp_path / f"r.{ending}")
         assert Result.load(tmp_path / f"r.{ending}").as_dict() == result.as_dict()
+    assert cloister.KMeans.load(tmp_path / "r.npz").get_params()["rows_per_user"] == 2
+    book = Ledger.open(ledger)
+    assert Result.from_text(book.result(book.runs()[-1].id)).as_dict() == result.as_dict()
     assert (result.problem["k"], result.problem["rows"], result.method["options"]["rounds"]) == (3, 4000, 2)
     assert json.dumps(result.as_dict())
 

@@ -9,7 +9,6 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -169,33 +168,6 @@ def test_ctrl_c_that_a_shell_keeps_from_its_background_is_not_heard(folder: Path
         os.kill(running.pid, signal.SIGINT)
     assert running.communicate(timeout=PATIENCE)[1] == b""
     assert running.returncode == 0
-
-
-@pytest.mark.parametrize("kind", [np.int64, np.int32, np.uint8, np.float64, np.float32])
-def test_numpy_numbers_in_a_request_are_saved_as_plain_ones(kind: Any, folder: Path) -> None:
-    from cloister.run.account import Account
-    from cloister.run.fit import fit, source
-    from cloister.run.request import Request
-
-    whole = kind if np.issubdtype(kind, np.integer) else np.int64
-    request = Request(
-        k=whole(3),
-        epsilon=kind(1),
-        delta=np.float64(1e-6),
-        bounds=np.array([-1, 1]),
-        rows=np.int64(1000),
-        seed=whole(7),
-        method="fastlloyd",
-        options={"rounds": whole(2)},
-    )
-    account = Account(ledger=folder / "budget.db", dataset="mine")
-    result = fit(request, source(np.load(folder / "rows.npy"), None, "refuse"), account=account)
-    result.save(folder / "result.json")
-    assert Result.load(folder / "result.json").as_dict() == result.as_dict()
-    book = Ledger.open(folder / "budget.db")
-    assert Result.from_text(book.result(book.runs()[-1].id)).as_dict() == result.as_dict()
-    assert type(result.problem["k"]) is int
-    assert type(result.method["options"]["rounds"]) is int
 
 
 def test_a_shell_completes_commands_and_options_once_it_is_told_how(tmp_path: Path) -> None:

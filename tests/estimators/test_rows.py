@@ -78,15 +78,11 @@ def test_columns_of_pandas_without_a_name_of_their_own_are_refused_in_a_line(nam
         source(frame, None, "refuse")
 
 
-def test_a_table_of_arrow_with_two_columns_of_a_name_is_refused_without_a_cell() -> None:
-    with pytest.raises(InvalidInput) as caught:
-        model().fit(pa.table([pa.array([1.5, 2.5])] * 2, names=["a", "a"]))
-    assert str(caught.value) == "more than one column is called 'a': rename them"
-
-
-def test_bounds_name_a_column_once() -> None:
+def test_bounds_and_tables_of_arrow_name_a_column_once() -> None:
     with pytest.raises(InvalidInput, match="the bounds name column '0' more than once"):
         model(bounds={0: (-1, 1), "0": (-1, 1), 1: (-1, 1)}).fit(pd.DataFrame(blobs()))
+    with pytest.raises(InvalidInput, match=r"^more than one column is called 'a': rename them$"):
+        model().fit(pa.table([pa.array([1.5, 2.5])] * 2, names=["a", "a"]))
 
 
 @pytest.mark.parametrize("convert", [lambda frame: frame, pl.from_pandas])
@@ -158,13 +154,6 @@ def test_rows_that_cannot_be_used_are_dropped_alike_everywhere() -> None:
     for use in ("fit", "predict", "transform", "score", "fit_predict"):
         with pytest.raises(ValueError, match=r"NaN|missing"):
             getattr(model().fit(rows), use)(broken)
-
-
-@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
-def test_missing_cells_of_frames_are_dropped_too(frame: Any) -> None:
-    rows = blobs()
-    table = frame({"age": [None, *rows[1:, 0]], "glucose": rows[:, 1]})
-    assert list(model(missing="drop").fit(table).predict(table)[:2] == -1) == [True, False]
 
 
 @pytest.mark.parametrize("use", ["fit", "fit_predict", "score"])

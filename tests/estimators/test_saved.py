@@ -22,7 +22,6 @@ from cloister.run.fit import fit, source
 from cloister.run.request import Request
 from cloister.run.result import Result
 from tests.estimators.fitted import blobs, mixed, model
-from tests.in_process import cloister as cloister_program
 
 
 def test_a_saved_result_is_loaded_as_an_estimator_that_predicts_alike(tmp_path: Path) -> None:
@@ -39,13 +38,6 @@ def test_a_saved_result_is_loaded_as_an_estimator_that_predicts_alike(tmp_path: 
     assert (loaded.predict(frame.assign(mrn=1)[["mrn", "glucose", "age"]]) == fitted.predict(frame)).all()
     with pytest.raises(ValueError, match="no column 'age'"):
         loaded.predict(frame.rename(columns={"age": "weight"}))
-
-
-def test_a_result_saved_from_python_is_drawn_by_its_columns_names(tmp_path: Path) -> None:
-    model().fit(pd.DataFrame(blobs(), columns=["age", "glucose"])).result_.save(tmp_path / "r.json")
-    done = cloister_program("plot", str(tmp_path / "r.json"), "--axes", "age,glucose", "-o", str(tmp_path / "r.svg"))
-    assert (done.returncode, done.stderr) == (0, "")
-    assert "glucose" in (tmp_path / "r.svg").read_text()
 
 
 def test_what_is_no_result_is_refused(tmp_path: Path) -> None:
@@ -97,21 +89,6 @@ def test_a_clone_of_what_is_loaded_works_in_the_same_frame() -> None:
     assert clone(result.estimator()).fit(rows).result_.method == result.method
     ball = fit(Request(k=3, epsilon=4.0, delta=1e-6, bounds="ball:2", rows=2000), source(blobs(), None, "refuse"))
     assert clone(ball.estimator()).fit(blobs()).result_.problem == ball.problem
-
-
-def test_numbers_of_numpy_in_every_parameter_leave_a_result_that_can_be_saved(tmp_path: Path) -> None:
-    numbers: dict[str, Any] = {
-        "zoom": np.float32(0.1),
-        "scale": np.array([1, 3], np.int16),
-        "rows_per_user": np.int64(2),
-        "threads": np.int64(1),
-        "not_private": np.bool_(False),
-    }
-    result = model(**numbers).fit(blobs(), users=np.arange(2000) // 2).result_
-    result.save(tmp_path / "r.json")
-    loaded = cloister.KMeans.load(tmp_path / "r.json")
-    assert loaded.result_.as_dict() == result.as_dict()
-    assert loaded.get_params()["rows_per_user"] == 2
 
 
 def traces(rows: Any) -> set[bytes]:
