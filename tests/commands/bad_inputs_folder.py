@@ -206,7 +206,7 @@ def _results_and_ledgers(folder: Path) -> None:
         "null.json": "null",
         "void.json": "",
         "names.json": json.dumps({**sealed["result"], "columns": [1, 2]}),
-        "unbounded.json": json.dumps({**sealed["result"], "problem": {}}),
+        "unbounded.json": json.dumps({**sealed["result"], "problem": {"k": 3}}),
         "unsaid.json": json.dumps({**sealed["result"], "privacy": {}}),
         "centers.json": json.dumps({**sealed["result"], "centers": [["a", "b"]]}),
     }

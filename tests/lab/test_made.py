@@ -96,26 +96,6 @@ def test_arrays_and_labels_are_saved(tmp_path: Path) -> None:
     assert not (tmp_path / "a.bounds.toml").exists()
 
 
-def test_what_was_made_can_be_clustered(tmp_path: Path) -> None:
-    cloister("data", "make", "moons", "-o", "m.csv", folder=tmp_path)
-    done = cloister(
-        "fit",
-        "m.csv",
-        "-k",
-        "2",
-        "--epsilon",
-        "1",
-        "--delta",
-        "1e-6",
-        "--bounds",
-        "m.bounds.toml",
-        "--rows",
-        "1000",
-        folder=tmp_path,
-    )
-    assert done.returncode == 0, done.stderr
-
-
 def test_rows_of_no_stated_bounds_have_names() -> None:
     assert list(NamedTable.plain(np.ones((2, 3))).columns) == ["x1", "x2", "x3"]
 
