@@ -130,8 +130,8 @@ def test_parts_are_named_or_made_and_trust_models_are_not_mixed() -> None:
         model(lloyd(counts=local)).fit(rows())
     with pytest.raises(InvalidInput, match="no slot or option 'count': did you mean counts"):
         make("Method", "fastlloyd", count=counts)
-    with pytest.raises(WrongComposition, match="'discrete-laplace' is a FrequencyOracle: give a VectorSumOracle"):
-        make("Method", "fastlloyd", sums=counts)
+    with pytest.raises(WrongComposition, match="'explicit-histogram' is a FrequencyOracle: give a VectorSumOracle"):
+        make("Method", "fastlloyd", sums=local)
     auto: Any = make("Method", "auto", candidates={"only": make("Method", "hst-means", counts="discrete-laplace")})
     assert list(auto.candidates) == ["only"]
 
