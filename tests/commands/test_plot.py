@@ -6,19 +6,14 @@ import json
 import subprocess
 import sys
 from pathlib import Path
-from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 
 from tests.in_process import cloister, program
+from tests.showing.test_figures import words
 
 FIT = ("-k", "3", "--epsilon", "1", "--delta", "1e-6", "--bounds=-1:1", "--rows", "1000", "--seed", "1")
-
-
-def words(path: Path) -> str:
-    """The text of an SVG, which must be well-formed."""
-    return "\n".join(ElementTree.parse(path).getroot().itertext())
 
 
 @pytest.fixture(scope="module")

@@ -13,30 +13,18 @@ import numpy as np
 import pytest
 from matplotlib.text import Text
 
-from cloister.core.errors import Damaged, InvalidInput, MissingExtra, UnknownName
+from cloister.core.errors import Damaged, InvalidInput, MissingExtra
 from cloister.run.result import Result
-from cloister.run.statement import PrivacyStatement
 from cloister.showing.plot_data import FLAT, OVERLAPPING, Curve, Map
-from cloister.showing.plots import draw_curve, draw_map, figure_of, save
+from cloister.showing.plots import draw_curve, draw_map, draw_parallel, figure_of, save
 from cloister.showing.projection import TREE, View, principal, rounded, shade
+from tests.showing.report import pages
+from tests.showing.report.pages import STATEMENT
 
-STATEMENT = PrivacyStatement("Central", 1.0, 1e-6, (), rows=1000)
 
-
-def made(d: int = 2, k: int = 3, seed: int = 0, **changes: Any) -> Result:
+def made(d: int = 2, k: int = 3, **changes: Any) -> Result:
     """A result over [-1, 1]^d as a method would give it."""
-    g = np.random.default_rng(seed)
-    result = Result(
-        g.uniform(-1, 1, (k, d)),
-        g.uniform(10, 400, k),
-        tuple(f"c{j}" for j in range(d)),
-        {"name": "hst-means", "options": {}, "slots": {}},
-        {"k": k, "rows": 1000, "bounds": {"lower": [-1.0] * d, "upper": [1.0] * d}},
-        STATEMENT,
-        {},
-        "0.1.0",
-    )
-    return attrs.evolve(result, **changes)
+    return pages.made(d, k, **changes)
 
 
 def boxes(m: int, d: int, seed: int = 0) -> dict[str, Any]:
@@ -200,18 +188,23 @@ def test_a_map_shows_numbers_before_the_values_of_categories() -> None:
 
 
 def test_text_is_never_smaller_than_nine_points() -> None:
-    for figure in (draw_map(made(3, details=boxes(9, 3)), project=True), draw_curve(made(details=boxes(9, 2)))):
+    for figure in (
+        draw_map(made(3, details=boxes(9, 3)), project=True),
+        draw_curve(made(details=boxes(9, 2))),
+        draw_parallel(made(5)),
+    ):
         assert min(t.get_fontsize() for t in figure.findobj(Text)) >= 9
 
 
 @pytest.mark.parametrize("name", ["$x$", r"\$x", "a\nb", "\x00\x07", "\ud800", "x" * 300, "柱", "<&>\"'", ""])
 def test_columns_with_odd_names_are_drawn(name: str, tmp_path: Path) -> None:
     result = made(columns=(name, "y"), method={"name": name})
-    for ending in ("svg", "png"):
-        save(draw_map(result), tmp_path / f"odd.{ending}", Map.of(result).heading.title)
-    text = words(tmp_path / "odd.svg")
-    if name in ("$x$", r"\$x", "柱", "<&>\"'"):
-        assert name in text
+    for draw in (draw_map, draw_parallel):
+        for ending in ("svg", "png"):
+            save(draw(result), tmp_path / f"odd.{ending}", Map.of(result).heading.title)
+        text = words(tmp_path / "odd.svg")
+        if name in ("$x$", r"\$x", "柱", "<&>\"'"):
+            assert name in text
 
 
 @pytest.mark.parametrize(
@@ -233,31 +226,26 @@ def test_a_picture_says_who_is_protected(change: dict[str, Any], expected: str, 
     assert heading.private == private
 
 
-NONSENSE: list[dict[str, Any]] = [
-    {"cells": np.zeros((3, 2, 5))},
-    {"cells": 3},
-    {"cells": [[1], [2, 3]]},
-    {"cells": np.full((1, 2, 2), np.nan)},
-    {"cells": "cells"},
-    {"cells": np.array([[[1.0, 1.0], [0.0, 2.0]]])},
-    {**boxes(4, 2), "cell_weights": [1.0]},
-    {**boxes(4, 2), "cell_weights": [np.inf] * 4},
-    {"iterates": np.zeros((2, 3))},
-    {"iterates": {"a": 1}},
-    {**boxes(4, 2), "projection": np.zeros((2, 2))},
-    {**boxes(4, 2), "projection": [1.0]},
-]
-
-
-@pytest.mark.parametrize("number", range(len(NONSENSE)))
-def test_details_that_are_none_are_refused(number: int) -> None:
-    with pytest.raises(Damaged, match="cannot be drawn"):
-        Map.of(made(details=NONSENSE[number]))
-
-
 @pytest.mark.parametrize(
     "change",
     [
+        *(
+            {"details": details}
+            for details in (
+                {"cells": np.zeros((3, 2, 5))},
+                {"cells": 3},
+                {"cells": [[1], [2, 3]]},
+                {"cells": np.full((1, 2, 2), np.nan)},
+                {"cells": "cells"},
+                {"cells": np.array([[[1.0, 1.0], [0.0, 2.0]]])},
+                {**boxes(4, 2), "cell_weights": [1.0]},
+                {**boxes(4, 2), "cell_weights": [np.inf] * 4},
+                {"iterates": np.zeros((2, 3))},
+                {"iterates": {"a": 1}},
+                {**boxes(4, 2), "projection": np.zeros((2, 2))},
+                {**boxes(4, 2), "projection": [1.0]},
+            )
+        ),
         {"centers": np.full((3, 2), np.nan)},
         {"weights": np.full(3, np.inf)},
         {"problem": {"k": 3, "bounds": {"lower": [0], "upper": [1]}}},
@@ -293,11 +281,6 @@ def test_a_bare_figure_has_no_words_above(picture: Any) -> None:
     figure = figure_of(picture.of(made(details={"costs": [3.0, 2.0, 1.0]})), bare=True)
     assert not figure.texts
     assert figure_of(picture.of(made(details={"costs": [3.0, 2.0, 1.0]}))).texts
-
-
-def test_an_unknown_column_is_offered_a_near_one() -> None:
-    with pytest.raises(UnknownName, match="did you mean c1"):
-        draw_map(made(), ("c0", "C1"))
 
 
 @pytest.mark.parametrize(
@@ -342,17 +325,6 @@ def test_a_curve_over_a_range_is_drawn_with_its_suggestion() -> None:
 def test_costs_that_are_none_are_refused(costs: Any) -> None:
     with pytest.raises(Damaged, match="costs cannot be drawn"):
         Curve.of(made(details={"costs": costs}))
-
-
-@pytest.mark.parametrize("ending", ["json", "npz"])
-def test_cells_and_costs_come_back_from_a_file_and_give_the_same_picture(ending: str, tmp_path: Path) -> None:
-    result = made(details=boxes(30, 2))
-    result.save(tmp_path / f"r.{ending}")
-    for name, one in (("a", result), ("b", Result.load(tmp_path / f"r.{ending}"))):
-        save(draw_map(one), tmp_path / f"{name}.svg", "t")
-        save(draw_curve(one), tmp_path / f"{name}.curve.svg", "t")
-    assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
-    assert (tmp_path / "a.curve.svg").read_bytes() == (tmp_path / "b.curve.svg").read_bytes()
 
 
 def test_round_figures_of_the_legend() -> None:

@@ -133,10 +133,6 @@ def test_a_page_forbids_itself_the_network_and_scripts() -> None:
     assert policy == "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 
 
-def test_the_same_result_gives_the_same_page() -> None:
-    assert html_of(made()) == html_of(made())
-
-
 @pytest.mark.parametrize(
     ("change", "warning"),
     [
