@@ -22,6 +22,7 @@ from cloister.core.randomness import PublicRng
 from cloister.core.types import Floats, Ints
 from cloister.plugins.trees.quadtree import Nodes, Quadtree, ShiftedQuadtree
 from cloister.plugins.trees.reduction import Steps
+from tests.alarms import Alarm
 
 SEED = PublicRng.from_seed(51)
 BOX = Box((-1.0, 0.0, 5.0), (1.0, 10.0, 5.5))
@@ -87,7 +88,8 @@ def test_every_row_is_in_the_box_of_its_cell_and_children_are_inside_their_paren
         before = boxes
 
 
-def test_an_interval_is_cut_in_its_middle_third_and_its_cuts_are_spread_over_it() -> None:
+@pytest.mark.alarm(1e-9)
+def test_an_interval_is_cut_in_its_middle_third_and_its_cuts_are_spread_over_it(alarm: Alarm) -> None:
     places = []
     for seed in range(40):
         tree = ShiftedQuadtree(depth=8, top=0).open(
@@ -98,11 +100,10 @@ def test_an_interval_is_cut_in_its_middle_third_and_its_cuts_are_spread_over_it(
             assert (3 * (cuts - low) >= high - low - 3).all()
             assert (3 * (high - cuts) >= high - low - 3).all()
             places.append((cuts - low) / (high - low))
-    found = np.concatenate(
-        places
-    )  # 10,200 places, uniform over [1/3, 2/3]: a mean is off by 6 s.e. in one of 1e9 trials
-    assert abs(found.mean() - 0.5) < 6 * (1 / 3) / np.sqrt(12 * len(found))
-    assert np.histogram(found, 4, (1 / 3, 2 / 3))[0].min() > 2200
+    found = np.concatenate(places)  # 10,200 places, uniform over [1/3, 2/3]
+    alarm.near(found.mean(), 0.5, (1 / 3) / np.sqrt(12 * len(found)), of=5)
+    quarter = len(found) / 4
+    alarm.near(np.histogram(found, 4, (1 / 3, 2 / 3))[0], quarter, np.sqrt(quarter * 3 / 4), of=2)
 
 
 def test_a_long_column_is_split_before_a_short_one() -> None:

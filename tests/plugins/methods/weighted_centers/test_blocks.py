@@ -14,6 +14,7 @@ from cloister.core.domains import Ball, Box, Domain
 from cloister.core.errors import InvalidInput
 from cloister.plugins.methods.weighted_centers.buckets import Assigned, HashValues, Reassigned, positions
 from cloister.plugins.methods.weighted_centers.partitions import Prefixes, PStable, collision, distance_of, inside
+from tests.alarms import Alarm
 from tests.plugins.methods.weighted_centers.stemmer_cells import (
     BALL,
     SEED,
@@ -43,25 +44,26 @@ def test_a_family_keeps_its_promise_at_r_and_at_c_r() -> None:
         PStable(10.0, 0.02, 0.7, 4)
 
 
-def test_sampled_functions_collide_as_often_as_the_family_says() -> None:
-    """2,000 functions, two pairs of points. False alarm: 5.5 standard errors of a proportion, below 1e-7 each."""
+@pytest.mark.alarm(1e-7)
+def test_sampled_functions_collide_as_often_as_the_family_says(alarm: Alarm) -> None:
+    """2,000 functions, two pairs of points."""
     family, n, step = PStable(1000.0, 0.7, 0.02, 4), 2000, 1000
     rows = np.array([[0, 0, 0], [step, 0, 0], [0, round(family.c * step), 0]], np.int64)
     found = np.array([family.sample(3, 40, SEED.child("family", i)).of(rows) for i in range(n)])
     for other, chance in ((1, 0.7), (2, 0.02)):
         share = (found[:, 0] == found[:, other]).mean()
-        assert abs(share - chance) < 5.5 * math.sqrt(chance * (1 - chance) / n)
+        alarm.near(share, chance, math.sqrt(chance * (1 - chance) / n), of=2)
 
 
-def test_hash_values_are_spread_over_all_their_bits() -> None:
-    """Far points fill a range of 2^12 about as balls fill bins. False alarm: 6 deviations of the number of empty
-    bins."""
+@pytest.mark.alarm(1e-8)
+def test_hash_values_are_spread_over_all_their_bits(alarm: Alarm) -> None:
+    """Far points fill a range of 2^12 about as balls fill bins: empty bins, by their mean and deviation."""
     domain, n, bins = Ball((0.0,) * 8, 1.0), 8000, 4096
     h = PStable(domain.max_norm / 1e4, 0.5, 0.01, 8).sample(8, 12, SEED.child("spread"))
     empty = bins - len(np.unique(h.of(some_rows(domain, SEED, n))))
     mean = bins * (1 - 1 / bins) ** n
     deviation = math.sqrt(bins * (math.exp(-n / bins) - (1 + n / bins) * math.exp(-2 * n / bins)))
-    assert abs(empty - mean) < 6 * deviation
+    alarm.near(empty, mean, deviation)
 
 
 @pytest.mark.parametrize("domain", [BALL, Box((-1.0, 0.0), (1.0, 5.0))], ids=["ball", "box"])
