@@ -16,6 +16,7 @@ from types import GenericAlias
 from typing import Any
 
 import click
+import promises
 import typer
 from prose import escaped, rst
 
@@ -83,6 +84,7 @@ def _lists() -> Iterator[tuple[str, str]]:
     command: Any = typer.main.get_command(program)
     yield "cli", "".join(_line("cli", name, each.help or "") for name, each in command.commands.items())
     yield "options", "".join(_options())
+    yield "promises", "".join(promises.page())
     for role in sorted({spec.role for spec in registry().specs()}):
         found = (describe(registry(), spec) for spec in registry().specs(role))
         yield f"components/{role}", "".join(_line(f"components/{role}", f["name"], f["summary"]) for f in found)

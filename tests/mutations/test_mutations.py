@@ -22,7 +22,7 @@ import compileall
 import shutil
 import tomllib
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -116,13 +116,16 @@ def faultless(request: pytest.FixtureRequest, tree: Path, tmp_path_factory: pyte
     def outcomes(file: Path) -> Outcome:
         return run(tree, sorted(names[file]), 20 * LIMIT, tmp_path_factory.mktemp("whole"), compiled=True)
 
-    return lambda test: _ended(outcomes(_file(test)), test)
+    def ended(test: str) -> set[str]:
+        tests = outcomes(_file(test)).tests
+        return {tests[name] for name in cases(tests, test)}
+
+    return ended
 
 
-def _ended(outcome: Outcome, test: str) -> set[str]:
-    """How the cases of a test ended: none, where it did not run."""
-    cases = test + "[", test + "::"
-    return {ended for name, ended in outcome.tests.items() if name == test or name.startswith(cases)}
+def cases(names: Iterable[str], test: str) -> list[str]:
+    """Of tests by their node ids the cases of one, or all tests of a file."""
+    return [name for name in names if name == test or name.startswith((test + "[", test + "::"))]
 
 
 @pytest.mark.mutations
