@@ -134,6 +134,7 @@ CAUGHT: dict[str, tuple[type[Any], ...]] = {
         reports.LongVectorsSeldomTurned,
         reports.SetsSeldomRight,
         reports.FewerFlipsAmongMany,
+        reports.QuietVectors,
     ),
     "standard_error_is_that_of_an_empty_bucket": (reports.BoastfulReports,),
     "reports_travel_as_columns": (reports.LosesBitsOnTheWay,),

@@ -22,6 +22,7 @@ from cloister.plugins.oracles.local.counts.hashed_response import Hashed
 from cloister.plugins.oracles.local.counts.optimised_unary import OptimisedUnary, Unary
 from cloister.plugins.oracles.local.counts.subset_selection import Subset, SubsetSelection
 from cloister.plugins.oracles.local.vectors.channel import ExplicitVectorChannel
+from cloister.plugins.oracles.local.vectors.ldp_average import LdpAverage, LdpAverageChannel
 from cloister.plugins.oracles.local.vectors.vector_sums import ExplicitHistogramVector
 from tests.testing.honest import (
     Bits,
@@ -271,6 +272,14 @@ class FewerFlipsAmongMany(OptimisedUnary):
     def level(self, size: int, odds: Fraction, seed: PublicRng) -> Unary:
         made = super().level(size, odds, seed)
         return attrs.evolve(made, flip=made.flip - made.flip // 40) if size > 8 else made
+
+
+class QuietVectors(LdpAverage):
+    """Gaussian reports, negative numbers among them, whose noise is too small by 1.7."""
+
+    def open(self, space: Space, budget: Budget, context: QuestionContext, bound: Bound) -> LdpAverageChannel:
+        made = super().open(space, budget, context, bound)
+        return attrs.evolve(made, sigma=made.sigma / 1.7)
 
 
 class BoastfulReports(UnaryCounts):

@@ -12,8 +12,8 @@ its event is a half-space along what the rows move, number by number, where a se
 sets the best event is that one of two buckets is in and the other out, with chances near 0.28 and 0.22 where the coin
 is off by 2.5%: 0.0122 above what is allowed, of which the bounds take 0.0073, five standard errors less. That is missed
 less than once in a million times, a vector that is turned as often never. What is spread thinner than over two buckets
-or one direction may be missed. So may be faults of Gaussian reports, whose delta is allowed besides: noise too small by
-1.2 moves no event at this epsilon by more than that and what is chance.
+or one direction may be missed. Of Gaussian reports, whose delta is allowed besides, noise too small by 1.7 is found: by
+1.2 it moves no event at this epsilon by more than delta and what is chance.
 
 An honest oracle is blamed once in a million times (Bonferroni; the bounds are exact).
 
