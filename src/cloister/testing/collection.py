@@ -22,9 +22,8 @@ from cloister.testing.checks.method_options import METHOD_ANSWERS, METHOD_OPTION
 from cloister.testing.checks.methods import METHODS
 from cloister.testing.checks.oracle_biased import BIASED, CENTRAL_BIASED, THRESHOLD
 from cloister.testing.checks.oracle_coins import COINS, SIGNS
-from cloister.testing.checks.oracle_joint import JOINT
 from cloister.testing.checks.oracle_local import LOCAL, LOCAL_PURE
-from cloister.testing.checks.oracle_mixing import MIXING
+from cloister.testing.checks.oracle_messages import MESSAGES
 from cloister.testing.checks.oracle_noise import CENTRAL_NOISE, EXACT, NOISE
 from cloister.testing.checks.oracle_privacy import PRIVACY
 from cloister.testing.checks.oracle_rows import CENTRAL_SUMS, ROWS
@@ -103,7 +102,7 @@ def _of_oracle(oracle: Any, role: str) -> tuple[Any, ...]:
     if oracle.trust is Local:
         found += (*LOCAL, *((*LOCAL_PURE, *COINS) if oracle.measure == "pure" else ()))
     if oracle.trust is Shuffled:
-        found += (*MIXING, *JOINT) if oracle.asks_all_users else LOCAL_PURE
+        found += MESSAGES if oracle.asks_all_users else LOCAL_PURE
     return tuple(found)
 
 
