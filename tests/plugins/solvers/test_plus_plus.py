@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from cloister.core.clustering import Coreset, Released
-from cloister.core.errors import InvalidInput
 from cloister.core.randomness import PublicRng
 from cloister.core.types import Floats
 from cloister.plugins.solvers.plus_plus import KMedianPlusPlus, Weighted
@@ -91,8 +90,3 @@ def test_a_point_is_drawn_in_proportion_to_its_mass(alarm: Alarm) -> None:
     heavy = wanted > 0
     assert not shares[~heavy].any()
     alarm.near(shares[heavy], wanted[heavy], np.sqrt(wanted[heavy] * (1 - wanted[heavy]) / 20_000))
-
-
-def test_no_point_at_all_is_refused() -> None:
-    with pytest.raises(InvalidInput, match="without a point"):
-        solved(np.empty((0, 2)), np.empty(0), 2)

@@ -6,11 +6,15 @@ import numpy as np
 import pytest
 
 from cloister.core.clustering import Coreset, Released
+from cloister.core.errors import InvalidInput
 from cloister.core.randomness import PublicRng
+from cloister.core.registry.making import make
+from cloister.core.registry.registry import registry
 from cloister.core.types import Floats
 from cloister.plugins.solvers.reverse_greedy import ReverseGreedy
 
 RNG = PublicRng.from_seed(4)
+SOLVERS = [spec.name for spec in registry().specs("NonPrivateSolver")]
 
 
 def by_trying(points: Floats, weights: Floats, k: int, power: int) -> list[int]:
@@ -46,3 +50,9 @@ def test_points_of_negative_weight_pay_nothing() -> None:
     points = np.array([[0.0], [1.0], [100.0]])
     found = ReverseGreedy().solve(Released(Coreset(points, np.array([5.0, 5.0, -1e9])), ()), 2, RNG)
     assert found.ravel().tolist() == [0.0, 1.0]
+
+
+@pytest.mark.parametrize("name", SOLVERS)
+def test_no_point_at_all_is_refused_by_every_solver(name: str) -> None:
+    with pytest.raises(InvalidInput, match="without a point"):
+        make("NonPrivateSolver", name).solve(Released(Coreset(np.zeros((0, 2)), np.zeros(0)), ()), 2, RNG)

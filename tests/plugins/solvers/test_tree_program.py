@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from cloister.core.clustering import Coreset, Released, TreeMetric
-from cloister.core.errors import InvalidInput
 from cloister.core.randomness import PublicRng
 from cloister.core.types import Floats
 from cloister.plugins.solvers.tree_program import Program, TreeProgram, halved
@@ -92,8 +91,6 @@ def test_points_without_a_tree_get_one_over_which_distances_are_at_most_what_it_
     assert len(np.unique(found, axis=0)) == 7
 
 
-def test_equal_points_share_their_finest_box_and_no_point_is_refused() -> None:
+def test_equal_points_share_their_finest_box() -> None:
     tree = halved(np.zeros((5, 2)))
     assert Program.of(tree, np.ones(5), 1).costs(2)[1] == pytest.approx(0.0, abs=1e-290)
-    with pytest.raises(InvalidInput, match="without a point"):
-        TreeProgram().solve(Released(Coreset(np.zeros((0, 1)), np.ones(0)), ()), 1, RNG)

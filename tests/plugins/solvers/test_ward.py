@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
 from cloister.core.clustering import Coreset, Errors, Released
-from cloister.core.errors import InvalidInput
 from cloister.core.randomness import PublicRng
 from cloister.core.types import Floats
 from cloister.plugins.solvers.ward import Ward
@@ -120,8 +118,3 @@ def test_more_points_than_are_merged_join_later() -> None:
     points = np.repeat(centers, 50, axis=0) + 0.01 * g.standard_normal((100, 2))
     found = solve(points, np.ones(100), 2, most=6)
     assert sorted(np.round(found[:, 0]).tolist()) == [0.0, 9.0]
-
-
-def test_no_point_is_refused() -> None:
-    with pytest.raises(InvalidInput, match="without a point"):
-        solve(np.zeros((0, 2)), np.zeros(0), 1)
