@@ -1,5 +1,5 @@
-"""Errors that are stated after a run: of counts as their tables state them, of noise as it spreads, of approximations by
-their formulas; and predicted before one: they fall with every row and every bit of budget."""
+"""Errors that are stated after a run: of counts as their tables state them, of noise as it spreads, of approximations
+by their formulas; and predicted before one: they fall with every row and every bit of budget."""
 
 from __future__ import annotations
 
