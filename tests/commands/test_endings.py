@@ -18,13 +18,13 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-import cloister.collection.client.encoder
 from cloister.accounting.ledger.ledger import Ledger
 from cloister.accounting.ledger.run import Run
 from cloister.collection.plan.plan import CollectionPlan
@@ -249,22 +249,22 @@ def refused(folder: Path, *arguments: Any) -> tuple[int, str]:
     return done.returncode, said(done)
 
 
-def test_a_full_disk_under_the_result_says_the_same_and_leaves_no_litter(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def cut(where: str, fault: Callable[..., Any], folder: Path, *arguments: Any) -> tuple[int, str]:
+    """What is said where a function fails so."""
+    with patch(where, fault):
+        return refused(folder, *arguments)
+
+
+def test_a_full_disk_under_the_result_says_the_same_and_leaves_no_litter(folder: Path) -> None:
     (folder / "budget.db.key").write_bytes(bytes(SIZE))  # of an earlier run: it is synced, too
-    with monkeypatch.context() as patch:
-        patch.setattr("cloister.run.result.os.fsync", full)
-        code, told = refused(folder, *FIT, *PAID, "--out", "result.json")
+    code, told = cut("cloister.run.result.os.fsync", full, folder, *FIT, *PAID, "--out", "result.json")
     run = the_run(folder)
     assert (code, run.state) == (2, "open")
     assert told.startswith(
         f"cloister: cannot write result.json: No space left on device; run {run.id} is open in budget.db"
     )
     assert f"go on with {shlex.join([*PAID, '--resume', run.id])}" in told
-    with monkeypatch.context() as patch:
-        patch.setattr("cloister.run.result.os.fsync", interrupt)
-        code, told = refused(folder, *FIT, "--out", "result.json")
+    code, told = cut("cloister.run.result.os.fsync", interrupt, folder, *FIT, "--out", "result.json")
     assert (code, told) == (130, "cloister: interrupted; nothing was released: start it again\n")
     assert sorted(path.name for path in folder.iterdir()) == ["budget.db", "budget.db.key", "rows.parquet"]
 
@@ -306,9 +306,8 @@ def test_a_refusal_while_a_run_is_open_says_so_and_one_before_it_does_not(
     assert f"run {the_run(folder).id} is open in budget.db" in told
 
 
-def test_ctrl_c_while_a_result_is_printed_says_where_it_is(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cloister.commands.common.print_table", interrupt)
-    code, told = refused(folder, *FIT)
+def test_ctrl_c_while_a_result_is_printed_says_where_it_is(folder: Path) -> None:
+    code, told = cut("cloister.commands.common.print_table", interrupt, folder, *FIT)
     (kept,) = folder.glob("cloister-result-*.json")
     assert code == 130
     assert told.startswith(f"cloister: interrupted; the result is in {kept}")
@@ -342,77 +341,64 @@ ENCODE = ("encode", "plan", "mine.npy", "--out", "reports")
 STATE = ("--state", "mine.state")
 
 
-def test_an_encoder_that_is_cut_off_gives_the_same_reports_when_it_is_told_to_go_on(
-    people: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_encoder_that_is_cut_off_gives_the_same_reports_when_it_is_told_to_go_on(people: Path) -> None:
     hint = (
         "no report was written: run it again with --state mine.state, which gives the same reports and pays nothing "
         "twice\n"
     )
-    with monkeypatch.context() as patch:
-        patch.setattr(cloister.collection.client.encoder.PlanEncoder, "encoded", interrupt)
-        assert refused(people, *ENCODE, *STATE) == (130, f"cloister: interrupted; {hint}")
-    with monkeypatch.context() as patch:
-        patch.setattr("cloister.collection.client.encode_files.flush", full)
-        code, told = refused(people, *ENCODE, *STATE)
-        assert (code, told.endswith(hint), told.count("\n")) == (2, True, 1)
-        assert "No space left on device" in told
-    with monkeypatch.context() as patch:
-        patch.setattr("cloister.commands.encode.show", full)
-        code, told = refused(people, *ENCODE, *STATE)
-        (path,) = (people / "reports").iterdir()
-        assert code == 1
-        assert told.endswith(
-            f"cloister: cannot write the output: No space left on device; the reports are in reports/{path.name}, "
-            f"whole: send them\n"
-        )
+    assert cut("cloister.collection.client.encoder.PlanEncoder.encoded", interrupt, people, *ENCODE, *STATE) == (
+        130,
+        f"cloister: interrupted; {hint}",
+    )
+    code, told = cut("cloister.collection.client.encode_files.flush", full, people, *ENCODE, *STATE)
+    assert (code, told.endswith(hint), told.count("\n")) == (2, True, 1)
+    assert "No space left on device" in told
+    code, told = cut("cloister.commands.encode.show", full, people, *ENCODE, *STATE)
+    (path,) = (people / "reports").iterdir()
+    assert code == 1
+    assert told.endswith(
+        f"cloister: cannot write the output: No space left on device; the reports are in reports/{path.name}, "
+        f"whole: send them\n"
+    )
     assert in_process.cloister(*ENCODE[:-1], "again", *STATE, folder=people).returncode == 0
     (other,) = (people / "again").iterdir()
     assert path.read_bytes() == other.read_bytes()
 
 
-def test_an_encoder_without_a_state_that_is_cut_off_says_whether_anything_was_written(
-    people: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with monkeypatch.context() as patch:
-        patch.setattr(cloister.collection.client.encoder.PlanEncoder, "draw", interrupt)
-        code, told = refused(people, *ENCODE)
-        assert (code, told.splitlines()[-1]) == (130, "cloister: interrupted; no report was written: run it again")
-    with monkeypatch.context() as patch:
-        patch.setattr("cloister.collection.client.encode_files.sync", interrupt)
-        code, told = refused(people, *ENCODE)
-        (path,) = (people / "reports").iterdir()
-        assert (code, told.splitlines()[-1]) == (
-            130,
-            f"cloister: interrupted; the reports are in reports/{path.name}, whole: send them",
-        )
+def test_an_encoder_without_a_state_that_is_cut_off_says_whether_anything_was_written(people: Path) -> None:
+    code, told = cut("cloister.collection.client.encoder.PlanEncoder.draw", interrupt, people, *ENCODE)
+    assert (code, told.splitlines()[-1]) == (130, "cloister: interrupted; no report was written: run it again")
+    code, told = cut("cloister.collection.client.encode_files.sync", interrupt, people, *ENCODE)
+    (path,) = (people / "reports").iterdir()
+    assert (code, told.splitlines()[-1]) == (
+        130,
+        f"cloister: interrupted; the reports are in reports/{path.name}, whole: send them",
+    )
 
 
-def test_a_decoder_that_is_cut_off_says_that_it_can_be_run_again(people: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_decoder_that_is_cut_off_says_that_it_can_be_run_again(people: Path) -> None:
     again = "run it again: the reports are as they were, and decoding them costs nobody anything\n"
     assert in_process.cloister(*ENCODE, folder=people).returncode == 0
     decode = ("decode", "plan", "reports")
-    with monkeypatch.context() as patch:
-        patch.setattr(Session, "ask", interrupt)
-        assert refused(people, *decode) == (130, f"cloister: interrupted; {again}")
-    with monkeypatch.context() as patch:
-        patch.setattr("cloister.run.result.os.fsync", full)
-        assert refused(people, *decode, "--out", "c.json") == (
-            2,
-            f"cloister: cannot write c.json: No space left on device; {again}",
-        )
-    with monkeypatch.context() as patch:
-        patch.setattr("cloister.commands.decode.show", full)
-        assert refused(people, *decode) == (1, f"cloister: cannot write the output: No space left on device; {again}")
-        assert refused(people, *decode, "--out", "c.json") == (
-            1,
-            "cloister: cannot write the output: No space left on device; the result is in c.json\n",
-        )
+    assert cut("cloister.core.session.Session.ask", interrupt, people, *decode) == (
+        130,
+        f"cloister: interrupted; {again}",
+    )
+    assert cut("cloister.run.result.os.fsync", full, people, *decode, "--out", "c.json") == (
+        2,
+        f"cloister: cannot write c.json: No space left on device; {again}",
+    )
+    assert cut("cloister.commands.decode.show", full, people, *decode) == (
+        1,
+        f"cloister: cannot write the output: No space left on device; {again}",
+    )
+    assert cut("cloister.commands.decode.show", full, people, *decode, "--out", "c.json") == (
+        1,
+        "cloister: cannot write the output: No space left on device; the result is in c.json\n",
+    )
 
 
-def test_a_server_that_is_cut_off_between_rounds_goes_on_where_it_was(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_server_that_is_cut_off_between_rounds_goes_on_where_it_was(tmp_path: Path) -> None:
     folder = rounds_fakes.prepared(tmp_path, rounds_fakes.planned())
     answer = ("answer", "plan", "mine.npy", "--state", "mine.state", "--out", "reports")
     advance = ("advance", "plan", "--reports", "reports")
@@ -422,9 +408,7 @@ def test_a_server_that_is_cut_off_between_rounds_goes_on_where_it_was(
         ("cloister.collection.plan.canonical_json.os.fsync", full, 2),
         ("cloister.commands.advance.show", full, 1),
     ):
-        with monkeypatch.context() as patch:
-            patch.setattr(where, fault)
-            found, told = refused(folder, *advance)
+        found, told = cut(where, fault, folder, *advance)
         assert found == code
         assert told.endswith("run it again: a round that is closed stays closed, and the result of all is the same\n")
         assert told.count("\n") == 1
@@ -432,25 +416,20 @@ def test_a_server_that_is_cut_off_between_rounds_goes_on_where_it_was(
     assert standing["open"] == 2
 
 
-def test_a_shuffler_that_is_cut_off_releases_nothing_and_says_so(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_shuffler_that_is_cut_off_releases_nothing_and_says_so(tmp_path: Path) -> None:
     plan = shuffled_plans.small_plan()
     plan.write(tmp_path / "plan", "")
     shuffled_plans.folder_of(tmp_path / "reports", shuffled_plans.sent(plan))
     shuffle = ("shuffle", "plan", "reports", "--out", "shuffled")
     nothing = "nothing was released: run it again, which also clears away what this run has left\n"
-    with monkeypatch.context() as patch:
-        patch.setattr("cloister.collection.wire.messages.ReleaseForm.batch", interrupt)
-        assert refused(tmp_path, *shuffle) == (130, f"cloister: interrupted; {nothing}")
-    with monkeypatch.context() as patch:
-        patch.setattr("cloister.collection.shuffler.release.flush", full)
-        code, told = refused(tmp_path, *shuffle)
-        assert (code, told.endswith(nothing), told.count("\n")) == (2, True, 1)
+    assert cut("cloister.collection.wire.messages.ReleaseForm.batch", interrupt, tmp_path, *shuffle) == (
+        130,
+        f"cloister: interrupted; {nothing}",
+    )
+    code, told = cut("cloister.collection.shuffler.release.flush", full, tmp_path, *shuffle)
+    assert (code, told.endswith(nothing), told.count("\n")) == (2, True, 1)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["plan", "reports"]
-    with monkeypatch.context() as patch:
-        patch.setattr("cloister.commands.shuffle.show", full)
-        code, told = refused(tmp_path, *shuffle)
+    code, told = cut("cloister.commands.shuffle.show", full, tmp_path, *shuffle)
     assert (code, told) == (
         1,
         "cloister: cannot write the output: No space left on device; the messages are in shuffled, whole and "
