@@ -25,6 +25,7 @@ from cloister.estimators import EXPECTED_FAILED_CHECKS, expected_failed_checks, 
 from cloister.plugins.methods.sphere_packing import sphere_packing
 from cloister.run.request import Request, prepare
 from cloister.run.result import Result
+from tests.estimators.fitted import blobs, model as unseeded
 
 ASKED: dict[str, Any] = {"n_clusters": 3, "bounds": (-100.0, 100.0), "rows": 100, "epsilon": 1.0}
 
@@ -90,23 +91,17 @@ def test_many_fits_without_a_ledger_say_what_they_add_up_to(tmp_path: Path) -> N
         one.fit(rows)
 
 
-def blobs(n: int = 4000) -> Any:
-    r = np.random.default_rng(0)
-    return np.array([[-0.6, -0.6], [0.6, 0.5], [-0.5, 0.6]])[r.integers(0, 3, n)] + r.normal(0, 0.05, (n, 2))
-
-
 def model(**more: Any) -> Any:
     """Without zoom, so that the start that ``random_state`` repeats lies where it did."""
-    asked: dict[str, Any] = {"epsilon": 4.0, "delta": 1e-6, "bounds": (-1, 1), "rows": 4000, "zoom": "off"}
-    return cloister.KMeans(n_clusters=3, random_state=7, **{**asked, **more})
+    return unseeded(zoom="off", random_state=7, **more)
 
 
 def test_it_finds_clear_clusters_and_says_what_it_promises() -> None:
     rows = blobs()
     fitted = model().fit(rows)
     assert -fitted.score(rows) / len(rows) < 0.02
-    assert fitted.predict(rows).shape == (4000,)
-    assert fitted.transform(rows).shape == (4000, 3)
+    assert fitted.predict(rows).shape == (2000,)
+    assert fitted.transform(rows).shape == (2000, 3)
     assert fitted.privacy_.headline == "(add-or-remove one row) epsilon = 4, delta = 1e-06, Central trust"
 
 
@@ -132,7 +127,7 @@ def test_random_state_repeats_the_start_and_never_the_noise() -> None:
 
 def test_without_bounds_it_says_what_to_do_and_spends_nothing(tmp_path: Any) -> None:
     with pytest.raises(ValueError, match="no bounds: give one pair"):
-        cloister.KMeans(n_clusters=3, delta=1e-6, rows=4000).fit(blobs())
+        cloister.KMeans(n_clusters=3, delta=1e-6, rows=2000).fit(blobs())
     with pytest.raises(ValueError, match="no public number of rows"):
         cloister.KMeans(n_clusters=3, method="one-round", bounds=(-1, 1)).fit(blobs())
     with pytest.raises(ValueError, match="ledger=, dataset="):
@@ -143,7 +138,7 @@ def test_bounds_of_a_frame_are_read_by_its_own_names_wherever_they_could_mean_so
     """``lower`` and ``upper`` are ends of all columns, unless columns are called so: then they are refused, and not
     taken for names."""
     rows = blobs()
-    ends, asked = {"lower": [-1, -1], "upper": [1, 2]}, {"n_clusters": 3, "delta": 1e-6, "rows": 4000}
+    ends, asked = {"lower": [-1, -1], "upper": [1, 2]}, {"n_clusters": 3, "delta": 1e-6, "rows": 2000}
     fitted = cloister.KMeans(bounds=ends, **asked).fit(pd.DataFrame({"x": rows[:, 0], "y": rows[:, 1]}))
     assert fitted.result_.problem["bounds"] == {"lower": [-1.0, -1.0], "upper": [1.0, 2.0]}
     with pytest.raises(ValueError, match="columns are called lower and upper"):
@@ -160,7 +155,7 @@ def test_numbers_of_numpy_are_taken_for_every_figure_and_what_is_released_can_be
         "n_clusters": np.int64(3),
         "epsilon": np.float32(4.0),
         "delta": np.float64(1e-6),
-        "rows": np.int32(4000),
+        "rows": np.int32(2000),
         "random_state": np.uint64(7),
         "options": {"rounds": np.int64(2), "radius_scale": np.float32(0.5)},
         "bounds": (np.float32(-1), np.int8(1)),
@@ -173,14 +168,14 @@ def test_numbers_of_numpy_are_taken_for_every_figure_and_what_is_released_can_be
     }
     ledger = str(tmp_path / "budget.db")
     Ledger.open(ledger, create=True).declare("mine", np.float32(8.0), np.float64(1e-5), unit="users")  # type: ignore[arg-type]
-    result = cloister.KMeans(**numbers, ledger=ledger, dataset="mine").fit(blobs(), users=np.arange(4000) // 2).result_
+    result = cloister.KMeans(**numbers, ledger=ledger, dataset="mine").fit(blobs(), users=np.arange(2000) // 2).result_
     for ending in ("json", "npz"):
         result.save(tmp_path / f"r.{ending}")
         assert Result.load(tmp_path / f"r.{ending}").as_dict() == result.as_dict()
     assert cloister.KMeans.load(tmp_path / "r.npz").get_params()["rows_per_user"] == 2
     book = Ledger.open(ledger)
     assert Result.from_text(book.result(book.runs()[-1].id)).as_dict() == result.as_dict()
-    assert (result.problem["k"], result.problem["rows"], result.method["options"]["rounds"]) == (3, 4000, 2)
+    assert (result.problem["k"], result.problem["rows"], result.method["options"]["rounds"]) == (3, 2000, 2)
     assert json.dumps(result.as_dict())
 
 

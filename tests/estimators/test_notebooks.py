@@ -7,7 +7,6 @@ import pty
 import re
 import sys
 from contextlib import suppress
-from html.parser import HTMLParser
 from typing import Any
 
 import attrs
@@ -17,6 +16,7 @@ import pytest
 from cloister.core.errors import MissingExtra
 from cloister.showing import progress as shown
 from tests.estimators.fitted import NAMES, blobs, model
+from tests.showing.report.pages import Page
 
 
 @pytest.fixture(scope="module")
@@ -24,30 +24,12 @@ def fitted() -> Any:
     return model().fit(pd.DataFrame(blobs(), columns=NAMES))
 
 
-class Tags(HTMLParser):
-    """Names of a page's tags, opened and closed in order."""
-
-    def __init__(self, page: str) -> None:
-        super().__init__()
-        self.opened, self.seen = list[str](), set[str]()
-        self.feed(page)
-
-    def handle_starttag(self, tag: str, attrs: Any) -> None:
-        self.opened.append(tag)
-        self.seen.add(tag)
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.opened.pop() == tag
-
-
 def test_a_result_is_a_table_and_the_promise_and_no_text_of_others_is_a_tag(fitted: Any) -> None:
     """The statement's notes and the method's name are of others too: a file of results may be anybody's."""
     evil = "<script>alert(1)</script><img src=x onerror=alert(1)>"
     privacy = attrs.evolve(fitted.privacy_, notes=(evil,), trust="Central")
     result = attrs.evolve(fitted.result_, method={**fitted.result_.method, "name": evil}, privacy=privacy)
-    page = Tags(result._repr_html_())
-    assert page.opened == []
-    assert page.seen == {
+    assert {tag for tag, _ in Page(result._repr_html_()).tags} == {
         "table",
         "caption",
         "thead",
