@@ -13,6 +13,7 @@ import io
 import json
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Final, final, get_args, get_origin, get_type_hints
 
@@ -21,6 +22,9 @@ import typer
 
 from cloister.commands.options import Said, declared, typed
 from cloister.core.errors import InvalidInput, UnknownName
+
+_kinds = cache(get_type_hints)
+"""Types of a class's options, evaluated once."""
 
 CONFIG: Final = "config"
 """The parameter of a command that may have its options from a file, too."""
@@ -121,7 +125,7 @@ class TakenOptions:
 
     def parameters(self) -> Iterator[inspect.Parameter]:
         """Parameters of the command, as typer reads them."""
-        kinds = get_type_hints(self.kind)
+        kinds = _kinds(self.kind)
         for name, each in self.taken.items():
             flags = each.flags or (f"--{name.replace('_', '-')}",)
             option = typer.Option(
@@ -141,7 +145,7 @@ class TakenOptions:
 
     def read(self, given: dict[str, Any], config: Mapping[str, Any]) -> Any:
         """The options. Args: given (flags by name; those of this group are taken out), config (of a file, by name)."""
-        kinds, found = get_type_hints(self.kind), dict[str, Any]()
+        kinds, found = _kinds(self.kind), dict[str, Any]()
         for name, each in self.taken.items():
             value = given.pop(name)
             kept = as_declared(config.get(name), kinds[name], name)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import types
 from collections.abc import Callable, Mapping
-from functools import partial
+from functools import cache, partial
 from typing import Any, Literal, TypeAlias, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 import attrs
@@ -28,6 +28,12 @@ from cloister.core.registry.components import (
 from cloister.core.registry.registry import Registry
 
 V = TypeVar("V")
+
+
+@cache
+def hints_of(cls: Any) -> dict[str, Any]:
+    """A class's annotations, evaluated once: that takes longer than to compose it."""
+    return get_type_hints(cls)
 
 
 @attrs.frozen
@@ -137,7 +143,7 @@ class _Composer:
     def composed(self, role: Role, name: str, path: str) -> Composed:
         spec = self.registry.spec(role, name)
         cls = self.registry.load(spec)
-        hints, inner, arguments = get_type_hints(cls), dict[str, Composed](), dict[str, Any]()
+        hints, inner, arguments = dict(hints_of(cls)), dict[str, Composed](), dict[str, Any]()
         unable = dict[str, str]()
         for field, facts in slots_of(cls).items():
             if isinstance(facts, Choices):
