@@ -142,7 +142,7 @@ class _Composer:
 
     def composed(self, role: Role, name: str, path: str) -> Composed:
         spec = self.registry.spec(role, name)
-        cls = self.registry.load(spec)
+        cls: Any = self.registry.load(spec)
         hints, inner, arguments = dict(hints_of(cls)), dict[str, Composed](), dict[str, Any]()
         unable = dict[str, str]()
         for field, facts in slots_of(cls).items():
