@@ -46,11 +46,11 @@ from cloister.core.types import AnyArray, Floats, Ids, Ints
 from cloister.metrics import nicv
 from cloister.plugins.oracles.local.counts.adaptive_response import Direct
 from cloister.plugins.oracles.local.counts.hadamard_response import Signed
-from cloister.plugins.oracles.local.counts.hashed_response import Hashed
 from cloister.plugins.oracles.local.counts.subset_selection import Subset
 from cloister.plugins.oracles.local.hadamard_transform import parity
-from cloister.plugins.oracles.local.question import Reports
+from cloister.plugins.oracles.local.hashing import Hashed
 from cloister.plugins.oracles.local.randomised_response import WORDS, packed
+from cloister.plugins.oracles.local.reports import Reports
 from cloister.plugins.oracles.local.vectors.codebook import Codebook
 from cloister.plugins.oracles.local.vectors.unit_randomiser import lifted, sent
 from cloister.run.request import PreparedRun, Request, prepare

@@ -133,10 +133,8 @@ from cloister.core.types import (
     Ints as Ints,
 )
 from cloister.noise.channel import (
-    Threshold as Threshold,
-)
-from cloister.noise.dense import (
     TensorChannel as TensorChannel,
+    Threshold as Threshold,
 )
 from cloister.noise.laws import (
     UP as UP,

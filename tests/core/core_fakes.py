@@ -20,7 +20,7 @@ from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.record import Lookup, Record
 from cloister.core.session import Session
 from cloister.core.trust import Local
-from cloister.noise.dense import TensorChannel
+from cloister.noise.channel import TensorChannel
 from cloister.plugins.oracles.central.discrete_gaussian import DiscreteGaussian
 
 BOX = Box((-1.0, -1.0), (1.0, 1.0))

@@ -4,14 +4,12 @@ bucket."""
 from __future__ import annotations
 
 import math
-import pickle
 from typing import Any
 
 import attrs
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
-from scipy import stats
 
 from cloister.core.buckets import BucketedVectors, QuestionContext, Space
 from cloister.core.budget import Budget
@@ -25,7 +23,7 @@ from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.record import Record
 from cloister.core.session import Session
 from cloister.core.types import Ints
-from cloister.noise.dense import TensorChannel
+from cloister.noise.channel import TensorChannel
 from cloister.noise.sparse import DENSE, PIECES, LevelTotals, SparseChannel, SparsePieces, SparseTotals
 from cloister.plugins.oracles.central.discrete_gaussian import DiscreteGaussian
 from cloister.plugins.oracles.central.discrete_laplace import DiscreteLaplace
@@ -39,8 +37,6 @@ ALARM = 1e-8
 """Of each chi-square test; there are fewer than a hundred."""
 
 DEEP = Space(tuple(2**level for level in range(60)), nested=True)
-SHALLOW = Space((1,), nested=True)
-ONE_CELL = Space((1,) * 60, nested=True)
 DENSE_TREE = Space((1, 2, 4, 8), nested=True)
 FLAT = Space((2**62, 5, 2**40))
 
@@ -121,27 +117,6 @@ def test_totals_are_exact_in_any_number_of_chunks(space: Space, chunks: int) -> 
         assert np.array_equal(added.at(asked, level), reference(buckets[:, level], asked, vectors))
 
 
-@settings(max_examples=100, deadline=None)
-@given(st.lists(st.lists(st.integers(-1, 40), max_size=30), min_size=1, max_size=12), st.randoms(use_true_random=False))
-def test_merging_loses_no_bucket_in_any_order_or_grouping(chunks: list[list[int]], random: Any) -> None:
-    channel: Any = Exact().open(FLAT, EXACT, SETTING)
-    parts = [summary(channel, np.repeat(np.array(c, np.int64).reshape(-1, 1), 3, axis=1).clip(max=4)) for c in chunks]
-    whole = np.array([i for chunk in chunks for i in chunk], np.int64).clip(max=4)
-    kept = [pickle.dumps(part) for part in parts]
-    while len(parts) > 1:
-        random.shuffle(parts)
-        one, other = parts.pop(), parts.pop()
-        parts.append(one.merge(other))
-    total = parts[0].total()
-    assert total.possible(channel.counted, channel.one)
-    for tally in total.levels:
-        assert np.array_equal(tally.ids, np.unique(whole[whole >= 0]))
-        assert np.array_equal(tally.values, np.unique(whole[whole >= 0], return_counts=True)[1])
-    assert [pickle.loads(k).total().ids.tolist() for k in kept] == [
-        np.tile(np.unique([min(i, 4) for i in c if i >= 0]), 3).astype(int).tolist() for c in chunks
-    ]
-
-
 def test_a_summary_keeps_few_lists_and_small_ones_are_joined_first() -> None:
     channel: Any = Exact().open(DEEP, EXACT, SETTING)
     g, merged, most = np.random.default_rng(5), None, 0
@@ -188,94 +163,19 @@ def test_a_report_that_no_encoder_sends_is_refused(changes: dict[str, Any]) -> N
         channel.absorb(lists(**changes))
 
 
-def pmf(law: str, width: float, x: Ints) -> Any:
-    """Of discrete Laplace noise of a scale, or discrete Gaussian noise of a sigma."""
-    if law == "laplace":
-        return np.tanh(0.5 / width) * np.exp(-np.abs(x) / width)
-    every = np.arange(-int(20 * width) - 20, int(20 * width) + 21)
-    return np.exp(-(x**2) / (2 * width**2)) / np.exp(-(every**2) / (2 * width**2)).sum()
-
-
-def fits(noise: Ints, law: str, width: float) -> bool:
-    """Chi-square test of integer noise (n,) against its exact law, in about twenty classes of at least 20 expected."""
-    reach = int(12 * width)
-    chances = pmf(law, width, np.arange(-reach, reach + 1))
-    edges, low = [-reach], 0.0
-    for x, chance in zip(range(-reach, reach), chances, strict=False):
-        low += chance
-        if low * len(noise) >= max(20, len(noise) / 20):
-            edges.append(x + 1)
-            low = 0.0
-    classes = np.searchsorted(edges, noise, side="right") - 1
-    expected = np.add.reduceat(chances, np.array(edges) + reach)
-    found = np.bincount(np.clip(classes, 0, len(edges) - 1), minlength=len(edges))
-    return bool(stats.chisquare(found, expected / expected.sum() * len(noise)).pvalue > ALARM)
-
-
-def noise_of(channel: Any, items: Any, level: int, asked: Ints, truth: Any, repeats: int, seed: int) -> Ints:
-    """Releases less the truth, in the integers that the noise was drawn in."""
-    merged, found = summary(channel, items), []
-    for i in range(repeats):
-        table = channel.decode(merged, NoiseRng.for_tests(seed).child(i))
-        found.append(table.at(asked, level) - truth)
-    return np.rint(np.stack(found) / (channel.unit * 2.0**-channel.shift)).astype(np.int64).ravel()
-
-
-@pytest.mark.parametrize("rows", ["none", "many"])
-@pytest.mark.parametrize("space", [DEEP, SHALLOW, ONE_CELL, DENSE_TREE], ids=["deep", "shallow", "one cell", "dense"])
-@pytest.mark.parametrize("nested", [True, False])
-def test_every_level_has_exactly_the_noise_that_is_paid_for(space: Space, rows: str, nested: bool) -> None:
-    """Laplace of scale levels / eps on each, for empty data too. At most 60 tests of chance 1e-8 each."""
-    space = attrs.evolve(space, nested=nested)
-    channel: Any = DiscreteLaplace().open(space, Budget("pure", 2.0 * space.levels), SETTING)
-    assert channel.events[0].spent.amount == 2.0 * space.levels
-    leaves = np.zeros(0 if rows == "none" else 100, np.int64)
-    merged, repeats = summary(channel, path(leaves, space.levels)), 200 if space.sizes[-1] > 8 else 2000
-    tables = [channel.decode(merged, NoiseRng.for_tests(7).child(i)) for i in range(repeats)]
-    for level in range(0, space.levels, max(1, space.levels // 6)):
-        asked = np.arange(min(64, space.sizes[level]))
-        found = np.stack([table.at(asked, level) for table in tables]) - np.where(asked == 0, len(leaves), 0)
-        noise = found.astype(np.int64).ravel()
-        assert fits(noise, "laplace", 0.5)
-        assert len(noise) < 2000 or not fits(noise, "laplace", 0.5 * 1.25)
-
-
 @pytest.mark.parametrize("levels", [1, 4, 59])
 def test_laplace_scale_is_levels_over_epsilon_and_gaussian_sigma_its_root_over_mu(levels: int) -> None:
-    """Exact laws, by chi-square: chance 1e-8 each. One level fewer or more is told apart."""
     space = Space(tuple(2 ** (60 - levels + i) for i in range(levels)), nested=True)
-    ids, zero = np.arange(6000), np.zeros(6000)
     laplace: Any = DiscreteLaplace().open(space, Budget("pure", 3.0), SETTING)
     assert laplace.law.scale == pytest.approx(levels / 3)
-    drawn = noise_of(laplace, path(ids[:0], levels), levels - 1, ids, zero, 3, 8)
-    assert fits(drawn, "laplace", levels / 3)
     gauss: Any = DiscreteGaussian().open(space, Budget("gaussian", 0.25), SETTING)
     assert gauss.law.sigma * 2.0**-gauss.shift == pytest.approx(math.sqrt(levels) / 0.5)
     assert gauss.law.sigma >= 2**20
-    wide = noise_of(gauss, path(ids[:0], levels), levels - 1, ids, zero, 3, 9) / gauss.law.sigma
-    assert stats.kstest(wide, "norm").pvalue > ALARM
-    assert stats.kstest(wide * 1.15, "norm").pvalue < ALARM
     sums: Any = DiscreteGaussian().open(space, Budget("gaussian", 0.25), SETTING, Bound(40, 2))
     assert sums.law.sigma * 2.0**-sums.shift == pytest.approx(math.sqrt(levels) * 40 / 0.5)
     assert sums.deviation == pytest.approx(math.sqrt(levels) * 40 / 0.5 * SETTING.unit)
     pure: Any = DiscreteLaplace().open(space, Budget("pure", 3.0), SETTING, Bound(40, 2, 50))
     assert pure.law.scale == pytest.approx(levels * 50 / 3)
-
-
-@pytest.mark.parametrize("secret", [False, True])
-def test_a_bucket_keeps_its_value_whatever_is_asked_in_between(secret: bool) -> None:
-    channel: Any = DiscreteLaplace().open(DEEP, Budget("pure", 0.5), SETTING, Bound(9, 2))
-    g = np.random.default_rng(3)
-    rng = NoiseRng.secret() if secret else NoiseRng.for_tests(3)
-    table = channel.decode(summary(channel, BucketedVectors(path(np.arange(50), 60), np.ones((50, 2), np.int64))), rng)
-    known: dict[tuple[int, int], bytes] = {}
-    for _ in range(60):
-        level = int(g.integers(50, 60))
-        ids = g.integers(0, 90, int(g.integers(0, 40)))
-        for i, value in zip(ids.tolist(), table.at(ids, level), strict=True):
-            assert known.setdefault((level, i), value.tobytes()) == value.tobytes()
-    assert len(known) > 500
-    assert len(set(known.values())) > 400
 
 
 def test_looks_draw_afresh_for_new_buckets_only() -> None:
@@ -289,30 +189,6 @@ def test_looks_draw_afresh_for_new_buckets_only() -> None:
     for i, one in enumerate(columns):
         for other in columns[:i]:
             assert abs(np.corrcoef(one, other)[0, 1]) < 6 / math.sqrt(3000)
-
-
-def test_empty_and_full_buckets_get_noise_of_one_law() -> None:
-    """Kolmogorov-Smirnov of the noise on occupied against that on empty buckets: chance 1e-8."""
-    channel: Any = DiscreteLaplace().open(DEEP, Budget("pure", 6.0), SETTING)
-    full, empty = np.arange(4000), np.arange(4000) + 2**50
-    table = channel.decode(summary(channel, path(np.repeat(full, 3), 60)), NoiseRng.for_tests(12))
-    together = table.at(np.concatenate([full, empty]), 59)
-    assert stats.ks_2samp(together[:4000] - 3, together[4000:]).pvalue > ALARM
-    assert np.mean(together[4000:] == 0) < 0.1
-
-
-@pytest.mark.parametrize("items", [np.zeros((0, 60), np.int64), np.full((9, 60), -1)])
-def test_no_rows_and_rows_in_no_bucket_are_counted_nowhere(items: Ints) -> None:
-    channel: Any = Exact().open(DEEP, EXACT, SETTING)
-    table = channel.decode(summary(channel, items, items), NoiseRng.for_tests(1))
-    for level in (0, 30, 59):
-        assert not table.at(np.array([0, DEEP.sizes[level] - 1]), level).any()
-    sums: Any = Exact().open(DEEP, EXACT, SETTING, Bound(5, 3))
-    added = sums.decode(
-        summary(sums, BucketedVectors(items, np.ones((len(items), 3), np.int64))), NoiseRng.for_tests(1)
-    )
-    assert added.at(np.array([0, 1]), 59).tolist() == [[0.0] * 3] * 2
-    assert added.at(np.zeros(0, np.int64), 59).shape == (0, 3)
 
 
 def test_the_last_bucket_of_the_largest_level_is_found() -> None:

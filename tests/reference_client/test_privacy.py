@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 import pytest
 
 from cloister.core.fixed_order import quarter_sines
-from cloister.plugins.oracles.shuffled.blankets import delta_of
+from cloister.plugins.oracles.shuffled.blanket_histogram import delta_of
 from tests.reference_client import counts, units
 from tests.reference_client.checks import ALL, Wrong, check, power
 from tests.reference_client.client import Client

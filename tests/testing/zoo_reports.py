@@ -17,10 +17,10 @@ from cloister.core.budget import Budget
 from cloister.core.lattice import Bound
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.types import Floats, Ids, Ints
-from cloister.plugins.oracles.local.counts.explicit_histogram import ExplicitHistogram
-from cloister.plugins.oracles.local.counts.hashed_response import Hashed
+from cloister.plugins.oracles.local.counts.local_hashing import ExplicitHistogram
 from cloister.plugins.oracles.local.counts.optimised_unary import OptimisedUnary, Unary
 from cloister.plugins.oracles.local.counts.subset_selection import Subset, SubsetSelection
+from cloister.plugins.oracles.local.hashing import Hashed
 from cloister.plugins.oracles.local.vectors.channel import ExplicitVectorChannel
 from cloister.plugins.oracles.local.vectors.ldp_average import LdpAverage, LdpAverageChannel
 from cloister.plugins.oracles.local.vectors.vector_sums import ExplicitHistogramVector

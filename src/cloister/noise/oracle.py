@@ -17,7 +17,7 @@ exact in any space: tensors in small ones, lists of occupied buckets in those of
 
 Integer tensors whose noise is not drawn by ``decode``: channels of Aggregated oracles on enumerable buckets.
 
-Totals, clipping, scaling and the table are those of the Central oracles (``dense``): the same code gives the same
+Totals, clipping, scaling and the table are those of the Central oracles (``channel``): the same code gives the same
 numbers, so that parties who pool their rows release what a curator of all rows would have.
 """
 
@@ -25,7 +25,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, ClassVar, final
+from typing import Any, ClassVar, TypeAlias, final
 
 import attrs
 import numpy as np
@@ -39,7 +39,7 @@ from cloister.core.lattice import CAP, Bound
 from cloister.core.randomness import NoiseRng
 from cloister.core.registry.components import component, option
 from cloister.core.types import Ids, Ints
-from cloister.noise.dense import Noised, TensorChannel
+from cloister.noise.channel import LookupTable, TensorChannel
 from cloister.noise.laws import Noise, Sensitivity
 from cloister.noise.sparse import SparseChannel, additive_channel
 
@@ -127,7 +127,7 @@ class RingChannel:
             raise Refused(f"noise share {share} of {of} was asked for, but this question's noise has {self.shares}")
         return to_words(self.tensor.law.draw(self.size, rng))
 
-    def decode(self, summary: RingVector, rng: NoiseRng) -> Noised:
+    def decode(self, summary: RingVector, rng: NoiseRng) -> LookupTable:
         """Draws nothing. Raises: Refused if the sum does not contain its noise yet."""
         if not summary.noised:
             raise Refused(
@@ -135,6 +135,9 @@ class RingChannel:
                 "through parties (population 'parties', or 'cloister coordinate' and 'cloister join')"
             )
         return self.tensor.table(to_integers(self.absorb(summary).vector, self.bits))
+
+
+AnyChannel: TypeAlias = TensorChannel | SparseChannel | RingChannel
 
 
 @component
@@ -157,9 +160,7 @@ class AdditiveCounts(ABC):
         the law has to be wide (``wide_gaussian``). Raises: InvalidInput for a budget in another measure, or if there is
         no such noise."""
 
-    def channel(
-        self, space: Space, bound: Bound | None, budget: Budget, unit: float
-    ) -> TensorChannel | SparseChannel | RingChannel:
+    def channel(self, space: Space, bound: Bound | None, budget: Budget, unit: float) -> AnyChannel:
         """The opened question. Args: bound, of the vectors, None for counts; unit, of their lattice, 1 for counts."""
         law, shift = self.noise(Sensitivity.of(space, bound), budget)
         return additive_channel(self.mechanism, budget, space, bound, law, shift, unit)
@@ -179,9 +180,7 @@ class AdditiveCounts(ABC):
         tensor = TensorChannel(self.mechanism, budget, space, bound, law, shift, unit)
         return RingChannel(tensor, parties, most_rows, ratio)
 
-    def open(
-        self, space: Space, budget: Budget, context: QuestionContext
-    ) -> TensorChannel | SparseChannel | RingChannel:
+    def open(self, space: Space, budget: Budget, context: QuestionContext) -> AnyChannel:
         return self.channel(space, None, budget, 1.0)
 
     def variance(self, space: Space, budget: Budget, context: QuestionContext) -> float:
@@ -193,9 +192,7 @@ class AdditiveNoise(AdditiveCounts):
     """A ``FrequencyOracle`` that is a ``VectorSumOracle`` too: sums of vectors under the same noise, where there is a
     bound."""
 
-    def open(
-        self, space: Space, budget: Budget, context: QuestionContext, bound: Bound | None = None
-    ) -> TensorChannel | SparseChannel | RingChannel:
+    def open(self, space: Space, budget: Budget, context: QuestionContext, bound: Bound | None = None) -> AnyChannel:
         return self.channel(space, bound, budget, context.unit if bound else 1.0)
 
     def variance(self, space: Space, budget: Budget, context: QuestionContext, bound: Bound | None = None) -> float:

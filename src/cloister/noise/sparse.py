@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
-from typing import Any, NoReturn, Self, final
+from typing import Any, Self, final
 
 import attrs
 import numpy as np
@@ -35,8 +35,7 @@ from cloister.core.errors import InvalidInput, Refused
 from cloister.core.lattice import CAP, Bound
 from cloister.core.randomness import NoiseRng
 from cloister.core.types import Floats, Ids, Ints
-from cloister.noise.channel import AdditiveChannel, Threshold
-from cloister.noise.dense import TensorChannel
+from cloister.noise.channel import AdditiveChannel, HeldTable, TensorChannel, Threshold
 from cloister.noise.laws import Noise
 
 PIECES = 8
@@ -199,7 +198,7 @@ LARGEST = 2**62
 
 
 @final
-class LazyTable:
+class LazyTable(HeldTable):
     """A table that draws a bucket's noise when it is first looked up, and remembers it."""
 
     def __init__(self, channel: SparseChannel, levels: tuple[LevelTotals, ...], rng: NoiseRng) -> None:
@@ -230,9 +229,6 @@ class LazyTable:
         ends = (np.searchsorted(occupied, borders << np.int64(down)) for borders in (ids, ids + 1))
         first, last = ends
         return running[last] - running[first]
-
-    def __reduce__(self) -> NoReturn:
-        raise TypeError("a table is never pickled: keep the values that at() returned")
 
 
 @final

@@ -17,13 +17,12 @@ from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.reports import SIGNIFICANCE, Proportion, ReportFacts, ReportLaw
 from cloister.plugins.oracles.local.counts.adaptive_response import AdaptiveResponse
-from cloister.plugins.oracles.local.counts.explicit_histogram import ExplicitHistogram
 from cloister.plugins.oracles.local.counts.hadamard_response import HadamardResponse
-from cloister.plugins.oracles.local.counts.local_hashing import OptimisedLocalHashing
+from cloister.plugins.oracles.local.counts.local_hashing import ExplicitHistogram, OptimisedLocalHashing
 from cloister.plugins.oracles.local.counts.optimised_unary import OptimisedUnary
 from cloister.plugins.oracles.local.counts.subset_selection import SubsetSelection
-from cloister.plugins.oracles.local.question import Reports
 from cloister.plugins.oracles.local.randomised_response import packed
+from cloister.plugins.oracles.local.reports import Reports
 from cloister.plugins.oracles.local.vectors.unit_randomiser import sent
 from cloister.plugins.oracles.local.vectors.vector_sums import ExplicitHistogramVector, HadamardVector
 from cloister.plugins.oracles.shuffled.amplified import AmplifiedCounts

@@ -24,8 +24,8 @@ from cloister.core.errors import InvalidInput, Refused
 from cloister.core.questions import OpenedQuestion
 from cloister.core.randomness import NoiseRng
 from cloister.core.reports import Gain, ReportFacts
-from cloister.plugins.oracles.local.question import Reports
-from cloister.plugins.oracles.table import LookupTable
+from cloister.noise.channel import LookupTable
+from cloister.plugins.oracles.local.reports import Reports
 from cloister.run.request import Request
 from tests.collection.liars import pulling, supporting
 from tests.collection.plan.test_liars import COUNTS

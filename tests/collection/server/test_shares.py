@@ -20,8 +20,8 @@ from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.reports import SIGNIFICANCE, Proportion
 from cloister.core.shuffling import asked, messages, numbers
 from cloister.core.trust import Local, Shuffled
-from cloister.plugins.oracles.local.counts.explicit_histogram import ExplicitHistogram
 from cloister.plugins.oracles.local.counts.hadamard_response import HadamardResponse
+from cloister.plugins.oracles.local.counts.local_hashing import ExplicitHistogram
 from cloister.plugins.oracles.local.vectors.ldp_average import LdpAverage
 from cloister.plugins.oracles.local.vectors.vector_sums import ExplicitHistogramVector, HadamardVector
 from cloister.plugins.oracles.shuffled.amplified import AmplifiedCounts

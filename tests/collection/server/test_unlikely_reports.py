@@ -14,8 +14,8 @@ from cloister.collection.plan.publish import publish
 from cloister.collection.server.aggregator import decode
 from cloister.core.errors import Refused
 from cloister.core.randomness import NoiseRng
-from cloister.plugins.oracles.local.question import Reports
 from cloister.plugins.oracles.local.randomised_response import packed
+from cloister.plugins.oracles.local.reports import Reports
 from cloister.run.request import Request
 from tests.collection.server.collected import of_reports
 

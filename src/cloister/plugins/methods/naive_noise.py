@@ -2,7 +2,7 @@
 clustered.
 
 Guarantee (Local; replace one row; pure, no delta): that of the randomiser of one vector
-(``oracles.local.vectors.randomisers``): a person's one report is epsilon-DP. Noised rows are unbiased, so that the mean
+(``oracles.local.vectors.channel``): a person's one report is epsilon-DP. Noised rows are unbiased, so that the mean
 of a cluster would be right if anybody knew which rows are in it; but the noise of one row, of squared length about d /
 m(eps)^2 times the squared radius, is far longer than any distance between clusters, and k-means finds the shape of the
 noise. Chang et al. 2021, footnote 9, found no setting up to a million rows in which it works.
@@ -31,11 +31,10 @@ from cloister.core.roles import NonPrivateSolver
 from cloister.core.session import Session
 from cloister.core.trust import Local
 from cloister.core.types import Ints
-from cloister.plugins.oracles.local.channel import Keeping
-from cloister.plugins.oracles.local.question import Kept
-from cloister.plugins.oracles.local.vectors.channel import VectorAnswers
-from cloister.plugins.oracles.local.vectors.randomisers import Randomised, answers, randomiser_option
-from cloister.plugins.oracles.table import LookupTable
+from cloister.noise.channel import LookupTable
+from cloister.plugins.oracles.local.question import Keeping
+from cloister.plugins.oracles.local.reports import Kept
+from cloister.plugins.oracles.local.vectors.channel import Randomised, VectorAnswers, answers, randomiser_option
 
 MAX_NUMBERS = 2**28
 """Numbers in all noised rows together."""

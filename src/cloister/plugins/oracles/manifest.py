@@ -80,7 +80,7 @@ def _local() -> list[Spec]:
         Spec(
             "explicit-histogram",
             "FrequencyOracle",
-            f"{COUNTS}.explicit_histogram:ExplicitHistogram",
+            f"{COUNTS}.local_hashing:ExplicitHistogram",
             "counts from one randomised sign per user, for domains of any size",
             "Local",
             bassily,

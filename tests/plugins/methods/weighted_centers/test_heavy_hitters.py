@@ -8,7 +8,7 @@ import pytest
 from cloister.core.errors import InvalidInput
 from cloister.core.types import Floats, Ints
 from cloister.plugins.methods.weighted_centers.partitions import Prefixes
-from cloister.plugins.oracles.local.counts.explicit_histogram import ExplicitHistogram
+from cloister.plugins.oracles.local.counts.local_hashing import ExplicitHistogram
 from tests.plugins.oracles.local.counts.test_counts import opened, released
 
 TREE = Prefixes((6, 12, 18, 24, 30, 36, 42, 48))

@@ -10,15 +10,13 @@ import attrs
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
-from scipy import stats
 
 from cloister.accounting import Accountant, Cost, Ledger, Spent, Total, epsilon_of_rho
 from cloister.core.buckets import QuestionContext, Space
 from cloister.core.budget import Budget, Event
-from cloister.core.errors import BudgetExceeded, InvalidInput, Refused
-from cloister.core.randomness import NoiseRng, PublicRng
-from cloister.core.types import Floats, Ints
-from cloister.noise.sparse import SparseChannel
+from cloister.core.errors import BudgetExceeded, InvalidInput
+from cloister.core.randomness import PublicRng
+from cloister.core.types import Floats
 from cloister.plugins.oracles.central.discrete_gaussian import DiscreteGaussian
 from cloister.plugins.oracles.central.discrete_laplace import DiscreteLaplace
 from cloister.plugins.oracles.central.thresholded import ThresholdedCounts, delta_of, least_threshold
@@ -102,78 +100,6 @@ def test_the_least_threshold_is_the_least(levels: int, epsilon: float, delta: fl
     assert found.above == 1 or delta_of(scale, levels, found.above - 1) > delta
     if found.above > 1:
         assert found.delta >= delta * math.exp(-1 / scale) * (1 - 1e-6) * (1 - delta) ** 2
-
-
-def test_delta_of_a_lone_row_is_that_of_its_noise() -> None:
-    """P(1 + Z > T), added up from the law, over independent levels."""
-    for scale, levels, above in ((0.4, 1, 1), (3.0, 4, 7), (12.0, 12, 40)):
-        z = np.arange(above, above + 4000)
-        q = math.exp(-1 / scale)
-        alone = math.fsum((1 - q) / (1 + q) * q**z)
-        assert delta_of(scale, levels, above) == pytest.approx(1 - (1 - alone) ** levels, rel=1e-8)
-        assert delta_of(scale, levels, above) >= 1 - (1 - alone) ** levels - 1e-15
-
-
-def table_of(channel: Any, ids: Ints, seed: int) -> Any:
-    buckets = np.stack([ids >> down for down in range(channel.space.levels)][::-1], axis=1)
-    if not channel.space.nested:
-        buckets = np.repeat(ids[:, None], channel.space.levels, axis=1)
-    return channel.decode(
-        channel.absorb(channel.encode(buckets, NOBODY, NoiseRng.for_tests(0))), NoiseRng.for_tests(seed)
-    )
-
-
-@pytest.mark.parametrize("far", [0, 2**50])
-@pytest.mark.parametrize("held", [1, 4, 9])
-def test_released_values_have_the_enumerated_law(far: int, held: int) -> None:
-    """Chi-square against the law that the enumeration uses, in a small space and a large one: chance 1e-8 each."""
-    size, most = 20_000, 60
-    space = Space((far + size,) * 2)
-    channel: Any = ORACLE.open(space, Budget("pure", 1.0, delta=0.1), SETTING)
-    assert isinstance(channel, SparseChannel) == (far > 0)
-    law = released(held, channel.law.scale, channel.threshold.above, most)
-    table = table_of(channel, np.repeat(np.arange(size) + far, held), 3)
-    for level in (0, 1):
-        values = table.at(np.arange(size) + far, level).astype(np.int64)
-        assert ((values == 0) | (values > channel.threshold.above)).all()
-        found = np.bincount(np.clip(values - channel.threshold.above, 0, len(law) - 1), minlength=len(law))
-        often = law * size >= 10
-        counted, expected = (np.append(x[often], x[~often].sum()) for x in (found, law * size))
-        assert stats.chisquare(counted, expected).pvalue > 1e-8
-
-
-@pytest.mark.parametrize("levels", [1, 8, 60])
-@pytest.mark.parametrize("rows", [0, 1, 3])
-def test_what_is_empty_or_below_the_threshold_reads_exactly_zero(levels: int, rows: int) -> None:
-    """A lone row of three shows with a chance of 1e-9."""
-    space = Space(tuple(2 ** (60 - levels + i) for i in range(levels)), nested=True)
-    channel: Any = ORACLE.open(space, Budget("pure", 1.0, delta=1e-9), SETTING)
-    table = table_of(channel, np.arange(rows) * 5, 4)
-    for level in range(levels):
-        ids = np.arange(500) % min(500, space.sizes[level])
-        assert not table.at(ids, level).any()
-        assert (table.standard_error(ids, level) == channel.deviation).all()
-
-
-@pytest.mark.parametrize("far", [0, 2**50])
-def test_an_empty_bucket_reads_zero_however_low_the_threshold(far: int) -> None:
-    channel: Any = ORACLE.open(Space((far + 4000,)), Budget("pure", 0.1, delta=0.4), SETTING)
-    assert channel.threshold.above < channel.law.scale
-    values = table_of(channel, np.arange(0, 4000, 2) + far, 6).at(np.arange(4000) + far)
-    assert not values[1::2].any()
-    assert (values[0::2] != 0).sum() > 500
-
-
-def test_rows_of_a_tree_are_released_where_enough_are_together() -> None:
-    space = Space(tuple(2**level for level in range(40)), nested=True)
-    channel: Any = ORACLE.open(space, Budget("pure", 40.0, delta=1e-9), SETTING)
-    leaves = np.concatenate([np.full(5000, 2**38), np.arange(3000)])
-    table = table_of(channel, leaves, 5)
-    root, leaf = table.at(np.array([0]), 0), table.at(np.array([2**38, 5]), 39)
-    assert abs(root[0] - 8000) < 60
-    assert abs(leaf[0] - 5000) < 60
-    assert leaf[1] == 0
-    assert table.at(np.array([2**38, 5]), 39).tolist() == leaf.tolist()
 
 
 def test_without_a_delta_it_is_refused_with_what_to_do() -> None:
@@ -266,15 +192,6 @@ def test_the_ledger_reserves_delta_and_returns_what_was_not_spent(tmp_path: Any)
     spent = account.forecast(rounds)
     assert ledger.status()[0].spent.delta == pytest.approx(spent.delta)
     assert Cost.reserved(total, total.measured({"pure"})).delta == 0.0
-
-
-def test_a_ledger_in_zcdp_has_no_delta_for_thresholds(tmp_path: Any) -> None:
-    ledger = Ledger.open(tmp_path / "ledger.db", create=True)
-    ledger.declare("people", 2.0, 1e-6, "zcdp")
-    total = Total(0.1, 1e-7)
-    with pytest.raises(Refused, match="no delta left for thresholds"):
-        ledger.reserve("people", total, total.measured({"pure"}, uses_delta=True), "plan", b"0" * 32)
-    ledger.reserve("people", total, total.measured({"pure"}), "plan", b"0" * 32)
 
 
 def test_the_noise_is_that_of_discrete_laplace_and_so_is_the_variance() -> None:

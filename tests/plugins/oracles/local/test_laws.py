@@ -19,14 +19,13 @@ from cloister.core.lattice import Bound
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.reports import ReportLaw
 from cloister.plugins.oracles.local.counts.adaptive_response import AdaptiveResponse, Direct
-from cloister.plugins.oracles.local.counts.explicit_histogram import ExplicitHistogram
 from cloister.plugins.oracles.local.counts.hadamard_response import Signed
-from cloister.plugins.oracles.local.counts.hashed_response import Hashed
-from cloister.plugins.oracles.local.counts.local_hashing import OptimisedLocalHashing
+from cloister.plugins.oracles.local.counts.local_hashing import ExplicitHistogram, OptimisedLocalHashing
 from cloister.plugins.oracles.local.counts.optimised_unary import OptimisedUnary, Unary, at_least
 from cloister.plugins.oracles.local.counts.subset_selection import SubsetSelection
-from cloister.plugins.oracles.local.question import Reports
+from cloister.plugins.oracles.local.hashing import Hashed
 from cloister.plugins.oracles.local.randomised_response import WORDS, Response, hits, odds
+from cloister.plugins.oracles.local.reports import Reports
 from cloister.plugins.oracles.local.vectors.duchi import Duchi
 from cloister.plugins.oracles.local.vectors.ldp_average import LdpAverage
 from cloister.plugins.oracles.local.vectors.unit_randomiser import ZERO

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import attrs
-import numpy as np
 import pytest
 
 from cloister.accounting.amplification import delta_of_shuffled, epsilon_of_shuffled, local_of_shuffled
-from cloister.core.buckets import BucketedVectors, QuestionContext, Space
+from cloister.core.buckets import QuestionContext, Space
 from cloister.core.budget import Budget, Share
 from cloister.core.errors import InvalidInput
 from cloister.core.fixed_order import fewer_bits
 from cloister.core.lattice import Bound
-from cloister.core.randomness import NoiseRng, PublicRng
+from cloister.core.randomness import PublicRng
 from cloister.core.shuffling import needed_by
 from cloister.plugins.oracles.central.discrete_laplace import DiscreteLaplace
 from cloister.plugins.oracles.central.thresholded import ThresholdedCounts
@@ -24,8 +22,6 @@ from cloister.plugins.oracles.local.counts.local_hashing import OptimisedLocalHa
 from cloister.plugins.oracles.local.counts.subset_selection import SubsetSelection
 from cloister.plugins.oracles.local.vectors.vector_sums import HadamardVector
 from cloister.plugins.oracles.shuffled.amplified import BITS, AmplifiedCounts, AmplifiedVectors
-from cloister.run.fit import fit, source
-from cloister.run.request import Request
 from cloister.testing.check import Broken
 from cloister.testing.checks.oracle_local import one_report_hides_its_row
 
@@ -94,17 +90,6 @@ def test_variances_are_those_of_the_reports() -> None:
         assert channel.inner.asked.rows == 1000
 
 
-def test_answers_are_those_of_the_local_channel() -> None:
-    channel = vectors().open(Space((4,)), HALF, context(10**4), BOUND)
-    users, g = np.arange(300, dtype=np.uint64), np.random.default_rng(5)
-    items = BucketedVectors(g.integers(0, 4, (300, 1)), g.integers(-200, 200, (300, 10)))
-    one, other = (c.encode(items, users, NoiseRng.for_tests(1)) for c in (channel, channel.inner))
-    assert (one.answers == other.answers).all()
-    tables = (c.decode(c.absorb(r), NoiseRng.for_tests(2)) for c, r in ((channel, one), (channel.inner, other)))
-    first, second = (table.at(np.arange(4)) for table in tables)
-    assert (first == second).all()
-
-
 @pytest.mark.parametrize("report", [DiscreteLaplace, ThresholdedCounts, AmplifiedCounts])
 def test_reports_that_are_not_pure_and_local_are_refused(report: Any) -> None:
     inner = counts() if report is AmplifiedCounts else report()
@@ -115,56 +100,6 @@ def test_reports_that_are_not_pure_and_local_are_refused(report: Any) -> None:
 def test_without_a_delta_nothing_is_amplified() -> None:
     with pytest.raises(InvalidInput, match="--delta"):
         counts().open(Space((8,)), Budget("pure", 1.0), context(1000))
-
-
-def test_one_round_is_far_better_shuffled_than_local() -> None:
-    g = np.random.default_rng(7)
-    centers = g.standard_normal((4, 10))
-    centers *= 0.9 / np.linalg.norm(centers, axis=1, keepdims=True)
-    rows = centers[np.arange(20_000) % 4] + 0.01 * g.standard_normal((20_000, 10))
-    costs = []
-    for components in ({"counts": "amplified-counts", "sums": "amplified-vectors"}, {}):
-        request = Request(
-            k=4,
-            method="one-round",
-            epsilon=1.0,
-            delta=1e-6,
-            bounds="ball:1",
-            rows=20_000,
-            components=components,
-            seed=1,
-        )
-        found = fit(request, source(rows, None, "refuse"), noise=NoiseRng.for_tests(1))
-        distances = ((rows[:, None] - found.centers) ** 2).sum(axis=2)
-        costs.append(float(distances.min(axis=1).mean()))
-        assert found.privacy.epsilon == 1.0
-    assert found.privacy.relation == "replace one row"
-    assert costs[0] < 0.02
-    assert costs[0] < costs[1] / 10
-
-
-@pytest.mark.parametrize("method", ["one-round", "one-round-lsh", "one-round-net-tree"])
-def test_every_one_round_method_runs_shuffled(method: str) -> None:
-    rows = np.random.default_rng(1).uniform(-1, 1, (3000, 2))
-    request = Request(
-        k=3,
-        method=method,
-        epsilon=2.0,
-        delta=1e-5,
-        bounds="-1:1",
-        rows=3000,
-        seed=2,
-        components={
-            "counts": "amplified-counts",
-            "sums": "amplified-vectors",
-            "counts.report": "explicit-histogram",
-            "sums.report": "explicit-histogram-vector",
-        },
-    )
-    found = fit(request, source(rows, None, "refuse"), noise=NoiseRng.for_tests(3))
-    assert found.centers.shape == (3, 2)
-    assert math.isfinite(found.weights.sum())
-    assert found.privacy.trust == "Shuffled"
 
 
 @attrs.frozen

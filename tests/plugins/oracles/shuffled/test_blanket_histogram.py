@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -14,11 +12,9 @@ from cloister.core.buckets import QuestionContext, Space
 from cloister.core.budget import Budget
 from cloister.core.errors import InvalidInput, Refused
 from cloister.core.randomness import NoiseRng, PublicRng
-from cloister.core.types import Floats, Ids, Ints
-from cloister.plugins.oracles.shuffled.blanket_histogram import BlanketHistogram
-from cloister.plugins.oracles.shuffled.blankets import delta_of
-from cloister.plugins.oracles.shuffled.tagged import BlanketChannel, Gathered, Tagged
-from cloister.testing.statistics import proportion
+from cloister.core.types import Ids, Ints
+from cloister.plugins.oracles.shuffled.blanket_histogram import BlanketHistogram, delta_of
+from cloister.plugins.oracles.shuffled.tagged import BlanketChannel, Tagged
 
 BUDGET = Budget("pure", 1.0, delta=1e-6)
 
@@ -29,48 +25,6 @@ def opened(sizes: tuple[int, ...], people: int = 2000, budget: Budget = BUDGET, 
 
 def users(n: int) -> Ids:
     return np.arange(n, dtype=np.uint64)
-
-
-def counted(channel: BlanketChannel, items: Ints, ids: Ints, level: int, seed: int) -> Floats:
-    report = channel.encode(items, users(len(items)), NoiseRng.for_tests(seed))
-    return channel.decode(channel.absorb(report), NoiseRng.secret()).at(ids, level)
-
-
-@pytest.mark.parametrize("size", [400, 2**62])
-def test_counts_are_unbiased_and_as_noisy_as_declared(size: int) -> None:
-    """Over 200 runs of 21 buckets: mean and variance within 5.5 standard errors (false alarm: 1e-7)."""
-    n, far = 2000, size - 20
-    ids = np.concatenate([np.full(500, 3), far + np.arange(n - 500) % 20])
-    items, asked = ids[:, None], np.concatenate([[3], far - 20 + np.arange(20)])
-    channel = opened((size,))
-    found = np.stack([counted(channel, items, asked, 0, seed) for seed in range(200)])
-    full, empty = found[:, 0], found[:, 1:].ravel()
-    b = channel.values
-    less = (n * (1 + channel.blankets) - 500) / b / (1 - 1 / b)
-    assert abs(full.mean() - 500) < 5.5 * math.sqrt(less / len(full))
-    assert abs(empty.mean()) < 5.5 * channel.deviation / math.sqrt(len(empty))
-    assert abs(empty.var() / channel.deviation**2 - 1) < 5.5 * math.sqrt(2.2 / len(empty))
-    assert channel.deviation**2 == BlanketHistogram().variance(
-        Space((size,)), BUDGET, QuestionContext(n, 1.0, PublicRng.from_seed(9))
-    )
-
-
-def test_every_level_is_counted_and_users_in_no_bucket_count_nowhere() -> None:
-    n = 3000
-    items = np.stack([np.arange(n) % 2, np.where(np.arange(n) < 1000, 5, -1)], axis=1)
-    channel = opened((2, 2**30), people=n)
-    errors = np.stack(
-        [
-            np.concatenate(
-                [
-                    counted(channel, items, np.array([0, 1]), 0, s) - 1500,
-                    counted(channel, items, np.array([5, 6]), 1, s) - [1000, 0],
-                ]
-            )
-            for s in range(60)
-        ]
-    )
-    assert (np.abs(errors.mean(axis=0)) < 5.5 * channel.deviation / math.sqrt(60)).all()
 
 
 def test_listed_levels_and_single_looks_agree() -> None:
@@ -114,39 +68,6 @@ def test_few_users_send_more_blankets() -> None:
         BlanketHistogram(blankets=4).open(Space((100,)), BUDGET, QuestionContext(10, 1.0, PublicRng.from_seed(1)))
 
 
-@pytest.mark.thorough
-def test_no_event_tells_neighbours_apart_better_than_declared() -> None:
-    """The likelihood ratio N_x / N_x', which is the best statistic there is, over 20,000 runs of the wire form on 60
-    users who all but one are elsewhere; lower bound of delta by Clopper and Pearson at 1e-6. With a quarter of the
-    blankets it is found out."""
-    budget = Budget("pure", 1.0, delta=0.02)
-    channel = BlanketHistogram(honest=1.0, blankets=4).open(
-        Space((3,)), budget, QuestionContext(60, 1.0, PublicRng.from_seed(1))
-    )
-    few = BlanketChannel(
-        channel.mechanism, budget, channel.space, 60, 60, 1, channel.values, channel.delta, channel.seed
-    )
-    for tried, caught in ((channel, False), (few, True)):
-        scores = []
-        for row in (0, 1):
-            runs = 20_000
-            items = np.full((runs * 60, 1), -1)
-            items[::60] = row
-            report = tried.encode(items, users(runs * 60), NoiseRng.for_tests(5 + row))
-            each = 60 * (1 + tried.blankets)
-            kept = np.ones((runs, each), bool)
-            kept[:, 1 + tried.blankets :: 1 + tried.blankets] = False  # messages of the others, which they could tell
-            agree = [
-                (tried.hashes(0).of(report.tags, np.full(len(report.tags), x)) == report.values).reshape(runs, each)
-                & kept
-                for x in (0, 1)
-            ]
-            scores.append(agree[0].sum(axis=1) > math.e * agree[1].sum(axis=1))
-        low = proportion(int(scores[0].sum()), 20_000, 2)[0]
-        high = proportion(int(scores[1].sum()), 20_000, 2)[1]
-        assert (low - math.e * high > channel.delta) == caught
-
-
 def dependence(one: Ints, other: Ints) -> float:
     """How probable it is that independent numbers below 16 depend on each other as these do (chi-square)."""
     found: Any = chi2_contingency(np.bincount(16 * one + other, minlength=256).reshape(16, 16))
@@ -178,22 +99,6 @@ def test_levels_pay_for_each_other() -> None:
         assert found <= event.delta <= min(BUDGET.delta, found * (1 + 2.0**-8))  # rounded up, alike on all machines
     assert delta_of(BUDGET.epsilon, one.blankets * one.min_honest_users, one.values, 3) > BUDGET.delta
     assert three.values < one.values / 2
-
-
-def test_messages_come_in_any_pieces_and_order() -> None:
-    channel = opened((40, 3))
-    items = np.stack([np.arange(300) % 40, np.arange(300) % 3], axis=1)
-    report = channel.encode(items, users(300), NoiseRng.for_tests(1))
-    order = np.random.default_rng(1).permutation(len(report.tags))
-    moved = Tagged.load({name: column[order] for name, column in report.columns().items()})
-    cuts = np.array_split(np.arange(len(order)), 5)
-    parts = [channel.absorb(Tagged(moved.question, moved.levels[c], moved.tags[c], moved.values[c])) for c in cuts]
-    one, other = channel.absorb(report), reduce(Gathered.merge, parts)
-    for level, size in ((0, 40), (1, 3)):
-        tables = (channel.decode(s, NoiseRng.secret()).at(np.arange(size), level) for s in (one, other))
-        assert np.array_equal(*tables)
-    with pytest.raises(Refused, match="some are missing"):
-        channel.decode(parts[0], NoiseRng.secret())
 
 
 def test_what_no_user_sends_is_refused() -> None:

@@ -1,7 +1,6 @@
 """Local oracles: every person randomises her own answer, and nobody else ever sees her row.
 
-One idea per file: ``exact_probability`` (exact probabilities), ``randomised_response`` (k-ary randomised response),
-``hashing`` (public hashes), ``levels`` (how a row that is in several buckets is paid for), ``reports`` (what leaves a
-person, and how it adds up), ``question`` (the users' half of any question), ``channel`` (the server's half),
-``counts.support`` (the one estimator of counts); then one file per mechanism.
+One idea per file: ``randomised_response`` (exact coins, k-ary response), ``hashing`` (public hashes, and the response
+on them), ``reports`` (what leaves a person, and how a row in several buckets is paid for), ``question`` (both halves of
+any question), ``counts.channel`` and ``vectors.channel`` (those of counts and of vector sums); then one per mechanism.
 """

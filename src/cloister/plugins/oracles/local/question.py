@@ -1,7 +1,4 @@
-"""The users' half of a local question: who answers which level, what a report holds, which reports are refused.
-
-What leaves a person, and how it adds up.
-"""
+"""Local questions: the users' half, with a randomiser for each level, and the server's, which adds up or keeps."""
 
 from __future__ import annotations
 
@@ -9,135 +6,26 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Any, Generic, Protocol, TypeVar, final
+from typing import Any, Generic, Protocol, TypeVar
 
 import attrs
 import numpy as np
 
-from cloister.core.buckets import BucketedVectors, BundleArrays
+from cloister.core.buckets import BucketedVectors, BundleArrays, described
 from cloister.core.budget import Budget, Event
 from cloister.core.errors import Refused
 from cloister.core.plain_data import stamp
 from cloister.core.randomness import NoiseRng
-from cloister.core.reports import Gain, ReportLaw
+from cloister.core.reports import Gain, ReportFacts, ReportLaw
 from cloister.core.types import AnyArray, Ids, Ints
-from cloister.plugins.oracles.local.levels import Sharing
-from cloister.plugins.oracles.table import LookupTable
-
-COLUMNS = ("users", "question", "answers")
-
-
-@final
-@attrs.frozen(eq=False)
-class Reports:
-    """Reports of n users: on the wire, their public numbers, the question that they answer, and what they say.
-
-    Args:
-        users: (n,) uint64.
-        answers: (n, width) unsigned integers.
-        question: the stamp of the channel that encoded them, so that answers to another question are not added up.
-    """
-
-    users: Ids
-    answers: AnyArray
-    question: int
-
-    def columns(self) -> dict[str, AnyArray]:
-        """Arrays with one entry per user."""
-        question = np.broadcast_to(np.uint64(self.question), len(self.users))
-        return dict(zip(COLUMNS, (self.users, question, self.answers), strict=True))
-
-    @classmethod
-    def load(cls, columns: Mapping[str, AnyArray]) -> Reports:
-        """Reports from arrays that came from outside.
-
-        Raises:
-            Refused: they are not what ``columns`` gives. Whether the answers are possible is for ``absorb`` to say.
-        """
-        if sorted(columns) != sorted(COLUMNS):
-            raise Refused(f"reports have the columns {', '.join(COLUMNS)}, not {', '.join(sorted(columns))}")
-        users, question, answers = (columns[name] for name in COLUMNS)
-        for name, column, kinds, dimensions in (
-            ("users", users, "8", 1),
-            ("question", question, "8", 1),
-            ("answers", answers, "124", 2),
-        ):
-            if column.dtype.kind != "u" or str(column.dtype.itemsize) not in kinds or column.ndim != dimensions:
-                raise Refused(
-                    f"the column '{name}' of a report has type {column.dtype} and shape {column.shape}: no encoder "
-                    f"sends that"
-                )
-        if not len(users) == len(question) == len(answers):
-            raise Refused("the columns of a report differ in length")
-        if len(question) and (question != question[0]).any():
-            raise Refused("the reports answer several questions: keep those of each question apart")
-        return cls(users, answers, int(question[0]) if len(question) else 0)
-
-    def checked(self, question: int, width: int, dtype: str) -> Reports:
-        """Itself.
-
-        Raises:
-            Refused: not in the form of this question's reports, or a user reports twice.
-        """
-        users, answers = self.users, self.answers
-        if users.dtype != np.uint64 or users.ndim != 1:
-            raise Refused(f"user numbers have type {users.dtype} and shape {users.shape}: they are a line of uint64")
-        if answers.dtype != np.dtype(dtype) or answers.shape != (len(users), width):
-            raise Refused(
-                f"answers of {len(users)} users have type {answers.dtype} and shape {answers.shape}, "
-                f"not {dtype} and ({len(users)}, {width}): no encoder sends that"
-            )
-        if len(users) and self.question != question:
-            raise Refused("these reports answer another question: another plan, seed, space or budget")
-        ascending = np.sort(users)
-        if (ascending[1:] == ascending[:-1]).any():
-            raise Refused("a user reports twice: numbers are unique in a plan")
-        return self
-
-
-@final
-@attrs.frozen(eq=False)
-class Tallies:
-    """Merged reports where buckets can be listed: exact integers.
-
-    Args:
-        totals: one int64 vector per level.
-        reports: how many users answered each level.
-        counted: what ``Randomiser.counted`` makes of their answers, one int64 vector per level.
-    """
-
-    totals: tuple[Ints, ...]
-    reports: tuple[int, ...]
-    counted: tuple[Ints, ...]
-
-    def merge(self, other: Tallies) -> Tallies:
-        totals = tuple(a + b for a, b in zip(self.totals, other.totals, strict=True))
-        counted = tuple(a + b for a, b in zip(self.counted, other.counted, strict=True))
-        return Tallies(totals, tuple(a + b for a, b in zip(self.reports, other.reports, strict=True)), counted)
-
-
-@final
-@attrs.frozen(eq=False)
-class Kept:
-    """Merged reports where buckets cannot be listed: the reports themselves. What is asked of them depends on no
-    order."""
-
-    pieces: tuple[Reports, ...]
-
-    def merge(self, other: Kept) -> Kept:
-        return Kept(self.pieces + other.pieces)
-
+from cloister.noise.channel import LookupTable
+from cloister.plugins.oracles.local.reports import Kept, Reports, Sharing, Tallies
 
 I_contra = TypeVar("I_contra", Ints, BucketedVectors, contravariant=True)
 
 
 class Randomiser(Protocol):
-    """Randomiser of a bucket or of a vector. Public plain data with a digest."""
-
-    @property
-    def each(self) -> int:
-        """Secret words that one answer takes (one go of it), whatever the row is."""
-        ...
+    """Randomiser of one level's answers. Public plain data with a digest."""
 
     @property
     def width(self) -> int:
@@ -154,13 +42,13 @@ class Randomiser(Protocol):
         ...
 
     def counted(self, answers: AnyArray) -> Ints:
-        """Summary of answers (n, width) for ``laws``: exact integers (m,), which add up over reports."""
-        ...
+        """Summary of answers (n, width) for ``laws``: exact integers (m,), which add up over reports. Here none."""
+        return np.zeros(0, np.int64)
 
     def laws(self, counted: Ints, reports: int) -> tuple[ReportLaw, ...]:
         """How often so many honest reports say a thing, whatever the rows are, beside how often they did (see
-        ``ReportFacts``)."""
-        ...
+        ``ReportFacts``). Here nothing is known."""
+        return ()
 
 
 class LocalQuestion(ABC, Generic[I_contra]):
@@ -179,13 +67,18 @@ class LocalQuestion(ABC, Generic[I_contra]):
 
     @property
     @abstractmethod
-    def widths(self) -> tuple[int, ...]:
-        """Numbers in one answer, for each level."""
+    def levels(self) -> Sequence[Randomiser]:
+        """The randomiser of each level."""
 
     @property
-    @abstractmethod
+    def widths(self) -> tuple[int, ...]:
+        """Numbers in one answer, for each level."""
+        return tuple(level.width for level in self.levels)
+
+    @property
     def dtype(self) -> str:
-        """Their unsigned type."""
+        """Their unsigned type: the widest one."""
+        return max((level.dtype for level in self.levels), key=lambda dtype: np.dtype(dtype).itemsize)
 
     @abstractmethod
     def together(self, level: int) -> int:
@@ -195,17 +88,13 @@ class LocalQuestion(ABC, Generic[I_contra]):
     def answer(self, items: I_contra, some: Ints, users: Ids, level: int, secret: NoiseRng) -> AnyArray:
         """Randomised answers (m, width) of these users (m,), whose items are at some positions (m,)."""
 
-    @abstractmethod
-    def possible(self, answers: AnyArray, level: int) -> bool:
-        """Whether an encoder could have sent all of these answers (m, width)."""
-
     def counted(self, answers: AnyArray, level: int) -> Ints:
         """See ``Randomiser``."""
-        return np.zeros(0, np.int64)
+        return self.levels[level].counted(answers)
 
     def level_laws(self, counted: Ints, reports: int, level: int) -> tuple[ReportLaw, ...]:
         """See ``Randomiser``."""
-        return ()
+        return tuple(law.at(f"level {level + 1}") for law in self.levels[level].laws(counted, reports))
 
     @abstractmethod
     def error(self, level: int) -> float:
@@ -273,7 +162,7 @@ class LocalQuestion(ABC, Generic[I_contra]):
         reports.checked(self.stamp, self.width, self.dtype)
         for level, (mine, at) in enumerate(zip(self.sharing.answers(reports.users), self.layout, strict=True)):
             beyond = reports.answers[mine, at.stop :] if self.sharing.factor > 1 else reports.answers[:0]
-            if beyond.any() or not self.possible(reports.answers[mine, at], level):
+            if beyond.any() or not self.levels[level].possible(reports.answers[mine, at]):
                 raise Refused(f"a report of '{self.mechanism}' has an answer at level {level} that no encoder sends")
         return reports
 
@@ -311,3 +200,79 @@ class LocalQuestion(ABC, Generic[I_contra]):
         """
         turnout = self.turnout(reports)
         return LookupTable(look, [self.error(level) * turnout for level in range(len(reports))])
+
+
+Q = TypeVar("Q", bound=LocalQuestion[Any])
+
+
+@attrs.frozen
+class LocalChannel(ReportFacts, Generic[Q]):
+    """An opened question. Args: asked, the users' half."""
+
+    asked: Q
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        return self.asked.events
+
+    @property
+    def response_values(self) -> int | None:
+        return self.asked.response_values
+
+    def bundled(self, arrays: BundleArrays) -> Mapping[str, Any]:
+        return described(self.asked, arrays)
+
+    @property
+    def gains(self) -> tuple[Gain, ...]:
+        return self.asked.gains
+
+    def encode(self, items: Any, users: Ids, rng: NoiseRng) -> Reports:
+        return self.asked.encode(items, users, rng)
+
+
+class Tallying(LocalChannel[Q], ABC):
+    """Channel of buckets that can be listed: reports are added up as they come in."""
+
+    @abstractmethod
+    def tally(self, users: Ids, answers: AnyArray, level: int) -> Ints:
+        """Exact integers, flat, which add up over the users (n,) who gave a level these answers (n, width)."""
+
+    def absorb(self, report: Reports) -> Tallies:
+        return self.asked.added_up(report, self.tally)
+
+    def reported(self, summary: Tallies) -> tuple[int, ...]:
+        return summary.reports
+
+    def answered(self, summary: Tallies) -> tuple[int, ...]:
+        return self.asked.sharing.divided(summary.reports)
+
+    def laws(self, summary: Tallies) -> tuple[ReportLaw, ...]:
+        each = enumerate(zip(summary.counted, summary.reports, strict=True))
+        return tuple(law for level, known in each for law in self.asked.level_laws(*known, level))
+
+
+class Keeping(LocalChannel[Q]):
+    """Channel of buckets that cannot: reports are kept, and looked through for every bucket that is asked for."""
+
+    def absorb(self, report: Reports) -> Kept:
+        return Kept((self.asked.checked(report),))
+
+    def reported(self, summary: Kept) -> tuple[int, ...]:
+        return self.asked.sharing.counted(piece.users for piece in summary.pieces)
+
+    def answered(self, summary: Kept) -> tuple[int, ...]:
+        return self.asked.sharing.divided(self.reported(summary))
+
+    def laws(self, summary: Kept) -> tuple[ReportLaw, ...]:
+        each = (
+            (self.asked.counted(answers, level), len(answers), level)
+            for level, (_, answers) in enumerate(self.parts(summary))
+        )
+        return tuple(law for known in each for law in self.asked.level_laws(*known))
+
+    def parts(self, summary: Kept) -> list[tuple[Ids, AnyArray]]:
+        """Who answers each level, and what: a look at two long arrays is sooner done than at many short ones."""
+        return [
+            (np.concatenate([users for users, _ in level]), np.concatenate([answers for _, answers in level]))
+            for level in zip(*map(self.asked.parts, summary.pieces), strict=True)
+        ]

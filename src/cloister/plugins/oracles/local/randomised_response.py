@@ -11,7 +11,6 @@ thresholds are chosen so that no two inputs give an output chances whose ratio, 
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from decimal import ROUND_HALF_EVEN, Context, Decimal
 from fractions import Fraction
 from itertools import pairwise
@@ -22,7 +21,6 @@ import numpy as np
 
 from cloister.core.budget import Budget
 from cloister.core.errors import InvalidInput
-from cloister.core.reports import ReportLaw
 from cloister.core.types import AnyArray, Bools, Ids, Ints
 
 BLOCK = 2**22
@@ -142,7 +140,7 @@ class Response:
 
     Guarantee (Local; replace one row, or have none): eps-DP, where ``odds`` <= e^eps. With t = keep / 2^64 and u_y the
     exact chance of a uniform symbol (floor or ceil of 2^64 / k words), y has chance (1 - t) u_y + t [y = x] from input
-    x, and u_y from a person in no bucket. This is ``exact_probability.truthful_words`` with inside = min u_y: the
+    x, and u_y from a person in no bucket. This is ``truthful_words`` with inside = min u_y: the
     multiply-shift's unevenness is inside the bound, not beside it. In the limit it is the usual law: e^eps / (e^eps + k
     - 1) against 1 / (e^eps + k - 1).
 
@@ -181,38 +179,3 @@ class Response:
         t, uniform = Fraction(self.keep, WORDS), [Fraction(count, WORDS) for count in hits(self.symbols)]
         rows = [[(1 - t) * u + (t if y == x else 0) for y, u in enumerate(uniform)] for x in range(self.symbols)]
         return [*rows, uniform]
-
-
-class OneResponse(ABC):
-    """A count mechanism whose answer is one symbol, a function of the bucket and public coins, by ``Response``: eps-DP.
-
-    Args:
-        size: buckets of this level.
-        response: on the symbols.
-    """
-
-    size: int
-    response: Response
-
-    each, width, at_once = 2, 1, 1
-
-    @property
-    def dtype(self) -> str:
-        return "u1" if self.response.symbols <= 2**8 else "u2" if self.response.symbols <= 2**16 else "u4"
-
-    @abstractmethod
-    def symbols(self, ids: Ints, users: Ids) -> Ints:
-        """The symbols (n,) of users in these buckets (n,), -1 for none (which stays -1, or has a symbol)."""
-
-    def randomise(self, ids: Ints, users: Ids, words: Ids) -> AnyArray:
-        return self.response.randomise(self.symbols(ids, users), words).astype(self.dtype)[:, None]
-
-    def possible(self, answers: AnyArray) -> bool:
-        return bool((answers < self.response.symbols).all())
-
-    def counted(self, answers: AnyArray) -> Ints:
-        """Nothing: where symbols have a bucket of their own, how often they are sent is how often it is supported."""
-        return np.zeros(0, np.int64)
-
-    def laws(self, counted: Ints, reports: int) -> tuple[ReportLaw, ...]:
-        return ()

@@ -22,8 +22,8 @@ from cloister.core.fixed_order import above
 from cloister.core.randomness import PublicRng
 from cloister.core.roles import Table
 from cloister.core.types import Floats, Ids, Ints
+from cloister.noise.channel import HeldTable
 from cloister.plugins.oracles.local.hashing import Hashes
-from cloister.plugins.oracles.table import HeldTable
 
 SMALL = 4
 """A level of up to so many times the chosen number of places keeps its own buckets: exact is worth that much."""

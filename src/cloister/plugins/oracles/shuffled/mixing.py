@@ -22,9 +22,8 @@ from cloister.core.fixed_order import above, exp, more_bits, more_bits_within, p
 from cloister.core.lattice import Bound
 from cloister.core.plain_data import stamp
 from cloister.core.randomness import NoiseRng
-from cloister.core.roles import Table
 from cloister.core.types import AnyArray, Bools, Ids, Ints
-from cloister.noise.dense import Noised, totals_of
+from cloister.noise.channel import LookupTable, listed, totals_of
 from cloister.plugins.oracles.shuffled.hashed_buckets import Layout, Unfolded
 from cloister.plugins.oracles.shuffled.secrecy import MAX_SHARES, enough_shares, price
 
@@ -308,7 +307,7 @@ class MixingChannel:
         if len(slots) and (int(slots.max()) >= self.slots or int(shares.max()) >> self.bits):
             raise Refused(f"a message of '{self.mechanism}' is in no slot, or not in the ring: no encoder sends that")
 
-    def decode(self, summary: Mixed, rng: NoiseRng) -> Noised | Unfolded:
+    def decode(self, summary: Mixed, rng: NoiseRng) -> LookupTable | Unfolded:
         """Algorithm 11, lines 4 to 6. Draws nothing, but noise that simulated users owe.
 
         Raises:
@@ -327,8 +326,8 @@ class MixingChannel:
         values = to_integers(words, self.bits).astype(np.float64) * (self.unit * 2.0**-self.shift)
         one = (self.width,) if self.bound else ()
         space = attrs.evolve(self.layout.space, sizes=self.layout.places, nested=False)
-        table: Table = Noised(values.reshape(-1, *one), space, self.deviation)
-        return Unfolded(table, self.layout) if any(self.layout.hashed) else table  # type: ignore[return-value]
+        table = listed(values.reshape(-1, *one), space, self.deviation)
+        return Unfolded(table, self.layout) if any(self.layout.hashed) else table
 
     def whole(self, report: Shares) -> Bools:
         """Which users (n,) sent the right number of shares of every slot, and no others, to this question."""

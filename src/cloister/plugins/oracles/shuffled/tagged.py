@@ -18,9 +18,9 @@ from cloister.core.plain_data import stamp
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.reports import Gain, ReportFacts
 from cloister.core.types import AnyArray, Bools, Floats, Ids, Ints
+from cloister.noise.channel import LookupTable
 from cloister.plugins.oracles.local.hashing import Hashes
 from cloister.plugins.oracles.local.randomised_response import below
-from cloister.plugins.oracles.table import LookupTable
 
 COLUMNS = {"question": "u8", "level": "u2", "tag": "u8", "value": "u2"}
 LISTED = 2**14

@@ -7,9 +7,9 @@ import math
 import pytest
 
 from cloister.plugins.oracles.local.counts.adaptive_response import AdaptiveResponse, Direct
-from cloister.plugins.oracles.local.counts.hashed_response import Hashed
 from cloister.plugins.oracles.local.counts.local_hashing import OptimisedLocalHashing
 from cloister.plugins.oracles.local.counts.subset_selection import SubsetSelection
+from cloister.plugins.oracles.local.hashing import Hashed
 from tests.plugins.oracles.local.counts.test_counts import opened
 
 
@@ -32,8 +32,8 @@ def test_named_buckets_have_the_published_variance_and_nearly_the_least() -> Non
 
 
 def test_a_channel_says_whether_it_is_plain_response() -> None:
-    assert opened(AdaptiveResponse(), (16,), 4.0).values == 17
-    assert opened(AdaptiveResponse(), (16, 8), 4.0).values == 9
-    assert opened(AdaptiveResponse(share="budget"), (16, 8), 4.0).values is None
-    assert opened(OptimisedLocalHashing(), (16,), 2.0).values == 8
-    assert opened(SubsetSelection(), (16,), 2.0).values is None
+    assert opened(AdaptiveResponse(), (16,), 4.0).response_values == 17
+    assert opened(AdaptiveResponse(), (16, 8), 4.0).response_values == 9
+    assert opened(AdaptiveResponse(share="budget"), (16, 8), 4.0).response_values is None
+    assert opened(OptimisedLocalHashing(), (16,), 2.0).response_values == 8
+    assert opened(SubsetSelection(), (16,), 2.0).response_values is None

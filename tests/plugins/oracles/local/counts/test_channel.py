@@ -3,7 +3,6 @@ round."""
 
 from __future__ import annotations
 
-import pickle
 from typing import Any
 
 import attrs
@@ -12,29 +11,18 @@ import pytest
 from scipy.linalg import hadamard
 from scipy.stats import binom
 
-from cloister.core.buckets import Space
-from cloister.core.budget import Budget, Event
-from cloister.core.clustering import Problem
-from cloister.core.domains import Box
-from cloister.core.encoding import absorb, encode_rows
 from cloister.core.errors import Refused
-from cloister.core.plain_data import digest
-from cloister.core.questions import count
 from cloister.core.randomness import NoiseRng, PublicRng
-from cloister.core.session import Session
 from cloister.plugins.oracles.local.counts.optimised_unary import OptimisedUnary
 from cloister.plugins.oracles.local.hadamard_transform import parity, transform
 from cloister.plugins.oracles.local.hashing import Hashes
-from cloister.plugins.oracles.local.question import Reports
 from cloister.plugins.oracles.local.randomised_response import filled, members, packed, unpacked
+from cloister.plugins.oracles.local.reports import Reports
 from tests.plugins.oracles.local.counts.test_counts import (
     CLASSES,
-    FAR,
-    each_class,
     each_oracle,
     numbered,
     opened,
-    released,
 )
 
 HASHES = Hashes(PublicRng.from_seed(3), 5)
@@ -42,19 +30,6 @@ HASHES = Hashes(PublicRng.from_seed(3), 5)
 
 def sent(channel: Any, n: int = 40, levels: int = 2) -> Reports:
     return channel.encode(np.random.default_rng(1).integers(-1, 3, (n, levels)), numbered(n), NoiseRng.for_tests(1))
-
-
-@each_oracle
-def test_reports_come_back_from_their_columns(oracle):
-    channel = opened(oracle, (3, 20))
-    for n in (40, 0):
-        report = sent(channel, n)
-        columns = {name: column.copy() for name, column in report.columns().items()}
-        back = Reports.load(columns)
-        assert np.array_equal(back.answers, report.answers)
-        assert np.array_equal(back.users, report.users)
-        one, other = (channel.decode(channel.absorb(r), NoiseRng.secret()) for r in (report, back))
-        assert np.array_equal(one.at(np.arange(20), 1), other.at(np.arange(20), 1))
 
 
 @each_oracle
@@ -78,26 +53,6 @@ def test_answers_that_no_encoder_sends_are_refused(oracle):
     for report in wrong:
         with pytest.raises(Refused):
             channel.absorb(report)
-
-
-@each_class
-def test_reports_for_another_question_are_refused(cls):
-    good = sent(opened(cls(), (3, 20)))
-    for sizes, epsilon, seed in (((3, 21), 1.0, 7), ((3, 20), 1.1, 7), ((3, 20), 1.0, 8)):
-        with pytest.raises(Refused, match="another question"):
-            opened(cls(), sizes, epsilon, seed=seed).absorb(
-                attrs.evolve(good, answers=sent(opened(cls(), sizes, epsilon)).answers)
-            )
-
-
-def test_a_subset_of_the_wrong_size_is_refused():
-    channel = opened(CLASSES[-1](), (20,))
-    good = sent(channel, 10, 1)
-    for change in (0, 0xFF):
-        answers = good.answers.copy()
-        answers[3, 0] = change
-        with pytest.raises(Refused, match="no encoder sends"):
-            channel.absorb(attrs.evolve(good, answers=answers))
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 4.0])
@@ -155,22 +110,6 @@ def test_columns_that_are_no_reports_are_refused(change, text):
     good = Reports(np.arange(3, dtype=np.uint64), np.zeros((3, 1), np.uint8), 9).columns()
     with pytest.raises(Refused, match=text):
         Reports.load({**good, **change})
-
-
-@each_oracle
-def test_channels_travel_and_have_one_digest_wherever_they_are(oracle):
-    channel = opened(oracle, (3, 20))
-    copy = pickle.loads(pickle.dumps(channel))
-    assert digest(copy) == digest(channel) == digest(opened(oracle, (3, 20)))
-    assert np.array_equal(sent(copy).answers, sent(channel).answers)
-
-
-@each_oracle
-def test_tables_neither_travel_nor_print(oracle):
-    table = released(opened(oracle, (3,)), np.zeros((4, 1), np.int64))
-    with pytest.raises(TypeError, match="keep what at"):
-        pickle.dumps(table)
-    assert "[" not in repr(table)
 
 
 def test_hashes_are_the_documented_polynomial_in_exact_integers():
@@ -233,68 +172,3 @@ def test_sets_are_packed_and_counted_bit_by_bit(size):
     assert np.array_equal(members(packed(sets), size), sets.sum(axis=0))
     assert not filled(packed(sets), size)
     assert filled(packed(np.ones((1, size), bool)), size - 1) == (size % 8 != 1)
-
-
-@attrs.frozen
-class Strips:
-    """The first coordinate in 4 strips, and in 8; outside the middle half a row is in no strip of the second."""
-
-    digest_tag = "tests.test_channel.Strips"
-
-    reach: int
-
-    @property
-    def space(self) -> Space:
-        return Space((4, 8))
-
-    def locate(self, rows: np.ndarray) -> np.ndarray:
-        fine = np.clip((rows[:, 0] + self.reach) * 8 // (2 * self.reach + 1), 0, 7)
-        return np.stack([fine >> 1, np.where((fine >= 2) & (fine < 6), fine, -1)], axis=1)
-
-
-@attrs.frozen
-class People:
-    """Everyone with her own row, who reports in crowds of 70."""
-
-    rows: np.ndarray
-
-    def gather(self, round: Any, rng: NoiseRng) -> tuple[Any, ...]:
-        users, found = np.arange(len(self.rows), dtype=np.uint64), None
-        for i in range(0, len(users), 70):
-            more = absorb(round, encode_rows(round, self.rows[i : i + 70], users[i : i + 70], rng))
-            found = more if found is None else tuple(a.merge(b) for a, b in zip(found, more, strict=True))
-        assert found is not None
-        return found
-
-
-@attrs.define
-class Charged:
-    events: list[Event] = attrs.field(factory=list)
-
-    def charge(self, index: int, events: tuple[Event, ...]) -> None:
-        self.events += events
-
-
-@each_oracle
-def test_a_whole_round_with_disjoint_users_is_answered_through_the_session(oracle):
-    """300 people, two questions that share the users, eps = 4. Errors within 6.2 of their own standard errors, which
-    here count the users' sampling too: 24 normal comparisons, false alarm under 1e-6."""
-    rows = np.linspace(-1, 1, 300)[:, None] * np.ones((1, 2))
-    problem = Problem(2, Box((-1.0, -1.0), (1.0, 1.0)), 300, Budget("pure", 4.0))
-    charged = Charged()
-    session: Session[Any] = Session(
-        problem, PublicRng.from_seed(4), People(rows), accountant=charged, noise=NoiseRng.for_tests(6)
-    )
-    cells = Strips(problem.domain.max_norm)
-    shares = problem.budget.split_users(PublicRng.from_seed(5), 1, 2)
-    tables = session.ask(*(count(cells, oracle=oracle, budget=share) for share in shares))
-    located = cells.locate(problem.domain.snap(rows))
-    for table, share in zip(tables, shares, strict=True):
-        assert share.user_share is not None
-        for level, size in enumerate(cells.space.sizes):
-            truth = np.bincount(located[:, level] + 1, minlength=size + 1)[1:]
-            sampling = 2 / share.user_share.fraction
-            error = np.sqrt(table.standard_error(np.arange(size), level) ** 2 + truth * sampling)
-            assert (np.abs(table.at(np.arange(size), level) - truth) < (FAR + 1.3) * error).all()
-    assert [event.spent.amount for event in charged.events] == [4.0, 4.0]
-    assert {event.mechanism for event in charged.events} == {session.rounds[0].parts[0].channel.asked.mechanism}

@@ -22,9 +22,9 @@ from cloister.core.budget import Budget
 from cloister.core.errors import InvalidInput
 from cloister.plugins.oracles.local.counts.adaptive_response import Direct
 from cloister.plugins.oracles.local.counts.hadamard_response import Signed
-from cloister.plugins.oracles.local.counts.hashed_response import Hashed
 from cloister.plugins.oracles.local.counts.optimised_unary import Unary
 from cloister.plugins.oracles.local.counts.subset_selection import Subset
+from cloister.plugins.oracles.local.hashing import Hashed
 from cloister.plugins.oracles.local.randomised_response import WORDS, Response, below, hits, odds
 from tests.plugins.oracles.local.counts.test_counts import CLASSES, each_class, numbered, opened
 

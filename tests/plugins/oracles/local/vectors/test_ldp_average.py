@@ -13,17 +13,11 @@ from cloister.accounting.composition import Spent
 from cloister.accounting.conversions import delta_of_mu
 from cloister.core.buckets import BucketedVectors, QuestionContext, Space
 from cloister.core.budget import Budget
-from cloister.core.domains import Ball
-from cloister.core.encoding import encode_lattice
 from cloister.core.errors import InvalidInput, Refused
 from cloister.core.lattice import Bound, shrink
-from cloister.core.questions import OpenedQuestion, Round
 from cloister.core.randomness import NoiseRng, PublicRng
-from cloister.core.trust import Local
 from cloister.core.types import Floats, Ints
-from cloister.plugins.methods.weighted_centers.buckets import Centred, Regions
-from cloister.plugins.methods.weighted_centers.partitions import Intervals, PStable
-from cloister.plugins.oracles.local.question import Reports
+from cloister.plugins.oracles.local.reports import Reports
 from cloister.plugins.oracles.local.vectors.ldp_average import (
     MIN_SIGMA,
     OUT,
@@ -32,7 +26,6 @@ from cloister.plugins.oracles.local.vectors.ldp_average import (
     LdpAverageChannel,
     mu_within,
 )
-from cloister.testing.statistics import proportion
 
 SEED = PublicRng.from_seed(610)
 BUDGET = Budget("pure", 1.0, delta=1e-6)
@@ -106,83 +99,6 @@ def test_levels_that_share_the_budget_pay_for_all_and_levels_that_share_the_user
         by_users.absorb(Reports(users, forged, report.question))
 
 
-def far_region(domain: Ball) -> tuple[Centred, Ints]:
-    """One region at the border of the domain, some fifty times smaller than it; two rows in opposite corners, and one
-    in no region."""
-    intervals = Intervals.of(domain, domain.max_norm / 100, SEED.child("intervals"))
-    h = PStable(domain.max_norm / 3, 0.9, 0.1, 1).sample(2, 1, SEED.child("hash"))
-    middle = np.array([[round(domain.max_norm * 0.9), 0]])
-    cells = Regions(h, intervals, np.array([0, 1]), np.repeat(intervals.of_rows(middle), 2, axis=0), 4)
-    vectors = Centred(cells, intervals.middles(cells.chosen), Bound(int(intervals.half_diagonal), 2))
-    corner = np.rint(0.98 * 1.5 * intervals.length / 2**60 * intervals.basis.sum(axis=0)).astype(np.int64)
-    return vectors, np.stack([vectors.middles[0] + corner, vectors.middles[0] - corner, np.zeros(2, np.int64)])
-
-
-def test_the_audit_finds_no_more_than_epsilon_for_rows_far_from_the_domains_middle() -> None:
-    """40,000 reports of each of three rows, in the direction in which they differ most: P(S) <= e^epsilon P'(S) + delta
-    on half-spaces, by Clopper and Pearson (false alarm below 1e-6). With a sixth of the noise, or sent as they are, the
-    same rows would show."""
-    domain, n = Ball((0.0, 0.0), 1.0), 40_000
-    vectors, rows = far_region(domain)
-    assert (vectors.cells.locate(rows)[:, 0] >= 0).tolist() == [True, True, False]
-    channel = LdpAverage().open(vectors.cells.space, BUDGET, QuestionContext(n, domain.unit, SEED), vectors.bound)
-    asked: Round[Local] = Round(0, Local, domain, (OpenedQuestion(vectors.cells, vectors, None, channel),))
-    users, sent = np.arange(n, dtype=np.uint64), list[Floats]()
-    for i, row in enumerate(rows):
-        (report,) = encode_lattice(asked, np.repeat(row[None], n, axis=0), users, NoiseRng.for_tests(612 + i))
-        sent.append(report.answers.view(np.int32).astype(np.float64))
-    assert _told_apart(sent, math.e, 1e-6) is None
-    ids = vectors.cells.locate(rows)
-    mean = means(channel, BucketedVectors(ids, vectors.values(rows, ids))).reshape(3, -1) * 2.0**channel.shift
-    noise = [one - m for one, m in zip(sent, mean, strict=True)]
-    assert _told_apart([m + z / 6 for m, z in zip(mean, noise, strict=True)], math.e, 1e-6) is not None
-    bare = np.zeros_like(mean)
-    for i, row in enumerate(rows[:2]):
-        bare[i].reshape(-1, 2)[ids[i, 0]] = row * 2.0**channel.shift
-    assert _told_apart([m + z for m, z in zip(bare, noise, strict=True)], math.e, 1e-6) is not None
-
-
-def _told_apart(sent: list[Floats], odds: float, delta: float) -> float | None:
-    """How much more probable a half-space is with one row than odds allows, if it is certain."""
-    for i, one in enumerate(sent):
-        for j, other in enumerate(sent):
-            if i == j:
-                continue
-            along = one.mean(axis=0) - other.mean(axis=0)
-            a, b = one @ along, other @ along
-            for at in np.quantile(a, (0.5, 0.8, 0.95, 0.99)):
-                low, _ = proportion(int((a > at).sum()), len(a), 64)
-                _, high = proportion(int((b > at).sum()), len(b), 64)
-                if low > odds * high + delta:
-                    return low / high
-    return None
-
-
-def test_sums_are_unbiased_and_as_noisy_as_declared() -> None:
-    """3,000 people with one vector. False alarm: 6 standard errors of a mean, and of a variance of 40 numbers 6 of its
-    own."""
-    n, channel = 3000, opened(l2=1000, sizes=(10,), d=4)
-    vector = np.array([500, -300, 0, 100])
-    items = BucketedVectors(np.zeros((n, 1), np.int64), np.repeat(vector[None], n, axis=0))
-    report = channel.encode(items, np.arange(n, dtype=np.uint64), NoiseRng.for_tests(613))
-    table = channel.decode(channel.absorb(report), NoiseRng.for_tests(0))
-    error = float(table.standard_error(np.array([0]))[0])  # of the reports that came, not of the planned 1,000
-    found = table.at(np.arange(10))
-    found[0] -= n * vector * 2.0**-10
-    assert np.abs(found).max() < 6 * error
-    assert abs((found**2).mean() / error**2 - 1) < 6 * math.sqrt(2 / 40)
-
-
-def test_every_report_has_the_noise_that_the_guarantee_is_calibrated_for() -> None:
-    """20,000 numbers: a standard error of 1% of the variance. Noise that is 1.2 times smaller has 31% less."""
-    n, channel = 500, opened(l2=1000, sizes=(10,), d=4)
-    items = BucketedVectors(np.zeros((n, 1), np.int64), np.zeros((n, 4), np.int64))
-    report = channel.encode(items, np.arange(n, dtype=np.uint64), NoiseRng.for_tests(614))
-    noise = report.answers.view(np.int32).astype(np.float64)
-    assert noise.size == 20_000
-    assert abs((noise**2).mean() / channel.sigma**2 - 1) < 0.06
-
-
 def test_what_it_cannot_do_is_said() -> None:
     with pytest.raises(InvalidInput, match="delta"):
         opened(Budget("pure", 1.0))
@@ -223,13 +139,13 @@ def test_numbers_and_reports_beyond_any_that_are_sent_are_refused(epsilon: float
     """One person in 100,000 who sends 2^31 - 1 everywhere would move every sum by more than a standard error."""
     channel = opened(Budget("pure", epsilon, delta=1e-6), sizes=(10,), d=4)
     one, all_of_it = np.eye(1, 40, dtype=np.int64), np.ones((1, 40), np.int64)
-    even = int(channel.longest(40) / math.sqrt(40))
+    even = int(channel.sent(40).longest / math.sqrt(40))
     assert even < 3 * channel.sigma + channel.reach
-    for numbers in (one * channel.farthest, -one * channel.farthest, all_of_it * even, 0 * one):
+    for numbers in (one * channel.levels[0].farthest, -one * channel.levels[0].farthest, all_of_it * even, 0 * one):
         channel.absorb(sent_by(channel, numbers))
     for numbers in (
-        one * (channel.farthest + 1),
-        -one * (channel.farthest + 1),
+        one * (channel.levels[0].farthest + 1),
+        -one * (channel.levels[0].farthest + 1),
         all_of_it * (even + 2),
         one * (2**31 - 1),
     ):
@@ -241,12 +157,12 @@ def test_a_noise_that_is_too_large_is_clipped_and_shrunk_before_it_is_sent() -> 
     channel = opened(sizes=(10,), d=4)
     s = int(channel.sigma)
     for noise in (np.full((1, 40), 7 * s), np.full((1, 40), -(2**30)), 20 * s * np.eye(1, 40, dtype=np.int64)):
-        sent = channel._within(noise)
+        sent = channel.sent(noise.shape[1]).within(noise)
         channel.absorb(sent_by(channel, sent))
         assert (sent * noise >= 0).all()
         assert np.abs(sent).max() > 1.5 * s
     usual = np.random.default_rng(615).normal(0, s, (2000, 40)).astype(np.int64)
-    assert np.array_equal(channel._within(usual), usual)
+    assert np.array_equal(channel.sent(usual.shape[1]).within(usual), usual)
     users = np.arange(3, dtype=np.uint64)
     items = BucketedVectors(np.zeros((3, 1), np.int64), np.zeros((3, 4), np.int64))
     with pytest.MonkeyPatch.context() as patch:
@@ -257,15 +173,15 @@ def test_a_noise_that_is_too_large_is_clipped_and_shrunk_before_it_is_sent() -> 
 def test_integers_decide_which_noise_is_too_long_to_be_sent() -> None:
     """One unit of the sum of squares, of 2^51, makes the difference."""
     channel = opened(sizes=(10,), d=4)
-    most = math.floor(Fraction(channel.longest(40)) ** 2)
+    most = math.floor(Fraction(channel.sent(40).longest) ** 2)
     noise = np.zeros((2, 40), np.int64)
     left = most
     for place in range(40):
-        noise[:, place] = min(channel.farthest, math.isqrt(left))
+        noise[:, place] = min(channel.levels[0].farthest, math.isqrt(left))
         left = most - int((noise[0] ** 2).sum())
     assert left == 0
     noise[1, 39] += 1
-    sent = channel._within(noise)
+    sent = channel.sent(noise.shape[1]).within(noise)
     assert np.array_equal(sent[0], noise[0])
     assert (sent[1] < noise[1])[noise[1] > 0].all()
 
@@ -278,11 +194,3 @@ def test_what_clipping_and_shrinking_cost_is_what_is_stated() -> None:
         0
     ]  # sqrt(N + 2 sqrt(N t) + 2 t) rises slower
     assert clipped + shrunk < 1e-14
-
-
-def test_one_who_lies_moves_no_sum_by_more_than_honest_noise_might() -> None:
-    """Of 100,000: every sum by a hundredth of its standard error, any one by a thirtieth."""
-    channel = opened(sizes=(10,), d=4)
-    error = math.sqrt(1e5) * channel.sigma
-    assert channel.longest(40) / math.sqrt(40) < 0.01 * error
-    assert channel.farthest < error / 30

@@ -2,7 +2,7 @@
 
 Guarantee (Local; replace one row, or have none; pure, no delta): either way ``Response`` on k symbols that are a
 function of her bucket and of public coins: eps-DP. 'In no bucket' is a symbol of its own, or a uniform one on a hash.
-Over several levels see ``levels``.
+Over several levels see ``reports``.
 
 Variance with n users and K buckets: n (e^eps + K - 2) / (e^eps - 1)^2 on the bucket, about n 4 e^eps / (e^eps - 1)^2 on
 a hash: on the bucket iff K < 3 e^eps + 2. That is where reports are shuffled, and a person may spend an epsilon of 5 to
@@ -22,10 +22,9 @@ import numpy as np
 from cloister.core.randomness import PublicRng
 from cloister.core.registry.components import component
 from cloister.core.types import AnyArray, Ids, Ints
-from cloister.plugins.oracles.local.counts.channel import LocalCounts
-from cloister.plugins.oracles.local.counts.hashed_response import Hashed
-from cloister.plugins.oracles.local.counts.support import Chances, Tallied
-from cloister.plugins.oracles.local.randomised_response import OneResponse, Response
+from cloister.plugins.oracles.local.counts.channel import Chances, LocalCounts, OneResponse, Tallied
+from cloister.plugins.oracles.local.hashing import Hashed
+from cloister.plugins.oracles.local.randomised_response import Response
 
 MAX_BUCKETS = 2**16
 

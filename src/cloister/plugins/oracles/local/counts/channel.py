@@ -1,7 +1,17 @@
-"""Both halves of a local count question, for any mechanism: what users send, tallies, tables.
+"""Local counts, by any mechanism: the estimator, both halves of a question, and the base of their oracles.
 
-What count oracles under local trust have in common: a person's half of a question is opened in one way for all of
-them.
+There is one estimator: how many reports support a bucket.
+
+A report *supports* a bucket, or not. It supports the bucket that its user is in with probability p, and any other
+bucket, and every bucket if she is in none, with probability q (over her own coins and the public ones). Of N reports, S
+support bucket v:
+
+    estimate  (S - N q) / (p - q),            unbiased: n_v p + (N - n_v) q reports are expected
+    variance  N q (1 - q) / (p - q)^2  +  n_v (1 - p - q) / (p - q),
+
+the first term being the noise of an empty bucket. Where levels share the users, both are scaled, see ``reports``.
+
+Source: Wang, Blocki, Li, Jha 2017 (Locally differentially private protocols for frequency estimation), section 3.
 """
 
 from __future__ import annotations
@@ -10,7 +20,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Any, ClassVar, Generic, TypeVar, final
+from typing import Any, ClassVar, Generic, Protocol, TypeVar, final
 
 import attrs
 import numpy as np
@@ -22,13 +32,137 @@ from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.registry.components import component
 from cloister.core.reports import Gain, ReportLaw
 from cloister.core.trust import Local
-from cloister.core.types import AnyArray, Ids, Ints
-from cloister.plugins.oracles.local.channel import Keeping, Tallying
-from cloister.plugins.oracles.local.counts.support import Asked, Chances, CountRandomiser, Tallied
-from cloister.plugins.oracles.local.levels import Share, Sharing, share_option
-from cloister.plugins.oracles.local.question import Kept, LocalQuestion, Tallies
-from cloister.plugins.oracles.local.randomised_response import OneResponse, odds
-from cloister.plugins.oracles.table import LookupTable
+from cloister.core.types import AnyArray, Floats, Ids, Ints
+from cloister.noise.channel import LookupTable
+from cloister.plugins.oracles.local.question import Keeping, LocalQuestion, Randomiser, Tallying
+from cloister.plugins.oracles.local.randomised_response import Response, odds
+from cloister.plugins.oracles.local.reports import Kept, Share, Sharing, Tallies, share_option
+
+ROUNDED = 2.0**-30
+"""Twice as much, relatively, as p and q of any oracle are off: public hashes of two buckets are equal by up to 2^-32
+oftener than if they were random, multiply-shift is uneven by at most 2^-32, ties and float64 are less."""
+
+CUT = 2.0**-46
+"""Above the probability of a set that is too large to be sent (``optimised_unary``), e^-32."""
+
+
+@final
+@attrs.frozen
+class Chances:
+    """Chances of a report to support a bucket. Args: own (p: its user's bucket), other (q: any other)."""
+
+    own: float
+    other: float
+
+    @property
+    def noise(self) -> float:
+        """Variance that one report adds to the count of an empty bucket."""
+        return self.other * (1 - self.other) / (self.own - self.other) ** 2
+
+    @property
+    def gain(self) -> tuple[float, float]:
+        """The most that one report adds to a count, by supporting its bucket, and takes off, by not doing so.
+
+        With it N grows by one, and S by one or by nothing: (1 - q) / (p - q), or -q / (p - q). It is exact, whatever
+        other reports say.
+        """
+        return (1 - self.other) / (self.own - self.other), self.other / (self.own - self.other)
+
+    def law(self, supports: Ints, reports: int, size: int) -> ReportLaw:
+        """Whatever bucket a user is in, or none, she supports each with a probability from q to p: fewer supports than
+        noise alone would make, or more than if all people were there, are liars'. It is true of what is drawn but for
+        ``ROUNDED`` and ``CUT``.
+
+        Args:
+            supports: see ``Tallied.supports``.
+            size: buckets.
+        """
+        least, most = max(0.0, self.other * (1 - ROUNDED) - CUT), min(1.0, self.own * (1 + ROUNDED))
+        return ReportLaw.alike(lambda at: f"bucket {at}" if at < size else "no bucket", supports, reports, least, most)
+
+    def estimate(self, supports: Ints, reports: int) -> Floats:
+        """Counts (m,) from how many of so many reports support each bucket (m,)."""
+        return np.asarray((supports - reports * self.other) / (self.own - self.other), np.float64)
+
+
+class CountRandomiser(Randomiser, Protocol):
+    """One level's mechanism: a user's half, and what reports say about buckets."""
+
+    @property
+    def each(self) -> int:
+        """Secret words that one answer takes, whatever the row is."""
+        ...
+
+    @property
+    def size(self) -> int:
+        """Buckets of this level."""
+        ...
+
+    @property
+    def chances(self) -> Chances: ...
+
+    @property
+    def at_once(self) -> int:
+        """Buckets of a liar's choice that one possible answer supports, whatever her number is."""
+        ...
+
+    def randomise(self, ids: Ints, users: Ids, words: Ids) -> AnyArray:
+        """Bucket ids (n,), -1 for none, to answers (n, width)."""
+        ...
+
+    def bundled(self) -> dict[str, Any]:
+        """For devices that run no Python, with the name of its "randomiser"."""
+        ...
+
+
+class OneResponse(CountRandomiser, ABC):
+    """A count mechanism whose answer is one symbol, a function of the bucket and public coins, by ``Response``: eps-DP.
+
+    Args:
+        size: buckets of this level.
+        response: on the symbols.
+    """
+
+    size: int
+    response: Response
+
+    each, width, at_once = 2, 1, 1
+
+    @property
+    def dtype(self) -> str:
+        return "u1" if self.response.symbols <= 2**8 else "u2" if self.response.symbols <= 2**16 else "u4"
+
+    @abstractmethod
+    def symbols(self, ids: Ints, users: Ids) -> Ints:
+        """The symbols (n,) of users in these buckets (n,), -1 for none (which stays -1, or has a symbol)."""
+
+    def randomise(self, ids: Ints, users: Ids, words: Ids) -> AnyArray:
+        return self.response.randomise(self.symbols(ids, users), words).astype(self.dtype)[:, None]
+
+    def possible(self, answers: AnyArray) -> bool:
+        return bool((answers < self.response.symbols).all())
+
+
+class Tallied(CountRandomiser, Protocol):
+    """A mechanism whose answers add up to a vector."""
+
+    def tally(self, users: Ids, answers: AnyArray) -> Ints:
+        """Exact integers, which add up over reports."""
+        ...
+
+    def supports(self, total: Ints, reports: int) -> Ints:
+        """How many of so many reports support each bucket (size,); after these, where 'in no bucket' is a symbol like
+        any other, that."""
+        ...
+
+
+class Asked(CountRandomiser, Protocol):
+    """A mechanism whose answers are looked through whenever a bucket is asked for."""
+
+    def support(self, users: Ids, answers: AnyArray, ids: Ints) -> Ints:
+        """How many of these reports support each of the buckets (m,)."""
+        ...
+
 
 DRAWN = 2**19
 """Most secret words that are held at once (4 MB)."""
@@ -46,14 +180,6 @@ class Answers(LocalQuestion[Ints], Generic[R]):
     rows: int
     sharing: Sharing
     levels: tuple[R, ...]
-
-    @property
-    def widths(self) -> tuple[int, ...]:
-        return tuple(level.width for level in self.levels)
-
-    @property
-    def dtype(self) -> str:
-        return max((level.dtype for level in self.levels), key=lambda dtype: np.dtype(dtype).itemsize)
 
     @property
     def response_values(self) -> int | None:
@@ -74,15 +200,6 @@ class Answers(LocalQuestion[Ints], Generic[R]):
 
     def bundled(self, arrays: BundleArrays) -> dict[str, Any]:
         return {"kind": "counts", **self.bundled_form(arrays)}
-
-    def possible(self, answers: AnyArray, level: int) -> bool:
-        return self.levels[level].possible(answers)
-
-    def counted(self, answers: AnyArray, level: int) -> Ints:
-        return self.levels[level].counted(answers)
-
-    def level_laws(self, counted: Ints, reports: int, level: int) -> tuple[ReportLaw, ...]:
-        return tuple(law.at(f"level {level + 1}") for law in self.levels[level].laws(counted, reports))
 
     def chances(self, level: int) -> Chances:
         return self.levels[level].chances
@@ -146,7 +263,7 @@ class KeptChannel(Keeping[Answers[Asked]]):
 @component
 class LocalCounts(ABC):
     """A count oracle whose users answer each level by one randomiser. The guarantee is that of ``level``, which keeps
-    the odds that it is given; how a row that is in a bucket of every level is paid for, see ``levels``.
+    the odds that it is given; how a row that is in a bucket of every level is paid for, see ``reports``.
 
     Class attributes: mechanism (registry name), most (buckets per level that it is for), instead (the oracles to use
     for more), channel (whether reports are added up as they come in, or kept for whatever is asked).

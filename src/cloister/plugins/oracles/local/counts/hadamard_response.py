@@ -4,7 +4,7 @@ buckets.
 Guarantee (Local; replace one row, or have none; pure, no delta): a user has a public random row J of the Hadamard
 matrix of size K (the number of buckets, filled up to a power of two); she sends its sign at her bucket, H(J, b) =
 (-1)^|J & b|, flipped with chance 1 / (e^eps + 1): ``Response`` on two symbols, eps-DP. A user in no bucket sends a
-uniform bit. Over several levels see ``levels``.
+uniform bit. Over several levels see ``reports``.
 
 Unbiased: E_J[H(J, v) H(J, b)] = [v = b], so (e^eps + 1) / (e^eps - 1) * sum_i y_i H(J_i, v) has mean n_v. Variance with
 n users: n ((e^eps + 1) / (e^eps - 1))^2 - n_v (4.68 n at eps = 1); with T levels sharing users T n (...)^2 - n_v. That
@@ -26,10 +26,9 @@ from cloister.core.buckets import key
 from cloister.core.randomness import PublicRng
 from cloister.core.registry.components import component
 from cloister.core.types import AnyArray, Ids, Ints
-from cloister.plugins.oracles.local.counts.channel import LocalCounts
-from cloister.plugins.oracles.local.counts.support import Chances
+from cloister.plugins.oracles.local.counts.channel import Chances, LocalCounts, OneResponse
 from cloister.plugins.oracles.local.hadamard_transform import parity, transform
-from cloister.plugins.oracles.local.randomised_response import OneResponse, Response
+from cloister.plugins.oracles.local.randomised_response import Response
 
 MAX_BUCKETS = 2**24
 

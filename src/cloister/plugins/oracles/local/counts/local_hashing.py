@@ -1,8 +1,8 @@
 """Optimised local hashing: one small number per user; every bucket is decoded, or those that are asked for.
 
 Guarantee (Local; replace one row, or have none; pure, no delta): a user sends randomised response on a public hash of
-her bucket into g = round(e^eps) + 1 values (``hashed_response``): eps-DP. A user in no bucket sends a uniform value.
-Over several levels see ``levels``.
+her bucket into g = round(e^eps) + 1 values (``hashing``): eps-DP. A user in no bucket sends a uniform value.
+Over several levels see ``reports``.
 
 Unbiased: (S_v - n / g) / (p - 1/g), where S_v users sent their hash of v. Variance with n users: n c, c = 4 e^eps /
 (e^eps - 1)^2 at the best (real) g and never under 1.01 of it by rounding, n (g - 1) / (g^2 t^2) exactly, and n_v (1 - p
@@ -18,7 +18,7 @@ from fractions import Fraction
 from cloister.core.randomness import PublicRng
 from cloister.core.registry.components import component
 from cloister.plugins.oracles.local.counts.channel import KeptChannel, LocalCounts
-from cloister.plugins.oracles.local.counts.hashed_response import Hashed
+from cloister.plugins.oracles.local.hashing import Hashed
 
 MAX_BUCKETS = 2**16
 """Buckets per level: decoding looks at every one for every user."""
@@ -50,3 +50,26 @@ class AskedLocalHashing(LocalCounts):
 
     def level(self, size: int, odds: Fraction, seed: PublicRng) -> Hashed:
         return Hashed.optimised(size, odds, seed)
+
+
+@component
+class ExplicitHistogram(LocalCounts):
+    """Counts from one randomised sign per user, of any bucket that is asked for.
+
+    Guarantee (Local; replace one row, or have none; pure, no delta): a user whose bucket is x sends Z(x, i) of a
+    public matrix of signs, flipped with chance 1 / (e^eps + 1): ``Response`` on two symbols, eps-DP. A user in no
+    bucket sends a uniform bit, which lies between the two. Over several levels see ``reports``.
+
+    Unbiased: (e^eps + 1) / (e^eps - 1) * sum_i y_i Z(v, i) has mean n_v over the coins and the matrix, whose
+    columns are pairwise independent over buckets. Variance with n users: n ((e^eps + 1) / (e^eps - 1))^2 - n_v;
+    with T levels sharing users T n (...)^2 - n_v. A look costs n per bucket. The matrix is never stored: it is a
+    hash (``hashing``).
+
+    Source: Bassily, Nissim, Stemmer, Thakurta 2020 (ExplicitHist), as in Chang, Ghazi, Kumar, Manurangsi 2021,
+    Algorithms 5 and 6.
+    """
+
+    mechanism, channel = "explicit-histogram", KeptChannel
+
+    def level(self, size: int, odds: Fraction, seed: PublicRng) -> Hashed:
+        return Hashed.into(2, size, odds, seed)

@@ -4,7 +4,7 @@ Guarantee (Local; replace one row, or have none; pure, no delta): a user sets th
 exactly, and every other bit with chance q >= 1 / (e^eps + 1), an integer number of 64-bit words rounded up. Moving from
 one bucket to another changes two bits; the likeliest change has the ratio (1/2 / q) ((1 - q) / (1/2)) = (1 - q) / q <=
 e^eps. A user in no bucket sets every bit with chance q; moving from there changes one bit, by (1/2) / q or (1 - q) /
-(1/2), which are smaller. Over several levels see ``levels``.
+(1/2), which are smaller. Over several levels see ``reports``.
 
 How many bits are set is limited: a set of more than ``most`` is sent as the empty set. That is post-processing; its
 chance is below e^-32 = 1.3e-14, by which, times 1 / (1/2 - q), it moves a count, per person. The decoder refuses larger
@@ -29,8 +29,7 @@ from cloister.core.randomness import PublicRng
 from cloister.core.registry.components import component
 from cloister.core.reports import Proportion, ReportLaw
 from cloister.core.types import AnyArray, Floats, Ids, Ints
-from cloister.plugins.oracles.local.counts.channel import LocalCounts
-from cloister.plugins.oracles.local.counts.support import CUT, ROUNDED, Chances
+from cloister.plugins.oracles.local.counts.channel import CUT, ROUNDED, Chances, LocalCounts
 from cloister.plugins.oracles.local.randomised_response import WORDS, filled, members, packed, sizes
 
 MAX_BUCKETS = 2**12

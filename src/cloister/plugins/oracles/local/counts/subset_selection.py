@@ -12,12 +12,12 @@ any S, and so for any way of drawing it, #{j : S - s_j + x = Z} = #{r : S + r = 
 
     sum_r [S + r = Z] c_r      and      sum_j [S + x - s_j = Z] c'_j <= [x in Z] sum_r [S + r = Z] max c',
 
-where c_r and c'_j, about 1/M and 1/k, are whole numbers of 64-bit words: ``exact_probability.truthful_words`` with
+where c_r and c'_j, about 1/M and 1/k, are whole numbers of 64-bit words: ``truthful_words`` with
 inside = min c / max c'. Neither ties among the words nor the multiply-shift's unevenness add anything.
 
 Unbiased: (S_v - n q) / (p - q), where S_v sets hold v, p = t + (1 - t) k / M, q = t (k - 1) / (M - 1) + (1 - t) k / M
-(``support`` has the variance; ties change q by less than M^2 / 2^64). Over several levels see ``levels``. A report has
-M bits.
+(``counts.channel`` has the variance; ties change q by less than M^2 / 2^64). Over several levels see ``reports``. A
+report has M bits.
 
 Source: Ye, Barg 2018; Wang et al. 2016.
 """
@@ -33,10 +33,8 @@ import numpy as np
 
 from cloister.core.randomness import PublicRng
 from cloister.core.registry.components import component
-from cloister.core.reports import ReportLaw
 from cloister.core.types import AnyArray, Ids, Ints
-from cloister.plugins.oracles.local.counts.channel import LocalCounts
-from cloister.plugins.oracles.local.counts.support import Chances
+from cloister.plugins.oracles.local.counts.channel import Chances, CountRandomiser, LocalCounts
 from cloister.plugins.oracles.local.randomised_response import (
     WORDS,
     below,
@@ -67,7 +65,7 @@ class SubsetSelection(LocalCounts):
 
 @final
 @attrs.frozen
-class Subset:
+class Subset(CountRandomiser):
     """A set of ``chosen`` out of ``size`` + 1 symbols. A report supports the buckets in it.
 
     Args:
@@ -115,13 +113,6 @@ class Subset:
 
     def possible(self, answers: AnyArray) -> bool:
         return not filled(answers, self.size + 1) and bool((sizes(answers) == self.chosen).all())
-
-    def counted(self, answers: AnyArray) -> Ints:
-        """Nothing: all sets are of one size, and how often a symbol is in them is how often it is supported."""
-        return np.zeros(0, np.int64)
-
-    def laws(self, counted: Ints, reports: int) -> tuple[ReportLaw, ...]:
-        return ()
 
     def tally(self, users: Ids, answers: AnyArray) -> Ints:
         return members(answers, self.size + 1)

@@ -1,30 +1,34 @@
-"""The server's half of a local vector-sum question: all buckets at once by one transform, or each as it is asked
-for.
-
-The users' half of a local vector-sum question: signs of buckets, words, estimates.
+"""Local vector sums, by any randomiser of one vector: the users' half of a question (signs of buckets, words,
+estimates), and the server's, which answers all buckets at once by one transform, or each as it is asked for.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any, final
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any, Literal, TypeAlias, final
 
 import attrs
 import numpy as np
 
-from cloister.core.buckets import BucketedVectors, BundleArrays, key
+from cloister.core.buckets import BucketedVectors, BundleArrays, QuestionContext, Space, key
 from cloister.core.budget import Budget
+from cloister.core.lattice import Bound
 from cloister.core.randomness import NoiseRng, PublicRng
-from cloister.core.reports import Gain, ReportLaw
+from cloister.core.registry.components import option
+from cloister.core.reports import Gain
 from cloister.core.types import AnyArray, Floats, Ids, Ints
-from cloister.plugins.oracles.local.channel import Keeping, Tallying
+from cloister.noise.channel import LookupTable
 from cloister.plugins.oracles.local.fast import ran
 from cloister.plugins.oracles.local.hadamard_transform import parity, transform
-from cloister.plugins.oracles.local.levels import Sharing
-from cloister.plugins.oracles.local.question import Kept, LocalQuestion, Tallies
+from cloister.plugins.oracles.local.question import Keeping, LocalQuestion, Tallying
+from cloister.plugins.oracles.local.randomised_response import odds
+from cloister.plugins.oracles.local.reports import Kept, Share, Sharing, Tallies
 from cloister.plugins.oracles.local.vectors.codebook import Codebook
+from cloister.plugins.oracles.local.vectors.duchi import Duchi
+from cloister.plugins.oracles.local.vectors.privunit import PrivUnit
 from cloister.plugins.oracles.local.vectors.unit_randomiser import DrawWords, Unit, lifted
-from cloister.plugins.oracles.table import LookupTable
 
 
 def drawing(secret: NoiseRng, each: int) -> DrawWords:
@@ -88,12 +92,8 @@ class VectorAnswers(LocalQuestion[BucketedVectors]):
         return self.rows * self.sharing.factor * self.randomiser.moment * (self.l2 * self.unit) ** 2
 
     @property
-    def widths(self) -> tuple[int, ...]:
-        return (self.randomiser.width,) * len(self.sizes)
-
-    @property
-    def dtype(self) -> str:
-        return self.randomiser.dtype
+    def levels(self) -> tuple[Unit, ...]:
+        return (self.randomiser,) * len(self.sizes)
 
     def bundled_level(self, level: int, arrays: BundleArrays) -> dict[str, Any]:
         seed = self.seeds[level]
@@ -102,15 +102,6 @@ class VectorAnswers(LocalQuestion[BucketedVectors]):
 
     def bundled(self, arrays: BundleArrays) -> dict[str, Any]:
         return {"kind": "vectors", "l2": self.l2, "dimension": self.dimension, **self.bundled_form(arrays)}
-
-    def possible(self, answers: AnyArray, level: int) -> bool:
-        return self.randomiser.possible(answers)
-
-    def counted(self, answers: AnyArray, level: int) -> Ints:
-        return self.randomiser.counted(answers)
-
-    def level_laws(self, counted: Ints, reports: int, level: int) -> tuple[ReportLaw, ...]:
-        return tuple(law.at(f"level {level + 1}") for law in self.randomiser.laws(counted, reports))
 
     def together(self, level: int) -> int:
         """Not a power of two: columns a power of two apart share a cache line's place."""
@@ -208,3 +199,41 @@ class ExplicitVectorChannel(Keeping[VectorAnswers]):
 def filled(size: int) -> int:
     """The next power of two."""
     return 1 << (size - 1).bit_length()
+
+
+Randomised: TypeAlias = Literal["one-byte", "privunit", "duchi"]
+
+
+RANDOMISERS: dict[Randomised, Callable[[Fraction, int], Unit]] = {
+    "one-byte": Codebook.within,
+    "privunit": PrivUnit.within,
+    "duchi": Duchi.within,
+}
+
+
+def randomiser_option(default: Randomised) -> Any:
+    """The option ``randomiser`` of a local vector-sum oracle."""
+    return option(
+        default=default,
+        help="of one vector: one-byte (a codeword), privunit (least variance, slow above epsilon 4) or duchi (the "
+        "paper's); the last two send 2 bytes per coordinate",
+        choices=tuple(RANDOMISERS),
+    )
+
+
+def answers(
+    mechanism: str,
+    randomiser: Randomised,
+    share: Share,
+    space: Space,
+    budget: Budget,
+    context: QuestionContext,
+    bound: Bound,
+) -> VectorAnswers:
+    """The users' half of a question."""
+    sharing = Sharing(share, space.levels, context.seed.child("sharing"))
+    unit = RANDOMISERS[randomiser](odds(budget, sharing.parts), bound.dimension)
+    seeds = tuple(context.seed.child("level", number) for number in range(space.levels))
+    return VectorAnswers(
+        mechanism, budget, context.rows, space.sizes, bound.dimension, bound.l2, context.unit, sharing, unit, seeds
+    )

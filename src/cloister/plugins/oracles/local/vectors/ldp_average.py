@@ -58,9 +58,9 @@ from cloister.core.registry.components import component
 from cloister.core.reports import Gain, ReportFacts
 from cloister.core.trust import Local
 from cloister.core.types import AnyArray, Floats, Ids, Ints
-from cloister.plugins.oracles.local.levels import Share, Sharing, share_option
-from cloister.plugins.oracles.local.question import LocalQuestion, Reports, Tallies
-from cloister.plugins.oracles.table import LookupTable
+from cloister.noise.channel import LookupTable
+from cloister.plugins.oracles.local.question import LocalQuestion, Randomiser
+from cloister.plugins.oracles.local.reports import Reports, Share, Sharing, Tallies, share_option
 
 NAME = "ldp-average"
 MIN_SIGMA = 2**22
@@ -136,6 +136,40 @@ def mu_within(epsilon: float, delta: float, touched: int) -> float:
 
 @final
 @attrs.frozen
+class Sent(Randomiser):
+    """The numbers of one person and level, as far as they are sent.
+
+    Args:
+        width: how many there are.
+        farthest: the most that a number may be.
+        longest: the most that their norm may be.
+    """
+
+    width: int
+    farthest: int
+    longest: float
+
+    dtype = "u4"
+
+    def within(self, sums: Ints) -> Ints:
+        """Each person's numbers (n, N), clipped and shrunk to what is sent. Where floats could be wrong about which are
+        too long, integers decide: the same in any language."""
+        clipped, longest = np.clip(sums, -self.farthest, self.farthest), self.longest
+        for i in np.flatnonzero(_norms(clipped) > longest * (1 - 2.0**-20)).tolist():
+            squares = sum(x * x for x in clipped[i].tolist())
+            if squares > Fraction(longest) ** 2:
+                scale = longest * (1 - 2.0**-40) / math.sqrt(squares)
+                clipped[i] = np.trunc(clipped[i] * scale).astype(np.int64)
+        return clipped
+
+    def possible(self, answers: AnyArray) -> bool:
+        sums = _signed(answers)
+        near = (np.abs(sums) <= self.farthest).all()
+        return bool(near and (_norms(sums) <= self.longest * (1 + 2.0**-40)).all())
+
+
+@final
+@attrs.frozen
 class LdpAverageChannel(LocalQuestion[BucketedVectors], ReportFacts):
     """The opened question, both halves.
 
@@ -159,17 +193,13 @@ class LdpAverageChannel(LocalQuestion[BucketedVectors], ReportFacts):
     mechanism = NAME
 
     @property
-    def dtype(self) -> str:
-        return "u4"
-
-    @property
     def events(self) -> tuple[Event, ...]:
         """One report per user, (eps, delta)-DP as a whole."""
         return (Event(NAME, self.budget, delta=self.budget.delta),)
 
     @property
-    def widths(self) -> tuple[int, ...]:
-        return tuple(size * self.bound.dimension for size in self.sizes)
+    def levels(self) -> tuple[Sent, ...]:
+        return tuple(self.sent(size * self.bound.dimension) for size in self.sizes)
 
     def together(self, level: int) -> int:
         return max(1, BLOCK // self.width)
@@ -188,51 +218,31 @@ class LdpAverageChannel(LocalQuestion[BucketedVectors], ReportFacts):
         """The bound, in the integers that are sent."""
         return self.bound.l2 * 2.0**self.shift
 
-    @property
-    def farthest(self) -> int:
-        """Most that a number may be."""
-        return math.ceil(OUT * self.sigma + self.reach)
-
-    def longest(self, numbers: int) -> float:
-        """The most that the norm of so many numbers may be."""
-        return self.sigma * math.sqrt(numbers + 2 * math.sqrt(SELDOM * numbers) + 2 * SELDOM) + self.reach
+    def sent(self, numbers: int) -> Sent:
+        """So many numbers of a person."""
+        longest = self.sigma * math.sqrt(numbers + 2 * math.sqrt(SELDOM * numbers) + 2 * SELDOM) + self.reach
+        return Sent(numbers, math.ceil(OUT * self.sigma + self.reach), longest)
 
     def bundled_level(self, level: int, arrays: BundleArrays) -> dict[str, Any]:
-        longest = self.longest(self.widths[level])
+        longest = self.levels[level].longest
         return {"size": self.sizes[level], "longest": longest, "most": str(math.floor(Fraction(longest) ** 2))}
 
     def bundled(self, arrays: BundleArrays) -> dict[str, Any]:
-        noise = {"shift": self.shift, "sigma": self.sigma, "farthest": self.farthest}
+        noise = {"shift": self.shift, "sigma": self.sigma, "farthest": self.levels[0].farthest}
         return {"kind": "gaussian-vectors", **self.bound.bundled, **noise, **self.bundled_form(arrays)}
 
     @property
     def gains(self) -> tuple[Gain, ...]:
         """One bucket's numbers are at most as long as all numbers of a level may be, and as sqrt(d) of the farthest."""
         d = self.bound.dimension
-        found = [min(self.longest(n) * (1 + 2.0**-40), math.sqrt(d) * self.farthest) / self.reach for n in self.widths]
+        found = [min(at.longest * (1 + 2.0**-40), math.sqrt(d) * at.farthest) / self.reach for at in self.levels]
         return tuple(Gain(most, most, most, 1, self.bound.l2 * self.unit, self.sharing.factor) for most in found)
 
     def answer(self, items: BucketedVectors, some: Ints, users: Ids, level: int, secret: NoiseRng) -> AnyArray:
         noise = secret.discrete_gaussian_each(users, self.sigma, self.widths[level])
         vectors = shrink(items.values[some], self.bound) * 2.0**self.shift
         _place(noise, items.buckets[some, level], np.trunc(vectors).astype(np.int64))
-        return self._within(noise).astype(np.uint32)
-
-    def _within(self, sums: Ints) -> Ints:
-        """Each person's numbers (n, N), clipped and shrunk to what is sent. Where floats could be wrong about which are
-        too long, integers decide: the same in any language."""
-        clipped, longest = np.clip(sums, -self.farthest, self.farthest), self.longest(sums.shape[1])
-        for i in np.flatnonzero(_norms(clipped) > longest * (1 - 2.0**-20)).tolist():
-            squares = sum(x * x for x in clipped[i].tolist())
-            if squares > Fraction(longest) ** 2:
-                scale = longest * (1 - 2.0**-40) / math.sqrt(squares)
-                clipped[i] = np.trunc(clipped[i] * scale).astype(np.int64)
-        return clipped
-
-    def possible(self, answers: AnyArray, level: int) -> bool:
-        sums = _signed(answers)
-        near = (np.abs(sums) <= self.farthest).all()
-        return bool(near and (_norms(sums) <= self.longest(sums.shape[1]) * (1 + 2.0**-40)).all())
+        return self.levels[level].within(noise).astype(np.uint32)
 
     def tally(self, users: Ids, answers: AnyArray, level: int) -> Ints:
         return np.asarray(_signed(answers).sum(axis=0, dtype=np.int64))

@@ -25,7 +25,6 @@ import numpy as np
 
 from cloister.core.buckets import BundleArrays
 from cloister.core.randomness import PublicRng
-from cloister.core.reports import ReportLaw
 from cloister.core.types import AnyArray, Bools, Floats, Ids, Ints
 from cloister.plugins.oracles.local.question import Randomiser
 
@@ -57,8 +56,60 @@ def received(answers: AnyArray) -> Ints:
     return answers.astype(np.int64) - ZERO
 
 
+DrawWords: TypeAlias = Callable[[Ids, int], Ids]
+"""Users (n,) and the number of a go, from 0, to their secret words (n, each) for that go. Most randomisers have but
+one."""
+
+
+class Unit(Randomiser, Protocol):
+    """A local randomiser of a unit vector u of R^(d + 1). Public plain data, integers wherever a digest sees it.
+
+    Laws: whatever two inputs are, the chances of an answer differ by a factor of at most e^eps, as computed, not only
+    in real numbers. Answer i depends on vector i, user i and her words alone. ``scale * estimates`` has the mean u (its
+    first d coordinates).
+    """
+
+    @property
+    def each(self) -> int:
+        """Secret words that one go of an answer takes, whatever the row is."""
+        ...
+
+    @property
+    def scale(self) -> float:
+        """Value of one of the integers of ``estimates``."""
+        ...
+
+    @property
+    def moment(self) -> float:
+        """E |z|^2 / (d + 1), the same for every u: the mean square of a coordinate of an estimate z, on average over
+        them."""
+        ...
+
+    @property
+    def longest(self) -> float:
+        """The length of no possible answer's estimate is above this: the most that a liar adds, in bounds."""
+        ...
+
+    @property
+    def usual(self) -> float:
+        """The most that she adds in a direction of her choice, on average over the numbers of users."""
+        ...
+
+    def randomise(self, units: Floats, users: Ids, words: DrawWords, seed: PublicRng) -> AnyArray:
+        """Unit vectors (d + 1, n), one per column, of so many users to answers (n, width)."""
+        ...
+
+    def bundled(self, seed: PublicRng, arrays: BundleArrays) -> dict[str, Any]:
+        """For devices that run no Python, with the name of the "randomiser"."""
+        ...
+
+    def estimates(self, answers: AnyArray, users: Ids, seed: PublicRng) -> Ints:
+        """Answers (n, width) to integers (n, d)."""
+        ...
+
+
 @attrs.frozen
-class OnSphere(ABC):
+class OnSphere(Unit, ABC):
     """Sends the first d coordinates of vectors of length sqrt(D) of R^D, D = d + 1, rounded: none is longer.
 
     Args:
@@ -100,61 +151,8 @@ class OnSphere(ABC):
     def possible(self, answers: AnyArray) -> bool:
         return bool((answers > 0).all() and ((received(answers) ** 2).sum(axis=1) <= self._reach**2).all())
 
-    def counted(self, answers: AnyArray) -> Ints:
-        return np.zeros(0, np.int64)
-
-    def laws(self, counted: Ints, reports: int) -> tuple[ReportLaw, ...]:
-        return ()
-
     def estimates(self, answers: AnyArray, users: Ids, seed: PublicRng) -> Ints:
         return received(answers)
-
-
-DrawWords: TypeAlias = Callable[[Ids, int], Ids]
-"""Users (n,) and the number of a go, from 0, to their secret words (n, each) for that go. Most randomisers have but
-one."""
-
-
-class Unit(Randomiser, Protocol):
-    """A local randomiser of a unit vector u of R^(d + 1). Public plain data, integers wherever a digest sees it.
-
-    Laws: whatever two inputs are, the chances of an answer differ by a factor of at most e^eps, as computed, not only
-    in real numbers. Answer i depends on vector i, user i and her words alone. ``scale * estimates`` has the mean u (its
-    first d coordinates).
-    """
-
-    @property
-    def scale(self) -> float:
-        """Value of one of the integers of ``estimates``."""
-        ...
-
-    @property
-    def moment(self) -> float:
-        """E |z|^2 / (d + 1), the same for every u: the mean square of a coordinate of an estimate z, on average over
-        them."""
-        ...
-
-    @property
-    def longest(self) -> float:
-        """The length of no possible answer's estimate is above this: the most that a liar adds, in bounds."""
-        ...
-
-    @property
-    def usual(self) -> float:
-        """The most that she adds in a direction of her choice, on average over the numbers of users."""
-        ...
-
-    def randomise(self, units: Floats, users: Ids, words: DrawWords, seed: PublicRng) -> AnyArray:
-        """Unit vectors (d + 1, n), one per column, of so many users to answers (n, width)."""
-        ...
-
-    def bundled(self, seed: PublicRng, arrays: BundleArrays) -> dict[str, Any]:
-        """For devices that run no Python, with the name of the "randomiser"."""
-        ...
-
-    def estimates(self, answers: AnyArray, users: Ids, seed: PublicRng) -> Ints:
-        """Answers (n, width) to integers (n, d)."""
-        ...
 
 
 def lifted(values: Ints, signs: Floats, l2: int, nowhere: Bools) -> Floats:

@@ -1,7 +1,7 @@
 """Local vector sums: every person sends one randomised vector, and nobody else ever sees her row.
 
 Three independent choices: the randomiser of one unit vector (``codebook``, ``privunit``, ``duchi``), how
-buckets are told apart (``channel``), and what the levels of a tree divide (``levels``).
+buckets are told apart (``channel``), and what the levels of a tree divide (``reports``).
 
 Guarantee (Local; replace one row, or have none; pure, no delta): a person's unit vector is a function of her row and of
 public coins (``unit_randomiser``). She sends it through an eps-DP randomiser once, or once per level at eps / T each.
@@ -27,9 +27,15 @@ from cloister.core.errors import InvalidInput
 from cloister.core.lattice import Bound
 from cloister.core.registry.components import component
 from cloister.core.trust import Local
-from cloister.plugins.oracles.local.levels import Share, share_option
-from cloister.plugins.oracles.local.vectors.channel import ExplicitVectorChannel, HadamardVectorChannel, filled
-from cloister.plugins.oracles.local.vectors.randomisers import Randomised, answers, randomiser_option
+from cloister.plugins.oracles.local.reports import Share, share_option
+from cloister.plugins.oracles.local.vectors.channel import (
+    ExplicitVectorChannel,
+    HadamardVectorChannel,
+    Randomised,
+    answers,
+    filled,
+    randomiser_option,
+)
 
 MAX_NUMBERS = 2**26
 """Most numbers in a summary whose buckets are all decoded at once."""
