@@ -1,13 +1,16 @@
 # What a developer runs, in an environment with '.[test]'. CI runs .ci/run.
-.PHONY: test thorough mutations coverage docs pages lint types mypy basedpyright
+.PHONY: test thorough long mutations coverage docs pages lint types mypy basedpyright
 
-test:  ## the README's tests: at every save
+test:  ## the first ring, the README's: at every save
 	python -m pytest -q -n 2
 
-thorough:  ## processes, kills, servers, databases, browsers, pages, long statistics
+thorough:  ## the second ring: processes, kills, servers, databases, browsers, pages, long statistics
 	python -m pytest -q -n 2 -m thorough
 
-mutations:  ## deliberate faults, each of which a test must see
+long:  ## the third ring: what has a shorter case in the others, at full length; before a release
+	python -m pytest -q -n 2 -m long
+
+mutations:  ## the last ring: deliberate faults, each of which a test must see
 	python -m pytest -q -n 2 --dist loadgroup -m mutations tests/mutations
 
 coverage:  ## lines that tests reach: above 97% of what privacy rests on, folder by folder

@@ -14,7 +14,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import platform
 import subprocess
 import sys
 import tempfile
@@ -24,6 +23,8 @@ import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
+
+from machine import machine
 
 LIMITS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "ARROW_NUM_THREADS")
 WARM = 20_000
@@ -146,29 +147,6 @@ def threads_ratios(n: int, d: int, repeats: int) -> list[dict[str, Any]]:
 
 def line(name: str, k: int, theirs: float, ours: float, limit: float | None) -> dict[str, Any]:
     return {"name": name, "k": k, "theirs": theirs, "ours": ours, "limit": limit}
-
-
-def machine() -> str:
-    """Processor, cores, threads and versions."""
-    import numpy
-    import scipy
-    import sklearn
-    from threadpoolctl import threadpool_info
-
-    name = platform.processor() or platform.machine()
-    for text in Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else ():
-        if text.startswith("model name"):
-            name = text.partition(":")[2].strip()
-            break
-    libraries = {
-        f"{pool['internal_api']} {pool['version']} ({pool.get('architecture')})"
-        for pool in threadpool_info()
-        if pool["user_api"] == "blas"
-    }
-    return (
-        f"{name}, {os.cpu_count()} cores; Python {platform.python_version()}, NumPy {numpy.__version__}, SciPy "
-        f"{scipy.__version__}, scikit-learn {sklearn.__version__}, {', '.join(sorted(libraries))}"
-    )
 
 
 def shown(lines: list[dict[str, Any]], markdown: bool) -> None:
