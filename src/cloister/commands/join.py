@@ -15,11 +15,11 @@ from cloister.commands.common import (
     Unsigned,
     print_json,
     print_result,
-    refuse_addresses,
     say,
     seconds,
     show,
     tell_columns,
+    told_once,
 )
 from cloister.commands.options import Charged, Printed, Reading
 from cloister.commands.program import Standing, ending, printing
@@ -45,17 +45,18 @@ def join(
     party: Annotated[str, typer.Option(help="This party's name in the plan and in its certificate.")],
     data: Annotated[
         list[str],
-        typer.Option(help="Files of this party's rows: Parquet, Arrow, CSV, NPY, or a pattern in quotes. Repeatable."),
+        typer.Option(
+            help="This party's rows: files (Parquet, Arrow, CSV, NPY, or a pattern in quotes; repeatable), or a "
+            "database's address with --table."
+        ),
     ],
     cert: Annotated[
         Path, typer.Option(help="This party's certificate; its key (.key), ca.pem and NAME.pool lie beside it.")
     ],
     reading: Annotated[
         Reading,
-        lacks("all parties' plan names them", "columns", "categories"),
+        lacks("all parties' plan names them, and each holds numbers", "columns", "categories"),
         lacks("a pool's promise is about rows", "user_column"),
-        lacks("a party's rows are files", "table", "materialise"),
-        lacks("a party reads its rows in this process", "engine", "workers", "scheduler", "threads"),
     ],
     charged: Charged,
     printed: Printed,
@@ -98,7 +99,6 @@ def join(
     from cloister.run.fit import fit, source
     from cloister.run.result import checked_target
 
-    refuse_addresses(data)
     pool = read_pool_plan(plan, not_private)
     if pool.test_noise_seed is not None:
         say(SEEDED)
@@ -113,11 +113,11 @@ def join(
     hidden = read_file(secret or cert.with_suffix(".pool"))
     shared = pool.agreement.masks == "shared"
     keys: dict[str, Any] = {"secret": hidden if shared else None, "private": None if shared else hidden}
-    rows = partial(source, data, **reading.arguments() | {"columns": list(pool.plan.columns)})
+    rows = partial(source, data, told=told_once(), **reading.arguments() | {"columns": list(pool.plan.columns)})
     hasty = partial(Line, target, credentials, min(patience, HASTY), pool.most_bytes)
     if check:
-        state, own = Party(pool.agreement, party, **keys), rows()
-        with closing(hasty()) as line:
+        state = Party(pool.agreement, party, **keys)
+        with closing(rows()) as own, closing(hasty()) as line:
             state.noted(line.exchange(state.check(trial=True)))
         _tell_tried(pool.agreement, party, unsigned, until, own, target, as_json)
         return
@@ -146,6 +146,7 @@ def join(
             raise
         joined = Joined(own, state, line, pool.script, told)
         with (
+            closing(own),
             ending(lambda error: _how(error, joined, party, journal, standing.run or ""), lambda: True),
             signs_of_life(lambda: stands[0], lambda entry: write({**entry, "party": party}), steps=False),
         ):
