@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from cloister.collection.client.encode_files import Naming, RowTable, collect
+from cloister.collection.client.encode_files import RowTable, collect
 from cloister.collection.client.encoder import PlanEncoder
 from cloister.collection.plan.bundle import bundle_of
 from cloister.collection.plan.plan import CollectionPlan
@@ -80,6 +80,6 @@ def rounds_of(folder: Path, plan: CollectionPlan, people: int = 400) -> Iterator
         yield transcript
         if number + 1 < plan.length:
             encoder = PlanEncoder(transcript, noise=NoiseRng.for_tests(number))
-            table = RowTable(encoder, [str(folder / "mine.npy")], Naming())
+            table = RowTable(encoder, [str(folder / "mine.npy")])
             collect(encoder, table, folder / "reports", None)
             advance(folder / "plan", folder / "reports")

@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 import numpy as np
 
-from cloister.collection.client.encode_files import Naming, RowTable, collect
+from cloister.collection.client.encode_files import RowTable, collect
 from cloister.collection.client.encoder import PlanEncoder, State, transcript_of
 from cloister.collection.plan import bundle
 from cloister.collection.plan.plan import CollectionPlan
@@ -51,7 +51,7 @@ def prepared(folder: Path, plan: CollectionPlan) -> Path:
 def answered(folder: Path, noise: NoiseRng | None = None) -> tuple[Path | None, int]:
     """Everybody answers the open round: what ``cloister answer`` does."""
     encoder = PlanEncoder(transcript_of(folder / "plan"), noise=noise)
-    table = RowTable(encoder, [str(folder / "mine.npy")], Naming())
+    table = RowTable(encoder, [str(folder / "mine.npy")])
     return collect(encoder, table, folder / "reports", None if noise else State(folder / "mine.state"))
 
 

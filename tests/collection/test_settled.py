@@ -11,7 +11,7 @@ import attrs
 import numpy as np
 import pytest
 
-from cloister.collection.client.encode_files import Naming, RowTable, collect
+from cloister.collection.client.encode_files import RowTable, collect
 from cloister.collection.client.encoder import PlanEncoder
 from cloister.collection.plan.publish import publish, words
 from cloister.collection.plan.transcript import RoundAnswers, Transcript
@@ -40,7 +40,7 @@ def published(request: pytest.FixtureRequest) -> Iterator[Transcript]:
         transcript = Transcript(plan)
         while transcript.index + 1 < plan.length:
             encoder = PlanEncoder(transcript, noise=NoiseRng.for_tests(transcript.index))
-            collect(encoder, RowTable(encoder, [str(folder / "rows.npy")], Naming()), folder / "reports", None)
+            collect(encoder, RowTable(encoder, [str(folder / "rows.npy")]), folder / "reports", None)
             advance(folder / "plan", folder / "reports")
             transcript = Transcript.read(folder / "plan")
         yield transcript

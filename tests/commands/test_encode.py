@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -19,7 +20,7 @@ from typer.testing import CliRunner
 
 from cloister.cli import app
 from cloister.collection.client import encode_files as collecting
-from cloister.collection.client.encode_files import Naming, RowTable, collect, piece_rows
+from cloister.collection.client.encode_files import RowTable, collect, piece_rows
 from cloister.collection.client.encoder import PlanEncoder, State, read
 from cloister.collection.plan.canonical_json import hash_of
 from cloister.collection.plan.plan import CollectionPlan
@@ -106,10 +107,10 @@ def test_json_for_programs(folder: Path) -> None:
     assert len(sent(folder / "r", read(folder / "plan")).users) == 1000
 
 
-def encoded(folder: Path, plan: CollectionPlan, *paths: str, naming: Naming | None = None, **options: Any) -> Parsed:
+def encoded(folder: Path, plan: CollectionPlan, *paths: str, **options: Any) -> Parsed:
     encoder = PlanEncoder(plan, noise=options.pop("noise", None))
     state = options.pop("state", None)
-    table = RowTable(encoder, [str(folder / p) for p in paths], naming or Naming(), **options)
+    table = RowTable(encoder, [str(folder / p) for p in paths], **options)
     out = folder / f"out-{len(list(folder.iterdir()))}"
     path, count = collect(encoder, table, out, state)
     assert list(out.iterdir()) == [path]
@@ -137,7 +138,7 @@ def test_files_of_reports_and_their_folder_are_read_by_their_owner_alone(
     monkeypatch.setattr(collecting, "flush", spied)
     encoder, before = PlanEncoder(plan), os.umask(0)
     try:
-        path, _ = collect(encoder, RowTable(encoder, [str(folder / "mine.parquet")], Naming()), folder / "new" / "r")
+        path, _ = collect(encoder, RowTable(encoder, [str(folder / "mine.parquet")]), folder / "new" / "r")
     finally:
         os.umask(before)
     assert path is not None
@@ -145,9 +146,9 @@ def test_files_of_reports_and_their_folder_are_read_by_their_owner_alone(
 
 
 def test_user_numbers_follow_the_first_one(folder: Path, plan: CollectionPlan) -> None:
-    assert encoded(folder, plan, "mine.parquet", naming=Naming(first=200)).users.tolist() == list(range(200, 1200))
+    assert encoded(folder, plan, "mine.parquet", first=200).users.tolist() == list(range(200, 1200))
     with pytest.raises(CloisterError, match="user numbers above 1199"):
-        encoded(folder, plan, "mine.parquet", naming=Naming(first=201))
+        encoded(folder, plan, "mine.parquet", first=201)
 
 
 @pytest.mark.parametrize("remember", [False, True])
@@ -159,7 +160,7 @@ def test_user_numbers_of_a_column_and_no_trace_of_the_order(
     monkeypatch.setattr("cloister.collection.client.encode_files.piece_rows", lambda *_: 100)
     numbers = pq.read_table(folder / "mine.parquet")["id"].to_numpy()
     state = State(folder / "state") if remember else None
-    found = encoded(folder, plan, "mine.parquet", naming=Naming(column="id"), state=state)
+    found = encoded(folder, plan, "mine.parquet", reading={"users": "id"}, state=state)
     assert found.users.tolist() == sorted(numbers.tolist())
     if state is not None:
         assert np.array_equal(found.answers, PlanEncoder(plan).encode(ROWS * 0, numbers, state).answers)
@@ -168,8 +169,30 @@ def test_user_numbers_of_a_column_and_no_trace_of_the_order(
 def test_rows_of_a_column_of_users_are_their_own(folder: Path, plan: CollectionPlan) -> None:
     """Seeded, so that each person's report says whose row was encoded."""
     numbers, noise = pq.read_table(folder / "mine.parquet")["id"].to_numpy(), NoiseRng.for_tests(1)
-    found = encoded(folder, plan, "mine.parquet", naming=Naming(column="id"), noise=noise)
+    found = encoded(folder, plan, "mine.parquet", reading={"users": "id"}, noise=noise)
     assert np.array_equal(found.answers, PlanEncoder(plan, noise=noise).encode(ROWS, numbers).answers)
+
+
+def test_rows_of_a_database_are_their_own_whatever_order_they_come_in(
+    folder: Path, plan: CollectionPlan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A person's number is what the table says, and nothing of where her row stands. Seeded, as above."""
+    duckdb = pytest.importorskip("duckdb")
+    pytest.importorskip("ibis")
+    monkeypatch.chdir(folder)
+    with duckdb.connect("lake.db") as lake:
+        lake.execute("CREATE TABLE people AS SELECT * FROM 'mine.parquet' ORDER BY hash(id)")
+    numbers, noise = pq.read_table(folder / "mine.parquet")["id"].to_numpy(), NoiseRng.for_tests(1)
+    expected = PlanEncoder(plan, noise=noise).encode(ROWS, numbers).answers
+    for copied in (False, True):
+        reading = {"users": "id", "table": "people", "materialise": copied}
+        table = RowTable(PlanEncoder(plan, noise=noise), ["duckdb:///lake.db"], reading)
+        with contextlib.closing(table):
+            collect(table._encoder, table, folder / f"r{copied}")
+        assert np.array_equal(sent(folder / f"r{copied}", plan).answers, expected)
+    asked = "encode", "plan", "duckdb:///lake.db", "--table", "people", "--out", "r"
+    assert "no places for user numbers" in cloister(*asked, folder=folder).stderr
+    assert "1,000 reports" in cloister(*asked, "--user-column", "id", folder=folder).stdout
 
 
 def test_rows_with_missing_cells_are_refused_or_dropped_with_their_numbers(folder: Path, plan: CollectionPlan) -> None:
@@ -179,7 +202,7 @@ def test_rows_with_missing_cells_are_refused_or_dropped_with_their_numbers(folde
     with pytest.raises(CloisterError, match="missing or infinite"):
         encoded(folder, plan, "holes.parquet", state=State(folder / "state"))
     assert not (folder / "state").exists()
-    found = encoded(folder, plan, "holes.parquet", missing="drop").users.tolist()
+    found = encoded(folder, plan, "holes.parquet", reading={"missing": "drop"}).users.tolist()
     assert found == [i for i in range(1000) if i not in (3, 500)]
 
 
@@ -393,7 +416,7 @@ def test_a_full_disk_leaves_no_file(folder: Path, plan: CollectionPlan, monkeypa
     monkeypatch.setattr("os.fsync", full)
     encoder = PlanEncoder(plan)
     with pytest.raises(CloisterError, match=r"No space left on device\. No report was written"):
-        collect(encoder, RowTable(encoder, [str(folder / "mine.parquet")], Naming()), folder / "r")
+        collect(encoder, RowTable(encoder, [str(folder / "mine.parquet")]), folder / "r")
     assert not (folder / "r").exists()
 
 
@@ -441,7 +464,7 @@ def test_a_killed_encoder_leaves_nothing_that_looks_like_reports(tmp_path: Path)
 def test_a_round_that_has_no_bytes_is_refused_before_anybody_is_charged(folder: Path, plan: CollectionPlan) -> None:
     encoder, state = PlanEncoder(plan), State(folder / "state")
     encoder.round = attrs.evolve(encoder.round, index=255)
-    table = RowTable(encoder, [str(folder / "mine.parquet")], Naming(first=0))
+    table = RowTable(encoder, [str(folder / "mine.parquet")], first=0)
     with pytest.raises(InvalidInput, match="rounds 1 to 255"):
         collect(encoder, table, folder / "out", state)
     assert state.spent(0) == 0

@@ -4,6 +4,8 @@ private."""
 from __future__ import annotations
 
 import json
+from collections.abc import Generator
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,8 @@ import pytest
 
 from cloister import metrics
 from cloister.commands.evaluating import SILHOUETTE, DrawnRows, judged
-from cloister.run.fit import source
+from cloister.plugins.populations.arrays import Arrays
+from cloister.rows.reading import Chunk, user_numbers
 from cloister.run.result import Result
 from tests.in_process import cloister
 
@@ -105,24 +108,35 @@ def test_units_of_the_run_have_figures_of_their_own(tmp_path: Path) -> None:
 def test_rows_are_read_a_piece_at_a_time_and_samples_do_not_depend_on_the_pieces(folder: Path) -> None:
     """Nothing that is kept grows with the rows."""
     rows = np.sort(G.normal(size=(4 * SILHOUETTE, 1)), axis=0)
-    whole, pieces = DrawnRows(SILHOUETTE, 1), DrawnRows(SILHOUETTE, 1)
-    whole.take(rows)
-    for some in np.array_split(rows, 17):
-        pieces.take(some)
-    np.testing.assert_array_equal(whole.rows, pieces.rows)
+
+    def drawn(some: Any, start: int) -> DrawnRows:
+        return DrawnRows.of(SILHOUETTE, Chunk(start, some), user_numbers(start, len(some)), some)
+
+    whole, pieces = (
+        drawn(rows, 0),
+        [drawn(rows[low:high], low) for low, high in ((9, 30_000), (0, 9), (30_000, 40_000))],
+    )
+    np.testing.assert_array_equal(whole.rows, reduce(DrawnRows.merge, pieces).rows)
     assert len(whole.rows) == SILHOUETTE
     assert abs(whole.rows.mean()) < 5 / SILHOUETTE**0.5
 
-    class Many:
-        """More rows than memory is to hold: the same piece, again and again."""
+    class Many(Arrays):
+        """More rows than memory is to hold: the same chunk, again and again."""
 
-        def chunks(self) -> Any:
+        def chunks(self) -> Generator[Chunk]:
             for i in range(50):
-                yield i * len(ROWS), ROWS
+                yield Chunk(i * len(ROWS), ROWS)
 
-    found = judged(Result.load(folder / "result.json"), Many(), "refuse")
-    with source([str(folder / "rows.parquet")], ["x", "y"], "refuse") as population:
-        once = judged(Result.load(folder / "result.json"), population, "refuse")
+    result = Result.load(folder / "result.json")
+    found, once = judged(result, Many(ROWS), "refuse"), judged(result, Arrays(ROWS), "refuse")
     assert found.rows == 50 * once.rows
     assert found.raw.figures.nicv == pytest.approx(once.raw.figures.nicv, rel=1e-9)
     assert found.raw.figures.davies_bouldin == pytest.approx(once.raw.figures.davies_bouldin, rel=1e-9)
+
+
+@pytest.mark.thorough
+def test_workers_find_what_one_process_finds(folder: Path) -> None:
+    asked = "bad.parquet", "--missing", "drop"
+    alone = figures(folder, *asked)
+    spread = figures(folder, *asked, "--engine", "processes", "--workers", "2")
+    assert spread == pytest.approx(alone, rel=1e-12)

@@ -17,7 +17,7 @@ from typing import Any
 import attrs
 import numpy as np
 
-from cloister.collection.client.encode_files import Naming, RowTable, collect
+from cloister.collection.client.encode_files import RowTable, collect
 from cloister.collection.client.encoder import PlanEncoder
 from cloister.collection.plan.bundle import bundle_of
 from cloister.collection.plan.plan import CollectionPlan
@@ -89,7 +89,7 @@ def of(planned: plans.Planned) -> Iterator[dict[str, Any]]:
             yield cases(transcript, planned, g)
             if number + 1 < plan.length:
                 encoder = PlanEncoder(transcript, noise=NoiseRng.for_tests(number))
-                table = RowTable(encoder, [str(folder / "rows.npy")], Naming())
+                table = RowTable(encoder, [str(folder / "rows.npy")])
                 collect(encoder, table, folder / "reports", None)
                 advance(folder / "plan", folder / "reports")
                 transcript = Transcript.read(folder / "plan")

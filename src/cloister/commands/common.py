@@ -21,9 +21,6 @@ if TYPE_CHECKING:
 
     from cloister.run.result import Result
 
-Rows = Annotated[
-    list[str], typer.Argument(help="Files of rows: Parquet, Arrow, CSV, NPY, NPZ, or a pattern in quotes.")
-]
 ADDRESS_HELP = (
     "Files of rows: Parquet, Arrow, CSV, NPY, NPZ, or a pattern in quotes; or a database's address, such as "
     "duckdb:///lake.db, with --table."
@@ -244,14 +241,6 @@ def mute(stream: TextIO) -> None:
 def plain(text: str, keep: str = "") -> str:
     """Escape control characters: file names and plan text are untrusted. Args: keep (characters left as they are)."""
     return "".join(c if c.isprintable() or c in keep else repr(c)[1:-1] for c in text)
-
-
-def refuse_addresses(rows: list[str]) -> None:
-    """Raises: InvalidInput: rows are in a database, and this command reads files."""
-    from cloister.run.population import in_database
-
-    if in_database(rows):
-        raise InvalidInput("this command reads files: have the database write its rows to Parquet first (COPY ... TO)")
 
 
 def given_reports(paths: list[str]) -> list[Any]:

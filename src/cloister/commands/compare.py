@@ -31,9 +31,8 @@ def compare(
     ],
     reading: Annotated[
         Reading,
-        lacks("contenders get numbers alone", "categories"),
         lacks("every row counts", "user_column"),
-        lacks("rows are held in memory by every process", "materialise", "engine", "scheduler", "threads"),
+        lacks("rows are held in memory by every process, each on one core", "engine", "scheduler", "threads"),
     ],
     asked: Annotated[
         Wanted,
@@ -97,6 +96,7 @@ def compare(
             public_rows=asked.public_rows,
             scale=asked.scale,
             columns=reading.columns,
+            categories=reading.categories,
             missing=reading.missing or "refuse",
             rivals=names(rivals) or (),
             workers=reading.workers,
@@ -105,6 +105,7 @@ def compare(
             delimiter=reading.delimiter,
             encoding=reading.encoding,
             table=reading.table,
+            materialise=bool(reading.materialise),
         )
         if drawn is not None:
             study.plot(drawn)

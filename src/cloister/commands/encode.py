@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cloister.commands.common import AsJson, PlanFolder, Rows, print_json, refuse_addresses, say, show, tell_columns
+from cloister.commands.common import AsJson, PlanFolder, RowsOrAddress, print_json, say, show, tell_columns
 from cloister.commands.options import Reading
 from cloister.commands.program import ending, printing
 from cloister.commands.progress import counting
@@ -41,15 +42,14 @@ LifetimeDelta = Annotated[
 Rowwise = Annotated[
     Reading,
     lacks("the plan says which they are", "categories"),
-    lacks("a person's number is her row's place, which a table has not", "table", "materialise"),
-    lacks("reports are made by this process alone", "engine", "workers", "scheduler", "threads"),
+    lacks("reports are drawn by this process, person by person", "engine", "workers", "scheduler", "threads"),
 ]
 
 
 @taking
 def answer(
     plan: PlanFolder,
-    rows: Rows,
+    rows: RowsOrAddress,
     out: Out,
     reading: Rowwise,
     state: Annotated[Path, typer.Option(help=STATE)],
@@ -65,7 +65,7 @@ def answer(
 @taking
 def encode(
     plan: PlanFolder,
-    rows: Rows,
+    rows: RowsOrAddress,
     out: Out,
     reading: Rowwise,
     state: Annotated[Path | None, typer.Option(help=STATE)] = None,
@@ -90,7 +90,6 @@ def _reported(
     as_json: bool,
 ) -> None:
     user_column, missing = reading.user_column, "refuse" if reading.missing is None else reading.missing
-    form = {"delimiter": reading.delimiter, "encoding": reading.encoding}
     if first is not None and user_column is not None:
         raise InvalidInput(
             "user numbers come from the rows' positions or from a column: give --first or --user-column, not both"
@@ -98,8 +97,7 @@ def _reported(
     if (lifetime, lifetime_delta) != (None, None) and state is None:
         raise InvalidInput("--lifetime needs a file that remembers what was spent: give --state FILE")
 
-    refuse_addresses(rows)
-    from cloister.collection.client.encode_files import Naming, RowTable, collect
+    from cloister.collection.client.encode_files import RowTable, collect
     from cloister.collection.client.encoder import PlanEncoder, State, cautions, transcript_of
 
     if missing not in ("refuse", "drop"):
@@ -130,9 +128,8 @@ def _reported(
 
     with ending(lambda error: standing()), counting("rows read") as advance:
         checked = tell_columns if transcript.plan.columns is None else lambda table: None
-        naming = Naming(first=first, column=user_column)
-        table = RowTable(encoder, rows, naming, reading.columns, missing, advance, form, checked)
-        path, written = collect(encoder, table, out, kept, warned)
+        with closing(RowTable(encoder, rows, reading.arguments(), first, advance, checked)) as table:
+            path, written = collect(encoder, table, out, kept, warned)
     with printing(standing):
         if as_json:
             more = {} if length == 1 else {"round": transcript.index + 1, "rounds": length}

@@ -32,14 +32,13 @@ MEANING = {
 NOT_PRIVATE = "NOT private: these figures were computed from the rows themselves. Do not publish them with the result."
 
 JUDGED_ALIKE = "the result says which they are", "categories", "user_column"
-ONE_PASS = "rows are read by this process alone", "engine", "workers", "scheduler"
 
 
 @taking
 def evaluate(
     result: Annotated[Path, typer.Argument(help="A result that fit, decode, advance or join saved.")],
     rows: RowsOrAddress,
-    reading: Annotated[Reading, lacks(*JUDGED_ALIKE), lacks(*ONE_PASS)],
+    reading: Annotated[Reading, lacks(*JUDGED_ALIKE)],
     printed: Annotated[Printed, lacks("figures that are not private are printed alone", "out")],
     reference: Annotated[
         bool, typer.Option(help="Compare with scikit-learn's k-means, which is not private, on the same rows.")
@@ -49,17 +48,17 @@ def evaluate(
     rows."""
     from cloister.commands.evaluating import judged
     from cloister.commands.predicting import rows_of
+    from cloister.rows.reading import as_missing
     from cloister.run.result import Result
 
     loaded = Result.load(result)
-    missing = reading.missing or "refuse"
     with (
         ending(lambda error: "nothing was measured: run it again"),
         counting("rows read") as advance,
-        closing(rows_of(loaded, rows, reading, told_once())) as population,
+        closing(rows_of(loaded, rows, reading, told_once(), advance)) as population,
     ):
         tell_columns(population)
-        found = judged(loaded, population, missing, reference, reading.threads, advance)
+        found = judged(loaded, population, as_missing(reading.missing or "refuse"), reference)
     with printing(lambda: "run it again"):
         if printed.as_json:
             print_json(_plain(found))

@@ -1,22 +1,25 @@
-"""How well released centres fit rows that are read a piece at a time: memory does not grow with them. **NOT private.**
+"""How well released centres fit rows that are read a chunk at a time: memory does not grow with them. **NOT private.**
 
 Two passes: the first adds up costs, finds each cluster's mean and draws samples; the second adds up what needs those
-means, and the cost of the reference. Rows are clipped to the run's bounds, as the run clipped them.
+means, and the cost of the reference. Rows are clipped to the run's bounds, as the run clipped them. What is made of a
+chunk is a pure function of it, so that threads and workers can have some each.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from typing import Any, final
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any, Self, final
 
 import attrs
 import numpy as np
 
 from cloister import metrics
 from cloister.core.errors import InvalidInput
-from cloister.core.types import Floats, Ints
-from cloister.rows.reading import refuse_missing
+from cloister.core.randomness import PublicRng
+from cloister.core.types import Floats, Ids, Ints
+from cloister.rows.reading import Chunk, Missing, TableRows, finite, refuse_missing, user_numbers
 from cloister.run.result import Result
 
 SILHOUETTE = 10_000
@@ -99,118 +102,222 @@ class GroupsOfRows:
 
 
 @final
-@attrs.define(eq=False)
-class DrawnRows:
-    """At most so many rows, drawn alike whatever pieces they come in: those with the least of numbers from a seed."""
+@attrs.frozen(eq=False)
+class Clipped:
+    """Rows of a chunk that can be used. Args: left_out (how many cannot), numbers (m,) of those in their part, rows
+    (m, d), moved (the same, clipped to the run's bounds), outside (m,) which of them are others then."""
 
-    most: int
-    dimension: int
-    _g: np.random.Generator = attrs.field(factory=lambda: np.random.default_rng(0))
-    _lots: Floats = attrs.field(factory=lambda: np.empty(0))
-    _rows: Floats = attrs.field(init=False)
+    left_out: int
+    numbers: Ids
+    rows: Floats
+    moved: Floats
+    outside: Any
 
-    def __attrs_post_init__(self) -> None:
-        self._rows = np.empty((0, self.dimension))
+    @classmethod
+    def of(cls, chunk: Chunk, result: Result, missing: Missing) -> Self:
+        """Raises: InvalidInput: some row cannot be used, and that was not allowed."""
+        whole = finite(chunk.rows)
+        left_out = len(whole) - int(whole.sum())
+        if left_out and missing == "refuse":
+            refuse_missing()
+        rows = chunk.rows[whole] if left_out else chunk.rows
+        return cls(left_out, user_numbers(chunk.start, len(whole))[whole], rows, *result.clipped(rows))
 
-    def take(self, rows: Floats) -> None:
-        """Let some more rows (m, d) take part."""
-        lots = self._g.random(len(rows))
-        near = np.flatnonzero(lots < self._lots.max()) if len(self._lots) == self.most else np.arange(len(rows))
-        if not len(near):
-            return
-        lots, held = np.concatenate([self._lots, lots[near]]), np.concatenate([self._rows, rows[near]])
-        if len(lots) > self.most:
-            kept = np.sort(np.argpartition(lots, self.most - 1)[: self.most])
-            lots, held = lots[kept], held[kept]
-        self._lots, self._rows = lots, held
 
-    @property
-    def rows(self) -> Floats:
-        """Those drawn (m, d), in the order in which they came."""
-        return self._rows
+LOTS = PublicRng(bytes(32)).child("rows that are drawn")
 
 
 @final
-@attrs.define(eq=False)
-class Tally:
-    """Totals in one unit of distance. Args: centers (k, d) in the caller's units, units (d,), threads."""
+@attrs.frozen(eq=False)
+class DrawnRows:
+    """At most so many rows, drawn alike whatever chunks they come in and whoever reads them: those with the least words
+    of a public key at their places.
+
+    Args: most, words (m,), rows (m, d).
+    """
+
+    most: int
+    words: Ids
+    held: Floats
+
+    @classmethod
+    def of(cls, most: int, chunk: Chunk, numbers: Ids, rows: Floats) -> Self:
+        """Those of a chunk's rows (m, d). Args: numbers (m,) of these in their part."""
+        return cls(most, LOTS.child(*chunk.part).of_users(numbers), rows)._least()
+
+    def merge(self, other: Self) -> Self:
+        """Those of the rows of both."""
+        near = other
+        if len(self.words) == self.most:
+            few = other.words < self.words.max()
+            near = attrs.evolve(other, words=other.words[few], held=other.held[few])
+        words, held = np.concatenate([self.words, near.words]), np.concatenate([self.held, near.held])
+        return attrs.evolve(self, words=words, held=held)._least()
+
+    def _least(self) -> Self:
+        if len(self.words) <= self.most:
+            return self
+        kept = np.argpartition(self.words, self.most - 1)[: self.most]
+        return attrs.evolve(self, words=self.words[kept], held=self.held[kept])
+
+    @property
+    def rows(self) -> Floats:
+        """Those drawn (m, d), in an order that depends on nothing but them."""
+        return self.held[np.argsort(self.words)]
+
+
+@final
+@attrs.frozen(eq=False)
+class Scale:
+    """Centres in one unit of distance. Args: centers (k, d) in the caller's units, units (d,)."""
 
     centers: Floats
     units: Floats
-    threads: int | None = None
-    _costs: dict[str, list[float]] = attrs.field(factory=lambda: {"nicv": [], "k_median": []})
-    _others: dict[str, list[float]] = attrs.field(factory=lambda: {"nicv": [], "k_median": []})
-    _sums: Floats = attrs.field(init=False)
-    _sizes: Floats = attrs.field(init=False)
-    _away: Floats = attrs.field(init=False)
-    _reference: list[float] = attrs.field(factory=list)
 
-    def __attrs_post_init__(self) -> None:
-        k, d = self.centers.shape
-        self._sums, self._sizes, self._away = np.zeros((k, d)), np.zeros(k), np.zeros(k)
+    def labels(self, rows: Floats) -> Ints:
+        """The nearest centre of each row (m,), which may be none."""
+        return metrics.labels(rows, self.centers, 1, self.units) if len(rows) else np.empty(0, np.int64)
 
-    def first(self, rows: Floats, moved: Floats, outside: Any) -> None:
-        """Add some rows (m, d). Args: moved (the same, clipped), outside (which of them are others then)."""
-        label, squares = self._nearest(moved)
-        for k, members in _by_label(label):
-            self._sums[k] += moved[members].sum(axis=0)
-            self._sizes[k] += len(members)
-        own = squares.copy()
-        own[outside] = self._nearest(rows[outside])[1] if outside.any() else own[outside]
-        for costs, found in ((self._costs, squares), (self._others, own)):
-            costs["nicv"].append(float(found.sum()))
-            costs["k_median"].append(float(np.sqrt(found).sum()))
-
-    def second(self, moved: Floats, reference: Floats | None) -> None:
-        """Add some clipped rows (m, d) again. Args: reference (k, d), in the caller's units."""
-        label, means = self._nearest(moved)[0], self._means
-        for k, members in _by_label(label):
-            self._away[k] += float(np.linalg.norm((moved[members] - means[k]) / self.units, axis=1).sum())
-        if reference is not None:
-            self._reference.append(metrics.cost(moved / self.units, reference / self.units, threads=self.threads))
-
-    def found(self, n: int, sample: Floats, reference: Floats | None) -> Measured:
-        """The figures of n rows. Args: sample (of the clipped ones, for the silhouette)."""
-        costs = {name: math.fsum(parts) for name, parts in self._costs.items()}
-        others = {name: math.fsum(parts) for name, parts in self._others.items()}
-        centers = self.centers / self.units
-        figures = metrics.Evaluation(
-            costs["nicv"] / n,
-            costs["k_median"],
-            metrics.silhouette(sample / self.units, centers),
-            self._davies_bouldin(n),
-            None if reference is None else metrics.center_mse(centers, reference / self.units),
-        )
-        cost = None if reference is None else math.fsum(self._reference) / n
-        ratio = figures.nicv / cost if cost else None
-        return Measured(figures, {"nicv": others["nicv"] / n, "k_median": others["k_median"]}, cost, ratio)
-
-    @property
-    def _means(self) -> Floats:
-        """Means of the clusters, in the caller's units; of an empty one 0."""
-        found: Floats = self._sums / np.maximum(self._sizes, 1)[:, None]
-        return found
-
-    def _nearest(self, rows: Floats) -> tuple[Any, Floats]:
-        """Labels (m,), and squared distances (m,) in the run's units."""
-        label = metrics.labels(rows, self.centers, self.threads, self.units)
+    def nearest(self, rows: Floats) -> tuple[Ints, Floats]:
+        """Labels (m,), and squared distances (m,) in this unit."""
+        label = self.labels(rows)
         with np.errstate(over="ignore"):
             return label, np.square((rows - self.centers[label]) / self.units).sum(axis=1)
 
-    def _davies_bouldin(self, n: int) -> float:
-        """Index of the clusters about their own means, as ``metrics.davies_bouldin`` says. Source: Davies and Bouldin
-        1979."""
-        used = self._sizes > 0
-        if used.sum() == 1:
-            return math.inf
-        if used.sum() == n:
-            return 0.0
-        spread, means = self._away[used] / self._sizes[used], self._means[used] / self.units
-        apart = np.linalg.norm(means[:, None] - means[None], axis=2)
-        if np.allclose(spread, 0) or np.allclose(apart, 0):
-            return 0.0
-        apart[apart == 0] = np.inf
-        return float(np.max((spread[:, None] + spread) / apart, axis=1).mean())
+
+def _costs(squares: Floats) -> Floats:
+    """Sums of squared distances, and of distances."""
+    return np.array([squares.sum(), np.sqrt(squares).sum()])
+
+
+@final
+@attrs.frozen(eq=False)
+class Tally:
+    """Totals of some rows in one unit of distance. Args: costs and others (2,) of the clipped rows and of those as they
+    are, sums (k, d) and sizes (k,) of the clusters of clipped rows."""
+
+    costs: Floats
+    others: Floats
+    sums: Floats
+    sizes: Floats
+
+    @classmethod
+    def of(cls, scale: Scale, some: Clipped) -> Self:
+        label, squares = scale.nearest(some.moved)
+        own = squares.copy()
+        if some.outside.any():
+            own[some.outside] = scale.nearest(some.rows[some.outside])[1]
+        sums, sizes = np.zeros_like(scale.centers), np.zeros(len(scale.centers))
+        for k, members in _by_label(label):
+            sums[k], sizes[k] = some.moved[members].sum(axis=0), len(members)
+        return cls(_costs(squares), _costs(own), sums, sizes)
+
+    def merge(self, other: Self) -> Self:
+        return type(self)(
+            self.costs + other.costs, self.others + other.others, self.sums + other.sums, self.sizes + other.sizes
+        )
+
+    @property
+    def means(self) -> Floats:
+        """Means of the clusters, in the caller's units; of an empty one 0."""
+        found: Floats = self.sums / np.maximum(self.sizes, 1)[:, None]
+        return found
+
+
+@final
+@attrs.frozen(eq=False)
+class FirstPass:
+    """Findings of the first pass over some rows. Args: rows, left_out, clipped (how many), tallies (one per unit), few
+    (for silhouettes), many (for the reference; None: there is none)."""
+
+    rows: int
+    left_out: int
+    clipped: int
+    tallies: tuple[Tally, ...]
+    few: DrawnRows
+    many: DrawnRows | None
+
+    def merge(self, other: Self) -> Self:
+        many = self.many
+        return type(self)(
+            self.rows + other.rows,
+            self.left_out + other.left_out,
+            self.clipped + other.clipped,
+            tuple(one.merge(two) for one, two in zip(self.tallies, other.tallies, strict=True)),
+            self.few.merge(other.few),
+            many if many is None or other.many is None else many.merge(other.many),
+        )
+
+
+def _first(chunk: Chunk, result: Result, missing: Missing, scales: Sequence[Scale], most: int) -> FirstPass:
+    """Args: most (rows for the reference; 0: there is none)."""
+    some = Clipped.of(chunk, result, missing)
+    drawn = partial(DrawnRows.of, chunk=chunk, numbers=some.numbers, rows=some.moved)
+    return FirstPass(
+        len(some.rows),
+        some.left_out,
+        int(some.outside.sum()),
+        tuple(Tally.of(scale, some) for scale in scales),
+        drawn(SILHOUETTE),
+        drawn(most) if most else None,
+    )
+
+
+Spread = tuple[Floats, float]
+"""Distances (k,) of clusters' rows from their means, added up; and the cost of the reference."""
+
+
+def _second(
+    chunk: Chunk, result: Result, scales: Sequence[Scale], means: Sequence[Floats], others: Sequence[Floats | None]
+) -> tuple[Spread, ...]:
+    """Args: means (k, d) of the clusters and others (k, d), the reference's centres, for each scale."""
+    moved = Clipped.of(chunk, result, "drop").moved
+    return tuple(_spread(moved, *each) for each in zip(scales, means, others, strict=True))
+
+
+def _spread(moved: Floats, scale: Scale, means: Floats, reference: Floats | None) -> Spread:
+    away = np.zeros(len(means))
+    for k, members in _by_label(scale.nearest(moved)[0]):
+        away[k] = np.linalg.norm((moved[members] - means[k]) / scale.units, axis=1).sum()
+    cost = 0.0
+    if reference is not None and len(moved):
+        cost = metrics.cost(moved / scale.units, reference / scale.units, threads=1)
+    return away, cost
+
+
+def _both(one: tuple[Spread, ...], other: tuple[Spread, ...]) -> tuple[Spread, ...]:
+    return tuple((a + b, c + d) for (a, c), (b, d) in zip(one, other, strict=True))
+
+
+def _measured(scale: Scale, tally: Tally, spread: Spread, sample: Floats, reference: Floats | None) -> Measured:
+    """The figures in one unit. Args: sample (of the clipped rows, for the silhouette)."""
+    n, centers = int(tally.sizes.sum()), scale.centers / scale.units
+    figures = metrics.Evaluation(
+        float(tally.costs[0]) / n,
+        float(tally.costs[1]),
+        metrics.silhouette(sample / scale.units, centers),
+        _davies_bouldin(scale, tally, spread[0]),
+        None if reference is None else metrics.center_mse(centers, reference / scale.units),
+    )
+    cost = None if reference is None else spread[1] / n
+    unclipped = {"nicv": float(tally.others[0]) / n, "k_median": float(tally.others[1])}
+    return Measured(figures, unclipped, cost, figures.nicv / cost if cost else None)
+
+
+def _davies_bouldin(scale: Scale, tally: Tally, away: Floats) -> float:
+    """Index of the clusters about their own means, as ``metrics.davies_bouldin`` says. Source: Davies and Bouldin
+    1979."""
+    used = tally.sizes > 0
+    if used.sum() == 1:
+        return math.inf
+    if used.sum() == tally.sizes.sum():
+        return 0.0
+    spread, means = away[used] / tally.sizes[used], tally.means[used] / scale.units
+    apart = np.linalg.norm(means[:, None] - means[None], axis=2)
+    if np.allclose(spread, 0) or np.allclose(apart, 0):
+        return 0.0
+    apart[apart == 0] = np.inf
+    return float(np.max((spread[:, None] + spread) / apart, axis=1).mean())
 
 
 def _by_label(label: Any) -> Iterator[tuple[int, Any]]:
@@ -220,93 +327,84 @@ def _by_label(label: Any) -> Iterator[tuple[int, Any]]:
     yield from zip(found.tolist(), np.split(order, starts[1:]), strict=True)
 
 
-def judged(
-    result: Result,
-    population: Any,
-    missing: str,
-    reference: bool = True,
-    threads: int | None = None,
-    advance: Callable[[int], None] = lambda n: None,
-) -> Judged:
+def judged(result: Result, population: TableRows, missing: Missing, reference: bool = True) -> Judged:
     """Measure a result's centres on rows.
 
     Args: population (from ``predicting.rows_of``; it is read twice), missing ('refuse' or 'drop'), reference (whether
-    to find scikit-learn's centres too), advance (told the number of rows just read).
+    to find scikit-learn's centres too).
 
     Raises: InvalidInput: rows cannot be read or used. MissingExtra.
     """
-    dimension = len(result.columns)
-    scales = [Tally(result.centers, np.ones(dimension), threads)]
-    scales += [] if result.units is None else [Tally(result.centers, result.units, threads)]
-    few = DrawnRows(SILHOUETTE, dimension)
-    many = DrawnRows(max(1, min(REFERENCE, CELLS // dimension)), dimension)
-    n = clipped = left_out = 0
-    for rows, unused in _usable(population, missing, advance):
-        left_out += unused
-        if not len(rows):
-            continue
-        moved, outside = result.clipped(rows)
-        n, clipped = n + len(rows), clipped + int(outside.sum())
-        few.take(moved)
-        if reference:
-            many.take(moved)
-        for scale in scales:
-            scale.first(rows, moved, outside)
-    if not n:
+    dimension, k = len(result.columns), len(result.centers)
+    scales = [Scale(result.centers, np.ones(dimension))]
+    scales += [] if result.units is None else [Scale(result.centers, result.units)]
+    most = max(1, min(REFERENCE, CELLS // dimension)) if reference else 0
+    begun = partial(_first, result=result, missing=missing, scales=scales, most=most)
+    seen = population.added_up(begun, FirstPass.merge)
+    if not seen.rows:
         raise InvalidInput("there are no rows to use")
-    k = len(result.centers)
-    wanted = reference and len(many.rows) >= k
-    found = [metrics.reference_centers(many.rows / s.units, k, seed=0) * s.units if wanted else None for s in scales]
-    for rows, _ in _usable(population, missing, advance):
-        if len(rows):
-            moved, _ = result.clipped(rows)
-            for scale, centers in zip(scales, found, strict=True):
-                scale.second(moved, centers)
-    measured = [scale.found(n, few.rows, centers) for scale, centers in zip(scales, found, strict=True)]
-    return Judged(n, left_out, clipped, len(many.rows), measured[0], measured[1] if len(measured) > 1 else None)
+    drawn = np.empty((0, dimension)) if seen.many is None else seen.many.rows
+    others = [_reference(drawn, scale, k) for scale in scales]
+    means = [tally.means for tally in seen.tallies]
+    ended = partial(_second, result=result, scales=scales, means=means, others=others)
+    spreads = population.added_up(ended, _both)
+    found = [
+        _measured(scale, tally, spread, seen.few.rows, other)
+        for scale, tally, spread, other in zip(scales, seen.tallies, spreads, others, strict=True)
+    ]
+    return Judged(seen.rows, seen.left_out, seen.clipped, len(drawn), found[0], found[1] if len(found) > 1 else None)
 
 
-def grouped(
-    result: Result,
-    population: Any,
-    missing: str,
-    threads: int | None = None,
-    advance: Callable[[int], None] = lambda n: None,
-) -> GroupsOfRows:
+def _reference(drawn: Floats, scale: Scale, k: int) -> Floats | None:
+    """Centres (k, d) of scikit-learn's k-means; None: fewer rows than centres."""
+    return metrics.reference_centers(drawn / scale.units, k, seed=0) * scale.units if len(drawn) >= k else None
+
+
+@final
+@attrs.frozen(eq=False)
+class Sums:
+    """Sums over some rows of their offsets from the nearest of k centres. Args: left_out, clipped (how many), sizes
+    (k,), away, squares and own (k, d): of clipped rows, of their squares, and of rows as they are."""
+
+    left_out: int
+    clipped: int
+    sizes: Ints
+    away: Floats
+    squares: Floats
+    own: Floats
+
+    def merge(self, other: Self) -> Self:
+        return type(self)(*(a + b for a, b in zip(_fields(self), _fields(other), strict=True)))
+
+
+def _fields(sums: Sums) -> tuple[Any, ...]:
+    return sums.left_out, sums.clipped, sums.sizes, sums.away, sums.squares, sums.own
+
+
+def _sums(chunk: Chunk, result: Result, missing: Missing, scale: Scale) -> Sums:
+    some, centers = Clipped.of(chunk, result, missing), scale.centers
+    sizes = np.zeros(len(centers), np.int64)
+    away, squares, own = (np.zeros_like(centers) for _ in range(3))
+    for k, members in _by_label(scale.labels(some.moved)):
+        offsets = some.moved[members] - centers[k]  # sums about the centres lose no digits
+        sizes[k] = len(members)
+        away[k], squares[k] = offsets.sum(axis=0), np.square(offsets).sum(axis=0)
+        own[k] = (some.rows[members] - centers[k]).sum(axis=0)
+    return Sums(some.left_out, int(some.outside.sum()), sizes, away, squares, own)
+
+
+def grouped(result: Result, population: TableRows, missing: Missing) -> GroupsOfRows:
     """Put rows to their nearest centres, in the units that the run took distances in, and add them up in one pass.
 
     Args and Raises: as for ``judged``.
     """
-    centers = result.centers
-    sizes, left_out, clipped = np.zeros(len(centers), np.int64), 0, 0
-    away, squares, own = (np.zeros_like(centers) for _ in range(3))
-    for rows, unused in _usable(population, missing, advance):
-        left_out += unused
-        if not len(rows):
-            continue
-        moved, outside = result.clipped(rows)
-        clipped += int(outside.sum())
-        for k, members in _by_label(metrics.labels(moved, centers, threads, result.units)):
-            offsets = moved[members] - centers[k]  # sums about the centres lose no digits
-            sizes[k] += len(members)
-            away[k] += offsets.sum(axis=0)
-            squares[k] += np.square(offsets).sum(axis=0)
-            own[k] += (rows[members] - centers[k]).sum(axis=0)
-    if not sizes.sum():
+    scale = Scale(result.centers, np.ones(len(result.columns)) if result.units is None else result.units)
+    found = population.added_up(partial(_sums, result=result, missing=missing, scale=scale), Sums.merge)
+    if not found.sizes.sum():
         raise InvalidInput("there are no rows to use")
     with np.errstate(invalid="ignore", over="ignore"):
-        many = np.where(sizes > 0, sizes, np.nan)[:, None]
-        mean = away / many
-        spreads = np.sqrt(np.maximum(squares / many - mean**2, 0.0))
-        return GroupsOfRows(int(sizes.sum()), left_out, clipped, sizes, centers + mean, spreads, centers + own / many)
-
-
-def _usable(population: Any, missing: str, advance: Callable[[int], None]) -> Iterator[tuple[Floats, int]]:
-    """The rows that can be used, a piece at a time, and how many beside them cannot. Raises: InvalidInput."""
-    for _, rows in population.chunks():
-        whole = np.isfinite(rows).all(axis=1)
-        unused = int((~whole).sum())
-        if unused and missing == "refuse":
-            refuse_missing()
-        yield rows[whole] if unused else rows, unused
-        advance(len(rows))
+        many = np.where(found.sizes > 0, found.sizes, np.nan)[:, None]
+        mean = found.away / many
+        spreads = np.sqrt(np.maximum(found.squares / many - mean**2, 0.0))
+        means, own = result.centers + mean, result.centers + found.own / many
+    return GroupsOfRows(int(found.sizes.sum()), found.left_out, found.clipped, found.sizes, means, spreads, own)

@@ -26,7 +26,6 @@ def predict(
         lacks("the result says which they are", "categories", "user_column"),
         lacks("labels come in the order of the rows, by this process alone", "engine", "workers", "scheduler"),
         lacks("a view is of rows that stay", "materialise"),
-        lacks("as many as BLAS may take", "threads"),
     ],
     printed: Annotated[Printed, lacks("labels have their own files", "out")],
     rows: Annotated[
@@ -93,6 +92,7 @@ def predict(
                 "--missing": reading.missing,
                 "--delimiter": reading.delimiter,
                 "--encoding": reading.encoding,
+                "--threads": reading.threads,
                 "--sql": sql and create,
                 "--name": name and create,
                 "--dialect": dialect and rows,
@@ -119,7 +119,7 @@ def predict(
     loaded = Result.load(result)
     with ending(lambda error: "no labels were written: run it again"), counting("rows read") as advance:
         population = rows_of(loaded, rows, reading)
-        labels = Labels(loaded, population, names(keep) or (), distances, missing, advance)
+        labels = Labels(loaded, population, names(keep) or (), distances, missing, advance, reading.threads)
         counts = labels.save(target)
     tell_columns(population)
     say(NOT_PRIVATE)

@@ -30,17 +30,24 @@ UNUSED = -1
 """Label of a row that cannot be used: some cell is missing or infinite."""
 
 
-def rows_of(result: Result, rows: Sequence[str], reading: Reading, told: Callable[[str], None] | None = None) -> Any:
+def rows_of(
+    result: Result,
+    rows: Sequence[str],
+    reading: Reading,
+    told: Callable[[str], None] | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> Any:
     """The population of rows that a result's centres are compared with: the columns that it was made of, and its
     categories.
 
     Args: reading (its columns are what they are called in these rows, in the result's order; default: as the result
-    calls them; of a result without names those of files without names), told (as of ``source``).
+    calls them; of a result without names those of files without names), told, progress (as of
+    ``source``).
     Raises: CloisterError: there are no such columns, or another number of them.
     """
     categories = result.problem.get("categories", {})
     wanted = reading.columns or table_columns(result.columns, categories)
-    given: dict[str, Any] = {**reading.arguments(), "told": told}
+    given: dict[str, Any] = {**reading.arguments(), "told": told, "progress": progress}
     try:
         found = source(rows, **{**given, "columns": wanted, "categories": categories})
     except UnknownName:
@@ -85,7 +92,7 @@ class Labels:
 
     Args: result, population (from ``rows_of``), kept (columns that are copied along), distances (whether to add those
     to the rows' centres, in the run's units where it scaled columns), missing ('refuse' or 'drop'), advance (told the
-    number of rows just read).
+    number of rows just read), threads (None: as many as BLAS may take).
     """
 
     result: Result
@@ -94,6 +101,7 @@ class Labels:
     distances: bool = False
     missing: str = "refuse"
     advance: Callable[[int], None] = lambda n: None
+    threads: int | None = None
     _sizes: Ints = attrs.field(init=False)
     _unused: int = attrs.field(default=0, init=False)
 
@@ -134,7 +142,7 @@ class Labels:
                 )
             labels, away = np.full(len(rows), UNUSED), np.full(len(rows), np.nan)
             if whole.any():
-                labels[whole] = metrics.labels(rows[whole], self.result.centers, units=self.result.units)
+                labels[whole] = metrics.labels(rows[whole], self.result.centers, self.threads, self.result.units)
                 away[whole] = np.linalg.norm(rows[whole] / units - centers[labels[whole]], axis=1)
             self._sizes += np.bincount(labels[whole], minlength=len(centers))
             self._unused += int((~whole).sum())

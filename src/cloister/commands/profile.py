@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cloister.commands.common import console, plain, print_json, print_table, show, tell_columns, told_once
-from cloister.commands.evaluate import JUDGED_ALIKE, NOT_PRIVATE, ONE_PASS, which_rows
+from cloister.commands.evaluate import JUDGED_ALIKE, NOT_PRIVATE, which_rows
 from cloister.commands.options import ROWS, Printed, Reading
 from cloister.commands.program import ending
 from cloister.commands.progress import counting
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 @taking
 def profile(
     result: Annotated[Path, typer.Argument(help="A result that fit, decode, advance or join saved.")],
-    reading: Annotated[Reading, lacks(*JUDGED_ALIKE), lacks(*ONE_PASS)],
+    reading: Annotated[Reading, lacks(*JUDGED_ALIKE)],
     printed: Annotated[Printed, lacks("a profile is printed", "out")],
     rows: Annotated[
         list[str] | None,
@@ -68,14 +68,15 @@ def _seen(result: Result, rows: list[str], reading: Reading) -> GroupsOfRows:
     """The rows of each cluster, read as ``evaluate`` reads them. NOT private."""
     from cloister.commands.evaluating import grouped
     from cloister.commands.predicting import rows_of
+    from cloister.rows.reading import as_missing
 
     with (
         ending(lambda error: "nothing was added up: run it again"),
         counting("rows read") as advance,
-        closing(rows_of(result, rows, reading, told_once())) as population,
+        closing(rows_of(result, rows, reading, told_once(), advance)) as population,
     ):
         tell_columns(population)
-        return grouped(result, population, reading.missing or "refuse", reading.threads, advance)
+        return grouped(result, population, as_missing(reading.missing or "refuse"))
 
 
 def _of_rows(found: Profile, cluster: ClusterProfile, seen: GroupsOfRows) -> Table:

@@ -177,3 +177,7 @@ class Zooming(Protocol):
         """But in one run of 1,000, no group of this share of the rows has its middle outside what is found; 1: nothing
         is promised; 0: nothing is looked for."""
         ...
+
+    def units_of(self, half: Floats, k: int) -> Floats:
+        """Units of distances (d,) in which k centres are sought, of columns of these half widths (d,)."""
+        ...

@@ -1,24 +1,126 @@
-"""Rows of any population: cut into chunks, and the validation pass over them."""
+"""Rows of a table, wherever it is: cut into chunks, and one pass over them, from which all who need rows get theirs.
+
+A pass calls a pure function on every chunk and merges what it makes of them: the summaries of a round, how many rows
+can be used, costs, samples. Where the chunks come from, and how many work on them, is a population's own affair.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Literal, NoReturn, TypeAlias
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import closing
+from typing import Any, Literal, NoReturn, Self, TypeAlias, TypeVar, final
 
+import attrs
 import numpy as np
 
 from cloister.core.domains import Lattice
+from cloister.core.encoding import Progress, map_merge, summarise_rows
 from cloister.core.errors import InvalidInput, Refused
 from cloister.core.lattice import CAP
+from cloister.core.questions import Round
+from cloister.core.randomness import NoiseRng
 from cloister.core.record import marks_of_options
 from cloister.core.types import AnyArray, Bools, Floats, Ids
 from cloister.rows.columns import Selection
+
+V = TypeVar("V")
+
+Place: TypeAlias = tuple[int, int]
+"""Place of a part of the rows: position of its file, and of its first block there."""
 
 Missing: TypeAlias = Literal["refuse", "drop"]
 """How the validation pass treats rows with a missing or infinite cell."""
 
 Piece: TypeAlias = Sequence[AnyArray] | AnyArray
 """Some rows, column by column: d numeric arrays (m,), or one array (d, m). A missing cell is NaN."""
+
+
+@final
+@attrs.frozen(eq=False)
+class Chunk:
+    """Rows that are read at once: gone when the next ones are asked for.
+
+    Args:
+        start: position of the first row, among all or in its part.
+        rows: (m, d), with NaN where a cell is missing.
+        part: where rows are read in parts, which one.
+        users: (m,) numbers of the rows' users; None: they count up from ``start``.
+        kept: (m,) which rows rounds read; None: all.
+    """
+
+    start: int
+    rows: Floats
+    part: Place = (0, 0)
+    users: Ids | None = None
+    kept: Bools | None = None
+
+    def summary(self, round: Round[Any], rng: NoiseRng, first: int = 0) -> tuple[Any, ...]:
+        """The rows' summaries in a round, one per question. Args: first (number of the user of row 0)."""
+        users = user_numbers(first + self.start, len(self.rows)) if self.users is None else self.users
+        rows, users = (self.rows, users) if self.kept is None else (self.rows[self.kept], users[self.kept])
+        return summarise_rows(round, rows, users, rng.child("chunk", self.start))
+
+    def usable(self, missing: Missing) -> int:
+        """How many rows can be used. Raises: InvalidInput: some cannot, and that was not allowed."""
+        return usable([self.rows], missing)
+
+    def copied(self) -> Self:
+        """The same in memory of its own, for another thread."""
+        return attrs.evolve(self, rows=self.rows.copy(order="K"))
+
+
+class TableRows(ABC):
+    """Base of populations whose rows are a table's.
+
+    Attributes:
+        selection: which columns are used, and which were left out, and why.
+        columns: names of the features: the columns in use, and the values of categories, as in 'ward=A'.
+        has_users: whether rows name their users.
+    """
+
+    def __init__(self, selection: Selection, missing: str, users: Any, progress: Progress | None) -> None:
+        self.selection, self.columns = selection, selection.features
+        self.has_users = users is not None
+        self._users, self._missing, self._progress = users, as_missing(missing), progress
+
+    @property
+    def dimension(self) -> int:
+        """How many features there are."""
+        return len(self.columns)
+
+    @abstractmethod
+    def chunks(self) -> Generator[Chunk]:
+        """All rows for their holder's own use, those that cannot be used too; at least one chunk, which may be
+        empty."""
+
+    def added_up(self, fn: Callable[[Chunk], V], merge: Callable[[V, V], V]) -> V:
+        """One pass over all rows for their holder's own use: the merged values of its chunks. NOT private.
+
+        Args: fn, merge (as of ``core.encoding.map_merge``; ``fn`` keeps no rows, whose memory the next chunk takes).
+        """
+
+        def told(fn: Callable[[Chunk], V], chunks: Iterable[Chunk]) -> Iterator[V]:
+            for chunk in chunks:
+                yield fn(chunk)
+                if self._progress is not None:
+                    self._progress(len(chunk.rows))
+
+        with closing(self.chunks()) as chunks:  # also where it fails: an engine answers one question at a time
+            return map_merge(chunks, fn, merge, told)
+
+    def table(self) -> Floats:
+        """The usable rows (n, d) themselves, all in memory, for their holder. NOT private."""
+        return collected((chunk.rows for chunk in self.chunks()), self.dimension)
+
+    def close(self) -> None:  # noqa: B027  # rows in memory need nothing
+        """End what reading the rows has begun. It is begun again when it is needed."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
 
 def encoded(piece: Piece, chosen: Selection) -> Piece:
@@ -36,7 +138,7 @@ def encoded(piece: Piece, chosen: Selection) -> Piece:
 def marks_of_reading(
     chosen: Selection, missing: Missing, users: str | None = None, delimiter: str = "", encoding: str = ""
 ) -> dict[str, bytes]:
-    """Marks of all that says what rows are made of a table's cells (``core.record``)."""
+    """Marks of all that says what rows are made of a table's cells (``core.record``), by the option that says it."""
     categories: list[list[str | int]] = [
         [category.column, len(category.values), *category.values] for category in chosen.categories
     ]

@@ -28,7 +28,9 @@ from cloister.core.domains import Ball, Box
 from cloister.core.errors import InvalidInput
 from cloister.core.frames import cube, unknown_columns
 from cloister.core.registry.compose import Composed
+from cloister.core.registry.making import filled
 from cloister.core.registry.registry import registry
+from cloister.core.types import Floats
 from cloister.run.bounds import check_named, table_from
 
 APART = 2.0
@@ -62,6 +64,15 @@ class Framing:
         """The domain that a curator's method works in, by which it is chosen: its frame's, if columns are scaled."""
         framed = isinstance(domain, Box) and (self._units(domain) != "none" or unknown_columns(domain))
         return cube(domain.dimension) if framed else domain
+
+    def units(self, domain: Box | Ball, k: int) -> Floats:
+        """Units of distances (d,) before anything is found of the rows."""
+        scale = self._units(domain)
+        if scale == "none" or isinstance(domain, Ball):
+            return np.ones(domain.dimension)
+        wrapper = filled(registry().load(registry().wrapper()), share=0.0, scale=scale)
+        assert isinstance(wrapper, Zooming)
+        return wrapper.units_of(domain.half_widths, k)
 
     def _units(self, domain: Box | Ball) -> str:
         """The scale as ``zoom`` takes it."""

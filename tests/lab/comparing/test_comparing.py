@@ -7,16 +7,19 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas
 import pytest
 from matplotlib.figure import Figure
 
 from cloister.core.errors import CloisterError, InvalidInput
 from cloister.lab.comparing import Contender, compare, comparison, trials
-from cloister.lab.comparing.conditions import usual_delta
+from cloister.lab.comparing.conditions import population_of, usual_delta
 from cloister.lab.comparing.figures import MEAN, MIDPOINT, REFERENCE
 from cloister.lab.comparing.study import _costs
 from cloister.lab.comparing.study_file import NOTE
 from cloister.run.estimates import Estimate
+from cloister.run.fit import fit, source
+from cloister.run.request import Request
 from tests.lab.comparing.studies import ROWS, study
 
 # what a study holds
@@ -76,6 +79,28 @@ def test_costs_are_taken_in_one_unit_per_column_whatever_a_method_does() -> None
     assert found.conditions.units.tolist() == [1, 1, 1000]
     weighed = study(scale="2,1,1").conditions
     assert weighed.units.tolist() == [0.5, 1, 1]
+
+
+def test_categories_are_compared_by_as_a_fit_clusters_by_them() -> None:
+    """Two wards that numbers do not tell apart: in the units of a fit, with its bounds, missing and unlisted cells."""
+    wards = np.random.default_rng(1).choice(["A", "B", "other"], len(ROWS))
+    frame = pandas.DataFrame({"x": ROWS[:, 0], "ward": wards, "y": ROWS[:, 1]})
+    given = {"categories": {"ward": ["A", "B"]}, "rows": frame, "methods": ["hst-means"], "runs": 1}
+    found, read = study(bounds=[(-1, 1), (-1, 1)], **given), study(bounds="rows", **given)
+    assert found.conditions.columns == ("x", "ward=A", "ward=B", "y")
+    assert found.conditions.domain.lower == (-1, 0, 0, -1)
+    assert read.conditions.domain.lower[1:3] == (0, 0)
+    assert not found.conditions.outside
+    fitted = fit(
+        Request(k=3, epsilon=1.0, delta=1e-6, bounds="-1:1", rows=600, method="hst-means", zoom="off"),
+        source(frame, None, "refuse", categories=given["categories"]),
+    )
+    assert fitted.units is not None
+    np.testing.assert_allclose(found.conditions.units, fitted.units)
+    alone = [cell.nicv[0] for cell in study(bounds=[(-1, 1), (-1, 1)], scale="none", **given).cells]
+    assert np.isfinite(alone).all()
+    own = population_of(np.array([[0.5, 1, 0, 2], [0.1, 0, 0, 3], [0.2, 0, 1, 4]]), found.conditions.chosen)
+    np.testing.assert_array_equal(own.table(), [[0.5, 1, 0, 2], [0.1, 0, 0, 3], [0.2, 0, 1, 4]])
 
 
 def test_bounds_can_be_read_off_the_rows_and_then_the_study_says_so() -> None:

@@ -56,7 +56,7 @@ def totals(population: Any, domain: Domain) -> list[list[int]]:
 
 
 def values(population: Files) -> np.ndarray:
-    return np.concatenate([rows.copy() for _, rows in population._chunks()])
+    return np.concatenate([chunk.rows.copy() for chunk in population.chunks()])
 
 
 def table(rows: np.ndarray) -> pa.Table:
@@ -291,7 +291,7 @@ def test_a_pattern_is_read_in_sorted_order_and_a_list_in_its_own(tmp_path: Path)
         np.save(tmp_path / f"{name}.npy", np.full((2, 1), value))
     assert values(Files(str(tmp_path / "*.npy")))[:, 0].tolist() == [1, 1, 2, 2, 3, 3]
     assert values(Files([tmp_path / "c.npy", str(tmp_path / "[ab].npy")]))[:, 0].tolist() == [3, 3, 1, 1, 2, 2]
-    starts = [start for start, _ in Files(str(tmp_path / "*.npy"))._chunks()]
+    starts = [chunk.start for chunk in Files(str(tmp_path / "*.npy")).chunks()]
     assert starts == [0, 2, 4]
 
 
@@ -318,7 +318,7 @@ def test_an_empty_line_of_one_column_is_a_row_that_moves_no_other(tmp_path: Path
     for cell in ("0.5", ""):
         path.write_bytes(ending.join(["x", *(f"0.{i}" for i in range(300)), cell, "0.3", "0.4", ""]).encode())
         with Files(path, "*", "drop") as population:
-            found.append(np.concatenate([rows for _, rows in population.chunks()])[:, 0])
+            found.append(np.concatenate([chunk.rows for chunk in population.chunks()])[:, 0])
     assert len(found[0]) == len(found[1]) == 303
     assert np.flatnonzero(found[0] != found[1]).tolist() == [300]
     with Files(path, "*") as population, pytest.raises(InvalidInput, match="some cells are missing"):

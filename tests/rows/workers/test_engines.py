@@ -125,7 +125,7 @@ def test_a_large_parquet_file_is_several_parts_in_order(tmp_path: Path, monkeypa
     parts = list(population._parts(numbered=True))
     assert [(part.start, part.only) for part in parts] == [(0, range(3)), (300, range(3, 6)), (600, range(6, 8))]
     np.testing.assert_array_equal(
-        np.concatenate([c.copy() for p in parts for _, c in p.chunks(population.selection)]), rows
+        np.concatenate([c.copied().rows for p in parts for c in p.chunks(population.selection)]), rows
     )
 
 

@@ -1,4 +1,4 @@
-"""Encode files of rows into one file of reports, a bounded number of rows at a time.
+"""Encode rows of files, or of a database's table, into one file of reports, a bounded number of rows at a time.
 
 Order of work: everything is checked before anybody is charged, everybody is charged before anything is drawn, and
 everything is drawn and remembered before anything is written. The output depends on a row through the randomiser
@@ -12,11 +12,10 @@ import os
 import secrets
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO, final
+from typing import Any, BinaryIO, cast, final
 
-import attrs
 import numpy as np
 
 from cloister.collection.client.encoder import BYTES, PlanEncoder
@@ -28,6 +27,8 @@ from cloister.collection.wire.user_set import UserSet
 from cloister.core.errors import InvalidInput
 from cloister.core.types import Floats, Ids
 from cloister.rows.columns import Selection
+from cloister.rows.reading import finite, refuse_missing
+from cloister.run.databases import in_database
 from cloister.run.fit import source
 
 CELLS, MAX_ROWS = 2**22, 2**18
@@ -35,27 +36,17 @@ CELLS, MAX_ROWS = 2**22, 2**18
 
 
 @final
-@attrs.frozen(kw_only=True)
-class Naming:
-    """How rows get user numbers. Args: first (number of the first row; the others count on; None: they are everybody's,
-    from 0), column (takes them from this column instead)."""
-
-    first: int | None = None
-    column: str | None = None
-
-
-@final
 class RowTable:
-    """Rows of files with their user numbers; can be read repeatedly.
+    """Rows of files, or of a database's table, with their user numbers; can be read repeatedly.
 
     Args:
         encoder: encoder of the plan's open round.
-        paths: files, as the population ``files`` reads them.
-        columns: names or patterns in the order of the plan's columns; default: the plan's own names; of files without
-            names all.
-        missing: "refuse" or "drop" rows with missing or infinite cells.
+        rows: files, or an address, as ``run.fit.source`` takes them.
+        reading: how they are read, as ``source`` takes it by name. Columns are in the order of the plan's; by default
+            those that it names, and of files without names all. ``users`` names the column that holds the user numbers,
+            which rows in a database need: they have no places.
+        first: number of the first row's user; the others count on. None: rows are everybody's, from 0.
         progress: called with the number of rows just read.
-        form: delimiter and encoding of CSV files.
         checked: called with this table once all is checked, before anybody is charged.
 
     Attributes:
@@ -65,70 +56,77 @@ class RowTable:
     def __init__(
         self,
         encoder: PlanEncoder,
-        paths: Sequence[str],
-        naming: Naming,
-        columns: Sequence[str] | None = None,
-        missing: str = "refuse",
+        rows: Sequence[str],
+        reading: Mapping[str, Any] | None = None,
+        first: int | None = None,
         progress: Callable[[int], None] | None = None,
-        form: Mapping[str, str | None] | None = None,
         checked: Callable[[RowTable], None] = lambda table: None,
     ) -> None:
-        self._encoder, self._naming, self._missing = encoder, naming, missing
-        self._first = naming.first or 0
+        given = {"columns": None, "missing": "refuse", **(reading or {})}
+        self._column: str | None = given.pop("users", None)
+        self._encoder, self._missing, self._given_first = encoder, given["missing"], first
+        self._first = first or 0
         self._progress, self._checked = progress or (lambda n: None), checked
         plan = encoder.plan
         if not 0 <= self._first < plan.rows:
             raise InvalidInput(f"the first user number is {self._first}: this plan's are 0 to {plan.rows - 1}")
-        asked, form = columns or plan.columns, form or {}
+        if in_database(rows) and self._column is None:
+            raise InvalidInput(
+                "rows in a database have no places for user numbers to follow from: name the column that holds each "
+                "person's number, --user-column NAME"
+            )
+        asked = given["columns"] or plan.columns
 
         def read(some: Sequence[str] | None) -> Any:
-            return source(paths, some, missing, delimiter=form.get("delimiter"), encoding=form.get("encoding"))
+            return source(rows, **given | {"columns": some})
 
-        if naming.column is not None:
-            read([naming.column])  # report an unknown name before complaining that there is one column too many
-        found: Sequence[str] = read(asked).columns
-        wanted = [name for name in found if name != naming.column or name in (asked or ())]
+        def chosen(some: Sequence[str] | None) -> Selection:
+            with closing(read(some)) as found:
+                return cast(Selection, found.selection)
+
+        if self._column is not None:
+            chosen([self._column])  # report an unknown name before complaining that there is one column too many
+        wanted = [name for name in chosen(asked).features if name != self._column or name in (asked or ())]
         if len(wanted) != plan.dimension:
             raise InvalidInput(
                 f"the plan is for {plan.dimension} columns, these are {len(wanted)} ({_few(wanted)}): choose them "
                 f"with --columns"
             )
-        if naming.column in wanted:
-            raise InvalidInput(
-                f"column '{naming.column}' holds the user numbers: it cannot be a column of the plan too"
-            )
-        self._files = read([*wanted, *([] if naming.column is None else [naming.column])])
-        self.selection: Selection = read(wanted).selection
+        if self._column in wanted:
+            raise InvalidInput(f"column '{self._column}' holds the user numbers: it cannot be a column of the plan too")
+        self.selection: Selection = chosen(wanted)
+        self._rows = read([*wanted, *([] if self._column is None else [self._column])])
+
+    def close(self) -> None:
+        """End what reading the rows has begun."""
+        self._rows.close()
 
     def chunks(self) -> Iterator[tuple[Ids, Floats]]:
         """Yield users (n,) and their usable rows (n, d); a chunk is valid until the next one is asked for. Raises:
-        InvalidInput: a file or a user number cannot be used."""
-        for start, cells in self._files.chunks():
-            if self._naming.column is None:
-                first, rows = start + self._first, cells
-                users = np.arange(first, first + len(cells), dtype=np.uint64)
-                if first + len(cells) > self._encoder.plan.rows:
+        InvalidInput: rows or a user number cannot be used."""
+        for chunk in self._rows.chunks():
+            if self._column is None:
+                first, rows = chunk.start + self._first, chunk.rows
+                users = np.arange(first, first + len(rows), dtype=np.uint64)
+                if first + len(rows) > self._encoder.plan.rows:
                     raise InvalidInput(
                         f"there are rows for user numbers above {self._encoder.plan.rows - 1}, the plan's last one: "
                         f"give at most as many rows as the plan has users, or publish a plan for more"
                     )
             else:
-                users, rows = self._encoder.users(cells[:, -1]), cells[:, :-1]
-            whole = np.isfinite(rows).all(axis=1)
+                users, rows = self._encoder.users(chunk.rows[:, -1]), chunk.rows[:, :-1]
+            whole = finite(rows)
             if not whole.all():
                 if self._missing == "refuse":
-                    raise InvalidInput(
-                        "some cells are missing or infinite: fill them in by a public constant, or leave such rows out "
-                        "with --missing drop"
-                    )
+                    refuse_missing()
                 users, rows = users[whole], rows[whole]
             yield users, rows
-            self._progress(len(cells))
+            self._progress(len(chunk.rows))
 
     @property
     def ascending(self) -> bool:
         """Whether rows come sorted by user number."""
-        return self._naming.column is None
+        return self._column is None
 
     def check(self) -> UserSet:
         """Read everything once. Returns: the users with rows whom this round asks. Raises: InvalidInput: some row,
@@ -140,7 +138,7 @@ class RowTable:
             asked.add(users[self._encoder.asked(users)])
         if not everybody.count:
             raise InvalidInput("there are no rows to use")
-        if everybody.count == 1 < people and self._naming == Naming():
+        if everybody.count == 1 < people and self._given_first is None and self.ascending:
             raise InvalidInput(
                 "a single row is one person's, and nothing says whose: give her user number with --first, or the "
                 "column that holds it with --user-column"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -40,6 +40,7 @@ def compare(
     public_rows: int | None = None,
     scale: Any = None,
     columns: Sequence[Any] | None = None,
+    categories: Mapping[str, Any] | None = None,
     missing: str = "refuse",
     rivals: Iterable[str] = (),
     workers: int | None = 1,
@@ -48,6 +49,7 @@ def compare(
     delimiter: str | None = None,
     encoding: str | None = None,
     table: str | None = None,
+    materialise: bool = False,
 ) -> Study:
     """Compare methods on rows that are not secret: generated ones, or public stand-ins. **NOT private.**
 
@@ -66,6 +68,7 @@ def compare(
         public_rows: the number of rows that runs are told; None: how many there are.
         scale: units of distances, as in a fit; all costs are taken in them.
         columns: names or patterns of the columns to use; None: those that bounds name, or all of a frame or array.
+        categories: public values by column, as in a fit. A category's unit of distance is that of a fit, too.
         missing: refuse or drop rows with missing cells.
         rivals: 'sklearn' and 'diffprivlib', if installed.
         workers: processes, each on one core; None: one per core. No figure depends on it. A script that takes more than
@@ -74,7 +77,8 @@ def compare(
             conditions; methods, budgets and runs may be others.
         progress: called with the number of finished and of all runs.
         delimiter, encoding: of CSV files.
-        table: the table at a database's address. Its rows come in no order of their own, which a study's file keeps.
+        table, materialise: the table at a database's address, and whether it is copied first. Its rows come in no order
+            of their own, which a study's file keeps.
 
     Raises:
         InvalidInput, UnknownName: before any run, if the conditions make no sense or no contender can run.
@@ -89,14 +93,17 @@ def compare(
         rows,
         columns,
         missing,
+        categories=categories,
         bounds=None if is_read(bounds) else bounds,
         delimiter=delimiter,
         encoding=encoding,
         table=table,
+        materialise=materialise,
     )
-    population.check()
-    held = np.asarray(population.table(), np.float64)
-    told = Conditions.of(held, population.columns, k, bounds, scale, delta, public_rows)
+    with population:
+        population.check()
+        held = np.asarray(population.table(), np.float64)
+    told = Conditions.of(held, population.selection, k, bounds, scale, delta, public_rows)
     everyone: list[Contender | str] = [*contenders, *named]
     cells = [_cell(told, one, epsilon, runs) for epsilon in budgets for one in everyone]
     if all(cell.refused for _, cell in cells):
@@ -143,7 +150,7 @@ def _cell(told: Conditions, one: Contender | str, epsilon: float, runs: int) -> 
         if isinstance(one, str):
             check_rival(one, told.domain)
             return one, Cell(one, epsilon, None, False, None, runs)
-        plan = prepare(told.request(one, epsilon), told.columns)
+        plan = prepare(told.request(one, epsilon), told.columns, chosen_columns=told.chosen)
         plan.forecast(PublicRng.fresh())
     except UnknownName:
         raise

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Sequence
-from typing import Any, Literal, final
+from typing import Any, Literal, cast, final
 
 import attrs
 import numpy as np
@@ -16,8 +15,10 @@ from cloister.core.errors import InvalidInput
 from cloister.core.frames import unknown_columns
 from cloister.core.types import Floats
 from cloister.lab.comparing.contenders import Contender
-from cloister.run.bounds import domain_of
-from cloister.run.framing import apart, scale_of
+from cloister.rows.columns import Selection
+from cloister.run.bounds import domain_for
+from cloister.run.fit import source
+from cloister.run.framing import Framing, apart, scale_of
 from cloister.run.request import Request
 
 SHOWN = 12
@@ -40,7 +41,7 @@ class Conditions:
         scale: units of distances, as ``run.framing.scale_of`` returns them.
         rows: the number of rows that runs are told.
         count: how many rows there are.
-        columns: their names.
+        chosen: the columns.
         digest: SHA-256 of the rows.
         outside: how many of them lie outside the bounds.
     """
@@ -52,7 +53,7 @@ class Conditions:
     scale: str | None
     rows: int
     count: int
-    columns: tuple[str, ...]
+    chosen: Selection
     digest: str
     outside: int = 0
 
@@ -60,7 +61,7 @@ class Conditions:
     def of(
         cls,
         rows: Floats,
-        columns: Sequence[str],
+        chosen: Selection,
         k: Any,
         bounds: Any,
         scale: Any,
@@ -69,13 +70,14 @@ class Conditions:
     ) -> Conditions:
         """The conditions for rows (n, d).
 
-        Args: bounds as in a fit, or ``READ``; scale as in a fit; delta ('auto': ``usual_delta``), public_rows (None:
-        their number).
+        Args: chosen (the columns that these features are made of), bounds as in a fit, or ``READ``; scale as in a fit;
+        delta ('auto': ``usual_delta``), public_rows (None: their number).
 
         Raises: InvalidInput.
         """
         read = is_read(bounds)
-        domain = domain_of(ranges(rows) if read else bounds, columns)
+        numbers = [j for j, values in enumerate(kinds(chosen)) if not values]
+        domain = domain_for(ranges(rows[:, numbers]) if read else bounds, chosen)
         if unknown_columns(domain):
             raise InvalidInput("compare takes no unknown bounds: state them, or give the word rows to read them off")
         told = len(rows) if public_rows is None else public_rows
@@ -83,9 +85,14 @@ class Conditions:
             raise InvalidInput(f"k is {k!r}: give a whole number between 1 and the {len(rows)} rows")
         spent = usual_delta(told) if delta == "auto" else float(delta)
         seal = hashlib.sha256(repr(rows.shape).encode() + np.ascontiguousarray(rows, "<f8").tobytes()).hexdigest()
-        named = tuple(columns)
+        scaled = scale_of(scale, chosen.numbers, chosen.recorded())
         outside = _beyond(domain, rows)
-        return cls(int(k), spent, domain, read, scale_of(scale, columns), told, len(rows), named, seal, outside)
+        return cls(int(k), spent, domain, read, scaled, told, len(rows), chosen, seal, outside)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the features."""
+        return self.chosen.features
 
     def clipped(self, rows: Floats) -> Floats:
         """Rows (n, d) as all runs clip them: costs are of these."""
@@ -94,13 +101,14 @@ class Conditions:
     @property
     def units(self) -> Floats:
         """The units (d,) of distances in which all contenders' costs are taken, whatever their own are."""
-        d = self.domain.dimension
-        scale = self.scale or ("bounds" if apart(self.domain) else "none")
-        if scale == "none" or isinstance(self.domain, Ball):
+        d, encoded = self.domain.dimension, any(kinds(self.chosen))
+        scale = self.scale or ("bounds" if encoded or apart(self.domain) else "none")
+        if isinstance(self.domain, Ball) or (scale == "none" and not encoded):
             return np.ones(d)
         if scale == "bounds":
-            return np.asarray(self.domain.half_widths, np.float64)
-        return 1 / np.array([float(weight) for weight in scale.split(",")])
+            return Framing("auto", scale, self.chosen.one_hot).units(self.domain, self.k)
+        weights = iter([1.0] * d if scale == "none" else [float(weight) for weight in scale.split(",")])
+        return np.array([math.sqrt(2) if values else 1 / next(weights) for values in kinds(self.chosen)])
 
     @property
     def middle(self) -> Floats:
@@ -109,13 +117,16 @@ class Conditions:
 
     def request(self, contender: Contender, epsilon: float) -> Request:
         """A run of this contender."""
-        delta = self.delta if contender.delta is None else contender.delta
+        delta, bounds = self.delta if contender.delta is None else contender.delta, cast(Any, self.domain)
+        if self.chosen.categories:  # whose bounds follow from them
+            pairs = zip(self.domain.lower, self.domain.upper, kinds(self.chosen), strict=True)  # type: ignore[union-attr]
+            bounds = [(low, high) for low, high, values in pairs if not values] or None
         return Request(
             k=self.k,
             method=contender.method,
             epsilon=epsilon,
             delta=delta,
-            bounds=self.domain,
+            bounds=bounds,
             rows=self.rows,
             scale=self.scale,
             components=contender.components,
@@ -151,6 +162,24 @@ class Conditions:
             f"{self.count:,} rows of {len(self.columns)} columns ({named}), k = {self.k}, delta = {self.delta:.3g}, "
             f"public number of rows {self.rows:,}; bounds {of}{out}; unit of distances {units}."
         )
+
+
+def kinds(chosen: Selection) -> tuple[int, ...]:
+    """For each feature, how many values its category has; 0 for one of numbers."""
+    return chosen.one_hot or (0,) * len(chosen.features)
+
+
+def population_of(rows: Floats, chosen: Selection) -> Any:
+    """Features (n, d) as the population of a table, in which a category's cells are the places of their values."""
+    columns, categories, at = list[Floats](), dict[str, list[int]](), 0
+    for name in chosen.used:
+        category = chosen.category(name)
+        values = 0 if category is None else len(category.values)
+        some, at = rows[:, at : at + max(values, 1)], at + max(values, 1)
+        if values:
+            categories[str(len(columns))] = list(range(values))
+        columns.append(np.where(some.any(axis=1), some.argmax(axis=1), values) if values else some[:, 0])
+    return source(np.column_stack(columns), None, "refuse", threads=1, categories=categories or None)
 
 
 def _beyond(domain: Box | Ball, rows: Floats) -> int:

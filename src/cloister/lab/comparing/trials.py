@@ -11,11 +11,11 @@ from threadpoolctl import threadpool_limits
 
 from cloister.core.errors import CloisterError
 from cloister.core.types import Floats
-from cloister.lab.comparing.conditions import Conditions
+from cloister.lab.comparing.conditions import Conditions, population_of
 from cloister.lab.comparing.contenders import Contender, rival_centers
 from cloister.metrics import nicv
 from cloister.rows.workers.machine import GUARD, pool_of, starting
-from cloister.run.fit import fit, source
+from cloister.run.fit import fit
 
 
 @final
@@ -58,9 +58,8 @@ class Bench:
 
     @classmethod
     def of(cls, rows: Floats, conditions: Conditions) -> Bench:
-        return cls(
-            rows, conditions.clipped(rows) / conditions.units, conditions, source(rows, None, "refuse", threads=1)
-        )
+        own = conditions.clipped(rows) / conditions.units
+        return cls(rows, own, conditions, population_of(rows, conditions.chosen))
 
     def run(self, trial: Trial) -> Outcome:
         """Make a run with secret noise and fresh public choices, and measure it. NOT private."""

@@ -133,19 +133,23 @@ class Zoom(Generic[T]):
         declared, unseen = _declared(domain), self.unseen_of(problem)
         intervals = self._found(look, unseen, domain, session) if share else declared.copy()
         intervals[list(self._one_hot)] = declared[list(self._one_hot)]
-        half = intervals[:, 1] / 2 - intervals[:, 0] / 2
-        weights = self._weights(len(half))
-        units = half.copy() if weights is None else (weights * half).max() / weights
-        if weights is None:
-            numbers = len(half) - len(self._one_hot)
-            for j, values in self._one_hot.items():
-                units[j] = math.sqrt(2) / distance(values, numbers, problem.k)
-        frame, inner = Reframed.of(intervals, units), attrs.evolve(rest, domain=cube(len(half)))
+        units = self.units_of(intervals[:, 1] / 2 - intervals[:, 0] / 2, problem.k)
+        frame, inner = Reframed.of(intervals, units), attrs.evolve(rest, domain=cube(len(units)))
         found = self.method.cluster(inner, session.framed(frame, inner.domain), rng.child("method"))
         details = _returned(found.details, frame) | {"intervals": intervals, "units": units}
         if share:
             details["unseen"] = unseen
         return Clustering(domain.truncate(frame.real(found.centers)), found.weights, details)
+
+    def units_of(self, half: Floats, k: int) -> Floats:
+        """Units of distances (d,), of columns of these half widths (d,)."""
+        weights = self._weights(len(half))
+        if weights is not None:
+            return np.asarray((weights * half).max() / weights)
+        units, numbers = half.copy(), len(half) - len(self._one_hot)
+        for j, values in self._one_hot.items():
+            units[j] = math.sqrt(2) / distance(values, numbers, k)
+        return units
 
     @property
     def chooses_k(self) -> bool:

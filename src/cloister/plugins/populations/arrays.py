@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, final
 
 import attrs
@@ -21,11 +21,11 @@ from cloister.rows.categories import Category
 from cloister.rows.columns import Kind, Selection, TableColumn, select
 from cloister.rows.data_frames import frame_of
 from cloister.rows.reading import (
+    Chunk,
     Missing,
     Piece,
+    TableRows,
     as_first,
-    as_missing,
-    collected,
     encoded,
     finite,
     fit,
@@ -71,7 +71,7 @@ class _Chunk:
         return self.used.astype(np.uint64) + np.uint64(first + self.start)
 
 
-class Arrays:
+class Arrays(TableRows):
     """A curator's or a simulator's rows, put on the lattice once and kept there (int32, half of float64's size).
 
     Rows with a missing or infinite cell are dropped, by a rule that looks at each row alone; whether ``check`` lets
@@ -92,12 +92,8 @@ class Arrays:
         categories: public values by column, as ``rows.categories`` takes them.
         bounded: names of columns that have bounds: which to use, where ``columns`` does not say.
 
-    Attributes:
-        columns: names of the features: the columns in use (those of an array are called '0', '1', ...), and the values
-            of categories, as in 'ward=A'.
-        selection: which columns they are made of, and which were left out, and why.
-        dimension: how many they are.
-        has_users: whether rows name their users: then ``keep`` comes before ``gather``.
+    Attributes: as of ``TableRows``. The columns of an array are called '0', '1', ...; where rows name their users,
+    ``keep`` comes before ``gather``.
 
     Raises:
         UnknownName, InvalidInput: these are no rows of numbers, there is no such column, or not all hold numbers and
@@ -118,22 +114,16 @@ class Arrays:
     ) -> None:
         self._threads = Threads(threads)
         self._table = _Array(rows) if isinstance(rows, np.ndarray) else _Frame(rows)
-        self._users, self.has_users = users, users is not None
         self._owners: Owners | None = None
         self._kept: Bools | None = None
         column = users if isinstance(users, str) else None
-        self.selection = select(self._table.known, columns, categories, bounded, column, everything=True)
-        self.columns = self.selection.features
-        self._missing: Missing = as_missing(missing)
-        self._first, self._progress = as_first(first), progress
+        chosen = select(self._table.known, columns, categories, bounded, column, everything=True)
+        super().__init__(chosen, missing, users, progress)
+        self._first = as_first(first)
         self._people: int | None = None
         self._domain: Lattice | None = None
         self._lattice = np.empty((0, 0), np.int32)
         self._parts: list[_Chunk] = []
-
-    @property
-    def dimension(self) -> int:
-        return len(self.columns)
 
     def check(self, most_rows: int = CAP) -> None:
         """The validation pass, for the data holder's eyes: rows outside the bounds are fine.
@@ -176,9 +166,13 @@ class Arrays:
             self._people = usable(self._chunks(), "drop")
         return self._people
 
-    def table(self) -> Floats:
-        """The usable rows (n, d) themselves, for the data holder. NOT private."""
-        return collected(self._chunks(), self.dimension)
+    def chunks(self) -> Generator[Chunk]:
+        start = 0
+        for rows in self._chunks():
+            yield Chunk(start, rows)
+            start += len(rows)
+        if not start:
+            yield Chunk(0, np.empty((0, self.dimension)))
 
     def features(self) -> Floats:
         """All rows (n, d) as they would be clustered, those that cannot be used too, for the data holder. NOT

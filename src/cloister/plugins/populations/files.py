@@ -5,10 +5,11 @@ from __future__ import annotations
 import codecs
 import operator
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
+import attrs
 import numpy as np
 from numpy.typing import NDArray
 
@@ -21,13 +22,14 @@ from cloister.core.record import mark, mark_of
 from cloister.core.types import Floats
 from cloister.rows.columns import select
 from cloister.rows.files.csv_form import Form, Path, listed
-from cloister.rows.files.parts import Done, Part, Place, counted, joined, owned, place_of, summed
+from cloister.rows.files.parts import Done, Part, joined, owned, passed
 from cloister.rows.files.sources import File, is_csv
 from cloister.rows.reading import (
+    Chunk,
     Missing,
+    Place,
+    TableRows,
     as_first,
-    as_missing,
-    collected,
     fit,
     marks_of_reading,
     refuse_all,
@@ -41,7 +43,7 @@ from cloister.rows.workers.machine import Threads, allowed
 V = TypeVar("V")
 
 
-class Files:
+class Files(TableRows):
     """A curator's rows in files, read once per round, a chunk at a time: memory does not grow with the files.
 
     Rows with a missing or infinite cell are dropped, by a rule that looks at each row alone; whether ``check`` lets
@@ -72,11 +74,7 @@ class Files:
         bounded: names of columns that have bounds: which to use, where ``columns`` does not say.
         delimiter, encoding: of CSV files; by default a comma, and UTF-8.
 
-    Attributes:
-        columns: names of the features: the columns in use, and the values of categories, as in 'ward=A'.
-        selection: which columns they are made of, and which were left out, and why.
-        dimension: how many they are.
-        has_users: whether rows name their users: then ``keep`` comes before ``gather``.
+    Attributes: as of ``TableRows``. Where rows name their users, ``keep`` comes before ``gather``.
 
     Raises:
         UnknownName, InvalidInput: there is no such file, column or engine, it cannot be used, or nothing says which
@@ -101,15 +99,13 @@ class Files:
         delimiter: str | None = None,
         encoding: str | None = None,
     ) -> None:
-        self._missing: Missing = as_missing(missing)
-        self._first, self._progress = as_first(first), progress
+        self._first = as_first(first)
         self._engine, self._mine = engine_of(engine, workers, scheduler), isinstance(engine, str)
         self.apart = self._engine.apart
         if threads is not None and self._engine.apart:
             raise InvalidInput("threads go with engine 'serial': other engines have workers, each with one thread")
         self._threads = Threads(1 if self._engine.apart else allowed() if threads is None else threads)
         self._people: int | None = None
-        self._users, self.has_users = users, users is not None
         self._owners: dict[Place, Owners] | None = None
         self._kept: dict[Place, NDArray[np.uint8]] = {}
         found = listed(paths)
@@ -118,14 +114,10 @@ class Files:
         self._form = Form("," if delimiter is None else delimiter, "utf-8" if encoding is None else encoding)
         self._files = [File(os.path.abspath(path) if self._engine.elsewhere else path, self._form) for path in found]
         first_file = self._files[0]
-        self.selection = select(first_file.known, columns, categories, bounded, users, not first_file.by_name)
-        self.columns = self.selection.features
+        chosen = select(first_file.known, columns, categories, bounded, users, not first_file.by_name)
+        super().__init__(chosen, missing, users, progress)
         for file in self._files[1:]:
             file.match(self.selection, columns, bounded, users)
-
-    @property
-    def dimension(self) -> int:
-        return len(self.columns)
 
     def check(self, most_rows: int = CAP) -> None:
         """The validation pass, for the data holder's eyes: rows outside the bounds are fine.
@@ -151,10 +143,6 @@ class Files:
         if self._people is None:
             self._people = self._counted("drop")
         return self._people
-
-    def table(self) -> Floats:
-        """The usable rows (n, d) themselves, all in memory, for the data holder. NOT private."""
-        return collected((rows for _, rows in self._chunks()), self.dimension)
 
     def marks(self, key: bytes) -> dict[str, bytes]:
         """By which a run that goes on knows these rows again (``core.record``), without reading them all: a file that
@@ -185,16 +173,15 @@ class Files:
         ``keep`` has not said how many of each are read."""
         refuse_all(self.has_users and not self._kept)
         fit(round.domain, self.columns)
-        tell = None if self._engine.apart else self._progress
-        over = partial(
-            summed, chosen=self.selection, round=round, rng=rng, first=self._first, tell=tell, threads=self._threads
-        )
-        return self._over_all(self._parts(numbered=True), over, merge_summaries)
+        summary = partial(Chunk.summary, round=round, rng=rng, first=self._first)
+        return self._passed(summary, merge_summaries, self._parts(numbered=True))
 
-    def chunks(self) -> Iterator[tuple[int, Floats]]:
-        """All rows for their holder's own use, each chunk with the position of its first; gone when the next one is
-        asked for."""
-        return self._chunks()
+    def added_up(self, fn: Callable[[Chunk], V], merge: Callable[[V, V], V]) -> V:
+        return self._passed(fn, merge, self._parts(numbered=False))
+
+    def chunks(self) -> Generator[Chunk]:
+        for part in self._parts(numbered=True):
+            yield from part.chunks(self.selection)
 
     @property
     def paths(self) -> list[str]:
@@ -231,34 +218,43 @@ class Files:
         if self._mine:
             self._engine.close()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
     def _counted(self, missing: Missing) -> int:
-        whole = partial(counted, chosen=self.selection, missing=missing)
+        whole = partial(Chunk.usable, missing=missing)
         add: Callable[[int, int], int] = operator.add
-        return self._over_all(self._parts(numbered=False), whole, add)
+        over = partial(passed, chosen=self.selection, fn=whole, merge=add, tell=None, threads=Threads(1))
+        return self._over_all(self._parts(numbered=False), over, add)
 
     def _owned(self, missing: Missing) -> dict[Place, Owners]:
         read = partial(owned, chosen=self.selection, users=self._users or "", missing=missing)
         add: Callable[[dict[Place, Owners], dict[Place, Owners]], dict[Place, Owners]] = operator.or_
         return self._over_all(self._parts(numbered=False), read, add)
 
-    def _over_all(self, parts: Iterator[Part], fn: Callable[[Part], Done[V]], merge: Callable[[V, V], V]) -> V:
-        """One pass: the merged values of all parts."""
-        total = map_merge(parts, fn, partial(joined, merge=merge), self._run)
+    def _passed(self, fn: Callable[[Chunk], V], merge: Callable[[V, V], V], parts: Iterator[Part]) -> V:
+        """One pass that is told of: by its chunks here, or by the parts that workers have done."""
+        apart = self._engine.apart
+        tell, told = (None, self._progress) if apart else (self._progress, None)
+        over = partial(passed, chosen=self.selection, fn=fn, merge=merge, tell=tell, threads=self._threads)
+        return self._over_all(parts, over, merge, told)
+
+    def _over_all(
+        self,
+        parts: Iterator[Part],
+        fn: Callable[[Part], Done[V]],
+        merge: Callable[[V, V], V],
+        told: Progress | None = None,
+    ) -> V:
+        """The merged values of all parts."""
+        add = partial(joined, merge=merge)
+        total: Done[V] = map_merge(parts, fn, add, partial(self._run, told=told))
         self.unchanged()  # one that was read long ago may have changed since
         return total.value
 
-    def _run(self, fn: Callable[[Part], Done[V]], parts: Iterable[Part]) -> Iterator[Done[V]]:
+    def _run(self, fn: Callable[[Part], Done[V]], parts: Iterable[Part], told: Progress | None) -> Iterator[Done[V]]:
         for done in self._engine.run(fn, parts):
             if self._engine.apart:
                 self._files[done.number].learn(done.rows, done.only)
-                if self._progress is not None and done.counts:
-                    self._progress(done.rows)
+            if told is not None:
+                told(done.rows)
             yield done
 
     def _parts(self, numbered: bool) -> Iterator[Part]:
@@ -271,8 +267,8 @@ class Files:
         start = 0
         for number, file in enumerate(self._files):
             for only, before in file.stretches():
-                kept = self._kept.get(place_of(number, only)) if numbered else None
-                yield Part(number, file, only, start + before, kept)
+                part = Part(number, file, only, start + before)
+                yield attrs.evolve(part, kept=self._kept.get(part.place)) if numbered else part
                 refuse_too_many(start + before)
             if numbered:
                 start += self._rows(file)
@@ -282,8 +278,3 @@ class Files:
             for _ in file.chunks(self.selection, chunk_rows(self.dimension)):
                 pass
         return file.rows
-
-    def _chunks(self) -> Iterator[tuple[int, Floats]]:
-        """All rows, each chunk with the position of its first; at least one chunk, which may be empty."""
-        for part in self._parts(numbered=True):
-            yield from part.chunks(self.selection)

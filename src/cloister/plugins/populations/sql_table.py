@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Self, cast, final
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import closing
+from typing import Any, cast, final
 
 import attrs
 import numpy as np
 
 from cloister.core.capabilities import TakesTotals
-from cloister.core.encoding import Progress, chunk_rows, map_merge, merge_summaries, summarise_rows
+from cloister.core.encoding import Progress, chunk_rows, map_merge, merge_summaries
 from cloister.core.errors import InvalidInput
 from cloister.core.lattice import CAP
 from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.record import mark_of
 from cloister.core.trust import Aggregated, Central
-from cloister.core.types import Floats, Ids
 from cloister.rows.columns import select
 from cloister.rows.databases.database import Database
 from cloister.rows.databases.features import featured, table_columns, table_name, usable, used
@@ -25,9 +25,10 @@ from cloister.rows.databases.questions import Compiled, Grouped
 from cloister.rows.databases.stage import Described, Fence, NotCompiled, Stage
 from cloister.rows.databases.users import KEPT, ODD, SEVERAL, UNNUMBERED, USER, chosen, named, told_apart
 from cloister.rows.reading import (
+    Chunk,
     Missing,
-    as_missing,
-    collected,
+    TableRows,
+    finite,
     fit,
     marks_of_reading,
     refuse_all,
@@ -41,7 +42,7 @@ MARK = "mark"
 """The column of rows' hashes."""
 
 
-class SqlTable:
+class SqlTable(TableRows):
     """A curator's rows in a database that Ibis speaks to.
 
     Each round is a query for each of its bucketings, compiled from their descriptions: rows are put on the lattice,
@@ -68,7 +69,7 @@ class SqlTable:
         told: called with what its holder should know.
         owned: whether the connection is this object's, which ends it in ``close``.
 
-    Attributes: columns, selection, dimension, has_users: as of ``Files``.
+    Attributes: as of ``TableRows``.
 
     Raises: UnknownName, InvalidInput: there is no such column, or it cannot be used.
     """
@@ -87,11 +88,8 @@ class SqlTable:
         materialise: bool = False,
         owned: bool = False,
     ) -> None:
-        self._missing: Missing = as_missing(missing)
-        self._progress, self._told, self._owned = progress, told, owned
-        self._users, self.has_users = users, users is not None
-        self.selection = select(table_columns(table), columns, categories, bounded, users)
-        self.columns = self.selection.features
+        super().__init__(select(table_columns(table), columns, categories, bounded, users), missing, users, progress)
+        self._told, self._owned = told, owned
         self._database = Database(table, materialise)
         dialect = self._database.dialect
         naming = {} if users is None else named(table[users], dialect)
@@ -102,16 +100,12 @@ class SqlTable:
         self._limit: tuple[int, bytes] | None = None
         self._numbered = False
         self._seen: Seen | None = None
-        self._read: Seen | None = None
+        self._narrowed: Seen | None = None
         self._described = {"the engine": [self._database.name], "the table": [table_name(table)]} | {
             "the columns, or their types": [
                 f"{name} {table.schema()[name]}" for name in (*self.selection.used, *([users] if users else []))
             ]
         }
-
-    @property
-    def dimension(self) -> int:
-        return len(self.columns)
 
     def check(self, most_rows: int = CAP) -> None:
         """The validation pass, for the data holder's eyes: rows outside the bounds are fine.
@@ -158,7 +152,7 @@ class SqlTable:
         marks |= {f"{KEPT}_{name}": rows[name].sum(where=rows[KEPT]) for name in self._marked}
         found = self._figures(rows, **{KEPT: rows[KEPT].sum()}, **marks)
         self._recognise(found["rows"], found.get(MARK, 0), everyone)
-        self._read = Seen(found[KEPT], found.get(f"{KEPT}_{MARK}"))
+        self._narrowed = Seen(found[KEPT], found.get(f"{KEPT}_{MARK}"))
         if self._database.copies:
             self._rows = self._database.begin(self._kept(self._begun()))
         elif self._told is not None:
@@ -181,7 +175,7 @@ class SqlTable:
         if _in_numbers(round):
             self.number_by_name()
         else:
-            refuse_all(self.has_users and self._read is None)
+            refuse_all(self.has_users and self._narrowed is None)
         fit(round.domain, self.columns)
         found = [(numbers, self._compiled(round, numbers)) for numbers in _by_cells(round)]
         summaries = dict[int, Any]()
@@ -196,18 +190,10 @@ class SqlTable:
             self._progress(self.people)
         return tuple(summaries[i] for i in range(len(round.parts)))
 
-    def chunks(self) -> Iterator[tuple[int, Floats]]:
-        """All rows for their holder's own use, as they come; of a row that cannot be used all cells are NaN."""
-        rows, start = self._begun(), 0
-        table = rows.select(*self._features, whole=usable(rows, self._features))
-        for batch in self._database.batches(table, chunk_rows(self.dimension)):
-            *cells, whole = (column.to_numpy(zero_copy_only=False) for column in batch.columns)
-            yield start, np.where(whole.astype(bool)[:, None], np.column_stack(cells), np.nan)
-            start += len(whole)
-
-    def table(self) -> Floats:
-        """The usable rows (n, d) themselves, all in memory, for their holder. NOT private."""
-        return collected((rows for _, rows in self.chunks()), self.dimension)
+    def chunks(self) -> Generator[Chunk]:
+        """Rows as they come. Raises: InvalidInput: the engine fails, or the rows are not what they were."""
+        rows = self._begun()
+        return self._read(rows.mutate(**self._hashed(rows, self._marked)), self._features, self._known)
 
     def close(self) -> None:
         """End the snapshot, or drop the copy of the rows, and end the connection if it is this object's; the next round
@@ -218,12 +204,6 @@ class SqlTable:
         finally:
             if self._owned:
                 self._database.backend.disconnect()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     @property
     def _usable(self) -> Stage:
@@ -294,7 +274,7 @@ class SqlTable:
     @property
     def _reading(self) -> Seen:
         """Facts of the rows that every round sees."""
-        return self._known if self._read is None else self._read
+        return self._known if self._narrowed is None else self._narrowed
 
     def _recognise(self, rows: int, mark: int, seen: Seen) -> None:
         """Raises: InvalidInput unless these are the rows that were seen before. Args: mark, the sum of their hashes."""
@@ -323,32 +303,31 @@ class SqlTable:
 
     def _streamed(self, round: Round[Any], numbers: list[int], rng: NoiseRng) -> tuple[Any, ...]:
         """The summaries of these questions, of rows that come here in batches."""
-        some = attrs.evolve(round, parts=tuple(round.parts[i] for i in numbers))
+        some, stage = attrs.evolve(round, parts=tuple(round.parts[i] for i in numbers)), self._usable
+        with closing(self._read(stage.table, stage.row, self._reading, numbered=_in_numbers(round))) as chunks:
+            return map_merge(chunks, lambda chunk: chunk.summary(some, rng), merge_summaries)
 
-        def summary(batch: tuple[int, Floats, Ids]) -> tuple[Any, ...]:
-            start, rows, users = batch
-            return summarise_rows(some, rows, users, rng.child("chunk", start))
+    def _read(self, table: Any, features: Sequence[str], seen: Seen, numbered: bool = False) -> Generator[Chunk]:
+        """Rows in batches; at least one, which may be empty.
 
-        return map_merge(self._batches(_in_numbers(round)), summary, merge_summaries)
-
-    def _batches(self, numbered: bool) -> Iterator[tuple[int, Floats, Ids]]:
-        """The usable rows, and their users' numbers, each batch with how many came before; at least one, which may be
-        empty.
-
-        Args: numbered, whether users have numbers; else all are 0.
+        Args: seen (what those of them are that can be used), numbered (whether users have numbers; else all are 0).
         """
-        start, mark, stage = 0, 0, self._usable
-        table = stage.table.select(*stage.row, *self._marked, *([USER] if numbered else []))
-        for batch in self._database.batches(table, chunk_rows(self.dimension)):
-            rows = np.column_stack([batch.column(name).to_numpy() for name in stage.row])
-            mark += int(batch.column(MARK).to_numpy().sum()) if self._database.watched else 0
-            names = batch.column(USER).to_numpy(zero_copy_only=False) if numbered else None
-            users = np.zeros(len(rows), np.uint64) if names is None else numbers_of(names)
-            yield start, rows, users
+        start, used, mark = 0, 0, 0
+        named = [] if self._users is None else [USER]
+        for batch in self._database.batches(table.select(*features, *self._marked, *named), chunk_rows(len(features))):
+            rows = np.column_stack([batch.column(name).to_numpy(zero_copy_only=False) for name in features])
+            whole = finite(rows)
+            for name in named:
+                whole &= batch.column(name).is_valid().to_numpy(zero_copy_only=False)
+            used += int(whole.sum())
+            for name in self._marked:
+                mark += int(batch.column(name).fill_null(0).to_numpy(zero_copy_only=False)[whole].sum())
+            users = numbers_of(batch.column(USER).to_numpy(zero_copy_only=False)) if numbered else np.zeros(len(rows))
+            yield Chunk(start, rows, users=users.astype(np.uint64, copy=False))
             start += len(rows)
         if not start:
-            yield 0, np.empty((0, self.dimension)), np.empty(0, np.uint64)
-        self._recognise(start, mark, self._reading)
+            yield Chunk(0, np.empty((0, len(features))), users=np.empty(0, np.uint64))
+        self._recognise(used, mark, seen)
 
 
 @final

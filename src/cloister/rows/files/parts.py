@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import Any, Generic, TypeAlias, TypeVar, final
+from typing import Generic, TypeVar, final
 
 import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from cloister.core.encoding import Progress, chunk_rows, keep_memory, map_merge, merge_summaries, summarise_rows
-from cloister.core.questions import Round
-from cloister.core.randomness import NoiseRng
-from cloister.core.types import Floats
+from cloister.core.encoding import Progress, chunk_rows, keep_memory, map_merge
 from cloister.rows.columns import Selection
 from cloister.rows.files.sources import File
-from cloister.rows.reading import Missing, finite, refuse_missing, refuse_too_many, usable, user_numbers
+from cloister.rows.reading import Chunk, Missing, Place, finite, refuse_missing, refuse_too_many
 from cloister.rows.users import Owners
 from cloister.rows.workers.machine import Threads
 
@@ -42,98 +39,70 @@ class Part:
     start: int
     kept: NDArray[np.uint8] | None = None
 
-    def chunks(self, chosen: Selection) -> Iterator[tuple[int, Floats]]:
-        """The rows, each chunk with the position of its first; at least one chunk, which may be empty."""
+    @property
+    def place(self) -> Place:
+        return self.number, self.only.start if self.only else 0
+
+    def chunks(self, chosen: Selection) -> Iterator[Chunk]:
+        """The rows; at least one chunk, which may be empty."""
         start, dimension = self.start, len(chosen.features)
+        kept = None if self.kept is None else np.unpackbits(self.kept).view(bool)
         for rows in self.file.chunks(chosen, chunk_rows(dimension), self.only):
             refuse_too_many(start + len(rows))
-            yield start, rows
+            some = None if kept is None else kept[start - self.start :][: len(rows)]
+            yield Chunk(start, rows, self.place, kept=some)
             start += len(rows)
         if start == self.start:
-            yield start, np.empty((0, dimension))
+            yield Chunk(start, np.empty((0, dimension)), self.place)
 
 
 @final
 @attrs.frozen(eq=False)
 class Done(Generic[V]):
-    """Outcome of a part: how many rows it had, and their value. Args: number, only as of the part; counts (as
-    progress)."""
+    """Outcome of a part: how many rows it had, and their value. Args: number, only as of the part."""
 
     number: int
     only: range | None
     rows: int
     value: V
-    counts: bool
-
-
-Place: TypeAlias = tuple[int, int]
-"""Place of a part: position of its file, and of its first block there."""
-
-
-def place_of(number: int, only: range | None) -> Place:
-    return number, only.start if only else 0
 
 
 def owned(part: Part, chosen: Selection, users: str, missing: Missing) -> Done[dict[Place, Owners]]:
     """In a worker: whose the usable rows of a part are, and the validation pass over them."""
     keep_memory()
-    usable = np.concatenate([finite(rows) for _, rows in part.chunks(chosen)])
+    usable = np.concatenate([finite(chunk.rows) for chunk in part.chunks(chosen)])
     owners = part.file.owners(users, part.only).counted(usable)
     if missing == "refuse" and owners.rows < len(usable):
         refuse_missing()
-    return Done(part.number, part.only, len(usable), {place_of(part.number, part.only): owners}, False)
+    return Done(part.number, part.only, len(usable), {part.place: owners})
 
 
 def joined(one: Done[V], other: Done[V], merge: Callable[[V, V], V]) -> Done[V]:
-    return Done(-1, None, one.rows + other.rows, merge(one.value, other.value), False)
+    return Done(-1, None, one.rows + other.rows, merge(one.value, other.value))
 
 
-def counted(part: Part, chosen: Selection, missing: Missing) -> Done[int]:
-    """In a worker: the validation pass over a part."""
-    keep_memory()
-    seen = 0
-
-    def read() -> Iterator[Floats]:
-        nonlocal seen
-        for _, rows in part.chunks(chosen):
-            seen += len(rows)
-            yield rows
-
-    used = usable(read(), missing)
-    return Done(part.number, part.only, seen, used, False)
-
-
-def summed(
+def passed(
     part: Part,
     chosen: Selection,
-    round: Round[Any],
-    rng: NoiseRng,
-    first: int,
+    fn: Callable[[Chunk], V],
+    merge: Callable[[V, V], V],
     tell: Progress | None,
     threads: Threads,
-) -> Done[tuple[Any, ...]]:
-    """In a worker: a part's rows encoded and added up, a chunk at a time."""
+) -> Done[V]:
+    """In a worker: one pass over a part, the merged values of its chunks."""
     keep_memory()
-    kept = None if part.kept is None else np.unpackbits(part.kept).view(bool)
 
-    def encoded(chunk: tuple[int, Floats]) -> Done[tuple[Any, ...]]:
-        start, rows = chunk
-        read = len(rows)
-        users = user_numbers(first + start, len(rows))
-        if kept is not None:
-            some = kept[start - part.start :][: len(rows)]
-            rows, users = rows[some], users[some]
-        summary = summarise_rows(round, rows, users, rng.child("chunk", start))
-        return Done(part.number, part.only, read, summary, False)
+    def worked(chunk: Chunk) -> Done[V]:
+        return Done(part.number, part.only, len(chunk.rows), fn(chunk))
 
-    def told(fn: Callable[[Any], Done[V]], chunks: Iterable[Any]) -> Iterator[Done[V]]:
-        for done in threads.run(fn, chunks):
+    def told(work: Callable[[Chunk], Done[V]], chunks: Iterable[Chunk]) -> Iterator[Done[V]]:
+        for done in threads.run(work, chunks):
             if tell is not None:
                 tell(done.rows)
             yield done
 
     chunks = part.chunks(chosen)
     if threads.many != 1:  # the next chunk takes the memory of this one
-        chunks = ((start, rows.copy(order="K")) for start, rows in chunks)
-    total = map_merge(chunks, encoded, partial(joined, merge=merge_summaries), told)
-    return Done(part.number, part.only, total.rows, total.value, True)
+        chunks = (chunk.copied() for chunk in chunks)
+    total = map_merge(chunks, worked, partial(joined, merge=merge), told)
+    return Done(part.number, part.only, total.rows, total.value)
