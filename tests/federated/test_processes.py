@@ -72,9 +72,13 @@ class Site:
         assert words.startswith("listening on port"), words
         return process, int(words.split()[3])
 
-    def join(self, name: str, port: int, *more: str, plan: str = "plan.toml") -> subprocess.Popen[str]:
+    def join(
+        self, name: str, port: int, *more: str, plan: str = "plan.toml", rows: bool = True
+    ) -> subprocess.Popen[str]:
+        """A party. Args: rows (whether they are those in its file)."""
+        data = f"--data {name}.npy " if rows else ""
         command = (
-            f"join {plan} --party {name} --data {name}.npy --cert certs/{name}.pem --connect 127.0.0.1:{port} "
+            f"join {plan} --party {name} {data}--cert certs/{name}.pem --connect 127.0.0.1:{port} "
             f"--journal {name}.journal --log {name}.jsonl --out {name}.json --patience 60 --not-private"
         )
         return self.start(*command.split(), *more)

@@ -304,8 +304,8 @@ def test_users_are_numbered_over_the_files(tmp_path: Path) -> None:
         seen.append(users.tolist())
         return real(round, rows, users, rng)
 
-    real = parts.summarise_rows
-    with patch.object(parts, "summarise_rows", summarise):
+    real = reading.summarise_rows
+    with patch.object(reading, "summarise_rows", summarise):
         totals(Files(str(tmp_path / "*.npy"), missing="drop", first=2**63), Box((0.0,), (1.0,)))
     assert seen == [[2**63, 2**63 + 1, 2**63 + 2], [2**63 + 3, 2**63 + 4]]
 

@@ -28,7 +28,7 @@ from cloister.core.errors import InvalidInput
 from cloister.core.types import Floats, Ids
 from cloister.rows.columns import Selection
 from cloister.rows.reading import finite, refuse_missing
-from cloister.run.databases import in_database
+from cloister.run.population import in_database
 from cloister.run.fit import source
 
 CELLS, MAX_ROWS = 2**22, 2**18
