@@ -15,9 +15,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from cloister import metrics
-from cloister.commands.evaluating import SILHOUETTE, DrawnRows, judged
+from cloister.commands.evaluating import SILHOUETTE, judged
 from cloister.plugins.populations.arrays import Arrays
-from cloister.rows.reading import Chunk, user_numbers
+from cloister.rows.reading import Chunk, DrawnRows, user_numbers
 from cloister.run.result import Result
 from tests.in_process import cloister
 

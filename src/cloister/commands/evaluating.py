@@ -17,9 +17,8 @@ import numpy as np
 
 from cloister import metrics
 from cloister.core.errors import InvalidInput
-from cloister.core.randomness import PublicRng
 from cloister.core.types import Floats, Ids, Ints
-from cloister.rows.reading import Chunk, Missing, TableRows, finite, refuse_missing, user_numbers
+from cloister.rows.reading import Chunk, DrawnRows, Missing, TableRows, finite, refuse_missing, user_numbers
 from cloister.run.result import Result
 
 SILHOUETTE = 10_000
@@ -124,48 +123,6 @@ class Clipped:
         return cls(left_out, user_numbers(chunk.start, len(whole))[whole], rows, *result.clipped(rows))
 
 
-LOTS = PublicRng(bytes(32)).child("rows that are drawn")
-
-
-@final
-@attrs.frozen(eq=False)
-class DrawnRows:
-    """At most so many rows, drawn alike whatever chunks they come in and whoever reads them: those with the least words
-    of a public key at their places.
-
-    Args: most, words (m,), rows (m, d).
-    """
-
-    most: int
-    words: Ids
-    held: Floats
-
-    @classmethod
-    def of(cls, most: int, chunk: Chunk, numbers: Ids, rows: Floats) -> Self:
-        """Those of a chunk's rows (m, d). Args: numbers (m,) of these in their part."""
-        return cls(most, LOTS.child(*chunk.part).of_users(numbers), rows)._least()
-
-    def merge(self, other: Self) -> Self:
-        """Those of the rows of both."""
-        near = other
-        if len(self.words) == self.most:
-            few = other.words < self.words.max()
-            near = attrs.evolve(other, words=other.words[few], held=other.held[few])
-        words, held = np.concatenate([self.words, near.words]), np.concatenate([self.held, near.held])
-        return attrs.evolve(self, words=words, held=held)._least()
-
-    def _least(self) -> Self:
-        if len(self.words) <= self.most:
-            return self
-        kept = np.argpartition(self.words, self.most - 1)[: self.most]
-        return attrs.evolve(self, words=self.words[kept], held=self.held[kept])
-
-    @property
-    def rows(self) -> Floats:
-        """Those drawn (m, d), in an order that depends on nothing but them."""
-        return self.held[np.argsort(self.words)]
-
-
 @final
 @attrs.frozen(eq=False)
 class Scale:
@@ -183,6 +140,13 @@ class Scale:
         label = self.labels(rows)
         with np.errstate(over="ignore"):
             return label, np.square((rows - self.centers[label]) / self.units).sum(axis=1)
+
+
+def _added(one: Any, other: Any) -> Any:
+    """The sums of two objects' numbers, field by field."""
+    names = [field.name for field in attrs.fields(type(one))]
+    added = {name: getattr(one, name) + getattr(other, name) for name in names}
+    return attrs.evolve(one, **added)
 
 
 def _costs(squares: Floats) -> Floats:
@@ -213,9 +177,8 @@ class Tally:
         return cls(_costs(squares), _costs(own), sums, sizes)
 
     def merge(self, other: Self) -> Self:
-        return type(self)(
-            self.costs + other.costs, self.others + other.others, self.sums + other.sums, self.sizes + other.sizes
-        )
+        added: Self = _added(self, other)
+        return added
 
     @property
     def means(self) -> Floats:
@@ -374,11 +337,8 @@ class Sums:
     own: Floats
 
     def merge(self, other: Self) -> Self:
-        return type(self)(*(a + b for a, b in zip(_fields(self), _fields(other), strict=True)))
-
-
-def _fields(sums: Sums) -> tuple[Any, ...]:
-    return sums.left_out, sums.clipped, sums.sizes, sums.away, sums.squares, sums.own
+        added: Self = _added(self, other)
+        return added
 
 
 def _sums(chunk: Chunk, result: Result, missing: Missing, scale: Scale) -> Sums:

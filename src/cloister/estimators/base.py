@@ -30,7 +30,7 @@ from cloister.estimators.parameters import (
 )
 from cloister.estimators.rows import refuse_names, refuse_others, refusing, table
 from cloister.rows.columns import table_columns
-from cloister.rows.data_frames import frame_of, picked
+from cloister.rows.reading import frame_of, picked
 from cloister.run.account import Account
 from cloister.run.bounds import named_in
 from cloister.run.cautions import after

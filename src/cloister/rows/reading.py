@@ -2,6 +2,9 @@
 
 A pass calls a pure function on every chunk and merges what it makes of them: the summaries of a round, how many rows
 can be used, costs, samples. Where the chunks come from, and how many work on them, is a population's own affair.
+
+Of a data frame a column is known by its name as text: 0 is '0'. Names that pandas keeps in several levels, and one that
+is not the only one of its kind, are no names.
 """
 
 from __future__ import annotations
@@ -19,7 +22,7 @@ from cloister.core.encoding import Progress, map_merge, summarise_rows
 from cloister.core.errors import InvalidInput, Refused
 from cloister.core.lattice import CAP
 from cloister.core.questions import Round
-from cloister.core.randomness import NoiseRng
+from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.record import marks_of_options
 from cloister.core.types import AnyArray, Bools, Floats, Ids
 from cloister.rows.columns import Selection
@@ -68,6 +71,48 @@ class Chunk:
     def copied(self) -> Self:
         """The same in memory of its own, for another thread."""
         return attrs.evolve(self, rows=self.rows.copy(order="K"))
+
+
+LOTS = PublicRng(bytes(32)).child("rows that are drawn")
+
+
+@final
+@attrs.frozen(eq=False)
+class DrawnRows:
+    """At most so many rows, drawn alike whatever chunks they come in and whoever reads them: those with the least words
+    of a public key at their places.
+
+    Args: most, words (m,), rows (m, d).
+    """
+
+    most: int
+    words: Ids
+    held: Floats
+
+    @classmethod
+    def of(cls, most: int, chunk: Chunk, numbers: Ids, rows: Floats) -> Self:
+        """Those of a chunk's rows (m, d). Args: numbers (m,) of these in their part."""
+        return cls(most, LOTS.child(*chunk.part).of_users(numbers), rows)._least()
+
+    def merge(self, other: Self) -> Self:
+        """Those of the rows of both."""
+        near = other
+        if len(self.words) == self.most:
+            few = other.words < self.words.max()
+            near = attrs.evolve(other, words=other.words[few], held=other.held[few])
+        words, held = np.concatenate([self.words, near.words]), np.concatenate([self.held, near.held])
+        return attrs.evolve(self, words=words, held=held)._least()
+
+    def _least(self) -> Self:
+        if len(self.words) <= self.most:
+            return self
+        kept = np.argpartition(self.words, self.most - 1)[: self.most]
+        return attrs.evolve(self, words=self.words[kept], held=self.held[kept])
+
+    @property
+    def rows(self) -> Floats:
+        """Those drawn (m, d), in an order that depends on nothing but them."""
+        return self.held[np.argsort(self.words)]
 
 
 class TableRows(ABC):
@@ -292,3 +337,51 @@ def refuse_too_many(rows: int) -> None:
     """Raises: InvalidInput beyond the number of rows for which sums cannot overflow."""
     if rows > CAP:
         raise InvalidInput(f"there are more than {CAP} rows: one run reads no more")
+
+
+def frame_of(rows: Any) -> Any:
+    """Rows as a data frame of narwhals; None if they are none that is in memory.
+
+    Raises: InvalidInput: two columns have one name, or names have several levels.
+    """
+    import narwhals as nw
+    from narwhals.exceptions import DuplicateError
+
+    try:
+        found = nw.from_native(rows, eager_only=True, pass_through=True)
+    except DuplicateError:
+        names = getattr(rows, "column_names", None)  # of pyarrow, whose columns are cells
+        _refuse_twice([str(name) for name in (rows.columns if names is None else names)])
+        raise InvalidInput("more than one column has the same name: rename them") from None
+    if not isinstance(found, nw.DataFrame):
+        return None
+    if any(isinstance(name, tuple) for name in found.columns):
+        raise InvalidInput(
+            "columns have names of several levels: join them first, as in rows.columns = ['_'.join(map(str, name)) for "
+            "name in rows.columns]"
+        )
+    _refuse_twice([str(name) for name in found.columns])
+    return found
+
+
+def _refuse_twice(names: Sequence[str]) -> None:
+    seen = set[str]()
+    for name in names:
+        if name in seen:
+            raise InvalidInput(f"more than one column is called '{name}': rename them")
+        seen.add(name)
+
+
+def picked(frame: Any, columns: Sequence[str], named: bool = False) -> Any:
+    """A data frame of these columns alone, as its own library has it.
+
+    Args: frame (of narwhals), named (whether all names become texts, which they also do where some are: scikit-learn
+        takes no others beside them).
+    """
+    import narwhals as nw
+
+    own = {str(name): name for name in frame.columns}
+    some = frame.select(nw.col(*(own[name] for name in columns)))
+    if named or any(isinstance(own[name], str) for name in columns):
+        some = some.rename({own[name]: name for name in columns})
+    return some.to_native()

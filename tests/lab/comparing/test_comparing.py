@@ -12,10 +12,9 @@ import pytest
 from matplotlib.figure import Figure
 
 from cloister.core.errors import CloisterError, InvalidInput
-from cloister.lab.comparing import Contender, compare, comparison, trials
+from cloister.lab.comparing import Contender, compare, comparison
 from cloister.lab.comparing.conditions import population_of, usual_delta
-from cloister.lab.comparing.figures import MEAN, MIDPOINT, REFERENCE
-from cloister.lab.comparing.study import _costs
+from cloister.lab.comparing.study import MEAN, MIDPOINT, REFERENCE, _costs
 from cloister.lab.comparing.study_file import NOTE
 from cloister.run.estimates import Estimate
 from cloister.run.fit import fit, source
@@ -197,7 +196,7 @@ def test_a_run_that_fails_is_told_and_tried_again(monkeypatch: pytest.MonkeyPatc
         raise CloisterError("no luck")
 
     with monkeypatch.context() as patch:
-        patch.setattr(trials, "fit", fails)
+        patch.setattr(comparison, "fit", fails)
         assert study(out=out).cells[0].refused == "no luck"
     assert study(out=out).cells[0].refused is None
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from cloister.lab.comparing import Study, compare
-from cloister.lab.comparing.figures import Cell
+from cloister.lab.comparing.study import Cell
 
 
 def page_row(name: str, epsilon: float) -> tuple[float, float]:

@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from cloister.core.errors import CloisterError, Damaged, InvalidInput
-from cloister.lab.comparing import trials
+from cloister.lab.comparing import comparison
 from tests.lab.comparing.studies import ROWS, study
 
 
 def test_a_study_goes_on_where_it_was_cut_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Killed after its third run: three are kept, three are made, and nothing twice."""
     out, made = tmp_path / "study.jsonl", 0
-    run = trials.Bench.run
+    run = comparison.Bench.run
 
     class Killed(BaseException):
         pass
@@ -28,7 +28,7 @@ def test_a_study_goes_on_where_it_was_cut_off(tmp_path: Path, monkeypatch: pytes
             raise Killed
         return run(self, trial)
 
-    monkeypatch.setattr(trials.Bench, "run", dies)
+    monkeypatch.setattr(comparison.Bench, "run", dies)
     with pytest.raises(Killed):
         study(runs=6, out=out)
     kept = [json.loads(line) for line in out.read_text().splitlines()]
@@ -119,7 +119,7 @@ def test_a_worker_that_dies_loses_no_finished_run(tmp_path: Path, monkeypatch: p
         raise BrokenProcessPool
 
     study(out=out)
-    monkeypatch.setattr(trials, "pool_of", lambda *_: _Pool(broken))
+    monkeypatch.setattr(comparison, "pool_of", lambda *_: _Pool(broken))
     with pytest.raises(CloisterError, match="fewer workers"):
         study(out=out, runs=5, workers=2)
     monkeypatch.undo()

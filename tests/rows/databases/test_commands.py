@@ -12,7 +12,7 @@ import pytest
 
 pytest.importorskip("grpc")
 
-from cloister.collection.client.encoder import PlanEncoder, read
+from cloister.collection.client.encoder import PlanEncoder, State, read
 from cloister.collection.wire.answers import form_of
 from tests.federated.test_processes import Site
 from tests.in_process import cloister
@@ -74,5 +74,5 @@ def test_people_of_a_database_report_under_their_own_numbers(address: str, tmp_p
     (path,) = (tmp_path / "reports").iterdir()
     published = read(tmp_path / "plan")
     assert form_of(published.hash, published.round()).parse(path.read_bytes()).users.tolist() == list(range(100))
-    kept = PlanEncoder(published).encode(np.zeros((100, 2)), np.arange(100), tmp_path / "mine.state")
+    kept = PlanEncoder(published).encode(np.zeros((100, 2)), np.arange(100), State(tmp_path / "mine.state"))
     assert np.array_equal(form_of(published.hash, published.round()).parse(path.read_bytes()).answers, kept.answers)

@@ -7,7 +7,7 @@ rows would itself need a budget.
 from __future__ import annotations
 
 from cloister.lab.comparing.comparison import compare
-from cloister.lab.comparing.contenders import Contender
+from cloister.lab.comparing.conditions import Contender
 from cloister.lab.comparing.study import Study
 
 __all__ = ["Contender", "Study", "compare"]

@@ -11,9 +11,10 @@ import os
 from pathlib import Path
 from typing import Any, BinaryIO, final
 
+import attrs
+
 from cloister.core.errors import Damaged, InvalidInput
 from cloister.core.plain_data import parsed
-from cloister.lab.comparing.trials import Outcome
 
 FORMAT = "cloister-study-1"
 
@@ -22,6 +23,18 @@ NOTE = "NOT private: computed from the rows themselves"
 ENDINGS = (".jsonl",)
 
 Key = tuple[str, float, int]
+
+
+@final
+@attrs.frozen
+class Outcome:
+    """Outcome of a run. Args: nicv (of rows clipped to the bounds, as the run clips them) and seconds; refused: why
+    it could not end, None if it did; unclipped: nicv of the rows as they are, None where none lies outside."""
+
+    nicv: float = 0.0
+    seconds: float = 0.0
+    refused: str | None = None
+    unclipped: float | None = None
 
 
 @final

@@ -19,7 +19,6 @@ from cloister.core.record import mark, mark_of
 from cloister.core.types import AnyArray, Bools, Floats, Ids
 from cloister.rows.categories import Category
 from cloister.rows.columns import Kind, Selection, TableColumn, select
-from cloister.rows.data_frames import frame_of
 from cloister.rows.reading import (
     Chunk,
     Missing,
@@ -29,6 +28,7 @@ from cloister.rows.reading import (
     encoded,
     finite,
     fit,
+    frame_of,
     marks_of_reading,
     piece_rows,
     refuse_all,

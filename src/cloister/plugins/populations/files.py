@@ -21,8 +21,8 @@ from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.record import mark, mark_of
 from cloister.core.types import Floats
 from cloister.rows.columns import select
-from cloister.rows.files.csv_form import Form, Path, listed
-from cloister.rows.files.parts import Done, Part, joined, owned, passed
+from cloister.rows.files.csv_form import Form
+from cloister.rows.files.parts import Done, Part, Path, joined, listed, owned, passed
 from cloister.rows.files.sources import File, is_csv
 from cloister.rows.reading import (
     Chunk,

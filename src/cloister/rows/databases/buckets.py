@@ -23,30 +23,28 @@ import ibis
 import numpy as np
 
 from cloister.core.types import Ints
-from cloister.rows.databases.arithmetic import (
-    Expr,
-    clipped,
-    floored,
-    integer,
-    number,
-    product,
-    squared,
-    total,
-    where_below,
-)
 from cloister.rows.databases.stage import (
     Described,
     Description,
+    Expr,
     Locate,
     Located,
     Near,
     NotCompiled,
     Stage,
+    clipped,
+    floored,
+    integer,
     longest,
+    number,
     one_level,
+    product,
     refuse_inexact,
     refuse_long,
     refuse_wide,
+    squared,
+    total,
+    where_below,
 )
 
 

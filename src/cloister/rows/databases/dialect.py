@@ -13,8 +13,7 @@ import ibis.expr.datatypes as dt
 import ibis.expr.operations as ops
 import sqlglot as sg
 
-from cloister.rows.databases.arithmetic import Expr, total
-from cloister.rows.databases.stage import TERMS, Fence, Steps, stepped
+from cloister.rows.databases.stage import TERMS, Expr, Fence, Steps, stepped, total
 
 End: TypeAlias = Callable[[], None]
 """Function that ends a snapshot, or drops a table."""

@@ -19,9 +19,8 @@ import numpy as np
 
 from cloister.core.lattice import EXACT
 from cloister.core.types import Ints
-from cloister.rows.databases.arithmetic import Expr
 from cloister.rows.databases.dialect import HASHES, Dialect, End, as_text, builtin
-from cloister.rows.databases.stage import stepped
+from cloister.rows.databases.stage import Expr, stepped
 
 MEMORY = "512MB"
 """Memory of a database opened here: what DuckDB keeps of tables, groups and sorted rows; the rest goes to a file.

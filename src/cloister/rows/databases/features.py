@@ -17,9 +17,8 @@ import ibis.expr.operations as ops
 
 from cloister.rows.categories import LONGEST, Category, canonical
 from cloister.rows.columns import Kind, Selection, TableColumn
-from cloister.rows.databases.arithmetic import Expr, every, finite, number
 from cloister.rows.databases.dialect import Dialect, same
-from cloister.rows.databases.stage import Fence, Stage
+from cloister.rows.databases.stage import Expr, Fence, Stage, every, finite, number
 
 WHOLE = re.compile("0|-?[1-9][0-9]*")
 """A whole number, as ``canonical`` writes it."""

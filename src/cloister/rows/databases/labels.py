@@ -11,11 +11,10 @@ import sqlglot as sg
 
 from cloister.core.errors import InvalidInput, UnknownName
 from cloister.rows.columns import Selection
-from cloister.rows.databases.arithmetic import Expr, clipped, integer, number, total
 from cloister.rows.databases.database import dialect_of
 from cloister.rows.databases.dialect import Dialect
 from cloister.rows.databases.features import featured, usable
-from cloister.rows.databases.stage import NotCompiled, Stage, refuse_wide
+from cloister.rows.databases.stage import Expr, NotCompiled, Stage, clipped, integer, number, refuse_wide, total
 from cloister.rows.labelling import LARGE, SMALL, Labelling
 
 LABEL = "cluster"

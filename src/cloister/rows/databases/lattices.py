@@ -18,9 +18,12 @@ import numpy as np
 
 from cloister.core.frames import GRADES, OCTAVES, STEPS
 from cloister.core.lattice import EXACT, Bound
-from cloister.rows.databases.arithmetic import (
+from cloister.rows.databases.stage import (
     LARGEST,
+    Description,
     Expr,
+    NotCompiled,
+    Stage,
     clipped,
     floored,
     number,
@@ -29,7 +32,6 @@ from cloister.rows.databases.arithmetic import (
     total,
     truncated,
 )
-from cloister.rows.databases.stage import Description, NotCompiled, Stage
 
 UNDER = 1 - 2.0**-30
 """Factor just below 1: with it rounding in a product cannot cross an integer."""

@@ -14,8 +14,8 @@ import sqlglot.expressions as sge
 from ibis.util import gen_name
 
 from cloister.core.errors import InvalidInput
-from cloister.rows.databases.arithmetic import Expr, number
 from cloister.rows.databases.dialect import Dialect, End, as_text, builtin, weighed
+from cloister.rows.databases.stage import Expr, number
 
 LEAST = Decimal(2) ** -1075
 """The nearest double of this decimal is 0."""

@@ -19,7 +19,9 @@ import numpy as np
 from cloister.core.errors import InvalidInput
 from cloister.core.types import AnyArray
 from cloister.rows.categories import Category
-from cloister.rows.databases.arithmetic import (
+from cloister.rows.databases.dialect import HASHES, Dialect
+from cloister.rows.databases.features import one_hot, usable
+from cloister.rows.databases.stage import (
     Expr,
     clipped,
     floored,
@@ -30,8 +32,6 @@ from cloister.rows.databases.arithmetic import (
     truncated,
     where_below,
 )
-from cloister.rows.databases.dialect import HASHES, Dialect
-from cloister.rows.databases.features import one_hot, usable
 from cloister.rows.databases.users import USER, named, told_apart
 
 Answer: TypeAlias = Callable[[Any], Any]

@@ -21,8 +21,8 @@ import ibis
 import ibis.expr.operations as ops
 import pyarrow as pa
 
-from cloister.rows.databases.arithmetic import Expr
 from cloister.rows.databases.dialect import HASHES, Dialect, End, as_text, builtin
+from cloister.rows.databases.stage import Expr
 
 LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 """Loggers to which PySpark writes the JVM's words on an error, which may quote a row."""

@@ -31,8 +31,8 @@ from typing import Any
 import ibis
 
 from cloister.core.lattice import CAP
-from cloister.rows.databases.arithmetic import Expr, floored, integer, number
 from cloister.rows.databases.dialect import Dialect, same
+from cloister.rows.databases.stage import Expr, floored, integer, number
 
 USER, ODD, KEPT = "user", "odd", "kept"
 """Columns: the name of a row's user, NULL if it names nobody; whether it is no name, so that all is refused; whether

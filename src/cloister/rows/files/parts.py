@@ -1,16 +1,20 @@
-"""Parts that a pass over files is divided into, and the work on one: by this process, or by a worker."""
+"""Files that paths and patterns mean, the parts that a pass over them is divided into, and the work on one: by this
+process, or by a worker."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+import glob
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from typing import Generic, TypeVar, final
+from typing import Generic, TypeAlias, TypeVar, final
 
 import attrs
 import numpy as np
 from numpy.typing import NDArray
 
 from cloister.core.encoding import Progress, chunk_rows, keep_memory, map_merge
+from cloister.core.errors import InvalidInput
 from cloister.rows.columns import Selection
 from cloister.rows.files.sources import File
 from cloister.rows.reading import Chunk, Missing, Place, finite, refuse_missing, refuse_too_many
@@ -18,6 +22,38 @@ from cloister.rows.users import Owners
 from cloister.rows.workers.machine import Threads
 
 V = TypeVar("V")
+
+
+Path: TypeAlias = str | os.PathLike[str]
+
+
+def listed(paths: Path | Sequence[Path]) -> list[str]:
+    """Files in order; a pattern's in sorted order.
+
+    Raises:
+        InvalidInput: there is none, it is a folder, or one is given twice, so that its rows would count twice.
+    """
+    given = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
+    found = [path for one in given for path in _matched(os.fspath(one))]
+    if not found:
+        raise InvalidInput("no file was given")
+    seen = set[str]()
+    for path in found:
+        if os.path.isdir(path):
+            raise InvalidInput(f"'{path}' is a folder: give its files, as in '{os.path.join(path, '*.parquet')}'")
+        if os.path.realpath(path) in seen:
+            raise InvalidInput(f"'{path}' was given twice: its rows would count twice")
+        seen.add(os.path.realpath(path))
+    return found
+
+
+def _matched(path: str) -> list[str]:
+    if os.path.exists(path) or not glob.has_magic(path):
+        return [path]
+    found = sorted(glob.glob(path, recursive=True))
+    if not found:
+        raise InvalidInput(f"no file matches '{path}'")
+    return found
 
 
 @final
