@@ -70,9 +70,8 @@ class Framing:
         scale = self._units(domain)
         if scale == "none" or isinstance(domain, Ball):
             return np.ones(domain.dimension)
-        wrapper = filled(registry().load(registry().wrapper()), share=0.0, scale=scale)
-        assert isinstance(wrapper, Zooming)
-        return wrapper.units_of(domain.half_widths, k)
+        zoom: Zooming = filled(registry().load(registry().wrapper()), share=0.0, scale=scale)
+        return zoom.units_of(domain.half_widths, k)
 
     def _units(self, domain: Box | Ball) -> str:
         """The scale as ``zoom`` takes it."""

@@ -28,8 +28,8 @@ from cloister.core.errors import InvalidInput
 from cloister.core.types import Floats, Ids
 from cloister.rows.columns import Selection
 from cloister.rows.reading import finite, refuse_missing
-from cloister.run.population import in_database
 from cloister.run.fit import source
+from cloister.run.population import in_database
 
 CELLS, MAX_ROWS = 2**22, 2**18
 """Most cells and most rows that are encoded, remembered and written at once: 32 MB."""
