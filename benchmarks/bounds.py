@@ -40,7 +40,7 @@ def main() -> None:
         print("|---" * (len(CASES) + 1) + "|")
         for name in SETS:
             data = datasets.load(name)
-            population = source(data.rows, None, "refuse")
+            population = source(data.rows)
             tight, _ = _measured(data, population, method, given, "off", 1)
             cells = [_measured(data, population, method, given, *case) for case in CASES]
             print(

@@ -67,7 +67,7 @@ def blobs(d: int, k: int) -> Floats:
 
 def area(rows: Floats, k: int, method: str, runs: int) -> tuple[Floats, list[str]]:
     """NICV (runs, epsilons), and the methods that ran at each epsilon."""
-    population, n = source(rows, None, "refuse"), len(rows)
+    population, n = source(rows), len(rows)
     values, names = np.empty((runs, len(EPSILONS))), list[str]()
     for j, epsilon in enumerate(EPSILONS):
         request = Request(k=k, method=method, epsilon=epsilon, delta=n**-1.1, bounds="ball:1", rows=n)

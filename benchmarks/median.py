@@ -46,7 +46,7 @@ from cloister.run.request import Request
 @lru_cache(maxsize=2)
 def population_of(name: str) -> Any:
     """A set's rows, kept on the lattice over the runs of all cells that share it."""
-    return source(data_of(name).rows, None, "refuse")
+    return source(data_of(name).rows)
 
 
 SETS = ("skin", "shuttle", "covertype_first20k", "higgs_10k")

@@ -132,7 +132,7 @@ def exact(case: Case, seed: int) -> dict[str, float]:
     """A run in which every report is drawn."""
     rows, centers = mixture(case.n, case.k, case.d, case.r, seed)
     start = time.perf_counter()
-    result = fit(request(case, seed), source(rows, None, "refuse"), noise=NoiseRng.for_tests(seed))
+    result = fit(request(case, seed), source(rows), noise=NoiseRng.for_tests(seed))
     return {
         "cost": nicv(rows, result.centers),
         "best": nicv(rows, centers),

@@ -59,7 +59,7 @@ def real(name: str, method: str, eps: float, seed: int) -> dict[str, float]:
         seed=seed,
     )
     start = time.perf_counter()
-    result = fit(asked, source(rows, None, "refuse"), noise=NoiseRng.for_tests(seed))
+    result = fit(asked, source(rows), noise=NoiseRng.for_tests(seed))
     return {"cost": nicv(rows, result.centers), "seconds": time.perf_counter() - start}
 
 

@@ -128,7 +128,7 @@ def figures(rows: AnyArray, centers: Floats, case: Case, seed: int) -> dict[str,
 def exact(case: Case, seed: int) -> dict[str, float]:
     """A run in which every report is drawn."""
     rows, start = rows_of(case, case.n, seed), time.perf_counter()
-    result = fit(request(case, seed), source(rows, None, "refuse"), noise=NoiseRng.for_tests(seed))
+    result = fit(request(case, seed), source(rows), noise=NoiseRng.for_tests(seed))
     seconds = time.perf_counter() - start
     return figures(rows, result.centers, case, seed) | {"seconds": seconds}
 
@@ -249,7 +249,7 @@ def speed() -> Iterator[str]:
         case = Case(M, 10, 8, 1.0, power=power, method=method)
         rows = rows_of(case, M, 0)
         start, cpu = time.perf_counter(), time.process_time()
-        fit(request(case, 0), source(rows, None, "refuse"))
+        fit(request(case, 0), source(rows))
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
         yield (
             f"| {method}, power {power} | {time.perf_counter() - start:.0f} s | {time.process_time() - cpu:.0f} s of "

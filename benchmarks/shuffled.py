@@ -120,7 +120,7 @@ def work(item: tuple[str, Case, int]) -> dict[str, float]:
     _, case, seed = item
     rows, centers = mixture(case.n, K, case.d, R, seed)
     start = time.perf_counter()
-    result = fit(request(case, seed), source(rows, None, "refuse"), noise=NoiseRng.for_tests(seed))
+    result = fit(request(case, seed), source(rows), noise=NoiseRng.for_tests(seed))
     return {
         "cost": nicv(rows, result.centers),
         "best": nicv(rows, centers),

@@ -92,7 +92,7 @@ def fit_of(method: str, k: int) -> Callable[[Any], Any]:
 
     def ours(rows: Any) -> Any:
         request = Request(k=k, method=method, epsilon=1.0, delta=1e-8, bounds=(-1.0, 1.0), rows=len(rows))
-        return fit(request, source(rows, None, "refuse"))
+        return fit(request, source(rows))
 
     return ours
 
@@ -183,7 +183,7 @@ def file(path: Path) -> None:
     request = Request(k=8, epsilon=1.0, delta=1e-9, bounds=(-1.0, 1.0), rows=20_000_000)
     with Peak() as peak:
         start = time.perf_counter()
-        result = fit(request, source(str(path), "*", "refuse"))
+        result = fit(request, source(str(path), "*"))
         seconds = time.perf_counter() - start
     rounds = len({s.round for s in result.privacy.spends})
     print(json.dumps({"name": "fastlloyd from Parquet", "seconds": seconds, "megabytes": peak.most, "rounds": rounds}))

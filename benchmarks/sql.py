@@ -43,7 +43,7 @@ def population(way: str, folder: Path) -> Any:
     from cloister.run.fit import source
 
     if way != "table":
-        return source([str(path) for path in sorted(folder.glob("part-*.parquet"))], ["*"], "refuse")
+        return source([str(path) for path in sorted(folder.glob("part-*.parquet"))], ["*"])
     import ibis
 
     database = ibis.duckdb.connect(folder / "rows.duckdb", read_only=True, memory_limit="512MiB")

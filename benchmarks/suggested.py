@@ -50,7 +50,7 @@ def mixture(g: np.random.Generator, k: int, d: int, n: int, apart: float, unequa
 def suggested(rows: Floats, most: int) -> int:
     """k of one run."""
     request = Request(k=(2, most), epsilon=1.0, delta=1e-6, bounds=(-1, 1), rows=len(rows), zoom="off")
-    return len(fit(request, source(rows, None, "refuse")).centers)
+    return len(fit(request, source(rows)).centers)
 
 
 def mixtures(number: int, seed: int) -> None:

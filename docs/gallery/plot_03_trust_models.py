@@ -27,7 +27,7 @@ rows = np.clip(places[g.integers(0, 5, n)] + g.normal(0, 0.07, (n, 2)), -1, 1)
 
 def result_of(trust, method):
     if trust == "aggregated":  # four parties with 1,000 rows each
-        held = parties({f"party {i}": source(part, None, "refuse") for i, part in enumerate(np.split(rows, 4))})
+        held = parties({f"party {i}": source(part) for i, part in enumerate(np.split(rows, 4))})
         return fit(Request(k=5, epsilon=1, delta=1e-6, bounds=(-1, 1), rows=n, trust=trust, parties=4), held)
     delta = 0 if trust == "local" else 1e-6
     return (

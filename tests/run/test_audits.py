@@ -136,7 +136,7 @@ def played(case: str, runs: int, there: bool, monkeypatch: pytest.MonkeyPatch) -
     hers = np.repeat(FAR, KEPT if of_users else 1, axis=0)
     for seed in range(runs):
         noise = NoiseRng.for_tests(2 * seed + there)
-        fit(request(**changes, seed=seed), source(rows, None, "refuse", users=users), noise=noise)
+        fit(request(**changes, seed=seed), source(rows, users=users), noise=noise)
     guesses, realised, away = zip(*(guessed(session, CROWD, hers) for session in sessions), strict=True)
     return np.array(guesses), np.array(realised), np.concatenate(away)
 

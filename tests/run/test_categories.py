@@ -6,15 +6,15 @@ import itertools
 from pathlib import Path
 from typing import Any
 
+import attrs
 import numpy as np
 import pandas as pd
 import pytest
 
 import cloister as package
-from cloister import metrics
 from cloister.accounting.ledger.ledger import Ledger
 from cloister.core.domains import Box
-from cloister.core.errors import InvalidInput, UtilityWarning
+from cloister.core.errors import InvalidInput
 from cloister.core.randomness import NoiseRng
 from cloister.plugins.methods.zoom import distance
 from cloister.run.account import Account
@@ -43,22 +43,12 @@ def frame(n: int = 3000) -> pd.DataFrame:
 
 
 def request(**more: Any) -> Request:
-    return Request(
-        **{
-            "k": 3,
-            "epsilon": 2.0,
-            "delta": 1e-6,
-            "bounds": {"age": (0, 120)},
-            "rows": 3000,
-            "seed": 1,
-            "method": "hst-means",
-            **more,
-        }
-    )
+    base = Request(k=3, epsilon=2.0, delta=1e-6, bounds={"age": (0, 120)}, rows=3000, seed=1, method="hst-means")
+    return attrs.evolve(base, **more)
 
 
 def released(columns: Any = ("age",), categories: Any = WARDS, **more: Any) -> Result:
-    population = source(frame(), list(columns), "refuse", categories=categories)
+    population = source(frame(), list(columns), categories=categories)
     return fit(request(**more), population, noise=NoiseRng.for_tests(0))
 
 
@@ -79,7 +69,7 @@ def test_two_categories_are_as_far_apart_as_public_figures_say(zoom: Any) -> Non
 
 def test_the_range_of_a_category_is_never_found_from_the_rows() -> None:
     """Where all rows have one value, a range that was looked for would be that value, and its unit next to nothing."""
-    population = source(frame().assign(ward="A"), ["age"], "refuse", categories=WARDS)
+    population = source(frame().assign(ward="A"), ["age"], categories=WARDS)
     result = fit(request(zoom=0.3), population, noise=NoiseRng.for_tests(0))
     np.testing.assert_array_equal(np.array(result.details["intervals"])[1:], [[0, 1]] * 3)
     np.testing.assert_allclose(np.array(result.details["units"])[1:], np.sqrt(2) / distance(3, 1, 3))
@@ -94,12 +84,10 @@ def test_without_a_scale_two_categories_are_one_of_the_caller_s_units_apart() ->
 
 def test_groups_that_only_categories_tell_apart_are_found() -> None:
     table = frame().assign(age=60.0)
-    population = source(table, ["age"], "refuse", categories=WARDS)
+    population = source(table, ["age"], categories=WARDS)
     result = fit(request(epsilon=4.0, scale={"age": 0.01}), population, noise=NoiseRng.for_tests(0))
     assert sorted(result.centers[:, 1:].argmax(axis=1)) == [0, 1, 2]
     assert (result.centers[:, 1:].max(axis=1) > 0.8).all()
-    labels = metrics.labels(population.table() / result.units, result.centers / result.units)
-    assert pd.crosstab(labels, table["ward"]).gt(0).sum().sum() == 3
 
 
 def test_a_result_records_them_and_one_without_is_what_it_was() -> None:
@@ -113,7 +101,7 @@ def test_a_result_records_them_and_one_without_is_what_it_was() -> None:
 
 def test_other_values_make_another_run() -> None:
     def digest(categories: Any) -> str:
-        chosen = source(frame(), ["age"], "refuse", categories=categories).selection
+        chosen = source(frame(), ["age"], categories=categories).selection
         return prepare(request(), chosen.features, chosen_columns=chosen).digest()
 
     assert len({digest(WARDS), digest({"ward": ["A", "B"]}), digest({"ward": ["B", "A", "C"]}), digest(None)}) == 4
@@ -121,7 +109,7 @@ def test_other_values_make_another_run() -> None:
 
 def test_a_run_that_began_with_another_candidate_of_auto_is_found_again(tmp_path: Path) -> None:
     """As where a plugin was installed then which is not here now."""
-    population = source(frame(), ["age"], "refuse", categories=WARDS)
+    population = source(frame(), ["age"], categories=WARDS)
     asked, book = request(method="auto"), Ledger.open(tmp_path / "book.db", create=True)
     book.declare("people", 10.0, 1e-5)
     plan = prepare(asked, population.columns, None, population.selection)
@@ -138,7 +126,7 @@ def test_what_a_run_asks_does_not_depend_on_which_categories_rows_have() -> None
     """The adversary gives all rows one value, or none that is listed: schedule, budget, and units stay the same."""
     seen = set()
     for word in ("A", "C", "not listed"):
-        population = source(frame().assign(ward=word), ["age"], "refuse", categories=WARDS)
+        population = source(frame().assign(ward=word), ["age"], categories=WARDS)
         result = fit(request(zoom="off"), population, noise=NoiseRng.for_tests(0))
         spends = tuple(str(spend) for spend in result.privacy.as_dict()["spends"])
         seen.add((spends, tuple(np.asarray(result.details["units"]).tolist())))
@@ -146,17 +134,17 @@ def test_what_a_run_asks_does_not_depend_on_which_categories_rows_have() -> None
 
 
 def test_columns_of_nothing_but_categories_need_no_bounds_and_no_zoom() -> None:
-    result = fit(request(bounds=None), source(frame(), ["ward"], "refuse", categories=WARDS))
+    result = fit(request(bounds=None), source(frame(), ["ward"], categories=WARDS))
     assert not any("Zoom" in note for note in result.privacy.notes)
     assert sorted(result.centers.argmax(axis=1)) == [0, 1, 2]
 
 
 def test_booleans_have_bounds_of_their_own() -> None:
-    chosen = source(frame(), ["age", "smoker"], "refuse").selection
+    chosen = source(frame(), ["age", "smoker"]).selection
     assert domain_for({"age": (0, 120)}, chosen) == Box((0, 0), (120, 1))
     assert domain_for({"age": (0, 120), "smoker": (-1, 2)}, chosen) == Box((0, -1), (120, 2))
     assert domain_for((0, 1), chosen) == Box((0, 0), (1, 1))
-    assert domain_for(None, source(frame(), ["smoker"], "refuse").selection) == Box((0,), (1,))
+    assert domain_for(None, source(frame(), ["smoker"]).selection) == Box((0,), (1,))
     with pytest.raises(InvalidInput, match="no bounds"):
         domain_for(None, chosen)
 
@@ -186,7 +174,7 @@ def test_bounds_say_which_columns_they_name(tmp_path: Path) -> None:
 
 def test_parties_pool_categories() -> None:
     table = frame()
-    members = {name: source(table[i::2], ["age"], "refuse", categories=WARDS) for i, name in enumerate("ab")}
+    members = {name: source(table[i::2], ["age"], categories=WARDS) for i, name in enumerate("ab")}
     asked = request(method="fastlloyd", trust="aggregated", parties=2, epsilon=4.0, delta=1e-6)
     result = fit(asked, parties(members))
     assert result.problem["categories"] == WARDS
@@ -202,18 +190,20 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-BASE = "-k", "3", "--epsilon", "2", "--rows", "3000", "--method", "hst-means", "--delta", "1e-6"
+BASE = "-k 3 --epsilon 2 --rows 3000 --method hst-means --delta 1e-6"
 
 
 def test_which_columns_are_used_is_said_before_anything_is_asked(folder: Path) -> None:
     (folder / "b.toml").write_text("age = [0, 120]\n")
     for asked in (("--bounds", "b.toml"), ("--columns", "age", "--bounds", "0:120")):
         for more in ((), ("--dry-run",)):
-            done = cloister("fit", "rows.parquet", *BASE, *asked, "--category", "ward=A,B,C", *more, folder=folder)
+            done = cloister(
+                "fit", "rows.parquet", *BASE.split(), *asked, "--category", "ward=A,B,C", *more, folder=folder
+            )
             assert done.returncode == 0, done.stderr
             told = "columns used: age, ward (category); left out: smoker (not listed), mrn (not listed), visit (a date)"
             assert done.stderr.splitlines()[0] == told
-    refused = cloister("fit", "rows.parquet", *BASE, "--bounds=-1:1", folder=folder)
+    refused = cloister("fit", "rows.parquet", *BASE.split(), "--bounds=-1:1", folder=folder)
     assert refused.returncode == 2
     assert "which columns? There are age (numbers), ward (text), smoker (booleans)" in refused.stderr
     assert len(refused.stderr.splitlines()) == 1
@@ -223,27 +213,16 @@ def test_a_config_file_has_categories_and_how_a_csv_file_is_written(folder: Path
     (folder / "run.toml").write_text(
         'columns = ["age"]\ndelimiter = ";"\nencoding = "utf-16"\nbounds = [[0, 120]]\n[category]\nward = ["A", "B"]\n'
     )
-    done = cloister("fit", "rows.csv", *BASE, "--config", "run.toml", "--out", "r.json", folder=folder)
+    done = cloister("fit", "rows.csv", *BASE.split(), "--config", "run.toml", "--out", "r.json", folder=folder)
     assert done.returncode == 0, done.stderr
     assert Result.load(folder / "r.json").columns == ("age", "ward=A", "ward=B")
-    asked = "rows.csv", "--delimiter", ";", "--encoding", "utf-16"
-    for told in (
-        cloister("evaluate", "r.json", *asked, folder=folder),
-        cloister("predict", "r.json", *asked, "-o", "l.csv", folder=folder),
-        cloister(
-            "explain", *asked, *BASE, "--bounds", "0:120", "--columns", "age", "--category", "ward=A", folder=folder
-        ),
-    ):
-        assert told.returncode == 0, told.stderr
-    explained = cloister("explain", *BASE, "--bounds", "0:120", "--columns", "age", "--category", "ward=A,B")
-    assert "in 3 columns" in explained.stdout
 
 
 # values that no row has
 
 
 def misspelt(values: list[Any], rows: pd.DataFrame | None = None) -> Result:
-    population = source(frame() if rows is None else rows, ["age"], "refuse", categories={"ward": values})
+    population = source(frame() if rows is None else rows, ["age"], categories={"ward": values})
     return fit(request(), population, noise=NoiseRng.for_tests(0))
 
 
@@ -267,33 +246,6 @@ def test_a_list_that_rows_have_values_of_is_not_warned_of(values: list[Any]) -> 
     assert profile_of(result).warnings == ()
 
 
-def test_the_command_line_and_python_say_that_no_row_has_a_listed_value(tmp_path: Path) -> None:
-    frame().to_csv(tmp_path / "rows.csv", index=False)
-    done = cloister(
-        "fit",
-        "rows.csv",
-        "-k",
-        "3",
-        "--epsilon",
-        "2",
-        "--delta",
-        "1e-6",
-        "--rows",
-        "3000",
-        "--columns",
-        "age",
-        "--bounds=0:120",
-        "--category",
-        "ward=a,b,c",
-        folder=tmp_path,
-    )
-    assert "WARNING: by the released centres about" in done.stdout
-    with pytest.warns(UtilityWarning, match="hold a listed value of category 'ward'"):
-        package.KMeans(
-            3, epsilon=2.0, delta=1e-6, rows=3000, bounds={"age": (0, 120)}, categories={"ward": ["a", "b"]}
-        ).fit(frame())
-
-
 # values that are hard to say
 
 
@@ -302,14 +254,14 @@ def test_a_value_with_a_comma_goes_in_and_comes_back(tmp_path: Path) -> None:
     g = np.random.default_rng(0)
     rows = pd.DataFrame({"age": g.uniform(0, 120, 3000), "ward": np.array(listed)[g.integers(0, 3, 3000)]})
     rows.to_csv(tmp_path / "rows.csv", index=False)
-    common = ["fit", "rows.csv", "-k", "3", "--epsilon", "9", "--delta", "1e-6", "--rows", "3000", "--columns", "age"]
+    common = "fit rows.csv -k 3 --epsilon 9 --delta 1e-6 --rows 3000 --columns age --bounds=0:120"
     (tmp_path / "c.toml").write_text("[category]\nward = ['A, B', 'C\"D', 'e=f']\n")
     for say, out in (
         (["--category", 'ward="A, B","C""D",e=f'], "flag.json"),
         (["--category", 'ward= "A, B",C"D, e=f'], "plain.json"),
         (["--config", "c.toml"], "config.json"),
     ):
-        done = cloister(*common, "--bounds=0:120", *say, "--out", out, folder=tmp_path)
+        done = cloister(*common.split(), *say, "--out", out, folder=tmp_path)
         assert done.returncode == 0, done.stderr
         result = Result.load(tmp_path / out)
         assert result.problem["categories"] == {"ward": listed}
@@ -319,21 +271,3 @@ def test_a_value_with_a_comma_goes_in_and_comes_back(tmp_path: Path) -> None:
     again = package.KMeans.load(tmp_path / "flag.json")
     assert again.get_params()["categories"] == {"ward": listed}
     assert (again.predict(rows) >= 0).all()
-    labels = cloister("predict", "flag.json", "rows.csv", "--out", "labels.csv", folder=tmp_path)
-    assert labels.returncode == 0, labels.stderr
-    explained = cloister(
-        "explain",
-        "-k",
-        "3",
-        "--epsilon",
-        "1",
-        "--rows",
-        "3000",
-        "--bounds=0:120",
-        "--columns",
-        "age",
-        "--category",
-        'ward="A, B",C',
-        folder=tmp_path,
-    )
-    assert explained.returncode == 0, explained.stderr

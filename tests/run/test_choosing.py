@@ -97,7 +97,7 @@ def with_strangers(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("with_strangers")
 def test_a_strangers_method_takes_part_and_wins_by_what_it_predicts() -> None:
-    found = fit(request(), source(ROWS, None, "refuse"))
+    found = fit(request(), source(ROWS))
     assert found.method["name"] == "confident"
     told = found.details["auto"]
     assert (told["picked"], told["candidates"][0]["name"]) == ("confident", "confident")
@@ -121,7 +121,7 @@ def test_a_candidate_that_cannot_solve_the_problem_is_passed_over_and_says_why()
 @pytest.mark.usefixtures("with_strangers")
 def test_a_method_that_cannot_be_loaded_is_named_with_the_reason() -> None:
     """As one is whose extra is not installed: what is picked instead may be worse."""
-    found = fit(request(), source(ROWS, None, "refuse"))
+    found = fit(request(), source(ROWS))
     (broken,) = [c for c in found.details["auto"]["candidates"] if c["name"] == "broken"]
     assert (broken["error"], "cannot be loaded" in broken["why"]) == (None, True)
     assert "Candidates that cannot run here: " in found.privacy.text()
@@ -155,10 +155,23 @@ def test_options_and_slots_of_candidates_are_named_by_path_and_candidates_can_be
         prepare(request(components=every), ["x", "y"])
 
 
+def test_what_no_candidate_can_do_is_said_once() -> None:
+    with pytest.raises(InvalidInput) as refused:
+        prepare(request(k=300, rows=200), ["x", "y"])
+    assert str(refused.value).count("ask for fewer centres") == 1
+
+
+def test_a_statement_and_its_json_name_what_was_picked_once() -> None:
+    result = fit(request(), source(ROWS))
+    picked = result.details["auto"]["words"]
+    assert result.privacy.text().count(picked) == 1
+    assert [picked in note for note in result.privacy.as_dict()["notes"]].count(True) == 1
+
+
 def test_what_is_picked_does_not_depend_on_rows() -> None:
     """The same for a neighbour, and for rows that have nothing to do with them."""
     others = (ROWS, ROWS[1:], np.random.default_rng(5).uniform(-1, 1, (200, 2)), np.ones((3000, 2)))
-    found = [fit(request(k=5), source(rows, None, "refuse")) for rows in others]
+    found = [fit(request(k=5), source(rows)) for rows in others]
     assert all(one.method == found[0].method for one in found)
     assert all(one.details["auto"] == found[0].details["auto"] for one in found)
 
@@ -175,12 +188,6 @@ def test_without_delta_slots_are_filled_with_pure_noise() -> None:
     fitted = cloister.KMeans(8, epsilon=1, bounds=(-1, 1), rows=1000).fit(x)
     assert fitted.privacy_.headline == "(add-or-remove one row) epsilon = 1, Central trust"
     assert {spend.mechanism for spend in fitted.privacy_.spends} == {"discrete-laplace"}
-
-
-def test_where_nothing_helps_it_runs_and_warns() -> None:
-    x = np.random.default_rng(1).normal(0, 0.2, (20, 6))
-    with pytest.warns(UserWarning, match="even the least predicted error is that of one centre"):
-        cloister.KMeans(10, epsilon=0.01, bounds=(-1, 1), rows=20).fit(x)
 
 
 def test_the_method_of_python_code_picks_for_the_problem_that_it_is_given() -> None:
@@ -230,7 +237,7 @@ def interrupted(asked: Request, ledger: Path) -> str:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        fit(asked, source(ROWS, None, "refuse"), account=Account(ledger=ledger, dataset="rows"), reserved=cut)
+        fit(asked, source(ROWS), account=Account(ledger=ledger, dataset="rows"), reserved=cut)
     return ids[0]
 
 
@@ -243,7 +250,7 @@ def ledger(tmp_path: Path) -> Path:
 def resumed(run: str, ledger: Path, **given: Any) -> Result:
     return fit(
         request(seed=None, **given),
-        source(ROWS, None, "refuse"),
+        source(ROWS),
         account=Account(ledger=ledger, dataset="rows", resume=run),
     )
 
@@ -292,12 +299,6 @@ def test_a_tree_of_many_cells_gets_an_oracle_that_can_hold_them() -> None:
     assert max(max(part.cells.space.sizes) for part in made.forecast(PublicRng.from_seed(1))[0].parts) > 2**21
 
 
-def test_hst_median_runs_under_local_trust_by_one_word() -> None:
-    found = fit(request(method="hst-median", trust="local", delta=0.0, epsilon=8.0), source(ROWS, None, "refuse"))
-    assert found.privacy.trust == "Local"
-    assert found.centers.shape == (3, 2)
-
-
 def test_what_cannot_be_paid_is_not_taken() -> None:
     made = prepare(request(method="fastlloyd", trust="central", delta=0.0), ["x", "y"])
     assert {part.spec.name for _, part in parts(made.composed)} == {"discrete-laplace"}
@@ -309,8 +310,9 @@ def test_oracles_of_another_trust_are_refused_with_what_to_do() -> None:
     given = {"counts": "discrete-gaussian", "sums": "discrete-gaussian"}
     with pytest.raises(InvalidInput, match="is Central, and the trust model asked for is Local"):
         prepare(request(method="fastlloyd", trust="local", components=given), ["x", "y"])
-    with pytest.raises(UnknownName, match="did you mean local"):
-        request(trust="locl")
+    for trust, told in (("locl", "did you mean local"), (3, "no trust '3'")):
+        with pytest.raises(UnknownName, match=told):
+            request(trust=trust)
 
 
 def test_made_components_take_a_trust_model_too() -> None:

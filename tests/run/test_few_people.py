@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-import cloister as package
 from cloister.collection.server.aggregator import decode
 from cloister.collection.shuffler.shuffler import shuffle
 from cloister.collection.wire.answers import layout_of
@@ -57,9 +56,9 @@ def test_rows_in_memory_of_too_few_people_are_refused_before_anything_starts(com
         raise AssertionError("the run has started")
 
     with pytest.raises(Refused, match="there are 899 people, and the guarantee needs at least 900"):
-        fit(asked(1000, components), source(rows(899), None, "refuse"), started=started)
-    assert fit(asked(1000, components), source(rows(900), None, "refuse")).privacy.min_honest_users == 900
-    assert fit(asked(1000, LOCAL), source(rows(20), None, "refuse")).privacy.min_honest_users == 0
+        fit(asked(1000, components), source(rows(899)), started=started)
+    assert fit(asked(1000, components), source(rows(900))).privacy.min_honest_users == 900
+    assert fit(asked(1000, LOCAL), source(rows(20))).privacy.min_honest_users == 0
 
 
 def test_rows_that_are_dropped_hide_nobody() -> None:
@@ -68,14 +67,6 @@ def test_rows_that_are_dropped_hide_nobody() -> None:
     with pytest.raises(Refused, match="there are 899 people"):
         fit(asked(1000), source(some, None, "drop"))
     assert source(some, None, "drop").people == 899
-
-
-def test_the_estimator_refuses_too_few_people() -> None:
-    model = package.KMeans(
-        n_clusters=2, method="one-round", epsilon=1.0, delta=1e-6, bounds="ball:1", rows=1000, components=MIXED
-    )
-    with pytest.raises(Refused, match="there are 300 people, and the guarantee needs at least 900"):
-        model.fit(rows())
 
 
 def test_the_server_refuses_what_too_few_people_could_have_sent(tmp_path: Path) -> None:

@@ -13,7 +13,6 @@ import pytest
 from sklearn.metrics import adjusted_rand_score
 
 import cloister
-from cloister.accounting.ledger.ledger import Ledger
 from cloister.accounting.total import Total
 from cloister.core.domains import Box
 from cloister.core.errors import InvalidInput, Refused
@@ -23,14 +22,12 @@ from cloister.core.registry.registry import Plugin, Registry, registry
 from cloister.federated.plan import pooled
 from cloister.lab.made import BOUNDS, patients
 from cloister.metrics import nicv
-from cloister.run.account import Account
 from cloister.run.fit import fit, parties, source
 from cloister.run.framing import Framing, recorded, scale_of, unframed
 from cloister.run.request import PreparedRun, Request, prepare
 from cloister.run.result import Result
 from cloister.showing.plot_data import Curve, Map
 from tests.in_process import cloister as program
-from tests.killed import killed_after
 
 COLUMNS = ("x", "y")
 MIDDLES = np.array([[-0.5, -0.5], [0.5, 0.5], [0.5, -0.5]])
@@ -75,18 +72,13 @@ def test_which_method_wraps_another_one_is_its_specs_to_say(monkeypatch: pytest.
         Registry((Plugin("x", "y", bare),)).wrapper()
 
 
-def test_off_and_none_leave_the_method_as_it_was() -> None:
-    plan = prepared(zoom="off", scale="none", bounds=[(0, 1), (0, 1000)])
-    assert name(plan) == "hst-means"
-    assert plan.price == ""
-
-
 @pytest.mark.parametrize(
     ("given", "frame"),
     [
         ({}, {"share": None, "scale": "none"}),
         ({"rows": 300}, None),
         ({"epsilon": 0.01}, None),
+        ({"zoom": "off", "scale": "none", "bounds": [(0, 1), (0, 1000)]}, None),
         ({"rows": 300, "bounds": [(0, 1), (0, 3)]}, {"share": None, "scale": "bounds"}),
         ({"rows": 300, "bounds": [(0, 1), (0, 2)]}, None),
         ({"rows": 300, "zoom": 0.2}, {"share": 0.2, "scale": "none"}),
@@ -102,6 +94,8 @@ def test_off_and_none_leave_the_method_as_it_was() -> None:
 def test_defaults_follow_from_public_figures(given: Any, frame: dict[str, Any] | None) -> None:
     plan = prepared(**given)
     assert (name(plan) == "zoom") == (frame is not None)
+    if frame is None or frame["share"] == 0:
+        assert plan.price == ""
     if frame is not None:
         assert plan.composed.config()["options"] == frame
 
@@ -140,8 +134,8 @@ def test_pure_methods_zoom_by_pure_noise() -> None:
         ({"zoom": "on"}, "zoom is 'on': give auto, off, or a share"),
         ({"zoom": 1.0}, r"zoom is 1\.0: give auto"),
         ({"zoom": -0.1}, r"zoom is -0\.1"),
-        ({"scale": "wide"}, "scale is .*give bounds, none, a weight per column"),
-        ({"scale": [1, 2, 3]}, "2 columns take a positive number each"),
+        ({"scale": "wide"}, "scale is 'wide': give bounds, none, a weight per column"),
+        ({"scale": "1,2,3"}, "scale is '1,2,3': 2 columns take a positive number each"),
         ({"scale": [1, 0]}, "2 columns take a positive number each"),
         ({"scale": {"x": 1, "yy": 1}}, r"no scale for column y \(they have 'yy': is that meant"),
         ({"bounds": "ball:1", "scale": "bounds"}, "a ball for its bounds, with one unit"),
@@ -177,14 +171,14 @@ def test_unknown_bounds_stand_for_the_widest_ones_in_every_form(tmp_path: Path) 
 @pytest.mark.parametrize("bounds", [(-900, 300), "unknown"])
 def test_centres_are_found_in_bounds_that_are_much_too_wide_or_unknown(method: str, bounds: Any) -> None:
     rows = blobs()
-    runs = [fit(request(method=method, bounds=bounds, seed=s), source(rows, None, "refuse")) for s in range(3)]
+    runs = [fit(request(method=method, bounds=bounds, seed=s), source(rows)) for s in range(3)]
     assert min(nicv(rows, result.centers) for result in runs) < 4 * nicv(rows, MIDDLES)
     assert all(result.method["name"] == method for result in runs)
 
 
 def test_the_statement_names_the_price_what_was_released_and_the_units(tmp_path: Path) -> None:
     rows = blobs() * [1, 1000]
-    result = fit(request(bounds=[(-50, 50), "unknown"]), source(rows, None, "refuse"))
+    result = fit(request(bounds=[(-50, 50), "unknown"]), source(rows))
     text = result.privacy.text()
     assert "of the budget finds where the rows are within their bounds and the unknown range of 1." in text
     assert "It released these intervals: 0 -" in text
@@ -193,48 +187,39 @@ def test_the_statement_names_the_price_what_was_released_and_the_units(tmp_path:
     result.save(tmp_path / "r.json")
     again = Result.load(tmp_path / "r.json")
     assert again.as_dict() == result.as_dict()
-    assert again.units is not None
-    assert result.units is not None
-    assert np.array_equal(again.units, result.units)
 
 
 def test_a_result_without_a_frame_says_nothing_of_one() -> None:
-    result = fit(request(zoom="off"), source(blobs(), None, "refuse"))
+    result = fit(request(zoom="off"), source(blobs()))
     assert result.privacy.notes == ()
     assert result.as_dict()["privacy"]["notes"] == []
     assert result.units is None
     assert "frame" not in result.method
 
 
-@pytest.mark.parametrize("method", ["hst-means", "fastlloyd"])
 @pytest.mark.parametrize("d", [1, 2, 12])
-def test_pictures_are_drawn_in_the_callers_units(method: str, d: int) -> None:
+def test_pictures_are_drawn_in_the_callers_units(d: int) -> None:
     g = np.random.default_rng(5)
     rows = np.array([1.0, 300.0] * 6)[:d] * (np.eye(3, 12)[g.integers(0, 3, 6000), :d] + g.normal(0, 0.03, (6000, d)))
-    result = fit(request(method=method, bounds=(-9000, 9000), scale="bounds"), source(rows, None, "refuse"))
+    result = fit(request(bounds=(-9000, 9000), scale="bounds"), source(rows))
     drawn = Map.of(result)
-    assert np.isfinite(drawn.cells).all()
-    assert np.isfinite(drawn.paths).all()
     if drawn.view.projected:  # the border is the frame, a little of which the projection may turn out of sight
-        low, high = drawn.border.min(axis=0), drawn.border.max(axis=0)
-        assert (low <= 1e-6).all()
-        assert (high >= -1e-6).all()
+        assert (drawn.border.min(axis=0) <= 1e-6).all()
+        assert (drawn.border.max(axis=0) >= -1e-6).all()
     else:
         assert np.array_equal(drawn.centers[:, 0], result.centers[:, 0])
         assert drawn.border[:, 0].max() < 50  # rough intervals have room
         assert (np.abs(drawn.cells[..., 0]) < 50).all()
-    Map.of(result, project=True) if d > 1 else None
-    if method == "hst-means":
-        assert (Curve.of(result).costs >= 0).all()
+    assert (Curve.of(result).costs >= 0).all()
 
 
 def test_costs_and_iterates_are_in_the_callers_units_where_there_is_one_unit() -> None:
     rows = 1000 * blobs()
-    near = fit(request(method="tree-means", bounds=(-1, 1), zoom="off"), source(rows / 1000, None, "refuse"))
-    far = fit(request(method="tree-means", bounds=(-9000, 9000)), source(rows, None, "refuse"))
+    near = fit(request(method="tree-means", bounds=(-1, 1), zoom="off"), source(rows / 1000))
+    far = fit(request(method="tree-means", bounds=(-9000, 9000)), source(rows))
     assert 0.1 < far.details["costs"][0] / near.details["costs"][0] / 1e6 < 10
     asked = request(method="fastlloyd", bounds=(-9000, 9000), options={"shrink": 0.0})
-    lloyd = fit(asked, source(rows, None, "refuse"))
+    lloyd = fit(asked, source(rows))
     assert np.allclose(np.clip(lloyd.details["iterates"][-1], -9000, 9000), lloyd.centers)
 
 
@@ -263,9 +248,9 @@ def test_a_hospitals_groups_are_found_with_default_settings_from_bounds_per_colu
 def test_unknown_bounds_need_no_public_number_of_rows_and_too_few_are_refused_once_they_are_counted() -> None:
     """A number of rows that is likely elsewhere, and too small for unknown bounds, does not decide for everybody."""
     asked = request(bounds="unknown", rows=None, method="auto")
-    assert nicv(blobs(), fit(asked, source(blobs(), None, "refuse")).centers) < 4 * nicv(blobs(), MIDDLES)
+    assert nicv(blobs(), fit(asked, source(blobs())).centers) < 4 * nicv(blobs(), MIDDLES)
     with pytest.raises(Refused, match="rows are too few to find the range"):
-        fit(asked, source(blobs(200), None, "refuse"))
+        fit(asked, source(blobs(200)))
     with pytest.raises(InvalidInput, match="rows are too few"):
         prepared(bounds="unknown", rows=None, epsilon=1e-5)
 
@@ -276,30 +261,15 @@ def test_unknown_bounds_need_no_public_number_of_rows_and_too_few_are_refused_on
 def test_what_is_composed_does_not_depend_on_rows() -> None:
     """Neighbours, unrelated rows: the same plan, the same rounds, the same price."""
     tables = blobs(), blobs()[1:], np.full((4000, 2), 7.0)
-    runs = [fit(request(bounds=(-90, 90), scale="bounds"), source(rows, None, "refuse")) for rows in tables]
+    runs = [fit(request(bounds=(-90, 90), scale="bounds"), source(rows)) for rows in tables]
     assert len({json.dumps(run.method) for run in runs}) == 1
     assert len({run.privacy.spends for run in runs}) == 1
-
-
-@pytest.mark.parametrize("looks", [1, 5, 12])
-def test_a_zoomed_run_that_is_killed_goes_on_and_pays_once(tmp_path: Path, looks: int) -> None:
-    book = Ledger.open(tmp_path / "budget.db", create=True)
-    book.declare("mine", 1.0, 1e-5)
-    rows, asked = source(blobs(), None, "refuse"), request(bounds=(-900, 900))
-    with killed_after(looks):
-        fit(asked, rows, account=Account(ledger=book.path, dataset="mine"))
-    account = Account(ledger=book.path, dataset="mine", resume=book.runs()[-1].id)
-    result = fit(asked, rows, account=account)
-    assert [run.state for run in book.runs()] == ["done"]
-    again = fit(asked, source(blobs(seed=9), None, "refuse"), account=account)  # from the record: no row is read
-    assert np.array_equal(again.centers, result.centers)
-    assert np.array_equal(again.details["intervals"], result.details["intervals"])
 
 
 def test_parties_who_pool_zoom_by_their_own_oracle_and_find_the_rows_of_all() -> None:
     rows = blobs()
     components, options = pooled("hst-means", {}, {}, 2)
-    together = parties({name: source(rows[i::2], None, "refuse") for i, name in enumerate(("north", "south"))})
+    together = parties({name: source(rows[i::2]) for i, name in enumerate(("north", "south"))})
     asked = request(bounds=(-900, 900), components=components, options=options, epsilon=2.0)
     result = fit(asked, together)
     counts = result.method["frame"]["slots"]["counts"]
@@ -326,6 +296,3 @@ def test_the_price_is_printed_before_the_run_and_figures_are_in_both_units(tmp_p
     refused = program(*asked, "--rows", "5000", "--zoom", "off")
     assert refused.returncode == 2
     assert "zoom cannot be off" in refused.stderr
-    quiet = program(*asked[:-1], "-1:1,-2000:2000", "--rows", "5000", "--zoom", "off", "--scale", "none")
-    assert quiet.returncode == 0
-    assert "Zoom" not in quiet.stdout + quiet.stderr

@@ -14,7 +14,6 @@ import pytest
 
 from cloister.core.randomness import NoiseRng
 from cloister.core.types import Floats
-from cloister.lab.made import BOUNDS, patients
 from cloister.metrics import k_median_cost, labels, nicv, silhouette
 from cloister.run.estimates import Estimate
 from cloister.run.fit import fit, source
@@ -30,7 +29,7 @@ def fitted(table: Floats, k: int, seed: int, method: str = "auto", **more: Any) 
     n = len(table)
     given = {"bounds": "-1:1", "rows": n, "seed": seed, "delta": 1 / (n * math.log(n)), **more}
     request = Request(k=k, method=method, epsilon=EPSILON, **given)
-    return fit(request, source(table, None, "refuse"), noise=NoiseRng.for_tests(seed))
+    return fit(request, source(table), noise=NoiseRng.for_tests(seed))
 
 
 def clumps(n: int, k: int, d: int, seed: int = 0, spread: float = 0.07) -> Floats:
@@ -130,21 +129,6 @@ def test_counted_rows_and_unknown_bounds_have_errors_too(more: dict[str, Any]) -
     assert sizes.sum() == pytest.approx(8000, rel=0.05)
 
 
-def test_what_sets_groups_of_patients_apart_is_said_by_name() -> None:
-    rows, _ = patients()
-    result = fitted(rows, 7, 3, bounds=list(BOUNDS.values()))
-    named = attrs.evolve(result, columns=tuple(BOUNDS))
-    children = min(profile_of(named).clusters, key=lambda c: c.center[0])
-    assert children.apart[:2] in {("age low", "weight low"), ("weight low", "age low")}
-
-
-def test_nothing_is_said_to_be_apart_by_less_than_two_standard_errors() -> None:
-    result = fitted(clumps(3000, 3, 2), 3, 1)
-    assert any(c.apart for c in profile_of(result).clusters)
-    wide = {**result.details, "centers_error": np.full((3, 2), 10.0)}
-    assert not any(c.apart for c in profile_of(attrs.evolve(result, details=wide)).clusters)
-
-
 def test_a_profile_reads_a_result_and_nothing_else(tmp_path: Path) -> None:
     assert list(inspect.signature(profile_of).parameters) == ["result"]
     result = fitted(clumps(3000, 3, 2), 3, 1)
@@ -215,14 +199,6 @@ def wards(centers: Any, *names: str, **more: Any) -> Result:
     weights = np.full(len(centers), 100.0)
     more = {"details": {}, "weights": weights, "problem": problem, "columns": names, **more}
     return attrs.evolve(result, centers=np.array(centers), **more)
-
-
-def test_of_a_category_it_is_said_whether_it_is_frequent_and_its_shares_from_half_a_hundredth_on() -> None:
-    found = profile_of(wards([[0.3, 0.996, 0.004], [0.3, 0.0, 1.0], [0.3, 0.4, 0.6]], "age", "ward=A", "ward=B"))
-    assert found.clusters[0].apart == ("ward mostly A", "ward rarely B")
-    assert found.clusters[1].apart == ("ward rarely A", "ward mostly B")
-    assert [c.mixtures["ward"] for c in found.clusters] == ["A 100%", "B 100%", "B 60%, A 40%"]
-    assert found.clusters[0].mixed == {"ward=A", "ward=B"}
 
 
 def test_a_notebook_shows_a_profile_and_no_name_becomes_a_tag() -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
 import shutil
+import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,7 +16,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from cloister.accounting.ledger.database import transaction
 from cloister.accounting.ledger.ledger import Ledger
+from cloister.accounting.ledger.run import recorded
 from cloister.core.errors import InvalidInput, Refused
 from cloister.plugins.populations.arrays import Arrays
 from cloister.plugins.populations.files import Files
@@ -26,6 +30,7 @@ from tests.in_process import cloister
 from tests.killed import killed_after
 
 REQUEST = Request(k=3, method="su-lloyd", epsilon=1.0, bounds=(-1, 1), rows=2000, options={"rounds": 2})
+ZOOMED = Request(k=3, method="hst-means", epsilon=1.0, delta=1e-6, bounds=(-900, 900), rows=2000)
 KEY = bytes(range(32))
 
 
@@ -44,36 +49,60 @@ def run(ledger: Ledger, population: Any, request: Request = REQUEST, **more: Any
     return fit(request, population, account=Account(ledger=ledger.path, dataset="mine", **more))
 
 
-def cut_off(ledger: Ledger, population: Any, looks: int = 3) -> str:
+def cut_off(ledger: Ledger, population: Any, looks: int = 3, request: Request = REQUEST) -> str:
     """A run that is killed after so many looks."""
     with killed_after(looks):
-        run(ledger, population)
+        run(ledger, population, request)
     return ledger.runs()[-1].id
+
+
+def journalled(path: Path, run: str) -> list[bytes]:
+    """The values of every look that a ledger holds of a run, in order, as stored."""
+    with transaction(path, "reading") as db:
+        return [look.values.tobytes() for look in recorded(db, run).lookups]
+
+
+@pytest.mark.parametrize(
+    ("request_", "looks"), [*((REQUEST, looks) for looks in range(1, 9)), *((ZOOMED, looks) for looks in (1, 5, 12))]
+)
+def test_a_run_cut_off_at_any_look_goes_on_with_what_it_released_and_pays_once(
+    ledger: Ledger, request_: Request, looks: int
+) -> None:
+    """Two rounds of four looks; and one in a frame that it finds first."""
+    population = source(table())
+    name = cut_off(ledger, population, looks, request_)
+    released, spent = journalled(ledger.path, name), ledger.status()[0].spent.epsilon
+    assert len(released) == looks
+    result = run(ledger, population, request_, resume=name)
+    assert journalled(ledger.path, name)[:looks] == released
+    assert 0.999 * spent <= ledger.status()[0].spent.epsilon <= spent  # what is left comes back
+    assert run(ledger, Gone(result.columns), request_, resume=name).as_dict() == result.as_dict()
+    assert [each.state for each in ledger.runs()] == ["done"]
 
 
 # rows
 
 
 def test_a_run_does_not_go_on_with_other_rows_in_memory(ledger: Ledger) -> None:
-    name = cut_off(ledger, source(table(), None, "refuse"))
+    name = cut_off(ledger, source(table()))
     one_moved = table()
     one_moved[7, 1] += 0.1
     with pytest.raises(Refused, match="began with other rows, or they have moved: the rows differ"):
-        run(ledger, source(one_moved, None, "refuse"), resume=name)
+        run(ledger, source(one_moved), resume=name)
     with pytest.raises(Refused, match="the number of rows, the rows differ"):
-        run(ledger, source(table()[:-1], None, "refuse"), resume=name)
+        run(ledger, source(table()[:-1]), resume=name)
     assert ledger.runs()[-1].state == "open"
-    run(ledger, source(table(), None, "refuse"), resume=name)
+    run(ledger, source(table()), resume=name)
     assert ledger.runs()[-1].state == "done"
 
 
 def test_rows_in_memory_are_the_same_however_they_lie_there() -> None:
     rows = table()
-    marks = [source(some, None, "refuse").marks(KEY) for some in (rows, np.asfortranarray(rows), rows[::-1][::-1])]
+    marks = [source(some).marks(KEY) for some in (rows, np.asfortranarray(rows), rows[::-1][::-1])]
     assert marks[0] == marks[1] == marks[2]
-    assert source(rows, None, "refuse").marks(bytes(32)) != marks[0]
+    assert source(rows).marks(bytes(32)) != marks[0]
     others = [rows[::-1], rows[:, ::-1], -rows, rows.reshape(-1, 1)]
-    assert all(source(some, None, "refuse").marks(KEY)["the rows"] != marks[0]["the rows"] for some in others)
+    assert all(source(some).marks(KEY)["the rows"] != marks[0]["the rows"] for some in others)
 
 
 def written(folder: Path, name: str = "a.npy", seed: int = 0) -> Path:
@@ -108,17 +137,17 @@ def test_a_run_does_not_go_on_with_files_that_changed(
     ledger: Ledger, tmp_path: Path, change: Callable[[Path], None], differs: str
 ) -> None:
     path = written(tmp_path)
-    name = cut_off(ledger, source(path, None, "refuse"))
+    name = cut_off(ledger, source(path))
     change(path)
     with pytest.raises(Refused, match=f"they have moved: {differs}"):
-        run(ledger, source(path, None, "refuse"), resume=name)
-    run(ledger, source(path, None, "refuse"), resume=name, same_rows=True)
+        run(ledger, source(path), resume=name)
+    run(ledger, source(path), resume=name, same_rows=True)
     assert ledger.runs()[-1].state == "done"
 
 
 def test_files_in_another_order_or_number_are_other_rows(tmp_path: Path) -> None:
     paths = [written(tmp_path, f"{name}.npy", seed) for seed, name in enumerate("abc")]
-    found = [source(some, None, "refuse").marks(KEY) for some in (paths, paths[::-1], paths[:2])]
+    found = [source(some).marks(KEY) for some in (paths, paths[::-1], paths[:2])]
     differ = [[what for what in marks if marks[what] != found[0][what]] for marks in found]
     assert "the names of files, or their order" in differ[1]
     assert "the number of files" in differ[2]
@@ -127,9 +156,9 @@ def test_files_in_another_order_or_number_are_other_rows(tmp_path: Path) -> None
 def test_a_folder_that_was_moved_holds_the_same_files(ledger: Ledger, tmp_path: Path) -> None:
     (tmp_path / "here").mkdir()
     path = written(tmp_path / "here")
-    name = cut_off(ledger, source(path, None, "refuse"))
+    name = cut_off(ledger, source(path))
     shutil.move(tmp_path / "here", tmp_path / "there")
-    run(ledger, source(tmp_path / "there" / path.name, None, "refuse"), resume=name)
+    run(ledger, source(tmp_path / "there" / path.name), resume=name)
     assert ledger.runs()[-1].state == "done"
 
 
@@ -186,7 +215,7 @@ def test_a_copy_is_read_as_the_file_was(ledger: Ledger, tmp_path: Path) -> None:
 def test_two_categories_whose_features_have_the_same_name_are_two(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text("a,a=b\nb=c,d\n")
-    first, second = (source(path, None, "refuse", categories=c) for c in ({"a": ["b=c"]}, {"a=b": ["c"]}))
+    first, second = (source(path, categories=c) for c in ({"a": ["b=c"]}, {"a=b": ["c"]}))
     assert first.columns == second.columns
     found, other = first.marks(KEY), second.marks(KEY)
     assert [what for what in found if found[what] != other[what]] == [
@@ -199,18 +228,16 @@ def test_who_the_users_are_and_what_they_are_called_is_said_by_marks(tmp_path: P
     path = tmp_path / "a.csv"
     path.write_text("x,a,b\n1,2,3\n4,5,6\n")
     frame = pd.read_csv(path)
-    for rows in (path, frame):
-        found, other = (source(rows, ["x"], "refuse", users=column).marks(KEY) for column in ("a", "b"))
+    for rows, kind in ((path, Files), (frame, Arrays)):
+        found, other = (source(rows, ["x"], users=column).marks(KEY) for column in ("a", "b"))
         assert "--user-column (user_column=)" in [what for what in found if found[what] != other[what]]
-    one, two = (Arrays(frame, ["x"], first=first).marks(KEY) for first in (0, 1))
-    assert [what for what in one if one[what] != two[what]] == ["the number of the first user"]
-    one, two = (Files(path, ["x"], first=first).marks(KEY) for first in (0, 1))
-    assert [what for what in one if one[what] != two[what]] == ["the number of the first user"]
+        one, two = (kind(rows, ["x"], first=first).marks(KEY) for first in (0, 1))
+        assert [what for what in one if one[what] != two[what]] == ["the number of the first user"]
 
 
 def test_parties_are_known_again_each_by_its_own_rows() -> None:
     def pooled(second: int) -> dict[str, bytes]:
-        members = {"north": source(table(0), None, "refuse"), "south": source(table(second), None, "refuse")}
+        members = {"north": source(table(0)), "south": source(table(second))}
         return dict(parties(members).marks(KEY))
 
     assert pooled(1) == pooled(1)
@@ -221,7 +248,7 @@ class Strange:
     """A population that cannot be known again."""
 
     def __init__(self) -> None:
-        self._rows = source(table(), None, "refuse")
+        self._rows = source(table())
         self.columns = self._rows.columns
         self.check, self.gather = self._rows.check, self._rows.gather
 
@@ -234,11 +261,11 @@ def test_a_population_that_cannot_be_known_again_needs_somebody_who_says_that_it
 
 
 def test_marks_are_in_no_result_and_no_status(ledger: Ledger) -> None:
-    result = run(ledger, source(table(), None, "refuse"))
+    result = run(ledger, source(table()))
     key = ledger.path.with_name("budget.db.key").read_bytes()
     shown = json.dumps(result.as_dict()) + repr(ledger.status())
     assert key.hex() not in shown
-    assert not any(mark.hex() in shown for mark in source(table(), None, "refuse").marks(key).values())
+    assert not any(mark.hex() in shown for mark in source(table()).marks(key).values())
 
 
 def test_a_data_set_without_its_ledger_is_no_account() -> None:
@@ -248,61 +275,35 @@ def test_a_data_set_without_its_ledger_is_no_account() -> None:
             Account.of(ledger, dataset)
     with pytest.raises(InvalidInput, match="--resume needs the ledger"):
         Account.of(None, "mine", "run")
+    with pytest.raises(InvalidInput, match="give --resume too"):
+        Account.of("budget.db", "mine", same_rows=True)
     assert Account.of(None, None) is None
 
 
-def test_same_rows_is_said_of_a_run_that_goes_on() -> None:
-    with pytest.raises(InvalidInput, match="give --resume too"):
-        Account.of("budget.db", "mine", same_rows=True)
-
-
 FIT = (
-    "fit",
-    "a.npy",
-    "-k",
-    "3",
-    "--epsilon",
-    "1",
-    "--bounds=-1:1",
-    "--rows",
-    "2000",
-    "--method",
-    "su-lloyd",
-    "--set",
-    "rounds=2",
-    "--ledger",
-    "budget.db",
-    "--dataset",
-    "mine",
-    "--json",
+    "fit a.npy -k 3 --epsilon 1 --bounds=-1:1 --rows 2000 --method su-lloyd --set rounds=2 --ledger budget.db "
+    "--dataset mine --json"
 )
 
 
 def test_the_command_line_asks_for_same_rows(ledger: Ledger, tmp_path: Path) -> None:
     path = written(tmp_path)
-    name = cut_off(ledger, source(path, ["0", "1"], "refuse"))
+    name = cut_off(ledger, source(path, ["0", "1"]))
     touched(path)
-    refused = cloister(*FIT, "--resume", name, folder=tmp_path)
+    refused = cloister(*FIT.split(), "--resume", name, folder=tmp_path)
     assert refused.returncode == 2
     assert "go on with --same-rows" in refused.stderr
-    assert cloister(*FIT, "--resume", name, "--same-rows", folder=tmp_path).returncode == 0
+    assert cloister(*FIT.split(), "--resume", name, "--same-rows", folder=tmp_path).returncode == 0
 
 
 def test_the_command_line_says_which_option_reads_rows_otherwise(ledger: Ledger, tmp_path: Path) -> None:
     path = spelt(tmp_path / "a.csv")
-    name = cut_off(ledger, source(path, ["x", "y"], "refuse"))
-    asked = ("fit", "a.csv", "--columns", "x,y", *FIT[2:], "--resume", name)
+    name = cut_off(ledger, source(path, ["x", "y"]))
+    asked = ("fit", "a.csv", "--columns", "x,y", *FIT.split()[2:], "--resume", name)
     refused = cloister(*asked, "--delimiter", ";", "--same-rows", folder=tmp_path)
     assert refused.returncode == 2
     assert "read its rows otherwise: --delimiter (delimiter=) differ" in refused.stderr
     assert cloister(*asked, folder=tmp_path).returncode == 0
-
-
-def test_the_command_line_refuses_a_data_set_without_its_ledger(tmp_path: Path) -> None:
-    written(tmp_path)
-    refused = cloister(*FIT[:11], "--dataset", "mine", folder=tmp_path)
-    assert refused.returncode == 2
-    assert "give both --ledger and --dataset" in refused.stderr
 
 
 # finished runs
@@ -334,7 +335,7 @@ REQUESTS = [
 
 @pytest.mark.parametrize("request_", REQUESTS, ids=lambda request: request.method)
 def test_a_finished_run_is_computed_again_from_its_record_for_nothing(ledger: Ledger, request_: Request) -> None:
-    first = run(ledger, source(table(), None, "refuse"), request_)
+    first = run(ledger, source(table()), request_)
     (done,) = ledger.runs()
     before = ledger.path.read_bytes()
     kept: list[Result] = []
@@ -347,7 +348,7 @@ def test_a_finished_run_is_computed_again_from_its_record_for_nothing(ledger: Le
 
 
 def test_a_finished_run_is_not_computed_again_under_other_options(ledger: Ledger) -> None:
-    first = run(ledger, source(table(), None, "refuse"))
+    first = run(ledger, source(table()))
     other = Request(k=4, method="su-lloyd", epsilon=1.0, bounds=(-1, 1), rows=2000, options={"rounds": 2})
     with pytest.raises(Refused, match="give it the same options"):
         run(ledger, Gone(first.columns), other, resume=ledger.runs()[0].id)
@@ -368,23 +369,19 @@ def test_a_finished_run_is_not_computed_again_under_other_options(ledger: Ledger
     ],
 )
 def test_a_finished_run_whose_record_ends_early_reads_no_row(ledger: Ledger, damage: str, message: str) -> None:
-    import sqlite3
-
-    first = run(ledger, source(table(), None, "refuse"))
-    db = sqlite3.connect(ledger.path)
-    with db:
+    first = run(ledger, source(table()))
+    with contextlib.closing(sqlite3.connect(ledger.path, isolation_level=None)) as db:
         db.execute(damage)
-    db.close()
     with pytest.raises(Refused, match=message):
         run(ledger, Gone(first.columns), resume=ledger.runs()[0].id)
 
 
 def test_the_command_line_prints_a_finished_run_again(ledger: Ledger, tmp_path: Path) -> None:
     path = written(tmp_path)
-    first = cloister(*FIT, folder=tmp_path)
+    first = cloister(*FIT.split(), folder=tmp_path)
     (done,) = ledger.runs()
     path.write_bytes(path.read_bytes()[:128] + bytes(len(path.read_bytes()) - 128))  # its header alone is what it was
-    again = cloister(*FIT, "--resume", done.id, "--out", "again.json", folder=tmp_path)
+    again = cloister(*FIT.split(), "--resume", done.id, "--out", "again.json", folder=tmp_path)
     assert (again.returncode, again.stdout) == (0, first.stdout)
     assert Result.load(tmp_path / "again.json").as_dict() == json.loads(first.stdout)
     assert ledger.runs() == (done,)

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-import cloister
 from cloister.accounting.ledger.ledger import Ledger
 from cloister.accounting.total import Total, problem_of
 from cloister.core.budget import Budget, Currency
@@ -50,13 +49,6 @@ def request(measure: str = "gaussian", **more: Any) -> Request:
     return Request(**{"k": 3, "epsilon": 1.0, "bounds": (-1, 1), "zoom": "off", **MEASURES[measure], **more})
 
 
-def test_an_estimator_needs_no_number_of_rows() -> None:
-    fitted = cloister.KMeans(8, epsilon=1, delta=1e-6, bounds=(-1, 1)).fit(rows())
-    assert fitted.cluster_centers_.shape == (8, 2)
-    assert abs(fitted.result_.problem["rows"] - 4000) < 10 * 45  # sigma is 42
-    assert fitted.privacy_.rows == fitted.result_.problem["rows"]
-
-
 def test_nor_does_the_command_line_which_says_what_the_count_cost(tmp_path: Path) -> None:
     np.save(tmp_path / "rows.npy", rows())
     command = ("fit", "rows.npy", "-k", "3", "--epsilon", "1", "--delta", "1e-6", "--bounds=-1:1")
@@ -71,7 +63,7 @@ def test_nor_does_the_command_line_which_says_what_the_count_cost(tmp_path: Path
 @pytest.mark.parametrize("measure", list(MEASURES))
 def test_the_count_and_the_method_add_up_to_the_budget(measure: str) -> None:
     plan = prepare(request(measure), ["a", "b"])
-    result = fit(request(measure), source(rows(), None, "refuse"))
+    result = fit(request(measure), source(rows()))
     assert {spend.measure for spend in result.privacy.spends} == {plan.budget.measure} == {measure}
     first, *others = [spend.amount for spend in result.privacy.spends]
     assert first == pytest.approx(SHARE * plan.budget.amount)
@@ -95,7 +87,7 @@ def test_one_row_is_counted_once_with_noise_of_the_stated_scale(budget: Budget) 
 def test_a_count_below_k_becomes_k() -> None:
     """At this epsilon the noise is a hundred times the number of rows: half of all counts are negative."""
     asked = request(epsilon=1e-3)
-    found = {fit(asked, source(rows(40), None, "refuse")).problem["rows"] for _ in range(25)}
+    found = {fit(asked, source(rows(40))).problem["rows"] for _ in range(25)}
     assert min(found) == 3
     assert max(found) > 40
 
@@ -103,7 +95,7 @@ def test_a_count_below_k_becomes_k() -> None:
 def test_the_schedule_is_that_of_the_count() -> None:
     """hst-means cuts more levels for more rows."""
     asked = request(method="hst-means", seed=1)
-    result = fit(asked, source(rows(20_000), None, "refuse"))
+    result = fit(asked, source(rows(20_000)))
     told = prepare(request(method="hst-means", rows=result.problem["rows"]), ["a", "b"])
     levels = [part.cells.space.levels for round in told.forecast(PublicRng.from_seed(1)) for part in round.parts]
     likely = prepare(asked, ["a", "b"]).forecast(PublicRng.from_seed(1))
@@ -117,24 +109,24 @@ def test_before_the_count_a_plan_says_that_rows_are_unknown() -> None:
     assert plan.describe()["rows"] is None
     assert plan.digest() != prepare(request(rows=plan.problem.rows), ["a", "b"]).digest()
     told = list[tuple[int | None, int]]()
-    result = fit(
-        request(), source(rows(), None, "refuse"), started=lambda plan, rounds, _: told.append((plan.rows, rounds))
-    )
+    result = fit(request(), source(rows()), started=lambda plan, rounds, _: told.append((plan.rows, rounds)))
     assert told == [(None, 8), (result.problem["rows"], 8)]
 
 
 def test_a_count_of_no_more_rows_than_centres_is_warned_of() -> None:
     """Of rows whose number nobody gave, a run finds out only when it has paid."""
-    result = fit(request(method="hst-means", k=50, epsilon=5.0), source(rows(30), None, "refuse"))
+    result = fit(request(method="hst-means", k=50, epsilon=5.0), source(rows(30)))
     assert any("no more rows were counted than centres were asked for (50)" in note for note in result.privacy.notes)
-    enough = fit(request(method="hst-means", k=5, epsilon=5.0), source(rows(3000), None, "refuse"))
+    enough = fit(request(method="hst-means", k=5, epsilon=5.0), source(rows(3000)))
     assert not any("no more rows were counted" in note for note in enough.privacy.notes)
 
 
-def test_rows_are_counted_where_bounds_are_unknown_too() -> None:
-    """Although some likely number of rows is too small to find them."""
-    found = fit(request(bounds="unknown", zoom="auto"), source(rows(), None, "refuse"))
-    assert np.abs(found.centers).max() < 1
+def test_a_count_that_is_mostly_noise_is_warned_of_and_another_is_not() -> None:
+    said = [fit(request(epsilon=epsilon), source(rows())).privacy.text() for epsilon in (1.0, 1e-4)]
+    assert ["the count of the rows has a standard error" in text for text in said] == [False, True]
+
+
+def test_where_no_likely_number_of_rows_will_do_a_plan_is_refused() -> None:
     with pytest.raises(InvalidInput, match=r"too few to find .* or, if there are more rows, .*rows=N"):
         prepare(request(bounds="unknown", zoom="auto", epsilon=0.03), ["a", "b"])
     with pytest.raises(InvalidInput, match=r"delta is 0.*Laplace$"):
@@ -146,7 +138,7 @@ def test_too_few_counted_rows_are_told_of_and_nothing_else_is_asked() -> None:
     with pytest.raises(Refused, match=r"about .* rows were counted, which is paid for, and .* too few to find"):
         fit(
             request(bounds="unknown", zoom="auto", method="hst-means"),
-            source(rows(100), None, "refuse"),
+            source(rows(100)),
             started=lambda plan, rounds, _: told.append((plan.rows, rounds)),
         )
     assert [counted for counted, _ in told] == [None]
@@ -173,7 +165,7 @@ def test_without_a_curator_the_number_of_rows_must_be_given(method: str, trust: 
     with pytest.raises(InvalidInput, match=says):
         prepare(asked, ["a", "b"])
     with pytest.raises(InvalidInput, match=says):
-        fit(asked, source(rows(), None, "refuse"))
+        fit(asked, source(rows()))
 
 
 class TwoFaces:
@@ -221,7 +213,7 @@ def charged(ledger: Ledger, population: Any, **more: Any) -> Result:
 @pytest.mark.parametrize("step", ["open_round", "close_round", "write"])
 @pytest.mark.parametrize("calls", [1, 2])
 def test_a_run_killed_around_the_count_goes_on_with_the_same_count(ledger: Ledger, step: str, calls: int) -> None:
-    population = source(rows(), None, "refuse")
+    population = source(rows())
     with killed_after(calls, step):
         charged(ledger, population)
     name = ledger.runs()[-1].id
@@ -231,13 +223,13 @@ def test_a_run_killed_around_the_count_goes_on_with_the_same_count(ledger: Ledge
     result = charged(ledger, population, resume=name)
     assert not before or result.problem["rows"] == round(before[0].values[0])
     assert ledger.status()[0].spent.epsilon == 1.0
-    again = charged(ledger, source(rows(5), None, "refuse"), resume=name)
+    again = charged(ledger, source(rows(5)), resume=name)
     assert json.dumps(again.as_dict()) == json.dumps(result.as_dict())
 
 
 def test_a_counted_run_gives_nothing_back(ledger: Ledger) -> None:
     """What is left of its budget may depend on the count, beside which a ledger adds up fixed figures only."""
-    charged(ledger, source(rows(), None, "refuse"))
+    charged(ledger, source(rows()))
     (spent,) = ledger.runs()
     assert (spent.cost.epsilon, spent.cost.delta) == (1.0, 1e-6)
     assert spent.state == "done"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import attrs
@@ -74,14 +73,6 @@ def test_a_run_that_protects_nobody_promises_nothing(changes: dict[str, Any]) ->
     assert "does not learn" in statement().text()
 
 
-@pytest.mark.parametrize(
-    ("delta", "rows", "warned"), [(1e-3, 999, False), (1e-3, 1000, True), (0.5, 1000, True), (0.0, 1000, False)]
-)
-def test_a_delta_that_lets_whole_rows_out_is_warned_of(delta: float, rows: int, warned: bool) -> None:
-    text = statement(delta=delta, rows=rows).text()
-    assert ("WARNING: delta is not below 1 / rows" in text) == warned
-
-
 def test_every_spend_is_a_line_of_the_text() -> None:
     spends = (*SPENDS, Spend(1, "question 2 (sums)", "discrete-gaussian", "gaussian", 1 / 3, 0.1))
     lines = statement(spends=spends).text().splitlines()
@@ -108,14 +99,6 @@ def test_questions_of_a_round_that_cost_the_same_share_a_line() -> None:
         "  round 1, question 4 (counts): m, epsilon 2 of 25.0% of the users",
         "  round 2, question 1 (counts): m, epsilon 4 of 25.0% of the users",
     ]
-
-
-def test_it_survives_json() -> None:
-    told = statement(epsilon=1 / 3, spends=(*SPENDS, Spend(1, "q", "m", "zcdp", 0.1 + 0.2, 1 / 7)))
-    plain = json.loads(json.dumps(told.as_dict()))
-    assert PrivacyStatement.from_dict(plain) == told
-    assert plain["headline"] == told.headline
-    assert plain["relation"] == "add-or-remove one row"
 
 
 def test_the_budget_is_one_line_where_its_list_is_not_asked_for() -> None:

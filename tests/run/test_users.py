@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import attrs
 import numpy as np
 import pandas as pd
 import pytest
@@ -14,13 +15,13 @@ from cloister import KMeans
 from cloister.accounting.ledger.ledger import Ledger
 from cloister.core.capabilities import HoldsUsers
 from cloister.core.errors import BudgetExceeded, InvalidInput, Refused
-from cloister.core.randomness import NoiseRng, PublicRng
+from cloister.core.randomness import PublicRng
 from cloister.run.account import Account
-from cloister.run.fit import fit, parties, source
+from cloister.run.fit import fit, source
 from cloister.run.request import Request, prepare
 from cloister.run.result import Result
 from tests.in_process import cloister
-from tests.run.test_resuming import cut_off
+from tests.killed import killed_after
 
 MOST = 4
 NAMES = ("x", "y")
@@ -33,21 +34,12 @@ def visits(n: int = 3000, users: int = 500) -> pd.DataFrame:
 
 
 def asked(**more: Any) -> Request:
-    given = {
-        "k": 2,
-        "method": "fastlloyd",
-        "epsilon": 1.0,
-        "delta": 1e-6,
-        "bounds": (-1, 1),
-        "rows": 1500,
-        "seed": 1,
-        "zoom": "off",
-    }
-    return Request(**{**given, "rows_per_user": MOST, **more})
+    base = Request(k=2, method="fastlloyd", epsilon=1.0, delta=1e-6, bounds=(-1, 1), rows=1500, seed=1, zoom="off")
+    return attrs.evolve(base, **{"rows_per_user": MOST} | more)
 
 
 def rows(**more: Any) -> Any:
-    return source(visits(), None, "refuse", users="who", **more)
+    return source(visits(), users="who", **more)
 
 
 LAPLACE = {"counts": "discrete-laplace", "sums": "discrete-laplace"}
@@ -100,33 +92,21 @@ def test_the_amounts_of_a_statement_are_what_a_user_pays() -> None:
     assert many.epsilon == one.epsilon == 1.0
 
 
-def test_a_statement_of_rows_is_what_it_was() -> None:
-    told = fit(asked(rows_per_user=None), source(visits(), NAMES, "refuse"))
-    assert told.privacy.rows_per_user is None
-    assert told.privacy.headline.startswith("(add-or-remove one row)")
-    assert "rows per user" not in told.problem
-
-
 def test_exact_answers_are_those_of_the_kept_rows() -> None:
     """What a run reads, and not only what a population would: the same rows in every round, by the run's seed."""
     exact = {"counts": "exact", "sums": "exact"}
-    request = asked(components=exact, not_private=True, rows=10**6)
-    mine = rows()
-    found = fit(request, mine)
+    one, two = (asked(components=exact, not_private=True, rows=10**6, seed=seed) for seed in (1, 2))
+    found, again, other = (fit(request, rows()) for request in (one, one, two))
     assert found.weights is not None
     assert found.weights.sum() == np.minimum(visits()["who"].value_counts(), MOST).sum()
-    again, other = fit(request, rows()), fit(asked(components=exact, not_private=True, seed=2, rows=10**6), rows())
     assert (again.centers == found.centers).all()
     assert (other.centers != found.centers).any()
-    for seed, result in ((1, found), (2, other)):
+    for request, result in ((one, found), (two, other)):
         population = rows()
         assert isinstance(population, HoldsUsers)
-        population.keep(MOST, PublicRng.from_seed(seed).child("rows of users"))
+        population.keep(MOST, PublicRng.from_seed(request.seed or 0).child("rows of users"))
         kept = visits()[list(NAMES)].to_numpy()[population._kept]
-        alone = fit(
-            asked(components=exact, not_private=True, seed=seed, rows=10**6, rows_per_user=None),
-            source(kept, None, "refuse"),
-        )
+        alone = fit(attrs.evolve(request, rows_per_user=None), source(kept))
         assert (alone.centers == result.centers).all()
 
 
@@ -134,7 +114,7 @@ def test_exact_answers_are_those_of_the_kept_rows() -> None:
     ("changes", "population", "told"),
     [
         ({"rows_per_user": None}, rows, "rows are of users: give the most rows of one user"),
-        ({}, lambda: source(visits(), NAMES, "refuse"), "the rows do not say whose they are: give the column"),
+        ({}, lambda: source(visits(), NAMES), "the rows do not say whose they are: give the column"),
         ({"components": {"counts": "optimised-local-hashing", "sums": "hadamard-vector"}}, rows, "need a curator"),
         ({"components": {"counts": "masked-gaussian", "sums": "masked-gaussian"}}, rows, "need a curator"),
         ({"method": "tree-coreset", "components": {"counts": "thresholded"}}, rows, "not for users with several"),
@@ -147,12 +127,6 @@ def test_a_run_that_cannot_promise_it_is_refused_before_a_row_is_read(
 ) -> None:
     with pytest.raises(InvalidInput, match=told):
         fit(asked(**changes), population())
-
-
-def test_parties_are_refused() -> None:
-    members = {name: source(visits(), None, "refuse", users="who") for name in ("a", "b")}
-    with pytest.raises(InvalidInput, match="the method as composed is Central"):
-        fit(asked(), parties(members))
 
 
 def test_thresholds_may_count_users_of_one_row() -> None:
@@ -194,7 +168,7 @@ def test_rhos_of_users_add_up_too(ledger: Ledger) -> None:
 
 @pytest.mark.parametrize(("dataset", "most"), [("mine", MOST), ("people", None), ("rhos", None)])
 def test_runs_for_users_and_for_rows_do_not_share_a_lifetime(ledger: Ledger, dataset: str, most: int | None) -> None:
-    population = rows() if most else source(visits(), NAMES, "refuse")
+    population = rows() if most else source(visits(), NAMES)
     with pytest.raises(Refused, match="which does not add up"):
         fit(asked(rows_per_user=most), population, account=Account(ledger=ledger.path, dataset=dataset))
     assert ledger.runs() == ()
@@ -211,30 +185,18 @@ def test_a_lifetime_does_not_change_whom_it_protects(ledger: Ledger) -> None:
 def test_a_run_goes_on_with_the_rows_that_it_kept(ledger: Ledger) -> None:
     """Resumed, it keeps the same rows of every user, by the seed in the ledger, and ends as if never cut off."""
     request = asked(method="su-lloyd", delta=0.0, seed=None, options={"rounds": 3}, rows=2000)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tests.run.test_resuming.REQUEST", request)
-        patch.setattr(
-            "tests.run.test_resuming.run",
-            lambda book, population, *_: fit(request, population, account=Account(ledger=book.path, dataset="people")),
-        )
-        name = cut_off(ledger, rows())
-    found: list[np.ndarray] = []
-    kind = type(rows())
-    original = kind.keep
-
-    def keep(self: Any, most: int, rng: Any) -> None:
-        original(self, most, rng)
-        found.append(self._kept)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(kind, "keep", keep)
-        fit(request, rows(), account=Account(ledger=ledger.path, dataset="people", resume=name))
-        key = Ledger.open(ledger.path).replay(name, "people", prepare(request, NAMES).digest())
-        assert key is not None
-        rows().keep(MOST, PublicRng(key.seed).child("rows of users"))
-    assert (found[0] == found[1]).all()
+    account = Account(ledger=ledger.path, dataset="people")
+    with killed_after(3):
+        fit(request, rows(), account=account)
+    again = attrs.evolve(account, resume=ledger.runs()[-1].id)
+    resumed, other = rows(), rows()
+    fit(request, resumed, account=again)
+    done = again.finished(prepare(request, NAMES))
+    assert done is not None
+    other.keep(MOST, PublicRng(done.seed).child("rows of users"))
+    assert (resumed._kept == other._kept).all()
     with pytest.raises(Refused, match="give it the same options"):
-        fit(asked(rows_per_user=5), rows(), account=Account(ledger=ledger.path, dataset="people", resume=name))
+        fit(asked(rows_per_user=5), rows(), account=again)
 
 
 # the ways in
@@ -249,48 +211,31 @@ def test_scikit_learns_way(tmp_path: Path) -> None:
     assert (fitted.predict(table) == fitted.predict(table[list(NAMES)])).all()
     by_array = KMeans(**given).fit(table[list(NAMES)].to_numpy(), users=table["who"])
     assert by_array.privacy_.rows_per_user == MOST
-    with pytest.raises(ValueError, match="users are named twice"):
-        KMeans(user_column="who", **given).fit(table, users=table["who"])
-    with pytest.raises(ValueError, match="no column 'who' that could name users"):
-        KMeans(user_column="who", **given).fit(table[list(NAMES)].to_numpy())
-    with pytest.raises(ValueError, match="do not say whose they are"):
-        KMeans(**given).fit(table[list(NAMES)])
-    with pytest.raises(ValueError, match="give the most rows of one user"):
-        KMeans(**{**given, "rows_per_user": None}).fit(table[list(NAMES)], users=table["who"])
+    plain, named = table[list(NAMES)], {"users": table["who"]}
+    for more, fits, users, told in (
+        ({"user_column": "who"}, table, named, "users are named twice"),
+        ({"user_column": "who"}, plain.to_numpy(), {}, "no column 'who' that could name users"),
+        ({}, plain, {}, "do not say whose they are"),
+        ({"rows_per_user": None}, plain, named, "give the most rows of one user"),
+    ):
+        with pytest.raises(ValueError, match=told):
+            KMeans(**given | more).fit(fits, **users)
 
 
 def test_the_command_line(tmp_path: Path) -> None:
     visits().to_csv(tmp_path / "visits.csv", index=False)
-    options = ["--columns", "*", "-k", "2", "--epsilon", "1", "--delta", "1e-6", "--bounds=-1:1", "--rows", "1500"]
-    of_users = ["--user-column", "who", "--rows-per-user", "4"]
-    declared = cloister(
-        "ledger",
-        "declare",
-        "budget.db",
-        "people",
-        "--epsilon",
-        "2",
-        "--delta",
-        "1e-5",
-        "--unit",
-        "users",
-        folder=tmp_path,
-    )
+    options = "--columns * -k 2 --epsilon 1 --delta 1e-6 --bounds=-1:1 --rows 1500"
+    of_users, paid = ("--user-column", "who", "--rows-per-user", "4"), ("--ledger", "budget.db", "--dataset", "people")
+    lifetime = "--epsilon", "2", "--delta", "1e-5", "--unit", "users"
+    declared = cloister("ledger", "declare", "budget.db", "people", *lifetime, folder=tmp_path)
     assert "for each user" in declared.stdout
-    paid = ["--ledger", "budget.db", "--dataset", "people"]
-    done = cloister("fit", "visits.csv", *options, *of_users, *paid, "--json", folder=tmp_path)
+    done = cloister("fit", "visits.csv", *options.split(), *of_users, *paid, "--json", folder=tmp_path)
     assert json.loads(done.stdout)["privacy"]["rows_per_user"] == 4
     assert json.loads(done.stdout)["columns"] == ["x", "y"]
-    refused = cloister("fit", "visits.csv", *options, "--columns", "x,y", *paid, folder=tmp_path)
+    refused = cloister("fit", "visits.csv", *options.split(), "--columns", "x,y", *paid, folder=tmp_path)
     assert (refused.returncode, len(refused.stderr.splitlines())) == (2, 1)
     assert "counts what users pay" in refused.stderr
     assert "for each user" in cloister("ledger", "show", "budget.db", folder=tmp_path).stdout
     (tmp_path / "fit.toml").write_text('user-column = "who"\nrows-per-user = 4\n')
-    again = cloister("fit", "visits.csv", *options, "--config", "fit.toml", "--json", folder=tmp_path)
+    again = cloister("fit", "visits.csv", *options.split(), "--config", "fit.toml", "--json", folder=tmp_path)
     assert json.loads(again.stdout)["privacy"]["rows_per_user"] == 4
-
-
-def test_seeded_noise_still_protects_nobody() -> None:
-    told = fit(asked(), rows(), noise=NoiseRng.for_tests(0)).privacy.text()
-    assert told.startswith("not private: seeded")
-    assert "does not learn" not in told

@@ -12,7 +12,7 @@ from cloister.run.choosing import Candidate, Choice
 from cloister.run.fit import fit, source
 from cloister.run.request import Request
 from cloister.run.result import Result
-from cloister.showing.figures import FilledBoxes, Spheres, estimated, model_of, spread
+from cloister.showing.figures import FilledBoxes, Spheres, estimated, model_of
 from cloister.showing.profile import profile_of
 
 
@@ -20,7 +20,7 @@ from cloister.showing.profile import profile_of
 def plain() -> Result:
     rows = np.random.default_rng(0).normal([[0.2, 0.5]], 0.1, (500, 2))
     request = Request(k=2, method="hst-means", epsilon=1.0, delta=1e-6, bounds=(-1, 1), rows=500, seed=1, zoom="off")
-    return fit(request, source(rows, None, "refuse"))
+    return fit(request, source(rows))
 
 
 def made(of: Result, centers: Any, weights: Any, details: Any = None, columns: Any = None, **problem: Any) -> Result:
@@ -154,11 +154,6 @@ def test_the_error_of_a_figure_has_its_doubt_and_what_noise_adds_on_average() ->
     first: Any = Fake()
     value, error = estimated(first, lambda m: 1.0 if m is first else 3.0, 1.5)
     assert (value, error) == (1.0, 2.5)
-
-
-def test_points_go_where_weights_are_and_anywhere_if_there_are_none() -> None:
-    assert np.bincount(spread(np.array([3.0, -9.0, 1.0]), 8)).tolist() == [6, 0, 2]
-    assert len(set(spread(np.array([-1.0, 0.0, -3.0]), 30).tolist())) == 3
 
 
 # auto

@@ -33,9 +33,13 @@ from cloister.core.session import Charging, Method, Population, Session, forecas
 from cloister.core.trust import Aggregated, Central, Local
 from cloister.core.types import Floats, Ints
 from cloister.plugins.methods.lloyd import Lloyd
-from cloister.plugins.methods.sphere_packing import sphere_packing
+from cloister.plugins.methods.sphere_packing import SpherePacking, sphere_packing
+from cloister.plugins.oracles.central.discrete_gaussian import DiscreteGaussian
+from cloister.plugins.oracles.central.discrete_laplace import DiscreteLaplace
+from cloister.plugins.oracles.central.exact import Exact
 from cloister.plugins.populations.arrays import Arrays
 from cloister.plugins.populations.files import Files
+from cloister.plugins.solvers.plus_plus import KMeansPlusPlus
 
 box = Box((-1.0, -1.0), (1.0, 1.0))
 budget = Total(1.0).measured(["pure"])
@@ -67,6 +71,14 @@ def methods_are_swapped() -> None:
     assert_type(make("FrequencyOracle", "discrete-laplace"), FrequencyOracle[Any])
 
 
+def options_may_be_left_out() -> None:
+    lloyd = Lloyd(start=SpherePacking(), counts=CentralCounts(), sums=CentralSums())
+    assert_type(lloyd, Lloyd[Central])
+    Lloyd(start=SpherePacking(), counts=CentralCounts(), sums=CentralSums(), rounds=5)
+    KMeansPlusPlus()
+    KMeansPlusPlus(starts=3)
+
+
 def answers_have_the_types_of_their_questions(session: Session[Central]) -> None:
     q1 = count(near, oracle=CentralCounts(), budget=budget)
     q2 = vector_sum(near.offsets(), oracle=CentralSums(), budget=budget)
@@ -83,8 +95,9 @@ def answers_have_the_types_of_their_questions(session: Session[Central]) -> None
 
 
 def everything_plays_its_role(method: Lloyd[Central], solver: NonPrivateSolver, rows: Any) -> None:
-    counts: list[FrequencyOracle[Central]] = [CentralCounts()]
-    sums: list[VectorSumOracle[Local]] = [LocalSums()]
+    counts: list[FrequencyOracle[Central]] = [CentralCounts(), DiscreteLaplace(), DiscreteGaussian(), Exact()]
+    sums: list[VectorSumOracle[Central]] = [CentralSums(), DiscreteLaplace(), DiscreteGaussian(), Exact()]
+    local: VectorSumOracle[Local] = LocalSums()
     populations: list[Population[Central]] = [Curator(), Arrays(rows), Files(rows)]
     anywhere: Population[Local] = Arrays(rows)
     domains: list[Domain] = [box, Ball((0.0,), 1.0)]
@@ -92,7 +105,7 @@ def everything_plays_its_role(method: Lloyd[Central], solver: NonPrivateSolver, 
     vectors: Vectors = near.offsets()
     accountant: Charging = Accountant(Total(1.0), budget)
     as_method: Method[Central] = method
-    print(counts, sums, populations, anywhere, domains, bucketing, vectors, accountant, as_method)
+    print(counts, sums, local, populations, anywhere, domains, bucketing, vectors, accountant, as_method)
     session: Session[Central] = Session(problem, seed, populations[0], accountant=accountant, noise=noise)
     coreset = Coreset(np.zeros((3, 2)), np.ones(3))
     assert_type(solver.solve(session.release(coreset), 3, seed), Floats)

@@ -17,82 +17,51 @@ from cloister.core.trust import Aggregated, Central, Local, T
 from cloister.core.types import Ints
 
 
-class CentralCounts:
+class Facts:
+    measure: Measure = "pure"
+    uses_delta = asks_all_users = biased = False
+
+
+class AnyCounts(Facts):
+    def open(self, space: Space, budget: Budget, context: QuestionContext) -> Channel[Ints, Any, Any, Counts]:
+        raise NotImplementedError
+
+    def variance(self, space: Space, budget: Budget, context: QuestionContext) -> float:
+        raise NotImplementedError
+
+
+class AnySums(Facts):
+    def open(
+        self, space: Space, budget: Budget, context: QuestionContext, bound: Bound
+    ) -> Channel[BucketedVectors, Any, Any, Sums]:
+        raise NotImplementedError
+
+    def variance(self, space: Space, budget: Budget, context: QuestionContext, bound: Bound) -> float:
+        raise NotImplementedError
+
+
+class CentralCounts(AnyCounts):
     trust = Central
-    measure: Measure = "pure"
-    uses_delta = asks_all_users = biased = False
-
-    def open(self, space: Space, budget: Budget, context: QuestionContext) -> Channel[Ints, Any, Any, Counts]:
-        raise NotImplementedError
-
-    def variance(self, space: Space, budget: Budget, context: QuestionContext) -> float:
-        raise NotImplementedError
 
 
-class CentralSums:
+class CentralSums(AnySums):
     trust = Central
-    measure: Measure = "pure"
-    uses_delta = asks_all_users = biased = False
-
-    def open(
-        self, space: Space, budget: Budget, context: QuestionContext, bound: Bound
-    ) -> Channel[BucketedVectors, Any, Any, Sums]:
-        raise NotImplementedError
-
-    def variance(self, space: Space, budget: Budget, context: QuestionContext, bound: Bound) -> float:
-        raise NotImplementedError
 
 
-class LocalCounts:
+class LocalCounts(AnyCounts):
     trust = Local
-    measure: Measure = "pure"
-    uses_delta = asks_all_users = biased = False
-
-    def open(self, space: Space, budget: Budget, context: QuestionContext) -> Channel[Ints, Any, Any, Counts]:
-        raise NotImplementedError
-
-    def variance(self, space: Space, budget: Budget, context: QuestionContext) -> float:
-        raise NotImplementedError
 
 
-class LocalSums:
+class LocalSums(AnySums):
     trust = Local
-    measure: Measure = "pure"
-    uses_delta = asks_all_users = biased = False
-
-    def open(
-        self, space: Space, budget: Budget, context: QuestionContext, bound: Bound
-    ) -> Channel[BucketedVectors, Any, Any, Sums]:
-        raise NotImplementedError
-
-    def variance(self, space: Space, budget: Budget, context: QuestionContext, bound: Bound) -> float:
-        raise NotImplementedError
 
 
-class PooledCounts:
+class PooledCounts(AnyCounts):
     trust = Aggregated
-    measure: Measure = "gaussian"
-    uses_delta = asks_all_users = biased = False
-
-    def open(self, space: Space, budget: Budget, context: QuestionContext) -> Channel[Ints, Any, Any, Counts]:
-        raise NotImplementedError
-
-    def variance(self, space: Space, budget: Budget, context: QuestionContext) -> float:
-        raise NotImplementedError
 
 
-class PooledSums:
+class PooledSums(AnySums):
     trust = Aggregated
-    measure: Measure = "gaussian"
-    uses_delta = asks_all_users = biased = False
-
-    def open(
-        self, space: Space, budget: Budget, context: QuestionContext, bound: Bound
-    ) -> Channel[BucketedVectors, Any, Any, Sums]:
-        raise NotImplementedError
-
-    def variance(self, space: Space, budget: Budget, context: QuestionContext, bound: Bound) -> float:
-        raise NotImplementedError
 
 
 class Curator:

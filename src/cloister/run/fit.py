@@ -64,8 +64,8 @@ IN_MEMORY = (
 
 def source(
     rows: Any,
-    columns: Sequence[Any] | None,
-    missing: str,
+    columns: Sequence[Any] | None = None,
+    missing: str = "refuse",
     progress: Callable[[int], None] | None = None,
     engine: str | None = None,
     workers: int | None = None,

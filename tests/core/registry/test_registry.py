@@ -16,7 +16,6 @@ from cloister.core.registry.components import ROLES, Spec
 from cloister.core.registry.describe import describe
 from cloister.core.registry.registry import Plugin, Registry, registry
 from cloister.plugin import hookimpl
-from cloister.plugins.oracles.central.discrete_laplace import DiscreteLaplace
 
 LAPLACE = "cloister.plugins.oracles.central.discrete_laplace:DiscreteLaplace"
 
@@ -82,35 +81,29 @@ def test_a_broken_plugin_is_reported_in_one_line_and_harms_no_other(installed: A
     assert found.spec("FrequencyOracle", "fine").name == "fine"
 
 
+@hookimpl
+def cloister_component() -> Any:
+    return []
+
+
+@hookimpl
+def with_arguments(registry: Any) -> Any:
+    return []
+
+
 @pytest.mark.parametrize(
-    ("specs", "message"),
+    ("offered", "message"),
     [
-        (["not a spec"], "which is not a Spec"),
-        ([Spec("x", "Oracle", LAPLACE, "")], "'x' has the role 'Oracle': roles are Method"),  # type: ignore[arg-type]
+        (offering("not a spec"), "which is not a Spec"),
+        (offering(Spec("x", "Oracle", LAPLACE, "")), "'x' has the role 'Oracle': roles are Method"),  # type: ignore[arg-type]
+        (SimpleNamespace(cloister_component=cloister_component), "unknown hook 'cloister_component'"),
+        (SimpleNamespace(cloister_components=with_arguments), "cloister_components"),
     ],
 )
-def test_a_plugin_that_offers_nonsense_is_reported(installed: Any, specs: list[Any], message: str) -> None:
-    found = installed(Point("bad", lambda: offering(*specs)))
+def test_a_plugin_that_offers_nonsense_is_reported(installed: Any, offered: Any, message: str) -> None:
+    found = installed(Point("bad", lambda: offered))
     assert found.plugins[1].specs == ()
     assert message in found.plugins[1].error
-
-
-def test_a_misspelt_hook_is_caught(installed: Any) -> None:
-    @hookimpl
-    def cloister_component() -> Any:
-        return []
-
-    found = installed(Point("misspelt", lambda: SimpleNamespace(cloister_component=cloister_component)))
-    assert "unknown hook 'cloister_component'" in found.plugins[1].error
-
-
-def test_a_hook_with_a_foreign_signature_is_caught(installed: Any) -> None:
-    @hookimpl
-    def cloister_components(registry: Any) -> Any:
-        return []
-
-    found = installed(Point("odd", lambda: SimpleNamespace(cloister_components=cloister_components)))
-    assert "cloister_components" in found.plugins[1].error
 
 
 def test_a_component_that_cannot_be_used_is_found_where_plugins_are_shown(installed: Any) -> None:
@@ -165,11 +158,6 @@ def test_components_are_listed_by_role_and_name() -> None:
     assert some.specs("Population") == ()
 
 
-def test_loading_imports_the_class_that_the_spec_names() -> None:
-    assert Registry(()).load(counts("x")) is DiscreteLaplace
-    assert Registry(()).load(counts("x", trust=None)) is DiscreteLaplace
-
-
 @pytest.mark.parametrize("target", ["nowhere.at.all:Thing", f"{LAPLACE}s", "cloister.core.errors", "", ":"])
 def test_a_target_that_is_not_there_is_one_line(target: str) -> None:
     with pytest.raises(InvalidInput, match=f"the FrequencyOracle 'x' cannot be loaded from {target}"):
@@ -181,20 +169,13 @@ def test_a_spec_that_claims_another_trust_than_its_class_is_refused() -> None:
         Registry(()).load(counts("x", trust="Local"))
 
 
-def test_every_built_in_component_loads_and_is_what_its_spec_says() -> None:
-    pytest.importorskip("pyarrow")
-    for spec in registry().plugins[0].specs:
-        cls = registry().load(spec)
-        assert spec.role in ROLES
-        assert spec.summary
-        assert (getattr(cls, "trust", None) is None) == (spec.trust is None)
-        assert spec.private == (spec.name not in {"exact", "lloyd"})
-
-
-def test_every_built_in_component_can_be_described() -> None:
-    pytest.importorskip("pyarrow")
+def test_every_built_in_component_is_what_its_spec_says_and_can_be_described() -> None:
     for spec in registry().plugins[0].specs:
         told = describe(registry(), spec)
+        assert spec.role in ROLES
+        assert spec.summary
+        assert (getattr(registry().load(spec), "trust", None) is None) == (spec.trust is None)
+        assert spec.private == (spec.name not in {"exact", "lloyd"})
         assert (told["name"], told["role"]) == (spec.name, spec.role)
         assert told["documentation"]
         assert told["runs under"]
