@@ -1,4 +1,4 @@
-"""Composition of events, with shares of the users, and of parts of the data."""
+"""Composition of events, with shares of the users."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from cloister.accounting import Spent, compose, epsilon_of_mu, epsilon_of_rho, eta, parallel
+from cloister.accounting import Spent, compose, epsilon_of_mu, epsilon_of_rho, eta
 from cloister.accounting.composition import BEYOND
 from cloister.core.budget import Budget, Event, Measure, Share
 from cloister.core.errors import InvalidInput
@@ -152,22 +152,3 @@ def test_composition_is_never_below_dp_accounting_and_close_to_it() -> None:
         pld.from_laplace_mechanism(2.0, value_discretization_interval=1e-3, pessimistic_estimate=False)
     )
     assert mixed.get_epsilon_for_delta(1e-6) <= compose([event("gaussian", 10 / 36), event("pure", 0.5)], 1e-6)
-
-
-def test_parts_of_the_data_cost_the_largest_under_add_or_remove() -> None:
-    budgets = [Budget("zcdp", 0.1), Budget("zcdp", 0.3)]
-    assert parallel(budgets, "add-or-remove one row") == Budget("zcdp", 0.3)
-
-
-def test_parts_of_the_data_cost_two_steps_under_replace() -> None:
-    """Twice in epsilon; in mu^2 and rho two steps within one part are worse than one step in each of two."""
-    assert parallel([Budget("pure", 0.1), Budget("pure", 0.3)], "replace one row").amount == 0.6
-    assert parallel([Budget("gaussian", 0.25)], "replace one row").mu == 2 * 0.5
-    assert parallel([Budget("zcdp", 0.1)], "replace one row").amount == 0.4
-
-
-def test_parallel_refuses_to_compare_measures_or_nothing() -> None:
-    with pytest.raises(InvalidInput, match="one measure"):
-        parallel([Budget("pure", 0.1), Budget("zcdp", 0.1)], "replace one row")
-    with pytest.raises(InvalidInput, match="none"):
-        parallel([], "replace one row")

@@ -6,7 +6,7 @@ safe side: it may say that more privacy was spent than was, never less.
 
 from cloister.accounting.accountant import Accountant
 from cloister.accounting.amplification import delta_of_shuffled, epsilon_of_shuffled, local_of_shuffled
-from cloister.accounting.composition import Spent, compose, epsilon_of_discrete, eta, parallel
+from cloister.accounting.composition import Spent, compose, epsilon_of_discrete, eta
 from cloister.accounting.conversions import (
     delta_of_mu,
     delta_of_rho,
@@ -44,7 +44,6 @@ __all__ = [
     "eta",
     "local_of_shuffled",
     "mu_of",
-    "parallel",
     "rho_of",
     "rho_of_pure",
 ]

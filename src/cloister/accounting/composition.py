@@ -82,7 +82,7 @@ Canonne, Kamath and Steinke 2020.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from typing import final
 
 import attrs
@@ -96,10 +96,9 @@ from cloister.accounting.conversions import (
     epsilon_of_rho,
     rho_of_pure,
 )
-from cloister.core.budget import Budget, Event, Measure
+from cloister.core.budget import Event, Measure
 from cloister.core.errors import InvalidInput
 from cloister.core.randomness import PublicRng
-from cloister.core.trust import Relation
 
 REACH = 14.0
 """t: the number of standard deviations within which the two laws are compared."""
@@ -248,34 +247,6 @@ def compose(events: Iterable[Event], delta: float) -> float:
     Args: events (as mechanisms declare them), delta (probability, 0 or in [1e-300, 1)).
     """
     return Spent.on(events).epsilon(delta)
-
-
-def parallel(budgets: Collection[Budget], relation: Relation) -> Budget:
-    """The joint cost of all parts of a partition of the *data*: cells of space, say, each asked with its own budget.
-
-    The budgets are what one row pays when it is added to or removed from a part. Under add-or-remove a row is in one
-    part: the largest counts. Under replace it leaves one part and joins another, or does both in one. Two steps cost
-    2 epsilon; in mu^2 and rho they cost 4 times as much in one part (group privacy) and 2 times in two: 4 counts.
-    Never for a partition of rows by position, where one removed row moves all others. A partition of the *users* needs
-    no such factor: see ``Spent.on``.
-
-    Args: budgets (one per part, all in one measure, asked of the same users), relation (neighbouring data sets).
-
-    Raises: InvalidInput: no budgets, or different measures or shares.
-
-    Source: McSherry 2009, Theorem 4; group privacy: Bun and Steinke 2016, Proposition 1.9; Dong, Roth and Su 2022,
-    Theorem 2.14.
-    """
-    kinds = {(b.measure, b.user_share) for b in budgets}
-    if len(kinds) != 1:
-        found = sorted({b.measure for b in budgets})
-        raise InvalidInput(
-            f"parallel budgets must share one measure and one share of the users, given: {found or 'none'}"
-        )
-    worst = max(budgets, key=lambda b: b.amount)
-    if relation == "add-or-remove one row":
-        return worst
-    return attrs.evolve(worst, amount=worst.amount * (2 if worst.measure == "pure" else 4))
 
 
 def _worst(group: list[Event]) -> Spent:
