@@ -320,5 +320,8 @@ def test_made_components_take_a_trust_model_too() -> None:
     composed = Filler(registry(), "Local").filled("Method", "hst-median", {}, {})
     assert made == composed.value
     assert {part.trust for _, part in parts(composed)} == {"Local"}
+    assert make("Method", "su-lloyd", trust="central") == make("Method", "su-lloyd")  # which fits as it is
+    with pytest.raises(InvalidInput, match="'naive-noise' as composed is Local, and the trust model asked"):
+        make("Method", "naive-noise", trust="central")
     with pytest.raises(CloisterError, match="no trust"):
         make("Method", "hst-median", trust="nobody")
