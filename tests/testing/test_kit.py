@@ -7,12 +7,17 @@ import subprocess
 import sys
 from typing import Any
 
+import attrs
 import pytest
 
+from cloister.core.buckets import QuestionContext, Space
+from cloister.core.budget import Budget
 from cloister.core.errors import InvalidInput, MissingExtra, UnknownName
-from cloister.core.registry.components import Spec
+from cloister.core.lattice import Bound
+from cloister.core.registry.components import Spec, component as made_component
 from cloister.core.registry.registry import Plugin, Registry
 from cloister.plugin import make
+from cloister.plugins.oracles.central.discrete_laplace import DiscreteLaplace
 from cloister.testing import Check, ConformanceError, check_component, checks_for, parametrize
 from cloister.testing.check import require
 from cloister.testing.checks import declarations
@@ -57,6 +62,25 @@ def test_checks_follow_from_role_trust_and_measure() -> None:
     assert "the_schedule_does_not_depend_on_answers" in names(PLAIN)
     assert "ids_are_within_the_space" in names(Halving())
     assert "the_registry_says_what_the_class_is" in names(Chunks, "Population")
+
+
+@made_component
+class HalfTheSums(DiscreteLaplace):
+    """Counts as it should, and halves sums of vectors."""
+
+    def open(self, space: Space, budget: Budget, context: QuestionContext, bound: Bound | None = None) -> Any:
+        channel = super().open(space, budget, context, bound)
+        return channel if bound is None else attrs.evolve(channel, unit=context.unit / 2)
+
+
+def test_an_oracle_that_fills_both_roles_is_checked_in_each() -> None:
+    checks = {check.name: check for check in checks_for(HalfTheSums())}
+    assert len(checks) == len(checks_for(HalfTheSums()))
+    checks["variance_is_as_declared"](HalfTheSums())
+    with pytest.raises(ConformanceError, match="variance_is_as_declared_of_sums"):
+        checks["variance_is_as_declared_of_sums"](HalfTheSums())
+    assert "a_vector_beyond_the_bound_is_clipped_of_sums" in checks
+    assert "a_vector_beyond_the_bound_is_clipped" in names(HalfTheSums(), "VectorSumOracle")
 
 
 def test_an_oracle_that_leaves_facts_out_is_told_so() -> None:
