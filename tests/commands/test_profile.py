@@ -48,13 +48,6 @@ def test_its_json_is_the_profile_of_the_file(fitted: Path) -> None:
     assert found["silhouette"]["error"] > 0
 
 
-def test_a_file_that_is_no_result_is_refused_in_one_line(fitted: Path) -> None:
-    (fitted / "other.json").write_text("{}")
-    done = cloister("profile", "other.json", folder=fitted)
-    assert done.returncode == 2
-    assert done.stderr.count("\n") == 1
-
-
 def test_a_result_of_a_method_that_states_no_errors_has_sizes_without_them(fitted: Path) -> None:
     data = json.loads((fitted / "r.json").read_text())["result"]
     data["details"] = {}
@@ -149,6 +142,3 @@ def test_what_rows_are_is_said_not_to_be_private_beside_the_released_centre(with
     assert "NOT private" not in cloister("profile", "r.json", folder=with_rows).stdout
 
 
-def test_options_of_rows_need_rows(with_rows: Path) -> None:
-    done = cloister("profile", "r.json", "--missing", "drop", folder=with_rows)
-    assert (done.returncode, "give --rows" in done.stderr) == (2, True)
