@@ -138,15 +138,20 @@ def test_the_schedule_does_not_depend_on_the_unit_of_the_columns(scale: float, o
             assert small.per_count.amount == pytest.approx(large.per_count.amount, rel=1e-9)
 
 
-def test_options_change_the_schedule_as_they_say() -> None:
-    problem = problem_of(gauss(), 5, cube(3), 20_000)
-    assert gauss(rounds=12).schedule(problem).rounds == 12
-    assert gauss(rounds=1).schedule(problem).rounds == 1
-    assert gauss(error_target=1e-30).schedule(problem).rounds == 2
-    assert gauss(error_target=1e30).schedule(problem).rounds == 7
-    assert gauss(error_target=1e-30, fewest_rounds=4).schedule(problem).rounds == 4
-    assert gauss(error_target=1e30, most_rounds=9).schedule(problem).rounds == 9
-    assert gauss(fewest_rounds=3, most_rounds=3).schedule(problem).rounds == 3
+@pytest.mark.parametrize(
+    ("options", "rounds"),
+    [
+        ({"rounds": 12}, 12),
+        ({"rounds": 1}, 1),
+        ({"error_target": 1e-30}, 2),
+        ({"error_target": 1e30}, 7),
+        ({"error_target": 1e-30, "fewest_rounds": 4}, 4),
+        ({"error_target": 1e30, "most_rounds": 9}, 9),
+        ({"fewest_rounds": 3, "most_rounds": 3}, 3),
+    ],
+)
+def test_options_change_the_schedule_as_they_say(options: dict[str, Any], rounds: int) -> None:
+    assert gauss(**options).schedule(problem_of(gauss(), 5, cube(3), 20_000)).rounds == rounds
 
 
 def test_mixed_oracles_share_a_budget_in_rho() -> None:
