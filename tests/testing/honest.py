@@ -29,6 +29,7 @@ from cloister.core.roles import Counts, FrequencyOracle, VectorSumOracle
 from cloister.core.session import Session
 from cloister.core.trust import Central, Local, T
 from cloister.core.types import Floats, Ids, Ints
+from cloister.testing.probes import placed
 
 
 @attrs.frozen(eq=False)
@@ -88,13 +89,10 @@ class Channel:
         return tuple(math.sqrt(0.5) / math.sinh(0.5 / s) * self.unit for s in self.scales)
 
     def encode(self, items: Ints | BucketedVectors, users: Ids, rng: NoiseRng) -> Totals:
-        placed = (
-            items if isinstance(items, BucketedVectors) else BucketedVectors(items, np.ones((len(items), 1), np.int64))
-        )
-        totals = []
+        totals, rows = [], placed(items)
         for level, size in enumerate(self.space.sizes):
             total = np.zeros((size + 1, self.width), np.int64)
-            np.add.at(total, placed.buckets[:, level], placed.values)
+            np.add.at(total, rows.buckets[:, level], rows.values)
             totals.append(total[:-1])
         return Totals(np.concatenate(totals))
 

@@ -17,7 +17,7 @@ from cloister.core.registry.registry import registry
 from cloister.core.session import forecast
 from cloister.plugins.methods.weighted_centers.candidates import Sharing, Step, groups_of, of_pair
 from cloister.testing.checks.method_options import METHOD_OPTIONS, in_all, variants
-from cloister.testing.checks.methods import currencies_of, problems
+from cloister.testing.checks.methods import problems
 
 (CHECK,) = METHOD_OPTIONS
 SEED = PublicRng.from_seed(1)
@@ -41,22 +41,6 @@ def paid(made: Any) -> tuple[float, float]:
 @pytest.mark.parametrize("name", ["tree-means", "tree-median"])
 def test_a_tree_method_spends_its_budget_once_however_many_passes(name: str, passes: int) -> None:
     assert paid(method(name, passes=passes)) == (pytest.approx(1, rel=1e-9), 0)
-
-
-@pytest.mark.parametrize("partitions", [1, 2, 3, 4])
-@pytest.mark.parametrize("share", ["users", "budget"])
-@pytest.mark.parametrize("name", ["one-round", "tree-coreset"])
-def test_one_round_spends_its_budget_once_however_many_partitions(name: str, share: str, partitions: int) -> None:
-    if (name, share) == ("tree-coreset", "users"):
-        share = "auto"  # a curator's rows have no numbers
-    assert paid(method(name, share=share, partitions=partitions)) == (pytest.approx(1, rel=1e-9), 0)
-
-
-@pytest.mark.parametrize("share", ["users", "budget"])
-def test_stemmers_steps_share_the_delta_of_those_that_spend_one(share: str) -> None:
-    made = method("weighted-centers", {"sums": "ldp-average"}, divide_steps=share, divide_radii=share, radii=3)
-    assert any(currency.uses_delta for currency in currencies_of(made))
-    assert paid(made) == (pytest.approx(1, rel=1e-9), pytest.approx(1, rel=1e-9))
 
 
 @pytest.mark.parametrize("pairs_by", ["users", "budget"])
