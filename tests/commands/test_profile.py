@@ -140,5 +140,3 @@ def test_what_rows_are_is_said_not_to_be_private_beside_the_released_centre(with
     assert exact.count("centre (released)") == 2
     assert "mean, not clipped" in exact
     assert "NOT private" not in cloister("profile", "r.json", folder=with_rows).stdout
-
-
