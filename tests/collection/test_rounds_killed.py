@@ -86,7 +86,7 @@ USER_POINTS: dict[str, tuple[Any, str, int, bool]] = {
     "before the file": (collecting, "_file", 1, False),
     "in the middle of the file": (Encoded, "in_batches", 1, True),
     "written, without its name": (os, "fsync", 1, True),
-    "written": (collecting, "sync", 1, False),
+    "written": (sealed, "sync", 1, False),
 }
 
 

@@ -19,9 +19,9 @@ import pytest
 from typer.testing import CliRunner
 
 from cloister.cli import app
-from cloister.collection.client import encode_files as collecting
 from cloister.collection.client.encode_files import RowTable, collect, piece_rows
 from cloister.collection.client.encoder import PlanEncoder, State, read
+from cloister.collection.plan import canonical_json
 from cloister.collection.plan.canonical_json import hash_of
 from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.plan.publish import publish
@@ -129,13 +129,13 @@ def test_files_of_reports_and_their_folder_are_read_by_their_owner_alone(
     folder: Path, plan: CollectionPlan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Messages for a shuffler are next to rows, also while they are written."""
-    modes, flush = list[int](), collecting.flush
+    modes, flush = list[int](), canonical_json.flush
 
     def spied(file: Any) -> None:
         modes.append(os.fstat(file.fileno()).st_mode & 0o777)
         flush(file)
 
-    monkeypatch.setattr(collecting, "flush", spied)
+    monkeypatch.setattr(canonical_json, "flush", spied)
     encoder, before = PlanEncoder(plan), os.umask(0)
     try:
         path, _ = collect(encoder, RowTable(encoder, [str(folder / "mine.parquet")]), folder / "new" / "r")

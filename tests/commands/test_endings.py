@@ -350,7 +350,7 @@ def test_an_encoder_that_is_cut_off_gives_the_same_reports_when_it_is_told_to_go
         130,
         f"cloister: interrupted; {hint}",
     )
-    code, told = cut("cloister.collection.client.encode_files.flush", full, people, *ENCODE, *STATE)
+    code, told = cut("cloister.collection.plan.canonical_json.flush", full, people, *ENCODE, *STATE)
     assert (code, told.endswith(hint), told.count("\n")) == (2, True, 1)
     assert "No space left on device" in told
     code, told = cut("cloister.commands.encode.show", full, people, *ENCODE, *STATE)
@@ -368,7 +368,7 @@ def test_an_encoder_that_is_cut_off_gives_the_same_reports_when_it_is_told_to_go
 def test_an_encoder_without_a_state_that_is_cut_off_says_whether_anything_was_written(people: Path) -> None:
     code, told = cut("cloister.collection.client.encoder.PlanEncoder.draw", interrupt, people, *ENCODE)
     assert (code, told.splitlines()[-1]) == (130, "cloister: interrupted; no report was written: run it again")
-    code, told = cut("cloister.collection.client.encode_files.sync", interrupt, people, *ENCODE)
+    code, told = cut("cloister.collection.plan.canonical_json.sync", interrupt, people, *ENCODE)
     (path,) = (people / "reports").iterdir()
     assert (code, told.splitlines()[-1]) == (
         130,

@@ -149,7 +149,9 @@ def test_a_party_that_cannot_join_gets_its_reservation_back(why: str, tmp_path: 
 
 
 @pytest.mark.parametrize("named", [True, False])
-@pytest.mark.parametrize("when", ["before joining", "after joining", "in the middle", "after the last answer"])
+@pytest.mark.parametrize(
+    "when", ["before joining", "after joining", "in the middle", "after sending", "after the last answer"]
+)
 def test_a_killed_party_with_a_ledger_and_a_journal_goes_on_from_wherever_it_was(
     when: str, named: bool, tmp_path: Path
 ) -> None:
@@ -167,6 +169,8 @@ def test_a_killed_party_with_a_ledger_and_a_journal_goes_on_from_wherever_it_was
         line.after = kill_at(0, Kind.HELLO)
     elif when == "in the middle":
         line.before = kill_at(2)
+    elif when == "after sending":
+        line.after = kill_at(2)
     for i in range(2):
         run.start(i)
     if when == "after the last answer":

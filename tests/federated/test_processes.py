@@ -230,20 +230,6 @@ def test_ctrl_c_says_what_is_open_and_how_to_go_on_and_going_on_so_ends_well(sit
     assert kept["spent"]["epsilon"] == pytest.approx(1.0, rel=1e-3)
 
 
-def test_a_coordinator_that_is_killed_in_the_middle_and_restarted_goes_on(site: Site) -> None:
-    coordinator, port = site.coordinate()
-    parties = [site.join(name, port) for name in NAMES]
-    site.wait_for_round(3)
-    coordinator.send_signal(signal.SIGKILL)
-    coordinator.wait()
-    answered = [e["round"] for e in site.log() if e["event"] == "answered"]
-    assert len(answered) < 60
-    coordinator, _ = site.coordinate(port)
-    site.check(*parties, coordinator)
-    every = [e["round"] for e in site.log() if e["event"] == "answered"]
-    assert len(every) == len(set(every)) or every.count(answered[-1] + 1) <= 2
-
-
 def test_nobody_joins_or_coordinates_a_plan_that_not_all_have_signed(site: Site) -> None:
     (site.folder / "plan.signatures" / "party-2.sig").unlink()
     coordinate = "coordinate plan.toml --listen 127.0.0.1:0 --cert certs/coordinator.pem --not-private"

@@ -13,7 +13,7 @@ from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.plan.publish import publish
 from cloister.collection.server.aggregator import decode
 from cloister.core.encoding import absorb
-from cloister.core.errors import Damaged, InvalidInput
+from cloister.core.errors import Damaged
 from cloister.core.session import Session
 from cloister.run.request import Request
 from tests.collection.server.collected import written
@@ -76,11 +76,6 @@ def test_one_report_is_enough_to_run(tmp_path: Path, plan: CollectionPlan, done:
     found = decode(plan, written(tmp_path / "a.reports", done, slice(7, 8)))
     assert found.intake.accepted == 1
     assert np.isfinite(found.result.centers).all()
-
-
-def test_no_report_is_not(tmp_path: Path, plan: CollectionPlan, done: Encoded) -> None:
-    with pytest.raises(InvalidInput, match=r"^no report can be used$"):
-        decode(plan, written(tmp_path / "a.reports", done, slice(0, 0)))
 
 
 def test_the_statement_is_the_plans(tmp_path: Path, plan: CollectionPlan, done: Encoded) -> None:

@@ -177,29 +177,6 @@ def test_three_parties_get_the_curators_centres_and_log_lines_hold_no_value() ->
     assert all(set(e) <= allowed and all(isinstance(v, (int, str)) for v in e.values()) for e in log)
 
 
-@pytest.mark.parametrize("when", ["before sending", "after sending", "before joining", "after joining"])
-def test_a_party_that_is_killed_and_comes_back_with_its_journal_goes_on(when: str, tmp_path: Path) -> None:
-    keys = Keys()
-    here = service(keys)
-    journal = FileJournal(tmp_path / "west")
-    run = Run(keys, lambda: here, [Memory(), Memory(), journal])
-    kind, round = (Kind.HELLO, 0) if "joining" in when else (Kind.VECTOR, 2)
-    if when.startswith("before"):
-        run.lines[2].before = kill_at(round, kind)
-    else:
-        run.lines[2].after = kill_at(round, kind)
-    for i in range(3):
-        run.start(i)
-    run.threads[2].join(PATIENCE)
-    assert isinstance(run.errors.pop("west"), Killed)
-    journal.close()
-    run.journals[2] = FileJournal(tmp_path / "west")
-    run.lines[2] = Direct("west", lambda: here)
-    run.start(2)
-    run.end()
-    run.check()
-
-
 def test_a_party_that_comes_and_goes_holds_one_call_at_a_time() -> None:
     keys, replies = Keys(), list[bytes]()
     here = service(keys)
@@ -343,12 +320,3 @@ def test_a_coordinator_that_restarts_from_its_journal_goes_on(tmp_path: Path) ->
     run.end()
     again[0].close()
     run.check()
-
-
-def test_those_who_do_not_join_in_time_are_named() -> None:
-    keys = Keys()
-    here = service(keys, patience=0.3)
-    run = Run(keys, lambda: here)
-    run.start(0)
-    run.end()
-    assert "south, west did not join" in str(run.errors["north"])

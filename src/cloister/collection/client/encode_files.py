@@ -20,7 +20,7 @@ import numpy as np
 
 from cloister.collection.client.encoder import BYTES, PlanEncoder
 from cloister.collection.client.state import State
-from cloister.collection.plan.canonical_json import OWNERS_FOLDER, flush, made, private, sync, writing
+from cloister.collection.plan.canonical_json import OWNERS_FOLDER, appearing, made, writing
 from cloister.collection.wire.answers import Packed
 from cloister.collection.wire.batches import form_of
 from cloister.collection.wire.user_set import UserSet
@@ -226,19 +226,10 @@ def _kept(encoder: PlanEncoder, roll: UserSet, store: State) -> Iterator[tuple[I
 
 @contextmanager
 def _file(folder: Path) -> Iterator[tuple[BinaryIO, Path]]:
-    """A new file readable by its owner only: written under a hidden name, which decoders skip, and renamed once it is
-    complete and synced."""
+    """A new file readable by its owner only; decoders skip the hidden name under which it is written."""
     path = folder / f"part-{secrets.token_hex(8)}.reports"
-    temporary = folder / f".{path.name}.tmp"
-    try:
-        with writing(path, ". No report was written"):
-            with private(temporary) as file:
-                yield file, path
-                flush(file)
-            temporary.rename(path)
-            sync(folder)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with writing(path, ". No report was written"), appearing(path, owners=True) as file:
+        yield file, path
 
 
 def _joined(held: list[tuple[Ids, Floats]]) -> tuple[Ids, Floats]:

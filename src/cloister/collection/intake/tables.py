@@ -7,7 +7,6 @@ answer question j.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
@@ -17,7 +16,7 @@ import numpy as np
 
 from cloister.collection.intake.sieve import MESSAGES, REPORTS, Intake, Sieve
 from cloister.collection.intake.sources import Given, Sources, Stream, Stretch
-from cloister.collection.plan.canonical_json import beside, private, writing
+from cloister.collection.plan.canonical_json import appearing, writing
 from cloister.collection.plan.transcript import Transcript
 from cloister.collection.wire.answers import Column, Packed, layout_of
 from cloister.collection.wire.messages import RELEASED, Messages, ReleaseForm, Unusable, from_answers, messages_of
@@ -67,21 +66,20 @@ def tabled(
         raise InvalidInput(f"round {chosen} is not one that was opened: choose 1 to {last}")
     at = attrs.evolve(transcript, closed=transcript.closed[: chosen - 1])
     table = _Table(at.round(), at.head, at.heads[:-1])
-    pa, rows, temporary = _pyarrow(), 0, beside(target)
+    pa, rows = _pyarrow(), 0
     sources = Sources.of(given)
     if target.suffix != ".parquet" or any(target.exists() and target.samefile(path) for path in sources.files):
         raise InvalidInput(f"the table would be {target}: give a Parquet file of its own, such as reports.parquet")
     intake = Intake(table.kind, False, len(sources.files), sources.others)
-    try:
-        with writing(target), private(temporary) as file:
-            with pa.parquet.ParquetWriter(file, table.schema, compression="zstd") as out:
-                for batch in table.batches(sources, intake):
-                    out.write_batch(batch)
-                    rows += batch.num_rows
-                    progress(batch.num_rows)
-            os.replace(temporary, target)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with (
+        writing(target),
+        appearing(target, owners=True) as file,
+        pa.parquet.ParquetWriter(file, table.schema, compression="zstd") as out,
+    ):
+        for batch in table.batches(sources, intake):
+            out.write_batch(batch)
+            rows += batch.num_rows
+            progress(batch.num_rows)
     return Tabled(chosen, rows, intake)
 
 

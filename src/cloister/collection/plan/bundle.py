@@ -39,27 +39,11 @@ from cloister.core.errors import CloisterError, Damaged, Refused
 from cloister.core.plain_data import parsed
 from cloister.core.questions import OpenedQuestion, Round
 from cloister.core.shuffling import messages
-from cloister.run.statement import PrivacyStatement, state
-
-
-def stated(plan: CollectionPlan, rounds: Sequence[Round[Any]], notes: tuple[str, ...] = ()) -> PrivacyStatement:
-    """The statement of a plan's privacy. Args: rounds (all of them), notes (on how it was run)."""
-    return state(
-        rounds,
-        plan.total.epsilon,
-        plan.total.delta,
-        trust=plan.trust,
-        rows=plan.rows,
-        seeded=False,
-        private=True,
-        epsilon_without_shuffler=math.inf if plan.crowd is None else plan.crowd.epsilon_without_shuffler,
-        notes=notes,
-    )
 
 
 def promise(plan: CollectionPlan, rounds: Sequence[Round[Any]]) -> list[str]:
     """The promise to a person, as lines. Args: rounds (all of them, as ``plan.rounds()`` has them)."""
-    privacy = stated(plan, rounds)
+    privacy = plan.statement(rounds)
     sent = [] if plan.crowd is None else plan.crowd.lines()
     return [*privacy.text().splitlines(), *sent, *_cost(plan, rounds).splitlines()]
 
@@ -185,8 +169,7 @@ def addable(total: Total, events: Iterable[Event]) -> None:
 def _read(text: bytes, arrays: bytes, number: int) -> Bundle:
     found = Bundle(text, arrays)
     facts = found.as_dict()
-    if facts["bundle"] != FORMAT:
-        raise Refused(f"it has format {facts['bundle']!r}, this cloister reads {FORMAT}: use the version that made it")
+    canonical_json.check_format(facts["bundle"], FORMAT)
     if found.round != number:
         raise Refused(f"it is the bundle of round {found.round}")
     if facts["arrays"] != {"bytes": len(arrays), "sha256": hashlib.sha256(arrays).hexdigest()}:
@@ -342,15 +325,6 @@ def _files(plan: Transcript | CollectionPlan) -> dict[str, bytes]:
 def _put(folder: Path, files: Mapping[str, bytes]) -> None:
     """Write files that are not there yet into a folder, in this order, each whole and durably. Raises: OSError."""
     for name, content in files.items():
-        target = folder / name
-        if target.exists():
-            continue
-        temporary = canonical_json.beside(target)
-        try:
-            with temporary.open("xb") as file:
+        if not (folder / name).exists():
+            with canonical_json.appearing(folder / name) as file:
                 file.write(content)
-                canonical_json.flush(file)
-            temporary.replace(target)
-        finally:
-            temporary.unlink(missing_ok=True)
-    canonical_json.sync(folder)

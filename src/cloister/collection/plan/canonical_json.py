@@ -31,11 +31,16 @@ def with_hash(facts: dict[str, Any]) -> dict[str, Any]:
     return {**facts, "hash": hash_of(facts)}
 
 
+def check_format(given: Any, format: int) -> None:
+    """Raises: Refused: another format."""
+    if given != format:
+        raise Refused(f"it has format {given!r}, this cloister reads {format}: use the version that made it")
+
+
 def check_seal(given: Mapping[str, Any], format: int) -> None:
     """Raises: Refused: another format, or a hash that does not match the facts."""
     facts = {name: value for name, value in given.items() if name != "hash"}
-    if given["format"] != format:
-        raise Refused(f"it has format {given['format']!r}, this cloister reads {format}: use the version that made it")
+    check_format(given["format"], format)
     if given["hash"] != hash_of(facts):
         raise Refused(
             "it was changed after it was published: its hash does not fit. Get it again from whoever published it"
@@ -103,10 +108,22 @@ def made(folder: Path, mode: int = 0o777) -> Iterator[None]:
         raise
 
 
-def write(file: BinaryIO, text: str) -> None:
-    """Write a text and a line break, durably."""
-    file.write(text.encode() + b"\n")
-    flush(file)
+@contextmanager
+def appearing(
+    target: Path, named: Callable[[Path, Path], None] | None = None, owners: bool = False
+) -> Iterator[BinaryIO]:
+    """A file that has its name once it is whole and on the disk, or never. Args: named (how it gets the name:
+    ``os.link`` fails if there is such a file; default: it replaces one), owners (only its owner can read it). Raises:
+    OSError: it cannot be written."""
+    temporary = beside(target)
+    try:
+        with private(temporary) if owners else temporary.open("xb") as file:
+            yield file
+            flush(file)
+        (named or os.replace)(temporary, target)
+        sync(target.parent)
+    finally:
+        temporary.unlink(missing_ok=True)
 
 
 def private(path: Path) -> BinaryIO:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
@@ -39,6 +39,7 @@ from cloister.core.session import forecast, next_round
 
 if TYPE_CHECKING:
     from cloister.run.choosing import Choice
+    from cloister.run.statement import PrivacyStatement
 
 FORMAT = 1
 FILE, WORDS = "plan.json", "README.txt"
@@ -200,6 +201,22 @@ class CollectionPlan:
         accountant = Accountant(self.total, problem.budget)
         accountant.forecast([round.events for round in ([only] if only is not None else self.rounds())])
         return accountant
+
+    def statement(self, rounds: Sequence[Round[Any]], notes: tuple[str, ...] = ()) -> PrivacyStatement:
+        """The statement of its privacy. Args: rounds (all of them), notes (on how they were run)."""
+        from cloister.run.statement import state  # not for who only answers
+
+        return state(
+            rounds,
+            self.total.epsilon,
+            self.total.delta,
+            trust=self.trust,
+            rows=self.rows,
+            seeded=False,
+            private=True,
+            epsilon_without_shuffler=math.inf if self.crowd is None else self.crowd.epsilon_without_shuffler,
+            notes=notes,
+        )
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data for JSON, with its hash."""

@@ -189,12 +189,9 @@ class Transcript:
         """
         target = Path(folder) / name(answers.round + 1)
         grown = self.grown(answers)
-        temporary = canonical_json.beside(target)
         try:
-            with temporary.open("xb") as file:
-                canonical_json.write(file, answers.content)
-            os.link(temporary, target)
-            canonical_json.sync(target.parent)
+            with canonical_json.appearing(target, os.link) as file:
+                file.write(answers.content.encode() + b"\n")
         except FileExistsError:
             if _read(target).hash != answers.hash:
                 raise Refused(
@@ -202,8 +199,6 @@ class Transcript:
                 ) from None
         except OSError as error:
             raise InvalidInput(f"cannot write {target}: {error.strerror or error}. Nothing was published") from error
-        finally:
-            temporary.unlink(missing_ok=True)
         return grown
 
 

@@ -16,7 +16,7 @@ from typing import Any, final
 
 import attrs
 
-from cloister.collection.plan.canonical_json import flush, private, writing
+from cloister.collection.plan.canonical_json import appearing, flush, private, writing
 from cloister.core.errors import InvalidInput, MissingExtra
 
 try:
@@ -112,15 +112,9 @@ def write(path: Path, tickets: Iterable[bytes]) -> None:
     with writing(path):
         if os.path.lexists(path):
             raise InvalidInput(f"{path} is there already, and is not replaced: choose another --out, or remove it")
-        file = private(path)
-        try:
-            with file:
-                for ticket in tickets:
-                    file.write(ticket)
-                flush(file)
-        except BaseException:
-            path.unlink(missing_ok=True)
-            raise
+        with appearing(path, os.link, owners=True) as file:
+            for ticket in tickets:
+                file.write(ticket)
 
 
 def _private_key(content: bytes) -> Any:
