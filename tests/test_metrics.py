@@ -67,16 +67,6 @@ def test_the_cost_of_a_line_is_its_closed_form() -> None:
     assert metrics.cost(rows, centers, power=3) == pytest.approx(1 + 0 + 1 + 8)
 
 
-@pytest.mark.parametrize("power", [1, 2, 2.5])
-def test_the_cost_of_eight_points_is_brute_force(power: float) -> None:
-    assert metrics.cost(EIGHT, TWO, power) == pytest.approx(brute_cost(EIGHT, TWO, power), rel=1e-14)
-
-
-def test_one_center_at_the_mean_costs_the_variance() -> None:
-    rows = np.random.default_rng(0).normal(size=(1000, 7))
-    assert metrics.nicv(rows, rows.mean(axis=0, keepdims=True)) == pytest.approx(rows.var(axis=0).sum(), rel=1e-12)
-
-
 def test_the_cost_agrees_with_the_inertia_of_scikit_learn() -> None:
     from sklearn.cluster import KMeans
 
@@ -88,19 +78,13 @@ def test_the_cost_agrees_with_the_inertia_of_scikit_learn() -> None:
 tables = hnp.arrays(np.float64, st.tuples(st.integers(1, 30), st.just(3)), elements=st.floats(-100, 100))
 
 
-@given(rows=tables, centers=tables, power=st.sampled_from([1.0, 2.0]))
+@given(rows=tables, centers=tables, power=st.sampled_from([1.0, 2.0, 2.5]))
 @settings(deadline=None)
 def test_the_cost_of_any_table_is_brute_force(rows: Any, centers: Any, power: float) -> None:
     """Of two centres almost as near either may be taken: squared distances are compared to about 1e-11, so distances to
     1e-5."""
-    wanted, slack = brute_cost(rows, centers, power), {1.0: 1e-5, 2.0: 1e-9}[power]
+    wanted, slack = brute_cost(rows, centers, power), {1.0: 1e-5, 2.0: 1e-9, 2.5: 1e-7}[power]
     assert metrics.cost(rows, centers, power) == pytest.approx(wanted, rel=1e-9, abs=slack * len(rows))
-
-
-@given(rows=tables, centers=tables)
-@settings(deadline=None)
-def test_another_center_never_costs_more(rows: Any, centers: Any) -> None:
-    assert metrics.cost(rows, centers) <= metrics.cost(rows, centers[:1]) * (1 + 1e-9) + 1e-9
 
 
 @given(n=st.integers(1, 40), d=st.integers(1, 6), k=st.integers(1, 9), chunk=st.integers(1, 100))
@@ -188,16 +172,9 @@ def test_memory_does_not_grow_with_the_rows() -> None:
 # clusters
 
 
-def test_silhouette_and_davies_bouldin_of_eight_points_are_their_definitions() -> None:
-    labels = brute_labels(EIGHT, TWO)
-    assert metrics.silhouette(EIGHT, TWO) == pytest.approx(brute_silhouette(EIGHT, labels), rel=1e-12)
-    assert metrics.davies_bouldin(EIGHT, TWO) == pytest.approx(brute_davies_bouldin(EIGHT, labels), rel=1e-12)
-
-
-def test_a_cluster_of_one_row_counts_as_the_definitions_say() -> None:
-    centers = [*TWO.tolist(), [5.0, 5.0]]
+@pytest.mark.parametrize("centers", [TWO, [*TWO.tolist(), [5.0, 5.0]]], ids=["two", "and one with a row of its own"])
+def test_silhouette_and_davies_bouldin_of_eight_points_are_their_definitions(centers: Any) -> None:
     labels = brute_labels(EIGHT, centers)
-    assert labels.count(2) == 1
     assert metrics.silhouette(EIGHT, centers) == pytest.approx(brute_silhouette(EIGHT, labels), rel=1e-12)
     assert metrics.davies_bouldin(EIGHT, centers) == pytest.approx(brute_davies_bouldin(EIGHT, labels), rel=1e-12)
 
@@ -252,14 +229,6 @@ def test_reference_centers_find_clear_clusters_and_are_seeded() -> None:
 
 
 # summaries
-
-
-def test_the_interval_of_three_runs_is_its_closed_form() -> None:
-    mean = metrics.mean_interval([1.0, 2.0, 3.0])
-    assert mean.value == 2.0
-    assert mean.standard_error == pytest.approx(1 / math.sqrt(3))
-    assert mean.high - mean.value == pytest.approx(4.302652729911275 / math.sqrt(3), rel=1e-9)
-    assert mean.value - mean.low == pytest.approx(mean.high - mean.value)
 
 
 def test_the_interval_agrees_with_scipy() -> None:

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from cloister import metrics
-from cloister.commands.evaluating import SILHOUETTE, judged
+from cloister.commands.evaluating import SILHOUETTE, Clipped, judged
 from cloister.plugins.populations.arrays import Arrays
 from cloister.rows.reading import Chunk, DrawnRows, user_numbers
 from cloister.run.result import Result
@@ -132,6 +132,13 @@ def test_rows_are_read_a_piece_at_a_time_and_samples_do_not_depend_on_the_pieces
     assert found.rows == 50 * once.rows
     assert found.raw.figures.nicv == pytest.approx(once.raw.figures.nicv, rel=1e-9)
     assert found.raw.figures.davies_bouldin == pytest.approx(once.raw.figures.davies_bouldin, rel=1e-9)
+
+
+def test_a_sample_is_drawn_by_the_places_of_rows(folder: Path) -> None:
+    """Also where the same rows come again: those of one place have one lot."""
+    result, chunks = Result.load(folder / "result.json"), [Chunk(start, ROWS[:100]) for start in (0, 100, 0)]
+    numbers = [Clipped.of(chunk, result, "refuse").numbers.tolist() for chunk in chunks]
+    assert numbers == [list(range(100)), list(range(100, 200)), list(range(100))]
 
 
 @pytest.mark.thorough

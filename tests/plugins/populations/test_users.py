@@ -75,14 +75,6 @@ def test_taking_a_user_away_changes_which_rows_of_no_other_are_kept(names: list[
         assert chosen[~rest].sum() <= most
 
 
-def test_a_user_who_is_added_in_front_moves_nobody() -> None:
-    """Every row's position changes: a choice by position would be another one."""
-    names = dealt(2000, 100)
-    longer = np.concatenate([np.full(777, 10**6), names])
-    assert (kept(longer, 2)[777:] == kept(names, 2)).all()
-    assert kept(longer, 2)[:777].sum() == 2
-
-
 def test_the_order_of_users_among_each_other_tells_nothing() -> None:
     """Rows in an order of their own, each user's as they were: sorted by user, and dealt out anew."""
     names = dealt(3000, 200)
