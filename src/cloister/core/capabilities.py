@@ -1,8 +1,8 @@
 """Abilities that a component may have besides its role.
 
 A Protocol here is tested by ``isinstance``, which looks at the names of its members alone: they are names that nothing
-else has. What one attribute says is asked by a function. What channels of reports may know is ``reports.ReportFacts``;
-channels of several messages are in ``shuffling``.
+else has (of a ``Zooming`` method its Spec says so). What one attribute says is asked by a function. What channels of
+reports may know is ``reports.ReportFacts``; channels of several messages are in ``shuffling``.
 """
 
 from __future__ import annotations
