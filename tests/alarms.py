@@ -7,9 +7,9 @@
         alarm.fits(binomtest(int((signs > 0).sum()), len(signs)).pvalue)
 
 The mark holds for each case of a test that has many. Every threshold follows from its rate; a test that makes several
-comparisons says how many, and each gets an equal share (Bonferroni). ``conftest.py`` adds up all cases of a session,
-and starts none whose sum is above ``MOST``. Cases with seeds count too, though their outcome is the same every time;
-checks of the conformance kit do not: all their draws have seeds, and ``cloister.testing.statistics`` says their rate.
+comparisons says how many, and each gets an equal share (Bonferroni). ``test_alarms.py`` adds up all cases of its
+session, which must stay below ``MOST``. Cases with seeds count too, though their outcome is the same every time; checks
+of the conformance kit do not: all their draws have seeds, and ``cloister.testing.statistics`` says their rate.
 """
 
 from __future__ import annotations
@@ -67,23 +67,22 @@ class Alarm:
 
 
 def stated(item: pytest.Item) -> float:
-    """The rate at a test; 0 if it is no statistical one. Raises: UsageError: the mark is not one rate that may be."""
+    """The rate at a test; 0 if it is no statistical one. Raises: AssertionError: the mark is no rate that may be."""
     mark = item.get_closest_marker("alarm")
     if mark is None:
         return 0.0
     rate = mark.args[0] if len(mark.args) == 1 and not mark.kwargs else None
-    if not isinstance(rate, float) or not 0 < rate <= HIGHEST:
-        raise pytest.UsageError(f"{item.nodeid}: alarm takes one rate, of at most {HIGHEST:g}, not {mark.args}")
+    assert isinstance(rate, float), f"{item.nodeid}: alarm takes one rate, not {mark.args}"
+    assert 0 < rate <= HIGHEST, f"{item.nodeid}: alarm takes one rate of at most {HIGHEST:g}, not {rate}"
     return rate
 
 
 def together(items: Iterable[pytest.Item]) -> float:
-    """The rates of all cases together. Raises: UsageError: too many."""
+    """The rates of all cases together. Raises: AssertionError: too many."""
     rates = {item.nodeid: rate for item in items if (rate := stated(item))}
-    if (total := sum(rates.values())) > MOST:
-        most = sorted(rates, key=lambda name: -rates[name])[:5]
-        raise pytest.UsageError(
-            f"{len(rates)} statistical tests would raise {total:.1e} false alarms a session, more than {MOST:g}:"
-            f" lower the rates of some, such as {', '.join(most)}"
-        )
+    total, most = sum(rates.values()), sorted(rates, key=lambda name: -rates[name])[:5]
+    assert total <= MOST, (
+        f"{len(rates)} statistical tests would raise {total:.1e} false alarms a session, more than {MOST:g}: lower the "
+        f"rates of some, such as {', '.join(most)}"
+    )
     return total

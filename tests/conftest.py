@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from tests.alarms import Alarm, stated, together
+from tests.alarms import Alarm, stated
 
 settings.register_profile("every day", derandomize=True, deadline=None)
 settings.register_profile("search", deadline=None)
@@ -41,17 +41,6 @@ def alarm(request: pytest.FixtureRequest) -> Alarm:
     return Alarm(rate)
 
 
-def pytest_collection_finish(session: pytest.Session) -> None:
-    """Statistical tests of one session together stay below a rate, or it does not start."""
-    session.config.stash[ALARMS] = together(session.items)
-
-
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    if rate := config.stash.get(ALARMS, 0.0):
-        terminalreporter.write_line(f"false alarms of the statistical tests of this session: {rate:.1e} expected")
-
-
-ALARMS = pytest.StashKey[float]()
 ASKED_FOR = {"thorough": ("thorough", "long"), "long": ("long",), "mutations": ("mutations",)}
 """Markers of what is run where ``-m`` has one of these words; what is thorough also where a test is asked for by its
 name (``file.py::test``)."""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ast
+from collections.abc import Iterator
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,6 +13,8 @@ import pytest
 from scipy.stats import binom, norm
 
 from tests.alarms import HIGHEST, MOST, Alarm, stated, together
+
+HERE = Path(__file__).parent
 
 
 def marked(*arguments: Any) -> Any:
@@ -42,12 +47,33 @@ def test_each_comparison_gets_an_equal_share(of: int) -> None:
 
 @pytest.mark.parametrize("arguments", [(1,), ("1e-7",), (0.0,), (2 * HIGHEST,), (1e-8, 1e-8)])
 def test_a_mark_is_one_rate_that_may_be(arguments: tuple[Any, ...]) -> None:
-    with pytest.raises(pytest.UsageError, match="takes one rate"):
+    with pytest.raises(AssertionError, match="takes one rate"):
         stated(marked(*arguments))
 
 
-def test_a_session_whose_rates_add_up_to_too_many_does_not_start() -> None:
+def test_the_rates_of_this_session_add_up_to_few(request: pytest.FixtureRequest) -> None:
+    assert together(request.session.items) <= MOST
+
+
+def test_rates_that_add_up_to_too_many_are_found() -> None:
     some: list[Any] = [marked(HIGHEST * (1 + i / 100) / 2) for i in range(10)]
     assert together([marked(), *some]) == pytest.approx(5.225e-6)
-    with pytest.raises(pytest.UsageError, match=f"20 statistical tests .* more than {MOST:g}"):
+    with pytest.raises(AssertionError, match=f"20 statistical tests .* more than {MOST:g}"):
         together([*some, *(marked(HIGHEST * (2 - i / 100) / 2) for i in range(10))])
+
+
+def functions_of(tree: ast.Module) -> Iterator[ast.FunctionDef]:
+    return (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"))
+
+
+def test_no_rate_is_said_in_prose_alone() -> None:
+    """A test that speaks of them has the mark, and one that has the mark takes its thresholds from it."""
+    prose = set()
+    for path in sorted(HERE.rglob("test_*.py")):
+        for test in functions_of(ast.parse(path.read_text("utf-8"))):
+            said = "false alarm" in (ast.get_docstring(test) or "").lower()
+            takes = any(argument.arg == "alarm" for argument in test.args.args)
+            marks = any(ast.unparse(mark).startswith("pytest.mark.alarm(") for mark in test.decorator_list)
+            if takes != marks or (said and not marks):
+                prose.add(f"{path.relative_to(HERE)}::{test.name}")
+    assert prose == set()

@@ -18,6 +18,7 @@ import pytest
 
 from cloister import metrics
 from cloister.core.errors import InvalidInput, UnknownName
+from tests.alarms import Alarm
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 
@@ -166,12 +167,13 @@ def test_a_synth_set_depends_on_its_seed_alone() -> None:
     assert first.shape != other.shape or not np.array_equal(first, other)
 
 
-def test_the_number_of_outliers_is_uniform_from_0_to_100() -> None:
-    """Mean of 400 draws within 5 standard errors of 50 (a false alarm rate below 1e-6)."""
+@pytest.mark.alarm(1e-7)
+def test_the_number_of_outliers_is_uniform_from_0_to_100(alarm: Alarm) -> None:
+    """By the mean of 400 draws."""
     counts = np.array([len(datasets.synth(2, 2, seed, n=60).rows) - 60 for seed in range(400)])
     assert counts.min() >= 0
     assert counts.max() <= 100
-    assert abs(counts.mean() - 50) < 5 * math.sqrt((101**2 - 1) / 12 / 400)
+    alarm.near(counts.mean(), 50, math.sqrt((101**2 - 1) / 12 / 400))
 
 
 def test_a_wider_separation_is_easier_to_cluster() -> None:

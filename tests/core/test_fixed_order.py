@@ -14,6 +14,7 @@ import pytest
 from cloister.core import fixed_order
 from cloister.core.fixed_order import normals, quarter_sines, twice_log
 from cloister.core.randomness import PublicRng
+from tests.alarms import Alarm
 
 G = np.random.default_rng(0)
 
@@ -75,11 +76,12 @@ def test_the_deviation_of_geometric_noise_is_the_known_one(scale: float) -> None
     assert fixed_order.geometric_deviation(scale) == pytest.approx(wanted, rel=1e-12)
 
 
-def test_normal_variates_have_their_moments() -> None:
+@pytest.mark.alarm(1e-8)
+def test_normal_variates_have_their_moments(alarm: Alarm) -> None:
     found = fixed_order.standard_normals(PublicRng.from_seed(1).generator(), 300, 401)
     assert abs(found.mean()) < 6 / math.sqrt(found.size)
-    assert abs(found.var() - 1) < 6 * math.sqrt(2 / found.size)
-    assert abs((found**4).mean() - 3) < 6 * math.sqrt(96 / found.size)
+    alarm.near(found.var(), 1, math.sqrt(2 / found.size), of=2)
+    alarm.near((found**4).mean(), 3, math.sqrt(96 / found.size), of=2)
 
 
 @pytest.mark.parametrize("x", [1.0, 0.1, math.pi, 1e-200, 3e200])

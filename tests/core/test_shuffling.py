@@ -95,7 +95,8 @@ def test_no_public_number_is_in_a_shuffled_report(alarm: Alarm) -> None:
     assert ((2 * bits - N) ** 2 / N).sum() < chi2.isf(alarm.each(), 64)  # uniform, bit by bit
 
 
-def test_roles_are_drawn_afresh_and_do_not_depend_on_rows_or_public_numbers() -> None:
+@pytest.mark.alarm(1e-8)
+def test_roles_are_drawn_afresh_and_do_not_depend_on_rows_or_public_numbers(alarm: Alarm) -> None:
     round = by_roles(HIDDEN, HIDDEN)
     asked = [
         [set(USERS[o.rows].tolist()) for o in encode_owned(round, raw(rows()), USERS, NoiseRng.for_tests(seed))]
@@ -103,7 +104,7 @@ def test_roles_are_drawn_afresh_and_do_not_depend_on_rows_or_public_numbers() ->
     ]
     assert all(len(a | b) == N and not a & b for a, b in asked)
     again = len(asked[0][0] & asked[1][0])
-    assert abs(again - N / 4) < 5.5 * math.sqrt(N * 3 / 16)  # alarm 4e-8
+    alarm.near(again, N / 4, math.sqrt(N * 3 / 16))
     moved = encode_owned(round, raw(-rows()), USERS, NoiseRng.for_tests(1))
     assert [set(USERS[o.rows].tolist()) for o in moved] == asked[0]
 

@@ -20,6 +20,7 @@ from cloister.lab.separated import (
     in_proportion,
     separated,
 )
+from tests.alarms import Alarm
 
 Z = 1.959963984540054
 
@@ -103,7 +104,8 @@ def test_every_cluster_is_at_the_wanted_index_from_its_nearest_neighbour(
     np.testing.assert_allclose(np.sort(index, axis=1)[:, 0], wanted, atol=1e-5)
 
 
-def test_samples_have_the_sizes_means_and_covariances_of_the_mixture() -> None:
+@pytest.mark.alarm(1e-8)
+def test_samples_have_the_sizes_means_and_covariances_of_the_mixture(alarm: Alarm) -> None:
     """Six standard errors on each of 2 * (3 + 6) moments."""
     rng = np.random.default_rng(5)
     made = separated(2, 3, 0.2, rng)
@@ -111,8 +113,8 @@ def test_samples_have_the_sizes_means_and_covariances_of_the_mixture() -> None:
     assert rows.shape == (150_000, 3)
     for i, part in enumerate((rows[:100_000], rows[100_000:])):
         spread = np.sqrt(np.diagonal(made.covariances[i]))
-        assert np.all(np.abs(part.mean(axis=0) - made.centers[i]) < 6 * spread / math.sqrt(len(part)))
-        bound = 6 * math.sqrt(2 / len(part)) * np.outer(spread, spread)
+        alarm.near(part.mean(axis=0), made.centers[i], spread / math.sqrt(len(part)), of=100)
+        bound = alarm.errors(10_000) * math.sqrt(2 / len(part)) * np.outer(spread, spread)
         assert np.all(np.abs(np.cov(part.T) - made.covariances[i]) < bound)
 
 

@@ -1,5 +1,4 @@
-"""Oracles that parties pool: the ring's size, noise in shares, and what is counted on. False alarms: below 1e-6 per
-test."""
+"""Oracles that parties pool: the ring's size, noise in shares, and what is counted on."""
 
 from __future__ import annotations
 
@@ -20,6 +19,7 @@ from cloister.core.randomness import NoiseRng, PublicRng, skellam_ratio
 from cloister.plugins.oracles.aggregated.masked_gaussian import MaskedGaussian
 from cloister.plugins.oracles.aggregated.skellam import MIN_SHARE, C, SkellamShares
 from cloister.plugins.oracles.central.discrete_gaussian import DiscreteGaussian
+from tests.alarms import Alarm
 
 SETTING = QuestionContext(1000, 2.0**-10, PublicRng.from_seed(1))
 GAUSS = Budget("gaussian", 0.04)
@@ -196,23 +196,23 @@ def test_whatever_is_drawn_is_within_the_ratio_of_the_discrete_gaussian() -> Non
         NoiseRng.secret().skellam(2.0**31, 3)
 
 
+@pytest.mark.alarm(1e-8)
 @pytest.mark.parametrize("rng", [NoiseRng.secret(), NoiseRng.for_tests(4)], ids=["secret", "seeded"])
-def test_shares_have_the_declared_variance(rng: NoiseRng) -> None:
-    """20,000 draws: the variance is within 6 deviations (6 sqrt(2 / n) = 6%) of V."""
+def test_shares_have_the_declared_variance(rng: NoiseRng, alarm: Alarm) -> None:
+    """Of 20,000 draws the variance is within 6% of V."""
     n, variance = 20_000, 2.0**44
     drawn = rng.skellam(variance, n).astype(float)
-    assert abs(drawn.mean()) < 6 * math.sqrt(variance / n)
-    assert abs(drawn.var() / variance - 1) < 6 * math.sqrt(2 / n)
-    assert abs((drawn**4).mean() / variance**2 - 3) < 6 * math.sqrt(96 / n)
+    alarm.near(drawn.mean(), 0, math.sqrt(variance / n), of=3)
+    alarm.near(drawn.var() / variance, 1, math.sqrt(2 / n), of=3)
+    alarm.near((drawn**4).mean() / variance**2, 3, math.sqrt(96 / n), of=3)
 
 
-def test_shares_of_different_parties_are_independent() -> None:
+@pytest.mark.alarm(1e-8)
+def test_shares_of_different_parties_are_independent(alarm: Alarm) -> None:
     channel = SkellamShares(parties=3).open(Space((5000,)), GAUSS, SETTING)
     for rng in (NoiseRng.for_tests(5), NoiseRng.secret()):
         shares = [to_integers(channel.noise(rng.child("share", i), i, 3), 64).astype(float) for i in range(3)]
-        for i in range(3):
-            r = np.corrcoef(shares[i], shares[(i + 1) % 3])[0, 1]
-            assert abs(r) < 6 / math.sqrt(5000)
+        alarm.near(np.corrcoef(shares)[np.triu_indices(3, 1)], 0, 1 / math.sqrt(5000), of=2)
 
 
 # --- the privacy tests, with shares removed

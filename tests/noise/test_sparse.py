@@ -29,12 +29,11 @@ from cloister.plugins.oracles.central.discrete_gaussian import DiscreteGaussian
 from cloister.plugins.oracles.central.discrete_laplace import DiscreteLaplace
 from cloister.plugins.oracles.central.exact import Exact
 from cloister.testing.stubs import Handful
+from tests.alarms import Alarm
 
 SETTING = QuestionContext(1000, 0.5, PublicRng.from_seed(1))
 EXACT = Budget("exact", math.inf)
 NOBODY = np.zeros(0, np.uint64)
-ALARM = 1e-8
-"""Of each chi-square test; there are fewer than a hundred."""
 
 DEEP = Space(tuple(2**level for level in range(60)), nested=True)
 DENSE_TREE = Space((1, 2, 4, 8), nested=True)
@@ -178,17 +177,16 @@ def test_laplace_scale_is_levels_over_epsilon_and_gaussian_sigma_its_root_over_m
     assert pure.law.scale == pytest.approx(levels * 50 / 3)
 
 
-def test_looks_draw_afresh_for_new_buckets_only() -> None:
-    """Noises of later looks, and of levels, are uncorrelated with earlier ones: chance 1e-8 each."""
+@pytest.mark.alarm(1e-8)
+def test_looks_draw_afresh_for_new_buckets_only(alarm: Alarm) -> None:
+    """Noises of later looks, and of levels, are uncorrelated with earlier ones."""
     channel: Any = DiscreteLaplace().open(DEEP, Budget("pure", 1.0), SETTING)
     table = channel.decode(summary(channel, path(np.zeros(0, np.int64), 60)), NoiseRng.for_tests(11))
     ids = np.arange(3000)
     columns = [table.at(ids, 59), table.at(ids + 3000, 59), table.at(ids, 58), table.at(ids, 20)]
     every = table.at(np.arange(6000), 59)
     assert np.array_equal(every, np.concatenate(columns[:2]))
-    for i, one in enumerate(columns):
-        for other in columns[:i]:
-            assert abs(np.corrcoef(one, other)[0, 1]) < 6 / math.sqrt(3000)
+    alarm.near(np.corrcoef(columns)[np.triu_indices(4, 1)], 0, 1 / math.sqrt(3000))
 
 
 def test_the_last_bucket_of_the_largest_level_is_found() -> None:

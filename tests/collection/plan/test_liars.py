@@ -16,10 +16,11 @@ from cloister.core.encoding import encode_rows
 from cloister.core.questions import OpenedQuestion
 from cloister.core.randomness import NoiseRng
 from cloister.run.request import Request
+from tests.alarms import Alarm
 from tests.collection.liars import asked, pulling, supporting
 from tests.in_process import cloister
 
-N, M, K, FAR = 20_000, 2_000, 4, 6.0
+N, M, K = 20_000, 2_000, 4
 """People; liars besides; centres; standard deviations of chance, exceeded once in 1e9 times."""
 COUNTS = ("optimised-local-hashing", "hadamard-response", "subset-selection", "optimised-unary", "adaptive-response")
 NOISE = NoiseRng.for_tests(0)
@@ -60,7 +61,8 @@ def test_liars_invent_as_many_people_as_the_plan_says_and_no_more(oracle, epsilo
     assert invented == pytest.approx(M * harm(plan, [round]).invented)
 
 
-def test_where_the_users_are_shared_liars_with_given_numbers_invent_as_many():
+@pytest.mark.alarm(1e-8)
+def test_where_the_users_are_shared_liars_with_given_numbers_invent_as_many(alarm: Alarm):
     """However few of them are asked: as many as the plan says, but for the chance that more of them are."""
     plan = planned(6)
     (round,) = plan.rounds()
@@ -71,12 +73,13 @@ def test_where_the_users_are_shared_liars_with_given_numbers_invent_as_many():
     f = part.fraction
     assert f < 0.5
     assert invented <= len(asked(part, LIARS)) / f * said.invented * (1 + 1e-9)
-    assert abs(invented - M * said.invented) < FAR * math.sqrt(M * (1 - f) / f) * said.invented
+    alarm.near(invented, M * said.invented, math.sqrt(M * (1 - f) / f) * said.invented)
     assert said.chosen == pytest.approx(max(1 / part.fraction for part in round.parts))
 
 
+@pytest.mark.alarm(1e-8)
 @pytest.mark.parametrize("randomiser", ["one-byte", "privunit", "duchi"])
-def test_liars_move_a_centre_as_far_as_the_plan_says(randomiser):
+def test_liars_move_a_centre_as_far_as_the_plan_says(randomiser, alarm: Alarm):
     """One of K equal groups, by the liars' part of its sum over its people; the rest is chance: of the numbers that are
     asked, and of a codeword's length in one direction, less than its ``usual``."""
     plan = planned(6, options={"sums.randomiser": randomiser})
@@ -87,9 +90,9 @@ def test_liars_move_a_centre_as_far_as_the_plan_says(randomiser):
     pulled = looked(part, part.channel.absorb(pulling(part, LIARS, 5, to)), 5)
     moved = float(pulled @ to) / ((N + M) / K) / 2  # in radii
     wanted = said.moved * M / (N + M)
-    chance = FAR * math.sqrt(2 / part.fraction / M)
-    assert chance < 0.35
-    assert abs(moved / wanted - 1) < chance
+    chance = math.sqrt(2 / part.fraction / M)
+    assert chance < 0.06
+    alarm.near(moved / wanted, 1, chance)
 
 
 def test_it_is_said_in_words_and_as_data_and_is_no_part_of_the_plan(tmp_path: Path):

@@ -117,7 +117,7 @@ def rows(how: str, n: int, seed: int) -> np.ndarray:
 @each_block
 @pytest.mark.parametrize("share", ["users", "budget"])
 def test_honest_reports_are_never_doubted(block: Any, share: str) -> None:
-    """Ten rounds of 6,000 people, wherever they are: a false alarm in fewer than one of 10^8 such tests."""
+    """Ten rounds of 6,000 people, wherever they are. A reading doubts them less often than once in 10^9 rounds."""
     round = of_all(block, share)
     for seed in range(5):
         for how in ("together", "anywhere"):

@@ -273,7 +273,7 @@ class Bounded(ReportFacts):
 @pytest.mark.parametrize("lies", [0, 2_000])
 def test_sums_that_somebody_pulls_are_said_to_be(lies):
     """30,000 people in three groups, whose sums nobody doubts; 2,000 liars who pull that of a bucket
-    with nobody in it, 3 bounds each, are seen. False alarms: 1e-11 a bucket."""
+    with nobody in it, 3 bounds each, are seen."""
     plan = publish(
         Request(
             k=3,

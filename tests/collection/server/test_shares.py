@@ -70,7 +70,7 @@ def users(n: int, start: int = 0) -> np.ndarray:
 
 
 def test_numbers_in_a_row_or_at_random_are_not_doubted() -> None:
-    """5 keys, four ways to give numbers out: a false alarm in fewer than one of 10,000,000 such tests."""
+    """5 keys, four ways to give numbers out. Each reading doubts honest numbers once in 10^8 rounds or less."""
     for seed in range(5):
         round, g = a_round(seed), np.random.default_rng(seed)
         for some in (users(N), users(17, 10**12), users(N)[::2], g.integers(0, 2**63, N).astype(np.uint64)):

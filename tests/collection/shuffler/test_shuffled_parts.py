@@ -22,6 +22,7 @@ from cloister.collection.shuffler.shuffler import shuffle
 from cloister.core.errors import Refused
 from cloister.core.randomness import NoiseRng
 from cloister.rows.workers.engine import Processes
+from tests.alarms import Alarm
 from tests.collection.shuffled_plans import D, N, multiset, released, small_plan
 
 MIXED = {
@@ -113,11 +114,12 @@ def test_too_few_people_are_refused_before_anything_is_permuted(tmp_path: Path) 
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.alarm(1e-7)
 @pytest.mark.thorough
-def test_every_order_of_what_three_workers_scattered_is_equally_likely(tmp_path: Path) -> None:
-    """Chi-squared over the 24 orders of four records, of which two workers scattered one and a third two; false alarm
-    1e-6 (over the seeds, which are fixed). One seed for all workers would bind the records' files to one another: of
-    the first three records each order would be off by a third and more, which 1,200 runs see for certain."""
+def test_every_order_of_what_three_workers_scattered_is_equally_likely(tmp_path: Path, alarm: Alarm) -> None:
+    """Chi-squared over the 24 orders of four records, of which two workers scattered one and a third two. One
+    seed for all workers would bind the records' files to one another: of the first three records each order would be
+    off by a third and more, which 1,200 runs see for certain."""
     found, runs = Counter[tuple[int, ...]](), 1200
     for seed in range(runs):
         rng, folders, at = NoiseRng.for_tests(seed), list[Path](), 0
@@ -134,7 +136,7 @@ def test_every_order_of_what_three_workers_scattered_is_equally_likely(tmp_path:
         found[tuple(itertools.chain.from_iterable(order))] += 1
     assert len(found) == 24
     statistic = sum((found[o] - runs / 24) ** 2 / (runs / 24) for o in itertools.permutations(range(4)))
-    assert statistic < chi2.isf(1e-6, 23)
+    assert statistic < chi2.isf(alarm.each(), 23)
 
 
 @pytest.mark.thorough

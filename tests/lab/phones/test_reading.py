@@ -12,15 +12,17 @@ from cloister.collection.client.encoder import PlanEncoder
 from cloister.core.errors import CloisterError
 from cloister.lab.phones.app import Reader
 from cloister.lab.phones.crowd import GROUPS, plan_of, rows
+from tests.alarms import Alarm
 
 pytestmark = pytest.mark.thorough
 
 PLAN = plan_of(20_000, 2.0)
 
 
-def test_a_report_comes_from_lit_cells_so_many_times_as_often_as_from_others(tmp_path: Path) -> None:
-    """The share of people whose own cell is lit is e^eps p / (e^eps p + 1 - p), p the share of lit cells. 1,000 people:
-    false alarms below 1e-6 at five standard errors and a tolerance for p, which differs by person."""
+@pytest.mark.alarm(1e-7)
+def test_a_report_comes_from_lit_cells_so_many_times_as_often_as_from_others(tmp_path: Path, alarm: Alarm) -> None:
+    """The share of people whose own cell is lit is e^eps p / (e^eps p + 1 - p), p the share of lit cells. 1,000 people,
+    and a tolerance for p, which differs by person."""
     reader, n = Reader(PLAN, tmp_path), 1000
     encoder, row = PlanEncoder(PLAN), [7.1, 3.3]
     own, lit = 0, list[float]()
@@ -32,7 +34,7 @@ def test_a_report_comes_from_lit_cells_so_many_times_as_often_as_from_others(tmp
         assert found["times"] == math.exp(2.0)
     p = float(np.mean(lit))
     expected = math.exp(2.0) * p / (math.exp(2.0) * p + 1 - p)
-    assert own / n == pytest.approx(expected, abs=5 * math.sqrt(0.25 / n) + 0.01)
+    assert own / n == pytest.approx(expected, abs=alarm.errors() * math.sqrt(0.25 / n) + 0.01)
     assert p == pytest.approx(1 / 8, abs=0.02)
 
 

@@ -15,6 +15,7 @@ from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.types import Ids, Ints
 from cloister.plugins.oracles.shuffled.blanket_histogram import BlanketHistogram, delta_of
 from cloister.plugins.oracles.shuffled.tagged import BlanketChannel, Tagged
+from tests.alarms import Alarm
 
 BUDGET = Budget("pure", 1.0, delta=1e-6)
 
@@ -74,19 +75,20 @@ def dependence(one: Ints, other: Ints) -> float:
     return float(found.pvalue)
 
 
+@pytest.mark.alarm(1e-7)
 @pytest.mark.parametrize("bucket", [-1, 7])
-def test_a_tag_does_not_tell_its_value(bucket: int) -> None:
+def test_a_tag_does_not_tell_its_value(bucket: int, alarm: Alarm) -> None:
     """Else a message that says something is known by its value. High and low bits of tags and values, of one message
-    and of two (false alarm of all: 4e-8)."""
+    and of two."""
     channel, n = opened((400,)), 20_000
     sent = channel.encode(np.full((n, 1), bucket), users(n), NoiseRng.secret())
     shape = n, 1 + channel.blankets
     values = (sent.values.reshape(shape).astype(np.int64) * 16) // channel.values
     for shift in (0, 60):
         tags = ((sent.tags.reshape(shape) >> np.uint64(shift)) & np.uint64(15)).astype(np.int64)
-        assert dependence(tags[:, 1:].ravel(), values[:, 1:].ravel()) > 1e-8
-        assert dependence(tags[:, 1], values[:, 2]) > 1e-8
-    assert dependence(values[:, 1], values[:, 2]) > 1e-8
+        alarm.fits(dependence(tags[:, 1:].ravel(), values[:, 1:].ravel()), of=5)
+        alarm.fits(dependence(tags[:, 1], values[:, 2]), of=5)
+    alarm.fits(dependence(values[:, 1], values[:, 2]), of=5)
 
 
 def test_levels_pay_for_each_other() -> None:

@@ -23,6 +23,7 @@ from cloister.plugins.oracles.shuffled.hashed_buckets import chosen
 from cloister.plugins.oracles.shuffled.mixing import Mixed, MixingChannel, Shares, added_up, split
 from cloister.plugins.oracles.shuffled.secrecy import log2_distance, most_distance, price
 from cloister.plugins.oracles.shuffled.split_and_mix import SplitAndMix
+from tests.alarms import Alarm
 
 EPSILON, DELTA = 1.0, 1e-6
 BUDGET = Budget("gaussian", mu_of(EPSILON, DELTA / 2) ** 2, delta=DELTA / 2)
@@ -89,17 +90,17 @@ def test_no_two_numbers_are_cut_with_the_same_words() -> None:
     assert len(np.unique(shares)) >= shares.size - 200  # nor are two people's
 
 
-def test_every_number_has_noise_of_its_own() -> None:
+@pytest.mark.alarm(1e-7)
+def test_every_number_has_noise_of_its_own(alarm: Alarm) -> None:
     """Else the difference of two numbers is exact. What 4,000 people in no bucket send for each two of 8 numbers is
-    uncorrelated, in size too (56 correlations within 6 standard errors; false alarm: 2e-7)."""
+    uncorrelated, in size too."""
     channel, n = opened((2, 2), people=4000, bound=Bound(1000, 2)), 4000
     nowhere = BucketedVectors(np.full((n, 2), -1), np.zeros((n, 2), np.int64))
     shares = channel.encode(nowhere, users(n), NoiseRng.for_tests(8)).shares.reshape(n, channel.slots, channel.each)
     numbers = to_integers(shares.astype(np.uint64).sum(axis=2, dtype=np.uint64), channel.bits).astype(np.float64)
     assert numbers.std() > 0.9 * channel.share
     for values in (numbers, np.abs(numbers)):
-        found = np.corrcoef(values.T)[~np.eye(channel.slots, dtype=bool)]
-        assert np.abs(found).max() < 6 / math.sqrt(n)
+        alarm.near(np.corrcoef(values.T)[np.triu_indices(channel.slots, 1)], 0, 1 / math.sqrt(n), of=2)
 
 
 def test_the_shares_of_all_numbers_together_cost_the_delta() -> None:
@@ -159,12 +160,12 @@ def normalised(on_the_wire: bool) -> AnyArray:
     return np.concatenate(found) / channel.deviation
 
 
+@pytest.mark.alarm(1e-7)
 @pytest.mark.parametrize("on_the_wire", [True, False])
-def test_messages_and_the_ideal_functionality_have_the_declared_noise(on_the_wire: bool) -> None:
-    """Mean and variance within 5.5 standard errors: a false alarm in 1e7 runs."""
+def test_messages_and_the_ideal_functionality_have_the_declared_noise(on_the_wire: bool, alarm: Alarm) -> None:
     channel, noise = opened((20,), people=200), normalised(on_the_wire)
-    assert abs(noise.mean()) < 5.5 / math.sqrt(len(noise))
-    assert abs(noise.var() - 1) < 5.5 * math.sqrt(2 / len(noise))
+    alarm.near(noise.mean(), 0, 1 / math.sqrt(len(noise)), of=2)
+    alarm.near(noise.var(), 1, math.sqrt(2 / len(noise)), of=2)
     assert channel.deviation**2 == pytest.approx(SplitAndMix().variance(Space((20,)), BUDGET, context(200), BOUND))
 
 
@@ -200,7 +201,8 @@ def test_no_replaced_row_moves_counts_further_than_the_noise_pays_for(buckets: i
     assert moved <= BUDGET.mu * channel.sigma
 
 
-def test_large_spaces_are_laid_over_fewer_places_without_bias() -> None:
+@pytest.mark.alarm(1e-7)
+def test_large_spaces_are_laid_over_fewer_places_without_bias(alarm: Alarm) -> None:
     """Over many public hashes, a bucket's sum is unbiased and as far off as noise and collisions say: 5.5 standard
     errors."""
     n, size, bound = 400, 2**40, Bound(1000, 1)
@@ -215,8 +217,8 @@ def test_large_spaces_are_laid_over_fewer_places_without_bias() -> None:
         errors.append(table.at(np.array([7]))[0, 0] / 250 - 200)
     assert places == 64
     wanted = 200 / 64
-    assert abs(np.mean(errors)) < 5.5 * math.sqrt(wanted / 200)
-    assert abs(np.var(errors) / wanted - 1) < 5.5 * math.sqrt(2 / 200)
+    alarm.near(np.mean(errors), 0, math.sqrt(wanted / 200), of=2)
+    alarm.near(np.var(errors) / wanted, 1, math.sqrt(2 / 200), of=2)
 
 
 def test_the_number_of_places_follows_from_accuracy() -> None:

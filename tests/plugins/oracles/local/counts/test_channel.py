@@ -18,6 +18,7 @@ from cloister.plugins.oracles.local.hadamard_transform import parity, transform
 from cloister.plugins.oracles.local.hashing import Hashes
 from cloister.plugins.oracles.local.randomised_response import filled, members, packed, unpacked
 from cloister.plugins.oracles.local.reports import Reports
+from tests.alarms import Alarm
 from tests.plugins.oracles.local.counts.test_counts import (
     CLASSES,
     each_oracle,
@@ -139,13 +140,13 @@ def test_looking_a_hash_up_agrees_with_computing_it():
         ]
 
 
+@pytest.mark.alarm(1e-8)
 @pytest.mark.parametrize(("v", "w"), [(0, 1), (0, 2**31), (7, 8), (3, 2**40 + 3), (2**59, 2**59 + 1)])
-def test_hashes_of_two_buckets_are_uniform_and_independent(v, w):
-    """All 25 pairs of values, 200,000 users: each count within 5.6 standard errors (false alarm 1e-6 / 25 each)."""
+def test_hashes_of_two_buckets_are_uniform_and_independent(v, w, alarm: Alarm):
+    """All 25 pairs of values, 200,000 users."""
     n = 200_000
     pairs = HASHES.of(numbered(n), np.full(n, v)) * 5 + HASHES.of(numbered(n), np.full(n, w))
-    off = np.bincount(pairs, minlength=25) - n / 25
-    assert np.abs(off).max() < 5.6 * np.sqrt(n * (1 / 25) * (24 / 25))
+    alarm.near(np.bincount(pairs, minlength=25), n / 25, np.sqrt(n * (1 / 25) * (24 / 25)))
 
 
 @pytest.mark.parametrize("bits", [0, 1, 5, 9])

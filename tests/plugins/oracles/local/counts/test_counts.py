@@ -18,6 +18,7 @@ from cloister.plugins.oracles.local.counts.hadamard_response import HadamardResp
 from cloister.plugins.oracles.local.counts.local_hashing import ExplicitHistogram, OptimisedLocalHashing
 from cloister.plugins.oracles.local.counts.optimised_unary import OptimisedUnary
 from cloister.plugins.oracles.local.counts.subset_selection import SubsetSelection
+from tests.alarms import Alarm
 
 CLASSES = (
     ExplicitHistogram,
@@ -48,10 +49,11 @@ def released(channel: Any, items: np.ndarray, seed: int = 5) -> Any:
     return channel.decode(channel.absorb(channel.encode(items, numbered(len(items)), rng)), rng)
 
 
+@pytest.mark.alarm(1e-8)
 @each_class
-def test_the_variance_of_a_full_bucket_is_the_formula_s(cls):
-    """All users in one bucket of each of 3 levels: T n noise + n (T (1 - 2 q) / (p - q) - 1). False alarm 1e-6 (900
-    normal samples); the sampling of users is half of it."""
+def test_the_variance_of_a_full_bucket_is_the_formula_s(cls, alarm: Alarm):
+    """All users in one bucket of each of 3 levels: T n noise + n (T (1 - 2 q) / (p - q) - 1). The sampling
+    of users is half of it."""
     n, repeats, sizes = 150, 300, (3, 4, 5)
     items, found = np.zeros((n, 3), np.int64), []
     for seed in range(repeats):
@@ -60,7 +62,7 @@ def test_the_variance_of_a_full_bucket_is_the_formula_s(cls):
     chances = [opened(cls(), sizes, 4.0, n).asked.chances(level) for level in range(3)]
     formula = np.array([n * (3 * c.noise + 3 * (1 - 2 * c.other) / (c.own - c.other) - 1) for c in chances])
     ratio = (np.array(found) ** 2 / formula).mean()
-    assert abs(ratio - 1) < 0.23
+    alarm.near(ratio, 1, math.sqrt(2 / 900))
 
 
 @pytest.mark.parametrize(("epsilon", "olh", "hadamard"), [(0.5, 15.67, 16.67), (1.0, 3.68, 4.68), (2.0, 0.724, 1.724)])
@@ -109,17 +111,19 @@ def test_standard_errors_are_those_of_the_reports_that_came(cls, came):
         assert table.standard_error(np.array([1, 2]), level) == pytest.approx([math.sqrt(4 * max(1, came) * noise)] * 2)
 
 
+@pytest.mark.alarm(1e-8)
 @each_class
-def test_every_user_answers_exactly_one_level_with_her_whole_epsilon(cls):
+def test_every_user_answers_exactly_one_level_with_her_whole_epsilon(cls, alarm: Alarm):
     n, channel = 8000, opened(cls(), (3, 3, 3, 3))
     parts = [channel.asked.sharing.answers(numbered(n))[level] for level in range(4)]
     assert np.array_equal(np.sort(np.concatenate(parts)), np.arange(n))
     sd = math.sqrt(n * 3 / 16)
-    assert all(abs(len(part) - n / 4) < FAR * sd for part in parts)  # false alarm 4e-6 / 4 each
+    alarm.near([len(part) for part in parts], n / 4, sd)
     assert [event.spent for event in channel.events] == [Budget("pure", 1.0)]
 
 
-def test_explicit_histograms_answer_domains_that_nobody_could_list():
+@pytest.mark.alarm(1e-8)
+def test_explicit_histograms_answer_domains_that_nobody_could_list(alarm: Alarm):
     n, size = 4000, 2**60
     heavy = 987_654_321_012_345_678
     items = np.full((n, 1), heavy)
@@ -132,8 +136,7 @@ def test_explicit_histograms_answer_domains_that_nobody_could_list():
     table = channel.decode(reduce(lambda a, b: a.merge(b), pieces), rng)
     ids = np.concatenate([[heavy], np.random.default_rng(9).integers(0, size, 50)])
     values, error = table.at(ids), table.standard_error(ids)
-    assert abs(values[0] - n / 2) < FAR * error[0]
-    assert (np.abs(values[1:]) < (FAR + 1) * error[1:]).all()
+    alarm.near(values, np.where(np.arange(len(values)) == 0, n / 2, 0), error)
     assert np.array_equal(table.at(ids[::-1])[::-1], values)
 
 

@@ -25,6 +25,7 @@ from cloister.plugins.oracles.local.vectors.channel import HadamardVectorChannel
 from cloister.plugins.oracles.local.vectors.privunit import PrivUnit
 from cloister.plugins.oracles.local.vectors.unit_randomiser import STEP, ZERO, DrawWords, received
 from cloister.plugins.oracles.local.vectors.vector_sums import HadamardVector
+from tests.alarms import Alarm
 
 SEED = PublicRng.from_seed(640)
 EPSILONS = (1e-3, 0.5, 1.0, 4.0, 12.0, 39.0)
@@ -169,8 +170,9 @@ def test_the_coin_is_on_the_safe_side_and_close(epsilon: float, dimension: int) 
     assert astray(dimension + 1) >= Fraction(words_for(dimension + 1), 2**30)
 
 
-def test_how_often_she_draws_says_nothing_about_what_she_sends() -> None:
-    """Of those who keep their first vector as many are in the cap as of all, for either row (6 standard errors)."""
+@pytest.mark.alarm(1e-8)
+def test_how_often_she_draws_says_nothing_about_what_she_sends(alarm: Alarm) -> None:
+    """Of those who keep their first vector as many are in the cap as of all, for either row."""
     n, unit = 100_000, made(1.0, 1)
     for number, u in enumerate(([1.0, 0.0], [-1.0, 0.0])):
         asked: list[Ids] = []
@@ -183,10 +185,10 @@ def test_how_often_she_draws_says_nothing_about_what_she_sends() -> None:
         inside = received(said(unit, np.array(u), words, n))[:, 0] * u[0] * STEP >= unit.gamma
         first = np.ones(n, bool)
         first[asked[1].astype(np.int64)] = False
-        assert first.mean() == pytest.approx(unit.accepted, abs=6 * 0.5 / math.sqrt(n))
+        assert first.mean() == pytest.approx(unit.accepted, abs=alarm.errors(8) * 0.5 / math.sqrt(n))
         p = unit_cap(unit) / unit.accepted
         for some in (inside, inside[first], inside[~first]):
-            assert some.mean() == pytest.approx(p, abs=6 * 0.5 / math.sqrt(len(some)) + 1e-3)
+            assert some.mean() == pytest.approx(p, abs=alarm.errors(8) * 0.5 / math.sqrt(len(some)) + 1e-3)
 
 
 def test_reports_that_are_longer_than_any_that_is_sent_are_refused() -> None:
