@@ -171,7 +171,7 @@ def test_the_most_that_a_report_of_ldp_average_says_of_one_bucket():
     for d in (2, 64):
         channel = vectors(LdpAverage(), d, 1.0, (3,), 1e-6)
         (gain,), block = channel.gains, np.zeros((3, d))
-        block[1] = min(channel.levels[0].farthest, channel.sent(3 * d).longest / math.sqrt(d))
+        block[1] = min(channel.randomisers[0].farthest, channel.sent(3 * d).longest / math.sqrt(d))
         report = Reports(LIARS[:1], np.floor(block).astype(np.int64).astype(np.uint32).reshape(1, -1), channel.stamp)
         added = channel.decode(channel.absorb(report), RNG).at(np.array([1]))[0]
         assert np.linalg.norm(added) == pytest.approx(gain.most, rel=1e-6)

@@ -42,12 +42,22 @@ class Randomiser(Protocol):
         ...
 
     def counted(self, answers: AnyArray) -> Ints:
-        """Summary of answers (n, width) for ``laws``: exact integers (m,), which add up over reports. Here none."""
-        return np.zeros(0, np.int64)
+        """Summary of answers (n, width) for ``laws``: exact integers (m,), which add up over reports."""
+        ...
 
     def laws(self, counted: Ints, reports: int) -> tuple[ReportLaw, ...]:
         """How often so many honest reports say a thing, whatever the rows are, beside how often they did (see
-        ``ReportFacts``). Here nothing is known."""
+        ``ReportFacts``)."""
+        ...
+
+
+class Uncounted:
+    """Base of randomisers of whose answers nothing is counted."""
+
+    def counted(self, answers: AnyArray) -> Ints:
+        return np.zeros(0, np.int64)
+
+    def laws(self, counted: Ints, reports: int) -> tuple[ReportLaw, ...]:
         return ()
 
 
@@ -67,18 +77,18 @@ class LocalQuestion(ABC, Generic[I_contra]):
 
     @property
     @abstractmethod
-    def levels(self) -> Sequence[Randomiser]:
-        """The randomiser of each level."""
+    def randomisers(self) -> Sequence[Randomiser]:
+        """One for each level."""
 
     @property
     def widths(self) -> tuple[int, ...]:
         """Numbers in one answer, for each level."""
-        return tuple(level.width for level in self.levels)
+        return tuple(level.width for level in self.randomisers)
 
     @property
     def dtype(self) -> str:
         """Their unsigned type: the widest one."""
-        return max((level.dtype for level in self.levels), key=lambda dtype: np.dtype(dtype).itemsize)
+        return max((level.dtype for level in self.randomisers), key=lambda dtype: np.dtype(dtype).itemsize)
 
     @abstractmethod
     def together(self, level: int) -> int:
@@ -90,11 +100,11 @@ class LocalQuestion(ABC, Generic[I_contra]):
 
     def counted(self, answers: AnyArray, level: int) -> Ints:
         """See ``Randomiser``."""
-        return self.levels[level].counted(answers)
+        return self.randomisers[level].counted(answers)
 
     def level_laws(self, counted: Ints, reports: int, level: int) -> tuple[ReportLaw, ...]:
         """See ``Randomiser``."""
-        return tuple(law.at(f"level {level + 1}") for law in self.levels[level].laws(counted, reports))
+        return tuple(law.at(f"level {level + 1}") for law in self.randomisers[level].laws(counted, reports))
 
     @abstractmethod
     def error(self, level: int) -> float:
@@ -162,7 +172,7 @@ class LocalQuestion(ABC, Generic[I_contra]):
         reports.checked(self.stamp, self.width, self.dtype)
         for level, (mine, at) in enumerate(zip(self.sharing.answers(reports.users), self.layout, strict=True)):
             beyond = reports.answers[mine, at.stop :] if self.sharing.factor > 1 else reports.answers[:0]
-            if beyond.any() or not self.levels[level].possible(reports.answers[mine, at]):
+            if beyond.any() or not self.randomisers[level].possible(reports.answers[mine, at]):
                 raise Refused(f"a report of '{self.mechanism}' has an answer at level {level} that no encoder sends")
         return reports
 

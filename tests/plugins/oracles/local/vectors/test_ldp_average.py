@@ -141,11 +141,16 @@ def test_numbers_and_reports_beyond_any_that_are_sent_are_refused(epsilon: float
     one, all_of_it = np.eye(1, 40, dtype=np.int64), np.ones((1, 40), np.int64)
     even = int(channel.sent(40).longest / math.sqrt(40))
     assert even < 3 * channel.sigma + channel.reach
-    for numbers in (one * channel.levels[0].farthest, -one * channel.levels[0].farthest, all_of_it * even, 0 * one):
+    for numbers in (
+        one * channel.randomisers[0].farthest,
+        -one * channel.randomisers[0].farthest,
+        all_of_it * even,
+        0 * one,
+    ):
         channel.absorb(sent_by(channel, numbers))
     for numbers in (
-        one * (channel.levels[0].farthest + 1),
-        -one * (channel.levels[0].farthest + 1),
+        one * (channel.randomisers[0].farthest + 1),
+        -one * (channel.randomisers[0].farthest + 1),
         all_of_it * (even + 2),
         one * (2**31 - 1),
     ):
@@ -177,7 +182,7 @@ def test_integers_decide_which_noise_is_too_long_to_be_sent() -> None:
     noise = np.zeros((2, 40), np.int64)
     left = most
     for place in range(40):
-        noise[:, place] = min(channel.levels[0].farthest, math.isqrt(left))
+        noise[:, place] = min(channel.randomisers[0].farthest, math.isqrt(left))
         left = most - int((noise[0] ** 2).sum())
     assert left == 0
     noise[1, 39] += 1

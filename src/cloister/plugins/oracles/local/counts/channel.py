@@ -34,7 +34,7 @@ from cloister.core.reports import Gain, ReportLaw
 from cloister.core.trust import Local
 from cloister.core.types import AnyArray, Floats, Ids, Ints
 from cloister.noise.channel import LookupTable
-from cloister.plugins.oracles.local.question import Keeping, LocalQuestion, Randomiser, Tallying
+from cloister.plugins.oracles.local.question import Keeping, LocalQuestion, Randomiser, Tallying, Uncounted
 from cloister.plugins.oracles.local.randomised_response import Response, odds
 from cloister.plugins.oracles.local.reports import Kept, Share, Sharing, Tallies, share_option
 
@@ -115,7 +115,7 @@ class CountRandomiser(Randomiser, Protocol):
         ...
 
 
-class OneResponse(CountRandomiser, ABC):
+class OneResponse(Uncounted, ABC):
     """A count mechanism whose answer is one symbol, a function of the bucket and public coins, by ``Response``: eps-DP.
 
     Args:
@@ -180,6 +180,10 @@ class Answers(LocalQuestion[Ints], Generic[R]):
     rows: int
     sharing: Sharing
     levels: tuple[R, ...]
+
+    @property
+    def randomisers(self) -> tuple[R, ...]:
+        return self.levels
 
     @property
     def response_values(self) -> int | None:

@@ -34,7 +34,8 @@ import numpy as np
 from cloister.core.randomness import PublicRng
 from cloister.core.registry.components import component
 from cloister.core.types import AnyArray, Ids, Ints
-from cloister.plugins.oracles.local.counts.channel import Chances, CountRandomiser, LocalCounts
+from cloister.plugins.oracles.local.counts.channel import Chances, LocalCounts
+from cloister.plugins.oracles.local.question import Uncounted
 from cloister.plugins.oracles.local.randomised_response import (
     WORDS,
     below,
@@ -65,7 +66,7 @@ class SubsetSelection(LocalCounts):
 
 @final
 @attrs.frozen
-class Subset(CountRandomiser):
+class Subset(Uncounted):
     """A set of ``chosen`` out of ``size`` + 1 symbols. A report supports the buckets in it.
 
     Args:

@@ -92,7 +92,7 @@ class VectorAnswers(LocalQuestion[BucketedVectors]):
         return self.rows * self.sharing.factor * self.randomiser.moment * (self.l2 * self.unit) ** 2
 
     @property
-    def levels(self) -> tuple[Unit, ...]:
+    def randomisers(self) -> tuple[Unit, ...]:
         return (self.randomiser,) * len(self.sizes)
 
     def bundled_level(self, level: int, arrays: BundleArrays) -> dict[str, Any]:

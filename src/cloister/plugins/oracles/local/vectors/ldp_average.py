@@ -59,7 +59,7 @@ from cloister.core.reports import Gain, ReportFacts
 from cloister.core.trust import Local
 from cloister.core.types import AnyArray, Floats, Ids, Ints
 from cloister.noise.channel import LookupTable
-from cloister.plugins.oracles.local.question import LocalQuestion, Randomiser
+from cloister.plugins.oracles.local.question import LocalQuestion, Uncounted
 from cloister.plugins.oracles.local.reports import Reports, Share, Sharing, Tallies, share_option
 
 NAME = "ldp-average"
@@ -136,7 +136,7 @@ def mu_within(epsilon: float, delta: float, touched: int) -> float:
 
 @final
 @attrs.frozen
-class Sent(Randomiser):
+class Sent(Uncounted):
     """The numbers of one person and level, as far as they are sent.
 
     Args:
@@ -198,7 +198,7 @@ class LdpAverageChannel(LocalQuestion[BucketedVectors], ReportFacts):
         return (Event(NAME, self.budget, delta=self.budget.delta),)
 
     @property
-    def levels(self) -> tuple[Sent, ...]:
+    def randomisers(self) -> tuple[Sent, ...]:
         return tuple(self.sent(size * self.bound.dimension) for size in self.sizes)
 
     def together(self, level: int) -> int:
@@ -224,25 +224,25 @@ class LdpAverageChannel(LocalQuestion[BucketedVectors], ReportFacts):
         return Sent(numbers, math.ceil(OUT * self.sigma + self.reach), longest)
 
     def bundled_level(self, level: int, arrays: BundleArrays) -> dict[str, Any]:
-        longest = self.levels[level].longest
+        longest = self.randomisers[level].longest
         return {"size": self.sizes[level], "longest": longest, "most": str(math.floor(Fraction(longest) ** 2))}
 
     def bundled(self, arrays: BundleArrays) -> dict[str, Any]:
-        noise = {"shift": self.shift, "sigma": self.sigma, "farthest": self.levels[0].farthest}
+        noise = {"shift": self.shift, "sigma": self.sigma, "farthest": self.randomisers[0].farthest}
         return {"kind": "gaussian-vectors", **self.bound.bundled, **noise, **self.bundled_form(arrays)}
 
     @property
     def gains(self) -> tuple[Gain, ...]:
         """One bucket's numbers are at most as long as all numbers of a level may be, and as sqrt(d) of the farthest."""
         d = self.bound.dimension
-        found = [min(at.longest * (1 + 2.0**-40), math.sqrt(d) * at.farthest) / self.reach for at in self.levels]
+        found = [min(at.longest * (1 + 2.0**-40), math.sqrt(d) * at.farthest) / self.reach for at in self.randomisers]
         return tuple(Gain(most, most, most, 1, self.bound.l2 * self.unit, self.sharing.factor) for most in found)
 
     def answer(self, items: BucketedVectors, some: Ints, users: Ids, level: int, secret: NoiseRng) -> AnyArray:
         noise = secret.discrete_gaussian_each(users, self.sigma, self.widths[level])
         vectors = shrink(items.values[some], self.bound) * 2.0**self.shift
         _place(noise, items.buckets[some, level], np.trunc(vectors).astype(np.int64))
-        return self.levels[level].within(noise).astype(np.uint32)
+        return self.randomisers[level].within(noise).astype(np.uint32)
 
     def tally(self, users: Ids, answers: AnyArray, level: int) -> Ints:
         return np.asarray(_signed(answers).sum(axis=0, dtype=np.int64))

@@ -26,7 +26,7 @@ import numpy as np
 from cloister.core.buckets import BundleArrays
 from cloister.core.randomness import PublicRng
 from cloister.core.types import AnyArray, Bools, Floats, Ids, Ints
-from cloister.plugins.oracles.local.question import Randomiser
+from cloister.plugins.oracles.local.question import Randomiser, Uncounted
 
 STEP = 2.0**-11
 """Real answers are sent in these steps, 16 bits each, for coordinates of variance 1: rounding adds STEP^2 / 12 = 2e-8
@@ -109,7 +109,7 @@ class Unit(Randomiser, Protocol):
 
 
 @attrs.frozen
-class OnSphere(Unit, ABC):
+class OnSphere(Uncounted, ABC):
     """Sends the first d coordinates of vectors of length sqrt(D) of R^D, D = d + 1, rounded: none is longer.
 
     Args:
