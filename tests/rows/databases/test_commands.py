@@ -13,7 +13,7 @@ import pytest
 pytest.importorskip("grpc")
 
 from cloister.collection.client.encoder import PlanEncoder, State, read
-from cloister.collection.wire.answers import form_of
+from cloister.collection.wire.batches import form_of
 from tests.federated.test_processes import Site
 from tests.in_process import cloister
 from tests.rows.databases.postgres import OWNER, Postgres
