@@ -321,3 +321,11 @@ def test_the_built_in_methods_compose_as_they_are(name: str) -> None:
 def test_composing_draws_nothing_and_two_compositions_are_equal() -> None:
     one, other = (two({"sums": "pooled"}, {"counts.levels": 4}) for _ in range(2))
     assert one.value == other.value
+
+
+@pytest.mark.parametrize(("named", "private"), [({}, False), ({"counts"}, False), ({"counts", "sums"}, True)])
+def test_a_preset_of_exact_oracles_is_private_with_other_ones_in_all_of_its_slots(
+    named: set[str], private: bool
+) -> None:
+    wires = dict.fromkeys(named, "discrete-gaussian")
+    assert compose(registry(), "Method", "lloyd", wires, {}).private == private

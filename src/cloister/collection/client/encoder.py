@@ -158,7 +158,9 @@ class PlanEncoder:
             )
 
     def encoded(self, users: Ids, answers: Packed) -> Encoded:
-        """Wrap the answers of ascending users (n,)."""
+        """Wrap the answers of ascending users (n,), which nobody changes from here on."""
+        answers = answers.view()
+        answers.flags.writeable = False
         return Encoded(self.plan.hash, self.transcript.head, users, answers, self.round)
 
     def draw(self, rows: Floats, users: Ids) -> Packed:

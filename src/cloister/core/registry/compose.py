@@ -73,8 +73,16 @@ class Composed:
 
     @property
     def private(self) -> bool:
-        """Whether every part claims a guarantee, and no oracle counts its budget as 'exact'."""
-        return self.spec.private and "exact" not in self.measures and all(part.private for part in self.inner.values())
+        """Whether every part claims a guarantee, and no oracle counts its budget as 'exact'. Of a name whose presets
+        fill slots the claim is about these: with other parts in all of them, the parts decide."""
+        claimed = self.spec.private or self._other_parts
+        return claimed and "exact" not in self.measures and all(part.private for part in self.inner.values())
+
+    @property
+    def _other_parts(self) -> bool:
+        """Whether the name's presets fill slots, and none of these holds what its preset says."""
+        preset = [name for name in self.spec.presets if name in self.inner]
+        return bool(preset) and all(self.inner[name].spec.name != self.spec.presets[name] for name in preset)
 
     def config(self) -> dict[str, Any]:
         """Names and options of all components, nested, as plain data: how a plan or a result records its method."""
