@@ -10,16 +10,19 @@ import attrs
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
+from scipy import stats
 
 from cloister.accounting import Accountant, Cost, Ledger, Spent, Total, epsilon_of_rho
 from cloister.core.buckets import QuestionContext, Space
 from cloister.core.budget import Budget, Event
 from cloister.core.errors import BudgetExceeded, InvalidInput
-from cloister.core.randomness import PublicRng
+from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.types import Floats
+from cloister.noise.sparse import SparseChannel
 from cloister.plugins.oracles.central.discrete_gaussian import DiscreteGaussian
 from cloister.plugins.oracles.central.discrete_laplace import DiscreteLaplace
 from cloister.plugins.oracles.central.thresholded import ThresholdedCounts, delta_of, least_threshold
+from tests.alarms import Alarm
 
 SETTING = QuestionContext(1000, 1.0, PublicRng.from_seed(1))
 NOBODY = np.zeros(0, np.uint64)
@@ -100,6 +103,29 @@ def test_the_least_threshold_is_the_least(levels: int, epsilon: float, delta: fl
     assert found.above == 1 or delta_of(scale, levels, found.above - 1) > delta
     if found.above > 1:
         assert found.delta >= delta * math.exp(-1 / scale) * (1 - 1e-6) * (1 - delta) ** 2
+
+
+@pytest.mark.alarm(1e-8)
+@pytest.mark.parametrize("far", [0, 2**50])
+@pytest.mark.parametrize("held", [1, 4, 9])
+def test_released_values_have_the_enumerated_law(far: int, held: int, alarm: Alarm) -> None:
+    """Chi-square against the law that the enumeration uses, in a small space and a large one."""
+    size, most = 20_000, 60
+    space = Space((far + size,) * 2)
+    channel: Any = ORACLE.open(space, Budget("pure", 1.0, delta=0.1), SETTING)
+    assert isinstance(channel, SparseChannel) == (far > 0)
+    law = released(held, channel.law.scale, channel.threshold.above, most)
+    ids = np.arange(size) + far
+    buckets = np.repeat(np.repeat(ids, held)[:, None], 2, axis=1)
+    summary = channel.absorb(channel.encode(buckets, np.zeros(0, np.uint64), NoiseRng.for_tests(0)))
+    table = channel.decode(summary, NoiseRng.for_tests(3))
+    for level in (0, 1):
+        values = table.at(ids, level).astype(np.int64)
+        assert ((values == 0) | (values > channel.threshold.above)).all()
+        found = np.bincount(np.clip(values - channel.threshold.above, 0, len(law) - 1), minlength=len(law))
+        often = law * size >= 10
+        counted, expected = (np.append(x[often], x[~often].sum()) for x in (found, law * size))
+        alarm.fits(stats.chisquare(counted, expected).pvalue, of=2)
 
 
 def test_without_a_delta_it_is_refused_with_what_to_do() -> None:
