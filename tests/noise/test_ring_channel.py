@@ -16,9 +16,13 @@ from cloister.core.budget import Budget, Event
 from cloister.core.errors import InvalidInput, Refused
 from cloister.core.lattice import CAP, Bound
 from cloister.core.randomness import NoiseRng, PublicRng, skellam_ratio
+from cloister.core.types import Ids
+from cloister.noise.oracle import RingChannel
 from cloister.plugins.oracles.aggregated.masked_gaussian import MaskedGaussian
 from cloister.plugins.oracles.aggregated.skellam import MIN_SHARE, C, SkellamShares
 from cloister.plugins.oracles.central.discrete_gaussian import DiscreteGaussian
+from cloister.testing.check import Broken, InRole
+from cloister.testing.checks.oracle_privacy import neighbours_are_hard_to_tell_apart, one_row_moves_no_mean_too_far
 from tests.alarms import Alarm
 
 SETTING = QuestionContext(1000, 2.0**-10, PublicRng.from_seed(1))
@@ -216,3 +220,79 @@ def test_shares_of_different_parties_are_independent(alarm: Alarm) -> None:
 
 
 # --- the privacy tests, with shares removed
+
+
+@attrs.frozen
+class Fewer:
+    """A channel whose first parties' shares are known to the adversary: what is left of the noise."""
+
+    inner: RingChannel
+    known: int
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.inner, name)
+
+    shares = 1
+    bits = property(lambda self: self.inner.bits)
+    size = property(lambda self: self.inner.size)
+    most_rows = property(lambda self: self.inner.most_rows)
+    parties = property(lambda self: self.inner.parties)
+
+    def noise(self, rng: NoiseRng, share: int = 0, of: int = 1) -> Ids:
+        total = np.zeros(self.inner.size, np.uint64)
+        for i in range(self.known, self.inner.shares):
+            total += self.inner.noise(rng.child("share", i), i, self.inner.shares)
+        return total
+
+
+@attrs.frozen
+class Colluding:
+    """An oracle of which the shares of so many parties are known: what the others' shares alone protect."""
+
+    inner: SkellamShares
+    known: int
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.inner, name)
+
+    def open(self, *asked: Any) -> Any:
+        return Fewer(self.inner.open(*asked), self.known)
+
+
+def colluding(role: str, parties: int, t: int, known: int) -> Any:
+    return InRole(Colluding(SkellamShares(parties=parties, colluding=t), known), role)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("role", ["FrequencyOracle", "VectorSumOracle"])
+@pytest.mark.parametrize(("parties", "t"), [(2, 1), (5, 3)])
+def test_the_privacy_checks_pass_with_the_shares_of_any_t_parties_removed(role: str, parties: int, t: int) -> None:
+    oracle = colluding(role, parties, t, t)
+    one_row_moves_no_mean_too_far(oracle)
+    neighbours_are_hard_to_tell_apart(oracle)
+
+
+@pytest.mark.parametrize("role", ["FrequencyOracle", "VectorSumOracle"])
+def test_the_privacy_checks_fail_with_one_share_more_removed(role: str) -> None:
+    """Half of the noise that is counted on: too small by 1.41. The checks' own power, so that passing means
+    something."""
+    with pytest.raises(Broken, match="too small"):
+        one_row_moves_no_mean_too_far(colluding(role, 3, 1, 2))
+
+
+def test_renyi_divergence_of_skellam_is_within_the_published_bound() -> None:
+    """Agarwal, Kairouz, Liu 2021: the bound with L1 and L2 sensitivities, on whole orders; and it tends to the
+    Gaussian's."""
+    for variance, change in ((2.0**10, 1), (2.0**10, 40), (2.0**12, 100)):
+        reach = int(40 * math.sqrt(variance))
+        logs = log_skellam(variance, reach + change)
+        x = np.arange(-reach, reach + 1)
+        p, q = logs[np.abs(x)], logs[np.abs(x - change)]
+        for order in (2, 3, 8):
+            exponent = order * q + (1 - order) * p
+            top = exponent.max()
+            divergence = float((top + np.log(np.exp(exponent - top).sum())) / (order - 1))
+            gauss = order * change**2 / (2 * variance)
+            extra = min(((2 * order - 1) * change**2 + 6 * change) / (4 * variance**2), 3 * change / (2 * variance))
+            assert divergence <= gauss + extra
+            assert divergence == pytest.approx(gauss, rel=3e-2)
