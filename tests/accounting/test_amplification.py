@@ -20,6 +20,7 @@ from cloister.accounting.amplification import (
     local_of_shuffled,
     response_delta,
 )
+from cloister.accounting.conversions import smallest
 from cloister.core.errors import InvalidInput
 
 SLACK = 1 + 1e-9
@@ -105,6 +106,23 @@ def test_response_on_a_hash_that_is_sent_along_is_below_the_bound_for_its_values
         assert worst_delta(laws, users, epsilon) <= delta_of_shuffled(math.log(p), epsilon, users, k) * SLACK
 
 
+@pytest.mark.parametrize("p", [2.0, 10.0])
+def test_a_role_drawn_in_private_keeps_the_general_bound(p: float) -> None:
+    """A share of the users answers another question, by another randomiser of the same epsilon, and says which."""
+    subset = np.array([[p, p, 1.0], [p, 1.0, p], [1.0, p, p]]) / (2 * p + 1)
+    for role, users, share in itertools.product((0.05, 0.5), (2, 4), (0.0, 0.2, 0.5)):
+        laws, epsilon = np.concatenate([role * response(3, p), (1 - role) * subset], axis=1), share * math.log(p)
+        assert worst_delta(laws, users, epsilon) <= delta_of_shuffled(math.log(p), epsilon, users) * SLACK
+
+
+def test_the_general_bound_is_reached_by_two_values_and_many_users() -> None:
+    """Binary response: the others' inputs known, the exact divergence is nearly the bound."""
+    for users, p in ((40, 3.0), (60, 8.0)):
+        epsilon = 0.3 * math.log(p)
+        exact = worst_delta(response(2, p), users, epsilon)
+        assert 0.5 < exact / delta_of_shuffled(math.log(p), epsilon, users, 2) <= SLACK
+
+
 def exact_delta(p: int, e: Fraction, users: int, values: int) -> Fraction:
     """The k-ary bound, term by term, in fractions."""
     one, null = Fraction(1, p + values - 1), Fraction(values - 2, p + values - 1)
@@ -180,6 +198,37 @@ def test_epsilon_agrees_with_a_plain_sum_and_with_the_study(local: float, users:
     epsilon = epsilon_of_shuffled(local, 1e-6, users)
     assert epsilon == pytest.approx(study, rel=0.012, abs=5e-4)
     assert plain_delta(local, epsilon, users) == pytest.approx(1e-6, rel=0.02)
+
+
+def test_with_the_older_clones_epsilon_is_the_published_one() -> None:
+    """Clones of chance e^-eps0: the program of Feldman, McMillan and Talwar 2021 prints 0.16754 to 0.17279 for these
+    figures."""
+
+    def delta(epsilon: float) -> float:
+        clones, chances = bins(10**5 - 1, math.exp(-4), 10**5)
+        m = clones + 1
+        scale = 2 * math.tanh(2) * (math.exp(epsilon) + 1)
+        return float(np.sum(chances * scale / m * excess(m, m * math.tanh(epsilon / 2) / (2 * math.tanh(2)))))
+
+    older = smallest(lambda epsilon: delta(epsilon) <= 1e-6)
+    assert 0.1675385583317841 <= older <= 0.172790550755978
+    assert older == pytest.approx((0.1675385583317841 + 0.172790550755978) / 2, rel=0.01)
+    assert epsilon_of_shuffled(4.0, 1e-6, 10**5) < older
+
+
+def closed_form(local: float, delta: float, users: int) -> float:
+    """Feldman, McMillan, Talwar 2021, Theorem 3.1."""
+    if local > math.log(users / (16 * math.log(2 / delta))):
+        return math.inf
+    p = math.exp(local)
+    return math.log1p((p - 1) / (p + 1) * (8 * math.sqrt(p * math.log(4 / delta) / users) + 8 * p / users))
+
+
+def test_the_published_closed_form_is_above() -> None:
+    assert closed_form(4.0, 1e-6, 10**5) == pytest.approx(0.5378040242374512, rel=0.01)
+    for local, users in ((0.5, 10**4), (2.0, 10**4), (5.0, 10**6)):
+        assert epsilon_of_shuffled(local, 1e-6, users) < closed_form(local, 1e-6, users)
+    assert closed_form(6.0, 1e-6, 1000) == math.inf
 
 
 @settings(max_examples=5, deadline=None)

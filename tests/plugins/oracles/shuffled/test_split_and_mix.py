@@ -169,6 +169,15 @@ def test_messages_and_the_ideal_functionality_have_the_declared_noise(on_the_wir
     assert channel.deviation**2 == pytest.approx(SplitAndMix().variance(Space((20,)), BUDGET, context(200), BOUND))
 
 
+@pytest.mark.alarm(1e-8)
+def test_secret_noise_is_as_wide_as_declared(alarm: Alarm) -> None:
+    """4000 exact draws."""
+    channel = opened((5,), people=1000, bound=Bound(1000, 1))
+    noise = NoiseRng.secret().discrete_gaussian_each(users(800), channel.share, channel.slots) / channel.share
+    assert noise.shape == (800, 5)
+    alarm.near(noise.var(), 1, math.sqrt(2 / 4000))
+
+
 @pytest.mark.parametrize("honest", [0.3, 0.9, 1.0])
 def test_the_honest_share_of_the_noise_meets_the_stated_guarantee(honest: bool) -> None:
     """All noise of the others is taken off: what is left, with the secrecy of the least number of shares, is within
@@ -185,6 +194,26 @@ def test_the_honest_share_of_the_noise_meets_the_stated_guarantee(honest: bool) 
         assert delta_of_mu(mu, EPSILON) + event.delta <= DELTA
         assert mu > 0.999 * BUDGET.mu
         assert Spent.on(channel.events).epsilon(DELTA) <= EPSILON * 1.0002
+
+
+@pytest.mark.alarm(1e-8)
+def test_a_replaced_row_is_hidden_as_declared(alarm: Alarm) -> None:
+    """Worst neighbours, a vector and its opposite in one bucket: no half-space tells them apart better than mu allows,
+    with the noise of the honest users only. Half the variance would be found out."""
+    budget = Budget("gaussian", 1.0, delta=1e-3)
+    channel = SplitAndMix().open(Space((4000,)), budget, context(1000), Bound(1000, 1))
+    alone = attrs.evolve(channel, people=channel.min_honest_users)
+    for noise, caught in ((1.0, False), (0.7, True)):
+        found = attrs.evolve(alone, sigma=alone.sigma * noise)
+        sides = []
+        for sign in (1, -1):
+            items = BucketedVectors(np.arange(4000)[:, None], np.full((4000, 1), sign * 1000))
+            summary = attrs.evolve(found.pooled(items, users(4000), NoiseRng.for_tests(1)), owed=found.min_honest_users)
+            summary = attrs.evolve(summary, counts=summary.counts // 4)
+            sides.append(found.decode(summary, NoiseRng.for_tests(3 + sign)).at(np.arange(4000))[:, 0] > 0)
+        low, high = (alarm.proportion(int(side.sum()), 4000, 4)[i] for i, side in enumerate(sides))
+        worst = max(low - math.exp(e) * high - delta_of_mu(1.0, e) for e in (0.0, 0.2, 0.5))
+        assert (worst > 0) == caught
 
 
 @pytest.mark.parametrize("buckets", [None, 16])
