@@ -98,8 +98,6 @@ def number_or_text(text: str | None) -> Any:
 
 def share_or_word(value: Any) -> Any:
     """A share as a number; words, and what is nothing, as they are: ``run.framing`` refuses those it does not know."""
-    if value is None:
-        return "auto"
     try:
         return value if isinstance(value, bool) else float(value)
     except (TypeError, ValueError):

@@ -287,7 +287,7 @@ def _by_label(label: Any) -> Iterator[tuple[int, Any]]:
     """The rows of each cluster that has some, by their places."""
     order = np.argsort(label, kind="stable")
     found, starts = np.unique(label[order], return_index=True)
-    yield from zip(found.tolist(), np.split(order, starts[1:]), strict=True)
+    yield from zip(found.tolist(), np.split(order, starts[1:])[: len(found)], strict=True)  # no rows: one empty piece
 
 
 def judged(result: Result, population: TableRows, missing: Missing, reference: bool = True) -> Judged:

@@ -206,25 +206,14 @@ class Wanted:
         for name, how in (("k", "-k"), ("epsilon", "--epsilon")):
             if getattr(self, name) is None:
                 raise InvalidInput(f"no {name}: give {how}")
-        k = self.k if isinstance(self.k, (str, list)) else typed(self.k, int, "k")
-        wanted = {
-            "k": k,
-            "method": "auto" if self.method is None else self.method,
-            "epsilon": self.epsilon,
-            "delta": self.delta or 0.0,
-            "bounds": self.bounds,
-            "rows": self.public_rows,
-            "rows_per_user": self.rows_per_user,
-            "components": self.components or {},
-            "options": self.options or {},
-            "trust": "aggregated" if parties else self.trust,
-            "parties": parties,
-            "zoom": share_or_word(self.zoom),
-            "scale": self.scale,
-            "not_private": bool(self.not_private),
-            "seed": self.seed,
-        }
-        return Request(**wanted | others)
+        given = {name: value for name, value in attrs.asdict(self, recurse=False).items() if value is not None}
+        given["k"] = self.k if isinstance(self.k, (str, list)) else typed(self.k, int, "k")
+        given["rows"] = given.pop("public_rows", None)
+        if "zoom" in given:
+            given["zoom"] = share_or_word(self.zoom)
+        if given.pop("pooled", False) and parties:
+            given |= {"trust": "aggregated", "parties": parties}
+        return Request(**given | others)
 
 
 @final
