@@ -63,8 +63,10 @@ def said(help: str, heading: str, *flags: str, default: Any = None, **more: Any)
 
 
 def declared(kind: type) -> dict[str, Said]:
-    """The options of a class, by name."""
-    return {field.name: field.metadata["said"] for field in attrs.fields(kind)}
+    """The options of a class, by name, each with its flags."""
+    found = {field.name: field.metadata["said"] for field in attrs.fields(kind)}
+    kebab = {name: (f"--{name.replace('_', '-')}",) for name in found}
+    return {name: attrs.evolve(each, flags=each.flags or kebab[name]) for name, each in found.items()}
 
 
 @final
@@ -114,6 +116,11 @@ class Reading:
         found = {field.name: getattr(self, field.name) for field in attrs.fields(Reading)}
         found["users"], found["materialise"] = found.pop("user_column"), bool(self.materialise)
         return found | {"missing": "refuse" if self.missing is None else self.missing}
+
+    def given(self, *but: str) -> dict[str, Any]:
+        """The options that are given, by flag. Args: but (names of those that do not matter)."""
+        every = {name: (each.flags[-1], getattr(self, name)) for name, each in declared(Reading).items()}
+        return {flag: value for name, (flag, value) in every.items() if name not in but and value is not None}
 
     @property
     def of_a_source(self) -> list[str]:

@@ -89,10 +89,7 @@ def predict(
             {
                 "--out": out,
                 "--distances": distances,
-                "--missing": reading.missing,
-                "--delimiter": reading.delimiter,
-                "--encoding": reading.encoding,
-                "--threads": reading.threads,
+                **reading.given("columns", "table"),
                 "--sql": sql and create,
                 "--name": name and create,
                 "--dialect": dialect and rows,

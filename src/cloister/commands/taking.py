@@ -127,9 +127,8 @@ class TakenOptions:
         """Parameters of the command, as typer reads them."""
         kinds = _kinds(self.kind)
         for name, each in self.taken.items():
-            flags = each.flags or (f"--{name.replace('_', '-')}",)
             option = typer.Option(
-                *flags, help=each.words, rich_help_panel=each.heading, metavar=each.metavar, parser=each.parser
+                *each.flags, help=each.words, rich_help_panel=each.heading, metavar=each.metavar, parser=each.parser
             )
             kind = kinds[name] if each.kind is None else each.kind
             flag = bool in get_args(kind)
