@@ -99,6 +99,14 @@ def test_secret_noise_differs_from_draw_to_draw() -> None:
         assert all(len(set(one)) == 64 for one in drawn)
 
 
+@pytest.mark.alarm(1e-8)
+def test_secret_words_of_users_are_uniform(alarm: Alarm) -> None:
+    """Chi-square over 64 cells of the high and of the low bits, of other words in each run."""
+    words = NoiseRng.secret().words(np.arange(5_000, dtype=np.uint64), 4).ravel()
+    for cells in (words >> np.uint64(58), words & np.uint64(63)):
+        alarm.fits(stats.chisquare(np.bincount(cells.astype(int), minlength=64)).pvalue, of=2)
+
+
 def test_seeded_noise_repeats_and_its_children_do_not() -> None:
     noise = NoiseRng.for_tests(1)
     assert noise.child("a").seeded
