@@ -125,7 +125,7 @@ class Clipped:
 
 @final
 @attrs.frozen(eq=False)
-class Scale:
+class CentersInUnits:
     """Centres in one unit of distance. Args: centers (k, d) in the caller's units, units (d,)."""
 
     centers: Floats
@@ -166,7 +166,7 @@ class Tally:
     sizes: Floats
 
     @classmethod
-    def of(cls, scale: Scale, some: Clipped) -> Self:
+    def of(cls, scale: CentersInUnits, some: Clipped) -> Self:
         label, squares = scale.nearest(some.moved)
         own = squares.copy()
         if some.outside.any():
@@ -212,7 +212,7 @@ class FirstPass:
         )
 
 
-def _first(chunk: Chunk, result: Result, missing: Missing, scales: Sequence[Scale], most: int) -> FirstPass:
+def _first(chunk: Chunk, result: Result, missing: Missing, scales: Sequence[CentersInUnits], most: int) -> FirstPass:
     """Args: most (rows for the reference; 0: there is none)."""
     some = Clipped.of(chunk, result, missing)
     drawn = partial(DrawnRows.of, chunk=chunk, numbers=some.numbers, rows=some.moved)
@@ -231,14 +231,18 @@ Spread = tuple[Floats, float]
 
 
 def _second(
-    chunk: Chunk, result: Result, scales: Sequence[Scale], means: Sequence[Floats], others: Sequence[Floats | None]
+    chunk: Chunk,
+    result: Result,
+    scales: Sequence[CentersInUnits],
+    means: Sequence[Floats],
+    others: Sequence[Floats | None],
 ) -> tuple[Spread, ...]:
     """Args: means (k, d) of the clusters and others (k, d), the reference's centres, for each scale."""
     moved = Clipped.of(chunk, result, "drop").moved
     return tuple(_spread(moved, *each) for each in zip(scales, means, others, strict=True))
 
 
-def _spread(moved: Floats, scale: Scale, means: Floats, reference: Floats | None) -> Spread:
+def _spread(moved: Floats, scale: CentersInUnits, means: Floats, reference: Floats | None) -> Spread:
     away = np.zeros(len(means))
     for k, members in _by_label(scale.nearest(moved)[0]):
         away[k] = np.linalg.norm((moved[members] - means[k]) / scale.units, axis=1).sum()
@@ -252,7 +256,9 @@ def _both(one: tuple[Spread, ...], other: tuple[Spread, ...]) -> tuple[Spread, .
     return tuple((a + b, c + d) for (a, c), (b, d) in zip(one, other, strict=True))
 
 
-def _measured(scale: Scale, tally: Tally, spread: Spread, sample: Floats, reference: Floats | None) -> Measured:
+def _measured(
+    scale: CentersInUnits, tally: Tally, spread: Spread, sample: Floats, reference: Floats | None
+) -> Measured:
     """The figures in one unit. Args: sample (of the clipped rows, for the silhouette)."""
     n, centers = int(tally.sizes.sum()), scale.centers / scale.units
     figures = metrics.Evaluation(
@@ -267,7 +273,7 @@ def _measured(scale: Scale, tally: Tally, spread: Spread, sample: Floats, refere
     return Measured(figures, unclipped, cost, figures.nicv / cost if cost else None)
 
 
-def _davies_bouldin(scale: Scale, tally: Tally, away: Floats) -> float:
+def _davies_bouldin(scale: CentersInUnits, tally: Tally, away: Floats) -> float:
     """Index of the clusters about their own means, as ``metrics.davies_bouldin`` says. Source: Davies and Bouldin
     1979."""
     used = tally.sizes > 0
@@ -299,8 +305,8 @@ def judged(result: Result, population: TableRows, missing: Missing, reference: b
     Raises: InvalidInput: rows cannot be read or used. MissingExtra.
     """
     dimension, k = len(result.columns), len(result.centers)
-    scales = [Scale(result.centers, np.ones(dimension))]
-    scales += [] if result.units is None else [Scale(result.centers, result.units)]
+    scales = [CentersInUnits(result.centers, np.ones(dimension))]
+    scales += [] if result.units is None else [CentersInUnits(result.centers, result.units)]
     most = max(1, min(REFERENCE, CELLS // dimension)) if reference else 0
     begun = partial(_first, result=result, missing=missing, scales=scales, most=most)
     seen = population.added_up(begun, FirstPass.merge)
@@ -318,14 +324,14 @@ def judged(result: Result, population: TableRows, missing: Missing, reference: b
     return Judged(seen.rows, seen.left_out, seen.clipped, len(drawn), found[0], found[1] if len(found) > 1 else None)
 
 
-def _reference(drawn: Floats, scale: Scale, k: int) -> Floats | None:
+def _reference(drawn: Floats, scale: CentersInUnits, k: int) -> Floats | None:
     """Centres (k, d) of scikit-learn's k-means; None: fewer rows than centres."""
     return metrics.reference_centers(drawn / scale.units, k, seed=0) * scale.units if len(drawn) >= k else None
 
 
 @final
 @attrs.frozen(eq=False)
-class Sums:
+class SpreadSums:
     """Sums over some rows of their offsets from the nearest of k centres. Args: left_out, clipped (how many), sizes
     (k,), away, squares and own (k, d): of clipped rows, of their squares, and of rows as they are."""
 
@@ -341,7 +347,7 @@ class Sums:
         return added
 
 
-def _sums(chunk: Chunk, result: Result, missing: Missing, scale: Scale) -> Sums:
+def _sums(chunk: Chunk, result: Result, missing: Missing, scale: CentersInUnits) -> SpreadSums:
     some, centers = Clipped.of(chunk, result, missing), scale.centers
     sizes = np.zeros(len(centers), np.int64)
     away, squares, own = (np.zeros_like(centers) for _ in range(3))
@@ -350,7 +356,7 @@ def _sums(chunk: Chunk, result: Result, missing: Missing, scale: Scale) -> Sums:
         sizes[k] = len(members)
         away[k], squares[k] = offsets.sum(axis=0), np.square(offsets).sum(axis=0)
         own[k] = (some.rows[members] - centers[k]).sum(axis=0)
-    return Sums(some.left_out, int(some.outside.sum()), sizes, away, squares, own)
+    return SpreadSums(some.left_out, int(some.outside.sum()), sizes, away, squares, own)
 
 
 def grouped(result: Result, population: TableRows, missing: Missing) -> GroupsOfRows:
@@ -358,8 +364,8 @@ def grouped(result: Result, population: TableRows, missing: Missing) -> GroupsOf
 
     Args and Raises: as for ``judged``.
     """
-    scale = Scale(result.centers, np.ones(len(result.columns)) if result.units is None else result.units)
-    found = population.added_up(partial(_sums, result=result, missing=missing, scale=scale), Sums.merge)
+    scale = CentersInUnits(result.centers, np.ones(len(result.columns)) if result.units is None else result.units)
+    found = population.added_up(partial(_sums, result=result, missing=missing, scale=scale), SpreadSums.merge)
     if not found.sizes.sum():
         raise InvalidInput("there are no rows to use")
     with np.errstate(invalid="ignore", over="ignore"):

@@ -176,7 +176,7 @@ class Partition:
 
 
 @final
-class Reading(Generic[P, T]):
+class SecondReading(Generic[P, T]):
     """A second reading of reports: either of the contested numbers, or of all others. Args: reader (of bytes),
     contested (None: the empty set). Attributes: read (the fingerprint of what was read so far)."""
 
@@ -216,7 +216,7 @@ class Uncontested(Generic[T]):
         """The part's number, what was made of it, what was accepted and refused, and what was read."""
         keep_memory()
         reader = self.reader.afresh()
-        reading = Reading(reader, self.contested)
+        reading = SecondReading(reader, self.contested)
         found = self.kept(part.number, reading.counted(part.stretches, reader, None, contested=False))
         return part.number, found, reader.intake, reading.read
 
@@ -238,7 +238,7 @@ def counted_apart(
         told(read.reports)
         yield found
     if plan.contested is not None:
-        reading = Reading(reader.afresh(), plan.contested)
+        reading = SecondReading(reader.afresh(), plan.contested)
         yield kept(len(plan.parts), reading.counted(plan.stretches, reader, UserSet(reader.users), contested=True))
         plan.check_all(reading.read)
 

@@ -109,7 +109,7 @@ def _joined(held: list[tuple[str, Block]]) -> tuple[Block, Origin]:
 
 @final
 @attrs.frozen
-class Summed:
+class PartSums:
     """Adds up the summaries of a part: exact integers, so parts may be added up in any order. Args: counter."""
 
     counter: ReportCounter
@@ -146,9 +146,11 @@ class Collected(SentFiles):
         keep_memory()
         self.intake = self._nothing(len(round.parts))
         counter = ReportCounter(self.intake, round, self._head, self._users, self._earlier)
-        summed = Summed(counter)
+        summed = PartSums(counter)
         if self._engine.apart:
-            found = counted_apart(self._engine, counter, self._sources.files, Summed(counter.afresh()), self._progress)
+            found = counted_apart(
+                self._engine, counter, self._sources.files, PartSums(counter.afresh()), self._progress
+            )
         else:
             found = self._summaries(counter, UserSet(self._users))
         total = summed(0, found)

@@ -136,7 +136,7 @@ def mu_within(epsilon: float, delta: float, touched: int) -> float:
 
 @final
 @attrs.frozen
-class Sent(Uncounted):
+class SentNumbers(Uncounted):
     """The numbers of one person and level, as far as they are sent.
 
     Args:
@@ -198,7 +198,7 @@ class LdpAverageChannel(LocalQuestion[BucketedVectors], ReportFacts):
         return (Event(NAME, self.budget, delta=self.budget.delta),)
 
     @property
-    def randomisers(self) -> tuple[Sent, ...]:
+    def randomisers(self) -> tuple[SentNumbers, ...]:
         return tuple(self.sent(size * self.bound.dimension) for size in self.sizes)
 
     def together(self, level: int) -> int:
@@ -218,10 +218,10 @@ class LdpAverageChannel(LocalQuestion[BucketedVectors], ReportFacts):
         """The bound, in the integers that are sent."""
         return self.bound.l2 * 2.0**self.shift
 
-    def sent(self, numbers: int) -> Sent:
+    def sent(self, numbers: int) -> SentNumbers:
         """So many numbers of a person."""
         longest = self.sigma * math.sqrt(numbers + 2 * math.sqrt(SELDOM * numbers) + 2 * SELDOM) + self.reach
-        return Sent(numbers, math.ceil(OUT * self.sigma + self.reach), longest)
+        return SentNumbers(numbers, math.ceil(OUT * self.sigma + self.reach), longest)
 
     def bundled_level(self, level: int, arrays: BundleArrays) -> dict[str, Any]:
         longest = self.randomisers[level].longest
