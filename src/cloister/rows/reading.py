@@ -127,7 +127,8 @@ class TableRows(ABC):
     def __init__(self, selection: Selection, missing: str, users: Any, progress: Progress | None) -> None:
         self.selection, self.columns = selection, selection.features
         self.has_users = users is not None
-        self._users, self._missing, self._progress = users, as_missing(missing), progress
+        self._users, self._progress = users, progress
+        self._missing: Missing = as_missing(missing)
 
     @property
     def dimension(self) -> int:

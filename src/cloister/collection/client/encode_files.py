@@ -62,7 +62,7 @@ class RowTable:
         progress: Callable[[int], None] | None = None,
         checked: Callable[[RowTable], None] = lambda table: None,
     ) -> None:
-        given = {"columns": None, "missing": "refuse", **(reading or {})}
+        given: dict[str, Any] = {"columns": None, "missing": "refuse", **(reading or {})}
         self._column: str | None = given.pop("users", None)
         self._encoder, self._missing, self._given_first = encoder, given["missing"], first
         self._first = first or 0
@@ -78,7 +78,8 @@ class RowTable:
         asked = given["columns"] or plan.columns
 
         def read(some: Sequence[str] | None) -> Any:
-            return source(rows, **given | {"columns": some})
+            how: dict[str, Any] = {**given, "columns": some}
+            return source(rows, **how)
 
         def chosen(some: Sequence[str] | None) -> Selection:
             with closing(read(some)) as found:

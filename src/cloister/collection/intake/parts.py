@@ -70,7 +70,7 @@ class PartReader(Protocol[P, T_co]):
         """The same reports in pieces, and where each of them is from."""
         ...
 
-    def counted(self, piece: P, origin: Origin, seen: UserSet | None) -> Iterator[T_co]:
+    def counted(self, piece: P, origin: Origin, seen: UserSet | None, /) -> Iterator[T_co]:
         """What those reports of a piece say that count. Args: seen (user numbers that count already; None: no number
         of these reports stands anywhere else)."""
         ...

@@ -117,7 +117,7 @@ class Filler:
     def _searched(self, name: str, slots: Mapping[str, Role], tried: Composing) -> Composed:
         """The first composition that runs: one count oracle and one vector oracle for all open slots, the earliest in
         their orders; then, slot by slot, an earlier one."""
-        orders = {role: list(self._payable(role)) for role in dict.fromkeys(slots.values())}
+        orders: dict[Role, list[str]] = {role: list(self._payable(role)) for role in dict.fromkeys(slots.values())}
         first: CloisterError | None = None
         for each in sorted(itertools.product(*(range(len(order)) for order in orders.values())), key=sum):
             chosen = {role: order[i] for (role, order), i in zip(orders.items(), each, strict=True)}

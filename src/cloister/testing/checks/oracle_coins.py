@@ -174,7 +174,7 @@ def _along(first: Reports, second: Reports) -> Callable[[Reports], Floats]:
     signed = integers & (least >= 0) & (most >= 2**31) & (most < 2**32)
 
     def numbers(sent: Reports) -> Floats:
-        bits, turned = np.unpackbits(sent[:, sets].astype(np.uint8), axis=1), sent[:, signed]
+        bits, turned = np.unpackbits(sent[:, sets].astype(np.uint8), axis=1).astype(np.float64), sent[:, signed]
         return np.concatenate([sent[:, ~sets], bits, np.where(turned < 2**31, turned, turned - 2**32)], axis=1)
 
     one, other = numbers(first), numbers(second)

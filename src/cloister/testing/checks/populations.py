@@ -173,7 +173,7 @@ def a_population_counts_its_people(make: Maker) -> None:
     round, some = exact_round(), rows(5000)
     some[::7, 1] = np.nan
     population, usable = make(some), int(np.isfinite(some).all(axis=1).sum())
-    counted: object = population
+    counted: Any = population
     if not hasattr(counted, "people"):
         return
     before = counted.people
