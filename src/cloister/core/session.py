@@ -59,12 +59,9 @@ class Population(Answering[T_contra], Protocol[T_contra]):
     """The holder of the rows that ``run.fit`` clusters.
 
     Laws: every round reads the same rows, each with the same user number. A row with a missing or infinite cell is
-    dropped, by a rule that looks at that row alone.
-
-    What it may have besides: ``people``, how many people's rows it holds, or whose reports the last ``gather`` took
-    (None if only a ``gather`` can tell), which Shuffled trust requires, and where a row that no answer counts (it has a
-    missing cell, say) is nobody; ``marks``, by which the same rows are recognised (``record.marking``); ``trust``,
-    where it pools the rows of parties (``aggregated.pools``); and the abilities in ``core.capabilities``.
+    dropped, by a rule that looks at that row alone: it is nobody.
+    Besides it may have ``people`` (how many; None: only a ``gather`` can tell), without which Shuffled trust refuses
+    it; ``marks``; ``trust``, where it pools parties' rows; and the abilities in ``core.capabilities``.
     """
 
     @property
