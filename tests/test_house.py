@@ -156,3 +156,19 @@ def _forecasts(frame: FrameType) -> bool:
         seen.add(above.f_code.co_name)
         above = above.f_back
     return bool(seen & {"foreseen", "prepare"})
+
+
+def test_no_module_gives_one_name_twice() -> None:
+    """A constant that another one of its name replaces further down means something else where it is used."""
+    found = list[str]()
+    for path in sorted(ROOT.rglob("*.py")):
+        names = [
+            name.id
+            for statement in ast.parse(path.read_text()).body
+            if isinstance(statement, ast.Assign | ast.AnnAssign)
+            for target in (statement.targets if isinstance(statement, ast.Assign) else [statement.target])
+            for name in ast.walk(target)
+            if isinstance(name, ast.Name)
+        ]
+        found += [f"{path.name}: {name}" for name in {*names} if names.count(name) > 1]
+    assert found == []

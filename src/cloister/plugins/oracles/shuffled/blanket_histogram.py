@@ -73,7 +73,7 @@ from cloister.plugins.oracles.local.hashing import LARGEST
 from cloister.plugins.oracles.shuffled.tagged import BlanketChannel
 
 NAME = "blanket-histogram"
-COARSE = 10
+DELTA_BITS = 10
 """Bits of the delta that is declared: those of a transform differ between machines from the 20th on."""
 
 CHOICES = tuple(2**i for i in range(2, 13))
@@ -129,7 +129,7 @@ class BlanketHistogram:
                 f"this question a larger share of the budget, or set the option blankets"
             )
         delta = delta_of(epsilon, blankets * least, values, space.levels)
-        delta = more_bits_within(delta, budget.delta, COARSE)
+        delta = more_bits_within(delta, budget.delta, DELTA_BITS)
         seed = context.seed.child("hash")
         return BlanketChannel(NAME, budget, space, context.people, least, blankets, values, delta, seed)
 
