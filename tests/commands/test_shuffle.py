@@ -111,7 +111,7 @@ def test_all_files_of_one_shuffle_or_none(
 
 def test_an_impossible_message_is_refused_alone(plan: CollectionPlan, tmp_path: Path) -> None:
     """The server finds those among all, and counts the others."""
-    theirs, answers = sent(plan), sent(plan).answers
+    theirs, answers = sent(plan), sent(plan).answers.copy()
     some = np.flatnonzero((answers[:, :2] == 0).all(axis=1))[:3]
     body = layout_of(plan.round()).bodies[0]
     answers[some, body.start + body.bytes - 1] = 255
