@@ -253,6 +253,7 @@ ENDS = (
     setting=False,
 )
 @example(scheme="duckdb://", user="u", password=["qzj"], end="@db.example/hospital", setting=False)
+@example(scheme="duckdb://", user="u", password=["7731", "qzj"], end="", setting=False)
 @example(scheme="postgres://", user="u", password=["@", "qzj"], end="", setting=False)
 @example(scheme="postgres://", user="", password=["7731", "@", "qzj", "/", "Xkw"], end="", setting=True)
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
