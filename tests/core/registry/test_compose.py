@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from typing import Any, Generic, Literal
 
+import attrs
 import pytest
 
 from cloister.core.errors import InvalidInput, UnknownName, WrongComposition
-from cloister.core.registry.components import Spec, component, option, slot
+from cloister.core.registry.components import Role, Spec, component, option, slot
 from cloister.core.registry.compose import compose, parse, slot_role, slot_trust
 from cloister.core.registry.describe import describe, trusts_of
 from cloister.core.registry.registry import Plugin, Registry, registry
@@ -329,3 +330,14 @@ def test_a_preset_of_exact_oracles_is_private_with_other_ones_in_all_of_its_slot
 ) -> None:
     wires = dict.fromkeys(named, "discrete-gaussian")
     assert compose(registry(), "Method", "lloyd", wires, {}).private == private
+
+
+def test_a_name_that_claims_no_guarantee_of_its_own_has_none_whatever_stands_in_its_slots() -> None:
+    lloyd = registry().spec("Method", "lloyd")
+    presets = {**lloyd.presets, "counts": "discrete-laplace", "sums": "discrete-laplace"}
+    roles: tuple[Role, ...] = "Method", "FrequencyOracle", "VectorSumOracle"
+    every = [spec for role in roles for spec in registry().specs(role)]
+    leaky = attrs.evolve(lloyd, name="leaky", presets=presets)
+    found = Registry((Plugin("a", "a", (leaky, *every)),))
+    wires = dict.fromkeys(("counts", "sums"), "discrete-gaussian")
+    assert not compose(found, "Method", "leaky", wires, {}).private

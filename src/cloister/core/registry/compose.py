@@ -46,6 +46,7 @@ class Composed:
         inner: the components in its slots, by slot name.
         trust: the trust model that all its slots share; None if it works under any.
         unable: why other candidates of a ``choices`` slot cannot be composed, by name.
+        unguarded: slots that the name's presets fill with parts without a guarantee.
     """
 
     value: Any
@@ -53,6 +54,7 @@ class Composed:
     inner: Mapping[str, Composed]
     trust: str | None
     unable: Mapping[str, str] = attrs.field(factory=dict, eq=False)
+    unguarded: tuple[str, ...] = attrs.field(default=(), eq=False)
 
     @property
     def currencies(self) -> frozenset[Currency]:
@@ -73,16 +75,11 @@ class Composed:
 
     @property
     def private(self) -> bool:
-        """Whether every part claims a guarantee, and no oracle counts its budget as 'exact'. Of a name whose presets
-        fill slots the claim is about these: with other parts in all of them, the parts decide."""
-        claimed = self.spec.private or self._other_parts
+        """Whether every part claims a guarantee, and no oracle counts its budget as 'exact'. A name that claims none
+        since its presets fill slots with parts that have none is as private as the parts that stand there instead."""
+        blamed = [name for name in self.unguarded if self.inner[name].spec.name != self.spec.presets[name]]
+        claimed = self.spec.private or (bool(blamed) and len(blamed) == len(self.unguarded))
         return claimed and "exact" not in self.measures and all(part.private for part in self.inner.values())
-
-    @property
-    def _other_parts(self) -> bool:
-        """Whether the name's presets fill slots, and none of these holds what its preset says."""
-        preset = [name for name in self.spec.presets if name in self.inner]
-        return bool(preset) and all(self.inner[name].spec.name != self.spec.presets[name] for name in preset)
 
     def config(self) -> dict[str, Any]:
         """Names and options of all components, nested, as plain data: how a plan or a result records its method."""
@@ -169,7 +166,11 @@ class _Composer:
             elif field in spec.presets:
                 arguments[field] = spec.presets[field]
         agreed = agreed_trust(self.registry, name, path, hints, inner)
-        return Composed(cls(**arguments), spec, inner, trust_of(cls) or agreed, unable)
+        return Composed(cls(**arguments), spec, inner, trust_of(cls) or agreed, unable, self._unguarded(spec, inner))
+
+    def _unguarded(self, spec: Spec, inner: Mapping[str, Composed]) -> tuple[str, ...]:
+        preset = [name for name in spec.presets if name in inner]
+        return tuple(n for n in preset if not self.registry.spec(inner[n].spec.role, str(spec.presets[n])).private)
 
     def _slot(self, spec: Spec, field: str, facts: Slot, hint: Any, path: str) -> Composed:
         where, role = f"{path}{field}", slot_role(hint)
