@@ -64,16 +64,6 @@ def test_no_vector_is_longer_than_the_bound_also_at_the_ends_of_the_lattice(d: i
             assert np.abs(np.array(value) - want).max() <= 1 + 2.0**-9
 
 
-def test_a_far_row_counts_with_the_radius_and_is_not_dropped() -> None:
-    domain = Box((-1.0, -1.0), (1.0, 1.0))
-    cells = NearestCenter(np.zeros((1, 2), np.int64), domain.max_norm)
-    vectors = ClippedOffsets.around(cells, np.array([0.1]), domain)
-    rows = domain.snap(np.array([[0.6, 0.8], [0.06, 0.08], [0.03, 0.04]]))
-    sums, errors = vectors.read(Given(vectors.values(rows, cells.locate(rows)) * domain.unit, np.full(3, SCALE)))
-    assert np.allclose(sums[0], [0.06, 0.08], atol=1e-5)
-    assert np.allclose(errors, 0.1 / domain.unit, rtol=1e-5)
-
-
 def test_released_sums_are_read_in_the_callers_units_each_with_its_own_radius() -> None:
     domain = Ball((3.0, 3.0), 10.0)
     cells = NearestCenter(domain.snap(np.array([[0.0, 0.0], [6.0, 6.0]])), domain.max_norm)

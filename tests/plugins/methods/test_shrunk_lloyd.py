@@ -10,39 +10,24 @@ import pytest
 
 from cloister.accounting import Total
 from cloister.core.budget import Budget
-from cloister.core.clustering import Clustering, Problem
-from cloister.core.domains import Box
-from cloister.core.randomness import NoiseRng, PublicRng
-from cloister.core.session import Session, forecast
-from cloister.core.trust import Central
-from cloister.core.types import Floats
+from cloister.core.clustering import Problem
+from cloister.core.session import forecast
 from cloister.plugins.methods.clipping import SCALE, ClippedOffsets
-from cloister.plugins.methods.shrunk_lloyd import ShrunkLloyd
-from cloister.plugins.methods.sphere_packing import SpherePacking
-from cloister.plugins.oracles.central.discrete_gaussian import DiscreteGaussian
-from cloister.plugins.oracles.central.exact import Exact
-from cloister.plugins.populations.arrays import Arrays
+from tests.plugins.methods.runs import EXACT, SEED, cube, made, run
 
-SEED = PublicRng(b"s" * 32)
-CUBE = Box((-1.0,) * 4, (1.0,) * 4)
+CUBE = cube(4)
 
 
-def gauss(**options: Any) -> ShrunkLloyd[Central]:
-    return ShrunkLloyd(start=SpherePacking(), counts=DiscreteGaussian(), sums=DiscreteGaussian(), **options)
+def gauss(**options: Any) -> Any:
+    return made("shrunk-lloyd", **options)
 
 
-def exact(**options: Any) -> ShrunkLloyd[Central]:
-    return ShrunkLloyd(start=SpherePacking(), counts=Exact(), sums=Exact(), **options)
+def exact(**options: Any) -> Any:
+    return made("shrunk-lloyd", EXACT, **options)
 
 
 def problem_of(k: int, rows: int, epsilon: float = 1.0) -> Problem:
     return Problem(k, CUBE, rows, Total(epsilon, 1e-6).measured({"gaussian"}))
-
-
-def run(method: Any, problem: Problem, rows: Floats, noise: int = 0) -> Clustering:
-    session: Session[Any] = Session(problem, SEED, Arrays(rows), noise=NoiseRng.for_tests(noise))
-    found: Clustering = method.cluster(problem, session, SEED)
-    return found
 
 
 def test_four_equal_rounds_of_one_count_and_one_vector_spend_the_budget() -> None:
@@ -59,45 +44,42 @@ def test_four_equal_rounds_of_one_count_and_one_vector_spend_the_budget() -> Non
 
 
 def test_the_start_is_packed_around_the_middle() -> None:
-    first = forecast(gauss(extent=0.2), problem_of(5, 150), SEED)[0]
-    cells: Any = first.parts[0].cells
+    cells: Any = forecast(gauss(extent=0.2), problem_of(5, 150), SEED)[0].parts[0].cells
     centers = CUBE.real(cells.centers)
     assert abs(centers).max() <= 0.2
     assert np.linalg.norm(centers[:, None] - centers, axis=2)[np.triu_indices(5, 1)].min() > 0.1
 
 
-@pytest.mark.parametrize(("first", "expected"), [(0.5, 0.5), (0.1, 0.1)])
-def test_rows_beyond_the_radius_are_clipped_and_not_dropped(first: float, expected: float) -> None:
+@pytest.mark.parametrize("first", [0.5, 0.1])
+def test_rows_beyond_the_radius_are_clipped_and_not_dropped(first: float) -> None:
     """All rows in one corner, 2 from the middle: one exact step goes 1.3 clipping radii there."""
     problem = Problem(1, CUBE, 100, Budget("exact", math.inf))
-    found = run(exact(rounds=1, extent=1e-9, first_radius=first), problem, np.ones((100, 4)))
-    assert np.linalg.norm(found.centers) == pytest.approx(min(1.3 * expected * 2, 2), rel=1e-4)
+    found, _ = run(exact(rounds=1, extent=1e-9, first_radius=first), np.ones((100, 4)), problem)
+    assert np.linalg.norm(found.centers) == pytest.approx(1.3 * first * 2, rel=1e-4)
     assert np.ptp(found.centers) < 1e-4
 
 
-def test_a_step_divides_by_an_average_group_until_counts_are_well_known() -> None:
+@pytest.mark.parametrize("rows", [100, 1000, 100_000])
+def test_a_step_divides_by_an_average_group_until_counts_are_well_known(rows: int) -> None:
     """q = n mu / k below 25: n / k rows; above: 25 standard errors of a count; never less than a row."""
-    for rows in (100, 1000, 100_000):
-        problem = problem_of(4, rows)
-        q = rows / 4 * problem.budget.mu
-        expected = rows / 4 * min(1.0, 25 / q)
-        assert gauss().least_rows(problem) == pytest.approx(expected, rel=1e-3)
-    assert exact().least_rows(Problem(4, CUBE, 100, Budget("exact", math.inf))) == 1.0
+    problem = problem_of(4, rows)
+    q = rows / 4 * problem.budget.mu
+    assert gauss().least_rows(problem) == pytest.approx(rows / 4 * min(1.0, 25 / q), rel=1e-3)
+    assert exact().least_rows(Problem(4, CUBE, rows, Budget("exact", math.inf))) == 1.0
 
 
 def test_two_groups_are_found_and_weighed() -> None:
     g = np.random.default_rng(3)
     rows = np.repeat([[0.6, 0.5, -0.4, 0.2], [-0.5, -0.3, 0.4, -0.6]], [260, 140], axis=0) + g.normal(0, 0.05, (400, 4))
-    found = run(gauss(), problem_of(2, 400, 2.0), rows)
+    found, _ = run(gauss(), rows, problem_of(2, 400, 2.0))
     order = np.argsort(-found.centers[:, 0])
-    means = np.array([rows[:260].mean(axis=0), rows[260:].mean(axis=0)])
-    assert abs(found.centers[order] - means).max() < 0.25
+    assert abs(found.centers[order] - [rows[:260].mean(axis=0), rows[260:].mean(axis=0)]).max() < 0.25
     assert found.weights is not None
     assert found.weights.sum() == pytest.approx(400)
     assert abs(found.weights[order] - [260, 140]).max() < 100
 
 
-@pytest.mark.parametrize("noise", range(5))
-def test_a_budget_that_tells_nothing_leaves_centres_together_near_the_middle(noise: int) -> None:
-    found = run(gauss(), problem_of(3, 100, 0.001), np.ones((100, 4)), noise)
+@pytest.mark.parametrize("seed", range(5))
+def test_a_budget_that_tells_nothing_leaves_centres_together_near_the_middle(seed: int) -> None:
+    found, _ = run(gauss(), np.ones((100, 4)), problem_of(3, 100, 0.001), seed)
     assert np.linalg.norm(found.centers, axis=1).max() < 0.5

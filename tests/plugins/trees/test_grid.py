@@ -59,20 +59,6 @@ def test_cells_cover_a_column_once_and_in_order(side: int) -> None:
     assert tree.locate(np.array([[s]])).tolist() == [[side - 1]]
 
 
-@pytest.mark.parametrize("domain", [Box((0.0, 0.0), (1.0, 1e-7)), Box((-5.0, 0.0, 2.0), (5.0, 1.0, 2.1))], ids=str)
-def test_ids_are_the_formula_in_python_integers(domain: Box) -> None:
-    """The narrow box has columns of fewer lattice steps than cells."""
-    tree = opened(domain, side=9)
-    rows = domain.snap(domain.sample(np.random.default_rng(1), 300, 0.0))
-    wanted = []
-    for row in rows.tolist():
-        cell = 0
-        for x, s in zip(row, domain.sides.tolist(), strict=True):
-            cell = cell * 9 + (x + s) * 9 // (2 * s + 1)
-        wanted.append(cell)
-    assert tree.locate(rows)[:, 0].tolist() == wanted
-
-
 @pytest.mark.parametrize(("d", "side"), [(1, 5), (2, 2), (2, 3), (2, 16), (2, 33), (3, 7), (3, 10)])
 def test_cells_of_a_ball_are_kept_exactly_if_a_row_can_be_in_them(d: int, side: int) -> None:
     """The lattice point of each cell that is nearest to the middle, in integers, against what ``grow`` looks at."""

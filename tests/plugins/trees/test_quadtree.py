@@ -50,29 +50,6 @@ class Exact:
         return np.full(len(ids), self._error)
 
 
-def path_of(tree: Quadtree, image: Ints) -> list[int]:
-    """A row's cell on every level by walking down: halve the interval of the level's coordinate at its public cut."""
-    low, high = -tree.reduced.sides, tree.reduced.sides + 1
-    interval = [0] * tree.reduced.dimension
-    cell, path = 0, [0]
-    for j in tree.order:
-        splits = sum(1 for i in tree.order[: len(path) - 1] if i == j)
-        cut = tree.borders[j][splits + 1][2 * interval[j] + 1]
-        right = int(image[j] >= cut)
-        low[j], high[j] = (cut, high[j]) if right else (low[j], cut)
-        assert low[j] <= image[j] < high[j]
-        interval[j], cell = 2 * interval[j] + right, 2 * cell + right
-        path.append(cell)
-    return path
-
-
-@pytest.mark.parametrize("domain", DOMAINS)
-def test_ids_are_those_of_a_walk_from_the_root(domain: Domain) -> None:
-    tree = opened(domain, depth=9, top=0)
-    rows = rows_of(domain, 100)
-    assert tree.locate(rows).tolist() == [path_of(tree, image) for image in tree.reduced.of(rows)]
-
-
 @pytest.mark.parametrize("domain", DOMAINS)
 def test_every_row_is_in_the_box_of_its_cell_and_children_are_inside_their_parents(domain: Domain) -> None:
     tree = opened(domain, depth=12, top=0)
@@ -243,11 +220,6 @@ def test_weights_are_the_generalised_least_squares_where_none_is_negative(seed: 
     sums = np.bincount(nodes.parents[below], weights[below], len(weights))
     assert np.allclose(sums[nodes.split], weights[nodes.split])
     assert (weights >= 0).all()
-
-
-def test_at_least_one_case_above_has_no_clamped_weight() -> None:
-    free = [Nodes.grown(Random(seed, 1e6), 0, 7, 3.0) for seed in range(5)]
-    assert any((nodes.consistent()[0][~nodes.split] > 0).all() for nodes in free)
 
 
 def test_a_negative_root_gives_weights_of_zero() -> None:

@@ -63,13 +63,6 @@ def test_growth_is_the_paper_s_recursion(seed: int) -> None:
     assert len(looked) == len(set(looked))  # no count is looked at twice
 
 
-def test_a_product_of_zero_is_bit_zero() -> None:
-    around = np.array([[2**29, 0], [0, -(2**29)], [2**29, 2**29]])
-    tree = SimHashTree(Ball((0.0, 0.0), 1.0), around, 1.0)
-    rows = np.array([[0, 0], [0, 5], [-1, 0], [3, -3], [-3, 3]])
-    assert tree.locate(rows)[:, -1].tolist() == [0b000, 0b010, 0b101, 0b000, 0b110]
-
-
 @pytest.mark.parametrize(("k", "levels"), [(1, 3), (2, 4), (8, 6), (9, 7)])
 def test_the_default_depth_is_the_paper_s(k: int, levels: int) -> None:
     assert opened(k=k).space.levels == levels

@@ -7,7 +7,6 @@ from typing import Any
 import attrs
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
 
 from cloister.core.budget import Budget
 from cloister.core.clustering import Problem
@@ -53,24 +52,6 @@ def in_integers(around: Ints, rows: Ints) -> list[int]:
         j = max(range(len(products)), key=lambda i: (abs(products[i]), -i))
         ids.append(2 * j + (products[j] < 0))
     return ids
-
-
-@st.composite
-def tied(draw: st.DrawFn) -> tuple[Ints, Ints]:
-    """Directions and rows of small integers: products tie often, among them with opposite signs and with zero."""
-    d, many, n = draw(st.integers(1, 4)), draw(st.integers(1, 6)), draw(st.integers(1, 8))
-    small = st.integers(-2, 2)
-    around = draw(st.lists(st.lists(small, min_size=d, max_size=d), min_size=many, max_size=many))
-    rows = draw(st.lists(st.lists(small, min_size=d, max_size=d), min_size=n, max_size=n))
-    return np.array(around) * (NORM // 8), np.array(rows) * draw(st.sampled_from([1, 2**17]))
-
-
-@settings(max_examples=300, deadline=None)
-@given(tied())
-def test_ties_go_to_the_lowest_direction_whatever_their_signs(case: tuple[Ints, Ints]) -> None:
-    around, rows = case
-    tree = SpreadTree(ball(rows.shape[1]), around, 3.0, 2)
-    assert tree.locate(rows)[:, 0].tolist() == in_integers(around, rows)
 
 
 @pytest.mark.parametrize(("d", "cells"), [(3, 2), (3, 64), (33, 64), (100, 32)])

@@ -12,17 +12,12 @@ import pytest
 
 from cloister.core.domains import Ball, Box, Domain
 from cloister.core.errors import InvalidInput
-from cloister.plugins.methods.weighted_centers.buckets import Assigned, HashValues, Reassigned, positions
-from cloister.plugins.methods.weighted_centers.partitions import Prefixes, PStable, collision, distance_of, inside
+from cloister.plugins.methods.weighted_centers.partitions import PStable, collision, distance_of, inside
 from tests.alarms import Alarm
 from tests.plugins.methods.weighted_centers.stemmer_cells import (
     BALL,
     SEED,
-    assigned,
-    centred,
-    hash_of,
     intervals_of,
-    reassigned,
     some_rows,
 )
 
@@ -83,69 +78,3 @@ def test_a_box_holds_a_cluster_that_fits_in_an_interval_and_no_row_is_far_from_i
     assert boxed.any()
     away = np.linalg.norm(rows - intervals.middles(any_box), axis=1)
     assert (away[boxed] <= intervals.half_diagonal + math.sqrt(domain.dimension)).all()
-
-
-def test_vectors_of_a_region_are_relative_to_its_middle_and_of_other_rows_zero() -> None:
-    vectors, rows = centred(BALL, SEED), some_rows(BALL, SEED, 3000)
-    ids = vectors.cells.locate(rows)
-    values = vectors.values(rows, ids)
-    outside = ids[:, 0] < 0
-    assert outside.any()
-    assert not outside.all()
-    assert not values[outside].any()
-    assert np.array_equal(values[~outside] + vectors.middles[ids[~outside, 0]], rows[~outside])
-    assert np.linalg.norm(values, axis=1).max() <= vectors.bound.l2 + 3
-
-
-def test_positions_are_those_in_the_list_as_it_is_given() -> None:
-    assert positions(np.array([9, 2, 5]), np.array([5, 9, 4, 2, 10])).tolist() == [2, 0, -1, 1, -1]
-    assert positions(np.zeros(0, np.int64), np.array([5, 9])).tolist() == [-1, -1]
-
-
-def test_a_user_is_assigned_to_her_centre_or_to_a_nearer_one_of_a_smaller_radius() -> None:
-    """WeightedCenters, step 2, against a loop over rows."""
-    a, rows = assigned(BALL, SEED), some_rows(BALL, SEED, 500)
-    (one, other), chosen = a.own, a.chosen(rows)
-    for row, at in zip(rows, chosen.tolist(), strict=True):
-        squares = ((a.places - row) ** 2).sum(axis=1)
-        found, wanted = int(other.created.closest(row[None])[0][0]), None
-        if found >= 0:
-            wanted = other.start + found  # the smallest radius: no centre can be preferred
-        else:
-            found = int(one.created.closest(row[None])[0][0])
-            smaller = np.flatnonzero(a.ranks > 0)
-            nearest = int(smaller[squares[smaller].argmin()])
-            if found >= 0:
-                wanted = nearest if squares[nearest] < squares[found] else found
-        assert at == (int(squares.argmin()) if wanted is None else wanted)
-
-
-def test_reassigned_users_are_at_the_nearest_centre_that_is_left_and_others_stay() -> None:
-    b, rows = reassigned(BALL, SEED), some_rows(BALL, SEED, 2000)
-    before, after = b.assigned.chosen(rows), b.locate(rows)[:, 0]
-    stays = b.kept[before]
-    assert (after[stays] == before[stays]).all()
-    ids = np.flatnonzero(b.kept)
-    squares = ((rows[~stays, None] - b.assigned.places[ids]) ** 2).sum(axis=2)
-    assert (after[~stays] == ids[squares.argmin(axis=1)]).all()
-
-
-def test_where_nothing_was_found_nobody_is_in_a_bucket() -> None:
-    none, rows = np.zeros((0, 5), np.int64), some_rows(BALL, SEED, 10)
-    cells = Reassigned(Assigned((), none, np.zeros(0, np.int64), BALL.max_norm, 4), np.zeros(0, bool))
-    assert (cells.locate(rows) == -1).all()
-    assert cells.space.sizes == (4,)
-
-
-def test_without_procedures_of_their_own_all_are_at_the_nearest() -> None:
-    places, rows = some_rows(BALL, SEED.child("places"), 7), some_rows(BALL, SEED, 500)
-    cells = Assigned((), places, np.zeros(7, np.int64), BALL.max_norm, 16)
-    squares = ((rows[:, None] - places) ** 2).sum(axis=2)
-    assert np.array_equal(cells.chosen(rows), squares.argmin(axis=1))
-
-
-def test_a_hash_value_is_in_the_bucket_of_its_prefix_at_every_level() -> None:
-    h, rows = hash_of(BALL, SEED), some_rows(BALL, SEED, 300)
-    cells, values = HashValues(h, Prefixes((2, 6))), h.of(rows)
-    assert np.array_equal(cells.locate(rows), np.stack([values >> 4, values], axis=1))
-    assert cells.space.sizes == (4, 64)

@@ -31,12 +31,6 @@ class Exact:
         return np.full(len(ids), 10.0)
 
 
-def test_prefixes_are_the_leading_bits_and_no_value_has_none():
-    tree = Prefixes((2, 5))
-    assert tree.of(np.array([0b10111, 0b00001, -1])).tolist() == [[0b10, 0b10111], [0, 1], [-1, -1]]
-    assert tree.space.sizes == (4, 32)
-
-
 def test_without_noise_the_heavy_values_come_back_in_order_and_few_buckets_are_looked_at():
     values = np.repeat(np.array([2**47 + 5, 77, 2**40 + 1, 2**40 + 2]), [900, 500, 40, 20])
     counts = Exact(TREE.of(values))
