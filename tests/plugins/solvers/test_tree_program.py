@@ -48,12 +48,12 @@ def cost_of(tree: TreeMetric, weights: Floats, power: int, centers: set[int]) ->
     return cost
 
 
-@pytest.mark.parametrize("leaves", range(1, 13))
+@pytest.mark.parametrize("leaves", [1, 2, 3, 5, 8, 10])
 @pytest.mark.parametrize("power", [1, 2])
 @pytest.mark.parametrize("ties", [True, False])
 def test_every_number_of_centres_costs_what_brute_force_finds(leaves: int, power: int, ties: bool) -> None:
     g = np.random.default_rng((leaves, power, ties))
-    for _ in range(12 if leaves < 9 else 3):
+    for _ in range(10 if leaves < 8 else 2):
         tree = random_tree(g, leaves, ties)
         weights = g.integers(-1, 5, leaves).astype(float) if ties else g.normal(1, 1, leaves)
         program = Program.of(tree, weights, power)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
-import attrs
 import numpy as np
 import pytest
 
@@ -14,26 +13,10 @@ from cloister.core.clustering import Problem
 from cloister.core.domains import Ball, Box, Domain
 from cloister.core.errors import InvalidInput
 from cloister.core.randomness import PublicRng
-from cloister.core.types import Floats, Ints
 from cloister.plugins.trees.grid import Grid, GridTree
+from tests.plugins.tables import Table
 
 SEED = PublicRng.from_seed(34)
-
-
-@attrs.frozen
-class Told:
-    """Counts as given, with their standard errors."""
-
-    digest_tag = "tests.test_grid.Told"
-
-    values: Floats
-    errors: Floats
-
-    def at(self, ids: Ints, level: int = 0) -> Floats:
-        return self.values[ids]
-
-    def standard_error(self, ids: Ints, level: int = 0) -> Floats:
-        return self.errors[ids]
 
 
 def opened(domain: Domain, k: int = 2, rows: int = 1000, budget: Budget | None = None, **options: Any) -> GridTree:
@@ -45,7 +28,7 @@ def first_of(cell: int, side: int, reach: int) -> int:
     return -((-cell * (2 * reach + 1)) // side) - reach
 
 
-@pytest.mark.parametrize("side", [1, 2, 3, 7, 16, 1000])
+@pytest.mark.parametrize("side", [1, 2, 7, 1000])
 def test_cells_cover_a_column_once_and_in_order(side: int) -> None:
     """Every border, exactly: the first coordinate of each cell, and the one before it."""
     tree = opened(Box((0.0,), (3.0,)), side=side)
@@ -59,7 +42,7 @@ def test_cells_cover_a_column_once_and_in_order(side: int) -> None:
     assert tree.locate(np.array([[s]])).tolist() == [[side - 1]]
 
 
-@pytest.mark.parametrize(("d", "side"), [(1, 5), (2, 2), (2, 3), (2, 16), (2, 33), (3, 7), (3, 10)])
+@pytest.mark.parametrize(("d", "side"), [(1, 5), (2, 3), (2, 16), (3, 7)])
 def test_cells_of_a_ball_are_kept_exactly_if_a_row_can_be_in_them(d: int, side: int) -> None:
     """The lattice point of each cell that is nearest to the middle, in integers, against what ``grow`` looks at."""
     domain = Ball((0.5,) * d, 2.0)
@@ -67,7 +50,7 @@ def test_cells_of_a_ball_are_kept_exactly_if_a_row_can_be_in_them(d: int, side: 
     spans = [(first_of(c, side, reach), first_of(c + 1, side, reach) - 1) for c in range(side)]
     nearest = [0 if low <= 0 <= high else min(abs(low), abs(high)) for low, high in spans]
     held = [i for i, xs in enumerate(itertools.product(nearest, repeat=d)) if sum(x * x for x in xs) <= reach**2]
-    grown = tree.grow(Told(np.full(side**d, 9.0), np.ones(side**d)))
+    grown = tree.grow(Table(np.full(side**d, 9.0), np.ones(side**d)))
     assert grown.leaves is not None
     assert grown.leaves.ids.tolist() == held
     assert np.abs(domain.truncate(grown.points) - grown.points).max() < 1e-9
@@ -76,7 +59,7 @@ def test_cells_of_a_ball_are_kept_exactly_if_a_row_can_be_in_them(d: int, side: 
 def test_cells_between_lattice_steps_are_left_out() -> None:
     """A column 1e-7 as wide as the other one has a single lattice step: all of its rows are in one of four cells."""
     tree = opened(Box((0.0, 0.0), (1.0, 1e-7)), side=4)
-    grown = tree.grow(Told(np.full(16, 9.0), np.ones(16)))
+    grown = tree.grow(Table(np.full(16, 9.0), np.ones(16)))
     assert grown.leaves is not None
     assert tree.domain.sides[1] == 0
     assert grown.leaves.ids.tolist() == [0, 4, 8, 12]
@@ -84,22 +67,22 @@ def test_cells_between_lattice_steps_are_left_out() -> None:
 
 def test_points_are_middles_in_the_caller_s_units() -> None:
     domain = Box((0.0, 10.0), (4.0, 30.0))
-    grown = opened(domain, side=2).grow(Told(np.full(4, 9.0), np.ones(4)))
+    grown = opened(domain, side=2).grow(Table(np.full(4, 9.0), np.ones(4)))
     assert grown.points == pytest.approx(np.array([[1.0, 15.0], [1.0, 25.0], [3.0, 15.0], [3.0, 25.0]]), abs=1e-4)
 
 
 def test_cells_are_kept_by_significance_or_the_largest() -> None:
     domain = Box((0.0,), (1.0,))
     values, errors = np.array([0.0, 2.5, 2.6, 5.0, -9.0, 100.0]), np.array([1.0, 1.0, 1.0, 2.0, 1.0, 39.0])
-    grown = opened(domain, side=6, k=1).grow(Told(values, errors))
+    grown = opened(domain, side=6, k=1).grow(Table(values, errors))
     assert grown.leaves is not None
     assert grown.errors is not None
     assert grown.leaves.ids.tolist() == [2, 5]
     assert grown.errors.weights.tolist() == [1.0, 39.0]
-    grown = opened(domain, side=6, k=3).grow(Told(values, errors))
+    grown = opened(domain, side=6, k=3).grow(Table(values, errors))
     assert grown.leaves is not None
     assert grown.leaves.ids.tolist() == [2, 3, 5]  # two are significant: the three largest instead
-    grown = opened(domain, side=6, k=50).grow(Told(values, errors))
+    grown = opened(domain, side=6, k=50).grow(Table(values, errors))
     assert len(grown.points) == 6
 
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable
 from functools import cache
 
-import attrs
 import numpy as np
 import pytest
+from sklearn.cluster import KMeans
 
 from cloister.core.budget import Budget
 from cloister.core.clustering import Coreset, Problem
@@ -19,6 +18,7 @@ from cloister.core.randomness import PublicRng
 from cloister.core.types import Floats, Ints
 from cloister.plugins.trees.net_tree import NetTree, NetTreeOpened
 from cloister.plugins.trees.nets import RADIUS, energy
+from tests.plugins.tables import Counted, Table
 
 KEY = PublicRng.from_seed(3)
 
@@ -56,30 +56,10 @@ def distance(one: Ints, other: Ints) -> Floats:
     return np.sqrt(energy(one - other) / one.shape[1]) / RADIUS
 
 
-@attrs.frozen
-class Exact:
-    """An oracle without noise, for rows; ``change`` is what is made of a count."""
-
-    ids: Ints
-    change: Callable[[Ints, Floats], Floats] = attrs.field(default=lambda ids, counts: counts)
-    looked: list[int] = attrs.field(factory=list)
-
-    def at(self, ids: Ints, level: int = 0) -> Floats:
-        known, counts = np.unique(self.ids[:, level], return_counts=True)
-        where = np.searchsorted(known, ids)
-        where[where == len(known)] = 0
-        self.looked.append(len(ids))
-        found: Floats = self.change(ids, np.where(known[where] == ids, counts[where], 0).astype(np.float64))
-        return found
-
-    def standard_error(self, ids: Ints, level: int = 0) -> Floats:
-        return np.zeros(len(ids))
-
-
 # --- the paper's lemmas
 
 
-@pytest.mark.parametrize(("d", "levels"), [(1, 12), (2, 10), (3, 8), (4, 6), (6, 4), (8, 3)])
+@pytest.mark.parametrize(("d", "levels"), [(1, 12), (3, 8), (8, 3)])
 def test_lemma_14_a_node_is_within_twice_its_radius_of_its_rows(d: int, levels: int) -> None:
     tree = opened(d, levels)
     images = tree.projection.of(rows_in(ball(d), 4000, d))
@@ -90,7 +70,7 @@ def test_lemma_14_a_node_is_within_twice_its_radius_of_its_rows(d: int, levels: 
     assert distance(images, last).max() <= 2.0**-levels
 
 
-@pytest.mark.parametrize(("d", "levels"), [(1, 8), (2, 6), (3, 4), (4, 3), (6, 2), (8, 1)])
+@pytest.mark.parametrize(("d", "levels"), [(1, 8), (2, 6), (4, 3)])
 def test_every_row_is_in_a_child_of_its_node_and_in_no_other_child(d: int, levels: int) -> None:
     tree = opened(d, levels)
     images = tree.projection.of(rows_in(ball(d), 400, d + 10))
@@ -121,8 +101,7 @@ def mixture(d: int, n: int, clusters: int, wide: float, seed: int) -> Floats:
     return centers[g.integers(0, clusters, n)] + wide * g.standard_normal((n, d)) / math.sqrt(d)
 
 
-@pytest.mark.parametrize(("d", "levels"), [(1, 10), (2, 5)])
-@pytest.mark.parametrize(("clusters", "wide"), [(2, 0.001), (2, 0.1), (30, 0.02)])
+@pytest.mark.parametrize(("d", "levels", "clusters", "wide"), [(1, 10, 2, 0.1), (1, 10, 30, 0.02), (2, 5, 2, 0.001)])
 def test_theorem_20_the_papers_tree_is_a_coreset(d: int, levels: int, clusters: int, wide: float) -> None:
     """With an exact oracle (eta = 0) and xi = 1/2. What the bound adds is n 2^(-2T) for the last level, 4 of it as a
     transport, and n / 2^Gamma for each level before. In one dimension the threshold stops branches before the last
@@ -130,12 +109,12 @@ def test_theorem_20_the_papers_tree_is_a_coreset(d: int, levels: int, clusters: 
     n, k, xi = 10_000, 2, 0.5
     tree = opened(d, levels, expand=None, rounds=None, rows=n, k=k)
     rows = ball(d).snap(mixture(d, n, clusters, wide, d))
-    grown, x = tree.grow(Exact(tree.locate(rows))), ball(d).real(rows)
+    grown, x = tree.grow(Counted(tree.locate(rows))), ball(d).real(rows)
     assert grown.weights.sum() == n
     assert grown.leaves is not None
     assert (grown.leaves.levels.min() < levels - 1) == (d == 1)
-    moved = transport(tree, grown, rows)
-    assert moved <= 4 * n * 4.0**-levels + xi / (8 * (1 + 2 / xi)) * cost(x, np.ones(n), best_of(x, k)) + 4 * levels
+    moved, best = transport(tree, grown, rows), float(KMeans(k, n_init=10, random_state=0).fit(x).inertia_)
+    assert moved <= 4 * n * 4.0**-levels + xi / (8 * (1 + 2 / xi)) * best + 4 * levels
     g = np.random.default_rng(7)
     for _ in range(40):
         centers = g.uniform(-0.7, 0.7, (k, d))
@@ -159,50 +138,37 @@ def transport(tree: NetTreeOpened, grown: Coreset, rows: Ints) -> float:
     return float(((x - grown.points[leaf]) ** 2).sum())
 
 
-def best_of(x: Floats, k: int) -> Floats:
-    """Centres that bound the optimum from above: Lloyd's, from several starts. (Divide by nothing: a larger OPT only
-    loosens.)"""
-    g, best, least = np.random.default_rng(0), x[:k], math.inf
-    for _ in range(10):
-        centers = x[g.choice(len(x), k, replace=False)]
-        for _ in range(20):
-            near = ((x[:, None, :] - centers) ** 2).sum(axis=2).argmin(axis=1)
-            centers = np.array([x[near == j].mean(axis=0) if (near == j).any() else centers[j] for j in range(k)])
-        if (now := cost(x, np.ones(len(x)), centers)) < least:
-            best, least = centers, now
-    return best
-
-
 # --- growing from noise
 
 
-def noise_of(ids: Ints, counts: Floats) -> Floats:
+class Hashed:
     """Counts that depend on the bucket alone, a few of them large, half of them negative."""
-    drawn: Floats = np.exp((ids * 2654435761 % 1009) / 100) - 150.0
-    return drawn
+
+    def at(self, ids: Ints, level: int = 0) -> Floats:
+        drawn: Floats = np.exp((ids * 2654435761 % 1009) / 100) - 150.0
+        return drawn
+
+    def standard_error(self, ids: Ints, level: int = 0) -> Floats:
+        return np.zeros(len(ids))
 
 
-@pytest.mark.parametrize(("d", "expand", "rounds"), [(1, 1, 3), (1, 4, 9), (2, 1, 2), (2, 3, 4), (3, 2, 2)])
+@pytest.mark.parametrize(("d", "expand", "rounds"), [(1, 4, 9), (2, 1, 2), (3, 2, 2)])
 def test_growing_is_algorithm_1_line_by_line(d: int, expand: int, rounds: int) -> None:
     k, tree = 2, opened(d, 4, expand=expand, rounds=rounds)
     front, leaves, total = tree.children(0, np.zeros((1, d), np.int64))[0], set[tuple[int, int]](), 0.0
     for level in range(4):
-        ids = ids_of(tree, level, front)
-        counts = dict(zip(ids, np.maximum(noise_of(np.array(ids), np.zeros(0)), 0.0).tolist(), strict=True))
+        ids = tree.ids(level, front).tolist()
+        counts = dict(zip(ids, np.maximum(Hashed().at(np.array(ids)), 0.0).tolist(), strict=True))
         order = sorted(range(len(ids)), key=lambda i: -counts[ids[i]])
         tau = literal_threshold(sorted(counts.values()), k * expand, rounds) if level < 3 else 0
         leaves |= {(level, ids[i]) for i in order[tau:]}
         total += sum(sorted(counts.values())[: len(order) - tau])
         below = [tree.children(level + 1, front[i : i + 1])[0] for i in order[:tau]] if level < 3 else []
         front = np.concatenate([np.zeros((0, d), np.int64), *below])
-    grown = tree.grow(Exact(np.zeros((1, 4), np.int64), noise_of))
+    grown = tree.grow(Hashed())
     assert grown.leaves is not None
     assert set(zip(grown.leaves.levels.tolist(), grown.leaves.ids.tolist(), strict=True)) == leaves
     assert grown.weights.sum() == pytest.approx(total)
-
-
-def ids_of(tree: NetTreeOpened, level: int, names: Ints) -> list[int]:
-    return [int(i) for i in tree.ids(level, names)]
 
 
 def literal_threshold(counts: list[float], ka: int, rounds: int) -> int:
@@ -217,7 +183,7 @@ def literal_threshold(counts: list[float], ka: int, rounds: int) -> int:
 def test_with_the_proofs_options_the_cap_alone_stops_the_tree_and_every_row_keeps_one_leaf() -> None:
     tree = opened(4, 8, cap=2000, expand=None, rounds=None)
     rows = rows_in(ball(4), 3000, 2)
-    oracle = Exact(tree.locate(rows))
+    oracle = Counted(tree.locate(rows))
     grown = tree.grow(oracle)
     assert 1900 < sum(oracle.looked) <= 2000
     assert grown.weights.sum() == len(rows)
@@ -225,33 +191,24 @@ def test_with_the_proofs_options_the_cap_alone_stops_the_tree_and_every_row_keep
 
 
 def test_leaves_below_the_significance_are_left_out_but_one() -> None:
-    @attrs.frozen
-    class Noisy:
-        top: float
-
-        def at(self, ids: Ints, level: int = 0) -> Floats:
-            return np.where(np.arange(len(ids)) < 3, self.top, 19.0)
-
-        def standard_error(self, ids: Ints, level: int = 0) -> Floats:
-            return np.full(len(ids), 10.0)
-
     tree = opened(2, 1, significance=2.0)
-    assert tree.grow(Noisy(21.0)).weights.tolist() == [21.0] * 3
-    assert tree.grow(Noisy(15.0)).weights.tolist() == [19.0]
-    errors = tree.grow(Noisy(21.0)).errors
-    assert errors is not None
-    assert errors.weights.tolist() == [10.0] * 3
+    counts = np.full(tree.space.sizes[0], 19.0)
+    counts[tree.ids(0, tree.children(0, np.zeros((1, 2), np.int64))[0])[:3]] = 21.0
+    grown = tree.grow(Table(counts, 10.0))
+    assert grown.weights.tolist() == [21.0] * 3
+    assert grown.errors is not None
+    assert grown.errors.weights.tolist() == [10.0] * 3
+    assert tree.grow(Table(counts - 2, 10.0)).weights.tolist() == [19.0]
 
 
 def test_many_empty_nodes_that_noise_fills_do_not_stop_the_branches_of_clusters() -> None:
-    @attrs.frozen
-    class Noisy(Exact):
-        def standard_error(self, ids: Ints, level: int = 0) -> Floats:
-            return np.full(len(ids), 50.0)
+    class Noisy(Counted):
+        def at(self, ids: Ints, level: int = 0) -> Floats:
+            return super().at(ids, level) + 100.0 * (ids % 2)
 
     tree = opened(3, 3, k=2, expand=2, rounds=2, significance=3.0)
     rows = ball(3).snap(np.repeat([[0.6, 0, 0], [-0.6, 0, 0.0]], 1000, axis=0))
-    grown = tree.grow(Noisy(tree.locate(rows), lambda ids, counts: counts + 100.0 * (ids % 2)))
+    grown = tree.grow(Noisy(tree.locate(rows), 50.0))
     assert grown.leaves is not None
     assert grown.leaves.levels.tolist() == [2, 2]
     assert np.abs(grown.weights - 1000).max() <= 100
@@ -265,7 +222,7 @@ def test_a_cap_below_the_first_level_is_refused_with_advice() -> None:
 # --- ids and domains
 
 
-@pytest.mark.parametrize(("d", "levels"), [(1, 12), (2, 12), (4, 8), (6, 5), (8, 8)])
+@pytest.mark.parametrize(("d", "levels"), [(1, 12), (4, 8), (8, 8)])
 def test_ids_are_injective_and_within_the_space(d: int, levels: int) -> None:
     """Packed ids are by proof, hashed ones (d = 8 from level 7) but for a chance of 10^-10."""
     tree = opened(d, levels, cap=2**20)
@@ -283,6 +240,6 @@ def test_a_box_is_mapped_by_its_reach_and_its_points_stay_inside() -> None:
     box = Box((0.0, -5.0), (1.0, 5.0))
     tree = NetTree(levels=3, significance=0.0).open(Problem(2, box, 1000, Budget("pure", 1.0)), KEY)
     corners = box.snap(np.array(list(itertools.product((0.0, 1.0), (-5.0, 5.0)))))
-    grown = tree.grow(Exact(tree.locate(corners)))
+    grown = tree.grow(Counted(tree.locate(corners)))
     assert grown.weights.sum() == 4
     assert np.array_equal(box.truncate(grown.points), grown.points)

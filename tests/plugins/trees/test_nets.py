@@ -12,10 +12,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from cloister.core.domains import Ball, Domain
-from cloister.core.randomness import PublicRng
 from cloister.core.types import Ints
 from cloister.plugins.trees.nets import RADIUS, Net, Projection, covering_radius, energy, packing_radius, short_vectors
+from tests.plugins.trees.test_net_tree import KEY, ball, rows_in
 
 
 def net(m: int, step: int, seed: int = 0) -> Net:
@@ -27,14 +26,13 @@ def distances(one: Ints, other: Ints) -> Ints:
     return energy(one - other)
 
 
-@pytest.mark.parametrize("m", range(1, 26))
-def test_the_covering_radius_is_at_most_three_packing_radii_up_to_25_dimensions(m: int) -> None:
-    ratio = covering_radius(m) / packing_radius(m)
-    assert ratio == pytest.approx(math.sqrt((m + 2) / 3))
-    assert ratio <= 3 + 1e-12
+def test_the_covering_radius_is_at_most_three_packing_radii_up_to_25_dimensions() -> None:
+    ratios = np.array([covering_radius(m) / packing_radius(m) for m in range(1, 26)])
+    assert ratios == pytest.approx(np.sqrt((np.arange(1, 26) + 2) / 3))
+    assert ratios.max() <= 3 + 1e-12
 
 
-@pytest.mark.parametrize("m", range(1, 9))
+@pytest.mark.parametrize("m", [1, 2, 5, 8])
 def test_every_point_has_a_net_point_within_the_covering_radius_and_the_deep_hole_has_none_nearer(m: int) -> None:
     step = 10**6
     of = net(m, step, m)
@@ -46,7 +44,7 @@ def test_every_point_has_a_net_point_within_the_covering_radius_and_the_deep_hol
     assert found == pytest.approx(covering_radius(m) * step, rel=1e-5)
 
 
-@pytest.mark.parametrize("m", range(1, 7))
+@pytest.mark.parametrize("m", [1, 2, 6])
 def test_the_shortest_vectors_are_two_packing_radii_long(m: int) -> None:
     unit = Net(1, np.zeros(m + 1, np.int64))
     lengths = np.sqrt(energy(unit.points(short_vectors(m, 2.5 * packing_radius(m)))) / (m + 1))
@@ -54,7 +52,7 @@ def test_the_shortest_vectors_are_two_packing_radii_long(m: int) -> None:
     assert (lengths < 2.01 * packing_radius(m)).sum() == 1 + (2 if m == 1 else 2 * (m + 1))  # the kissing number, and 0
 
 
-@pytest.mark.parametrize(("m", "radius"), [(1, 3.0), (2, 2.0), (3, 1.7), (4, 1.5)])
+@pytest.mark.parametrize(("m", "radius"), [(1, 3.0), (2, 2.0), (4, 1.5)])
 def test_short_vectors_are_all_of_them_once(m: int, radius: float) -> None:
     unit = Net(1, np.zeros(m + 1, np.int64))
     box = np.array(list(itertools.product(range(-5, 6), repeat=m)))
@@ -64,7 +62,7 @@ def test_short_vectors_are_all_of_them_once(m: int, radius: float) -> None:
     assert len(found) == len(short_vectors(m, radius))
 
 
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=75, deadline=None, derandomize=True)
 @given(st.integers(1, 5), st.integers(1, 60), st.integers(0, 2**32), st.integers(0, 3))
 def test_the_nearest_point_is_that_of_brute_force_with_ties_and_without(
     m: int, step: int, seed: int, wide: int
@@ -82,24 +80,10 @@ def test_coordinates_at_the_largest_scale_do_not_overflow() -> None:
     of = net(8, 2**25, 3)
     points = np.random.default_rng(4).integers(-(2**28), 2**28, (200, 9))
     nearest = of.points(of.nearest(points))
-    exact = [int(p) for p in np.einsum("ij,ij->i", (points - nearest).astype(object), points - nearest)]
-    totals = [int(t) for t in (points - nearest).sum(axis=1)]
-    assert [9 * e - t * t for e, t in zip(exact, totals, strict=True)] == distances(points, nearest).tolist()
-    assert max(9 * e - t * t for e, t in zip(exact, totals, strict=True)) <= 9 * (covering_radius(8) * 2**25) ** 2
-
-
-KEY = PublicRng.from_seed(3)
-
-
-def ball(d: int) -> Ball:
-    return Ball((0.0,) * d, 1.0)
-
-
-def rows_in(domain: Domain, n: int, seed: int) -> Ints:
-    """Rows all over a domain, and as many at its border."""
-    g = np.random.default_rng(seed)
-    border = domain.snap(domain.middle + g.standard_normal((n // 2, domain.dimension)) * domain.diameter * 10)
-    return np.concatenate([domain.snap(domain.sample(g, n - n // 2, 0.0)), border])
+    apart = (points - nearest).astype(object)
+    exact = 9 * (apart**2).sum(axis=1) - apart.sum(axis=1) ** 2
+    assert exact.tolist() == distances(points, nearest).tolist()
+    assert exact.max() <= 9 * (covering_radius(8) * 2**25) ** 2
 
 
 @pytest.mark.parametrize("d", [1, 3, 5, 100])

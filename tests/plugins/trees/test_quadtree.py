@@ -23,6 +23,7 @@ from cloister.core.types import Floats, Ints
 from cloister.plugins.trees.quadtree import Nodes, Quadtree, ShiftedQuadtree
 from cloister.plugins.trees.reduction import Steps
 from tests.alarms import Alarm
+from tests.plugins.tables import Counted
 
 SEED = PublicRng.from_seed(51)
 BOX = Box((-1.0, 0.0, 5.0), (1.0, 10.0, 5.5))
@@ -37,19 +38,6 @@ def rows_of(domain: Domain, n: int = 500) -> Ints:
     return domain.snap(domain.sample(np.random.default_rng(52), n, 0.0))
 
 
-class Exact:
-    """Counts without noise, of a stated standard error."""
-
-    def __init__(self, ids: Ints, error: float) -> None:
-        self._ids, self._error = ids, error
-
-    def at(self, ids: Ints, level: int = 0) -> Floats:
-        return (self._ids[:, level][None, :] == ids[:, None]).sum(axis=1).astype(np.float64)
-
-    def standard_error(self, ids: Ints, level: int = 0) -> Floats:
-        return np.full(len(ids), self._error)
-
-
 @pytest.mark.parametrize("domain", DOMAINS)
 def test_every_row_is_in_the_box_of_its_cell_and_children_are_inside_their_parents(domain: Domain) -> None:
     tree = opened(domain, depth=12, top=0)
@@ -58,10 +46,8 @@ def test_every_row_is_in_the_box_of_its_cell_and_children_are_inside_their_paren
     before = tree.boxes(np.zeros(len(rows), np.int64), ids[:, 0])
     for level in range(1, 13):
         boxes = tree.boxes(np.full(len(rows), level), ids[:, level])
-        assert (boxes[:, 0] <= images).all()
-        assert (images <= boxes[:, 1]).all()
-        assert (before[:, 0] <= boxes[:, 0]).all()
-        assert (boxes[:, 1] <= before[:, 1]).all()
+        assert ((boxes[:, 0] <= images) & (images <= boxes[:, 1])).all()
+        assert ((before[:, 0] <= boxes[:, 0]) & (boxes[:, 1] <= before[:, 1])).all()
         before = boxes
 
 
@@ -98,7 +84,7 @@ def test_levels_above_the_first_asked_one_are_not_asked() -> None:
 def test_exact_counts_grow_leaves_that_hold_every_row_once() -> None:
     tree, rows = opened(depth=12, top=2), rows_of(BOX, 400)
     ids = tree.locate(rows)
-    grown = tree.grow(Exact(ids, 2.0))
+    grown = tree.grow(Counted(ids, 2.0))
     assert grown.leaves is not None
     leaf_of = {
         leaf: i for i, leaf in enumerate(zip(grown.leaves.levels.tolist(), grown.leaves.ids.tolist(), strict=True))
@@ -113,7 +99,7 @@ def test_exact_counts_grow_leaves_that_hold_every_row_once() -> None:
 
 def test_the_tree_metric_knows_every_leaf_and_shrinks_downwards() -> None:
     tree, rows = opened(depth=12), rows_of(BOX, 400)
-    grown = tree.grow(Exact(tree.locate(rows), 2.0))
+    grown = tree.grow(Counted(tree.locate(rows), 2.0))
     assert grown.tree is not None
     parents, diameters = grown.tree.parents, grown.tree.diameters
     inner = np.arange(len(parents)) >= len(grown.points)
@@ -128,7 +114,7 @@ def test_the_tree_metric_knows_every_leaf_and_shrinks_downwards() -> None:
 def test_a_projected_tree_lifts_its_points_into_the_domain_and_its_boxes_are_over_a_frame() -> None:
     domain = Ball((1.0,) * 12, 3.0)
     tree, rows = opened(domain, dimensions=3, depth=9), rows_of(domain)
-    grown = tree.grow(Exact(tree.locate(rows), 2.0))
+    grown = tree.grow(Counted(tree.locate(rows), 2.0))
     assert grown.cells is not None
     assert grown.frame is not None
     assert grown.points.shape[1] == 12
@@ -140,29 +126,12 @@ def test_a_projected_tree_lifts_its_points_into_the_domain_and_its_boxes_are_ove
     assert (np.linalg.norm(grown.points - 1.0, axis=1) <= 3.0 + 1e-9).all()
 
 
-def test_a_lifted_point_is_nearest_to_the_same_rows_as_in_the_subspace() -> None:
-    """|x - c|^2 = |Px - Pc|^2 + |x - Px|^2 for c in the subspace: the second term is the same for all centres."""
-    domain = Ball((0.0,) * 12, 1.0)
-    tree, rows = opened(domain, dimensions=3), rows_of(domain)
-    images = tree.reduced.of(rows).astype(np.float64)
-    few = images[:20] * 0.5
-    centers = tree.reduced.back(few) / domain.unit
-    inside = ((images[:, None] - few) ** 2).sum(axis=2)
-    outside = ((rows[:, None] - centers) ** 2).sum(axis=2)
-    assert (inside.argmin(axis=1) == outside.argmin(axis=1)).mean() > 0.99  # ties within a lattice step
-
-
 def test_a_centre_is_badly_cut_iff_a_cut_is_within_the_margin() -> None:
     domain = Box((0.0,), (1.0,))
     tree = opened(domain, depth=1, top=0)
     cut = domain.middle[0] + tree.borders[0][1][1] * domain.unit
-    near, far = cut + 0.009, cut + 0.011
-    assert tree.badly_cut(np.array([[near], [far], [cut - 0.009], [cut - 0.011]]), 0.01).tolist() == [
-        True,
-        False,
-        True,
-        False,
-    ]
+    around = cut + np.array([[0.009], [0.011], [-0.009], [-0.011]])
+    assert tree.badly_cut(around, 0.01).tolist() == [True, False, True, False]
     assert not opened(depth=6).badly_cut(np.empty((0, 3)), 0.3).any()
 
 
@@ -197,8 +166,7 @@ class Random:
         return np.full(len(ids), 5.0 + level)
 
 
-@pytest.mark.parametrize("seed", range(5))
-@pytest.mark.parametrize("top", [0, 2])
+@pytest.mark.parametrize(("seed", "top"), [(0, 0), (1, 0), (2, 2), (3, 2)])
 def test_weights_are_the_generalised_least_squares_where_none_is_negative(seed: int, top: int) -> None:
     nodes = Nodes.grown(Random(seed, 1e6), top, 7, 3.0)
     weights, errors = nodes.consistent()
@@ -213,8 +181,8 @@ def test_weights_are_the_generalised_least_squares_where_none_is_negative(seed: 
     scale = 1 / np.sqrt(nodes.variances[asked])
     best = np.linalg.lstsq(holds[asked] * scale[:, None], nodes.counts[asked] * scale, rcond=None)[0]
     covariance = np.linalg.inv((holds[asked] * scale[:, None]).T @ (holds[asked] * scale[:, None]))
-    if (holds @ best > 0).all():
-        assert np.allclose(weights[leaves], best)
+    assert (holds @ best > 0).all()
+    assert np.allclose(weights[leaves], best)
     assert errors[0] ** 2 == pytest.approx(covariance.sum())
     below = nodes.parents >= 0
     sums = np.bincount(nodes.parents[below], weights[below], len(weights))
@@ -248,7 +216,7 @@ def test_the_frontier_is_looked_at_once_per_level_and_no_further() -> None:
     spread=st.floats(0.001, 1.0),
     seed=st.integers(0, 99),
 )
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=100)
 def test_every_integer_is_between_the_same_cuts_as_by_bisection(side: int, many: int, spread: float, seed: int) -> None:
     rng, wide = np.random.default_rng(seed), max(1, int(side * spread))
     cuts = np.sort(rng.integers(-wide, wide + 2, many))
@@ -258,7 +226,7 @@ def test_every_integer_is_between_the_same_cuts_as_by_bisection(side: int, many:
     assert Steps.of(cuts, side).below(x).tolist() == np.searchsorted(cuts, x, side="right").tolist()
 
 
-@pytest.mark.parametrize("crowd", [1, 4, 5, 200])
+@pytest.mark.parametrize("crowd", [1, 5, 200])
 def test_cuts_that_crowd_in_one_cell_are_found_too(crowd: int) -> None:
     steps = Steps.of(np.arange(1, crowd + 1), 2**20)
     assert steps.crowd == min(crowd, 1 << steps.shift)

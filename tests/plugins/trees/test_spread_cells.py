@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import attrs
 import numpy as np
 import pytest
 
@@ -13,27 +12,12 @@ from cloister.core.clustering import Problem
 from cloister.core.domains import REACH, Ball
 from cloister.core.errors import InvalidInput
 from cloister.core.randomness import PublicRng
-from cloister.core.types import Floats, Ints
+from cloister.core.types import Ints
 from cloister.plugins.trees.directions import NORM
 from cloister.plugins.trees.spread_cells import SpreadCells, SpreadTree, number_of_cells
+from tests.plugins.tables import Table
 
 SEED = PublicRng.from_seed(32)
-
-
-@attrs.frozen
-class Told:
-    """Counts as given, with their standard errors."""
-
-    digest_tag = "tests.test_spread_cells.Told"
-
-    values: Floats
-    errors: Floats
-
-    def at(self, ids: Ints, level: int = 0) -> Floats:
-        return self.values[ids]
-
-    def standard_error(self, ids: Ints, level: int = 0) -> Floats:
-        return self.errors[ids]
 
 
 def ball(d: int) -> Ball:
@@ -88,7 +72,7 @@ def test_float32_products_err_by_less_than_the_filter_allows(d: int) -> None:
 def test_each_count_is_judged_by_its_own_error() -> None:
     values, errors = np.full(16, 10.0), np.full(16, 5.0)
     errors[[2, 3, 7, 11, 13]] = 3.0
-    grown = opened(5, 16, k=2).grow(Told(values, errors))
+    grown = opened(5, 16, k=2).grow(Table(values, errors))
     assert grown.leaves is not None
     assert grown.errors is not None
     assert grown.leaves.ids.tolist() == [2, 3, 7, 11, 13]
@@ -97,7 +81,7 @@ def test_each_count_is_judged_by_its_own_error() -> None:
 
 
 def test_more_clusters_than_cells_keep_every_cell() -> None:
-    grown = opened(5, 4, k=10).grow(Told(np.zeros(4), np.ones(4)))
+    grown = opened(5, 4, k=10).grow(Table(np.zeros(4), np.ones(4)))
     assert grown.leaves is not None
     assert grown.leaves.ids.tolist() == [0, 1, 2, 3]
 
@@ -106,7 +90,7 @@ def test_cells_are_kept_by_significance_or_the_largest() -> None:
     tree, counts = opened(6, 16, k=2, fewest=2), np.zeros(16)
     counts[[1, 4, 5, 9, 12]] = [2.9, 3.1, 50.0, 4.0, 3.5]
     for less in (0, 47):  # with one significant cell the four largest are kept instead
-        grown = tree.grow(Told(counts - less, np.ones(16)))
+        grown = tree.grow(Table(counts - less, np.ones(16)))
         assert grown.leaves is not None
         assert grown.leaves.ids.tolist() == [4, 5, 9, 12]
         assert grown.weights == pytest.approx(np.array([3.1, 50.0, 4.0, 3.5]) - less)
