@@ -15,6 +15,7 @@ from cloister.cli import app
 from cloister.commands import options as commands_options
 from cloister.commands.options import HEADINGS, Charged, Printed, Reading, Wanted, declared
 from cloister.commands.taking import GROUPS
+from cloister.rows.categories import Category
 from cloister.rows.columns import Selection
 from cloister.rows.reading import marks_of_reading
 from cloister.run.fit import source
@@ -53,7 +54,8 @@ def test_no_option_of_rows_is_taken_and_forgotten(name: str) -> None:
 def test_a_resumed_run_compares_every_option_that_says_what_rows_are() -> None:
     """A run that was cut off goes on with the same rows only: what it began with is marked, option by option."""
     where = {"table", "materialise", "engine", "workers", "scheduler", "threads"}  # not what is made of a cell
-    marks = marks_of_reading(Selection(("x",)), "refuse")
+    chosen = Selection(("x",), categories=(Category("ward", ("A", "B")),))
+    marks = marks_of_reading(chosen, "refuse", "patient", ",", "utf-8")
     assert {name for name in declared(Reading) if any(f"({name}=)" in mark for mark in marks)} == set(
         declared(Reading)
     ) - where

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -10,11 +9,9 @@ import typer
 from cloister.commands.common import (
     AcceptShares,
     AsJson,
-    EngineName,
     PlanFolder,
     Robust,
-    Scheduler,
-    Workers,
+    Strict,
     console,
     given_reports,
     plain,
@@ -24,6 +21,7 @@ from cloister.commands.common import (
     say,
     show,
 )
+from cloister.commands.options import EngineName, SaveTo, Scheduler, Workers
 from cloister.commands.program import ending, printing
 from cloister.commands.progress import Log, counting, event_log, signs_of_life
 
@@ -39,7 +37,7 @@ def advance(
         list[str] | None,
         typer.Option(help="Folder or file of reports, a pattern in quotes, or - for standard input. Repeatable."),
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="Save the result, once there is one: .json or .npz.")] = None,
+    out: SaveTo = None,
     only: Annotated[
         int | None,
         typer.Option(
@@ -47,9 +45,7 @@ def advance(
         ),
     ] = None,
     least: Annotated[int, typer.Option(min=1, help="Reports that must count, or nothing is closed.")] = 1,
-    strict: Annotated[
-        bool, typer.Option("--strict", help="Fail at the first file or report that would be refused.")
-    ] = False,
+    strict: Strict = False,
     accept_shares: AcceptShares = False,
     robust: Robust = None,
     engine: EngineName = "serial",

@@ -53,9 +53,23 @@ NotPrivate = Annotated[
         "--not-private", help="Allow a plan whose noise can be repeated (test_noise_seed): it protects nobody."
     ),
 ]
-EngineName = Annotated[str, typer.Option("--engine", help="Where files are read: serial (default), processes or dask.")]
-Workers = Annotated[int | None, typer.Option(help="Processes that the engine starts; default: one per core.")]
-Scheduler = Annotated[str | None, typer.Option(help="Address of a running Dask scheduler.")]
+Strict = Annotated[
+    bool, typer.Option("--strict", help="Fail at the first file, report or person that would be refused.")
+]
+PartyName = Annotated[str, typer.Option("--party", help="This party's name in the plan and in its certificate.")]
+Certificate = Annotated[
+    Path, typer.Option("--cert", help="Certificate of this side; its key (.key), ca.pem and NAME.pool lie beside it.")
+]
+PrivateKey = Annotated[Path | None, typer.Option("--key", help="Its private key, if it is elsewhere.")]
+Authority = Annotated[Path | None, typer.Option("--ca", help="The authority's certificate, if it is elsewhere.")]
+Journal = Annotated[
+    Path | None,
+    typer.Option(
+        "--journal", help="File to remember the session in: start again with it after a crash. Keep it secret."
+    ),
+]
+Port = Annotated[int, typer.Option("--port", min=0, max=65535, help="Port to listen on; 0: any that is free.")]
+OpenIt = Annotated[bool, typer.Option("--open", help="Open the page in a browser.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 
 WIDEST = 24

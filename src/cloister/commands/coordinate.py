@@ -10,7 +10,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cloister.commands.common import NotPrivate, PlanFile, Unsigned, say, seconds
+from cloister.commands.common import (
+    Authority,
+    Certificate,
+    Journal,
+    NotPrivate,
+    PlanFile,
+    PrivateKey,
+    Unsigned,
+    say,
+    seconds,
+)
 from cloister.commands.program import ending
 from cloister.commands.progress import Log, event_log
 
@@ -24,15 +34,11 @@ GONE = "the coordinator was interrupted and kept no journal: this session is ove
 def coordinate(
     plan: PlanFile,
     listen: Annotated[str, typer.Option(help="Where to listen: host:port.")],
-    cert: Annotated[
-        Path, typer.Option(help="The coordinator's certificate; its key (.key), ca.pem and NAME.pool lie beside it.")
-    ],
-    key: Annotated[Path | None, typer.Option(help="Its private key, if it is elsewhere.")] = None,
-    ca: Annotated[Path | None, typer.Option(help="The authority's certificate, if it is elsewhere.")] = None,
+    cert: Certificate,
+    key: PrivateKey = None,
+    ca: Authority = None,
     secret: Annotated[Path | None, typer.Option(help="The coordinator's pooling key, if it is elsewhere.")] = None,
-    journal: Annotated[
-        Path | None, typer.Option(help="File to remember the session in: start again with it after a crash.")
-    ] = None,
+    journal: Journal = None,
     patience: Annotated[
         float, typer.Option(parser=seconds, metavar="<float>", help="Seconds that parties may take to join.")
     ] = 3600.0,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -10,17 +9,16 @@ import typer
 from cloister.commands.common import (
     AcceptShares,
     AsJson,
-    EngineName,
     PlanFolder,
     Robust,
-    Scheduler,
-    Workers,
+    Strict,
     given_reports,
     print_json,
     print_result,
     say,
     show,
 )
+from cloister.commands.options import EngineName, SaveTo, Scheduler, Workers
 from cloister.commands.program import ending, printing
 from cloister.commands.progress import Log, counting, event_log, signs_of_life
 
@@ -35,10 +33,8 @@ def decode(
     reports: Annotated[
         list[str], typer.Argument(help="Folders or files of reports, or a pattern in quotes; - for standard input.")
     ],
-    out: Annotated[Path | None, typer.Option(help="Save the result: .json or .npz.")] = None,
-    strict: Annotated[
-        bool, typer.Option("--strict", help="Fail at the first file or report that would be refused.")
-    ] = False,
+    out: SaveTo = None,
+    strict: Strict = False,
     accept_shares: AcceptShares = False,
     robust: Robust = None,
     engine: EngineName = "serial",

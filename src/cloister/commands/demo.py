@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cloister.commands.common import AsJson, print_json, show
+from cloister.commands.common import AsJson, OpenIt, Port, print_json, show
+from cloister.commands.options import Wanted, declared
 from cloister.core.errors import InvalidInput
 from cloister.showing.progress import progress
 
@@ -20,10 +21,10 @@ PARTIES = "north", "south", "west"
 
 
 def demo(
-    epsilon: Annotated[float, typer.Option(help="Privacy budget, in nats.")] = 1.0,
+    epsilon: Annotated[float, declared(Wanted)["epsilon"].option] = 1.0,
     delta: Annotated[float, typer.Option(help="Probability of failure of the guarantee.")] = 1e-5,
     k: Annotated[int, typer.Option("-k", "--k", help="Number of centres.")] = 10,
-    seed: Annotated[int | None, typer.Option(help="Repeat the public choices. Never the noise.")] = None,
+    seed: Annotated[int | None, declared(Wanted)["seed"].option] = None,
     federated: Annotated[
         bool, typer.Option("--federated", help="Deal the rows out to three parties who pool masked sums.")
     ] = False,
@@ -34,8 +35,8 @@ def demo(
             help="Serve a page on this machine instead: it is a phone, and 100,000 simulated ones report with it.",
         ),
     ] = False,
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Of --phones; 0: any that is free.")] = 0,
-    open_it: Annotated[bool, typer.Option("--open", help="Of --phones: open the page in the browser.")] = False,
+    port: Port = 0,
+    open_it: OpenIt = False,
     as_json: AsJson = False,
 ) -> None:
     """Cluster handwritten digits privately, beside what needs no privacy; or phones that report to a collector here."""

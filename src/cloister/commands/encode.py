@@ -19,7 +19,7 @@ from cloister.core.errors import InvalidInput
 if TYPE_CHECKING:
     from cloister.collection.plan.transcript import Transcript
 
-STATE = "File that remembers what was answered and spent; made if it is not there."
+STATE = typer.Option(help="File that remembers what was answered and spent; made if it is not there.")
 
 Out = Annotated[Path, typer.Option(help="Folder that the reports are put in.")]
 First = Annotated[
@@ -52,7 +52,7 @@ def answer(
     rows: RowsOrAddress,
     out: Out,
     reading: Rowwise,
-    state: Annotated[Path, typer.Option(help=STATE)],
+    state: Annotated[Path, STATE],
     first: First = None,
     lifetime: Lifetime = None,
     lifetime_delta: LifetimeDelta = None,
@@ -68,7 +68,7 @@ def encode(
     rows: RowsOrAddress,
     out: Out,
     reading: Rowwise,
-    state: Annotated[Path | None, typer.Option(help=STATE)] = None,
+    state: Annotated[Path | None, STATE] = None,
     first: First = None,
     lifetime: Lifetime = None,
     lifetime_delta: LifetimeDelta = None,

@@ -22,7 +22,7 @@ from cloister.commands.common import (
     tell_columns,
     told_once,
 )
-from cloister.commands.options import OUTPUT, ROWS, Charged, Config, Printed, Reading, Verbose, Wanted
+from cloister.commands.options import OUTPUT, Charged, Config, Dimension, Printed, Reading, Verbose, Wanted
 from cloister.commands.program import Standing, ending, printing
 from cloister.commands.progress import Log, event_log, signs_of_life
 from cloister.commands.taking import lacks, taking
@@ -43,9 +43,7 @@ def explain(
         list[str] | None,
         typer.Argument(help=f"{ADDRESS_HELP} Only names and types of columns are read."),
     ] = None,
-    dimension: Annotated[
-        int | None, typer.Option(help="Number of columns, instead of files.", rich_help_panel=ROWS)
-    ] = None,
+    dimension: Dimension = None,
     config: Config = None,
 ) -> None:
     """Candidates with their predicted errors, what is picked, and the questions that fit would ask with these very

@@ -10,8 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cloister.commands.common import (
+    Authority,
+    Certificate,
+    Journal,
     NotPrivate,
+    PartyName,
     PlanFile,
+    PrivateKey,
     Unsigned,
     print_json,
     print_result,
@@ -42,7 +47,7 @@ HASTY = 10.0
 @taking
 def join(
     plan: PlanFile,
-    party: Annotated[str, typer.Option(help="This party's name in the plan and in its certificate.")],
+    party: PartyName,
     data: Annotated[
         list[str],
         typer.Option(
@@ -50,9 +55,7 @@ def join(
             "database's address with --table."
         ),
     ],
-    cert: Annotated[
-        Path, typer.Option(help="This party's certificate; its key (.key), ca.pem and NAME.pool lie beside it.")
-    ],
+    cert: Certificate,
     reading: Annotated[
         Reading,
         lacks("all parties' plan names them, and each holds numbers", "columns", "categories"),
@@ -60,16 +63,13 @@ def join(
     ],
     charged: Charged,
     printed: Printed,
-    key: Annotated[Path | None, typer.Option(help="Its private key, if it is elsewhere.")] = None,
-    ca: Annotated[Path | None, typer.Option(help="The authority's certificate, if it is elsewhere.")] = None,
+    key: PrivateKey = None,
+    ca: Authority = None,
     secret: Annotated[
         Path | None, typer.Option(help="This party's pooling key, or with shared masks the parties' common secret.")
     ] = None,
     connect: Annotated[str | None, typer.Option(help="The coordinator, host:port, if the plan does not say.")] = None,
-    journal: Annotated[
-        Path | None,
-        typer.Option(help="File to remember the session in: join again with it after a crash. Keep it secret."),
-    ] = None,
+    journal: Journal = None,
     check: Annotated[
         bool,
         typer.Option(
@@ -231,10 +231,10 @@ def _how(error: BaseException, joined: Joined, party: str, journal: Path | None,
 
 def sign(
     plan: PlanFile,
-    party: Annotated[str, typer.Option(help="This party's name in the plan and in its certificate.")],
-    cert: Annotated[Path, typer.Option(help="This party's certificate; its key (.key) and ca.pem lie beside it.")],
-    key: Annotated[Path | None, typer.Option(help="Its private key, if it is elsewhere.")] = None,
-    ca: Annotated[Path | None, typer.Option(help="The authority's certificate, if it is elsewhere.")] = None,
+    party: PartyName,
+    cert: Certificate,
+    key: PrivateKey = None,
+    ca: Authority = None,
     not_private: NotPrivate = False,
 ) -> None:
     """Sign the plan: this party agrees to it, and to everybody on its list. Everybody needs everybody's signature to

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from cloister.commands.common import AsJson, plain, print_json, print_saved, show
-from cloister.commands.options import Verbose
+from cloister.commands.options import SaveTo, Verbose
 from cloister.commands.program import Commands, ending, printing
 from cloister.core.errors import InvalidInput
 
@@ -74,7 +74,7 @@ def show_ledger(ledger: Annotated[Path, typer.Argument(help="The ledger's file."
 def result(
     ledger: Annotated[Path, typer.Argument(help="The ledger's file.")],
     run: Annotated[str, typer.Argument(help="Id of a finished run, as 'cloister ledger show' prints it.")],
-    out: Annotated[Path | None, typer.Option(help="Save the result: .json or .npz.")] = None,
+    out: SaveTo = None,
     verbose: Verbose = False,
     as_json: AsJson = False,
 ) -> None:

@@ -56,6 +56,13 @@ class Said:
         """The help, with what it applies to."""
         return self.help if self.only is None else f"{self.help} For {self.only} alone."
 
+    @property
+    def option(self) -> Any:
+        """The option as typer takes it."""
+        return typer.Option(
+            *self.flags, help=self.words, rich_help_panel=self.heading, metavar=self.metavar, parser=self.parser
+        )
+
 
 def said(help: str, heading: str, *flags: str, default: Any = None, **more: Any) -> Any:
     """A field that is an option. Args: as of ``Said``; default (None: not given)."""
@@ -260,6 +267,15 @@ class Printed:
 
     out: str | None = said("Save the result: .json or .npz.", OUTPUT)
     as_json: bool | None = said("Print JSON for programs.", OUTPUT, "--json", in_config=False)
+
+
+SaveTo = Annotated[Path | None, declared(Printed)["out"].option]
+EngineName = Annotated[str, declared(Reading)["engine"].option]
+Workers = Annotated[int | None, declared(Reading)["workers"].option]
+Scheduler = Annotated[str | None, declared(Reading)["scheduler"].option]
+Dimension = Annotated[
+    int | None, typer.Option("--dimension", help="Number of columns, whatever they are called.", rich_help_panel=ROWS)
+]
 
 
 def typed(value: Any, kind: Callable[[Any], Any], name: str) -> Any:

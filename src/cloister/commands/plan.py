@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from cloister.commands.common import AsJson, PlanFolder, print_json, say, show
-from cloister.commands.options import OUTPUT, ROWS, Printed, Reading, Wanted, declared
+from cloister.commands.options import OUTPUT, Dimension, Printed, Reading, Wanted, declared
 from cloister.commands.program import ending, printing
 from cloister.commands.taking import lacks, needs, taking
 
@@ -28,9 +28,7 @@ def plan(
         lacks("people answer for themselves", "pooled", "not_private"),
     ],
     printed: Annotated[Printed, lacks("a plan is a folder", "out")],
-    dimension: Annotated[
-        int | None, typer.Option(help="Number of columns, whatever they are called.", rich_help_panel=ROWS)
-    ] = None,
+    dimension: Dimension = None,
 ) -> None:
     """Publish what people are asked: a folder for them and for the server. Reads no rows."""
     from cloister.collection.plan import bundle

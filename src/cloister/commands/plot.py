@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from cloister.commands.common import AsJson, names, plain, print_json, show
+from cloister.commands.common import AsJson, OpenIt, names, plain, print_json, show
 from cloister.commands.program import printing
 from cloister.core.errors import InvalidInput
 
@@ -58,7 +58,7 @@ def plot(
 def report(
     result: Annotated[Path, typer.Argument(help="A result that fit, decode, advance or join saved.")],
     out: Annotated[Path, typer.Option("-o", "--out", help="The page: .html.")],
-    opened: Annotated[bool, typer.Option("--open", help="Also open the page in a browser.")] = False,
+    opened: OpenIt = False,
     as_json: AsJson = False,
 ) -> None:
     """Write a result as one page of HTML: the promise, the clusters, maps, what was spent. Released values only: reads

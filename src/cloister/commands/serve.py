@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cloister.commands.common import PlanFolder, plain, say, seconds, show
+from cloister.commands.common import PlanFolder, Port, plain, say, seconds, show
 from cloister.commands.progress import counting
 from cloister.core.errors import CloisterError, InvalidInput
 
@@ -98,7 +98,7 @@ def serve(
     plan: PlanFolder,
     out: Annotated[Path, typer.Option("-o", "--out", help="Folder for the reports; made for you alone.")],
     host: Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0: all.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0: any that is free.")] = 8000,
+    port: Port = 8000,
     cert: Annotated[Path | None, typer.Option(help="Certificate (PEM, with its chain), for HTTPS.")] = None,
     key: Annotated[Path | None, typer.Option(help="Its private key, if it is not in the same file.")] = None,
     plain_http: Annotated[

@@ -9,15 +9,14 @@ import typer
 
 from cloister.commands.common import (
     AsJson,
-    EngineName,
     PlanFolder,
-    Scheduler,
-    Workers,
+    Strict,
     given_reports,
     print_json,
     say,
     show,
 )
+from cloister.commands.options import EngineName, Scheduler, Workers
 from cloister.commands.program import ending, printing
 from cloister.commands.progress import counting
 
@@ -29,9 +28,7 @@ def shuffle(
         typer.Argument(help="Folders or files of people's messages, or a pattern in quotes; - for standard input."),
     ],
     out: Annotated[Path, typer.Option(help="Folder to make; its parent is worked in, and nobody else may read it.")],
-    strict: Annotated[
-        bool, typer.Option("--strict", help="Fail at the first file or person that would be refused.")
-    ] = False,
+    strict: Strict = False,
     engine: EngineName = "serial",
     workers: Workers = None,
     scheduler: Scheduler = None,

@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Annotated, Any, Final, final, get_args, get_origin, get_type_hints
 
 import attrs
-import typer
 
 from cloister.commands.options import Said, declared, typed
 from cloister.core.errors import InvalidInput, UnknownName
@@ -127,9 +126,6 @@ class TakenOptions:
         """Parameters of the command, as typer reads them."""
         kinds = _kinds(self.kind)
         for name, each in self.taken.items():
-            option = typer.Option(
-                *each.flags, help=each.words, rich_help_panel=each.heading, metavar=each.metavar, parser=each.parser
-            )
             kind = kinds[name] if each.kind is None else each.kind
             flag = bool in get_args(kind)
             default = inspect.Parameter.empty if name in self.needs else False if flag else None
@@ -139,7 +135,7 @@ class TakenOptions:
                 name,
                 inspect.Parameter.KEYWORD_ONLY,
                 default=default,
-                annotation=Annotated[bool if flag else kind, option],
+                annotation=Annotated[bool if flag else kind, each.option],
             )
 
     def read(self, given: dict[str, Any], config: Mapping[str, Any]) -> Any:

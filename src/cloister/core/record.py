@@ -15,7 +15,7 @@ compared where it was lost.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
 
 import attrs
@@ -56,9 +56,12 @@ def mark_of(key: bytes, values: Iterable[str | int]) -> bytes:
     return mark(key, (str(value).encode() for value in values))
 
 
-def marks_of_options(said: Mapping[str, Iterable[str | int]]) -> dict[str, bytes]:
-    """Marks of how rows are read. Args: said, what each option says, by a name that begins with ``OPTION``."""
-    return {name: mark_of(bytes(SIZE), [name, *values]) for name, values in said.items()}
+def marks_of_options(said: Mapping[str, Sequence[str | int]]) -> dict[str, bytes]:
+    """Marks of how rows are read. Args: said, what each option says, by a name that begins with ``OPTION``.
+
+    An option that says nothing leaves no mark: so a run of before there was the option goes on without it.
+    """
+    return {name: mark_of(bytes(SIZE), [name, *values]) for name, values in said.items() if values}
 
 
 def inside(key: bytes, name: str) -> bytes:

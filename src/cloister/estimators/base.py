@@ -28,7 +28,7 @@ from cloister.estimators.parameters import (
     warn,
     warning_before,
 )
-from cloister.estimators.rows import refuse_names, refuse_others, refusing, table
+from cloister.estimators.rows import among, refuse_names, refuse_others, refusing, table
 from cloister.rows.columns import table_columns
 from cloister.rows.reading import frame_of, picked
 from cloister.run.account import Account
@@ -265,7 +265,7 @@ class PrivateClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
             if not len(rows):
                 return np.full(len(used), -1)
             labels = metrics.labels(rows, self.cluster_centers_, self.threads, self.result_.units)
-            return labels if len(rows) == len(used) else _among(used, labels, -1)
+            return labels if len(rows) == len(used) else among(used, labels, -1)
 
     def fit_predict(self, X: Any, y: Any = None, **kwargs: Any) -> Ints:  # noqa: N803
         """``fit`` and then ``predict`` on the same rows. The labels are NOT private; only the centres are."""
@@ -279,7 +279,7 @@ class PrivateClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
             if not len(rows):
                 return np.full((len(used), len(centers)), np.nan)
             found = metrics.distances(rows, centers, self.threads)
-            return found if len(rows) == len(used) else _among(used, found, np.nan)
+            return found if len(rows) == len(used) else among(used, found, np.nan)
 
     def score(self, X: Any, y: Any = None, *, clip: bool = True, **others: Any) -> float:  # noqa: N803
         """Minus the cost of the rows of X that can be used, clipped to the bounds as the run clipped them: the sum of
@@ -396,10 +396,3 @@ class PrivateClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         tags.input_tags.allow_nan = self.missing == "drop"
         tags.non_deterministic = True  # noise is fresh in every fit, and never seedable
         return tags
-
-
-def _among(used: Bools, found: AnyArray, others: float) -> AnyArray:
-    """Findings of the rows that can be used (m, ...), among all rows (n, ...)."""
-    every = np.full((len(used), *found.shape[1:]), others, found.dtype)
-    every[used] = found
-    return every

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.utils.validation import validate_data
 
 from cloister.core.errors import InvalidInput
-from cloister.core.types import AnyArray
+from cloister.core.types import AnyArray, Bools
 from cloister.run.population import refuse_lazy, refuse_path
 
 ROWS = "give a table of numbers, an array (rows, columns) or a data frame"
@@ -103,3 +103,10 @@ def refuse_others(given: Mapping[str, Any], where: str) -> None:
         )
     if unknown := [name for name in given if name != "sample_weight"]:
         raise TypeError(f"{where}() got an unexpected keyword argument '{unknown[0]}'")
+
+
+def among(used: Bools, found: AnyArray, others: float) -> AnyArray:
+    """Findings of the rows that can be used (m, ...), among all rows (n, ...)."""
+    every = np.full((len(used), *found.shape[1:]), others, found.dtype)
+    every[used] = found
+    return every

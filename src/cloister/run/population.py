@@ -22,12 +22,12 @@ from cloister.core.session import Population
 from cloister.core.shuffling import refuse_few
 from cloister.core.trust import TRUSTS
 
-KINDS = {
+LOOKS = {
     **dict.fromkeys(("postgres", "postgresql"), "postgres://user@host:5432/database"),
     "duckdb": "duckdb:///lake.db",
     "pyspark": "pyspark://",
 }
-"""Looks of addresses, by their beginnings."""
+"""Looks of addresses that are written without their slashes, by their beginnings."""
 
 
 def is_address(rows: Any) -> bool:
@@ -39,8 +39,8 @@ def refuse_half_address(rows: Any) -> None:
     """Raises: InvalidInput: a text is a database's address without its slashes, such as duckdb:lake.db."""
     for each in rows if isinstance(rows, (list, tuple)) else [rows]:
         kind = each.partition(":")[0] if isinstance(each, str) and ":" in each else None
-        if kind in KINDS and not is_address(each):
-            raise InvalidInput(f"'{kind}:' begins a database's address: write it as {KINDS[kind]}, with --table NAME")
+        if kind in LOOKS and not is_address(each):
+            raise InvalidInput(f"'{kind}:' begins a database's address: write it as {LOOKS[kind]}, with --table NAME")
 
 
 def is_ibis_table(rows: Any) -> bool:

@@ -474,6 +474,20 @@ def test_what_is_read_otherwise_is_refused_whoever_vouches_for_the_rows(ledger: 
     ledger.resume(run.id, "people", "plan", rows(**PAPER), same_rows=True)
 
 
+@pytest.mark.parametrize("same_rows", [False, True])
+def test_a_run_of_before_there_was_an_option_goes_on_without_it_and_not_with_it(
+    ledger: Ledger, same_rows: bool
+) -> None:
+    run = ledger.reserve("people", PURE, PURE.measured(["pure"]), "plan", b"public seed", read("utf-8", **PAPER))
+
+    def later(comment: list[str]) -> Marking:
+        return lambda key: read("utf-8", **PAPER)(key) | marks_of_options({"--comment": comment})
+
+    with pytest.raises(Refused, match="read its rows otherwise: --comment differ"):
+        ledger.resume(run.id, "people", "plan", later(["#"]), same_rows)
+    ledger.resume(run.id, "people", "plan", later([]), same_rows)
+
+
 @pytest.mark.parametrize("size", [0, 1, 16, 31, 33])
 def test_a_key_that_was_cut_short_is_not_used(ledger: Ledger, size: int) -> None:
     """Whoever guesses a short key learns from marks whether two runs had the same rows."""

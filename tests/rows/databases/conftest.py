@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 pytest.importorskip("ibis")
 
-from tests.rows.databases.engines import ENGINES, TestEngine, apart, started
+from tests.rows.databases.engines import ENGINES, TestEngine
 
 HERE = Path(__file__).parent
 
@@ -26,32 +28,33 @@ MARKS = {"pyspark": [pytest.mark.filterwarnings("ignore:unclosed <socket:Resourc
 
 
 @pytest.fixture(scope="session")
-def postgres() -> Iterator[TestEngine]:
-    with started("postgres") as found:
-        yield found
+def running() -> Iterator[Callable[[str], TestEngine]]:
+    """Engines by name, each started when it is first asked for."""
+    with ExitStack() as held:
+        yield cache(lambda name: held.enter_context(ENGINES[name]()))
 
 
 @pytest.fixture(scope="session")
-def pyspark() -> Iterator[TestEngine]:
-    with started("pyspark") as found:
-        yield found
+def postgres(running: Callable[[str], TestEngine]) -> TestEngine:
+    return running("postgres")
+
+
+@pytest.fixture(scope="session")
+def pyspark(running: Callable[[str], TestEngine]) -> TestEngine:
+    return running("pyspark")
 
 
 @pytest.fixture(scope="session", params=[pytest.param(name, marks=MARKS.get(name, ())) for name in ENGINES])
-def engine(request: pytest.FixtureRequest) -> Iterator[TestEngine]:
-    if request.param in ("postgres", "pyspark"):
-        yield request.getfixturevalue(request.param)
-    else:
-        with started(request.param) as found:
-            yield found
+def engine(request: pytest.FixtureRequest, running: Callable[[str], TestEngine]) -> TestEngine:
+    return running(request.param)
 
 
 @pytest.fixture
 def breakable(engine: TestEngine) -> TestEngine:
     """The engine through connections that the test may break."""
-    return apart(engine)
+    return engine.apart()
 
 
 @pytest.fixture
 def breakable_postgres(postgres: TestEngine) -> TestEngine:
-    return apart(postgres)
+    return postgres.apart()

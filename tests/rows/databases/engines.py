@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Protocol
 
 import ibis
 import pyarrow as pa
 import pytest
 
-from tests.rows.databases.postgres import Postgres, server
-from tests.rows.databases.spark import Spark, folder
+from tests.rows.databases.postgres import postgres
+from tests.rows.databases.spark import spark
 
 
 class TestEngine(Protocol):
@@ -30,6 +30,11 @@ class TestEngine(Protocol):
 
     def again(self, name: str) -> Any:
         """The table as it is, through a connection that works."""
+        ...
+
+    def apart(self) -> TestEngine:
+        """The same engine through connections of a test's own, which it may break: others keep theirs. Spark has none,
+        and loses jobs alone."""
         ...
 
 
@@ -52,31 +57,16 @@ class DuckDB:
     def again(self, name: str) -> Any:
         return self.backend.table(name)
 
-
-@contextmanager
-def started(name: str) -> Iterator[TestEngine]:
-    """An engine of this name; it ends with the block."""
-    if name == "postgres":
-        with server() as running:
-            yield Postgres(running)
-    elif name == "pyspark":
-        with folder() as home:
-            spark = Spark(home)
-            yield spark
-            spark.session.stop()
-    else:
-        yield DuckDB()
+    def apart(self) -> DuckDB:
+        return DuckDB()
 
 
-def apart(engine: TestEngine) -> TestEngine:
-    """The same engine through connections of a test's own, which it may break: others keep theirs. Spark has none, and
-    loses jobs alone."""
-    if isinstance(engine, Postgres):
-        return Postgres(engine.server)
-    return DuckDB() if isinstance(engine, DuckDB) else engine
-
-
-ENGINES = ("duckdb", "postgres", "pyspark")
+ENGINES: dict[str, Callable[[], AbstractContextManager[TestEngine]]] = {
+    "duckdb": lambda: nullcontext(DuckDB()),
+    "postgres": postgres,
+    "pyspark": spark,
+}
+"""What starts an engine, and ends it with the block."""
 
 
 def mostly(*quick: str) -> list[Any]:

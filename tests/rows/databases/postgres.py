@@ -179,3 +179,12 @@ class Postgres:
         if self.backend.con.broken:
             self.backend = self.server.ibis()
         return self.backend.table(name)
+
+    def apart(self) -> Postgres:
+        return Postgres(self.server)
+
+
+@contextmanager
+def postgres() -> Iterator[Postgres]:
+    with server() as running:
+        yield Postgres(running)

@@ -83,3 +83,14 @@ class Spark:
         if not (name.isascii() and name.isidentifier()):  # Ibis reads the name of a table as SQL
             return self.backend.sql(f"SELECT * FROM {quoted}")
         return self.backend.table(name)
+
+    def apart(self) -> Spark:
+        return self
+
+
+@contextmanager
+def spark() -> Iterator[Spark]:
+    with folder() as home:
+        running = Spark(home)
+        yield running
+        running.session.stop()

@@ -186,14 +186,14 @@ def keep_marks(db: sqlite3.Connection, run: str, marks: Mapping[str, bytes] | No
 
 
 def compare_reading(db: sqlite3.Connection, run: str, marks: Mapping[str, bytes] | None) -> None:
-    """Compare how rows are read with how they were when the run was reserved, as far as both say. Nobody can vouch for
+    """Compare how rows are read with how they were when the run was reserved, where both say it. Nobody can vouch for
     what is read otherwise: a file that was copied is still of one encoding.
 
     Raises: Refused: some option differs.
     """
-    known, now = _known_marks(db, run), marks or {}
-    differ = [what for what in now if what.startswith(OPTION) and known.get(what, now[what]) != now[what]]
-    if differ:
+    known, now = _of_options(_known_marks(db, run)), _of_options(marks or {})
+    differ = [what for what in {**now, **known} if known.get(what) != now.get(what)]
+    if known and now and differ:
         raise Refused(
             f"run {run} read its rows otherwise: {', '.join(differ)} differ. Rows that are read otherwise would be "
             f"counted twice: repeat its options, or start a new run"
@@ -214,6 +214,10 @@ def compare_rows(db: sqlite3.Connection, run: str, marks: Mapping[str, bytes] | 
             f"run {run} began with other rows, or they have moved: {', '.join(differ)} differ. Rows that changed "
             f"would be counted twice: {ANYWAY}"
         )
+
+
+def _of_options(marks: Mapping[str, bytes]) -> dict[str, bytes]:
+    return {what: mark for what, mark in marks.items() if what.startswith(OPTION)}
 
 
 def _known_marks(db: sqlite3.Connection, run: str) -> dict[str, bytes]:
