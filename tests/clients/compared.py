@@ -9,7 +9,7 @@ import numpy as np
 
 from cloister.collection.client.encode_files import RowTable, collect
 from cloister.collection.client.encoder import PlanEncoder
-from cloister.collection.plan.bundle import bundle_of
+from cloister.collection.plan.bundle import Bundle, bundle_of
 from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.plan.transcript import Transcript, transcript_of
 from cloister.collection.server.aggregator import advance
@@ -51,18 +51,16 @@ def written(folder: Path, asking: CollectionPlan | Transcript, number: int, seed
     keys = [g.bytes(16) for _ in range(number)]
     encoder, size = PlanEncoder(transcript, noise=NoiseRng.for_tests(0)), 18 + bundle.as_dict()["answer_bytes"]
     reports = b"".join(_report(encoder, *each, size) for each in zip(rows, users, keys, strict=True))
-    folder.mkdir(parents=True, exist_ok=True)
-    files = {
-        "bundle.json": bundle.content,
-        "bundle.bin": bundle.arrays,
-        "rows.bin": rows.tobytes(),
-        "users.bin": users.tobytes(),
-        "keys.bin": b"".join(keys),
-        "reports.bin": reports,
-    }
-    for name, content in files.items():
-        (folder / name).write_bytes(content)
+    put(folder, bundle, rows, users, {"keys.bin": b"".join(keys), "reports.bin": reports})
     return folder
+
+
+def put(folder: Path, bundle: Bundle, rows: Floats, users: Ids, more: dict[str, bytes] | None = None) -> None:
+    """A folder's files: a bundle, rows, users, and more."""
+    folder.mkdir(parents=True, exist_ok=True)
+    files = {"bundle.json": bundle.content, "bundle.bin": bundle.arrays, "rows.bin": rows.tobytes()}
+    for name, content in {**files, "users.bin": users.tobytes(), **(more or {})}.items():
+        (folder / name).write_bytes(content)
 
 
 def _report(encoder: PlanEncoder, row: Floats, user: int, key: bytes, size: int) -> bytes:

@@ -19,74 +19,73 @@ from cloister.collection.client.encoder import PlanEncoder
 from cloister.collection.plan.bundle import bundle_of
 from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.plan.publish import publish
+from cloister.collection.plan.transcript import Transcript
 from cloister.core.randomness import NoiseRng
 from cloister.core.types import AnyArray, Floats
 from cloister.run.request import Request
 from cloister.testing.check import Broken
 from cloister.testing.checks.oracle_local import PEOPLE, PILOT, reports_hide_rows
 from cloister.testing.statistics import proportion
-from tests.clients.compared import rounds_of, written
+from tests.clients.compared import put, rounds_of, written
 
 NODE = shutil.which("node")
 CLIENT = Path(__file__).parents[2] / "clients" / "javascript"
 ROWS = int(os.environ.get("CLOISTER_ROWS", "100"))
 SHUFFLED = {"epsilon": 1.0, "delta": 1e-6}
-PLANS: dict[str, tuple[int, dict[str, Any]]] = {
-    "a byte for 100 columns": (100, {}),
-    "a grid": (2, {}),
-    "a box": (10, {"bounds": "-1:1"}),
-    "a sign": (6, {"components": {"counts": "hadamard-response"}}),
-    "bits": (6, {"components": {"counts": "optimised-unary"}}),
-    "a set": (6, {"components": {"counts": "subset-selection"}}),
-    "any bucket": (6, {"components": {"counts": "explicit-histogram"}}),
-    "the bucket itself": (6, {"components": {"counts": "adaptive-response"}, "epsilon": 7.0}),
-    "64-bit transforms": (300, {}),
-    "privunit": (100, {"options": {"sums.randomiser": "privunit"}}),
-    "duchi": (7, {"options": {"sums.randomiser": "duchi"}}),
-    "a tree of signs": (10, {"method": "one-round-lsh"}),
-    "a net tree": (10, {"method": "one-round-net-tree"}),
-    "shuffled": (10, {"components": {"counts": "amplified-counts", "sums": "amplified-vectors"}, **SHUFFLED}),
-    "blankets": (4, {"components": {"counts": "blanket-histogram", "sums": "amplified-vectors"}, **SHUFFLED}),
+
+
+def of(dimension: int, counts: str = "", sums: str = "", **changes: Any) -> tuple[int, dict[str, Any]]:
+    """Columns of a plan, and what it asks for: its oracles, if they are others, and all else."""
+    named = {slot: name for slot, name in (("counts", counts), ("sums", sums)) if name}
+    return dimension, {"components": named, **changes}
+
+
+PLANS = {
+    "a byte for 100 columns": of(100),
+    "a grid": of(2),
+    "a box": of(10, bounds="-1:1"),
+    "a sign": of(6, "hadamard-response"),
+    "bits": of(6, "optimised-unary"),
+    "a set": of(6, "subset-selection"),
+    "any bucket": of(6, "explicit-histogram"),
+    "the bucket itself": of(6, "adaptive-response", epsilon=7.0),
+    "64-bit transforms": of(300),
+    "privunit": of(100, options={"sums.randomiser": "privunit"}),
+    "duchi": of(7, options={"sums.randomiser": "duchi"}),
+    "a tree of signs": of(10, method="one-round-lsh"),
+    "a net tree": of(10, method="one-round-net-tree"),
+    "shuffled": of(10, "amplified-counts", "amplified-vectors", **SHUFFLED),
+    "blankets": of(4, "blanket-histogram", "amplified-vectors", **SHUFFLED),
+    "shares": of(4, "split-and-mix-counts", "split-and-mix", options={"tree.cells": 32}, **SHUFFLED),
+    "Gaussian vectors": of(4, "optimised-local-hashing", "ldp-average", options={"tree.cells": 32}, **SHUFFLED),
 }
-HEAVY: dict[str, tuple[int, dict[str, Any]]] = {
-    "shares": (
-        4,
-        {
-            "components": {"counts": "split-and-mix-counts", "sums": "split-and-mix"},
-            "options": {"tree.cells": 32},
-            **SHUFFLED,
-        },
-    ),
-    "Gaussian vectors": (
-        4,
-        {
-            "components": {"counts": "optimised-local-hashing", "sums": "ldp-average"},
-            "options": {"tree.cells": 32},
-            **SHUFFLED,
-        },
-    ),
-}
+HEAVY = ("shares", "Gaussian vectors")
 """Hundreds of numbers in a report: a tenth of the rows."""
 
 METHODS = ("fastlloyd", "hst-median", "radius-means", "weighted-centers", "zoom", "k-variates", "naive-noise")
 SOME = ("fastlloyd", "zoom", "k-variates", "naive-noise")
 """Of the others it reads every round in its own tests, where they are vectors."""
 
-AUDITED: dict[str, tuple[int, dict[str, Any], str]] = {
-    "a byte": (4, {}, "u1"),
-    "a grid": (2, {}, "u1"),
-    "bits": (4, {"components": {"counts": "optimised-unary"}, "options": {"tree.cells": 4}}, "u1"),
-    "privunit": (4, {"options": {"sums.randomiser": "privunit"}}, "<u2"),
-    "duchi": (4, {"options": {"sums.randomiser": "duchi"}}, "<u2"),
+AUDITED = {
+    "a byte": (of(4), "u1"),
+    "a grid": (of(2), "u1"),
+    "bits": (of(4, "optimised-unary", options={"tree.cells": 4}), "u1"),
+    "privunit": (of(4, options={"sums.randomiser": "privunit"}), "<u2"),
+    "duchi": (of(4, options={"sums.randomiser": "duchi"}), "<u2"),
 }
 
 pytestmark = [pytest.mark.thorough, pytest.mark.skipif(NODE is None, reason="Node is not installed")]
 
 
 def node(*arguments: object, **environment: str) -> str:
-    command = [str(NODE), *map(str, arguments)]
-    given = {**os.environ, **environment}
-    done = subprocess.run(command, check=False, cwd=CLIENT, env=given, capture_output=True, text=True)
+    done = subprocess.run(
+        [str(NODE), *map(str, arguments)],
+        check=False,
+        cwd=CLIENT,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
@@ -101,28 +100,27 @@ def test_its_own_tests_pass(built: str) -> None:
     assert "# fail 0" in node("--test", "--test-reporter=tap", CLIENT=built)
 
 
-@pytest.mark.parametrize("name", [*PLANS, *HEAVY])
-def test_random_rows_become_the_same_bytes(name: str, tmp_path: Path) -> None:
-    dimension, changes = {**PLANS, **HEAVY}[name]
-    written(tmp_path, planned(dimension, changes), ROWS if name in PLANS else ROWS // 10)
-    found = json.loads(node("bench/compare.js", tmp_path))
+def compared(folder: Path, asking: CollectionPlan | Transcript, rows: int) -> None:
+    """Python's reports and JavaScript's are the same bytes."""
+    found = json.loads(node("bench/compare.js", written(folder, asking, rows)))
     assert found["different"] == 0, found
 
 
-@pytest.mark.thorough
+@pytest.mark.parametrize("name", PLANS)
+def test_random_rows_become_the_same_bytes(name: str, tmp_path: Path) -> None:
+    compared(tmp_path, planned(*PLANS[name]), ROWS // 10 if name in HEAVY else ROWS)
+
+
 @pytest.mark.parametrize("method", [m if m in SOME else pytest.param(m, marks=pytest.mark.long) for m in METHODS])
 def test_random_rows_become_the_same_bytes_in_every_round(method: str, tmp_path: Path) -> None:
     plan = planned(3, {"method": method, "k": 3, "epsilon": 20.0, "delta": 1e-6, "rows": 2000, "trust": "local"})
     for number, transcript in enumerate(rounds_of(tmp_path, plan)):
-        written(tmp_path / str(number), transcript, max(10, ROWS // 10))
-        found = json.loads(node("bench/compare.js", tmp_path / str(number)))
-        assert found["different"] == 0, (number, found)
+        compared(tmp_path / str(number), transcript, max(10, ROWS // 10))
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize("name", AUDITED)
 def test_what_it_draws_itself_hides_a_row_and_follows_pythons_law(name: str, tmp_path: Path) -> None:
-    dimension, changes, dtype = AUDITED[name]
+    (dimension, changes), dtype = AUDITED[name]
     plan, rows = planned(dimension, {**changes, "rows": 1000}), _far_rows(dimension)
     epsilon = bundle_of(plan).as_dict()["epsilon"]
     for user in _of_each_question(plan):
@@ -134,7 +132,6 @@ def test_what_it_draws_itself_hides_a_row_and_follows_pythons_law(name: str, tmp
             _same_law(one[:, 0], other[:, 0])
 
 
-@pytest.mark.thorough
 def test_the_audit_would_see_a_third_more_than_was_promised(tmp_path: Path) -> None:
     plan = planned(2, {"epsilon": 2.7})
     theirs = _drawn(tmp_path, plan, _far_rows(2), 0)
@@ -159,17 +156,9 @@ def _of_each_question(plan: CollectionPlan) -> list[int]:
 def _drawn(folder: Path, plan: CollectionPlan, rows: Floats, user: int) -> list[AnyArray]:
     """Many answers (n, A) to each row from JavaScript, with the system's words."""
     bundle, n = bundle_of(plan), PILOT + PEOPLE
-    size = 18 + bundle.as_dict()["answer_bytes"]
-    files = {
-        "bundle.json": bundle.content,
-        "bundle.bin": bundle.arrays,
-        "rows.bin": np.repeat(rows, n, axis=0).tobytes(),
-        "users.bin": np.full(n * len(rows), user, np.uint64).tobytes(),
-    }
-    for file, content in files.items():
-        (folder / file).write_bytes(content)
+    put(folder, bundle, np.repeat(rows, n, axis=0), np.full(n * len(rows), user, np.uint64))
     node("bench/reports.js", folder)
-    sent = np.fromfile(folder / "sent.bin", np.uint8).reshape(len(rows), n, size)
+    sent = np.fromfile(folder / "sent.bin", np.uint8).reshape(len(rows), n, -1)
     assert (sent[:, :, 0] == 0xC1).all()
     return list(sent[:, :, 18:])
 

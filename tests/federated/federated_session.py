@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import math
+from itertools import zip_longest
 
 import numpy as np
 
+from cloister.core.aggregated import to_integers
 from cloister.core.types import Ids
 from cloister.federated.protocol.agreement import Agreement, Masks, Member
 from cloister.federated.protocol.coordinator import Coordinator, Due
 from cloister.federated.protocol.journal import SessionJournal
 from cloister.federated.protocol.masking import new_secret
+from cloister.federated.protocol.messages import Kind, Message, read
 from cloister.federated.protocol.party import Party
 from cloister.federated.protocol.streams import new_private_key, public_key
 from cloister.federated.protocol.vectors import VectorShape
@@ -44,15 +46,24 @@ def no_noise(shape: tuple[VectorShape, ...] = SHAPE) -> tuple[Ids, ...]:
     return tuple(np.zeros(t.size, np.uint64) for t in shape)
 
 
-def opened(masks: Masks = "pairwise", rounds: int = 3, keys: Keys | None = None) -> tuple[Coordinator, list[Party]]:
-    """A session that all parties have joined."""
-    keys = keys or Keys(masks)
-    coordinator = keys.coordinate()
-    for _ in range(rounds):
-        coordinator.expect(SHAPE, no_noise)
-    parties = [keys.party(i) for i in range(keys.agreement.parties)]
+def opened(
+    keys: Keys | None = None, journals: tuple[SessionJournal | None, ...] = (), desk: SessionJournal | None = None
+) -> tuple[Coordinator, list[Party]]:
+    """A session of three rounds that all parties have joined. Args: journals (of the first parties), desk (the
+    coordinator's)."""
+    keys = keys or Keys()
+    coordinator = begun(keys, desk)
+    parties = [keys.party(i, journal) for i, journal in zip_longest(range(keys.agreement.parties), journals)]
     join(coordinator, parties)
     return coordinator, parties
+
+
+def begun(keys: Keys, desk: SessionJournal | None = None) -> Coordinator:
+    """A coordinator that expects three rounds."""
+    coordinator = keys.coordinate(desk)
+    for _ in range(3):
+        coordinator.expect(SHAPE, no_noise)
+    return coordinator
 
 
 def join(coordinator: Coordinator, parties: list[Party]) -> None:
@@ -62,6 +73,19 @@ def join(coordinator: Coordinator, parties: list[Party]) -> None:
     assert opening is not None
     for party in parties:
         party.open(opening)
+
+
+def answered(coordinator: Coordinator, parties: list[Party], round: int = 0) -> bytes:
+    """The answer to a round, whose vectors these parties send."""
+    for party in parties:
+        due = coordinator.receive(party.name, vector(party, round))
+    answer = coordinator.outcome(due)
+    assert answer is not None
+    return answer
+
+
+def message_of(data: bytes) -> Message:
+    return read(data, frozenset(Kind), "somebody")
 
 
 def values(seed: int, shape: tuple[VectorShape, ...] = SHAPE) -> tuple[Ids, ...]:
@@ -75,12 +99,12 @@ def vector(party: Party, round: int, seed: int | None = None, digest: str = "d")
     return party.vector(round, digest, SHAPE, lambda: values(number))
 
 
-def chi_square(words: Ids, bits: int = 64) -> float:
-    """Standardised chi-square statistic of all bytes being uniform."""
-    data = np.ascontiguousarray(words, "<u8").view(np.uint8).reshape(-1, 8)[:, : bits // 8]
-    worst = 0.0
-    for column in data.T:
-        counts = np.bincount(column, minlength=256)
-        statistic = float(((counts - len(column) / 256) ** 2).sum() / (len(column) / 256))
-        worst = max(worst, abs(statistic - 255) / math.sqrt(2 * 255))
-    return worst
+def expected(round: int) -> list[list[int]]:
+    """What three parties' vectors add up to."""
+    per_party = [values(100 * round + i) for i in range(3)]
+    return [np.sum([p[t].view(np.int64) for p in per_party], axis=0).tolist() for t in range(len(SHAPE))]
+
+
+def found(sums: tuple[Ids, ...] | None) -> list[list[int]]:
+    assert sums is not None
+    return [to_integers(s, t.bits).tolist() for s, t in zip(sums, SHAPE, strict=True)]

@@ -11,67 +11,70 @@ import pytest
 
 from cloister.core.errors import InvalidInput, UnknownName
 from cloister.core.randomness import NoiseRng
-from cloister.core.registry.registry import registry
-from cloister.federated.plan import _parts, pool_plan, read_pool_plan
+from cloister.federated.plan import FederatedPlan, _parts, pool_plan, read_pool_plan
 from cloister.federated.protocol.agreement import PUBLISHED
 from cloister.federated.protocol.messages import HEAD, TAG
 from cloister.federated.protocol.streams import new_private_key, public_key
 from cloister.federated.protocol.vectors import channels_of, outline, shape_bytes
 from cloister.run.fit import fit
-from cloister.run.request import Request
+from tests.federated.pooling import PARTS, ROWS, arrays, central, pool, request
 
-ROWS = np.clip(np.random.default_rng(0).normal(0, 0.4, (3000, 2)), -1, 1)
-METHODS: dict[str, tuple[str, ...]] = {"gauss-lloyd": ("counts", "sums"), "one-round": ("counts", "sums")}
-
-
-def population(name: str, rows: Any) -> Any:
-    return registry().load(registry().spec("Population", name))(rows)
-
-
-def run(method: str, oracle: str, where: Any, components: dict[str, str], noise: NoiseRng | None) -> Any:
-    slots = METHODS[method]
-    options = {f"{slot}.parties": 3 for slot in slots} if oracle != "discrete-gaussian" else {}
-    request = Request(
-        method=method,
-        k=3,
-        epsilon=1.0,
-        delta=1e-6,
-        bounds="-1:1",
-        rows=3000,
-        seed=1,
-        components={**dict.fromkeys(slots, oracle), **components},
-        options=options,
-    )
-    return fit(request, where, noise=noise)
+METHODS: dict[str, dict[str, str]] = {
+    "fastlloyd": {},
+    "gauss-lloyd": {},
+    "one-round": {},
+    "one-round with a grid": {"tree": "grid"},
+}
 
 
 @pytest.mark.parametrize(
-    ("method", "components"), [("gauss-lloyd", {}), ("one-round", {"tree": "grid"}), ("one-round", {})]
+    ("method", "masks", "cuts"),
+    [
+        ("fastlloyd", "shared", [450]),
+        ("fastlloyd", "pairwise", [1, 10, 899]),
+        ("gauss-lloyd", "pairwise", [300, 500]),
+        ("one-round", "shared", [10, 20]),
+        ("one-round with a grid", "pairwise", [300, 500]),
+    ],
 )
-def test_methods_on_enumerable_buckets_give_the_curators_result(method: str, components: dict[str, str]) -> None:
-    central = run(method, "discrete-gaussian", population("arrays", ROWS), components, NoiseRng.for_tests(1))
-    parts = [population("arrays", part) for part in np.array_split(ROWS, 3)]
-    pooled = run(method, "masked-gaussian", population("parties", parts), components, NoiseRng.for_tests(1))
-    assert np.array_equal(central.centers, pooled.centers)
-    assert run(method, "skellam", population("parties", parts), components, None).privacy.private
+def test_methods_on_enumerable_buckets_give_the_curators_result_bit_for_bit(
+    method: str, masks: str, cuts: list[int]
+) -> None:
+    components, name, parts = METHODS[method], method.split()[0], np.split(ROWS, cuts)
+    options = {"counts.parties": len(parts), "sums.parties": len(parts)}
+    if name == "fastlloyd":
+        options["rounds"] = 4
+    curators = "discrete-gaussian"
+    whole = central(name, components={"counts": curators, "sums": curators, **components})
+    for oracle, noise in (("masked-gaussian", NoiseRng.for_tests(2)), ("skellam", None)):
+        slots = {"counts": oracle, "sums": oracle, **components}
+        pooled = fit(request(method=name, components=slots, options=options), pool(parts, masks), noise=noise)
+        assert (pooled.privacy.trust, pooled.privacy.simulated) == ("Aggregated", True)
+        if noise is None:
+            assert pooled.privacy.private
+        else:
+            assert np.array_equal(whole.centers, pooled.centers)
+            assert np.array_equal(whole.weights, pooled.weights)
 
 
 def test_parties_and_oracles_of_another_trust_do_not_mix() -> None:
-    parts = [population("arrays", part) for part in np.array_split(ROWS, 3)]
-    with pytest.raises(InvalidInput, match="Aggregated oracles only"):
-        run("gauss-lloyd", "discrete-gaussian", population("parties", parts), {}, None)
-    with pytest.raises(InvalidInput, match="where parties pool"):
-        run("gauss-lloyd", "skellam", population("arrays", ROWS), {}, None)
-    with pytest.raises(InvalidInput, match="'parties'"):
-        run("gauss-lloyd", "skellam", population("parties", parts[:2]), {}, None)
-    with pytest.raises(InvalidInput, match="two parties"):
-        population("parties", parts[:1])
-    with pytest.raises(InvalidInput, match="columns"):
-        population("parties", [parts[0], population("arrays", ROWS[:, :1])])
+    skellam = request("skellam")
+    for words, run in {
+        "Aggregated oracles only": lambda: fit(request("discrete-gaussian", options={}), pool()),
+        "where parties pool": lambda: fit(skellam, arrays(ROWS)),
+        "'parties'": lambda: fit(skellam, pool(PARTS[:2])),
+        "two parties": lambda: pool(PARTS[:1]),
+        "columns": lambda: pool([PARTS[0], ROWS[:, :1]]),
+    }.items():
+        with pytest.raises(InvalidInput, match=words):
+            run()
+
+
+def listed(*names: str) -> list[dict[str, str]]:
+    return [{"name": name, "key": public_key(new_private_key()).hex()} for name in names]
 
 
 def facts(**changes: Any) -> dict[str, Any]:
-    party = [{"name": n, "key": public_key(new_private_key()).hex()} for n in ("a", "b")]
     plan = {
         "k": 3,
         "epsilon": 1.0,
@@ -80,7 +83,7 @@ def facts(**changes: Any) -> dict[str, Any]:
         "columns": ["x", "y"],
         "bounds": [[-1, 1], [-1, 1]],
         "seed": 1,
-        "party": party,
+        "party": listed("a", "b"),
         "method": "fastlloyd",
         "coordinator_key": public_key(new_private_key()).hex(),
         **changes,
@@ -88,40 +91,37 @@ def facts(**changes: Any) -> dict[str, Any]:
     return {name: value for name, value in plan.items() if value is not None}
 
 
-def test_a_plan_fills_every_slot_that_asks() -> None:
-    for method, slots in METHODS.items():
+def drawn_by(plan: FederatedPlan) -> set[str]:
+    """The oracles of its counts and sums."""
+    return {part.spec.name for name, part in _parts(plan.plan.composed) if name in ("counts", "sums")}
+
+
+def test_a_plan_fills_every_slot_that_asks_also_of_a_method_that_another_one_starts_from() -> None:
+    for method in ("gauss-lloyd", "one-round"):
         plan = pool_plan(facts(method=method, oracle="skellam"))
         config = plan.plan.composed.config()["slots"]
-        assert all(config[slot]["name"] == "skellam" and config[slot]["options"]["parties"] == 2 for slot in slots)
+        for slot in ("counts", "sums"):
+            assert (config[slot]["name"], config[slot]["options"]["parties"]) == ("skellam", 2)
         assert any("at most 1 of 2" in words for words in plan.trust)
-    assert "no privacy" in " ".join(pool_plan(facts(oracle="masked-gaussian")).trust)
+    start = pool_plan(facts(method="hst-means")).plan.composed.config()["slots"]["start"]["slots"]
+    assert [start[slot]["name"] for slot in ("tree_counts", "counts", "sums")] == ["skellam"] * 3
+    assert start["tree_counts"]["options"]["parties"] == 2
 
 
 def test_nobody_knows_the_noise_unless_a_plan_says_so() -> None:
     """A result that is published then tells the coordinator nothing more: what draws the noise in one place has to be
     asked for."""
-    plan = pool_plan(facts())
-    assert {part.spec.name for name, part in _parts(plan.plan.composed) if name in ("counts", "sums")} == {"skellam"}
+    plan, picked = pool_plan(facts()), pool_plan(facts(method=None)).plan
+    assert drawn_by(plan) == {"skellam"}
     assert plan.shares == 2
     assert "may be published" not in " ".join(plan.trust)
+    assert picked.choice is not None
+    assert picked.composed.spec.name == picked.choice.picked
+    assert drawn_by(pool_plan(facts(method=None))) == {"skellam"}
     known = pool_plan(facts(oracle="masked-gaussian"))
     assert known.shares == 1
     assert PUBLISHED in known.trust
-
-
-def test_a_plan_fills_the_slots_of_a_method_that_another_one_starts_from() -> None:
-    plan = pool_plan(facts(method="hst-means", oracle="skellam"))
-    start = plan.plan.composed.config()["slots"]["start"]["slots"]
-    assert [start[slot]["name"] for slot in ("tree_counts", "counts", "sums")] == ["skellam"] * 3
-    assert start["tree_counts"]["options"]["parties"] == 2
-
-
-def test_a_plan_without_a_method_picks_one_whose_noise_the_parties_draw() -> None:
-    plan = pool_plan(facts(method=None))
-    assert plan.plan.choice is not None
-    assert plan.plan.composed.spec.name == plan.plan.choice.picked
-    assert plan.plan.composed.trust == "Aggregated"
-    assert {part.spec.name for name, part in _parts(plan.plan.composed) if name in ("counts", "sums")} == {"skellam"}
+    assert "no privacy" in " ".join(known.trust)
 
 
 @pytest.mark.parametrize("slot", ["counts", "sums"])
@@ -132,22 +132,12 @@ def test_a_plan_whose_coordinator_draws_any_of_the_noise_promises_nothing_agains
     assert "nobody knows all of it" not in mixed
 
 
-def test_both_ends_take_messages_as_long_as_the_longest_round() -> None:
+def test_both_ends_take_messages_as_long_as_the_longest_round_of_as_many_parties_as_are_listed() -> None:
     plan = pool_plan(facts(method="tree-means", set={"tree.depth": 23}))
     assert plan.most_bytes > HEAD.size + TAG + shape_bytes(outline(plan.script.rounds[0], 2)) > 2**26
-
-
-def test_a_plan_has_as_many_parties_as_it_lists() -> None:
-    party = [{"name": f"p{i}", "key": public_key(new_private_key()).hex()} for i in range(40)]
-    many, few = pool_plan(facts(party=party)), pool_plan(facts())
+    many, few = pool_plan(facts(party=listed(*(f"p{i}" for i in range(40))))), pool_plan(facts())
     assert all(c.parties == 40 for round in many.script.rounds for c in channels_of(round, 40))
     assert shape_bytes(outline(few.script.rounds[0], 2)) < shape_bytes(outline(many.script.rounds[0], 40))
-
-
-def test_no_party_has_the_coordinators_name() -> None:
-    party = [{"name": n, "key": public_key(new_private_key()).hex()} for n in ("a", "coordinator")]
-    with pytest.raises(InvalidInput, match="pass for the coordinator"):
-        pool_plan(facts(party=party))
 
 
 @pytest.mark.parametrize(
@@ -158,30 +148,21 @@ def test_no_party_has_the_coordinators_name() -> None:
         ({"coordinator_key": None}, "no coordinator_key"),
         ({"coordinator_key": "xyz"}, "--coordinator"),
         ({"coordinator_key": "aa"}, "32 bytes"),
-        ({"coordinator_key": 5}, "--coordinator"),
         ({"masks": "none"}, "choose shared or pairwise"),
-        ({"masks": "shared", "oracle": "skellam", "set": {"sums": {"colluding": 0}}}, "one share alone"),
+        ({"masks": "shared", "set": {"sums": {"colluding": 0}}}, "one share alone"),
         ({"seed": 1.5}, "whole number"),
         ({"party": [{"name": "a"}]}, "2 to 1024"),
         ({"party": [{"key": "x"}]}, r"\[\[party\]\]"),
         ({"with": {"sums": "discrete-gaussian"}}, "slot 'sums'"),
+        ({"party": listed("a", "coordinator")}, "pass for the coordinator"),
         ({"with": dict.fromkeys(("counts", "sums"), "discrete-gaussian")}, "is Central, and the trust model asked"),
         ({"set": 3}, "must be a table"),
         ({"columns": "xy"}, "list of names"),
-        ({"columns": 2}, "list of names"),
         ({"method": 5}, "no Method '5'"),
         ({"test_noise_seed": "x"}, "whole number"),
+        ({"masks": "shared", "method": "tree-means", "set": {"tree_counts": {"colluding": 0}}}, "'tree_counts' draws"),
         (
-            {"masks": "shared", "oracle": "skellam", "method": "tree-means", "set": {"tree_counts": {"colluding": 0}}},
-            "'tree_counts' draws",
-        ),
-        (
-            {
-                "masks": "shared",
-                "oracle": "skellam",
-                "method": "hst-means",
-                "set": {"start": {"tree_counts": {"colluding": 0}}},
-            },
+            {"masks": "shared", "method": "hst-means", "set": {"start": {"tree_counts": {"colluding": 0}}}},
             "'start.tree_counts' draws",
         ),
     ],

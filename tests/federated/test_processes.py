@@ -6,7 +6,6 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,16 +15,17 @@ import pytest
 pytest.importorskip("grpc")
 
 from cloister.core.randomness import NoiseRng
-from cloister.core.registry.registry import registry
 from cloister.core.types import Floats
 from cloister.run.fit import fit
 from cloister.run.request import Request
 from cloister.run.result import Result
+from tests.federated.federated_session import NAMES
+from tests.federated.pooling import FACTS, arrays, lay_out, ledger
 from tests.in_process import PROGRAM, cloister
 from tests.waiting import PATIENCE, until
 
-NAMES = ("north", "south", "west")
 SEED = 11
+UNSIGNED = "coordinate plan.toml --listen 127.0.0.1:0 --cert certs/coordinator.pem --not-private"
 pytestmark = pytest.mark.thorough
 
 
@@ -35,25 +35,31 @@ class Site:
     def __init__(self, folder: Path, rows: Floats, rounds: int, extra: str = "", zoom: str | float = "off") -> None:
         self.folder, self.rows, self.rounds, self.zoom = folder, rows, rounds, zoom
         self.running = list[subprocess.Popen[str]]()
-        made = cloister("test-certificates", folder / "certs", *(x for n in NAMES for x in ("--party", n)))
-        d = rows.shape[1]
-        facts = (
-            f"k = 3\nepsilon = 1.0\ndelta = 1e-6\nrows = {len(rows)}\nseed = 5\ntest_noise_seed = {SEED}\n"
-            f'method = "fastlloyd"\noracle = "masked-gaussian"\nzoom = {json.dumps(zoom)}\n{extra}'
-            f"columns = {json.dumps([str(i) for i in range(d)])}\nbounds = {[[-1, 1]] * d}\nset = {{ rounds = "
-            f"{rounds} }}\n\n"
-        )
+        facts = {
+            "k": 3,
+            "epsilon": 1.0,
+            "delta": 1e-6,
+            "rows": len(rows),
+            "seed": 5,
+            "test_noise_seed": SEED,
+            "method": "fastlloyd",
+            "oracle": "masked-gaussian",
+            "zoom": zoom,
+            "columns": [str(i) for i in range(rows.shape[1])],
+            "bounds": [[-1, 1]] * rows.shape[1],
+        }
+        lines = (f"{name} = {json.dumps(value)}\n" for name, value in facts.items())
+        lay_out(folder, f"{''.join(lines)}{extra}set = {{ rounds = {rounds} }}\n\n")
         self.plan = folder / "plan.toml"
-        self.plan.write_text(facts + made.stdout)
         for name, part in zip(NAMES, np.split(rows, [len(rows) // 2, 2 * len(rows) // 3]), strict=True):
             np.save(folder / f"{name}.npy", part)
-            self.sign(name)
+        self.sign()
 
-    def sign(self, name: str, plan: str = "plan.toml") -> None:
-        done = cloister(
-            "sign", plan, "--party", name, "--cert", f"certs/{name}.pem", "--not-private", folder=self.folder
-        )
-        assert done.returncode == 0, done.stderr
+    def sign(self) -> None:
+        for name in NAMES:
+            command = f"sign plan.toml --party {name} --cert certs/{name}.pem --not-private"
+            done = cloister(*command.split(), folder=self.folder)
+            assert done.returncode == 0, done.stderr
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
         process = subprocess.Popen(
@@ -62,40 +68,26 @@ class Site:
         self.running.append(process)
         return process
 
-    def coordinate(self, port: int = 0, **options: str) -> tuple[subprocess.Popen[str], int]:
+    def coordinate(self, port: int = 0) -> tuple[subprocess.Popen[str], int]:
         """A coordinator and its port."""
-        flags = {"journal": "coordinator.journal", "log": "log.jsonl", "timeout": "30", "patience": "60", **options}
-        command = f"coordinate plan.toml --listen 127.0.0.1:{port} --cert certs/coordinator.pem --not-private"
-        process = self.start(*command.split(), *(x for name, value in flags.items() for x in (f"--{name}", value)))
+        command = (
+            f"coordinate plan.toml --listen 127.0.0.1:{port} --cert certs/coordinator.pem --not-private "
+            "--journal coordinator.journal --log log.jsonl --timeout 30 --patience 60"
+        )
+        process = self.start(*command.split())
         assert process.stderr is not None
         words = process.stderr.readline()
         assert words.startswith("listening on port"), words
         return process, int(words.split()[3])
 
-    def join(
-        self, name: str, port: int, *more: str, plan: str = "plan.toml", rows: bool = True
-    ) -> subprocess.Popen[str]:
+    def join(self, name: str, port: int, *more: str, rows: bool = True) -> subprocess.Popen[str]:
         """A party. Args: rows (whether they are those in its file)."""
         data = f"--data {name}.npy " if rows else ""
         command = (
-            f"join {plan} --party {name} {data}--cert certs/{name}.pem --connect 127.0.0.1:{port} "
+            f"join plan.toml --party {name} {data}--cert certs/{name}.pem --connect 127.0.0.1:{port} "
             f"--journal {name}.journal --log {name}.jsonl --out {name}.json --patience 60 --not-private"
         )
         return self.start(*command.split(), *more)
-
-    def guard_south(self) -> tuple[Callable[..., Any], tuple[str, ...]]:
-        """South's ledger, and the flags that use it: it takes no repeatable noise, so that the plan has none from here
-        on."""
-
-        def ledger(*arguments: str) -> Any:
-            out = cloister("ledger", *arguments, folder=self.folder).stdout
-            return json.loads(out) if "--json" in arguments else out
-
-        self.plan.write_text(self.plan.read_text().replace(f"test_noise_seed = {SEED}\n", ""))
-        for name in NAMES:
-            self.sign(name)
-        ledger("declare", "south.ledger", "patients", "--epsilon", "5", "--delta", "1e-5")
-        return ledger, ("--ledger", "south.ledger", "--dataset", "patients")
 
     def interrupt(self, process: subprocess.Popen[str]) -> str:
         """Ctrl-C: the line that the program ends with."""
@@ -107,13 +99,9 @@ class Site:
         assert last.startswith("cloister: interrupted; "), err
         return last
 
-    def wait_for(self, event: str, party: str) -> None:
+    def wait_for(self, event: str, **facts: Any) -> None:
         """Until the coordinator's log says so."""
-        until(lambda: any(e["event"] == event and e.get("party") == party for e in self.log()))
-
-    def wait_for_round(self, number: int) -> None:
-        """Until the coordinator's log says that this round was answered."""
-        until(lambda: any(e["event"] == "answered" and e["round"] >= number for e in self.log()))
+        until(lambda: any({"event": event, **facts}.items() <= entry.items() for entry in self.log()))
 
     def log(self) -> list[dict[str, Any]]:
         path = self.folder / "log.jsonl"
@@ -123,40 +111,28 @@ class Site:
     def centers(self, name: str) -> Any:
         return json.loads((self.folder / f"{name}.json").read_text())["result"]["centers"]
 
-    def check(self, *processes: subprocess.Popen[str]) -> None:
-        """All ended well, with the curator's centres."""
+    def ended(self, *processes: subprocess.Popen[str]) -> str:
+        """All ended well, with the same centres. Returns: what the last one said."""
         for process in processes:
             out, err = process.communicate(timeout=120)
             assert process.returncode == 0, err + out
+        assert self.centers("north") == self.centers("south") == self.centers("west")
+        return err
+
+    def check(self, *processes: subprocess.Popen[str]) -> None:
+        """All ended well, with the curator's centres."""
+        self.ended(*processes)
         request = Request(
-            k=3,
-            method="fastlloyd",
-            epsilon=1.0,
-            delta=1e-6,
-            bounds="-1:1",
-            rows=len(self.rows),
-            seed=5,
-            options={"rounds": self.rounds},
-            zoom=self.zoom,
+            **{**FACTS, "rows": len(self.rows), "seed": 5}, options={"rounds": self.rounds}, zoom=self.zoom
         )
-        rows = registry().load(registry().spec("Population", "arrays"))(self.rows)
-        central = fit(request, rows, noise=NoiseRng.for_tests(SEED)).centers
-        for name in NAMES:
-            assert np.array_equal(np.array(self.centers(name)), central)
+        central = fit(request, arrays(self.rows), noise=NoiseRng.for_tests(SEED)).centers
+        assert np.array_equal(np.array(self.centers("north")), central)
 
     def end(self) -> None:
         for process in self.running:
             if process.poll() is None:
                 process.kill()
             process.communicate()
-
-
-@pytest.fixture
-def site(tmp_path: Path) -> Iterator[Site]:
-    """Enough rounds that a process can be killed in the middle of them."""
-    made = Site(tmp_path, np.random.default_rng(1).normal(0, 0.4, (30_000, 4)), 60)
-    yield made
-    made.end()
 
 
 def test_three_processes_pool_adult_as_a_curator_would(tmp_path: Path, data: Path) -> None:
@@ -181,60 +157,46 @@ def test_three_processes_pool_adult_as_a_curator_would(tmp_path: Path, data: Pat
         site.end()
 
 
-def test_a_killed_party_with_a_ledger_resumes_its_run_and_pays_once(site: Site) -> None:
-    """Started again with the same words: its journal names the run."""
-    ledger, guarded = site.guard_south()
-    coordinator, port = site.coordinate()
-    parties = [site.join(name, port, *(guarded if name == "south" else ())) for name in NAMES]
-    site.wait_for_round(3)
-    parties[1].send_signal(signal.SIGKILL)
-    parties[1].wait()
-    (cut,) = [run for run in ledger("show", "south.ledger", "--json")[0]["runs"] if run["state"] == "open"]
-    parties[1] = site.join("south", port, *guarded)
-    for process in (*parties, coordinator):
-        out, err = process.communicate(timeout=120)
-        assert process.returncode == 0, err + out
-    assert site.centers("north") == site.centers("south") == site.centers("west")
-    (kept,) = ledger("show", "south.ledger", "--json")
-    assert [(run["id"], run["state"]) for run in kept["runs"]] == [(cut["id"], "done")]
-    assert kept["spent"]["epsilon"] == pytest.approx(1.0, rel=1e-3)
+def test_processes_that_are_interrupted_or_killed_go_on_as_they_were_told_and_pay_once(tmp_path: Path) -> None:
+    """A party that waits for others gets its budget back; the coordinator, and a party in the middle, come back as
+    Ctrl-C told them; a party that is killed comes back by its journal. But nobody comes to a plan that not all have
+    signed."""
+    site = Site(tmp_path, np.random.default_rng(1).normal(0, 0.4, (9_000, 4)), 60)
+    try:
+        # south's ledger takes no repeatable noise: the plan has none from here on, and needs new signatures
+        site.plan.write_text(site.plan.read_text().replace(f"test_noise_seed = {SEED}\n", ""))
+        kept, _ = ledger(tmp_path / "south.ledger", 5.0)
+        guarded = {"south": ("--ledger", "south.ledger", "--dataset", "rows"), "north": (), "west": ()}
+        for process in (site.join("north", 1), site.start(*UNSIGNED.split())):
+            _, words = process.communicate(timeout=PATIENCE)
+            assert process.returncode == 2
+            assert "has signed another plan" in words
+        assert not (tmp_path / "north.journal").exists()
+        site.sign()
 
+        coordinator, port = site.coordinate()
+        south = site.join("south", port, *guarded["south"])
+        site.wait_for("hello", party="south")
+        assert [run.state for run in kept.runs()] == ["open"]
+        assert "with --journal south.journal" in site.interrupt(south)
+        assert [(run.state, run.epsilon) for run in kept.runs()] == [("done", 0)]
+        assert "nothing was sent" in site.interrupt(coordinator)
 
-def test_ctrl_c_says_what_is_open_and_how_to_go_on_and_going_on_so_ends_well(site: Site) -> None:
-    """A party that waits for others gets its budget back; the coordinator, and a party in the middle, come back as they
-    were told."""
-    ledger, guarded = site.guard_south()
-    coordinator, port = site.coordinate()
-    south = site.join("south", port, *guarded)
-    site.wait_for("hello", "south")
-    (held,) = ledger("show", "south.ledger", "--json")[0]["runs"]
-    assert held["state"] == "open"
-    assert "with --journal south.journal" in site.interrupt(south)
-    assert ledger("show", "south.ledger", "--json")[0]["spent"]["epsilon"] == 0
-    assert "nothing was sent" in site.interrupt(coordinator)
-    coordinator, _ = site.coordinate(port)
-    parties = {name: site.join(name, port, *(guarded if name == "south" else ())) for name in NAMES}
-    site.wait_for_round(3)
-    told = site.interrupt(parties["south"])
-    again = told.split("--journal south.journal ")[1].split()
-    assert again[0] == "--resume"
-    assert "--journal coordinator.journal" in site.interrupt(coordinator)
-    coordinator, _ = site.coordinate(port)
-    parties["south"] = site.join("south", port, *guarded, *again)
-    for process in (*parties.values(), coordinator):
-        out, err = process.communicate(timeout=120)
-        assert process.returncode == 0, err + out
-    assert site.centers("north") == site.centers("south") == site.centers("west")
-    assert "all rounds are answered" in err
-    (kept,) = ledger("show", "south.ledger", "--json")
-    assert kept["spent"]["epsilon"] == pytest.approx(1.0, rel=1e-3)
+        coordinator, _ = site.coordinate(port)
+        parties = {name: site.join(name, port, *guarded[name]) for name in NAMES}
+        site.wait_for("answered", round=3)
+        again = site.interrupt(parties["south"]).split("--journal south.journal ")[1].split()
+        assert again[0] == "--resume"
+        parties["north"].send_signal(signal.SIGKILL)
+        parties["north"].wait()
+        assert "--journal coordinator.journal" in site.interrupt(coordinator)
 
-
-def test_nobody_joins_or_coordinates_a_plan_that_not_all_have_signed(site: Site) -> None:
-    (site.folder / "plan.signatures" / "party-2.sig").unlink()
-    coordinate = "coordinate plan.toml --listen 127.0.0.1:0 --cert certs/coordinator.pem --not-private"
-    for process in (site.join("north", 1), site.start(*coordinate.split())):
-        _, words = process.communicate(timeout=PATIENCE)
-        assert process.returncode == 2
-        assert "south has not signed this plan" in words
-    assert not (site.folder / "north.journal").exists()
+        coordinator, _ = site.coordinate(port)
+        parties["south"] = site.join("south", port, *guarded["south"], *again)
+        parties["north"] = site.join("north", port)
+        assert "all rounds are answered" in site.ended(*parties.values(), coordinator)
+        _, paid = kept.runs()
+        assert (paid.id, paid.state) == (again[1], "done")
+        assert paid.epsilon == pytest.approx(1.0, rel=1e-3)
+    finally:
+        site.end()

@@ -32,14 +32,12 @@ def mixture(n: int, dimension: int, seed: int) -> Floats:
 def rounds(method: str, trust: str, dimension: int, rows: int = 4000, **changes: Any) -> tuple[Round[Any], ...]:
     """Every round of a run over ``mixture`` with this seed of noise. Args: changes (of the request; options as
     ``slot_option``)."""
-    epsilon = changes.pop("epsilon", 8.0)
-    bounds = changes.pop("bounds", "-1:1")
     request = Request(
         k=3,
         method=method,
-        epsilon=epsilon,
-        delta=1e-6 if trust == "Shuffled" else changes.pop("delta", 0.0),
-        bounds=bounds,
+        epsilon=changes.pop("epsilon", 8.0),
+        delta=1e-6 if trust == "Shuffled" else 0.0,
+        bounds="-1:1",
         rows=rows,
         seed=5,
         trust=trust,
@@ -47,9 +45,8 @@ def rounds(method: str, trust: str, dimension: int, rows: int = 4000, **changes:
     )
     prepared = prepare(request, [f"c{j}" for j in range(dimension)])
     seed = PublicRng.from_seed(5)
-    session: Session[Any] = Session(
-        prepared.problem, seed, Rows(mixture(rows, dimension, 5)), noise=NoiseRng.for_tests(5)
-    )
+    held = Rows(mixture(rows, dimension, 5))
+    session: Session[Any] = Session(prepared.problem, seed, held, noise=NoiseRng.for_tests(5))
     prepared.composed.value.cluster(prepared.problem, session, seed.child("method"))
     return tuple(session.rounds)
 
@@ -67,6 +64,12 @@ def lattice_rows(lattice: Lattice, n: int, seed: int) -> Ints:
     wide = g.uniform(-1.2, 1.2, (n - n // 2 - n // 4, d))
     edges = g.choice([-1.0, 1.0, 0.0, 1e-6, -1e-6], (n // 4, d))
     return lattice.snap(np.concatenate([wide, mixture(n // 2, d, 5), edges]))
+
+
+def check_snapping(lattice: Lattice, rows: Floats) -> None:
+    """A device puts these rows (n, d) where ``snap`` puts them."""
+    read = as_devices_read(lattice)
+    assert [snapping.snap(read, row) for row in rows.tolist()] == lattice.snap(rows).tolist()
 
 
 def check_cells(cells: Bucketing, rows: Ints) -> None:

@@ -10,12 +10,24 @@ import pytest
 from cloister.core.buckets import Bundled
 from cloister.core.errors import InvalidInput
 from cloister.core.registry.registry import built_in
-from tests.reference_client import snapping
-from tests.reference_client.comparing import as_devices_read, check_cells, check_vectors, lattice_rows, mixture, rounds
+from tests.reference_client.buckets import KINDS
+from tests.reference_client.comparing import (
+    as_devices_read,
+    check_cells,
+    check_snapping,
+    check_vectors,
+    lattice_rows,
+    mixture,
+    rounds,
+)
 
+pytestmark = pytest.mark.thorough
 METHODS = sorted(spec.name for spec in built_in().specs() if spec.role == "Method")
 NOT_FOR_DEVICES = {("naive-noise", "Shuffled")}
 """Of another trust model."""
+
+WIDE = ("one-round", "hst-means", "weighted-centers")
+"""Looked at in a hundred columns, too."""
 
 OTHERS: tuple[dict[str, Any], ...] = (
     {"method": "tree-means", "passes": 3, "margin": 0.33},  # rows near badly cut centres are spared
@@ -27,6 +39,7 @@ OTHERS: tuple[dict[str, Any], ...] = (
 
 def check(method: str, trust: str, dimension: int, n: int, **changes: Any) -> None:
     for round in rounds(method, trust, dimension, **changes):
+        check_snapping(round.domain, 3 * mixture(n, dimension, 1))
         rows = lattice_rows(round.domain, n, round.index)
         for part in round.parts:
             assert isinstance(part.cells, Bundled)
@@ -36,36 +49,20 @@ def check(method: str, trust: str, dimension: int, n: int, **changes: Any) -> No
                 check_vectors(part.vectors, rows)
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize("trust", ["Local", pytest.param("Shuffled", marks=pytest.mark.long)])  # the oracles differ
 @pytest.mark.parametrize("method", METHODS)
-def test_a_device_finds_the_buckets_and_vectors_of_every_round(method: str, trust: str) -> None:
+def test_a_device_finds_lattice_rows_buckets_and_vectors_of_every_round(method: str, trust: str) -> None:
     if (method, trust) in NOT_FOR_DEVICES:
         with pytest.raises(InvalidInput, match="no Shuffled oracles"):
             rounds(method, trust, 2)
         return
     check(method, trust, 2, 60)
-    check(method, trust, 6, 40)
+    check(method, trust, 100 if method in WIDE else 6, 20)
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize("changes", OTHERS, ids=lambda changes: str(changes["method"]))
 def test_and_with_options_that_ask_other_buckets(changes: dict[str, Any]) -> None:
     check(trust="Local", dimension=4, n=60, **changes)
-
-
-@pytest.mark.thorough
-def test_and_of_a_hundred_columns() -> None:
-    for method in ("one-round", "hst-means", "weighted-centers"):
-        check(method, "Local", 100, 8)
-
-
-@pytest.mark.parametrize("method", ["one-round", "zoom"])
-def test_and_puts_rows_on_the_lattice_of_every_round(method: str) -> None:
-    wide = 3 * mixture(200, 3, 1)
-    for round in rounds(method, "Local", 3, rows=200_000):
-        read = as_devices_read(round.domain)
-        assert [snapping.snap(read, row) for row in wide.tolist()] == round.domain.snap(wide).tolist()
 
 
 def kinds(read: Any) -> set[str]:
@@ -76,29 +73,25 @@ def kinds(read: Any) -> set[str]:
     return set[str]().union(*(kinds(part) for part in read)) if isinstance(read, list) else set()
 
 
-@pytest.mark.thorough
 def test_these_methods_ask_every_kind_of_buckets_and_vectors() -> None:
-    from tests.reference_client.buckets import KINDS
-
     every = [rounds(method, "Local", 2) for method in METHODS if (method, "Local") not in NOT_FOR_DEVICES]
     every += [rounds(trust="Local", dimension=4, **changes) for changes in OTHERS]
     parts = [part for some in every for round in some for part in round.parts]
-    seen = set[str]().union(*(kinds(as_devices_read(part.cells)) for part in parts))
-    assert seen == set(KINDS)
-    seen = set[str]().union(*(kinds(as_devices_read(p.vectors)) for p in parts if p.vectors is not None))
-    assert seen == {"rows", "offsets", "clipped"}
+    assert set[str]().union(*(kinds(as_devices_read(part.cells)) for part in parts)) == set(KINDS)
+    vectors = (kinds(as_devices_read(part.vectors)) for part in parts if part.vectors is not None)
+    assert set[str]().union(*vectors) == {"rows", "offsets", "clipped"}
 
 
 def test_where_hash_values_are_frequent_devices_find_their_regions() -> None:
     """Otherwise lists are empty, and the test above sees no row in any of these buckets."""
-    *_, last = every = rounds(trust="Local", dimension=4, **OTHERS[-1])
-    rows = last.domain.snap(mixture(400, 4, 5))
+    every = rounds(trust="Local", dimension=4, **OTHERS[-1])
+    rows = every[-1].domain.snap(mixture(400, 4, 5))
     found = dict.fromkeys(("regions", "created", "assigned"), 0)
     for part in (part for round in every for part in round.parts):
         kind = as_devices_read(part.cells)["kind"]
         if kind in found:
             found[kind] += int((part.cells.locate(rows) >= 0).sum())
     assert min(found.values()) > 0
-    own = [as_devices_read(part.cells)["own"] for part in last.parts]
+    own = [as_devices_read(part.cells)["own"] for part in every[-1].parts]
     assert any(len(one["created"]["values"]) for some in own for one in some)
-    assert np.unique(last.parts[0].cells.locate(rows)).size > 1
+    assert np.unique(every[-1].parts[0].cells.locate(rows)).size > 1

@@ -3,6 +3,7 @@ with."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import attrs
@@ -86,21 +87,18 @@ class Played:
         """One party's message without those masks."""
         return self.messages[attempt, of][tensor] - self.known(of, tensor, attempt, coordinator, among)
 
-    def sum_of(self, some: tuple[int, ...], tensor: int = 0) -> Ids:
+    def group(self) -> Ids:
+        """The sum of all masks of the group on the first tensor of the first attempt."""
+        masks = [self.parties[0]._ring.group_mask(Place(0, 0, 0), i, NUMBERS) for i in range(len(self.parties))]
+        return np.sum(masks, axis=0, dtype=np.uint64)
+
+    def sum_of(self, some: Iterable[int], tensor: int = 0) -> Ids:
         """These parties' exact sums, as words."""
         return to_words(np.sum([self.exact[i][tensor] for i in some], axis=0))
 
 
-def play(
-    oracle: str,
-    masks: Masks = "pairwise",
-    parties: int = 3,
-    colluding: int = 1,
-    aborted: int = 0,
-    seed: int | None = None,
-) -> Played:
-    """A round, after some attempts that the last party missed. Args: seed (of noise that can be repeated; None for the
-    real one)."""
+def play(oracle: str, masks: Masks = "pairwise", parties: int = 3, colluding: int = 1, aborted: int = 0) -> Played:
+    """A round, after some attempts that the last party missed."""
     made: Any = (
         SkellamShares(parties=parties, colluding=colluding, most_rows=10**6)
         if oracle == "skellam"
@@ -108,7 +106,7 @@ def play(
     )
     channel = made.open(Space((NUMBERS,)), Budget("gaussian", 0.04), QuestionContext(1000, 1.0, PublicRng.from_seed(1)))
     asked = Round(0, Aggregated, Box((-1.0,), (1.0,)), (OpenedQuestion(None, None, None, channel),) * 2)  # type: ignore[arg-type]
-    rng = NoiseRng.secret() if seed is None else NoiseRng.for_tests(seed)
+    rng = NoiseRng.secret()
     keys, shape, noise = Keys(masks, NAMES[:parties]), outline(asked, parties), coordinator_noise(asked, parties, rng)
     coordinator, machines = keys.coordinate(), [keys.party(i) for i in range(parties)]
     coordinator.expect(shape, lambda: noise)

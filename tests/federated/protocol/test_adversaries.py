@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -19,15 +19,14 @@ import attrs
 import numpy as np
 import pytest
 
-from cloister.core.aggregated import to_integers, to_words
+from cloister.core.aggregated import to_integers
 from cloister.core.randomness import PublicRng
-from cloister.core.registry.registry import registry
 from cloister.core.types import Ids
 from cloister.federated.protocol.agreement import Masks
 from cloister.federated.protocol.streams import Place, coordinator_mask
 from cloister.run.fit import fit
-from cloister.run.request import Request, prepare
-from tests.federated.federated_session import chi_square
+from cloister.run.request import prepare
+from tests.federated.pooling import pool, request
 from tests.federated.protocol.played import NUMBERS, Played, cut, play
 
 ORACLES = ("skellam", "masked-gaussian")
@@ -47,7 +46,15 @@ def plays(line: str) -> Callable[[Any], Any]:
 
 
 def uniform(words: Ids, played: Played) -> bool:
-    return chi_square(words, played.channel.bits) < 8
+    """Whether the chi-square statistic of every byte is within 8 deviations."""
+    data = np.ascontiguousarray(words, "<u8").view(np.uint8).reshape(-1, 8)[:, : played.channel.bits // 8]
+    counts = [np.bincount(column, minlength=256) for column in data.T]
+    statistics = [float(((c - NUMBERS / 256) ** 2).sum() / (NUMBERS / 256)) for c in counts]
+    return all(abs(statistic - 255) < 8 * math.sqrt(2 * 255) for statistic in statistics)
+
+
+def added(vectors: Iterable[Ids]) -> Ids:
+    return np.sum(list(vectors), axis=0, dtype=np.uint64)
 
 
 def same(one: Ids, other: Ids, played: Played) -> bool:
@@ -73,16 +80,13 @@ def every(oracle: str, masks: Masks, parties: int, **more: Any) -> Played:
 @pytest.mark.parametrize("oracle", ORACLES)
 def test_a_stranger_sees_uniform_words_even_behind_the_transports_encryption(oracle: str, masks: Masks) -> None:
     """Messages, answers, and what can be made of them by adding and subtracting. That TLS takes strangers for nobody:
-    test_federated_tls."""
+    ``transport/test_tls``."""
     played = every(oracle, masks, 3)
     sent = [played.messages[0, i][0] for i in range(3)]
     for signs in itertools.product((-1, 0, 1), repeat=4):
         if any(signs):
-            mixed = sum(
-                (s * w for s, w in zip(np.array(signs).astype(np.uint64), [*sent, played.answer[0]], strict=True)),
-                to_words(np.zeros(NUMBERS)),
-            )
-            assert uniform(mixed, played), signs
+            factors = np.array(signs).astype(np.uint64)
+            assert uniform(added(f * w for f, w in zip(factors, [*sent, played.answer[0]], strict=True)), played), signs
 
 
 @plays("the coordinator alone")
@@ -96,12 +100,10 @@ def test_the_coordinator_sees_uniform_words_when_it_has_taken_its_masks_and_its_
     played = every(oracle, masks, parties)
     left = [played.opened(i, coordinator=True) for i in range(parties)]
     total = played.answer[0] - played.noise[0]
-    assert same(total, np.sum(left, axis=0, dtype=np.uint64), played)
+    assert same(total, added(left), played)
     assert all(uniform(words, played) for words in (*left, total, *(a - b for a, b in itertools.combinations(left, 2))))
-    ring = played.parties[0]._ring
-    group = sum((ring.group_mask(Place(0, 0, 0), i, NUMBERS) for i in range(parties)), to_words(np.zeros(NUMBERS)))
-    added = sum((share[0] for share in played.shares), to_words(np.zeros(NUMBERS)))
-    assert same(total - group, played.sum_of(tuple(range(parties))) + added, played)
+    shares = (share[0] for share in played.shares)
+    assert same(total - played.group(), added([played.sum_of(range(parties)), *shares]), played)
 
 
 @plays("the coordinator alone")
@@ -112,18 +114,11 @@ def test_the_coordinator_cannot_check_a_guess_of_the_centres_by_a_rounds_tag(mas
     played = every("skellam", masks, 3)
     ring = played.parties[0]._ring
     seen = ring.tag(0, "centres")
-    public = [
-        played.coordinator.session,
-        played.coordinator.agreement.hash,
-        b"",
-        bytes(32),
-        *played.coordinator._secrets,
-    ]
-    for key in (*public, played.coordinator._private):
-        guess = attrs.evolve(ring, group=key)
-        assert guess.tag(0, "centres") != seen
-        pretended = attrs.evolve(ring, group=key, session=key)
-        assert pretended.tag(0, "centres") != seen
+    coordinator = played.coordinator
+    public = [coordinator.session, coordinator.agreement.hash, b"", bytes(32), *coordinator._secrets]
+    for key in (*public, coordinator._private):
+        for guess in ({"group": key}, {"group": key, "session": key}):
+            assert attrs.evolve(ring, **guess).tag(0, "centres") != seen
     assert played.parties[1]._ring.tag(0, "centres") == seen != played.parties[1]._ring.tag(1, "centres")
 
 
@@ -133,57 +128,38 @@ def test_the_weights_of_a_published_run_are_the_exact_counts_to_a_coordinator_th
     oracle: str, exact: bool
 ) -> None:
     """From what stands in a result's file: how many rows each centre had in the last round, to the row."""
-    rows = np.random.default_rng(4).normal(0, 0.4, (3000, 2))
-    arrays, parties = (registry().load(registry().spec("Population", name)) for name in ("arrays", "parties"))
-    pool = parties([arrays(part) for part in np.array_split(rows, 3)])
-    drawn, expect = list[Any](), pool.coordinator.expect
+    asked, parties = request(oracle, rounds=2, epsilon=8.0), pool()
+    drawn, expect = list[Any](), parties.coordinator.expect
 
     def noted(shape: Any, noise: Any) -> None:
         drawn.append(noise())
         expect(shape, lambda: drawn[-1])
 
-    pool.coordinator.expect = noted
-    request = Request(
-        k=3,
-        method="fastlloyd",
-        epsilon=8.0,
-        delta=1e-6,
-        bounds="-1:1",
-        rows=3000,
-        seed=1,
-        components={"counts": oracle, "sums": oracle},
-        options={"counts.parties": 3, "sums.parties": 3, "rounds": 2},
-    )
-    weights = fit(request, pool).weights
+    parties.coordinator.expect = noted
+    weights = fit(asked, parties).weights
     assert weights is not None
-    last = prepare(request, pool.columns).forecast(PublicRng.from_seed(1))[-1].parts[0].channel
+    last = prepare(asked, parties.columns).forecast(PublicRng.from_seed(1))[-1].parts[0].channel
     left = weights - to_integers(drawn[-1][0], last.bits) * 2.0**-last.tensor.shift
     assert (weights > 0).all()
     assert np.array_equal(left, np.round(left)) == exact
     assert bool(drawn[-1][0].any()) == exact
 
 
-@plays("the coordinator, shown the result")
-def test_nobody_knows_the_noise_of_a_published_result_in_shares() -> None:
-    """What it drew is nothing, and what is left is as wide as M shares."""
-    played = play("skellam")
-    assert not played.noise[0].any()
-    assert near(deviation(played.released[0] - played.sum_of((0, 1, 2)), played), played.channel.tensor.law.deviation)
-
-
 @plays("one party, or several")
-@pytest.mark.parametrize(("parties", "colluding"), [(2, 1), (3, 1), (3, 2)])
-@pytest.mark.parametrize("oracle", ORACLES)
+@plays("more than t parties")
+@pytest.mark.parametrize(
+    ("oracle", "parties", "colluding"),
+    [("skellam", 2, 1), ("skellam", 3, 1), ("skellam", 3, 2), ("masked-gaussian", 2, 1), ("masked-gaussian", 4, 4)],
+)
 def test_parties_that_know_all_rows_but_ones_are_left_with_the_noise_that_is_paid_for(
     oracle: str, parties: int, colluding: int
 ) -> None:
     """The parties tell each other everything, and know the others' rows even: what hides the last row is the noise that
-    they did not draw."""
+    they did not draw: all of it, however many they are, where the coordinator drew it."""
     played = play(oracle, parties=parties, colluding=colluding)
     for tensor in (0, 1):
-        noise = played.released[tensor] - played.sum_of(tuple(range(parties)), tensor)
-        for i in range(colluding):
-            noise = noise - played.shares[i][tensor]
+        known = added(share[tensor] for share in played.shares[:colluding])
+        noise = played.released[tensor] - played.sum_of(range(parties), tensor) - known
         (event,) = played.channel.events
         assert near(deviation(noise, played), event.sigma)
 
@@ -202,19 +178,14 @@ def test_parties_that_read_the_wire_see_uniform_words(oracle: str, masks: Masks,
         others = [i for i in range(parties) if i not in among]
         left = [played.opened(i, t, a, among=among) for a, i in played.messages for t in (0, 1) if i in others]
         assert all(uniform(words, played) for words in left)
-        assert all(
-            uniform(one - other, played) and uniform(one + other, played)
-            for one, other in itertools.combinations(left, 2)
-        )
-        total = sum((played.opened(i, 0, 1, among=among) for i in range(parties)), to_words(np.zeros(NUMBERS)))
+        pairs = itertools.combinations(left, 2)
+        assert all(uniform(one - other, played) and uniform(one + other, played) for one, other in pairs)
+        total = added(played.opened(i, 0, 1, among=among) for i in range(parties))
         assert uniform(total, played)
-        masks_left = [
-            coordinator_mask(played.coordinator._secrets[i], played.coordinator.session, Place(0, 0, 1), i, NUMBERS)
-            for i in others
-        ]
-        shares = [share[0] for share in played.shares]
-        exact = np.sum([played.sum_of(tuple(range(parties))), *shares, *masks_left], axis=0, dtype=np.uint64)
-        assert same(total, exact, played)
+        secrets, session = played.coordinator._secrets, played.coordinator.session
+        masks_left = (coordinator_mask(secrets[i], session, Place(0, 0, 1), i, NUMBERS) for i in others)
+        shares = (share[0] for share in played.shares)
+        assert same(total, added([played.sum_of(range(parties)), *shares, *masks_left]), played)
 
 
 @plays("one party, or several, that read the wire")
@@ -222,19 +193,17 @@ def test_parties_that_read_the_wire_see_uniform_words(oracle: str, masks: Masks,
 def test_the_answer_that_a_party_reads_on_the_wire_is_the_one_that_it_is_sent(masks: Masks) -> None:
     """No mask of the coordinator's is left in it, so that reading others' answers tells nothing new."""
     played = every("masked-gaussian", masks, 3)
-    ring = played.parties[2]._ring
-    group = sum((ring.group_mask(Place(0, 0, 0), i, NUMBERS) for i in range(3)), to_words(np.zeros(NUMBERS)))
-    assert same(played.answer[0] - group, played.sum_of((0, 1, 2)) + played.noise[0], played)
+    assert same(played.answer[0] - played.group(), played.sum_of(range(3)) + played.noise[0], played)
 
 
 @plays("the coordinator and t parties")
 @pytest.mark.parametrize(("parties", "colluding"), [(2, 1), (3, 1), (4, 2)])
 def test_the_coordinator_and_parties_see_the_others_sum_under_the_others_shares(parties: int, colluding: int) -> None:
     played = play("skellam", parties=parties, colluding=colluding)
-    among, others = tuple(range(colluding)), tuple(range(colluding, parties))
+    among, others = tuple(range(colluding)), range(colluding, parties)
     left = [played.opened(i, coordinator=True, among=among) for i in others]
-    hidden = np.sum(left, axis=0, dtype=np.uint64) - played.sum_of(others)
-    assert same(hidden, np.sum([played.shares[i][0] for i in others], axis=0, dtype=np.uint64), played)
+    hidden = added(left) - played.sum_of(others)
+    assert same(hidden, added(played.shares[i][0] for i in others), played)
     (event,) = played.channel.events
     assert near(deviation(hidden, played), event.sigma)
 
@@ -244,25 +213,22 @@ def test_the_coordinator_and_parties_see_the_others_sum_under_the_others_shares(
 @pytest.mark.parametrize("masks", MODES)
 def test_a_coordinator_that_drew_the_noise_takes_it_off_a_published_result(masks: Masks) -> None:
     played = every("masked-gaussian", masks, 3)
-    assert same(played.released[0] - played.noise[0], played.sum_of((0, 1, 2)), played)
+    assert same(played.released[0] - played.noise[0], played.sum_of(range(3)), played)
 
 
 @plays("more than t parties")
+@plays("the coordinator, shown the result")
 def test_each_share_that_is_known_beyond_what_is_counted_on_makes_the_noise_smaller() -> None:
+    """To a coordinator that is shown the result none is: what it drew itself is nothing."""
     played = play("skellam", parties=4, colluding=1)
+    assert not played.noise[0].any()
     (event,) = played.channel.events
-    noise = played.released[0] - played.sum_of((0, 1, 2, 3))
-    for known in range(1, 5):
-        noise = noise - played.shares[known - 1][0]
+    noise = played.released[0] - played.sum_of(range(4))
+    for known in range(5):
+        if known:
+            noise = noise - played.shares[known - 1][0]
         left = math.sqrt((4 - known) / 3) * event.sigma
         assert near(deviation(noise, played), left) if left else not cut(noise, played.channel).any()
-
-
-@plays("more than t parties")
-def test_any_number_of_parties_without_the_coordinator_are_left_with_the_whole_noise_that_it_drew() -> None:
-    played = play("masked-gaussian", parties=4)
-    noise = played.released[0] - played.sum_of((0, 1, 2, 3))
-    assert near(deviation(noise, played), played.channel.tensor.law.deviation)
 
 
 @plays("the coordinator and a party, of one other party")

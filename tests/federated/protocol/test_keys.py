@@ -1,22 +1,28 @@
-"""Keys, and what a mask's key depends on. False alarms: two words of 64 bits of a thousand are equal by chance below
-1e-12."""
+"""Keys, what a mask's key depends on, and what the coordinator holds. False alarms: two words of 64 bits of a thousand
+are equal by chance below 1e-12."""
 
 from __future__ import annotations
 
-from itertools import combinations, product
+import gc
+from itertools import product
+from types import BuiltinFunctionType, FunctionType, ModuleType
+from typing import Any
 
 import attrs
 import numpy as np
 import pytest
 
 from cloister.core.errors import InvalidInput
+from cloister.core.types import Ids
 from cloister.federated.protocol.agreement import HASH, NONCE, Masks, session_of
 from cloister.federated.protocol.coordinator import Coordinator
 from cloister.federated.protocol.journal import Memory
-from cloister.federated.protocol.messages import HEAD, Kind, Message, Reason, Rejected
+from cloister.federated.protocol.masking import Keyring
+from cloister.federated.protocol.messages import HEAD, TAG, Kind, Message, Reason, Rejected
 from cloister.federated.protocol.party import JOINED, Party
 from cloister.federated.protocol.streams import Place, agreed, coordinator_mask, new_private_key, public_key
-from tests.federated.federated_session import NAMES, Keys, opened
+from cloister.federated.protocol.vectors import VectorShape, unpack
+from tests.federated.federated_session import NAMES, SHAPE, Keys, no_noise, opened
 
 MODES: tuple[Masks, ...] = ("shared", "pairwise")
 LOW_ORDER = (bytes(32), bytes([1]) + bytes(31))
@@ -34,34 +40,45 @@ def test_two_sides_agree_on_a_secret_that_nobody_else_has() -> None:
             agreed(one, weak)
 
 
-def test_the_coordinators_mask_depends_on_secret_session_party_and_every_part_of_its_place() -> None:
-    places = [Place(*p) for p in product((0, 1), repeat=3)]
-    found = [
-        coordinator_mask(secret, session, place, party, 16)
-        for secret, session, party, place in product((b"a" * 32, b"b" * 32), (b"s" * 32, b"t" * 32), (0, 1), places)
-    ]
+def test_masks_depend_on_their_kind_secret_session_party_and_every_part_of_their_place() -> None:
+    words = list[Ids]()
+    for secret, session in product((b"a" * 32, b"b" * 32), (b"s" * 32, b"t" * 32)):
+        ring = Keyring(session, 0, 3, secret, secret, {1: secret, 2: secret})
+        for place, party in product((Place(*p) for p in product((0, 1), repeat=3)), (1, 2)):
+            words += [
+                ring.group_mask(place, party, 16),
+                ring.pair_mask(place, party, 16),
+                coordinator_mask(ring.coordinator, session, place, party, 16),
+            ]
+    every = np.concatenate(words)
+    assert len(np.unique(every)) == len(every) == 2 * 2 * 8 * 2 * 3 * 16
+
+
+@pytest.mark.parametrize("masks", MODES)
+def test_no_word_of_a_masked_zero_repeats_over_rounds_tensors_attempts_parties_and_sessions(masks: Masks) -> None:
+    """Of 20,000 words of 64 bits two are equal with probability 1.1e-11."""
+    keys, wide = Keys(masks), (VectorShape(500, 64), VectorShape(300, 64))
+    found = list[Ids]()
+    for _ in range(2):
+        coordinator, parties = opened(keys)
+        coordinator._rounds = [(wide, lambda: no_noise(wide))] * 2
+        for round, some in product(range(2), (parties[:2], parties)):
+            for party in some:
+                data = party.vector(round, "d", wide, lambda: no_noise(wide))
+                coordinator.receive(party.name, data)
+                found += unpack(data[HEAD.size + TAG :], wide)
+            if some is not parties:
+                coordinator.abort()
+                for party in parties:
+                    party.aborted(round, 1)
     words = np.concatenate(found)
-    assert len(np.unique(words)) == len(words) == 64 * 16
-
-
-def test_groups_pairs_and_the_coordinators_masks_differ_though_their_secret_be_one() -> None:
-    keys = Keys()
-    _, parties = opened(keys=keys)
-    ring = attrs.evolve(parties[0]._ring, group=b"x" * 32, coordinator=b"x" * 32, pairs={1: b"x" * 32})
-    place = Place(0, 0, 0)
-    streams = [
-        ring.group_mask(place, 1, 16),
-        ring.pair_mask(place, 1, 16),
-        coordinator_mask(ring.coordinator, ring.session, place, 1, 16),
-    ]
-    for one, other in combinations(streams, 2):
-        assert not np.intersect1d(one, other).size
+    assert len(np.unique(words)) == len(words) == 2 * 2 * 5 * 800
 
 
 @pytest.mark.parametrize("masks", MODES)
 def test_every_session_has_a_new_secret_of_each_party_and_the_coordinator(masks: Masks) -> None:
     keys = Keys(masks)
-    sessions = [opened(keys=keys) for _ in range(2)]
+    sessions = [opened(keys) for _ in range(2)]
     secrets = [secret for coordinator, _ in sessions for secret in coordinator._secrets]
     assert len(set(secrets)) == 6
     for coordinator, parties in sessions:
@@ -78,15 +95,13 @@ def test_the_name_of_a_session_depends_on_every_hello_and_on_the_agreement() -> 
 
 
 def test_a_coordinator_with_another_key_than_the_plans_does_not_begin() -> None:
+    """And no plan has a key of the coordinator that is a party's."""
     keys = Keys()
     with pytest.raises(InvalidInput, match="does not belong to the plan's coordinator_key"):
         Coordinator(keys.agreement, private=new_private_key())
     with pytest.raises(InvalidInput, match="32 bytes"):
         Coordinator(keys.agreement, private=b"short")
 
-
-def test_no_coordinators_key_is_a_partys_or_missing() -> None:
-    keys = Keys()
     for wrong in (b"", bytes(31), keys.agreement.members[1].key):
         with pytest.raises(InvalidInput, match="no party's"):
             attrs.evolve(keys.agreement, coordinator_key=wrong)
@@ -116,3 +131,36 @@ def test_a_partys_hello_is_its_nonce_whose_other_half_is_in_its_journal_alone() 
     assert kind == JOINED
     assert public_key(body[HASH : HASH + 32]) == nonce
     assert body[HASH : HASH + 32] not in party.hello()
+
+
+def contents(root: object) -> list[Any]:
+    """Everything that an object holds, at any depth."""
+    seen, queue, found = {id(root)}, [root], [root]
+    while queue:
+        for part in gc.get_referents(queue.pop()):
+            code = isinstance(part, type | ModuleType | FunctionType | BuiltinFunctionType)
+            if id(part) not in seen and not code:
+                seen.add(id(part))
+                queue.append(part)
+                found.append(part)
+    return found
+
+
+def test_the_coordinator_holds_no_key_and_no_unmasked_value() -> None:
+    """All bytes and arrays that it can reach, against the group's secret, every party's exact words and the noised
+    sums. That its modules import nothing that unmasks is a contract in ``pyproject.toml``."""
+    coordinator, parties = opened()
+    words = [tuple(np.full(t.size, 10**9 + i, np.uint64) for t in SHAPE) for i in range(3)]
+    private = [parties[1]._ring.group, *(w.tobytes()[:5] for own in words for w in own)]
+    for party, own in zip(parties, words, strict=True):
+        due = coordinator.receive(party.name, party.vector(0, "d", SHAPE, lambda own=own: own))
+        for part in contents(coordinator):
+            if isinstance(part, bytes | bytearray):
+                assert not any(p in part for p in private)
+            if isinstance(part, np.ndarray):
+                assert not np.isin(part, [10**9 + i for i in range(3)]).any()
+    answer = coordinator.outcome(due)
+    assert answer is not None
+    sums = parties[0].answer(answer, 0, SHAPE)
+    assert int(sums[0][0]) == 3 * 10**9 + 3
+    assert not any(isinstance(p, bytes) and sums[0].tobytes()[:8] in p for p in contents(coordinator))

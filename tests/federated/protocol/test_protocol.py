@@ -2,108 +2,102 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import attrs
 import numpy as np
 import pytest
 
-from cloister.core.aggregated import to_integers
 from cloister.core.errors import Damaged, InvalidInput, Refused
 from cloister.core.types import Ids
 from cloister.federated.protocol.agreement import Agreement, Masks, Member, statement
 from cloister.federated.protocol.coordinator import Coordinator, Due
 from cloister.federated.protocol.journal import Memory
-from cloister.federated.protocol.messages import HEAD, TAG, Kind, Message, Reason, Rejected, refusal
+from cloister.federated.protocol.messages import HEAD, TAG, Reason, Rejected, refusal
 from cloister.federated.protocol.party import Party
 from cloister.federated.protocol.streams import new_private_key, public_key
-from tests.federated.federated_session import NAMES, SHAPE, Keys, join, no_noise, opened, values, vector
+from tests.federated.federated_session import (
+    NAMES,
+    SHAPE,
+    Keys,
+    answered,
+    expected,
+    found,
+    join,
+    message_of,
+    no_noise,
+    opened,
+    values,
+    vector,
+)
 
 MODES: tuple[Masks, ...] = ("shared", "pairwise")
 
 
-def expected(round: int) -> list[list[int]]:
-    """What three parties' vectors add up to."""
-    per_party = [values(100 * round + i) for i in range(3)]
-    return [np.sum([p[t].view(np.int64) for p in per_party], axis=0).tolist() for t in range(len(SHAPE))]
-
-
-def found(sums: tuple[Ids, ...]) -> list[list[int]]:
-    return [to_integers(s, t.bits).tolist() for s, t in zip(sums, SHAPE, strict=True)]
-
-
-def rejected(coordinator: Coordinator, sender: str, data: bytes) -> Rejected:
+def refuses(coordinator: Coordinator, sender: str, data: bytes, reason: Reason, attempt: int = 0) -> None:
+    """The coordinator does, for this reason, and names the sender."""
     with pytest.raises(Rejected) as error:
         coordinator.receive(sender, data)
-    return error.value
+    assert (error.value.reason, error.value.party, error.value.attempt) == (reason, sender, attempt)
 
 
 @pytest.mark.parametrize("masks", MODES)
 def test_every_party_unmasks_the_sum_of_all(masks: Masks) -> None:
-    coordinator, parties = opened(masks)
+    coordinator, parties = opened(Keys(masks))
     for round in range(3):
-        for party in parties:
-            due = coordinator.receive(party.name, vector(party, round))
-        answer = coordinator.outcome(due)
-        assert answer is not None
+        assert coordinator.missing == NAMES
+        coordinator.receive("north", vector(parties[0], round))
+        assert coordinator.outcome(Due(round)) is None
+        assert coordinator.missing == NAMES[1:]
+        answer = answered(coordinator, parties[1:], round)
         assert [found(p.answer(answer, round, SHAPE)) for p in parties] == [expected(round)] * 3
 
 
 def test_the_coordinators_noise_is_in_the_sum_once() -> None:
     keys = Keys()
-    coordinator = keys.coordinate()
+    coordinator, parties = keys.coordinate(), [keys.party(i) for i in range(3)]
     coordinator.expect(SHAPE, lambda: (np.full(3, 7, np.uint64), np.full(6, 2**64 - 5, np.uint64)))
-    parties = [keys.party(i) for i in range(3)]
     join(coordinator, parties)
-    for party in parties:
-        due = coordinator.receive(party.name, vector(party, 0))
-    answer = coordinator.outcome(due)
-    assert answer is not None
     first, second = expected(0)
-    assert found(parties[1].answer(answer, 0, SHAPE)) == [[x + 7 for x in first], [x - 5 for x in second]]
-
-
-def test_nothing_is_answered_before_all_have_sent() -> None:
-    coordinator, parties = opened()
-    due = coordinator.receive("north", vector(parties[0], 0))
-    assert coordinator.outcome(due) is None
-    assert coordinator.missing == ("south", "west")
+    sums = parties[1].answer(answered(coordinator, parties), 0, SHAPE)
+    assert found(sums) == [[x + 7 for x in first], [x - 5 for x in second]]
 
 
 @pytest.mark.parametrize("change", ["plan", "order", "key", "masks", "fewer", "coordinator"])
 def test_other_parameters_are_refused_before_any_masked_value_is_sent(change: str) -> None:
     keys = Keys()
     agreed = keys.agreement
-    other: Agreement = {
-        "plan": attrs.evolve(agreed, plan="other bounds"),
-        "order": attrs.evolve(agreed, members=agreed.members[::-1]),
-        "key": attrs.evolve(agreed, members=(agreed.members[0], agreed.members[1], Member("west", bytes(31) + b"\1"))),
-        "masks": attrs.evolve(agreed, masks="shared"),
-        "fewer": attrs.evolve(agreed, members=agreed.members[:2]),
-        "coordinator": attrs.evolve(agreed, coordinator_key=public_key(new_private_key())),
-    }[change]
-    coordinator = keys.coordinate()
-    party = keys.party(0, agreement=other)
-    error = rejected(coordinator, "north", attrs.evolve(_head(party.hello()), sender=0).to_bytes())
-    assert error.reason is Reason.OTHER_AGREEMENT
-    assert error.party == "north"
+    north, south, _ = agreed.members
+    changes: dict[str, dict[str, Any]] = {
+        "plan": {"plan": "other bounds"},
+        "order": {"members": agreed.members[::-1]},
+        "key": {"members": (north, south, Member("west", bytes(31) + b"\1"))},
+        "masks": {"masks": "shared"},
+        "fewer": {"members": (north, south)},
+        "coordinator": {"coordinator_key": public_key(new_private_key())},
+    }
+    coordinator, party = keys.coordinate(), keys.party(0, agreement=attrs.evolve(agreed, **changes[change]))
+    hello = attrs.evolve(message_of(party.hello()), sender=0).to_bytes()
+    refuses(coordinator, "north", hello, Reason.OTHER_AGREEMENT)
     assert coordinator.missing == NAMES
 
 
-def _head(data: bytes) -> Message:
-    _, _, kind, sender, name, round, attempt, *_ = HEAD.unpack_from(data)
-    return Message(Kind(kind), sender, name, round, attempt, data[HEAD.size :])
-
-
-def test_an_unknown_party_is_refused() -> None:
-    coordinator, parties = opened()
-    error = rejected(coordinator, "east", vector(parties[0], 0))
-    assert (error.reason, error.party) == (Reason.UNKNOWN_PARTY, "east")
-
-
-def test_nobody_speaks_in_anothers_name() -> None:
-    coordinator, parties = opened()
-    error = rejected(coordinator, "south", vector(parties[0], 0))
-    assert (error.reason, error.party) == (Reason.UNKNOWN_PARTY, "south")
-    assert coordinator.missing == NAMES
+def test_the_coordinator_refuses_what_does_not_belong_where_it_comes_and_stays_as_it_was() -> None:
+    keys = Keys()
+    _, before = opened(keys)
+    coordinator, parties = opened(keys)
+    true = message_of(vector(parties[0], 0))
+    shorter, longer = (attrs.evolve(true, body=body).to_bytes() for body in (true.body[:-1], true.body + b"\0"))
+    for sender, data, reason in [
+        ("east", true.to_bytes(), Reason.UNKNOWN_PARTY),
+        ("south", true.to_bytes(), Reason.UNKNOWN_PARTY),  # in another's name
+        ("north", vector(parties[0], 1), Reason.EARLY),
+        ("north", vector(before[0], 0), Reason.OTHER_SESSION),
+        ("north", shorter, Reason.WRONG_SHAPE),
+        ("north", longer, Reason.WRONG_SHAPE),
+    ]:
+        refuses(coordinator, sender, data, reason)
+        assert coordinator.missing == NAMES
 
 
 def test_a_second_vector_with_other_words_does_not_replace_the_first() -> None:
@@ -112,100 +106,55 @@ def test_a_second_vector_with_other_words_does_not_replace_the_first() -> None:
     coordinator, parties = opened()
     one = vector(parties[0], 0)
     coordinator.receive("north", one)
-    head = _head(one)
-    for wrong in (head.body[:-1] + bytes([head.body[-1] ^ 1]), head.body[:TAG] + bytes(len(head.body) - TAG)):
-        other = attrs.evolve(head, body=wrong).to_bytes()
-        error = rejected(coordinator, "north", other)
-        assert (error.reason, error.party) == (Reason.DUPLICATE, "north")
-    for party in parties[1:]:
-        due = coordinator.receive(party.name, vector(party, 0))
-    answer = coordinator.outcome(due)
-    assert answer is not None
+    true = message_of(one)
+    for wrong in (true.body[:-1] + bytes([true.body[-1] ^ 1]), true.body[:TAG] + bytes(len(true.body) - TAG)):
+        refuses(coordinator, "north", attrs.evolve(true, body=wrong).to_bytes(), Reason.DUPLICATE)
+    answer = answered(coordinator, parties[1:])
     assert [found(party.answer(answer, 0, SHAPE)) for party in parties] == [expected(0)] * 3
 
 
-def test_what_was_answered_is_not_taken_again() -> None:
+def test_a_round_that_was_answered_is_neither_taken_nor_sent_again() -> None:
     coordinator, parties = opened()
     sent = [vector(p, 0) for p in parties]
+    answer = answered(coordinator, parties)
     for party, data in zip(parties, sent, strict=True):
-        due = coordinator.receive(party.name, data)
-    before = coordinator.outcome(due)
-    for party, data in zip(parties, sent, strict=True):
-        assert rejected(coordinator, party.name, data).reason is Reason.LATE
-    assert coordinator.outcome(due) == before
-
-
-def test_a_vector_of_a_later_round_or_attempt_is_refused() -> None:
-    coordinator, parties = opened()
-    assert rejected(coordinator, "north", vector(parties[0], 1)).reason is Reason.EARLY
-    parties[0].aborted(0, 1)
-    assert rejected(coordinator, "north", vector(parties[0], 0)).reason is Reason.OTHER_ATTEMPT
-
-
-def test_a_vector_of_another_session_is_refused() -> None:
-    keys = Keys()
-    _, before = opened(keys=keys)
-    coordinator, _ = opened(keys=keys)
-    assert rejected(coordinator, "north", vector(before[0], 0)).reason is Reason.OTHER_SESSION
-
-
-@pytest.mark.parametrize("change", [b"", b"\0"])
-def test_a_vector_of_another_shape_is_refused(change: bytes) -> None:
-    coordinator, parties = opened()
-    message = _head(vector(parties[0], 0))
-    wrong = attrs.evolve(message, body=message.body + change if change else message.body[:-1])
-    error = rejected(coordinator, "north", wrong.to_bytes())
-    assert (error.reason, error.party) == (Reason.WRONG_SHAPE, "north")
+        refuses(coordinator, party.name, data, Reason.LATE)
+    assert coordinator.outcome(Due(0)) == answer
+    parties[0].answer(answer, 0, SHAPE)
+    with pytest.raises(Refused, match="coordinator is wrong"):
+        parties[0].aborted(0, 1)
+    with pytest.raises(Refused, match="not sent again"):
+        vector(parties[0], 0)
 
 
 def test_parties_whose_rounds_differ_are_named_and_nothing_is_answered() -> None:
     coordinator, parties = opened()
     coordinator.receive("north", vector(parties[0], 0))
     due = coordinator.receive("south", vector(parties[1], 0))
-    error = rejected(coordinator, "west", vector(parties[2], 0, digest="another round"))
-    assert (error.reason, error.party) == (Reason.OTHER_ROUND, "west")
+    refuses(coordinator, "west", vector(parties[2], 0, digest="another round"), Reason.OTHER_ROUND)
     with pytest.raises(Rejected, match="west"):
         coordinator.outcome(due)
 
 
-def test_a_given_up_attempt_is_sent_again_under_fresh_masks() -> None:
+def test_a_given_up_attempt_is_sent_again_under_fresh_masks_and_no_vector_of_another_attempt_is_taken() -> None:
     coordinator, parties = opened()
-    first = [vector(p, 0) for p in parties[:2]]
-    for party, data in zip(parties[:2], first, strict=True):
+    first = [vector(p, 0) for p in parties]
+    for party, data in zip(parties[:2], first[:2], strict=True):
         due = coordinator.receive(party.name, data)
     assert coordinator.abort() == ("west",)
     with pytest.raises(Rejected) as error:
         coordinator.outcome(due)
     assert (error.value.reason, error.value.attempt) == (Reason.ABORTED, 1)
-    for party in parties:
-        party.aborted(0, 1)
-        due = coordinator.receive(party.name, vector(party, 0))
-    answer = coordinator.outcome(due)
-    assert answer is not None
-    assert found(parties[0].answer(answer, 0, SHAPE)) == expected(0)
-    again = [vector(p, 1) for p in parties[:2]]
-    assert all(a[HEAD.size + TAG :] != b[HEAD.size + TAG :] for a, b in zip(first, again, strict=True))
-
-
-def test_a_late_vector_of_a_given_up_attempt_is_refused() -> None:
-    coordinator, parties = opened()
-    late = vector(parties[2], 0)
+    refuses(coordinator, "west", first[2], Reason.OTHER_ATTEMPT, attempt=1)
+    parties[2].aborted(0, 2)
+    refuses(coordinator, "west", vector(parties[2], 0), Reason.OTHER_ATTEMPT, attempt=1)
     coordinator.abort()
-    error = rejected(coordinator, "west", late)
-    assert (error.reason, error.party, error.attempt) == (Reason.OTHER_ATTEMPT, "west", 1)
-
-
-def test_an_answered_round_has_no_other_attempt() -> None:
-    coordinator, parties = opened()
-    for party in parties:
-        due = coordinator.receive(party.name, vector(party, 0))
-    answer = coordinator.outcome(due)
-    assert answer is not None
-    parties[0].answer(answer, 0, SHAPE)
-    with pytest.raises(Refused, match="coordinator is wrong"):
-        parties[0].aborted(0, 1)
-    with pytest.raises(Refused, match="not sent again"):
-        vector(parties[0], 0)
+    for party in parties[:2]:
+        party.aborted(0, 2)
+    answer = answered(coordinator, parties)
+    assert found(parties[0].answer(answer, 0, SHAPE)) == expected(0)
+    again = [vector(p, 1) for p in parties]
+    assert all(a[HEAD.size + TAG :] != b[HEAD.size + TAG :] for a, b in zip(first, again, strict=True))
 
 
 def test_what_a_round_holds_is_drawn_once() -> None:
@@ -221,37 +170,20 @@ def test_what_a_round_holds_is_drawn_once() -> None:
     parties[0].aborted(0, 1)
     assert parties[0].vector(0, "d", SHAPE, draw) != one
     assert len(calls) == 1
-
-
-def test_a_round_that_comes_out_differently_is_not_sent_again() -> None:
-    _, parties = opened()
-    vector(parties[0], 0)
     with pytest.raises(Refused, match="platform"):
-        vector(parties[0], 0, digest="another")
+        parties[0].vector(0, "another round", SHAPE, draw)
 
 
 @pytest.mark.parametrize("masks", MODES)
 def test_a_restarted_party_sends_the_same_bytes_and_keeps_its_answers(masks: Masks) -> None:
-    keys = Keys(masks)
-    coordinator = keys.coordinate()
-    for _ in range(2):
-        coordinator.expect(SHAPE, no_noise)
-    journals = [Memory() for _ in range(3)]
-    parties = [keys.party(i, journals[i]) for i in range(3)]
-    join(coordinator, parties)
-    for party in parties:
-        due = coordinator.receive(party.name, vector(party, 0))
-    answer = coordinator.outcome(due)
-    assert answer is not None
-    parties[0].answer(answer, 0, SHAPE)
-    parties[0].vector(1, "d", SHAPE, lambda: values(1))
+    keys, journal = Keys(masks), Memory()
+    coordinator, parties = opened(keys, (journal,))
+    parties[0].answer(answered(coordinator, parties), 0, SHAPE)
     before = vector(parties[0], 1)
-    again = keys.party(0, journals[0])
+    again = keys.party(0, journal)
     assert again.hello() == parties[0].hello()
     coordinator.receive("north", again.hello())
-    known = again.known(0, SHAPE)
-    assert known is not None
-    assert found(known) == expected(0)
+    assert found(again.known(0, SHAPE)) == expected(0)
     assert again.vector(1, "d", SHAPE, lambda: pytest.fail("drawn twice")) == before
     coordinator.receive("north", before)
     assert coordinator.receive("north", again.ask(1)) == Due(1)
@@ -272,9 +204,7 @@ def test_a_restarted_coordinator_gives_the_same_answers_and_draws_no_noise_twice
 
     coordinator, parties = started(), [keys.party(i) for i in range(3)]
     join(coordinator, parties)
-    for party in parties:
-        coordinator.receive(party.name, vector(party, 0))
-    answer = coordinator.outcome(Due(0))
+    answer = answered(coordinator, parties)
     coordinator.receive("north", vector(parties[0], 1))
     coordinator.abort()
     again = started()
@@ -285,10 +215,7 @@ def test_a_restarted_coordinator_gives_the_same_answers_and_draws_no_noise_twice
     assert (again.round, again.attempt, again.missing) == (1, 1, NAMES)
     for party in parties:
         party.aborted(1, 1)
-        due = again.receive(party.name, vector(party, 1))
-    closed = again.outcome(due)
-    assert closed is not None
-    assert found(parties[0].answer(closed, 1, SHAPE)) == expected(1)
+    assert found(parties[0].answer(answered(again, parties, 1), 1, SHAPE)) == expected(1)
     assert len(draws) == 2
 
 
@@ -296,51 +223,42 @@ def test_a_party_that_lost_its_journal_cannot_join_again() -> None:
     keys = Keys()
     coordinator = keys.coordinate()
     coordinator.receive("north", keys.party(0).hello())
-    error = rejected(coordinator, "north", keys.party(0).hello())
-    assert (error.reason, error.party) == (Reason.DUPLICATE, "north")
+    refuses(coordinator, "north", keys.party(0).hello(), Reason.DUPLICATE)
 
 
 def test_a_failed_session_tells_everybody_who_was_missing() -> None:
     coordinator, parties = opened()
     due = coordinator.receive("north", vector(parties[0], 0))
     coordinator.fail("nobody heard of south and west")
-    with pytest.raises(Rejected) as error:
-        coordinator.outcome(due)
-    assert error.value.party == "south, west"
-    assert rejected(coordinator, "south", vector(parties[1], 0)).reason is Reason.TIMEOUT
+    for ask in (lambda: coordinator.outcome(due), lambda: coordinator.receive("south", vector(parties[1], 0))):
+        with pytest.raises(Rejected) as error:
+            ask()
+        assert (error.value.reason, error.value.party) == (Reason.TIMEOUT, "south, west")
 
 
-@pytest.mark.parametrize("which", ["round", "attempt", "session", "length", "not sent", "refusal", "second"])
-def test_a_party_takes_only_the_answer_to_what_it_sent(which: str) -> None:
+def test_a_party_takes_only_the_answer_to_what_it_sent() -> None:
     coordinator, parties = opened()
-    for party in parties:
-        due = coordinator.receive(party.name, vector(party, 0))
-    data = coordinator.outcome(due)
-    assert data is not None
-    true, me = _head(data), parties[0]
-    wrong = {
-        "round": attrs.evolve(true, round=1),
-        "attempt": attrs.evolve(true, attempt=1),
-        "session": attrs.evolve(true, name=bytes(32)),
-        "length": attrs.evolve(true, body=true.body[:-1]),
-        "second": attrs.evolve(true, body=bytes(len(true.body))),
-    }.get(which, true).to_bytes()
-    if which == "not sent":
-        wrong = attrs.evolve(true, round=2).to_bytes()
-    if which == "refusal":
-        wrong = refusal(Rejected(Reason.TIMEOUT, "too late", "west"), true.name, 0)
-    if which == "second":
-        me.answer(data, 0, SHAPE)
-    with pytest.raises(Refused):
-        me.answer(wrong, 2 if which == "not sent" else 0, SHAPE)
+    data, me = answered(coordinator, parties), parties[0]
+    true = message_of(data)
+    late = refusal(Rejected(Reason.TIMEOUT, "too late", "west"), true.name, 0)
+    other = attrs.evolve(true, body=bytes(len(true.body))).to_bytes()
+    for changes in ({"round": 1}, {"attempt": 1}, {"name": bytes(32)}, {"body": true.body[:-1]}):
+        with pytest.raises(Refused):
+            me.answer(attrs.evolve(true, **changes).to_bytes(), 0, SHAPE)
+    with pytest.raises(Rejected, match="too late"):
+        me.answer(late, 0, SHAPE)
+    with pytest.raises(Rejected, match="for which nothing was sent"):
+        me.answer(attrs.evolve(true, round=2).to_bytes(), 2, SHAPE)
+    me.answer(data, 0, SHAPE)
+    with pytest.raises(Rejected, match="a second answer to round 1"):
+        me.answer(other, 0, SHAPE)
 
 
 def test_an_opening_without_this_partys_nonce_is_refused() -> None:
     keys = Keys()
-    coordinator, _ = opened(keys=keys)
-    replayed = coordinator.outcome(Due(-1))
+    coordinator, _ = opened(keys)
+    replayed, late = coordinator.outcome(Due(-1)), keys.party(1)
     assert replayed is not None
-    late = keys.party(1)
     late.hello()
     with pytest.raises(Rejected, match="does not hold what this party sent"):
         late.open(replayed)
@@ -348,40 +266,33 @@ def test_an_opening_without_this_partys_nonce_is_refused() -> None:
 
 def test_a_group_secret_that_was_tampered_with_is_refused() -> None:
     keys = Keys()
-    coordinator = keys.coordinate()
-    parties = [keys.party(i) for i in range(3)]
-    first = _head(parties[0].hello())
-    changed = attrs.evolve(first, body=first.body[:-1] + bytes([first.body[-1] ^ 1]))
-    coordinator.receive("north", changed.to_bytes())
-    for party in parties[1:]:
-        coordinator.receive(party.name, party.hello())
+    coordinator, parties = keys.coordinate(), [keys.party(i) for i in range(3)]
+    first = message_of(parties[0].hello())
+    changed = attrs.evolve(first, body=first.body[:-1] + bytes([first.body[-1] ^ 1])).to_bytes()
+    for name, hello in zip(NAMES, (changed, parties[1].hello(), parties[2].hello()), strict=True):
+        coordinator.receive(name, hello)
     opening = coordinator.outcome(Due(-1))
     assert opening is not None
-    with pytest.raises(Refused, match="does not hold"):
-        parties[0].open(opening)
-    with pytest.raises(Refused, match="somebody changed it"):
-        parties[2].open(opening)
+    for i, words in ((0, "does not hold"), (2, "somebody changed it")):
+        with pytest.raises(Refused, match=words):
+            parties[i].open(opening)
 
 
 def test_keys_of_the_wrong_kind_are_refused() -> None:
     keys = Keys()
-    with pytest.raises(InvalidInput, match="private key"):
-        Party(keys.agreement, "north", private=keys.private[1])
-    with pytest.raises(InvalidInput, match="common secret"):
-        Party(attrs.evolve(keys.agreement, masks="shared"), "north", private=keys.private[0])
-    with pytest.raises(InvalidInput, match="not one of the agreed"):
-        Party(keys.agreement, "east", private=keys.private[0])
-    for agreement in (
-        attrs.evolve(
-            keys.agreement, members=(keys.agreement.members[0], Member("south", bytes(32)), keys.agreement.members[2])
-        ),
-    ):
-        with pytest.raises(InvalidInput, match="low order"):
-            keys.party(0, agreement=agreement)
-    with pytest.raises(InvalidInput, match="different names"):
-        Agreement("plan", (Member("a"), Member("a")), "shared", bytes(32))
-    with pytest.raises(InvalidInput, match="its own"):
-        Agreement("plan", (Member("a", bytes(32)), Member("b", bytes(32))), "pairwise", bytes([1] * 32))
+    agreed, private = keys.agreement, keys.private[0]
+    north, _, west = agreed.members
+    one = bytes(32)
+    for words, make in {
+        "private key": lambda: Party(agreed, "north", private=keys.private[1]),
+        "common secret": lambda: Party(attrs.evolve(agreed, masks="shared"), "north", private=private),
+        "not one of the agreed": lambda: Party(agreed, "east", private=private),
+        "low order": lambda: keys.party(0, agreement=attrs.evolve(agreed, members=(north, Member("south", one), west))),
+        "different names": lambda: Agreement("plan", (Member("a"), Member("a")), "shared", one),
+        "its own": lambda: Agreement("plan", (Member("a", one), Member("b", one)), "pairwise", bytes([1] * 32)),
+    }.items():
+        with pytest.raises(InvalidInput, match=words):
+            make()
 
 
 @pytest.mark.parametrize("length", [0, 16, 31])
@@ -393,37 +304,25 @@ def test_a_common_secret_below_32_bytes_is_refused_before_anything_is_written(le
     assert not Party(agreement, "north", secret=bytes(range(32)), journal=journal).opened
 
 
-def test_a_journal_of_another_plan_is_refused() -> None:
-    keys, mine, theirs = Keys(), Memory(), Memory()
-    coordinator, parties = keys.coordinate(theirs), [keys.party(0, mine), keys.party(1), keys.party(2)]
-    join(coordinator, parties)
+@pytest.mark.parametrize("masks", MODES)
+def test_nobody_takes_the_journal_of_somebody_else_or_of_another_plan_or_order_for_its_own(masks: Masks) -> None:
+    keys, mine, theirs, wrong = Keys(masks), Memory(), Memory(), Memory()
+    opened(keys, (mine,), theirs)
     other = attrs.evolve(keys.agreement, plan="another")
     with pytest.raises(InvalidInput, match="another plan"):
         keys.party(0, mine, agreement=other)
     with pytest.raises(InvalidInput, match="another plan"):
         Coordinator(other, theirs, private=keys.coordinator)
-
-
-@pytest.mark.parametrize("masks", MODES)
-def test_nobody_takes_somebody_elses_journal_for_its_own(masks: Masks) -> None:
-    keys, mine, theirs = Keys(masks), Memory(), Memory()
-    coordinator, parties = keys.coordinate(theirs), [keys.party(0, mine), keys.party(1), keys.party(2)]
-    join(coordinator, parties)
     for journal in (mine, theirs):
         with pytest.raises(InvalidInput, match="somebody else"):
             keys.party(1, journal)
     with pytest.raises(InvalidInput, match="somebody else"):
         keys.coordinate(mine)
     assert keys.party(0, mine).opened
-
-
-def test_a_journal_out_of_order_is_damaged() -> None:
-    journal = Memory()
-    journal.write(9, b"12345678")
-    with pytest.raises(Damaged):
-        Keys().coordinate(journal)
-    with pytest.raises(Damaged):
-        Keys().party(0, journal)
+    wrong.write(9, b"12345678")
+    for start in (keys.coordinate, lambda journal: keys.party(0, journal)):
+        with pytest.raises(Damaged):
+            start(wrong)
 
 
 @pytest.mark.parametrize("masks", MODES)
@@ -432,3 +331,15 @@ def test_every_mode_says_who_learns_what(masks: Masks, shares: int) -> None:
     words = " ".join(statement(masks, shares, 1))
     assert "emi-honest" in words
     assert ("no privacy" in words) == (shares == 1)
+
+
+def test_rounds_and_attempts_count_from_1_in_words() -> None:
+    coordinator, parties = opened()
+    coordinator.receive("north", vector(parties[0], 0))
+    with pytest.raises(Rejected, match="second vector for round 1, attempt 1"):
+        coordinator.receive("north", vector(parties[0], 0))
+    with pytest.raises(Rejected, match="asks for round 3; round 1 is open"):
+        coordinator.receive("south", parties[1].ask(2))
+    coordinator.abort()
+    with pytest.raises(Rejected, match="for round 1, attempt 1; attempt 2 is open"):
+        coordinator.receive("south", vector(parties[1], 0))

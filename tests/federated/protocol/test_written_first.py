@@ -4,17 +4,18 @@ something else."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
 
-from cloister.core.errors import InvalidInput, Refused
+from cloister.core.errors import InvalidInput
+from cloister.core.types import Ids
 from cloister.federated.protocol import coordinator as coordinating, party as taking_part
 from cloister.federated.protocol.coordinator import Coordinator, Due
 from cloister.federated.protocol.journal import Memory
 from cloister.federated.protocol.messages import Rejected
-from cloister.federated.protocol.party import Party
-from tests.federated.federated_session import SHAPE, Keys, join, no_noise, vector
+from tests.federated.federated_session import NAMES, SHAPE, Keys, answered, begun, join, no_noise, opened, vector
 
 
 class Full(Memory):
@@ -42,7 +43,7 @@ class Watched(Memory):
         super().write(kind, body)
 
 
-def answered(coordinator: Coordinator, due: Due) -> bytes | None:
+def outcome(coordinator: Coordinator, due: Due) -> bytes | None:
     try:
         return coordinator.outcome(due)
     except Rejected:
@@ -51,115 +52,70 @@ def answered(coordinator: Coordinator, due: Due) -> bytes | None:
 
 def test_while_the_coordinator_writes_an_opening_or_an_answer_nobody_can_have_it() -> None:
     keys, journal, seen = Keys(), Watched(), list[tuple[int, bytes | None]]()
-    coordinator = keys.coordinate(journal)
-    coordinator.expect(SHAPE, no_noise)
-
-    def look(kind: int) -> None:
-        seen.append((kind, answered(coordinator, Due(-1 if kind == coordinating.OPENING else 0))))
-
-    journal.look = look
-    parties = [keys.party(i) for i in range(3)]
+    coordinator, parties = begun(keys, journal), [keys.party(i) for i in range(3)]
+    journal.look = lambda kind: seen.append(
+        (kind, outcome(coordinator, Due(-1 if kind == coordinating.OPENING else 0)))
+    )
     join(coordinator, parties)
-    for party in parties:
-        due = coordinator.receive(party.name, vector(party, 0))
+    answer = answered(coordinator, parties)
     assert seen == [(coordinating.OPENING, None), (coordinating.CLOSED, None)]
-    assert coordinator.outcome(due) == journal.entries[-1][1][coordinating.PLACE.size :]
+    assert answer == journal.entries[-1][1][coordinating.PLACE.size :]
 
 
-@pytest.mark.parametrize("kind", [coordinating.OPENING, coordinating.CLOSED])
-def test_a_coordinator_that_cannot_write_an_opening_or_an_answer_gives_none_out(kind: int) -> None:
+@pytest.mark.parametrize("kind", [coordinating.OPENING, coordinating.CLOSED, coordinating.ABORT])
+def test_a_coordinator_that_cannot_write_gives_nothing_out_and_goes_nowhere(kind: int) -> None:
     keys = Keys()
-    coordinator = keys.coordinate(Full(kind))
-    coordinator.expect(SHAPE, no_noise)
-    parties = [keys.party(i) for i in range(3)]
-    due, full = Due(-1), pytest.raises(InvalidInput, match="no space left")
-    if kind == coordinating.CLOSED:
+    coordinator, parties = begun(keys, Full(kind)), [keys.party(i) for i in range(3)]
+    if kind == coordinating.OPENING:
+        due, sent = Due(-1), [party.hello() for party in parties]
+    else:
         join(coordinator, parties)
-        due = Due(0)
-    send: Callable[[Party], bytes] = Party.hello if kind == coordinating.OPENING else lambda p: vector(p, 0)
-    for party in parties[:2]:
-        coordinator.receive(party.name, send(party))
-    with full:
-        coordinator.receive("west", send(parties[2]))
-    assert answered(coordinator, due) is None
-    assert coordinator.round == 0
-
-
-def test_a_given_up_attempt_is_written_before_the_next_one_opens() -> None:
-    keys = Keys()
-    coordinator = keys.coordinate(Full(coordinating.ABORT))
-    coordinator.expect(SHAPE, no_noise)
-    parties = [keys.party(i) for i in range(3)]
-    join(coordinator, parties)
+        due, sent = Due(0), [vector(party, 0) for party in parties]
+    for name, data in zip(NAMES[:2], sent, strict=False):
+        coordinator.receive(name, data)
+    step = coordinator.abort if kind == coordinating.ABORT else partial(coordinator.receive, "west", sent[2])
     with pytest.raises(InvalidInput, match="no space left"):
-        coordinator.abort()
-    assert coordinator.attempt == 0
+        step()
+    assert outcome(coordinator, due) is None
+    assert (coordinator.round, coordinator.attempt) == (0, 0)
 
 
-@pytest.mark.parametrize("kind", [taking_part.JOINED, taking_part.VALUE, taking_part.SENT, taking_part.ANSWERED])
-def test_a_party_that_cannot_write_sends_nothing_and_takes_nothing_however_often_it_is_asked(kind: int) -> None:
+@pytest.mark.parametrize("kind", ["JOINED", "OPENED", "VALUE", "SENT", "ABORTED", "ANSWERED"])
+def test_a_party_that_cannot_write_sends_nothing_and_takes_nothing_however_often_it_is_asked(kind: str) -> None:
     """A second call finds nothing in memory that is not on the disk."""
-    keys, journal = Keys(), Full(kind)
-    coordinator, me = keys.coordinate(), keys.party(0, journal)
-    coordinator.expect(SHAPE, no_noise)
-    parties, drawn = [me, keys.party(1), keys.party(2)], list[int]()
-    step: Callable[[], Any] = me.hello
-    if kind != taking_part.JOINED:
-        join(coordinator, parties)
+    number, drawn = getattr(taking_part, kind), list[int]()
+    keys, journal = Keys(), Full(number)
+    if kind in ("JOINED", "OPENED"):
+        coordinator, parties = begun(keys), [keys.party(1), keys.party(2), keys.party(0, journal)]
+    else:
+        coordinator, parties = opened(keys, (journal,))
+    (me,) = (party for party in parties if party.me == 0)
 
-        def values() -> Any:
-            drawn.append(1)
-            return no_noise()
+    def draw() -> tuple[Ids, ...]:
+        drawn.append(1)
+        return no_noise()
 
-        def send() -> bytes:
-            return me.vector(0, "d", SHAPE, values)
+    def send() -> bytes:
+        return me.vector(0, "d", SHAPE, draw)
 
-        step = send
-    if kind == taking_part.ANSWERED:
-        for party in parties:
-            due = coordinator.receive(party.name, vector(party, 0))
-        answer = coordinator.outcome(due)
-        assert answer is not None
-
-        def take() -> Any:
-            return me.answer(answer, 0, SHAPE)
-
-        step = take
+    steps: dict[str, Callable[[], Any]] = {
+        "JOINED": me.hello,
+        "OPENED": lambda: join(coordinator, parties),
+        "VALUE": send,
+        "SENT": send,
+    }
+    if kind == "ABORTED":
+        before = send()
+        steps[kind] = lambda: me.aborted(0, 1)
+    if kind == "ANSWERED":
+        answer = answered(coordinator, parties)
+        steps[kind] = lambda: me.answer(answer, 0, SHAPE)
     for _ in range(2):
         with pytest.raises(InvalidInput, match="no space left"):
-            step()
-    assert kind not in {k for k, _ in journal.entries}
-    if kind == taking_part.SENT:
+            steps[kind]()
+    assert number not in {written for written, _ in me._journal.entries}
+    assert me.opened == (kind not in ("JOINED", "OPENED"))
+    if kind == "SENT":
         assert len(drawn) == 1
-
-
-def test_a_party_that_cannot_write_that_the_session_is_open_masks_nothing() -> None:
-    keys = Keys()
-    coordinator, me = keys.coordinate(), keys.party(0, Full(taking_part.OPENED))
-    with pytest.raises(InvalidInput, match="no space left"):
-        join(coordinator, [keys.party(1), keys.party(2), me])
-    assert not me.opened
-    with pytest.raises(Refused, match="not open"):
-        vector(me, 0)
-
-
-def test_a_party_that_cannot_write_that_an_attempt_is_over_stays_with_it() -> None:
-    keys = Keys()
-    coordinator, me = keys.coordinate(), keys.party(0, Full(taking_part.ABORTED))
-    coordinator.expect(SHAPE, no_noise)
-    join(coordinator, [me, keys.party(1), keys.party(2)])
-    before = vector(me, 0)
-    with pytest.raises(InvalidInput, match="no space left"):
-        me.aborted(0, 1)
-    assert vector(me, 0) == before
-
-
-def test_what_a_party_sends_is_in_its_journal_when_it_has_it() -> None:
-    keys, journal = Keys(), Memory()
-    coordinator, me = keys.coordinate(), keys.party(0, journal)
-    join(coordinator, [me, keys.party(1), keys.party(2)])
-    sent = vector(me, 0)
-    kind, entry = journal.entries[-1]
-    assert kind == taking_part.SENT
-    assert sent.endswith(entry[taking_part.PLACE.size :])
-    assert me.hello().endswith(journal.entries[0][1][-32:])
+    if kind == "ABORTED":
+        assert send() == before

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import attrs
-import numpy as np
 import pytest
 
 pytest.importorskip("grpc")
@@ -31,18 +30,12 @@ from cloister.federated.transport.certificates import Credentials, _certificate
 from cloister.federated.transport.service import CoordinatorService
 from cloister.federated.transport.signatures import check_certificate, check_signatures
 from cloister.federated.transport.tls import Line, Server
-from tests.federated.federated_session import Keys
-from tests.federated.transport.test_service import HOUR, NAMES, PARTS, arrays, service
-from tests.federated.transport.test_waiting import said
+from tests.federated.federated_session import NAMES, Keys
+from tests.federated.pooling import HOUR, PARTS, arrays, lay_out, ledger, said, service, write_rows
 from tests.in_process import cloister
 from tests.waiting import until
 
 pytestmark = pytest.mark.thorough
-
-FACTS = (
-    'k = 3\nepsilon = 1.0\ndelta = 1e-6\nrows = 900\nmethod = "fastlloyd"\nseed = 1\n'
-    'columns = ["x", "y"]\nbounds = [[-1, 1], [-1, 1]]\nset = { rounds = 3 }\n\n'
-)
 
 
 class Pool:
@@ -50,13 +43,9 @@ class Pool:
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.log = folder, list[dict[str, Any]]()
-        made = cloister("test-certificates", "certs", *(x for n in NAMES for x in ("--party", n)), folder=folder)
-        (folder / "plan.toml").write_text(FACTS + made.stdout)
-        for name, rows in zip(NAMES, PARTS, strict=True):
-            np.savetxt(folder / f"{name}.csv", rows, delimiter=",", header="x,y", comments="")
+        lay_out(folder)
         self.plan = self.read("plan.toml")
-        private = (folder / "certs" / "coordinator.pool").read_bytes()
-        self.coordinator = Coordinator(self.plan.agreement, private=private)
+        self.coordinator = Coordinator(self.plan.agreement, private=self.private("coordinator"))
         rounds = self.plan.script.expected(self.plan.noise)
         for shape, noise in rounds:
             self.coordinator.expect(shape, noise)
@@ -80,24 +69,38 @@ class Pool:
         (self.folder / "other.toml").write_text(text.replace(old, new))
         return "other.toml"
 
-    def waits(self, *names: str) -> None:
-        """These parties join, and wait for the others."""
+    def private(self, name: str) -> bytes:
+        return (self.folder / "certs" / f"{name}.pool").read_bytes()
 
-        def joins(name: str) -> None:
-            private = (self.folder / "certs" / f"{name}.pool").read_bytes()
+    def sign(self) -> None:
+        for name in NAMES:
+            cloister("sign", "plan.toml", "--party", name, "--cert", f"certs/{name}.pem", folder=self.folder)
+
+    def begins(self, name: str) -> None:
+        """This party joins, in a thread."""
+
+        def joins() -> None:
             line = Line(self.address, self.credentials(name), HOUR)
+            state = Party(self.plan.agreement, name, private=self.private(name))
             try:
-                Joined(
-                    arrays(PARTS[0]), Party(self.plan.agreement, name, private=private), line, self.plan.script
-                ).join()
+                Joined(arrays(PARTS[0]), state, line, self.plan.script).join()
             except Refused as error:
                 self.errors[name] = error
             line.close()
 
+        self.threads.append(threading.Thread(target=joins, daemon=True))
+        self.threads[-1].start()
+
+    def waits(self, *names: str) -> None:
+        """These parties have joined, and wait for the others."""
         for name in names:
-            self.threads.append(threading.Thread(target=joins, args=(name,), daemon=True))
-            self.threads[-1].start()
+            self.begins(name)
         until(lambda: {e["party"] for e in self.log if e["event"] == "hello"} >= set(names))
+
+    def still_waits(self, *others: str) -> bool:
+        """Whether nothing ended the wait of the first one, and nobody but these was heard of."""
+        heard = {e["party"] for e in self.log} <= {"north", *others}
+        return heard and self.coordinator.failed is None and self.threads[0].is_alive()
 
     def join(self, name: str, *more: str, plan: str = "plan.toml", address: str | None = None) -> Any:
         command = f"join {plan} --party {name} --data {name}.csv --cert certs/{name}.pem --unsigned --connect"
@@ -139,17 +142,17 @@ def pool(tmp_path: Path) -> Iterator[Pool]:
     made.end()
 
 
-def test_a_party_with_another_plan_ends_everybodys_wait_at_once_and_the_entry_is_named(pool: Pool) -> None:
-    pool.waits("north", "south")
+def test_a_party_with_another_plan_ends_everybodys_wait_at_once_and_who_comes_later_is_told_too(pool: Pool) -> None:
+    pool.waits("north")
     done = pool.join("west", plan=pool.changed("bounds = [[-1, 1], [-1, 1]]", "bounds = [[-1, 1], [-1, 2]]"))
     assert done.returncode == 2
-    assert "'west' agreed to something else: bounds of the plan differs" in done.stderr
-    told = pool.told()
-    assert set(told) == {"north", "south"}
-    for words in told.values():
-        assert "'west' agreed to something else: bounds of the plan differs" in words
-        assert "nothing was sent or spent" in words
-    assert "bounds of the plan differs" in pool.ended()
+    words = "'west' agreed to something else: bounds of the plan differs"
+    assert words in done.stderr
+    told = pool.told()["north"]
+    assert words in told
+    assert "nothing was sent or spent" in told
+    assert words in pool.join("south").stderr
+    assert words in pool.ended()
 
 
 CHANGES = {
@@ -169,7 +172,7 @@ CHANGES = {
 
 
 def test_each_entry_that_differs_is_named_and_no_other(pool: Pool) -> None:
-    private = (pool.folder / "certs" / "north.pool").read_bytes()
+    private = pool.private("north")
     key = (pool.folder / "plan.toml").read_text().split('coordinator_key = "')[1][:64]
     for entry, change in {**CHANGES, "coordinator_key": (key, "09" + 31 * "00")}.items():
         other = pool.read(pool.changed(*change)).agreement
@@ -188,7 +191,7 @@ def test_numbers_that_are_equal_are_the_same_entry_and_what_is_left_out_has_its_
 
 def test_a_wrong_column_ends_everybodys_wait_at_once(pool: Pool) -> None:
     pool.waits("north", "south")
-    np.savetxt(pool.folder / "west.csv", PARTS[2], delimiter=",", header="x,why", comments="")
+    write_rows(pool.folder / "west.csv", PARTS[2], "x,why")
     done = pool.join("west", "--journal", "west.journal")
     assert done.returncode == 2
     assert "y" in done.stderr
@@ -198,38 +201,16 @@ def test_a_wrong_column_ends_everybodys_wait_at_once(pool: Pool) -> None:
 
 
 def test_what_a_check_of_the_rows_says_is_told_to_nobody_else(pool: Pool) -> None:
-    """Law 7: a missing cell, or a budget that is spent, leaves others to their patience."""
+    """Law 7: a missing cell, a line that cannot be read (it is found when the file is opened, and is one row's fault
+    all the same), or a budget that is spent, leaves others to their patience."""
     pool.waits("north")
-    rows = PARTS[2].copy()
-    rows[3, 1] = np.nan
-    np.savetxt(pool.folder / "west.csv", rows, delimiter=",", header="x,y", comments="")
-    cloister("ledger", "declare", "l", "poor", "--epsilon", "0.5", "--delta", "1e-5", folder=pool.folder)
-    assert pool.join("west").returncode == 2
-    assert pool.join("south", "--ledger", "l", "--dataset", "poor").returncode == 2
-    assert pool.coordinator.failed is None
-    assert {e["party"] for e in pool.log} == {"north"}
-    assert pool.threads[0].is_alive()
-
-
-@pytest.mark.parametrize("line", [b"0.1,0.2,0.3\n", b'"0.1,0.2\n', b"0.1\n"])
-def test_a_line_that_cannot_be_read_is_told_to_nobody_else(pool: Pool, line: bytes) -> None:
-    """Law 7: it is found when the file is opened, and is one row's fault all the same."""
-    pool.waits("north")
-    np.savetxt(pool.folder / "west.csv", PARTS[2], delimiter=",", header="x,y", comments="")
-    with (pool.folder / "west.csv").open("ab") as file:
-        file.write(line)
-    assert pool.join("west").returncode == 2
-    assert pool.coordinator.failed is None
-    assert {e["party"] for e in pool.log} == {"north"}
-    assert pool.threads[0].is_alive()
-
-
-def test_whoever_comes_when_all_is_over_is_told_too_and_then_the_coordinator_ends(pool: Pool) -> None:
-    pool.waits("north")
-    assert pool.join("west", plan=pool.changed("k = 3", "k = 4")).returncode == 2
-    assert "k of the plan differs" in pool.told()["north"]
-    assert "k of the plan differs" in pool.join("south").stderr
-    assert "k of the plan differs" in pool.ended()
+    for line in ("0.1,nan\n", "0.1,0.2,0.3\n", '"0.1,0.2\n', "0.1\n"):
+        (pool.folder / "west.csv").write_text("x,y\n0.5,0.5\n" + line)
+        assert pool.join("west").returncode == 2
+        assert pool.still_waits()
+    ledger(pool.folder / "poor", 0.5)
+    assert pool.join("south", "--ledger", "poor", "--dataset", "rows").returncode == 2
+    assert pool.still_waits()
 
 
 # who ends nothing
@@ -344,8 +325,7 @@ def test_a_missing_partys_certificate_that_ends_while_others_wait_ends_their_wai
 def test_the_coordinator_knows_from_the_signatures_when_certificates_are_over(
     pool: Pool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in NAMES:
-        cloister("sign", "plan.toml", "--party", name, "--cert", f"certs/{name}.pem", folder=pool.folder)
+    pool.sign()
     signed = check_signatures(pool.plan.agreement, pool.folder / "plan.signatures", pool.credentials("north").authority)
     assert signed == {name: check_certificate(pool.credentials(name), name) for name in NAMES}
     soon = {**signed, "west": datetime.now(UTC)}
@@ -353,37 +333,21 @@ def test_the_coordinator_knows_from_the_signatures_when_certificates_are_over(
     pool.server.stop(0)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    pool.address = f"127.0.0.1:{port}"
-    private = (pool.folder / "certs" / "north.pool").read_bytes()
-    line, errors = Line(pool.address, pool.credentials("north"), HOUR), list[str]()
-
-    def joins() -> None:
-        try:
-            Joined(
-                arrays(PARTS[0]), Party(pool.plan.agreement, "north", private=private), line, pool.plan.script
-            ).join()
-        except Refused as error:
-            errors.append(str(error))
-
-    north = threading.Thread(target=joins, daemon=True)
-    north.start()
+        pool.address = f"127.0.0.1:{free.getsockname()[1]}"
+    pool.begins("north")
     command = f"coordinate plan.toml --listen {pool.address} --cert certs/coordinator.pem --patience 15 --timeout 0.1"
     done = cloister(*command.split(), folder=pool.folder)
-    north.join(10)
-    line.close()
     assert done.returncode == 2
     assert "the certificate of west is over" in done.stderr
-    assert "the certificate of west is over" in errors[0]
+    assert "the certificate of west is over" in pool.told()["north"]
 
 
 # join --check
 
 
 def test_a_check_tries_everything_and_leaves_nothing_behind(pool: Pool) -> None:
-    for name in NAMES:
-        cloister("sign", "plan.toml", "--party", name, "--cert", f"certs/{name}.pem", folder=pool.folder)
-    cloister("ledger", "declare", "l", "rows", "--epsilon", "1", "--delta", "1e-5", folder=pool.folder)
+    pool.sign()
+    kept, _ = ledger(pool.folder / "l")
     more = ("--check", "--journal", "west.journal", "--ledger", "l", "--dataset", "rows", "--out", "west.json")
     before = sorted(path.name for path in pool.folder.rglob("*"))
     (pool.folder / "west.csv").write_text("x,y,more\n" + "nan,no number,1\n" * 3)  # no cell is looked at
@@ -396,7 +360,7 @@ def test_a_check_tries_everything_and_leaves_nothing_behind(pool: Pool) -> None:
     assert (facts["parties"], facts["party"], facts["columns"]) == (list(NAMES), "west", ["x", "y"])
     assert facts["agreement"] == pool.plan.agreement.hash.hex()
     assert sorted(path.name for path in pool.folder.rglob("*")) == before
-    assert json.loads(cloister("ledger", "show", "l", "--json", folder=pool.folder).stdout)[0]["runs"] == []
+    assert not kept.runs()
     assert (pool.coordinator.missing, pool.log) == (NAMES, [])
 
 
@@ -412,5 +376,4 @@ def test_a_check_says_what_is_wrong_and_ends_nobodys_wait(pool: Pool) -> None:
     nobody = pool.join("west", "--check", "--patience", "0.2", address="127.0.0.1:9")
     assert "127.0.0.1:9 did not answer within 0.2 seconds" in nobody.stderr
     assert pool.join("west", "--check").returncode == 0
-    assert pool.coordinator.failed is None
-    assert pool.threads[0].is_alive()
+    assert pool.still_waits("west")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import attrs
 import pytest
@@ -19,111 +20,95 @@ from cloister.federated.transport import certificates
 from cloister.federated.transport.certificates import Credentials, make_test_certificates
 from cloister.federated.transport.signatures import Signature, check_signatures, sign
 
-
-@pytest.fixture
-def certs(tmp_path: Path) -> Path:
-    make_test_certificates(tmp_path / "ours", ("north", "south"))
-    return tmp_path / "ours"
+NORTH, SOUTH = Member("north", bytes([1] * 32)), Member("south", bytes([2] * 32))
+AGREED = Agreement("a plan", (NORTH, SOUTH), "pairwise", bytes([9] * 32))
 
 
-@pytest.fixture
-def agreed() -> Agreement:
-    members = Member("north", bytes([1] * 32)), Member("south", bytes([2] * 32))
-    return Agreement("a plan", members, "pairwise", bytes([9] * 32))
+@pytest.fixture(scope="module")
+def certs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("certificates")
+    make_test_certificates(folder / "ours", ("north", "south"))
+    make_test_certificates(folder / "theirs", ("north", "south"))
+    return folder / "ours"
 
 
-def signed(agreed: Agreement, certs: Path, folder: Path, *names: str) -> Path:
-    folder.mkdir(exist_ok=True)
+def signed(certs: Path, folder: Path, *names: str) -> Path:
     for name in names:
-        made = sign(agreed, name, Credentials.read(certs / f"{name}.pem"))
+        made = sign(AGREED, name, Credentials.read(certs / f"{name}.pem"))
         (folder / f"{name}.sig").write_text(made.to_text())
+        assert Signature.read(folder / f"{name}.sig") == made
     return folder
 
 
-def authority(certs: Path) -> bytes:
-    return (certs / "ca.pem").read_bytes()
+def refused(words: str, folder: Path, authority: Path, agreed: Agreement = AGREED) -> None:
+    """What these have signed is."""
+    with pytest.raises(InvalidInput, match=words):
+        check_signatures(agreed, folder, authority.read_bytes())
 
 
-def test_what_all_have_signed_is_accepted_and_comes_back_as_it_was(
-    agreed: Agreement, certs: Path, tmp_path: Path
-) -> None:
-    folder = signed(agreed, certs, tmp_path / "signatures", "north", "south")
-    check_signatures(agreed, folder, authority(certs))
-    made = sign(agreed, "north", Credentials.read(certs / "north.pem"))
-    (tmp_path / "one.sig").write_text(made.to_text())
-    assert Signature.read(tmp_path / "one.sig") == made
+def test_what_all_have_signed_is_accepted_and_whoever_has_not_is_named(certs: Path, tmp_path: Path) -> None:
+    refused("north, south have not signed", tmp_path / "nothing", certs / "ca.pem")
+    refused("south has not signed", signed(certs, tmp_path, "north"), certs / "ca.pem")
+    check_signatures(AGREED, signed(certs, tmp_path, "south"), (certs / "ca.pem").read_bytes())
 
 
-def test_whoever_has_not_signed_is_named(agreed: Agreement, certs: Path, tmp_path: Path) -> None:
-    with pytest.raises(InvalidInput, match="north, south have not signed"):
-        check_signatures(agreed, tmp_path / "nothing", authority(certs))
-    with pytest.raises(InvalidInput, match="south has not signed"):
-        check_signatures(agreed, signed(agreed, certs, tmp_path / "signatures", "north"), authority(certs))
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"plan": "more budget"},
+        {"members": (NORTH, Member("south", bytes([3] * 32)))},
+        {"masks": "shared"},
+        {"coordinator_key": bytes([8] * 32)},
+        {"members": (NORTH, SOUTH, Member("west", bytes([4] * 32)))},
+    ],
+    ids=["plan", "key", "masks", "coordinator", "member"],
+)
+def test_a_signature_of_another_agreement_is_refused(change: dict[str, Any], certs: Path, tmp_path: Path) -> None:
+    folder = signed(certs, tmp_path, "north", "south")
+    refused("has signed another plan", folder, certs / "ca.pem", attrs.evolve(AGREED, **change))
 
 
-@pytest.mark.parametrize("change", ["plan", "key", "masks", "member", "coordinator"])
-def test_a_signature_of_another_agreement_is_refused(
-    agreed: Agreement, certs: Path, tmp_path: Path, change: str
-) -> None:
-    folder = signed(agreed, certs, tmp_path / "signatures", "north", "south")
-    other = {
-        "plan": attrs.evolve(agreed, plan="more budget"),
-        "key": attrs.evolve(agreed, members=(agreed.members[0], Member("south", bytes([3] * 32)))),
-        "masks": attrs.evolve(agreed, masks="shared"),
-        "coordinator": attrs.evolve(agreed, coordinator_key=bytes([8] * 32)),
-        "member": attrs.evolve(agreed, members=(*agreed.members, Member("west", bytes([4] * 32)))),
-    }[change]
-    with pytest.raises(InvalidInput, match="has signed another plan"):
-        check_signatures(other, folder, authority(certs))
+def test_nobody_signs_for_somebody_else(certs: Path) -> None:
+    north = Credentials.read(certs / "north.pem")
+    mixed = attrs.evolve(north, key=(certs / "south.key").read_bytes())
+    for words, name, credentials in (
+        ("the certificate is of north, not of 'south'", "south", north),
+        ("not one of the agreed parties", "west", north),
+        ("not the signature of 'north'", "north", mixed),
+    ):
+        with pytest.raises(InvalidInput, match=words):
+            sign(AGREED, name, credentials)
 
 
-def test_nobody_signs_for_somebody_else(agreed: Agreement, certs: Path, tmp_path: Path) -> None:
-    with pytest.raises(InvalidInput, match="the certificate is of north, not of 'south'"):
-        sign(agreed, "south", Credentials.read(certs / "north.pem"))
-    with pytest.raises(InvalidInput, match="not one of the agreed parties"):
-        sign(agreed, "west", Credentials.read(certs / "north.pem"))
-    mixed = attrs.evolve(Credentials.read(certs / "north.pem"), key=(certs / "south.key").read_bytes())
-    with pytest.raises(InvalidInput, match="not the signature of 'north'"):
-        sign(agreed, "north", mixed)
-
-
-def test_another_authoritys_certificate_does_not_sign(agreed: Agreement, certs: Path, tmp_path: Path) -> None:
-    make_test_certificates(tmp_path / "theirs", ("north", "south"))
-    folder = signed(agreed, tmp_path / "theirs", tmp_path / "signatures", "north", "south")
-    with pytest.raises(InvalidInput, match="not issued by this run's authority"):
-        check_signatures(agreed, folder, authority(certs))
+def test_another_authoritys_certificate_or_one_that_is_over_does_not_sign(certs: Path, tmp_path: Path) -> None:
+    theirs = certs.parent / "theirs"
+    folder = signed(theirs, tmp_path, "north", "south")
+    refused("not issued by this run's authority", folder, certs / "ca.pem")
     # a party's own certificate is no authority, whatever stands in the file of authorities
-    with pytest.raises(InvalidInput, match="not issued by this run's authority"):
-        check_signatures(agreed, folder, (tmp_path / "theirs" / "north.pem").read_bytes())
-
-
-def test_a_certificate_that_is_over_does_not_sign(agreed: Agreement, tmp_path: Path) -> None:
-    make_test_certificates(tmp_path / "old", ("north", "south"), days=0)
+    refused("not issued by this run's authority", folder, theirs / "north.pem")
+    make_test_certificates(tmp_path / "old", ("north",), days=0)
     with pytest.raises(InvalidInput, match="not valid today"):
-        signed(agreed, tmp_path / "old", tmp_path / "signatures", "north")
+        signed(tmp_path / "old", tmp_path, "north")
 
 
-def test_no_changed_byte_of_a_signature_is_accepted(agreed: Agreement, certs: Path, tmp_path: Path) -> None:
-    folder = signed(agreed, certs, tmp_path / "signatures", "north", "south")
-    path = folder / "north.sig"
+def test_no_changed_byte_of_a_signature_is_accepted(certs: Path, tmp_path: Path) -> None:
+    path = signed(certs, tmp_path, "north", "south") / "north.sig"
     facts = json.loads(path.read_text())
     value = bytes.fromhex(facts["signature"])
-    for i in range(len(value)):
-        changed = value[:i] + bytes([value[i] ^ 1]) + value[i + 1 :]
-        path.write_text(json.dumps({**facts, "signature": changed.hex()}))
-        with pytest.raises(InvalidInput, match="not the signature of 'north'"):
-            check_signatures(agreed, folder, authority(certs))
-    for text in ("", "{}", "[]", "no JSON", json.dumps({**facts, "certificate": 5}), "x" * 2**17):
-        path.write_text(text)
-        with pytest.raises(InvalidInput, match="is not a signature"):
-            check_signatures(agreed, folder, authority(certs))
-    path.write_text(json.dumps({**facts, "certificate": "no PEM"}))
-    with pytest.raises(InvalidInput, match="cannot be read"):
-        check_signatures(agreed, folder, authority(certs))
+    flipped = [value[:i] + bytes([value[i] ^ 1]) + value[i + 1 :] for i in range(len(value))]
+    damaged = {
+        "not the signature of 'north'": [json.dumps({**facts, "signature": other.hex()}) for other in flipped],
+        "is not a signature": ["", "{}", "[]", "no JSON", json.dumps({**facts, "certificate": 5}), "x" * 2**17],
+        "cannot be read": [json.dumps({**facts, "certificate": "no PEM"})],
+    }
+    for words, texts in damaged.items():
+        for text in texts:
+            path.write_text(text)
+            refused(words, tmp_path, certs / "ca.pem")
 
 
 @pytest.mark.parametrize("kind", ["rsa", "ed25519"])
-def test_certificates_with_other_keys_sign_too(agreed: Agreement, tmp_path: Path, kind: str) -> None:
+def test_certificates_with_other_keys_sign_too(tmp_path: Path, kind: str) -> None:
     root = ec.generate_private_key(ec.SECP256R1())
     ca = certificates._certificate("authority", root, None, root, 5)
     key = rsa.generate_private_key(65537, 2048) if kind == "rsa" else ed25519.Ed25519PrivateKey.generate()
@@ -132,6 +117,6 @@ def test_certificates_with_other_keys_sign_too(agreed: Agreement, tmp_path: Path
     credentials = Credentials(
         ca.public_bytes(pem), own.public_bytes(pem), key.private_bytes(pem, PrivateFormat.PKCS8, NoEncryption())
     )
-    (tmp_path / "north.sig").write_text(sign(agreed, "north", credentials).to_text())
-    with pytest.raises(InvalidInput, match="south has not signed"):
-        check_signatures(agreed, tmp_path, credentials.authority)
+    (tmp_path / "north.sig").write_text(sign(AGREED, "north", credentials).to_text())
+    (tmp_path / "ca.pem").write_bytes(credentials.authority)
+    refused("south has not signed", tmp_path, tmp_path / "ca.pem")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import attrs
@@ -28,80 +29,78 @@ class Echo:
         return data
 
 
-@pytest.fixture
-def echo(tmp_path: Path) -> Iterator[tuple[Echo, int, Path]]:
-    make_test_certificates(tmp_path / "ours", ("north", "south"))
-    make_test_certificates(tmp_path / "theirs", ("north",))
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("certificates")
+    make_test_certificates(made / "ours", ("north", "south"))
+    make_test_certificates(made / "theirs", ("north",))
+    return made
+
+
+@contextmanager
+def echoing(credentials: Credentials) -> Iterator[tuple[Echo, str]]:
+    """Who answers with these credentials, and its address."""
     service = Echo()
-    server = Server(service, "127.0.0.1:0", Credentials.read(tmp_path / "ours" / "coordinator.pem"), 3, 2**16)  # type: ignore[arg-type]
+    server = Server(service, "127.0.0.1:0", credentials, 3, 2**16)  # type: ignore[arg-type]
     server.start()
-    yield service, server.port, tmp_path
+    yield service, f"127.0.0.1:{server.port}"
     server.stop(0)
 
 
-def test_a_sender_is_who_its_certificate_says(echo: tuple[Echo, int, Path]) -> None:
-    service, port, folder = echo
-    line = Line(f"127.0.0.1:{port}", Credentials.read(folder / "ours" / "south.pem"), 10)
-    assert line.exchange(b"hello") == b"hello"
+@pytest.fixture
+def echo(folder: Path) -> Iterator[tuple[Echo, str]]:
+    with echoing(Credentials.read(folder / "ours" / "coordinator.pem")) as made:
+        yield made
+
+
+def test_a_sender_is_who_its_certificate_says(echo: tuple[Echo, str], folder: Path) -> None:
+    service, address = echo
+    with closing(Line(address, Credentials.read(folder / "ours" / "south.pem"), 10)) as line:
+        assert line.exchange(b"hello") == b"hello"
     assert service.heard == [("south", b"hello")]
-    line.close()
 
 
-@pytest.mark.parametrize("wrong", ["all", "own", "authority"])
-def test_a_wrong_certificate_is_refused_before_anything_is_sent(echo: tuple[Echo, int, Path], wrong: str) -> None:
-    service, port, folder = echo
+@pytest.mark.parametrize("wrong", ["all", "own", "authority", "the coordinator's"])
+def test_a_wrong_certificate_is_refused_before_anything_is_sent(wrong: str, folder: Path) -> None:
+    """Also a party's that passes for the coordinator."""
     ours, theirs = (Credentials.read(folder / side / "north.pem") for side in ("ours", "theirs"))
     credentials = {
         "all": theirs,
         "own": attrs.evolve(theirs, authority=ours.authority),
         "authority": attrs.evolve(ours, authority=theirs.authority),
-    }[wrong]
-    line = Line(f"127.0.0.1:{port}", credentials, 30)
-    with pytest.raises(Refused, match="certificates"):
-        line.exchange(b"secret")
-    assert not service.heard
-    line.close()
+    }.get(wrong, ours)
+    listens = Credentials.read(folder / "ours" / ("south.pem" if credentials is ours else "coordinator.pem"))
+    with echoing(listens) as (service, address), closing(Line(address, credentials, 30)) as line:
+        with pytest.raises(Refused, match="certificates"):
+            line.exchange(b"secret")
+        assert not service.heard
 
 
-def test_a_party_cannot_pass_for_the_coordinator(echo: tuple[Echo, int, Path]) -> None:
-    _, _, folder = echo
-    service = Echo()
-    server = Server(service, "127.0.0.1:0", Credentials.read(folder / "ours" / "south.pem"), 3, 2**16)  # type: ignore[arg-type]
-    server.start()
-    line = Line(f"127.0.0.1:{server.port}", Credentials.read(folder / "ours" / "north.pem"), 10)
-    with pytest.raises(Refused, match="certificates"):
-        line.exchange(b"secret")
-    assert not service.heard
-    line.close()
-    server.stop(0)
-
-
-def test_oversized_messages_and_silence_end_in_an_error(echo: tuple[Echo, int, Path]) -> None:
-    service, port, folder = echo
+def test_oversized_messages_and_silence_end_in_an_error(echo: tuple[Echo, str], folder: Path) -> None:
+    service, address = echo
     credentials = Credentials.read(folder / "ours" / "north.pem")
-    line = Line(f"127.0.0.1:{port}", credentials, 10)
-    with pytest.raises(Unreachable, match="resource_exhausted"):
-        line.exchange(bytes(2**17))
+    for to, patience, words, data in (
+        (address, 10, "resource_exhausted", bytes(2**17)),
+        ("127.0.0.1:9", 0.5, "did not answer within", b"anybody?"),
+    ):
+        with closing(Line(to, credentials, patience)) as line, pytest.raises(Unreachable, match=words):
+            line.exchange(data)
     assert not service.heard
-    line.close()
-    nobody = Line("127.0.0.1:9", credentials, 0.5)
-    with pytest.raises(Unreachable, match="did not answer within"):
-        nobody.exchange(b"anybody?")
-    nobody.close()
 
 
-def test_a_port_that_is_taken_is_one_line(echo: tuple[Echo, int, Path]) -> None:
-    _, port, folder = echo
+def test_a_port_that_is_taken_is_one_line(echo: tuple[Echo, str], folder: Path) -> None:
+    credentials = Credentials.read(folder / "ours" / "coordinator.pem")
     with pytest.raises(InvalidInput, match="cannot listen"):
-        Server(Echo(), f"127.0.0.1:{port}", Credentials.read(folder / "ours" / "coordinator.pem"), 3, 2**16)  # type: ignore[arg-type]
+        Server(Echo(), echo[1], credentials, 3, 2**16)  # type: ignore[arg-type]
     for listen in ("localhost", "localhost:99999", ":7443", "localhost:http"):
         with pytest.raises(InvalidInput, match=f"cannot listen on '{listen}': give host:port"):
-            Server(Echo(), listen, Credentials.read(folder / "ours" / "coordinator.pem"), 3, 2**16)  # type: ignore[arg-type]
+            Server(Echo(), listen, credentials, 3, 2**16)  # type: ignore[arg-type]
+
+
+def test_test_certificates_are_of_different_short_names_and_replace_none(folder: Path) -> None:
     with pytest.raises(InvalidInput, match="already"):
         make_test_certificates(folder / "ours", ("north",))
-    with pytest.raises(InvalidInput, match="different names"):
-        make_test_certificates(folder / "more", ("coordinator",))
-    for name in ("x" * 65, "a\0b", ""):
+    for name in ("coordinator", "x" * 65, "a\0b", ""):
         with pytest.raises(InvalidInput, match="different names of up to 64"):
             make_test_certificates(folder / "more", (name,))
 
@@ -129,17 +128,14 @@ class Scripted:
         raise Failed
 
 
-def test_a_broken_handshake_is_a_wrong_certificate_before_the_first_reply_and_bad_luck_after_it(
-    echo: tuple[Echo, int, Path],
-) -> None:
+def test_a_broken_handshake_is_a_wrong_certificate_before_the_first_reply_and_bad_luck_after_it(folder: Path) -> None:
     """A coordinator that dies while a party connects again breaks a handshake: the party must not give up for that."""
-    _, port, folder = echo
-    line = Line(f"127.0.0.1:{port}", Credentials.read(folder / "ours" / "south.pem"), 10)
-    line._call = Scripted("Ssl handshake failed: Handshake read failed")
-    with pytest.raises(Refused, match="certificates"):
+    broken = "Ssl handshake failed: Handshake read failed"
+    with closing(Line("127.0.0.1:9", Credentials.read(folder / "ours" / "south.pem"), 10)) as line:
+        line._call = Scripted(broken)
+        with pytest.raises(Refused, match="certificates"):
+            line.exchange(b"hello")
+        line._call = Scripted()
         line.exchange(b"hello")
-    line._call = Scripted()
-    line.exchange(b"hello")
-    line._call = Scripted("Ssl handshake failed: Handshake read failed", "Socket closed")
-    assert line.exchange(b"again") == b"again"
-    line.close()
+        line._call = Scripted(broken, "Socket closed")
+        assert line.exchange(b"again") == b"again"
