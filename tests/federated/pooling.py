@@ -72,11 +72,13 @@ def script() -> PoolRounds:
     return PoolRounds(prepare(request(), ("0", "1")).forecast(PublicRng.from_seed(7)), (), 3)
 
 
-def service(keys: Keys, journal: SessionJournal | None = None, **clocks: Any) -> CoordinatorService:
-    coordinator, rounds = keys.coordinate(journal), script().expected(NoiseRng.for_tests(2))
-    for shape, noise in rounds:
+def service(
+    keys: Keys, journal: SessionJournal | None = None, rounds: PoolRounds | None = None, **clocks: Any
+) -> CoordinatorService:
+    coordinator, expected = keys.coordinate(journal), (rounds or script()).expected(NoiseRng.for_tests(2))
+    for shape, noise in expected:
         coordinator.expect(shape, noise)
-    return CoordinatorService(coordinator, len(rounds), **{"patience": PATIENCE, "timeout": PATIENCE, **clocks})
+    return CoordinatorService(coordinator, len(expected), **{"patience": PATIENCE, "timeout": PATIENCE, **clocks})
 
 
 def ledger(path: Path, epsilon: float = 1.5) -> tuple[Ledger, Account]:
@@ -140,12 +142,16 @@ class Run:
         self.lines = [Direct(name, lambda: here) for name in NAMES]
         self.threads = list[threading.Thread]()
 
+    def fit(self, i: int, account: Account | None) -> Any:
+        """One party's centres."""
+        noise = NoiseRng.for_tests(2) if account is None else None
+        population = Joined(arrays(PARTS[i]), self.keys.party(i, self.journals[i]), self.lines[i], script())
+        return fit(request(), population, noise=noise, account=account).centers
+
     def start(self, i: int, account: Account | None = None) -> None:
         def work() -> None:
             try:
-                noise = NoiseRng.for_tests(2) if account is None else None
-                population = Joined(arrays(PARTS[i]), self.keys.party(i, self.journals[i]), self.lines[i], script())
-                self.results[NAMES[i]] = fit(request(), population, noise=noise, account=account).centers
+                self.results[NAMES[i]] = self.fit(i, account)
             except BaseException as error:
                 self.errors[NAMES[i]] = error
 

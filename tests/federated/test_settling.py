@@ -3,7 +3,6 @@ it."""
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -12,53 +11,40 @@ import pytest
 
 from cloister.core.domains import REACH
 from cloister.core.errors import Refused
-from cloister.core.randomness import NoiseRng
 from cloister.core.types import Ints
 from cloister.federated.plan import pool_plan
 from cloister.federated.population import Joined
-from cloister.federated.protocol.coordinator import Coordinator
 from cloister.federated.protocol.messages import HEAD, Kind
-from cloister.federated.protocol.party import Party
-from cloister.federated.protocol.streams import new_private_key, public_key
-from cloister.federated.transport.service import CoordinatorService
+from cloister.run.account import Account
 from cloister.run.fit import fit
-from tests.federated.federated_session import NAMES, message_of
-from tests.federated.pooling import PARTS, Direct, arrays
+from tests.federated.federated_session import NAMES, Keys, message_of
+from tests.federated.pooling import PARTS, Run, arrays, service
 from tests.federated.test_population import facts
-from tests.waiting import PATIENCE
 
 SETTLED = (1, 2)
 """Rounds of the session in which something is settled: points and radii, between two rounds of questions."""
 
 
-class Pool:
-    """A coordinator and three parties in threads, and what passed between them."""
+class Pool(Run):
+    """What three parties settled on, and what passed between them and the coordinator."""
 
     def __init__(self, other: Callable[[int, Ints], Ints]) -> None:
         """Args: other, what the party of this index finds in place of what its solver found."""
-        self.private, key = [new_private_key() for _ in NAMES], new_private_key()
-        listed = [{"name": n, "key": public_key(p).hex()} for n, p in zip(NAMES, self.private, strict=True)]
-        own = {"party": listed, "coordinator_key": public_key(key).hex(), "columns": ["0", "1"]}
+        keys = Keys()
+        listed = [{"name": m.name, "key": m.key.hex()} for m in keys.agreement.members]
+        own = {"party": listed, "coordinator_key": keys.agreement.coordinator_key.hex(), "columns": ["0", "1"]}
         self.plan = pool_plan(facts(epsilon=2.0, rows=900, method="grid-means", **own))
-        self.coordinator = Coordinator(self.plan.agreement, private=key)
-        rounds = self.plan.script.expected(NoiseRng.secret())
-        for shape, noise in rounds:
-            self.coordinator.expect(shape, noise)
-        self.desk = CoordinatorService(self.coordinator, len(rounds), patience=PATIENCE, timeout=PATIENCE)
-        self.other, self.heard = other, list[bytes]()
+        keys.agreement = self.plan.agreement
+        self.desk = service(keys, rounds=self.plan.script)
+        self.coordinator, self.other, self.heard = self.desk._coordinator, other, list[bytes]()
         self.found, self.taken = ([list[Ints]() for _ in NAMES] for _ in range(2))
-        self.results, self.errors = dict[str, Any](), dict[str, BaseException]()
-        threads = [threading.Thread(target=self._run, args=(i,), daemon=True) for i in range(len(NAMES))]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(PATIENCE)
-        assert not any(thread.is_alive() for thread in threads)
+        super().__init__(keys, self.desk)
+        self.start_all()
+        self.end()
 
-    def _run(self, i: int) -> None:
-        state, line = Party(self.plan.agreement, NAMES[i], private=self.private[i]), Direct(NAMES[i], lambda: self.desk)
-        line.before = self.heard.append
-        joined = Joined(arrays(PARTS[i]), state, line, self.plan.script)
+    def fit(self, i: int, account: Account | None) -> Any:
+        self.lines[i].before = self.heard.append
+        joined = Joined(arrays(PARTS[i]), self.keys.party(i), self.lines[i], self.plan.script)
         settle = joined.settle
 
         def elsewhere(after: int, number: int, found: Ints) -> Ints:
@@ -68,10 +54,10 @@ class Pool:
 
         joined.settle = elsewhere  # type: ignore[method-assign]
         try:
-            self.results[NAMES[i]] = fit(self.plan.request, joined)
-        except Refused as error:
-            self.errors[NAMES[i]] = error
+            return fit(self.plan.request, joined).centers
+        except Refused:
             self.desk.stop("a party left")
+            raise
 
 
 def test_all_go_on_from_what_the_first_party_found() -> None:
@@ -79,7 +65,7 @@ def test_all_go_on_from_what_the_first_party_found() -> None:
     assert not pool.errors
     assert [after for after, _ in pool.plan.script.settlings] == [0, 0]
     first, *others = (pool.results[name] for name in NAMES)
-    assert all(np.array_equal(first.centers, other.centers) for other in others)
+    assert all(np.array_equal(first, other) for other in others)
     assert pool.coordinator.round == 2 + len(SETTLED)
     for mine, other, *taken in zip(pool.found[0], pool.found[1], *pool.taken, strict=True):
         assert (other != mine).all()
