@@ -12,20 +12,25 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from scipy import stats
 
-from cloister.accounting import Accountant, Cost, Ledger, Spent, Total, epsilon_of_rho
-from cloister.core.buckets import QuestionContext, Space
-from cloister.core.budget import Budget, Event
-from cloister.core.errors import BudgetExceeded, InvalidInput
-from cloister.core.randomness import NoiseRng, PublicRng
-from cloister.core.types import Floats
-from cloister.noise.sparse import SparseChannel
+from cloister.accounting import Accountant, Spent, Total, epsilon_of_rho
+from cloister.core.errors import BudgetExceeded
+from cloister.plugin import (
+    Budget,
+    Event,
+    Floats,
+    InvalidInput,
+    NoiseRng,
+    PublicRng,
+    QuestionContext,
+    Space,
+    SparseChannel,
+)
 from cloister.plugins.oracles.central.discrete_gaussian import DiscreteGaussian
 from cloister.plugins.oracles.central.discrete_laplace import DiscreteLaplace
 from cloister.plugins.oracles.central.thresholded import ThresholdedCounts, delta_of, least_threshold
 from tests.alarms import Alarm
 
 SETTING = QuestionContext(1000, 1.0, PublicRng.from_seed(1))
-NOBODY = np.zeros(0, np.uint64)
 ORACLE = ThresholdedCounts()
 
 
@@ -70,9 +75,7 @@ def test_delta_is_exact_by_enumeration_of_all_outcomes(levels: int, epsilon: flo
     channel = opened(levels, epsilon, delta)
     scale, above, declared = channel.law.scale, channel.threshold.above, channel.events[0].delta
     assert declared <= delta
-    for counts in combinations_with_replacement(
-        sorted({0, 1, 2, above, above + 2}), levels
-    ):  # levels in any order are alike
+    for counts in combinations_with_replacement(sorted({0, 1, 2, above, above + 2}), levels):
         without = joint(counts, scale, above, above + 4)
         given = joint(tuple(c + 1 for c in counts), scale, above, above + 4)
         assert without.sum() == pytest.approx(given.sum()) == pytest.approx(1)
@@ -85,16 +88,7 @@ def test_delta_is_exact_by_enumeration_of_all_outcomes(levels: int, epsilon: flo
             assert hockey_stick(given, without, epsilon * 0.98) > 0
 
 
-@pytest.mark.parametrize("levels", [1, 2, 3])
-def test_a_threshold_one_lower_would_cost_more_than_there_is(levels: int) -> None:
-    for epsilon, delta in ((1.0, 0.1), (3.0, 0.01), (1.0, 1e-8)):
-        channel = opened(levels, epsilon, delta)
-        above = channel.threshold.above
-        if above > 1:
-            assert delta_of(channel.law.scale, levels, above - 1) > delta
-
-
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.integers(1, 60), st.floats(1e-3, 50), st.floats(-300, -0.1).map(lambda x: 10**x))
 def test_the_least_threshold_is_the_least(levels: int, epsilon: float, delta: float) -> None:
     scale = levels / epsilon
@@ -106,8 +100,7 @@ def test_the_least_threshold_is_the_least(levels: int, epsilon: float, delta: fl
 
 
 @pytest.mark.alarm(1e-8)
-@pytest.mark.parametrize("far", [0, 2**50])
-@pytest.mark.parametrize("held", [1, 4, 9])
+@pytest.mark.parametrize(("far", "held"), [(0, 1), (0, 9), (2**50, 1), (2**50, 4)])
 def test_released_values_have_the_enumerated_law(far: int, held: int, alarm: Alarm) -> None:
     """Chi-square against the law that the enumeration uses, in a small space and a large one."""
     size, most = 20_000, 60
@@ -117,7 +110,7 @@ def test_released_values_have_the_enumerated_law(far: int, held: int, alarm: Ala
     law = released(held, channel.law.scale, channel.threshold.above, most)
     ids = np.arange(size) + far
     buckets = np.repeat(np.repeat(ids, held)[:, None], 2, axis=1)
-    summary = channel.absorb(channel.encode(buckets, np.zeros(0, np.uint64), NoiseRng.for_tests(0)))
+    summary = channel.absorb(channel.encode(buckets, np.arange(len(buckets)), NoiseRng.for_tests(0)))
     table = channel.decode(summary, NoiseRng.for_tests(3))
     for level in (0, 1):
         values = table.at(ids, level).astype(np.int64)
@@ -135,17 +128,6 @@ def test_without_a_delta_it_is_refused_with_what_to_do() -> None:
         Total(1.0).measured({"pure"}, uses_delta=True)
 
 
-def test_a_budget_shares_its_delta_as_it_shares_itself() -> None:
-    whole = Budget("pure", 1.0, delta=1e-6)
-    assert whole.over(4) == Budget("pure", 0.25, delta=2.5e-7)
-    shares = whole.split(1, 3)
-    assert [s.delta for s in shares] == pytest.approx([2.5e-7, 7.5e-7])
-    assert whole.split_users(PublicRng.from_seed(1), 1, 1)[0].delta == 1e-6
-    for wrong in (-1e-9, 1.0, math.nan):
-        with pytest.raises(InvalidInput, match="delta is a probability"):
-            Budget("pure", 1.0, delta=wrong)
-
-
 def test_a_pure_total_gives_all_of_delta_and_others_half() -> None:
     total = Total(1.0, 1e-6)
     assert total.measured({"pure"}) == Budget("pure", 1.0)
@@ -159,16 +141,11 @@ def books(total: Total, *measures: Any) -> Accountant:
     return Accountant(total, total.measured(measures, uses_delta=True))
 
 
-def events_of(budget: Budget, rounds: int, levels: int) -> list[tuple[Event, ...]]:
-    space = Space((2,) * levels)
-    return [ORACLE.open(space, budget.over(rounds), SETTING).events] * rounds
-
-
 @pytest.mark.parametrize("rounds", [1, 3, 10])
 def test_rounds_share_epsilon_and_delta_and_the_run_keeps_both(rounds: int) -> None:
     total = Total(1.0, 1e-6)
     account = books(total, "pure")
-    spent = account.forecast(events_of(account.budget, rounds, 5))
+    spent = account.forecast([ORACLE.open(Space((2,) * 5), account.budget.over(rounds), SETTING).events] * rounds)
     assert 0.5e-6 < spent.delta <= 1e-6
     assert spent.epsilon(1e-6) == pytest.approx(1.0)
     assert spent.epsilon(spent.delta * 0.999) == math.inf
@@ -190,34 +167,17 @@ def test_thresholds_and_gaussian_noise_divide_delta() -> None:
 
 def test_more_delta_than_was_set_aside_is_refused() -> None:
     total = Total(1.0, 1e-6)
-    account = books(total, "pure")
-    with pytest.raises(BudgetExceeded, match="delta that was set aside for thresholds"):
-        account.forecast([(Event("thresholded", Budget("pure", 0.5), delta=1.1e-6),)])
-    plain = Accountant(total, total.measured({"pure"}))
-    with pytest.raises(BudgetExceeded, match="delta that was set aside for thresholds"):
-        plain.forecast([(Event("thresholded", Budget("pure", 0.5), delta=1e-9),)])
+    for account, delta in ((books(total, "pure"), 1.1e-6), (Accountant(total, total.measured({"pure"})), 1e-9)):
+        with pytest.raises(BudgetExceeded, match="delta that was set aside for thresholds"):
+            account.forecast([(Event("thresholded", Budget("pure", 0.5), delta=delta),)])
 
 
 @pytest.mark.parametrize("wrong", [-1e-9, 1.0, math.nan])
-def test_an_event_with_no_probability_for_a_delta_is_refused(wrong: float) -> None:
+def test_a_delta_that_is_no_probability_is_refused(wrong: float) -> None:
+    with pytest.raises(InvalidInput, match="delta is a probability"):
+        Budget("pure", 1.0, delta=wrong)
     with pytest.raises(InvalidInput, match="probability"):
         Spent.on([Event("thresholded", Budget("pure", 0.5), delta=wrong)])
-
-
-def test_the_ledger_reserves_delta_and_returns_what_was_not_spent(tmp_path: Any) -> None:
-    ledger = Ledger.open(tmp_path / "ledger.db", create=True)
-    ledger.declare("people", 2.0, 1.5e-6)
-    total = Total(1.0, 1e-6)
-    account = books(total, "pure")
-    rounds = events_of(account.budget, 2, 5)
-    run = ledger.reserve("people", total, account.budget, "plan", b"0" * 32)
-    assert ledger.status()[0].spent.delta == 1e-6
-    with pytest.raises(BudgetExceeded, match="delta"):
-        ledger.reserve("people", total, account.budget, "other", b"1" * 32)
-    run.finish([event for events in rounds for event in events])
-    spent = account.forecast(rounds)
-    assert ledger.status()[0].spent.delta == pytest.approx(spent.delta)
-    assert Cost.reserved(total, total.measured({"pure"})).delta == 0.0
 
 
 def test_the_noise_is_that_of_discrete_laplace_and_so_is_the_variance() -> None:

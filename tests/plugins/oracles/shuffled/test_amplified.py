@@ -8,13 +8,10 @@ import attrs
 import pytest
 
 from cloister.accounting.amplification import delta_of_shuffled, epsilon_of_shuffled, local_of_shuffled
-from cloister.core.buckets import QuestionContext, Space
-from cloister.core.budget import Budget, Share
-from cloister.core.errors import InvalidInput
+from cloister.core.budget import Share
 from cloister.core.fixed_order import fewer_bits
-from cloister.core.lattice import Bound
-from cloister.core.randomness import PublicRng
 from cloister.core.shuffling import needed_by
+from cloister.plugin import Bound, Budget, InvalidInput, PublicRng, QuestionContext, Space
 from cloister.plugins.oracles.central.discrete_laplace import DiscreteLaplace
 from cloister.plugins.oracles.central.thresholded import ThresholdedCounts
 from cloister.plugins.oracles.local.counts.adaptive_response import AdaptiveResponse
@@ -28,15 +25,10 @@ from cloister.testing.checks.oracle_local import one_report_hides_its_row
 SEED = PublicRng.from_seed(3)
 BUDGET = Budget("pure", 1.0, delta=1e-6)
 HALF = Budget("pure", 1.0, Share(SEED, 0, 0.0, 0.5), 1e-6)
-BOUND = Bound(1000, 10)
 
 
 def counts(report: Any = None, honest: float = 0.9) -> AmplifiedCounts:
-    return AmplifiedCounts(report=AdaptiveResponse() if report is None else report, honest=honest)
-
-
-def vectors(honest: float = 0.9) -> AmplifiedVectors:
-    return AmplifiedVectors(report=HadamardVector(), honest=honest)
+    return AmplifiedCounts(report=report or AdaptiveResponse(), honest=honest)
 
 
 def context(people: int, asked: int | None = None) -> QuestionContext:
@@ -46,10 +38,11 @@ def context(people: int, asked: int | None = None) -> QuestionContext:
 def test_an_answer_of_some_is_amplified_by_all_people_however_few_are_asked() -> None:
     for channel in (
         counts().open(Space((64,)), HALF, context(10**5, 500)),
-        vectors().open(Space((64,)), HALF, context(10**5, 500), BOUND),
+        AmplifiedVectors(report=HadamardVector()).open(Space((64,)), HALF, context(10**5, 500), Bound(1000, 10)),
     ):
         assert channel.local.amount == fewer_bits(local_of_shuffled(1.0, 1e-6, 90_000), BITS)
         assert channel.local.user_share == HALF.user_share
+        assert channel.inner.asked.rows == 500
 
 
 def test_plain_response_of_everybody_has_the_tighter_bound() -> None:
@@ -82,24 +75,15 @@ def test_fewer_honest_people_may_spend_less() -> None:
     assert spent[0] < spent[2] - 2
 
 
-def test_variances_are_those_of_the_reports() -> None:
-    asked = Space((64,)), HALF, context(10**5, 1000)
-    for oracle, bound in ((counts(), ()), (vectors(), (BOUND,))):
-        channel = oracle.open(*asked, *bound)
-        assert oracle.variance(*asked, *bound) == channel.inner.asked.variance
-        assert channel.inner.asked.rows == 1000
-
-
-@pytest.mark.parametrize("report", [DiscreteLaplace, ThresholdedCounts, AmplifiedCounts])
-def test_reports_that_are_not_pure_and_local_are_refused(report: Any) -> None:
-    inner = counts() if report is AmplifiedCounts else report()
-    with pytest.raises(InvalidInput):
-        counts(inner).open(Space((8,)), BUDGET, context(1000))
-
-
-def test_without_a_delta_nothing_is_amplified() -> None:
-    with pytest.raises(InvalidInput, match="--delta"):
-        counts().open(Space((8,)), Budget("pure", 1.0), context(1000))
+def test_reports_that_are_not_pure_and_local_are_refused_and_no_delta_amplifies_nothing() -> None:
+    for inner, budget, message in (
+        (DiscreteLaplace(), BUDGET, "pure local oracles"),
+        (ThresholdedCounts(), BUDGET, "pure local oracles"),
+        (counts(), BUDGET, "pure local oracles"),
+        (None, Budget("pure", 1.0), "--delta"),
+    ):
+        with pytest.raises(InvalidInput, match=message):
+            counts(inner).open(Space((8,)), budget, context(1000))
 
 
 @attrs.frozen
@@ -109,8 +93,7 @@ class Understated:
     share: float
     trust = AmplifiedCounts.trust
     measure = "pure"
-    uses_delta = asks_all_users = biased = False
-    uses_delta = True
+    uses_delta, asks_all_users, biased = True, False, False
 
     def open(self, space: Space, budget: Budget, context: QuestionContext) -> Any:
         channel = counts(OptimisedLocalHashing()).open(space, budget, context)
@@ -124,10 +107,3 @@ def test_the_kit_finds_out_who_understates_what_a_report_alone_spends() -> None:
     one_report_hides_its_row(Understated(1.0))
     with pytest.raises(Broken, match="epsilon is at least"):
         one_report_hides_its_row(Understated(0.6))
-
-
-def test_what_everybody_computes_is_rounded_down_to_what_all_platforms_share() -> None:
-    for value in (5.4700115434, 9.957, 1e-5, 2.0**-40, 1.0):
-        rounded = fewer_bits(value, BITS)
-        assert value * (1 - 2.0**-13) < rounded <= value
-        assert rounded == fewer_bits(rounded, BITS) == fewer_bits(max(rounded, value * (1 - 1e-9)), BITS)

@@ -1,28 +1,35 @@
-"""Counts from hash values among uniform ones: unbiased, as noisy as declared, private, and for any ids."""
+"""Counts from hash values among uniform ones: unbiased, as noisy as declared, and private: the exact divergence against
+enumeration of all messages."""
 
 from __future__ import annotations
 
+import itertools
 import math
+import tracemalloc
+from collections import Counter
+from fractions import Fraction
 from typing import Any
 
+import attrs
 import numpy as np
 import pytest
 from scipy.stats import chi2_contingency
 
-from cloister.core.buckets import QuestionContext, Space
-from cloister.core.budget import Budget
-from cloister.core.errors import InvalidInput, Refused
-from cloister.core.randomness import NoiseRng, PublicRng
-from cloister.core.types import Ids, Ints
-from cloister.plugins.oracles.shuffled.blanket_histogram import BlanketHistogram, delta_of
+from cloister.plugin import Budget, Ids, Ints, InvalidInput, NoiseRng, PublicRng, QuestionContext, Refused, Space
+from cloister.plugins.oracles.shuffled import blanket_histogram as module
+from cloister.plugins.oracles.shuffled.blanket_histogram import BlanketHistogram, delta_of, losses, most_values
 from cloister.plugins.oracles.shuffled.tagged import BlanketChannel, Tagged
 from tests.alarms import Alarm
 
 BUDGET = Budget("pure", 1.0, delta=1e-6)
 
 
-def opened(sizes: tuple[int, ...], people: int = 2000, budget: Budget = BUDGET, seed: int = 1) -> BlanketChannel:
-    return BlanketHistogram().open(Space(sizes), budget, QuestionContext(people, 1.0, PublicRng.from_seed(seed)))
+def context(people: int, asked: int = 0) -> QuestionContext:
+    return QuestionContext(asked or people, 1.0, PublicRng.from_seed(1), people)
+
+
+def opened(sizes: tuple[int, ...], people: int = 2000, budget: Budget = BUDGET, **options: Any) -> BlanketChannel:
+    return BlanketHistogram(**options).open(Space(sizes), budget, context(people))
 
 
 def users(n: int) -> Ids:
@@ -31,35 +38,22 @@ def users(n: int) -> Ids:
 
 def test_listed_levels_and_single_looks_agree() -> None:
     """The kernel for all buckets and the one for a few give the same integers."""
-    n = 1000
-    items = (np.arange(n) % 50)[:, None]
-    small = opened((50,), people=n)
-    large = BlanketChannel(
-        small.mechanism,
-        small.budget,
-        Space((2**20,)),
-        n,
-        small.min_honest_users,
-        small.blankets,
-        small.values,
-        small.delta,
-        small.seed,
-    )
-    report = small.encode(items, users(n), NoiseRng.for_tests(1))
-    other = Tagged(large.stamp, report.levels, report.tags, report.values)
-    one = small.decode(small.absorb(report), NoiseRng.secret()).at(np.arange(50))
-    assert (one == large.decode(large.absorb(other), NoiseRng.secret()).at(np.arange(50))).all()
+    small = opened((50,), people=1000)
+    large = attrs.evolve(small, space=Space((2**20,)))
+    report = small.encode((np.arange(1000) % 50)[:, None], users(1000), NoiseRng.for_tests(1))
+    counts = []
+    for channel in (small, large):
+        summary = channel.absorb(attrs.evolve(report, question=channel.stamp))
+        counts.append(channel.decode(summary, NoiseRng.secret()).at(np.arange(50)))
+    assert (counts[0] == counts[1]).all()
 
 
-def test_few_messages_and_a_small_error_at_any_size() -> None:
-    for sizes, people in (((2**60,), 10**4), ((2**60,), 10**6)):
-        channel = opened(sizes, people)
-        assert channel.messages == 5
-        assert channel.message_bytes == 12
-        assert channel.deviation < 9
-    ten = opened((2**60,) * 10, 10**4)
-    assert ten.messages == 50
-    assert ten.deviation < 25
+@pytest.mark.parametrize(("levels", "people", "deviation"), [(1, 10**4, 9), (1, 10**6, 9), (10, 10**4, 25)])
+def test_few_messages_and_a_small_error_at_any_size(levels: int, people: int, deviation: float) -> None:
+    channel = opened((2**60,) * levels, people)
+    assert channel.messages == 5 * levels
+    assert channel.message_bytes == 12
+    assert channel.deviation < deviation
 
 
 def test_few_users_send_more_blankets() -> None:
@@ -67,7 +61,7 @@ def test_few_users_send_more_blankets() -> None:
     assert channel.blankets > 4
     assert channel.delta <= 1e-6
     with pytest.raises(InvalidInput, match="cannot hide"):
-        BlanketHistogram(blankets=4).open(Space((100,)), BUDGET, QuestionContext(10, 1.0, PublicRng.from_seed(1)))
+        opened((100,), people=10, blankets=4)
 
 
 @pytest.mark.thorough
@@ -76,14 +70,8 @@ def test_no_event_tells_neighbours_apart_better_than_declared(alarm: Alarm) -> N
     """The likelihood ratio N_x / N_x', which is the best statistic there is, over 20,000 runs of the wire form on 60
     users who all but one are elsewhere; lower bound of delta by Clopper and Pearson. With a quarter of the
     blankets it is found out."""
-    budget = Budget("pure", 1.0, delta=0.02)
-    channel = BlanketHistogram(honest=1.0, blankets=4).open(
-        Space((3,)), budget, QuestionContext(60, 1.0, PublicRng.from_seed(1))
-    )
-    few = BlanketChannel(
-        channel.mechanism, budget, channel.space, 60, 60, 1, channel.values, channel.delta, channel.seed
-    )
-    for tried, caught in ((channel, False), (few, True)):
+    channel = opened((3,), 60, Budget("pure", 1.0, delta=0.02), honest=1.0, blankets=4)
+    for tried, caught in ((channel, False), (attrs.evolve(channel, blankets=1), True)):
         scores = []
         for row in (0, 1):
             runs = 20_000
@@ -138,37 +126,29 @@ def test_levels_pay_for_each_other() -> None:
     assert three.values < one.values / 2
 
 
-def test_what_no_user_sends_is_refused() -> None:
+def test_what_no_user_sends_is_refused_and_a_shuffler_can_tell_whose_it_is() -> None:
     channel = opened((40, 3))
-    report = channel.encode(np.zeros((4, 2), np.int64), users(4), NoiseRng.for_tests(1))
-    beyond, nowhere = report.values.copy(), report.levels.copy()
-    beyond[0], nowhere[-1] = channel.values, 2
-    assert channel.whole(report).all()
-    assert channel.whole(Tagged(report.question, nowhere, report.tags, beyond)).tolist() == [False, True, True, False]
-    for bad, message in (
-        (Tagged(report.question + 1, report.levels, report.tags, report.values), "another question"),
-        (Tagged(report.question, report.levels, report.tags, beyond), "a value of"),
-        (Tagged(report.question, nowhere, report.tags, report.values), "of level 2"),
-        (Tagged(report.question, report.levels[:-1], report.tags, report.values), "differ in length"),
-        (Tagged(report.question, report.levels, report.tags, report.values.astype(np.int64)), "lines of"),
+    good = channel.encode(np.zeros((4, 2), np.int64), users(4), NoiseRng.for_tests(1))
+    values, levels = good.values.copy(), good.levels.copy()
+    values[0], levels[-1] = channel.values, 2
+    assert channel.whole(good).all()
+    assert channel.whole(attrs.evolve(good, levels=levels, values=values)).tolist() == [False, True, True, False]
+    for message, changes in (
+        ("another question", {"question": good.question + 1}),
+        ("a value of", {"values": values}),
+        ("of level 2", {"levels": levels}),
+        ("differ in length", {"levels": good.levels[:-1]}),
+        ("lines of", {"values": good.values.astype(np.int64)}),
     ):
         with pytest.raises(Refused, match=message):
-            channel.absorb(bad)
-    columns = report.columns()
-    for wrong in (
-        {name: c for name, c in columns.items() if name != "tag"},
-        {**columns, "value": columns["value"][:-1]},
-        {**columns, "question": np.arange(len(report.tags), dtype=np.uint64)},
-    ):
-        with pytest.raises(Refused):
-            Tagged.load(wrong)
+            channel.absorb(attrs.evolve(good, **changes))
 
 
 def test_questions_that_it_cannot_answer_are_refused() -> None:
     with pytest.raises(InvalidInput, match="share=budget"):
-        BlanketHistogram().open(Space((4,)), BUDGET, QuestionContext(500, 1.0, PublicRng.from_seed(1), 1000))
+        BlanketHistogram().open(Space((4,)), BUDGET, context(1000, asked=500))
     with pytest.raises(InvalidInput, match="delta of its own"):
-        BlanketHistogram().open(Space((4,)), Budget("pure", 1.0), QuestionContext(500, 1.0, PublicRng.from_seed(1)))
+        opened((4,), budget=Budget("pure", 1.0))
 
 
 def test_a_liar_adds_as_many_people_as_she_has_messages_and_no_more() -> None:
@@ -185,3 +165,113 @@ def test_a_liar_adds_as_many_people_as_she_has_messages_and_no_more() -> None:
         both = honest.merge(lie)
         assert channel.decode(both, rng).at(np.array([7]), 1)[0] - before == pytest.approx(moved)
         assert channel.reported(both) == (41, 41)
+
+
+# What a hash value hides in.
+
+Law = dict[tuple[tuple[int, int], ...], Fraction]
+Hash = tuple[int, int]
+"""A hash function's values of two rows, x and x'."""
+
+
+def law(row: int | None, hashes: list[Hash], blankets: int, values: int) -> Law:
+    """Of the multiset of messages (hash, value): one user's, in this bucket or none, among uniform ones."""
+    every = list(itertools.product(range(len(hashes)), range(values)))
+    hers = every if row is None else [(v, hashes[v][row]) for v in range(len(hashes))]
+    found: Counter[tuple[tuple[int, int], ...]] = Counter()
+    for mine in hers:
+        for others in itertools.product(every, repeat=blankets):
+            found[tuple(sorted((mine, *others)))] += 1
+    total = len(hers) * len(every) ** blankets
+    return {messages: Fraction(count, total) for messages, count in found.items()}
+
+
+def divergence(one: Law, other: Law, epsilon: float) -> float:
+    """Sum of (P - e^eps Q)_+."""
+    e = math.exp(epsilon)
+    return float(sum(max(0.0, float(p) - e * float(other.get(m, 0))) for m, p in one.items()))
+
+
+def worst_pair(blankets: int, values: int) -> list[tuple[float, float]]:
+    """Chances under P and Q of (messages of x, messages of x'), hers included, exactly."""
+    found, rest = Counter[tuple[int, int, int]](), 1 - 2 / values
+    for x in range(blankets + 1):
+        for other in range(blankets + 1 - x):
+            left = blankets - x - other
+            ways = math.factorial(blankets) / (math.factorial(x) * math.factorial(other) * math.factorial(left))
+            chance = ways * (1 / values) ** (x + other) * rest**left
+            found[(x + 1, other, 0)] += chance  # type: ignore[assignment]
+            found[(x, other + 1, 1)] += chance  # type: ignore[assignment]
+    keys = {(x, y) for x, y, _ in found}
+    return [(float(found[(*key, 0)]), float(found[(*key, 1)])) for key in keys]
+
+
+def exact(epsilon: float, blankets: int, values: int, levels: int = 1) -> float:
+    pairs, e = worst_pair(blankets, values), math.exp(epsilon)
+    both = [(1.0, 1.0)]
+    for _ in range(levels):
+        both = [(p * a, q * b) for p, q in both for a, b in pairs]
+    return sum(max(0.0, p - e * q) for p, q in both)
+
+
+@pytest.mark.parametrize(("epsilon", "blankets", "values"), [(0.2, 12, 2), (0.2, 60, 9), (0.7, 30, 5), (1.5, 60, 9)])
+def test_the_computed_delta_is_above_the_exact_one_and_near_it(epsilon: float, blankets: int, values: int) -> None:
+    true = exact(epsilon, blankets, values)
+    assert true <= delta_of(epsilon, blankets, values) <= true * 1.02 + 1e-12
+
+
+def test_levels_compose_as_enumeration_says() -> None:
+    for levels, blankets, values in ((2, 16, 3), (3, 8, 2)):
+        true = exact(0.9, blankets, values, levels)
+        assert true <= delta_of(0.9, blankets, values, levels) <= true * 1.02 + 1e-12
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0])
+def test_no_hash_family_is_worse_than_the_pair_that_is_accounted_for(epsilon: float) -> None:
+    """All messages are enumerated: rows whose hashes never agree (the worst), at times, or always, and users in no
+    bucket."""
+    for values, hashes in (
+        (2, [(0, 1), (1, 0)]),
+        (2, [(0, 1), (1, 1)]),
+        (3, [(0, 1), (2, 2), (1, 0)]),
+        (3, [(0, 1), (1, 2)]),
+        (2, [(0, 0), (1, 1)]),
+    ):
+        blankets = 3
+        most = exact(epsilon, blankets, values)
+        rows = [law(row, hashes, blankets, values) for row in (0, 1, None)]
+        for one, other in itertools.permutations(rows, 2):
+            assert divergence(one, other, epsilon) <= most + 1e-12
+        disjoint = all(a != b for a, b in hashes)
+        if disjoint:
+            assert divergence(rows[0], rows[1], epsilon) == pytest.approx(most)
+
+
+def test_the_number_of_values_uses_the_budget_up() -> None:
+    for epsilon, delta, blankets, levels in ((1.0, 1e-6, 36_000, 1), (0.5, 1e-8, 90_000, 1), (2.0, 1e-6, 20_000, 6)):
+        values = most_values(epsilon, delta, blankets, levels, 2**16)
+        assert delta_of(epsilon, blankets, values, levels) <= delta
+        assert delta_of(epsilon, blankets, values + values // 50 + 2, levels) > delta
+    assert most_values(4.0, 1e-3, 10**7, 1, 2**16) == 2**16
+    assert most_values(0.1, 1e-9, 50, 1, 2**16) == 1
+
+
+@pytest.mark.thorough
+def test_many_levels_take_bounded_memory_and_err_on_the_safe_side(monkeypatch: pytest.MonkeyPatch) -> None:
+    """60 levels of nine million blankets took 16 GB: the law of all levels together is as long as their number's
+    square. Steps are coarser then; where even they are too many nothing is promised."""
+    case = 0.5, 5_000, 12, 3
+    fine = delta_of.__wrapped__(*case)
+    size = 3 * len(losses(5_000, 12, 0.5 / (module.FINE * 3))[1])
+    monkeypatch.setattr(module, "MOST", size // 5)
+    coarse = delta_of.__wrapped__(*case)
+    assert fine < coarse < 1.1 * fine
+    monkeypatch.setattr(module, "MOST", size // 200)
+    assert delta_of.__wrapped__(*case) == 1.0
+    monkeypatch.undo()
+    tracemalloc.start()
+    try:
+        assert 0 < delta_of.__wrapped__(0.0725, 9_216_000, 65_536, 60) <= 1
+        assert tracemalloc.get_traced_memory()[1] < 2**31
+    finally:
+        tracemalloc.stop()

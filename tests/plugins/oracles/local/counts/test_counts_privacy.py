@@ -18,17 +18,18 @@ import attrs
 import numpy as np
 import pytest
 
-from cloister.core.budget import Budget
-from cloister.core.errors import InvalidInput
+from cloister.plugin import Budget, InvalidInput, PublicRng
 from cloister.plugins.oracles.local.counts.adaptive_response import Direct
 from cloister.plugins.oracles.local.counts.hadamard_response import Signed
 from cloister.plugins.oracles.local.counts.optimised_unary import Unary
 from cloister.plugins.oracles.local.counts.subset_selection import Subset
 from cloister.plugins.oracles.local.hashing import Hashed
 from cloister.plugins.oracles.local.randomised_response import WORDS, Response, below, hits, odds
-from tests.plugins.oracles.local.counts.test_counts import CLASSES, each_class, numbered, opened
+from tests.plugins.oracles.local.counts.test_counts import CLASSES, each_class, each_oracle, numbered, opened
 
-EPSILONS = (0.1, 1.0, 2.0, 3.7)
+EPSILONS = (0.1, 1.0, 3.7)
+PUBLIC = Direct, Hashed, Signed
+"""Levels whose users' numbers choose hashes or rows of a matrix, or that have one word for all buckets."""
 Law = dict[tuple[int, ...], Fraction]
 
 
@@ -51,7 +52,7 @@ def even(m: int) -> list[tuple[int, int]]:
 def cells(level: Any) -> Iterator[list[list[tuple[int, int]]]]:
     """For each word its cells. Subsets: once for every order that the ranked words may have, each with privacy of its
     own."""
-    if isinstance(level, (Direct, Hashed, Signed)):
+    if isinstance(level, PUBLIC):
         yield [edges(level.response.keep), even(level.response.symbols)]
     elif isinstance(level, Unary):
         yield [edges(level.flip, WORDS // 2)] * level.size
@@ -106,7 +107,7 @@ def worst(laws: list[Law]) -> Fraction:
 def test_no_two_inputs_give_a_report_chances_beyond_e_to_the_epsilon(cls, epsilon):
     """All buckets and 'no bucket', for users with different public hashes; and no privacy is left unused."""
     level, ratios = opened(cls(), (3,), epsilon).asked.levels[0], []
-    for user in numbered(4).tolist():
+    for user in numbered(4 if isinstance(level, PUBLIC) else 1).tolist():
         for table in cells(level):
             ratios.append(worst([law(level, bucket, user, table) for bucket in (-1, 0, 1, 2)]))
     assert max(ratios) <= e_to(epsilon)
@@ -127,7 +128,7 @@ def test_reports_support_buckets_with_exactly_the_declared_chances(cls):
     """p for a user's own bucket and q for any other, and for all of them if she is in none. Where hashes are public,
     another bucket's chance is q over the hashes only, which ``test_local_counts`` looks at."""
     level = opened(cls(), (3,), 1.0).asked.levels[0]
-    tables, public = list(cells(level)), isinstance(level, (Direct, Hashed, Signed))
+    tables, public = list(cells(level)), isinstance(level, PUBLIC)
     for bucket, user in itertools.product((-1, 1), range(3)):
         found = np.zeros(3)
         for table in tables:
@@ -172,10 +173,9 @@ def test_levels_that_share_users_hear_of_one_bucket_only(cls):
     assert np.array_equal(one.answers, other.answers)
 
 
-@each_class
-@pytest.mark.parametrize("share", ["users", "budget"])
-def test_the_number_of_words_drawn_does_not_depend_on_rows(cls, share):
-    channel, users, told = opened(cls(share=share), (3, 4), 1.0), numbered(30), np.zeros((30, 9), np.uint64)
+@each_oracle
+def test_the_number_of_words_drawn_does_not_depend_on_rows(oracle):
+    channel, users, told = opened(oracle, (3, 4), 1.0), numbered(30), np.zeros((30, 9), np.uint64)
     drawn = []
     for items in (np.full((30, 2), -1), np.zeros((30, 2), np.int64), np.random.default_rng(3).integers(-1, 3, (30, 2))):
         source = Words(told)
@@ -184,8 +184,7 @@ def test_the_number_of_words_drawn_does_not_depend_on_rows(cls, share):
     assert drawn[0] == drawn[1] == drawn[2]
 
 
-@pytest.mark.parametrize("epsilon", EPSILONS)
-@pytest.mark.parametrize("symbols", [2, 3, 4, 7, 30])
+@pytest.mark.parametrize(("epsilon", "symbols"), [(0.1, 2), (0.1, 30), (1.0, 3), (1.0, 4), (3.7, 7), (3.7, 30)])
 def test_randomised_response_tells_its_own_exact_table(epsilon, symbols):
     response = Response.within(odds(Budget("pure", epsilon)), symbols)
     table = response.table()
@@ -195,48 +194,25 @@ def test_randomised_response_tells_its_own_exact_table(epsilon, symbols):
     assert Response(symbols, response.keep + 2 * symbols).table() != table
     over = list(zip(*Response(symbols, response.keep + 2 * symbols).table(), strict=True))
     assert max(max(column) / min(column) for column in over) > e_to(epsilon)  # nothing was given away either
-    level = Hashed.into(
-        symbols, 4, odds(Budget("pure", epsilon)), opened(CLASSES[0](), (4,)).asked.levels[0].hashes.seed
-    )
+    level = Hashed.into(symbols, 4, odds(Budget("pure", epsilon)), PublicRng.from_seed(7))
     if symbols <= 7:
         exact = law(level, -1, 0, next(cells(level)))
         assert [exact[(y,)] for y in range(symbols)] == table[-1]
 
 
-@pytest.mark.parametrize("epsilon", EPSILONS)
-def test_unary_bits_are_set_with_one_half_and_with_q(epsilon):
-    """The true bit with exactly 1/2, all others with q = 1 / (e^eps + 1), rounded up by less than one word in 2^64."""
-    level = opened(CLASSES[3](), (3,), epsilon).asked.levels[0]
-    chances = [Fraction(0)] * 3
-    for answer, chance in law(level, 1, 0, next(cells(level))).items():
-        for v in range(3):
-            chances[v] += chance * (answer[0] >> v & 1)
-    q = 1 / (e_to(epsilon) + 1)
-    assert chances[1] == Fraction(1, 2)
-    assert chances[0] == chances[2]
-    assert q <= chances[0] < q + Fraction(2, WORDS)
-
-
-@pytest.mark.parametrize("epsilon", [1e-8, 0.1, 1.0, 7.7, 40.0])
-@pytest.mark.parametrize("parts", [1, 3, 20])
+@pytest.mark.parametrize(("epsilon", "parts"), [(1e-8, 3), (0.1, 20), (1.0, 1), (7.7, 3), (40.0, 1), (40.0, 20)])
 def test_odds_are_just_below_e_to_the_epsilon(epsilon, parts):
-    if epsilon / parts < 1e-9:
-        with pytest.raises(InvalidInput, match="every report would be noise"):
-            odds(Budget("pure", epsilon), parts)
-        return
     found = odds(Budget("pure", epsilon), parts)
     assert found**parts <= e_to(epsilon)
     assert found**parts > e_to(epsilon) * (1 - Fraction(parts, 10**48))
+    with pytest.raises(InvalidInput, match="every report would be noise"):
+        odds(Budget("pure", 1e-8), 20)
 
 
-@pytest.mark.parametrize("m", [1, 2, 3, 1000, 2**16, 2**32 - 1])
+@pytest.mark.parametrize("m", [1, 2, 3, 1000])
 def test_uniform_integers_come_from_the_words_that_are_counted(m):
-    words = np.random.default_rng(2).integers(0, WORDS, 1000, np.uint64, endpoint=False)
-    extremes = np.array([0, 1, WORDS - 1, WORDS // m, WORDS // m - 1, WORDS // 2], np.uint64) if m > 1 else words[:6]
-    for some in (words, extremes):
-        assert below(some, m).tolist() == [int(w) * m // WORDS for w in some.tolist()]
-    if m <= 1000:
-        assert sum(hits(m)) == WORDS
-        assert max(hits(m)) - min(hits(m)) <= 1
-        ends = np.array([e - 1 for e in itertools.accumulate(hits(m))], np.uint64)
-        assert below(ends, m).tolist() == list(range(m))
+    assert sum(hits(m)) == WORDS
+    assert max(hits(m)) - min(hits(m)) <= 1
+    for first in (0, 1):  # the last word of each integer, and the first of the next
+        ends = np.array([0, *itertools.accumulate(hits(m))][first : m + first], object) - first
+        assert below(ends.astype(np.uint64), m).tolist() == list(range(m))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from itertools import permutations
 
 import numpy as np
 import pytest
@@ -11,16 +12,25 @@ from scipy.integrate import quad
 
 from cloister.accounting.composition import Spent
 from cloister.accounting.conversions import delta_of_mu
-from cloister.core.buckets import BucketedVectors, QuestionContext, Space
-from cloister.core.budget import Budget
-from cloister.core.domains import Ball
 from cloister.core.encoding import encode_lattice
-from cloister.core.errors import InvalidInput, Refused
-from cloister.core.lattice import Bound, shrink
-from cloister.core.questions import OpenedQuestion, Round
-from cloister.core.randomness import NoiseRng, PublicRng
-from cloister.core.trust import Local
-from cloister.core.types import Floats, Ints
+from cloister.core.questions import OpenedQuestion
+from cloister.plugin import (
+    Ball,
+    Bound,
+    BucketedVectors,
+    Budget,
+    Floats,
+    Ints,
+    InvalidInput,
+    Local,
+    NoiseRng,
+    PublicRng,
+    QuestionContext,
+    Refused,
+    Round,
+    Space,
+    shrink,
+)
 from cloister.plugins.methods.weighted_centers.buckets import Centred, Regions
 from cloister.plugins.methods.weighted_centers.partitions import Intervals, PStable
 from cloister.plugins.oracles.local.reports import Reports
@@ -45,13 +55,17 @@ def opened(
     return oracle.open(Space(sizes), budget, QuestionContext(1000, 2.0**-10, SEED), Bound(l2, d))
 
 
+def zeros(n: int, levels: int, d: int) -> BucketedVectors:
+    return BucketedVectors(np.zeros((n, levels), np.int64), np.zeros((n, d), np.int64))
+
+
 def means(channel: LdpAverageChannel, items: BucketedVectors) -> Floats:
-    """The means of the blocks of one person's report, at level 0, in lattice steps."""
-    d, out = channel.bound.dimension, np.zeros((len(items.buckets), channel.sizes[0], channel.bound.dimension))
-    for i, (bucket, vector) in enumerate(zip(items.buckets[:, 0], shrink(items.values, channel.bound), strict=True)):
-        if bucket >= 0:
-            out[i, bucket] = np.trunc(vector * 2.0**channel.shift)
-    return out.reshape(len(out), -1, d) * 2.0**-channel.shift
+    """The means of one person's reports (n, numbers), at level 0, in the integers that are sent."""
+    out = np.zeros((len(items.buckets), channel.sizes[0], channel.bound.dimension))
+    inside = np.flatnonzero(items.buckets[:, 0] >= 0)
+    vectors = shrink(items.values, channel.bound) * 2.0**channel.shift
+    out[inside, items.buckets[inside, 0]] = np.trunc(vectors[inside])
+    return out.reshape(len(out), -1)
 
 
 def test_no_two_rows_move_a_report_by_more_than_twice_the_bound() -> None:
@@ -59,26 +73,32 @@ def test_no_two_rows_move_a_report_by_more_than_twice_the_bound() -> None:
     channel = opened()
     turn = np.linspace(0, 2 * np.pi, 9)
     vectors = np.rint(5000 * np.column_stack([np.cos(turn), np.sin(turn)])).astype(np.int64)
-    rows = [(b, v) for b in (-1, 0, 2) for v in vectors]
-    items = BucketedVectors(np.array([[b] for b, _ in rows]), np.array([v for _, v in rows]))
-    sent = means(channel, items).reshape(len(rows), -1)
+    items = BucketedVectors(np.repeat([-1, 0, 2], 9)[:, None], np.tile(vectors, (3, 1)))
+    sent = means(channel, items) * 2.0**-channel.shift
     moved = np.linalg.norm(sent[:, None] - sent[None], axis=2)
-    one = items.buckets[:, 0] == 0
-    two = items.buckets[:, 0] == 2
+    one, two = slice(9, 18), slice(18, 27)
     assert moved.max() <= 2000
-    assert moved[np.ix_(one, one)].max() > 1990
-    assert 1400 < moved[np.ix_(one, two)].max() <= 1000 * math.sqrt(2)
+    assert moved[one, one].max() > 1990
+    assert 1400 < moved[one, two].max() <= 1000 * math.sqrt(2)
     assert channel.sigma == pytest.approx(2 * 1000 * 2.0**channel.shift / mu_within(1.0, 1e-6, 4))
 
 
-@pytest.mark.parametrize(("epsilon", "delta"), [(0.5, 1e-6), (1.0, 1e-6), (4.0, 1e-9), (12.0, 1e-5)])
-def test_sigma_is_the_analytic_one_but_for_what_discreteness_costs(epsilon: float, delta: float) -> None:
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "l2"), [(0.5, 1e-6, 1), (1.0, 1e-6, 777), (4.0, 1e-9, 37), (12.0, 1e-5, 2**20)]
+)
+def test_sigma_is_the_analytic_one_but_for_what_discreteness_costs(epsilon: float, delta: float, l2: int) -> None:
     """delta(epsilon) of the exact relation, at sigma; 1.2 times less noise would need ten times the delta and more."""
-    channel = opened(Budget("pure", epsilon, delta=delta), l2=777)
-    mu = 2 * 777 * 2.0**channel.shift / channel.sigma
+    channel = opened(Budget("pure", epsilon, delta=delta), l2=l2)
+    mu = 2 * l2 * 2.0**channel.shift / channel.sigma
     assert delta * (1 - 1e-4) < delta_of_mu(mu, epsilon) <= delta  # mu keeps 20 bits
     assert delta_of_mu(1.2 * mu, epsilon) > 3 * delta
+
+
+@pytest.mark.parametrize(("epsilon", "l2"), [(1e-4, 1), (1e-4, 2**20), (1.0, 37), (30.0, 1), (30.0, 2**20)])
+def test_vectors_are_scaled_so_that_noise_is_wide_and_fits_in_four_bytes(epsilon: float, l2: int) -> None:
+    channel = opened(Budget("pure", epsilon, delta=1e-6), l2=l2)
     assert MIN_SIGMA <= channel.sigma < 2 * MIN_SIGMA
+    assert l2 * 2.0**channel.shift < 2**29
 
 
 def test_with_the_papers_bound_the_same_noise_would_hide_less() -> None:
@@ -90,14 +110,11 @@ def test_with_the_papers_bound_the_same_noise_would_hide_less() -> None:
 
 def test_levels_that_share_the_budget_pay_for_all_and_levels_that_share_the_users_for_one() -> None:
     by_users, by_budget = opened(sizes=(2, 3)), opened(sizes=(2, 3), share="budget")
-    assert by_budget.sigma * 2.0**-by_budget.shift == pytest.approx(
-        math.sqrt(2) * by_users.sigma * 2.0**-by_users.shift, rel=1e-6
-    )
+    noise = [channel.sigma * 2.0**-channel.shift for channel in (by_users, by_budget)]
+    assert noise[1] == pytest.approx(math.sqrt(2) * noise[0], rel=1e-6)
     assert (by_users.width, by_budget.width) == (6, 10)
     users = np.arange(50, dtype=np.uint64)
-    report = by_users.encode(
-        BucketedVectors(np.zeros((50, 2), np.int64), np.zeros((50, 2), np.int64)), users, NoiseRng.for_tests(1)
-    )
+    report = by_users.encode(zeros(50, 2, 2), users, NoiseRng.for_tests(1))
     shorter = by_users.sharing.answers(users)[0]
     assert not report.answers[shorter, 4:].any()
     forged = report.answers.copy()
@@ -134,7 +151,7 @@ def test_the_audit_finds_no_more_than_epsilon_for_rows_far_from_the_domains_midd
         sent.append(report.answers.view(np.int32).astype(np.float64))
     assert _told_apart(sent, math.e, 1e-6, alarm) is None
     ids = vectors.cells.locate(rows)
-    mean = means(channel, BucketedVectors(ids, vectors.values(rows, ids))).reshape(3, -1) * 2.0**channel.shift
+    mean = means(channel, BucketedVectors(ids, vectors.values(rows, ids)))
     noise = [one - m for one, m in zip(sent, mean, strict=True)]
     assert _told_apart([m + z / 6 for m, z in zip(mean, noise, strict=True)], math.e, 1e-6, alarm) is not None
     bare = np.zeros_like(mean)
@@ -145,17 +162,14 @@ def test_the_audit_finds_no_more_than_epsilon_for_rows_far_from_the_domains_midd
 
 def _told_apart(sent: list[Floats], odds: float, delta: float, alarm: Alarm) -> float | None:
     """How much more probable a half-space is with one row than odds allows, if it is certain."""
-    for i, one in enumerate(sent):
-        for j, other in enumerate(sent):
-            if i == j:
-                continue
-            along = one.mean(axis=0) - other.mean(axis=0)
-            a, b = one @ along, other @ along
-            for at in np.quantile(a, (0.5, 0.8, 0.95, 0.99)):
-                low, _ = alarm.proportion(int((a > at).sum()), len(a), 48)
-                _, high = alarm.proportion(int((b > at).sum()), len(b), 48)
-                if low > odds * high + delta:
-                    return low / high
+    for one, other in permutations(sent, 2):
+        along = one.mean(axis=0) - other.mean(axis=0)
+        a, b = one @ along, other @ along
+        for at in np.quantile(a, (0.5, 0.8, 0.95, 0.99)):
+            low, _ = alarm.proportion(int((a > at).sum()), len(a), 48)
+            _, high = alarm.proportion(int((b > at).sum()), len(b), 48)
+            if low > odds * high + delta:
+                return low / high
     return None
 
 
@@ -163,40 +177,33 @@ def _told_apart(sent: list[Floats], odds: float, delta: float, alarm: Alarm) -> 
 def test_every_report_has_the_noise_that_the_guarantee_is_calibrated_for(alarm: Alarm) -> None:
     """20,000 numbers: a standard error of 1% of the variance. Noise that is 1.2 times smaller has 31% less."""
     n, channel = 500, opened(l2=1000, sizes=(10,), d=4)
-    items = BucketedVectors(np.zeros((n, 1), np.int64), np.zeros((n, 4), np.int64))
-    report = channel.encode(items, np.arange(n, dtype=np.uint64), NoiseRng.for_tests(614))
+    report = channel.encode(zeros(n, 1, 4), np.arange(n, dtype=np.uint64), NoiseRng.for_tests(614))
     noise = report.answers.view(np.int32).astype(np.float64)
     assert noise.size == 20_000
     alarm.near((noise**2).mean() / channel.sigma**2, 1, 0.01)
 
 
-def test_what_it_cannot_do_is_said() -> None:
-    with pytest.raises(InvalidInput, match="delta"):
-        opened(Budget("pure", 1.0))
-    with pytest.raises(InvalidInput, match="hadamard-vector"):
-        opened(sizes=(2**20,))
-    with pytest.raises(InvalidInput, match="out of range"):
-        opened(Budget("pure", 1e-13, delta=1e-6))
+@pytest.mark.parametrize(
+    ("budget", "size", "message"),
+    [
+        (Budget("pure", 1.0), 3, "delta"),
+        (BUDGET, 2**20, "hadamard-vector"),
+        (Budget("pure", 1e-13, delta=1e-6), 3, "out of range"),
+    ],
+)
+def test_what_it_cannot_do_is_said(budget: Budget, size: int, message: str) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        opened(budget, sizes=(size,))
 
 
 def test_its_events_cost_epsilon_and_delta_once_per_user() -> None:
     parts = BUDGET.split_users(SEED, 1.0, 2.0)
-    events = [event for part in parts for event in opened(part).events]
-    assert [event.delta for event in events] == [1e-6, 1e-6]
-    spent = Spent.on(events)
+    spent = Spent.on([event for part in parts for event in opened(part).events])
     assert (spent.pure, spent.delta) == (1.0, 1e-6)
     assert spent.epsilon(1e-6) == 1.0
     assert spent.epsilon(0.9e-6) == math.inf
     both = Spent.on([event for part in BUDGET.split(1.0, 2.0) for event in opened(part).events])
     assert (both.pure, both.delta) == pytest.approx((1.0, 1e-6))
-
-
-@pytest.mark.parametrize("l2", [1, 37, 2**20])
-@pytest.mark.parametrize("epsilon", [1e-4, 1.0, 30.0])
-def test_vectors_are_scaled_so_that_noise_is_wide_and_fits_in_four_bytes(l2: int, epsilon: float) -> None:
-    channel = opened(Budget("pure", epsilon, delta=1e-6), l2=l2)
-    assert MIN_SIGMA <= channel.sigma < 2 * MIN_SIGMA
-    assert l2 * 2.0**channel.shift < 2**29
 
 
 def sent_by(channel: LdpAverageChannel, numbers: Ints) -> Reports:
@@ -209,22 +216,16 @@ def sent_by(channel: LdpAverageChannel, numbers: Ints) -> Reports:
 def test_numbers_and_reports_beyond_any_that_are_sent_are_refused(epsilon: float) -> None:
     """One person in 100,000 who sends 2^31 - 1 everywhere would move every sum by more than a standard error."""
     channel = opened(Budget("pure", epsilon, delta=1e-6), sizes=(10,), d=4)
-    one, all_of_it = np.eye(1, 40, dtype=np.int64), np.ones((1, 40), np.int64)
+    one, all_of_it, farthest = (
+        np.eye(1, 40, dtype=np.int64),
+        np.ones((1, 40), np.int64),
+        channel.randomisers[0].farthest,
+    )
     even = int(channel.sent(40).longest / math.sqrt(40))
     assert even < 3 * channel.sigma + channel.reach
-    for numbers in (
-        one * channel.randomisers[0].farthest,
-        -one * channel.randomisers[0].farthest,
-        all_of_it * even,
-        0 * one,
-    ):
+    for numbers in (one * farthest, -one * farthest, all_of_it * even, 0 * one):
         channel.absorb(sent_by(channel, numbers))
-    for numbers in (
-        one * (channel.randomisers[0].farthest + 1),
-        -one * (channel.randomisers[0].farthest + 1),
-        all_of_it * (even + 2),
-        one * (2**31 - 1),
-    ):
+    for numbers in (one * (farthest + 1), -one * (farthest + 1), all_of_it * (even + 2), one * (2**31 - 1)):
         with pytest.raises(Refused, match="level 0 that no encoder sends"):
             channel.absorb(sent_by(channel, numbers))
 
@@ -233,17 +234,15 @@ def test_a_noise_that_is_too_large_is_clipped_and_shrunk_before_it_is_sent() -> 
     channel = opened(sizes=(10,), d=4)
     s = int(channel.sigma)
     for noise in (np.full((1, 40), 7 * s), np.full((1, 40), -(2**30)), 20 * s * np.eye(1, 40, dtype=np.int64)):
-        sent = channel.sent(noise.shape[1]).within(noise)
+        sent = channel.sent(40).within(noise)
         channel.absorb(sent_by(channel, sent))
         assert (sent * noise >= 0).all()
         assert np.abs(sent).max() > 1.5 * s
     usual = np.random.default_rng(615).normal(0, s, (2000, 40)).astype(np.int64)
-    assert np.array_equal(channel.sent(usual.shape[1]).within(usual), usual)
-    users = np.arange(3, dtype=np.uint64)
-    items = BucketedVectors(np.zeros((3, 1), np.int64), np.zeros((3, 4), np.int64))
+    assert np.array_equal(channel.sent(40).within(usual), usual)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(NoiseRng, "discrete_gaussian_each", lambda self, users, sigma, each: np.full((3, each), 9 * s))
-        channel.absorb(channel.encode(items, users, NoiseRng.for_tests(616)))
+        channel.absorb(channel.encode(zeros(3, 1, 4), np.arange(3, dtype=np.uint64), NoiseRng.for_tests(616)))
 
 
 def test_integers_decide_which_noise_is_too_long_to_be_sent() -> None:
@@ -257,7 +256,7 @@ def test_integers_decide_which_noise_is_too_long_to_be_sent() -> None:
         left = most - int((noise[0] ** 2).sum())
     assert left == 0
     noise[1, 39] += 1
-    sent = channel.sent(noise.shape[1]).within(noise)
+    sent = channel.sent(40).within(noise)
     assert np.array_equal(sent[0], noise[0])
     assert (sent[1] < noise[1])[noise[1] > 0].all()
 
@@ -266,7 +265,6 @@ def test_what_clipping_and_shrinking_cost_is_what_is_stated() -> None:
     """E (|x| - 8)+ of a sub-Gaussian law, and what longer noise is shortened by, by quadrature: below 1e-14 of sigma
     together."""
     clipped = quad(lambda x: 2 * math.exp(-x * x / 2), OUT, 30, epsabs=0)[0]
-    shrunk = quad(lambda t: math.exp(-t) / math.sqrt(2 * t), SELDOM, 200, epsabs=0)[
-        0
-    ]  # sqrt(N + 2 sqrt(N t) + 2 t) rises slower
+    # sqrt(N + 2 sqrt(N t) + 2 t) rises slower
+    shrunk = quad(lambda t: math.exp(-t) / math.sqrt(2 * t), SELDOM, 200, epsabs=0)[0]
     assert clipped + shrunk < 1e-14

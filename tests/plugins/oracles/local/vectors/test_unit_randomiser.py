@@ -1,52 +1,46 @@
-"""Randomisers of one unit vector: their constants, means and variances. False alarms: at most 1e-6 per test, seeds are
-fixed."""
+"""Randomisers of one unit vector: their constants, means and variances, exact tables and exact coins. False alarms: at
+most 1e-6 per test, seeds are fixed."""
 
 from __future__ import annotations
 
 import math
 from fractions import Fraction
+from itertools import pairwise, product
 from typing import Any
 
 import numpy as np
 import pytest
 from scipy.stats import beta
 
-from cloister.core.budget import Budget
-from cloister.core.errors import InvalidInput
 from cloister.core.fixed_order import normals
-from cloister.core.randomness import NoiseRng, PublicRng
+from cloister.plugin import Budget, InvalidInput, NoiseRng, PublicRng
 from cloister.plugins.oracles.local.hadamard_transform import Rotations, signs, transform
-from cloister.plugins.oracles.local.randomised_response import odds
-from cloister.plugins.oracles.local.vectors.channel import drawing
+from cloister.plugins.oracles.local.randomised_response import WORDS, odds
+from cloister.plugins.oracles.local.vectors.channel import RANDOMISERS, drawing
 from cloister.plugins.oracles.local.vectors.codebook import Codebook, largest
 from cloister.plugins.oracles.local.vectors.duchi import Duchi
 from cloister.plugins.oracles.local.vectors.privunit import PrivUnit
 from cloister.plugins.oracles.local.vectors.unit_randomiser import lifted, received, sent
 
 SEED = PublicRng.from_seed(70)
-MADE = {"one-byte": Codebook.within, "privunit": PrivUnit.within, "duchi": Duchi.within}
 SIGMAS = 6.5  # two-sided, over a few hundred comparisons: below 1e-6
 
 
 def made(name: str, epsilon: float, dimension: int) -> Any:
-    return MADE[name](odds(Budget("pure", epsilon)), dimension)
-
-
-def axis(size: int) -> np.ndarray:
-    return np.asarray(np.eye(1, size)[0])
-
-
-def flat(size: int) -> np.ndarray:
-    return np.full(size, size**-0.5)
-
-
-def pair(size: int) -> np.ndarray:
-    return np.asarray((np.eye(size)[0] + np.eye(size)[1]) / math.sqrt(2))
+    return RANDOMISERS[name](odds(Budget("pure", epsilon)), dimension)
 
 
 def somewhere(size: int) -> np.ndarray:
     v = np.random.default_rng(71).standard_normal(size)
     return np.asarray(v / np.linalg.norm(v))
+
+
+DIRECTIONS = {
+    "axis": lambda size: np.eye(size)[0],
+    "flat": lambda size: np.full(size, size**-0.5),
+    "pair": lambda size: (np.eye(size)[0] + np.eye(size)[1]) / math.sqrt(2),
+    "somewhere": somewhere,
+}
 
 
 @pytest.mark.parametrize(("epsilon", "m"), [(0.5, 0.1993), (1.0, 0.3975), (2.0, 0.7865), (4.0, 1.5156)])
@@ -84,26 +78,18 @@ def test_duchi_has_the_corrected_length(epsilon: float, variance: float) -> None
     assert unit.length == pytest.approx(b, rel=2e-9)
 
 
-def test_the_sum_of_the_largest_coordinates_is_in_closed_form() -> None:
-    g = np.random.default_rng(72).standard_normal((20_000, 128))
-    w = np.sort(np.abs(g) / np.linalg.norm(g, axis=1)[:, None], axis=1)[:, ::-1].cumsum(axis=1) * math.sqrt(128)
-    error = w.std(axis=0) / math.sqrt(len(w))
-    assert (np.abs(w.mean(axis=0) - largest(128)) < SIGMAS * error).all()
-    assert (error < 1e-3 * largest(128)).all()
-    for size in (128, 4096):  # all D of them: D^1.5 E|w_1|
-        mean = math.exp(math.lgamma(size / 2) - math.lgamma((size + 1) / 2)) / math.sqrt(math.pi)
-        assert largest(size)[-1] == pytest.approx(size**1.5 * mean, rel=2e-6)
-        assert largest(size, 2)[-1] == pytest.approx(size, rel=2e-6)
-    assert largest(128, 2)[16] == pytest.approx(
-        np.mean(np.sort(g**2 / (g**2).mean(axis=1)[:, None])[:, -17:].sum(axis=1)), rel=3e-3
-    )
+@pytest.mark.parametrize("size", [128, 4096])
+def test_the_sum_of_all_coordinates_is_in_closed_form(size: int) -> None:
+    """All D of them: D^1.5 E|w_1|, and D; of fewer by what follows from it, the known constants and the variances."""
+    mean = math.exp(math.lgamma(size / 2) - math.lgamma((size + 1) / 2)) / math.sqrt(math.pi)
+    assert largest(size)[-1] == pytest.approx(size**1.5 * mean, rel=2e-6)
+    assert largest(size, 2)[-1] == pytest.approx(size, rel=2e-6)
 
 
-@pytest.mark.parametrize("name", MADE)
-@pytest.mark.parametrize("dimension", [1, 10])
-@pytest.mark.parametrize("make", [axis, flat, somewhere], ids=lambda f: f.__name__)
-def test_estimates_have_the_mean_and_the_variance_that_are_declared(name: str, dimension: int, make: Any) -> None:
-    n, unit, u = 60_000, made(name, 2.0, dimension), make(dimension + 1)
+@pytest.mark.parametrize("name", RANDOMISERS)
+@pytest.mark.parametrize(("dimension", "direction"), [(1, "axis"), (10, "flat"), (10, "somewhere")])
+def test_estimates_have_the_mean_and_the_variance_that_are_declared(name: str, dimension: int, direction: str) -> None:
+    n, unit, u = 60_000, made(name, 2.0, dimension), DIRECTIONS[direction](dimension + 1)
     users = np.arange(n, dtype=np.uint64)
     words = drawing(NoiseRng.for_tests(73), unit.each)
     answers = unit.randomise(np.repeat(u[:, None], n, axis=1), users, words, SEED)
@@ -114,7 +100,7 @@ def test_estimates_have_the_mean_and_the_variance_that_are_declared(name: str, d
     error = z.std(axis=0) / math.sqrt(n)
     assert (np.abs(z.mean(axis=0) - u[:dimension]) < SIGMAS * error + 1e-3 * np.abs(u[:dimension])).all()
     assert error.max() < 0.01  # so that a mean off by a factor of 1.2 is seen, u being 0.3 and more somewhere
-    if name == "duchi" or make is flat:
+    if name == "duchi" or direction == "flat":
         assert (z**2).mean() == pytest.approx(unit.moment, rel=0.03 if dimension == 1 else 0.015)
     if name == "privunit":
         along = 1 + unit.gamma * unit.m * dimension / (dimension + 1)
@@ -124,12 +110,13 @@ def test_estimates_have_the_mean_and_the_variance_that_are_declared(name: str, d
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("make", [axis, pair, flat, somewhere], ids=lambda f: f.__name__)
-@pytest.mark.parametrize("epsilon", [1.0, 4.0])
-def test_three_rounds_turn_as_randomly_as_the_estimate_needs(make: Any, epsilon: float) -> None:
+@pytest.mark.parametrize(
+    ("direction", "epsilon"), [("axis", 1.0), ("axis", 4.0), ("pair", 4.0), ("flat", 1.0), ("somewhere", 4.0)]
+)
+def test_three_rounds_turn_as_randomly_as_the_estimate_needs(direction: str, epsilon: float) -> None:
     """E[sqrt(D) sum of T] is M_k u within 0.2%, and nothing else beyond the error of the mean (one round is off by up
     to 54%)."""
-    unit, u, n = made("one-byte", epsilon, 100), make(128), 30_000
+    unit, u, n = made("one-byte", epsilon, 100), DIRECTIONS[direction](128), 30_000
     rotations, users = Rotations(128), np.arange(n, dtype=np.uint64)
     turned = rotations.turn(np.repeat(u[:, None], n, axis=1), users, SEED)
     order = np.argsort(-np.abs(turned), axis=0, kind="stable")[: unit.inside]
@@ -145,27 +132,21 @@ def test_three_rounds_turn_as_randomly_as_the_estimate_needs(make: Any, epsilon:
     assert (np.abs(mean - u) < SIGMAS * error + 2e-3 * np.abs(u)).all()
 
 
-@pytest.mark.parametrize("size", [128, 256, 512])
+@pytest.mark.parametrize("size", [128, 512, 4096])
 def test_rotations_are_exact_and_their_axes_belong_to_them(size: int) -> None:
+    """The vectors of which coordinates get longest among them: an axis, and a flat one."""
     rotations, users = Rotations(size), np.arange(50, dtype=np.uint64)
     u = np.random.default_rng(75).standard_normal((size, 50))
+    u[:, 0], u[:, 1] = np.eye(size)[0], 1
     u /= np.linalg.norm(u, axis=0)
-    turned = rotations.turn(u, users, SEED)
+    turned = rotations.turn(u, users, SEED).astype(object)
     whole = np.rint(u * 2.0**rotations.bits).astype(np.int64).astype(object)
-    assert ((turned.astype(object) ** 2).sum(axis=0) == size**3 * (whole**2).sum(axis=0)).all()
+    assert ((turned**2).sum(axis=0) == size**3 * (whole**2).sum(axis=0)).all()
     numbers = np.arange(50) * (size // 50)
     for minus in (0, 1):
         axes = rotations.axis(numbers, np.full(50, minus, np.uint64), users, SEED).astype(object)
         assert ((axes**2).sum(axis=0) == size**3).all()
-        assert ((axes * whole).sum(axis=0) == (1 - 2 * minus) * turned.astype(object)[numbers, np.arange(50)]).all()
-
-
-def test_even_the_longest_flat_vector_does_not_overflow() -> None:
-    for size in (128, 256, 4096):
-        for u in (axis(size), flat(size)):
-            turned = Rotations(size).turn(np.repeat(u[:, None], 40, axis=1), np.arange(40, dtype=np.uint64), SEED)
-            norms = np.sqrt((turned.astype(float) ** 2).sum(axis=0))
-            assert norms == pytest.approx(np.full(40, size**1.5 * 2.0 ** Rotations(size).bits), rel=1e-3)
+        assert ((axes * whole).sum(axis=0) == (1 - 2 * minus) * turned[numbers, np.arange(50)]).all()
 
 
 def test_normals_are_their_words_to_twelve_digits() -> None:
@@ -174,7 +155,7 @@ def test_normals_are_their_words_to_twelve_digits() -> None:
     mpmath = pytest.importorskip("mpmath")
     halves = [0, 1, 2, 2**11, 2**12 - 1, 2**12, 2**20, 2**31 - 1, 2**31, 2**32 - 4096, 2**32 - 2, 2**32 - 1]
     edges = [(h << 32) + low for h in halves for low in halves]
-    words = np.array([*edges, *NoiseRng.for_tests(78).words(np.arange(2000, dtype=np.uint64), 1)[:, 0]], np.uint64)
+    words = np.array([*edges, *NoiseRng.for_tests(78).words(np.arange(500, dtype=np.uint64), 1)[:, 0]], np.uint64)
     found = normals(words[:, None], 2)
     assert 6.7 < np.hypot(*found).max() < 6.7638
     with mpmath.workdps(40):
@@ -194,13 +175,12 @@ def test_steps_go_there_and_back() -> None:
 
 
 def test_lifted_vectors_are_of_length_one_whatever_came_in() -> None:
+    """Zero; inside; beyond the bound: scaled to it; on it; of a row in no bucket: no vector, but a sign."""
     values = np.array([[0, 0], [3, 4], [30, 40], [6, 8], [6, 8]])
-    units = lifted(values, np.array([1.0, 1.0, -1.0, 1.0, -1.0]), 10, np.array([False, False, False, False, True]))
-    assert (units**2).sum(axis=0) == pytest.approx(np.ones(5), abs=1e-15)
-    assert units[:2, 1] == pytest.approx([0.3, 0.4])
-    assert units[:2, 2] == pytest.approx([-0.6, -0.8])  # beyond the bound: scaled to it
-    assert units[:, 3] == pytest.approx([0.6, 0.8, 0.0])
-    assert units[:, 4] == pytest.approx([0.0, 0.0, -1.0])  # nowhere: no vector, but a sign
+    units = lifted(values, np.array([1.0, 1.0, -1.0, 1.0, -1.0]), 10, np.arange(5) == 4).T
+    high = math.sqrt(0.75)
+    assert units == pytest.approx(np.array([[0, 0, 1], [0.3, 0.4, high], [-0.6, -0.8, 0], [0.6, 0.8, 0], [0, 0, -1]]))
+    assert (units**2).sum(axis=1) == pytest.approx(np.ones(5), abs=1e-15)
 
 
 def test_budgets_and_dimensions_out_of_range_are_refused() -> None:
@@ -212,5 +192,93 @@ def test_budgets_and_dimensions_out_of_range_are_refused() -> None:
         PrivUnit.within(Fraction(2), 2**17 + 1)
     with pytest.raises(InvalidInput, match="at most 4095"):
         Codebook.within(Fraction(2), 4096)
-    for name in MADE:
+    for name in RANDOMISERS:
         assert math.isfinite(made(name, 1000.0, 5).moment)
+
+
+# Privacy: exact tables and exact coins.
+
+EPSILONS = (1e-3, 0.5, 1.0, 4.0, 12.0, 39.0)
+
+
+def intervals(unit: Codebook) -> list[tuple[int, int]]:
+    """The 2 D sets of words that ``drawn`` is constant on, as it says: first word and length."""
+    edge = unit.near * unit.inside
+    inner = [(r * unit.near, unit.near) for r in range(unit.inside)]
+    return inner + [(edge + r * unit.far, unit.far) for r in range(2 * unit.size - unit.inside)]
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+def test_one_byte_draws_every_codeword_from_one_interval_of_words_of_two_lengths_within_the_odds(
+    epsilon: float,
+) -> None:
+    most = odds(Budget("pure", epsilon))
+    unit = Codebook.within(most, 100)
+    assert 1 < Fraction(unit.near, unit.far) <= most
+    assert Fraction(unit.near, unit.far) > most * (1 - Fraction(1, 10**9)) or epsilon > 4
+    parts = intervals(unit)
+    assert sum(length for _, length in parts) == WORDS
+    assert all(a + n == b for (a, n), (b, _) in pairwise(parts))
+    first, last = (unit.drawn(np.array([a + end * (n - 1) for a, n in parts], np.uint64)) for end in (0, 1))
+    assert np.array_equal(first, last)
+    outcomes = list(zip(*(part.tolist() for part in first), strict=True))
+    assert len(set(outcomes)) == 2 * unit.size
+    assert set(outcomes[: unit.inside]) == {(place, False) for place in range(unit.inside)}
+    assert all(0 <= place < unit.size for place, _ in outcomes)
+
+
+def test_the_whole_table_of_one_byte_keeps_the_law_for_every_pair_of_inputs() -> None:
+    """By enumeration: each codeword's exact chance for inputs of every kind (ties too), against brute force for T."""
+    most, n = odds(Budget("pure", 1.0)), 256
+    unit = Codebook.within(most, 100)
+    words = np.array([a for a, _ in intervals(unit)], np.uint64)[:, None]
+    chances = np.array([length for _, length in intervals(unit)], object)
+    users = np.full(n, 5, np.uint64)
+    g = np.random.default_rng(81).standard_normal((101, 4))
+    inputs = [*(g / np.linalg.norm(g, axis=0)).T, np.eye(101)[0], -np.eye(101)[100], np.full(101, 101**-0.5)]
+    table = []
+    for u in inputs:
+        answers = unit.randomise(np.repeat(u[:, None], n, axis=1), users, lambda *_: words, SEED)[:, 0]
+        assert sorted(answers) == list(range(n))  # every codeword, once
+        row = np.empty(n, object)
+        row[answers] = chances
+        table.append(row)
+        w = Rotations(128).turn(u[:, None], users[:1], SEED)[:, 0].astype(object)
+        order = sorted(range(128), key=lambda j: (-(abs(int(w[j])) // 128), j))
+        inside = {j + 128 * (w[j] < 0) for j in order[: unit.inside]}
+        assert {c for c in range(n) if row[c] == unit.near} == inside
+    for one, other in product(table, table):
+        assert all(Fraction(a, b) <= most for a, b in zip(one, other, strict=True))
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+def test_the_coin_of_the_half_sphere_is_on_the_safe_side_and_close(epsilon: float) -> None:
+    most = odds(Budget("pure", epsilon))
+    coin = Duchi.within(most, 100).coin
+    ratio = Fraction(coin, WORDS - coin)
+    assert most * (1 - Fraction(1, 10**9)) < ratio <= most or epsilon > 12
+
+
+@pytest.mark.parametrize("dimension", [1, 2, 20])
+def test_duchi_sends_a_vector_or_its_opposite_and_the_row_only_says_which(dimension: int) -> None:
+    """Exactly: whatever the row is, the same two answers, one for ``coin`` of the 2^64 words and one for the others.
+    Ties and all."""
+    unit, n = Duchi.within(odds(Budget("pure", 1.0)), dimension), 200
+    words = NoiseRng.for_tests(85).words(np.arange(n, dtype=np.uint64), unit.each)
+    words[:20, 1:] &= np.uint64(2**64 - 2**32)  # angle 0: variates that are zero, so that <v, u> is a tie for some rows
+    g = np.random.default_rng(86).standard_normal((dimension + 1, 3))
+    rows = [*(g / np.linalg.norm(g, axis=0)).T, *np.eye(dimension + 1), *-np.eye(dimension + 1)]
+    found = []
+    for u in rows:
+        for word in (0, unit.coin - 1, unit.coin, WORDS - 1):
+            words[:, 0] = np.uint64(word)
+            units = np.repeat(u[:, None], n, axis=1)
+            found.append(received(unit.randomise(units, np.arange(n, dtype=np.uint64), lambda *_: words, SEED)))
+    first = found[0]
+    assert first.any(axis=1).all()
+    for at in range(0, len(found), 4):
+        low, edge, beyond, high = found[at : at + 4]
+        assert np.array_equal(low, edge)
+        assert np.array_equal(beyond, high)
+        assert np.array_equal(low, -high)
+        assert ((low == first).all(axis=1) | (low == -first).all(axis=1)).all()
