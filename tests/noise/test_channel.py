@@ -8,13 +8,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cloister.core.buckets import QuestionContext, Space
-from cloister.core.budget import Budget
-from cloister.core.errors import Refused
-from cloister.core.lattice import Bound
-from cloister.core.randomness import NoiseRng, PublicRng
-from cloister.noise.channel import Threshold
-from cloister.noise.sparse import DENSE, additive_channel
+from cloister.noise.sparse import DENSE
+from cloister.plugin import (
+    Bound,
+    Budget,
+    NoiseRng,
+    PublicRng,
+    QuestionContext,
+    Refused,
+    Space,
+    Threshold,
+    additive_channel,
+)
 from cloister.plugins.oracles.aggregated.masked_gaussian import MaskedGaussian
 from cloister.plugins.oracles.aggregated.skellam import SkellamShares
 from cloister.plugins.oracles.central.discrete_gaussian import DiscreteGaussian

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import reduce
 from typing import Any
 
 import attrs
@@ -11,13 +12,22 @@ import pytest
 
 from cloister.accounting.composition import Spent
 from cloister.core.aggregated import RingVector, pooled, to_integers, to_words, whole_noise
-from cloister.core.buckets import BucketedVectors, QuestionContext, Space
-from cloister.core.budget import Budget, Event
-from cloister.core.errors import InvalidInput, Refused
-from cloister.core.lattice import CAP, Bound
-from cloister.core.randomness import NoiseRng, PublicRng, skellam_ratio
-from cloister.core.types import Ids
-from cloister.noise.oracle import RingChannel
+from cloister.core.budget import Event, Measure
+from cloister.core.randomness import skellam_ratio
+from cloister.plugin import (
+    CAP,
+    Bound,
+    BucketedVectors,
+    Budget,
+    Ids,
+    InvalidInput,
+    NoiseRng,
+    PublicRng,
+    QuestionContext,
+    Refused,
+    RingChannel,
+    Space,
+)
 from cloister.plugins.oracles.aggregated.masked_gaussian import MaskedGaussian
 from cloister.plugins.oracles.aggregated.skellam import MIN_SHARE, C, SkellamShares
 from cloister.plugins.oracles.central.discrete_gaussian import DiscreteGaussian
@@ -29,22 +39,27 @@ SETTING = QuestionContext(1000, 2.0**-10, PublicRng.from_seed(1))
 GAUSS = Budget("gaussian", 0.04)
 
 
-@pytest.mark.parametrize("most_rows", [1000, 10**6, CAP])
-@pytest.mark.parametrize("parties", [2, 32])
-@pytest.mark.parametrize("bound", [None, Bound(2**16, 2)])
+@pytest.mark.parametrize("law", [MaskedGaussian, SkellamShares])
+@pytest.mark.parametrize(
+    ("most_rows", "parties", "bound"),
+    [
+        (1000, 2, None),
+        (1000, 32, Bound(2**16, 2)),
+        (10**6, 2, Bound(2**16, 2)),
+        (CAP, 32, None),
+        (CAP, 2, Bound(2**16, 2)),
+    ],
+)
 def test_the_largest_sum_with_the_largest_noise_does_not_wrap(
-    most_rows: int, parties: int, bound: Bound | None
+    law: Any, most_rows: int, parties: int, bound: Bound | None
 ) -> None:
-    space = Space((4,))
-    for law in (MaskedGaussian, SkellamShares):
-        channel = law(parties=parties, most_rows=most_rows).open(space, GAUSS, SETTING, bound)
-        extreme = parties * most_rows * (bound.l2 if bound else 1) * 2**channel.tensor.shift + int(
-            64 * channel.tensor.law.deviation
-        )
-        assert extreme < 2 ** (channel.bits - 1)
-        assert channel.bits == 8 or extreme >= 2 ** (channel.bits - 9)
-        for value in (extreme, -extreme):
-            assert to_integers(to_words(np.array([value])), channel.bits).tolist() == [value]
+    channel = law(parties=parties, most_rows=most_rows).open(Space((4,)), GAUSS, SETTING, bound)
+    rows = parties * most_rows * (bound.l2 if bound else 1) * 2**channel.tensor.shift
+    extreme = rows + int(64 * channel.tensor.law.deviation)
+    assert extreme < 2 ** (channel.bits - 1)
+    assert channel.bits == 8 or extreme >= 2 ** (channel.bits - 9)
+    for value in (extreme, -extreme):
+        assert to_integers(to_words(np.array([value])), channel.bits).tolist() == [value]
 
 
 def test_a_ring_that_could_wrap_is_refused_when_it_is_opened() -> None:
@@ -53,31 +68,26 @@ def test_a_ring_that_could_wrap_is_refused_when_it_is_opened() -> None:
     MaskedGaussian(parties=1024, most_rows=10**6).open(Space((4,)), Budget("gaussian", 100.0), SETTING)
 
 
-@pytest.mark.parametrize("bits", [8, 16, 40, 56, 64])
+@pytest.mark.parametrize("bits", [8, 40, 64])
 def test_words_stand_for_signed_integers(bits: int) -> None:
     edge = np.array([-(2 ** (bits - 1)), -1, 0, 1, 2 ** (bits - 1) - 1], np.int64)
-    assert to_integers(to_words(edge), bits).tolist() == edge.tolist()
-    cut = to_words(edge) & np.uint64(2**bits - 1) if bits < 64 else to_words(edge)
-    assert to_integers(cut, bits).tolist() == edge.tolist()
-
-
-def placed() -> BucketedVectors:
-    g = np.random.default_rng(2)
-    return BucketedVectors(g.integers(-1, 5, (300, 1)), g.integers(-400, 400, (300, 2)))
+    words = to_words(edge)
+    for some in (words, words & np.uint64(2**bits - 1)):
+        assert to_integers(some, bits).tolist() == edge.tolist()
 
 
 def test_pooled_sums_are_the_curators_to_the_last_bit() -> None:
     space, bound = Space((5,)), Bound(1000, 2)
-    central = DiscreteGaussian().open(space, GAUSS, SETTING, bound)
-    channel = MaskedGaussian().open(space, GAUSS, SETTING, bound)
-    items, users, rng = placed(), np.arange(300, dtype=np.uint64), NoiseRng.for_tests(3)
-    one = central.decode(central.absorb(central.encode(items, users, rng)), rng).at(np.arange(5))
-    parts = [BucketedVectors(items.buckets[i::3], items.values[i::3]) for i in range(3)]
-    words = [channel.absorb(channel.encode(p, users[: len(p.values)], rng)) for p in parts]
-    total = words[0].merge(words[1]).merge(words[2])
+    central, channel = (oracle().open(space, GAUSS, SETTING, bound) for oracle in (DiscreteGaussian, MaskedGaussian))
+    g, users, rng = np.random.default_rng(2), np.arange(300, dtype=np.uint64), NoiseRng.for_tests(3)
+    buckets, values = g.integers(-1, 5, (300, 1)), g.integers(-400, 400, (300, 2))
+    summary = central.absorb(central.encode(BucketedVectors(buckets, values), users, rng))
+    parts = (channel.encode(BucketedVectors(buckets[i::3], values[i::3]), users[i::3], rng) for i in range(3))
+    total = reduce(RingVector.merge, map(channel.absorb, parts))
     assert total.rows == 300
-    other = channel.decode(total.released(whole_noise(channel, rng)), rng).at(np.arange(5))
-    assert np.array_equal(one, other)
+    noised = total.released(whole_noise(channel, rng))
+    ids = np.arange(5)
+    assert np.array_equal(central.decode(summary, rng).at(ids), channel.decode(noised, rng).at(ids))
 
 
 def test_a_sum_without_its_noise_is_not_decoded_and_noise_is_added_once() -> None:
@@ -109,27 +119,33 @@ def test_other_numbers_of_parties_than_the_oracle_was_opened_for_are_refused() -
         SkellamShares(parties=2, colluding=2).open(Space((2,)), GAUSS, SETTING)
 
 
-@pytest.mark.parametrize(("parties", "colluding"), [(2, 0), (2, 1), (3, 1), (8, 3), (32, 31)])
-@pytest.mark.parametrize("amount", [0.0004, 0.04, 4.0])
-def test_the_honest_shares_alone_are_worth_the_budget(parties: int, colluding: int, amount: float) -> None:
-    for measure in ("gaussian", "zcdp"):
-        budget = Budget(measure, amount if measure == "gaussian" else amount / 2)  # type: ignore[arg-type]
-        oracle = SkellamShares(parties=parties, colluding=colluding)
-        channel = oracle.open(Space((4, 2)), budget, SETTING, Bound(1000, 3))
-        law, (event,) = channel.tensor.law, channel.events
-        assert isinstance(event, Event)
-        assert (event.l0_sensitivity, law.shares, law.honest) == (6, parties, parties - colluding)
-        assert law.share >= MIN_SHARE
-        assert event.sigma == pytest.approx(law.share * math.sqrt(parties - colluding))
-        assert law.deviation == pytest.approx(law.share * math.sqrt(parties))
-        assert event.ratio >= (parties - colluding) * skellam_ratio(law.share**2)
-        sensitivity = math.sqrt(2) * 1000 * 2.0**channel.tensor.shift
-        rho = (sensitivity / event.sigma) ** 2 / 2
-        assert (1 + C) * rho + (2 + 1 / C) * event.l0_sensitivity * event.ratio <= amount / 2
-        assert rho > 0.9 * amount / 2
-        spent = Spent.on([event])
-        assert spent.epsilon(1e-6) < math.inf
-        assert spent.drift == 0 if measure == "zcdp" else 0 < spent.drift < 1e-6
+@pytest.mark.parametrize(
+    ("parties", "colluding", "amount"), [(2, 0, 0.04), (2, 1, 0.0004), (3, 1, 4.0), (8, 3, 0.0004), (32, 31, 4.0)]
+)
+@pytest.mark.parametrize("measure", ["gaussian", "zcdp"])
+def test_the_honest_shares_alone_are_worth_the_budget(
+    parties: int, colluding: int, amount: float, measure: Measure
+) -> None:
+    budget = Budget(measure, amount if measure == "gaussian" else amount / 2)
+    channel = SkellamShares(parties=parties, colluding=colluding).open(Space((4, 2)), budget, SETTING, Bound(1000, 3))
+    law, (event,) = channel.tensor.law, channel.events
+    assert isinstance(event, Event)
+    assert (event.l0_sensitivity, law.shares, law.honest) == (6, parties, parties - colluding)
+    assert law.share >= MIN_SHARE
+    assert event.sigma == pytest.approx(law.share * math.sqrt(parties - colluding))
+    assert law.deviation == pytest.approx(law.share * math.sqrt(parties))
+    assert event.ratio >= (parties - colluding) * skellam_ratio(law.share**2)
+    assert 0.9 * amount / 2 < paid(channel, math.sqrt(2) * 1000) <= amount / 2
+    spent = Spent.on([event])
+    assert spent.epsilon(1e-6) < math.inf
+    assert spent.drift == 0 if measure == "zcdp" else 0 < spent.drift < 1e-6
+
+
+def paid(channel: RingChannel, sensitivity: float) -> float:
+    """What the Gaussian law of the honest shares costs together with their ratio to it, in rho."""
+    (event,) = channel.events
+    rho = (sensitivity * 2.0**channel.tensor.shift / event.sigma) ** 2 / 2
+    return (1 + C) * rho + (2 + 1 / C) * event.l0_sensitivity * event.ratio
 
 
 def test_a_budget_too_small_for_shares_is_refused() -> None:
@@ -137,25 +153,19 @@ def test_a_budget_too_small_for_shares_is_refused() -> None:
         SkellamShares().open(Space((1,)), Budget("gaussian", 1e-12), SETTING)
 
 
-@pytest.mark.parametrize(("parties", "dimension"), [(2, 2000), (8, 768), (32, 768)])
+@pytest.mark.parametrize(("parties", "dimension"), [(2, 2000), (32, 768)])
 def test_noise_in_shares_costs_little_more_for_many_columns_and_parties(parties: int, dimension: int) -> None:
     budget, bound = Budget("gaussian", 0.006), Bound(2**19, dimension)
     channel = SkellamShares(parties=parties).open(Space((10,)), budget, SETTING, bound)
     least = bound.l2 * SETTING.unit / budget.mu * math.sqrt(parties / (parties - 1))
     assert least <= channel.deviation <= 1.003 * least
-    (event,) = channel.events
-    rho = (bound.l2 * 2.0**channel.tensor.shift / event.sigma) ** 2 / 2
-    assert (1 + C) * rho + (2 + 1 / C) * event.l0_sensitivity * event.ratio <= budget.amount / 2
+    assert paid(channel, bound.l2) <= budget.amount / 2
 
 
-def test_the_ratio_of_laws_is_paid_for_in_drift_and_tail() -> None:
-    plain, near = (Event("x", GAUSS, 10, 2.0**22, ratio=ratio) for ratio in (0.0, 1e-6))
-    one, other = Spent.on([plain]), Spent.on([near])
-    assert other.drift == pytest.approx(one.drift + 10 * 1e-6)
-    assert other.tail >= one.tail
-    assert other.epsilon(1e-6) > one.epsilon(1e-6)
+@pytest.mark.parametrize("ratio", [-1e-9, 1.0, math.nan])
+def test_a_ratio_of_laws_that_is_none_is_refused(ratio: float) -> None:
     with pytest.raises(InvalidInput, match="ratio"):
-        Spent.on([attrs.evolve(plain, ratio=math.nan)])
+        Spent.on([Event("x", GAUSS, 10, 2.0**22, ratio=ratio)])
 
 
 # --- Skellam's law
@@ -163,31 +173,16 @@ def test_the_ratio_of_laws_is_paid_for_in_drift_and_tail() -> None:
 
 def log_skellam(variance: float, most: int) -> Any:
     """log P(x) for x = 0 .. most by Miller's recurrence for Bessel functions, in extended precision."""
-    values = np.zeros(most + 1, np.longdouble)
     start = most + 60 * int(math.sqrt(variance)) + 60
     above, here, scale = np.longdouble(0), np.longdouble(1e-300), np.longdouble(0)
-    total = np.longdouble(0)
     logs = np.zeros(start + 1, np.longdouble)
     for k in range(start, -1, -1):
         logs[k] = np.log(here) + scale
-        above, here = here, above + 2 * k / np.longdouble(variance) * here if k else here
+        above, here = here, above + 2 * k / np.longdouble(variance) * here
         if here > 1e300:
             above, here, scale = above / 1e300, here / 1e300, scale + np.log(np.longdouble(1e300))
     weights = logs - logs[0]
-    total = 1 + 2 * np.exp(weights[1:]).sum()
-    values[:] = weights[: most + 1] - np.log(total)
-    return values
-
-
-def test_the_sampler_keeps_candidates_in_proportion_to_skellams_law_over_the_gaussians() -> None:
-    """Against Bessel's recurrence, to second order in 1 / V, out to 14 deviations."""
-    for variance in (2.0**12, 2.0**14):
-        sigma = math.sqrt(variance)
-        x = np.arange(int(14 * sigma) + 1)
-        exact = log_skellam(variance, len(x) - 1) + x**2 / (2 * variance)
-        z2 = x**2 / variance
-        formula = (z2**2 - 6 * z2) / (24 * variance)
-        assert np.abs(exact - exact[0] - formula).max() < 14**6 / variance**2
+    return weights[: most + 1] - np.log(1 + 2 * np.exp(weights[1:]).sum())
 
 
 def test_whatever_is_drawn_is_within_the_ratio_of_the_discrete_gaussian() -> None:
@@ -233,10 +228,6 @@ class Fewer:
         return getattr(self.inner, name)
 
     shares = 1
-    bits = property(lambda self: self.inner.bits)
-    size = property(lambda self: self.inner.size)
-    most_rows = property(lambda self: self.inner.most_rows)
-    parties = property(lambda self: self.inner.parties)
 
     def noise(self, rng: NoiseRng, share: int = 0, of: int = 1) -> Ids:
         total = np.zeros(self.inner.size, np.uint64)
@@ -264,8 +255,9 @@ def colluding(role: str, parties: int, t: int, known: int) -> Any:
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("role", ["FrequencyOracle", "VectorSumOracle"])
-@pytest.mark.parametrize(("parties", "t"), [(2, 1), (5, 3)])
+@pytest.mark.parametrize(
+    ("role", "parties", "t"), [("FrequencyOracle", 2, 1), ("VectorSumOracle", 2, 1), ("VectorSumOracle", 5, 3)]
+)
 def test_the_privacy_checks_pass_with_the_shares_of_any_t_parties_removed(role: str, parties: int, t: int) -> None:
     oracle = colluding(role, parties, t, t)
     one_row_moves_no_mean_too_far(oracle)
