@@ -6,13 +6,12 @@ import base64
 import copy
 import hashlib
 import json
-from collections.abc import Callable, Iterator
-from typing import Any, TypeAlias
+from typing import Any
 
 from cloister.collection.plan.bundle import Bundle
 from tests.vectors import wrong_channels
 from tests.vectors.plans import Planned, planned
-from tests.vectors.wrong_channels import changed
+from tests.vectors.wrong_channels import Change, Changes, Facts, changed
 
 
 def _planned(counts: str, randomiser: str) -> Planned:
@@ -36,11 +35,6 @@ PLANS: tuple[Planned, ...] = (
 )
 """Small ones: each case holds one whole. The last two hold a table of sines."""
 
-Facts: TypeAlias = dict[str, Any]
-LEVEL = ("questions", 2, "channel", "levels", 0)
-"""The first level of the first question for vectors."""
-
-
 TEXTS = {
     "text: two members of one name": [("{", '{"epsilon":0.1,')],
     "text: a number that JSON does not have": [('"asked":1.0', '"asked":NaN')],
@@ -56,17 +50,16 @@ def plans() -> tuple[Planned, ...]:
 def made(bundles: list[Bundle]) -> list[dict[str, str]]:
     """Args: bundles (of ``PLANS``, then of ``wrong_channels.PLANS``)."""
     hashed, unary, subset, direct, duchi, privunit = bundles[: len(PLANS)]
-    some = [(hashed, list(_outside())), (hashed, list(_text()))]
-    some += [(one, list(_dear("keep", 0))) for one in (hashed, direct, subset)]
-    some += [(duchi, list(_dear("coin", 2))), (unary, list(_cheap("flip", 0))), (hashed, list(_near()))]
-    some += [(duchi, [("duchi says the wrong side for certain", changed(*LEVEL, "coin", to="1"))])]
-    some += [(privunit, list(_far())), *wrong_channels.cases(bundles[len(PLANS) :])]
-    return [_case(why, change, bundle) for bundle, changes in some for why, change in changes]
+    some = [(hashed, _outside()), (hashed, dict.fromkeys(TEXTS))]
+    some += [(one, _dear("questions/0/channel/levels/0/keep")) for one in (hashed, direct, subset)]
+    some += [(duchi, _dear("questions/2/channel/levels/0/coin")), (unary, CHEAP), (hashed, _near())]
+    some += [(duchi, WRONG_SIDE), (privunit, _far()), *wrong_channels.cases(bundles[len(PLANS) :])]
+    return [_case(why, change, bundle) for bundle, changes in some for why, change in changes.items()]
 
 
-def _case(why: str, change: Callable[[Facts], None], bundle: Bundle) -> dict[str, str]:
+def _case(why: str, change: Change, bundle: Bundle) -> dict[str, str]:
     facts, arrays = {**copy.deepcopy(bundle.as_dict()), "words": []}, bundle.arrays
-    change(facts)
+    changed(facts, change)
     if why.startswith("arrays"):
         arrays = arrays[:-1] + bytes([arrays[-1] ^ 1]) if "changed" in why else arrays[:-8]
     if why == "arrays: one lies outside":
@@ -77,73 +70,73 @@ def _case(why: str, change: Callable[[Facts], None], bundle: Bundle) -> dict[str
     return {"why": why, "bundle": text, "arrays": base64.b64encode(arrays).decode()}
 
 
-def _outside() -> Iterator[tuple[str, Callable[[Facts], None]]]:
+def _outside() -> Changes:
     """What is wrong whatever the randomiser is."""
-    question, level = ("questions", 0), ("questions", 0, "channel", "levels", 0)
-    yield "a newer format", changed("bundle", to=2)
-    yield "no format", changed("bundle", to=None)
-    yield "no head", changed("head", to=None)
-    yield "a head that is no hash", changed("head", to="00")
-    yield "round 0", changed("round", to=0)
-    yield "a round after the last", changed("round", to=2)
-    yield "another trust model", changed("trust", to="Central")
-    yield "an unknown kind of domain", changed("domain", "kind", to="torus")
-    yield "an unknown kind of bucketing", changed("bucketings", 0, "kind", to="sponge")
-    yield "an unknown kind of channel", changed(*question, "channel", "kind", to="plain")
-    yield "an unknown randomiser", changed(*level, "randomiser", to="none")
-    yield "a bucketing that is not there", changed(*question, "bucketing", to=9)
-    yield "a question in no drawing", changed("drawings", 0, "questions", to=lambda some: some[1:])
-    yield "a question in two drawings", changed("drawings", 0, "questions", to=lambda some: [*some, some[0]])
-    yield "shares that overlap", changed("questions", 1, "share", "from", to=lambda x: x - 1)
-    yield "shares of two keys in one drawing", changed("questions", 1, "share", "key", to="00" * 16)
-    yield "a share that is empty", changed(*question, "share", "from", to=lambda _: 2**53)
-    yield "answer_bytes that are not the sum", changed("answer_bytes", to=lambda x: x + 1)
-    yield "a body that is longer than its slot", changed(*question, "body_bytes", to=lambda x: x + 1)
-    yield "a level beyond the report", changed(*question, "channel", "levels", 0, "at", to=9)
-    yield "a key that is too short", changed(*level, "low", to="00" * 15)
-    yield "no middle for a column", changed("domain", "middle", to=lambda some: some[:-1])
-    yield "round 1 is not named by its plan", changed("head", to="00" * 32)
-    yield "levels that are not the bucketing's", changed("bucketings", 0, "sizes", to=[2])
-    yield "a report of all levels at the price of one", _twice
-    yield "a level wider than its answer", changed(*level, "width", to=2)
-    yield "symbols that its type cannot hold", _narrow
-    yield "vectors of another bound", changed("questions", 2, "vectors", "l2", to=lambda l2: 2 * l2)
-    yield "vectors of another dimension", changed("questions", 2, "vectors", "dimension", to=lambda d: d + 1)
-    yield "alone it costs more than it says", changed(*question, "alone", to=lambda alone: 2 * alone)
-    yield "a question costs more than the plan", changed("epsilon", to=lambda epsilon: epsilon / 2)
-    yield "no epsilon alone", changed(*question, "alone", to=lambda alone: None)
-    yield "a delta of its own", changed(*question, "delta", to=0.5)
-    yield "a unit that is no power of two", changed("domain", "unit", to=lambda unit: 1.5 * unit)
-    yield "messages without a shuffler", changed(*question, "channel", "kind", to="blanket")
-    yield "a lifetime's worth of epsilon", _dearest
-    yield "a line that passes for another", changed("words", to=["epsilon = \u202e01.0"])
-    yield "two lines in one", changed("warnings", to=["none\nepsilon = 0.01"])
-    yield "buckets nested too deep", changed("bucketings", 0, to=_nested)
-    yield "an unknown kind of buckets inside another", changed("bucketings", 0, to=_inside)
-    yield "a share of more than everybody", changed("questions", 1, "share", "to", to=2**53 + 1)
-    yield "codewords of one row with more bits than integers have", changed(*LEVEL, "bits", to=21)
-    yield "vectors that may be too long to be measured", _long
-    yield "no shuffler, and a share of the levels that is none", changed(*question, "channel", "share", to="nobody")
-    yield "a domain whose kind is a list of one", changed("domain", "kind", to=lambda kind: [kind])
-    yield "a bucketing whose kind is a list of one", changed("bucketings", 0, "kind", to=lambda kind: [kind])
-    yield "a channel whose kind is a list of one", changed(*question, "channel", "kind", to=lambda kind: [kind])
-    yield "vectors whose kind is a list of one", changed("questions", 2, "vectors", "kind", to=lambda kind: [kind])
-    yield "a randomiser that is a list of one", changed(*level, "randomiser", to=lambda name: [name])
-    yield "a plan that is a list of one", changed("plan", to=lambda plan: [plan])
-    yield "a size with a zero in front", changed("bucketings", 0, "sizes", 0, to=lambda size: f"0{size}")
-    yield "a size with a blank", changed("bucketings", 0, "sizes", 0, to=lambda size: f"{size} ")
-    yield "a level whose size is text", changed(*level, "size", to=str)
-    yield "a keep with a zero in front", changed(*level, "keep", to=lambda keep: f"0{keep}")
-    yield "a keep with a sign", changed(*level, "keep", to=lambda keep: f"+{keep}")
-    yield "a keep that is no text", changed(*level, "keep", to=int)
-    yield "arrays: a byte is changed", lambda facts: None
-    yield "arrays: cut short", lambda facts: None
-    yield "arrays: one lies outside", lambda facts: None
+    return {
+        "a newer format": ("bundle", 2),
+        "no format": ("bundle", None),
+        "no head": ("head", None),
+        "a head that is no hash": ("head", "00"),
+        "round 0": ("round", 0),
+        "a round after the last": ("round", 2),
+        "another trust model": ("trust", "Central"),
+        "an unknown kind of domain": ("domain/kind", "torus"),
+        "an unknown kind of bucketing": ("bucketings/0/kind", "sponge"),
+        "an unknown kind of channel": ("questions/0/channel/kind", "plain"),
+        "an unknown randomiser": ("questions/0/channel/levels/0/randomiser", "none"),
+        "a bucketing that is not there": ("questions/0/bucketing", 9),
+        "a question in no drawing": ("drawings/0/questions", lambda some: some[1:]),
+        "a question in two drawings": ("drawings/0/questions", lambda some: [*some, some[0]]),
+        "shares that overlap": ("questions/1/share/from", lambda x: x - 1),
+        "shares of two keys in one drawing": ("questions/1/share/key", "00" * 16),
+        "a share that is empty": ("questions/0/share/from", lambda _: 2**53),
+        "answer_bytes that are not the sum": ("answer_bytes", lambda x: x + 1),
+        "a body that is longer than its slot": ("questions/0/body_bytes", lambda x: x + 1),
+        "a level beyond the report": ("questions/0/channel/levels/0/at", 9),
+        "a key that is too short": ("questions/0/channel/levels/0/low", "00" * 15),
+        "no middle for a column": ("domain/middle", lambda some: some[:-1]),
+        "round 1 is not named by its plan": ("head", "00" * 32),
+        "levels that are not the bucketing's": ("bucketings/0/sizes", [2]),
+        "a report of all levels at the price of one": _twice,
+        "a level wider than its answer": ("questions/0/channel/levels/0/width", 2),
+        "symbols that its type cannot hold": _narrow,
+        "vectors of another bound": ("questions/2/vectors/l2", lambda l2: 2 * l2),
+        "vectors of another dimension": ("questions/2/vectors/dimension", lambda d: d + 1),
+        "alone it costs more than it says": ("questions/0/alone", lambda alone: 2 * alone),
+        "a question costs more than the plan": ("epsilon", lambda epsilon: epsilon / 2),
+        "no epsilon alone": ("questions/0/alone", lambda alone: None),
+        "a delta of its own": ("questions/0/delta", 0.5),
+        "a unit that is no power of two": ("domain/unit", lambda unit: 1.5 * unit),
+        "messages without a shuffler": ("questions/0/channel/kind", "blanket"),
+        "a lifetime's worth of epsilon": _dearest,
+        "a line that passes for another": ("words", ["epsilon = \u202e01.0"]),
+        "two lines in one": ("warnings", ["none\nepsilon = 0.01"]),
+        "buckets nested too deep": ("bucketings/0", _nested),
+        "an unknown kind of buckets inside another": ("bucketings/0", _inside),
+        "a share of more than everybody": ("questions/1/share/to", 2**53 + 1),
+        "codewords of one row with more bits than integers have": ("questions/2/channel/levels/0/bits", 21),
+        "vectors that may be too long to be measured": _long,
+        "no shuffler, and a share of the levels that is none": ("questions/0/channel/share", "nobody"),
+        "a domain whose kind is a list of one": ("domain/kind", _list_of_one),
+        "a bucketing whose kind is a list of one": ("bucketings/0/kind", _list_of_one),
+        "a channel whose kind is a list of one": ("questions/0/channel/kind", _list_of_one),
+        "vectors whose kind is a list of one": ("questions/2/vectors/kind", _list_of_one),
+        "a randomiser that is a list of one": ("questions/0/channel/levels/0/randomiser", _list_of_one),
+        "a plan that is a list of one": ("plan", _list_of_one),
+        "a size with a zero in front": ("bucketings/0/sizes/0", lambda size: f"0{size}"),
+        "a size with a blank": ("bucketings/0/sizes/0", lambda size: f"{size} "),
+        "a level whose size is text": ("questions/0/channel/levels/0/size", str),
+        "a keep with a zero in front": ("questions/0/channel/levels/0/keep", lambda keep: f"0{keep}"),
+        "a keep with a sign": ("questions/0/channel/levels/0/keep", lambda keep: f"+{keep}"),
+        "a keep that is no text": ("questions/0/channel/levels/0/keep", int),
+        "arrays: a byte is changed": None,
+        "arrays: cut short": None,
+        "arrays: one lies outside": None,
+    }
 
 
-def _text() -> Iterator[tuple[str, Callable[[Facts], None]]]:
-    """Those that only the text shows."""
-    yield from ((why, lambda facts: None) for why in TEXTS)
+def _list_of_one(value: Any) -> list[Any]:
+    return [value]
 
 
 def _narrow(facts: Facts) -> None:
@@ -187,19 +180,25 @@ def _twice(facts: Facts) -> None:
     facts["questions"], facts["answer_bytes"] = [question], wide
 
 
-def _dear(name: str, question: int) -> Iterator[tuple[str, Callable[[Facts], None]]]:
-    level = ("questions", question, "channel", "levels", 0, name)
-    yield f"{name} is one word more than epsilon allows", changed(*level, to=lambda text: str(int(text) + 1))
-    yield f"{name} is 2^64", changed(*level, to=str(2**64))
+def _dear(path: str) -> Changes:
+    name = path.rpartition("/")[2]
+    return {
+        f"{name} is one word more than epsilon allows": (path, lambda text: str(int(text) + 1)),
+        f"{name} is 2^64": (path, str(2**64)),
+    }
 
 
-def _cheap(name: str, question: int) -> Iterator[tuple[str, Callable[[Facts], None]]]:
-    level = ("questions", question, "channel", "levels", 0, name)
-    yield f"{name} is one word less than epsilon allows", changed(*level, to=lambda text: str(int(text) - 1))
-    yield f"{name} is no number", changed(*level, to="many")
+CHEAP: Changes = {
+    "flip is one word less than epsilon allows": (
+        "questions/0/channel/levels/0/flip",
+        lambda text: str(int(text) - 1),
+    ),
+    "flip is no number": ("questions/0/channel/levels/0/flip", "many"),
+}
+WRONG_SIDE: Changes = {"duchi says the wrong side for certain": ("questions/2/channel/levels/0/coin", "1")}
 
 
-def _near() -> Iterator[tuple[str, Callable[[Facts], None]]]:
+def _near() -> Changes:
     def moved(facts: Facts) -> None:
         """The next pair that still adds up: far less by k, near more by 2 D - k, over their common divisor."""
         level = facts["questions"][2]["channel"]["levels"][0]
@@ -212,10 +211,12 @@ def _near() -> Iterator[tuple[str, Callable[[Facts], None]]]:
         size = level["size"]
         level.update(inside=size, near="1", far=str((2**64 - size) // size))
 
-    yield "near and far are as little apart as they can be, beyond epsilon", moved
-    yield "near and far do not add up", changed(*LEVEL, "near", to=lambda text: str(int(text) - 1))
-    yield "far is dearer than near", reversed_
-    yield "far is 0", changed(*LEVEL, "far", to="0")
+    return {
+        "near and far are as little apart as they can be, beyond epsilon": moved,
+        "near and far do not add up": ("questions/2/channel/levels/0/near", lambda text: str(int(text) - 1)),
+        "far is dearer than near": reversed_,
+        "far is 0": ("questions/2/channel/levels/0/far", "0"),
+    }
 
 
 def _table(facts: Facts) -> None:
@@ -226,12 +227,14 @@ def _table(facts: Facts) -> None:
                 level["sines"] = {**level["sines"], "at": 0}
 
 
-def _far() -> Iterator[tuple[str, Callable[[Facts], None]]]:
-    yield (
-        "privunit's coin is a part in a million too small",
-        changed(*LEVEL, "coin", to=lambda text: str(int(text) - int(text) // 10**6)),
-    )
-    yield "privunit's cap is a little smaller", changed(*LEVEL, "gamma", to=lambda gamma: 1.01 * gamma)
-    yield "privunit's cap is on the other side", changed(*LEVEL, "gamma", to=lambda gamma: -gamma)
-    yield "sines that are none", _table
-    yield "privunit's cap is another", changed(*LEVEL, "gamma", to=lambda gamma: 2 * gamma)
+def _far() -> Changes:
+    return {
+        "privunit's coin is a part in a million too small": (
+            "questions/2/channel/levels/0/coin",
+            lambda text: str(int(text) - int(text) // 10**6),
+        ),
+        "privunit's cap is a little smaller": ("questions/2/channel/levels/0/gamma", lambda gamma: 1.01 * gamma),
+        "privunit's cap is on the other side": ("questions/2/channel/levels/0/gamma", lambda gamma: -gamma),
+        "sines that are none": _table,
+        "privunit's cap is another": ("questions/2/channel/levels/0/gamma", lambda gamma: 2 * gamma),
+    }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any, TypeAlias
 
@@ -12,7 +12,11 @@ from tests.reference_client.checks import ALL, power
 from tests.vectors.plans import Planned, planned
 
 Facts: TypeAlias = dict[str, Any]
-Change: TypeAlias = Callable[[Facts], None]
+Change: TypeAlias = tuple[str, Any] | Callable[[Facts], None] | None
+"""A member's path and its value, None to take it away, or what makes it of the old one; or what changes all facts; or
+nothing, where not the facts are changed."""
+
+Changes: TypeAlias = dict[str, Change]
 
 PLANS: tuple[Planned, ...] = (
     planned(
@@ -54,32 +58,35 @@ PLANS: tuple[Planned, ...] = (
 )
 
 
-def changed(*path: Any, to: Any) -> Change:
-    """Sets one member; takes it away for None."""
+def changed(facts: Facts, change: Change) -> None:
+    """Makes a change."""
+    if change is None:
+        return
+    if callable(change):
+        change(facts)
+        return
+    path, to = change
+    *way, last = (int(name) if name.isdigit() else name for name in path.split("/"))
+    at: Any = facts
+    for name in way:
+        at = at[name]
+    if to is None:
+        del at[last]
+    else:
+        at[last] = to(at[last]) if callable(to) else to
 
-    def change(facts: Facts) -> None:
-        at: Any = facts
-        for name in path[:-1]:
-            at = at[name]
-        if to is None:
-            del at[path[-1]]
-        else:
-            at[path[-1]] = to(at[path[-1]]) if callable(to) else to
 
-    return change
-
-
-def cases(bundles: Sequence[Bundle]) -> list[tuple[Bundle, list[tuple[str, Change]]]]:
+def cases(bundles: Sequence[Bundle]) -> list[tuple[Bundle, Changes]]:
     """Args: bundles (of ``PLANS``)."""
-    some = (_budget(), _gaussian(), _amplified(), _messages())
-    return [(bundle, list(changes)) for bundle, changes in zip(bundles, some, strict=True)]
+    return list(zip(bundles, (_budget(), _gaussian(), _amplified(), _messages()), strict=True))
 
 
-def _budget() -> Iterator[tuple[str, Change]]:
-    channel = ("questions", 0, "channel")
-    yield "budget: keep is within the double alone / 3, and beyond the third of alone", _third
-    yield "budget: levels that overlap", changed(*channel, "levels", 1, "at", to=0)
-    yield "budget: all levels answered, and called a share of the users", changed(*channel, "share", to="users")
+def _budget() -> Changes:
+    return {
+        "budget: keep is within the double alone / 3, and beyond the third of alone": _third,
+        "budget: levels that overlap": ("questions/0/channel/levels/1/at", 0),
+        "budget: all levels answered, and called a share of the users": ("questions/0/channel/share", "users"),
+    }
 
 
 def _third(facts: Facts) -> None:
@@ -97,20 +104,18 @@ def _third(facts: Facts) -> None:
         level["keep"] = str(largest(third) + 1)
 
 
-def _gaussian() -> Iterator[tuple[str, Change]]:
-    question = ("questions", 1)
-    yield "gaussian: sigma is a hundredth too small", changed(*question, "channel", "sigma", to=lambda s: 0.99 * s)
-    yield "gaussian: hardly any noise, at a delta that is nearly 1", _loud
-    yield "gaussian: vectors that are longer than the noise is for", changed(*question, "vectors", "l2", to=2**20)
-    yield "gaussian: vectors with a larger sum than the noise is for", changed(*question, "vectors", "l1", to=2**21)
-    yield "gaussian: more epsilon than the plan", _doubled
-    yield "gaussian: alone it costs more than it says", changed(*question, "alone", to=lambda alone: 2 * alone)
-    yield "gaussian: an epsilon of which no double holds the power, and too little noise", _infinite
-    yield (
-        "gaussian: most with a zero in front",
-        changed(*question, "channel", "levels", 0, "most", to=lambda m: f"0{m}"),
-    )
-    yield "gaussian: numbers of a type that wraps around", changed(*question, "channel", "farthest", to=2**31)
+def _gaussian() -> Changes:
+    return {
+        "gaussian: sigma is a hundredth too small": ("questions/1/channel/sigma", lambda s: 0.99 * s),
+        "gaussian: hardly any noise, at a delta that is nearly 1": _loud,
+        "gaussian: vectors that are longer than the noise is for": ("questions/1/vectors/l2", 2**20),
+        "gaussian: vectors with a larger sum than the noise is for": ("questions/1/vectors/l1", 2**21),
+        "gaussian: more epsilon than the plan": _doubled,
+        "gaussian: alone it costs more than it says": ("questions/1/alone", lambda alone: 2 * alone),
+        "gaussian: an epsilon of which no double holds the power, and too little noise": _infinite,
+        "gaussian: most with a zero in front": ("questions/1/channel/levels/0/most", lambda m: f"0{m}"),
+        "gaussian: numbers of a type that wraps around": ("questions/1/channel/farthest", 2**31),
+    }
 
 
 def _loud(facts: Facts) -> None:
@@ -135,23 +140,28 @@ def _doubled(facts: Facts) -> None:
     question["epsilon"] = question["alone"] = 2 * question["epsilon"]
 
 
-def _amplified() -> Iterator[tuple[str, Change]]:
-    question = ("questions", 0)
-    keep = (*question, "channel", "levels", 0, "keep")
-    yield "shuffled: keep is one word more than alone allows", changed(*keep, to=lambda keep: str(int(keep) + 1))
-    yield "shuffled: a coin, and nothing said alone", changed(*question, "alone", to=lambda alone: None)
-    yield "shuffled: two rounds", changed("rounds", to=2)
-    yield "shuffled: no place for the private number", changed(*question, "body_bytes", to=lambda n: n - 8)
-    yield "shuffled: no place for the question's number", changed("drawings", 0, "bytes", to=lambda n: n - 2)
+def _amplified() -> Changes:
+    return {
+        "shuffled: keep is one word more than alone allows": (
+            "questions/0/channel/levels/0/keep",
+            lambda keep: str(int(keep) + 1),
+        ),
+        "shuffled: a coin, and nothing said alone": ("questions/0/alone", lambda alone: None),
+        "shuffled: two rounds": ("rounds", 2),
+        "shuffled: no place for the private number": ("questions/0/body_bytes", lambda n: n - 8),
+        "shuffled: no place for the question's number": ("drawings/0/bytes", lambda n: n - 2),
+    }
 
 
-def _messages() -> Iterator[tuple[str, Change]]:
-    yield "messages: hash values that say they hold something alone", changed("questions", 0, "alone", to=0.5)
-    yield "messages: shares that say they hold something alone", changed("questions", 1, "alone", to=0.5)
-    yield "messages: sent to the server", _unmixed
-    yield "messages: shares of more bits than there are", changed("questions", 1, "channel", "bits", to=63)
-    yield "messages: one share is the number", changed("questions", 1, "channel", "shares", to=1)
-    yield "messages: places that are not there", changed("questions", 1, "channel", "slots", to=lambda n: n - 1)
+def _messages() -> Changes:
+    return {
+        "messages: hash values that say they hold something alone": ("questions/0/alone", 0.5),
+        "messages: shares that say they hold something alone": ("questions/1/alone", 0.5),
+        "messages: sent to the server": _unmixed,
+        "messages: shares of more bits than there are": ("questions/1/channel/bits", 63),
+        "messages: one share is the number": ("questions/1/channel/shares", 1),
+        "messages: places that are not there": ("questions/1/channel/slots", lambda n: n - 1),
+    }
 
 
 def _unmixed(facts: Facts) -> None:
