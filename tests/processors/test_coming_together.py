@@ -35,9 +35,9 @@ POOL = (
 )
 
 
-def started(kernel: str, *arguments: str, folder: Path) -> subprocess.Popen[str]:
+def started(kernel: str, command: str, folder: Path) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, "-m", "cloister", *arguments],
+        [sys.executable, "-m", "cloister", *command.split()],
         env=kernels.environment(kernel),
         cwd=folder,
         text=True,
@@ -53,10 +53,9 @@ def test_parties_on_three_makes_of_processors_pool(tmp_path: Path) -> None:
     (tmp_path / "plan.toml").write_text(POOL + made.stdout)
     for i, name in enumerate(NAMES):
         np.save(tmp_path / f"{name}.npy", rows_of(2)[i::3])
-    common = ("plan.toml", "--unsigned", "--not-private")
-    coordinator = started(
-        "Prescott", "coordinate", *common, "--listen", "127.0.0.1:0", "--cert", "certs/coordinator.pem", folder=tmp_path
-    )
+    common = "plan.toml --unsigned --not-private"
+    listen = "--listen 127.0.0.1:0 --cert certs/coordinator.pem"
+    coordinator = started("Prescott", f"coordinate {common} {listen}", folder=tmp_path)
     processes = [coordinator]
     try:
         assert coordinator.stderr is not None
@@ -66,18 +65,8 @@ def test_parties_on_three_makes_of_processors_pool(tmp_path: Path) -> None:
         processes += [
             started(
                 ON[name],
-                "join",
-                *common,
-                "--party",
-                name,
-                "--data",
-                f"{name}.npy",
-                "--cert",
-                f"certs/{name}.pem",
-                "--connect",
-                f"127.0.0.1:{words.split()[3]}",
-                "--out",
-                f"{name}.json",
+                f"join {common} --party {name} --data {name}.npy --cert certs/{name}.pem --out {name}.json "
+                f"--connect 127.0.0.1:{words.split()[3]}",
                 folder=tmp_path,
             )
             for name in NAMES
@@ -98,40 +87,20 @@ def test_parties_on_three_makes_of_processors_pool(tmp_path: Path) -> None:
 def test_devices_and_servers_of_two_makes_take_turns_in_a_collection(tmp_path: Path) -> None:
     np.save(tmp_path / "rows.npy", rows_of(2, rows=600))
 
-    def on(kernel: str, *arguments: str) -> str:
-        return kernels.run(kernel, "-m", "cloister", *arguments, folder=tmp_path)
+    def on(kernel: str, command: str) -> str:
+        return kernels.run(kernel, "-m", "cloister", *command.split(), folder=tmp_path)
 
-    on(
-        "SkylakeX",
-        "plan",
-        "-k",
-        "3",
-        "--epsilon",
-        "8",
-        "--rows",
-        "600",
-        "--bounds",
-        "ball:1",
-        "--dimension",
-        "2",
-        "--method",
-        "grid-means",
-        "--trust",
-        "local",
-        "--seed",
-        "5",
-        "--out",
-        "plan",
-    )
+    given = "-k 3 --epsilon 8 --rows 600 --bounds ball:1 --dimension 2 --method grid-means --trust local --seed 5"
+    on("SkylakeX", f"plan {given} --out plan")
     shown = json.loads(cloister("rounds", "plan", "--json", folder=tmp_path).stdout)
     number = len(shown["rounds"])
     assert number > 1
     for i in range(number):
         encoder, server = ("plain", "SkylakeX") if i % 2 else ("SkylakeX", "plain")
-        on(encoder, "encode", "plan", "rows.npy", "--out", f"reports{i}", "--state", "client.state")
-        on(server, "advance", "plan", "--reports", f"reports{i}", "--strict", "--out", "result.json")
+        on(encoder, f"encode plan rows.npy --out reports{i} --state client.state")
+        on(server, f"advance plan --reports reports{i} --strict --out result.json")
     assert Result.load(tmp_path / "result.json").centers.shape == (3, 2)
-    assert on("SkylakeX", "rounds", "plan", "--json") == on("plain", "rounds", "plan", "--json")
+    assert on("SkylakeX", "rounds plan --json") == on("plain", "rounds plan --json")
 
 
 KILLED = """
@@ -150,26 +119,8 @@ def test_a_run_that_was_killed_on_one_goes_on_upon_the_other(looks: int, tmp_pat
     np.save(tmp_path / "rows.npy", rows_of(5))
     book = Ledger.open(tmp_path / "budget.db", create=True)
     book.declare("mine", 10.0, 1e-5)
-    fit = (
-        "fit",
-        "rows.npy",
-        "-k",
-        "3",
-        "--epsilon",
-        "2",
-        "--delta",
-        "1e-6",
-        "--bounds",
-        "ball:1",
-        "--rows",
-        "600",
-        "--method",
-        "radius-means",
-        "--ledger",
-        "budget.db",
-        "--dataset",
-        "mine",
-    )
+    given = "-k 3 --epsilon 2 --delta 1e-6 --bounds ball:1 --rows 600 --method radius-means"
+    fit = f"fit rows.npy {given} --ledger budget.db --dataset mine".split()
     kernels.run("SkylakeX", "-c", KILLED, str(looks), *fit, folder=tmp_path)
     (run,) = book.runs()
     assert run.state == "open"
