@@ -72,47 +72,45 @@ def worst_delta(laws: np.ndarray, users: int, epsilon: float) -> float:
     return worst
 
 
-@pytest.mark.parametrize("users", [1, 2, 3, 4, 6])
+def within(laws: np.ndarray, users: int, local: float, share: float, values: int | None = None) -> bool:
+    """Whether the divergence at a share of the local epsilon is at most the bound; values: of a k-ary response."""
+    bound = delta_of_shuffled(local, share * local, users, values)
+    return worst_delta(laws, users, share * local) <= bound * SLACK
+
+
 @pytest.mark.parametrize("p", [1.5, 3.0, 20.0])
-def test_no_shuffled_randomised_response_is_above_its_bound(users: int, p: float) -> None:
-    for k in (2, 3, 4):
-        for share in (0.0, 0.1, 0.4, 0.8):
-            epsilon = share * math.log(p)
-            exact = worst_delta(response(k, p), users, epsilon)
-            assert exact <= delta_of_shuffled(math.log(p), epsilon, users, k) * SLACK
-            assert exact <= delta_of_shuffled(math.log(p), epsilon, users) * SLACK
+def test_no_shuffled_randomised_response_is_above_its_bound(p: float) -> None:
+    for (users, k), share in itertools.product([(1, 2), (2, 4), (3, 3), (4, 3), (6, 2)], (0.0, 0.1, 0.4, 0.8)):
+        for values in (k, None):
+            assert within(response(k, p), users, math.log(p), share, values), (users, k, share)
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(6))
 def test_no_shuffled_randomiser_is_above_the_general_bound(seed: int) -> None:
     g = np.random.default_rng(seed)
-    for users, p in itertools.product((2, 3, 4), (1.5, 4.0, 30.0)):
-        k, outputs = int(g.integers(2, 5)), int(g.integers(3, 6))
-        laws = extremal(k, outputs, p, g)
+    for users, p in ((2, 1.5), (3, 30.0), (4, 4.0)):
+        laws = extremal(int(g.integers(2, 5)), int(g.integers(3, 6)), p, g)
         for share in (0.0, 0.05, 0.3, 0.7):
-            epsilon = share * math.log(p)
-            assert worst_delta(laws, users, epsilon) <= delta_of_shuffled(math.log(p), epsilon, users) * SLACK
+            assert within(laws, users, math.log(p), share), (users, p, share)
 
 
-@pytest.mark.parametrize("p", [2.0, 6.0, 40.0])
+@pytest.mark.parametrize("p", [2.0, 40.0])
 def test_response_on_a_hash_that_is_sent_along_is_below_the_bound_for_its_values(p: float) -> None:
     """Three hashes of three buckets into three values, and a user in no bucket, who sends a uniform value."""
     hashes, k = ([0, 1, 2], [1, 1, 0], [2, 0, 2]), 3
-    laws = np.concatenate([np.concatenate([response(k, p)[h], np.full((1, k), 1 / k)]) for h in hashes], axis=1) / len(
-        hashes
-    )
-    for users, share in itertools.product((1, 2, 3), (0.0, 0.1, 0.4)):
-        epsilon = share * math.log(p)
-        assert worst_delta(laws, users, epsilon) <= delta_of_shuffled(math.log(p), epsilon, users, k) * SLACK
+    each = [np.concatenate([response(k, p)[h], np.full((1, k), 1 / k)]) for h in hashes]
+    laws = np.concatenate(each, axis=1) / len(hashes)
+    for users, share in ((1, 0.0), (2, 0.0), (2, 0.4), (3, 0.1)):
+        assert within(laws, users, math.log(p), share, k), (users, share)
 
 
 @pytest.mark.parametrize("p", [2.0, 10.0])
 def test_a_role_drawn_in_private_keeps_the_general_bound(p: float) -> None:
     """A share of the users answers another question, by another randomiser of the same epsilon, and says which."""
     subset = np.array([[p, p, 1.0], [p, 1.0, p], [1.0, p, p]]) / (2 * p + 1)
-    for role, users, share in itertools.product((0.05, 0.5), (2, 4), (0.0, 0.2, 0.5)):
-        laws, epsilon = np.concatenate([role * response(3, p), (1 - role) * subset], axis=1), share * math.log(p)
-        assert worst_delta(laws, users, epsilon) <= delta_of_shuffled(math.log(p), epsilon, users) * SLACK
+    for role, users, share in ((0.05, 2, 0.0), (0.05, 4, 0.2), (0.5, 2, 0.5), (0.5, 4, 0.0)):
+        laws = np.concatenate([role * response(3, p), (1 - role) * subset], axis=1)
+        assert within(laws, users, math.log(p), share), (role, users, share)
 
 
 def test_the_general_bound_is_reached_by_two_values_and_many_users() -> None:
@@ -179,25 +177,9 @@ def test_bins_hold_the_whole_law() -> None:
         assert float(chances @ least) <= trials * chance * (1 + 1e-9)
 
 
-def plain_delta(local: float, epsilon: float, users: int) -> float:
-    """The stronger clones' divergence as its authors write it: a sum over every count, by scipy.stats."""
-    from scipy import stats
-
-    p, e, total = math.exp(local), math.exp(epsilon), 0.0
-    mean = 2 * (users - 1) / (p + 1)
-    for c in range(max(0, int(mean - 7 * math.sqrt(mean))), int(mean + 7 * math.sqrt(mean)) + 30):
-        a = np.arange(c + 2)
-        other, own = stats.binom.pmf(a, c, 0.5), stats.binom.pmf(a - 1, c, 0.5)
-        gap = (p * own + other - e * (own + p * other)) / (p + 1)
-        total += float(stats.binom.pmf(c, users - 1, 2 / (p + 1))) * float(gap[gap > 0].sum())
-    return total
-
-
 @pytest.mark.parametrize(("local", "users", "study"), [(2.0, 10**4, 0.114), (4.0, 10**4, 0.411), (4.0, 10**5, 0.118)])
-def test_epsilon_agrees_with_a_plain_sum_and_with_the_study(local: float, users: int, study: float) -> None:
-    epsilon = epsilon_of_shuffled(local, 1e-6, users)
-    assert epsilon == pytest.approx(study, rel=0.012, abs=5e-4)
-    assert plain_delta(local, epsilon, users) == pytest.approx(1e-6, rel=0.02)
+def test_epsilon_is_that_of_the_study(local: float, users: int, study: float) -> None:
+    assert epsilon_of_shuffled(local, 1e-6, users) == pytest.approx(study, rel=0.012, abs=5e-4)
 
 
 def test_with_the_older_clones_epsilon_is_the_published_one() -> None:
@@ -214,21 +196,6 @@ def test_with_the_older_clones_epsilon_is_the_published_one() -> None:
     assert 0.1675385583317841 <= older <= 0.172790550755978
     assert older == pytest.approx((0.1675385583317841 + 0.172790550755978) / 2, rel=0.01)
     assert epsilon_of_shuffled(4.0, 1e-6, 10**5) < older
-
-
-def closed_form(local: float, delta: float, users: int) -> float:
-    """Feldman, McMillan, Talwar 2021, Theorem 3.1."""
-    if local > math.log(users / (16 * math.log(2 / delta))):
-        return math.inf
-    p = math.exp(local)
-    return math.log1p((p - 1) / (p + 1) * (8 * math.sqrt(p * math.log(4 / delta) / users) + 8 * p / users))
-
-
-def test_the_published_closed_form_is_above() -> None:
-    assert closed_form(4.0, 1e-6, 10**5) == pytest.approx(0.5378040242374512, rel=0.01)
-    for local, users in ((0.5, 10**4), (2.0, 10**4), (5.0, 10**6)):
-        assert epsilon_of_shuffled(local, 1e-6, users) < closed_form(local, 1e-6, users)
-    assert closed_form(6.0, 1e-6, 1000) == math.inf
 
 
 @settings(max_examples=5, deadline=None)
@@ -255,10 +222,8 @@ def test_one_user_alone_pays_her_own_epsilon() -> None:
     assert delta_of_shuffled(500.0, 2.0, 5) == 1
 
 
-@pytest.mark.parametrize(
-    "figures",
-    [(-1.0, 1.0, 5, None), (math.nan, 1.0, 5, None), (1.0, math.nan, 5, None), (1.0, 1.0, 0, None), (1.0, 0.5, 5, 1)],
-)
-def test_figures_out_of_range_are_refused(figures: tuple[float, float, int, int | None]) -> None:
-    with pytest.raises(InvalidInput):
-        delta_of_shuffled(*figures)
+def test_figures_out_of_range_are_refused() -> None:
+    nan = math.nan
+    for figures in ((-1.0, 1.0, 5), (nan, 1.0, 5), (1.0, nan, 5), (1.0, 1.0, 0), (1.0, 0.5, 5, 1)):
+        with pytest.raises(InvalidInput):
+            delta_of_shuffled(*figures)

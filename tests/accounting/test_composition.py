@@ -27,7 +27,6 @@ def event(
 @pytest.mark.parametrize(
     ("paid", "delta", "epsilon"),
     [
-        ([], 0.0, 0.0),
         ([], 1e-6, 0.0),
         ([("pure", 0.25), ("pure", 0.5)], 0.0, 0.75),
         ([("pure", 0.25), ("pure", 0.5)], 1e-6, 0.75),
@@ -35,15 +34,11 @@ def event(
         ([("zcdp", 0.01), ("zcdp", 0.02)], 1e-6, epsilon_of_rho(0.03, 1e-6)),
         ([("gaussian", 0.01)], 0.0, math.inf),
         ([("pure", 0.1), ("zcdp", 0.01)], 0.0, math.inf),
+        ([("exact", 1.0), ("pure", 0.1)], 1e-6, math.inf),
     ],
 )
 def test_what_adds_up_is_epsilon_mu_squared_or_rho(paid: Any, delta: float, epsilon: float) -> None:
     assert compose([event(*one) for one in paid], delta) == epsilon
-
-
-def test_exact_answers_have_no_epsilon() -> None:
-    assert compose([event("exact", 1.0), event("pure", 0.1)], 1e-6) == math.inf
-    assert Spent.on([event("exact", 1.0)]).amount("exact") == math.inf
 
 
 def test_a_mixed_run_takes_the_smaller_of_rho_and_basic_composition() -> None:
@@ -59,20 +54,13 @@ def paid_in_rho(epsilon: float) -> Event:
     return Event("laplace", Budget("zcdp", epsilon**2 / 2), pure=epsilon)
 
 
-def test_a_pure_event_that_is_paid_in_rho_keeps_its_epsilon() -> None:
+def test_pure_events_that_are_paid_in_rho_keep_their_epsilon_unless_rho_costs_less() -> None:
     assert compose([paid_in_rho(0.22)], 0.0) == compose([paid_in_rho(0.22)], 1e-6) == 0.22
     assert Spent.on([paid_in_rho(0.5)]).amount("zcdp") == 0.125
-
-
-def test_many_pure_events_that_are_paid_in_rho_cost_what_rho_does_where_that_is_less() -> None:
+    assert compose([paid_in_rho(2.0), event("zcdp", 1e-4)], 1e-6) == 2.0 + epsilon_of_rho(1e-4, 1e-6)
     many = [paid_in_rho(0.05)] * 400
     assert compose(many, 0.0) == pytest.approx(20.0)
     assert compose(many, 1e-6) == epsilon_of_rho(Spent.on(many).all_rho, 1e-6) < 6.0
-
-
-def test_a_mixed_run_adds_the_epsilon_of_its_pure_events_to_that_of_the_rest() -> None:
-    rest = event("zcdp", 1e-4)
-    assert compose([paid_in_rho(2.0), rest], 1e-6) == 2.0 + epsilon_of_rho(1e-4, 1e-6)
 
 
 def test_an_epsilon_that_its_rho_does_not_cover_is_refused() -> None:
@@ -100,10 +88,10 @@ def test_discrete_gaussian_events_that_are_too_coarse_pay_in_rho() -> None:
     assert compose([event("gaussian", 0.09, touched=1, sigma=10.0)], 1e-6) == epsilon_of_rho(0.045, 1e-6)
 
 
-@pytest.mark.parametrize(("touched", "sigma"), [(3, math.inf), (0, 2.0**16), (-1, math.inf), (3, math.nan), (3, -5.0)])
-def test_a_gaussian_event_that_hides_half_of_its_noise_is_refused(touched: int, sigma: float) -> None:
-    with pytest.raises(InvalidInput, match=r"touched|sigma"):
-        Spent.on([event("gaussian", 0.1, touched=touched, sigma=sigma)])
+def test_a_gaussian_event_that_hides_half_of_its_noise_is_refused() -> None:
+    for touched, sigma in ((3, math.inf), (0, 2.0**16), (-1, math.inf), (3, math.nan), (3, -5.0)):
+        with pytest.raises(InvalidInput, match=r"touched|sigma"):
+            Spent.on([event("gaussian", 0.1, touched=touched, sigma=sigma)])
 
 
 def test_shares_of_different_keys_and_unshared_events_add() -> None:
@@ -118,7 +106,7 @@ def test_shares_in_different_measures_never_cost_less_than_the_worst_user() -> N
     assert both >= max(0.5, epsilon_of_mu(0.1, 1e-6))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(
     st.lists(st.tuples(st.integers(0, 7), st.integers(1, 8), st.floats(0.01, 1)), max_size=8),
     st.lists(st.floats(0.01, 1), max_size=3),
@@ -133,7 +121,7 @@ def test_the_worst_user_pays_what_enumerating_the_users_says(
     assert compose(events, 0.0) == pytest.approx(worst + sum(all_))
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(st.lists(st.sampled_from([("pure", 0.2), ("gaussian", 0.04), ("zcdp", 0.02)]), max_size=6), st.integers(0, 2))
 def test_one_more_event_never_costs_less(kinds: list[tuple[Measure, float]], more: int) -> None:
     events = [event(*kind) for kind in kinds]

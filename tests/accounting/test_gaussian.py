@@ -29,7 +29,7 @@ def mu_at(u: float, epsilon: float) -> float:
     return root - u if u < 0 else 2 * epsilon / (root + u)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(EPSILONS, STARTS)
 def test_delta_is_above_the_exact_one_by_one_part_in_1e11(epsilon: float, u: float) -> None:
     mu = mu_at(u, epsilon)
@@ -39,18 +39,14 @@ def test_delta_is_above_the_exact_one_by_one_part_in_1e11(epsilon: float, u: flo
         assert excess == pytest.approx(1e-11, abs=1e-12) or delta_of_mu(mu, epsilon) == 1.0
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(EPSILONS, DELTAS)
-def test_mu_never_exceeds_its_target_and_is_the_largest_that_does_not(epsilon: float, delta: float) -> None:
+def test_mu_never_exceeds_its_target_and_is_the_largest_that_does_not_and_epsilon_comes_back(
+    epsilon: float, delta: float
+) -> None:
     mu = mu_of(epsilon, delta)
     assert exact(mu, epsilon) <= delta
     assert exact(mu * (1 + 1e-9), epsilon) > delta * (1 - 1e-10)
-
-
-@settings(max_examples=100, deadline=None)
-@given(EPSILONS, DELTAS)
-def test_epsilon_of_mu_returns_to_where_mu_of_came_from_and_never_below(epsilon: float, delta: float) -> None:
-    mu = mu_of(epsilon, delta)
     back = epsilon_of_mu(mu, delta)
     assert exact(mu, back) <= delta
     assert back <= epsilon * (1 + 1e-9)

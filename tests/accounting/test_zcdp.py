@@ -18,7 +18,7 @@ def tight(rho: float, epsilon: float) -> mpmath.mpf:
     """The infimum over all orders, in 40 digits: the order is the root of the derivative of log delta."""
     with mpmath.workdps(40):
         r, e, low, high = mpmath.mpf(rho), mpmath.mpf(epsilon), mpmath.mpf(-200), mpmath.mpf(200)
-        for _ in range(120):
+        for _ in range(75):  # where a wrong last digit of the order changes delta by its square
             x = mpmath.exp((low + high) / 2)
             rising = (2 * x + 1) * r - e - mpmath.log1p(1 / x) > 0
             low, high = (low, (low + high) / 2) if rising else ((low + high) / 2, high)
@@ -26,27 +26,25 @@ def tight(rho: float, epsilon: float) -> mpmath.mpf:
         return min(mpmath.mpf(1), mpmath.exp(x * (a * r - e) + a * mpmath.log(1 - 1 / a)) / x)
 
 
-@settings(max_examples=60, deadline=None)
-@given(EPSILONS, DELTAS)
-def test_rho_never_exceeds_its_target_and_is_the_largest_that_does_not(epsilon: float, delta: float) -> None:
-    rho = rho_of(epsilon, delta)
-    assert tight(rho, epsilon) <= delta
-    assert delta_of_rho(rho, epsilon) == pytest.approx(float(tight(rho, epsilon)), rel=1e-10)
-    assert tight(rho * (1 + 1e-9), epsilon) > delta * (1 - 1e-10)
-
-
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(EPSILONS, DELTAS)
 @example(10**-3.25, 0.999)
-def test_epsilon_of_rho_is_on_the_safe_side_of_the_round_trip(epsilon: float, delta: float) -> None:
+def test_rho_never_exceeds_its_target_and_is_the_largest_that_does_not_and_epsilon_comes_back(
+    epsilon: float, delta: float
+) -> None:
     rho = rho_of(epsilon, delta)
+    least = tight(rho, epsilon)
+    assert least <= delta
+    assert delta_of_rho(rho, epsilon) == pytest.approx(float(least), rel=1e-10)
+    assert tight(rho * (1 + 1e-9), epsilon) > delta * (1 - 1e-10)
     back = epsilon_of_rho(rho, delta)
-    assert tight(rho, back) <= delta
+    again = tight(rho, back)
+    assert again <= delta
     # no more than is needed: by epsilon itself, or, where delta hardly depends on it (near 1), by delta
-    assert back <= epsilon * (1 + 1e-9) or tight(rho, back) >= delta * (1 - 1e-9)
+    assert back <= epsilon * (1 + 1e-9) or again >= delta * (1 - 1e-9)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(EPSILONS, DELTAS)
 def test_rho_costs_more_than_exact_gaussian_accounting(epsilon: float, delta: float) -> None:
     assert math.sqrt(2 * rho_of(epsilon, delta)) <= mu_of(epsilon, delta)

@@ -15,7 +15,7 @@ from cloister.core.clustering import Clustering, Problem
 from cloister.core.domains import Box
 from cloister.core.encoding import absorb, encode_rows
 from cloister.core.lattice import Bound
-from cloister.core.questions import Question, Round, count, vector_sum
+from cloister.core.questions import Question, Round, Rows, count, vector_sum
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.record import Lookup, Record
 from cloister.core.session import Session
@@ -43,17 +43,6 @@ class Strips:
     def locate(self, rows: np.ndarray) -> np.ndarray:
         fine = np.clip((rows[:, 0] + self.shift + self.reach) * 8 // (2 * self.reach + 1), 0, 7)
         return np.stack([fine >> 1, fine], axis=1)
-
-
-@attrs.frozen(eq=False)
-class Whole:
-    """The rows themselves."""
-
-    cells: Strips
-    bound: Bound
-
-    def values(self, rows: np.ndarray, buckets: np.ndarray) -> np.ndarray:
-        return rows
 
 
 @attrs.frozen
@@ -98,7 +87,7 @@ class Explorer:
         per_count, per_sum = problem.budget.over(self.rounds).split(1, 3)
         return (
             count(cells, oracle=DiscreteGaussian(), budget=per_count),
-            vector_sum(Whole(cells, Bound(problem.domain.max_norm, 2)), oracle=DiscreteGaussian(), budget=per_sum),
+            vector_sum(Rows(cells, Bound(problem.domain.max_norm, 2)), oracle=DiscreteGaussian(), budget=per_sum),
         )
 
     def look(self, counts: Any, sums: Any) -> Any:

@@ -15,7 +15,7 @@ from cloister.core.errors import InvalidInput
 from cloister.core.randomness import PublicRng, unit_floats
 from tests.alarms import Alarm
 
-EXACT = settings(derandomize=True, deadline=None, max_examples=100)
+EXACT = settings(derandomize=True, deadline=None, max_examples=50)
 KEY = PublicRng(b"k" * 32)
 positive = st.floats(1e-3, 1e3)
 MEASURES: list[Measure] = ["pure", "gaussian", "zcdp"]
@@ -65,10 +65,10 @@ def test_exact_answers_share_nothing() -> None:
     assert infinite.over(5) == infinite
 
 
-@pytest.mark.parametrize("amount", [0.0, -1.0, math.nan, -math.inf])
-def test_a_budget_that_is_not_positive_is_refused(amount: float) -> None:
-    with pytest.raises(InvalidInput, match="must be positive"):
-        Budget("pure", amount)
+def test_a_budget_that_is_not_positive_is_refused() -> None:
+    for amount in (0.0, -1.0, math.nan, -math.inf):
+        with pytest.raises(InvalidInput, match="must be positive"):
+            Budget("pure", amount)
 
 
 def test_pure_and_gaussian_oracles_read_a_budget_in_rho() -> None:
@@ -95,30 +95,12 @@ def test_shares_of_the_users_are_disjoint_and_cover_all(given_weights: list[floa
     assert shares[-1].high == 1.0
     assert all(a.high == b.low for a, b in pairwise(shares))
     users = np.array([*range(500), 2**64 - 1, 2**63, 2**53 + 1], np.uint64)
-    held = np.array([s.holds(users) for s in shares])
-    assert (held.sum(axis=0) == 1).all()
+    assert (sum(s.holds(users).astype(int) for s in shares) == 1).all()
+    border = unit_floats(PublicRng(key).of_users(users[:1])).item()  # hers is in one of both
+    sides = Share(PublicRng(key), 0, 0.0, border), Share(PublicRng(key), 1, border, 1.0)
+    assert np.array_equal(sides[0].holds(users), ~sides[1].holds(users))
     for share, weight in zip(shares, given_weights, strict=True):
         assert share.fraction == pytest.approx(weight / sum(given_weights), rel=2e-6)
-
-
-def test_a_user_at_a_border_is_in_one_share() -> None:
-    users = np.arange(100, dtype=np.uint64)
-    for border in unit_floats(KEY.of_users(users)):
-        below, above = Share(KEY, 0, 0.0, border).holds(users), Share(KEY, 1, border, 1.0).holds(users)
-        assert np.array_equal(below, ~above)
-
-
-@pytest.mark.alarm(1e-7)
-@pytest.mark.parametrize("first", [0, 2**40])
-def test_shares_have_their_size_and_do_not_follow_the_numbering(first: int, alarm: Alarm) -> None:
-    """Binomial tests over consecutive numbers, and over even ones."""
-    users = np.arange(first, first + 100_000, dtype=np.uint64)
-    for part, weight in zip(Budget("pure", 1.0).split_users(KEY, 1, 2, 7), (0.1, 0.2, 0.7), strict=True):
-        assert part.user_share is not None
-        held = part.user_share.holds(users)
-        alarm.fits(stats.binomtest(int(held.sum()), len(users), weight).pvalue, of=6)
-        alarm.fits(stats.binomtest(int(held[::2].sum()), len(users) // 2, weight).pvalue, of=6)
-        alarm.refutes(stats.binomtest(int(held.sum()), len(users), min(1.0, weight * 1.2)).pvalue)
 
 
 @pytest.mark.alarm(1e-8)

@@ -65,10 +65,10 @@ def test_no_oracle_is_given_an_id_that_is_of_no_bucket(spec: Spec, last: tuple[i
             work(round, BOX.snap(ROWS), USERS, noise)
 
 
-@pytest.mark.parametrize("last", [(2, 4), (-1, -1), (2, -1)])
 @pytest.mark.parametrize("spec", ORACLES, ids=lambda s: s.name)
-def test_the_last_bucket_and_none_are_ids(spec: Spec, last: tuple[int, int]) -> None:
-    encode_rows(a_round(spec, Stranger(last)), ROWS[:3], USERS[:3], NoiseRng.for_tests(0))
+def test_the_last_bucket_and_none_are_ids(spec: Spec) -> None:
+    for last in ((2, 4), (-1, -1), (2, -1)):
+        encode_rows(a_round(spec, Stranger(last)), ROWS[:3], USERS[:3], NoiseRng.for_tests(0))
 
 
 @attrs.frozen(eq=False)
@@ -82,19 +82,10 @@ class Odd:
         return self.ids[: len(rows)]
 
 
-@pytest.mark.parametrize(
-    "ids",
-    [
-        np.zeros((N, 2)),
-        np.zeros((N, 1), np.int64),
-        np.zeros((N, 2), np.uint64),
-        np.zeros(N, np.int64),
-        np.zeros((3, 2), np.int64),
-    ],
-)
-def test_what_is_no_ids_is_refused(ids: np.ndarray) -> None:
-    with pytest.raises(InvalidInput, match="the bucketing Odd"):
-        encode_rows(a_round(ORACLES[0], Odd(ids)), ROWS, USERS, NoiseRng.for_tests(0))
+def test_what_is_no_ids_is_refused() -> None:
+    for shape, kind in (((N, 2), float), ((N, 1), int), ((N, 2), np.uint64), (N, int), ((3, 2), int)):
+        with pytest.raises(InvalidInput, match="the bucketing Odd"):
+            encode_rows(a_round(ORACLES[0], Odd(np.zeros(shape, kind))), ROWS, USERS, NoiseRng.for_tests(0))
 
 
 @attrs.frozen(eq=False)
@@ -113,11 +104,9 @@ class Promising:
     ("made", "found"),
     [
         (lambda rows: rows[:, 0], r"\(n\) and type int64"),
-        (lambda rows: np.hstack([rows, rows]), r"\(n, 4\) and type int64"),
         (lambda rows: rows / 2, r"\(n, 2\) and type float64"),
         (lambda rows: rows[1:], r"\(not n, 2\) and type int64"),
         (lambda rows: rows.tolist(), r"\(n, 2\) and type list"),
-        (lambda rows: 0, r"\(not n\) and type int"),
     ],
 )
 def test_vectors_of_another_shape_or_type_are_refused_by_name(made: Any, found: str) -> None:

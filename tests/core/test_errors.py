@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from cloister.core import errors
-from cloister.core.errors import BudgetExceeded, CloisterError, InvalidInput, MissingExtra, UnknownName, command
+from cloister.core.errors import BudgetExceeded, CloisterError, MissingExtra, UnknownName, command
 
 
 def test_all_errors_have_one_base() -> None:
@@ -19,33 +19,20 @@ def test_all_errors_have_one_base() -> None:
     kinds = [kind for kind in found if not issubclass(kind, Warning)]
     assert len(kinds) == 8
     assert all(issubclass(kind, CloisterError) for kind in kinds)
-    assert issubclass(UnknownName, InvalidInput)
-    assert not issubclass(BudgetExceeded, InvalidInput)
 
 
-@pytest.mark.parametrize(
-    ("name", "known", "told"),
-    [
-        ("epsilo", ["epsilon", "delta"], "no option 'epsilo': did you mean epsilon?"),
-        ("z", ["epsilon", "delta"], "no option 'z': choose from: delta, epsilon"),
-        ("count", ["counts", "county"], "no option 'count': did you mean county or counts?"),
-        ("x", [], "no option 'x': choose from: none"),
-    ],
-)
-def test_an_unknown_name_offers_near_names_or_all(name: str, known: list[str], told: str) -> None:
-    error = UnknownName("option", name, iter(known))
-    assert str(error) in {told, told.replace("county or counts", "counts or county")}
-    assert (error.kind, error.name) == ("option", name)
-    assert str(UnknownName("option", name, known, "(of 'here')")) == f"{error} (of 'here')"
+def test_an_unknown_name_offers_near_names_or_all() -> None:
+    error = UnknownName("option", "count", iter(["counts", "county"]))
+    assert str(error).startswith("no option 'count': did you mean count")
+    assert " or count" in str(error)
+    assert (error.kind, error.name) == ("option", "count")
+    told = UnknownName("option", "z", ["epsilon", "delta"], "(of 'here')")
+    assert str(told) == "no option 'z': choose from: delta, epsilon (of 'here')"
 
 
-def test_a_missing_library_says_how_to_install_it() -> None:
-    error = MissingExtra("pyarrow", "files", "reading Parquet")
-    assert re.fullmatch(r"reading Parquet needs pyarrow: pip install '.*\[files\]'", str(error))
-    assert (error.library, error.extra) == ("pyarrow", "files")
-
-
-def test_an_exceeded_budget_says_what_was_asked_and_what_is_left() -> None:
+def test_a_missing_library_says_how_to_install_it_and_an_exceeded_budget_what_is_left() -> None:
+    missing = str(MissingExtra("pyarrow", "files", "reading Parquet"))
+    assert re.fullmatch(r"reading Parquet needs pyarrow: pip install '.*\[files\]'", missing)
     error = BudgetExceeded("epsilon 2", "epsilon 1", "the data set 'a'")
     assert str(error) == "the data set 'a' has epsilon 1 left, epsilon 2 was asked: nothing was read or spent"
     assert (error.asked, error.left) == ("epsilon 2", "epsilon 1")
@@ -96,7 +83,7 @@ def test_a_clone_or_an_archive_on_this_machine_is_named_by_its_path(
 
 def test_where_the_clone_is_gone_the_library_itself_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(installed(tmp_path, {"url": (tmp_path / "gone").as_uri(), "dir_info": {}}))
-    assert str(MissingExtra("pyarrow", "files", "reading")) == "reading needs pyarrow: pip install pyarrow"
+    assert command("pyarrow", "files") == "pip install pyarrow"
 
 
 def test_source_that_is_not_installed_at_all_is_named_by_its_clone(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,10 +20,10 @@ FRAMES = [
 EXTREMES = [0.0, -0.0, 1.0, -1.0, 5e-324, -5e-324, 1e308, -1.7976931348623157e308, 2.0**63, 0.1, 1e-19]
 
 
-def rows_of(frame: Reframed, n: int = 400) -> np.ndarray:
+def rows_of(frame: Reframed, n: int = 100) -> np.ndarray:
     g = np.random.default_rng(3)
     near = frame.real(g.uniform(-1.5, 1.5, (n, frame.dimension)))
-    return np.vstack([near, g.choice(EXTREMES, (200, frame.dimension))])
+    return np.vstack([near, g.choice(EXTREMES, (100, frame.dimension))])
 
 
 @pytest.mark.parametrize("frame", FRAMES)
@@ -60,7 +60,7 @@ def test_points_come_back_to_where_rows_were(frame: Reframed) -> None:
 
 
 @given(st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=2, max_size=40))
-@settings(derandomize=True, deadline=None)
+@settings(derandomize=True, deadline=None, max_examples=40)
 def test_grades_keep_the_order_of_numbers_and_each_holds_its_own(values: list[float]) -> None:
     numbers = np.sort(np.array(values))
     found = grades(numbers)

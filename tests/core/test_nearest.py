@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import cloister.core.nearest as module
-from cloister.core.domains import REACH, Ball, Box
+from cloister.core.domains import REACH, Box
 from cloister.core.lattice import EXACT as EXACT_BELOW, Bound
 from cloister.core.nearest import NearestCenter
 
-EXACT = settings(derandomize=True, deadline=None, max_examples=200)
+EXACT = settings(derandomize=True, deadline=None, max_examples=100)
 
 
 def nearest(rows: np.ndarray, centers: np.ndarray, within: int | None = None) -> np.ndarray:
@@ -47,83 +47,56 @@ def test_it_is_what_integer_arithmetic_says(given_places: tuple[np.ndarray, np.n
     assert np.array_equal(found, nearest(rows, centers, within).reshape(-1, 1))
 
 
-@pytest.mark.parametrize("d", [1, 2, 5])
-def test_rows_exactly_on_bisectors_go_to_the_lowest_index(d: int) -> None:
-    g = np.random.default_rng(d)
-    centers = g.integers(-(2**17), 2**17, (40, d)) * 2
-    pairs = g.integers(0, 40, (400, 2))
-    rows = (centers[pairs[:, 0]] + centers[pairs[:, 1]]) // 2
-    for which in (centers, centers[::-1].copy()):
-        assert np.array_equal(NearestCenter(which, REACH).locate(rows), nearest(rows, which))
-
-
 def test_a_row_gets_the_same_centre_alone_in_any_batch_and_in_any_order() -> None:
     """With a float matrix product on raw rows a fifth of the rows near a bisector changed their centre with the
     batch."""
     g = np.random.default_rng(0)
     domain = Box((-1.0,) * 7, (1.0,) * 7)
     centers = domain.snap(g.uniform(-1, 1, (50, 7)))
-    one, other = centers[g.integers(0, 50, 600)], centers[g.integers(0, 50, 600)]
+    one, other = centers[g.integers(0, 50, (2, 600))]
     rows = domain.snap(domain.real((one + other) // 2) + g.normal(0, 1e-6, (600, 7)))
     near = NearestCenter(centers, domain.max_norm, domain.max_norm // 4)
     together = near.locate(rows)
     assert (together == -1).any()
     assert len(np.unique(together)) > 20
-    assert np.array_equal(np.vstack([near.locate(row[None]) for row in rows]), together)
     order = g.permutation(len(rows))
     assert np.array_equal(near.locate(rows[order]), together[order])
-    for size in (2, 7, 64, 333):
+    for size in (1, 7, 64, 333):
         assert np.array_equal(np.vstack([near.locate(rows[i : i + size]) for i in range(0, 600, size)]), together)
     assert np.array_equal(near.locate(np.asfortranarray(rows)), together)
 
 
 def test_the_radius_counts_what_is_exactly_at_it_and_nothing_beyond() -> None:
-    near = NearestCenter(np.array([[0, 0]]), REACH, 5)
-    rows = np.array([[3, 4], [5, 0], [4, 4], [5, 1], [0, 0], [-3, -4]])
-    assert near.locate(rows)[:, 0].tolist() == [0, 0, -1, -1, 0, 0]
-    huge = NearestCenter(np.array([[-REACH, 0]]), REACH, 2 * REACH)
-    assert huge.locate(np.array([[REACH, 0], [REACH - 1, 5]]))[:, 0].tolist() == [0, 0]
-    less = NearestCenter(np.array([[-REACH, 0]]), REACH, 2 * REACH - 1)
-    assert less.locate(np.array([[REACH, 0], [REACH - 1, 0]]))[:, 0].tolist() == [-1, 0]
-
-
-@pytest.mark.parametrize("k", [2047, 2048, 2049, 5000])
-def test_centres_in_many_blocks_are_compared_exactly(k: int) -> None:
-    g = np.random.default_rng(k)
-    centers = Ball((0.0, 0.0), 1.0).snap(g.uniform(-1, 1, (k, 2)))
-    rows = Ball((0.0, 0.0), 1.0).snap(g.uniform(-1, 1, (60, 2)))
-    rows = np.vstack([rows, centers[[0, k // 2, k - 1]]])
-    near = NearestCenter(centers, REACH, REACH // 50)
-    distances = ((rows[:, None] - centers[None]) ** 2).sum(axis=2)
-    expected = np.where(distances.min(axis=1) <= (REACH // 50) ** 2, distances.argmin(axis=1), -1)
-    assert np.array_equal(near.locate(rows)[:, 0], expected)
+    for center, within, rows, found in (
+        ([0, 0], 5, [[3, 4], [5, 0], [4, 4], [5, 1], [0, 0], [-3, -4]], [0, 0, -1, -1, 0, 0]),
+        ([-REACH, 0], 2 * REACH, [[REACH, 0], [REACH - 1, 5]], [0, 0]),
+        ([-REACH, 0], 2 * REACH - 1, [[REACH, 0], [REACH - 1, 0]], [-1, 0]),
+    ):
+        assert NearestCenter(np.array([center]), REACH, within).locate(np.array(rows))[:, 0].tolist() == found
 
 
 def test_ties_across_blocks_go_to_the_lowest_index() -> None:
-    far = np.full((5000, 2), 100_000)
     for first, second in ((3, 2048 + 7), (2047, 2048), (2048, 4096), (2050, 2051), (0, 4999)):
-        centers = far.copy()
+        centers = np.full((5000, 2), 100_000)
         centers[[first, second]] = [[10, 0], [0, 10]]
         assert NearestCenter(centers, REACH).locate(np.array([[0, 0], [4, 4]]))[:, 0].tolist() == [first, first]
         centers[second] = [0, 9]
         assert NearestCenter(centers, REACH).locate(np.array([[0, 0]]))[0, 0] == second
+        near = NearestCenter(centers, REACH, 8)
+        assert near.locate(np.array([[0, 0], [0, 1], [3, 0], [10, 8]]))[:, 0].tolist() == [-1, second, first, first]
 
 
-@pytest.mark.parametrize("block", [2, 4, 8, 64])
+@pytest.mark.parametrize("block", [2, 64])
 def test_packed_distances_are_exact_up_to_the_largest_reach_of_a_block(block: int) -> None:
     """Centres opposite to the rows: packed distances come within one part in a hundred of 2^53."""
-    reach = math.isqrt((2**53 // block - 1) // 3)
-    g = np.random.default_rng(block)
-    angle = g.uniform(0, 2 * math.pi, 300)
-    rows = np.trunc((reach - 2) * np.stack([np.cos(angle), np.sin(angle)], axis=1)).astype(np.int64)
-    where = rows[g.integers(0, 300, (40, 1)), [0, 1]]
-    for place in where:
+    reach, g = math.isqrt((2**53 // block - 1) // 3), np.random.default_rng(block)
+    assert 0.99 * EXACT_BELOW < block * 3 * reach**2 < EXACT_BELOW
+    angle = g.uniform(0, 2 * math.pi, 40)
+    for place in np.trunc((reach - 2) * np.stack([np.cos(angle), np.sin(angle)], axis=1)).astype(np.int64):
         opposite = place + g.integers(-1, 2, (10, 2))
         for k in (block, 2 * block + 1):
             centers = -place + g.integers(-1, 2, (k, 2))
             assert np.array_equal(NearestCenter(centers, reach).locate(opposite), nearest(opposite, centers))
-    largest = block * 3 * reach**2
-    assert 0.99 * EXACT_BELOW < largest < EXACT_BELOW
 
 
 def test_offsets_are_within_the_radius_and_their_bound_does_not_know_the_centres() -> None:
@@ -132,23 +105,21 @@ def test_offsets_are_within_the_radius_and_their_bound_does_not_know_the_centres
     for centers in (g.integers(-1000, 1000, (5, 3)), np.zeros((5, 3), np.int64)):
         near = NearestCenter(centers, 2000, 600)
         offsets, buckets = near.offsets(), near.locate(rows)
-        assert offsets.bound == Bound(600, 3)
         counted = buckets[:, 0] >= 0
-        assert 0 < counted.sum() < 500
         values = offsets.values(rows, buckets)[counted]
         assert np.array_equal(values, rows[counted] - centers[buckets[counted, 0]])
-        assert (values**2).sum(axis=1).max() <= 600**2
-        assert NearestCenter(centers, 2000).offsets().bound == Bound(4000, 3)
+        assert 500**2 < (values**2).sum(axis=1).max() <= 600**2
+        assert (offsets.bound, NearestCenter(centers, 2000).offsets().bound) == (Bound(600, 3), Bound(4000, 3))
 
 
-@pytest.mark.parametrize("block", [1, 40, 333])
-def test_blocks_of_rows_change_no_centre_and_no_distance(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_blocks_of_rows_change_no_centre_and_no_distance(monkeypatch: pytest.MonkeyPatch) -> None:
     g = np.random.default_rng(4)
-    rows, centers = g.integers(-(2**18), 2**18, (2500, 3)), g.integers(-(2**18), 2**18, (13, 3))
+    rows, centers = g.integers(-(2**18), 2**18, (500, 3)), g.integers(-(2**18), 2**18, (13, 3))
     near = NearestCenter(centers, REACH)
     whole, distances = near.locate(rows), near.distances(rows)
     away = ((rows[:, None].astype(object) - centers[None].astype(object)) ** 2).sum(axis=2)
     assert distances.tolist() == away.min(axis=1).tolist()
-    monkeypatch.setattr(module, "BLOCK", block)
-    assert np.array_equal(near.locate(rows), whole)
-    assert np.array_equal(near.distances(rows), distances)
+    for block in (1, 40, 333):
+        monkeypatch.setattr(module, "BLOCK", block)
+        assert np.array_equal(near.locate(rows), whole)
+        assert np.array_equal(near.distances(rows), distances)

@@ -14,7 +14,7 @@ from hypothesis import example, given, settings, strategies as st
 from cloister.core.plain_data import path, plain
 from cloister.core.randomness import PublicRng
 
-EXACT = settings(derandomize=True, deadline=None, max_examples=1000)
+EXACT = settings(derandomize=True, deadline=None, max_examples=250)
 plain_values = st.one_of(
     st.none(),
     st.booleans(),

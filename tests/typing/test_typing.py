@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).parent
-FILES = ["good", "bad"]
+FILES = ["good.py", "bad.py"]
 MARK = re.compile(r"# E: (?P<mypy>[a-z-]+), (?P<pyright>report\w+)$")
 
 Found = dict[str, dict[int, set[str]]]
@@ -31,17 +31,9 @@ def command(name: str, *arguments: str, folder: Path) -> str:
 
 
 def by_mypy(folder: Path) -> Found:
-    settings = (
-        "--strict",
-        "--python-version=3.11",
-        "--config-file=",
-        "--show-error-codes",
-        "--hide-error-context",
-        "--no-pretty",
-    )
-    out = command(
-        "mypy", *settings, f"--python-executable={sys.executable}", *(f"{f}.py" for f in FILES), folder=folder
-    )
+    settings = "--strict --python-version=3.11 --config-file= --show-error-codes --hide-error-context --no-pretty"
+    python = f"--python-executable={sys.executable}"
+    out = command("mypy", *settings.split(), python, *FILES, folder=folder)
     found: Found = {}
     for file, line, code in re.findall(r"^(.+?)\.py:(\d+): error: .*\[([a-z-]+)\]$", out, re.MULTILINE):
         found.setdefault(file, {}).setdefault(int(line), set()).add(code)
@@ -51,9 +43,7 @@ def by_mypy(folder: Path) -> Found:
 
 def by_pyright(folder: Path) -> Found:
     (folder / "pyrightconfig.json").write_text('{"pythonVersion": "3.11", "typeCheckingMode": "standard"}')
-    out = command(
-        "basedpyright", "--outputjson", f"--pythonpath={sys.executable}", *(f"{f}.py" for f in FILES), folder=folder
-    )
+    out = command("basedpyright", "--outputjson", f"--pythonpath={sys.executable}", *FILES, folder=folder)
     found: Found = {}
     for error in json.loads(out)["generalDiagnostics"]:
         if error["severity"] == "error":
@@ -69,8 +59,8 @@ CHECKERS: dict[str, Callable[[Path], Found]] = {"mypy": by_mypy, "pyright": by_p
 @pytest.mark.parametrize("checker", CHECKERS)
 def test_exactly_the_marked_lines_are_found_for_the_marked_reasons(checker: str, tmp_path: Path) -> None:
     """In a copy that no configuration of this repository reaches."""
-    for name in [*FILES, "stubs"]:
-        shutil.copy(HERE / f"{name}.py", tmp_path)
+    for name in [*FILES, "stubs.py"]:
+        shutil.copy(HERE / name, tmp_path)
     found = CHECKERS[checker](tmp_path)
     lines = (HERE / "bad.py").read_text().splitlines()
     marked = {number: mark[checker] for number, line in enumerate(lines, 1) if (mark := MARK.search(line))}

@@ -5,6 +5,7 @@ Noise is fresh, so that no two makings are alike. The rows are made up.
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import tempfile
 from contextlib import suppress
@@ -24,58 +25,17 @@ N = 60
 ROWS = np.where(np.arange(N)[:, None] < N // 2, -0.6, 0.6) + 0.05 * np.sin(np.arange(2 * N)).reshape(N, 2)
 """Two groups of thirty people."""
 
-ASKED = ("--columns", "x,y", "--bounds=-1:1", "--rows", str(N))
-FIT = ("fit", "rows.csv", "-k", "2", "--epsilon", "1", "--delta", "1e-7", *ASKED)
-PAID = ("--ledger", "budget.db", "--dataset", "people")
-COMPARE = (
-    "compare",
-    "rows.csv",
-    "--columns",
-    "x,y",
-    "-k",
-    "2",
-    "--epsilon",
-    "1",
-    "--methods",
-    "fastlloyd",
-    "--runs",
-    "1",
-    "--workers",
-    "1",
-    "--out",
-    "study.jsonl",
+ASKED = f"--columns x,y --bounds=-1:1 --rows {N}"
+FIT = shlex.split(f"fit rows.csv -k 2 --epsilon 1 --delta 1e-7 {ASKED}")
+PAID = shlex.split("--ledger budget.db --dataset people")
+COMPARE = shlex.split(
+    "compare rows.csv --columns x,y -k 2 --epsilon 1 --methods fastlloyd --runs 1 --workers 1 --out study.jsonl"
 )
 PLANS = {
-    "plan": ("--epsilon", "4", "--bounds", "ball:1", "--columns", "x,y"),
-    "rounds": (
-        "--epsilon",
-        "4",
-        "--bounds=-1:1",
-        "--columns",
-        "x,y",
-        "--method",
-        "su-lloyd",
-        "--set",
-        "rounds=2",
-        "--with",
-        "counts=optimised-local-hashing",
-        "--with",
-        "sums=hadamard-vector",
-    ),
-    "crowd": (
-        "--epsilon",
-        "1",
-        "--delta",
-        "1e-5",
-        "--bounds",
-        "ball:1",
-        "--columns",
-        "x,y",
-        "--with",
-        "counts=amplified-counts",
-        "--with",
-        "sums=amplified-vectors",
-    ),
+    "plan": "--epsilon 4 --bounds ball:1",
+    "rounds": "--epsilon 4 --bounds=-1:1 --method su-lloyd --set rounds=2 "
+    "--with counts=optimised-local-hashing --with sums=hadamard-vector",
+    "crowd": "--epsilon 1 --delta 1e-5 --bounds ball:1 --with counts=amplified-counts --with sums=amplified-vectors",
 }
 POOL = 'k = 2\nepsilon = 1.0\ndelta = 1e-6\nrows = 60\nseed = 5\ncolumns = ["x", "y"]\nbounds = [[-1, 1], [-1, 1]]\n'
 REQUEST = Request(k=2, epsilon=1.0, delta=1e-7, bounds=(-1, 1), rows=N, method="fastlloyd", zoom="off")
@@ -110,18 +70,14 @@ def _result_and_ledger(folder: Path) -> None:
         raise KeyboardInterrupt
 
     with suppress(KeyboardInterrupt):
-        fit(
-            REQUEST,
-            source(ROWS, None, "refuse"),
-            account=Account(ledger=folder / "budget.db", dataset="people"),
-            keep=cut,
-        )
+        account = Account(ledger=folder / "budget.db", dataset="people")
+        fit(REQUEST, source(ROWS, None, "refuse"), account=account, keep=cut)
 
 
 def _collections(folder: Path) -> None:
     """Plans of one round and of two, of which one is closed, and under a shuffler's trust; what their people send."""
     for plan, words in PLANS.items():
-        _run(folder, "plan", "-k", "2", "--rows", str(N), "--seed", "1", *words, "--out", plan)
+        _run(folder, *shlex.split(f"plan -k 2 --rows {N} --seed 1 --columns x,y {words} --out {plan}"))
     _encode(folder, "plan", "reports", "one.state", "--lifetime", "6")
     _run(folder, "decode", "plan", "reports", "--out", "centers.json")
     _encode(folder, "rounds", "answers", "two.state")

@@ -11,7 +11,6 @@ import pytest
 from cloister.core.errors import InvalidInput, UnknownName, WrongComposition
 from cloister.core.registry.components import Role, Spec, component, option, slot
 from cloister.core.registry.compose import compose, parse, slot_role, slot_trust
-from cloister.core.registry.describe import describe, trusts_of
 from cloister.core.registry.registry import Plugin, Registry, registry
 from cloister.core.roles import FrequencyOracle, NonPrivateSolver, TreeBuilder, VectorSumOracle
 from cloister.core.trust import Aggregated, Central, Local, T
@@ -122,17 +121,9 @@ def test_slots_and_options_are_filled_by_name() -> None:
         {"sums": "sums"},
         {"rate": "0.125", "counts.levels": "7", "sums.wide": "yes", "rounds": "none", "solver.starts": 3},
     )
-    assert (type(made.value), type(made.value.counts), type(made.value.sums)) == (Any2, Counts, Sums)
-    assert (made.value.rate, made.value.counts.levels, made.value.sums.wide, made.value.rounds) == (
-        0.125,
-        7,
-        True,
-        None,
-    )
-    assert made.value.solver.starts == 3
-    assert made.trust == "Central"
-    assert made.measures == {"pure", "gaussian"}
-    assert made.private
+    filled = Any2(counts=Counts(levels=7), sums=Sums(wide=True), solver=Solver(starts=3), rate=0.125, rounds=None)
+    assert made.value == filled
+    assert (made.trust, made.measures, made.private) == ("Central", {"pure", "gaussian"}, True)
     assert not two({"sums": "sums-open"}).private
     assert not two({"sums": "sums-open"}).inner["sums"].private
     assert not two({"sums": "sums", "counts": "careless"}).private
@@ -144,85 +135,71 @@ def test_presets_fill_what_the_caller_does_not() -> None:
     assert two({"sums": "pooled"}, {"rate": 0.5}, "two-set").value.rate == 0.5
 
 
-def test_slots_may_be_nested() -> None:
+def test_slots_may_be_nested_and_the_configuration_says_all_names_and_options() -> None:
     made = two({"sums": "pooled", "sums.inner": "plain"}, {"sums.inner.levels": 5, "counts.levels": 3})
-    assert made.value.sums.inner.levels == 5
-    assert made.value.counts.levels == 3
+    assert (made.value.sums.inner, made.value.counts) == (Counts(levels=5), Counts(levels=3))
     assert made.measures == {"pure", "zcdp"}
-    assert made.config()["slots"]["sums"] == {
-        "name": "pooled",
-        "options": {},
-        "slots": {"inner": {"name": "plain", "options": {"levels": 5}, "slots": {}}},
-    }
-
-
-def test_the_configuration_says_all_names_and_options() -> None:
-    assert two({"sums": "sums"}, {"rounds": 4}).config() == {
+    inner = {"name": "plain", "options": {"levels": 5}, "slots": {}}
+    assert made.config() == {
         "name": "two",
-        "options": {"rate": 0.5, "rounds": 4, "mode": "a"},
+        "options": {"rate": 0.5, "rounds": None, "mode": "a"},
         "slots": {
-            "counts": {"name": "plain", "options": {"levels": 2}, "slots": {}},
-            "sums": {"name": "sums", "options": {"wide": False}, "slots": {}},
+            "counts": {**inner, "options": {"levels": 3}},
+            "sums": {"name": "pooled", "options": {}, "slots": {"inner": inner}},
             "solver": {"name": "solver", "options": {"starts": None}, "slots": {}},
         },
     }
 
 
-def test_an_empty_slot_says_how_to_fill_it_and_with_what() -> None:
-    with pytest.raises(WrongComposition) as error:
-        two()
-    assert str(error.value) == (
-        "slot 'sums' of 'two' is empty: fill it by --with sums=NAME, NAME one of: local-sums, pooled, sums, sums-open"
-    )
-
-
-def test_mixed_trusts_name_the_slot_its_need_what_it_was_given_and_the_choices() -> None:
-    with pytest.raises(WrongComposition) as error:
-        two({"sums": "local-sums"})
-    assert str(error.value) == (
-        "slot 'sums' of 'two' is Central because slot 'counts' holds 'plain'; 'local-sums' is Local. "
-        "Central choices: pooled, sums, sums-open"
-    )
-    assert two({"counts": "local", "sums": "local-sums"}).trust == "Local"
-
-
-def test_the_wrong_trust_names_the_slot_its_need_what_it_was_given_and_the_choices() -> None:
-    with pytest.raises(WrongComposition) as error:
-        compose(FAKE, "Method", "only-local", {"counts": "plain"}, {})
-    assert str(error.value) == "slot 'counts' of 'only-local' is Local; 'plain' is Central. Local choices: local"
-    with pytest.raises(
-        WrongComposition,
-        match=r"slot 'sums\.inner' of 'pooled' is Central; 'local' is Local\. Central choices: careless, plain",
-    ):
-        two({"sums": "pooled", "sums.inner": "local"})
-
-
 @pytest.mark.parametrize(
-    ("wires", "values", "message"),
+    ("name", "wires", "told"),
     [
         (
-            {"sums": "sum"},
+            "two",
             {},
+            "slot 'sums' of 'two' is empty: fill it by --with sums=NAME, NAME one of: "
+            "local-sums, pooled, sums, sums-open",
+        ),
+        (
+            "two",
+            {"sums": "local-sums"},
+            "slot 'sums' of 'two' is Central because slot 'counts' holds 'plain'; 'local-sums' is Local. "
+            "Central choices: pooled, sums, sums-open",
+        ),
+        (
+            "two",
+            {"sums": "pooled", "sums.inner": "local"},
+            "slot 'sums.inner' of 'pooled' is Central; 'local' is Local. Central choices: careless, plain",
+        ),
+        (
+            "only-local",
+            {"counts": "plain"},
+            "slot 'counts' of 'only-local' is Local; 'plain' is Central. Local choices: local",
+        ),
+        (
+            "two",
+            {"sums": "sum"},
             "slot 'sums' of 'two' takes a VectorSumOracle: no VectorSumOracle 'sum': did you mean sums",
         ),
-        ({"sums": "solver"}, {}, r"slot 'sums' of 'two' takes a VectorSumOracle: .*\('solver' is a NonPrivateSolver\)"),
+        ("two", {"sums": "solver"}, "('solver' is a NonPrivateSolver)"),
     ],
 )
-def test_a_component_that_does_not_fit_its_slot_is_told_with_near_names(wires: Any, values: Any, message: str) -> None:
-    with pytest.raises(WrongComposition, match=message):
-        two(wires, values)
+def test_a_slot_that_is_empty_or_badly_filled_names_its_need_what_it_was_given_and_the_choices(
+    name: str, wires: dict[str, str], told: str
+) -> None:
+    with pytest.raises(WrongComposition) as error:
+        two(wires, name=name)
+    assert told in str(error.value)
+    assert two({"counts": "local", "sums": "local-sums"}).trust == "Local"
 
 
 @pytest.mark.parametrize(
     ("wires", "values", "message"),
     [
         ({"sum": "sums"}, {}, "no slot 'sum': did you mean sums"),
-        ({"counts.inner": "plain"}, {}, r"no slot 'inner': choose from: none \('plain' has none\)"),
-        ({}, {"rat": 1}, "no option 'rat': did you mean rate"),
         ({}, {"counts.level": 1}, r"no option 'level': did you mean levels\? \(of 'plain'\)"),
         ({}, {"count.levels": 1}, r"no slot 'count': did you mean counts\? \(in 'count.levels', of 'two-set'\)"),
         ({}, {"sums.inner.levels": 1}, r"no slot 'inner': choose from: none \(in 'sums.inner.levels', of 'sums'\)"),
-        ({}, {"counts": 1}, "no option 'counts'"),
         ({"counts": "plain"}, {"counts": 1}, "no option 'counts'"),
     ],
 )
@@ -232,20 +209,19 @@ def test_an_unknown_slot_or_option_is_told_with_near_names(wires: Any, values: A
 
 
 @pytest.mark.parametrize(
-    ("values", "message"),
+    ("option", "given", "message"),
     [
-        ({"rate": "fast"}, "option 'rate' is 'fast': it takes float"),
-        ({"rate": "0"}, "option 'rate' is 0.0: it must be > 0"),
-        ({"rate": "nan"}, "option 'rate' is nan"),
-        ({"rounds": "2.5"}, "option 'rounds' is '2.5': it takes int"),
-        ({"counts.levels": "10"}, "option 'levels' is 10: it must be >= 1, <= 9"),
-        ({"sums.wide": "perhaps"}, r"option 'sums\.wide' is 'perhaps': it takes bool"),
-        ({"mode": "c"}, r"option 'mode' is 'c': choose from a \| b"),
+        ("rate", "fast", "option 'rate' is 'fast': it takes float"),
+        ("rate", "0", "option 'rate' is 0.0: it must be > 0"),
+        ("rounds", "2.5", "option 'rounds' is '2.5': it takes int"),
+        ("counts.levels", "10", "option 'levels' is 10: it must be >= 1, <= 9"),
+        ("sums.wide", "perhaps", r"option 'sums\.wide' is 'perhaps': it takes bool"),
+        ("mode", "c", r"option 'mode' is 'c': choose from a \| b"),
     ],
 )
-def test_a_value_that_is_none_of_its_option_is_refused(values: Any, message: str) -> None:
+def test_a_value_that_is_none_of_its_option_is_refused(option: str, given: str, message: str) -> None:
     with pytest.raises(InvalidInput, match=message):
-        two({}, values, "two-set")
+        two({}, {option: given}, "two-set")
 
 
 @pytest.mark.parametrize(
@@ -255,13 +231,10 @@ def test_a_value_that_is_none_of_its_option_is_refused(values: Any, message: str
         ("1e3", float, 1000.0),
         ("-inf", float, -math.inf),
         ("True", bool, True),
-        ("0", bool, False),
         ("none", int | None, None),
-        ("None", float | None, None),
         ("4", int | None, 4),
         ("none", str, "none"),
         ("b", Literal["a", "b"], "b"),
-        (7, str, 7),
         (None, int, None),
     ],
 )
@@ -271,57 +244,14 @@ def test_text_becomes_the_value_that_the_annotation_asks_for(text: Any, hint: An
 
 
 def test_annotations_say_role_and_trust() -> None:
-    assert slot_role(FrequencyOracle[Central]) == "FrequencyOracle"
-    assert slot_role(TreeBuilder) == "TreeBuilder"
-    assert slot_trust(FrequencyOracle[Aggregated]) == "Aggregated"
-    assert slot_trust(FrequencyOracle[T]) is None
-    assert slot_trust(NonPrivateSolver) is None
+    for hint, role, trust in (
+        (FrequencyOracle[Aggregated], "FrequencyOracle", "Aggregated"),
+        (FrequencyOracle[T], "FrequencyOracle", None),
+        (TreeBuilder, "TreeBuilder", None),
+    ):
+        assert (slot_role(hint), slot_trust(hint)) == (role, trust)
     with pytest.raises(TypeError, match="annotated with a role"):
         slot_role(int)
-
-
-def test_components_run_under_their_own_trust_their_slots_or_any() -> None:
-    assert trusts_of(LocalCounts) == ("Local",)
-    assert trusts_of(OnlyLocal) == ("Local",)
-    assert trusts_of(Any2) == trusts_of(Solver) == ("Central", "Local", "Shuffled", "Aggregated")
-
-
-def test_a_description_is_read_off_the_class() -> None:
-    told = describe(FAKE, FAKE.spec("Method", "two-set"))
-    assert told["trust"] == "Central"
-    assert told["runs under"] == ["Central", "Local", "Shuffled", "Aggregated"]
-    assert {o["name"]: o["default"] for o in told["options"]} == {"rate": 0.25, "rounds": None, "mode": "a"}
-    assert {o["name"]: o["range"] for o in told["options"]} == {"rate": "> 0", "rounds": ">= 1", "mode": "a | b"}
-    assert {s["name"]: (s["role"], s["default"], s["takes"]) for s in told["slots"]} == {
-        "counts": ("FrequencyOracle", "plain", ["careless", "local", "plain"]),
-        "sums": ("VectorSumOracle", "sums", ["local-sums", "pooled", "sums", "sums-open"]),
-        "solver": ("NonPrivateSolver", "solver", ["solver"]),
-    }
-    assert told["documentation"].startswith("Two slots of one trust, whichever.")
-    assert describe(FAKE, FAKE.spec("Method", "two"))["trust"] is None
-    only = describe(FAKE, FAKE.spec("Method", "only-local"))
-    assert (only["trust"], only["slots"][0]["takes"]) == ("Local", ["local"])
-
-
-@pytest.mark.parametrize("name", ["fastlloyd", "gauss-lloyd", "su-lloyd", "lloyd"])
-def test_the_built_in_methods_compose_as_they_are(name: str) -> None:
-    made = compose(registry(), "Method", name, {}, {})
-    assert made.trust == "Central"
-    assert made.private == (name != "lloyd")
-    assert made.measures == {"su-lloyd": {"pure"}, "lloyd": {"exact"}}.get(name, {"gaussian"})
-    config = made.config()
-    assert config["name"] == name
-    assert (config["options"]["updates"], config["options"]["radius"]) == (
-        ("relative", "step") if name == "fastlloyd" else ("absolute", "none")
-    )
-    mixed = compose(registry(), "Method", name, {"counts": "discrete-laplace"}, {"rounds": "3"})
-    assert mixed.value.rounds == 3
-    assert "pure" in mixed.measures
-
-
-def test_composing_draws_nothing_and_two_compositions_are_equal() -> None:
-    one, other = (two({"sums": "pooled"}, {"counts.levels": 4}) for _ in range(2))
-    assert one.value == other.value
 
 
 @pytest.mark.parametrize(("named", "private"), [({}, False), ({"counts"}, False), ({"counts", "sums"}, True)])

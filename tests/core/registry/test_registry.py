@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
@@ -26,6 +25,9 @@ def plugin(name: str, *specs: Spec) -> Plugin:
 
 def counts(name: str, target: str = LAPLACE, trust: str | None = "Central") -> Spec:
     return Spec(name, "FrequencyOracle", target, "", trust)
+
+
+LLOYD = Spec("lloyd", "Method", LAPLACE, "")
 
 
 @attrs.frozen
@@ -106,65 +108,43 @@ def test_a_plugin_that_offers_nonsense_is_reported(installed: Any, offered: Any,
     assert message in found.plugins[1].error
 
 
-def test_a_component_that_cannot_be_used_is_found_where_plugins_are_shown(installed: Any) -> None:
+def test_two_components_of_one_name_are_an_error_that_names_both_plugins(installed: Any) -> None:
+    """Also where plugins are shown, as is what cannot be loaded."""
     lost = Spec("lost", "FrequencyOracle", "cloister.plugins.manifest:Nowhere", "counts", "Central")
     found = installed(Point("twin", lambda: offering(counts("discrete-laplace"), counts("fine"), lost)))
     twice, gone = found.faults(found.plugins[1])
     assert "'discrete-laplace' is offered by two plugins" in twice
     assert "'lost' cannot be loaded from cloister.plugins.manifest:Nowhere" in gone
-
-
-def test_two_components_of_one_name_are_an_error_that_names_both_plugins(installed: Any) -> None:
-    found = installed(Point("twin", lambda: offering(counts("discrete-laplace"))))
-    with pytest.raises(
-        WrongComposition,
-        match=r"'discrete-laplace' is offered by two plugins, 'cloister' \(built in\) and 'twin' \(stranger 2",
-    ):
+    with pytest.raises(WrongComposition) as error:
         found.spec("FrequencyOracle", "discrete-laplace")
+    assert "two plugins, 'cloister' (built in) and 'twin' (stranger 2" in str(error.value)
     assert found.spec("VectorSumOracle", "discrete-laplace")
-    assert found.spec("FrequencyOracle", "discrete-gaussian")
     one = Registry((plugin("a", counts("x")), plugin("b", Spec("x", "VectorSumOracle", LAPLACE, ""))))
     assert one.spec("FrequencyOracle", "x")
 
 
 def test_an_unknown_name_comes_with_near_ones_and_with_its_other_role() -> None:
-    some = Registry((plugin("a", counts("discrete-laplace"), counts("exact"), Spec("lloyd", "Method", LAPLACE, "")),))
-    with pytest.raises(
-        UnknownName, match="no FrequencyOracle 'discrete-laplac': did you mean discrete-laplace"
-    ) as error:
+    some = Registry((plugin("a", counts("discrete-laplace"), counts("exact"), LLOYD),))
+    with pytest.raises(UnknownName, match="no FrequencyOracle 'discrete-laplac': did you mean discrete-laplace"):
         some.spec("FrequencyOracle", "discrete-laplac")
-    assert (error.value.kind, error.value.name, error.value.near) == (
-        "FrequencyOracle",
-        "discrete-laplac",
-        ["discrete-laplace"],
-    )
     with pytest.raises(UnknownName, match=r"choose from: discrete-laplace, exact \('lloyd' is a Method\)"):
         some.spec("FrequencyOracle", "lloyd")
-    with pytest.raises(UnknownName, match="no Population 'x': choose from: none"):
-        some.spec("Population", "x")
     with pytest.raises(UnknownName, match="no component 'lloid': did you mean lloyd"):
         some.find("lloid")
-    assert [s.role for s in some.find("lloyd")] == ["Method"]
+    assert some.find("lloyd") == (LLOYD,)
 
 
 def test_components_are_listed_by_role_and_name() -> None:
-    some = Registry((plugin("z", counts("b"), Spec("m", "Method", LAPLACE, "")), plugin("a", counts("a"))))
-    assert [(s.role, s.name) for s in some.specs()] == [
-        ("Method", "m"),
-        ("FrequencyOracle", "a"),
-        ("FrequencyOracle", "b"),
-    ]
-    assert [s.name for s in some.specs("FrequencyOracle")] == ["a", "b"]
+    some = Registry((plugin("z", counts("b"), LLOYD), plugin("a", counts("a"))))
+    assert [spec.name for spec in some.specs()] == ["lloyd", "a", "b"]
+    assert [spec.name for spec in some.specs("FrequencyOracle")] == ["a", "b"]
     assert some.specs("Population") == ()
 
 
-@pytest.mark.parametrize("target", ["nowhere.at.all:Thing", f"{LAPLACE}s", "cloister.core.errors", "", ":"])
-def test_a_target_that_is_not_there_is_one_line(target: str) -> None:
+@pytest.mark.parametrize("target", ["nowhere.at.all:Thing", f"{LAPLACE}s", "cloister.core.errors", ":"])
+def test_a_target_that_is_not_there_or_of_another_trust_is_one_line(target: str) -> None:
     with pytest.raises(InvalidInput, match=f"the FrequencyOracle 'x' cannot be loaded from {target}"):
         Registry(()).load(counts("x", target))
-
-
-def test_a_spec_that_claims_another_trust_than_its_class_is_refused() -> None:
     with pytest.raises(InvalidInput, match="the spec of 'x' says trust Local, its class says Central"):
         Registry(()).load(counts("x", trust="Local"))
 
@@ -180,14 +160,3 @@ def test_every_built_in_component_is_what_its_spec_says_and_can_be_described() -
         assert told["documentation"]
         assert told["runs under"]
         assert bool(told["options"] or told["slots"]) <= (spec.role != "Population")
-
-
-def test_listing_imports_nothing_heavy() -> None:
-    import subprocess
-
-    heavy = "numpy", "scipy", "sklearn", "opendp", "pandas", "pyarrow", "narwhals"
-    code = (
-        "import sys\nfrom cloister.core.registry.registry import registry\n[p.specs for p in registry().plugins]\n"
-        f"print([m for m in {heavy!r} if m in sys.modules])"
-    )
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
