@@ -7,6 +7,7 @@ A session whose answers are invented: what a method does must not depend on ther
 
 from __future__ import annotations
 
+import atexit
 import math
 import os
 import pickle
@@ -14,6 +15,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import Any, final
 
 import attrs
@@ -35,22 +37,49 @@ from cloister.testing.probes import PAYABLE, Shape, budget_of, noised
 _SCRIPT = """
 import pickle, sys
 from cloister.core.plain_data import digest
-print(digest(pickle.load(sys.stdin.buffer)))
+while size := sys.stdin.buffer.read(8):
+    try:
+        answer = digest(pickle.loads(sys.stdin.buffer.read(int.from_bytes(size, "big"))))
+    except Exception as error:
+        answer = f"! {type(error).__name__}: {error}"
+    print(" ".join(answer.split()), flush=True)
 """
 
 
 def digest_elsewhere(value: object) -> str:
-    """The digest of a public value after it has travelled to a new process."""
-    path = os.pathsep.join(part for part in sys.path if part)
+    """The digest of a public value after it has travelled to another process, with another hash seed."""
+    sent, other = pickle.dumps(value), _elsewhere(os.getpid(), os.pathsep.join(part for part in sys.path if part))
+    assert other.stdin is not None
+    assert other.stdout is not None
+    other.stdin.write(len(sent).to_bytes(8, "big") + sent)
+    other.stdin.flush()
+    answer: str = other.stdout.readline().decode().strip() or "! the process ended"
+    if answer.startswith("!"):
+        raise RuntimeError(f"the value does not travel to another process: {answer[2:]}")
+    return answer
+
+
+@cache
+def _elsewhere(process: int, path: str) -> subprocess.Popen[bytes]:
+    """A process that answers with digests, one for all checks of this process: to start one takes longer than most
+    checks do."""
     seed = "1" if os.environ.get("PYTHONHASHSEED") != "1" else "2"
     environment = {**os.environ, "PYTHONPATH": path, "PYTHONHASHSEED": seed}
-    done = subprocess.run(
-        [sys.executable, "-c", _SCRIPT], input=pickle.dumps(value), env=environment, capture_output=True, check=False
+    other = subprocess.Popen(
+        [sys.executable, "-c", _SCRIPT],
+        env=environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
     )
-    if done.returncode:
-        last = done.stderr.decode().strip().splitlines()[-1:]
-        raise RuntimeError(f"the value does not travel to another process: {' '.join(last)}")
-    return done.stdout.decode().strip()
+    atexit.register(_end, process, other)
+    return other
+
+
+def _end(process: int, other: subprocess.Popen[bytes]) -> None:
+    """Ends it with the process that it answers, not with a fork of that."""
+    if process == os.getpid():
+        other.communicate()
 
 
 @final

@@ -45,7 +45,6 @@ def test_clear_groups_are_found(d: int, k: int) -> None:
     rows, truth = groups(8000, k, d, spread=0.05)
     found = ran(rows, problem_of(8000, k, cube(d)))
     assert nicv(rows, found.centers) < 1.5 * nicv(rows, truth)
-    assert found.weights is not None
     assert np.abs(found.weights - 8000 / k).max() < 0.15 * 8000 / k + 60
 
 
@@ -122,7 +121,6 @@ def kept(values: Floats, error: float, k: int, rows: int, grid: GridCells = SQUA
 
 
 def ids(cells: Coreset) -> list[int]:
-    assert cells.leaves is not None
     return cells.leaves.ids.tolist()
 
 

@@ -39,7 +39,6 @@ def test_without_noise_centres_are_means_of_nodes() -> None:
     means = np.array([rows[ids == i].mean(axis=0) for i in np.unique(ids)])
     assert np.sqrt(((found.centers[:, None] - means) ** 2).sum(axis=2)).min(axis=1).max() < 1e-5
     assert len(np.unique(found.centers, axis=0)) == 6
-    assert found.weights is not None
     assert found.weights.sum() == 2000
 
 

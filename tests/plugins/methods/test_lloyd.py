@@ -287,7 +287,6 @@ def test_a_centre_moves_by_sum_over_count() -> None:
     sums = np.array([[3.0, -1.0], [0.5, 0.25], [-2.0, 2.0]]) * 0.1
     steps, found = one_update([10, 4, 8], sums)
     assert np.allclose(steps, sums / [[10], [4], [8]], atol=1e-12)
-    assert found.weights is not None
     assert found.weights.tolist() == [10, 4, 8]
     moved, _ = one_update([10, 4, 8], sums, **ABSOLUTE)
     assert np.allclose(moved + START, sums / [[10], [4], [8]], atol=1e-12)
@@ -298,7 +297,6 @@ def test_a_small_or_negative_count_flips_no_step_and_is_floored(count: float) ->
     sums = np.array([[0.3, -0.1]] * 3)
     steps, found = one_update([count] * 3, sums, count_error=2.5, floor=2.0)
     assert np.allclose(steps, sums / 5.0, atol=1e-12)
-    assert found.weights is not None
     assert found.weights.tolist() == [max(count, 0.0)] * 3
 
 

@@ -137,7 +137,6 @@ def test_rows_beyond_the_radius_pull_nobody_and_no_step_is_longer() -> None:
     rows = np.array([[0.0, 0.05]] * 2 + [[0.9, 0.0]] * 50)
     options = {"radius_scale": 0.1 / (SQUARE.diameter / 2), "stretch": 2.0}
     near = without_noise(SQUARE, rows, np.zeros((1, 2)), **options)
-    assert near.weights is not None
     assert near.weights.tolist() == [2.0]
     assert abs(near.centers[0, 0]) < 1e-4
     assert near.centers[0, 1] > 0.04

@@ -10,11 +10,10 @@ import pytest
 
 from cloister.core.buckets import Space
 from cloister.core.clustering import Coreset, Errors, Leaves
-from cloister.core.errors import WrongComposition
 from cloister.metrics import nicv
 from cloister.plugins.methods.one_round import Cells
 from cloister.run.request import PreparedRun
-from tests.plugins.methods.runs import GAUSSIAN, SEED, fitted, groups, made, planned
+from tests.plugins.methods.runs import GAUSSIAN, SEED, fitted, groups, planned
 from tests.plugins.tables import Table
 
 
@@ -91,11 +90,6 @@ def test_centres_are_as_good_as_those_who_report_allow_however_many_were_planned
     few, enough = (fitted("one-round", rows, 4, epsilon=2.0, rows=n).centers for n in (150_000, 15_000))
     assert few == pytest.approx(enough, abs=1e-9)
     assert nicv(rows, few) < 0.1
-
-
-def test_oracles_of_different_trust_are_refused() -> None:
-    with pytest.raises(WrongComposition, match="'counts'"):
-        made("one-round", {"counts": "discrete-laplace"})
 
 
 def test_the_paper_s_method_finds_clusters() -> None:

@@ -55,7 +55,9 @@ def test_without_noise_it_is_k_means() -> None:
     assert nicv(rows, ran(rows, 6, 1.0, 0, **EXACT)) < 1.01 * nicv(rows, truth)
 
 
-def test_shares_of_the_budget_add_up_to_it() -> None:
+def test_shares_of_the_budget_are_those_of_its_study_and_add_up_to_it() -> None:
+    """In four columns, with two rounds: the mean, the radius, cells 1 : 2, a radius, the lift 1 : 4, and per round."""
+    np.testing.assert_allclose(shares(4, 2), [0.03, 0.02, 0.1, 0.2, 0.02, 0.05, 0.2] + [0.02, 0.034, 0.136] * 2)
     for rounds in range(9):
         for d in (1, 64):
             given = shares(d, rounds)
@@ -63,13 +65,14 @@ def test_shares_of_the_budget_add_up_to_it() -> None:
             assert sum(given) == pytest.approx(1.0 if rounds else 0.62)
 
 
-@pytest.mark.parametrize("significant", [0, 30, 1024])
-def test_candidates_beyond_those_that_count_repeat_the_first_and_are_as_many_in_every_run(significant: int) -> None:
-    ones = np.ones(1024)
-    sizes = np.where(np.arange(1024) < significant, 100.0, 0.0)
-    found, offsets = candidates(Moved(sizes, ones, np.arange(2048.0).reshape(1024, 2), ones, ones, 50.0), 4)
-    assert len(offsets) == 64
-    assert found == min(max(20, significant), 64)
+@pytest.mark.parametrize(("k", "heavy", "most"), [(2, 0, 10), (2, 12, 12), (4, 3, 20), (4, 60, 60), (30, 300, 300)])
+def test_candidates_are_three_errors_above_zero_and_the_others_repeat_the_first(k: int, heavy: int, most: int) -> None:
+    """At least five per centre, and as many in every run."""
+    sizes, ones = np.where(np.arange(400) < heavy, 12.1, 11.9), np.ones(400)
+    cells = Moved(sizes, 4 * ones, np.arange(800.0).reshape(400, 2), 0.1 * ones, ones, 10.0)
+    found, offsets = candidates(cells, k)
+    assert found == most
+    assert len(offsets) == max(64, 12 * k)
     assert (offsets[found:] == offsets[0]).all()
 
 

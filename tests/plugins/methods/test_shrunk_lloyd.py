@@ -74,7 +74,6 @@ def test_two_groups_are_found_and_weighed() -> None:
     found, _ = run(gauss(), rows, problem_of(2, 400, 2.0))
     order = np.argsort(-found.centers[:, 0])
     assert abs(found.centers[order] - [rows[:260].mean(axis=0), rows[260:].mean(axis=0)]).max() < 0.25
-    assert found.weights is not None
     assert found.weights.sum() == pytest.approx(400)
     assert abs(found.weights[order] - [260, 140]).max() < 100
 

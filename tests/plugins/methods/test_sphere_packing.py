@@ -12,14 +12,10 @@ from cloister.core.randomness import PublicRng
 from cloister.plugins.methods.sphere_packing import sphere_packing
 
 SEED = PublicRng(b"p" * 32)
-SQUARE = Box((-1.0, -1.0), (1.0, 1.0))
 DOMAINS = [
-    SQUARE,
     Box((0.0,), (10.0,)),
     Box((5.0,) * 12, (6.0,) * 12),
-    Box((0.0, 0.0), (100.0, 1.0)),
     Box((-3.0, 0.0, 1e3), (3.0, 1e-3, 2e3)),
-    Ball((0.0, 0.0), 1.0),
     Ball((7.0,), 0.5),
     Ball((1.0,) * 8, 20.0),
 ]
@@ -62,7 +58,7 @@ def test_points_are_two_radii_apart_and_one_from_the_border(domain: Any, k: int)
         assert np.linalg.norm(points - domain.middle, axis=1).max() <= domain.radius - a + 1e-9 * domain.radius
 
 
-@pytest.mark.parametrize("k", [2, 3, 5, 10])
+@pytest.mark.parametrize("k", [2, 10])
 def test_on_a_line_the_radius_is_a_good_part_of_the_best_one(k: int) -> None:
     """k intervals of length 2a fill [0, 1] when a = 1 / 2k; candidates drawn one after the other reach most of that."""
     best = 1 / (2 * k)

@@ -15,9 +15,9 @@ from cloister.core.domains import Box
 from cloister.core.registry.making import make
 from cloister.plugins.methods.grid_means import measured, stepped
 from cloister.plugins.methods.measuring import Moved
-from cloister.plugins.methods.radius_means import candidates, shares
 from cloister.plugins.methods.zoom import COARSE, SURE, Zoom, columns_of
 from cloister.plugins.oracles.central.discrete_gaussian import DiscreteGaussian
+from tests.plugins.tables import Table
 
 
 def test_a_group_on_a_grid_has_three_tenths_of_a_mean_group_added_to_its_radius_and_at_least_as_many_rows() -> None:
@@ -78,42 +78,16 @@ def test_points_weigh_less_the_more_of_them_is_noise() -> None:
     np.testing.assert_allclose(found.weights, [30.0, 1e-9 * scale / (scale + 0.25)])
 
 
-def test_candidates_are_three_errors_above_zero_and_at_least_five_per_centre() -> None:
-    for k, heavy, most in ((2, 12, 12), (2, 3, 10), (4, 3, 20), (4, 60, 60), (30, 300, 300)):
-        sizes = np.concatenate([np.full(heavy, 12.1), np.full(400 - heavy, 11.9)])
-        cells = Moved(sizes, np.full(400, 4.0), np.ones((400, 2)), np.full(400, 0.1), np.ones(400), 10.0)
-        found, offsets = candidates(cells, k)
-        assert found == most
-        assert len(offsets) == max(64, 12 * k)
-
-
-def test_shares_of_radius_means_are_those_of_its_study() -> None:
-    """In four columns, with two rounds: the mean, the radius, cells 1 : 2, a radius, the lift 1 : 4, and per round."""
-    expected = [0.03, 0.02, 0.1, 0.2, 0.02, 0.05, 0.2] + [0.02, 0.034, 0.136] * 2
-    np.testing.assert_allclose(shares(4, 2), expected)
-
-
 # zoom
 
 
-class Spread:
-    """Counts of one column: many rows in each of some of the 16 bins, and of the parts of those."""
-
-    def __init__(self, first: int, last: int) -> None:
-        self._first, self._last = first, last
-
-    def at(self, ids: Any, level: int = 0) -> Any:
-        top = np.asarray(ids) >> 4 * level
-        return np.where((self._first <= top) & (top <= self._last), 1e6, 0.0)
-
-    def standard_error(self, ids: Any, level: int = 0) -> Any:
-        return np.full(len(ids), 1.0)
-
-
-def found_in(first: int, last: int, method: str = "hst-means", rows: int = 10**6, mu2: float = 0.05) -> Any:
+def found_in(first: int, last: int, method: str = "hst-means", rows: int = 10**6) -> Any:
+    """The interval of one column with many rows in each of some of the 16 bins, and of the parts of those."""
     zoom: Any = Zoom(method=make("Method", method), counts=DiscreteGaussian())
-    problem = Problem(2, Box((0.0,), (16.0,)), rows, Budget("gaussian", mu2))
-    return zoom.read(Spread(first, last), problem, 1.0, Box((0.0,), (16.0,)))[0]
+    problem = Problem(2, Box((0.0,), (16.0,)), rows, Budget("gaussian", 0.05))
+    top = np.where((first <= np.arange(16)) & (np.arange(16) <= last), 1e6, 0.0)
+    counts = Table([np.repeat(top, 16**level) for level in range(4)], 1.0)
+    return zoom.read(counts, problem, 1.0, problem.domain)[0]
 
 
 def test_an_interval_has_a_twentieth_added_to_each_side_and_is_left_out_from_four_fifths_of_the_bounds_on() -> None:

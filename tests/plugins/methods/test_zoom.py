@@ -82,11 +82,6 @@ def test_rows_are_found_within_bounds_that_are_much_too_wide(wide: float) -> Non
     assert (found[:, 1] - found[:, 0] <= 2 * width + wide / 1000).all()
 
 
-def test_rows_that_fill_their_bounds_keep_them() -> None:
-    rows = np.random.default_rng(2).uniform(-1, 1, (5000, 2))
-    assert intervals(zoom(), rows, box(1.0, 1.0)).tolist() == [[-1.0, 1.0], [-1.0, 1.0]]
-
-
 @pytest.mark.parametrize("method", [Watcher(), Tolerant()])
 def test_groups_that_noise_hides_are_not_clipped_where_bounds_are_tight(method: Any) -> None:
     """Five in a hundred rows lie apart, in small groups that no bin shows: the interval leaves room for them."""

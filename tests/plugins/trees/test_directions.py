@@ -35,13 +35,6 @@ def test_every_partial_sum_of_a_product_is_an_integer_that_float64_holds(d: int)
         assert sum(abs(v) * x for v, x in zip(g, worst, strict=True)) < 2**51
 
 
-def test_a_seed_gives_the_same_directions_and_another_seed_gives_others() -> None:
-    first = directions(SEED, 16, 5, "repelled").copy()
-    directions.cache_clear()
-    assert np.array_equal(directions(SEED, 16, 5, "repelled"), first)
-    assert not np.array_equal(directions(SEED.child("other"), 16, 5, "repelled"), first)
-
-
 def test_directions_are_shared_and_so_cannot_be_written_to() -> None:
     assert directions(SEED, 8, 3) is directions(SEED, 8, 3)
     with pytest.raises(ValueError, match="read-only"):

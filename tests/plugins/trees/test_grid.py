@@ -51,7 +51,6 @@ def test_cells_of_a_ball_are_kept_exactly_if_a_row_can_be_in_them(d: int, side: 
     nearest = [0 if low <= 0 <= high else min(abs(low), abs(high)) for low, high in spans]
     held = [i for i, xs in enumerate(itertools.product(nearest, repeat=d)) if sum(x * x for x in xs) <= reach**2]
     grown = tree.grow(Table(np.full(side**d, 9.0), np.ones(side**d)))
-    assert grown.leaves is not None
     assert grown.leaves.ids.tolist() == held
     assert np.abs(domain.truncate(grown.points) - grown.points).max() < 1e-9
 
@@ -60,7 +59,6 @@ def test_cells_between_lattice_steps_are_left_out() -> None:
     """A column 1e-7 as wide as the other one has a single lattice step: all of its rows are in one of four cells."""
     tree = opened(Box((0.0, 0.0), (1.0, 1e-7)), side=4)
     grown = tree.grow(Table(np.full(16, 9.0), np.ones(16)))
-    assert grown.leaves is not None
     assert tree.domain.sides[1] == 0
     assert grown.leaves.ids.tolist() == [0, 4, 8, 12]
 
@@ -75,12 +73,9 @@ def test_cells_are_kept_by_significance_or_the_largest() -> None:
     domain = Box((0.0,), (1.0,))
     values, errors = np.array([0.0, 2.5, 2.6, 5.0, -9.0, 100.0]), np.array([1.0, 1.0, 1.0, 2.0, 1.0, 39.0])
     grown = opened(domain, side=6, k=1).grow(Table(values, errors))
-    assert grown.leaves is not None
-    assert grown.errors is not None
     assert grown.leaves.ids.tolist() == [2, 5]
     assert grown.errors.weights.tolist() == [1.0, 39.0]
     grown = opened(domain, side=6, k=3).grow(Table(values, errors))
-    assert grown.leaves is not None
     assert grown.leaves.ids.tolist() == [2, 3, 5]  # two are significant: the three largest instead
     grown = opened(domain, side=6, k=50).grow(Table(values, errors))
     assert len(grown.points) == 6

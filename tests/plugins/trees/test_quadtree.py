@@ -85,7 +85,6 @@ def test_exact_counts_grow_leaves_that_hold_every_row_once() -> None:
     tree, rows = opened(depth=12, top=2), rows_of(BOX, 400)
     ids = tree.locate(rows)
     grown = tree.grow(Counted(ids, 2.0))
-    assert grown.leaves is not None
     leaf_of = {
         leaf: i for i, leaf in enumerate(zip(grown.leaves.levels.tolist(), grown.leaves.ids.tolist(), strict=True))
     }
@@ -100,7 +99,6 @@ def test_exact_counts_grow_leaves_that_hold_every_row_once() -> None:
 def test_the_tree_metric_knows_every_leaf_and_shrinks_downwards() -> None:
     tree, rows = opened(depth=12), rows_of(BOX, 400)
     grown = tree.grow(Counted(tree.locate(rows), 2.0))
-    assert grown.tree is not None
     parents, diameters = grown.tree.parents, grown.tree.diameters
     inner = np.arange(len(parents)) >= len(grown.points)
     assert (parents[~inner] >= len(grown.points)).all()
@@ -115,8 +113,6 @@ def test_a_projected_tree_lifts_its_points_into_the_domain_and_its_boxes_are_ove
     domain = Ball((1.0,) * 12, 3.0)
     tree, rows = opened(domain, dimensions=3, depth=9), rows_of(domain)
     grown = tree.grow(Counted(tree.locate(rows), 2.0))
-    assert grown.cells is not None
-    assert grown.frame is not None
     assert grown.points.shape[1] == 12
     assert np.allclose(grown.frame.T @ grown.frame, np.eye(3), atol=1e-5)
     middles = grown.cells.mean(axis=1)

@@ -69,37 +69,22 @@ def test_float32_products_err_by_less_than_the_filter_allows(d: int) -> None:
     assert (np.abs(found - exact) <= 1.05 * (d + 2) * 2.0**-24 * lengths).all()
 
 
-def test_each_count_is_judged_by_its_own_error() -> None:
-    values, errors = np.full(16, 10.0), np.full(16, 5.0)
-    errors[[2, 3, 7, 11, 13]] = 3.0
-    grown = opened(5, 16, k=2).grow(Table(values, errors))
-    assert grown.leaves is not None
-    assert grown.errors is not None
-    assert grown.leaves.ids.tolist() == [2, 3, 7, 11, 13]
-    assert grown.errors.weights.tolist() == [3.0] * 5
-    assert grown.errors.sums.tolist() == [0.0] * 5
-
-
-def test_more_clusters_than_cells_keep_every_cell() -> None:
-    grown = opened(5, 4, k=10).grow(Table(np.zeros(4), np.ones(4)))
-    assert grown.leaves is not None
-    assert grown.leaves.ids.tolist() == [0, 1, 2, 3]
-
-
-def test_cells_are_kept_by_significance_or_the_largest() -> None:
-    tree, counts = opened(6, 16, k=2, fewest=2), np.zeros(16)
-    counts[[1, 4, 5, 9, 12]] = [2.9, 3.1, 50.0, 4.0, 3.5]
-    for less in (0, 47):  # with one significant cell the four largest are kept instead
-        grown = tree.grow(Table(counts - less, np.ones(16)))
-        assert grown.leaves is not None
-        assert grown.leaves.ids.tolist() == [4, 5, 9, 12]
-        assert grown.weights == pytest.approx(np.array([3.1, 50.0, 4.0, 3.5]) - less)
-        assert np.linalg.norm(grown.points, axis=1) == pytest.approx(np.full(4, 0.5), abs=1e-3)
-        assert tree.locate(ball(6).snap(grown.points))[:, 0].tolist() == [4, 5, 9, 12]
-
-
 def test_the_number_of_cells_is_a_power_of_two_near_8_k_squared_and_two_in_one_column() -> None:
     assert [number_of_cells(k) for k in (1, 4, 8, 16, 32, 100)] == [256, 256, 512, 2048, 4096, 4096]
     assert opened(1, 64).space.sizes == (2,)
     with pytest.raises(InvalidInput, match="power of two"):
         SpreadCells(cells=48)
+
+
+@pytest.mark.parametrize(("less", "kept"), [(0, [4, 5, 9, 12]), (47, [5, 9, 12, 13])])
+def test_cells_are_kept_by_their_own_errors_or_the_largest(less: int, kept: list[int]) -> None:
+    """Where fewer than four are significant the four largest are kept instead."""
+    tree, counts, errors = opened(6, 16, k=2, fewest=2), np.zeros(16), np.ones(16)
+    counts[[1, 4, 5, 9, 12, 13]], errors[13] = [2.9, 3.1, 50.0, 4.0, 3.5, 9.0], 4.0
+    grown: Any = tree.grow(Table(counts - less, errors))
+    assert grown.leaves.ids.tolist() == kept
+    assert grown.weights == pytest.approx(counts[kept] - less)
+    assert grown.errors.weights.tolist() == errors[kept].tolist()
+    assert not grown.errors.sums.any()
+    assert np.linalg.norm(grown.points, axis=1) == pytest.approx(np.full(4, 0.5), abs=1e-3)
+    assert tree.locate(ball(6).snap(grown.points))[:, 0].tolist() == kept

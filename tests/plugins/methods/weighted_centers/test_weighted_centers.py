@@ -34,7 +34,6 @@ def test_shares_of_a_pair_are_those_of_its_group() -> None:
     one = of_pair(of_budget, (2, 1))["sums"]
     assert one.amount == pytest.approx(1 / 3)
     assert one.delta == pytest.approx(1e-6 / 3)
-    assert one.user_share is not None
     assert one.user_share.fraction == pytest.approx(3 / 8)  # of the users, in each of two groups
     assert of_budget[1].spend["sums"].user_share == one.user_share
 
