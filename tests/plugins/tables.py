@@ -7,6 +7,7 @@ from typing import Any
 import attrs
 import numpy as np
 
+from cloister.core.clustering import Coreset, Errors
 from cloister.core.types import Floats, Ints
 
 
@@ -44,3 +45,11 @@ class Counted:
 
     def standard_error(self, ids: Ints, level: int = 0) -> Floats:
         return np.full(len(ids), self.error)
+
+
+def coreset(points: Floats, weights: Any = 1.0, error: Any = 0.0, sums: Any = 0.0, **given: Any) -> Coreset:
+    """Points with these weights, and standard errors of the weights and of their sums: each one number, or one a
+    point."""
+    of_points = (np.broadcast_to(some, len(points)).astype(np.float64) for some in (weights, error, sums))
+    weights, error, sums = of_points
+    return Coreset(points, weights, errors=Errors(error, sums), **given)

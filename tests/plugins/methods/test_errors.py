@@ -13,7 +13,7 @@ from cloister.accounting import Total
 from cloister.core.buckets import Space
 from cloister.core.budget import Budget
 from cloister.core.capabilities import PredictsError
-from cloister.core.clustering import Coreset, Errors, Problem
+from cloister.core.clustering import Coreset, Problem
 from cloister.core.domains import Box
 from cloister.core.nearest import NearestCenter
 from cloister.core.questions import count
@@ -21,7 +21,6 @@ from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.registry.compose import compose
 from cloister.core.registry.registry import built_in
 from cloister.core.session import Session
-from cloister.core.types import Floats
 from cloister.plugins.methods.errors import (
     BORDER,
     CLIPPED,
@@ -41,8 +40,10 @@ from cloister.plugins.methods.grid_means import MAX_COLUMNS
 from cloister.plugins.methods.lloyd_median import step_noise, weiszfeld
 from cloister.plugins.populations.arrays import Arrays
 from tests.plugins.methods.runs import EXACT, cube, made
+from tests.plugins.tables import coreset
 
 PAIR = np.array([[-1.0, 0.0], [1.0, 0.0]])
+WIDE = cube(2, 10.0)
 
 
 @pytest.mark.parametrize(
@@ -106,57 +107,53 @@ def test_cells_are_divided_by_volume() -> None:
     assert divided(cells, PAIR) == pytest.approx(np.array([[1, 0], [0.5, 0.5], [0.25, 0.75]]), abs=0.05)
 
 
-def grid(weights: Floats, error: float) -> Coreset:
+def grid(weights: Any, error: float) -> Coreset:
     at = np.array([-1.5, -0.5, 0.5, 1.5])
     corners = np.stack([np.column_stack([at - 0.5, at * 0 - 1]), np.column_stack([at + 0.5, at * 0 + 1])], axis=1)
-    return Coreset(corners.mean(axis=1), weights, errors=Errors(np.full(4, error), np.zeros(4)), cells=corners)
+    return coreset(corners.mean(axis=1), weights, error, cells=corners)
 
 
 def test_the_noise_of_cells_spreads_sizes_as_much_as_is_stated() -> None:
     """Sizes are linear in counts: each count is moved by its error in turn."""
-    none, counts = np.empty((0, 2)), np.full(4, 100.0)
-    sizes, stated = sizes_of(grid(counts, 10.0), PAIR, none)
-    moved = [sizes_of(grid(counts + error, 10.0), PAIR, none)[0] - sizes for error in 10 * np.eye(4)]
+    none = np.empty((0, 2))
+    sizes, stated = sizes_of(grid(100.0, 10.0), PAIR, none)
+    moved = [sizes_of(grid(100 + error, 10.0), PAIR, none)[0] - sizes for error in 10 * np.eye(4)]
     assert stated == pytest.approx(np.full(2, 10 * math.sqrt(2)))
     assert np.linalg.norm(moved, axis=0) == pytest.approx(stated)
 
 
 def test_a_cell_at_a_border_and_cells_left_out_add_to_the_error() -> None:
     none = np.empty((0, 2))
-    cut = sizes_of(grid(np.full(4, 100.0), 0.0), np.array([[0.0, 0.0], [1.0, 0.0]]), none)[1]  # half of the third cell
+    cut = sizes_of(grid(100.0, 0.0), np.array([[0.0, 0.0], [1.0, 0.0]]), none)[1]  # half of the third cell
     assert cut == pytest.approx(np.full(2, 100 * BORDER * 0.5), rel=0.02)
     out = np.array([[-1.0, 0.5], [-1.0, 0.7]])
-    more = sizes_of(grid(np.full(4, 100.0), 10.0), PAIR, out)[1]
+    more = sizes_of(grid(100.0, 10.0), PAIR, out)[1]
     assert more == pytest.approx([10 * math.sqrt(2 + 2 * 0.25), 10 * math.sqrt(2)])
 
 
 def test_points_far_from_any_border_have_the_errors_of_their_noise() -> None:
-    domain = cube(2, 10.0)
     points = np.concatenate([PAIR * 8 + 0.01 * np.array([[0.0, i]]) for i in (-1, 1)])
-    coreset = Coreset(points, np.full(4, 100.0), errors=Errors(np.full(4, 5.0), np.full(4, 30.0)))
-    found = of_points(coreset, PAIR * 8, PAIR * 8, domain)
+    found = of_points(coreset(points, 100.0, 5.0, 30.0), PAIR * 8, PAIR * 8, WIDE)
     assert found["weights_error"] == pytest.approx(np.full(2, 5 * math.sqrt(2)), rel=1e-3)
     assert found["centers_error"] == pytest.approx(np.full((2, 2), 30 * math.sqrt(2) / 200), rel=1e-3)
 
 
 def test_points_between_two_centres_are_in_doubt_and_nothing_is_ever_infinite() -> None:
-    domain = cube(2, 10.0)
     between = Coreset(np.array([[-1.0, 0.0], [0.0, 0.1], [1.0, 0.0]]), np.array([100.0, 50.0, 100.0]))
-    found = of_points(between, PAIR, PAIR, domain, missing=np.array([0.0, 40.0]))
+    found = of_points(between, PAIR, PAIR, WIDE, missing=np.array([0.0, 40.0]))
     assert found["weights_error"].max() > 50
     assert found["weights_error"][1] >= 40
     for empty in (np.zeros(3), np.array([0.0, 1.0, -4.0])):
         for k in (1, 2):
-            some = of_points(Coreset(between.points, empty), PAIR[:k], PAIR[:k], domain)
+            some = of_points(Coreset(between.points, empty), PAIR[:k], PAIR[:k], WIDE)
             assert all(np.isfinite(figure).all() and (figure >= 0).all() for figure in some.values())
 
 
 def test_a_centre_without_any_point_has_an_error_all_the_same() -> None:
-    domain, centers = cube(2, 10.0), np.concatenate([PAIR, [[9.0, 9.0]]])
-    points = Coreset(PAIR, np.full(2, 100.0), errors=Errors(np.array([5.0, 6.0]), np.full(2, 30.0)))
-    found = of_points(points, centers, centers, domain)
+    centers = np.concatenate([PAIR, [[9.0, 9.0]]])
+    found = of_points(coreset(PAIR, 100.0, [5.0, 6.0], 30.0), centers, centers, WIDE)
     assert found["weights_error"][2] == 6.0
-    assert found["centers_error"][2].tolist() == [domain.diameter / 2] * 2
+    assert found["centers_error"][2].tolist() == [WIDE.diameter / 2] * 2
 
 
 def test_the_noise_of_a_median_s_step_spreads_as_much_as_is_stated() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cloister.core.clustering import Coreset, Errors
+from cloister.core.clustering import Coreset
 from cloister.core.domains import Ball, Box
 from cloister.plugins.methods.post_processing import (
     believed,
@@ -17,6 +17,7 @@ from cloister.plugins.methods.post_processing import (
     projected,
     towards_middle,
 )
+from tests.plugins.tables import coreset
 
 
 def test_a_step_is_shortened_by_what_noise_alone_gives_it() -> None:
@@ -98,13 +99,13 @@ def test_half_is_believed_where_noise_is_as_wide_as_the_domain() -> None:
 def test_clusters_of_released_points_move_by_the_noise_of_their_sums() -> None:
     square = Box((-1.0, 2.0), (1.0, 4.0))
     points = np.array([[0.5, 0.5], [0.5, 0.7], [-0.5, -0.5], [-0.6, 0.0]])
-    errors = Errors(np.ones(4), np.array([30.0, 40.0, 10.0, 99.0]))
+    cells = coreset(points, [60.0, 40.0, 20.0, -5.0], 1.0, [30.0, 40.0, 10.0, 99.0])
     centers = np.array([[0.5, 0.6], [-0.5, -0.4], [9.0, 9.0]])
-    found, weights = placed(centers, Coreset(points, np.array([60.0, 40.0, 20.0, -5.0]), errors=errors), square)
+    found, weights = placed(centers, cells, square)
     kept = (2 / 3) / (2 / 3 + 2 * np.array([50 / 100, 10 / 20, 0.0]) ** 2)  # a light point counts nowhere
     assert np.allclose(found, np.array([0.0, 3.0]) + kept[:, None] * [[0.5, 0.6], [-0.5, -0.4], [1.0, 1.0]])
     assert weights.tolist() == [100.0, 20.0, 0.0]
-    nothing = Coreset(points, np.full(4, -1.0), errors=Errors(np.ones(4), np.full(4, 1e9)))
+    nothing = coreset(points, -1.0, 1.0, 1e9)
     assert np.allclose(placed(centers[:2], nothing, square)[0], [0.0, 3.0])  # clusters of no weight are nowhere
     bare = placed(centers, Coreset(points, np.ones(4)), square)[0]
     assert np.allclose(bare, [[0.5, 3.6], [-0.5, 2.6], [1.0, 4.0]])
@@ -125,7 +126,7 @@ def test_factors_of_many_steps_come_near_those_of_who_knows_how_long_they_are() 
 
 def test_a_repeated_centre_is_moved_as_far_as_the_one_it_repeats() -> None:
     """One point, three centres: the two that hold nothing know no more than the first."""
-    points = Coreset(np.array([[0.8, 0.0]]), np.array([10.0]), errors=Errors(np.array([50.0]), np.array([28.0])))
+    points = coreset(np.array([[0.8, 0.0]]), 10.0, 50.0, 28.0)
     centers, _ = placed(np.repeat(points.points, 3, axis=0), points, Box((-1.0, -1.0), (1.0, 1.0)))
     assert (centers == centers[0]).all()
     assert np.abs(centers).max() < 0.1

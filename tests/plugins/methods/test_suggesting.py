@@ -9,14 +9,15 @@ import pytest
 from sklearn.cluster import KMeans
 
 from cloister.core.budget import Budget
-from cloister.core.clustering import Coreset, Errors, Problem, Released
-from cloister.core.domains import Box
+from cloister.core.clustering import Problem, Released
 from cloister.core.nearest import NearestCenter
 from cloister.core.randomness import PublicRng
 from cloister.core.types import Floats
 from cloister.plugins.methods.post_processing import filled
 from cloister.plugins.methods.suggesting import APART, Suggestion, clearness, fewer, merged, separation, suggested
 from cloister.plugins.solvers.plus_plus import KMeansPlusPlus
+from tests.plugins.methods.runs import cube
+from tests.plugins.tables import coreset
 
 SEED = PublicRng.from_seed(5)
 
@@ -28,23 +29,14 @@ def groups(k: int, each: int, d: int = 2, spread: float = 0.02) -> Floats:
     return np.repeat(middles, each, axis=0) + spread * np.random.default_rng(k).standard_normal((k * each, d))
 
 
-def asked(
-    points: Floats,
-    most: int = 20,
-    fewest: int = 2,
-    weights: Floats | None = None,
-    error: float = 0.0,
-    extent: Any = 0.0,
-) -> Suggestion:
-    m, d = points.shape
-    w = np.ones(m) if weights is None else weights
-    coreset = Coreset(points, w, errors=Errors(np.full(m, error), np.zeros(m)))
-    problem = Problem(most, Box((-1.0,) * d, (1.0,) * d), 10_000, Budget("pure", 1.0), fewest)
-    return suggested(Released(coreset, ()), np.full(m, extent), problem, KMeansPlusPlus(), SEED)
+def asked(points: Floats, most: int = 20, fewest: int = 2, extent: float = 0.0, **given: Any) -> Suggestion:
+    """What is suggested from points. Args: given (their weights and error)."""
+    problem = Problem(most, cube(points.shape[1]), 10_000, Budget("pure", 1.0), fewest)
+    extents = np.full(len(points), extent)
+    return suggested(Released(coreset(points, **given), ()), extents, problem, KMeansPlusPlus(), SEED)
 
 
-@pytest.mark.parametrize("d", [1, 2, 5])
-@pytest.mark.parametrize("k", [2, 3, 7, 12])
+@pytest.mark.parametrize(("k", "d"), [(2, 5), (3, 2), (7, 1), (12, 1), (12, 2), (12, 5)])
 def test_groups_that_are_apart_are_counted(k: int, d: int) -> None:
     found = asked(groups(k, 40, d))
     assert found.k == k
@@ -91,7 +83,7 @@ def test_a_far_cell_of_noise_takes_no_group_from_the_others() -> None:
     rows = np.repeat(middles, 5, axis=0) + 0.01 * np.random.default_rng(1).standard_normal((35, 2))
     points, weights = np.concatenate([rows, [[0.0, 0.9]]]), np.full(36, 20.0)
     assert asked(points, weights=weights, error=4.5).k == 7
-    cells = Coreset(points, weights, errors=Errors(np.full(36, 4.5), np.zeros(36)))
+    cells = coreset(points, weights, 4.5)
     (seven,) = (centers for centers in fewer(cells, points, 8, 7) if len(centers) == 7)
     assert (clearness(cells, seven) > 9).all()
 
@@ -116,8 +108,7 @@ def test_halves_of_one_group_are_not_apart_whatever_else_there_is(even: bool, ex
     points = np.concatenate([np.column_stack([0 * along, along]), far])
     middle = np.abs(along).mean()
     centers = np.array([[0.0, -middle], [0.0, middle], [40.0, 0.0]])
-    none = np.zeros(len(points))
-    found = separation(Coreset(points, none + 1, errors=Errors(none, none)), none, centers)
+    found = separation(coreset(points), np.zeros(len(points)), centers)
     np.testing.assert_allclose(found, expected, rtol=0.03)
     assert found < APART
 
@@ -133,21 +124,22 @@ def test_what_points_stand_for_and_the_noise_of_their_places_are_in_the_separati
         (0.02, 1.0, (2 - 2 * 0.05) ** 2 / 0.02),
     ):
         sums = part * np.array([0.32 / np.sqrt(2)] * 2 + [0.06] * 4)
-        cells = Coreset(points, weights, errors=Errors(np.zeros(6), sums))
-        np.testing.assert_allclose(separation(cells, np.full(6, extent), centers), expected)
+        np.testing.assert_allclose(
+            separation(coreset(points, weights, 0.0, sums), np.full(6, extent), centers), expected
+        )
 
 
 def test_rows_are_clear_by_the_errors_of_their_own_points() -> None:
     points, errors = np.array([[0.0], [0.1], [5.0], [9.0]]), np.array([3.0, 4.0, 0.0, 1.0])
-    cells = Coreset(points, np.array([10.0, 15.0, 1.0, -1.0]), errors=Errors(errors, np.zeros(4)))
+    cells = coreset(points, [10.0, 15.0, 1.0, -1.0], errors)
     np.testing.assert_allclose(clearness(cells, np.array([[0.0], [5.0], [9.0]])), [5.0, np.inf, 0.0])
 
 
 def test_noise_alone_suggests_the_least_number_and_says_so() -> None:
-    found = asked(groups(5, 20), fewest=3, weights=np.ones(100), error=50.0)
+    found = asked(groups(5, 20), fewest=3, error=50.0)
     assert (found.k, found.clear.any()) == (3, False)
     assert "hardly more rows than the noise" in found.why
-    assert asked(groups(5, 20), fewest=3, weights=-np.ones(100), error=50.0).k == 3
+    assert asked(groups(5, 20), fewest=3, weights=-1.0, error=50.0).k == 3
 
 
 def test_the_two_whose_union_costs_least_are_merged() -> None:

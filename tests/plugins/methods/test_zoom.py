@@ -25,11 +25,11 @@ from cloister.core.types import Floats
 from cloister.plugins.methods.zoom import Zoom
 from cloister.plugins.methods.zoom_ranges import CODES, Columns, interval
 from cloister.plugins.oracles.central.discrete_gaussian import DiscreteGaussian
-from cloister.plugins.populations.arrays import Arrays
 from tests.alarms import Alarm
+from tests.plugins.methods import runs
+from tests.plugins.methods.runs import SEED
 from tests.plugins.tables import Counted
 
-SEED = PublicRng.from_seed(140)
 MU2 = 0.07
 WIDE = 1000.0
 
@@ -54,10 +54,8 @@ def zoom(**given: Any) -> Zoom[Central]:
     return Zoom(method=Watcher(), counts=DiscreteGaussian(), **given)
 
 
-def run(method: Any, rows: Floats, domain: Any, mu2: float = MU2, seed: int = 1, k: int = 2) -> tuple[Clustering, Any]:
-    problem = Problem(k, domain, len(rows), Budget("gaussian", mu2))
-    session: Session[Any] = Session(problem, SEED, Arrays(rows), noise=NoiseRng.for_tests(seed))
-    return method.cluster(problem, session, SEED.child("method")), session
+def run(method: Any, rows: Floats, domain: Any, mu2: float = MU2, seed: int = 1) -> tuple[Clustering, Any]:
+    return runs.run(method, rows, Problem(2, domain, len(rows), Budget("gaussian", mu2)), seed)
 
 
 def box(*half: float) -> Box:

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from cloister.core.clustering import Coreset, Errors, Released
+from cloister.core.clustering import Coreset, Released
 from cloister.core.randomness import PublicRng
 from cloister.core.types import Floats
 from cloister.plugins.solvers.ward import Ward
+from tests.plugins.tables import coreset
 
 KEY = PublicRng.from_seed(0)
 
 
 def solve(
-    points: Floats, weights: Floats, k: int, sums: float | None = None, counts: float = 0.0, **options: float
+    points: Floats, weights: Any, k: int, sums: float | None = None, counts: float = 0.0, **options: Any
 ) -> Floats:
-    m = len(points)
-    errors = None if sums is None else Errors(np.full(m, counts), np.full(m, sums))
-    solver = Ward(**options)  # type: ignore[arg-type]  # options are numbers
-    return solver.solve(Released(Coreset(points, weights, errors=errors), ()), k, KEY)
+    cells = Coreset(points, weights) if sums is None else coreset(points, weights, counts, sums)
+    return Ward(**options).solve(Released(cells, ()), k, KEY)
 
 
 def noisy_cells(
