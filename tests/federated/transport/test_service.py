@@ -10,28 +10,53 @@ from typing import Any
 
 import pytest
 
+from cloister.commands.coordinate import in_words
 from cloister.core.errors import InvalidInput
 from cloister.federated.protocol.coordinator import CLOSED
 from cloister.federated.protocol.journal import Memory
 from cloister.federated.protocol.messages import Kind, Reason, Rejected
 from tests.federated.federated_session import NAMES, Keys
-from tests.federated.pooling import HOUR, Clock, Killed, Run, kill_at, ledger, service
+from tests.federated.pooling import HOUR, Clock, Killed, Run, kill_at, ledger, said, service
 from tests.waiting import until
 
 pytestmark = pytest.mark.thorough
 
 
-def test_three_parties_get_the_curators_centres_and_log_lines_hold_no_value() -> None:
+def test_three_parties_get_the_curators_centres_and_the_log_shows_who_has_sent_what_and_no_value() -> None:
     keys, log = Keys(), list[dict[str, Any]]()
     here = service(keys, log=log.append)
     run = Run(keys, here)
-    run.start_all()
+    for i, name in enumerate(NAMES):
+        run.start(i)
+        until(lambda name=name: any(e["event"] == "hello" and e["party"] == name for e in log))
     run.end()
     run.check()
     assert here.finished(idle=1)
     assert {e["event"] for e in log} == {"hello", "vector", "answered"}
     allowed = {"event", "party", "round", "attempt", "bytes", "body", "here", "missing"}
     assert all(set(e) <= allowed and all(isinstance(v, (int, str)) for v in e.values()) for e in log)
+    assert {e["here"] for e in log if e["event"] == "vector"} == {1, 2, 3}
+    shown = [in_words(e, 3, 4) for e in log]
+    assert shown[:3] == [
+        "north has joined (1 of 3); waiting for south, west",
+        "south has joined (2 of 3); waiting for west",
+        "west has joined (3 of 3)",
+    ]
+    first = [words for words in shown if words.startswith("round 1 of 4")]
+    assert len(first) == 4
+    assert first[0].partition(" has sent ")[2].startswith("(1 of 3); waiting for ")
+    assert first[2].endswith("has sent (3 of 3)")
+    assert first[3] == "round 1 of 4: answered"
+    assert shown[-1] == "round 4 of 4: answered"
+
+
+def test_who_is_refused_or_does_not_join_is_shown() -> None:
+    keys, log = Keys(), list[dict[str, Any]]()
+    refusal = said(service(keys, log=log.append).handle("north", Keys(plan="other").party(0).hello()))
+    service(keys, patience=0.1, log=log.append).handle("north", keys.party(0).hello())
+    shown = [in_words(e, 3, 4) for e in log]
+    assert shown[0] == f"north was refused: {refusal}"
+    assert "south, west did not join in time" in shown
 
 
 def test_a_party_that_comes_and_goes_holds_one_call_at_a_time() -> None:
@@ -70,8 +95,8 @@ def test_a_party_that_is_late_for_an_attempt_takes_part_in_the_next() -> None:
 def test_a_party_that_never_comes_back_ends_the_session_in_time_with_its_name_and_the_ledgers_say_what_was_spent(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    keys, clock = Keys(), Clock(monkeypatch)
-    here = service(keys, timeout=HOUR, attempts=2)
+    keys, clock, log = Keys(), Clock(monkeypatch), list[dict[str, Any]]()
+    here = service(keys, timeout=HOUR, attempts=2, log=log.append)
     run = Run(keys, here)
     run.lines[2].before = kill_at(2)
     ledgers = [ledger(tmp_path / f"{name}.db") for name in NAMES]
@@ -87,6 +112,10 @@ def test_a_party_that_never_comes_back_ends_the_session_in_time_with_its_name_an
         assert (spent.state, spent.epsilon, spent.rounds) == ("open", 1.0, 3)
     with pytest.raises(Rejected, match="west"):
         here.finished(idle=0.1)
+    shown = [in_words(e, 3, 4) for e in log]
+    assert "round 3 of 4: given up, for want of west" in shown
+    assert "round 3 of 4, attempt 2: given up, for want of west" in shown
+    assert any(words.startswith("round 3 of 4, attempt 2: south has sent") for words in shown)
 
 
 def test_a_coordinator_whose_journal_cannot_be_written_tells_everybody_and_answers_nothing() -> None:

@@ -17,7 +17,6 @@ pytest.importorskip("grpc")
 
 import typer
 
-from cloister.commands.coordinate import in_words
 from cloister.commands.program import ending
 from cloister.commands.progress import event_log
 from cloister.core.errors import InvalidInput
@@ -137,49 +136,6 @@ def test_a_coordinator_that_is_stopped_and_comes_back_is_waited_for(tmp_path: Pa
         party.join(PATIENCE)
     assert "south, west did not join" in str(said(replies[0]))
     line.close()
-
-
-def test_the_coordinator_shows_who_has_joined_and_who_has_sent_what_as_it_happens() -> None:
-    keys, log = Keys(), list[dict[str, Any]]()
-    here = service(keys, log=log.append)
-    run = Run(keys, here)
-    shown = lambda: [in_words(e, 3, 4) for e in log]  # noqa: E731
-    for i, name in enumerate(NAMES):
-        run.start(i)
-        until(lambda name=name: any(e["event"] == "hello" and e["party"] == name for e in log))
-    run.end()
-    assert shown()[:3] == [
-        "north has joined (1 of 3); waiting for south, west",
-        "south has joined (2 of 3); waiting for west",
-        "west has joined (3 of 3)",
-    ]
-    first = [words for words in shown() if words.startswith("round 1 of 4")]
-    assert len(first) == 4
-    assert first[0].partition(" has sent ")[2].startswith("(1 of 3); waiting for ")
-    assert first[2].endswith("has sent (3 of 3)")
-    assert first[3] == "round 1 of 4: answered"
-    assert {e["here"] for e in log if e["event"] == "vector"} == {1, 2, 3}
-    assert shown()[-1] == "round 4 of 4: answered"
-
-
-def test_given_up_attempts_and_refusals_are_shown_with_the_party_that_they_are_about(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    keys, log, clock = Keys(), list[dict[str, Any]](), Clock(monkeypatch)
-    refusal = said(service(keys, log=log.append).handle("north", Keys(plan="other").party(0).hello()))
-    here = service(keys, timeout=HOUR, attempts=2, log=log.append)
-    run = Run(keys, here)
-    run.lines[2].before = kill_at(1)
-    run.start_all()
-    clock.run(here, run)
-    shown = [in_words(e, 3, 4) for e in log]
-    assert shown[0] == f"north was refused: {refusal}"
-    assert "round 2 of 4: given up, for want of west" in shown
-    assert "round 2 of 4, attempt 2: given up, for want of west" in shown
-    assert any(words.startswith("round 2 of 4, attempt 2: south has sent") for words in shown)
-    late = service(keys, patience=0.1, log=log.append)
-    late.handle("north", keys.party(0).hello())
-    assert "south, west did not join in time" in [in_words(e, 3, 4) for e in log]
 
 
 def test_a_session_that_was_given_up_goes_on_when_all_come_back_with_their_journals(tmp_path: Path) -> None:
