@@ -32,7 +32,7 @@ pytestmark = pytest.mark.thorough
 class Site:
     """A folder with a plan, certificates and three parties' rows, and the processes that use them."""
 
-    def __init__(self, folder: Path, rows: Floats, rounds: int, extra: str = "", zoom: str | float = "off") -> None:
+    def __init__(self, folder: Path, rows: Floats, rounds: int, zoom: str | float = "off") -> None:
         self.folder, self.rows, self.rounds, self.zoom = folder, rows, rounds, zoom
         self.running = list[subprocess.Popen[str]]()
         facts = {
@@ -49,7 +49,7 @@ class Site:
             "bounds": [[-1, 1]] * rows.shape[1],
         }
         lines = (f"{name} = {json.dumps(value)}\n" for name, value in facts.items())
-        lay_out(folder, f"{''.join(lines)}{extra}set = {{ rounds = {rounds} }}\n\n")
+        lay_out(folder, f"{''.join(lines)}set = {{ rounds = {rounds} }}\n\n")
         self.plan = folder / "plan.toml"
         for name, part in zip(NAMES, np.split(rows, [len(rows) // 2, 2 * len(rows) // 3]), strict=True):
             np.save(folder / f"{name}.npy", part)
