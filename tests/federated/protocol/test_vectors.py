@@ -49,28 +49,20 @@ def correlation(one: Ids, other: Ids, bits: int) -> float:
     return float(np.corrcoef(to_integers(one, bits), to_integers(other, bits))[0, 1])
 
 
-def test_no_two_parties_questions_or_rounds_share_their_share_of_the_noise() -> None:
+@pytest.mark.parametrize(("oracle", "shares"), [(SHARES, True), (MASKED, False)], ids=["skellam", "masked-gaussian"])
+def test_no_two_parties_questions_or_rounds_share_their_share_of_the_noise(oracle: Any, shares: bool) -> None:
     """Seeded, where children could be confused: 4,000 numbers of independent noises have a correlation below 6 /
-    sqrt(4000)."""
-    rng, found = NoiseRng.for_tests(2), list[Ids]()
+    sqrt(4000). Noise that the coordinator draws is drawn once and by no party, and the other way round."""
+    rng, drawn, none = NoiseRng.for_tests(2), list[Ids](), list[Ids]()
     for index in range(2):
-        asked = round_of(SHARES, SHARES, index=index)
+        asked = round_of(oracle, oracle, index=index)
         for me in range(3):
-            found += party_words(asked, sums(0, 0), me, 3, rng)
-        assert not any(words.any() for words in coordinator_noise(asked, 3, rng))
-    bits = outline(round_of(SHARES), 3)[0].bits
-    assert len(found) == 12
-    assert all(abs(correlation(a, b, bits)) < 6 / SIZE**0.5 for a, b in combinations(found, 2))
-
-
-def test_noise_that_the_coordinator_draws_is_drawn_once_and_by_no_party() -> None:
-    rng = NoiseRng.for_tests(3)
-    asked = round_of(MASKED, MASKED)
-    assert not any(words.any() for me in range(3) for words in party_words(asked, sums(0, 0), me, 3, rng))
-    one, other = coordinator_noise(asked, 3, rng)
-    (later, _) = coordinator_noise(round_of(MASKED, MASKED, index=1), 3, rng)
+            (drawn if shares else none).extend(party_words(asked, sums(0, 0), me, 3, rng))
+        (none if shares else drawn).extend(coordinator_noise(asked, 3, rng))
     bits = outline(asked, 3)[0].bits
-    assert all(abs(correlation(a, b, bits)) < 6 / SIZE**0.5 for a, b in combinations((one, other, later), 2))
+    assert not any(words.any() for words in none)
+    assert len(drawn) == (12 if shares else 4)
+    assert all(abs(correlation(a, b, bits)) < 6 / SIZE**0.5 for a, b in combinations(drawn, 2))
 
 
 def test_with_secret_noise_every_draw_is_another() -> None:
