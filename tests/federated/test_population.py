@@ -19,36 +19,29 @@ from cloister.federated.protocol.vectors import channels_of, outline, shape_byte
 from cloister.run.fit import fit
 from tests.federated.pooling import PARTS, ROWS, arrays, central, pool, request
 
-METHODS: dict[str, dict[str, str]] = {
-    "fastlloyd": {},
-    "gauss-lloyd": {},
-    "one-round": {},
-    "one-round with a grid": {"tree": "grid"},
-}
-
 
 @pytest.mark.parametrize(
-    ("method", "masks", "cuts"),
+    ("method", "components", "masks", "cuts"),
     [
-        ("fastlloyd", "shared", [450]),
-        ("fastlloyd", "pairwise", [1, 10, 899]),
-        ("gauss-lloyd", "pairwise", [300, 500]),
-        ("one-round", "shared", [10, 20]),
-        ("one-round with a grid", "pairwise", [300, 500]),
+        ("fastlloyd", {}, "shared", [450]),
+        ("fastlloyd", {}, "pairwise", [1, 10, 899]),
+        ("gauss-lloyd", {}, "pairwise", [300, 500]),
+        ("one-round", {}, "shared", [10, 20]),
+        ("one-round", {"tree": "grid"}, "pairwise", [300, 500]),
     ],
 )
 def test_methods_on_enumerable_buckets_give_the_curators_result_bit_for_bit(
-    method: str, masks: str, cuts: list[int]
+    method: str, components: dict[str, str], masks: str, cuts: list[int]
 ) -> None:
-    components, name, parts = METHODS[method], method.split()[0], np.split(ROWS, cuts)
+    parts = np.split(ROWS, cuts)
     options = {"counts.parties": len(parts), "sums.parties": len(parts)}
-    if name == "fastlloyd":
+    if method == "fastlloyd":
         options["rounds"] = 4
     curators = "discrete-gaussian"
-    whole = central(name, components={"counts": curators, "sums": curators, **components})
+    whole = central(method, components={"counts": curators, "sums": curators, **components})
     for oracle, noise in (("masked-gaussian", NoiseRng.for_tests(2)), ("skellam", None)):
         slots = {"counts": oracle, "sums": oracle, **components}
-        pooled = fit(request(method=name, components=slots, options=options), pool(parts, masks), noise=noise)
+        pooled = fit(request(method=method, components=slots, options=options), pool(parts, masks), noise=noise)
         assert (pooled.privacy.trust, pooled.privacy.simulated) == ("Aggregated", True)
         if noise is None:
             assert pooled.privacy.private
