@@ -78,7 +78,7 @@ def test_clusters_are_found_from_one_report_each() -> None:
 )
 def test_oracles_trees_and_solvers_are_swapped_by_name(components: dict[str, str]) -> None:
     """Also for central ones: the same skeleton then splits the budget, not the users."""
-    rows, _ = groups(40_000, 3, 6, 0.01, ball=True)
+    rows, _ = groups(20_000, 3, 6, 0.01, ball=True)
     delta = 1e-6 if components is GAUSSIAN else 0.0
     result = fitted("one-round", rows, 3, epsilon=4.0, delta=delta, components=components)
     assert nicv(rows, result.centers) < 0.3  # one centre: 0.7

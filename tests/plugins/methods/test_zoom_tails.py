@@ -16,7 +16,7 @@ from cloister.core.clustering import Problem
 from cloister.core.domains import Box
 from cloister.core.frames import UNKNOWN
 from cloister.core.registry.making import make
-from cloister.plugins.methods.zoom import GROUP, Zoom
+from cloister.plugins.methods.zoom import GROUP, Zoom, columns_of
 from cloister.plugins.methods.zoom_ranges import (
     CODES,
     EASE,
@@ -33,7 +33,7 @@ from cloister.plugins.oracles.central.discrete_gaussian import DiscreteGaussian
 from cloister.plugins.oracles.central.discrete_laplace import DiscreteLaplace
 from cloister.plugins.oracles.central.thresholded import ThresholdedCounts
 from tests.plugins.methods.runs import cube
-from tests.plugins.methods.zoom_shapes import SETTINGS, SHAPES, Noisy, repeated, third, zoom_of
+from tests.plugins.methods.zoom_shapes import SETTINGS, SHAPES, Noisy, exact_counts, repeated, third, zoom_of
 from tests.plugins.tables import Table
 
 LOST = 9
@@ -186,8 +186,6 @@ def test_nothing_is_promised_on_counts_of_which_small_ones_are_released_as_nothi
 
 
 def _opened(problem: Problem, share: float) -> tuple[Any, Any, Any]:
-    from cloister.plugins.methods.zoom import columns_of
-
     budget = problem.split(share)[0].budget
     return columns_of(problem).space, budget, problem.context(budget)
 
@@ -199,11 +197,7 @@ def test_a_method_that_stands_wide_bounds_keeps_them_and_others_are_cut() -> Non
             made, problem = zoom_of(method, 1.0, None, wide(2))
             look = problem.split(made.share_of(problem))[0]
             rows = np.random.default_rng(2).uniform(-width, width, (40_000, 2))
-            codes = np.floor((rows + 1000) / 2000 * CODES).astype(int)
-            exact = [
-                np.bincount(codes[:, j] >> (12 - 4 * i), minlength=16 ** (i + 1)) for j in (0, 1) for i in range(4)
-            ]
-            counts = Noisy([e.astype(float) for e in exact], 20.0, np.random.default_rng(3))
+            counts = Noisy(exact_counts(columns_of(look), wide(2), rows), 20.0, np.random.default_rng(3))
             found = made.read(counts, look, made.unseen_of(problem), wide(2))
             assert ((found == [-1000, 1000]).all()) == always
 

