@@ -22,7 +22,7 @@ def test_clear_clusters_are_found_from_counts_alone() -> None:
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize(("k", "mu2", "points"), [(5, 1e4, 5 * (MOST // 5)), (5, 1e-9, 25), (300, 1.0, 1500)])
+@pytest.mark.parametrize(("k", "mu2", "points"), [(5, 1e4, 5 * (MOST // 5)), (5, 1e-9, 25), (210, 1.0, 1050)])
 def test_the_number_of_points_is_public_and_bounded(k: int, mu2: float, points: int) -> None:
     problem = Problem(k, cube(4), 2000, Budget("gaussian", mu2))
     assert {part.cells.space.sizes for asked in forecast(made("evolution"), problem, SEED) for part in asked.parts} == {

@@ -64,13 +64,6 @@ def test_a_mean_is_shrunk_by_its_noise_and_by_what_its_radius_and_size_let_be_kn
     np.testing.assert_allclose(np.linalg.norm(long, axis=1), [2.0, 2.0, 2.0])
 
 
-def test_heavy_groups_are_those_above_so_many_errors_but_never_fewer_than_asked_for() -> None:
-    assert moved().above(3.0, 0).tolist() == [0, 2]
-    assert moved().above(1.5, 0).tolist() == [0, 2, 1]
-    assert moved().above(5.0, 0).tolist() == [0]
-    assert moved().above(5.0, 2).tolist() == [0, 2]
-
-
 def test_points_weigh_less_the_more_of_them_is_noise() -> None:
     points = np.array([[1.0, 0.0], [0.0, 1.0]])
     found = moved(sizes=np.array([30.0, 10.0, -5.0])).coreset(np.array([0, 2]), points)
