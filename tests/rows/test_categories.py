@@ -29,54 +29,16 @@ CELLS = st.one_of(
 )
 MOMENT = datetime.datetime(2026, 1, 1, 12, tzinfo=datetime.UTC)
 EQUAL_AND_OTHERWISE_WRITTEN: list[Any] = [
-    decimal.Decimal("1.5"),
-    decimal.Decimal("1.50"),
-    decimal.Decimal("1.500"),
-    1.5,
-    "1.5",
-    "1.50",
-    np.float32(1.5),
-    Fraction(3, 2),
-    True,
-    1,
-    1.0,
-    "1",
-    decimal.Decimal(1),
-    np.int64(1),
-    np.True_,
-    "true",
-    0.0,
-    -0.0,
-    "-0",
-    0,
-    False,
-    decimal.Decimal("-0"),
-    MOMENT,
-    MOMENT.astimezone(datetime.timezone(datetime.timedelta(hours=1))),
-    pd.Timestamp(MOMENT),
-    pd.Timestamp(MOMENT).tz_convert("Asia/Tokyo"),
-    (1,),
-    (True,),
-    (1.0,),
-    frozenset([1]),
-    frozenset([True]),
-    10**400,
-    10**5000,
-    Fraction(10**400),
-    Fraction(10**5000, 7),
-    decimal.Decimal("1E+999999"),
-    decimal.Decimal("NaN"),
-    decimal.Decimal("sNaN"),
-    decimal.Decimal("-Infinity"),
-    None,
-    math.nan,
-    pd.NA,
-    "",
-    [1],
+    *(decimal.Decimal("1.5"), decimal.Decimal("1.50"), 1.5, "1.5", "1.50", np.float32(1.5), Fraction(3, 2)),
+    *(True, 1, 1.0, "1", decimal.Decimal(1), np.int64(1), np.True_, "true"),
+    *(0.0, -0.0, "-0", 0, False, decimal.Decimal("-0")),
+    *(MOMENT, MOMENT.astimezone(datetime.timezone(datetime.timedelta(hours=1))), pd.Timestamp(MOMENT)),
+    *((1,), (True,), (1.0,), frozenset([1]), frozenset([True]), [1]),
+    *(10**400, 10**5000, Fraction(10**400), Fraction(10**5000, 7), decimal.Decimal("1E+999999")),
+    *(decimal.Decimal("NaN"), decimal.Decimal("sNaN"), decimal.Decimal("-Infinity"), None, math.nan, pd.NA, ""),
 ]
 """Cells that Python takes for one another, and that have other texts."""
 
-BEYOND = ["309", "-400", "5000", "fraction", "a third", "decimal"]
 SPELT = Category("c", tuple(dict.fromkeys(canonical(c) for c in EQUAL_AND_OTHERWISE_WRITTEN if canonical(c))))
 (WARD,) = categories_of({"ward": ["A", "B", 3, True]})
 
@@ -119,16 +81,9 @@ def test_one_row_does_not_decide_about_a_thousand_that_equal_it() -> None:
     assert Category("c", ("1",)).codes([True, 1, 1.0, "1"]).tolist() == [UNLISTED, 0, 0, 0]
 
 
-@pytest.mark.parametrize(
-    "cell",
-    [10**309, -(10**400), 10**5000, Fraction(10**400), Fraction(10**5000, 3), decimal.Decimal("1E+400")],
-    ids=BEYOND,
-)
-def test_a_number_beyond_all_floats_is_a_value_that_is_not_listed(cell: Any) -> None:
-    assert WARD.codes(["A", cell]).tolist() == [0, UNLISTED]
-
-
-def test_a_number_beyond_all_floats_can_be_listed_unless_it_cannot_be_written() -> None:
+def test_a_number_beyond_all_floats_is_a_value_that_is_not_listed_unless_it_can_be_written() -> None:
+    for cell in (10**309, -(10**400), 10**5000, Fraction(10**400), Fraction(10**5000, 3), decimal.Decimal("1E+400")):
+        assert WARD.codes(["A", cell]).tolist() == [0, UNLISTED]
     (large,) = categories_of({"c": [10**400]})
     assert large.codes([10**400, 10**400 + 1, "1" + "0" * 400]).tolist() == [0, UNLISTED, 0]
     with pytest.raises(InvalidInput, match="number of more than 640 digits"):
@@ -150,11 +105,9 @@ def test_two_spellings_of_one_column_are_not_two_categories() -> None:
     ("cells", "text"),
     [
         ((3, 3.0, "3", "3.0", "3.", np.int8(3), np.float32(3), decimal.Decimal("3.00")), "3"),
-        ((0, "-0.0", decimal.Decimal("0E-10"), decimal.Decimal("-0.0")), "0"),
+        ((0, "0", -0.0, "-0.0", "0.0", decimal.Decimal("0E-10"), decimal.Decimal("-0.0")), "0"),
         ((True, "True", "true", "TRUE", np.bool_(True)), "true"),
-        ((0, "0", -0.0, "-0.0", "0.0"), "0"),
         (("03",), "03"),
-        (("A",), "A"),
         (("a",), "a"),
         (("1e3",), "1e3"),
         ((2.5,), "2.5"),
@@ -171,7 +124,3 @@ def test_a_missing_cell_is_no_value_and_one_that_is_not_listed_is_none_of_them()
         assert np.isnan(nothing.codes([cell])).all(), cell
     assert nothing.codes(["None", "nan", "y", "", ["x"], datetime.date.min]).tolist() == [0, 1, *[UNLISTED] * 4]
     assert np.isnan(nothing.one_hot(np.array([MISSING]))).all()
-
-
-def test_features_are_named_after_column_and_value() -> None:
-    assert WARD.features == ("ward=A", "ward=B", "ward=3", "ward=true")

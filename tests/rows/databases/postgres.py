@@ -127,16 +127,6 @@ def _give_away(folder: Path) -> None:
 WIDER = {pa.uint8(): pa.int16(), pa.uint16(): pa.int32(), pa.uint32(): pa.int64(), pa.uint64(): pa.decimal128(20, 0)}
 """What PostgreSQL has instead of integers without a sign."""
 
-BRACES = str.maketrans("[]", "{}")
-"""PostgreSQL writes a list so."""
-
-
-def _written(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """As COPY takes it."""
-    if pa.types.is_list(column.type):
-        return pa.chunked_array([[str(cell).translate(BRACES) for cell in column.to_pylist()]])
-    return column
-
 
 class Postgres:
     """An engine of tests, over a server."""
@@ -155,8 +145,7 @@ class Postgres:
         self._loader.execute(f"DROP TABLE IF EXISTS {quoted(name)}")
         self._loader.execute(f"CREATE TABLE {quoted(name)} ({columns})")
         sink = pa.BufferOutputStream()
-        cells = pa.table({field.name: _written(table[field.name]) for field in table.schema})
-        pa.csv.write_csv(cells, sink, pa.csv.WriteOptions(include_header=False))
+        pa.csv.write_csv(table, sink, pa.csv.WriteOptions(include_header=False))
         with self._loader.cursor().copy(f"COPY {quoted(name)} FROM STDIN (FORMAT csv)") as copy:
             copy.write(memoryview(sink.getvalue()))
         return self.backend.table(name)

@@ -54,6 +54,10 @@ def _read(cells: Any, points: Ints | None, level: int, size: int) -> Ints:
     return np.asarray(ids[(ids >= 0) & (ids < size)])
 
 
+def same(found: list[Any], wanted: list[Any]) -> bool:
+    return all(a.shape == b.shape and np.array_equal(a, b) for a, b in zip(found, wanted, strict=True))
+
+
 def differences(table: Any, rows: Floats, domain: Any, *asked: tuple[Any, Any]) -> list[str]:
     """What is other over a table than over the same rows (n, d) in memory, and what was told; nothing, if all is right.
 

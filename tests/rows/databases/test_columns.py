@@ -15,12 +15,16 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
+from cloister.core.domains import Box
 from cloister.core.errors import InvalidInput
+from cloister.core.nearest import NearestCenter
+from cloister.core.questions import count, vector_sum
 from cloister.plugins.populations.arrays import Arrays
 from cloister.plugins.populations.files import Files
 from cloister.plugins.populations.sql_table import SqlTable
 from cloister.rows.categories import canonical, categories_of
 from tests.rows.databases.engines import TestEngine
+from tests.rows.databases.rounds import answers, same
 
 WIDE = [2**53 + 1, 2**53 + 3, 2**62 + 2**9 + 1, -(2**63), 2**63 - 1, 0, 3, None]
 """Whole numbers that a double does not hold: ties to even, both ways."""
@@ -71,105 +75,28 @@ def test_numbers_of_every_type_are_the_doubles_of_files(engine: TestEngine, name
 
 
 TEXTS = [
-    "3",
-    "3.",
-    "3.0",
-    "3.000",
-    "3.00001",
-    "3.0 ",
-    " 3",
-    "30",
-    "30.0",
-    "3.03",
-    "03",
-    "+3",
-    "-3",
-    "-3.0",
-    "3e0",
-    "0",
-    "-0",
-    "-0.0",
-    "0.0",
-    "-0.",
-    "00",
-    ".0",
-    "True",
-    "true",
-    "TRUE",
-    "tRuE",
-    "true ",
-    "False",
-    "A",
-    "a",
-    "A ",
-    "A  ",
-    "\u00c4",
-    "A\u0308",
-    "",
-    " ",
-    "it's",
-    'a"b',
-    "a\\",
-    "a\\\\",
-    "\\'",
-    "%",
-    "_",
-    "a%",
-    "a\nb",
-    "a\r\nb",
-    "3\n",
-    "3.0\n",
-    "\n",
-    "\U0001f600",
-    "NaN",
-    "nan",
-    "NULL",
-    "3.5",
-    "3.50",
-    "9007199254740993",
-    "9007199254740993.0",
-    "'; DROP TABLE categories; --",
-    "x" * 3000,
-    "$1",
-    "{}",
-    "?",
-    ":a",
-    None,
+    *("3", "3.000", "3.00001", "3.0 ", " 3", "30.0", "+3", "-3.0", "3e0", "-0.0", "03.0", "9007199254740993.0", "3.50"),
+    *("True", "true", "tRuE", "true ", "False", "NaN", "nan", "NULL", "A", "a", "A ", "\u00c4", "A\u0308", "", " "),
+    *("it's", 'a"b', "a\\", "a\\\\", "\\'", "%", "_", "a%", "$1", "{}", "?", ":a", "'; DROP TABLE categories; --"),
+    *("a\nb", "a\r\nb", "3\n", "3.0\n", "\n", "\U0001f600", "x" * 3000, None),
 ]
 LISTED = [
-    "3",
-    "30",
-    "-3",
-    "0",
-    "-0",
-    "03",
-    "true",
-    "false",
-    "A",
-    "A ",
-    "a\\",
-    "\\'",
-    "it's",
-    'a"b',
-    "%",
-    "_",
-    "a\nb",
-    "3\n",
-    "\U0001f600",
-    "3.5",
-    "NaN",
-    "9007199254740993",
-    "x" * 3000,
-    "'; DROP TABLE categories; --",
-    "$1",
-    "{}",
-    "?",
-    ":a",
-    "\u00c4",
+    *("3", "30", "-3", "0", "-0", "03", "9007199254740993", "3.5", "true", "false", "NaN", "A", "A ", "\u00c4"),
+    *("it's", 'a"b', "a\\", "\\'", "%", "_", "$1", "{}", "?", ":a", "'; DROP TABLE categories; --"),
+    *("a\nb", "3\n", "\U0001f600", "x" * 3000),
 ]
+
+FEW = sorted({"".join(letters) for n in range(4) for letters in itertools.product("-03.", repeat=n)})
+"""All short texts of the characters that numbers are written with."""
+
+MANY = Counter(canonical(text) for text in FEW if text)
 
 CATEGORIES: dict[str, tuple[pa.Array, list[Any]]] = {
     "texts": (pa.array(TEXTS), LISTED),
+    "short texts": (
+        pa.array(FEW),  # against each value that several of them are, and some others
+        [value for value in MANY if MANY[value] > 1] + ["-0", "03", "00", ".", "-", "0.3", "-30"],
+    ),
     "whole numbers": (
         pa.array([3, 30, 0, -3, 2**63 - 1, -(2**63), None]),
         [3, "0", "-3", str(2**63), 2**63 - 1, "-0", "A"],
@@ -204,17 +131,6 @@ def test_categories_are_equal_where_they_are_over_files(engine: TestEngine, name
     assert ordered(found) == ordered(Arrays(table, **asked).table())
 
 
-def test_texts_of_a_few_characters_are_equal_where_they_are_over_files(engine: TestEngine) -> None:
-    """All of characters that matter, each against each value that several of them are, and some others."""
-    texts = sorted({"".join(letters) for n in range(4) for letters in itertools.product("-03.", repeat=n)})
-    many = Counter(canonical(text) for text in texts if text)
-    listed = [value for value in many if many[value] > 1] + ["-0", "03", "00", ".", "-", "0.3", "-30"]
-    table = pa.table({"row": range(len(texts)), "c": texts})
-    asked: dict[str, Any] = {"columns": ["row"], "missing": "drop", "categories": {"c": listed}}
-    found = features(SqlTable(engine.put("categories", table), **asked))
-    assert ordered(found) == ordered(Arrays(table, **asked).table())
-
-
 @pytest.mark.parametrize("engine", ["postgres"], indirect=True)
 def test_decimals_without_a_scale_are_equal_where_those_of_python_are(engine: TestEngine) -> None:
     """PostgreSQL's alone have none: 1.5 and 1.50 are one number in two spellings, and each is what it is by itself."""
@@ -232,7 +148,6 @@ def test_decimals_without_a_scale_are_equal_where_those_of_python_are(engine: Te
 OTHERS: dict[str, tuple[pa.Array, str]] = {
     "text": (pa.array(["1", "2"]), "does not hold numbers: leave it out"),
     "dates": (pa.array([1, 2], "date32"), "is a date: turn it into a number"),
-    "timestamps": (pa.array([1, 2], "timestamp[us]"), "is a date: turn it into a number"),
     "bytes": (pa.array([b"1", b"2"]), "is of another type: turn it into a number"),
     "lists": (pa.array([[1.0], [2.0]]), "is of another type: turn it into a number"),
 }
@@ -248,17 +163,14 @@ def test_what_holds_no_numbers_is_refused_by_its_type_and_passed_over_by_pattern
     table = engine.put("others", pa.table({"x": [1.0, 2.0], "c": cells, "visit_id": [1, 2], "y": [True, False]}))
     with pytest.raises(InvalidInput, match=f"column 'c' (does not hold numbers but )?{said}"):
         SqlTable(table, ["x", "c"])
+    with pytest.raises(InvalidInput, match="no column of numbers matches"):
+        SqlTable(table, "c*")
     population = SqlTable(table, "*")
     assert population.columns == ("x", "y")
     assert [why for column, why in population.selection.left_out if column == "visit_id"] == ["id-like"]
     if name != "text":
         with pytest.raises(InvalidInput, match="categories are texts, whole numbers or booleans"):
             SqlTable(table, ["x"], categories={"c": ["1"]})
-
-
-def test_a_pattern_that_names_no_numbers_is_refused(engine: TestEngine) -> None:
-    with pytest.raises(InvalidInput, match="no column of numbers matches"):
-        SqlTable(engine.put("others", pa.table({"c": ["1"], "id": [1]})), "*")
 
 
 def test_only_types_say_which_columns_are_used(engine: TestEngine) -> None:
@@ -286,3 +198,74 @@ def test_what_a_file_s_statistics_leave_out_is_missing_in_views_of_it(tmp_path: 
             assert table.people == usable, columns
         with SqlTable(view, columns, **options) as table, pytest.raises(InvalidInput, match="missing or infinite"):
             table.check()
+
+
+SQUARE = Box((-1.0,) * 2, (1.0,) * 2)
+CENTERS = SQUARE.snap(np.random.default_rng(1).uniform(-1, 1, (5, 2)))
+ROWS = np.random.default_rng(0).uniform(-1.2, 1.2, (300, 2))
+
+
+def asked() -> tuple[tuple[object, object], ...]:
+    near = NearestCenter(CENTERS, SQUARE.max_norm, None)
+    return (count, near), (vector_sum, near.offsets())
+
+
+NOTHING: list[tuple[list[Any], Any]] = [([], "refuse"), ([None, None], "refuse"), ([math.nan, math.inf], "drop")]
+
+
+@pytest.mark.parametrize(("cells", "missing"), NOTHING)
+def test_a_table_of_no_rows_that_can_be_used_is_refused(engine: TestEngine, cells: list[float], missing: Any) -> None:
+    columns = {"x": pa.array([1.0] * len(cells), "float64"), "y": pa.array(cells, "float64")}
+    with SqlTable(engine.put("nothing", pa.table(columns)), ["x", "y"], missing) as population:
+        said = "some cells are missing" if cells and missing == "refuse" else "there are no rows to use"
+        with pytest.raises(InvalidInput, match=said):
+            population.check()
+        found = answers(population, SQUARE, *asked())  # a round of no rows is no error: the number of rows is private
+        assert all(not each.any() for each in found)
+
+
+def test_one_missing_cell_is_refused_unless_such_rows_are_dropped(engine: TestEngine) -> None:
+    table = engine.put("rows", pa.table({"x": [1.0, 2.0, None], "y": [1, None, 3]}))
+    with pytest.raises(InvalidInput, match="some cells are missing or infinite"), SqlTable(table, "*") as population:
+        population.check()
+    with SqlTable(table, "*", "drop") as population:
+        population.check()
+        assert population.people == 1
+
+
+HOSTILE = [
+    *('"; DROP TABLE victim; --', "'; DROP TABLE victim; --", "`; DROP TABLE victim; --`", "a.b", '"', "''", "a b"),
+    *("select", "Case", "\u00e9", "\U0001f600", "x" * 60, "*", "?", "%s", "%(a)s", "{x}", "$1", ":a", "a\\", "a\nb"),
+    *("--", "/*", "id_", "c0", "v0", "id", "rows", "mark", "s0", "used", "user", "place", "kept", "t0"),
+]
+
+
+def test_hostile_names_of_columns_and_tables_are_names(engine: TestEngine) -> None:
+    victim = engine.put("victim", pa.table({"x": [1.0]}))
+    rows = np.random.default_rng(0).uniform(-1.2, 1.2, (50, len(HOSTILE)))
+    domain = Box((-1.0,) * len(HOSTILE), (1.0,) * len(HOSTILE))
+    near = NearestCenter(domain.snap(rows[:4].clip(-1, 1)), domain.max_norm, None)
+    with SqlTable(engine.put("rows", pa.table(dict(zip(HOSTILE, rows.T, strict=True)))), HOSTILE) as population:
+        population.check()
+        found = answers(population, domain, (count, near), (vector_sum, near.offsets()))
+    wanted = answers(Arrays(rows), domain, (count, near), (vector_sum, near.offsets()))
+    assert same(found, wanted)
+    for many, name in enumerate(HOSTILE[:12]):
+        with SqlTable(engine.put(name, pa.table({name: [2.0] * (many + 1)})), [name]) as population:
+            assert population.people == many + 1, name
+    with SqlTable(victim, ["x"]) as left:
+        assert left.people == 1
+
+
+def test_names_of_columns_are_told_apart_as_the_engine_does(engine: TestEngine) -> None:
+    """Names that differ by case are two columns, or the engine refuses such a table."""
+    try:
+        table = engine.put("cases", pa.table({"Age": ROWS[:, 0], "age": ROWS[:, 1]}))
+    except Exception:
+        return
+    if list(table.columns) != ["Age", "age"]:
+        return
+    with SqlTable(table, ["age", "Age"]) as population:
+        found = answers(population, SQUARE, *asked())
+    wanted = answers(Arrays(ROWS[:, ::-1].copy()), SQUARE, *asked())
+    assert same(found, wanted)

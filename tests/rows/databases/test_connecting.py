@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import sqlite3
 import subprocess
 import sys
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import duckdb
 import ibis
+import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, example, given, settings, strategies as st
+from hypothesis import example, given, settings, strategies as st
 
+from cloister import KMeans
 from cloister.core.errors import CloisterError, InvalidInput, MissingExtra, UnknownName
 from cloister.rows.databases import connecting
 from cloister.rows.databases.connecting import opened
@@ -35,65 +39,40 @@ def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-@pytest.mark.parametrize(
-    ("name", "column"),
-    [
+def test_a_table_is_found_by_its_name_alone_or_with_its_schema_and_catalogue(lake: Path) -> None:
+    for name, column in (
         ("visits", "age"),
+        ("lake.main.visits", "age"),
         ("ward.beds", "bed"),
         ("lake.ward.beds", "bed"),
-        ("lake.main.visits", "age"),
         ("ward.bay.1", "stay"),
         ("lake.ward.bay.1", "stay"),
-    ],
-)
-def test_a_table_is_found_by_its_name_alone_or_with_its_schema_and_catalogue(
-    lake: Path, name: str, column: str
-) -> None:
-    assert opened("duckdb:///lake.db", name).columns == (column,)
-
-
-def test_a_name_with_dots_is_first_taken_as_it_is(lake: Path) -> None:
+    ):
+        assert opened("duckdb:///lake.db", name).columns == (column,), name
     with duckdb.connect(str(lake)) as con:
         con.execute('CREATE TABLE "ward.beds" AS SELECT 1 AS other')
-    assert opened("duckdb:///lake.db", "ward.beds").columns == ("other",)
+    assert opened("duckdb:///lake.db", "ward.beds").columns == ("other",), "a name with dots is first taken as it is"
 
 
-def test_three_slashes_are_an_absolute_path_if_it_is_there_and_else_a_relative_one(lake: Path) -> None:
+def test_three_slashes_are_an_absolute_path_or_else_a_relative_one_and_no_file_is_made(lake: Path) -> None:
     for address in ("duckdb:///lake.db", "duckdb://lake.db", f"duckdb://{lake}", f"duckdb:///{lake}"):
         assert opened(address, "visits").columns == ("age",)
-
-
-def test_a_file_that_is_not_there_is_not_made(lake: Path) -> None:
     with pytest.raises(InvalidInput, match=r"no database at '/pond.db' or 'pond.db'"):
         opened("duckdb:///pond.db", "visits")
-    with pytest.raises(InvalidInput, match="names no file"):
-        opened("duckdb://", "visits")
     assert [path.name for path in lake.parent.iterdir()] == ["lake.db"]
 
 
-@pytest.mark.parametrize(
-    ("scheme", "settings"),
-    [("duckdb", ""), ("duckdb", "?read_only=false"), ("duckdb", "?access_mode=READ_WRITE"), ("sqlite", "")],
-)
-def test_an_embedded_database_cannot_be_written(tmp_path: Path, scheme: str, settings: str) -> None:
-    import sqlite3
-
-    path = tmp_path / "lake.db"
-    if scheme == "duckdb":
-        with duckdb.connect(str(path)) as con:
-            con.execute("CREATE TABLE visits AS SELECT 1.0 AS age")
-    else:
-        with sqlite3.connect(path) as other:
+@pytest.mark.parametrize("settings", ["", "?read_only=false", "?access_mode=READ_WRITE", "sqlite"])
+def test_an_embedded_database_cannot_be_written(lake: Path, settings: str) -> None:
+    address = f"duckdb://{lake}{settings}"
+    if settings == "sqlite":
+        with sqlite3.connect(lake.parent / "other.db") as other:
             other.execute("CREATE TABLE visits AS SELECT 1.0 AS age")
-    backend = opened(f"{scheme}://{path}{settings}", "visits").get_backend()
+        address = f"sqlite://{lake.parent / 'other.db'}"
+    backend = opened(address, "visits").get_backend()
     with pytest.raises((duckdb.InvalidInputException, sqlite3.OperationalError), match=r"read-?only"):
         backend.con.execute("DROP TABLE visits")
     backend.disconnect()
-
-
-def test_the_nearest_tables_are_named(lake: Path) -> None:
-    with pytest.raises(UnknownName, match=r"no table 'visit': did you mean visits\? \(in duckdb:///lake.db\)"):
-        opened("duckdb:///lake.db", "visit")
 
 
 def test_a_table_of_another_schema_or_of_other_letters_is_named_as_it_must_be_given(
@@ -101,7 +80,7 @@ def test_a_table_of_another_schema_or_of_other_letters_is_named_as_it_must_be_gi
 ) -> None:
     """Never as it was given already."""
     wanted = {
-        "beds": "ward.beds",
+        "visit": "visits",
         "Beds": "ward.beds",
         "VISITS": "visits",
         "ward.Beds": "ward.beds",
@@ -119,7 +98,7 @@ def test_a_table_of_another_schema_or_of_other_letters_is_named_as_it_must_be_gi
         for written, meant in wanted.items():
             if "duckdb" in address and written in ("VISITS", "ward.Beds"):
                 continue  # to DuckDB these are the same
-            with pytest.raises(UnknownName, match=f"no table '{written}': did you mean ") as caught:
+            with pytest.raises(UnknownName, match=f"no table '{written}': did you mean .*in {address[:6]}") as caught:
                 opened(address, written)
             assert meant in caught.value.near
             opened(address, meant).get_backend().disconnect()
@@ -130,13 +109,9 @@ def test_settings_stand_behind_a_question_mark(lake: Path) -> None:
     backend = opened("duckdb:///lake.db?memory_limit=1GB&threads=1", "visits", threads=2).get_backend()
     assert backend.con.sql("SELECT current_setting('threads')").fetchall() == [(1,)]
     backend.disconnect()
-    with pytest.raises(InvalidInput, match="settings after"):
-        opened("duckdb:///lake.db?memory_limit=much", "visits")
-    with pytest.raises(InvalidInput, match="settings after"):
-        opened("duckdb:///lake.db?memorylimit=1GB", "visits")
 
 
-def test_a_file_that_another_program_writes_says_so(lake: Path) -> None:
+def test_a_file_that_is_written_says_by_whom_and_what_to_do(lake: Path) -> None:
     held = f"import duckdb; held = duckdb.connect({str(lake)!r}); print(flush=True); input()"
     with subprocess.Popen(
         [sys.executable, "-c", held], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
@@ -146,11 +121,8 @@ def test_a_file_that_another_program_writes_says_so(lake: Path) -> None:
         with pytest.raises(InvalidInput, match="another program has it open for writing"):
             opened("duckdb:///lake.db", "visits")
         other.kill()
-
-
-def test_a_file_that_this_process_writes_is_told_how_to_be_given(lake: Path) -> None:
     with duckdb.connect(str(lake)), pytest.raises(InvalidInput, match=r"ibis.duckdb.from_connection"):
-        opened("duckdb:///lake.db", "visits")
+        opened("duckdb:///lake.db", "visits")  # which this process writes
 
 
 @pytest.mark.parametrize(
@@ -206,148 +178,84 @@ SECRETS = ("qzj", "Xkw", "7731", "j\u00fcq")
 
 PASSWORDS = st.lists(st.sampled_from([*SECRETS, *"/?#@:%[]\\&=;, \t\n+'\"", "%2F", "://"]), min_size=1, max_size=7)
 KINDS = entry_points(group="ibis.backends")
-SCHEMES = (
-    "postgres://",
-    "postgresql://",
-    "POSTGRES://",
-    " postgres://",
-    "mysql://",
-    "duckdb://",
-    "duckdb:///",
-    "sqlite://",
-    "nosuch://",
-    "jdbc:postgresql://",
-    "postgres:",
-    "postgres:/",
-    "",
-)
-ENDS = (
-    "@db.example/hospital",
-    "@db.example:5432/hospital",
-    "@127.0.0.1",
-    "@[::1]:1/x",
-    "@db.example/x?sslmode=no",
-    "@",
-    "",
-    "/hospital://",
-    "@db/x#y",
-    "@other@db/x",
-)
+SCHEMES = [
+    *("postgres://", " postgres://", "postgresql://", "POSTGRES://", "jdbc:postgresql://", "postgres:", "postgres:/"),
+    *("mysql://", "duckdb://", "duckdb:///", "sqlite://", "nosuch://", ""),
+]
+ENDS = [
+    *("@db.example/hospital", "@db.example:5432/hospital", "@127.0.0.1", "@[::1]:1/x", "@db.example/x?sslmode=no"),
+    *("@", "", "/hospital://", "@db/x#y", "@other@db/x"),
+]
 
 
 @given(
-    scheme=st.sampled_from(SCHEMES),
-    user=st.sampled_from(["u", "", "a@b", "a/b"]),
-    password=PASSWORDS,
-    end=st.sampled_from(ENDS),
-    setting=st.booleans(),
+    st.sampled_from(SCHEMES),
+    st.sampled_from(["u", "", "a@b", "a/b"]),
+    PASSWORDS,
+    st.sampled_from(ENDS),
+    st.booleans(),
 )
-@example(
-    scheme="postgres://", user="u", password=["77", "/", "a", "?", "qzj"], end="@db.example/hospital", setting=False
-)
-@example(
-    scheme="postgres://",
-    user="u",
-    password=["7731", "@", "qzj", "/", "Xkw", "?"],
-    end="@db.example/hospital",
-    setting=False,
-)
-@example(scheme="duckdb://", user="u", password=["qzj"], end="@db.example/hospital", setting=False)
-@example(scheme="duckdb://", user="u", password=["7731", "qzj"], end="", setting=False)
-@example(scheme="postgres://", user="u", password=["@", "qzj"], end="", setting=False)
-@example(scheme="postgres://", user="", password=["7731", "@", "qzj", "/", "Xkw"], end="", setting=True)
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@example("postgres://", "u", ["77", "/", "a", "?", "qzj"], "@db.example/hospital", False)
+@example("postgres://", "u", ["7731", "@", "qzj", "/", "Xkw", "?"], "@db.example/hospital", False)
+@example("duckdb://", "u", ["qzj"], "@db.example/hospital", False)
+@example("duckdb://", "u", ["7731", "qzj"], "", False)
+@example("postgres://", "u", ["@", "qzj"], "", False)
+@example("postgres://", "", ["7731", "@", "qzj", "/", "Xkw"], "", True)
+@settings(max_examples=100, deadline=None)
 def test_no_part_of_a_password_is_told_however_an_address_is_written(
-    monkeypatch: pytest.MonkeyPatch, scheme: str, user: str, password: list[str], end: str, setting: bool
+    scheme: str, user: str, password: list[str], end: str, setting: bool
 ) -> None:
     """Only what is not a password's part at all: the kind of database, and a host that is certain."""
 
     def refuse(address: str) -> Any:
         raise OSError(f"cannot parse {address}")
 
-    monkeypatch.setattr(connecting.ibis, "connect", refuse)
-    monkeypatch.setattr(connecting, "entry_points", lambda group: KINDS)  # which takes long to look up
     word = "".join(password)
     address = f"{scheme}{user}:{word}{end}" + (f"?password={word}" if setting else "")
-    told = connecting.shown(address)
-    with pytest.raises(CloisterError) as caught:
-        opened(address, "visits")
-    told += str(caught.value)
-    if is_address(address):
+    told, kinds = connecting.shown(address), lambda group: KINDS  # which takes long to look up
+    with patch.object(connecting.ibis, "connect", refuse), patch.object(connecting, "entry_points", kinds):
         with pytest.raises(CloisterError) as caught:
-            source(address, ["age"], "refuse", table="visits")
+            opened(address, "visits")
         told += str(caught.value)
+        if is_address(address):
+            with pytest.raises(CloisterError) as caught:
+                source(address, ["age"], "refuse", table="visits")
+            told += str(caught.value)
     assert not [secret for secret in SECRETS if secret.lower() in told.lower()]
 
 
-def test_threads_are_for_duckdb(lake: Path) -> None:
-    assert (
-        opened("duckdb:///lake.db", "visits", 1).get_backend().con.sql("SELECT current_setting('threads')").fetchall()
-    )
-    with pytest.raises(InvalidInput, match="threads are postgres's own affair"):
-        opened("postgres://db/x", "visits", 1)
-
-
-def test_a_source_takes_an_address_or_a_table_of_ibis(lake: Path) -> None:
+def test_a_connection_ends_with_the_population_that_made_it_and_no_other_one_does(lake: Path) -> None:
     with source("duckdb:///lake.db", ["age"], "refuse", table="visits") as named:
         assert named.columns == ("age",)
         named.check()
-    table = ibis.duckdb.connect(str(lake), read_only=True).table("visits")
-    with source(table, ["age"], "refuse") as given:
-        given.check()
-    assert table.get_backend().con.execute("SELECT * FROM visits").fetchall()  # its connection is its owner's
-
-
-def test_a_connection_ends_with_the_population_that_made_it(lake: Path) -> None:
-    with source("duckdb:///lake.db", ["age"], "refuse", table="visits") as population:
-        population.check()
     with duckdb.connect(str(lake)) as con:  # which no reader holds any more
-        con.execute("DROP TABLE visits")
+        con.execute("ALTER TABLE visits RENAME age TO years")
+        with pytest.raises(InvalidInput, match=r"ibis.duckdb.from_connection\(con\).table"):
+            source(con.sql("SELECT * FROM visits"), ["age"], "refuse")
+    table = ibis.duckdb.connect(str(lake), read_only=True).table("visits")
+    with source(table, ["years"], "refuse") as given:
+        given.check()
+    assert table.get_backend().con.execute("SELECT * FROM visits").fetchall()
+    table.get_backend().disconnect()
     with pytest.raises(UnknownName, match="column"):
         source("duckdb:///lake.db", ["age"], "refuse", table="ward.beds")
     duckdb.connect(str(lake)).close()
 
 
-@pytest.mark.parametrize(
-    ("rows", "options", "said"),
-    [
-        ("duckdb:///lake.db", {}, "--table NAME"),
-        (["duckdb:///lake.db", "rows.csv"], {"table": "visits"}, "one address"),
-        ("duckdb:///lake.db", {"table": "visits", "engine": "dask"}, "leave out engine"),
-        ("duckdb:///lake.db", {"table": "visits", "delimiter": ";"}, "leave out delimiter"),
-        ("duckdb:///lake.db", {"table": "visits", "users": [1]}, "one of the table's columns"),
-        ("rows.csv", {"table": "visits"}, "go with a database's address"),
-        ([[1.0]], {"materialise": True}, "go with a database's address"),
-    ],
-)
-def test_what_does_not_go_together_is_refused(lake: Path, rows: Any, options: dict[str, Any], said: str) -> None:
-    with pytest.raises(InvalidInput, match=said):
-        source(rows, ["age"], "refuse", **options)
+def test_what_does_not_go_together_is_refused(lake: Path) -> None:
+    with pytest.raises(InvalidInput, match="one of the table's columns"):
+        source("duckdb:///lake.db", ["age"], "refuse", table="visits", users=[1])
+    with pytest.raises(InvalidInput, match="go with a database's address"):
+        source([[1.0]], ["age"], "refuse", materialise=True)
 
 
-def test_a_relation_of_duckdb_is_told_what_to_do(lake: Path) -> None:
-    with (
-        duckdb.connect(str(lake)) as con,
-        pytest.raises(InvalidInput, match=r"ibis.duckdb.from_connection\(con\).table"),
-    ):
-        source(con.sql("SELECT * FROM visits"), ["age"], "refuse")
-
-
-def test_an_estimator_is_fitted_to_a_table_where_it_is(tmp_path: Path) -> None:
-    import numpy as np
-
-    from cloister import KMeans
-
+def test_an_estimator_is_fitted_to_a_table_where_it_is() -> None:
     backend = ibis.duckdb.connect()
-    backend.con.register("given", pa.table({"n": np.arange(900), "x": np.arange(900) % 3 / 2, "y": np.zeros(900)}))
-    backend.raw_sql("CREATE TABLE visits AS SELECT * FROM given")
+    backend.raw_sql("CREATE TABLE visits AS SELECT range AS n, range % 3 / 2 AS x, 0.0 AS y FROM range(900)")
     table = backend.table("visits")
     model = KMeans(3, epsilon=50, delta=1e-6, rows=900, bounds={"x": (0, 1), "y": (0, 1)}).fit(table)
     assert model.feature_names_in_.tolist() == ["x", "y"]
     assert np.sort(model.cluster_centers_[:, 0]) == pytest.approx([0, 0.5, 1], abs=0.1)
-    assert model.predict(pa.table({"x": [0.0, 1.0], "y": [0.0, 0.0]}).to_pandas()).max() <= 2
     with pytest.raises(ValueError, match="have no order"):
         model.predict(table)
-    with pytest.raises(ValueError, match=r"ibis.duckdb.from_connection"):
-        KMeans(3, bounds=(0, 1)).fit(backend.con.sql("SELECT x FROM visits"))
     backend.raw_sql("BEGIN TRANSACTION")  # no snapshot is left open

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import os
+import time
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from cloister.core.domains import Ball, Box
 from cloister.core.frames import UNKNOWN, Graded, Reframed, cube
 from cloister.core.lattice import Bound
+from cloister.core.nearest import NearestCenter
 from cloister.core.questions import count, vector_sum
 from cloister.core.types import Floats
 from cloister.plugins.methods.zoom_ranges import Columns
+from cloister.plugins.populations.sql_table import SqlTable
 from tests.rows.databases.asking import QUESTIONS, points
 from tests.rows.databases.engines import TestEngine, mostly
 from tests.rows.databases.hostile import as_table, hostile
-from tests.rows.databases.rounds import differences
+from tests.rows.databases.rounds import answers, differences
 
 BOX = Box((-1.0, 0.0, -7.0), (0.7, 1.0, 11.0))
 
@@ -88,8 +93,17 @@ def test_columns_of_unknown_range_are_graded_and_counted_in_bins(engine: TestEng
 
 
 @pytest.mark.parametrize("engine", mostly("duckdb"), indirect=True)
-@pytest.mark.parametrize("bound", [Bound(300_000, 3), Bound(900_000, 3, 1_000_000), Bound(1, 3), Bound(2**25, 3, 1)])
-@pytest.mark.parametrize("kind", ["centers", "clipped", "weighted"])
+@pytest.mark.parametrize(
+    ("kind", "bound"),
+    [
+        ("centers", Bound(300_000, 3)),
+        ("centers", Bound(900_000, 3, 1_000_000)),
+        ("clipped", Bound(1, 3)),
+        ("clipped", Bound(300_000, 3)),
+        ("weighted", Bound(2**25, 3, 1)),
+        ("weighted", Bound(900_000, 3, 1_000_000)),
+    ],
+)
 def test_vectors_beyond_their_bound_are_shrunk(engine: TestEngine, kind: str, bound: Bound) -> None:
     rows = rows_for(BOX, 8)
     asked = [
@@ -118,3 +132,59 @@ def test_one_row_and_columns_of_one_value(engine: TestEngine, rows: Floats) -> N
     domain = Box((-1.0, -1.0), (1.0, 1.0))
     asked = [one for kind in ("centers", "grid", "quadtree", "shells") for one in asked_of(kind, domain, 3, 10)]
     assert differences(engine.put("few", as_table(rows)), rows, domain, *asked) == []
+
+
+def test_a_row_as_far_away_as_may_be_is_near(engine: TestEngine) -> None:
+    domain = Box((-1.0,) * 2, (1.0,) * 2)
+    near = NearestCenter(domain.snap(np.zeros((1, 2))), domain.max_norm, int(domain.snap(np.array([[0.5, 0.0]]))[0, 0]))
+    table = engine.put("rows", pa.table({"x": [0.5, np.nextafter(0.5, 1), 0.51, 0.0], "y": [0.0, 0.0, 0.0, -0.5]}))
+    with SqlTable(table, "*") as population:
+        (found,) = answers(population, domain, (count, near))
+    assert found.tolist() == [3]
+
+
+SEARCHED = float(os.environ.get("CLOISTER_SEARCH", "30"))
+"""Seconds of the long search on each engine."""
+
+
+def drawn(seed: int) -> tuple[Any, list[Any]]:
+    """A domain, and questions about its rows."""
+    g = np.random.default_rng(seed)
+    d = int(g.integers(1, 13))
+    wide = 10.0 ** g.uniform(-3, 3) if g.random() < 0.7 else 10.0 ** g.uniform(-95, 95)
+    middle = g.uniform(-1, 1, d) * wide * 10.0 ** g.choice([0, 0, 3, 12])
+    half = wide * 2.0 ** -g.integers(0, 12, d)
+    low, high = middle - half, np.maximum(middle + half, np.nextafter(middle - half, np.inf))
+    m = int(g.integers(1, max(2, min(12, 200 // d))))
+    match g.integers(0, 6):
+        case 0:
+            domain: Any = Ball(tuple(middle), wide)
+        case 1:
+            domain = Reframed(tuple(middle), tuple(half))
+        case 2:
+            unknown = tuple(int(j) for j in np.flatnonzero(g.random(d) < 0.5))
+            ends = [UNKNOWN if j in unknown else (-(2.0 ** int(g.integers(-3, 10))),) for j in range(d)]
+            box = Box(tuple(e[0] for e in ends), tuple(-e[0] for e in ends))
+            sides = [2**15 if j in unknown else 1 << (int(s) - 1).bit_length() for j, s in enumerate(box.sides)]
+            return Graded(box, unknown), [(count, Columns(tuple(max(1, s) for s in sides), int(g.integers(1, 5))))]
+        case _:
+            domain = Box(tuple(low), tuple(high))
+    kinds = g.choice(sorted(QUESTIONS), int(g.integers(1, 3)), replace=False)
+    return domain, [one for kind in kinds for one in asked_of(str(kind), domain, m, seed)]
+
+
+def compared(engine: TestEngine, seed: int) -> None:
+    domain, asked = drawn(seed)
+    rows = rows_for(domain, seed, int(np.random.default_rng(seed).choice([1, 30, 300])))
+    if np.isfinite(rows).all(axis=1).any():
+        assert differences(engine.put("search", as_table(rows)), rows, domain, *asked) == [], seed
+
+
+@pytest.mark.long
+def test_no_difference_is_found(engine: TestEngine) -> None:
+    start, seed = time.monotonic(), 100
+    while time.monotonic() - start < SEARCHED:
+        compared(engine, seed)
+        seed += 1
+    assert seed > 100
+    print(f"{seed - 100} rounds were compared over {engine.name}")

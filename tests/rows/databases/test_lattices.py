@@ -1,4 +1,5 @@
-"""Rows on the lattice, number by number: what an engine makes of each is what is made of it in memory."""
+"""Rows on the lattice, number by number, and which of many steps a number is on: what an engine makes of each is what
+is made of it in memory."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from cloister.core.frames import GRADES, OCTAVES, STEPS, UNKNOWN, Graded, least_
 from cloister.core.lattice import Bound
 from cloister.rows.databases.database import Database
 from cloister.rows.databases.lattices import snapped
-from cloister.rows.databases.stage import Described, Stage
+from cloister.rows.databases.stage import Described, Stage, stepped
 from tests.rows.databases.engines import TestEngine, mostly
 
 BOX = Box((UNKNOWN[0], -1.0), (UNKNOWN[1], 1.0))
@@ -44,3 +45,17 @@ def test_every_number_has_the_grade_that_it_has_in_memory(engine: TestEngine) ->
     assert (wanted.min(), wanted.max()) == (-GRADES, GRADES - 1)
     assert isinstance(stage.bound, Bound)
     assert stage.bound.l2 >= np.hypot(GRADES, BOX.max_norm) > stage.bound.l2 - 2
+
+
+@pytest.mark.parametrize("cuts", [(0,), range(-90, 90, 20), (-99, -98, -98, -97, 3, 4, 5, 6, 100), (-100, *range(30))])
+def test_the_step_is_the_number_of_cuts_at_most_as_large(engine: TestEngine, cuts: tuple[int, ...]) -> None:
+    of, x = np.array(cuts), np.arange(-100, 101)
+    values = np.random.default_rng(0).integers(0, 2**60, len(of) + 1)
+    table = engine.put("steps", pa.table({"x": x.astype(float)}))
+    database = Database(table)
+    own = database.dialect.steps
+    query = table.select(table.x, any=stepped(table.x, of, values, 100), own=own(table.x, of, values, 100))
+    found = database.answer(query.order_by("x"))
+    wanted = values[np.searchsorted(of, x, "right")]
+    assert found["any"].to_pylist() == wanted.tolist()
+    assert found["own"].to_pylist() == wanted.tolist()

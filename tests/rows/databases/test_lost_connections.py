@@ -24,7 +24,7 @@ from cloister.run.request import Request
 from cloister.run.result import Result
 from tests.in_process import cloister
 from tests.rows.databases.engines import TestEngine
-from tests.rows.databases.postgres import OWNER, Postgres, server
+from tests.rows.databases.postgres import OWNER, Postgres
 from tests.run.test_resuming import Gone
 
 ROUNDS = 3
@@ -137,19 +137,6 @@ def broken_off(ledger: Ledger, first: Asked, why: str) -> list[Any]:
     return looks(ledger)
 
 
-def test_a_run_goes_on_after_the_server_was_started_again(ledger: Ledger) -> None:
-    with server() as running:
-        engine = Postgres(running)
-
-        def restart() -> None:
-            running.stop()
-            running.start()
-
-        first = Asked(put(engine), in_round(1, restart))
-        known = broken_off(ledger, first, "the connection is lost.*")
-        goes_on(ledger, first, running.ibis().table("rows"), known)
-
-
 @pytest.mark.parametrize(
     ("setting", "why"),
     [
@@ -196,18 +183,6 @@ def failing(error: Exception) -> Callable[..., Any]:
     return fails
 
 
-def test_a_run_goes_on_after_postgresql_had_not_enough_memory(
-    postgres: Postgres, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    table, (error, why) = put(postgres), ERRORS[0]
-    with monkeypatch.context() as patch:
-        first = Asked(
-            table, in_round(1, lambda: patch.setattr("cloister.rows.databases.postgres.statement", failing(error)))
-        )
-        known = broken_off(ledger, first, why)
-    goes_on(ledger, first, table, known)
-
-
 @pytest.mark.parametrize(("error", "why"), ERRORS)
 def test_why_postgresql_could_not_answer_is_told_in_our_words(
     postgres: Postgres, error: Exception, why: str, monkeypatch: pytest.MonkeyPatch
@@ -232,26 +207,13 @@ def address(postgres: Postgres) -> str:
     return f"postgres://{OWNER}@/postgres?host={postgres.server.home}"
 
 
-FIT = (
-    "-k",
-    "3",
-    "--epsilon",
-    "1",
-    "--bounds=-1:1",
-    "--rows",
-    "20000",
-    "--method",
-    "su-lloyd",
-    "--set",
-    "rounds=2",
-    "--ledger",
-    "budget.db",
-    "--dataset",
-    "mine",
-    "--columns",
-    "*",
-    "--json",
-)
+FIT = "-k 3 --epsilon 1 --bounds=-1:1 --rows 20000 --method su-lloyd --set rounds=2 --columns * --json"
+ACCOUNT = "--ledger budget.db --dataset mine"
+
+
+def fitted(postgres: Postgres, table: str, folder: Path, *more: str) -> Any:
+    """What the command says."""
+    return cloister("fit", address(postgres), "--table", table, *f"{FIT} {ACCOUNT}".split(), *more, folder=folder)
 
 
 def test_the_command_line_says_how_to_go_on(
@@ -268,16 +230,15 @@ def test_the_command_line_says_how_to_go_on(
             )
         return gather(population, round, rng)
 
-    command = "fit", address(postgres), "--table", "rows", *FIT
     with monkeypatch.context() as patch:
         patch.setattr(SqlTable, "gather", lost)
-        cut = cloister(*command, folder=tmp_path)
-    assert cut.returncode == 2
-    *_, line = cut.stderr.splitlines()
+        cut = fitted(postgres, "rows", tmp_path)
     (found,) = ledger.runs()
+    line = cut.stderr.splitlines()[-1]
+    assert cut.returncode == 2
     assert line.startswith("cloister: postgres could not answer (the connection is lost")
-    assert f"--ledger budget.db --dataset mine --resume {found.id}" in line
-    done = cloister(*command, "--resume", found.id, folder=tmp_path)
+    assert f"{ACCOUNT} --resume {found.id}" in line
+    done = fitted(postgres, "rows", tmp_path, "--resume", found.id)
     assert (done.returncode, ledger.runs()[0].state) == (0, "done")
 
 
@@ -307,7 +268,7 @@ def test_what_the_server_quotes_of_a_row_is_not_told(
     try:
         with pytest.raises(psycopg.Error, match="Ada"):
             postgres.run("SELECT * FROM seen")
-        done = cloister("fit", address(postgres), "--table", "seen", *FIT, folder=tmp_path)
+        done = fitted(postgres, "seen", tmp_path)
         assert done.returncode == 2
         assert "postgres could not answer" in done.stderr
         assert len(done.stderr.splitlines()) == 1

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import attrs
-import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -23,7 +22,6 @@ from cloister.run.fit import fit, source
 from cloister.run.request import Request
 from cloister.testing.checks.populations import Roll
 from cloister.testing.stubs import Dealt
-from tests.in_process import cloister
 from tests.rows.databases.engines import TestEngine, mostly
 
 BOX = Box((-1.0,) * 2, (1.0,) * 2)
@@ -43,7 +41,7 @@ def called(population: Any) -> list[set[tuple[int, int]]]:
     return [answer.pairs for answer in population.gather(roll(), NoiseRng.for_tests(1))]
 
 
-def people(n: int = 3000) -> pa.Table:
+def people(n: int = 800) -> pa.Table:
     """Rows (key, name, x, y), in no order."""
     g = np.random.default_rng(5)
     keys = g.permutation(n) - n // 2
@@ -127,7 +125,7 @@ def test_a_number_is_the_name_s_whatever_type_it_is_stored_as(engine: TestEngine
 
 
 def asked(**changes: Any) -> Request:
-    asked = Request(method="grid-means", k=2, epsilon=1.0, bounds="-1:1", rows=3000, seed=1, trust="local")
+    asked = Request(method="grid-means", k=2, epsilon=1.0, bounds="-1:1", rows=800, seed=1, trust="local")
     return attrs.evolve(asked, **changes)
 
 
@@ -153,32 +151,3 @@ def test_rows_of_files_have_places_and_need_no_key(tmp_path: Path) -> None:
         fit(asked(), population)
     with pytest.raises(InvalidInput, match=r"numbered by its place here.*leave the user column out"):
         fit(asked(), source(rows, ["x", "y"], "refuse", users="key"))
-
-
-def test_the_command_line_says_what_to_do(tmp_path: Path) -> None:
-    with duckdb.connect(str(tmp_path / "lake.db")) as lake:
-        lake.register("given", people())
-        lake.execute("CREATE TABLE visits AS SELECT * FROM given")
-    given = [
-        "fit",
-        f"duckdb://{tmp_path}/lake.db",
-        "--table",
-        "visits",
-        "--columns",
-        "x,y",
-        "--bounds=-1:1",
-        "-k",
-        "2",
-        "--epsilon",
-        "1",
-        "--rows",
-        "3000",
-        "--trust",
-        "local",
-    ]
-    refused = cloister(*given)
-    assert refused.returncode == 2
-    assert "--user-column NAME" in refused.stderr
-    assert len(refused.stderr.strip().splitlines()) == 1
-    done = cloister(*given, "--user-column", "key", "--out", str(tmp_path / "out.json"))
-    assert done.returncode == 0, done.stderr

@@ -11,8 +11,6 @@ from typing import Any
 import attrs
 import ibis
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet
 import pytest
 
 from cloister.core.randomness import NoiseRng
@@ -26,16 +24,13 @@ from cloister.run.request import Request
 from cloister.testing import parametrize
 from cloister.testing.checks.populations import exact_round, gathered, rows
 from tests.rows.databases.engines import ENGINES, TestEngine
+from tests.rows.databases.hostile import as_table
 from tests.waiting import PATIENCE
 
 QUICK = [name for name in ENGINES if name != "pyspark"]
 """Spark takes a second for each query."""
 
 NAMES = (f"kit{i}" for i in numbers())
-
-
-def as_table(rows: Floats) -> pa.Table:
-    return pa.table({f"x{j}": column for j, column in enumerate(rows.T)})
 
 
 class Populations:

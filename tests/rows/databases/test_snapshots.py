@@ -29,10 +29,12 @@ NEAR = NearestCenter(DOMAIN.snap(np.array([[-0.5, 0.0], [0.5, 0.0]])), DOMAIN.ma
 
 @pytest.fixture
 def lake(tmp_path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
-    """A database with rows, and a view of them."""
+    """A database with rows, a view of them, and one of a file of them."""
     connection = duckdb.connect(str(tmp_path / "lake.db"))
     connection.execute("CREATE TABLE rows AS SELECT range / 100.0 - 1 AS x, (range % 7) / 10.0 AS y FROM range(200)")
     connection.execute("CREATE VIEW seen AS SELECT x, y FROM rows")
+    connection.execute(f"COPY rows TO '{tmp_path}/rows.csv'")
+    connection.execute(f"CREATE VIEW read AS SELECT * FROM read_csv('{tmp_path}/rows.csv')")
     yield connection
     connection.close()
 
@@ -54,18 +56,17 @@ CHANGES = (
 )
 
 
-@pytest.mark.parametrize("change", CHANGES)
 @pytest.mark.parametrize("name", ["rows", "seen"])
 @pytest.mark.parametrize("materialise", [False, True])
-def test_who_writes_meanwhile_changes_no_round(lake: Any, name: str, change: str, materialise: bool) -> None:
+def test_who_writes_meanwhile_changes_no_round(lake: Any, name: str, materialise: bool) -> None:
     with population(lake, name, materialise=materialise) as some:
         some.check()
         before = counted(some)
-        lake.cursor().execute(change)
-        assert counted(some) == before == [101, 99]
+        for change in CHANGES:
+            lake.cursor().execute(change)
+            assert counted(some) == before == [101, 99], change
         assert some.people == 200
-    rows = lake.execute("SELECT count(*) FROM rows").fetchone()
-    assert rows == (200 + change.startswith("INSERT") - 9 * change.startswith("DELETE"),)
+    assert lake.execute("SELECT count(*) FROM rows").fetchone() == (192,)
 
 
 def test_her_own_transaction_is_the_snapshot_and_hers_to_end(lake: Any) -> None:
@@ -93,8 +94,6 @@ def test_a_view_that_changes_in_spite_of_the_snapshot_is_found(
     lake: Any, tmp_path: Path, asked: Any, kept: int
 ) -> None:
     file = tmp_path / "rows.csv"
-    lake.execute(f"COPY rows TO '{file}'")
-    lake.execute(f"CREATE VIEW read AS SELECT * FROM read_csv('{file}')")
     with population(lake, "read") as some:
         some.check()
         answers(some, DOMAIN, (count, asked))
@@ -111,8 +110,6 @@ def test_a_view_that_changes_in_spite_of_the_snapshot_is_found(
 def test_fewer_rows_are_found_without_hashes(lake: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(database.DIALECTS, "duckdb", attrs.evolve(DUCKDB, hashed=None))
     file = tmp_path / "rows.csv"
-    lake.execute(f"COPY rows TO '{file}'")
-    lake.execute(f"CREATE VIEW read AS SELECT * FROM read_csv('{file}')")
     with population(lake, "read") as some:
         assert counted(some) == [101, 99]
         file.write_text("\n".join(file.read_text().splitlines()[:-1]))
@@ -139,26 +136,19 @@ def test_rows_that_changed_after_the_snapshot_ended_are_found(lake: Any, materia
         counted(some)
 
 
-@pytest.mark.parametrize("snapshot", [False, True])
-@pytest.mark.parametrize("hashes", [False, True])
+@pytest.mark.parametrize("lacking", [["begin"], ["hashed"], ["begin", "hashed"]])
 def test_an_engine_with_neither_snapshot_nor_hashes_is_refused_before_a_row_is_read(
-    lake: Any, snapshot: bool, hashes: bool, monkeypatch: pytest.MonkeyPatch
+    lake: Any, lacking: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    untried = Dialect()
-    only = attrs.evolve(
-        DUCKDB, begin=DUCKDB.begin if snapshot else untried.begin, hashed=DUCKDB.hashed if hashes else untried.hashed
-    )
-    monkeypatch.setitem(database.DIALECTS, "duckdb", only)
-    if snapshot or hashes:
-        with population(lake) as some:
-            some.check()
-    else:
+    less = attrs.evolve(DUCKDB, **{name: getattr(Dialect(), name) for name in lacking})
+    monkeypatch.setitem(database.DIALECTS, "duckdb", less)
+    if len(lacking) == 2:
         lake.execute("CREATE VIEW broken AS SELECT error('a row was read')::DOUBLE AS x, 1.0 AS y FROM rows")
         with pytest.raises(InvalidInput, match=r"no snapshot.*no hash of rows.*--materialise"):
             population(lake, "broken").check()
-        with population(lake, materialise=True) as some:
-            some.check()
-            assert some.people == 200
+    with population(lake, materialise=len(lacking) == 2) as some:
+        some.check()
+        assert some.people == 200
 
 
 def test_a_database_that_may_only_be_read_is_copied_too(tmp_path: Path) -> None:

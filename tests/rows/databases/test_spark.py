@@ -15,7 +15,7 @@ from cloister.plugins.populations.arrays import Arrays
 from cloister.plugins.populations.sql_table import SqlTable
 from cloister.rows.databases.database import Database, EngineFailed
 from cloister.rows.databases.spark import SPARK
-from tests.rows.databases.rounds import answers
+from tests.rows.databases.rounds import answers, same
 from tests.rows.databases.spark import Spark
 
 pytestmark = [pytest.mark.thorough, pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")]
@@ -26,10 +26,6 @@ TABLE = pa.table({"x": ROWS[:, 0], "y": ROWS[:, 1]})
 DOMAIN = Box((-1.0,) * 2, (0.7,) * 2)
 NEAR = NearestCenter(DOMAIN.snap(np.random.default_rng(1).uniform(-1, 0.7, (5, 2))), DOMAIN.max_norm, None)
 ASKED = (count, NEAR), (vector_sum, Rows.of(NEAR, DOMAIN))
-
-
-def same(found: list, wanted: list) -> bool:
-    return all(np.array_equal(a, b) for a, b in zip(found, wanted, strict=True))
 
 
 @pytest.mark.parametrize("ansi", ["true", "false"])

@@ -22,7 +22,7 @@ from cloister.plugins.populations.files import Files
 from cloister.plugins.populations.sql_table import SqlTable
 from tests.alarms import Alarm
 from tests.rows.databases.engines import TestEngine
-from tests.rows.databases.rounds import answers
+from tests.rows.databases.rounds import answers, same
 
 SQUARE = Box((-1.0,) * 2, (1.0,) * 2)
 KEY = PublicRng.from_seed(1)
@@ -66,8 +66,9 @@ def test_taking_a_user_away_changes_which_rows_of_no_other_are_kept(engine: Test
     """The adversary removes any one user, and the rows come in any order: all others keep the very rows that they
     kept, so that what is kept of neighbours differs by at most ``most`` rows."""
     table = people()
-    every = kept(engine, table, copied=copied)
-    for gone in (0, 7, 25):
+    every = kept(engine, table)
+    assert kept(engine, table, copied=copied) == every
+    for gone in (0, 25):
         left = shuffled(table.filter(table["who"].to_numpy() != gone), gone)
         assert kept(engine, left, copied=copied) == [row for row in every if row[0] != gone]
     assert kept(engine, table, key=PublicRng.from_seed(2)) != every
@@ -128,14 +129,10 @@ def test_rounds_answer_of_the_kept_rows_and_are_those_of_files_where_all_are_kep
             found = answers(population, SQUARE, *asked)
             again = answers(population, SQUARE, *asked)
             assert population.people == files.people
-        assert all(np.array_equal(a, b) for a, b in zip(found, again, strict=True))
+        assert same(found, again)
         assert found[0].sum() == wanted[0].sum()
         if most == 600:
-            assert all(np.array_equal(a, b) for a, b in zip(found, wanted, strict=True))
-
-
-def test_a_copy_keeps_what_a_snapshot_does(engine: TestEngine) -> None:
-    assert kept(engine, people(), copied=True) == kept(engine, people())
+            assert same(found, wanted)
 
 
 NAMES: dict[str, tuple[pa.Array, int]] = {
@@ -157,34 +154,28 @@ NAMES: dict[str, tuple[pa.Array, int]] = {
 
 @pytest.mark.parametrize("name", NAMES)
 def test_names_are_told_apart_as_over_files(engine: TestEngine, name: str, tmp_path: Path) -> None:
-    """With one row of each kept, as many are left as there are names."""
+    """With one row of each kept, as many are left as there are names. A row that names nobody has a missing cell."""
     if engine.name == "postgres" and name == "large numbers":
         pytest.skip("PostgreSQL has no such type")
     cells, many = NAMES[name]
     table = pa.table({"x": np.linspace(-1, 1, len(cells)), "y": np.zeros(len(cells)), "who": cells})
     pyarrow.parquet.write_table(table, tmp_path / "a.parquet")
-    files = Files(tmp_path / "a.parquet", ["x", "y"], "drop", users="who")
-    files.check()
-    with SqlTable(engine.put("names", table), ["x", "y"], "drop", users="who") as population:
-        population.check()
-        assert population.people == files.people
-        for each in (files, population):
+    near = NearestCenter(SQUARE.snap(np.zeros((1, 2))), SQUARE.max_norm, None)
+    put, people = engine.put("names", table), list[int]()
+    asked: Any = {"columns": ["x", "y"], "missing": "drop", "users": "who"}
+    for each in (Files(tmp_path / "a.parquet", **asked), SqlTable(put, **asked)):
+        with each:
+            each.check()
+            people.append(each.people)
             each.keep(1, KEY)
-        near = NearestCenter(SQUARE.snap(np.zeros((1, 2))), SQUARE.max_norm, None)
-        rows = [answers(each, SQUARE, (count, near))[0].sum() for each in (files, population)]
-    assert rows == [many, many]
-
-
-def test_a_row_that_names_nobody_is_refused_as_a_missing_cell_is(engine: TestEngine) -> None:
-    table = engine.put("names", pa.table({"x": [1.0, 1.0], "who": ["a", ""]}))
-    with SqlTable(table, ["x"], users="who") as population, pytest.raises(InvalidInput, match="some cells are missing"):
+            assert answers(each, SQUARE, (count, near))[0].sum() == many
+    assert people[0] == people[1]
+    with SqlTable(put, ["x"], users="who") as population, pytest.raises(InvalidInput, match="some cells are missing"):
         population.check()
 
 
 ODD_NAMES = [
-    pa.array([1.5, 1.0]),
     pa.array([2.0**53 + 2, 1.0]),
-    pa.array([math.inf, 1.0]),
     pa.array([2.0**24 + 2, 1.0], "float32"),
     pa.array([Decimal("0.5"), Decimal("1.0")], pa.decimal128(20, 1)),
     pa.array([True, False]),
@@ -196,8 +187,7 @@ ODD_NAMES = [
 @pytest.mark.parametrize("cells", ODD_NAMES, ids=lambda cells: str(cells.type))
 def test_what_may_name_two_people_is_refused(engine: TestEngine, cells: pa.Array) -> None:
     table = engine.put("names", pa.table({"x": [math.nan, 1.0], "who": cells}))
-    refused = pytest.raises(InvalidInput, match="a user is named by a whole number")
-    with refused, SqlTable(table, ["x"], "drop", users="who") as population:
-        population.check()
-    with refused, SqlTable(table, ["x"], "drop", users="who") as population:
-        population.keep(1, KEY)
+    for act in (SqlTable.check, lambda population: population.keep(1, KEY)):
+        refused = pytest.raises(InvalidInput, match="a user is named by a whole number")
+        with refused, SqlTable(table, ["x"], "drop", users="who") as population:
+            act(population)

@@ -30,10 +30,6 @@ def lake(tmp_path: Path) -> Path:
     return path
 
 
-def request(method: str) -> Request:
-    return Request(k=4, epsilon=1.0, delta=1e-6, bounds="-1:1", rows=3000, method=method, seed=1)
-
-
 @pytest.mark.parametrize(
     ("method", "materialise"), [("fastlloyd", True), ("su-lloyd", False), ("hst-means", False), ("grid-means", False)]
 )
@@ -41,7 +37,7 @@ def test_queries_only_read_and_quote_no_cell_and_their_answers_are_integers(
     lake: Path, monkeypatch: pytest.MonkeyPatch, method: str, materialise: bool
 ) -> None:
     said, answers, told = list[str](), list[pa.Table](), list[str]()
-    run = Backend.raw_sql
+    run, before = Backend.raw_sql, lake.read_bytes()
 
     def recorded(backend: Any, query: Any, **others: Any) -> Any:
         said.append(query if isinstance(query, str) else query.sql("duckdb"))
@@ -56,8 +52,10 @@ def test_queries_only_read_and_quote_no_cell_and_their_answers_are_integers(
     monkeypatch.setitem(database.DIALECTS, "duckdb", attrs.evolve(DUCKDB, stream=streamed))
     address = f"duckdb://{lake}"
     with source(address, ["x", "y"], "refuse", table="visits", materialise=materialise, told=told.append) as population:
-        fit(request(method), population)
+        fit(Request(k=4, epsilon=1.0, delta=1e-6, bounds="-1:1", rows=3000, method=method, seed=1), population)
     assert told == []
+    assert lake.read_bytes() == before
+    assert [path.name for path in lake.parent.iterdir()] == ["lake.db"]
     kinds = {type(sqlglot.parse_one(text, dialect="duckdb")).__name__ for text in said if "BEGIN" not in text}
     temporary = [text for text in said if text.startswith(("CREATE", "DROP"))]
     assert kinds <= {"Select", "Rollback", "Describe"} | ({"Create", "Drop"} if materialise else set())
@@ -68,12 +66,3 @@ def test_queries_only_read_and_quote_no_cell_and_their_answers_are_integers(
     whole = [answer for answer in answers if "rows" in answer.column_names]
     assert whole
     assert all(pa.types.is_integer(f.type) or pa.types.is_decimal(f.type) for a in whole for f in a.schema)
-
-
-def test_the_file_is_as_it_was(lake: Path) -> None:
-    before = lake.read_bytes()
-    for materialise in (False, True):
-        with source(f"duckdb://{lake}", ["x", "y"], "refuse", table="visits", materialise=materialise) as population:
-            fit(request("fastlloyd"), population)
-    assert lake.read_bytes() == before
-    assert [path.name for path in lake.parent.iterdir()] == ["lake.db"]

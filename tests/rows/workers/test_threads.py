@@ -14,15 +14,15 @@ from cloister.rows.workers.machine import Threads, _blas, allowed
 
 
 @pytest.mark.parametrize("many", [1, 2, 7, None])
-@pytest.mark.parametrize("parts", [0, 1, 2, 50])
-def test_values_come_in_the_order_of_the_parts(many: int | None, parts: int) -> None:
+def test_values_come_in_the_order_of_the_parts(many: int | None) -> None:
     def slowly(part: int) -> int:
         time.sleep(0.001 * (part % 3 == 0))
         return part * part
 
-    squares = [part * part for part in range(parts)]
-    assert list(Threads(many).run(slowly, iter(range(parts)))) == squares
-    assert list(Threads(many).run(slowly, list(range(parts)))) == squares
+    for parts in (0, 1, 2, 20):
+        squares = [part * part for part in range(parts)]
+        assert list(Threads(many).run(slowly, iter(range(parts)))) == squares
+        assert list(Threads(many).run(slowly, list(range(parts)))) == squares
 
 
 def test_parts_are_worked_on_at_once() -> None:
