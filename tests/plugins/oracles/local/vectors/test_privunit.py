@@ -251,17 +251,3 @@ def test_reports_that_are_longer_than_any_that_is_sent_are_refused() -> None:
         answers[7] = (steps + ZERO).astype(np.uint16)
         with pytest.raises(Refused, match="no encoder sends"):
             channel.absorb(attrs.evolve(report, answers=answers))
-
-
-@pytest.mark.parametrize("dimension", [20, 100])
-def test_one_who_lies_weighs_no_more_than_one_who_does_not(dimension: int) -> None:
-    """The longest report that is taken, over the mean length of an honest one: 1, but for the coordinate that is not
-    sent."""
-    unit = made(1.0, dimension)
-    longest = math.sqrt(dimension + 1) / STEP
-    long = np.full((1, dimension), ZERO, np.int64) + int(longest / math.sqrt(dimension))
-    assert unit.possible(long.astype(np.uint16))
-    assert not unit.possible((long + 5).astype(np.uint16))
-    words = drawing(NoiseRng.for_tests(651), unit.each)
-    honest = np.sqrt((received(said(unit, unit_of(dimension + 1), words, 2000)) ** 2).sum(axis=1))
-    assert longest < 1.04 * honest.mean()

@@ -167,6 +167,12 @@ def test_normals_are_their_words_to_twelve_digits() -> None:
             assert abs(sine - radius * mpmath.sin(angle)) < radius * 2.0**-40
 
 
+def test_codewords_beyond_a_codebook_of_16_bits_are_impossible() -> None:
+    unit = made("one-byte", 1.0, 200)
+    assert unit.dtype == "u2"
+    assert [unit.possible(np.full((10, 1), last, np.uint16)) for last in (511, 512)] == [True, False]
+
+
 def test_steps_go_there_and_back() -> None:
     x = np.array([[0.0, 1.0, -3.5, 15.99, 100.0, -100.0]])
     assert sent(x).dtype == np.uint16
