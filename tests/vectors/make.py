@@ -101,7 +101,8 @@ def cases(transcript: Transcript, planned: plans.Planned, g: random.Random) -> d
     facts, found = bundle.as_dict(), list[dict[str, Any]]()
     edges = thresholds(facts)
     for number, (user, first) in enumerate(people(facts, g, planned.cases)):
-        row = rows(facts, g)[number % planned.kinds_of_rows]
+        kinds = rows(facts, g)
+        row = kinds[number % len(kinds)]
         drawn = list[int]()
         stream = recorded([*first, *chosen(edges, number, g, planned.plain)], drawn)
         encoder = PlanEncoder(transcript, noise=NoiseRng.replayed(stream))

@@ -24,7 +24,6 @@ class Planned:
     cases: int = 4
     rounds: bool = False
     plain: bool = False
-    kinds_of_rows: int = 8
 
 
 @final
