@@ -26,10 +26,10 @@ class Counts:
 
 
 @component
-class LocalCounts:
-    """Local counts."""
+class FromDevices:
+    """Counts or sums of local reports."""
 
-    digest_tag = "tests.test_compose.LocalCounts"
+    digest_tag = "tests.test_compose.FromDevices"
 
     trust = Local
     measure = "pure"
@@ -50,14 +50,6 @@ class Sums:
     trust = Central
     measure = "gaussian"
     wide: bool = option(default=False, help="wide")
-
-
-@component
-class LocalSums:
-    """Local sums."""
-
-    trust = Local
-    measure = "pure"
 
 
 @component
@@ -99,10 +91,10 @@ HERE = __name__
 SPECS = [
     Spec("plain", "FrequencyOracle", f"{HERE}:Counts", "", "Central"),
     Spec("careless", "FrequencyOracle", f"{HERE}:Careless", "", "Central"),
-    Spec("local", "FrequencyOracle", f"{HERE}:LocalCounts", "", "Local"),
+    Spec("local", "FrequencyOracle", f"{HERE}:FromDevices", "", "Local"),
     Spec("sums", "VectorSumOracle", f"{HERE}:Sums", "", "Central"),
     Spec("sums-open", "VectorSumOracle", f"{HERE}:Sums", "", "Central", private=False),
-    Spec("local-sums", "VectorSumOracle", f"{HERE}:LocalSums", "", "Local"),
+    Spec("local-sums", "VectorSumOracle", f"{HERE}:FromDevices", "", "Local"),
     Spec("pooled", "VectorSumOracle", f"{HERE}:Pooled", "", "Central"),
     Spec("solver", "NonPrivateSolver", f"{HERE}:Solver", ""),
     Spec("two", "Method", f"{HERE}:Any2", ""),
