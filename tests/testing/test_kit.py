@@ -17,6 +17,7 @@ from cloister.core.lattice import Bound
 from cloister.core.registry.components import Spec, component as made_component
 from cloister.core.registry.registry import Plugin, Registry
 from cloister.plugin import make
+from cloister.plugins.methods.lloyd import Lloyd
 from cloister.plugins.oracles.central.discrete_laplace import DiscreteLaplace
 from cloister.testing import Check, ConformanceError, check_component, checks_for, parametrize
 from cloister.testing.check import require
@@ -25,6 +26,7 @@ from cloister.testing.checks.oracle_noise import bias_is_as_declared, variance_i
 from cloister.testing.checks.solvers import any_released_points_give_k_finite_centers
 from tests.testing.honest import Chunks, FirstPoints, Halving, HonestCounts, HonestSums, Plain, UnaryCounts, nearest
 from tests.testing.zoo import SPECIMENS
+from tests.testing.zoo_cells import _OneTooMany, made
 from tests.testing.zoo_claims import NanPasses
 from tests.testing.zoo_noise import ClampedInSilence, NoiseThatCancels, QuieterThanItSays
 
@@ -55,13 +57,20 @@ def test_every_component_and_check_is_one_item_with_a_name() -> None:
     assert len(ids) == len(set(ids)) == 2 * len(names(HonestCounts())) + len(names(HonestSums()))
 
 
-def test_checks_follow_from_role_trust_and_measure() -> None:
-    assert "a_vector_beyond_the_bound_is_clipped" not in names(HonestCounts())
-    assert "variance_is_as_declared" not in names(UnaryCounts())
-    assert "one_report_hides_its_row" in names(UnaryCounts())
-    assert "the_schedule_does_not_depend_on_answers" in names(PLAIN)
-    assert "ids_are_within_the_space" in names(Halving())
-    assert "the_registry_says_what_the_class_is" in names(Chunks, "Population")
+def test_a_class_stands_for_its_component_with_preferred_slots() -> None:
+    ids = [item.id for item in parametrize(Lloyd).args[1]]
+    assert ids[0].startswith("Lloyd-")
+    assert len(ids) == len(names(make("Method", "fastlloyd")))
+
+
+def test_every_check_has_a_name_and_a_law_and_catches_a_specimen_of_the_zoo() -> None:
+    every = set[str]()
+    for component, role in (*KINDS, *((specimen, role) for specimen, role, _ in SPECIMENS)):
+        checks = checks_for(component, role)
+        assert len({check.name for check in checks}) == len(checks)
+        assert all(len(check.law) > 40 and check.law.endswith(".") for check in checks)
+        every |= {check.name for check in checks}
+    assert every - {name for _, _, name in SPECIMENS} == {"the_registry_says_what_the_class_is"}  # below
 
 
 @made_component
@@ -92,48 +101,41 @@ def test_an_oracle_that_leaves_facts_out_is_told_so() -> None:
         checks_for(Bare())
 
 
-def test_a_class_stands_for_its_component_with_preferred_slots() -> None:
-    from cloister.plugins.methods.lloyd import Lloyd
-
-    ids = [item.id for item in parametrize(Lloyd).args[1]]
-    assert ids[0].startswith("Lloyd-")
-    assert len(ids) == len(names(make("Method", "fastlloyd")))
-
-
-def test_no_check_is_named_twice_and_each_states_its_law() -> None:
-    for component, role in KINDS:
-        checks = checks_for(component, role)
-        assert len({check.name for check in checks}) == len(checks)
-        assert all(len(check.law) > 40 and check.law.endswith(".") for check in checks)
-
-
-def test_every_check_catches_a_specimen_of_the_zoo() -> None:
-    every = {name for component, role in KINDS for name in names(component, role)}
-    every |= {name for specimen, role, _ in SPECIMENS for name in names(specimen, role)}
-    assert every - {name for _, _, name in SPECIMENS} == {"the_registry_says_what_the_class_is"}  # below
-
-
 def test_a_failure_says_what_was_found_and_which_law_that_breaks() -> None:
-    with pytest.raises(AssertionError, match=r"standard deviation .* standard_error\(\) says") as caught:
-        check_component(QuieterThanItSays())
+    with pytest.raises(AssertionError) as caught:
+        check_component(made(_OneTooMany), "Bucketing")
     assert isinstance(caught.value, ConformanceError)
+    assert caught.value.figures in str(caught.value)
     assert caught.value.law in str(caught.value)
 
 
-def test_failures_say_what_to_do_about_bias_and_about_a_seed_that_starts_over() -> None:
-    with pytest.raises(ConformanceError, match="declare it by `biased = True`"):
-        Check(bias_is_as_declared)(ClampedInSilence())
-    with pytest.raises(ConformanceError, match=r"standard deviation 0, .* draws twice: draw from rng\.child\(\.\.\.\)"):
-        Check(variance_is_as_declared)(NoiseThatCancels())
+@pytest.mark.parametrize(
+    ("check", "component", "said"),
+    [
+        (variance_is_as_declared, QuieterThanItSays(), r"standard deviation .* standard_error\(\) says"),
+        (bias_is_as_declared, ClampedInSilence(), "declare it by `biased = True`"),
+        (variance_is_as_declared, NoiseThatCancels(), r"deviation 0, .* draws twice: draw from rng\.child\(\.\.\.\)"),
+    ],
+)
+def test_failures_say_what_to_do(check: Any, component: Any, said: str) -> None:
+    with pytest.raises(ConformanceError, match=said):
+        Check(check)(component)
 
 
-def test_whatever_a_component_raises_is_a_failure_of_the_check() -> None:
+def test_an_error_is_a_failure_nan_passes_no_comparison_and_a_missing_library_is_neither() -> None:
     def it_divides(component: Any) -> None:
-        """Division works."""
-        1 / component
+        """Its inverse is positive."""
+        require(1 / component > 0, f"{component} is not")
 
-    with pytest.raises(ConformanceError, match="it raised ZeroDivisionError"):
-        Check(it_divides)(0)
+    def it_needs(component: Any) -> None:
+        """Needs a library."""
+        raise MissingExtra("lib", "extra", "this")
+
+    for component, said in ((0, "it raised ZeroDivisionError"), (float("nan"), "nan is not")):
+        with pytest.raises(ConformanceError, match=said):
+            Check(it_divides)(component)
+    with pytest.raises(MissingExtra):
+        Check(it_needs)(0)
 
 
 def test_what_a_component_raises_says_what_it_was_given() -> None:
@@ -146,24 +148,6 @@ def test_what_a_component_raises_says_what_it_was_given() -> None:
 
     with pytest.raises(ConformanceError, match=r"AssertionError(.|\n)*; given all weights zero"):
         Check(any_released_points_give_k_finite_centers)(Needing())
-
-
-def test_a_missing_library_is_no_failure() -> None:
-    def it_needs(component: Any) -> None:
-        """Needs a library."""
-        raise MissingExtra("lib", "extra", "this")
-
-    with pytest.raises(MissingExtra):
-        Check(it_needs)(0)
-
-
-def test_nan_never_passes_a_comparison() -> None:
-    def it_is_positive(component: Any) -> None:
-        """Values are positive."""
-        require(component > 0, f"{component} is not")
-
-    with pytest.raises(ConformanceError, match="nan is not"):
-        Check(it_is_positive)(float("nan"))
 
 
 def test_what_has_no_role_is_refused_with_what_to_do() -> None:
@@ -211,18 +195,11 @@ def test_presets_must_be_values_that_their_options_take(monkeypatch: pytest.Monk
             check(PLAIN)
 
 
-def run(script: str) -> str:
-    return subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
-
-
-def test_the_kit_imports_neither_pytest_nor_anything_heavy() -> None:
-    heavy = ("pytest", "scipy", "sklearn", "opendp", "pyarrow")
-    assert run(f"import sys, cloister.testing; print([m for m in {heavy} if m in sys.modules])").strip() == "[]"
-
-
-def test_without_pytest_parametrize_says_what_to_install() -> None:
+def test_the_kit_imports_nothing_heavy_and_says_what_to_install_where_pytest_is_wanted() -> None:
     script = (
-        "import sys; sys.modules['pytest'] = None; import cloister.testing as t\ntry: t.parametrize()\nexcept "
-        "Exception as e: print(e)"
+        "import sys; sys.modules['pytest'] = None; import cloister.testing as t\n"
+        "print([m for m in ('scipy', 'sklearn', 'opendp', 'pyarrow') if m in sys.modules])\n"
+        "try: t.parametrize()\nexcept Exception as e: print(e)"
     )
-    assert re.search(r"pip install '.*\[test\]'", run(script))
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert re.match(r"\[\]\n.*pip install '.*\[test\]'", done.stdout)

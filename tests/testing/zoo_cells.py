@@ -43,14 +43,6 @@ def _products(rows: Any, places: Any) -> Any:
     return total
 
 
-class _Float32(_Cells):
-    """A matrix product in single precision."""
-
-    def locate(self, rows: Ints) -> Ints:
-        points, places = rows.astype(np.float32), self.centers.astype(np.float32)
-        return ((places**2).sum(axis=1) - 2 * _products(points, places)).argmin(axis=1)[:, None]
-
-
 class _Float64(_Cells):
     """A matrix product with centres that are not on the lattice."""
 
@@ -86,10 +78,6 @@ class _OneTooMany(_Cells):
 class _Addressed(_Cells):
     """A digest that depends on the process."""
 
-    @property
-    def space(self) -> Space:
-        return Space((len(self.centers),))
-
     name: int = attrs.field(factory=lambda: hash("cells"))
 
     def locate(self, rows: Ints) -> Ints:
@@ -101,9 +89,7 @@ class _Addressed(_Cells):
 
 def made(kind: type[_Cells]) -> Any:
     def make(domain: Any, rng: PublicRng) -> _Cells:
-        g = rng.generator()
-        centers = domain.sample(g, 6, 0.0) if kind is _Float32 else domain.real(nearest(domain, rng).centers)
-        return kind(domain.snap(centers), domain.max_norm)
+        return kind(nearest(domain, rng).centers, domain.max_norm)
 
     make.__name__ = kind.__name__.strip("_")
     return make

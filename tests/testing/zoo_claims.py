@@ -20,7 +20,6 @@ from tests.testing.honest import (
     Channel,
     HonestCounts,
     HonestGaussianSums,
-    HonestSums,
     Totals,
     _Oracle,
 )
@@ -121,18 +120,6 @@ class _Remembering(Channel):
 
 class RemembersRows(HonestCounts):
     channel = _Remembering
-
-
-class _Boastful(Channel):
-    @property
-    def errors(self) -> tuple[float, ...]:
-        return tuple(e / 1.2 for e in super().errors)
-
-
-class BetterOnPaper(HonestSums):
-    """Its standard errors are too small by 1.2: methods would trust its answers too much."""
-
-    channel = _Boastful
 
 
 class WrongVariance(HonestCounts):

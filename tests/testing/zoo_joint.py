@@ -23,7 +23,6 @@ from cloister.core.trust import Local
 from cloister.core.types import Floats, Ids, Ints
 from cloister.plugins.oracles.local.randomised_response import below
 from cloister.plugins.oracles.shuffled.blanket_histogram import BlanketHistogram
-from cloister.plugins.oracles.shuffled.mixing import Shares
 from cloister.plugins.oracles.shuffled.tagged import Tagged
 from tests.testing.honest import Noised, Totals
 from tests.testing.zoo_messages import _Counts, _Same
@@ -129,24 +128,6 @@ class SendsItsBucketBeside(NoisyOnes):
     """A column that the row fixes: one value for each."""
 
     channel = _Telling
-
-
-class _SameWords(_Same):
-    """All slots are cut with the same words: equal shares say who is the same person, and what is left over is her
-    number."""
-
-    def encode(self, items: Any, users: Ids, rng: NoiseRng) -> Any:
-        sent, each = self.honest.encode(items, users, rng), self.honest.each
-        cut = sent.shares.reshape(len(users), self.honest.slots, each).copy()
-        numbers = cut.sum(axis=2, dtype=np.uint64)
-        cut[:, :, :-1] = cut[:, :1, :-1]
-        mask = np.uint64(2**self.honest.bits - 1)
-        cut[:, :, -1] = (numbers - cut[:, :, :-1].sum(axis=2, dtype=np.uint64)) & mask
-        return Shares(sent.question, sent.slots, cut.reshape(-1))
-
-
-class CutsAllSlotsAlike(_Counts):
-    channel = _SameWords
 
 
 @attrs.frozen

@@ -44,9 +44,9 @@ class QuieterThanItSays(HonestCounts):
 
 
 class _Flipped(Channel):
-    """A number below 0, up to some size, loses its sign now and then."""
+    """One in forty of the numbers below 0, or of those up to some size more, loses its sign."""
 
-    chance, most = 0.07, 2**62
+    chance, most = 0.025, 2**62
 
     def noise(self, level: int, size: int, rng: NoiseRng) -> Ints:
         drawn = super().noise(level, size, rng)
@@ -55,34 +55,18 @@ class _Flipped(Channel):
         return np.where(lost, -drawn, drawn)
 
 
-class _FlippedSeldom(_Flipped):
-    chance = 0.025
-
-
 class _SmallFlipped(_Flipped):
-    most = 2
-
-
-class FlipsSigns(HonestCounts):
-    """Of 7% of its negative numbers."""
-
-    channel = _Flipped
+    chance, most = 0.07, 2
 
 
 class FlipsSignsSeldom(HonestSums):
-    """Of 2.5% of them."""
-
-    channel = _FlippedSeldom
+    channel = _Flipped
 
 
 class FlipsSignsOfSmallNumbers(HonestCounts):
     """Of 7% of -1 and -2, near which Laplace noise tells most."""
 
     channel = _SmallFlipped
-
-
-class QuieterSums(HonestGaussianSums):
-    channel = _Quieter
 
 
 class QuieterAndAdmitsIt(HonestCounts):
@@ -110,13 +94,6 @@ class QuieterInSecret(HonestCounts):
     channel = _QuieterInSecret
 
 
-class LevelsWithoutTheRoot(HonestCounts):
-    """A tree's levels are counted without its root."""
-
-    def scales(self, space: Space, bound: Bound | None, budget: Budget) -> tuple[float, ...]:
-        return (max(1, space.levels - 1) / budget.epsilon,) * space.levels
-
-
 class LevelsNotCounted(HonestGaussianCounts):
     """Every level gets the whole budget."""
 
@@ -138,27 +115,6 @@ class BoundPerCoordinate(HonestGaussianSums):
     def scales(self, space: Space, bound: Bound | None, budget: Budget) -> tuple[float, ...]:
         assert bound is not None
         return tuple(s / math.sqrt(bound.dimension) for s in super().scales(space, bound, budget))
-
-
-class HalfTheSensitivity(HonestSums):
-    """upper - lower mistaken for max(|lower|, |upper|), after shifting rows to [0, bound]: half of what a row can
-    change."""
-
-    def scales(self, space: Space, bound: Bound | None, budget: Budget) -> tuple[float, ...]:
-        return tuple(s / 2 for s in super().scales(space, bound, budget))
-
-
-def _shares(levels: int) -> tuple[float, float]:
-    """(of the root, of every other level): they add up to one over all levels."""
-    return (0.6, 0.4 / (levels - 1)) if levels > 1 else (1.0, 1.0)
-
-
-class SwappedShares(HonestCounts):
-    """A budget split that is returned in one order and unpacked in another: three levels spend 1.4 times the budget."""
-
-    def scales(self, space: Space, bound: Bound | None, budget: Budget) -> tuple[float, ...]:
-        of_others, of_root = _shares(space.levels)
-        return tuple(1 / (share * budget.epsilon) for share in (of_root, *(of_others,) * (space.levels - 1)))
 
 
 class RhoForEpsilon(HonestCounts):
@@ -209,20 +165,6 @@ class _EmptySkipped(Channel):
 
 class EmptyBucketsSkipped(HonestCounts):
     channel = _EmptySkipped
-
-
-class _OccupiedOnly(Channel):
-    """Buckets without a row are not released: their value is below any that is."""
-
-    def decode(self, summary: Totals, rng: NoiseRng) -> Any:
-        table: Any = super().decode(summary, rng)
-        occupied = summary.vector.any(axis=1)
-        table._values[~occupied] = table._values[occupied].min(initial=0.0)
-        return table
-
-
-class OccupiedOnly(HonestSums):
-    channel = _OccupiedOnly
 
 
 class _OneSeed(Channel):
@@ -313,10 +255,6 @@ class _HalvedAbove(Channel):
 
 
 class HalvesTheNoiseOfLargeCounts(HonestCounts):
-    channel = _HalvedAbove
-
-
-class HalvesTheNoiseOfLargeSums(HonestGaussianSums):
     channel = _HalvedAbove
 
 

@@ -41,19 +41,6 @@ class TriesAgain(Plain):
         return centers
 
 
-class StopsEarly(Plain):
-    """A round less where centres no longer move."""
-
-    def cluster(self, problem: Problem, session: Session[Any], rng: PublicRng) -> Clustering:
-        centers = self.start(problem, session, rng)
-        for i in range(self.rounds):
-            moved = self.step(problem, session, centers, problem.budget.over(self.rounds), i)
-            if np.abs(moved - centers).max() > problem.domain.diameter / 4:
-                break
-            centers = moved
-        return Clustering(centers)
-
-
 class AsksAboutItsChoice(Plain):
     """Chooses the number of centres, and then asks about no more than those."""
 
@@ -94,17 +81,6 @@ class BudgetOfThreeRounds(Plain):
         centers = self.start(problem, session, rng)
         for i in range(self.rounds):
             centers = self.step(problem, session, centers, problem.budget.over(3), i)
-        return Clustering(centers)
-
-
-class BudgetOfManyRounds(Plain):
-    """Every round spends less, the more there are, and then some."""
-
-    def cluster(self, problem: Problem, session: Session[Any], rng: PublicRng) -> Clustering:
-        centers = self.start(problem, session, rng)
-        for i in range(self.rounds):
-            share = self.rounds * max(1, self.rounds - 2)
-            centers = self.step(problem, session, centers, problem.budget.over(share), i)
         return Clustering(centers)
 
 
@@ -197,9 +173,9 @@ class StartsAtARow(Plain):
 
 @attrs.frozen(eq=False)
 class _Keeping:
-    """One bucket for everybody, which keeps whom it sees: for itself, or for all of its kind."""
+    """One bucket for everybody, which keeps whom it sees, for all of its kind."""
 
-    kept: Any = attrs.field(factory=list)
+    kept: ClassVar[Any] = []
 
     space = Space((1,))
     digest_tag = "tests.zoo.Keeping"
@@ -209,33 +185,15 @@ class _Keeping:
         return np.zeros((len(rows), 1), np.int64)
 
 
-class KeepsRows(Plain):
-    """Its bucketing keeps the rows that it sees, and they are the centres."""
-
-    memory: ClassVar[Any] = None
+class KeepsTheLastRows(Plain):
+    """The centres are the rows that its bucketing saw last, in whatever run: a replay in this process gives them
+    again."""
 
     def cluster(self, problem: Problem, session: Session[Any], rng: PublicRng) -> Clustering:
-        cells = _Keeping() if self.memory is None else _Keeping(self.memory)
-        session.ask(count(cells, oracle=self.counts, budget=problem.budget))
-        return Clustering(self.ended(problem, cells.kept, self.start(problem, session, rng)))
-
-    def ended(self, problem: Problem, kept: Any, centers: Floats) -> Floats:
-        return np.concatenate([problem.domain.real(np.array(kept)), centers])[: problem.k] if len(kept) else centers
-
-
-class KeepsRowsForGood(KeepsRows):
-    """Those that it saw first, in whatever run."""
-
-    memory: ClassVar[Any] = []
-
-
-class KeepsTheLastRows(KeepsRows):
-    """Those that it saw last, in whatever run: a replay in this process gives them again."""
-
-    memory: ClassVar[Any] = []
-
-    def ended(self, problem: Problem, kept: Any, centers: Floats) -> Floats:
-        return super().ended(problem, kept[::-1], centers)
+        centers = self.start(problem, session, rng)
+        session.ask(count(_Keeping(), oracle=self.counts, budget=problem.budget))
+        last = problem.domain.real(np.array(_Keeping.kept[::-1]).reshape(-1, problem.domain.dimension))
+        return Clustering(np.concatenate([last, centers])[: problem.k])
 
 
 class AsksOnceMore(Plain):
@@ -258,39 +216,12 @@ class AsksLocally(Plain):
         return centers
 
 
-class GathersAgain(Plain):
-    """Goes to the population behind the session's back."""
-
-    def moved(self, problem: Problem, total: Floats, size: Floats) -> Floats:
-        return super().moved(problem, total, size)
-
-    def step(self, problem: Problem, session: Session[Any], centers: Floats, budget: Budget, index: int) -> Floats:
-        moved = super().step(problem, session, centers, budget, index)
-        if session._population is not None:
-            session._population.gather(session.rounds[-1], NoiseRng.secret())
-        return moved
-
-
 class GlobalCoins(Plain):
     """Starts from NumPy's global generator."""
 
     def start(self, problem: Problem, session: Session[Any], rng: PublicRng) -> Floats:
         g = np.random.default_rng(np.random.randint(2**31))
         return problem.domain.sample(g, problem.k, 0.0)
-
-
-class Remembers(Plain):
-    """Starts where the last run ended."""
-
-    last: ClassVar[dict[Any, Floats]] = {}
-
-    def start(self, problem: Problem, session: Session[Any], rng: PublicRng) -> Floats:
-        return self.last.get(problem, super().start(problem, session, rng))
-
-    def cluster(self, problem: Problem, session: Session[Any], rng: PublicRng) -> Clustering:
-        found = super().cluster(problem, session, rng)
-        self.last[problem] = found.centers
-        return found
 
 
 class DividesByCounts(Plain):
@@ -315,14 +246,6 @@ class HandsOutTables(Plain):
         near = NearestCenter(problem.domain.snap(self.start(problem, session, rng)), problem.domain.max_norm)
         (counts,) = session.ask(count(near, oracle=self.counts, budget=problem.budget))
         return Clustering(self.start(problem, session, rng), None, {"counts": counts})
-
-
-class PositiveOnly(FirstPoints):
-    """Fails where no weight is positive."""
-
-    def chosen(self, points: Floats, weights: Floats, k: int, rng: PublicRng) -> Floats:
-        heavy = points[weights > 0]
-        return heavy[np.arange(k) % len(heavy)]
 
 
 class TooFew(FirstPoints):

@@ -5,7 +5,6 @@ All of them claim the guarantee of the honest ones (Central; add-or-remove one r
 
 from __future__ import annotations
 
-import math
 from fractions import Fraction
 from typing import Any, ClassVar
 
@@ -18,7 +17,6 @@ from cloister.core.lattice import Bound
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.types import Floats, Ids, Ints
 from cloister.plugins.oracles.local.counts.local_hashing import ExplicitHistogram
-from cloister.plugins.oracles.local.counts.optimised_unary import OptimisedUnary, Unary
 from cloister.plugins.oracles.local.counts.subset_selection import Subset, SubsetSelection
 from cloister.plugins.oracles.local.hashing import Hashed
 from cloister.plugins.oracles.local.vectors.channel import ExplicitVectorChannel
@@ -220,14 +218,6 @@ def _told(odds: Fraction, chance: Fraction) -> Fraction:
     return true / (1 - true)
 
 
-class TruthfulAtTimes(UnaryCounts):
-    """A bit that would lie is true all the same, in 7% of the draws."""
-
-    def per_bit(self, space: Space, budget: Budget) -> float:
-        odds = Fraction(math.exp(super().per_bit(space, budget)))
-        return math.log(_told(odds, Fraction(7, 100)))
-
-
 class SignsSeldomDrawn(ExplicitHistogram):
     """A sign that would lie is true all the same, in 2.5% of the draws."""
 
@@ -266,14 +256,6 @@ class SetsSeldomRight(SubsetSelection):
         return attrs.evolve(made, keep=made.keep + (2**64 - made.keep) // 40) if size > 8 else made
 
 
-class FewerFlipsAmongMany(OptimisedUnary):
-    """A bit of another bucket is set in 2.5% fewer of the draws, where there are many buckets."""
-
-    def level(self, size: int, odds: Fraction, seed: PublicRng) -> Unary:
-        made = super().level(size, odds, seed)
-        return attrs.evolve(made, flip=made.flip - made.flip // 40) if size > 8 else made
-
-
 class QuietVectors(LdpAverage):
     """Gaussian reports, negative numbers among them, whose noise is too small by 1.7."""
 
@@ -305,13 +287,6 @@ class _ForgetfulChannel(UnaryChannel):
 class LosesBitsOnTheWay(UnaryCounts):
     def open(self, space: Space, budget: Budget, context: QuestionContext) -> UnaryChannel:
         return _ForgetfulChannel(space, budget, context.rows, self.per_bit(space, budget))
-
-
-class WrongFlip(UnaryCounts):
-    """Unary encoding that flips with the whole epsilon per bit, though two bits differ."""
-
-    def per_bit(self, space: Space, budget: Budget) -> float:
-        return budget.epsilon / space.levels
 
 
 class _SilentUsers(UnaryChannel):

@@ -133,10 +133,6 @@ class NoiseFromTheLeavesIsCalledBias(NoiseFromTheLeaves):
     biased = True
 
 
-class ForgetsTheOddOneAndCallsItBias(ForgetsTheOddOne):
-    biased = True
-
-
 def nested_elsewhere(domain: Any, rng: PublicRng) -> HalvingTree:
     """A bucketing whose space says that it is nested."""
     return _Unnested(domain.sides, domain.unit, domain.middle, 4)
