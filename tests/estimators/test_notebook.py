@@ -64,34 +64,22 @@ def test_no_cell_fails_or_warns_but_of_columns_whose_bounds_are_far_too_wide(
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("cell", [RESULT, PROFILE])
-def test_tables_have_the_columns_by_name_and_every_centre(cell: int, ran: tuple[Path, list[Any]]) -> None:
-    page = Page(shown(ran[1][cell], "text/html"))
-    for name in [*BOUNDS, *(f"ward={ward}" for ward in WARDS)]:
-        assert name in page.text
-    assert len(page.every("tr")) == 1 + 7
-
-
-@pytest.mark.thorough
-def test_a_profile_says_what_sets_groups_apart_with_standard_errors(ran: tuple[Path, list[Any]]) -> None:
-    page = Page(shown(ran[1][PROFILE], "text/html"))
+def test_tables_pictures_and_the_promise_stand_below_their_cells(ran: tuple[Path, list[Any]]) -> None:
+    _, cells = ran
+    for cell in (RESULT, PROFILE):
+        page = Page(shown(cells[cell], "text/html"))
+        for name in [*BOUNDS, *(f"ward={ward}" for ward in WARDS)]:
+            assert name in page.text
+        assert len(page.every("tr")) == 1 + 7
     assert "ward mostly children" in page.text
     assert page.text.count("±") >= 7 * (1 + len(BOUNDS) + len(WARDS))
     assert re.search(r"silhouette: 0\.\d+ ± 0\.\d+", page.text)
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize("cell", [FIT, RESULT, PRIVACY])
-def test_the_promise_stands_below(cell: int, ran: tuple[Path, list[Any]]) -> None:
-    assert "epsilon = 1, delta = 1e-07, Central trust" in shown(ran[1][cell], "text/html")
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize("cell", [MAP, PROJECTION])
-def test_pictures_show_inline(cell: int, ran: tuple[Path, list[Any]]) -> None:
-    picture = base64.b64decode(shown(ran[1][cell], "image/png"))
-    assert picture.startswith(b"\x89PNG")
-    assert len(picture) > 5000
+    for cell in (FIT, RESULT, PRIVACY):
+        assert "epsilon = 1, delta = 1e-07, Central trust" in shown(cells[cell], "text/html")
+    for cell in (MAP, PROJECTION):
+        picture = base64.b64decode(shown(cells[cell], "image/png"))
+        assert picture.startswith(b"\x89PNG")
+        assert len(picture) > 5000
 
 
 @pytest.mark.thorough

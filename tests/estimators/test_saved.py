@@ -26,7 +26,7 @@ from tests.estimators.fitted import blobs, mixed, model
 
 def test_a_saved_result_is_loaded_as_an_estimator_that_predicts_alike(tmp_path: Path) -> None:
     frame = pd.DataFrame(blobs(), columns=["age", "glucose"])
-    fitted = model(scale=[1, 3]).fit(frame)
+    fitted = model(method="fastlloyd", scale=[1, 3]).fit(frame)
     for ending in ("json", "npz"):
         fitted.result_.save(tmp_path / f"r.{ending}")
         loaded = cloister.KMeans.load(tmp_path / f"r.{ending}")
@@ -48,24 +48,14 @@ def test_what_is_no_result_is_refused(tmp_path: Path) -> None:
         cloister.KMeans.load(tmp_path / "r.json")
 
 
-METHODS = {
-    "fastlloyd": "KMeans",
-    "hst-means": "KMeans",
-    "grid-means": "KMeans",
-    "hst-median": "KMedians",
-    "tree-coreset-median": "KMedians",
-    "k-variates": "KMedians",
-    "one-round": "OneRound",
-    "weighted-centers": "KMeans",
-}
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_a_result_knows_its_estimator_whose_clone_fits_by_the_same_method(method: str) -> None:
+@pytest.mark.parametrize(
+    ("method", "kind"), [("grid-means", "KMeans"), ("k-variates", "KMedians"), ("one-round", "OneRound")]
+)
+def test_a_result_knows_its_estimator_whose_clone_fits_by_the_same_method(method: str, kind: str) -> None:
     result = model(method=method, zoom="off", scale="none").fit(blobs()).result_
     read = Result.from_dict(json.loads(json.dumps(result.as_dict())))
     found = read.estimator()
-    assert type(found).__name__ == METHODS[method]
+    assert type(found).__name__ == kind
     again = clone(found).fit(blobs()).result_
     assert (again.method, again.problem) == (result.method, result.problem)
     assert again.privacy.headline == result.privacy.headline
@@ -74,7 +64,7 @@ def test_a_result_knows_its_estimator_whose_clone_fits_by_the_same_method(method
 def test_a_clone_of_what_is_loaded_takes_the_same_columns_and_categories() -> None:
     frame = mixed().dropna()
     asked: dict[str, Any] = {"bounds": {"age": (0, 120)}, "categories": {"ward": ["A", "B"]}, "options": {"rounds": 2}}
-    for scale in (None, "none", [2.0]):
+    for scale in (None, [2.0]):
         result = model(method="fastlloyd", scale=scale, **asked).fit(frame).result_
         loaded = Result.from_dict(json.loads(json.dumps(result.as_dict()))).estimator()
         again = clone(loaded).fit(frame).result_

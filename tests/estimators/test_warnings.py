@@ -83,7 +83,8 @@ def test_what_cuts_off_a_run_of_a_ledger_names_it_and_it_is_gone_on_with(
 ) -> None:
     ledger = str(tmp_path / "budget.db")
     Ledger.open(ledger, create=True).declare("mine", 10.0, 1e-3)
-    fitted = model(ledger=ledger, dataset="mine", method="fastlloyd")
+    asked = {"ledger": ledger, "dataset": "mine", "method": "fastlloyd", "options": {"rounds": 3}, "zoom": "off"}
+    fitted = model(**asked)
     real, rounds = Arrays.gather, list[int]()
 
     def gather(rows: Any, round: Any, rng: Any) -> Any:
@@ -100,6 +101,6 @@ def test_what_cuts_off_a_run_of_a_ledger_names_it_and_it_is_gone_on_with(
     run = Ledger.open(ledger).runs("mine")[0].id
     assert note == f"the ledger's run {run} was cut off: go on with it by fit(X, resume={run!r})"
     first = fitted.fit(blobs(), resume=run)
-    again = model(ledger=ledger, dataset="mine", method="fastlloyd").fit(blobs(), resume=run)
+    again = model(**asked).fit(blobs(), resume=run)
     np.testing.assert_array_equal(first.cluster_centers_, again.cluster_centers_)
     assert len(Ledger.open(ledger).runs("mine")) == 1
