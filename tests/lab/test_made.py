@@ -11,7 +11,6 @@ import pytest
 
 from cloister.core.errors import InvalidInput
 from cloister.lab.made import BOUNDS, WARDS, blobs, hospital, moons, patients
-from cloister.lab.tables import NamedTable
 from cloister.metrics import nicv
 from cloister.plugins.populations.files import Files
 from tests.in_process import cloister
@@ -94,10 +93,6 @@ def test_arrays_and_labels_are_saved(tmp_path: Path) -> None:
         np.testing.assert_array_equal(stored["X"], made.numbers)
     np.testing.assert_array_equal(np.load(tmp_path / "labels.npy"), made.labels)
     assert not (tmp_path / "a.bounds.toml").exists()
-
-
-def test_rows_of_no_stated_bounds_have_names() -> None:
-    assert list(NamedTable.plain(np.ones((2, 3))).columns) == ["x1", "x2", "x3"]
 
 
 @pytest.mark.parametrize("ending", [".csv", ".parquet", ".npy", ".npz"])

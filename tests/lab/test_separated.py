@@ -50,31 +50,11 @@ def test_centers_start_on_a_regular_simplex_and_its_shifted_copies() -> None:
     np.testing.assert_allclose(_shifted_simplex(7, 2), strip, atol=1e-12)
 
 
-def test_the_index_of_two_spheres_is_its_closed_form() -> None:
-    """N(0, s^2) and N(a, t^2) in every direction: the best line joins the centres."""
-    s, t, a = 0.7, 2.0, 11.0
-    pair = Mixture(np.array([[0.0, 0, 0], [0, a, 0]]), np.array([s * s * np.eye(3), t * t * np.eye(3)]))
-    wanted = (a - Z * (s + t)) / (a + Z * (s + t))
-    np.testing.assert_allclose(separation_index(pair), [[1, wanted], [wanted, 1]], rtol=1e-12)
-
-
 @pytest.mark.parametrize(("apart", "index"), [(4, 0.01011020), (6, 0.2096862), (8, 0.34229)])
 def test_the_index_has_the_values_of_its_authors(apart: float, index: float) -> None:
     """Qiu and Joe's examples: N(0, 1) and N(apart, 1) are close, separated, well separated."""
     pair = Mixture(np.array([[0.0, 0.0], [apart, 0.0]]), np.array([np.eye(2), np.eye(2)]))
     assert separation_index(pair)[0, 1] == pytest.approx(index, abs=1e-5)
-
-
-def test_the_index_is_that_of_the_best_of_all_lines() -> None:
-    made = separated(5, 2, 0.2, np.random.default_rng(1))
-    index = separation_index(made)
-    angles = np.linspace(0, math.pi, 20_001)
-    lines = np.stack([np.cos(angles), np.sin(angles)])
-    for i, j in itertools.combinations(range(5), 2):
-        widths = [np.sqrt(np.einsum("da,de,ea->a", lines, made.covariances[c], lines)) for c in (i, j)]
-        reach = np.abs((made.centers[j] - made.centers[i]) @ lines)
-        half = Z * (widths[0] + widths[1])
-        assert index[i, j] == pytest.approx(((reach - half) / (reach + half)).max(), abs=1e-6)
 
 
 def test_the_index_agrees_with_a_general_optimiser() -> None:
@@ -95,7 +75,7 @@ def test_the_index_agrees_with_a_general_optimiser() -> None:
 
 
 @given(k=st.integers(2, 12), d=st.integers(2, 9), wanted=st.floats(-0.5, 0.9), seed=st.integers(0, 2**31))
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=30)
 def test_every_cluster_is_at_the_wanted_index_from_its_nearest_neighbour(
     k: int, d: int, wanted: float, seed: int
 ) -> None:

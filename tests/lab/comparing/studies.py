@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 from cloister.lab.comparing import Study, compare
@@ -13,3 +14,9 @@ QUICK: dict[str, Any] = {"k": 3, "epsilons": [1.0], "methods": ["fastlloyd"], "r
 
 def study(**given: Any) -> Study:
     return compare(given.pop("rows", ROWS), **{**QUICK, **given})
+
+
+@cache
+def plain() -> Study:
+    """The study that nothing is changed in, made once."""
+    return study()

