@@ -9,6 +9,7 @@ import sys
 from functools import partial
 from pathlib import Path
 
+import attrs
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -17,11 +18,10 @@ import pytest
 from cloister.core.registry.components import Spec
 from cloister.core.registry.registry import Plugin, Registry
 from cloister.run.result import Result
-from tests.in_process import cloister, program
+from tests.in_process import cloister
 
 GOLDEN = Path(__file__).parent / "golden"
 BASE = ("-k", "3", "--epsilon", "1", "--delta", "1e-6", "--bounds=-1:1", "--rows", "1000")
-FAST = (*BASE, "--method", "fastlloyd")
 
 
 @pytest.fixture(autouse=True)
@@ -60,76 +60,48 @@ def test_an_oracle_that_is_biased_is_described_so(monkeypatch: pytest.MonkeyPatc
         assert json.loads(cloister("describe", "clamped", "--json").stdout)[0]["biased"] is biased
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["list"]])
-def test_help_and_list_import_nothing_heavy(arguments: list[str]) -> None:
+def test_help_and_list_import_nothing_heavy() -> None:
     code = (
-        "import sys; sys.argv = ['cloister', *sys.argv[1:]]\nimport cloister.cli\ntry: cloister.cli.main()\nexcept "
-        "SystemExit: pass\n"
+        "import sys; import cloister.cli\n"
+        "for word in ('--help', 'list'):\n"
+        "    sys.argv = ['cloister', word]\n"
+        "    try: cloister.cli.main()\n"
+        "    except SystemExit: pass\n"
+        "heavy = 'numpy', 'scipy', 'sklearn', 'opendp', 'pyarrow', 'pandas'\n"
+        "print([m for m in heavy if m in sys.modules], file=sys.stderr)"
     )
-    code += (
-        "print([m for m in ('numpy', 'scipy', 'sklearn', 'opendp', 'pyarrow', 'pandas') if m in sys.modules], "
-        "file=sys.stderr)"
-    )
-    done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stderr.strip() == "[]"
+    assert "Usage" in done.stdout
+    assert "fastlloyd" in done.stdout
 
 
 def test_fit_saves_and_prints_released_values_only(folder: Path) -> None:
-    done = program("fit", "rows.parquet", *BASE, "--columns", "x,y", "--out", "result.json", folder=folder)
+    done = cloister("fit", "rows.parquet", *BASE, "--columns", "x,y", "--out", "result.json", folder=folder)
     assert done.returncode == 0, done.stderr
     assert "epsilon = 1, delta = 1e-06, Central trust" in done.stdout
     result = Result.load(folder / "result.json")
-    assert result.columns == ("x", "y")
-    assert result.centers.shape == (3, 2)
-    assert set(json.loads((folder / "result.json").read_text())["result"]) == {
-        "format",
-        "version",
-        "columns",
-        "centers",
-        "weights",
-        "method",
-        "problem",
-        "privacy",
-        "details",
-    }
-
-
-def test_json_output_is_the_saved_result(folder: Path) -> None:
-    done = cloister("fit", "rows.npy", *BASE, "--json", "--out", "r.npz", folder=folder)
-    assert json.loads(done.stdout) == Result.load(folder / "r.npz").as_dict()
+    assert (result.columns, result.centers.shape) == (("x", "y"), (3, 2))
+    saved = set(json.loads((folder / "result.json").read_text())["result"])
+    assert saved == {"format", "version", *(field.name for field in attrs.fields(Result))}
 
 
 def test_a_config_file_carries_the_same_options_and_flags_win(folder: Path) -> None:
     (folder / "bounds.toml").write_text("x = [-1, 1]\ny = [-2, 2]\n")
     (folder / "run.toml").write_text(
-        'k = 2\nmethod = "su-lloyd"\nepsilon = 0.5\nbounds = "bounds.toml"\nrows = 1000\ncolumns = ["x", '
-        '"y"]\n[set]\nrounds = 3\n'
+        'k = 2\nmethod = "fastlloyd"\nepsilon = 0.5\ndelta = 1e-6\nbounds = "bounds.toml"\nrows = 1000\n'
+        'columns = ["x", "y"]\n[set]\nrounds = 3\nborder = "truncate"\n'
     )
-    done = cloister("fit", "rows.parquet", "--config", "run.toml", "-k", "4", "--json", folder=folder)
+    asked = ("-k", "4", "--rows", "2e3", "--with", "counts=discrete-laplace", "--json", "--out", "r.npz")
+    done = cloister("fit", "rows.parquet", "--config", "run.toml", *asked, folder=folder)
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout)
-    assert (result["problem"]["k"], result["method"]["name"], result["privacy"]["epsilon"]) == (4, "su-lloyd", 0.5)
+    assert result == Result.load(folder / "r.npz").as_dict()
+    assert (result["problem"]["k"], result["problem"]["rows"]) == (4, 2000)
+    assert (result["method"]["name"], result["privacy"]["epsilon"]) == ("fastlloyd", 0.5)
     assert result["problem"]["bounds"] == {"lower": [-1.0, -2.0], "upper": [1.0, 2.0]}
-    assert len(result["privacy"]["spends"]) == 6
-
-
-def test_every_slot_can_be_swapped_and_every_option_set(folder: Path) -> None:
-    done = cloister(
-        "fit",
-        "rows.npy",
-        *FAST,
-        "--with",
-        "counts=discrete-laplace",
-        "--set",
-        "rounds=2",
-        "--set",
-        "border=truncate",
-        "--json",
-        folder=folder,
-    )
-    result = json.loads(done.stdout)
+    assert (result["method"]["options"]["rounds"], result["method"]["options"]["border"]) == (3, "truncate")
     assert {s["mechanism"] for s in result["privacy"]["spends"]} == {"discrete-laplace", "discrete-gaussian"}
-    assert result["method"]["options"]["border"] == "truncate"
 
 
 def test_evaluate_says_that_it_is_not_private(folder: Path) -> None:
@@ -173,11 +145,6 @@ def test_the_demo_can_be_dealt_out_to_parties() -> None:
     assert shown["costs"]["cloister, private"] < shown["costs"]["the midpoint of the bounds"]
 
 
-def test_the_number_of_rows_can_be_written_as_pages_write_it(folder: Path) -> None:
-    found = json.loads(cloister("fit", "rows.npy", *BASE, "--rows", "2e3", "--json", folder=folder).stdout)
-    assert found["problem"]["rows"] == 2000
-
-
 def test_files_of_parties_are_pooled_in_one_process(folder: Path) -> None:
     rows = np.load(folder / "rows.npy")
     for name, part in (("north", rows[::2]), ("south", rows[1::2])):
@@ -189,14 +156,3 @@ def test_files_of_parties_are_pooled_in_one_process(folder: Path) -> None:
         refused = cloister("fit", *files, *asked, folder=folder)
         assert refused.returncode == 2
         assert told in refused.stderr
-
-
-def test_dropping_rows_with_holes_is_a_choice(folder: Path) -> None:
-    np.save(folder / "holes.npy", np.vstack([np.load(folder / "rows.npy"), [[np.nan, 0.1]]]))
-    assert cloister("fit", "holes.npy", *BASE, "--missing", "drop", "--json", folder=folder).returncode == 0
-
-
-def test_rows_outside_the_bounds_are_clipped_silently(folder: Path) -> None:
-    done = cloister("fit", "rows.npy", *BASE, "--bounds=-0.01:0.01", "--json", folder=folder)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert np.abs(json.loads(done.stdout)["centers"]).max() <= 0.01

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import sys
+from collections import defaultdict
 from collections.abc import Iterator
 from itertools import permutations
 from pathlib import Path
@@ -30,15 +31,36 @@ FACE = {"__init__", "__main__", "_version", "cli", "metrics", "plugin"}
 
 
 @pytest.fixture(scope="module")
+def trees() -> dict[str, ast.Module]:
+    """What each file says, by its path."""
+    return {str(path.relative_to(ROOT)): ast.parse(path.read_text("utf-8")) for path in sorted(ROOT.rglob("*.py"))}
+
+
+@pytest.fixture(scope="module")
+def by_text(imports: grimp.ImportGraph, trees: dict[str, ast.Module]) -> dict[str, set[str]]:
+    """What each module names by text, those that may do so left out."""
+    found = dict[str, set[str]]()
+    for path, tree in trees.items():
+        name = "cloister." + path.removesuffix(".py").replace("/", ".").removesuffix(".__init__")
+        if name not in SPELLING and not name.startswith(("cloister.core.registry", "cloister.commands.examples")):
+            found[name] = set(spelled(tree, set(imports.modules)))
+    return {name: named for name, named in found.items() if named}
+
+
+@pytest.fixture(scope="module")
 def imports() -> grimp.ImportGraph:
     """Who imports whom, for types alone too."""
     return grimp.build_graph("cloister", exclude_type_checking_imports=False, cache_dir=None)
 
 
-def spelled(source: str, modules: set[str]) -> Iterator[str]:
+def called(node: ast.Call) -> str:
+    return str(getattr(node.func, "attr", getattr(node.func, "id", "")))
+
+
+def spelled(tree: ast.Module, modules: set[str]) -> Iterator[str]:
     """Modules of ours that a file names by text ("cloister.x", "cloister.x:Class"), and "?" where it imports a module
     whose name is put together while it runs, if any part of the text is ours."""
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             name = node.value.partition(":")[0]
             if "." in name and name in modules:
@@ -47,36 +69,27 @@ def spelled(source: str, modules: set[str]) -> Iterator[str]:
             first = node.values[0]
             if isinstance(first, ast.Constant) and str(first.value).startswith("cloister."):
                 yield str(first.value).rstrip(".").rpartition(":")[0] or "?"
-        if isinstance(node, ast.Call) and ast.unparse(node.func).endswith(("import_module", "__import__")):
+        if isinstance(node, ast.Call) and called(node) in ("import_module", "__import__"):
             if not all(isinstance(part, (ast.Constant, ast.Name)) for part in node.args[:1]):
                 yield "?"
             if len(node.args) + len(node.keywords) > 1:
                 yield "?"  # relative to a package
 
 
-def by_text(modules: set[str]) -> dict[str, set[str]]:
-    """What each module names by text, those that may do so left out."""
-    found = dict[str, set[str]]()
-    for path in sorted(ROOT.rglob("*.py")):
-        parts = path.relative_to(ROOT.parent).with_suffix("").parts
-        name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-        if name not in SPELLING and not name.startswith(("cloister.core.registry", "cloister.commands.examples")):
-            found[name] = set(spelled(path.read_text("utf-8"), modules))
-    return {name: named for name, named in found.items() if named}
-
-
-def test_no_file_imports_itself_by_way_of_others(imports: grimp.ImportGraph) -> None:
+def test_no_file_imports_itself_by_way_of_others(imports: grimp.ImportGraph, by_text: dict[str, set[str]]) -> None:
     """Files that nothing is imported by, or that import nothing, are in no circle: without them others are not, until
     none is left. A module that is named by text counts as imported."""
-    left, texts = set(imports.modules), by_text(set(imports.modules))
-    while free := {m for m in left if not (imports.find_modules_directly_imported_by(m) | texts.get(m, set())) & left}:
+    left = set(imports.modules)
+    while free := {
+        m for m in left if not (imports.find_modules_directly_imported_by(m) | by_text.get(m, set())) & left
+    }:
         left -= free
     assert left == set()
 
 
-def test_modules_of_ours_are_named_by_text_in_the_registry_alone(imports: grimp.ImportGraph) -> None:
+def test_modules_of_ours_are_named_by_text_in_the_registry_alone(by_text: dict[str, set[str]]) -> None:
     """Else neither the contracts nor the test of circles would see who needs whom."""
-    assert by_text(set(imports.modules)) == {}
+    assert by_text == {}
 
 
 @pytest.mark.parametrize(
@@ -91,7 +104,7 @@ def test_modules_of_ours_are_named_by_text_in_the_registry_alone(imports: grimp.
     ],
 )
 def test_a_module_named_by_text_is_found(source: str, found: list[str]) -> None:
-    assert list(spelled(source, {"cloister", "cloister.showing.report", "cloister.run.result"})) == found
+    assert list(spelled(ast.parse(source), {"cloister", "cloister.showing.report", "cloister.run.result"})) == found
 
 
 def test_a_component_never_imports_another_one(imports: grimp.ImportGraph) -> None:
@@ -158,17 +171,28 @@ def _forecasts(frame: FrameType) -> bool:
     return bool(seen & {"foreseen", "prepare"})
 
 
-def test_no_module_gives_one_name_twice() -> None:
+def test_no_module_gives_one_name_twice(trees: dict[str, ast.Module]) -> None:
     """A constant that another one of its name replaces further down means something else where it is used."""
     found = list[str]()
-    for path in sorted(ROOT.rglob("*.py")):
+    for path, tree in trees.items():
         names = [
             name.id
-            for statement in ast.parse(path.read_text()).body
+            for statement in tree.body
             if isinstance(statement, ast.Assign | ast.AnnAssign)
             for target in (statement.targets if isinstance(statement, ast.Assign) else [statement.target])
             for name in ast.walk(target)
             if isinstance(name, ast.Name)
         ]
-        found += [f"{path.name}: {name}" for name in {*names} if names.count(name) > 1]
+        found += [f"{path}: {name}" for name in {*names} if names.count(name) > 1]
     assert found == []
+
+
+def test_no_two_public_classes_have_one_name(trees: dict[str, ast.Module]) -> None:
+    """One word for one thing: a name that two share stands for two."""
+    homes = defaultdict[str, list[str]](list)
+    for path, tree in trees.items():
+        for node in tree.body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                homes[node.name].append(path)
+    assert len(homes) > 200
+    assert {name: files for name, files in homes.items() if len(files) > 1} == {}

@@ -1,4 +1,4 @@
-"""Figures of merit against closed forms, brute force on eight points, SciPy and scikit-learn."""
+"""Figures of merit against closed forms, brute force, SciPy and scikit-learn."""
 
 from __future__ import annotations
 
@@ -31,31 +31,6 @@ def brute_labels(rows: Any, centers: Any) -> list[int]:
     return [min(range(len(centers)), key=lambda j: math.dist(row, centers[j])) for row in rows]
 
 
-def brute_silhouette(rows: Any, labels: list[int]) -> float:
-    """Rousseeuw's definition, word for word; a row alone in its cluster scores 0."""
-    scores = []
-    for i, own in enumerate(labels):
-
-        def mean_to(label: int, i: int = i) -> float:
-            near = [math.dist(rows[i], rows[j]) for j in range(len(rows)) if labels[j] == label and j != i]
-            return sum(near) / len(near)
-
-        if labels.count(own) == 1:
-            scores.append(0.0)
-            continue
-        a, b = mean_to(own), min(mean_to(other) for other in set(labels) - {own})
-        scores.append((b - a) / max(a, b))
-    return sum(scores) / len(scores)
-
-
-def brute_davies_bouldin(rows: Any, labels: list[int]) -> float:
-    groups = {label: np.array([r for r, own in zip(rows, labels, strict=True) if own == label]) for label in labels}
-    means = {label: group.mean(axis=0) for label, group in groups.items()}
-    spread = {g: float(np.mean([math.dist(r, means[g]) for r in group])) for g, group in groups.items()}
-    worst = [max((spread[a] + spread[b]) / math.dist(means[a], means[b]) for b in groups if b != a) for a in groups]
-    return sum(worst) / len(worst)
-
-
 # costs
 
 
@@ -79,7 +54,7 @@ tables = hnp.arrays(np.float64, st.tuples(st.integers(1, 30), st.just(3)), eleme
 
 
 @given(rows=tables, centers=tables, power=st.sampled_from([1.0, 2.0, 2.5]))
-@settings(deadline=None)
+@settings(deadline=None, max_examples=50)
 def test_the_cost_of_any_table_is_brute_force(rows: Any, centers: Any, power: float) -> None:
     """Of two centres almost as near either may be taken: squared distances are compared to about 1e-11, so distances to
     1e-5."""
@@ -88,7 +63,7 @@ def test_the_cost_of_any_table_is_brute_force(rows: Any, centers: Any, power: fl
 
 
 @given(n=st.integers(1, 40), d=st.integers(1, 6), k=st.integers(1, 9), chunk=st.integers(1, 100))
-@settings(deadline=None)
+@settings(deadline=None, max_examples=50)
 def test_chunks_of_any_size_give_the_same_cost(n: int, d: int, k: int, chunk: int) -> None:
     rng = np.random.default_rng((n, d, k))
     rows, centers = rng.normal(size=(n, d)), rng.normal(size=(k, d))
@@ -101,7 +76,7 @@ def test_chunks_of_any_size_give_the_same_cost(n: int, d: int, k: int, chunk: in
         assert metrics.distances(rows, centers) == pytest.approx(exact, rel=1e-9)
 
 
-@pytest.mark.parametrize("kind", ["f4", "f8", "i8", "i2", "u1", "?"])
+@pytest.mark.parametrize("kind", ["f4", "i8", "u1", "?"])
 def test_rows_of_any_real_type_are_welcome(kind: str) -> None:
     rows = np.random.default_rng(2).integers(0, 2, (50, 3)).astype(kind)
     wanted = brute_cost(rows.astype(float), [[0.25, 0.5, 0.75]], 2)
@@ -117,7 +92,7 @@ def test_the_cost_does_not_lose_digits_far_from_the_origin() -> None:
 
 
 def test_float32_rows_far_away_are_told_apart_by_what_they_differ_in() -> None:
-    rows = (np.random.default_rng(4).integers(0, 9, (3000, 3)) + 1e6).astype(np.float32)
+    rows = (np.random.default_rng(4).integers(0, 9, (1000, 3)) + 1e6).astype(np.float32)
     centers = np.unique(rows[:40], axis=0).astype(np.float64)
     exact = np.linalg.norm(rows[:, None].astype(np.float64) - centers, axis=2)
     assert (exact[np.arange(len(rows)), metrics.labels(rows, centers)] == exact.min(axis=1)).all()
@@ -138,51 +113,44 @@ def test_the_distance_of_a_row_beside_its_center_keeps_its_digits() -> None:
     assert metrics.distances(rows, centers)[:, 0] == pytest.approx([1e-10, 3e-13], rel=1e-5)
 
 
-@pytest.mark.parametrize("kind", ["f4", "f8"])
-def test_labels_take_little_memory_besides_themselves(kind: str) -> None:
-    rows, centers = np.ones((200_000, 10), kind), np.random.default_rng(6).normal(size=(10, 10))
-    metrics.labels(rows[:1000], centers)
+@pytest.mark.parametrize(("figure", "most"), [(metrics.labels, 8 * 200_000 + 2**22), (metrics.cost, 2**22)])
+def test_memory_does_not_grow_with_the_rows(figure: Any, most: int) -> None:
+    """Beyond what is returned."""
+    rows, centers = np.ones((200_000, 10), np.float32), np.random.default_rng(6).normal(size=(10, 10))
+    figure(rows[:1000], centers)
     tracemalloc.start()
-    found = metrics.labels(rows, centers)
-    most = tracemalloc.get_traced_memory()[1]
+    figure(rows, centers)
+    used = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert most < found.nbytes + 2**22
+    assert used < most
 
 
-@pytest.mark.parametrize("figure", [metrics.labels, metrics.distances, metrics.cost])
-def test_threads_change_no_figure(figure: Any) -> None:
+def test_threads_change_no_figure() -> None:
     rng = np.random.default_rng(7)
     rows, centers = rng.normal(size=(60_000, 4)), rng.normal(size=(7, 4))
-    assert np.array_equal(figure(rows, centers, threads=3), figure(rows, centers, threads=1))
-
-
-def test_memory_does_not_grow_with_the_rows() -> None:
-    def peak(n: int) -> int:
-        rows = np.zeros((n, 10), np.float32)
-        centers = np.eye(10)
-        tracemalloc.start()
-        metrics.cost(rows, centers)
-        used = tracemalloc.get_traced_memory()[1]
-        tracemalloc.stop()
-        return used
-
-    assert peak(1_200_000) < 1.1 * peak(300_000) < 2**27
+    for figure in (metrics.labels, metrics.distances, metrics.cost):
+        assert np.array_equal(figure(rows, centers, threads=3), figure(rows, centers, threads=1))
 
 
 # clusters
 
 
-@pytest.mark.parametrize("centers", [TWO, [*TWO.tolist(), [5.0, 5.0]]], ids=["two", "and one with a row of its own"])
-def test_silhouette_and_davies_bouldin_of_eight_points_are_their_definitions(centers: Any) -> None:
+@pytest.mark.parametrize(
+    "centers",
+    [TWO, [*TWO.tolist(), [5.0, 5.0]], [*TWO.tolist(), [1e6, 1e6]]],
+    ids=["two", "and one with a row of its own", "and one without rows"],
+)
+def test_silhouette_and_davies_bouldin_are_scikit_learns(centers: Any) -> None:
+    """Which gives 0 to a row alone in its cluster, as Rousseeuw does."""
+    from sklearn.metrics import davies_bouldin_score, silhouette_score
+
     labels = brute_labels(EIGHT, centers)
-    assert metrics.silhouette(EIGHT, centers) == pytest.approx(brute_silhouette(EIGHT, labels), rel=1e-12)
-    assert metrics.davies_bouldin(EIGHT, centers) == pytest.approx(brute_davies_bouldin(EIGHT, labels), rel=1e-12)
+    assert metrics.silhouette(EIGHT, centers) == pytest.approx(silhouette_score(EIGHT, labels), rel=1e-12)
+    assert metrics.davies_bouldin(EIGHT, centers) == pytest.approx(davies_bouldin_score(EIGHT, labels), rel=1e-12)
 
 
-def test_centers_without_rows_do_not_count() -> None:
-    more = np.vstack([TWO, [[1e6, 1e6]]])
-    assert metrics.silhouette(EIGHT, more) == metrics.silhouette(EIGHT, TWO)
-    assert metrics.davies_bouldin(EIGHT, more) == metrics.davies_bouldin(EIGHT, TWO)
+def test_rows_that_are_all_alone_have_figures() -> None:
+    assert (metrics.silhouette(EIGHT, EIGHT), metrics.davies_bouldin(EIGHT, EIGHT)) == (0.0, 0.0)
 
 
 @pytest.mark.parametrize("centers", [[[4.0, 4.0]], [[4.0, 4.0], [1e6, 1e6]], [[4.0, 4.0], [4.0, 4.0]]])
@@ -191,16 +159,11 @@ def test_a_single_cluster_has_the_worst_figures(centers: list[list[float]]) -> N
     assert metrics.davies_bouldin(EIGHT, centers) == math.inf
 
 
-def test_rows_that_are_all_alone_have_figures() -> None:
-    assert metrics.silhouette(EIGHT, EIGHT) == 0.0
-    assert metrics.davies_bouldin(EIGHT, EIGHT) == 0.0
-
-
 def test_the_silhouette_of_a_sample_is_seeded_and_close_to_the_whole() -> None:
     rng = np.random.default_rng(4)
-    rows = np.concatenate([rng.normal(0, 1, (2000, 2)), rng.normal(6, 1, (2000, 2))])
+    rows = np.concatenate([rng.normal(0, 1, (1000, 2)), rng.normal(6, 1, (1000, 2))])
     centers = [[0.0, 0.0], [6.0, 6.0]]
-    whole = metrics.silhouette(rows, centers, sample=4000)
+    whole = metrics.silhouette(rows, centers, sample=2000)
     some = metrics.silhouette(rows, centers, sample=1000, seed=7)
     assert some == metrics.silhouette(rows, centers, sample=1000, seed=7)
     assert some != metrics.silhouette(rows, centers, sample=1000, seed=8)
@@ -245,20 +208,15 @@ def test_a_single_run_says_nothing_about_its_spread() -> None:
     assert metrics.mean_interval([3.5]) == metrics.Mean(3.5, math.inf, -math.inf, math.inf)
 
 
-def test_an_evaluation_holds_every_figure() -> None:
+def test_an_evaluation_holds_every_figure_and_is_fit_for_json() -> None:
     found = metrics.evaluate(EIGHT, TWO, reference=TWO + 1)
-    assert found.nicv == metrics.nicv(EIGHT, TWO)
-    assert found.k_median == metrics.k_median_cost(EIGHT, TWO)
+    assert (found.nicv, found.k_median) == (metrics.nicv(EIGHT, TWO), metrics.k_median_cost(EIGHT, TWO))
     assert found.silhouette == metrics.silhouette(EIGHT, TWO)
     assert found.davies_bouldin == metrics.davies_bouldin(EIGHT, TWO)
     assert found.center_mse == metrics.center_mse(TWO, TWO + 1)
-
-
-def test_an_evaluation_is_fit_for_json() -> None:
-    found = metrics.evaluate(EIGHT, [[4.0, 4.0]]).as_dict()
-    assert found["davies_bouldin"] == "inf"
-    assert found["center_mse"] is None
-    assert json.loads(json.dumps(found, allow_nan=False)) == found
+    single = metrics.evaluate(EIGHT, [[4.0, 4.0]]).as_dict()
+    assert (single["davies_bouldin"], single["center_mse"]) == ("inf", None)
+    assert json.loads(json.dumps(single, allow_nan=False)) == single
 
 
 # errors
@@ -275,26 +233,24 @@ ROWS_AND_CENTERS = [
 ]
 
 
-@pytest.mark.parametrize("figure", [*ROWS_AND_CENTERS, metrics.evaluate])
 @pytest.mark.parametrize(
     ("rows", "centers", "says"),
     [
         (EIGHT, [[1.0, 2.0, 3.0]], "rows have 2 columns and centers 3"),
         (EIGHT, np.zeros((0, 2)), r"centers must be a table .* \(0, 2\)"),
-        (np.zeros((0, 2)), TWO, r"rows must be a table .* \(0, 2\)"),
         (np.zeros((3, 0)), np.zeros((1, 0)), r"not of shape \(3, 0\)"),
         ([1.0, 2.0], TWO, r"not of shape \(2,\)"),
         ([*EIGHT.tolist(), [math.nan, 1.0]], TWO, "rows must be finite: row 8 "),
-        ([*EIGHT.tolist(), [1.0, math.inf]], TWO, "rows must be finite: row 8 "),
-        (EIGHT, [[1.0, 2.0], [math.nan, 1.0]], "centers must be finite: row 1 "),
+        (EIGHT, [[1.0, 2.0], [math.inf, 1.0]], "centers must be finite: row 1 "),
         ([["a", "b"]], TWO, "rows must be real numbers"),
         ([[1 + 2j, 0j]], TWO, "rows must be real numbers, not of type complex128"),
         ([[1.0, 2.0], [1.0]], TWO, "rows must be numbers in a regular shape"),
     ],
 )
-def test_rows_and_centers_that_cannot_be_used_are_refused(figure: Any, rows: Any, centers: Any, says: str) -> None:
-    with pytest.raises(InvalidInput, match=says):
-        figure(rows, centers)
+def test_rows_and_centers_that_cannot_be_used_are_refused(rows: Any, centers: Any, says: str) -> None:
+    for figure in (*ROWS_AND_CENTERS, metrics.evaluate):
+        with pytest.raises(InvalidInput, match=says):
+            figure(rows, centers)
 
 
 def test_a_bad_row_in_a_later_chunk_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

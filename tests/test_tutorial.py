@@ -20,6 +20,7 @@ from cloister.core.lattice import Bound
 from cloister.plugin import Budget, Problem, PublicRng, Rows, Session, count, make, vector_sum
 from cloister.testing import checks_for
 from cloister.testing.stubs import Handful
+from tests.in_process import cloister
 from tests.outside import environment
 from tests.testing.zoo_noise import Clamped, ClampedInSilence
 
@@ -136,8 +137,7 @@ def test_the_checks_that_biased_oracles_are_excused_from_are_those_it_lists() ->
 )
 def test_broken_plugins_are_reported_as_it_says(before: str, after: str, tmp_path: Path) -> None:
     (said,) = (text.splitlines() for _, name, text in BLOCKS if name == "broken")
-    made = [sys.executable, "-m", "cloister.cli", "new-plugin", "honeycomb-cells", "--role", "tree", "--out", "broken"]
-    subprocess.run(made, cwd=tmp_path, check=True, capture_output=True)
+    cloister("new-plugin", "honeycomb-cells", "--role", "tree", "--out", "broken", folder=tmp_path)
     (manifest,) = (tmp_path / "broken").rglob("manifest.py")
     manifest.write_text(manifest.read_text().replace(before, after))
     asked = [sys.executable, "-m", "cloister.cli", "plugins"]
@@ -151,8 +151,7 @@ def test_broken_plugins_are_reported_as_it_says(before: str, after: str, tmp_pat
 @pytest.mark.thorough
 def test_too_little_noise_is_found_as_it_says(tmp_path: Path) -> None:
     (said,) = (text.strip() for _, name, text in BLOCKS if name == "too-little-noise")
-    made = [sys.executable, "-m", "cloister.cli", "new-plugin", "rounded-counts", "--role", "oracle", "--out", "broken"]
-    subprocess.run(made, cwd=tmp_path, check=True, capture_output=True)
+    cloister("new-plugin", "rounded-counts", "--role", "oracle", "--out", "broken", folder=tmp_path)
     (oracle,) = (tmp_path / "broken").rglob("oracle.py")
     change = "sensitivity.l1 / 2 / budget.epsilon"
     assert f"`{change}`" in TEXT
