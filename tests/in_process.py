@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import shlex
 import shutil
 import subprocess
 import sys
@@ -39,6 +40,21 @@ def cloister(*arguments: Any, folder: Path = HERE, given: bytes = b"") -> subpro
     code = end.value.code
     assert code is None or isinstance(code, int), code
     return subprocess.CompletedProcess(arguments, code or 0, *texts)
+
+
+def ran(line: str, folder: Path = HERE) -> subprocess.CompletedProcess[str]:
+    """What is made of a line, written as a person types it, that succeeds."""
+    done = cloister(*shlex.split(line), folder=folder)
+    assert done.returncode == 0, done.stderr
+    return done
+
+
+def refused(line: str, folder: Path = HERE) -> str:
+    """What a person is told of a line that is refused: its last line, on stderr alone, says why."""
+    done = cloister(*shlex.split(line), folder=folder)
+    assert (done.returncode, done.stdout) == (2, ""), done
+    assert done.stderr.splitlines()[-1].startswith("cloister: ")
+    return done.stderr
 
 
 def program(*arguments: Any, folder: Path = HERE, **settings: Any) -> subprocess.CompletedProcess[str]:

@@ -15,11 +15,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from cloister.accounting.ledger.ledger import Ledger
-from tests.in_process import cloister
+from tests.in_process import ran
 
 GOOD = {
-    "fit": "-k 3 --epsilon 1 --delta 1e-6 --bounds=-1:1 --rows 1000",
-    "fast": "-k 3 --epsilon 1 --delta 1e-6 --bounds=-1:1 --rows 1000 --method fastlloyd",
+    "fit": "-k 3 --epsilon 1 --delta 1e-6 --bounds=-1:1 --rows 1000 --method su-lloyd",
+    "fast": "-k 3 --epsilon 1 --delta 1e-6 --bounds=-1:1 --rows 1000 --method fastlloyd --zoom off",
     "paid": "--ledger budget.db --dataset mine",
     "explain": "-k 3 --epsilon 1 --delta 1e-6 --bounds=-1:1 --rows 1000 --dimension 2",
     "compare": "-k 3 --epsilon 1 --methods fastlloyd --runs 1 --workers 1",
@@ -27,9 +27,19 @@ GOOD = {
     "north": "--party north --data rows.csv --cert certs/north.pem --unsigned --patience 0.1",
     "coordinator": "--listen 127.0.0.1:0 --cert certs/coordinator.pem --unsigned --patience 0.1 --timeout 0.1",
 }
-"""Good options, which a bad one that follows them overrides."""
+"""Good options, which a bad one that follows them overrides. Methods that are prepared in a millisecond or two."""
 
-POOL = 'k = 3\nepsilon = 1.0\ndelta = 1e-6\nrows = 3000\nseed = 5\ncolumns = ["x", "y"]\nbounds = [[-1, 1], [-1, 1]]\n'
+POOL = """
+k = 3
+epsilon = 1.0
+delta = 1e-6
+rows = 3000
+seed = 5
+columns = ["x", "y"]
+bounds = [[-1, 1], [-1, 1]]
+method = "fastlloyd"
+zoom = "off"
+"""
 
 
 def made(folder: Path) -> Path:
@@ -46,14 +56,8 @@ def made(folder: Path) -> Path:
         (folder / name).mkdir()
     os.mkfifo(folder / "pipe.json")
     (folder / "loop.csv").symlink_to("loop.csv")
+    (folder / "link.csv").symlink_to("rows.csv")
     return folder
-
-
-def run(folder: Path, line: str) -> str:
-    """What a good command prints."""
-    done = cloister(*line.split(), folder=folder)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
 
 
 def _rows(folder: Path) -> None:
@@ -74,6 +78,15 @@ def _rows(folder: Path) -> None:
     pq.write_table(pa.table(table), folder / "rows.parquet")
     pq.write_table(pa.table({"a": ["x"], "b": ["y"]}), folder / "text.parquet")
     pq.write_table(pa.table({"x": pa.array([], pa.float64()), "y": pa.array([], pa.float64())}), folder / "0.parquet")
+    users = {
+        "twice": [1, 2, 1],
+        "negative": [0, 1, -1],
+        "beyond": [1, 2, 1000],
+        "half": [0.5, 1, 2],
+        "gone": [None, 1, 2],
+    }
+    nothing = pa.array([None] * 3, pa.float64())
+    pq.write_table(pa.table({"x": x[:3], "y": y[:3], "nothing": nothing, **users}), folder / "users.parquet")
     for name, value in (("holes", np.nan), ("infinite", np.inf)):
         bad = rows.copy()
         bad[7, 1] = value
@@ -165,6 +178,7 @@ def _texts(folder: Path) -> None:
         "semi.csv": "x;y\n0.1;0.2\n",
         "two-x.csv": "x,x,y\n1,2,3\n",
         "clash.csv": "ward=A,ward\n1,A\n",
+        "cluster.csv": "cluster,x,y\n1,0.1,0.2\n",
         "quote.csv": 'x,y\n"1,2\n3,4\n',
         "text.csv.gz": "x,y\n1,2\n",
         "rows.tsv": "x\ty\n1\t2\n",
@@ -188,12 +202,12 @@ def _texts(folder: Path) -> None:
 
 
 def _results_and_ledgers(folder: Path) -> None:
-    run(folder, f"fit rows.npy {GOOD['fast']} --out result.json")
-    run(folder, f"fit rows.npy {GOOD['fast']} --out result.npz")
-    run(folder, f"fit rows.parquet --columns x,y {GOOD['fast']} --out named.json")
-    run(folder, f"fit rows.parquet --columns x {GOOD['fast']} --out one-column.json")
-    run(folder, f"fit mixed.parquet --columns x --category ward=A,B {GOOD['fast']} --out ward.json")
-    run(folder, f"compare rows.npy {GOOD['compare']} -k 2 --out other.jsonl")
+    ran(f"fit rows.npy {GOOD['fast']} --out result.json", folder)
+    ran(f"fit rows.npy {GOOD['fast']} --out result.npz", folder)
+    ran(f"fit rows.parquet --columns x,y {GOOD['fast']} --out named.json", folder)
+    ran(f"fit rows.parquet --columns x {GOOD['fast']} --out one-column.json", folder)
+    ran(f"fit mixed.parquet --columns x --category ward=A,B {GOOD['fast']} --out ward.json", folder)
+    ran(f"compare rows.npy {GOOD['compare']} -k 2 --out other.jsonl", folder)
     text = (folder / "result.json").read_text()
     sealed = json.loads(text)
     damaged = {
@@ -219,10 +233,10 @@ def _results_and_ledgers(folder: Path) -> None:
     with sqlite3.connect(folder / "other.db") as other:
         other.execute("create table t (x)")
     other.close()
-    run(folder, "ledger declare budget.db mine --epsilon 2 --delta 1e-5")
-    run(folder, "ledger declare budget.db people --epsilon 2 --delta 1e-5 --unit users")
-    run(folder, "ledger declare budget.db pure --epsilon 2 --delta 0")
-    run(folder, f"fit rows.npy {GOOD['fast']} {GOOD['paid']} --epsilon 0.5")
+    ran("ledger declare budget.db mine --epsilon 2 --delta 1e-5", folder)
+    ran("ledger declare budget.db people --epsilon 2 --delta 1e-5 --unit users", folder)
+    ran("ledger declare budget.db pure --epsilon 2 --delta 0", folder)
+    ran(f"fit rows.npy {GOOD['fast']} {GOOD['paid']} --epsilon 0.5", folder)
     (done,) = Ledger.open(folder / "budget.db").runs()
     with sqlite3.connect(folder / "budget.db") as db:  # names that a table of inputs can hold
         db.execute("pragma foreign_keys = off")
@@ -255,18 +269,19 @@ def _results_and_ledgers(folder: Path) -> None:
 
 
 def _collections(folder: Path) -> None:
-    run(folder, "plan -k 2 --epsilon 2 --rows 1000 --bounds ball:1 --dimension 2 --seed 1 --out plan")
-    run(folder, "encode plan rows.npy --out reports --state mine.state")
+    ran("plan -k 2 --epsilon 2 --rows 1000 --bounds ball:1 --dimension 2 --seed 1 --out plan", folder)
+    ran("encode plan rows.npy --out reports --state mine.state", folder)
+    ran("plan -k 2 --epsilon 2 --rows 1000 --bounds ball:1 --columns x,y --seed 1 --out plan-named", folder)
     rounds = "--method su-lloyd --set rounds=2 --with counts=optimised-local-hashing --with sums=hadamard-vector"
-    run(folder, f"plan -k 3 --epsilon 4 --rows 1000 --bounds=-1:1 --dimension 2 --seed 1 {rounds} --out rounds")
+    ran(f"plan -k 1 --epsilon 4 --rows 1000 --bounds=-1:1 --dimension 2 --seed 1 {rounds} --out rounds", folder)
     mixed = "--with counts=amplified-counts --with sums=amplified-vectors --delta 1e-6"
-    run(folder, f"plan -k 2 --epsilon 1 --rows 1000 --bounds ball:1 --dimension 2 --seed 1 {mixed} --out crowd")
+    ran(f"plan -k 2 --epsilon 1 --rows 1000 --bounds ball:1 --dimension 2 --seed 1 {mixed} --out crowd", folder)
     for name, changed in (("cut", lambda t: t[:-50]), ("changed", lambda t: t.replace("1000", "1001"))):
         copy = folder / f"plan-{name}"
         copy.mkdir()
         for path in (folder / "plan").iterdir():
             (copy / path.name).write_text(changed(path.read_text()) if path.suffix == ".json" else path.read_text())
-    run(folder, "tickets new-key issuer.key")
+    ran("tickets new-key issuer.key", folder)
     (folder / "bad-reports").mkdir()
     (report,) = (folder / "reports").iterdir()
     (folder / "bad-reports" / "part-0.reports").write_bytes(report.read_bytes()[:500])
@@ -275,7 +290,7 @@ def _collections(folder: Path) -> None:
 
 
 def _pools(folder: Path) -> None:
-    keys = run(folder, "test-certificates certs --party north --party south")
+    keys = ran("test-certificates certs --party north --party south", folder).stdout
     (folder / "pool.toml").write_text(POOL + keys)
     (folder / "keyless.toml").write_text(POOL)
     (folder / "alone.toml").write_text(POOL + keys[: keys.rindex("[[party]]")])

@@ -31,11 +31,10 @@ def result(d: int, k: int, **more: Any) -> Result:
     return made(d, k, details={"centers_error": np.full((k, d), 0.01)}, **more)
 
 
-@pytest.mark.parametrize(("d", "k"), [(3, 30), (7, 7)])
-def test_few_columns_are_columns(d: int, k: int) -> None:
-    head, *rows = lines(result(d, k), 100)
-    assert head == ["centre", "rows (noisy)", *(f"c{j}" for j in range(d))]
-    assert len(rows) == k
+def test_few_columns_are_columns() -> None:
+    head, *rows = lines(result(7, 30), 100)
+    assert head == ["centre", "rows (noisy)", *(f"c{j}" for j in range(7))]
+    assert len(rows) == 30
 
 
 def test_of_many_columns_each_is_a_row() -> None:

@@ -13,22 +13,10 @@ import numpy as np
 import pytest
 
 from cloister.lab.made import blobs
-from tests.in_process import PROGRAM, cloister
+from tests.in_process import PROGRAM, ran, refused
 from tests.waiting import until
 
-ARGUMENTS = (
-    "-k",
-    "3",
-    "--epsilon",
-    "0.5,1",
-    "--methods",
-    "fastlloyd,su-lloyd",
-    "--runs",
-    "2",
-    "--workers",
-    "1",
-    "--bounds=-1:1",
-)
+COMPARE = "compare rows.npy -k 3 --epsilon 0.5,1 --methods fastlloyd,su-lloyd --runs 2 --workers 1 --bounds=-1:1"
 
 
 @pytest.fixture
@@ -38,8 +26,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_it_prints_a_table_per_budget_and_says_that_it_is_not_private(folder: Path) -> None:
-    done = cloister("compare", "rows.npy", *ARGUMENTS, "--picture", "p.svg", folder=folder)
-    assert done.returncode == 0, done.stderr
+    done = ran(f"{COMPARE} --picture p.svg", folder)
     assert done.stdout.startswith("NOT private")
     for words in ("epsilon = 0.5 (NOT private)", "epsilon = 1 (NOT private)", "2 of 2", "k-means++ of scikit-learn"):
         assert words in done.stdout
@@ -48,33 +35,24 @@ def test_it_prints_a_table_per_budget_and_says_that_it_is_not_private(folder: Pa
 
 
 def test_a_mixed_table_is_compared_on_the_columns_that_its_bounds_name(folder: Path) -> None:
-    cloister("data", "make", "hospital", "--rows", "500", "-o", "p.csv", folder=folder)
-    more = ("-k", "3", "--epsilon", "1", "--methods", "fastlloyd", "--runs", "1", "--workers", "1")
-    done = cloister("compare", "p.csv", *more, "--bounds", "p.bounds.toml", folder=folder)
-    assert done.returncode == 0, done.stderr
+    ran("data make hospital --rows 500 -o p.csv", folder)
+    compare = "compare p.csv -k 3 --epsilon 1 --methods fastlloyd --runs 1 --workers 1"
+    done = ran(f"{compare} --bounds p.bounds.toml", folder)
     assert "500 rows of 8 columns (age, systolic," in done.stdout
     assert "unit of distances each column's own" in done.stdout
-    refused = cloister("compare", "p.csv", *more, folder=folder)  # bounds that are read off the rows name nothing
-    assert (refused.returncode, refused.stderr.count("\n")) == (2, 1)
+    assert "which columns?" in refused(compare, folder)  # bounds that are read off the rows name nothing
 
 
-def test_json_and_csv_hold_the_same_figures(folder: Path) -> None:
-    out = ("--out", "study.jsonl")
-    data = json.loads(cloister("compare", "rows.npy", *ARGUMENTS, *out, "--json", folder=folder).stdout)
-    table = cloister("compare", "rows.npy", *ARGUMENTS, *out, "--csv", folder=folder).stdout.splitlines()
-    assert data["private"] is False
-    assert len(data["cells"]) == 4
-    header = table[0].split(",")
-    first = dict(zip(header, table[1].split(","), strict=True))
+def test_json_and_csv_hold_the_same_figures_and_the_same_file_goes_on_with_more_runs(folder: Path) -> None:
+    data = json.loads(ran(f"{COMPARE} --out study.jsonl --json", folder).stdout)
+    before = (folder / "study.jsonl").read_text()
+    table = ran(f"{COMPARE} --out study.jsonl --csv", folder).stdout.splitlines()
+    assert (folder / "study.jsonl").read_text() == before
+    assert (data["private"], len(data["cells"])) == (False, 4)
+    first = dict(zip(table[0].split(","), table[1].split(","), strict=True))
     assert float(first["nicv"]) == data["cells"][0]["nicv"]
     assert first["figures"].startswith("NOT private")
-
-
-def test_the_same_file_goes_on_with_more_runs(folder: Path) -> None:
-    out = ("--out", "study.jsonl")
-    cloister("compare", "rows.npy", *ARGUMENTS, *out, folder=folder)
-    before = (folder / "study.jsonl").read_text()
-    cloister("compare", "rows.npy", *ARGUMENTS, "--runs", "3", *out, folder=folder)
+    ran(f"{COMPARE} --out study.jsonl --runs 3", folder)
     after = (folder / "study.jsonl").read_text()
     assert after.startswith(before)
     assert len(after.splitlines()) == len(before.splitlines()) + 4
@@ -92,10 +70,15 @@ def test_the_same_file_goes_on_with_more_runs(folder: Path) -> None:
     ],
 )
 def test_a_comparison_that_is_cut_off_goes_on_and_loses_no_run(folder: Path, blow: int, kept: bool) -> None:
-    more = ("-k", "3", "--epsilon", "1", "--methods", "fastlloyd", "--runs", "2000", "--workers", "2", "--bounds=-1:1")
-    asked = ["compare", "rows.npy", *more, *(["--out", "study.jsonl"] if kept else [])]
+    compare = "compare rows.npy -k 3 --epsilon 1 --methods fastlloyd --bounds=-1:1"
+    asked = f"{compare} --runs 2000 --workers 2 {'--out study.jsonl' if kept else ''}"
     with subprocess.Popen(
-        [PROGRAM, *asked], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+        [PROGRAM, *asked.split()],
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
     ) as process:
         until(lambda: _runs(folder) >= 3)
         os.killpg(process.pid, blow)  # as a terminal does
@@ -108,19 +91,7 @@ def test_a_comparison_that_is_cut_off_goes_on_and_loses_no_run(folder: Path, blo
         assert err.count("\n") == 1
         assert f"finished runs are in {study.name}: go on with cloister compare rows.npy" in err
         assert f"--out {study.name}" in err
-    again = cloister(
-        *asked[: asked.index("--runs")],
-        "--runs",
-        "3",
-        "--bounds=-1:1",
-        "--workers",
-        "1",
-        "--out",
-        study.name,
-        "--json",
-        folder=folder,
-    )
-    assert again.returncode == 0, again.stderr
+    again = ran(f"{compare} --runs 3 --workers 1 --out {study.name} --json", folder)
     assert len(json.loads(again.stdout)["cells"][0]["all_nicv"]) == 3
     assert _runs(folder) >= runs  # what was there is there still; with two workers a number may have been missing
 
@@ -129,40 +100,11 @@ def _runs(folder: Path) -> int:
     return sum(path.read_bytes().count(b'"run"') for path in folder.glob("*.jsonl"))
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("nowhere.npy", *ARGUMENTS), "nowhere.npy"),
-        (("rows.npy", *ARGUMENTS, "--epsilon", "a"), "--epsilon is 'a'"),
-        (("rows.npy", *ARGUMENTS, "--epsilon", "0"), "positive numbers"),
-        (("rows.npy", *ARGUMENTS, "--methods", "fastloyd"), "did you mean fastlloyd"),
-        (("rows.npy", *ARGUMENTS, "-k", "501"), "between 1 and the 500 rows"),
-        (("rows.npy", *ARGUMENTS, "--delta", "x"), "--delta is 'x'"),
-        (("rows.npy", *ARGUMENTS, "--out", "study.json"), "saved as .jsonl"),
-        (("rows.npy", *ARGUMENTS, "--out", "no/study.jsonl"), "there is no folder no"),
-        (("rows.npy", *ARGUMENTS, "--picture", "p.pdf"), "saved as .png or .svg"),
-        (("rows.npy", *ARGUMENTS, "--json", "--csv"), "give one of them"),
-        (("rows.npy", *ARGUMENTS, "--rivals", "google"), "no rival 'google'"),
-        (("rows.npy", *ARGUMENTS, "--bounds", "1:0"), "must be smaller"),
-        (("rows.npy", *ARGUMENTS, "--bounds", "unknown"), "unknown bounds"),
-        (("rows.npy", *ARGUMENTS, "--missing", "keep"), "choose refuse or drop"),
-        (("rows.npy", *ARGUMENTS, "--workers", "0"), "workers is 0"),
-    ],
-)
-def test_bad_input_is_one_line_and_nothing_is_written(folder: Path, arguments: tuple[str, ...], message: str) -> None:
-    done = cloister("compare", *arguments, folder=folder)
-    assert done.returncode == 2
-    assert done.stdout == ""
-    assert done.stderr.count("\n") == 1
-    assert message in done.stderr
-    assert [path.name for path in folder.iterdir()] == ["rows.npy"]
-
-
 @pytest.mark.thorough
 def test_a_full_disk_under_the_output_loses_no_run(folder: Path) -> None:
     with open("/dev/full", "w") as full:
         done = subprocess.run(
-            [PROGRAM, "compare", "rows.npy", *ARGUMENTS],
+            [PROGRAM, *COMPARE.split()],
             cwd=folder,
             stdout=full,
             stderr=subprocess.PIPE,

@@ -16,9 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from typer.testing import CliRunner
 
-from cloister.cli import app
 from cloister.collection.client.encode_files import RowTable, collect, piece_rows
 from cloister.collection.client.encoder import PlanEncoder, State, read
 from cloister.collection.plan import canonical_json
@@ -30,13 +28,13 @@ from cloister.collection.wire.batches import Parsed, form_of
 from cloister.core.errors import CloisterError, InvalidInput
 from cloister.core.randomness import NoiseRng
 from cloister.run.request import Request
-from tests.in_process import PROGRAM, cloister, program
+from tests.in_process import PROGRAM, cloister, ran, refused
 from tests.waiting import until
 
-NAMES = ["age", "height", "income", "x", "y"]
+NAMES = [*"abcxy"]
 D, N = len(NAMES), 1200
 ROWS = np.random.default_rng(0).normal(0, 0.3, (1000, D))
-WANTED = ("-k", "3", "--epsilon", "2", "--rows", str(N), "--bounds", "ball:1")
+WANTED = f"-k 3 --epsilon 2 --rows {N} --bounds ball:1 --columns {','.join(NAMES)}"
 
 
 @pytest.fixture(scope="module")
@@ -65,12 +63,10 @@ def sent(folder: Path, plan: CollectionPlan) -> Parsed:
 
 def test_from_rows_to_reports(tmp_path: Path) -> None:
     pq.write_table(pa.table(dict(zip(NAMES, ROWS.T, strict=True))), tmp_path / "mine.parquet")
-    done = cloister("plan", *WANTED, "--columns", ",".join(NAMES), "--out", "plan", folder=tmp_path)
-    assert done.returncode == 0, done.stderr
+    done = ran(f"plan {WANTED} --out plan", tmp_path)
     assert "(replace one row) epsilon = 2, Local trust" in done.stdout
     assert "WARNING: at this n, epsilon and d (1,200, 2, 5) expect no better than one centre" not in done.stdout
-    done = program("encode", "plan", "mine.parquet", "--out", "reports", folder=tmp_path)
-    assert done.returncode == 0, done.stderr
+    done = ran("encode plan mine.parquet --out reports", tmp_path)
     assert done.stderr == (
         "WARNING: no state: nothing remembers these reports. Encoding the same rows again, under this plan or "
         "another, spends again\n"
@@ -85,22 +81,10 @@ def test_from_rows_to_reports(tmp_path: Path) -> None:
 
 
 def test_json_for_programs(folder: Path) -> None:
-    done = cloister("plan", *WANTED, "--dimension", "5", "--out", "other", "--json", folder=folder)
-    said = json.loads(done.stdout)
+    said = json.loads(ran(f"plan {WANTED} --out other --json", folder).stdout)
     assert said.pop("liars")["shares"]
     assert said == json.loads((folder / "other" / "plan.json").read_text())
-    done = cloister(
-        "encode",
-        "plan",
-        "mine.npy",
-        "--out",
-        "r",
-        "--columns",
-        "0,1,2,3,4",
-        "--json",
-        folder=folder,
-    )
-    said = json.loads(done.stdout)
+    said = json.loads(ran("encode plan mine.npy --out r --columns 0,1,2,3,4 --json", folder).stdout)
     assert said["plan"] == read(folder / "plan").hash
     assert (said["reports"], said["epsilon"]) == (1000, 2.0)
     assert (folder / said["file"]).suffix == ".reports"
@@ -117,12 +101,6 @@ def encoded(folder: Path, plan: CollectionPlan, *paths: str, **options: Any) -> 
     found = sent(out, plan)
     assert len(found.users) == count
     return found
-
-
-def test_the_file_has_the_reports_of_the_round(folder: Path, plan: CollectionPlan) -> None:
-    noise = NoiseRng.for_tests(3)
-    found = encoded(folder, plan, "mine.parquet", noise=noise)
-    assert np.array_equal(found.answers, PlanEncoder(plan, noise=noise).encode(ROWS, np.arange(1000)).answers)
 
 
 def test_files_of_reports_and_their_folder_are_read_by_their_owner_alone(
@@ -145,12 +123,6 @@ def test_files_of_reports_and_their_folder_are_read_by_their_owner_alone(
     assert (modes, path.stat().st_mode & 0o777, path.parent.stat().st_mode & 0o777) == ([0o600], 0o600, 0o700)
 
 
-def test_user_numbers_follow_the_first_one(folder: Path, plan: CollectionPlan) -> None:
-    assert encoded(folder, plan, "mine.parquet", first=200).users.tolist() == list(range(200, 1200))
-    with pytest.raises(CloisterError, match="user numbers above 1199"):
-        encoded(folder, plan, "mine.parquet", first=201)
-
-
 @pytest.mark.parametrize("remember", [False, True])
 def test_user_numbers_of_a_column_and_no_trace_of_the_order(
     folder: Path, plan: CollectionPlan, remember: bool, monkeypatch: pytest.MonkeyPatch
@@ -166,11 +138,12 @@ def test_user_numbers_of_a_column_and_no_trace_of_the_order(
         assert np.array_equal(found.answers, PlanEncoder(plan).encode(ROWS * 0, numbers, state).answers)
 
 
-def test_rows_of_a_column_of_users_are_their_own(folder: Path, plan: CollectionPlan) -> None:
+def test_the_file_has_the_reports_of_the_round_and_each_person_her_own(folder: Path, plan: CollectionPlan) -> None:
     """Seeded, so that each person's report says whose row was encoded."""
     numbers, noise = pq.read_table(folder / "mine.parquet")["id"].to_numpy(), NoiseRng.for_tests(1)
-    found = encoded(folder, plan, "mine.parquet", reading={"users": "id"}, noise=noise)
-    assert np.array_equal(found.answers, PlanEncoder(plan, noise=noise).encode(ROWS, numbers).answers)
+    for reading, users in (({}, np.arange(1000)), ({"users": "id"}, numbers)):
+        found = encoded(folder, plan, "mine.parquet", reading=reading, noise=noise)
+        assert np.array_equal(found.answers, PlanEncoder(plan, noise=noise).encode(ROWS, users).answers)
 
 
 def test_rows_of_a_database_are_their_own_whatever_order_they_come_in(
@@ -190,9 +163,9 @@ def test_rows_of_a_database_are_their_own_whatever_order_they_come_in(
         with contextlib.closing(table):
             collect(table._encoder, table, folder / f"r{copied}")
         assert np.array_equal(sent(folder / f"r{copied}", plan).answers, expected)
-    asked = "encode", "plan", "duckdb:///lake.db", "--table", "people", "--out", "r"
-    assert "no places for user numbers" in cloister(*asked, folder=folder).stderr
-    assert "1,000 reports" in cloister(*asked, "--user-column", "id", folder=folder).stdout
+    asked = "encode plan duckdb:///lake.db --table people --out r"
+    assert "no places for user numbers" in refused(asked, folder)
+    assert "1,000 reports" in ran(f"{asked} --user-column id", folder).stdout
 
 
 def test_rows_with_missing_cells_are_refused_or_dropped_with_their_numbers(folder: Path, plan: CollectionPlan) -> None:
@@ -206,240 +179,78 @@ def test_rows_with_missing_cells_are_refused_or_dropped_with_their_numbers(folde
     assert found == [i for i in range(1000) if i not in (3, 500)]
 
 
-def test_several_files_are_one_table(folder: Path, plan: CollectionPlan) -> None:
+def test_several_files_are_one_table_whose_user_numbers_follow_the_first_one(
+    folder: Path, plan: CollectionPlan
+) -> None:
     pq.write_table(pa.table(dict(zip(NAMES, ROWS[:50].T, strict=True))), folder / "more.parquet")
     np.savetxt(folder / "more.csv", ROWS[:50], delimiter=",", header=",".join(NAMES), comments="")
-    assert encoded(folder, plan, "more.parquet", "more.csv").users.tolist() == list(range(100))
+    assert encoded(folder, plan, "more.parquet", "more.csv", first=200).users.tolist() == list(range(200, 300))
+    assert encoded(folder, plan, "mine.parquet", first=200).users.tolist() == list(range(200, 1200))
 
 
 def test_a_state_makes_the_same_file_again(folder: Path) -> None:
-    run = "encode", "plan", "mine.parquet", "--out", "a", "--state", "mine.state", "--json"
-    one = json.loads(cloister(*run, folder=folder).stdout)["file"]
-    done = cloister(*run, folder=folder)
+    run = "encode plan mine.parquet --out a --state mine.state --json"
+    one = json.loads(ran(run, folder).stdout)["file"]
+    done = ran(run, folder)
     assert done.stderr == "a already holds 1 files of reports: people who are in two files count once at most\n"
     assert (folder / one).read_bytes() == (folder / json.loads(done.stdout)["file"]).read_bytes()
 
 
 def test_a_lifetime_that_is_used_up_writes_nothing(folder: Path) -> None:
-    cloister("plan", *WANTED, "--columns", ",".join(NAMES), "--out", "second", folder=folder)
-    state = "--state", "mine.state", "--lifetime", "3"
-    assert cloister("encode", "plan", "mine.parquet", "--out", "a", *state, folder=folder).returncode == 0
-    done = cloister("encode", "second", "mine.parquet", "--out", "b", *state, folder=folder)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == (
+    ran(f"plan {WANTED} --out second", folder)
+    state = "--state mine.state --lifetime 3"
+    ran(f"encode plan mine.parquet --out a {state}", folder)
+    assert refused(f"encode second mine.parquet --out b {state}", folder) == (
         "cloister: the lifetime epsilon of 3 of 1,000 of these people has 1 (at least) left, 2 was asked: nothing was "
         "read or spent\n"
     )
     assert not (folder / "b").exists()
 
 
-WRONG: dict[str, tuple[str, str]] = {
-    "no plan": ("encode nowhere mine.parquet --out r", "cannot read the plan"),
-    "a file for a plan": ("encode mine.npy mine.parquet --out r", "cannot read the plan"),
-    "no rows": ("encode plan nothing.parquet --out r", "cannot be opened"),
-    "a folder of rows": ("encode plan plan --out r", "is a folder"),
-    "an unknown kind": ("encode plan plan/plan.json --out r", "extension that is not known"),
-    "a pattern of nothing": ("encode plan *.feather --out r", "no file matches"),
-    "a damaged file": ("encode plan damaged.parquet --out r", "cannot be read"),
-    "an empty file": ("encode plan empty.parquet --out r", "is empty"),
-    "no rows in it": ("encode plan none.parquet --out r", "there are no rows"),
-    "rows twice": ("encode plan mine.parquet mine.parquet --out r", "given twice"),
-    "too many rows": ("encode plan mine.parquet more.parquet --out r", "user numbers above 1199"),
-    "another column": ("encode plan mine.parquet --columns a,b,c,d,e --out r", "no column 'a'"),
-    "text": ("encode plan mine.parquet --columns name,age,height,x,y --out r", "does not hold numbers"),
-    "too few columns": ("encode plan mine.parquet --columns age,height --out r", "for 5 columns, these are 2"),
-    "a column twice": ("encode plan mine.parquet --columns x,x,x,x,x --out r", "more than once"),
-    "an empty column": ("encode plan mine.parquet --columns ,,,, --out r", "no column ''"),
-    "no such names": ("encode plan mine.npy --out r", "no column 'age'"),
-    "no user column": ("encode plan mine.parquet --user-column who --out r", "no column 'who'"),
-    "no user column, any columns": ("encode anyhow five.parquet --user-column who --out r", "no column 'who'"),
-    "a row column as users": ("encode plan mine.parquet --user-column x --out r", "holds the user numbers"),
-    "users of text": ("encode plan mine.parquet --user-column name --out r", "does not hold numbers"),
-    "users twice": ("encode plan users.parquet --user-column twice --out r", "stands twice"),
-    "negative users": ("encode plan users.parquet --user-column negative --out r", "whole numbers from 0 to 1199"),
-    "users beyond": ("encode plan users.parquet --user-column beyond --out r", "whole numbers from 0 to 1199"),
-    "half users": ("encode plan users.parquet --user-column half --out r", "whole numbers from 0 to 1199"),
-    "missing users": (
-        "encode plan users.parquet --user-column gone --missing drop --out r",
-        "whole numbers from 0 to 1199",
-    ),
-    "two ways to number": ("encode plan mine.parquet --user-column id --first 3 --out r", "not both"),
-    "a negative first": ("encode plan mine.parquet --first -1 --out r", "first user number is -1"),
-    "a first beyond": ("encode plan mine.parquet --first 99999999999999999999 --out r", "first user number is"),
-    "missing cells": ("encode plan holes.parquet --out r", "missing or infinite"),
-    "nothing but holes": ("encode plan allholes.parquet --missing drop --out r", "there are no rows"),
-    "an odd rule": ("encode plan mine.parquet --missing ignore --out r", "choose refuse or drop"),
-    "a file as folder": ("encode plan mine.parquet --out mine.npy", "cannot write into"),
-    "a lifetime alone": ("encode plan mine.parquet --lifetime 3 --out r", "give --state FILE"),
-    "a lifetime of nothing": ("encode plan mine.parquet --lifetime nan --state s --out r", "the lifetime is nan"),
-    "a state that is none": (
-        "encode plan mine.parquet --state mine.parquet --out r",
-        "the state mine.parquet cannot be",
-    ),
-    "a state nowhere": ("encode plan mine.parquet --state no/where --out r", "the state no/where cannot be used"),
-    "a changed plan": ("encode changed mine.parquet --out r", "was changed after it was published"),
-    "no columns": ("plan -k 3 --epsilon 1 --rows 100 --bounds ball:1 --out p", "or their number (--dimension 100)"),
-    "both": (
-        "plan -k 3 --epsilon 1 --rows 100 --bounds ball:1 --out p --columns a --dimension 1",
-        "either their names (--columns a,b,c)",
-    ),
-    "over a plan": ("plan -k 3 --epsilon 1 --rows 100 --bounds ball:1 --out plan --dimension 2", "is not empty"),
-    "over a file": ("plan -k 3 --epsilon 1 --rows 100 --bounds ball:1 --out mine.npy --dimension 2", "it is a file"),
-    "central": (
-        "plan -k 3 --epsilon 1 --rows 100 --bounds ball:1 --out p --dimension 2 --method fastlloyd",
-        "is Central",
-    ),
-    "no method": (
-        "plan -k 3 --epsilon 1 --rows 100 --bounds ball:1 --out p --dimension 2 --method onround",
-        "did you mean one-round",
-    ),
-    "no such slot": (
-        "plan -k 3 --epsilon 1 --rows 100 --bounds ball:1 --out p --dimension 2 --with tallies=exact",
-        "no slot 'tallies'",
-    ),
-    "no value": (
-        "plan -k 3 --epsilon 1 --rows 100 --bounds ball:1 --out p --dimension 2 --set partitions",
-        "name=value",
-    ),
-    "two values": (
-        "plan -k 3 --epsilon 1 --rows 100 --bounds ball:1 --out p --dimension 2 --set clip=yes --set clip=no",
-        "given twice",
-    ),
-    "no epsilon": ("plan -k 3 --epsilon -1 --rows 100 --bounds ball:1 --out p --dimension 2", "epsilon is -1"),
-    "more centres than rows": ("plan -k 300 --epsilon 1 --rows 100 --bounds ball:1 --out p --dimension 2", "k is 300"),
-    "reversed bounds": (
-        "plan -k 3 --epsilon 1 --rows 100 --bounds 1:0 --out p --dimension 2",
-        "the lower one must be smaller",
-    ),
-}
-
-
-@pytest.fixture(scope="module")
-def crooked(tmp_path_factory: pytest.TempPathFactory, plan: CollectionPlan) -> Path:
-    folder = tmp_path_factory.mktemp("crooked")
-    plan.write(folder / "plan", "")
-    plan.write(folder / "changed", "")
-    attrs.evolve(plan, columns=None).write(folder / "anyhow", "")
-    path = folder / "changed" / "plan.json"
-    path.write_text(path.read_text().replace('"epsilon": 2.0', '"epsilon": 1.0'))
-    columns = dict(zip(NAMES, ROWS.T, strict=True))
-    pq.write_table(pa.table({**columns, "name": ["a"] * 1000, "id": range(1000)}), folder / "mine.parquet")
-    pq.write_table(pa.table(columns), folder / "more.parquet")
-    pq.write_table(pa.table({**columns, "id": range(1000)}), folder / "five.parquet")
-    np.save(folder / "mine.npy", ROWS)
-    (folder / "damaged.parquet").write_bytes((folder / "mine.parquet").read_bytes()[:-50])
-    (folder / "empty.parquet").write_bytes(b"")
-    pq.write_table(pa.table(columns).slice(0, 0), folder / "none.parquet")
-    some = pa.table(columns).slice(0, 3).to_pydict()
-    users = {"twice": [1, 2, 1], "negative": [0, 1, -1], "beyond": [1, 2, N], "half": [0.5, 1, 2], "gone": [None, 1, 2]}
-    pq.write_table(pa.table({**some, **users}), folder / "users.parquet")
-    pq.write_table(pa.table({**some, "x": [0.0, None, 1.0]}), folder / "holes.parquet")
-    pq.write_table(pa.table({**some, "x": pa.array([None] * 3, pa.float64())}), folder / "allholes.parquet")
-    return folder
-
-
-@pytest.mark.parametrize(("line", "message"), WRONG.values(), ids=WRONG)
-def test_misuse_is_one_clear_line_and_leaves_nothing(
-    crooked: Path, monkeypatch: pytest.MonkeyPatch, line: str, message: str
-) -> None:
-    monkeypatch.chdir(crooked)
-    before = {path: path.stat().st_mtime_ns for path in crooked.rglob("*") if path.is_file()}
-    done = CliRunner().invoke(app, line.split())
-    assert isinstance(done.exception, CloisterError), (done.output, done.exception)
-    assert message in str(done.exception)
-    assert "\n" not in str(done.exception)
-    assert {path: path.stat().st_mtime_ns for path in crooked.rglob("*") if path.is_file()} == before
-
-
-def test_a_refusal_is_one_line_and_exit_code_2(crooked: Path) -> None:
-    done = program("encode", "changed", "mine.parquet", "--out", "r", folder=crooked)
-    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
-    assert done.stderr.startswith("cloister: changed/plan.json cannot be used: it was changed")
-
-
-def test_what_a_terminal_would_obey_is_shown_as_text(crooked: Path) -> None:
+def test_what_a_terminal_would_obey_is_shown_as_text(folder: Path) -> None:
     """A plan's words and the names of files are other people's."""
-    facts = json.loads((crooked / "plan" / "plan.json").read_text())
-    facts.pop("hash")
+    path = folder / "plan" / "plan.json"
+    facts = json.loads(path.read_text())
     facts |= {"cloister": "1\n\x1b[2Jall is well", "digest": "00" * 32}
-    (crooked / "evil").mkdir()
-    (crooked / "evil" / "plan.json").write_text(json.dumps({**facts, "hash": hash_of(facts)}))
-    done = program("encode", "evil", "mine.parquet", "--out", "r", folder=crooked)
-    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
-    assert r"made by cloister 1\n\x1b[2Jall is well: round 0 is not the one" in done.stderr.splitlines()[-1]
+    facts["hash"] = hash_of({name: fact for name, fact in facts.items() if name != "hash"})
+    path.write_text(json.dumps(facts))
+    told = refused("encode plan mine.parquet --out r", folder)
+    assert r"made by cloister 1\n\x1b[2Jall is well: round 0 is not the one" in told
 
 
-def test_a_loud_plan_is_warned_of_on_both_sides(folder: Path) -> None:
-    shape = "-k", "3", "--epsilon", "9", "--rows", "1000", "--bounds", "ball:1", "--columns", ",".join(NAMES)
-    done = cloister("plan", *shape, "--out", "loud", folder=folder)
-    assert "WARNING: a report of epsilon = 9 hides little: it may be e^9 = 8,103 times as likely" in done.stdout
-    done = cloister("encode", "loud", "mine.parquet", "--out", "r", folder=folder)
-    assert "WARNING: a report of epsilon = 9 hides little" in done.stderr
-
-
-def test_a_plan_that_may_tell_a_row_as_it_is_is_warned_of_on_both_sides(folder: Path) -> None:
-    shape = (
-        "-k",
-        "3",
-        "--epsilon",
-        "1",
-        "--delta",
-        "0.25",
-        "--rows",
-        "1000",
-        "--bounds",
-        "ball:1",
-        "--columns",
-        ",".join(NAMES),
-    )
-    done = cloister("plan", *shape, "--out", "sure", folder=folder)
-    warning = (
-        "WARNING: a report of delta = 0.25 may tell its row as it is with that probability: some 250 of 1,000 people"
-    )
-    assert warning in done.stdout
-    run = "encode", "sure", "mine.parquet", "--out", "r", "--state", "s", "--lifetime", "3"
-    done = cloister(*run, folder=folder)
-    assert done.returncode == 2
-    assert warning in done.stderr
+def test_a_plan_that_hides_little_is_warned_of_on_both_sides(folder: Path) -> None:
+    shape = f"{WANTED} --rows 1000"
+    warning = "WARNING: a report of epsilon = 9 hides little: it may be e^9 = 8,103 times as likely"
+    assert warning in ran(f"plan {shape} --epsilon 9 --out loud", folder).stdout
+    assert warning in ran("encode loud mine.parquet --out r", folder).stderr
+    warning = "a report of delta = 0.25 may tell its row as it is with that probability: some 250 of 1,000 people"
+    assert f"WARNING: {warning}" in ran(f"plan {shape} --epsilon 1 --delta 0.25 --out sure", folder).stdout
+    run = "encode sure mine.parquet --out r --state s --lifetime 3"
+    done = cloister(*run.split(), folder=folder)
+    assert (done.returncode, f"WARNING: {warning}" in done.stderr) == (2, True)
     assert "the lifetime delta of 0.001 of 1,000 of these people" in done.stderr
-    assert cloister(*run, "--lifetime-delta", "0.3", folder=folder).stderr.endswith(
-        "never raised: give a lower one, or none\n"
-    )
+    lower = cloister(*run.split(), "--lifetime-delta", "0.3", folder=folder)
+    assert lower.stderr.endswith("never raised: give a lower one, or none\n")
     (folder / "s").unlink()
-    assert cloister(*run, "--lifetime-delta", "0.3", folder=folder).returncode == 0
+    ran(f"{run} --lifetime-delta 0.3", folder)
 
 
-def test_a_full_disk_leaves_no_file(folder: Path, plan: CollectionPlan, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(descriptor: int) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("os.fsync", full)
-    encoder = PlanEncoder(plan)
-    with pytest.raises(CloisterError, match=r"No space left on device\. No report was written"):
-        collect(encoder, RowTable(encoder, [str(folder / "mine.parquet")]), folder / "r")
-    assert not (folder / "r").exists()
-
-
-@pytest.mark.parametrize("options", [(), ("--state", "new.state")])
-def test_one_persons_row_is_not_user_0_by_default(folder: Path, options: tuple[str, ...]) -> None:
+@pytest.mark.parametrize("state", ["", "--state new.state"])
+def test_one_persons_row_is_not_user_0_by_default(folder: Path, state: str) -> None:
     pq.write_table(pq.read_table(folder / "mine.parquet").slice(0, 1), folder / "hers.parquet")
-    asked = ("encode", "plan", "hers.parquet", "--out", "r", *options)
-    done = cloister(*asked, folder=folder)
-    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
-    assert "nothing says whose: give her user number with --first" in done.stderr
+    told = refused(f"encode plan hers.parquet --out r {state}", folder)
+    assert "nothing says whose: give her user number with --first" in told
     assert not (folder / "r").exists()
-    for first in ("0", "7"):
-        out = f"{first}-reports"
-        assert cloister(*asked[:4], out, *options, "--first", first, folder=folder).returncode == 0
-        assert sent(folder / out, read(folder / "plan")).users.tolist() == [int(first)]
+    for first in (0, 7):
+        ran(f"encode plan hers.parquet --out r{first} {state} --first {first}", folder)
+        assert sent(folder / f"r{first}", read(folder / "plan")).users.tolist() == [first]
 
 
 @pytest.mark.thorough
 def test_a_killed_encoder_leaves_nothing_that_looks_like_reports(tmp_path: Path) -> None:
     n = 200_000
     np.save(tmp_path / "mine.npy", np.random.default_rng(0).normal(0, 0.1, (n, 4)).astype(np.float32))
-    shape = "-k", "3", "--epsilon", "2", "--rows", str(n), "--bounds", "ball:1", "--dimension", "4"
-    assert cloister("plan", *shape, "--out", "plan", folder=tmp_path).returncode == 0
+    ran(f"plan -k 3 --epsilon 2 --rows {n} --bounds ball:1 --dimension 4 --out plan", tmp_path)
     caught = 0
     for delay in np.random.default_rng(2).uniform(0.0, 0.2, 2):
         process = subprocess.Popen(

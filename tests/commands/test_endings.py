@@ -29,43 +29,26 @@ from cloister.accounting.ledger.ledger import Ledger
 from cloister.accounting.ledger.run import Run
 from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.plan.publish import publish
-from cloister.commands.common import console, print_table, steady
 from cloister.core.record import SIZE
 from cloister.core.session import Session
 from cloister.run.request import Request
 from cloister.run.result import Result
-from tests import in_process
 from tests.collection import rounds_fakes, shuffled_plans
+from tests.in_process import PROGRAM, cloister, ran
 
 ODD = ("price [/m2]", "[red]größe ☃ :smile:\n")
-FIT = (
-    "fit",
-    "rows.parquet",
-    "--columns",
-    "*",
-    "-k",
-    "3",
-    "--epsilon",
-    "1",
-    "--delta",
-    "1e-6",
-    "--bounds=-1:1",
-    "--rows",
-    "1000",
-    "--method",
-    "fastlloyd",
-)
-PAID = ("--ledger", "budget.db", "--dataset", "my [set]")
+FIT = "fit rows.parquet --columns * -k 3 --epsilon 1 --delta 1e-6 --bounds=-1:1 --rows 1000 --method fastlloyd"
+PAID = "--ledger budget.db --dataset 'my [set]'"
 
 
 def program(
-    *arguments: Any, folder: Path, encoding: str = "utf-8", before: Callable[[], None] | None = None, **streams: Any
+    line: str, folder: Path, encoding: str = "utf-8", before: Callable[[], None] | None = None, **streams: Any
 ) -> subprocess.CompletedProcess[str]:
     """In a process of its own, whose output is held back as a user's is."""
     given = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **streams}
     own = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
     return subprocess.run(
-        [in_process.PROGRAM, *map(str, arguments)],
+        [PROGRAM, *shlex.split(line)],
         check=False,
         cwd=folder,
         text=True,
@@ -103,35 +86,21 @@ def the_run(folder: Path) -> Any:
 
 
 def test_names_of_columns_are_text_and_never_markup(folder: Path) -> None:
-    done = in_process.cloister(*FIT, folder=folder)
-    assert done.returncode == 0
-    assert "price [/m2]" in done.stdout
-    assert r"[red]größe ☃ :smile:\n" in done.stdout
+    shown = ran(FIT, folder).stdout
+    assert "price [/m2]" in shown
+    assert r"[red]größe ☃ :smile:\n" in shown
 
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
 def test_letters_that_a_terminal_lacks_are_printed_as_escapes(encoding: str, folder: Path) -> None:
-    done = program(*FIT, folder=folder, encoding=encoding)
+    done = program(FIT, folder, encoding)
     assert (done.returncode, said(done)) == (0, "")
     assert r"\u2603" in done.stdout
     assert ("größe" in done.stdout) == (encoding == "latin-1")
     assert "epsilon = 1, delta = 1e-06, Central trust" in done.stdout
-    refused = program(*FIT, "--columns", "☃", folder=folder, encoding=encoding)
-    assert refused.returncode == 2
-    assert r"no column '\u2603'" in one_line(refused)
-
-
-def test_tables_of_every_program_go_one_way(capsys: pytest.CaptureFixture[str]) -> None:
-    from rich.table import Table
-
-    steady()
-    table = Table("[/]", "[bold]name[/bold]")
-    table.add_row(":smile:", "[/m2]")
-    print_table(table, console())
-    shown = capsys.readouterr().out
-    for text in ("[/]", "[bold]name[/bold]", ":smile:", "[/m2]"):
-        assert text in shown
+    refused = program(f"{FIT} --columns ☃", folder, encoding)
+    assert (refused.returncode, r"no column '\u2603'" in one_line(refused)) == (2, True)
 
 
 @pytest.mark.thorough
@@ -139,17 +108,17 @@ def test_a_full_output_loses_nothing_that_was_paid_for(folder: Path) -> None:
     """With --out it is there; with a ledger the run prints it again; without either it is saved where the program
     runs."""
     with open("/dev/full", "w") as full:
-        saved = program(*FIT, "--out", "result.json", folder=folder, stdout=full)
+        saved = program(f"{FIT} --out result.json", folder, stdout=full)
         assert (saved.returncode, Result.load(folder / "result.json").columns) == (1, ODD)
         assert one_line(saved) == (
             "cloister: cannot write the output: No space left on device; the result is in result.json"
         )
-        paid = program(*FIT, *PAID, folder=folder, stdout=full)
+        paid = program(f"{FIT} {PAID}", folder, stdout=full)
         told, run = one_line(paid), the_run(folder)
         assert (paid.returncode, run.state) == (1, "done")
         again = ["cloister", "ledger", "result", "budget.db", run.id]
         assert f"run {run.id} is finished, and nothing is lost: {shlex.join(again)} prints it again for nothing" in told
-        lost = program(*FIT, "--json", folder=folder, stdout=full)
+        lost = program(f"{FIT} --json", folder, stdout=full)
     (kept,) = folder.glob("cloister-result-*.json")
     assert lost.returncode == 1
     assert f"the result is in {kept}: --out saves it where you want it" in one_line(lost)
@@ -157,21 +126,21 @@ def test_a_full_output_loses_nothing_that_was_paid_for(folder: Path) -> None:
     assert kept.stat().st_mode & 0o777 == 0o600
 
 
-def closed_pipe(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+def closed_pipe(line: str, folder: Path) -> subprocess.CompletedProcess[str]:
     reading, writing = os.pipe()
     os.close(reading)
     try:
-        return program(*arguments, folder=folder, stdout=writing)
+        return program(line, folder, stdout=writing)
     finally:
         os.close(writing)
 
 
 @pytest.mark.thorough
 def test_a_closed_pipe_ends_quietly_unless_it_was_the_only_place_of_the_result(folder: Path) -> None:
-    quiet = closed_pipe(folder, *FIT, "--out", "result.json")
+    quiet = closed_pipe(f"{FIT} --out result.json", folder)
     assert (quiet.returncode, said(quiet)) == (1, "")
     assert Result.load(folder / "result.json").columns == ODD
-    told = closed_pipe(folder, *FIT)
+    told = closed_pipe(FIT, folder)
     (kept,) = folder.glob("cloister-result-*.json")
     assert told.returncode == 1
     assert str(kept) in one_line(told)
@@ -179,14 +148,14 @@ def test_a_closed_pipe_ends_quietly_unless_it_was_the_only_place_of_the_result(f
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("arguments", [("list",), ("describe", "fastlloyd"), ("--version",)])
-def test_an_output_that_cannot_be_written_is_one_line_for_every_program(arguments: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize("line", ["describe fastlloyd", "--version"])
+def test_an_output_that_cannot_be_written_is_one_line_for_every_program(line: str, tmp_path: Path) -> None:
     with open("/dev/full", "w") as full:
-        done = program(*arguments, folder=tmp_path, stdout=full)
+        done = program(line, tmp_path, stdout=full)
         assert done.returncode == 1
         assert one_line(done) == "cloister: cannot write the output: No space left on device"
-        assert program(*arguments, folder=tmp_path, stdout=full, stderr=full).returncode == 1
-    quiet = closed_pipe(tmp_path, *arguments)
+        assert program(line, tmp_path, stdout=full, stderr=full).returncode == 1
+    quiet = closed_pipe(line, tmp_path)
     assert (quiet.returncode, said(quiet)) == (1, "")
 
 
@@ -205,7 +174,7 @@ main()
 
 @pytest.mark.thorough
 def test_ctrl_c_says_which_run_is_open_and_its_own_words_go_on_with_it(folder: Path) -> None:
-    command = [sys.executable, "-c", INTERRUPTED_IN_A_ROUND, *FIT, *PAID]
+    command = [sys.executable, "-c", INTERRUPTED_IN_A_ROUND, *shlex.split(f"{FIT} {PAID}")]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder)
     told, run = one_line(done), the_run(folder)
     assert (done.returncode, done.stdout, run.state) == (130, "", "open")
@@ -213,8 +182,7 @@ def test_ctrl_c_says_which_run_is_open_and_its_own_words_go_on_with_it(folder: P
         f"cloister: interrupted; run {run.id} is open in budget.db, and its budget stays reserved: go on with "
     )
     words = re.findall(r"go on with (.*) and the same options, which pays nothing twice$", told)
-    again = in_process.cloister(*FIT, *shlex.split(words[0]), "--json", folder=folder)
-    assert again.returncode == 0, again.stderr
+    ran(f"{FIT} {words[0]} --json", folder)
     assert the_run(folder).state == "done"
     (data,) = Ledger.open(folder / "budget.db").status()
     assert len(data.runs) == 1
@@ -228,12 +196,12 @@ def test_a_full_disk_under_the_ledger_says_the_same(folder: Path) -> None:
     def limited() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
 
-    done = program(*FIT, *PAID, "--method", "fastlloyd", "--set", "rounds=40", folder=folder, before=limited)
+    done = program(f"{FIT} {PAID} --set rounds=40", folder, before=limited)
     assert done.returncode == 2
     told, run = one_line(done), the_run(folder)
     assert "the ledger budget.db cannot be used" in told
     assert f"run {run.id} is open in budget.db" in told
-    assert f"{shlex.join(PAID)} --resume {run.id}" in told
+    assert f"{PAID} --resume {run.id}" in told
 
 
 def full(*_: Any) -> None:
@@ -244,27 +212,28 @@ def interrupt(*_: Any, **__: Any) -> None:
     raise KeyboardInterrupt
 
 
-def refused(folder: Path, *arguments: Any) -> tuple[int, str]:
-    done = in_process.cloister(*arguments, folder=folder)
+def ended(line: str, folder: Path) -> tuple[int, str]:
+    """How a line ends: its exit code, and what is said."""
+    done = cloister(*shlex.split(line), folder=folder)
     return done.returncode, said(done)
 
 
-def cut(where: str, fault: Callable[..., Any], folder: Path, *arguments: Any) -> tuple[int, str]:
-    """What is said where a function fails so."""
+def cut(where: str, fault: Callable[..., Any], line: str, folder: Path) -> tuple[int, str]:
+    """The same where a function fails so."""
     with patch(where, fault):
-        return refused(folder, *arguments)
+        return ended(line, folder)
 
 
 def test_a_full_disk_under_the_result_says_the_same_and_leaves_no_litter(folder: Path) -> None:
     (folder / "budget.db.key").write_bytes(bytes(SIZE))  # of an earlier run: it is synced, too
-    code, told = cut("cloister.run.result.os.fsync", full, folder, *FIT, *PAID, "--out", "result.json")
+    code, told = cut("cloister.run.result.os.fsync", full, f"{FIT} {PAID} --out result.json", folder)
     run = the_run(folder)
     assert (code, run.state) == (2, "open")
     assert told.startswith(
         f"cloister: cannot write result.json: No space left on device; run {run.id} is open in budget.db"
     )
-    assert f"go on with {shlex.join([*PAID, '--resume', run.id])}" in told
-    code, told = cut("cloister.run.result.os.fsync", interrupt, folder, *FIT, "--out", "result.json")
+    assert f"go on with {PAID} --resume {run.id}" in told
+    code, told = cut("cloister.run.result.os.fsync", interrupt, f"{FIT} --out result.json", folder)
     assert (code, told) == (130, "cloister: interrupted; nothing was released: start it again\n")
     assert sorted(path.name for path in folder.iterdir()) == ["budget.db", "budget.db.key", "rows.parquet"]
 
@@ -285,7 +254,7 @@ def test_ctrl_c_at_other_moments_of_a_fit_says_what_stands(
     where: tuple[Any, str], ledger: bool, says: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(*where, interrupt)
-    code, told = refused(folder, *FIT, *(PAID if ledger else ()), "--out", "result.json")
+    code, told = ended(f"{FIT} {PAID if ledger else ''} --out result.json", folder)
     assert code == 130
     assert told == f"cloister: interrupted; {says}\n"
 
@@ -296,18 +265,18 @@ def test_a_refusal_while_a_run_is_open_says_so_and_one_before_it_does_not(
     def gone(*_: Any) -> None:
         (folder / "rows.parquet").write_bytes(b"another")
 
-    code, told = refused(folder, *FIT, *PAID, "--epsilon", "11")
+    code, told = ended(f"{FIT} {PAID} --epsilon 11", folder)
     assert (code, told.count("\n"), "is open" in told) == (2, 1, False)
     opened = Run.open_round
     monkeypatch.setattr(Run, "open_round", lambda run, *given: (opened(run, *given), gone()))
-    code, told = refused(folder, *FIT, *PAID)
+    code, told = ended(f"{FIT} {PAID}", folder)
     assert (code, told.count("\n")) == (2, 1)
     assert "is not what it was" in told
     assert f"run {the_run(folder).id} is open in budget.db" in told
 
 
 def test_ctrl_c_while_a_result_is_printed_says_where_it_is(folder: Path) -> None:
-    code, told = cut("cloister.commands.common.print_table", interrupt, folder, *FIT)
+    code, told = cut("cloister.commands.common.print_table", interrupt, FIT, folder)
     (kept,) = folder.glob("cloister-result-*.json")
     assert code == 130
     assert told.startswith(f"cloister: interrupted; the result is in {kept}")
@@ -318,7 +287,7 @@ def test_a_result_that_can_be_kept_nowhere_is_not_said_to_be_kept(
 ) -> None:
     monkeypatch.setattr("cloister.commands.common.print_table", full)
     monkeypatch.setattr("cloister.run.result.os.fsync", full)
-    code, told = refused(folder, *FIT)
+    code, told = ended(FIT, folder)
     assert code == 1
     assert told.endswith(
         "the result is lost, since it can be saved nowhere: give --out next time, which saves it before it is printed\n"
@@ -337,8 +306,9 @@ def people(tmp_path: Path, local_plan: CollectionPlan) -> Path:
     return tmp_path
 
 
-ENCODE = ("encode", "plan", "mine.npy", "--out", "reports")
-STATE = ("--state", "mine.state")
+ENCODE = "encode plan mine.npy --out reports"
+STATE = "--state mine.state"
+UNPRINTED = "cloister: cannot write the output: No space left on device; "
 
 
 def test_an_encoder_that_is_cut_off_gives_the_same_reports_when_it_is_told_to_go_on(people: Path) -> None:
@@ -346,73 +316,54 @@ def test_an_encoder_that_is_cut_off_gives_the_same_reports_when_it_is_told_to_go
         "no report was written: run it again with --state mine.state, which gives the same reports and pays nothing "
         "twice\n"
     )
-    assert cut("cloister.collection.client.encoder.PlanEncoder.encoded", interrupt, people, *ENCODE, *STATE) == (
-        130,
-        f"cloister: interrupted; {hint}",
-    )
-    code, told = cut("cloister.collection.plan.canonical_json.flush", full, people, *ENCODE, *STATE)
+    drawn, encode = "cloister.collection.client.encoder.PlanEncoder.encoded", f"{ENCODE} {STATE}"
+    assert cut(drawn, interrupt, encode, people) == (130, f"cloister: interrupted; {hint}")
+    code, told = cut("cloister.collection.plan.canonical_json.flush", full, encode, people)
     assert (code, told.endswith(hint), told.count("\n")) == (2, True, 1)
-    assert "No space left on device" in told
-    code, told = cut("cloister.commands.encode.show", full, people, *ENCODE, *STATE)
+    assert "No space left on device. No report was written" in told
+    code, told = cut("cloister.commands.encode.show", full, encode, people)
     (path,) = (people / "reports").iterdir()
     assert code == 1
-    assert told.endswith(
-        f"cloister: cannot write the output: No space left on device; the reports are in reports/{path.name}, "
-        f"whole: send them\n"
-    )
-    assert in_process.cloister(*ENCODE[:-1], "again", *STATE, folder=people).returncode == 0
+    assert told.endswith(f"{UNPRINTED}the reports are in reports/{path.name}, whole: send them\n")
+    ran(f"encode plan mine.npy --out again {STATE}", people)
     (other,) = (people / "again").iterdir()
     assert path.read_bytes() == other.read_bytes()
 
 
 def test_an_encoder_without_a_state_that_is_cut_off_says_whether_anything_was_written(people: Path) -> None:
-    code, told = cut("cloister.collection.client.encoder.PlanEncoder.draw", interrupt, people, *ENCODE)
+    code, told = cut("cloister.collection.client.encoder.PlanEncoder.draw", interrupt, ENCODE, people)
     assert (code, told.splitlines()[-1]) == (130, "cloister: interrupted; no report was written: run it again")
-    code, told = cut("cloister.collection.plan.canonical_json.sync", interrupt, people, *ENCODE)
+    code, told = cut("cloister.collection.plan.canonical_json.sync", interrupt, ENCODE, people)
     (path,) = (people / "reports").iterdir()
-    assert (code, told.splitlines()[-1]) == (
-        130,
-        f"cloister: interrupted; the reports are in reports/{path.name}, whole: send them",
-    )
+    there = f"cloister: interrupted; the reports are in reports/{path.name}, whole: send them"
+    assert (code, told.splitlines()[-1]) == (130, there)
 
 
 def test_a_decoder_that_is_cut_off_says_that_it_can_be_run_again(people: Path) -> None:
     again = "run it again: the reports are as they were, and decoding them costs nobody anything\n"
-    assert in_process.cloister(*ENCODE, folder=people).returncode == 0
-    decode = ("decode", "plan", "reports")
-    assert cut("cloister.core.session.Session.ask", interrupt, people, *decode) == (
-        130,
-        f"cloister: interrupted; {again}",
-    )
-    assert cut("cloister.run.result.os.fsync", full, people, *decode, "--out", "c.json") == (
-        2,
-        f"cloister: cannot write c.json: No space left on device; {again}",
-    )
-    assert cut("cloister.commands.decode.show", full, people, *decode) == (
-        1,
-        f"cloister: cannot write the output: No space left on device; {again}",
-    )
-    assert cut("cloister.commands.decode.show", full, people, *decode, "--out", "c.json") == (
-        1,
-        "cloister: cannot write the output: No space left on device; the result is in c.json\n",
-    )
+    ran(ENCODE, people)
+    decode, saved = "decode plan reports", "decode plan reports --out c.json"
+    asked, printed = "cloister.core.session.Session.ask", "cloister.commands.decode.show"
+    assert cut(asked, interrupt, decode, people) == (130, f"cloister: interrupted; {again}")
+    unsaved = f"cloister: cannot write c.json: No space left on device; {again}"
+    assert cut("cloister.run.result.os.fsync", full, saved, people) == (2, unsaved)
+    assert cut(printed, full, decode, people) == (1, f"{UNPRINTED}{again}")
+    assert cut(printed, full, saved, people) == (1, f"{UNPRINTED}the result is in c.json\n")
 
 
 def test_a_server_that_is_cut_off_between_rounds_goes_on_where_it_was(tmp_path: Path) -> None:
     folder = rounds_fakes.prepared(tmp_path, rounds_fakes.planned())
-    answer = ("answer", "plan", "mine.npy", "--state", "mine.state", "--out", "reports")
-    advance = ("advance", "plan", "--reports", "reports")
-    assert in_process.cloister(*answer, folder=folder).returncode == 0
+    ran("answer plan mine.npy --state mine.state --out reports", folder)
     for where, fault, code in (
         ("cloister.collection.plan.transcript.Transcript.publish", interrupt, 130),
         ("cloister.collection.plan.canonical_json.os.fsync", full, 2),
         ("cloister.commands.advance.show", full, 1),
     ):
-        found, told = cut(where, fault, folder, *advance)
+        found, told = cut(where, fault, "advance plan --reports reports", folder)
         assert found == code
         assert told.endswith("run it again: a round that is closed stays closed, and the result of all is the same\n")
         assert told.count("\n") == 1
-    standing = json.loads(in_process.cloister("rounds", "plan", "--json", folder=folder).stdout)
+    standing = json.loads(ran("rounds plan --json", folder).stdout)
     assert standing["open"] == 2
 
 
@@ -420,18 +371,12 @@ def test_a_shuffler_that_is_cut_off_releases_nothing_and_says_so(tmp_path: Path)
     plan = shuffled_plans.small_plan()
     plan.write(tmp_path / "plan", "")
     shuffled_plans.folder_of(tmp_path / "reports", shuffled_plans.sent(plan))
-    shuffle = ("shuffle", "plan", "reports", "--out", "shuffled")
+    shuffle = "shuffle plan reports --out shuffled"
     nothing = "nothing was released: run it again, which also clears away what this run has left\n"
-    assert cut("cloister.collection.wire.messages.ReleaseForm.batch", interrupt, tmp_path, *shuffle) == (
-        130,
-        f"cloister: interrupted; {nothing}",
-    )
-    code, told = cut("cloister.collection.shuffler.release.flush", full, tmp_path, *shuffle)
+    batch = "cloister.collection.wire.messages.ReleaseForm.batch"
+    assert cut(batch, interrupt, shuffle, tmp_path) == (130, f"cloister: interrupted; {nothing}")
+    code, told = cut("cloister.collection.shuffler.release.flush", full, shuffle, tmp_path)
     assert (code, told.endswith(nothing), told.count("\n")) == (2, True, 1)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["plan", "reports"]
-    code, told = cut("cloister.commands.shuffle.show", full, tmp_path, *shuffle)
-    assert (code, told) == (
-        1,
-        "cloister: cannot write the output: No space left on device; the messages are in shuffled, whole and "
-        "shuffled: do not shuffle this plan again\n",
-    )
+    whole = f"{UNPRINTED}the messages are in shuffled, whole and shuffled: do not shuffle this plan again\n"
+    assert cut("cloister.commands.shuffle.show", full, shuffle, tmp_path) == (1, whole)

@@ -19,7 +19,7 @@ from cloister.commands.evaluating import SILHOUETTE, Clipped, judged
 from cloister.plugins.populations.arrays import Arrays
 from cloister.rows.reading import Chunk, DrawnRows, user_numbers
 from cloister.run.result import Result
-from tests.in_process import cloister
+from tests.in_process import ran, refused
 
 G = np.random.default_rng(0)
 ROWS = np.concatenate([G.normal(middle, 0.1, (900, 2)) for middle in (-0.5, 0.5)])
@@ -32,16 +32,15 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     pq.write_table(pa.table({"x": ROWS[:, 0], "y": ROWS[:, 1]}), folder / "rows.parquet")
     bad = np.concatenate([ROWS, [[np.nan, 0], [0, np.nan], [np.nan, np.nan], [1e7, 0], [0.5, -1e7]]])
     pq.write_table(pa.table({"x": bad[:, 0], "y": bad[:, 1]}), folder / "bad.parquet")
-    words = "rows.parquet -k 2 --epsilon 1 --delta 1e-6 --rows 2000 --columns x,y --out result.json"
-    done = cloister("fit", *words.split(), "--bounds=-1:1", folder=folder)
-    assert done.returncode == 0, done.stderr
+    ran(
+        "fit rows.parquet -k 2 --epsilon 1 --delta 1e-6 --rows 2000 --columns x,y --bounds=-1:1 --out result.json",
+        folder,
+    )
     return folder
 
 
-def figures(folder: Path, *words: str) -> dict[str, Any]:
-    done = cloister("evaluate", "result.json", *words, "--json", folder=folder)
-    assert done.returncode == 0, done.stderr
-    found: dict[str, Any] = json.loads(done.stdout)
+def figures(folder: Path, words: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(ran(f"evaluate result.json {words} --json", folder).stdout)
     return found
 
 
@@ -54,26 +53,25 @@ def test_figures_are_those_of_all_rows_at_once(folder: Path) -> None:
     assert found["ratio"] == pytest.approx(found["nicv"] / found["reference_nicv"])
     assert (found["rows"], found["left_out"], found["clipped"]) == (1800, 0, 0)
     assert found["unclipped_nicv"] is None
-    assert figures(folder, "rows.parquet", "--no-reference")["ratio"] is None
+    assert figures(folder, "rows.parquet --no-reference")["ratio"] is None
 
 
 def test_rows_with_missing_cells_are_refused_or_counted(folder: Path) -> None:
-    refused = cloister("evaluate", "result.json", "bad.parquet", folder=folder)
-    assert (refused.returncode, "--missing drop" in refused.stderr) == (2, True)
-    assert figures(folder, "bad.parquet", "--missing", "drop")["left_out"] == 3
-    told = cloister("evaluate", "result.json", "bad.parquet", "--missing", "drop", folder=folder).stdout
+    assert "--missing drop" in refused("evaluate result.json bad.parquet", folder)
+    assert figures(folder, "bad.parquet --missing drop")["left_out"] == 3
+    told = ran("evaluate result.json bad.parquet --missing drop", folder).stdout
     assert "3 left out for missing or infinite cells" in told
 
 
 def test_absurd_cells_are_clipped_as_the_run_clipped_them_and_the_other_figure_stands_beside(folder: Path) -> None:
-    found, centers = figures(folder, "bad.parquet", "--missing", "drop"), Result.load(folder / "result.json").centers
+    found, centers = figures(folder, "bad.parquet --missing drop"), Result.load(folder / "result.json").centers
     rows = np.concatenate([ROWS, [[1e7, 0], [0.5, -1e7]]])
     assert found["clipped"] == 2
     assert found["nicv"] == pytest.approx(metrics.nicv(np.clip(rows, -1, 1), centers), rel=1e-9)
     assert found["unclipped_nicv"] == pytest.approx(metrics.nicv(rows, centers), rel=1e-9)
     assert found["unclipped_k_median"] == pytest.approx(metrics.k_median_cost(rows, centers), rel=1e-9)
     assert 0.9 < found["ratio"] < 3
-    told = cloister("evaluate", "result.json", "bad.parquet", "--missing", "drop", folder=folder).stdout
+    told = ran("evaluate result.json bad.parquet --missing drop", folder).stdout
     assert told.startswith("NOT private")
     assert "2 of them clipped to the run's bounds" in told
 
@@ -83,20 +81,21 @@ def test_a_database_gives_the_figures_of_the_file(folder: Path) -> None:
     pytest.importorskip("ibis")
     with duckdb.connect(str(folder / "lake.db")) as lake:
         lake.execute(f"CREATE TABLE bad AS SELECT * FROM '{folder / 'bad.parquet'}'")
-    asked = "--missing", "drop", "--no-reference"
-    file = figures(folder, "bad.parquet", *asked)
-    database = figures(folder, "duckdb:///lake.db", "--table", "bad", *asked)
+    asked = "--missing drop --no-reference"
+    file = figures(folder, f"bad.parquet {asked}")
+    database = figures(folder, f"duckdb:///lake.db --table bad {asked}")
     names = set(file) - {"center_mse", "ratio", "reference_nicv"}
     assert {name: database[name] for name in names} == pytest.approx({name: file[name] for name in names}, rel=1e-9)
-    refused = cloister("evaluate", "result.json", "duckdb:///lake.db", "--table", "bad", folder=folder)
-    assert "--missing drop" in refused.stderr
+    assert "--missing drop" in refused("evaluate result.json duckdb:///lake.db --table bad", folder)
 
 
 def test_units_of_the_run_have_figures_of_their_own(tmp_path: Path) -> None:
     rows = ROWS * [1, 100]
     np.save(tmp_path / "rows.npy", rows)
-    words = "rows.npy -k 2 --epsilon 1 --delta 1e-6 --rows 2000 --bounds=-1:1,-100:100 --out result.json"
-    assert cloister("fit", *words.split(), "--zoom", "off", folder=tmp_path).returncode == 0
+    ran(
+        "fit rows.npy -k 2 --epsilon 1 --delta 1e-6 --rows 2000 --bounds=-1:1,-100:100 --zoom off --out result.json",
+        tmp_path,
+    )
     found, result = figures(tmp_path, "rows.npy"), Result.load(tmp_path / "result.json")
     assert result.units is not None
     own = metrics.evaluate(rows / result.units, result.centers / result.units)
@@ -143,7 +142,6 @@ def test_a_sample_is_drawn_by_the_places_of_rows(folder: Path) -> None:
 
 @pytest.mark.thorough
 def test_workers_find_what_one_process_finds(folder: Path) -> None:
-    asked = "bad.parquet", "--missing", "drop"
-    alone = figures(folder, *asked)
-    spread = figures(folder, *asked, "--engine", "processes", "--workers", "2")
+    asked = "bad.parquet --missing drop"
+    alone, spread = figures(folder, asked), figures(folder, f"{asked} --engine processes --workers 2")
     assert spread == pytest.approx(alone, rel=1e-12)

@@ -39,17 +39,7 @@ def said(tmp_path_factory: pytest.TempPathFactory) -> Said:
     return folder, found
 
 
-def test_the_table_and_its_bounds_are_made(said: Said) -> None:
-    folder, found = said
-    assert "20,000 rows of 12 columns saved to patients.csv" in found["data make"].stdout
-    first = (folder / "patients.csv").read_text().splitlines()[0].split(",")
-    assert first == ["mrn", "visit", "ward", "emergency", *NUMBERS]
-    assert (folder / "patients.bounds.toml").read_text().count("= [") == len(NUMBERS)
-
-
-def test_the_fit_says_what_it_uses_shows_every_column_and_the_promise(
-    said: Said,
-) -> None:
+def test_the_fit_says_what_it_uses_shows_every_column_and_the_promise(said: Said) -> None:
     out, err = said[1]["fit"].stdout, said[1]["fit"].stderr
     assert f"columns used: ward (category), {', '.join(NUMBERS)}; left out: mrn (" in err
     assert "visit (" in err
@@ -64,9 +54,7 @@ def test_the_fit_says_what_it_uses_shows_every_column_and_the_promise(
     assert out.endswith("saved to groups.json\n")
 
 
-def test_the_profile_says_in_words_what_sets_each_group_apart(
-    said: Said,
-) -> None:
+def test_the_profile_says_in_words_what_sets_each_group_apart(said: Said) -> None:
     out = said[1]["profile"].stdout
     children = re.search(r"ward\s+│ +children +(\d+)%", out)
     assert children is not None
@@ -77,9 +65,7 @@ def test_the_profile_says_in_words_what_sets_each_group_apart(
     assert re.search(r"silhouette: 0\.\d+ ± 0\.\d+", out)
 
 
-def test_the_report_has_all_groups_and_no_row(
-    said: Said,
-) -> None:
+def test_the_report_has_all_groups_and_no_row(said: Said) -> None:
     folder, found = said
     assert found["report"].stdout == "saved to groups.html: open it in a browser\n"
     text = (folder / "groups.html").read_text("utf-8")
@@ -90,9 +76,7 @@ def test_the_report_has_all_groups_and_no_row(
     assert not set(ids) & set(re.findall(r"P\d{7}", text))
 
 
-def test_labels_are_said_not_to_be_private_and_stand_beside_the_patients_numbers(
-    said: Said,
-) -> None:
+def test_labels_are_said_not_to_be_private_and_stand_beside_the_patients_numbers(said: Said) -> None:
     folder, found = said
     assert "NOT private" in found["predict"].stdout + found["predict"].stderr
     labels = pq.read_table(folder / "labels.parquet").to_pydict()

@@ -12,23 +12,24 @@ pytest.importorskip("grpc")
 
 from cloister.federated.plan import pool_plan
 from cloister.federated.protocol.streams import public_key
-from tests.in_process import cloister
-
-FACTS = 'k = 3\nepsilon = 1.0\ndelta = 1e-6\nrows = 3000\nseed = 5\ncolumns = ["x", "y"]\nbounds = [[-1, 1], [-1, 1]]\n'
+from tests.commands.bad_inputs_folder import POOL
+from tests.in_process import cloister, ran
 
 
 @pytest.fixture
 def site(tmp_path: Path) -> Path:
-    made = cloister("test-certificates", "certs", "--party", "north", "--party", "south", folder=tmp_path)
-    assert made.returncode == 0
-    (tmp_path / "plan.toml").write_text(FACTS + made.stdout)
+    keys = ran("test-certificates certs --party north --party south", tmp_path).stdout
+    (tmp_path / "plan.toml").write_text(POOL + keys)
     return tmp_path
 
 
 def coordinate(site: Path, plan: str = "plan.toml", *more: str) -> tuple[int, str]:
     """A coordinator whom nobody calls: it gives up after a moment."""
-    asked = ("coordinate", plan, "--listen", "127.0.0.1:0", "--cert", "certs/coordinator.pem", "--unsigned")
-    done = cloister(*asked, "--patience", "0.1", "--timeout", "0.1", "--attempts", "1", *more, folder=site)
+    asked = (
+        f"coordinate {plan} --listen 127.0.0.1:0 --cert certs/coordinator.pem --unsigned --patience 0.1 --timeout 0.1 "
+        "--attempts 1"
+    )
+    done = cloister(*asked.split(), *more, folder=site)
     return done.returncode, done.stderr
 
 
@@ -42,12 +43,8 @@ def test_test_certificates_print_the_keys_that_a_plan_needs(site: Path) -> None:
 
 
 def test_a_coordinator_makes_a_key_of_its_own(tmp_path: Path) -> None:
-    made = cloister("party-key", "mine.pool", "--coordinator", folder=tmp_path)
+    made = ran("party-key mine.pool --coordinator", tmp_path)
     assert made.stdout == f'coordinator_key = "{public_key((tmp_path / "mine.pool").read_bytes()).hex()}"\n'
-    both = cloister("party-key", "other.pool", "--coordinator", "--shared", folder=tmp_path)
-    assert both.returncode == 2
-    assert "give one of them" in both.stderr
-    assert not (tmp_path / "other.pool").exists()
 
 
 def test_a_coordinator_needs_the_key_of_the_plan(site: Path) -> None:
@@ -55,7 +52,7 @@ def test_a_coordinator_needs_the_key_of_the_plan(site: Path) -> None:
     code, words = coordinate(site)
     assert code == 2
     assert "cannot read certs/coordinator.pool" in words
-    cloister("party-key", "another.pool", "--coordinator", folder=site)
+    ran("party-key another.pool --coordinator", site)
     code, words = coordinate(site, "plan.toml", "--secret", "another.pool")
     assert code == 2
     assert "does not belong to the plan's coordinator_key" in words

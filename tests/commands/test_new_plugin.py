@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from cloister.commands import new_plugin
-from tests.in_process import cloister
+from tests.in_process import ran
 from tests.outside import environment
 
 OF_NAMES = "registry or command_line"
@@ -23,8 +23,7 @@ OF_NAMES = "registry or command_line"
 @pytest.mark.parametrize("checks", [OF_NAMES, pytest.param("", marks=pytest.mark.long)], ids=["some", "all"])
 @pytest.mark.parametrize("role", new_plugin.EXAMPLES)
 def test_what_it_writes_passes_the_kit_and_is_listed(role: str, checks: str, tmp_path: Path) -> None:
-    done = cloister("new-plugin", "my-own-2", "--role", role, folder=tmp_path)
-    assert done.returncode == 0, done.stderr
+    done = ran(f"new-plugin my-own-2 --role {role}", tmp_path)
     package = tmp_path / "cloister-my-own-2"
     assert f"edit src/cloister_my_own_2/{role}.py" in done.stdout
     python, around = [sys.executable, "-m"], environment(package)
@@ -40,7 +39,7 @@ def test_what_it_writes_passes_the_kit_and_is_listed(role: str, checks: str, tmp
 
 @pytest.mark.parametrize("role", new_plugin.EXAMPLES)
 def test_nothing_of_the_examples_name_is_left(role: str, tmp_path: Path) -> None:
-    cloister("new-plugin", "mine", "--role", role, "--out", "deep/down", folder=tmp_path)
+    ran(f"new-plugin mine --role {role} --out deep/down", tmp_path)
     files = [path for path in (tmp_path / "deep" / "down").rglob("*") if path.is_file()]
     assert len(files) == 6
     for spelling in new_plugin.spellings(new_plugin.EXAMPLES[role]):
@@ -50,7 +49,7 @@ def test_nothing_of_the_examples_name_is_left(role: str, tmp_path: Path) -> None
 @pytest.mark.thorough
 @pytest.mark.parametrize("role", new_plugin.EXAMPLES)
 def test_its_last_command_runs_with_what_it_depends_on(role: str, tmp_path: Path) -> None:
-    cloister("new-plugin", "mine", "--role", role, folder=tmp_path)
+    ran(f"new-plugin mine --role {role}", tmp_path)
     package = tmp_path / "cloister-mine"
     np.save(tmp_path / "rows.npy", np.random.default_rng(0).uniform(-1, 1, (1000, 2)))
     (line,) = re.findall("^cloister (fit .*)$", (package / "README.md").read_text(), re.MULTILINE)
@@ -60,7 +59,7 @@ def test_its_last_command_runs_with_what_it_depends_on(role: str, tmp_path: Path
 
 
 def test_an_example_can_be_written_under_its_own_name(tmp_path: Path) -> None:
-    cloister("new-plugin", "honeycomb-cells", "--role", "tree", folder=tmp_path)
+    ran("new-plugin honeycomb-cells --role tree", tmp_path)
     tree = Path("src", "cloister_honeycomb_cells", "tree.py")
     original = new_plugin.examples() / "cloister-honeycomb-cells" / tree
     assert (tmp_path / "cloister-honeycomb-cells" / tree).read_text() == original.read_text()

@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.in_process import cloister, program
+from tests.in_process import cloister, program, ran
 from tests.showing.test_figures import words
 
-FIT = ("-k", "3", "--epsilon", "1", "--delta", "1e-6", "--bounds=-1:1", "--rows", "1000", "--seed", "1")
+FIT = "fit rows.npy -k 3 --epsilon 1 --delta 1e-6 --bounds=-1:1 --rows 1000 --seed 1"
 
 
 @pytest.fixture(scope="module")
@@ -22,8 +22,7 @@ def fitted(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("fitted")
     np.save(folder / "rows.npy", np.random.default_rng(0).normal(0, 0.3, (1000, 2)))
     for method in ("fastlloyd", "hst-means"):
-        done = cloister("fit", "rows.npy", *FIT, "--method", method, "--out", f"{method}.json", "--json", folder=folder)
-        assert done.returncode == 0, done.stderr
+        done = ran(f"{FIT} --method {method} --out {method}.json --json", folder)
         (folder / f"{method}.printed.json").write_text(done.stdout)
     (folder / "rows.npy").unlink()
     return folder
@@ -45,7 +44,9 @@ def test_a_fit_is_drawn_from_its_result_alone_and_always_alike(fitted: Path, end
 
 
 def test_the_words_of_a_picture_are_text_and_say_what_was_promised(fitted: Path, tmp_path: Path) -> None:
-    cloister("plot", "fastlloyd.json", "-o", str(tmp_path / "map.svg"), folder=fitted)
+    target = tmp_path / "map.svg"
+    target.write_text("old, which is replaced")
+    ran(f"plot fastlloyd.json -o {target}", fitted)
     text = words(tmp_path / "map.svg")
     for part in (
         "Released centres: k = 3, fastlloyd",
@@ -62,27 +63,16 @@ def test_the_words_of_a_picture_are_text_and_say_what_was_promised(fitted: Path,
 
 
 def test_a_tree_is_drawn_with_its_cells_and_its_costs(fitted: Path, tmp_path: Path) -> None:
-    done = cloister("plot", "hst-means.json", "-o", str(tmp_path / "map.svg"), "--json", folder=fitted)
+    """From a result that was saved, and from what fit printed as JSON."""
+    done = ran(f"plot hst-means.json -o {tmp_path}/map.svg --json", fitted)
     facts = json.loads(done.stdout)
     details = json.loads((fitted / "hst-means.json").read_text())["result"]["details"]
     assert facts["cells"] == facts["cells in the result"] == len(details["cells"]) > 1
     assert (facts["picture"], facts["axes"], facts["file"]) == ("map", ["0", "1"], str(tmp_path / "map.svg"))
     assert "tree cell (bluer: more rows per area)" in words(tmp_path / "map.svg")
-    done = cloister("plot", "hst-means.json", "-o", str(tmp_path / "curve.svg"), "--curve", "--json", folder=fitted)
+    done = ran(f"plot hst-means.printed.json -o {tmp_path}/curve.svg --curve --json", fitted)
     assert json.loads(done.stdout)["costs"] == len(details["costs"])
     assert "k = 3, as asked" in words(tmp_path / "curve.svg")
-
-
-def test_what_fit_prints_as_json_is_drawn_too(fitted: Path, tmp_path: Path) -> None:
-    done = cloister("plot", "hst-means.printed.json", "-o", str(tmp_path / "map.png"), folder=fitted)
-    assert (done.returncode, done.stderr) == (0, "")
-
-
-def test_a_picture_is_replaced_as_results_are(fitted: Path, tmp_path: Path) -> None:
-    target = tmp_path / "map.svg"
-    target.write_text("old")
-    assert cloister("plot", "fastlloyd.json", "-o", str(target), folder=fitted).returncode == 0
-    assert target.read_text() != "old"
 
 
 @pytest.mark.thorough

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -15,9 +16,9 @@ import pytest
 from cloister import metrics
 from cloister.rows.files import arrow
 from cloister.run.result import Result
-from tests.in_process import cloister
+from tests.in_process import ran, refused
 
-BASE = "-k", "3", "--epsilon", "2", "--rows", "3000", "--method", "hst-means", "--delta", "1e-6"
+BASE = "-k 3 --epsilon 2 --rows 3000 --method hst-means --delta 1e-6"
 
 
 def frame(n: int = 3000) -> pd.DataFrame:
@@ -27,27 +28,19 @@ def frame(n: int = 3000) -> pd.DataFrame:
     return pd.DataFrame({"id": [f"p{i}" for i in range(n)], "age": age, "ward": np.array(["A", "B", "C"])[ward]})
 
 
+@pytest.fixture(scope="module")
+def fitted(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder, rows = tmp_path_factory.mktemp("fitted"), frame()
+    rows.to_parquet(folder / "rows.parquet", row_group_size=700)
+    rows.to_csv(folder / "rows.csv", index=False)
+    ran(f"fit rows.parquet {BASE} --columns age --bounds 0:120 --category ward=A,B,C --out result.json", folder)
+    return folder
+
+
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    rows = frame()
-    rows.to_parquet(tmp_path / "rows.parquet", row_group_size=700)
-    rows.to_csv(tmp_path / "rows.csv", index=False)
-    done = cloister(
-        "fit",
-        "rows.parquet",
-        *BASE,
-        "--columns",
-        "age",
-        "--bounds",
-        "0:120",
-        "--category",
-        "ward=A,B,C",
-        "--out",
-        "result.json",
-        folder=tmp_path,
-    )
-    assert done.returncode == 0, done.stderr
-    return tmp_path
+def folder(fitted: Path, tmp_path: Path) -> Path:
+    """Rows and a result, in a folder of the test's own."""
+    return shutil.copytree(fitted, tmp_path, dirs_exist_ok=True)
 
 
 def expected(folder: Path) -> tuple[np.ndarray, np.ndarray]:
@@ -58,18 +51,19 @@ def expected(folder: Path) -> tuple[np.ndarray, np.ndarray]:
     return away.argmin(axis=1), away.min(axis=1)
 
 
-def predicted(folder: Path, *arguments: str) -> Any:
-    done = cloister("predict", "result.json", *arguments, folder=folder)
-    assert done.returncode == 0, done.stderr
+def predicted(folder: Path, line: str) -> Any:
+    done = ran(f"predict result.json {line}", folder)
     assert "NOT private: labels were computed from the rows themselves" in done.stderr
     return done
 
 
-@pytest.mark.parametrize("rows", ["rows.parquet", "rows.csv"])
-@pytest.mark.parametrize("out", ["labels.parquet", "labels.csv", "labels.npy"])
+@pytest.mark.parametrize(
+    ("rows", "out"),
+    [("rows.parquet", "labels.parquet"), ("rows.csv", "labels.csv"), ("rows.csv", "labels.npy")],
+)
 def test_labels_are_those_of_the_run_s_own_distances_in_the_rows_order(rows: str, out: str, folder: Path) -> None:
     with patch.object(arrow, "piece_rows", lambda dimension: 53):
-        predicted(folder, rows, "-o", out)
+        predicted(folder, f"{rows} -o {out}")
     path = folder / out
     if out.endswith("npy"):
         found = np.load(path)
@@ -85,7 +79,7 @@ def test_labels_are_those_of_the_run_s_own_distances_in_the_rows_order(rows: str
 
 def test_columns_are_copied_along_and_distances_added(folder: Path) -> None:
     for rows in ("rows.parquet", "rows.csv"):
-        predicted(folder, rows, "-o", "labels.parquet", "--keep", "id,ward", "--distances")
+        predicted(folder, f"{rows} -o labels.parquet --keep id,ward --distances")
         table = pd.read_parquet(folder / "labels.parquet")
         assert list(table) == ["id", "ward", "cluster", "distance"]
         assert table["id"].tolist() == frame()["id"].tolist()
@@ -98,13 +92,9 @@ def test_rows_that_cannot_be_used_keep_their_place(folder: Path) -> None:
     holes.loc[9, "ward"] = None
     holes.loc[11, "ward"] = "another"
     holes.to_parquet(folder / "holes.parquet")
-    refused = cloister("predict", "result.json", "holes.parquet", "-o", "l.csv", folder=folder)
-    assert refused.returncode == 2
-    assert "the label -1 with --missing drop" in refused.stderr
+    assert "the label -1 with --missing drop" in refused("predict result.json holes.parquet -o l.csv", folder)
     assert not (folder / "l.csv").exists()
-    told = json.loads(
-        predicted(folder, "holes.parquet", "-o", "l.csv", "--missing", "drop", "--distances", "--json").stdout
-    )
+    told = json.loads(predicted(folder, "holes.parquet -o l.csv --missing drop --distances --json").stdout)
     assert (told["private"], told["rows"], told["unused"], sum(told["sizes"])) == (False, 3000, 3, 2997)
     table = pd.read_csv(folder / "l.csv")
     assert np.flatnonzero(table["cluster"] == -1).tolist() == [0, 7, 9]
@@ -118,60 +108,15 @@ def test_files_without_names_and_several_of_them(folder: Path) -> None:
     np.save(folder / "a.npy", rows[:200])
     np.save(folder / "b.npy", rows[200:])
     pd.DataFrame(rows, columns=["x", "y"]).to_csv(folder / "named.csv", index=False)
-    cloister(
-        "fit",
-        "a.npy",
-        "b.npy",
-        "-k",
-        "2",
-        "--epsilon",
-        "1",
-        "--bounds=-1:1",
-        "--rows",
-        "500",
-        "--out",
-        "result.json",
-        folder=folder,
-    )
+    ran("fit a.npy b.npy -k 2 --epsilon 1 --bounds=-1:1 --rows 500 --method su-lloyd --out result.json", folder)
     centers = Result.load(folder / "result.json").centers
-    predicted(folder, "a.npy", "b.npy", "-o", "l.npy")
+    predicted(folder, "a.npy b.npy -o l.npy")
     np.testing.assert_array_equal(np.load(folder / "l.npy"), metrics.labels(rows, centers))
-    predicted(folder, "a.npy", "-o", "l.csv", "--keep", "1")
+    predicted(folder, "a.npy -o l.csv --keep 1")
     np.testing.assert_allclose(pd.read_csv(folder / "l.csv")["1"], rows[:200, 1])
-    predicted(folder, "named.csv", "-o", "l.npy", "--columns", "x,y")
+    predicted(folder, "named.csv -o l.npy --columns x,y")
     np.testing.assert_array_equal(np.load(folder / "l.npy"), metrics.labels(rows, centers))
-    asked = cloister("predict", "result.json", "named.csv", "-o", "l.npy", folder=folder)
-    assert "which columns? There are x, y." in asked.stderr
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["rows.csv", "-o", "rows.csv"], "rows.csv holds the rows themselves"),
-        (["rows.csv", "-o", "link.csv"], "link.csv holds the rows themselves"),
-        (["rows.csv", "-o", "labels.json"], "labels are saved as .parquet or .csv or .npy"),
-        (["rows.csv", "-o", "no/where.csv"], "there is no folder"),
-        (["rows.csv", "-o", "l.npy", "--keep", "id"], "holds labels alone"),
-        (["rows.csv", "-o", "l.npy", "--distances"], "holds labels alone"),
-        (["rows.csv", "-o", "l.csv", "--keep", "idd"], "no column 'idd': did you mean id"),
-        (["odd.csv", "-o", "l.csv", "--keep", "cluster"], "'cluster' cannot be kept"),
-        (["rows.csv", "-o", "l.csv", "--columns", "age"], "the result is of the columns"),
-        (["odd.csv", "-o", "l.csv"], "no c"),
-        (["rows.csv", "-o", "l.csv", "--missing", "maybe"], "choose refuse or drop"),
-        (["gone.csv", "-o", "l.csv"], "cannot be opened"),
-    ],
-)
-def test_misuse_is_one_line_and_writes_nothing(arguments: list[str], message: str, folder: Path) -> None:
-    (folder / "link.csv").symlink_to(folder / "rows.csv")
-    (folder / "odd.csv").write_text("cluster,age,ward\n1,2,A\n" if "cluster" in arguments else "cluster\n1\n")
-    before = {path.name: path.read_bytes() for path in folder.iterdir()}
-    if message == "the result is of the columns":
-        arguments = [*arguments, "--keep", "id"]
-        arguments[arguments.index("age")] = "age,id"
-    done = cloister("predict", "result.json", *arguments, folder=folder)
-    assert (done.returncode, len(done.stderr.splitlines())) == (2, 1), done.stderr
-    assert message in done.stderr
-    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+    assert "which columns? There are x, y." in refused("predict result.json named.csv -o l.npy", folder)
 
 
 def test_memory_does_not_grow_with_the_rows(folder: Path) -> None:
@@ -183,15 +128,15 @@ def test_memory_does_not_grow_with_the_rows(folder: Path) -> None:
         seen.append(len(rows))
         return real(rows, *others)
 
-    big = pd.concat([frame()] * 60)
+    big = pd.concat([frame()] * 25)
     big.to_parquet(folder / "big.parquet", row_group_size=len(big))
     with patch.object(metrics, "labels", labels):
-        predicted(folder, "big.parquet", "-o", "labels.parquet")
-    assert sum(seen) == len(big) == 180_000
+        predicted(folder, "big.parquet -o labels.parquet")
+    assert sum(seen) == len(big) == 75_000
     assert max(seen) <= 65_536
 
 
 def test_a_parquet_file_of_labels_says_itself_that_it_is_not_private(folder: Path) -> None:
-    predicted(folder, "rows.parquet", "-o", "labels.parquet", "--keep", "id")
+    predicted(folder, "rows.parquet -o labels.parquet --keep id")
     said = pyarrow.parquet.read_schema(folder / "labels.parquet").metadata
     assert said[b"cloister"].startswith(b"NOT private: labels were computed from the rows")

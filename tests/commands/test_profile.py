@@ -13,9 +13,9 @@ import pytest
 
 from cloister import metrics
 from cloister.run.result import Result
-from tests.in_process import cloister
+from tests.in_process import ran, refused
 
-FIT = ("-k", "2", "--epsilon", "1", "--delta", "1e-6", "--bounds=-1:1", "--rows", "1000", "--seed", "1")
+FIT = "fit rows.csv -k 2 --epsilon 1 --delta 1e-6 --bounds=-1:1 --rows 1000 --seed 1 --out r.json"
 
 
 @pytest.fixture(scope="module")
@@ -25,47 +25,32 @@ def fitted(tmp_path_factory: pytest.TempPathFactory) -> Path:
     g = np.random.default_rng(0)
     rows = np.where(g.random((1000, 1)) < 0.3, -0.5, 0.5) + g.normal(0, 0.12, (1000, 2))
     np.savetxt(folder / "rows.csv", rows, delimiter=",", header="age,glucose", comments="")
-    done = cloister("fit", "rows.csv", *FIT, "--columns", "age,glucose", "--out", "r.json", folder=folder)
-    assert done.returncode == 0, done.stderr
+    ran(f"{FIT} --columns age,glucose", folder)
     (folder / "rows.csv").unlink()
     return folder
 
 
-def test_it_prints_sizes_centres_and_figures_with_their_errors(fitted: Path) -> None:
-    done = cloister("profile", "r.json", folder=fitted)
-    assert done.returncode == 0
-    assert "age low" in done.stdout
-    assert "silhouette: 0." in done.stdout
-    assert done.stdout.count("\u00b1") >= 2 + 4 + 2
-    assert "is one standard error" in done.stdout
-
-
-def test_its_json_is_the_profile_of_the_file(fitted: Path) -> None:
-    found = json.loads(cloister("profile", "r.json", "--json", folder=fitted).stdout)
+def test_it_prints_sizes_centres_and_figures_with_their_errors_or_the_same_as_json(fitted: Path) -> None:
+    shown = ran("profile r.json", fitted).stdout
+    for words in ("age low", "silhouette: 0.", "is one standard error"):
+        assert words in shown
+    assert shown.count("\u00b1") >= 2 + 4 + 2
+    found = json.loads(ran("profile r.json --json", fitted).stdout)
     low = min(found["clusters"], key=lambda cluster: cluster["center"][0])
     assert abs(low["size"] - 300) <= 4 * low["size_error"] < 200
     assert set(low["apart"]) == {"age low", "glucose low"}
     assert found["silhouette"]["error"] > 0
 
 
-def test_a_result_of_a_method_that_states_no_errors_has_sizes_without_them(fitted: Path) -> None:
-    data = json.loads((fitted / "r.json").read_text())["result"]
-    data["details"] = {}
-    (fitted / "bare.json").write_text(json.dumps(data))
-    done = cloister("profile", "bare.json", folder=fitted)
-    assert done.returncode == 0
-    assert "Standard errors are not known" in done.stdout
-
-
-def test_names_of_columns_print_as_they_are(fitted: Path) -> None:
+def test_without_errors_there_are_sizes_alone_and_names_of_columns_print_as_they_are(fitted: Path) -> None:
     """Untrusted text: no markup, no control characters."""
     data = json.loads((fitted / "r.json").read_text())["result"]
-    data["columns"] = ["price [/m2]", "a\x1b[31mb"]
+    data |= {"details": {}, "columns": ["price [/m2]", "a\x1b[31mb"]}
     (fitted / "odd.json").write_text(json.dumps(data))
-    done = cloister("profile", "odd.json", folder=fitted)
-    assert done.returncode == 0
-    assert "price [/m2]" in done.stdout
-    assert "\x1b" not in done.stdout
+    shown = ran("profile odd.json", fitted).stdout
+    assert "Standard errors are not known" in shown
+    assert "price [/m2]" in shown
+    assert "\x1b" not in shown
 
 
 @pytest.fixture(scope="module")
@@ -84,16 +69,12 @@ def with_rows(tmp_path_factory: pytest.TempPathFactory) -> Path:
     table.to_parquet(folder / "rows.parquet")
     odd = pd.concat([table, pd.DataFrame({"age": [np.nan, 1e6], "ward": ["A", "B"]})])
     odd.to_csv(folder / "odd.csv", index=False)
-    words = ("fit", "rows.csv", *FIT, "--columns", "age", "--category", "ward=A,B,C", "--out", "r.json")
-    done = cloister(*words, folder=folder)
-    assert done.returncode == 0, done.stderr
+    ran(f"{FIT} --columns age --category ward=A,B,C", folder)
     return folder
 
 
-def of_rows(folder: Path, *words: str) -> dict[str, Any]:
-    done = cloister("profile", "r.json", "--json", *words, folder=folder)
-    assert done.returncode == 0, done.stderr
-    found: dict[str, Any] = json.loads(done.stdout)["of_rows"]
+def of_rows(folder: Path, words: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(ran(f"profile r.json --json --rows {words}", folder).stdout)["of_rows"]
     return found
 
 
@@ -101,7 +82,7 @@ def test_rows_that_one_may_see_are_added_up_in_each_cluster(with_rows: Path) -> 
     result, table = Result.load(with_rows / "r.json"), pd.read_csv(with_rows / "rows.csv")
     features = np.column_stack([table["age"], *(table["ward"] == value for value in "ABC")]).astype(float)
     label = metrics.labels(features, result.centers, units=result.units)
-    found = of_rows(with_rows, "--rows", "rows.csv")
+    found = of_rows(with_rows, "rows.csv")
     assert (found["private"], found["rows"], found["left_out"], found["clipped"]) == (False, 2000, 0, 0)
     for i, group in enumerate(found["groups"]):
         assert group["rows"] == (label == i).sum()
@@ -114,18 +95,17 @@ def test_files_and_a_database_give_the_same_profile(with_rows: Path) -> None:
     duckdb = pytest.importorskip("duckdb")
     with duckdb.connect(str(with_rows / "lake.db")) as connection:
         connection.execute(f"create table visits as from '{with_rows / 'rows.csv'}'")
-    expected = of_rows(with_rows, "--rows", "rows.csv")
-    assert of_rows(with_rows, "--rows", "rows.parquet") == expected
-    seen = of_rows(with_rows, "--rows", "duckdb:///lake.db", "--table", "visits")
+    expected = of_rows(with_rows, "rows.csv")
+    assert of_rows(with_rows, "rows.parquet") == expected
+    seen = of_rows(with_rows, "duckdb:///lake.db --table visits")
     assert [group["rows"] for group in seen["groups"]] == [group["rows"] for group in expected["groups"]]
     for one, other in zip(seen["groups"], expected["groups"], strict=True):
         np.testing.assert_allclose(one["means"], other["means"], rtol=1e-12, atol=1e-15)
 
 
 def test_missing_cells_are_refused_or_counted_and_absurd_ones_clipped_with_both_figures(with_rows: Path) -> None:
-    refused = cloister("profile", "r.json", "--rows", "odd.csv", folder=with_rows)
-    assert (refused.returncode, "--missing drop" in refused.stderr) == (2, True)
-    found = of_rows(with_rows, "--rows", "odd.csv", "--missing", "drop")
+    assert "--missing drop" in refused("profile r.json --rows odd.csv", with_rows)
+    found = of_rows(with_rows, "odd.csv --missing drop")
     assert (found["rows"], found["left_out"], found["clipped"]) == (2001, 1, 1)
     means = [group["means"][0] for group in found["groups"]]
     unclipped = [group["unclipped_means"][0] for group in found["groups"]]
@@ -133,10 +113,10 @@ def test_missing_cells_are_refused_or_counted_and_absurd_ones_clipped_with_both_
 
 
 def test_what_rows_are_is_said_not_to_be_private_beside_the_released_centre(with_rows: Path) -> None:
-    done = cloister("profile", "r.json", "--rows", "odd.csv", "--missing", "drop", folder=with_rows)
+    done = ran("profile r.json --rows odd.csv --missing drop", with_rows)
     released, _, exact = done.stdout.partition("NOT private: these figures were computed from the rows themselves.")
     assert "from released values alone" in released
     assert "2,001 rows, 1 of them clipped" in exact
     assert exact.count("centre (released)") == 2
     assert "mean, not clipped" in exact
-    assert "NOT private" not in cloister("profile", "r.json", folder=with_rows).stdout
+    assert "NOT private" not in ran("profile r.json", with_rows).stdout

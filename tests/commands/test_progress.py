@@ -12,10 +12,10 @@ import pytest
 
 from cloister.commands import progress
 from cloister.commands.progress import event_log, signs_of_life
-from tests.in_process import cloister
+from tests.in_process import ran, refused
 from tests.waiting import until
 
-FIT = ("-k", "3", "--epsilon", "1", "--delta", "1e-6", "--bounds=-1:1", "--method", "fastlloyd", "--zoom", "off")
+FIT = "-k 3 --epsilon 1 --delta 1e-6 --bounds=-1:1 --rows 2000 --method fastlloyd --zoom off --set rounds=2"
 
 
 @pytest.fixture
@@ -59,20 +59,17 @@ def test_a_terminal_has_a_bar_and_no_lines(
     assert [e["event"] for e in events(tmp_path / "log")] == ["progress", "finished"]
 
 
-def test_a_fit_says_once_a_minute_where_it_stands(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fit_says_once_a_minute_where_it_stands_and_nothing_before(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    short = ran(f"fit rows2000.npy {FIT}", folder).stderr
+    assert "after" not in short
+    assert "round" not in short
     monkeypatch.setattr(progress, "MINUTE", 0.0)
-    done = cloister("fit", "rows2000.npy", "--rows", "2000", *FIT, "--log", "log", folder=folder)
-    assert done.returncode == 0
-    assert ", after 0 min\n" in done.stderr
+    assert ", after 0 min\n" in ran(f"fit rows2000.npy {FIT} --log log", folder).stderr
     *said, last = events(folder / "log")
     assert last["event"] == "finished"
     assert said[-1]["what"].startswith("round ")
-
-
-def test_short_work_says_nothing_off_a_terminal(folder: Path) -> None:
-    done = cloister("fit", "rows2000.npy", "--rows", "2000", *FIT, folder=folder)
-    assert "after" not in done.stderr
-    assert "round" not in done.stderr
 
 
 def test_a_log_does_not_tell_how_many_rows_there_are(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -82,8 +79,7 @@ def test_a_log_does_not_tell_how_many_rows_there_are(folder: Path, monkeypatch: 
     monkeypatch.setattr(progress, "GLANCE", 0.0)
     told = set[tuple[str, ...]]()
     for n in (2000, 1000, 10):
-        done = cloister("fit", f"rows{n}.npy", "--rows", "2000", *FIT, "--log", f"log{n}", folder=folder)
-        assert done.returncode == 0
+        ran(f"fit rows{n}.npy {FIT} --log log{n}", folder)
         words = [str(e.get("what", e["event"])) for e in events(folder / f"log{n}")]
         assert all(re.fullmatch(r"reading|finished|(\d round|\d+ rounds|round \d+ of \d+)", word) for word in words)
         told.add((words[-2], words[-1]))
@@ -94,25 +90,19 @@ def test_a_refused_run_has_ended_and_a_log_that_cannot_be_written_is_said_before
     folder: Path,
 ) -> None:
     np.save(folder / "bad.npy", np.array([[0.1, np.nan]] * 9))
-    assert cloister("fit", "bad.npy", "--rows", "2000", *FIT, "--log", "log", folder=folder).returncode == 2
+    refused(f"fit bad.npy {FIT} --log log", folder)
     assert events(folder / "log")[-1] == {"time": events(folder / "log")[-1]["time"], "event": "ended"}
-    cloister("ledger", "declare", "l", "a", "--epsilon", "9", "--delta", "1e-5", folder=folder)
-    account = ("--ledger", "l", "--dataset", "a")
-    done = cloister("fit", "rows2000.npy", "--rows", "2000", *FIT, *account, "--log", "no/log", folder=folder)
-    assert (done.returncode, "cannot write no/log" in done.stderr) == (2, True)
-    assert json.loads(cloister("ledger", "show", "l", "--json", folder=folder).stdout)[0]["runs"] == []
+    ran("ledger declare l a --epsilon 9 --delta 1e-5", folder)
+    assert "cannot write no/log" in refused(f"fit rows2000.npy {FIT} --ledger l --dataset a --log no/log", folder)
+    assert json.loads(ran("ledger show l --json", folder).stdout)[0]["runs"] == []
 
 
-@pytest.mark.parametrize("command", ["decode", "advance"])
+@pytest.mark.parametrize("command", ["decode plan reports", "advance plan --reports reports"])
 def test_a_server_says_how_many_reports_it_has_read(
     command: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(progress, "MINUTE", 0.0)
-    plan = ("plan", "--out", "plan", "--dimension", "2", "-k", "2", "--epsilon", "4", "--rows", "2000", "--bounds=-1:1")
-    steps: list[tuple[str, ...]] = [plan, ("encode", "plan", "rows2000.npy", "--first", "0", "--out", "reports")]
-    steps += [("decode", "plan", "reports") if command == "decode" else ("advance", "plan", "--reports", "reports")]
-    steps[-1] += ("--log", "log")
-    done = [cloister(*step, folder=folder) for step in steps]
-    assert [each.returncode for each in done] == [0, 0, 0], [each.stderr for each in done]
-    assert "2,000 reports read, after 0 min\n" in done[-1].stderr
+    ran("plan --out plan --dimension 2 -k 2 --epsilon 4 --rows 2000 --bounds=-1:1", folder)
+    ran("encode plan rows2000.npy --first 0 --out reports", folder)
+    assert "2,000 reports read, after 0 min\n" in ran(f"{command} --log log", folder).stderr
     assert events(folder / "log")[-1]["event"] == "finished"

@@ -21,10 +21,9 @@ from cloister.collection.wire.answers import layout_of
 from cloister.core.errors import InvalidInput, Refused
 from cloister.run.request import Request
 from tests.collection.shuffled_plans import WIRES, D, N, folder_of, sent, small_plan
-from tests.in_process import cloister
+from tests.in_process import ran, refused
 
-WANTED = ("-k", "2", "--epsilon", "1", "--delta", "1e-6", "--rows", str(N), "--bounds", "ball:1", "--seed", "1")
-WITH = tuple(part for slot, name in WIRES.items() for part in ("--with", f"{slot}={name}"))
+WITH = " ".join(f"--with {slot}={name}" for slot, name in WIRES.items())
 
 
 @pytest.fixture(scope="module")
@@ -35,38 +34,33 @@ def plan() -> CollectionPlan:
 def test_from_rows_to_centres(tmp_path: Path) -> None:
     rows = np.repeat([[0.6, 0, 0, 0, 0], [-0.6, 0, 0, 0, 0]], N // 2, axis=0)
     np.save(tmp_path / "mine.npy", rows + np.random.default_rng(0).normal(0, 0.02, (N, D)))
-    done = cloister("plan", *WANTED, *WITH, "--dimension", D, "--out", "plan", folder=tmp_path)
-    assert done.returncode == 0, done.stderr
+    shape = f"-k 2 --epsilon 1 --delta 1e-6 --rows {N} --bounds ball:1 --seed 1 --dimension {D} {WITH}"
+    shown = ran(f"plan {shape} --out plan", tmp_path).stdout
     for said in ("epsilon = 1, delta = 1e-06, Shuffled trust", "900 people", "one message at most", "messages alone"):
-        assert said in done.stdout
+        assert said in shown
     facts = json.loads((tmp_path / "plan" / "plan.json").read_text())
-    assert facts["trust"] == "Shuffled"
-    assert facts["crowd"]["least honest people"] == 900
-    assert 1 < facts["crowd"]["epsilon alone"] < 10
-    assert facts["crowd"]["messages per user"] == 1
-    encode = ("encode", "plan", "mine.npy", "--columns", "0,1,2,3,4", "--state", "mine.state", "--out")
-    done = cloister(*encode, "reports", folder=tmp_path)
-    assert done.stdout.startswith("messages of 1,000 people under plan")
-    assert "for the shuffler" in done.stdout
-    assert cloister(*encode, "again", folder=tmp_path).returncode == 0
+    crowd = facts["crowd"]
+    assert (facts["trust"], crowd["least honest people"], crowd["messages per user"]) == ("Shuffled", 900, 1)
+    assert 1 < crowd["epsilon alone"] < 10
+    encode = "encode plan mine.npy --columns 0,1,2,3,4 --state mine.state --out"
+    shown = ran(f"{encode} reports", tmp_path).stdout
+    assert shown.startswith("messages of 1,000 people under plan")
+    assert "for the shuffler" in shown
+    ran(f"{encode} again", tmp_path)
     one, other = (next((tmp_path / name).iterdir()).read_bytes() for name in ("reports", "again"))
     assert one == other
-    done = cloister("shuffle", "plan", "reports", "again", "--out", "shuffled", "--json", folder=tmp_path)
-    said = json.loads(done.stdout)
-    assert (said["people"], said["messages"], said["refused"]["duplicate"]) == (N, N, N)
-    assert "refused 1,000 people who have sent messages already" in done.stderr
-    done = cloister("shuffle", "plan", "reports", "--out", "shuffled", folder=tmp_path)
-    assert done.returncode == 2
-    assert "a plan is shuffled once" in done.stderr
-    done = cloister("shuffle", "plan", "reports", "--out", "more", folder=tmp_path)
-    assert done.stdout.startswith("1,000 messages of 1,000 people under plan")
-    done = cloister("decode", "plan", "shuffled", "--json", folder=tmp_path)
+    done = ran("shuffle plan reports again --out shuffled --json", tmp_path)
     found = json.loads(done.stdout)
+    assert (found["people"], found["messages"], found["refused"]["duplicate"]) == (N, N, N)
+    assert "refused 1,000 people who have sent messages already" in done.stderr
+    assert "a plan is shuffled once" in refused("shuffle plan reports --out shuffled", tmp_path)
+    shown = ran("shuffle plan reports --out more", tmp_path).stdout
+    assert shown.startswith("1,000 messages of 1,000 people under plan")
+    found = json.loads(ran("decode plan shuffled --json", tmp_path).stdout)
     assert found["details"]["reports"]["accepted"] == N
     assert np.shape(found["centers"]) == (2, D)
-    done = cloister("decode", "plan", "shuffled", "more", folder=tmp_path)
-    assert "different shuffles" in done.stderr
-    assert "run 'cloister shuffle' on it first" in cloister("decode", "plan", "reports", folder=tmp_path).stderr
+    assert "different shuffles" in refused("decode plan shuffled more", tmp_path)
+    assert "run 'cloister shuffle' on it first" in refused("decode plan reports", tmp_path)
 
 
 def test_all_files_of_one_shuffle_or_none(
@@ -123,21 +117,19 @@ def test_an_impossible_message_is_refused_alone(plan: CollectionPlan, tmp_path: 
         decode(plan, tmp_path / "out", strict=True)
 
 
-SPLIT = {"counts": "split-and-mix-counts", "sums": "split-and-mix"}
-
-
-def split_plan(**changes: Any) -> CollectionPlan:
-    given = {
-        "k": 2,
-        "epsilon": 1.0,
-        "delta": 1e-6,
-        "bounds": "ball:1",
-        "rows": 100,
-        "seed": 1,
-        "components": SPLIT,
-        "options": {"grid_up_to": 0, "tree.cells": 2},
-    }
-    return publish(Request(**{"method": "one-round", **given, **changes}), dimension=2)
+def split_plan(counts: str = "split-and-mix-counts") -> CollectionPlan:
+    request = Request(
+        k=2,
+        method="one-round",
+        epsilon=1.0,
+        delta=1e-6,
+        bounds="ball:1",
+        rows=100,
+        seed=1,
+        components={"counts": counts, "sums": "split-and-mix"},
+        options={"grid_up_to": 0, "tree.cells": 2},
+    )
+    return publish(request, dimension=2)
 
 
 def test_shares_of_a_sum_come_back_together(tmp_path: Path) -> None:
@@ -158,11 +150,13 @@ def test_shares_of_a_sum_come_back_together(tmp_path: Path) -> None:
     assert decode(plan, tmp_path / "less").intake.accepted == 99
 
 
-@pytest.mark.parametrize("frequencies", ["split-and-mix-counts", "blanket-histogram"])
-@pytest.mark.parametrize("which", ["one", "all"])
+@pytest.mark.parametrize(
+    ("frequencies", "which"),
+    [("split-and-mix-counts", "one"), ("blanket-histogram", "one"), ("blanket-histogram", "all")],
+)
 def test_impossible_messages_are_refused_with_their_sender_alone(tmp_path: Path, frequencies: str, which: str) -> None:
     """Her messages spoil nobody else's: neither the shuffler nor the server stops for her."""
-    plan = split_plan(components={"counts": frequencies, "sums": "split-and-mix"})
+    plan = split_plan(frequencies)
     theirs = sent(plan, people=100)
     answers, body = theirs.answers.copy(), layout_of(plan.round()).bodies[0]
     wide = body.bytes // body.many
@@ -183,18 +177,7 @@ def test_a_plan_asks_for_a_bounded_number_of_messages(monkeypatch: pytest.Monkey
 
 
 def test_a_shuffled_plan_has_one_round() -> None:
-    components = {"counts": "amplified-counts", "sums": "amplified-vectors"}
-    request = Request(
-        k=2,
-        method="fastlloyd",
-        options={"rounds": "2"},
-        epsilon=1.0,
-        delta=1e-6,
-        bounds="ball:1",
-        rows=N,
-        seed=1,
-        components=components,
-    )
+    request = Request(k=2, method="fastlloyd", epsilon=1.0, delta=1e-6, bounds="ball:1", rows=N, components=WIRES)
     with pytest.raises(InvalidInput, match="a plan of trust Shuffled holds one"):
         publish(request, dimension=2)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -29,7 +28,8 @@ def test_one_box_can_be_given_in_several_ways(bounds: Any) -> None:
     assert domain_of(bounds, COLUMNS) == BOX
 
 
-def test_a_ball_can_be_given_in_two_ways() -> None:
+def test_a_ball_can_be_given_in_two_ways_whatever_columns_are_called() -> None:
+    assert domain_of({"center": [0, 0], "radius": 2}, ("center", "radius")) == Ball((0.0, 0.0), 2.0)
     assert domain_of("ball:2", COLUMNS) == domain_of({"center": [0, 0], "radius": 2}, COLUMNS) == Ball((0.0, 0.0), 2.0)
 
 
@@ -52,12 +52,6 @@ def test_a_ball_can_be_given_in_two_ways() -> None:
 def test_bounds_that_are_not_understood_are_refused(bounds: Any, says: str) -> None:
     with pytest.raises(InvalidInput, match=says):
         domain_of(bounds, COLUMNS)
-
-
-def test_a_file_of_bounds_may_be_wrong_in_the_same_ways(tmp_path: Path) -> None:
-    (tmp_path / "bounds.toml").write_text("age = 120\npressure = [0, 1]\n")
-    with pytest.raises(InvalidInput, match="one value where two or more belong"):
-        domain_of(str(tmp_path / "bounds.toml"), COLUMNS)
 
 
 @pytest.mark.parametrize("columns", [("lower", "upper"), ("lower", "x"), ("x", "upper")])
@@ -91,10 +85,6 @@ def test_bounds_that_one_reading_fits_are_read_so_whatever_columns_are_called(
     bounds: Any, columns: tuple[str, ...], box: Box
 ) -> None:
     assert domain_of(bounds, columns) == box
-
-
-def test_a_radius_that_is_a_number_makes_a_ball_whatever_columns_are_called() -> None:
-    assert domain_of({"center": [0, 0], "radius": 2}, ("center", "radius")) == Ball((0.0, 0.0), 2.0)
 
 
 @pytest.mark.parametrize(

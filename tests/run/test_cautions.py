@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 import cloister as package
-from cloister.accounting.ledger.ledger import Ledger
 from cloister.commands.common import print_result
 from cloister.core.errors import CloisterError, UtilityWarning
 from cloister.core.frames import UNKNOWN
@@ -22,15 +21,7 @@ from cloister.run.request import Request, prepare
 from cloister.run.result import Result
 from cloister.showing.profile import profile_of
 from cloister.showing.report.page import html_of
-from tests.in_process import cloister
-
-ASKED = "-k", "3", "--bounds=-1:1", "--rows", "1000"
-
-
-@pytest.fixture
-def rows(tmp_path: Path) -> Path:
-    np.save(tmp_path / "rows.npy", np.random.default_rng(0).normal(0, 0.3, (1000, 2)))
-    return tmp_path / "rows.npy"
+from tests.in_process import ran
 
 
 def said(**asked: object) -> list[str]:
@@ -56,22 +47,15 @@ def test_what_depends_on_the_number_of_rows_waits_for_it() -> None:
     assert len(said(rows=None, delta=0.01, epsilon=11.0)) == 1
 
 
-def test_the_command_line_says_it_on_stderr_before_the_result_and_prints_clean_json(rows: Path) -> None:
-    done = cloister("fit", str(rows), *ASKED, "--epsilon", "12", "--delta", "5e-4", "--json")
-    assert done.returncode == 0
+def test_the_command_line_says_it_on_stderr_before_the_result_and_prints_clean_json(tmp_path: Path) -> None:
+    np.save(tmp_path / "rows.npy", np.random.default_rng(0).normal(0, 0.3, (1000, 2)))
+    fitting = "fit rows.npy -k 3 --bounds=-1:1 --rows 1000 --delta 5e-4 --method fastlloyd"
+    done = ran(f"{fitting} --epsilon 12 --json", tmp_path)
     loud, delta = [line for line in done.stderr.splitlines() if line.startswith("WARNING")]
     assert loud.startswith("WARNING: epsilon = 12 hides little")
     assert delta.startswith("WARNING: delta is not well below 1 / rows (0.001)")
     assert json.loads(done.stdout)["privacy"]["epsilon"] == 12.0
-    assert delta in cloister("fit", str(rows), *ASKED, "--epsilon", "1", "--delta", "5e-4").stdout
-
-
-def test_a_refusal_of_the_ledger_is_one_line_though_the_run_would_be_warned_of(rows: Path, tmp_path: Path) -> None:
-    ledger = str(tmp_path / "budget.db")
-    Ledger.open(ledger, create=True).declare("mine", 1.0)
-    done = cloister("fit", str(rows), *ASKED, "--epsilon", "12", "--ledger", ledger, "--dataset", "mine")
-    assert done.returncode == 2
-    assert len(done.stderr.splitlines()) == 1
+    assert delta in ran(f"{fitting} --epsilon 1", tmp_path).stdout
 
 
 def test_empty_centres_are_said_in_the_same_words(capsys: pytest.CaptureFixture[str]) -> None:
@@ -88,7 +72,7 @@ def test_empty_centres_are_said_in_the_same_words(capsys: pytest.CaptureFixture[
 
 
 @pytest.mark.filterwarnings("error", "ignore::cloister.core.errors.PrivacyWarning")
-@pytest.mark.parametrize("method", ["auto", "su-lloyd", "one-round"])
+@pytest.mark.parametrize("method", ["auto", "one-round"])
 def test_an_epsilon_of_ten_thousand_is_warned_of_and_computed_without_an_overflow(method: str, tmp_path: Path) -> None:
     rows = np.random.default_rng(0).uniform(-1, 1, (500, 2))
     made = package.KMeans(3, method=method, epsilon=1e4, bounds=(-1, 1), rows=500).fit(rows)
@@ -97,24 +81,11 @@ def test_an_epsilon_of_ten_thousand_is_warned_of_and_computed_without_an_overflo
     assert "WEAK PROMISE" in (tmp_path / "a.html").read_text("utf-8")
 
 
-def test_what_gaussian_noise_cannot_promise_is_refused_in_a_line(tmp_path: Path) -> None:
+def test_what_gaussian_noise_cannot_promise_is_refused() -> None:
     """A discrete Gaussian of so small a scale has a larger epsilon at this delta than a continuous one."""
-    book = Ledger.open(tmp_path / "budget.db", create=True)
-    book.declare("mine", 1e4, 1e-3)
-    asked: dict[str, Any] = {
-        "epsilon": 1e4,
-        "delta": 1e-6,
-        "bounds": (-1, 1),
-        "rows": 500,
-        "ledger": str(book.path),
-        "dataset": "mine",
-    }
+    asked = Request(k=3, method="fastlloyd", epsilon=1e4, delta=1e-6, bounds=(-1, 1), rows=500)
     with pytest.raises(CloisterError, match="choose a larger delta, or pure noise"):
-        package.KMeans(3, method="fastlloyd", **asked).fit(np.zeros((500, 2)))
-    for k in (501, 10**12):
-        with pytest.raises(ValueError, match="ask for fewer centres"):
-            package.KMeans(k, **asked | {"epsilon": 1.0}).fit(np.zeros((500, 2)))
-    assert book.runs() == ()
+        fit(asked, source(np.zeros((500, 2))))
 
 
 BOUNDS = {"lower": [0.0, 0.0], "upper": [100.0, 100.0]}
@@ -195,8 +166,7 @@ def test_both_ends_are_looked_at_and_unknown_bounds_are_always_cut(plain: Result
     assert cut is not None
     assert cut.tolist() == [[True, True], [True, False]]
     assert centers_at_ends(found, cut).tolist() == [[False, False], [False, True]]
-    assert "of age, size" in beyond(found)[0]
-    assert "centre 1 (size)" in beyond(found)[1]
+    assert ["of age, size" in beyond(found)[0], "centre 1 (size)" in beyond(found)[1]] == [True, True]
 
 
 def test_fit_profile_and_report_say_the_same(plain: Result, tmp_path: Path, capsys: Any) -> None:
@@ -212,7 +182,7 @@ def test_fit_profile_and_report_say_the_same(plain: Result, tmp_path: Path, caps
     assert [f"WARNING: {text}." for text in said] == profile.notes[-2:]
     assert list(profile.as_dict()["beyond"]) == said
     found.save(tmp_path / "r.json")
-    shown = cloister("profile", str(tmp_path / "r.json")).stdout
+    shown = ran("profile r.json", tmp_path).stdout
     assert "WARNING: zoom cannot tell whether groups of less than 9.0%" in " ".join(shown.split())
     html = html_of(found)
     assert "ROWS BEYOND" in html

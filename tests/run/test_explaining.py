@@ -16,10 +16,10 @@ from cloister.rows.files.npy import Npy
 from cloister.run.explaining import explain
 from cloister.run.fit import fit, source
 from cloister.run.request import Request, prepare
-from tests.in_process import cloister
+from tests.in_process import cloister, ran, refused
 
 ROWS = np.random.default_rng(0).normal(0, 0.3, (3000, 2))
-BASE = ["-k", "3", "--epsilon", "1", "--delta", "1e-6", "--bounds=-1:1", "--rows", "3000"]
+BASE = "-k 3 --epsilon 1 --delta 1e-6 --bounds=-1:1 --rows 3000"
 COLUMNS = ["x", "y"]
 
 
@@ -27,8 +27,16 @@ def request(**given: Any) -> Request:
     return Request(**{"k": 3, "epsilon": 1.0, "delta": 1e-6, "bounds": (-1, 1), "rows": 3000, "seed": 1, **given})
 
 
-@pytest.mark.parametrize("trust", ["central", "local", "shuffled", "aggregated"])
-@pytest.mark.parametrize("method", ["auto", "hst-median", "one-round", "fastlloyd"])
+@pytest.mark.parametrize(
+    ("method", "trust"),
+    [
+        ("auto", "central"),
+        ("auto", "local"),
+        ("hst-median", "central"),
+        ("one-round", "shuffled"),
+        ("fastlloyd", "aggregated"),
+    ],
+)
 def test_the_schedule_is_that_of_the_run(method: str, trust: str) -> None:
     asked = request(method=method, trust=trust, parties=3)
     told = explain(asked, COLUMNS)
@@ -108,24 +116,28 @@ def rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_explaining_reads_no_row(rows: Path) -> None:
-    by_file = cloister("explain", "rows.npy", *BASE, "--json", folder=rows)
-    by_number = cloister("explain", *BASE, "--dimension", "2", "--json", folder=rows)
-    by_name = cloister("explain", *BASE, "--columns", "x,y", "--json", folder=rows)
-    dry = cloister("fit", "rows.npy", *BASE, "--dry-run", "--json", folder=rows)
-    assert by_file.stdout == by_number.stdout == by_name.stdout == dry.stdout
-    assert json.loads(dry.stdout)["schedule"]
+    by_file, by_number, by_name, dry = (
+        ran(f"{asked} {BASE} --json", rows).stdout
+        for asked in (
+            "explain rows.npy",
+            "explain --dimension 2",
+            "explain --columns x,y",
+            "fit rows.npy --dry-run",
+        )
+    )
+    assert by_file == by_number == by_name == dry
+    assert json.loads(dry)["schedule"]
     with pytest.raises(Exploded):
-        cloister("fit", "rows.npy", *BASE, folder=rows)
+        cloister("fit", "rows.npy", *BASE.split(), folder=rows)
 
 
 def test_a_dry_run_spends_nothing(tmp_path: Path) -> None:
     np.save(tmp_path / "rows.npy", ROWS)
-    cloister("ledger", "declare", "budget.db", "mine", "--epsilon", "2", "--delta", "1e-5", folder=tmp_path)
-    account = ["--ledger", "budget.db", "--dataset", "mine"]
-    done = cloister("fit", "rows.npy", *BASE, *account, "--dry-run", "--out", "r.json", folder=tmp_path)
+    ran("ledger declare budget.db mine --epsilon 2 --delta 1e-5", tmp_path)
+    done = ran(f"fit rows.npy {BASE} --ledger budget.db --dataset mine --dry-run --out r.json", tmp_path)
     assert "nothing was spent" in done.stdout
     assert not (tmp_path / "r.json").exists()
-    (mine,) = json.loads(cloister("ledger", "show", "budget.db", "--json", folder=tmp_path).stdout)
+    (mine,) = json.loads(ran("ledger show budget.db --json", tmp_path).stdout)
     assert mine["runs"] == []
 
 
@@ -133,16 +145,13 @@ def test_explain_takes_what_fit_takes_and_says_the_same(tmp_path: Path) -> None:
     """Rows of users, and every option of rows, privacy and method."""
     table = pa.table({"x": ROWS[:, 0], "y": ROWS[:, 1], "who": np.arange(3000) // 2})
     pq.write_table(table, tmp_path / "rows.parquet")
-    words = ["rows.parquet", *BASE, "--columns", "*", "--user-column", "who", "--rows-per-user", "2"]
-    words += ["--missing", "drop", "--threads", "1", "--seed", "1", "--json"]
-    told = cloister("explain", *words, folder=tmp_path)
-    assert told.returncode == 0, told.stderr
+    alone = f"rows.parquet {BASE} --columns * --user-column who --missing drop --threads 1 --seed 1 --json"
+    words = f"{alone} --rows-per-user 2"
+    told = ran(f"explain {words}", tmp_path)
     assert "who (names the users)" in told.stderr
-    assert told.stdout == cloister("fit", *words, "--dry-run", folder=tmp_path).stdout
-    refused = cloister("explain", *words, "--trust", "local", folder=tmp_path).stderr
-    assert "rows per user need a curator" in refused
-    alone = [word for word in words if word not in ("--rows-per-user", "2")]
-    assert "rows are of users" in cloister("explain", *alone, folder=tmp_path).stderr
+    assert told.stdout == ran(f"fit {words} --dry-run", tmp_path).stdout
+    assert "rows per user need a curator" in refused(f"explain {words} --trust local", tmp_path)
+    assert "rows are of users" in refused(f"explain {alone}", tmp_path)
 
 
 def test_explain_reads_a_config_file_by_either_name_of_an_option(tmp_path: Path) -> None:
@@ -151,12 +160,10 @@ def test_explain_reads_a_config_file_by_either_name_of_an_option(tmp_path: Path)
     (tmp_path / "flags.toml").write_text(f"{base}rows = 3000\n[set]\nrounds = 4\n")
     (tmp_path / "python.toml").write_text(f"{base}public_rows = 3000\n[options]\nrounds = 4\n")
     (tmp_path / "twice.toml").write_text(f"{base}rows = 3000\npublic_rows = 2000\n")
-    told = [
-        cloister("explain", "rows.npy", "--config", f"{name}.toml", folder=tmp_path) for name in ("flags", "python")
-    ]
+    told = [ran(f"explain rows.npy --config {name}.toml", tmp_path) for name in ("flags", "python")]
     assert told[0].stdout == told[1].stdout
     assert "5 rounds" in told[0].stdout  # with that of zoom
-    assert "twice" in cloister("explain", "rows.npy", "--config", "twice.toml", folder=tmp_path).stderr
+    assert "twice" in refused("explain rows.npy --config twice.toml", tmp_path)
 
 
 def test_without_a_number_of_rows_it_says_what_one_would_change() -> None:
@@ -173,16 +180,16 @@ def test_candidates_that_cannot_run_are_named_with_the_reason_by_a_run_and_a_pla
     """Else a method that an installation lacks, or that takes fewer columns, is passed over without a word."""
     np.save(tmp_path / "wide.npy", np.random.default_rng(0).uniform(-1, 1, (500, 12)))
     why = "grid-means: no Central oracles fit 'grid-means': a grid is for at most 6 columns, not 12: use 'hst-means'"
-    words = ("-k", "2", "--epsilon", "1", "--rows", "500", "--bounds=-1:1")
-    fitted = cloister("fit", "wide.npy", *words, "--out", "r.json", folder=tmp_path)
+    words = "-k 2 --epsilon 1 --rows 500 --bounds=-1:1"
+    fitted = ran(f"fit wide.npy {words} --out r.json", tmp_path)
     assert f"Candidates that cannot run here: {why}" in fitted.stdout
     candidates = json.loads((tmp_path / "r.json").read_text())["result"]["details"]["auto"]["candidates"]
     assert [c["why"] for c in candidates if c["name"] == "grid-means"] == [why.removeprefix("grid-means: ")]
-    local = ("plan", *words, "--dimension", "12", "--method", "auto", "--trust", "local")
-    planned = cloister(*local, "--out", "plan", folder=tmp_path)
+    local = f"plan {words} --dimension 12 --method auto --trust local --json --out plan"
+    planned = ran(local.replace("--json", ""), tmp_path)
     assert "auto picked " in planned.stdout
     assert "Candidates that cannot run here: " in planned.stdout
     assert "Candidates that cannot run here: " in (tmp_path / "plan" / "README.txt").read_text()
-    as_json = json.loads(cloister(*local, "--out", "other", "--json", folder=tmp_path).stdout)
+    as_json = json.loads(ran(f"{local}-2", tmp_path).stdout)
     assert [c["name"] for c in as_json["auto"]["candidates"] if c["error"] is None]
-    assert "auto" not in json.loads((tmp_path / "other" / "plan.json").read_text())
+    assert "auto" not in json.loads((tmp_path / "plan-2" / "plan.json").read_text())

@@ -16,7 +16,7 @@ from cloister.core.errors import Refused
 from cloister.run.fit import fit, source
 from cloister.run.request import Request
 from tests.collection.shuffled_plans import WIRES, folder_of, sent, small_plan
-from tests.in_process import cloister
+from tests.in_process import refused
 
 MIXED = {"counts": "split-and-mix-counts", "sums": "split-and-mix"}
 LOCAL = {"counts": "hadamard-response", "sums": "hadamard-vector"}
@@ -35,17 +35,17 @@ def asked(planned: int, components: dict[str, str] = MIXED) -> Request:
 
 def test_fit_says_how_many_there_are_how_many_are_needed_and_what_to_do(tmp_path: Path) -> None:
     np.save(tmp_path / "rows.npy", rows())
-    given = ("--method", "one-round", "-k", 2, "--epsilon", 1, "--delta", 1e-6, "--bounds", "ball:1", "--rows", 10**6)
-    mixed = tuple(part for slot, name in MIXED.items() for part in ("--with", f"{slot}={name}"))
-    done = cloister("fit", "rows.npy", *given, *mixed, "--out", "result.json", folder=tmp_path)
-    assert done.returncode == 2
-    assert done.stderr.strip().splitlines()[-1] == (
+    mixed = " ".join(f"--with {slot}={name}" for slot, name in MIXED.items())
+    asked = (
+        "fit rows.npy --method one-round -k 2 --epsilon 1 --delta 1e-6 --bounds ball:1 --rows 1000000 --out result.json"
+    )
+    told = refused(f"{asked} {mixed}", tmp_path)
+    assert told.splitlines()[-1] == (
         "cloister: there are 300 people, and the guarantee needs at least 900,000 who hide each other: nothing is "
         "released. Wait for more, or plan for as many as there are (--rows 300; under trust Shuffled their number is "
         "public)"
     )
     assert not (tmp_path / "result.json").exists()
-    assert done.stdout == ""
 
 
 @pytest.mark.parametrize("components", [MIXED, WIRES, {**MIXED, "counts": "blanket-histogram"}], ids=str)
@@ -79,7 +79,5 @@ def test_the_server_refuses_what_too_few_people_could_have_sent(tmp_path: Path) 
     with pytest.raises(Refused, match="there are 899 people, and the guarantee needs at least 900"):
         decode(plan, tmp_path / "out", accept_shares=True)
     plan.write(tmp_path / "plan", "")
-    done = cloister("decode", "plan", "out", "--accept-shares", "--out", "result.json", folder=tmp_path)
-    assert done.returncode == 2
-    assert "there are 899 people" in done.stderr
+    assert "there are 899 people" in refused("decode plan out --accept-shares --out result.json", tmp_path)
     assert not (tmp_path / "result.json").exists()

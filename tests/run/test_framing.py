@@ -27,7 +27,7 @@ from cloister.run.framing import Framing, recorded, scale_of, unframed
 from cloister.run.request import PreparedRun, Request, prepare
 from cloister.run.result import Result
 from cloister.showing.plot_data import Curve, Map
-from tests.in_process import cloister as program
+from tests.in_process import ran
 
 COLUMNS = ("x", "y")
 MIDDLES = np.array([[-0.5, -0.5], [0.5, 0.5], [0.5, -0.5]])
@@ -120,34 +120,15 @@ def test_paths_of_slots_and_options_are_those_of_the_method_that_was_asked_for()
     slots = plan.composed.config()["slots"]
     assert slots["method"]["options"]["rounds"] == 3
     assert slots["method"]["slots"]["counts"]["name"] == slots["counts"]["name"] == "discrete-laplace"
+    pure = prepared(method="su-lloyd", delta=0.0, epsilon=4.0, rows=100_000)
+    assert pure.composed.config()["slots"]["counts"]["name"] == "discrete-laplace"
+    assert pure.problem.budget.measure == "pure"
 
 
-def test_pure_methods_zoom_by_pure_noise() -> None:
-    plan = prepared(method="su-lloyd", delta=0.0, epsilon=4.0, rows=100_000)
-    assert plan.composed.config()["slots"]["counts"]["name"] == "discrete-laplace"
-    assert plan.problem.budget.measure == "pure"
-
-
-@pytest.mark.parametrize(
-    ("given", "says"),
-    [
-        ({"zoom": "on"}, "zoom is 'on': give auto, off, or a share"),
-        ({"zoom": 1.0}, r"zoom is 1\.0: give auto"),
-        ({"zoom": -0.1}, r"zoom is -0\.1"),
-        ({"scale": "wide"}, "scale is 'wide': give bounds, none, a weight per column"),
-        ({"scale": "1,2,3"}, "scale is '1,2,3': 2 columns take a positive number each"),
-        ({"scale": [1, 0]}, "2 columns take a positive number each"),
-        ({"scale": {"x": 1, "yy": 1}}, r"no scale for column y \(they have 'yy': is that meant"),
-        ({"bounds": "ball:1", "scale": "bounds"}, "a ball for its bounds, with one unit"),
-        ({"bounds": "unknown", "zoom": "off"}, "zoom cannot be off"),
-        ({"bounds": "unknown", "rows": 200}, "200 rows are too few to find the range"),
-        ({"method": "zoom", "scale": "bounds"}, "has its own options: set share and scale"),
-        ({"method": "naive-noise", "zoom": 0.1}, "counts no rows by itself"),
-    ],
-)
-def test_frames_that_cannot_be_are_refused_before_a_row_is_read(given: Any, says: str) -> None:
-    with pytest.raises(InvalidInput, match=says):
-        prepared(**given)
+def test_a_scale_that_lacks_a_column_is_refused_with_what_may_be_meant() -> None:
+    """What else cannot be is refused in ``bad_inputs``."""
+    with pytest.raises(InvalidInput, match=r"no scale for column y \(they have 'yy': is that meant"):
+        prepared(scale={"x": 1, "yy": 1})
 
 
 def test_weights_are_read_from_a_file_with_more_columns_than_are_used(tmp_path: Path) -> None:
@@ -167,8 +148,10 @@ def test_unknown_bounds_stand_for_the_widest_ones_in_every_form(tmp_path: Path) 
 # what comes out
 
 
-@pytest.mark.parametrize("method", ["hst-means", "fastlloyd", "hst-median", "tree-coreset"])
-@pytest.mark.parametrize("bounds", [(-900, 300), "unknown"])
+@pytest.mark.parametrize(
+    ("method", "bounds"),
+    [("hst-means", (-900, 300)), ("tree-coreset", (-900, 300)), ("fastlloyd", "unknown"), ("hst-median", "unknown")],
+)
 def test_centres_are_found_in_bounds_that_are_much_too_wide_or_unknown(method: str, bounds: Any) -> None:
     rows = blobs()
     runs = [fit(request(method=method, bounds=bounds, seed=s), source(rows)) for s in range(3)]
@@ -185,16 +168,10 @@ def test_the_statement_names_the_price_what_was_released_and_the_units(tmp_path:
     assert "Distances were taken in units of each column's own" in text
     assert result.method["frame"]["slots"]["counts"]["name"] == "discrete-gaussian"
     result.save(tmp_path / "r.json")
-    again = Result.load(tmp_path / "r.json")
-    assert again.as_dict() == result.as_dict()
-
-
-def test_a_result_without_a_frame_says_nothing_of_one() -> None:
-    result = fit(request(zoom="off"), source(blobs()))
-    assert result.privacy.notes == ()
-    assert result.as_dict()["privacy"]["notes"] == []
-    assert result.units is None
-    assert "frame" not in result.method
+    assert Result.load(tmp_path / "r.json").as_dict() == result.as_dict()
+    plain = fit(request(zoom="off"), source(blobs()))
+    assert (plain.privacy.notes, plain.as_dict()["privacy"]["notes"], plain.units) == ((), [], None)
+    assert "frame" not in plain.method
 
 
 @pytest.mark.parametrize("d", [1, 2, 12])
@@ -236,8 +213,14 @@ def test_labels_are_by_the_distances_that_the_run_took() -> None:
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("bounds", [BOUNDS, dict.fromkeys(BOUNDS, "unknown")])
-@pytest.mark.parametrize("given", [{"rows": 20_000}, {}, {"rows": 20_000, "method": "hst-means"}])
+@pytest.mark.parametrize(
+    ("bounds", "given"),
+    [
+        (BOUNDS, {"rows": 20_000}),
+        (dict.fromkeys(BOUNDS, "unknown"), {}),
+        (dict.fromkeys(BOUNDS, "unknown"), {"rows": 20_000, "method": "hst-means"}),
+    ],
+)
 def test_a_hospitals_groups_are_found_with_default_settings_from_bounds_per_column(bounds: Any, given: Any) -> None:
     rows, groups = patients()
     table = pd.DataFrame(rows, columns=list(BOUNDS))
@@ -284,15 +267,10 @@ def test_parties_who_pool_zoom_by_their_own_oracle_and_find_the_rows_of_all() ->
 def test_the_price_is_printed_before_the_run_and_figures_are_in_both_units(tmp_path: Path) -> None:
     pd.DataFrame(blobs() * [1, 1000], columns=list(COLUMNS)).to_csv(tmp_path / "rows.csv", index=False)
     (tmp_path / "b.toml").write_text('x = [-9, 9]\ny = "unknown"\nz = [0, 1]\n')
-    rows, out = str(tmp_path / "rows.csv"), str(tmp_path / "out.json")
-    asked = ("fit", rows, "-k", "3", "--epsilon", "1", "--delta", "1e-6", "--columns", "x,y", "--bounds")
-    asked += (str(tmp_path / "b.toml"),)
-    done = program(*asked, "--rows", "5000", "--method", "hst-means", "--out", out)
-    assert done.returncode == 0, done.stderr
-    assert "of the budget finds where the rows are within their bounds and the unknown range of y." in done.stderr
-    figures = json.loads(program("evaluate", out, rows, "--json").stdout)
+    fitting = "fit rows.csv -k 3 --epsilon 1 --delta 1e-6 --columns x,y --bounds b.toml --rows 5000 --method hst-means"
+    said = ran(f"{fitting} --out out.json", tmp_path).stderr
+    assert "of the budget finds where the rows are within their bounds and the unknown range of y." in said
+    figures = json.loads(ran("evaluate out.json rows.csv --no-reference --json", tmp_path).stdout)
     assert figures["nicv"] > 1000 * figures["scaled"]["nicv"] > 0
-    assert "In the units that the run took distances in" in program("evaluate", out, rows).stdout
-    refused = program(*asked, "--rows", "5000", "--zoom", "off")
-    assert refused.returncode == 2
-    assert "zoom cannot be off" in refused.stderr
+    told = ran("evaluate out.json rows.csv --no-reference", tmp_path).stdout
+    assert "In the units that the run took distances in" in told

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from cloister.accounting.ledger.ledger import Ledger
-from tests.in_process import PROGRAM, cloister
+from tests.in_process import PROGRAM, ran
 from tests.run.test_resuming import journalled
 
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1"}
@@ -32,13 +32,13 @@ def start(folder: Path, *more: str) -> subprocess.Popen[str]:
 
 
 def show(folder: Path) -> Any:
-    return json.loads(cloister("ledger", "show", "budget.db", "--json", folder=folder).stdout)[0]
+    return json.loads(ran("ledger show budget.db --json", folder).stdout)[0]
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     np.save(tmp_path / "rows.npy", np.random.default_rng(0).normal(0, 0.3, (2000, 2)))
-    cloister("ledger", "declare", "budget.db", "mine", "--epsilon", "1", folder=tmp_path)
+    ran("ledger declare budget.db mine --epsilon 1", tmp_path)
     return tmp_path
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import hashlib
 import json
 import os
 import warnings
@@ -16,7 +17,6 @@ import pytest
 from cloister.core.errors import Damaged, InvalidInput
 from cloister.run.result import Result, checked_target
 from cloister.run.statement import PrivacyStatement, Spend
-from tests.showing.report.pages import made
 
 STATEMENT = PrivacyStatement(
     "Central", 1 / 3, 1e-6, (Spend(0, "question 1 (counts)", "m", "gaussian", 0.1 + 0.2),), rows=1000
@@ -67,13 +67,10 @@ def test_a_result_without_weights_or_with_numbers_that_are_none_comes_back(tmp_p
     assert np.array_equal(back.centers, odd.centers, equal_nan=True)
 
 
-def test_an_npz_holds_the_arrays_for_readers_without_cloister(tmp_path: Path) -> None:
+def test_a_file_is_read_without_cloister_too(tmp_path: Path) -> None:
     with np.load(saved(tmp_path, "npz"), allow_pickle=False) as arrays:
         assert np.array_equal(arrays["centers"], RESULT.centers)
         assert np.array_equal(arrays["weights"], RESULT.weights)
-
-
-def test_a_json_holds_plain_data_for_readers_without_cloister(tmp_path: Path) -> None:
     plain = json.loads(saved(tmp_path, "json").read_text())["result"]
     assert plain["centers"] == RESULT.centers.tolist()
     assert plain["privacy"]["headline"] == STATEMENT.headline
@@ -86,14 +83,14 @@ def flipped(data: bytes, bit: int) -> bytes:
 
 
 def damage(data: bytes, seed: int) -> list[bytes]:
-    """150 files with one bit changed, and 60 that end early; never the last byte alone, which may be a line end."""
+    """50 files with one bit changed, and 20 that end early; never the last byte alone, which may be a line end."""
     g = np.random.default_rng(seed)
-    bits, ends = g.choice(8 * len(data), 150, replace=False), g.choice(np.arange(1, len(data) - 1), 60, replace=False)
+    bits, ends = g.choice(8 * len(data), 50, replace=False), g.choice(np.arange(1, len(data) - 1), 20, replace=False)
     return [flipped(data, int(bit)) for bit in bits] + [data[: int(end)] for end in ends]
 
 
 @pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning")
-@pytest.mark.parametrize(("ending", "seed", "most"), [("json", 0, 200), ("npz", 2, 150)])
+@pytest.mark.parametrize(("ending", "seed", "most"), [("json", 0, 65), ("npz", 2, 48)])
 def test_a_damaged_file_is_found_out(tmp_path: Path, ending: str, seed: int, most: int) -> None:
     """What is read is what was written: a changed bit is an error, or one (the case of an e, say) that changes
     nothing."""
@@ -108,34 +105,21 @@ def test_a_damaged_file_is_found_out(tmp_path: Path, ending: str, seed: int, mos
     assert found > most
 
 
-def positions(data: bytes, what: bytes) -> int:
-    start = data.rindex(what)
-    assert start > 0
-    return start
-
-
-@pytest.mark.parametrize("kind", ["empty", "encrypted", "compressed", "version"])
-def test_an_npz_with_a_damaged_directory_is_found_out(tmp_path: Path, kind: str) -> None:
+@pytest.mark.parametrize(
+    ("what", "bit"),
+    [
+        (b"PK\x01\x02", 8 * 8),  # says that it is encrypted
+        (b"PK\x01\x02", 8 * 10),  # compressed
+        (b"PK\x01\x02", 8 * 6 + 6),  # of another version
+        (RESULT.centers.tobytes(), 0),
+    ],
+)
+def test_an_npz_with_a_damaged_directory_or_array_is_found_out_and_closed_again(
+    tmp_path: Path, what: bytes, bit: int
+) -> None:
     path = saved(tmp_path, "npz")
     data = path.read_bytes()
-    entry = positions(data, b"PK\x01\x02")
-    place = {"encrypted": 8 * (entry + 8), "compressed": 8 * (entry + 10), "version": 8 * (entry + 6) + 6}
-    path.write_bytes(b"" if kind == "empty" else flipped(data, place[kind]))
-    with pytest.raises(Damaged):
-        Result.load(path)
-
-
-def test_an_npz_with_a_damaged_array_is_found_out(tmp_path: Path) -> None:
-    path = saved(tmp_path, "npz")
-    data = path.read_bytes()
-    path.write_bytes(flipped(data, 8 * positions(data, RESULT.centers.tobytes())))
-    with pytest.raises(Damaged):
-        Result.load(path)
-
-
-def test_a_damaged_npz_is_closed_again(tmp_path: Path) -> None:
-    path = saved(tmp_path, "npz")
-    path.write_bytes(path.read_bytes()[:-30])
+    path.write_bytes(flipped(data, 8 * data.rindex(what) + bit))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         with pytest.raises(Damaged):
@@ -171,7 +155,6 @@ def test_a_file_of_another_kind_is_no_result(tmp_path: Path) -> None:
     [
         {"format": "cloister-result-2"},
         {"centers": [1.0, 2.0]},
-        {"centers": [[1.0, 2.0]]},
         {"weights": [1.0]},
         {"columns": ["a"]},
         {"columns": 3},
@@ -179,13 +162,10 @@ def test_a_file_of_another_kind_is_no_result(tmp_path: Path) -> None:
         {"centers": [["x", "y", "z"]]},
         {"privacy": None},
         {"privacy": {}},
-        {"format": None},
     ],
 )
 def test_a_sealed_file_with_other_content_is_no_result(tmp_path: Path, change: dict[str, Any]) -> None:
     """The seal finds accidents; whoever writes a file of this kind can seal it."""
-    import hashlib
-
     content = {**RESULT.as_dict(), **change}
     seal = hashlib.sha256(json.dumps(content, indent=1).encode()).hexdigest()
     path = tmp_path / "made.json"
@@ -200,25 +180,6 @@ def test_a_file_that_is_not_there_cannot_be_read(tmp_path: Path) -> None:
             Result.load(tmp_path / name)
     with pytest.raises(InvalidInput, match="cannot read"):
         Result.load(tmp_path)
-
-
-@pytest.mark.parametrize("name", ["result.csv", "result", "result.json.gz"])
-def test_other_endings_are_refused(tmp_path: Path, name: str) -> None:
-    with pytest.raises(InvalidInput, match=r"saved as \.json or \.npz"):
-        RESULT.save(tmp_path / name)
-
-
-def test_a_place_that_cannot_be_written_is_found_before_a_row_is_read(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInput, match="there is no folder"):
-        checked_target(tmp_path / "nowhere" / "result.json")
-    (tmp_path / "folder.json").mkdir()
-    with pytest.raises(InvalidInput, match="cannot write"):
-        checked_target(tmp_path / "folder.json")
-    (tmp_path / "file").write_text("")
-    with pytest.raises(InvalidInput, match="there is no folder"):
-        checked_target(tmp_path / "file" / "result.json")
-    assert checked_target(str(tmp_path / "result.npz")) == tmp_path / "result.npz"
-    assert sorted(os.listdir(tmp_path)) == ["file", "folder.json"]
 
 
 @pytest.mark.parametrize("denied", ["target", "folder"])
@@ -246,15 +207,5 @@ def test_a_crash_while_writing_leaves_the_old_result_and_no_litter(
     monkeypatch.undo()
     assert Result.load(path).version == RESULT.version
     assert os.listdir(tmp_path) == [path.name]
-
-
-def test_saving_replaces_what_was_there(tmp_path: Path) -> None:
-    path = saved(tmp_path, "json")
     attrs.evolve(RESULT, version="2").save(path)
     assert Result.load(path).version == "2"
-
-
-def test_a_result_introduces_itself_in_one_line() -> None:
-    assert repr(made()) == (
-        "<Result: 3 centres by fastlloyd, 3 columns; (add-or-remove one row) epsilon = 1, delta = 1e-06, Central trust>"
-    )
