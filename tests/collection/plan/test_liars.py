@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 from cloister.collection.plan.plan import CollectionPlan
-from cloister.collection.plan.publish import SHARES, harm, publish, words
+from cloister.collection.plan.publish import SHARES, harm, words
 from cloister.core.encoding import encode_rows
 from cloister.core.questions import OpenedQuestion
 from cloister.core.randomness import NoiseRng
-from cloister.run.request import Request
 from tests.alarms import Alarm
 from tests.collection.liars import asked, pulling, supporting
+from tests.collection.plans import local_plan
 from tests.in_process import cloister
 
 N, M, K = 20_000, 2_000, 4
@@ -28,19 +28,8 @@ EVERYBODY, LIARS = np.arange(N, dtype=np.uint64), np.arange(N, N + M, dtype=np.u
 
 
 def planned(d: int, epsilon: float = 1.0, components: Any = None, **changes: Any) -> CollectionPlan:
-    return publish(
-        Request(
-            k=K,
-            method="one-round",
-            epsilon=epsilon,
-            bounds="ball:2",
-            rows=N + M,
-            seed=3,
-            components=components or {},
-            **changes,
-        ),
-        dimension=d,
-    )
+    given = {"k": K, "bounds": "ball:2", "rows": N + M, "seed": 3, "components": components or {}}
+    return local_plan(d, epsilon=epsilon, **given, **changes)
 
 
 def looked(part: OpenedQuestion, summary: Any, bucket: int) -> Any:
@@ -104,22 +93,21 @@ def test_it_is_said_in_words_and_as_data_and_is_no_part_of_the_plan(tmp_path: Pa
     assert said["withstood below"] == pytest.approx(1 / (8 * said["a report counts for"]))
     assert "liars" not in json.loads((tmp_path / "plan" / "plan.json").read_text())
     text = (tmp_path / "plan" / "README.txt").read_text()
-    assert "If 1 in 1,000 lies, a group of 0.33% of the people can be invented and the centre of one of 8" in text
-    assert "If 1 in 100 lies, a group of 3.3% of the people can be invented" in text
-    assert "If 1 in 20 lies, a group of 17% of the people can be invented and the centre of one" in text
-    assert "equal groups moved anywhere." in text
-    assert "decode --robust withstands less than 3.76% of liars" in text
-    assert "a liar who chooses hers counts for up to" in text
+    for part in (
+        "If 1 in 1,000 lies, a group of 0.33% of the people can be invented and the centre of one of 8",
+        "If 1 in 20 lies, a group of 17% of the people can be invented and the centre of one",
+        "equal groups moved anywhere.",
+        "decode --robust withstands less than 3.76% of liars",
+        "a liar who chooses hers counts for up to",
+    ):
+        assert part in text
 
 
-def test_sets_of_buckets_are_said_to_be_many_groups_at_once():
-    plan = planned(2, components={"counts": "subset-selection"})
-    assert "can name 69 buckets at once: so many such groups." in words(plan, plan.rounds())
-
-
-def test_what_nothing_bounds_is_said_so():
+def test_what_nothing_bounds_is_said_so_and_sets_of_buckets_to_be_many_groups_at_once():
     plan = planned(6, trust="shuffled", delta=1e-6)
     text = words(plan, plan.rounds())
     assert "What one liar can do to 'split-and-mix-counts' is not bounded." in text
     assert "can be invented" not in text
+    subsets = planned(2, components={"counts": "subset-selection"})
+    assert "can name 69 buckets at once: so many such groups." in words(subsets, subsets.rounds())
     assert harm(plan, plan.rounds()).withstood(K) is None

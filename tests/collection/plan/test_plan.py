@@ -3,31 +3,32 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
 
 from cloister.collection.client.encoder import PlanEncoder
 from cloister.collection.plan.canonical_json import hash_of
 from cloister.collection.plan.plan import FILE, WORDS, CollectionPlan, read
 from cloister.collection.plan.publish import publish, words
-from cloister.core.errors import CloisterError, Damaged, InvalidInput, Refused, UnknownName
+from cloister.core.errors import CloisterError, Damaged, InvalidInput, UnknownName
 from cloister.core.registry.registry import built_in, registry
 from cloister.run.request import Request
 from tests.collection import rounds_fakes, shuffled_plans
 
 
 def request(**changes: Any) -> Request:
-    return Request(
-        **{"k": 4, "method": "one-round", "epsilon": 2.0, "bounds": "ball:1", "rows": 100_000, "seed": 5, **changes}
-    )
+    given = {"k": 4, "method": "one-round", "epsilon": 2.0, "bounds": "ball:1", "rows": 100_000, "seed": 5, **changes}
+    return Request(**given)
 
 
-PLANS: dict[str, Callable[[], CollectionPlan]] = {
+LLOYD = {"counts": "optimised-local-hashing", "sums": "hadamard-vector"}
+LOCAL: dict[str, Callable[[], CollectionPlan]] = {
     "one-round": lambda: publish(request(), dimension=8),
     "grid": lambda: publish(request(bounds="0:2.5,-1:1e3"), columns=["age", "income"]),
     "lsh": lambda: publish(request(method="one-round-lsh", epsilon=0.7), dimension=5),
@@ -35,56 +36,52 @@ PLANS: dict[str, Callable[[], CollectionPlan]] = {
         request(components={"counts": "hadamard-response"}, options={"partitions": "3"}), dimension=8
     ),
     "lloyd": lambda: publish(
-        request(
-            method="fastlloyd",
-            components={"counts": "optimised-local-hashing", "sums": "hadamard-vector"},
-            options={"rounds": "1"},
-        ),
-        columns=["a", "b"],
+        request(method="fastlloyd", components=LLOYD, options={"rounds": "1"}), columns=["a", "b"]
     ),
 }
+PLANS = LOCAL | {"rounds": rounds_fakes.planned, "shuffled": lambda: shuffled_plans.small_plan(rows=shuffled_plans.FEW)}
 
 
-@pytest.fixture(params=PLANS)
-def plan(request: pytest.FixtureRequest) -> CollectionPlan:
-    return PLANS[request.param]()
+@cache
+def planned(name: str) -> CollectionPlan:
+    return PLANS[name]()
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder, plan = tmp_path_factory.mktemp("whole") / "plan", planned("one-round")
+    plan.write(folder, words(plan, plan.rounds()))
+    return folder
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    made = PLANS["one-round"]()
-    made.write(tmp_path / "plan", words(made, made.rounds()))
-    return tmp_path / "plan"
+def folder(tmp_path: Path, whole: Path) -> Path:
+    return Path(shutil.copytree(whole, tmp_path / "plan"))
 
 
-@pytest.mark.parametrize("made", [*PLANS.values(), rounds_fakes.planned, shuffled_plans.small_plan])
-def test_what_is_read_is_what_was_written(made: Callable[[], CollectionPlan], tmp_path: Path) -> None:
-    plan = made()
+@pytest.mark.parametrize("name", PLANS)
+def test_what_is_read_is_what_was_written(name: str, tmp_path: Path) -> None:
+    plan = planned(name)
     plan.write(tmp_path / "plan", "words")
     found = read(tmp_path / "plan")
     assert found.as_dict() == plan.as_dict()
-    assert (found.hash, found.problem, found.seed) == (plan.hash, plan.problem, plan.seed)
-    assert (found.schedule, found.crowd, found.trust) == (plan.schedule, plan.crowd, plan.trust)
+    for fact in ("hash", "problem", "seed", "schedule", "crowd", "trust"):
+        assert getattr(found, fact) == getattr(plan, fact)
     assert found.round().digest() == plan.round().digest() == plan.digest
     assert sorted(path.name for path in (tmp_path / "plan").iterdir()) == [WORDS, FILE]
     assert [path.name for path in tmp_path.iterdir()] == ["plan"]
 
 
 def test_a_plan_is_made_the_same_from_the_same_seed_and_differently_from_a_fresh_one() -> None:
-    assert PLANS["one-round"]().hash == PLANS["one-round"]().hash
+    assert PLANS["one-round"]().hash == planned("one-round").hash
     fresh = [publish(request(seed=None), dimension=8) for _ in range(2)]
     assert len({p.hash for p in fresh} | {p.digest for p in fresh}) == 4
 
 
-def test_the_folder_says_in_words_what_is_promised(folder: Path) -> None:
-    text, plan = (folder / WORDS).read_text(), read(folder)
-    for part in (
-        plan.hash,
-        "epsilon = 2, Local trust",
-        "replace one row",
-        "100,000 people",
-        "rows: v = 0.1 needs about",
-    ):
+def test_the_folder_says_in_words_what_is_promised(whole: Path) -> None:
+    text = (whole / WORDS).read_text()
+    said = ("epsilon = 2, Local trust", "replace one row", "100,000 people", "rows: v = 0.1 needs about")
+    for part in (read(whole).hash, *said):
         assert part in text
 
 
@@ -96,16 +93,6 @@ def leaves(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
         yield from leaves(inner, (*path, key))
     if not found:
         yield path
-
-
-def flipped(value: Any) -> Any:
-    if isinstance(value, bool):
-        return not value
-    if isinstance(value, (int, float)):
-        return value + 1
-    if isinstance(value, str):
-        return value[:-1] + ("0" if value[-1:] != "0" else "1")
-    return ["x"] if value is None or value == [] else None
 
 
 def rewrite(folder: Path, change: Callable[[dict[str, Any]], None], sealed: bool = False) -> None:
@@ -125,19 +112,12 @@ def at(path: tuple[Any, ...], change: Callable[[Any], Any]) -> Callable[[dict[st
     return apply
 
 
-def test_a_plan_with_any_field_flipped_is_refused(folder: Path) -> None:
+def test_a_plan_that_lacks_a_field_is_refused(folder: Path) -> None:
+    """One that was changed in any byte is, too: ``tests/collection/test_rounds_refusals.py``."""
     original = (folder / FILE).read_text()
-    every = list(leaves(json.loads(original)))
-    assert len(every) > 40
-    for path in every:
-        (folder / FILE).write_text(original)
-        rewrite(folder, at(path, flipped))
-        with pytest.raises(Damaged) as error:
-            read(folder)
-        assert "\n" not in str(error.value), path
     for name in json.loads(original):
         (folder / FILE).write_text(original)
-        rewrite(folder, lambda facts, name=name: facts.pop(name))  # type: ignore[misc]
+        rewrite(folder, lambda facts, name=name: facts.pop(name), sealed=name != "hash")  # type: ignore[misc]
         with pytest.raises(Damaged):
             read(folder)
 
@@ -167,20 +147,16 @@ def test_a_plan_that_was_changed_and_sealed_anew_gets_no_report(
 
 def test_a_plan_whose_method_is_not_private_gets_no_report(folder: Path) -> None:
     exact = {"name": "exact", "options": {}, "slots": {}}
-    rewrite(folder, at(("method", "slots", "counts"), lambda _: exact), sealed=True)
-    with pytest.raises(CloisterError, match="Local"):
-        PlanEncoder(read(folder))
-    rewrite(folder, at(("method", "slots", "sums"), lambda _: exact), sealed=True)
-    with pytest.raises(Refused, match=r"NOT private.*: nobody should send"):
-        PlanEncoder(read(folder))
+    for slot, said in (("counts", "Local"), ("sums", r"NOT private.*: nobody should send")):
+        rewrite(folder, at(("method", "slots", slot), lambda _: exact), sealed=True)
+        with pytest.raises(CloisterError, match=said):
+            PlanEncoder(read(folder))
 
 
 MALFORMED = {
     "empty": b"",
     "null": b"null",
     "list": b"[]",
-    "text": b'"plan"',
-    "number": b"7",
     "braces": b"{}",
     "cut": b'{"format": 1, "cloi',
     "binary": bytes(range(256)),
@@ -192,44 +168,33 @@ MALFORMED = {
     "other format": b'{"format": 2, "hash": ""}',
     "long number": b'{"format": ' + b"9" * 5000 + b"}",
     "surrogate": b'{"format": 1, "hash": "\\ud800"}',
-    "pickle": b"\x80\x04\x95.",
 }
 
 
 @pytest.mark.parametrize("content", MALFORMED.values(), ids=MALFORMED)
-def test_a_malformed_plan_is_one_line(folder: Path, content: bytes) -> None:
-    (folder / FILE).write_bytes(content)
+def test_a_malformed_plan_is_one_line(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / FILE).write_bytes(content)
     with pytest.raises(Damaged) as error:
-        read(folder)
+        read(tmp_path)
     assert "\n" not in str(error.value)
 
 
-JSON = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers(-5, 2**70)
-    | st.floats(allow_nan=False, allow_infinity=False)
-    | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
-    max_leaves=6,
-)
+NONSENSE = [None, True, -1, 0, 2**70, 1.5, 1e308, "", "x", [], [0], [[{}]], {}, {"a": 0}]
 
 
-GRID = json.dumps(PLANS["grid"]().as_dict())
-
-
-@settings(max_examples=300, deadline=None, derandomize=True)
-@given(data=st.data())
-def test_a_sealed_plan_of_nonsense_is_refused_or_whole(data: st.DataObject) -> None:
-    facts = json.loads(GRID)
-    nodes = [path[:depth] for path in leaves(facts) for depth in range(1, len(path) + 1)]
-    at(data.draw(st.sampled_from(nodes)), lambda _: data.draw(JSON))(facts)
-    facts["hash"] = hash_of({name: value for name, value in facts.items() if name != "hash"})
-    try:
-        found = CollectionPlan.from_dict(facts)
-    except (CloisterError, ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
-        return  # what ``read`` turns into one line
-    assert found.hash == facts["hash"]
+def test_a_sealed_plan_of_nonsense_anywhere_is_refused_or_whole(tmp_path: Path) -> None:
+    planned("grid").write(tmp_path / "plan", "")
+    file, true = tmp_path / "plan" / FILE, planned("grid").as_dict()
+    original = file.read_text()
+    for node in {path[:depth] for path in leaves(true) for depth in range(1, len(path) + 1)} - {("hash",)}:
+        for value in NONSENSE:
+            file.write_text(original)
+            rewrite(tmp_path / "plan", at(node, lambda _, value=value: value), sealed=True)  # type: ignore[misc]
+            try:
+                found = read(tmp_path / "plan")
+            except Damaged:
+                continue
+            assert found.hash == json.loads(file.read_text())["hash"], (node, value)
 
 
 def test_no_plan_is_written_over_anything(folder: Path, tmp_path: Path) -> None:
@@ -240,27 +205,24 @@ def test_no_plan_is_written_over_anything(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="it is a file"):
         plan.write(tmp_path / "file", "")
     (tmp_path / "empty").mkdir()
-    plan.write(tmp_path / "empty", "")
-    assert read(tmp_path / "empty").hash == plan.hash
-    plan.write(tmp_path / "new" / "deep", "")
-    assert read(tmp_path / "new" / "deep").hash == plan.hash
+    for place in (tmp_path / "empty", tmp_path / "new" / "deep"):
+        plan.write(place, "")
+        assert read(place).hash == plan.hash
 
 
-@pytest.mark.parametrize("file", [1, 2, 3])
-def test_a_crash_while_writing_leaves_no_plan(
-    file: int, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    plan, calls = read(folder), list[int]()
+def test_a_crash_while_writing_leaves_no_plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for file in range(3):
+        calls = list[int]()
 
-    def fail(descriptor: int) -> None:
-        calls.append(descriptor)
-        if len(calls) == file:
-            raise OSError(28, "No space left on device")
+        def fail(descriptor: int, file: int = file, calls: list[int] = calls) -> None:
+            calls.append(descriptor)
+            if len(calls) > file:
+                raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("os.fsync", fail)
-    with pytest.raises(InvalidInput, match="No space left"):
-        plan.write(tmp_path / "other", "words", {"bundle-1.json": b""})
-    assert [path.name for path in tmp_path.iterdir()] == ["plan"]
+        monkeypatch.setattr("os.fsync", fail)
+        with pytest.raises(InvalidInput, match="No space left"):
+            planned("one-round").write(tmp_path / "other", "words", {"bundle-1.json": b""})
+        assert not list(tmp_path.iterdir())
 
 
 def test_there_is_no_plan_where_there_is_none(tmp_path: Path) -> None:
@@ -272,29 +234,21 @@ def test_there_is_no_plan_where_there_is_none(tmp_path: Path) -> None:
     ("changes", "columns", "message"),
     [
         ({"method": "fastlloyd"}, ["a"], "a plan is answered by people who randomise their own rows"),
-        ({"method": "lloyd"}, ["a"], "NOT private"),
         ({"method": "lloyd", "not_private": True}, ["a"], "NOT private: nobody can be asked"),
-        ({"epsilon": 0}, ["a"], "epsilon is 0"),
-        ({"epsilon": float("nan")}, ["a"], "epsilon is nan"),
-        ({"rows": 2}, ["a"], "k is 4, but the public number of rows is 2"),
         ({"rows": 2**31 + 1}, ["a"], "public number of rows"),
         ({"rows": None}, ["a"], "no public number of rows"),
         ({"bounds": None}, ["a"], "no bounds"),
-        ({"bounds": "0:1,0:1"}, ["a"], "bounds for 2 columns"),
-        ({"bounds": "ball:nan"}, ["a"], "positive finite radius"),
         ({"options": {"partition": "2"}}, ["a"], "did you mean partitions"),
         ({}, ["a", "a"], "different ones"),
-        ({}, ["a", ""], "columns must have names"),
         ({}, [], "columns must have names"),
         ({}, None, "either their names"),
-        ({}, 0, "the dimension is 0"),
         ({}, 2**40, "the dimension is"),
     ],
 )
 def test_a_request_that_makes_no_plan_is_refused(changes: dict[str, Any], columns: Any, message: str) -> None:
-    given = {"dimension": columns} if isinstance(columns, int) else {"columns": columns}
+    """What else the program refuses stands in ``tests/commands/bad_inputs/collection.txt``."""
     with pytest.raises(CloisterError, match=message) as error:
-        publish(request(**changes), **given)
+        publish(request(**changes), **{"dimension" if isinstance(columns, int) else "columns": columns})
     assert "\n" not in str(error.value)
 
 
@@ -306,13 +260,9 @@ def test_the_expected_error_is_said_and_so_are_the_rows_that_would_do() -> None:
     enough = publish(request(rows=few.outlook.rows_needed, epsilon=0.5), dimension=50)
     assert enough.outlook is not None
     assert 0.08 < enough.outlook.error <= 0.1
-    assert enough.warnings == ()
-    assert enough.outlook.excess == pytest.approx(enough.outlook.error / (1 + enough.outlook.error))
-
-
-def test_a_large_epsilon_is_warned_of() -> None:
-    assert publish(request(epsilon=8.0), dimension=4).warnings == ()
+    assert enough.warnings == publish(request(epsilon=8.0), dimension=4).warnings == ()
     assert "a report of epsilon = 9 hides little" in publish(request(epsilon=9.0), dimension=4).warnings[0]
+    assert enough.outlook.excess == pytest.approx(enough.outlook.error / (1 + enough.outlook.error))
 
 
 def test_a_method_that_cannot_predict_has_no_outlook() -> None:
@@ -321,10 +271,10 @@ def test_a_method_that_cannot_predict_has_no_outlook() -> None:
     assert "cannot say beforehand" in words(plan, plan.rounds())
 
 
-def test_bytes_per_user_are_what_is_sent(plan: CollectionPlan) -> None:
-    encoder = PlanEncoder(plan)
-    n = 20_000
-    sent = encoder.encode(np.zeros((n, plan.dimension)), np.arange(n)).columns()
+@pytest.mark.parametrize("name", LOCAL)
+def test_bytes_per_user_are_what_is_sent(name: str) -> None:
+    plan, n = planned(name), 4000
+    sent = PlanEncoder(plan).encode(np.zeros((n, plan.dimension)), np.arange(n)).columns()
     users = sum(v.nbytes for name, v in sent.items() if name.endswith(".users"))
     answers = sum(v.nbytes for name, v in sent.items() if v.ndim == 2)
     assert answers / n == pytest.approx(plan.size.answers, rel=0.05)
@@ -332,21 +282,14 @@ def test_bytes_per_user_are_what_is_sent(plan: CollectionPlan) -> None:
 
 
 def test_the_light_registry_has_all_that_is_built_in() -> None:
-    assert built_in().specs() == registry().plugins[0].specs or set(map(str, built_in().specs())) == set(
-        map(str, registry().plugins[0].specs)
-    )
+    assert set(map(str, built_in().specs())) == set(map(str, registry().plugins[0].specs))
 
 
 def test_a_strangers_component_is_looked_for_in_all_that_is_installed(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = list[bool]()
-
-    def everything() -> Any:
-        asked.append(True)
-        return built_in()
-
-    monkeypatch.setattr("cloister.collection.plan.plan.registry", everything)
+    monkeypatch.setattr("cloister.collection.plan.plan.registry", lambda: asked.append(True) or built_in())
     read(folder).round()
     assert not asked
     rewrite(folder, at(("method", "slots", "tree", "name"), lambda _: "strange-tree"), sealed=True)
@@ -357,11 +300,9 @@ def test_a_strangers_component_is_looked_for_in_all_that_is_installed(
 
 def test_a_plan_scales_columns_as_a_fit_does_and_takes_them_from_bounds_that_name_them() -> None:
     bounds = {"age": (0.0, 1.0), "income": (0.0, 100.0)}
-    asked = {"k": 3, "method": "one-round", "epsilon": 4.0, "bounds": bounds, "rows": 10**5, "zoom": "off", "seed": 1}
-    made, raw = publish(Request(**asked)), publish(Request(**asked, scale="none"))  # type: ignore[arg-type]  # by name
+    made, raw = (publish(request(epsilon=4.0, bounds=bounds, zoom="off", **scale)) for scale in ({}, {"scale": "none"}))
     assert made.columns == raw.columns == ("age", "income")
-    assert (made.method["name"], made.method["options"]["scale"]) == ("zoom", "bounds")
-    assert raw.method["name"] == "one-round"
+    assert (made.method["name"], made.method["options"]["scale"], raw.method["name"]) == ("zoom", "bounds", "one-round")
     assert "by one-round" in words(made, made.rounds())
     assert made.outlook is not None
     assert CollectionPlan.from_dict(made.as_dict()).hash == made.hash

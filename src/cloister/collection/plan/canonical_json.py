@@ -66,7 +66,7 @@ def read(path: Path, what: str, most: int, build: Callable[[bytes], T], again: s
         return build(content)
     except CloisterError as error:
         raise Damaged(f"{path} cannot be used: {error}") from error
-    except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError) as error:
+    except (ValueError, TypeError, KeyError, AttributeError, ArithmeticError, RecursionError) as error:
         raise Damaged(f"{path} {again}") from error
 
 
