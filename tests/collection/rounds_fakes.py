@@ -12,7 +12,7 @@ from cloister.collection.client.encode_files import RowTable, collect
 from cloister.collection.client.encoder import PlanEncoder, State, transcript_of
 from cloister.collection.plan import bundle
 from cloister.collection.plan.plan import CollectionPlan
-from cloister.collection.plan.publish import publish, words
+from cloister.collection.plan.publish import publish
 from cloister.collection.plan.transcript import Transcript
 from cloister.collection.server.aggregator import Advanced, advance
 from cloister.collection.wire.batches import Parsed, form_of
@@ -43,7 +43,8 @@ def planned(**changes: Any) -> CollectionPlan:
 
 def prepared(folder: Path, plan: CollectionPlan) -> Path:
     """A folder with a plan and everybody's rows."""
-    bundle.write(plan, folder / "plan", words(plan, plan.rounds()))
+    folder.mkdir(exist_ok=True)
+    bundle.write(plan, folder / "plan", "in words")
     np.save(folder / "mine.npy", ROWS)
     return folder
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,14 +12,13 @@ from cloister.accounting.composition import Spent
 from cloister.collection.client.encoder import PlanEncoder, State, encode, transcript_of
 from cloister.collection.plan.costs import sent_bytes
 from cloister.collection.plan.plan import CollectionPlan
-from cloister.collection.plan.publish import publish, words
+from cloister.collection.plan.publish import words
 from cloister.collection.plan.transcript import Transcript
 from cloister.collection.server.aggregator import advance, decode, result_of
 from cloister.core.errors import BudgetExceeded, CloisterError, InvalidInput, Refused
 from cloister.core.randomness import NoiseRng
 from cloister.run.fit import fit, source
-from cloister.run.request import Request
-from cloister.run.result import Result
+from tests.collection.plans import local_plan
 from tests.collection.rounds_fakes import (
     CENTERS,
     EPSILON,
@@ -42,20 +42,14 @@ def plan() -> CollectionPlan:
     return planned()
 
 
-def same(one: Result, other: Result) -> bool:
-    weights = one.weights is None or other.weights is None or np.array_equal(one.weights, other.weights)
-    return np.array_equal(one.centers, other.centers) and weights
-
-
 def test_files_and_fit_find_the_same_centres_with_the_same_noise(tmp_path: Path, plan: CollectionPlan) -> None:
     noise = NoiseRng.for_tests(5)
-    up_to(
-        tmp_path, plan, ROUNDS, noise.child("chunk", 0)
-    )  # as rows in memory are read: in chunks, of which this is the only one
+    # as rows in memory are read: in chunks, of which this is the only one
+    up_to(tmp_path, plan, ROUNDS, noise.child("chunk", 0))
     found = advanced(tmp_path).result
     simulated = fit(REQUEST, source(ROWS, None, "refuse"), noise=noise)
     assert found is not None
-    assert same(found, simulated)
+    assert np.array_equal(found.centers, simulated.centers)
     assert found.privacy.spends == simulated.privacy.spends
     assert not found.privacy.simulated
     distances = np.linalg.norm(CENTERS[:, None] - found.centers[None], axis=2)
@@ -63,7 +57,7 @@ def test_files_and_fit_find_the_same_centres_with_the_same_noise(tmp_path: Path,
 
 
 def test_a_plan_of_one_round_advances_to_what_decode_finds(tmp_path: Path) -> None:
-    one = publish(Request(k=3, method="one-round", epsilon=4.0, bounds="-1:1", rows=N, seed=1), dimension=D)
+    one = local_plan(D, epsilon=4.0, bounds="-1:1", rows=N)
     assert (one.length, one.schedule, one.as_dict()["format"]) == (1, (), 1)
     assert "rounds" not in one.as_dict()
     prepared(tmp_path, one)
@@ -100,46 +94,32 @@ def test_bytes_per_round_are_what_is_sent(tmp_path: Path, plan: CollectionPlan) 
     assert (step.size.user, step.asked) == (8.0, 1.0)
 
 
-def test_a_person_pays_a_plan_once_over_all_rounds(tmp_path: Path, plan: CollectionPlan) -> None:
-    prepared(tmp_path, plan)
-    state = State(tmp_path / "mine.state", lifetime=EPSILON)
-    for _ in range(ROUNDS):
-        encode(tmp_path / "plan", ROWS[:5], USERS[:5], state=state)
+def test_asked_twice_she_says_the_same_and_pays_the_plan_once(tmp_path: Path, plan: CollectionPlan) -> None:
+    """Over all rounds; whoever joins late pays the whole plan too. An older copy of the folder gets older answers, and
+    the result is what is published, whatever the server withstood, without any report."""
+    place, first = prepared(tmp_path, plan) / "plan", list[np.ndarray]()
+    state, late = State(tmp_path / "mine.state", lifetime=EPSILON), State(tmp_path / "late.state")
+    with pytest.raises(Refused, match="3 rounds are not closed yet"):
+        result_of(transcript_of(place))
+    for number in range(ROUNDS):
+        first.append(encode(place, ROWS, USERS, state=state).answers)
+        assert np.array_equal(first[-1], encode(place, -ROWS, USERS, state=state).answers)
+        if number:
+            encode(place, ROWS[:1], USERS[:1], state=late)
+            assert (late.spent(0), late.spent_delta(0)) == (EPSILON, 0.0)
         answered(tmp_path)
-        advanced(tmp_path)
+        done = advanced(tmp_path, robust=0.01)
         assert state.spent(3) == state.spent(800) == EPSILON
-    other = planned(seed=2, epsilon=1.0)
-    with pytest.raises(BudgetExceeded, match="nothing was read or spent"):
-        encode(other, ROWS[:5], USERS[:5], state=state)
-    assert state.spent(3) == EPSILON
-
-
-def test_whoever_joins_late_pays_the_plan_too(tmp_path: Path, plan: CollectionPlan) -> None:
-    up_to(tmp_path, plan, 1)
-    late = State(tmp_path / "late.state")
-    encode(tmp_path / "plan", ROWS[:1], USERS[:1], state=late)
-    assert (late.spent(0), late.spent_delta(0)) == (EPSILON, 0.0)
-
-
-def test_asked_twice_she_says_the_same(tmp_path: Path, plan: CollectionPlan) -> None:
-    prepared(tmp_path, plan)
-    state, first = State(tmp_path / "s"), list[np.ndarray]()
-    for _ in range(ROUNDS):
-        first.append(encode(tmp_path / "plan", ROWS, USERS, state=state).answers)
-        assert np.array_equal(first[-1], encode(tmp_path / "plan", -ROWS, USERS, state=state).answers)
-        answered(tmp_path)
-        advanced(tmp_path)
     assert not np.array_equal(first[0], first[1])
-
-
-def test_an_older_copy_of_the_folder_gets_the_older_answers(tmp_path: Path, plan: CollectionPlan) -> None:
-    state = State(tmp_path / "mine.state")
-    prepared(tmp_path, plan)
-    first = encode(plan, ROWS, USERS, state=state)
-    answered(tmp_path)
-    advanced(tmp_path)
-    encode(tmp_path / "plan", ROWS, USERS, state=state)
-    assert np.array_equal(encode(plan, ROWS, USERS, state=state).answers, first.answers)
+    assert np.array_equal(encode(plan, ROWS, USERS, state=state).answers, first[0])
+    with pytest.raises(BudgetExceeded, match="nothing was read or spent"):
+        encode(planned(seed=2, epsilon=1.0), ROWS[:5], USERS[:5], state=state)
+    assert state.spent(3) == EPSILON
+    assert done.result is not None
+    assert advance(place).result is not None
+    assert result_of(transcript_of(place)).as_dict() == done.result.as_dict()
+    reports = done.result.details["reports"]
+    assert [(one["accepted"], one["withstands"]) for one in reports] == [(N, 0.01)] * ROUNDS
 
 
 def test_who_is_not_asked_sends_and_pays_nothing(
@@ -170,30 +150,12 @@ def test_a_closed_round_is_not_closed_again(tmp_path: Path, plan: CollectionPlan
     assert not (tmp_path / "plan" / "round-2.json").exists()
 
 
-def test_too_few_reports_close_nothing(tmp_path: Path, plan: CollectionPlan) -> None:
+def test_too_few_reports_close_nothing_and_decode_says_who_closes_rounds(tmp_path: Path, plan: CollectionPlan) -> None:
     prepared(tmp_path, plan)
     answered(tmp_path)
     with pytest.raises(InvalidInput, match="900 reports count, at least 1,000 are wanted"):
         advanced(tmp_path, least=1000)
     assert Transcript.read(tmp_path / "plan").index == 0
-
-
-def test_the_result_is_what_is_published_without_any_report(tmp_path: Path, plan: CollectionPlan) -> None:
-    prepared(tmp_path, plan)
-    with pytest.raises(Refused, match="3 rounds are not closed yet"):
-        result_of(transcript_of(tmp_path / "plan"))
-    for _ in range(ROUNDS):
-        answered(tmp_path)
-        done = advanced(tmp_path)
-    assert done.result is not None
-    assert advance(tmp_path / "plan").result is not None
-    assert result_of(transcript_of(tmp_path / "plan")).as_dict() == done.result.as_dict()
-    assert [reports["accepted"] for reports in done.result.details["reports"]] == [N] * ROUNDS
-
-
-def test_decode_says_who_closes_rounds(tmp_path: Path, plan: CollectionPlan) -> None:
-    prepared(tmp_path, plan)
-    answered(tmp_path)
     with pytest.raises(InvalidInput, match="this plan has 3 rounds: 'cloister advance' closes"):
         decode(tmp_path / "plan", tmp_path / "reports")
 
@@ -208,3 +170,38 @@ def test_a_plan_has_no_more_rounds_than_a_report_can_name(
         planned()
     with pytest.raises(CloisterError, match=f"at most {ROUNDS - 1} rounds"):
         CollectionPlan.read(tmp_path / "plan")
+
+
+DELTA = 1e-6
+BY_BUDGET = {"divide_steps": "budget", "divide_radii": "budget", "divide_repetitions": "budget"}
+
+
+@pytest.mark.parametrize(
+    ("vectors", "options"),
+    [
+        ("hadamard-vector", {}),
+        ("ldp-average", {}),
+        ("ldp-average", BY_BUDGET),
+        ("hadamard-vector", {"assignment": "nearest"}),
+    ],
+    ids=["users", "users and delta", "budget", "nearest"],
+)
+def test_rounds_of_which_a_public_coin_chooses_one_cost_the_budget_together_delta_included(
+    vectors: str, options: dict[str, Any]
+) -> None:
+    """Stemmer's weighted centres: five rounds, with and without delta."""
+    given = {"method": "weighted-centers", "epsilon": 8.0, "delta": DELTA, "components": {"sums": vectors}}
+    plan = planned(options=options, **given)
+    rounds = plan.rounds()
+    spent = Spent.on(event for round in rounds for event in round.events)
+    delta = DELTA if vectors == "ldp-average" else 0.0
+    assert plan.length == len(rounds) == (4 if options.get("assignment") == "nearest" else 5)
+    assert spent.epsilon(DELTA) == pytest.approx(8.0, rel=1e-9)
+    assert spent.delta == pytest.approx(delta, rel=1e-9)
+    own = f" at delta = 1e-06, of which mechanisms take {DELTA:.4g} themselves" if delta else " at delta = 1e-06,"
+    assert f"All {plan.length} rounds together cost a person who answers each of them epsilon = 8{own}" in words(
+        plan, rounds
+    )
+    asked = sum(step.asked for step in plan.schedule)
+    assert asked == pytest.approx(plan.length if options is BY_BUDGET else 1.0)
+    assert plan.size.total == pytest.approx(sum(step.size.total for step in plan.schedule))

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from cloister.collection.client import encode_files as collecting
@@ -19,7 +18,6 @@ from cloister.collection.plan import canonical_json as sealed
 from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.plan.transcript import Transcript
 from cloister.collection.server.aggregator import advance
-from cloister.run.result import Result
 from tests.collection.rounds_fakes import EPSILON, ROUNDS, N, advanced, answered, planned, up_to
 
 DIED = 77
@@ -109,14 +107,11 @@ def test_a_killed_answer_goes_on(tmp_path: Path, stages: list[Path], number: int
     assert done.transcript.index == number + 1
 
 
-def parts(folder: Path) -> list[Path]:
-    return sorted((folder / "reports").glob("part-*")) if (folder / "reports").is_dir() else []
-
-
-def fresh(folder: Path) -> list[Any]:
+def fresh(folder: Path) -> list[bytes]:
     """Files of reports of the open round."""
     stamp = bytes.fromhex(transcript_of(folder / "plan").head)[:8]
-    return [content for path in parts(folder) if (content := path.read_bytes())[1:9] == stamp]
+    contents = [path.read_bytes() for path in (folder / "reports").glob("part-*")]
+    return [content for content in contents if content[1:9] == stamp]
 
 
 SERVER_POINTS: dict[str, tuple[Any, str, int, bool]] = {
@@ -152,22 +147,3 @@ def test_a_killed_server_goes_on(tmp_path: Path, stages: list[Path], number: int
         assert done.result.as_dict() == other.as_dict()
     else:
         assert done.transcript.round().index == number + 1
-
-
-@pytest.mark.thorough
-def test_a_result_that_was_not_saved_is_computed_again(tmp_path: Path, stages: list[Path]) -> None:
-    folder = tmp_path / "run"
-    shutil.copytree(stages[-1], folder)
-    answered(folder)
-
-    def close() -> None:
-        found = advanced(folder).result
-        assert found is not None
-        found.save(folder / "result.json")
-
-    assert dying(close, os, "fsync", 3) == DIED  # the answers and their folder are on the disk, the result is not
-    assert not (folder / "result.json").exists()
-    found = advance(folder / "plan").result
-    assert found is not None
-    found.save(folder / "result.json")
-    assert np.array_equal(Result.load(folder / "result.json").centers, found.centers)

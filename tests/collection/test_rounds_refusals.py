@@ -7,6 +7,7 @@ import json
 import shutil
 import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from cloister.collection.plan.transcript import Transcript
 from cloister.core.budget import Budget, Event
 from cloister.core.errors import CloisterError, Damaged, InvalidInput, Refused
 from cloister.core.questions import Round
+from cloister.core.record import Lookup
 from tests.collection.rounds_fakes import (
     EPSILON,
     ROUNDS,
@@ -49,8 +51,7 @@ def two_closed(tmp_path_factory: pytest.TempPathFactory, plan: CollectionPlan) -
 @pytest.fixture
 def folder(tmp_path: Path, two_closed: Path) -> Path:
     """Two rounds are closed, everybody has answered them."""
-    shutil.copytree(two_closed, tmp_path / "all")
-    return tmp_path / "all"
+    return Path(shutil.copytree(two_closed, tmp_path / "all"))
 
 
 def test_any_byte_that_is_changed_is_refused_or_says_the_same(folder: Path) -> None:
@@ -59,34 +60,30 @@ def test_any_byte_that_is_changed_is_refused_or_says_the_same(folder: Path) -> N
     true = Transcript.read(place)
     for name in ("plan.json", "round-1.json", "round-2.json"):
         path, content = place / name, (place / name).read_bytes()
-        for position in rng.integers(0, len(content), 150).tolist():
+        for position in rng.integers(0, len(content), 60).tolist():
             for change in (content[position] ^ int(rng.integers(1, 256)), content[position] ^ 1):
                 path.write_bytes(content[:position] + bytes([change]) + content[position + 1 :])
                 try:
                     found = Transcript.read(place)
                 except CloisterError:
-                    pass
-                else:
-                    assert name == "plan.json"
-                    assert found.heads == true.heads
+                    continue
+                assert name == "plan.json"
+                assert found.heads == true.heads
         path.write_bytes(content)
     assert Transcript.read(place).heads == true.heads
 
 
-CHANGES: dict[str, Callable[[bytes], bytes]] = {
+MALFORMED: dict[str, Callable[[bytes], bytes]] = {
     "cut": lambda content: content[:-1],
     "longer": lambda content: content + b"\n",
-    "empty": lambda content: b"",
     "spaced": lambda content: content.replace(b": ", b":  ", 1),
-    "list": lambda content: b"[]\n",
     "null": lambda content: b"null\n",
     "twice": lambda content: content.replace(b'"format": 1,', b'"format": 1,\n "format": 1,'),
-    "binary": lambda content: b"\xff\xfe" + content,
     "deep": lambda content: b"[" * 100_000,
 }
 
 
-@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+@pytest.mark.parametrize("change", MALFORMED.values(), ids=MALFORMED)
 def test_malformed_answers_are_one_line(folder: Path, change: Callable[[bytes], bytes]) -> None:
     path = folder / "plan" / "round-2.json"
     path.write_bytes(change(path.read_bytes()))
@@ -129,24 +126,23 @@ def test_answers_that_do_not_fit_are_refused(folder: Path, changes: dict[str, An
 
 
 def test_a_gap_or_a_round_too_many_is_refused(folder: Path) -> None:
-    first, second = (folder / "plan" / f"round-{number}.json" for number in (1, 2))
-    content = first.read_bytes()
-    first.unlink()
+    place = folder / "plan"
+    first, second = ((place / f"round-{number}.json").read_bytes() for number in (1, 2))
+    (place / "round-1.json").unlink()
     with pytest.raises(Damaged, match="lacks the answers of a round before"):
-        Transcript.read(folder / "plan")
-    first.write_bytes(second.read_bytes())
+        Transcript.read(place)
+    (place / "round-1.json").write_bytes(second)
     with pytest.raises(Damaged, match="do not belong to this plan"):
-        Transcript.read(folder / "plan")
-    first.write_bytes(content)
+        Transcript.read(place)
+    (place / "round-1.json").write_bytes(first)
     answered(folder)
     advanced(folder)
-    shutil.copy(second, folder / "plan" / f"round-{ROUNDS + 1}.json")
+    (place / f"round-{ROUNDS + 1}.json").write_bytes(second)
     with pytest.raises(Damaged, match="do not belong"):
-        Transcript.read(folder / "plan")
+        Transcript.read(place)
 
 
 def test_answers_of_another_plan_are_refused(folder: Path, tmp_path: Path) -> None:
-    (tmp_path / "other").mkdir()
     other = up_to(tmp_path / "other", planned(seed=2), 1)
     shutil.copy(other / "plan" / "round-1.json", folder / "plan" / "round-1.json")
     with pytest.raises(Damaged, match="do not belong to this plan"):
@@ -154,21 +150,23 @@ def test_answers_of_another_plan_are_refused(folder: Path, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("number", [1, 2])
-def test_other_answers_than_before_get_no_report(folder: Path, number: int) -> None:
-    """The lie is perfect: every hash fits, and the round that it leads to is the method's."""
-    state = State(folder / "mine.state")
+def test_other_answers_than_before_get_no_report(folder: Path, plan: CollectionPlan, number: int) -> None:
+    """The lie is perfect: every hash fits, and the round that it leads to is the method's. Whoever has seen nothing
+    cannot know, and pays no more for it."""
+    state, late = State(folder / "mine.state"), State(folder / "late.state")
     encode(folder / "plan", ROWS, USERS, state=state)  # she has seen both rounds' answers
     before = (folder / "mine.state").read_bytes()
-    false = lied(folder, number, 1000.0)
-    assert false.index == number
+    assert lied(folder, number, 1000.0).index == number
     with pytest.raises(Refused, match="the published answers are not those that were published before"):
         encode(folder / "plan", ROWS, USERS, state=state)
     assert state.spent(0) == EPSILON
     assert (folder / "mine.state").read_bytes() == before
-    fresh = encode(folder / "plan", ROWS, USERS, state=folder / "other.state")  # who has seen nothing cannot know
-    assert len(fresh.users) == N
+    assert len(encode(folder / "plan", ROWS, USERS, state=late).users) == N
+    assert late.spent(0) == EPSILON
+    with closing(sqlite3.connect(folder / "mine.state", isolation_level=None)) as db:
+        db.execute("update rounds set head = 'another' where number = 0")
     with pytest.raises(Refused, match="not those that were published before"):
-        encode(planned(), ROWS, USERS, state=other_first(folder, state))
+        encode(plan, ROWS, USERS, state=state)
 
 
 def test_other_answers_of_an_earlier_round_get_no_report_of_a_later_one(folder: Path) -> None:
@@ -183,48 +181,24 @@ def test_other_answers_of_an_earlier_round_get_no_report_of_a_later_one(folder: 
     assert State(hers).spent(0) == EPSILON
 
 
-def other_first(folder: Path, state: State) -> State:
-    """A state that has seen another first round under the same plan."""
-    with sqlite3.connect(folder / "mine.state") as db:
-        db.execute("update rounds set head = 'another' where number = 0")
-    db.close()
-    return state
-
-
-def test_a_lie_before_she_saw_anything_costs_her_no_more(tmp_path: Path, plan: CollectionPlan) -> None:
-    """Answers that are far from the truth lead to another question, for the same price; the next ones must go on from
-    them."""
-    up_to(tmp_path, plan, 1)
-    lied(tmp_path, 1, 12345.0)
-    state = State(tmp_path / "late.state")
-    encode(tmp_path / "plan", ROWS, USERS, state=state)
-    assert state.spent(0) == EPSILON
-
-
-@pytest.mark.parametrize("value", [float("nan"), float("inf"), -1e308])
-def test_answers_that_are_no_numbers_are_one_line_or_a_round(
-    tmp_path: Path, plan: CollectionPlan, value: float
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_answers_that_are_no_numbers_or_of_other_shapes_are_one_line(
+    tmp_path: Path, plan: CollectionPlan, two_closed: Path
 ) -> None:
-    up_to(tmp_path, plan, 1)
-    true = Transcript.read(tmp_path / "plan")
-    looks = tuple(attrs.evolve(look, values=np.full_like(look.values, value)) for look in true.closed[0].lookups)
-    false = Transcript(plan).grown(attrs.evolve(true.closed[0], lookups=looks))
-    with np.errstate(all="ignore"), pytest.raises(Refused) as error:
-        encode(false, ROWS, USERS, state=tmp_path / "late.state")
-    assert "\n" not in str(error.value)
-    assert not (tmp_path / "late.state").exists()
+    true = Transcript.read(two_closed / "plan").closed[0]
+    looks = true.lookups
 
+    def alike(values: Callable[[Lookup], Any]) -> tuple[Lookup, ...]:
+        return tuple(attrs.evolve(look, values=values(look)) for look in looks)
 
-def test_answers_of_other_shapes_are_one_line(tmp_path: Path, plan: CollectionPlan) -> None:
-    up_to(tmp_path, plan, 1)
-    true = Transcript.read(tmp_path / "plan").closed[0]
-    odd = tuple(attrs.evolve(look, values=np.zeros((len(look.ids), 7))) for look in true.lookups)
-    for looks in (odd, true.lookups[:1], (), tuple(attrs.evolve(look, level=1) for look in true.lookups)):
+    numbers = [alike(lambda look, x=x: np.full_like(look.values, x)) for x in (np.nan, np.inf, -1e308)]  # type: ignore[misc]
+    odd = alike(lambda look: np.zeros((len(look.ids), 7)))
+    for false in (*numbers, odd, looks[:1], (), tuple(attrs.evolve(look, level=1) for look in looks)):
+        answers = Transcript(plan).grown(attrs.evolve(true, lookups=false))
         with pytest.raises(Refused) as error:
-            encode(
-                Transcript(plan).grown(attrs.evolve(true, lookups=looks)), ROWS, USERS, state=tmp_path / "late.state"
-            )
+            encode(answers, ROWS, USERS, state=tmp_path / "late.state")
         assert "\n" not in str(error.value)
+    assert not (tmp_path / "late.state").exists()
 
 
 def test_a_round_with_another_digest_gets_no_report(folder: Path) -> None:
@@ -274,23 +248,13 @@ def test_a_schedule_that_makes_no_sense_is_no_plan(
 ) -> None:
     """Whoever only looks at the plan is told so, too."""
     facts = json.loads(json.dumps(plan.as_dict()))
-    facts.pop("hash")
     facts["rounds"][1].update(changes)
     with pytest.raises((ValueError, KeyError)):
-        CollectionPlan.from_dict({**facts, "hash": hash_of({**facts, "rounds": []})})
+        CollectionPlan.from_dict(facts)
     prepared(tmp_path, plan)
-    (tmp_path / "plan" / "plan.json").write_text(json.dumps({**facts, "hash": "00" * 32}))
+    (tmp_path / "plan" / "plan.json").write_text(json.dumps(facts))
     with pytest.raises(Damaged):
         Transcript.read(tmp_path / "plan")
-
-
-def test_changed_parameters_are_another_plan_for_the_ledger(tmp_path: Path, plan: CollectionPlan) -> None:
-    state = State(tmp_path / "mine.state", lifetime=EPSILON)
-    encode(plan, ROWS, USERS, state=state)
-    for other in (planned(epsilon=1.0), planned(k=4, epsilon=0.5), planned(seed=9, epsilon=0.1)):
-        with pytest.raises(CloisterError, match="nothing was read or spent"):
-            encode(other, ROWS, USERS, state=state)
-    assert state.spent(0) == EPSILON
 
 
 def test_reports_of_another_versions_answers_do_not_count(folder: Path) -> None:
@@ -319,9 +283,11 @@ def test_two_servers_publish_one_version(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("second", [0, 1])
-def test_a_second_look_at_a_closed_round_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch, second: int) -> None:
+def test_a_second_look_at_a_closed_round_is_refused(
+    folder: Path, plan: CollectionPlan, monkeypatch: pytest.MonkeyPatch, second: int
+) -> None:
     """Late reports would change what it shows: the reports of the round that is open are not looked at for it."""
-    kind, closed = type(planned().compose().value), Transcript.read(folder / "plan").index
+    kind, closed = type(plan.compose().value), 2
     cluster = kind.cluster
 
     def curious(self: Any, problem: Any, session: Any, rng: Any) -> Any:
