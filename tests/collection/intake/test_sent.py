@@ -36,7 +36,6 @@ def test_nothing_is_read_at_once_and_stays_nothing() -> None:
     ("kind", "reason", "said"),
     [
         (REPORTS, "damaged", "'a' is one of the files or batches that are damaged or cut short"),
-        (REPORTS, "duplicate", "'a' has reports of users who have reported already"),
         (SHUFFLED, "impossible", "'a' has messages with an answer that no encoder of this plan sends"),
         (MESSAGES, "no messages", "'a': refused files that hold no messages of this form"),
     ],

@@ -8,12 +8,12 @@ import pytest
 
 from cloister.collection.client.encoder import Encoded
 from cloister.collection.plan.plan import CollectionPlan
-from tests.collection.shuffled_plans import folder_of, sent, small_plan
+from tests.collection.shuffled_plans import FEW, folder_of, sent, small_plan
 
 
 @pytest.fixture(scope="module")
 def plan() -> CollectionPlan:
-    return small_plan()
+    return small_plan(rows=FEW, options={"partitions": "2"})
 
 
 @pytest.fixture(scope="module")

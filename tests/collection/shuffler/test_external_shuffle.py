@@ -15,29 +15,25 @@ import pytest
 from cloister.collection.shuffler.release import Scattered
 from cloister.core.errors import InvalidInput
 from cloister.core.randomness import NoiseRng
-from cloister.core.types import Ids, Ints
-
-
-def order(folder: Path, size: int, seed: int, files: int, pieces: int = 1) -> Ints:
-    """Where the numbers 0 .. size - 1 stand in the end."""
-    return np.array(shuffled(folder, size, NoiseRng.for_tests(seed), files, pieces), np.int64)
+from cloister.core.types import Ids
 
 
 def shuffled(folder: Path, size: int, rng: Any, files: int, pieces: int = 1) -> tuple[int, ...]:
+    """The numbers 0 .. size - 1, in the order in which they stand in the end."""
     folder.mkdir()
     numbers = np.arange(size, dtype="<u4").view(np.uint8).reshape(size, 4)
     scattered = Scattered(folder, 4, rng, files)
     for piece in np.array_split(numbers, pieces):
         scattered.add(piece)
     out = np.concatenate(list(scattered.shuffled()))
-    assert not any(folder.iterdir())
-    folder.rmdir()
+    folder.rmdir()  # it is empty
     return tuple(np.ascontiguousarray(out).view("<u4").reshape(-1).tolist())
 
 
-@pytest.mark.parametrize(("size", "files", "pieces"), [(1, 1, 1), (5, 16, 2), (10_000, 1, 3), (10_000, 128, 7)])
+@pytest.mark.parametrize(("size", "files", "pieces"), [(1, 1, 1), (5, 16, 2), (5_000, 1, 3), (5_000, 128, 7)])
 def test_everything_comes_out_once(tmp_path: Path, size: int, files: int, pieces: int) -> None:
-    assert np.array_equal(np.sort(order(tmp_path / "work", size, 0, files, pieces)), np.arange(size))
+    found = shuffled(tmp_path / "work", size, NoiseRng.for_tests(0), files, pieces)
+    assert sorted(found) == list(range(size))
 
 
 @final
@@ -73,17 +69,6 @@ def test_every_order_of_four_is_equally_likely_exactly(tmp_path: Path, files: in
 def test_equal_words_are_drawn_anew(tmp_path: Path) -> None:
     words = Told((0, 0, 0), {"order 0 0": (5, 7, 5), "order 0 1": (2, 1, 0)})
     assert shuffled(tmp_path / "work", 3, words, 1) == (2, 1, 0)
-
-
-def test_orders_cannot_be_foretold(tmp_path: Path) -> None:
-    """Secret words: two shuffles of one input differ, but with probability 1 / 1000!."""
-    outs = list[bytes]()
-    for name in ("one", "other"):
-        (tmp_path / name).mkdir()
-        scattered = Scattered(tmp_path / name, 2, NoiseRng.secret())
-        scattered.add(np.arange(1000, dtype="<u2").view(np.uint8).reshape(1000, 2))
-        outs.append(np.concatenate(list(scattered.shuffled())).tobytes())
-    assert outs[0] != outs[1]
 
 
 def test_the_number_of_files_is_a_power_of_two(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from cloister.collection.client.encoder import Encoded
 from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.shuffler.shuffler import _workshop, shuffle
 from cloister.core.errors import InvalidInput
-from tests.collection.shuffled_plans import N, folder_of, multiset, released
+from tests.collection.shuffled_plans import FEW, folder_of, multiset, released
 
 POINTS = {
     "while messages are scattered": ("Scattered.add", 3),
@@ -44,7 +44,7 @@ def killing(*given, **more):
         os.kill(os.getpid(), signal.SIGKILL)
     return real(*given, **more)
 setattr(at, last, killing)
-release.FILE, release.GROUP = 256, 128
+release.FILE, release.GROUP = 64, 32
 module.shuffle(*sys.argv[1:4])
 """
 
@@ -66,7 +66,7 @@ def test_killed_and_run_again_nothing_is_lost_or_doubled(
     else:
         assert not out.exists()
         assert any(path.name.startswith(".shuffled.") for path in tmp_path.iterdir())
-        assert shuffle(plan, reports, out).people == N
+        assert shuffle(plan, reports, out).people == FEW
     left = [path for path in tmp_path.iterdir() if path.name.startswith(".")]
     assert len(left) == (point == "after the folder has appeared")  # a run into this folder would clear it away
     assert multiset(released(out, plan)) == multiset(theirs.messages)

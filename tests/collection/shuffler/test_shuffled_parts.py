@@ -6,7 +6,6 @@ import itertools
 import os
 import signal
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from cloister.collection.client.encoder import Encoded, PlanEncoder
+from cloister.collection.client.encoder import Encoded
 from cloister.collection.intake import parts
 from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.shuffler.release import Permute, Scattered
@@ -23,40 +22,18 @@ from cloister.core.errors import Refused
 from cloister.core.randomness import NoiseRng
 from cloister.rows.workers.engine import Processes
 from tests.alarms import Alarm
-from tests.collection.shuffled_plans import D, N, multiset, released, small_plan
-
-MIXED = {
-    "components": {"counts": "blanket-histogram", "sums": "split-and-mix"},
-    "options": {"tree.cells": 16},
-    "rows": 40,
-}
-
-
-class Apart:
-    """Parts in this process, as if it were others: backwards, since any order will do."""
-
-    apart, elsewhere = True, False
-
-    def run(self, fn: Any, some: Any) -> Iterator[Any]:
-        return map(fn, reversed(list(some)))
-
-    def close(self) -> None:
-        """Nothing to end."""
-
-
-def encoded(plan: CollectionPlan, users: Any, seed: int = 0) -> Encoded:
-    rows = np.random.default_rng(seed).normal(0, 0.3, (len(users), D))
-    return PlanEncoder(plan, noise=NoiseRng.for_tests(seed)).encode(rows, users)
+from tests.collection.server.collected import Apart
+from tests.collection.shuffled_plans import FEW as N, MIXED, multiset, released, sent, small_plan, write
 
 
 def contest(plan: CollectionPlan, folder: Path, seed: int) -> Path:
     """Files with senders who stand in several, twice in one, and in a row."""
     rng = np.random.default_rng(seed)
     folder.mkdir()
-    everybody = encoded(plan, np.arange(N), 9)
-    (folder / "0.reports").write_bytes(everybody.form.batch(everybody.users[:900], everybody.answers[:900]))
+    everybody = sent(plan, 9)
+    (folder / "0.reports").write_bytes(everybody.form.batch(everybody.users[:180], everybody.answers[:180]))
     for i in range(1, 4):
-        some = encoded(plan, rng.choice(N, int(rng.integers(100, N)), replace=False), int(rng.integers(100)))
+        some = sent(plan, i, users=rng.choice(N, int(rng.integers(20, N)), replace=False))
         users, answers = some.users.copy(), some.answers.copy()
         users[::40] = N + 1
         answers[::7, 0] = 77  # no such question
@@ -69,9 +46,8 @@ def contest(plan: CollectionPlan, folder: Path, seed: int) -> Path:
 @pytest.mark.thorough
 @pytest.mark.parametrize("seed", range(3))
 def test_parts_of_any_size_release_what_one_process_releases(
-    seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    seed: int, plan: CollectionPlan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    plan = small_plan()
     folder = contest(plan, tmp_path / "reports", seed)
     one = shuffle(plan, folder, tmp_path / "one")
     assert one.tally.refused["duplicate"] > 0
@@ -88,29 +64,30 @@ def test_parts_of_any_size_release_what_one_process_releases(
 
 @pytest.mark.parametrize("changes", [{}, MIXED], ids=["amplified", "several messages"])
 def test_what_devices_send_is_released(changes: Any, tmp_path: Path) -> None:
-    plan = small_plan(**changes)
-    some = encoded(plan, np.arange(plan.rows))
+    plan = small_plan(rows=40, **changes)
+    some = sent(plan)
     done = shuffle(plan, some.to_bytes(), tmp_path / "out")
     assert (done.people, done.messages) == (plan.rows, len(some.messages))
     assert multiset(released(tmp_path / "out", plan)) == multiset(some.messages)
 
 
-def test_a_sender_who_sends_twice_in_a_row_counts_once_for_the_first(tmp_path: Path) -> None:
-    plan = small_plan()
-    some, other = encoded(plan, np.arange(N)), encoded(plan, [7], 3)
+def test_a_sender_who_sends_twice_in_a_row_counts_once_for_the_first(
+    plan: CollectionPlan, theirs: Encoded, tmp_path: Path
+) -> None:
     place = [*range(8), 7, *range(8, N)]
-    users, answers = some.users[place], some.answers[place]
-    answers[8] = other.answers[0]
-    done = shuffle(plan, some.form.batch(users, answers), tmp_path / "out")
+    users, answers = theirs.users[place], theirs.answers[place]
+    answers[8] = sent(plan, 3, users=[7]).answers[0]
+    done = shuffle(plan, theirs.form.batch(users, answers), tmp_path / "out")
     assert (done.people, done.tally.refused) == (N, Counter(duplicate=1))
-    assert multiset(released(tmp_path / "out", plan)) == multiset(some.messages)
+    assert multiset(released(tmp_path / "out", plan)) == multiset(theirs.messages)
 
 
-def test_too_few_people_are_refused_before_anything_is_permuted(tmp_path: Path) -> None:
-    plan = small_plan()
-    (tmp_path / "a.reports").write_bytes(encoded(plan, np.arange(5)).in_batches())
+def test_too_few_people_are_refused_before_anything_is_permuted(
+    plan: CollectionPlan, theirs: Encoded, tmp_path: Path
+) -> None:
+    few = write(tmp_path / "r" / "a.reports", theirs, slice(0, 5))
     with pytest.raises(Refused, match="nothing is released"):
-        shuffle(plan, tmp_path / "a.reports", tmp_path / "out", engine=Apart())
+        shuffle(plan, few, tmp_path / "out", engine=Apart())
     assert not (tmp_path / "out").exists()
 
 
@@ -140,9 +117,8 @@ def test_every_order_of_what_three_workers_scattered_is_equally_likely(tmp_path:
 
 
 @pytest.mark.thorough
-def test_a_worker_killed_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parts, "PART", 10_000)
-    plan = small_plan()
+def test_a_worker_killed_changes_nothing(plan: CollectionPlan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parts, "PART", 2000)
     folder, engine, killed = contest(plan, tmp_path / "reports", 1), Processes(2), list[int]()
     expected = shuffle(plan, folder, tmp_path / "one")
 

@@ -47,14 +47,14 @@ def said(some: Iterable[Parsed]) -> tuple[Any, ...]:
     return users.tolist(), answers.tolist(), sum(one.damaged for one in found), last.wrong, last.stamp, left
 
 
-@pytest.mark.parametrize("chunk", [1, 7, 40, 97])
+@pytest.mark.parametrize("chunk", [1, 7, 97])
 def test_pieces_may_end_anywhere(chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(batches, "CHUNK", chunk)
-    for seed in range(150):
+    for seed in range(60):
         assert said(parsed(io.BytesIO(file(seed)), FORM)) == said([FORM.parse(file(seed))])
 
 
-@pytest.mark.parametrize("chunk", [40, 97, 1000])
+@pytest.mark.parametrize("chunk", [40, 1000])
 def test_parts_may_end_at_any_batch(chunk: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where an answer looks like a batch."""
     monkeypatch.setattr(batches, "CHUNK", chunk)
@@ -65,7 +65,7 @@ def test_parts_may_end_at_any_batch(chunk: int, tmp_path: Path, monkeypatch: pyt
             with where.opened() as opened:
                 yield from parsed(opened, FORM, where.size, where.start > 0)
 
-    for seed in range(150):
+    for seed in range(60):
         path.write_bytes(file(seed))
         for most in (1, 200):
             assert said(read(most)) == said([FORM.parse(file(seed))])

@@ -20,11 +20,11 @@ from cloister.collection.wire.messages import (
     records_of,
     well_formed,
 )
-from tests.collection.shuffled_plans import multiset, sent, small_plan
+from tests.collection.shuffled_plans import FEW, multiset, sent, small_plan
 
-PLAN = small_plan(rows=200)
+PLAN = small_plan(rows=FEW)
 FORM = ReleaseForm(PLAN.hash, PLAN.round())
-SENT = sent(PLAN, people=200).messages
+SENT = sent(PLAN).messages
 PLACE = ReleasedFile(bytes(range(16)), 2, 7, len(SENT))
 
 
@@ -55,14 +55,10 @@ def test_a_file_is_what_the_page_says() -> None:
     questions = [int.from_bytes(one[:2], "little") for one in found]
     assert questions == SENT.questions.tolist()
     assert [one[2:] for one in found] == [bytes(body) for body in SENT.bodies]
-
-
-def test_what_was_written_is_read() -> None:
-    content = file_of(SENT)
     assert FORM.place(io.BytesIO(content)) == PLACE
-    found = Messages.joined(read(content))
-    assert multiset(found) == multiset(SENT)
-    assert well_formed(found, PLAN.round()).all()
+    again = Messages.joined(read(content))
+    assert multiset(again) == multiset(SENT)
+    assert well_formed(again, PLAN.round()).all()
 
 
 def test_a_message_of_no_question_or_with_more_behind_it_has_no_form() -> None:
@@ -93,7 +89,7 @@ def test_whatever_is_cut_or_changed_does_not_count() -> None:
 
 
 def test_files_of_other_kinds_and_plans_are_told_apart() -> None:
-    people, other = sent(PLAN, people=20), small_plan(seed=2)
+    people, other = sent(PLAN, users=range(20)), small_plan(rows=FEW, seed=2)
     for content, reason in (
         (b"", "no messages"),
         (b"PAR1", "no messages"),
