@@ -17,11 +17,10 @@ import numpy as np
 
 from cloister.collection.plan import bundle
 from cloister.collection.plan.plan import CollectionPlan
-from cloister.collection.plan.publish import publish
 from cloister.collection.wire.answers import layout_of
 from cloister.collection.wire.batches import BatchForm
 from cloister.core.types import Ids
-from cloister.run.request import Request
+from tests.collection.plans import local_plan
 from tests.waiting import PATIENCE
 
 USERS, D = 10_000, 3
@@ -30,8 +29,8 @@ OCTETS = {"content-type": "application/octet-stream"}
 
 def plan_in(folder: Path, **changes: Any) -> CollectionPlan:
     """A published plan of one round, which takes a collector no time to read (k-means would load scikit-learn)."""
-    given = {"k": 2, "method": "k-variates", "trust": "local", "epsilon": 1.0, "bounds": "ball:1", "rows": USERS}
-    plan = publish(Request(**{**given, "seed": 1, **changes}), dimension=D)
+    given = {"k": 2, "method": "k-variates", "trust": "local", "epsilon": 1.0, "rows": USERS}
+    plan = local_plan(D, **{**given, **changes})
     bundle.write(plan, folder, "in words")
     return plan
 
@@ -61,31 +60,25 @@ def on_disk(out: Path, form: BatchForm) -> Ids:
 
 @final
 class Process:
-    """``cloister serve`` as a program of its own."""
+    """``cloister serve`` as a program of its own. Attributes: said (its lines), stderr (once it has ended)."""
 
-    def __init__(self, folder: Path, *options: str, **settings: Any) -> None:
+    def __init__(self, folder: Path, *options: str) -> None:
         command = [sys.executable, "-m", "cloister", "serve", "plan", "--out", "reports", "--port", "0", "--json"]
         self._process = subprocess.Popen(
-            [*command, *options], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **settings
+            [*command, *options], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
         self.said, self.stderr = list[str](), ""
-        self.address = self.event("listening")["address"]
+        self.address = self._listening()
         self.port = int(self.address.rpartition(":")[2])
 
-    def event(self, name: str) -> dict[str, Any]:
-        """Wait for an event."""
+    def _listening(self) -> str:
         assert self._process.stdout is not None
         for line in self._process.stdout:
             self.said.append(line)
-            event: dict[str, Any] = json.loads(line)
-            if event["event"] == name:
-                return event
-        raise AssertionError(f"no {name}: {self._process.communicate()[1]}")
-
-    @property
-    def pid(self) -> int:
-        """Its number."""
-        return self._process.pid
+            event = json.loads(line)
+            if event["event"] == "listening":
+                return str(event["address"])
+        raise AssertionError(f"it does not listen: {self._process.communicate()[1]}")
 
     @property
     def memory(self) -> float:
@@ -93,35 +86,27 @@ class Process:
         status = Path(f"/proc/{self._process.pid}/status").read_text()
         return int(status.partition("VmHWM:")[2].split()[0]) / 1024
 
-    def kill(self) -> None:
-        """kill -9."""
-        self._end(signal.SIGKILL)
-
     def end(self, by: signal.Signals = signal.SIGTERM) -> int:
         """End it as one does; its exit code."""
-        return self._end(by)
-
-    def _end(self, by: signal.Signals) -> int:
         self._process.send_signal(by)
         out, self.stderr = self._process.communicate(timeout=PATIENCE)
         self.said += out.splitlines(keepends=True)
         return self._process.returncode
 
-    @property
-    def alive(self) -> bool:
-        """Whether it runs."""
-        return self._process.poll() is None
+    def kill(self) -> None:
+        """kill -9, if it still runs."""
+        if self._process.poll() is None:
+            self.end(signal.SIGKILL)
 
 
 @contextmanager
-def collecting(folder: Path, *options: str, **settings: Any) -> Iterator[Process]:
+def collecting(folder: Path, *options: str) -> Iterator[Process]:
     """A collector of ``folder/plan``, ended with the block if it still runs."""
-    process = Process(folder, *options, **settings)
+    process = Process(folder, *options)
     try:
         yield process
     finally:
-        if process.alive:
-            process.kill()
+        process.kill()
 
 
 @final

@@ -14,6 +14,7 @@ import pytest
 
 from cloister.collection.plan.bundle import Bundle
 from cloister.collection.plan.plan import CollectionPlan
+from cloister.collection.service import desk
 from cloister.collection.service.app import collector
 from cloister.collection.service.limits import Limits
 from cloister.collection.service.segments import Segments
@@ -35,88 +36,77 @@ def plan(folder: Path) -> CollectionPlan:
     return CollectionPlan.read(folder)
 
 
+@pytest.fixture(scope="module")
+def form(plan: CollectionPlan) -> BatchForm:
+    return form_of(plan)
+
+
 @pytest.fixture
-def client(folder: Path, tmp_path: Path) -> Iterator[Client]:
-    with Client(collector(folder, tmp_path / "out")) as client:
+def out(tmp_path: Path) -> Path:
+    return tmp_path / "out"
+
+
+@pytest.fixture
+def client(folder: Path, out: Path) -> Iterator[Client]:
+    with Client(collector(folder, out)) as client:
         yield client
 
 
-def test_a_report_is_acknowledged_once_and_is_on_the_disk_then(
-    client: Client, plan: CollectionPlan, tmp_path: Path
-) -> None:
-    form = form_of(plan)
-    assert client.send(report(form, 17, 3)) == (201, {"accepted": 1, "refused": {}})
-    assert on_disk(tmp_path / "out", form).tolist() == [17]
-    assert client.send(report(form, 17, 4)) == (409, {"accepted": 0, "refused": {"duplicate": 1}})
-    assert on_disk(tmp_path / "out", form).tolist() == [17]
-    assert client.get("/round").json()["reports"] == 1
+def test_a_report_is_acknowledged_once_and_is_on_the_disk_then(folder: Path, out: Path, form: BatchForm) -> None:
+    """And is known after a restart."""
+    for start in range(2):
+        with Client(collector(folder, out)) as client:
+            assert client.get("/round").json()["reports"] == start
+            assert client.send(report(form, start, 3)) == (201, {"accepted": 1, "refused": {}})
+            assert on_disk(out, form).tolist() == list(range(start + 1))
+            for user in range(start + 1):
+                assert client.send(report(form, user, 4)) == (409, {"accepted": 0, "refused": {"duplicate": 1}})
+    assert on_disk(out, form).tolist() == [0, 1]
 
 
-def test_a_batch_is_told_how_many_count_and_why_others_do_not(
-    client: Client, plan: CollectionPlan, tmp_path: Path
-) -> None:
-    form = form_of(plan)
+def test_a_batch_is_told_how_many_count_and_why_others_do_not(client: Client, form: BatchForm, out: Path) -> None:
     client.send(report(form, 5))
     sent = batch(form, 1, 2, 2, 5, USERS, 2**63) + batch(form, 3, 1)
     assert client.send(sent) == (200, {"accepted": 3, "refused": {"out of range": 2, "duplicate": 3}})
-    assert sorted(on_disk(tmp_path / "out", form).tolist()) == [1, 2, 3, 5]
+    assert sorted(on_disk(out, form).tolist()) == [1, 2, 3, 5]
     assert client.send(batch(form)) == (200, {"accepted": 0, "refused": {}})
-    assert client.refused("duplicate") == 3
+    assert client.send(batch(form, 1)) == (200, {"accepted": 0, "refused": {"duplicate": 1}})
+    assert client.refused("duplicate") == 4
 
 
-def test_a_batch_with_one_report_is_a_batch(client: Client, plan: CollectionPlan) -> None:
-    assert client.send(batch(form_of(plan), 1))[0] == 200
-    assert client.send(batch(form_of(plan), 1))[0] == 200
-
-
-def wrong(plan: CollectionPlan) -> dict[str, tuple[bytes, int, str]]:
-    form = form_of(plan)
-    good, many = report(form, 7), bytearray(batch(form, 8, 9))
-    many[-1] ^= 1
-    return {
-        "nothing": (b"", 400, "no reports"),
-        "noise": (b"hello, world", 400, "no reports"),
-        "another kind": (b"\xc7" + good[1:], 400, "no reports"),
-        "with a ticket": (b"\xc3" + good[1:] + bytes(64), 400, "no reports"),
-        "cut": (good[:-1], 400, "damaged"),
-        "half a batch": (batch(form, 1, 2)[:-1], 400, "damaged"),
-        "more behind": (good + b"\0", 400, "damaged"),
-        "a flipped bit": (bytes(many), 400, "damaged"),
-        "a good one and a bad one": (batch(form, 1) + bytes(many), 400, "damaged"),
-        "a huge count": (batch(form)[:10] + b"\xff" * 8, 400, "damaged"),
-        "another stamp": (good[:1] + bytes(8) + good[9:], 400, "another plan"),
-        "another round": (good[:9] + b"\2" + good[10:], 400, "another plan"),
-        "out of range": (report(form, USERS), 400, "out of range"),
-    }
-
-
-def test_a_request_that_is_wrong_is_refused_whole_and_counted(
-    client: Client, plan: CollectionPlan, tmp_path: Path
-) -> None:
-    told = Counter[str]()
-    for name, (body, status, reason) in wrong(plan).items():
-        found, said = client.send(body)
+def test_a_request_that_is_wrong_is_refused_whole_and_counted(client: Client, form: BatchForm, out: Path) -> None:
+    good, flipped, told = report(form, 7), bytearray(batch(form, 8, 9)), Counter[str]()
+    flipped[-1] ^= 1
+    for body, reason in (
+        (b"", "no reports"),
+        (b"hello, world", "no reports"),
+        (b"\xc7" + good[1:], "no reports"),  # another kind
+        (b"\xc3" + good[1:] + bytes(64), "no reports"),  # with a ticket
+        (good[:-1], "damaged"),
+        (batch(form, 1, 2)[:-1], "damaged"),
+        (good + b"\0", "damaged"),
+        (batch(form, 1) + flipped, "damaged"),
+        (batch(form)[:10] + b"\xff" * 8, "damaged"),  # a huge count
+        (good[:1] + bytes(8) + good[9:], "another plan"),
+        (good[:9] + b"\2" + good[10:], "another plan"),  # another round
+        (report(form, USERS), "out of range"),
+    ):
         told[reason] += 1
-        assert (found, said["accepted"], said["refused"]) == (status, 0, {reason: 1}), name
-        assert client.refused(reason) == told[reason], name
-    assert not list((tmp_path / "out").glob("*.reports"))
+        status, said = client.send(bytes(body))
+        assert (status, said["accepted"], said["refused"]) == (400, 0, {reason: 1}), body
+        assert client.refused(reason) == told[reason], body
+    assert not list(out.glob("*.reports"))
 
 
-def test_other_kinds_of_content_are_refused_so_that_browsers_ask_first(client: Client, plan: CollectionPlan) -> None:
-    body = report(form_of(plan), 1)
+def test_other_kinds_of_content_are_refused_so_that_browsers_ask_first(client: Client, form: BatchForm) -> None:
+    said = {"accepted": 0, "refused": {"form": 1}}
+    said["why"] = "refused: requests whose content is not application/octet-stream"
     for kind in ("text/plain", "application/x-www-form-urlencoded", ""):
-        assert client.send(body, **{"content-type": kind}) == (
-            415,
-            {
-                "accepted": 0,
-                "refused": {"form": 1},
-                "why": "refused: requests whose content is not application/octet-stream",
-            },
-        )
-    assert client.send(body, **{"content-type": "Application/Octet-Stream; x=y"})[0] == 201
+        assert client.send(report(form, 1), **{"content-type": kind}) == (415, said)
+    assert client.send(report(form, 1), **{"content-type": "Application/Octet-Stream; x=y"})[0] == 201
 
 
-def test_pages_of_other_origins_are_let_in_only_as_told(folder: Path, tmp_path: Path, plan: CollectionPlan) -> None:
+def test_pages_of_other_origins_are_let_in_only_as_told(folder: Path, tmp_path: Path, form: BatchForm) -> None:
     asking = {
         "origin": "https://a.example",
         "access-control-request-method": "POST",
@@ -136,7 +126,7 @@ def test_pages_of_other_origins_are_let_in_only_as_told(folder: Path, tmp_path: 
         found = client.get("/round", headers={"origin": "https://a.example"})
         assert found.headers["access-control-allow-origin"] == "https://a.example"
         assert found.headers["access-control-expose-headers"] == "retry-after"
-        assert client.send(report(form_of(plan), 1), origin="https://a.example")[0] == 201
+        assert client.send(report(form, 1), origin="https://a.example")[0] == 201
 
 
 def test_the_plan_s_files_are_given_out_as_they_are_and_nothing_else(client: Client, folder: Path) -> None:
@@ -150,41 +140,27 @@ def test_the_plan_s_files_are_given_out_as_they_are_and_nothing_else(client: Cli
 
 
 def test_the_round_says_what_a_device_needs_to_go_on(client: Client, plan: CollectionPlan, folder: Path) -> None:
-    content = (folder / "bundle-1.json").read_bytes()
-    assert client.get("/round").json() == {
-        "plan": plan.hash,
-        "round": 1,
-        "rounds": 1,
-        "head": plan.hash,
-        "open": True,
-        "reports": 0,
-        "bundle": "/bundle-1.json",
-        "sha256": hashlib.sha256(content).hexdigest(),
-    }
-    assert client.get("/round").json()["sha256"] == Bundle.read(folder, 1).sha256
+    digest = hashlib.sha256((folder / "bundle-1.json").read_bytes()).hexdigest()
+    said = {"plan": plan.hash, "round": 1, "rounds": 1, "head": plan.hash, "open": True, "reports": 0}
+    assert client.get("/round").json() == {**said, "bundle": "/bundle-1.json", "sha256": digest}
+    assert Bundle.read(folder, 1).sha256 == digest
 
 
-def test_a_plan_without_a_bundle_says_so(tmp_path: Path) -> None:
+def test_a_plan_without_a_bundle_says_so(tmp_path: Path, out: Path) -> None:
     plan_in(tmp_path / "plan")
     (tmp_path / "plan" / "bundle-1.bin").unlink()
-    with Client(collector(tmp_path / "plan", tmp_path / "out")) as client:
+    with Client(collector(tmp_path / "plan", out)) as client:
         assert client.get("/round").json()["bundle"] is None
         assert client.get("/bundle-1.bin").status_code == 404
 
 
 def test_only_those_methods_that_are_meant(client: Client) -> None:
     asked = client.get("/reports")
-    assert (asked.status_code, asked.headers["allow"]) == (405, "POST")
-    assert "by POST" in asked.text
+    assert (asked.status_code, asked.headers["allow"], "by POST" in asked.text) == (405, "POST", True)
     for method in ("put", "delete", "patch"):
         for path in ("/reports", "/round", "/plan.json", "/metrics"):
             assert client.request(method, path).status_code == 405
     assert client.request("POST", "/round").status_code == 405
-
-
-async def chunks(body: bytes) -> AsyncIterator[bytes]:
-    yield body[:500]
-    yield body[500:]
 
 
 def limited(folder: Path, out: Path, **limits: Any) -> Client:
@@ -192,55 +168,51 @@ def limited(folder: Path, out: Path, **limits: Any) -> Client:
 
 
 def test_a_request_that_is_too_large_is_refused_by_what_it_says_and_by_what_it_is(
-    folder: Path, tmp_path: Path, plan: CollectionPlan
+    folder: Path, out: Path, form: BatchForm
 ) -> None:
-    form = form_of(plan)
-    large = form.batch(np.arange(1000, dtype=np.uint64), np.zeros((1000, form.width), np.uint8))
-    with limited(folder, tmp_path / "out", body=len(large) - 1) as client:
-        assert client.send(large)[0] == 413
-        found = client.request("POST", "/reports", content=chunks(large), headers=OCTETS)
-        assert found.status_code == 413
+    large = batch(form, *range(1000))
+
+    async def chunks() -> AsyncIterator[bytes]:
+        yield large[:500]
+        yield large[500:]
+
+    with limited(folder, out, body=len(large) - 1) as client:
+        for body in (large, chunks()):
+            assert client.request("POST", "/reports", content=body, headers=OCTETS).status_code == 413
         assert client.refused("too large") == 2
         assert client.send(large[:-1])[0] == 400  # not too large
-    with limited(folder, tmp_path / "out", body=len(large)) as client:
+    with limited(folder, out, body=len(large)) as client:
         assert client.send(large)[1]["accepted"] == 1000
 
 
-def test_more_bytes_under_way_than_memory_is_given_to_are_sent_back(
-    folder: Path, tmp_path: Path, plan: CollectionPlan
-) -> None:
-    with limited(folder, tmp_path / "out", held=100) as client:
-        status, said = client.send(batch(form_of(plan), *range(50)))
+def test_more_bytes_under_way_than_memory_is_given_to_are_sent_back(folder: Path, out: Path, form: BatchForm) -> None:
+    with limited(folder, out, held=100) as client:
+        status, said = client.send(batch(form, *range(50)))
         assert (status, said["refused"]) == (503, {"busy": 1})
-        assert client.send(report(form_of(plan), 1))[0] == 201
+        assert client.send(report(form, 1))[0] == 201
         assert "cloister_held_bytes 0\n" in client.get("/metrics").text
 
 
-def test_an_address_that_asks_too_often_is_told_when_to_come_again(
-    folder: Path, tmp_path: Path, plan: CollectionPlan
-) -> None:
-    form = form_of(plan)
-    with limited(folder, tmp_path / "out", rate=0.001) as client:
+def test_an_address_that_asks_too_often_is_told_when_to_come_again(folder: Path, out: Path, form: BatchForm) -> None:
+    with limited(folder, out, rate=0.001) as client:
         assert client.send(report(form, 1))[0] == 201
-        found = client.request(
-            "POST", "/reports", content=report(form, 2), headers={**OCTETS, "x-forwarded-for": "127.0.0.1"}
-        )
+        headers = {**OCTETS, "x-forwarded-for": "127.0.0.1"}
+        found = client.request("POST", "/reports", content=report(form, 2), headers=headers)
         assert (found.status_code, found.json()["refused"]) == (429, {"too many": 1})
         assert int(found.headers["retry-after"]) > 900
         assert "cloister_addresses_remembered 1\n" in client.get("/metrics").text
 
 
 def test_a_full_disk_acknowledges_nothing_and_is_seen_in_the_health(
-    client: Client, plan: CollectionPlan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    client: Client, form: BatchForm, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    form, append = form_of(plan), Segments.append
-
     def full(*_: Any) -> None:
         raise OSError(28, "No space left on device")
 
     assert client.get("/health").json() == {"ready": True, "disk": None}
-    monkeypatch.setattr(Segments, "append", full)
-    monkeypatch.setattr(Segments, "try_again", full)
+    append = Segments.append
+    for step in ("append", "try_again"):
+        monkeypatch.setattr(Segments, step, full)
     status, said = client.send(report(form, 1))
     assert (status, said["refused"]) == (503, {"disk": 1})
     found = client.get("/health")
@@ -258,81 +230,66 @@ def key(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_with_an_issuer_only_reports_with_her_ticket_for_their_number_count(
-    folder: Path, tmp_path: Path, plan: CollectionPlan, key: Path
+    folder: Path, out: Path, plan: CollectionPlan, key: Path
 ) -> None:
-    form, plain = form_of(plan, tickets=True), form_of(plan)
-    tickets = list(mint(read_key(key), plan.hash, range(30)))
-    answer = bytes(form.width)
-    issuer = Issuer.read(key.with_suffix(".pub"))
-    with Client(collector(folder, tmp_path / "out", issuer=issuer)) as client:
+    form, plain, issuer = form_of(plan, tickets=True), form_of(plan), Issuer.read(key.with_suffix(".pub"))
+    tickets, answer = list(mint(read_key(key), plan.hash, range(30))), bytes(form.width)
+
+    def signed(many: int) -> bytes:
+        signs = np.frombuffer(b"".join(tickets[:many]), np.uint8).reshape(many, 64).copy()
+        signs[7] = 0
+        return form.batch(np.arange(many, dtype=np.uint64), np.zeros((many, form.width), np.uint8), signs)
+
+    with Client(collector(folder, out, issuer=issuer)) as client:
         assert client.send(form.report(3, answer, tickets[3]))[0] == 201
         assert client.send(form.report(3, answer, tickets[3]))[0] == 409
         for body in (form.report(4, answer, tickets[5]), report(plain, 4), batch(plain, 4), report(plain, 3)):
             status, said = client.send(body)
-            assert (status, said["refused"]) == ((401), {"ticket": 1})
-        users = np.arange(30, dtype=np.uint64)
-        signed = np.frombuffer(b"".join(tickets), np.uint8).reshape(30, 64).copy()
-        signed[7] = 0
-        status, said = client.send(form.batch(users, np.zeros((30, form.width), np.uint8), signed))
-        assert (status, said) == (200, {"accepted": 28, "refused": {"ticket": 1, "duplicate": 1}})
+            assert (status, said["refused"]) == (401, {"ticket": 1})
+        assert client.send(signed(30)) == (200, {"accepted": 28, "refused": {"ticket": 1, "duplicate": 1}})
     # the disk holds reports, and no tickets
-    assert sorted(on_disk(tmp_path / "out", plain).tolist()) == [n for n in range(30) if n != 7]
-    assert not any(ticket in b"".join(p.read_bytes() for p in (tmp_path / "out").iterdir()) for ticket in tickets)
+    assert sorted(on_disk(out, plain).tolist()) == [n for n in range(30) if n != 7]
+    assert not any(ticket in b"".join(p.read_bytes() for p in out.iterdir()) for ticket in tickets)
+    with Client(collector(folder, out, issuer=issuer, limits=Limits(tickets=10))) as client:
+        assert client.send(signed(10))[0] == 200
+        assert client.send(signed(11))[0] == 413, "more than can be checked in time"
 
 
-def test_a_request_with_more_tickets_than_can_be_checked_in_time_is_too_large(
-    folder: Path, tmp_path: Path, plan: CollectionPlan, key: Path
+def test_a_collector_that_could_not_be_made_holds_no_lock(
+    folder: Path, tmp_path: Path, out: Path, form: BatchForm
 ) -> None:
-    form, issuer = form_of(plan, tickets=True), Issuer.read(key.with_suffix(".pub"))
-    app = collector(folder, tmp_path / "out", issuer=issuer, limits=Limits(tickets=10))
-    with Client(app) as client:
-        many = np.arange(11, dtype=np.uint64)
-        body = form.batch(many, np.zeros((11, form.width), np.uint8), np.zeros((11, 64), np.uint8))
-        assert client.send(body)[0] == 413
-
-
-def test_what_was_acknowledged_is_known_after_a_restart(folder: Path, tmp_path: Path, plan: CollectionPlan) -> None:
-    form = form_of(plan)
-    for start in range(3):
-        with Client(collector(folder, tmp_path / "out")) as client:
-            assert client.get("/round").json()["reports"] == start
-            assert client.send(report(form, start))[0] == 201
-            assert [client.send(report(form, user))[0] for user in range(start + 1)] == [409] * (start + 1)
-
-
-def test_a_collector_that_could_not_be_made_holds_no_lock(folder: Path, tmp_path: Path, plan: CollectionPlan) -> None:
     plan_in(tmp_path / "other", seed=2)
-    with Client(collector(folder, tmp_path / "out")) as client:
-        client.send(report(form_of(plan), 1))
+    with Client(collector(folder, out)) as client:
+        client.send(report(form, 1))
     with pytest.raises(Damaged, match="another plan"):
-        collector(tmp_path / "other", tmp_path / "out")
-    with Client(collector(folder, tmp_path / "out")):
+        collector(tmp_path / "other", out)
+    with Client(collector(folder, out)):
         pass
 
 
 def test_an_error_of_ours_is_said_without_what_was_sent(
-    folder: Path, tmp_path: Path, plan: CollectionPlan, monkeypatch: pytest.MonkeyPatch
+    folder: Path, out: Path, form: BatchForm, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told = list[dict[str, Any]]()
-    app = collector(folder, tmp_path / "out", told=told.append)
+    app = collector(folder, out, told=told.append)
+    monkeypatch.setattr(app.state.desk, "receive", lambda body: {}[body])
     with Client(app) as client:
-        monkeypatch.setattr(app.state.desk, "receive", lambda body: {}[body])
-        found = client.request("POST", "/reports", content=report(form_of(plan), 1), headers=OCTETS)
-        assert (found.status_code, told) == (500, [{"event": "fault", "what": "KeyError"}])
+        found = client.request("POST", "/reports", content=report(form, 1), headers=OCTETS)
+    assert (found.status_code, told) == (500, [{"event": "fault", "what": "KeyError"}])
 
 
 def test_a_long_request_of_tiny_batches_does_not_hold_up_the_others(
-    client: Client, plan: CollectionPlan, monkeypatch: pytest.MonkeyPatch
+    client: Client, form: BatchForm, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Four megabytes of batches of nothing take a second to read: not one of the loop that answers everybody."""
-    form, parse, threads = form_of(plan), BatchForm.parse, list[str]()
+    """Megabytes of batches of nothing take a second to read: not one of the loop that answers everybody."""
+    parse, threads = BatchForm.parse, list[str]()
 
     def noted(self: BatchForm, data: bytes) -> Parsed:
         threads.append(threading.current_thread().name)
         return parse(self, data)
 
     monkeypatch.setattr(BatchForm, "parse", noted)
-    many = batch(form) * (2**22 // len(batch(form)) - 2)
+    many = batch(form) * (desk.SHORT // len(batch(form)))
     for body in (batch(form, 1), many + batch(form, 2)):
         assert client.send(body) == (200, {"accepted": 1, "refused": {}})
     assert [name.startswith("asyncio_") for name in threads] == [False, True]

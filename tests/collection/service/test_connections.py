@@ -19,7 +19,7 @@ from tests.waiting import PATIENCE, until
 pytestmark = pytest.mark.thorough
 
 SECONDS, CONNECTIONS = 1.0, 20
-MANY = 10_000
+MANY = 2_000
 HEAD = b"POST /reports HTTP/1.1\r\nhost: x\r\ncontent-type: application/octet-stream\r\n"
 
 
@@ -134,7 +134,7 @@ def test_connections_beyond_the_limit_are_told_to_come_later(collector: Process)
     until(lambda: works(collector))
 
 
-def test_ten_thousand_malformed_requests_are_counted_and_harm_nothing(collector: Process) -> None:
+def test_thousands_of_malformed_requests_are_counted_and_harm_nothing(collector: Process) -> None:
     rng, before = random.Random(1), count(collector, "no HTTP")
     good = HEAD + b"content-length: 5\r\n\r\nhello"
     for _ in range(MANY):
@@ -152,9 +152,7 @@ def test_ten_thousand_malformed_requests_are_counted_and_harm_nothing(collector:
 
 
 def test_an_upgrade_to_another_protocol_is_not_followed(collector: Process, line: socket.socket) -> None:
-    line.sendall(
-        b"GET /round HTTP/1.1\r\nhost: x\r\nconnection: upgrade\r\nupgrade: websocket\r\n"
-        b"sec-websocket-version: 13\r\nsec-websocket-key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
-    )
+    upgrade = b"connection: upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\n"
+    line.sendall(HEADS + upgrade + b"sec-websocket-key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n")
     assert b"101" not in ended(line)[:15]
     assert works(collector)
