@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +11,13 @@ import numpy as np
 from cloister.collection.client.encoder import Encoded, PlanEncoder
 from cloister.collection.intake.sieve import Intake
 from cloister.collection.plan.plan import CollectionPlan
-from cloister.collection.plan.publish import publish
 from cloister.collection.server.reports import Collected
 from cloister.collection.wire.answers import layout_of
 from cloister.collection.wire.batches import form_of
 from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng
 from cloister.core.types import AnyArray, Ids
-from cloister.run.request import Request
+from tests.collection.plans import local_plan
 
 NOISE = NoiseRng.for_tests(0)
 D = 4
@@ -29,8 +28,19 @@ KINDS = {
 
 
 def small_plan(kind: str, people: int) -> CollectionPlan:
-    given = {"k": 2, "method": "one-round", "epsilon": 2.0, "bounds": "ball:1", "rows": people, "seed": 1}
-    return publish(Request(**given, components=KINDS[kind]), dimension=D)  # type: ignore[arg-type]
+    return local_plan(D, k=2, rows=people, components=KINDS[kind])
+
+
+class Apart:
+    """Parts in this process, as if it were others: backwards, since any order will do."""
+
+    apart, elsewhere = True, False
+
+    def close(self) -> None:
+        """Nothing to end."""
+
+    def run(self, fn: Any, some: Any) -> Iterator[Any]:
+        return map(fn, reversed(list(some)))
 
 
 def encoded(plan: CollectionPlan, users: Any, seed: int = 0) -> Encoded:
@@ -43,13 +53,6 @@ def written(path: Path, some: Encoded, who: Any = slice(None), answers: AnyArray
     said = some.answers if answers is None else answers
     path.write_bytes(b"".join(some.form.batches(some.users[who], said[who])))
     return path
-
-
-def unpacked(path: Path, round: Round[Any], head: str) -> tuple[Ids, tuple[Any, ...]]:
-    """The users of a file of reports, and one report per question."""
-    found = form_of(head, round).parse(path.read_bytes())
-    assert (found.left, found.damaged, found.wrong) == (0, 0, None)
-    return found.users, layout_of(round).reports(found.users, found.answers)
 
 
 def of_reports(path: Path, round: Round[Any], head: str, reports: Sequence[Any], users: Ids) -> Path:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,18 +14,12 @@ import pytest
 
 from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.server import reports
-from cloister.collection.server.aggregator import decode
 from cloister.collection.wire import batches
 from cloister.collection.wire.batches import BatchForm
 from cloister.core.errors import InvalidInput, Refused
-from tests.collection.server.collected import KINDS, encoded, gathered, same, small_plan, written
+from tests.collection.server.collected import encoded, gathered, same, small_plan, written
 
 N = 400
-
-
-@pytest.fixture(scope="module", params=list(KINDS))
-def plan(request: pytest.FixtureRequest) -> CollectionPlan:
-    return small_plan(request.param, N)
 
 
 @pytest.fixture(scope="module")
@@ -32,74 +27,42 @@ def tallied() -> CollectionPlan:
     return small_plan("tallied", N)
 
 
-@pytest.mark.parametrize("seed", range(8))
-def test_files_and_streams_cut_anyhow_give_the_same_totals_and_refusals(
-    plan: CollectionPlan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
+@pytest.mark.parametrize(("piece", "chunk"), [(1, 7), (40, 100), (300, 2000)])
+def test_reports_batches_files_and_streams_cut_anyhow_give_the_same(
+    tallied: CollectionPlan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, piece: int, chunk: int
 ) -> None:
-    """With doubles among them."""
-    rng = np.random.default_rng(seed)
-    monkeypatch.setattr(reports, "PIECE", int(rng.integers(1, 300)))
-    monkeypatch.setattr(batches, "CHUNK", int(rng.integers(1, 200)))
-    for name in "abcd":
-        some = encoded(plan, rng.choice(N, rng.integers(1, N), replace=False), int(rng.integers(3)))
-        for form, cuts in (("whole", []), ("cut", np.sort(rng.integers(0, len(some.users), 3)))):
-            (tmp_path / form).mkdir(exist_ok=True)
-            pieces = zip(np.split(some.users, cuts), np.split(some.answers, cuts), strict=True)
-            (tmp_path / form / f"{name}.reports").write_bytes(b"".join(some.form.batch(*piece) for piece in pieces))
-    found, intake = gathered(plan, tmp_path / "whole")
-    everything = b"".join(path.read_bytes() for path in sorted((tmp_path / "cut").iterdir()))
-    ways = (tmp_path / "cut", everything, io.BytesIO(everything), [everything], iter([bytearray(everything), b""]))
-    for given in ways:
-        again, other = gathered(plan, given)
-        assert same(found, again)
-        assert (other.accepted, other.questions, other.refused) == (intake.accepted, intake.questions, intake.refused)
-
-
-def test_single_reports_and_batches_and_files_go_together(tallied: CollectionPlan, tmp_path: Path) -> None:
-    whole = encoded(tallied, np.arange(N))
-    written(tmp_path / "a.reports", encoded(tallied, np.arange(50)))
+    """With doubles among them, in files, as bytes, and together."""
+    monkeypatch.setattr(reports, "PIECE", piece)
+    monkeypatch.setattr(batches, "CHUNK", chunk)
+    whole, early = encoded(tallied, np.arange(N)), encoded(tallied, np.arange(50))
+    written(tmp_path / "a.reports", early)
+    written(tmp_path / "b.reports", whole)
     single = [whole.form.report(int(u), a.tobytes()) for u, a in zip(whole.users, whole.answers, strict=True)]
-    found, intake = gathered(
-        tallied, [tmp_path, *single[50:300], whole.form.batch(whole.users[300:], whole.answers[300:])]
-    )
-    assert same(found, gathered(tallied, whole.to_bytes())[0])
-    assert (intake.accepted, intake.files, intake.lines()) == (N, 1, [])
+    rest = whole.form.batch(whole.users[300:], whole.answers[300:])
+    everything = early.to_bytes() + whole.to_bytes()
+    found = gathered(tallied, whole.to_bytes())[0]
+    for given, files in (
+        (tmp_path, 2),
+        ([tmp_path / "a.reports", *single[:300], rest], 1),
+        (everything, 0),
+        ([everything], 0),
+        (iter([bytearray(everything), io.BytesIO(b"")]), 0),
+    ):
+        again, intake = gathered(tallied, given)
+        assert same(found, again)
+        assert (intake.accepted, intake.refused, intake.files) == (N, {"duplicate": 50}, files)
     with pytest.raises(InvalidInput, match="first of all, paths: not a PosixPath"):
         gathered(tallied, [single[0], tmp_path])
     with pytest.raises(InvalidInput, match="not a StringIO"):
         gathered(tallied, io.StringIO("text"))
 
 
-def test_ten_thousand_mutated_reports_are_all_counted_by_reason(tallied: CollectionPlan) -> None:
-    whole, rng = encoded(tallied, np.arange(N)), np.random.default_rng(3)
-    good = [whole.form.report(int(u), a.tobytes()) for u, a in zip(whole.users, whole.answers, strict=True)]
+def test_mutated_batches_never_count_and_never_crash(tallied: CollectionPlan) -> None:
+    rng, many = np.random.default_rng(4), 3000
+    whole, rest = encoded(tallied, np.arange(20)).to_bytes(), encoded(tallied, np.arange(20, N)).to_bytes()
 
     def mutated() -> Iterator[bytes]:
-        for i in range(10_000):
-            data = bytearray(good[int(rng.integers(N))])
-            at = int(rng.integers(len(data)))
-            if i % 2:
-                data[at] ^= int(rng.integers(1, 256))
-            else:
-                del data[max(1, at) :]
-            yield bytes(data)
-
-    _, intake = gathered(tallied, mutated())
-    assert intake.accepted + intake.refused.total() == 10_000
-    assert set(intake.refused) == {"another plan", "no reports", "damaged", "out of range", "impossible", "duplicate"}
-    assert intake.refused["damaged"] >= 5_000
-    assert 0 < intake.accepted < 1_000
-    assert len(intake.lines()) == 6
-
-
-def test_ten_thousand_mutated_batches_never_count_and_never_crash(tallied: CollectionPlan) -> None:
-    rng = np.random.default_rng(4)
-    some = encoded(tallied, np.arange(20))
-    rest = encoded(tallied, np.arange(20, N))
-    whole = some.to_bytes()
-
-    def mutated() -> Iterator[bytes]:
-        for _ in range(10_000):
+        for _ in range(many):
             data = bytearray(whole)
             for _ in range(int(rng.integers(1, 4))):
                 at = int(rng.integers(len(data)))
@@ -109,12 +72,12 @@ def test_ten_thousand_mutated_batches_never_count_and_never_crash(tallied: Colle
                     data[at : at + int(rng.integers(4))] = rng.bytes(int(rng.integers(4)))
             if bytes(data) != whole:
                 yield bytes(data)
-        yield rest.to_bytes()
+        yield rest
 
     found, intake = gathered(tallied, mutated())
-    assert same(found, gathered(tallied, rest.to_bytes())[0])
+    assert same(found, gathered(tallied, rest)[0])
     assert intake.accepted == N - 20
-    assert intake.refused.total() > 9_000
+    assert intake.refused.total() > 0.9 * many
     assert set(intake.refused) == {"another plan", "no reports", "damaged"}
 
 
@@ -147,37 +110,21 @@ def test_a_flipped_bit_costs_its_batch_and_bytes_of_another_kind_the_rest_of_the
     pieces = [whole.form.batch(whole.users[i : i + 50], whole.answers[i : i + 50]) for i in range(0, N, 50)]
     bad = bytearray(pieces[1])
     bad[30] ^= 4
-    paths[0].write_bytes(pieces[0] + bytes(bad) + pieces[2])
     other = BatchForm("f" * 64, 1, whole.form.width).batch(whole.users[:5], whole.answers[:5])
-    paths[1].write_bytes(pieces[3] + other + pieces[4])
-    paths[2].write_bytes(b"hello")
-    paths[3].write_bytes(pieces[5] + b"\0" + pieces[6])
-    _, intake = gathered(tallied, tmp_path)
-    assert intake.accepted == 50 * 4
-    assert intake.refused == {"damaged": 2, "another plan": 1, "no reports": 1}
+    contents = (pieces[0] + bad + pieces[2], pieces[3] + other + pieces[4], b"hello", pieces[5] + b"\0" + pieces[6])
+    for path, content in zip(paths, contents, strict=True):
+        path.write_bytes(content)
+    found, intake = gathered(tallied, tmp_path)
+    assert same(found, gathered(tallied, b"".join(pieces[i] for i in (0, 2, 3, 5)))[0])
+    assert (intake.accepted, intake.refused) == (50 * 4, {"damaged": 2, "another plan": 1, "no reports": 1})
     assert intake.first == {"damaged": str(paths[0]), "another plan": str(paths[1]), "no reports": str(paths[2])}
-    with pytest.raises(Refused, match=r"0\.reports' is one of the files or batches that are damaged"):
-        gathered(tallied, tmp_path, strict=True)
-
-
-def test_batches_of_earlier_rounds_are_skipped_and_said(tallied: CollectionPlan, tmp_path: Path) -> None:
-    whole, earlier = encoded(tallied, np.arange(N)), "e" * 64
-    (tmp_path / "round-001-000000.reports").write_bytes(
-        BatchForm(earlier, 1, 3).batch(whole.users, np.zeros((N, 3), "u1"))
-    )
-    (tmp_path / "round-002-000000.reports").write_bytes(whole.to_bytes())
-    _, intake = gathered(tallied, tmp_path, earlier=[earlier], strict=True)
-    assert (intake.accepted, intake.files, intake.earlier) == (N, 1, 1)
-    assert intake.lines() == ["left alone 1 files of rounds that are closed"]
-
-
-def test_decode_takes_bytes(tallied: CollectionPlan) -> None:
-    sent = encoded(tallied, np.arange(N)).to_bytes()
-    done, other = decode(tallied, sent), decode(tallied, iter([sent[:0], io.BytesIO(sent)]))
-    assert np.array_equal(done.result.centers, other.result.centers)
-    assert done.result.details["reports"]["accepted"] == N
-    with pytest.raises(InvalidInput, match="no report can be used"):
-        decode(tallied, b"")
+    assert f"refused 2 files or batches that are damaged or cut short (the first: '{paths[0]}')" in intake.lines()
+    for path in paths:
+        with pytest.raises(Refused, match=re.escape(str(path))) as error:
+            gathered(tallied, path, strict=True)
+        assert "\n" not in str(error.value)
+    with pytest.raises(InvalidInput, match="no report can be used; refused 1 files"):
+        gathered(tallied, paths[2])
 
 
 def test_a_file_that_is_cut_while_it_is_read_is_no_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,13 +10,12 @@ import pytest
 
 from cloister.collection.client.encoder import PlanEncoder
 from cloister.collection.plan.plan import CollectionPlan
-from cloister.collection.plan.publish import publish
 from cloister.collection.server.aggregator import decode
 from cloister.core.errors import Refused
 from cloister.core.randomness import NoiseRng
 from cloister.plugins.oracles.local.randomised_response import packed
 from cloister.plugins.oracles.local.reports import Reports
-from cloister.run.request import Request
+from tests.collection.plans import local_plan
 from tests.collection.server.collected import of_reports
 
 N, LIARS = 4000, 12
@@ -25,44 +24,30 @@ DOUBT = "whatever the rows are: so far off comes by chance in less than one of 1
 
 @pytest.fixture(scope="module")
 def plan() -> CollectionPlan:
-    return publish(
-        Request(
-            k=3,
-            method="one-round",
-            epsilon=2.0,
-            bounds="-1:1",
-            rows=N,
-            seed=1,
-            components={"counts": "optimised-unary"},
-            options={"grid.side": 16},
-        ),
-        dimension=2,
-    )
+    options = {"components": {"counts": "optimised-unary"}, "options": {"grid.side": 16}}
+    return local_plan(2, bounds="-1:1", rows=N, **options)
 
 
-@pytest.fixture
-def folder(tmp_path: Path, plan: CollectionPlan) -> Path:
-    """A plan, and the reports of N people of whom 12 send the largest sets that are taken, or none do."""
-    plan.write(tmp_path / "plan", "")
-    users, g = np.arange(N, dtype=np.uint64), np.random.default_rng(0)
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory, plan: CollectionPlan) -> Path:
+    """The reports of N people of whom 12 send the largest sets that are taken, or none do."""
+    folder, users, g = tmp_path_factory.mktemp("liars"), np.arange(N, dtype=np.uint64), np.random.default_rng(0)
     rows = np.array([[-0.55, -0.55], [0.55, -0.55], [-0.55, 0.55]])[g.integers(0, 3, N)] + g.normal(0, 0.02, (N, 2))
     made = PlanEncoder(plan, noise=NoiseRng.for_tests(1)).encode(rows, users).reports[0]
-    (part,) = plan.round().parts
-    (level,) = part.channel.asked.levels
-    lies = np.zeros((LIARS, level.size), bool)
-    lies[:, : level.most] = True
+    (level,) = plan.round().parts[0].channel.asked.levels
     lied = made.answers.copy()
-    lied[:LIARS] = packed(lies)
+    lied[:LIARS] = packed(np.arange(level.size) < np.full((LIARS, 1), level.most))
     for name, answers in (("honest", made.answers), ("lied", lied)):
-        (tmp_path / name).mkdir()
-        for number in range(2):
-            half = slice(number * N // 2, (number + 1) * N // 2)
+        (folder / name).mkdir()
+        for number, half in enumerate((slice(0, N // 2), slice(N // 2, N))):
             some = Reports(users[half], answers[half], made.question)
-            of_reports(tmp_path / name / f"{number}.reports", plan.round(), plan.hash, [some], users[half])
-    return tmp_path
+            of_reports(folder / name / f"{number}.reports", plan.round(), plan.hash, [some], users[half])
+    return folder
 
 
-@pytest.mark.parametrize("how", [{}, {"engine": "processes", "workers": 2}], ids=["serial", "processes"])
+@pytest.mark.parametrize(
+    "how", [{}, pytest.param({"engine": "processes", "workers": 2}, marks=pytest.mark.thorough, id="processes")]
+)
 def test_decode_releases_nothing_of_liars_whose_law_gives_them_away(
     folder: Path, plan: CollectionPlan, how: dict[str, Any]
 ) -> None:
@@ -74,6 +59,5 @@ def test_decode_releases_nothing_of_liars_whose_law_gives_them_away(
 def test_withstanding_liars_does_not_stand_for_accepting_them(folder: Path, plan: CollectionPlan) -> None:
     with pytest.raises(Refused, match=DOUBT):
         decode(plan, folder / "lied", robust=0.01)
-    robust = decode(plan, folder / "lied", robust=0.01, accept_shares=True)
-    assert any(DOUBT in said for said in robust.intake.doubts)
-    assert robust.intake.withstands == 0.01
+    intake = decode(plan, folder / "lied", robust=0.01, accept_shares=True).intake
+    assert (intake.withstands, any(DOUBT in said for said in intake.doubts)) == (0.01, True)
