@@ -4,7 +4,6 @@ level."""
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import attrs
@@ -12,7 +11,7 @@ import numpy as np
 import pytest
 
 from cloister.collection.server.laws import doubts
-from cloister.core.buckets import QuestionContext
+from cloister.core.buckets import QuestionContext, Space
 from cloister.core.budget import Budget
 from cloister.core.encoding import absorb, encode_rows
 from cloister.core.lattice import Bound
@@ -36,19 +35,17 @@ AMPLIFIED = AmplifiedCounts(report=HadamardResponse())
 SHARES = (0.025, 0.025, 0.025, 0.025, 0.45, 0.45)
 
 
-def a_round(
-    seed: int = 0, oracle: Any = None, trust: Any = Local, shares: Sequence[float] = SHARES, counts: int = 4
-) -> Round[Any]:
-    """So many questions for counts and the others for sums, of levels that share the users."""
+def a_round(seed: int = 0, oracle: Any = None, trust: Any = Local) -> Round[Any]:
+    """Four questions for counts and two for sums, of levels that share the users."""
     key, cells, vectors = PublicRng.from_seed(seed), Strips(BOX.max_norm), Rows(Strips(BOX.max_norm), BOUND)
     parts = list[OpenedQuestion]()
-    for number, spend in enumerate(Budget("pure", 2.0, delta=1e-4).split_users(key, *shares)):
+    for number, spend in enumerate(Budget("pure", 2.0, delta=1e-4).split_users(key, *SHARES)):
         context = QuestionContext(int(N * spend.fraction), BOX.unit, key.child("q", number), N)
-        if number < counts:
+        if number < 4:
             channel: Any = (oracle or HadamardResponse()).open(cells.space, spend, context)
         else:
             channel = HadamardVector().open(cells.space, spend, context, BOUND)
-        parts.append(OpenedQuestion(cells, None if number < counts else vectors, spend.user_share, channel))
+        parts.append(OpenedQuestion(cells, None if number < 4 else vectors, spend.user_share, channel))
     return Round(0, trust, BOX, tuple(parts))
 
 
@@ -154,12 +151,28 @@ def test_private_numbers_that_were_chosen_are_found_by_the_messages() -> None:
 def test_the_significance_is_that_of_the_round() -> None:
     """However many questions there are: the test of each is as much stricter."""
     assert SIGNIFICANCE <= 1e-6
-    n = 10_000
     for many in (2, 50):
-        round = a_round(shares=[1.0] * many, counts=many)
-        _, nothing = came(round, users(0))
+        spends = Budget("pure", 1.0).split_users(SEED, *[1.0] * many)
+        space = Space((4,))
+        flat = attrs.make_class("Flat", {"space": attrs.field(default=space)})()
+        parts = tuple(
+            OpenedQuestion(
+                flat,
+                None,
+                s.user_share,
+                HadamardResponse().open(space, s, QuestionContext(1000, BOX.unit, SEED.child(i))),
+            )
+            for i, s in enumerate(spends)
+        )
+        expected, n = 10_000 // many, 10_000
+        nothing = absorb(
+            Round(0, Local, BOX, parts),
+            tuple(p.channel.encode(np.zeros((0, 1), np.int64), users(0), NOISE) for p in parts),
+        )
         for more in range(0, 600, 5):
-            counts = [n // many] * many
-            counts[:2] = n // many + more, n // many - more
+            counts = [expected] * many
+            counts[0], counts[1] = expected + more, expected - more
             alone = min(Proportion("", c, n, 1 / many).log_chance() for c in counts)
-            assert bool(doubts(round, counts, nothing)) == (alone <= math.log(SIGNIFICANCE / 2 / many))
+            assert bool(doubts(Round(0, Local, BOX, parts), counts, nothing)) == (
+                alone <= math.log(SIGNIFICANCE / 2 / many)
+            )
