@@ -42,15 +42,7 @@ def planned(name: str, method: str, dimension: int = 2, **changes: Any) -> Plann
     return Planned(name, {**base, "method": method, **changes}, dimension, **own)
 
 
-COUNTS = (
-    "optimised-local-hashing",
-    "asked-local-hashing",
-    "explicit-histogram",
-    "hadamard-response",
-    "optimised-unary",
-    "subset-selection",
-    "adaptive-response",
-)
+COUNTS = [spec.name for spec in built_in().specs("FrequencyOracle") if spec.trust == "Local"]
 
 
 def _counts(name: str, **options: Any) -> Planned:

@@ -18,7 +18,7 @@ from cloister.plugins.oracles.local.hashing import Hashes
 from cloister.plugins.oracles.local.randomised_response import filled, members, packed, unpacked
 from cloister.plugins.oracles.local.reports import Reports
 from tests.alarms import Alarm
-from tests.plugins.oracles.local.counts.test_counts import CLASSES, each_class, numbered, opened
+from tests.plugins.oracles.local.counts.test_counts import each_class, numbered, opened
 
 HASHES = Hashes(PublicRng.from_seed(3), 5)
 
@@ -73,7 +73,7 @@ def test_a_unary_report_of_too_many_buckets_is_sent_as_none():
 
 def test_padding_beyond_a_level_s_answer_is_refused():
     """Level 0 takes one byte of the three that level 1 takes."""
-    channel = opened(CLASSES[3](), (3, 20))
+    channel = opened(OptimisedUnary(), (3, 20))
     good = sent(channel)
     answers = good.answers.copy()
     answers[channel.asked.sharing.answers(good.users)[0][0], 2] = 1

@@ -9,23 +9,24 @@ from typing import Any
 import numpy as np
 import pytest
 
+from cloister.core.registry.registry import built_in
 from cloister.plugin import Budget, InvalidInput, NoiseRng, PublicRng, QuestionContext, Space
 from cloister.plugins.oracles.local.counts.adaptive_response import AdaptiveResponse, Direct
 from cloister.plugins.oracles.local.counts.hadamard_response import HadamardResponse
-from cloister.plugins.oracles.local.counts.local_hashing import ExplicitHistogram, OptimisedLocalHashing
+from cloister.plugins.oracles.local.counts.local_hashing import (
+    AskedLocalHashing,
+    ExplicitHistogram,
+    OptimisedLocalHashing,
+)
 from cloister.plugins.oracles.local.counts.optimised_unary import OptimisedUnary
 from cloister.plugins.oracles.local.counts.subset_selection import SubsetSelection
 from cloister.plugins.oracles.local.hashing import Hashed
 from tests.alarms import Alarm
 
-CLASSES = (
-    ExplicitHistogram,
-    HadamardResponse,
-    OptimisedLocalHashing,
-    OptimisedUnary,
-    AdaptiveResponse,
-    SubsetSelection,
-)
+LOCAL = [spec for spec in built_in().specs("FrequencyOracle") if spec.trust == "Local"]
+CLASSES = [cls for cls in map(built_in().load, LOCAL) if cls is not AskedLocalHashing]
+"""Classes of the oracles that add reports up: all but the one that keeps them."""
+
 ORACLES = [cls(share=share) for cls in CLASSES for share in ("users", "budget")]
 each_oracle = pytest.mark.parametrize("oracle", ORACLES, ids=lambda o: f"{type(o).__name__}-{o.share}")
 each_class = pytest.mark.parametrize("cls", CLASSES)
