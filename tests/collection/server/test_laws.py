@@ -112,7 +112,7 @@ def rows(how: str, n: int, seed: int) -> np.ndarray:
 
 
 @each_block
-@pytest.mark.parametrize("share", ["users", "budget"])
+@pytest.mark.parametrize("share", ["users", pytest.param("budget", marks=pytest.mark.thorough)])
 def test_honest_reports_are_never_doubted(block: Any, share: str) -> None:
     """Ten rounds of 6,000 people, wherever they are. A reading doubts them less often than once in 10^9 rounds."""
     round = of_all(block, share)

@@ -164,7 +164,7 @@ def test_buckets_that_may_be_liars_count_for_no_centre():
 def test_sums_are_limited_by_people_without_the_liars_among_them():
     """40 reports of which 30 may be lies are 10 people: a sum of 10 bounds of 2, no noise. What is longer than all
     reports and chance can make it was pulled, and it is said."""
-    sums = LookupTable(lambda ids, level: np.array([[60.0, 0.0], [0.0, 500.0], [0.0, 900.0]])[ids], [0.0])
+    sums = LookupTable(lambda ids, level: np.array([[60.0, 0.0], [0.0, 500.0], [0.0, 1000.0]])[ids], [0.0])
     counts, _, reading = read(2, 40.0, 300.0, 300.0)
     table = LimitedSums(sums, counts, looked_up(40.0, 300.0, 300.0), 2.0, 1.0)
     assert table.at(np.arange(2)).tolist() == [[20.0, 0.0], [0.0, 500.0]]

@@ -131,7 +131,7 @@ WIDER = {pa.uint8(): pa.int16(), pa.uint16(): pa.int32(), pa.uint32(): pa.int64(
 class Postgres:
     """An engine of tests, over a server."""
 
-    name = "postgres"
+    name, lacks = "postgres", ("uint", "list")  # the rows come as CSV, no text of which is a list
 
     def __init__(self, server: Server) -> None:
         self.server = server
@@ -149,6 +149,14 @@ class Postgres:
         with self._loader.cursor().copy(f"COPY {quoted(name)} FROM STDIN (FORMAT csv)") as copy:
             copy.write(memoryview(sink.getvalue()))
         return self.backend.table(name)
+
+    def collated(self, name: str, table: pa.Table) -> Any:
+        found = self.put(name, table)
+        self.run(
+            "CREATE COLLATION IF NOT EXISTS alike (provider = icu, locale = 'und-u-ks-level1', deterministic = false)",
+            f"ALTER TABLE {name} ALTER c TYPE text COLLATE alike",
+        )
+        return found
 
     def run(self, *statements: str) -> None:
         """By another connection than the tables'."""

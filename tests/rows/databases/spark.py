@@ -48,7 +48,7 @@ class Spark:
     Args: folder, of all that Spark writes, and of the files.
     """
 
-    name = "pyspark"
+    name, lacks = "pyspark", ()
 
     def __init__(self, folder: Path) -> None:
         self._folder, self._numbers = folder, count()
@@ -70,6 +70,12 @@ class Spark:
         self.files[name] = self._folder / f"{next(self._numbers)}.parquet"
         pa.parquet.write_table(table, self.files[name], row_group_size=2000, coerce_timestamps="us")
         return self._view(name)
+
+    def collated(self, name: str, table: pa.Table) -> Any:
+        self.put(f"{name}_as_it_is", table)
+        view = self.session.sql(f"SELECT x, c COLLATE UNICODE_CI_AI AS c FROM {name}_as_it_is")
+        view.createOrReplaceTempView(name)
+        return self.backend.table(name)
 
     def cut(self, table: Any) -> None:
         self.session.sparkContext.cancelAllJobs()

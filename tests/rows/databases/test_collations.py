@@ -74,25 +74,8 @@ def test_a_session_s_collation_makes_nobody_somebody_else(how: str, tmp_path: Pa
             assert features(population) == wanted()
 
 
-def of_a_collation(engine: TestEngine) -> Any:
-    """The table, with a collation that the engine's columns may have."""
-    table: Any = engine
-    put = engine.put("collated", TABLE)
-    if engine.name == "duckdb":
-        table.backend.raw_sql("ALTER TABLE collated ALTER c TYPE VARCHAR COLLATE NOCASE.NOACCENT")
-    elif engine.name == "postgres":
-        table.run(
-            "CREATE COLLATION IF NOT EXISTS alike (provider = icu, locale = 'und-u-ks-level1', deterministic = false)",
-            "ALTER TABLE collated ALTER c TYPE text COLLATE alike",
-        )
-    else:
-        table.session.sql("SELECT x, c COLLATE UNICODE_CI_AI AS c FROM collated").createOrReplaceTempView("alike")
-        return table.backend.table("alike")
-    return put
-
-
 def test_a_column_s_collation_makes_nobody_somebody_else(engine: TestEngine) -> None:
-    table = of_a_collation(engine)
+    table = engine.collated("alike", TABLE)
     with SqlTable(table, ["x"], users="c") as population:
         refuse_what_is_taken_for_another(population)
     with SqlTable(table, ["x"], categories={"c": LISTED}) as population:
