@@ -55,6 +55,7 @@ def digest_elsewhere(value: object) -> str:
     other.stdin.flush()
     answer: str = other.stdout.readline().decode().strip() or "! the process ended"
     if answer.startswith("!"):
+        _elsewhere.cache_clear()  # what did not travel may have spoilt it for others
         raise RuntimeError(f"the value does not travel to another process: {answer[2:]}")
     return answer
 

@@ -15,7 +15,8 @@ import pytest
 from cloister.core.fixed_order import normals, words_for
 from cloister.core.reports import ReportLaw
 from cloister.plugin import Bound, BucketedVectors, Budget, NoiseRng, PublicRng, QuestionContext, Space
-from cloister.plugins.oracles.local.counts.adaptive_response import AdaptiveResponse, Direct
+from cloister.plugins.oracles.local.counts.adaptive_response import AdaptiveResponse
+from cloister.plugins.oracles.local.counts.channel import Direct
 from cloister.plugins.oracles.local.counts.hadamard_response import Signed
 from cloister.plugins.oracles.local.counts.optimised_unary import Unary, at_least
 from cloister.plugins.oracles.local.hashing import Hashed

@@ -11,7 +11,8 @@ import pytest
 
 from cloister.core.registry.registry import built_in
 from cloister.plugin import Budget, InvalidInput, NoiseRng, PublicRng, QuestionContext, Space
-from cloister.plugins.oracles.local.counts.adaptive_response import AdaptiveResponse, Direct
+from cloister.plugins.oracles.local.counts.adaptive_response import AdaptiveResponse
+from cloister.plugins.oracles.local.counts.channel import Direct
 from cloister.plugins.oracles.local.counts.hadamard_response import HadamardResponse
 from cloister.plugins.oracles.local.counts.local_hashing import (
     AskedLocalHashing,

@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 from cloister.plugin import Budget, InvalidInput, PublicRng
-from cloister.plugins.oracles.local.counts.adaptive_response import Direct
+from cloister.plugins.oracles.local.counts.channel import Direct
 from cloister.plugins.oracles.local.counts.hadamard_response import HadamardResponse, Signed
 from cloister.plugins.oracles.local.counts.local_hashing import ExplicitHistogram, OptimisedLocalHashing
 from cloister.plugins.oracles.local.counts.optimised_unary import Unary

@@ -14,15 +14,10 @@ Source: Wang, Blocki, Li, Jha 2017, sections 4.4 and 5 (direct encoding against 
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any, final
-
-import attrs
-import numpy as np
 
 from cloister.core.randomness import PublicRng
 from cloister.core.registry.components import component
-from cloister.core.types import AnyArray, Ids, Ints
-from cloister.plugins.oracles.local.counts.channel import Chances, LocalCounts, OneResponse, Tallied
+from cloister.plugins.oracles.local.counts.channel import Direct, LocalCounts, Tallied
 from cloister.plugins.oracles.local.hashing import Hashed
 from cloister.plugins.oracles.local.randomised_response import Response
 
@@ -41,33 +36,3 @@ class AdaptiveResponse(LocalCounts):
         if size < 3 * odds + 2:
             return Direct(size, Response.within(odds, size + 1))
         return Hashed.optimised(size, odds, seed)
-
-
-@final
-@attrs.frozen
-class Direct(OneResponse):
-    """A user's bucket, by randomised response on K + 1 symbols, the last for 'in no bucket', so that she is a user like
-    any other.
-
-    A report supports the bucket that it names: p = t + (1 - t) / k, q = (1 - t) / k, with k = K + 1 symbols.
-    """
-
-    size: int
-    response: Response
-
-    @property
-    def chances(self) -> Chances:
-        k, t = self.response.symbols, self.response.truth
-        return Chances(t + (1 - t) / k, (1 - t) / k)
-
-    def symbols(self, ids: Ints, users: Ids) -> Ints:
-        return np.where(ids >= 0, ids, self.size)
-
-    def bundled(self) -> dict[str, Any]:
-        return {"randomiser": "direct", "size": self.size, **self.response.bundled}
-
-    def tally(self, users: Ids, answers: AnyArray) -> Ints:
-        return np.asarray(np.bincount(answers[:, 0].astype(np.int64), minlength=self.response.symbols), np.int64)
-
-    def supports(self, total: Ints, reports: int) -> Ints:
-        return total

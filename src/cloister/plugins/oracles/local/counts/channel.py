@@ -264,6 +264,36 @@ class KeptChannel(Keeping[Answers[Asked]]):
         return self.asked.counts(reports, lambda ids, level: levels[level].support(*parts[level], ids))
 
 
+@final
+@attrs.frozen
+class Direct(OneResponse):
+    """A user's bucket, by randomised response on K + 1 symbols, the last for 'in no bucket', so that she is a user like
+    any other.
+
+    A report supports the bucket that it names: p = t + (1 - t) / k, q = (1 - t) / k, with k = K + 1 symbols.
+    """
+
+    size: int
+    response: Response
+
+    @property
+    def chances(self) -> Chances:
+        k, t = self.response.symbols, self.response.truth
+        return Chances(t + (1 - t) / k, (1 - t) / k)
+
+    def symbols(self, ids: Ints, users: Ids) -> Ints:
+        return np.where(ids >= 0, ids, self.size)
+
+    def bundled(self) -> dict[str, Any]:
+        return {"randomiser": "direct", "size": self.size, **self.response.bundled}
+
+    def tally(self, users: Ids, answers: AnyArray) -> Ints:
+        return np.asarray(np.bincount(answers[:, 0].astype(np.int64), minlength=self.response.symbols), np.int64)
+
+    def supports(self, total: Ints, reports: int) -> Ints:
+        return total
+
+
 @component
 class LocalCounts(ABC):
     """A count oracle whose users answer each level by one randomiser. The guarantee is that of ``level``, which keeps
