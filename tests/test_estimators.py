@@ -98,8 +98,13 @@ def test_what_is_fitted_holds_released_values_only() -> None:
     rows = blobs()
     small, large = (pickle.dumps(model(method="fastlloyd").fit(some)) for some in (rows[:1000], rows))
     assert abs(len(small) - len(large)) < 200
-    names = {name for name in vars(model().fit(rows)) if name.endswith("_") and not name.startswith("_")}
+    fitted = model().fit(rows)
+    names = {name for name in vars(fitted) if name.endswith("_") and not name.startswith("_")}
+    assert fitted.privacy_.headline == "(add-or-remove one row) epsilon = 4, delta = 1e-06, Central trust"
     assert names == {"cluster_centers_", "cluster_weights_", "privacy_", "result_", "n_features_in_"}
+    pure = cloister.KMeans(**ASKED, zoom="off").fit(rows)  # which nobody gave a delta
+    assert pure.privacy_.headline == "(add-or-remove one row) epsilon = 1, Central trust"
+    assert {spend.mechanism for spend in pure.privacy_.spends} == {"discrete-laplace"}
 
 
 def test_random_state_repeats_the_start_and_never_the_noise() -> None:

@@ -215,7 +215,8 @@ def test_two_categories_whose_features_have_the_same_name_are_two(tmp_path: Path
     ]
 
 
-def test_which_column_names_the_users_and_where_their_numbers_begin_is_said_by_marks(tmp_path: Path) -> None:
+def test_who_the_users_are_what_they_are_called_and_where_their_numbers_begin_is_said_by_marks(tmp_path: Path) -> None:
+    """A run does not go on with the same rows of other users: it would keep others of them."""
     path = tmp_path / "a.csv"
     path.write_text("x,a,b\n1,2,3\n4,5,6\n")
     for rows, kind in ((path, Files), (pd.read_csv(path), Arrays)):
@@ -223,6 +224,9 @@ def test_which_column_names_the_users_and_where_their_numbers_begin_is_said_by_m
         assert found["--user-column (user_column=)"] != other["--user-column (user_column=)"]
         one, two = (kind(rows, ["x"], first=first).marks(KEY) for first in (0, 1))
         assert [what for what in one if one[what] != two[what]] == ["the number of the first user"]
+    for first, second in (([2, 5], [5, 2]), (["p", "q"], ["p", "p"])):
+        one, two = (source(np.array([[1.0], [4.0]]), users=users).marks(KEY) for users in (first, second))
+        assert [what for what in one if one[what] != two[what]] == ["the users"]
 
 
 def test_parties_are_known_again_each_by_its_own_rows() -> None:

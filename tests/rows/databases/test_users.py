@@ -175,7 +175,9 @@ def test_names_are_told_apart_as_over_files(engine: TestEngine, name: str, tmp_p
 
 
 ODD_NAMES = [
+    pa.array([1.5, 1.0]),
     pa.array([2.0**53 + 2, 1.0]),
+    pa.array([math.inf, 1.0]),
     pa.array([2.0**24 + 2, 1.0], "float32"),
     pa.array([Decimal("0.5"), Decimal("1.0")], pa.decimal128(20, 1)),
     pa.array([True, False]),
