@@ -165,8 +165,8 @@ def test_processes_that_are_interrupted_or_killed_go_on_as_they_were_told_and_pa
     try:
         # south's ledger takes no repeatable noise: the plan has none from here on, and needs new signatures
         site.plan.write_text(site.plan.read_text().replace(f"test_noise_seed = {SEED}\n", ""))
-        kept, _ = ledger(tmp_path / "south.ledger", 5.0)
-        guarded = {"south": ("--ledger", "south.ledger", "--dataset", "rows"), "north": (), "west": ()}
+        (kept, _), (killed, _) = (ledger(tmp_path / f"{name}.ledger", 5.0) for name in ("south", "north"))
+        guarded = {name: ("--ledger", f"{name}.ledger", "--dataset", "rows") for name in ("south", "north")}
         for process in (site.join("north", 1), site.start(*UNSIGNED.split())):
             _, words = process.communicate(timeout=PATIENCE)
             assert process.returncode == 2
@@ -183,20 +183,23 @@ def test_processes_that_are_interrupted_or_killed_go_on_as_they_were_told_and_pa
         assert "nothing was sent" in site.interrupt(coordinator)
 
         coordinator, _ = site.coordinate(port)
-        parties = {name: site.join(name, port, *guarded[name]) for name in NAMES}
+        parties = {name: site.join(name, port, *guarded.get(name, ())) for name in NAMES}
         site.wait_for("answered", round=3)
         again = site.interrupt(parties["south"]).split("--journal south.journal ")[1].split()
         assert again[0] == "--resume"
         parties["north"].send_signal(signal.SIGKILL)
         parties["north"].wait()
+        (cut,) = killed.runs()
+        assert cut.state == "open"
         assert "--journal coordinator.journal" in site.interrupt(coordinator)
 
         coordinator, _ = site.coordinate(port)
         parties["south"] = site.join("south", port, *guarded["south"], *again)
-        parties["north"] = site.join("north", port)
+        parties["north"] = site.join("north", port, *guarded["north"])  # the same words: its journal names the run
         assert "all rounds are answered" in site.ended(*parties.values(), coordinator)
-        _, paid = kept.runs()
-        assert (paid.id, paid.state) == (again[1], "done")
-        assert paid.epsilon == pytest.approx(1.0, rel=1e-3)
+        for (*_, paid), run in ((kept.runs(), again[1]), (killed.runs(), cut.id)):
+            assert (paid.id, paid.state) == (run, "done")
+            assert paid.epsilon == pytest.approx(1.0, rel=1e-3)
+        assert (len(kept.runs()), len(killed.runs())) == (2, 1)
     finally:
         site.end()

@@ -16,13 +16,13 @@ from cloister.collection.server.aggregator import decode
 from cloister.collection.server.robust import CHANCE, LimitedCounts, LimitedSums, Withstanding, noise
 from cloister.core.buckets import Space
 from cloister.core.budget import Budget, Event
-from cloister.core.encoding import encode_rows
+from cloister.core.encoding import absorb, encode_rows
 from cloister.core.errors import InvalidInput, Refused
 from cloister.core.questions import OpenedQuestion
 from cloister.core.randomness import NoiseRng
 from cloister.core.reports import Gain, ReportFacts
 from cloister.noise.channel import LookupTable
-from tests.collection.liars import supporting
+from tests.collection.liars import pulling, supporting
 from tests.collection.plan.test_liars import COUNTS
 from tests.collection.plans import local_plan
 from tests.collection.server.collected import of_reports
@@ -173,6 +173,24 @@ def test_sums_are_limited_by_people_without_the_liars_among_them():
     reading._summed.append(table)
     (doubt,) = reading.doubts()
     assert doubt.startswith("the sums of 1 buckets are longer than their people and noise can make them")
+
+
+def test_sums_that_somebody_pulls_are_said_to_be_and_limited_by_the_round_s_counts():
+    """30,000 people in three groups, whose sums nobody doubts; 2,000 liars who pull that of a bucket with nobody in it,
+    3 bounds each, are seen."""
+    plan = local_plan(4, epsilon=4.0, rows=32_000, seed=2, options={"partitions": "1"})
+    round, users = plan.round(), np.arange(32_000, dtype=np.uint64)
+    honest = absorb(round, encode_rows(round, 0.9 * np.eye(4)[users[:30_000] % 3], users[:30_000], NOISE))
+    (at,) = (j for j, part in enumerate(round.parts) if part.vectors is not None)
+    part, to = round.parts[at], np.array([-0.6, -0.5, -0.4, -0.48]) / np.linalg.norm([0.6, 0.5, 0.4, 0.48])
+    bucket, every = int(part.cells.locate(plan.domain.snap(to[None]))[0, 0]), np.arange(part.cells.space.sizes[0])
+    lies = part.channel.absorb(pulling(part, users[30_000:], bucket, to))
+    for summary, said in ((honest[at], []), (honest[at].merge(lies), ["the sums of 1 buckets are longer"])):
+        summaries, reading = [*honest[:at], summary, *honest[at + 1 :]], Withstanding(0.001, 3)
+        tables = [one.channel.decode(sent, NOISE) for one, sent in zip(round.parts, summaries, strict=True)]
+        found = [table.at(every) for table in reading(round, summaries, tables)]
+        assert [doubt.split(" than")[0] for doubt in reading.doubts() if "longer" in doubt] == said
+    assert np.linalg.norm(found[at][bucket]) < 0.5 * np.linalg.norm(tables[at].at(every)[bucket])
 
 
 @pytest.mark.parametrize(("share", "taken"), [(0.125, False), (0.1249, True)])

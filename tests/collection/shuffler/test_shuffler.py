@@ -47,6 +47,8 @@ def test_what_comes_out_is_what_went_in_without_senders(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["reports", "shuffled"]
     with pytest.raises(InvalidInput, match="a plan is shuffled once"):
         shuffle(plan, reports, tmp_path / "shuffled")
+    shuffle(plan, reports, tmp_path / "again")
+    assert not np.array_equal(released(tmp_path / "again", plan).bodies, out.bodies), "orders cannot be foretold"
 
 
 def test_files_tell_nothing_but_the_multiset(
