@@ -90,3 +90,14 @@ def test_rows_are_known_again_in_any_order_and_in_a_copy(ledger: Ledger, lake: A
     with visits(lake, materialise=True) as copied:
         run(ledger, copied, resume=cut)
     assert ledger.runs()[-1].state == "done"
+
+
+def test_the_same_rows_of_other_users_are_other_rows(lake: Any) -> None:
+    """A run would keep others of them."""
+    lake.raw_sql("CREATE TABLE named AS SELECT x, y, row_number() OVER (ORDER BY x) % 700 AS who FROM visits")
+    with SqlTable(lake.table("named"), ["x", "y"], users="who") as some:
+        before = some.marks(KEY)
+    lake.raw_sql("UPDATE named SET who = 699 - who")
+    with SqlTable(lake.table("named"), ["x", "y"], users="who") as some:
+        after = some.marks(KEY)
+    assert [what for what in before if before[what] != after[what]] == ["the rows"]
