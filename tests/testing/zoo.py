@@ -24,11 +24,13 @@ from tests.testing.undocumented import Undocumented
 CAUGHT: dict[str, tuple[type[Any], ...]] = {
     "variance_is_as_declared": (
         noise.QuieterThanItSays,
+        noise.QuieterSums,
         claims.WrongVariance,
     ),
     "empty_buckets_get_the_same_noise": (
         noise.EmptyBucketsSkipped,
         noise.HalvesTheNoiseOfLargeCounts,
+        noise.HalvesTheNoiseOfLargeSums,
     ),
     "neighbours_are_hard_to_tell_apart": (
         noise.QuieterAndAdmitsIt,
@@ -40,6 +42,7 @@ CAUGHT: dict[str, tuple[type[Any], ...]] = {
         claims.CheaperOnPaper,
     ),
     "one_row_moves_no_mean_too_far": (
+        noise.LevelsNotCounted,
         noise.BoundPerCoordinate,
         noise.ExactUnderAPrivateName,
     ),
@@ -66,6 +69,7 @@ CAUGHT: dict[str, tuple[type[Any], ...]] = {
     "noises_are_independent": (
         noise.OneSeedForAllLevels,
         noise.CancellingNoise,
+        noise.PublicNoise,
     ),
     "noise_is_discrete": (noise.FloatNoise,),
     "events_cover_the_budget_and_no_more": (
@@ -135,7 +139,10 @@ CAUGHT: dict[str, tuple[type[Any], ...]] = {
     ),
     "any_counts_grow_a_coreset": (cells.GrowsNothing,),
     "children_are_in_their_parents": (cells.ChildrenElsewhere,),
-    "the_schedule_does_not_depend_on_answers": (programs.TriesAgain,),
+    "the_schedule_does_not_depend_on_answers": (
+        programs.TriesAgain,
+        programs.StopsEarly,
+    ),
     "the_number_it_chooses_changes_no_question": (
         programs.AsksAboutItsChoice,
         programs.SaysAnotherNumber,
@@ -163,7 +170,10 @@ CAUGHT: dict[str, tuple[type[Any], ...]] = {
         programs.LeavesTheDomain,
         programs.HandsOutTables,
     ),
-    "any_released_points_give_k_finite_centers": (programs.TooFew,),
+    "any_released_points_give_k_finite_centers": (
+        programs.PositiveOnly,
+        programs.TooFew,
+    ),
     "the_same_points_and_key_give_the_same_centers": (programs.GlobalStarts,),
     "points_and_weights_are_left_alone": (programs.ClipsWeights,),
     "empty_buckets_read_zero": (thresholds.EmptyOnesToo,),

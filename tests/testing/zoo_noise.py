@@ -69,6 +69,10 @@ class FlipsSignsOfSmallNumbers(HonestCounts):
     channel = _SmallFlipped
 
 
+class QuieterSums(HonestGaussianSums):
+    channel = _Quieter
+
+
 class QuieterAndAdmitsIt(HonestCounts):
     """Noise too small by 1.2, with the standard error that it has."""
 
@@ -255,6 +259,10 @@ class _HalvedAbove(Channel):
 
 
 class HalvesTheNoiseOfLargeCounts(HonestCounts):
+    channel = _HalvedAbove
+
+
+class HalvesTheNoiseOfLargeSums(HonestGaussianSums):
     channel = _HalvedAbove
 
 

@@ -41,6 +41,19 @@ class TriesAgain(Plain):
         return centers
 
 
+class StopsEarly(Plain):
+    """A round less where centres no longer move."""
+
+    def cluster(self, problem: Problem, session: Session[Any], rng: PublicRng) -> Clustering:
+        centers = self.start(problem, session, rng)
+        for i in range(self.rounds):
+            moved = self.step(problem, session, centers, problem.budget.over(self.rounds), i)
+            if np.abs(moved - centers).max() > problem.domain.diameter / 4:
+                break
+            centers = moved
+        return Clustering(centers)
+
+
 class AsksAboutItsChoice(Plain):
     """Chooses the number of centres, and then asks about no more than those."""
 
@@ -246,6 +259,14 @@ class HandsOutTables(Plain):
         near = NearestCenter(problem.domain.snap(self.start(problem, session, rng)), problem.domain.max_norm)
         (counts,) = session.ask(count(near, oracle=self.counts, budget=problem.budget))
         return Clustering(self.start(problem, session, rng), None, {"counts": counts})
+
+
+class PositiveOnly(FirstPoints):
+    """Fails where no weight is positive."""
+
+    def chosen(self, points: Floats, weights: Floats, k: int, rng: PublicRng) -> Floats:
+        heavy = points[weights > 0]
+        return heavy[np.arange(k) % len(heavy)]
 
 
 class TooFew(FirstPoints):

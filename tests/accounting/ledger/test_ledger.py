@@ -99,6 +99,16 @@ def test_deltas_add_up_too_and_pure_runs_cost_none(ledger: Ledger) -> None:
     assert spent(ledger).delta == 9e-7
 
 
+def test_a_pure_run_pays_for_the_delta_of_its_thresholds_and_gets_back_what_they_did_not_spend(ledger: Ledger) -> None:
+    total = Total(0.25, 6e-7)
+    budget = total.measured(["pure"], uses_delta=True)
+    run = ledger.reserve("people", total, budget, "plan", b"")
+    with pytest.raises(BudgetExceeded, match="delta 4e-07 left"):
+        ledger.reserve("people", total, budget, "plan", b"")
+    run.finish([Event("thresholded", attrs.evolve(budget, delta=0.0), delta=5e-7)])
+    assert (spent(ledger).epsilon, spent(ledger).delta) == (0.25, 5e-7)
+
+
 def test_a_lifetime_in_zcdp_admits_what_its_rho_pays_for(in_rho: Ledger) -> None:
     small = Total(0.25, 1e-7)
     runs = int(rho_of(1.0, 1e-6) / (small.measured(["gaussian"]).amount / 2))
