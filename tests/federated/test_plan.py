@@ -58,3 +58,4 @@ def test_what_a_seeded_plan_releases_says_that_it_is_not_private() -> None:
     (words,) = pool_plan(facts(test_noise_seed=4)).trust
     assert words.startswith("not private: seeded")
     assert "not private" not in " ".join(pool_plan(facts()).trust)
+    assert not pool_plan(facts()).noise.seeded

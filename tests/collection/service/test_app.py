@@ -203,23 +203,25 @@ def test_an_address_that_asks_too_often_is_told_when_to_come_again(folder: Path,
         assert "cloister_addresses_remembered 1\n" in client.get("/metrics").text
 
 
-def test_a_full_disk_acknowledges_nothing_and_is_seen_in_the_health(
-    client: Client, form: BatchForm, monkeypatch: pytest.MonkeyPatch
+def test_a_full_disk_acknowledges_nothing_and_is_seen_in_the_health_and_told(
+    folder: Path, out: Path, form: BatchForm, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*_: Any) -> None:
         raise OSError(28, "No space left on device")
 
-    assert client.get("/health").json() == {"ready": True, "disk": None}
-    append = Segments.append
-    for step in ("append", "try_again"):
-        monkeypatch.setattr(Segments, step, full)
-    status, said = client.send(report(form, 1))
-    assert (status, said["refused"]) == (503, {"disk": 1})
-    found = client.get("/health")
-    assert (found.status_code, found.json()) == (503, {"ready": False, "disk": "No space left on device"})
-    monkeypatch.setattr(Segments, "append", append)
-    assert client.send(report(form, 1))[0] == 201
-    assert client.get("/health").status_code == 200
+    told, append = list[dict[str, Any]](), Segments.append
+    with Client(collector(folder, out, told=told.append)) as client:
+        assert client.get("/health").json() == {"ready": True, "disk": None}
+        for step in ("append", "try_again"):
+            monkeypatch.setattr(Segments, step, full)
+        sent = client.request("POST", "/reports", content=report(form, 1), headers=OCTETS)
+        assert (sent.status_code, sent.json()["refused"], sent.headers["retry-after"]) == (503, {"disk": 1}, "5")
+        found = client.get("/health")
+        assert (found.status_code, found.json()) == (503, {"ready": False, "disk": "No space left on device"})
+        monkeypatch.setattr(Segments, "append", append)
+        assert client.send(report(form, 1))[0] == 201
+        assert client.get("/health").status_code == 200
+    assert told == [{"event": "disk", "why": "No space left on device"}, {"event": "disk works"}]
 
 
 @pytest.fixture(scope="module")
