@@ -272,7 +272,9 @@ def test_a_refusal_while_a_run_is_open_says_so_and_one_before_it_does_not(
     code, told = ended(f"{FIT} {PAID}", folder)
     assert (code, told.count("\n")) == (2, 1)
     assert "is not what it was" in told
-    assert f"run {the_run(folder).id} is open in budget.db" in told
+    run = the_run(folder)
+    assert f"run {run.id} is open in budget.db" in told
+    assert (run.state, run.epsilon) == ("open", 1.0), "what may have been asked is not given back"
 
 
 def test_ctrl_c_while_a_result_is_printed_says_where_it_is(folder: Path) -> None:
