@@ -94,7 +94,7 @@ def test_reports_of_a_round_that_is_closed_are_shown_too(tmp_path: Path) -> None
     standing, target = Transcript.read(tmp_path / "plan"), tmp_path / "t.parquet"
     assert tabled(standing, path, target, 1).rows == count
     late = tabled(standing, path, target)
-    assert (late.round, late.rows, late.intake.earlier) == (2, 0, 1)
+    assert (late.round, late.rows, late.intake.files, late.intake.earlier) == (2, 0, 0, 1)
     for wrong in (0, 3, ROUNDS + 1):
         with pytest.raises(InvalidInput, match="choose 1 to 2"):
             tabled(standing, path, target, wrong)
