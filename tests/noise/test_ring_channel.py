@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from cloister.accounting.composition import Spent
+from cloister.core import randomness
 from cloister.core.aggregated import RingVector, pooled, to_integers, to_words, whole_noise
 from cloister.core.budget import Event, Measure
 from cloister.core.randomness import skellam_ratio
@@ -193,6 +194,15 @@ def test_whatever_is_drawn_is_within_the_ratio_of_the_discrete_gaussian() -> Non
         assert log_kept.min() >= -skellam_ratio(variance)
     with pytest.raises(InvalidInput):
         NoiseRng.secret().skellam(2.0**31, 3)
+
+
+def test_every_candidate_is_kept_at_least_as_often_as_the_ratio_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the coin that is just as rare: beyond 14 deviations, too."""
+    candidates, variance = np.arange(-20 * 2**16, 20 * 2**16, 2**8 - 1), 2.0**32
+    coin = math.exp(-skellam_ratio(variance))
+    monkeypatch.setattr(NoiseRng, "discrete_gaussian", lambda self, sigma, size: candidates)
+    monkeypatch.setattr(randomness, "unit_floats", lambda words: np.full(len(words), coin))
+    assert np.array_equal(NoiseRng.for_tests(1).skellam(variance, len(candidates)), candidates)
 
 
 @pytest.mark.alarm(1e-8)
