@@ -177,7 +177,7 @@ def test_a_plan_asks_for_a_bounded_number_of_messages(monkeypatch: pytest.Monkey
 
 
 def test_a_shuffled_plan_has_one_round() -> None:
-    request = Request(k=2, method="fastlloyd", epsilon=1.0, delta=1e-6, bounds="ball:1", rows=N, components=WIRES)
+    request = Request(k=2, method="fastlloyd", epsilon=1.0, delta=1e-6, bounds="ball:1", rows=100, components=WIRES)
     with pytest.raises(InvalidInput, match="a plan of trust Shuffled holds one"):
         publish(request, dimension=2)
 
