@@ -13,7 +13,7 @@ import typer
 
 from cloister.cli import app
 from cloister.commands import options as commands_options
-from cloister.commands.options import HEADINGS, Charged, Printed, Reading, Wanted, declared
+from cloister.commands.options import HEADINGS, ROWS, Charged, Printed, Reading, Wanted, declared
 from cloister.commands.taking import GROUPS
 from cloister.rows.categories import Category
 from cloister.rows.columns import Selection
@@ -59,6 +59,18 @@ def test_a_resumed_run_compares_every_option_that_says_what_rows_are() -> None:
     assert {name for name in declared(Reading) if any(f"({name}=)" in mark for mark in marks)} == set(
         declared(Reading)
     ) - where
+
+
+def test_what_reads_no_rows_has_no_heading_of_rows() -> None:
+    """The server's commands take engines for reports, and see no row."""
+    with_rows = {name for name in COMMANDS if any(group.kind is Reading for group in GROUPS.get(name, {}).values())}
+    headed = {
+        name
+        for name, command in COMMANDS.items()
+        if any(getattr(each, "rich_help_panel", None) == ROWS for each in getattr(command, "params", ()))
+    }
+    assert {"decode", "advance", "shuffle"} <= set(COMMANDS) - with_rows
+    assert headed <= with_rows
 
 
 def test_no_other_command_has_an_option_of_rows_of_its_own() -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cloister.commands.common import AsJson, OpenIt, Port, print_json, show
-from cloister.commands.options import Wanted, declared
+from cloister.commands.options import Wanted, by_itself
 from cloister.core.errors import InvalidInput
 from cloister.showing.progress import progress
 
@@ -21,10 +21,10 @@ PARTIES = "north", "south", "west"
 
 
 def demo(
-    epsilon: Annotated[float, declared(Wanted)["epsilon"].option] = 1.0,
+    epsilon: Annotated[float, by_itself(Wanted, "epsilon")] = 1.0,
     delta: Annotated[float, typer.Option(help="Probability of failure of the guarantee.")] = 1e-5,
     k: Annotated[int, typer.Option("-k", "--k", help="Number of centres.")] = 10,
-    seed: Annotated[int | None, declared(Wanted)["seed"].option] = None,
+    seed: Annotated[int | None, by_itself(Wanted, "seed")] = None,
     federated: Annotated[
         bool, typer.Option("--federated", help="Deal the rows out to three parties who pool masked sums.")
     ] = False,
@@ -32,7 +32,8 @@ def demo(
         bool,
         typer.Option(
             "--phones",
-            help="Serve a page on this machine instead: it is a phone, and 100,000 simulated ones report with it.",
+            help="Serve a page on this machine instead (--port, --open): it is a phone, and 100,000 simulated ones "
+            "report with it.",
         ),
     ] = False,
     port: Port = 0,

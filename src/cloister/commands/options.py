@@ -31,7 +31,7 @@ class Said:
 
     Args:
         help: for people, in one or two sentences.
-        heading: one of ``HEADINGS``.
+        heading: one of ``HEADINGS``, or empty for none.
         flags: on the command line; empty: the field's name, in kebab case. Long ones are names in config files too.
         only: where rows must be for it to apply; None: anywhere.
         kind: type on the command line; None: the field's own.
@@ -60,7 +60,7 @@ class Said:
     def option(self) -> Any:
         """The option as typer takes it."""
         return typer.Option(
-            *self.flags, help=self.words, rich_help_panel=self.heading, metavar=self.metavar, parser=self.parser
+            *self.flags, help=self.words, rich_help_panel=self.heading or None, metavar=self.metavar, parser=self.parser
         )
 
 
@@ -113,7 +113,7 @@ class Reading:
         "--materialise",
         only="databases",
     )
-    engine: str | None = said("Where rows are read: serial (default), processes or dask.", ROWS, only="files")
+    engine: str | None = said("Who reads them: serial (this process; default), processes or dask.", ROWS, only="files")
     workers: int | None = said("Processes, each on one core; default: one per core.", ROWS, only="files")
     scheduler: str | None = said("Address of a running Dask scheduler.", ROWS, only="files")
     threads: int | None = said("Threads that work on the rows; default: as many as BLAS may take.", ROWS)
@@ -269,10 +269,16 @@ class Printed:
     as_json: bool | None = said("Print JSON for programs.", OUTPUT, "--json", in_config=False)
 
 
+def by_itself(kind: type, name: str) -> Any:
+    """An option of a class as typer takes it, for a command that takes few of the others: under no heading, and of
+    whatever the command is given."""
+    return attrs.evolve(declared(kind)[name], heading="", only=None).option
+
+
 SaveTo = Annotated[Path | None, declared(Printed)["out"].option]
-EngineName = Annotated[str, declared(Reading)["engine"].option]
-Workers = Annotated[int | None, declared(Reading)["workers"].option]
-Scheduler = Annotated[str | None, declared(Reading)["scheduler"].option]
+EngineName = Annotated[str, by_itself(Reading, "engine")]
+Workers = Annotated[int | None, by_itself(Reading, "workers")]
+Scheduler = Annotated[str | None, by_itself(Reading, "scheduler")]
 Dimension = Annotated[
     int | None, typer.Option("--dimension", help="Number of columns, whatever they are called.", rich_help_panel=ROWS)
 ]

@@ -194,8 +194,8 @@ def marks_of_reading(
             "--category (categories=)": [each for category in categories for each in category],
             "--missing (missing=)": [missing],
             "--user-column (user_column=)": [] if users is None else [users],
-            "--delimiter (delimiter=)": [delimiter],
-            "--encoding (encoding=)": [encoding],
+            "--delimiter (delimiter=)": [delimiter] if delimiter else [],
+            "--encoding (encoding=)": [encoding] if encoding else [],
         }
     )
 

@@ -19,8 +19,6 @@ class TestEngine(Protocol):
 
     __test__ = False
     name: str
-    lacks: tuple[str, ...]
-    """How the types of Arrow begin that no table of its has: 'uint', 'list'."""
 
     def put(self, name: str, table: pa.Table) -> Any:
         """A table of Ibis with these columns and rows."""
@@ -45,7 +43,7 @@ class TestEngine(Protocol):
 
 
 class DuckDB:
-    name, lacks = "duckdb", ()
+    name = "duckdb"
 
     def __init__(self) -> None:
         self.backend = ibis.duckdb.connect()

@@ -128,10 +128,17 @@ WIDER = {pa.uint8(): pa.int16(), pa.uint16(): pa.int32(), pa.uint32(): pa.int64(
 """What PostgreSQL has instead of integers without a sign."""
 
 
+def _written(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """As COPY takes it: a list in braces."""
+    if pa.types.is_list(column.type):
+        return pa.chunked_array([[str(cell).translate(str.maketrans("[]", "{}")) for cell in column.to_pylist()]])
+    return column
+
+
 class Postgres:
     """An engine of tests, over a server."""
 
-    name, lacks = "postgres", ("uint", "list")  # the rows come as CSV, no text of which is a list
+    name = "postgres"
 
     def __init__(self, server: Server) -> None:
         self.server = server
@@ -145,7 +152,8 @@ class Postgres:
         self._loader.execute(f"DROP TABLE IF EXISTS {quoted(name)}")
         self._loader.execute(f"CREATE TABLE {quoted(name)} ({columns})")
         sink = pa.BufferOutputStream()
-        pa.csv.write_csv(table, sink, pa.csv.WriteOptions(include_header=False))
+        cells = pa.table({field.name: _written(table[field.name]) for field in table.schema})
+        pa.csv.write_csv(cells, sink, pa.csv.WriteOptions(include_header=False))
         with self._loader.cursor().copy(f"COPY {quoted(name)} FROM STDIN (FORMAT csv)") as copy:
             copy.write(memoryview(sink.getvalue()))
         return self.backend.table(name)

@@ -48,7 +48,7 @@ class Spark:
     Args: folder, of all that Spark writes, and of the files.
     """
 
-    name, lacks = "pyspark", ()
+    name = "pyspark"
 
     def __init__(self, folder: Path) -> None:
         self._folder, self._numbers = folder, count()

@@ -65,8 +65,6 @@ def ordered(rows: np.ndarray) -> list[tuple[float, ...]]:
 
 @pytest.mark.parametrize("name", NUMBERS)
 def test_numbers_of_every_type_are_the_doubles_of_files(engine: TestEngine, name: str, tmp_path: Path) -> None:
-    if str(NUMBERS[name].type).startswith(engine.lacks):
-        pytest.skip(f"{engine.name} has no such type")
     table = pa.table({"x": NUMBERS[name]})
     pyarrow.parquet.write_table(table, tmp_path / "a.parquet")
     found = features(SqlTable(engine.put("numbers", table), ["x"], "drop"))
@@ -158,8 +156,6 @@ def test_what_holds_no_numbers_is_refused_by_its_type_and_passed_over_by_pattern
     engine: TestEngine, name: str
 ) -> None:
     cells, said = OTHERS[name]
-    if str(cells.type).startswith(engine.lacks):
-        pytest.skip(f"{engine.name} has no such type")
     table = engine.put("others", pa.table({"x": [1.0, 2.0], "c": cells, "visit_id": [1, 2], "y": [True, False]}))
     with pytest.raises(InvalidInput, match=f"column 'c' (does not hold numbers but )?{said}"):
         SqlTable(table, ["x", "c"])
