@@ -39,8 +39,11 @@ def said(folder: Path, *arguments: str) -> str:
 
 
 def found(path: Path) -> dict[str, Any]:
-    """What a result released."""
+    """What a result released; what it says of the candidates of ``auto`` follows from what is installed, and is left
+    out."""
     result = Result.load(path).as_dict()
+    result["details"].pop("auto", None)
+    result["privacy"]["notes"] = [note for note in result["privacy"]["notes"] if "predicted error" not in note]
     return {name: result[name] for name in ("centers", "weights", "details", "privacy")}
 
 

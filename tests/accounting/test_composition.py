@@ -10,6 +10,7 @@ from hypothesis import given, settings, strategies as st
 
 from cloister.accounting import Spent, compose, epsilon_of_mu, epsilon_of_rho, eta
 from cloister.accounting.composition import BEYOND
+from cloister.accounting.mixed import epsilon_of_mixed
 from cloister.core.budget import Budget, Event, Measure, Share
 from cloister.core.errors import InvalidInput
 from cloister.core.randomness import PublicRng
@@ -41,10 +42,12 @@ def test_what_adds_up_is_epsilon_mu_squared_or_rho(paid: Any, delta: float, epsi
     assert compose([event(*one) for one in paid], delta) == epsilon
 
 
-def test_a_mixed_run_takes_the_smaller_of_rho_and_basic_composition() -> None:
+def test_a_mixed_run_takes_the_smallest_of_rho_basic_composition_and_its_privacy_loss() -> None:
     few = [event("pure", 2.0), event("gaussian", 1e-4)]
-    assert compose(few, 1e-6) == 2.0 + epsilon_of_mu(0.01, 1e-6) < epsilon_of_rho(2.0 + 5e-5, 1e-6)
-    many = [event("pure", 0.05)] * 100 + [event("gaussian", 0.1)]
+    assert compose(few, 1e-6) == epsilon_of_mixed([2.0], 0.01, 1e-6) < 2.0 + epsilon_of_mu(0.01, 1e-6)
+    unknown = [event("pure", 2.0), event("zcdp", 5e-5)]
+    assert compose(unknown, 1e-6) == 2.0 + epsilon_of_rho(5e-5, 1e-6) < epsilon_of_rho(2.0 + 5e-5, 1e-6)
+    many = [event("pure", 0.05)] * 100 + [event("zcdp", 0.05)]
     assert compose(many, 1e-6) == epsilon_of_rho(Spent.on(many).all_rho, 1e-6) < 5.0
     assert Spent.on(many).all_rho == pytest.approx(100 * 0.05**2 / 2 + 0.05)
 

@@ -45,7 +45,7 @@ def test_what_public_figures_tell_is_said_before_anything_is_spent(
 def test_a_sober_fit_says_nothing() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        model().fit(blobs())
+        model(method="radius-means").fit(blobs())
 
 
 def test_a_warning_is_given_once_at_the_callers_line() -> None:

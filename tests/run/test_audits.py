@@ -18,10 +18,14 @@ import math
 from statistics import NormalDist
 from typing import Any
 
+import attrs
 import numpy as np
 import pytest
 from scipy.stats import beta
 
+from cloister.accounting import total as accounting
+from cloister.accounting.composition import Spent
+from cloister.accounting.mixed import epsilon_of_mixed
 from cloister.core.domains import Ball, Box
 from cloister.core.frames import cube
 from cloister.core.questions import OpenedQuestion
@@ -49,6 +53,19 @@ RUNS = 24
 
 TIGHT = {"hst-means": 0.7}
 """Parts of the budget's mu that her row uses, where it is not all: hst-means looks at a part of its tree."""
+
+TIGHT_MIXED = {
+    "fastlloyd": 0.6,
+    "hst-means": 0.5,
+    "k-variates": 0.1,
+    "nearest-centers": 0.3,
+    "private-lloyd-median": 0.8,
+    "tree-coreset-lsh": 0.8,
+    "tree-means": 0.6,
+    "weighted-centers": 0.3,
+}
+"""The same of epsilon, where some looks are in Laplace noise: other methods drop her row by its radius, or look at the
+part of a tree where it is not."""
 
 CASES: dict[str, dict[str, Any]] = {
     "grid-means": {"method": "grid-means"},
@@ -193,3 +210,91 @@ def test_rows_of_a_user_that_should_not_count_are_seen(monkeypatch: pytest.Monke
     monkeypatch.setattr(Arrays, "keep", lambda own, most, rng: honest(own, OWNED, rng))
     there, realised, _ = played("users", RUNS, True, monkeypatch)
     assert (there - realised).mean() > 5 / math.sqrt(RUNS)
+
+
+MIXED = (
+    "fastlloyd",
+    "gauss-lloyd",
+    "grid-means",
+    "grid-median",
+    "hst-means",
+    "k-variates",
+    "nearest-centers",
+    "one-round-lsh",
+    "private-lloyd-median",
+    "radius-means",
+    "shrunk-lloyd",
+    "tree-coreset-lsh",
+    "tree-means",
+    "weighted-centers",
+)
+"""Methods whose counts may be in Laplace noise beside Gaussian sums."""
+
+
+def losses(session: Session[Any], common: Floats, hers: Floats) -> tuple[list[float], float, list[Floats]]:
+    """What a run gives her at most: an epsilon for each look in Laplace noise, and the mu of all that are Gaussian; and
+    what the answers in Laplace noise differ from those without her, in standard deviations."""
+    pures, square, away = list[float](), 0.0, list[Floats]()
+    for look in session.record.lookups:
+        if look.error or look.question == SETTLED:
+            continue
+        round = session.rounds[look.round]
+        part = round.parts[look.question]
+        without, more = (exact(part, round.domain.snap(rows), look) for rows in (common, hers))
+        (event,) = part.channel.events
+        levels = part.cells.space.levels
+        if math.isfinite(event.pure):
+            assert part.vectors is None
+            scale = levels / event.pure
+            pures.append(float(np.abs(more).sum()) / scale)
+            deviation = math.sqrt(2 * math.exp(-1 / scale)) / (1 - math.exp(-1 / scale))  # of two-sided geometric noise
+            away.append(((look.values.reshape(without.shape) - without) / deviation).ravel())
+        else:
+            size = math.sqrt(levels) if part.vectors is None else part.vectors.bound.l2
+            square += float((more**2).sum()) * 2 * event.spent.amount / size**2
+    return pures, math.sqrt(square), away
+
+
+def worth(method: str, monkeypatch: pytest.MonkeyPatch) -> tuple[float, float, Floats]:
+    """The epsilon, at the run's delta, of all that she sees in the worst of two runs; that of its promise; and how far
+    answers in Laplace noise are from the truth, over six runs."""
+    sessions = list[Session[Any]]()
+
+    def spied(*args: Any, **more: Any) -> Session[Any]:
+        sessions.append(Session(*args, **more))
+        return sessions[-1]
+
+    monkeypatch.setattr(running, "Session", spied)
+    components = {"counts": "discrete-laplace", "sums": "discrete-gaussian"}
+    asked = request(method=method, components=components, epsilon=4.0)
+    for seed in range(6):
+        fit(attrs.evolve(asked, seed=seed), source(CROWD), noise=NoiseRng.for_tests(seed))
+    found, away = list[float](), list[Floats]()
+    for session in sessions:
+        pures, mu, more = losses(session, CROWD, FAR)
+        found.append(epsilon_of_mixed([p for p in pures if p > 0], mu, 1e-5))
+        away.extend(more)
+    return max(found), 4.0, np.concatenate(away)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("method", MIXED)
+def test_no_run_of_pure_and_gaussian_looks_gives_an_adversary_more_than_epsilon(
+    method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every look together, priced as one: epsilon at delta is kept, and where her row is in every look, used up."""
+    seen, promised, away = worth(method, monkeypatch)
+    assert seen <= promised
+    assert seen > TIGHT_MIXED.get(method, 0.95) * promised, "not the worst case: the audit sees little"
+    assert abs((away**2).mean() - 1) < 5 * math.sqrt(5 / len(away))
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("method", ["grid-means", "shrunk-lloyd"])
+def test_a_share_that_is_scaled_too_far_is_seen(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By a factor of 1.1 in every noise: no accountant stands in its way here."""
+    honest = accounting._factor
+    monkeypatch.setattr(accounting, "_factor", lambda spent, total: 1.21 * honest(spent, total))
+    monkeypatch.setattr(Spent, "epsilon", lambda own, delta: 0.0)
+    seen, promised, _ = worth(method, monkeypatch)
+    assert seen > promised

@@ -106,12 +106,12 @@ def test_a_run_that_began_with_another_candidate_of_auto_is_found_again(tmp_path
     book.declare("people", 10.0, 1e-5)
     plan = prepare(asked, population.columns, None, population.selection)
     assert plan.choice is not None
-    others = [c.name for c in plan.choice.candidates if c.name != unframed(plan.composed).spec.name and c.error]
-    began = prepare(asked, population.columns, others[0], population.selection)
+    others = [c for c in plan.choice.candidates if c.method != unframed(plan.composed).spec.name and c.error]
+    began = prepare(asked, population.columns, others[0].name, population.selection)
     run = book.reserve("people", began.total, began.budget, began.digest(), b"0" * 32)
     account = Account(ledger=book.path, dataset="people", resume=run.id, same_rows=True)
     assert account.begun(plan, asked, population.selection).digest() == began.digest() != plan.digest()
-    assert fit(asked, population, account=account).method["name"] == others[0]
+    assert fit(asked, population, account=account).method["name"] == others[0].method
 
 
 def test_what_a_run_asks_does_not_depend_on_which_categories_rows_have() -> None:

@@ -88,6 +88,7 @@ def test_candidates_errors_and_the_reason_are_in_words_and_in_json() -> None:
     assert "No row was read" in told.text
     for candidate in told.plan.choice.candidates:
         assert candidate.name in told.text
+        assert candidate.name.startswith(candidate.method)
     facts = json.loads(json.dumps(told.as_dict()))
     assert facts["auto"]["picked"] == facts["method"]["name"]
     assert facts["error"] == pytest.approx(told.plan.choice.error)

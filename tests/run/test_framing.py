@@ -17,6 +17,7 @@ from cloister.accounting.total import Total
 from cloister.core.domains import Box
 from cloister.core.errors import InvalidInput, Refused
 from cloister.core.frames import UNKNOWN
+from cloister.core.randomness import NoiseRng
 from cloister.core.registry.filling import Filler
 from cloister.core.registry.registry import Plugin, Registry, registry
 from cloister.federated.plan import pooled
@@ -119,7 +120,8 @@ def test_paths_of_slots_and_options_are_those_of_the_method_that_was_asked_for()
     )
     slots = plan.composed.config()["slots"]
     assert slots["method"]["options"]["rounds"] == 3
-    assert slots["method"]["slots"]["counts"]["name"] == slots["counts"]["name"] == "discrete-laplace"
+    assert slots["method"]["slots"]["counts"]["name"] == "discrete-laplace"
+    assert slots["counts"]["name"] == "discrete-gaussian"  # beside Gaussian sums: many small questions
     pure = prepared(method="su-lloyd", delta=0.0, epsilon=4.0, rows=100_000)
     assert pure.composed.config()["slots"]["counts"]["name"] == "discrete-laplace"
     assert pure.problem.budget.measure == "pure"
@@ -178,7 +180,7 @@ def test_the_statement_names_the_price_what_was_released_and_the_units(tmp_path:
 def test_pictures_are_drawn_in_the_callers_units(d: int) -> None:
     g = np.random.default_rng(5)
     rows = np.array([1.0, 300.0] * 6)[:d] * (np.eye(3, 12)[g.integers(0, 3, 6000), :d] + g.normal(0, 0.03, (6000, d)))
-    result = fit(request(bounds=(-9000, 9000), scale="bounds"), source(rows))
+    result = fit(request(bounds=(-9000, 9000), scale="bounds"), source(rows), noise=NoiseRng.for_tests(d))
     drawn = Map.of(result)
     if drawn.view.projected:  # the border is the frame, a little of which the projection may turn out of sight
         assert (drawn.border.min(axis=0) <= 1e-6).all()

@@ -73,7 +73,8 @@ going from M(D) to H(D) to H(D') to M(D') and cutting the tails at each end,
 
     P[M(D) in S] <= e^(2 drift + eps0) P[M(D') in S] + e^drift delta0 + (1 + e^(drift + eps0)) tail.
 
-So a run pays epsilon = eps0 + 2 drift and delta = e^drift delta0 + (1 + e^epsilon) tail.
+So a run pays epsilon = eps0 + 2 drift and delta = e^drift delta0 + (1 + e^epsilon) tail. Pure questions of the same run
+are the same in M and in H, so that (eps0, delta0) is then that of both kinds together (``mixed``).
 
 Source: derived above; adaptive composition of mu-GDP: Dong, Roth and Su 2022, Corollary 3.3; the discrete Gaussian:
 Canonne, Kamath and Steinke 2020.
@@ -82,8 +83,8 @@ Canonne, Kamath and Steinke 2020.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from typing import final
+from collections.abc import Iterable, Sequence
+from typing import Any, final
 
 import attrs
 
@@ -96,6 +97,7 @@ from cloister.accounting.conversions import (
     epsilon_of_rho,
     rho_of_pure,
 )
+from cloister.accounting.mixed import epsilon_of_mixed
 from cloister.core.budget import Event, Measure
 from cloister.core.errors import InvalidInput
 from cloister.core.randomness import PublicRng
@@ -122,7 +124,7 @@ def eta(sigma: float) -> float:
     return (REACH**2 + 1) / (24 * square) if square >= REACH**4 / 2 else math.inf
 
 
-def epsilon_of_discrete(mu: float, drift: float, tail: float, delta: float) -> float:
+def epsilon_of_discrete(mu: float, drift: float, tail: float, delta: float, pures: Sequence[float] = ()) -> float:
     """The epsilon, in nats, of a run of discrete Gaussian releases at ``delta``, rounded up.
 
     Half of delta first gives a bound on epsilon; that bounds the cost of the tails, and the rest of delta is the
@@ -133,19 +135,25 @@ def epsilon_of_discrete(mu: float, drift: float, tail: float, delta: float) -> f
         drift: sum of touched * eta(sigma).
         tail: sum of touched * ``BEYOND``.
         delta: probability in [1e-300, 1).
+        pures: the epsilons of pure releases in the same run.
 
     Returns: infinity where drift and tail are too large for this comparison to say anything useful.
     """
     checked_delta(delta)
+
+    def real(delta: float) -> float:
+        """With real noise."""
+        return epsilon_of_mixed(pures, mu, delta) if pures else epsilon_of_mu(mu, delta)
+
     if drift == tail == 0:
-        return epsilon_of_mu(mu, delta)
+        return real(delta)
     if not (drift < 1 and delta >= 2 * MIN_DELTA):
         return math.inf
-    most = epsilon_of_mu(mu, delta / 2) + 2 * drift
+    most = real(delta / 2) + 2 * drift
     if most > _LOG_HUGE:
         return math.inf
     rest = math.exp(-drift) * (delta - (1 + math.exp(most)) * tail)
-    return epsilon_of_mu(mu, rest) + 2 * drift if rest >= delta / 2 else math.inf
+    return real(rest) + 2 * drift if rest >= delta / 2 else math.inf
 
 
 @final
@@ -154,7 +162,7 @@ class Spent:
     """The cost of a set of events to one row. Every figure adds under sequential and adaptive composition.
 
     Args:
-        pure: sum of the epsilons of events that are pure, whatever they are paid in.
+        pures: the epsilons of events that are pure, whatever they are paid in.
         mu_squared: sum of mu^2 of events stated in mu^2.
         rho: sum of rho of events stated in rho that are not known to be pure.
         all_rho: everything in rho: epsilon^2 / 2, mu^2 / 2 and rho.
@@ -164,7 +172,7 @@ class Spent:
             nothing holds, or where there is no shuffler.
     """
 
-    pure: float = 0.0
+    pures: tuple[float, ...] = ()
     mu_squared: float = 0.0
     rho: float = 0.0
     all_rho: float = 0.0
@@ -180,7 +188,8 @@ class Spent:
         Events add. Those whose ``user_share`` are shares of one key are asked of users whose keyed hash falls in
         [low, high): a user pays for the intervals that hold her hash, so the worst hash counts, under both neighbouring
         relations (a row that is replaced keeps its user number). Shares of different keys add. Where events of one key
-        differ in measure, each figure takes its own worst hash, which can only say too much.
+        differ in measure, each figure takes its own worst hash, which can only say too much; what that hash pays in
+        pure events counts as one of their sum, which costs no less (Kairouz, Oh and Viswanath 2015).
         """
         shared: dict[PublicRng, list[Event]] = {}
         total = cls()
@@ -195,14 +204,23 @@ class Spent:
 
     def plus(self, other: Spent) -> Spent:
         """The cost of both, one after the other."""
-        return Spent(*(a + b for a, b in zip(attrs.astuple(self), attrs.astuple(other), strict=True)))
+        return Spent(*(a + b for a, b in zip(self._figures(), other._figures(), strict=True)))
+
+    @property
+    def pure(self) -> float:
+        """Sum of the epsilons of pure events."""
+        return sum(self.pures)
+
+    def _figures(self) -> tuple[Any, ...]:
+        return attrs.astuple(self, recurse=False)
 
     def epsilon(self, delta: float) -> float:
         """The smallest epsilon, in nats, that this module can prove at ``delta``, rounded up.
 
-        The smaller of two bounds: zCDP for everything; and basic composition of the pure events, which need no delta,
-        with the rest. The rest is exact Gaussian composition (with the price of discrete noise) where all of it is
-        Gaussian, else zCDP. The mechanisms' own deltas come off ``delta`` first.
+        The smallest of three bounds: zCDP for everything; basic composition of the pure events, which need no delta,
+        with the rest; and the distribution of the privacy loss of pure and Gaussian events together (``mixed``), where
+        there are no others. The rest is exact Gaussian composition where all of it is Gaussian, else zCDP; discrete
+        noise has its price in both. The mechanisms' own deltas come off ``delta`` first.
 
         Args: delta (probability, 0 or in [1e-300, 1)).
 
@@ -215,13 +233,16 @@ class Spent:
             return math.inf
         if left < MIN_DELTA:
             return math.inf if self.needs_delta else self.pure
-        if not self.needs_delta:
-            rest = 0.0
-        elif self.rho:
-            rest = epsilon_of_rho(self.rho + self.mu_squared / 2, left)
-        else:
-            rest = epsilon_of_discrete(math.sqrt(self.mu_squared), self.drift, self.tail, left)
-        return min(self.pure + rest, epsilon_of_rho(self.all_rho, left))
+        bounds = [epsilon_of_rho(self.all_rho, left), self.pure + epsilon_of_rho(self.rho + self.mu_squared / 2, left)]
+        if not self.rho:
+            bounds.append(self.pure + self._gaussian(left, ()))
+            if self.mu_squared and 0 < self.pure < math.inf:
+                bounds.append(self._gaussian(left, self.pures))
+        return min(bounds)
+
+    def _gaussian(self, delta: float, pures: tuple[float, ...]) -> float:
+        """The epsilon of the Gaussian events and of these pure ones."""
+        return epsilon_of_discrete(math.sqrt(self.mu_squared), self.drift, self.tail, delta, pures)
 
     @property
     def needs_delta(self) -> bool:
@@ -256,7 +277,8 @@ def _worst(group: list[Event]) -> Spent:
         _sum(e for e in group if e.spent.user_share and e.spent.user_share.low <= u < e.spent.user_share.high)
         for u in starts
     )
-    return Spent(*(max(figure) for figure in zip(*map(attrs.astuple, sums), strict=True)))
+    alone = (attrs.evolve(one, pures=(one.pure,) if one.pures else ()) for one in sums)
+    return Spent(*(max(figure) for figure in zip(*(one._figures() for one in alone), strict=True)))
 
 
 def _sum(events: Iterable[Event]) -> Spent:
@@ -281,26 +303,33 @@ def _amounts(event: Event) -> Spent:
     amount = event.spent.amount
     match event.spent.measure:
         case "pure":
-            return Spent(pure=amount, all_rho=rho_of_pure(amount))
+            return Spent((amount,), all_rho=rho_of_pure(amount))
         case "zcdp" if math.isfinite(event.pure):
             if not rho_of_pure(event.pure) <= amount * ROUNDING:
                 raise InvalidInput(
                     f"'{event.mechanism}' declares epsilon = {event.pure} for a rho of {amount}: epsilon^2 / 2 is at "
                     f"most rho"
                 )
-            return Spent(pure=event.pure, all_rho=amount)
+            return Spent((event.pure,), all_rho=amount)
+        case "zcdp" if event.l0_sensitivity and math.isfinite(event.sigma):
+            return attrs.evolve(_noised(event, 2 * amount), all_rho=amount)
         case "zcdp":
             return Spent(rho=amount, all_rho=amount)
         case "exact":
-            return Spent(pure=math.inf, all_rho=math.inf)
+            return Spent((math.inf,), all_rho=math.inf)
         case "gaussian":
-            if event.l0_sensitivity < 0 or (event.l0_sensitivity > 0) != math.isfinite(event.sigma):
-                raise InvalidInput(
-                    f"'{event.mechanism}' declares l0_sensitivity = {event.l0_sensitivity} with sigma = "
-                    f"{event.sigma}: discrete Gaussian noise declares both, continuous noise neither"
-                )
-            if not 0 <= event.ratio < 1:
-                raise InvalidInput(f"'{event.mechanism}' declares a ratio of {event.ratio}, expected one in [0, 1)")
-            drift = event.l0_sensitivity * (eta(event.sigma) + event.ratio)
-            tail = event.l0_sensitivity * BEYOND * math.exp(event.ratio)
-            return Spent(mu_squared=amount, all_rho=amount / 2, drift=drift, tail=tail)
+            return _noised(event, amount)
+
+
+def _noised(event: Event, mu_squared: float) -> Spent:
+    """The cost of Gaussian noise. Raises: InvalidInput: a declaration that does not say how discrete it is."""
+    if event.l0_sensitivity < 0 or (event.l0_sensitivity > 0) != math.isfinite(event.sigma):
+        raise InvalidInput(
+            f"'{event.mechanism}' declares l0_sensitivity = {event.l0_sensitivity} with sigma = {event.sigma}: "
+            f"discrete Gaussian noise declares both, continuous noise neither"
+        )
+    if not 0 <= event.ratio < 1:
+        raise InvalidInput(f"'{event.mechanism}' declares a ratio of {event.ratio}, expected one in [0, 1)")
+    drift = event.l0_sensitivity * (eta(event.sigma) + event.ratio)
+    tail = event.l0_sensitivity * BEYOND * math.exp(event.ratio)
+    return Spent(mu_squared=mu_squared, all_rho=mu_squared / 2, drift=drift, tail=tail)

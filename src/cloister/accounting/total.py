@@ -49,15 +49,17 @@ from typing import Any, Literal, TypeAlias, final
 
 import attrs
 
-from cloister.accounting.conversions import mu_of, rho_of
+from cloister.accounting.composition import Spent
+from cloister.accounting.conversions import largest, mu_of, rho_of
+from cloister.accounting.mixed import delta_of_mixed
 from cloister.core.budget import Budget, Currency, Event, Measure
 from cloister.core.clustering import Problem
 from cloister.core.domains import Domain
-from cloister.core.errors import InvalidInput
+from cloister.core.errors import CloisterError, InvalidInput
 from cloister.core.fixed_order import fewer_bits
 from cloister.core.randomness import ANY_KEY
 from cloister.core.registry.compose import Composed
-from cloister.core.session import Session
+from cloister.core.session import Session, forecast
 
 MOST_ROWS = 2**20
 """Largest m: beyond it noise for one user drowns any number of rows that a run can read."""
@@ -227,19 +229,85 @@ class Total:
         return Budget("zcdp", fewer_bits(rho_of(self.epsilon, left)), delta=aside)
 
 
+SCALE_BITS = 10
+"""Of a mixed run's budget: further ones come from special functions, and budgets enter plans."""
+
+GENEROUS = 4.0
+"""Times the rho of Gaussian noise alone, where the search for a mixed run's budget begins."""
+
+STEPS, NEAR = 6, 2.0**-6
+"""Most steps of that search, and what may be left of the budget at its end."""
+
+
+def jointly_paid(method: Any, everything: frozenset[Currency], total: Total, start: Problem) -> Problem | None:
+    """The problem of a run that asks pure and Gaussian questions, with all that ``total`` buys them together.
+
+    rho prices such a run too high. So a budget is looked for at which the privacy loss of all its events (``mixed``) is
+    just within (epsilon, delta): the events of a forecast are shares of the budget, and what factor they may grow or
+    shrink by, together, is known. Another budget may mean another schedule, so that one is forecast, and priced in its
+    own right. The accountant prices it once more before any row is read.
+
+    Args: start, the problem with any budget. Returns: None where not both kinds are asked, or nothing was found.
+    """
+    if not {currency.measure for currency in everything} >= {"pure", "gaussian"} or not total.delta:
+        return None
+    alone = budget_of(total, {Currency("gaussian")})
+    generous = attrs.evolve(budget_of(total, everything), amount=fewer_bits(GENEROUS * alone.amount / 2, SCALE_BITS))
+    asked, _ = _asked(method, attrs.evolve(start, budget=generous))
+    if {currency.measure for currency in asked} != {"pure", "gaussian"}:
+        return None
+    least = budget_of(total, asked)
+    budget = attrs.evolve(least, amount=max(least.amount, generous.amount))
+    for step in range(STEPS):
+        try:
+            spent = _spent(method, total, attrs.evolve(start, budget=budget))
+        except CloisterError:
+            return None
+        if budget.amount < least.amount or not spent.mu_squared or not 0 < spent.pure < math.inf or spent.rho:
+            return None
+        factor = _factor(spent, total)
+        near = factor < 1 + NEAR or step == STEPS - 1
+        if factor >= 1 and near and spent.epsilon(total.delta) <= total.epsilon:
+            return attrs.evolve(start, budget=budget)
+        budget = attrs.evolve(budget, amount=fewer_bits(budget.amount * factor, SCALE_BITS))
+    return None
+
+
+def _factor(spent: Spent, total: Total) -> float:
+    """The largest factor by which all budgets may grow."""
+    left = (total.delta - spent.delta) * (1 - SLACK)
+    mu, epsilon = math.sqrt(spent.mu_squared), total.epsilon * (1 - SLACK)
+
+    def holds(factor: float) -> bool:
+        root = math.sqrt(factor)
+        return delta_of_mixed([root * pure for pure in spent.pures], root * mu, epsilon) <= left
+
+    return largest(holds, 2.0**-SCALE_BITS) if left > 0 else 0.0
+
+
+def _spent(method: Any, total: Total, problem: Problem) -> Spent:
+    """What a row or user pays for a run, by its forecast."""
+    rounds = forecast(method, problem, ANY_KEY)
+    return Spent.on(of_user(event, total.rows_per_user) for round in rounds for event in round.events)
+
+
 TRIAL_DELTA = 1e-6
 """Stands in for a delta of 0 while looking which slots are asked under all of them together. Nobody spends it."""
 
 
-def problem_of(composed: Composed, total: Total, k: int, domain: Domain, rows: int) -> Problem:
-    """The problem for a composed method, with the budget that ``total`` buys. Args: k, domain, rows, as of ``Problem``.
+def problem_of(composed: Composed, total: Total, k: int, domain: Domain, rows: int, jointly: bool = True) -> Problem:
+    """The problem for a composed method, with the budget that ``total`` buys.
+
+    Args: k, domain, rows, as of ``Problem``; jointly (whether pure and Gaussian questions are priced together, as they
+    are where the whole run is known before it and nothing adds up in rho).
 
     Raises: InvalidInput: these figures make no problem, or buy no budget in the measures that are asked.
     """
     everything = composed.currencies
     if not composed.private:
         return Problem(k, domain, rows, budget_of(total, everything | {Currency("exact")}))
-    return afforded(composed.value, everything, total, k, domain, rows)
+    problem = afforded(composed.value, everything, total, k, domain, rows)
+    return (jointly_paid(composed.value, everything, total, problem) if jointly else None) or problem
 
 
 def afforded(method: Any, everything: frozenset[Currency], total: Total, k: int, domain: Domain, rows: int) -> Problem:

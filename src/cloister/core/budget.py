@@ -104,6 +104,12 @@ class Budget:
         """Fraction of the users who are asked."""
         return 1.0 if self.user_share is None else self.user_share.fraction
 
+    @property
+    def beside_pure(self) -> float:
+        """Times what a small share is by itself, in a budget that pure and Gaussian questions have together. Measured:
+        a pure question with much of it gets sqrt(2 rho) of epsilon, little for its rho."""
+        return 0.3 if self.measure == "zcdp" else 1.0
+
     def over(self, rounds: int) -> Budget:
         """One round's equal share of this budget over ``rounds`` rounds."""
         return attrs.evolve(self, amount=self.amount / rounds, delta=self.delta / rounds)
@@ -175,7 +181,7 @@ class Event:
         spent: what one row pays for it.
         l0_sensitivity: how many noised integers one row can change (discrete noise only).
         sigma: the noise's standard deviation in integers (discrete Gaussian only), compared with a rounded real
-            Gaussian.
+            Gaussian. Paid in rho, such noise is worth mu^2 = 2 rho.
         delta: probability, given any history, that ``spent`` does not cover the output (see
             ``cloister.accounting.composition``).
         ratio: largest |log| ratio of the law of one noised integer to that discrete Gaussian, anywhere; 0 if it is one.

@@ -184,6 +184,7 @@ def _trees() -> list[Spec]:
             paper=SU,
             presets=central,
             objective="k-means",
+            alternatives=({"counts": "discrete-laplace"},),
         ),
         Spec(
             "radius-means",

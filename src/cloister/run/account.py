@@ -65,6 +65,13 @@ class Account:
             )
         return cls(ledger=ledger, dataset=dataset, resume=resume, same_rows=same_rows, note=note or "")
 
+    def asked(self, request: Request) -> Request:
+        """The request as the data set's lifetime has it: where runs add up in rho, no law of noise that costs more."""
+        with suppress(CloisterError):  # said when the run is reserved
+            lifetimes = {found.dataset: found.composition for found in Ledger.open(self.ledger).status()}
+            return attrs.evolve(request, laws=request.laws and lifetimes.get(self.dataset) != "zcdp")
+        return request
+
     def finished(self, plan: PreparedRun) -> Run | None:
         """The run to resume, if it is finished: its result is recomputed from its record."""
         return (

@@ -12,7 +12,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from numbers import Integral
 from typing import Any, TypeAlias
@@ -114,16 +114,25 @@ HOPELESS = (
 
 @attrs.frozen
 class Candidate:
-    """A method that could be picked. Args: name, error (v of ``PredictsError``; None: it cannot run), why (not)."""
+    """A method that could be picked. Args: method, error (v of ``PredictsError``; None: it cannot run), why (not),
+    components (in slots that nobody named, in place of its own: ``Spec.alternatives``)."""
 
-    name: str
+    method: str
     error: float | None
     why: str = ""
+    components: Mapping[str, str] = attrs.field(factory=dict)
+
+    @property
+    def name(self) -> str:
+        """For people: the method, and the components that it does not have by itself."""
+        others = ", ".join(f"{slot}={component}" for slot, component in self.components.items())
+        return f"{self.method} ({others})" if others else self.method
 
 
 @attrs.frozen
 class Choice:
-    """The choice made. Args: method (the one asked for: auto), picked, candidates (least error first)."""
+    """The choice made. Args: method (the one asked for: auto), picked (a candidate's name), candidates (least error
+    first)."""
 
     method: str
     picked: str
@@ -155,8 +164,16 @@ class Choice:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data, with the sentences for people."""
-        candidates = [attrs.asdict(c) for c in self.candidates]
-        return {"picked": self.picked, "candidates": candidates, "words": self.words, "warning": self.warning}
+        taken = next(c for c in self.candidates if c.name == self.picked)
+        plain = [attrs.asdict(c) | {"components": dict(c.components)} for c in self.candidates]
+        candidates = [{"name": c.pop("method"), **c} for c in plain]
+        return {
+            "picked": taken.method,
+            "components": dict(taken.components),
+            "candidates": candidates,
+            "words": self.words,
+            "warning": self.warning,
+        }
 
 
 Planned: TypeAlias = tuple[Composed, Problem, Choice | None]
@@ -166,7 +183,8 @@ Planned: TypeAlias = tuple[Composed, Problem, Choice | None]
 @attrs.frozen
 class Chooser:
     """Args: total, k, domain, rows: of the run. trust (that the caller named; None: as composed), parties (that pool
-    their rows; 0: not said), fewest (of a range of k; None: k is one number)."""
+    their rows; 0: not said), fewest (of a range of k; None: k is one number), laws (whether pure and Gaussian noise
+    are priced together, and candidates judged with other laws of noise, too: ``Spec.alternatives``)."""
 
     total: Total
     k: int
@@ -175,6 +193,7 @@ class Chooser:
     trust: str | None = None
     parties: int = 0
     fewest: int | None = None
+    laws: bool = True
 
     def chosen(
         self, composed: Composed, wires: Mapping[str, str], values: Mapping[str, Any], only: str | None = None
@@ -193,14 +212,17 @@ class Chooser:
         judged = [Candidate(name, None, why) for name, why in composed.unable.items()]
         found = dict[str, tuple[Composed, Problem]]()
         chooser = attrs.evolve(self, trust=self.trust or "Central")
-        for name, part in composed.inner.items():
-            try:
-                if self.fewest is not None and not chooses_k(part.value):
-                    raise InvalidInput("it cannot choose k")
-                found[name] = chooser.filled(part, below(wires, name), below(values, name), lazily=True)
-                judged.append(Candidate(name, predicted_error(found[name][0].value, found[name][1])))
-            except CloisterError as error:
-                judged.append(Candidate(name, None, str(error)))
+        for slot, part in composed.inner.items():
+            for other in chooser.ways(part, below(wires, slot)):
+                candidate = Candidate(slot, None, "", other)
+                try:
+                    if self.fewest is not None and not chooses_k(part.value):
+                        raise InvalidInput("it cannot choose k")
+                    way = chooser.filled(part, {**below(wires, slot), **other}, below(values, slot), lazily=True)
+                    found[candidate.name] = way
+                    judged.append(attrs.evolve(candidate, error=predicted_error(way[0].value, way[1])))
+                except CloisterError as error:
+                    judged.append(attrs.evolve(candidate, why=str(error)))
         judged.sort(key=lambda c: (c.error is None, c.error, c.name))
         for candidate in list(judged):
             if candidate.error is None or only not in (None, candidate.name):
@@ -209,11 +231,18 @@ class Chooser:
                 self.check(found[candidate.name][0])
             except CloisterError as error:
                 judged.remove(candidate)
-                judged.append(Candidate(candidate.name, None, str(error)))
+                judged.append(attrs.evolve(candidate, error=None, why=str(error)))
                 continue
             return *found[candidate.name], Choice(composed.spec.name, candidate.name, tuple(judged))
         reasons = "; ".join(f"{c.name}: {c.why}" for c in judged if c.why)
         raise InvalidInput(f"no candidate of '{composed.spec.name}' can run: {reasons}")
+
+    def ways(self, part: Composed, wires: Mapping[str, str]) -> Iterator[Mapping[str, str]]:
+        """What a candidate is judged with: its own components, and its alternatives in slots that nobody named. A run
+        without delta has no choice of laws, nor one of other trust than a curator's."""
+        yield {}
+        if self.laws and self.trust == "Central" and self.total.delta and not unregistered(part):
+            yield from (other for other in part.spec.alternatives if not wires.keys() & other.keys())
 
     def filled(
         self, composed: Composed, wires: Mapping[str, str], values: Mapping[str, Any], lazily: bool = False
@@ -229,7 +258,7 @@ class Chooser:
         return composed, self.problem(composed)
 
     def problem(self, composed: Composed) -> Problem:
-        return problem_of(composed, self.total, self.k, self.domain, self.rows)
+        return problem_of(composed, self.total, self.k, self.domain, self.rows, self.laws)
 
     def check(self, composed: Composed) -> None:
         """Forecast a run. Raises: CloisterError: a question does not open, or all together cost too much."""

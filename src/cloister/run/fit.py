@@ -172,6 +172,7 @@ def fit(
     """
     account = going_on(account, population)
     table = population.selection if isinstance(population, SelectsColumns) else None
+    request = request if account is None else account.asked(request)
     plan = prepare(request, population.columns, chosen_columns=table)
     for what, there in (
         ("a ledger", account is not None),

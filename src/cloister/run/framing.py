@@ -27,7 +27,7 @@ from cloister.core.clustering import Problem
 from cloister.core.domains import Ball, Box
 from cloister.core.errors import InvalidInput
 from cloister.core.frames import cube, unknown_columns
-from cloister.core.registry.compose import Composed
+from cloister.core.registry.compose import Composed, compose
 from cloister.core.registry.making import filled
 from cloister.core.registry.registry import registry
 from cloister.core.types import Floats
@@ -83,8 +83,10 @@ class Framing:
         others = iter({"bounds": ["bounds"] * numbers, "none": ["1.0"] * numbers}.get(scale, scale.split(",")))
         return ",".join(f"category:{values}" if values else next(others) for values in self.one_hot)
 
-    def of(self, composed: Composed, total: Total, k: int, domain: Box | Ball, rows: int) -> tuple[Problem, Composed]:
-        """The problem, and the method in its frame; as it was composed, if it needs none.
+    def of(
+        self, composed: Composed, total: Total, k: int, domain: Box | Ball, rows: int, jointly: bool = True
+    ) -> tuple[Problem, Composed]:
+        """The problem, and the method in its frame; as it was composed, if it needs none. Args: as of ``problem_of``.
 
         Raises: InvalidInput: a frame was asked for, or unknown bounds need one, and there can be none.
         """
@@ -96,11 +98,11 @@ class Framing:
         remote = composed.trust in ("Local", "Shuffled")
         share = {"off": 0.0, "auto": 0.0 if remote else None}.get(str(self.zoom), self.zoom)
         scale = self._units(domain)
-        alone = problem_of(composed, total, k, domain, rows), composed
+        alone = problem_of(composed, total, k, domain, rows, jointly), composed
         unknown = unknown_columns(domain)
         if composed.spec.wraps or (share == 0 and scale == "none" and not unknown):
             return alone
-        oracle = next(_counting(composed), None)
+        oracle = _many() if alone[0].budget.measure == "zcdp" and not remote else next(_counting(composed), None)
         if oracle is None or isinstance(domain, Ball):
             if share or unknown or self.scale not in (None, "none") or any(self.one_hot):
                 why = "counts no rows by itself" if oracle is None else "has a ball for its bounds, with one unit"
@@ -113,7 +115,7 @@ class Framing:
         slots = {name: part.value for name, part in parts.items()}
         zoom = registry().load(spec)(**slots, share=share, scale=scale)
         zoomed = Composed(zoom, spec, parts, composed.trust)
-        problem = problem_of(zoomed, total, k, domain, rows)
+        problem = problem_of(zoomed, total, k, domain, rows, jointly)
         paid = _share(zoomed, problem)  # or refused, where it must be
         return (problem, zoomed) if paid or scale != "none" else alone
 
@@ -132,6 +134,13 @@ def apart(domain: Box | Ball) -> bool:
 def _share(zoomed: Composed, problem: Problem) -> float:
     zoom: Zooming = zoomed.value
     return zoom.share_of(problem)
+
+
+def _many() -> Composed:
+    """The first of a curator's oracles, for a frame's many small questions beside a method's pure and Gaussian ones:
+    they add up best in Gaussian noise."""
+    (first, *_) = registry().in_order("FrequencyOracle", "Central")
+    return compose(registry(), "FrequencyOracle", first.name, {}, {})
 
 
 def _counting(composed: Composed) -> Iterator[Composed]:

@@ -57,6 +57,8 @@ class Request:
         trust: a trust model by name, whose oracles fill all slots that ``components`` does not name; None: as the
             method has them (``cloister.run.choosing``).
         parties: how many pool their rows, under Aggregated trust; 0: as options say.
+        laws: whether ``auto`` may take Laplace noise where that predicts less error, at the same (epsilon, delta). It
+            costs more rho, in which some lifetimes add up.
     """
 
     k: int | tuple[int, int] = attrs.field(converter=number_of_centers)
@@ -74,6 +76,7 @@ class Request:
     seed: int | None = attrs.field(default=None, converter=own_number)
     trust: str | None = attrs.field(default=None, converter=trust_named)
     parties: int = 0
+    laws: bool = True
 
     @property
     def most(self) -> int:
@@ -218,16 +221,15 @@ def prepare(
     check_trust(total, composed.spec.name, composed.trust)
     framing = Framing(request.zoom, scale_of(request.scale, table.numbers, table.recorded()), table.one_hot)
 
+    inside, laws = framing.inside(domain), request.laws and request.rows is not None
+
     def planned(rows: int) -> Planned:
-        chooser = Chooser(
-            total, request.most, framing.inside(domain), rows, request.trust, request.parties, request.fewest
-        )
+        chooser = Chooser(total, request.most, inside, rows, request.trust, request.parties, request.fewest, laws)
         chosen, _, choice = chooser.chosen(composed, request.components, request.options, only)
         if request.fewest is not None:
             check_chooses(chosen, request.fewest, request.most)
-        problem, chosen = framing.of(chosen, total, request.most, domain, rows)
-        problem = attrs.evolve(problem, fewest=request.fewest)
-        return chosen, problem, choice
+        problem, framed = framing.of(chosen, total, request.most, domain, rows, laws)
+        return framed, attrs.evolve(problem, fewest=request.fewest), choice
 
     (chosen, problem, choice), budget = with_count(planned, total, request.most, request.rows)
     return PreparedRun(problem, chosen, total, tuple(columns), budget, request.rows, choice, planned, table.recorded())

@@ -100,9 +100,13 @@ class ErrorLaw:
 
     def error(self, problem: Problem, counts: FrequencyOracle[Any]) -> float:
         """v for the method's count oracle."""
+        return self.of(problem, strength(problem, counts))
+
+    def of(self, problem: Problem, q: float) -> float:
+        """v for a group of so many standard errors."""
         k, d = problem.k, problem.domain.dimension
         scale = self.factor * math.pow(k, self.groups - 2 / d) * math.pow(d, self.columns)
-        return scale * math.pow(strength(problem, counts), -self.power)
+        return scale * math.pow(q, -self.power)
 
 
 def strength(problem: Problem, counts: FrequencyOracle[Any]) -> float:

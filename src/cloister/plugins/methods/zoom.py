@@ -174,12 +174,14 @@ class Zoom(Generic[T]):
             return self.share
         if self.share == 0:
             raise InvalidInput("columns of unknown range have to be looked for: zoom cannot be off")
-        shares = SHARES + (SHARES_UNKNOWN if unknown else ())
+        less = 1.0 if self._pure else problem.budget.beside_pure
+        few, more = ([less * share for share in each] for each in (SHARES, SHARES_UNKNOWN))
+        shares = few + (more if unknown else [])
         tolerant = self._slack(problem) > 1
         enough = WIDER if tolerant else GROUP
-        promising = [share for share in SHARES if self._tolerated(problem, share) <= enough / 2 * problem.rows]
+        promising = [share for share in few if self._tolerated(problem, share) <= enough / 2 * problem.rows]
         if unknown:  # a range has to be found, whatever it costs
-            promising += [share for share in shares[len(SHARES) - 1 :] if self._error(problem, share) <= FINE]
+            promising += [share for share in shares[len(few) - 1 :] if self._error(problem, share) <= FINE]
         if promising:
             return promising[0]
         rough = [share for share in shares if self._error(problem, share) <= COARSE]

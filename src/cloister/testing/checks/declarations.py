@@ -163,7 +163,8 @@ def _check_presets(spec: Spec, cls: type[Any], where: str) -> None:
         except CloisterError as error:
             require(False, f"{where} sets '{name}' to {value!r}: {error}")
     if all(spec.presets.get(name, facts.default) is not None for name, facts in slots.items()):
-        compose(registry(), spec.role, spec.name, {}, {})
+        for components in ({}, *spec.alternatives):
+            compose(registry(), spec.role, spec.name, components, {})
 
 
 DECLARED = (
@@ -208,7 +209,7 @@ def probes(oracle: Any, epsilons: Sequence[float] = EPSILONS) -> list[Probe]:
 def events_cover_the_budget_and_no_more(oracle: Any) -> None:
     """A channel declares at least one event; they are in the budget's measure, and add up to at most the budget; so do
     their deltas, which only an oracle that says so (``uses_delta``) has. Only pure noise that is paid in rho says its
-    epsilon: sqrt(2 rho)."""
+    epsilon: sqrt(2 rho); only Gaussian noise says its sigma, since it then counts as mu^2, whatever it is paid in."""
     for probe in probes(oracle):
         events = probe.channel.events
         require(
@@ -219,6 +220,10 @@ def events_cover_the_budget_and_no_more(oracle: Any) -> None:
             require(measure == probe.budget.measure, f"opened with {probe.budget}, it declares an event in {measure}")
             require(amount > 0, f"{probe.shape}: an event spends {amount}")
             require(event.delta >= 0, f"{probe.shape}: an event has delta {event.delta}")
+            require(
+                oracle.measure == "gaussian" or math.isinf(event.sigma),
+                f"an oracle of the measure {oracle.measure} declares the sigma {event.sigma} of Gaussian noise",
+            )
             require(
                 math.isinf(event.pure)
                 or (oracle.measure == "pure" and measure == "zcdp" and event.pure * ROUNDING >= math.sqrt(2 * amount)),

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from scipy import stats
 
-from cloister.accounting import Accountant, Spent, Total, epsilon_of_rho
+from cloister.accounting import Accountant, Spent, Total, epsilon_of_discrete, epsilon_of_rho
 from cloister.core.errors import BudgetExceeded
 from cloister.plugin import (
     Budget,
@@ -161,7 +161,10 @@ def test_thresholds_and_gaussian_noise_divide_delta() -> None:
     spent = account.forecast([(*ORACLE.open(space, each, SETTING).events, *gauss)])
     assert 0 < spent.delta <= 2.5e-7
     assert spent.epsilon(1e-6) <= 1.0
-    assert spent.epsilon(1e-6) == spent.pure + epsilon_of_rho(spent.rho, 1e-6 - spent.delta)
+    discrete = epsilon_of_discrete(
+        math.sqrt(spent.mu_squared), spent.drift, spent.tail, 1e-6 - spent.delta, spent.pures
+    )
+    assert spent.epsilon(1e-6) == discrete
     assert spent.epsilon(spent.delta) == math.inf
 
 

@@ -1,0 +1,227 @@
+"""Runs of pure and Gaussian questions together: against 60-digit arithmetic, dp-accounting, and the exact laws of the
+noise."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from pathlib import Path
+from typing import Any
+
+import attrs
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from cloister.accounting import Spent, compose, epsilon_of_mu, epsilon_of_rho
+from cloister.accounting.accountant import Accountant
+from cloister.accounting.ledger.ledger import Ledger
+from cloister.accounting.mixed import ATOMS, _fewer, delta_of_mixed, epsilon_of_mixed
+from cloister.accounting.total import Total, jointly_paid
+from cloister.core.budget import Budget, Currency, Event
+from cloister.core.clustering import Problem
+from cloister.core.domains import Box
+from cloister.core.errors import BudgetExceeded
+from cloister.core.randomness import PublicRng
+from cloister.run.account import Account
+from cloister.run.explaining import explain
+from cloister.run.fit import fit, source
+from cloister.run.request import PreparedRun, Request, prepare
+
+SEED = PublicRng.from_seed(5)
+
+
+def exact(pures: list[float], mu: float, epsilon: float) -> mpmath.mpf:
+    """The sum over all outcomes of the randomised responses, in 60 digits."""
+    with mpmath.workdps(60):
+        m, total = mpmath.mpf(mu), mpmath.mpf(0)
+        for signs in itertools.product((1, -1), repeat=len(pures)):
+            chance, loss = mpmath.mpf(1), mpmath.mpf(0)
+            for sign, pure in zip(signs, pures, strict=True):
+                p = mpmath.mpf(pure)
+                chance *= mpmath.exp((1 + sign) * p / 2) / (1 + mpmath.exp(p))
+                loss += sign * p
+            y = mpmath.mpf(epsilon) - loss
+            total += chance * (mpmath.ncdf(m / 2 - y / m) - mpmath.exp(y) * mpmath.ncdf(-m / 2 - y / m))
+        return total
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.floats(0.001, 3), min_size=1, max_size=4), st.floats(-3, 1), st.floats(0, 4))
+def test_delta_is_above_the_exact_one_by_one_part_in_1e10(pures: list[float], log_mu: float, epsilon: float) -> None:
+    mu = 10**log_mu
+    want = exact(pures, mu, epsilon)
+    if want > 1e-290:
+        found = delta_of_mixed(pures, mu, epsilon)
+        assert found == 1.0 or float(mpmath.mpf(found) / want - 1) == pytest.approx(1e-10, abs=1e-11)
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.floats(0.01, 2), st.floats(0.01, 2), st.floats(-12, -2))
+def test_epsilon_is_the_least_that_is_proved(pure: float, mu: float, log_delta: float) -> None:
+    epsilon = epsilon_of_mixed([pure], mu, 10**log_delta)
+    assert exact([pure], mu, epsilon) <= 10**log_delta
+    assert epsilon == 0 or exact([pure], mu, epsilon * (1 - 1e-6)) > 10**log_delta * (1 - 1e-8)
+
+
+def test_one_count_in_discrete_laplace_noise_loses_nothing_to_randomised_response() -> None:
+    """Its two laws on neighbours have two ratios: what dominates it is what it is."""
+    epsilon, mu = 0.4, 0.3
+    reach = np.arange(-200, 202)
+    laws = [np.exp(-epsilon * np.abs(reach - shift)) for shift in (1, 0)]
+    p, q = (law / law.sum() for law in laws)
+    for at in (0.1, 0.5, 0.9):
+        y = at - np.log(p / q)
+        tops = [exact([], mu, one) for one in y]
+        want = math.fsum(float(chance * top) for chance, top in zip(p, tops, strict=True))
+        assert delta_of_mixed([epsilon], mu, at) == pytest.approx(want, rel=1e-9)
+
+
+def test_many_values_are_rounded_up_and_by_little() -> None:
+    """19 different epsilons have half a million sums: a bound from above, close to what twice as many atoms give."""
+    pures = np.linspace(0.01, 0.05, 19).tolist()
+    halves = [x for x in pures for _ in range(2)]
+    assert 2 ** len(pures) > ATOMS
+    pooled = [0.05] * 19
+    assert epsilon_of_mixed(pures, 0.2, 1e-6) <= epsilon_of_mixed(pooled, 0.2, 1e-6)
+    gaussian = math.sqrt(0.04 + sum(x * x for x in pures))
+    assert epsilon_of_mixed(pures, 0.2, 1e-6) == pytest.approx(epsilon_of_mu(gaussian, 1e-6), rel=0.02)
+    assert epsilon_of_mixed(halves, 0.2, 1e-6) <= sum(halves) + epsilon_of_mu(0.2, 1e-6)
+
+
+def test_losses_move_up_and_by_no_more_than_a_spacing() -> None:
+    """What is promised of the rounding: no tail of the losses gets smaller, and each moves by less than a spacing."""
+    r = np.random.default_rng(3)
+    losses = np.sort(r.normal(0, 1, 5 * ATOMS))
+    chances = np.full(len(losses), 1 / len(losses))
+    fewer, held = _fewer(losses, chances)
+    assert len(fewer) == ATOMS
+    assert math.fsum(held) == pytest.approx(1)
+    for at in r.normal(0, 1, 50):
+        assert held[fewer >= at].sum() >= chances[losses >= at].sum() - 1e-12
+    assert 0 < held @ fewer - chances @ losses < (losses[-1] - losses[0]) / (ATOMS - 1)
+
+
+def by_dp_accounting(pures: list[float], mu: float, delta: float, pessimistic: bool) -> float:
+    from dp_accounting.pld import privacy_loss_distribution as pld
+
+    facts: dict[str, Any] = {"value_discretization_interval": 1e-4, "pessimistic_estimate": pessimistic}
+    found = pld.from_gaussian_mechanism(1 / mu, **facts)
+    for pure in pures:
+        found = found.compose(pld.from_randomized_response(2 / (1 + math.exp(pure)), 2, **facts))
+    return float(found.get_epsilon_for_delta(delta))
+
+
+@pytest.mark.parametrize(
+    ("pures", "mu", "delta"),
+    [([0.5, 0.2, 0.2], 0.3, 1e-6), ([0.08], 0.01, 1e-7), ([0.05, 0.04, 0.03, 0.02] * 3, 0.2, 1e-5)],
+)
+def test_it_lies_between_the_two_bounds_of_dp_accounting(pures: list[float], mu: float, delta: float) -> None:
+    ours = epsilon_of_mixed(pures, mu, delta)
+    assert by_dp_accounting(pures, mu, delta, pessimistic=False) <= ours
+    assert ours <= by_dp_accounting(pures, mu, delta, pessimistic=True) * (1 + 1e-4)
+
+
+def event(measure: Any, amount: float, **more: Any) -> Event:
+    return Event("test", Budget(measure, amount), **more)
+
+
+def test_a_run_never_costs_more_than_by_rho_or_by_basic_composition_and_less_where_they_lose() -> None:
+    for pure, mu in itertools.product((0.05, 0.5, 2.0), (0.01, 0.3, 1.0)):
+        events = [event("pure", pure), event("gaussian", mu * mu)]
+        cost = compose(events, 1e-6)
+        assert cost <= min(pure + epsilon_of_mu(mu, 1e-6), epsilon_of_rho(Spent.on(events).all_rho, 1e-6))
+        assert max(pure * (1 - 1e-4), epsilon_of_mu(mu, 1e-6)) <= cost
+    assert compose([event("pure", 0.5), event("gaussian", 0.09)], 1e-6) < 0.99 * (0.5 + epsilon_of_mu(0.3, 1e-6))
+
+
+def test_gaussian_noise_that_is_paid_in_rho_is_as_cheap_as_in_mu_squared() -> None:
+    facts = {"l0_sensitivity": 2, "sigma": 2.0**20}
+    rho, mu = event("zcdp", 0.045, **facts), event("gaussian", 0.09, **facts)
+    assert Spent.on([rho]) == Spent.on([mu])
+    assert Spent.on([event("zcdp", 0.045)]).rho == 0.045  # nothing is known of its law
+
+
+def plan(delta: float = 1e-6, **given: Any) -> PreparedRun:
+    facts = {"k": 5, "epsilon": 0.5, "delta": delta, "bounds": (-1, 1), "rows": 10_000, "zoom": "off", **given}
+    asked = Request(method="grid-means", components={"counts": "discrete-laplace"}, **facts)
+    return prepare(asked, ["x", "y"])
+
+
+@pytest.mark.parametrize("rows_per_user", [None, 3])
+def test_the_shares_of_a_mixed_run_grow_until_all_of_epsilon_is_used(rows_per_user: int | None) -> None:
+    made = plan(rows_per_user=rows_per_user)
+    rounds = [round.events for round in made.forecast(SEED)]
+    cost = Accountant(made.total, made.problem.budget).forecast(rounds)
+    assert 0.495 < cost.epsilon(1e-6) <= 0.5
+    assert made.problem.budget.amount > 2 * made.total.measured({"pure", "gaussian"}).amount
+
+
+def test_a_share_that_is_scaled_too_far_is_refused() -> None:
+    made = plan()
+    grown = [
+        [
+            event
+            if math.isfinite(event.pure)
+            else Event("more", Budget("zcdp", event.spent.amount * 1.21), event.l0_sensitivity, event.sigma / 1.1)
+            for event in round.events
+        ]
+        for round in made.forecast(SEED)
+    ]
+    wide = Budget("zcdp", made.problem.budget.amount * 1.21)
+    with pytest.raises(BudgetExceeded, match="the run's epsilon"):
+        Accountant(made.total, wide).forecast(grown)
+
+
+def test_rows_that_are_counted_first_and_lifetimes_in_rho_keep_to_rho() -> None:
+    for made in (plan(rows=None), plan(laws=False)):
+        assert made.budget.amount == made.total.measured({"pure", "gaussian"}).amount
+
+
+def test_only_pure_and_gaussian_questions_are_priced_together() -> None:
+    problem = Problem(2, Box((0.0,), (1.0,)), 100, Budget("pure", 0.5))
+    for kinds in ({"pure"}, {"gaussian"}, {"pure", "gaussian", "zcdp"}, {"pure", "exact"}):
+        currencies = frozenset(Currency(kind) for kind in kinds)  # type: ignore[arg-type]
+        assert jointly_paid(None, currencies, Total(0.5, 1e-6), problem) is None
+    assert jointly_paid(None, frozenset(map(Currency, ("pure", "gaussian"))), Total(0.5), problem) is None
+
+
+def test_counts_in_laplace_noise_beside_gaussian_sums_have_half_the_variance_and_all_else_is_as_it_was() -> None:
+    """At no cost to the frame or the sums: what the price of the whole run leaves goes to the counts."""
+    asked = {"k": 8, "epsilon": 0.5, "delta": 1.4e-5, "bounds": (-1, 1), "rows": 6500, "zoom": "auto"}
+    mixed, gauss = (
+        [q.error for q in explain(Request(method="grid-means", components=parts, **asked), ["x", "y"]).asked]
+        for parts in ({"counts": "discrete-laplace"}, {})
+    )
+    frame, counts, sums = (new / old for new, old in zip(mixed, gauss, strict=True))
+    assert max(frame, sums) < 1.02
+    assert counts < 0.7
+
+
+def test_auto_takes_the_law_that_predicts_less_error_and_says_so() -> None:
+    asked = Request(k=5, epsilon=0.5, delta=1e-6, bounds=(-1, 1), rows=10_000)
+    made = prepare(asked, ["x", "y"])
+    assert made.choice is not None
+    assert made.choice.picked == "grid-means (counts=discrete-laplace)"
+    assert made.composed.inner["method"].inner["counts"].spec.name == "discrete-laplace"
+    for other in ({"laws": False}, {"rows": None}, {"components": {"grid-means.counts": "discrete-gaussian"}}):
+        kept = prepare(attrs.evolve(asked, **other), ["x", "y"]).choice
+        assert kept is not None
+        assert kept.picked == "grid-means"
+        assert all("=" not in candidate.name for candidate in kept.candidates)
+
+
+@pytest.mark.parametrize(
+    ("composition", "picked"), [("basic", "grid-means (counts=discrete-laplace)"), ("zcdp", "grid-means")]
+)
+def test_a_lifetime_that_adds_up_rho_keeps_to_noise_that_costs_little_of_it(
+    composition: Any, picked: str, tmp_path: Path
+) -> None:
+    ledger = Ledger.open(tmp_path / "l.ledger", create=True)
+    ledger.declare("visits", 1.0, 1e-5, composition)
+    account = Account(ledger=tmp_path / "l.ledger", dataset="visits")
+    asked = Request(k=5, epsilon=0.3, delta=1e-6, bounds=(-1, 1), rows=10_000)
+    rows = np.random.default_rng(0).normal(0, 0.2, (2000, 2))
+    found = fit(asked, source(rows), account=account)
+    assert found.details["auto"]["words"].startswith(f"auto picked {picked}: ")
