@@ -145,6 +145,7 @@ def delta_of_mu(mu: float, epsilon: float) -> float:
     return min(1.0, max(delta * (1 + _ROUNDING), MIN_DELTA * 1e-5))
 
 
+@functools.lru_cache(1024)
 def epsilon_of_mu(mu: float, delta: float) -> float:
     """The smallest epsilon, in nats, at which a mu-GDP mechanism is (epsilon, delta)-DP, rounded up.
 
@@ -155,6 +156,7 @@ def epsilon_of_mu(mu: float, delta: float) -> float:
     return math.inf if math.isinf(mu) else smallest(lambda epsilon: delta_of_mu(mu, epsilon) <= delta)
 
 
+@functools.lru_cache(1024)
 def mu_of(epsilon: float, delta: float) -> float:
     """The largest mu whose mechanisms are (epsilon, delta)-DP, rounded down: ``delta_of_mu`` of it is <= delta.
 
@@ -169,7 +171,7 @@ def _gap(u: float, v: float, mu: float) -> float:
     """Phi(-u) - e^epsilon Phi(-v), where v - u = mu."""
     density = math.exp(-u * u / 2) / math.sqrt(2 * math.pi)
     if mu < 1:
-        nodes, weights = _legendre()
+        nodes, weights = legendre()
         slopes = (_mills(u + mu * x)[1] * w for x, w in zip(nodes, weights, strict=True))
         return density * mu * math.fsum(slopes)
     if u < 0:
@@ -193,7 +195,7 @@ def _mills(x: float) -> tuple[float, float]:
 
 
 @functools.cache
-def _legendre() -> tuple[tuple[float, ...], tuple[float, ...]]:
+def legendre() -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Ten Gauss-Legendre nodes and weights for [0, 1]: exact here to the last digit (the slope is entire)."""
     from numpy.polynomial.legendre import leggauss
 
@@ -225,6 +227,7 @@ def delta_of_rho(rho: float, epsilon: float) -> float:
     return max(math.exp(min(_log_delta(rho, epsilon, x) + _LOG_ROUNDING, 0.0)), MIN_DELTA * 1e-5)
 
 
+@functools.lru_cache(1024)
 def epsilon_of_rho(rho: float, delta: float) -> float:
     """The smallest epsilon, in nats, that the conversion gives a rho-zCDP mechanism at ``delta``, rounded up.
 
@@ -235,6 +238,7 @@ def epsilon_of_rho(rho: float, delta: float) -> float:
     return math.inf if math.isinf(rho) else smallest(lambda epsilon: delta_of_rho(rho, epsilon) <= delta)
 
 
+@functools.lru_cache(1024)
 def rho_of(epsilon: float, delta: float) -> float:
     """The largest rho that the conversion admits at (epsilon, delta), rounded down.
 

@@ -41,7 +41,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from cloister.accounting.conversions import checked_amount, checked_delta, smallest
+from cloister.accounting.conversions import checked_amount, checked_delta, legendre, smallest
 from cloister.core.types import Floats
 
 ATOMS = 2048
@@ -76,10 +76,14 @@ def epsilon_of_mixed(pures: Sequence[float], mu: float, delta: float) -> float:
 
     Args: pures, mu, as of ``delta_of_mixed``; infinite ones give infinity. delta (in [1e-300, 1)).
     """
-    checked_delta(delta)
+    return _epsilon(tuple(sorted(pures)), mu, checked_delta(delta))
+
+
+@functools.lru_cache(256)
+def _epsilon(pures: tuple[float, ...], mu: float, delta: float) -> float:
     if not math.isfinite(math.fsum(pures) + checked_amount(mu, "mu")):
         return math.inf
-    losses, chances = _losses(tuple(sorted(pures)))
+    losses, chances = _losses(pures)
     return smallest(lambda epsilon: _delta(losses, chances, mu, epsilon) <= delta, WITHIN)
 
 
@@ -139,9 +143,9 @@ def _upper(y: Floats, mu: float) -> Floats:
     near = np.minimum(u, _FAR)
     density = np.exp(-near * near / 2) / math.sqrt(2 * math.pi)
     if mu < 1:
-        nodes, weights = np.polynomial.legendre.leggauss(10)
-        x = near[:, None] + mu * (nodes / 2 + 0.5)
-        found = density * mu * ((1 - x * ratio(x)) @ (weights / 2))
+        nodes, weights = map(np.asarray, legendre())
+        x = near[:, None] + mu * nodes
+        found = density * mu * ((1 - x * ratio(x)) @ weights)
     else:
         after = density * ratio(near + mu)
         found = np.where(near < 0, ndtr(-near) - after, density * ratio(np.maximum(near, 0.0)) - after)

@@ -10,6 +10,7 @@ from contextlib import ExitStack, closing
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
+import attrs
 import typer
 
 from cloister.commands.common import (
@@ -22,7 +23,7 @@ from cloister.commands.common import (
     tell_columns,
     told_once,
 )
-from cloister.commands.options import OUTPUT, Charged, Config, Dimension, Printed, Reading, Verbose, Wanted
+from cloister.commands.options import OUTPUT, Charged, Config, Dimension, Printed, Reading, Sought, Verbose, Wanted
 from cloister.commands.program import Standing, ending, printing
 from cloister.commands.progress import Log, event_log, signs_of_life
 from cloister.commands.taking import lacks, taking
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 def explain(
     reading: Reading,
     asked: Wanted,
+    sought: Sought,
     printed: Annotated[Printed, lacks("nothing is released", "out")],
     rows: Annotated[
         list[str] | None,
@@ -47,23 +49,33 @@ def explain(
     config: Config = None,
 ) -> None:
     """Candidates with their predicted errors, what is picked, and the questions that fit would ask with these very
-    options. Reads no rows."""
+    options; with --error the budget, or the rows, that an error takes. Reads no rows."""
     from cloister.run.fit import source
 
+    if sought.picture is not None and sought.error is None:
+        raise InvalidInput("--picture draws predicted errors: give --error too, the one that is wanted")
+    if sought.error is not None and asked.epsilon is None:
+        asked = attrs.evolve(asked, epsilon=1.0)
     request, as_json = asked.request(len(rows or ()) if asked.pooled else 0), bool(printed.as_json)
     if not rows or dimension is not None:
-        show_forecast(request, _named(rows, reading, dimension), None, as_json)
+        show_forecast(request, _named(rows, reading, dimension), None, as_json, sought)
         return
     with closing(source(rows, bounds=asked.bounds, **reading.arguments())) as population:
         tell_columns(population)
-        show_forecast(request, population.selection, population, as_json)
+        show_forecast(request, population.selection, population, as_json, sought)
 
 
-def show_forecast(request: Any, chosen: Selection, population: Any, as_json: bool) -> None:
-    """Print what a request would do. Args: population (whose rows are meant; None: columns alone are known)."""
+def show_forecast(
+    request: Any, chosen: Selection, population: Any, as_json: bool, sought: Sought | None = None
+) -> None:
+    """Print what a request would do. Args: population (whose rows are meant; None: columns alone are known), sought (an
+    error whose price is wanted in place of that)."""
     from cloister.run.explaining import explain as explained
     from cloister.run.population import check_users
 
+    if sought is not None and sought.error is not None:
+        _show_needs(request, chosen, sought.error, sought.picture, as_json)
+        return
     found = explained(request, chosen.features, chosen)
     if population is not None:
         check_users(found.plan.total, population, found.plan.composed.trust or "Central")
@@ -71,6 +83,24 @@ def show_forecast(request: Any, chosen: Selection, population: Any, as_json: boo
         print_json(found.as_dict())
     else:
         show(found.text)
+
+
+def _show_needs(request: Any, chosen: Selection, error: float, picture: str | None, as_json: bool) -> None:
+    """Print, and draw, what an error takes."""
+    from cloister.run.needing import needs
+    from cloister.run.result import checked_target
+    from cloister.showing.plots import ENDINGS, save
+
+    drawn = None if picture is None else checked_target(picture, ENDINGS, "pictures")
+    found = needs(request, chosen.features, error, chosen)
+    if drawn is not None:
+        from cloister.showing.forecasts import TITLE, figure_of
+
+        save(figure_of(found), drawn, TITLE)
+    if as_json:
+        print_json(found.as_dict())
+    else:
+        show(found.text if drawn is None else f"{found.text}\npicture saved to {drawn}")
 
 
 def _named(files: list[str] | None, reading: Reading, dimension: int | None) -> Selection:
@@ -135,6 +165,7 @@ def fit(
         told = partial(tell_columns, population)
         if dry_run:
             told()
+            request = request if account is None else account.asked(request)
             show_forecast(request, population.selection, population, bool(printed.as_json))
             return
         if asked.pooled:

@@ -232,6 +232,22 @@ class Wanted:
 
 @final
 @attrs.frozen(kw_only=True)
+class Sought:
+    """An error from which a budget is wanted."""
+
+    error: float | None = said(
+        "What the predicted error may be, in parts of one centre's, such as 0.01: say which epsilon that takes with "
+        "--rows, and how many rows with --epsilon (default: 1).",
+        PRIVACY,
+        in_config=False,
+    )
+    picture: str | None = said(
+        "With --error: draw the predicted error against epsilon, .png or .svg.", OUTPUT, in_config=False
+    )
+
+
+@final
+@attrs.frozen(kw_only=True)
 class Charged:
     """The ledger that a run is charged to."""
 

@@ -16,6 +16,11 @@ if TYPE_CHECKING:
 CENTRE, CELL, INK, FAINT, ALARM = "#D55E00", "#0072B2", "#222222", "#595959", "#A01010"
 """Vermilion and blue of the palette; words and borders; notes (7 : 1 against white); warnings."""
 
+COLOURS = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8A6D00")
+"""Of lines: Okabe and Ito's palette, its yellow darkened."""
+
+MARKERS = "osD^vP*X"
+
 PAPER, GRID = "#FFFFFF", "#DDDDDD"
 
 WIDTH, BARE = 7.2, 5.8

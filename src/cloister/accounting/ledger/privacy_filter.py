@@ -19,7 +19,6 @@ Never a numerical composition across runs: its figures would have to be known be
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Iterable
 from typing import Literal, Self, TypeAlias, final
@@ -33,8 +32,6 @@ from cloister.core.budget import Budget
 from cloister.core.errors import BudgetExceeded, InvalidInput, Refused
 
 Composition: TypeAlias = Literal["basic", "zcdp"]
-
-_rho_of = functools.cache(rho_of)
 
 
 @final
@@ -101,7 +98,7 @@ class Lifetime:
     @property
     def rho(self) -> float:
         """The largest sum of rho under ``zcdp``."""
-        return _rho_of(self.total.epsilon, self.total.delta)
+        return rho_of(self.total.epsilon, self.total.delta)
 
     def refuse_other(self, unit: Unit) -> None:
         """Raises: Refused unless a run protects whom this lifetime protects."""

@@ -16,7 +16,7 @@ from cloister.lab.comparing.study_file import NOTE
 from cloister.metrics import Mean, mean_interval
 from cloister.run.estimates import Estimate
 from cloister.run.result import checked_target
-from cloister.showing.frame import ALARM, FAINT, INK, frame, settings
+from cloister.showing.frame import ALARM, COLOURS, FAINT, INK, MARKERS, frame, settings
 from cloister.showing.plots import ENDINGS, save as save_figure
 
 REFERENCE, MIDPOINT, MEAN = "k-means++ of scikit-learn", "midpoint of the bounds", "mean of the rows"
@@ -250,11 +250,6 @@ def _notes(study: Figures) -> list[str]:
     rivals = [f"{name}: {FLAWS[name]}." for name in FLAWS if any(cell.label == name for cell in study.cells)]
     return [*others, *refused, *rivals]
 
-
-COLOURS = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8A6D00")
-"""Okabe and Ito's palette, its yellow darkened."""
-
-MARKERS = "osD^vP*X"
 
 TITLE = "Cost against privacy budget"
 

@@ -1,0 +1,142 @@
+"""From an error to a budget: the least epsilon, and the least number of rows, for which a request predicts at most the
+error that is asked for. Forecasts under many budgets, from public figures alone: no row is read and nothing is spent.
+
+Predicted errors fall with epsilon and with rows, but for small steps where ``auto`` takes another candidate, so that a
+bisection ends next to the least figure, within a hundredth of it; what is said was forecast itself.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Any, final
+
+import attrs
+
+from cloister.core.errors import CloisterError, InvalidInput
+from cloister.rows.columns import Selection
+from cloister.run.request import Request, prepare
+
+EPSILONS = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0)
+"""Of the table and the picture."""
+
+ROWS = (0.25, 1.0, 4.0)
+"""Numbers of rows of the table and the picture, in parts of the request's."""
+
+LEAST_EPSILON, MOST_EPSILON = 1e-3, 16.0
+"""Between which a budget is looked for: above, little is promised."""
+
+MOST_ROWS = 2 * 10**9
+
+STEPS = 1.01
+"""Factor to which a figure is found."""
+
+
+@final
+@attrs.frozen
+class Forecast:
+    """Args: rows, epsilon, error (predicted, of one centre's; None: no method can run, or none can say)."""
+
+    rows: int
+    epsilon: float
+    error: float | None
+
+
+@final
+@attrs.frozen(eq=False)
+class NeededBudget:
+    """What an error takes.
+
+    Args:
+        error: asked for, in parts of what one centre at the middle of the bounds would lose.
+        asked: the request's own forecast.
+        epsilon: the least for the request's rows; None: none up to ``MOST_EPSILON``.
+        rows: the least for the request's epsilon; None: none up to ``MOST_ROWS``.
+        table: other rows and epsilons.
+    """
+
+    error: float
+    asked: Forecast
+    epsilon: Forecast | None
+    rows: Forecast | None
+    table: tuple[Forecast, ...]
+
+    @property
+    def text(self) -> str:
+        """For people."""
+        budget = f"no epsilon up to {MOST_EPSILON:g}" if self.epsilon is None else f"epsilon = {self.epsilon.epsilon:g}"
+        rows = f"no number up to {MOST_ROWS:,}" if self.rows is None else f"{self.rows.rows:,}"
+        numbers = sorted({each.rows for each in self.table})
+        lines = [
+            f"A predicted error of at most {self.error:g} of one centre's takes {budget} with {self.asked.rows:,} "
+            f"rows; with epsilon = {self.asked.epsilon:g} it takes {rows} rows.",
+            "epsilon   " + "".join(f"{n:>14,} rows" for n in numbers),
+        ]
+        for epsilon in EPSILONS:
+            found = (each for each in self.table if each.epsilon == epsilon)
+            lines.append(f"{epsilon:<10g}" + "".join(f"{_shown(each.error):>19}" for each in found))
+        return "\n".join(
+            [*lines, "No row was read and nothing was spent. Errors are predicted for tight groups of one size."]
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data, for programs."""
+        return attrs.asdict(self)
+
+
+def _shown(error: float | None) -> str:
+    return "-" if error is None else f"{error:.3g}"
+
+
+def needs(request: Request, columns: Sequence[str], error: float, chosen: Selection | None = None) -> NeededBudget:
+    """What an error takes. Args: columns and chosen, as of ``explain``.
+
+    Raises: InvalidInput: the error is none, or the number of rows is not given; as ``prepare``, for the request itself.
+    """
+    if not 0 < error < 1:
+        raise InvalidInput(f"error is {error}: give a part of one centre's error, between 0 and 1, such as 0.01")
+    if request.rows is None:
+        raise InvalidInput("no public number of rows: give --rows N (rows=N), a round figure of the right size")
+
+    def at(rows: int, epsilon: float) -> Forecast:
+        asked = attrs.evolve(request, rows=rows, epsilon=epsilon)
+        with suppress(CloisterError):
+            return Forecast(rows, epsilon, prepare(asked, columns, chosen_columns=chosen).error)
+        return Forecast(rows, epsilon, None)
+
+    own = Forecast(request.rows, request.epsilon, prepare(request, columns, chosen_columns=chosen).error)
+    if own.error is None:
+        raise InvalidInput(f"'{request.method}' predicts no error: leave the method to auto, or name one that does")
+    most = max(request.most, 2)
+    return NeededBudget(
+        error,
+        own,
+        _least(lambda x: at(own.rows, _two_digits(x)), LEAST_EPSILON, MOST_EPSILON, error),
+        _least(lambda x: at(round(_two_digits(x)), own.epsilon), most, MOST_ROWS, error),
+        tuple(at(max(most, round(part * own.rows)), epsilon) for epsilon in EPSILONS for part in ROWS),
+    )
+
+
+def _two_digits(x: float) -> float:
+    """The next number of two digits, as people say it."""
+    unit = 10.0 ** (math.floor(math.log10(x)) - 1)
+    return float(f"{math.ceil(round(x / unit, 6)) * unit:.2g}")
+
+
+def _least(at: Callable[[float], Forecast], low: float, high: float, error: float) -> Forecast | None:
+    """The forecast at the least figure between these that is good enough."""
+
+    def enough(found: Forecast) -> bool:
+        return found.error is not None and found.error <= error
+
+    best = at(high)
+    if not enough(best):
+        return None
+    while high > low * STEPS:
+        middle = math.sqrt(low * high)
+        if enough(found := at(middle)):
+            high, best = middle, found
+        else:
+            low = middle
+    return best

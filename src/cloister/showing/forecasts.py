@@ -1,0 +1,38 @@
+"""The picture of what an error takes: predicted errors against epsilon, a line for each number of rows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cloister.run.needing import EPSILONS, NeededBudget
+from cloister.showing.frame import COLOURS, FAINT, GRID, MARKERS, frame, settings, words
+from cloister.showing.plot_data import Heading
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+TITLE = "Predicted error against privacy budget"
+
+
+def figure_of(needs: NeededBudget) -> Figure:
+    """The figure, without a window or global state. Raises: MissingExtra."""
+    with settings():
+        figure, axes = frame(0.6)
+        for number, rows in enumerate(sorted({each.rows for each in needs.table})):
+            found = [each for each in needs.table if each.rows == rows and each.error is not None]
+            axes.plot(
+                [each.epsilon for each in found],
+                [each.error or 0.0 for each in found],
+                label=f"{rows:,} rows",
+                color=COLOURS[number],
+                marker=MARKERS[number],
+                markersize=5,
+            )
+        axes.axhline(needs.error, color=FAINT, linewidth=0.9, linestyle="--", label=f"{needs.error:g}, asked for")
+        axes.set(xscale="log", yscale="log", xlabel="epsilon", ylabel="predicted error, of one centre's")
+        axes.set_xticks(EPSILONS, [f"{epsilon:g}" for epsilon in EPSILONS])
+        axes.minorticks_off()
+        axes.grid(color=GRID, linewidth=0.6)
+        heading = Heading(TITLE, "From public figures alone: no row was read, and nothing was spent", True)
+        words(figure, heading, "For tight groups of one size.")
+    return figure
