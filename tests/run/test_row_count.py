@@ -128,9 +128,10 @@ def test_before_the_count_a_plan_says_that_rows_are_unknown() -> None:
 
 def test_a_count_of_no_more_rows_than_centres_is_warned_of() -> None:
     """Of rows whose number nobody gave, a run finds out only when it has paid."""
-    result = fit(request(method="hst-means", k=50, epsilon=5.0), source(rows(30)))
+    noise = NoiseRng.for_tests(1)
+    result = fit(request(method="hst-means", k=50, epsilon=5.0), source(rows(30)), noise=noise)
     assert any("no more rows were counted than centres were asked for (50)" in note for note in result.privacy.notes)
-    enough = fit(request(method="hst-means", k=5, epsilon=5.0), source(rows(3000)))
+    enough = fit(request(method="hst-means", k=5, epsilon=5.0), source(rows(3000)), noise=noise)
     assert not any("no more rows were counted" in note for note in enough.privacy.notes)
 
 

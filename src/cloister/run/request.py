@@ -221,7 +221,9 @@ def prepare(
     check_trust(total, composed.spec.name, composed.trust)
     framing = Framing(request.zoom, scale_of(request.scale, table.numbers, table.recorded()), table.one_hot)
 
-    inside, laws = framing.inside(domain), request.laws and request.rows is not None
+    inside = framing.inside(domain)
+    # what suggests k is calibrated on Gaussian counts; and where rows are counted first, both stages add up in rho
+    laws = request.laws and request.rows is not None and request.fewest is None
 
     def planned(rows: int) -> Planned:
         chooser = Chooser(total, request.most, inside, rows, request.trust, request.parties, request.fewest, laws)
