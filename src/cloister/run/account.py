@@ -84,9 +84,9 @@ class Account:
         known = None if self.resume is None else Ledger.open(self.ledger).plan_of(self.resume)
         if known is None or known == plan.digest() or plan.choice is None:
             return plan
-        for candidate in plan.choice.candidates:
+        for name in plan.choice.names:
             with suppress(CloisterError):
-                other = prepare(request, plan.columns, candidate.name, chosen_columns)
+                other = prepare(request, plan.columns, name, chosen_columns)
                 if other.digest() == known:
                     return other
         return plan

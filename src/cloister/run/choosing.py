@@ -3,8 +3,9 @@
 * Which oracles: under a trust model that the caller names, those that ``core.registry.filling`` finds, the first that
   can be paid with (epsilon, delta) and that open in a forecast of the whole run.
 * Which method: of ``auto``'s candidates the one that predicts the least error, each under the budget that its own
-  oracles get. It then stands in the plan by its own name, so that a plan, a resumed run and every party mean the same
-  method, whatever else is installed where they are.
+  oracles get; then which law of noise, of those that it offers (``Spec.alternatives``). It then stands in the plan by
+  its own name, so that a plan, a resumed run and every party mean the same method, whatever else is installed where
+  they are.
 * Which number of centres: of a range, one run with one budget is planned for the largest, and chooses by what it has
   released (``core.capabilities.chooses_k``). Only a curator's methods do.
 """
@@ -144,6 +145,14 @@ class Choice:
         return next(c.error for c in self.candidates if c.name == self.picked and c.error is not None)
 
     @property
+    def names(self) -> Iterator[str]:
+        """What a run may have picked where other plugins were installed: every candidate, and with its alternatives."""
+        for method in dict.fromkeys(candidate.method for candidate in self.candidates):
+            yield method
+            for other in registry().spec("Method", method).alternatives:
+                yield Candidate(method, None, "", other).name
+
+    @property
     def words(self) -> str:
         """What was picked and why, in one line."""
         others = [c for c in self.candidates if c.error is not None and c.name != self.picked]
@@ -212,37 +221,46 @@ class Chooser:
         judged = [Candidate(name, None, why) for name, why in composed.unable.items()]
         found = dict[str, tuple[Composed, Problem]]()
         chooser = attrs.evolve(self, trust=self.trust or "Central")
-        for slot, part in composed.inner.items():
-            for other in chooser.ways(part, below(wires, slot)):
-                candidate = Candidate(slot, None, "", other)
-                try:
-                    if self.fewest is not None and not chooses_k(part.value):
-                        raise InvalidInput("it cannot choose k")
-                    way = chooser.filled(part, {**below(wires, slot), **other}, below(values, slot), lazily=True)
-                    found[candidate.name] = way
-                    judged.append(attrs.evolve(candidate, error=predicted_error(way[0].value, way[1])))
-                except CloisterError as error:
-                    judged.append(attrs.evolve(candidate, why=str(error)))
+        for name, part in composed.inner.items():
+            try:
+                if self.fewest is not None and not chooses_k(part.value):
+                    raise InvalidInput("it cannot choose k")
+                found[name] = chooser.filled(part, below(wires, name), below(values, name), lazily=True)
+                judged.append(Candidate(name, predicted_error(found[name][0].value, found[name][1])))
+            except CloisterError as error:
+                judged.append(Candidate(name, None, str(error)))
         judged.sort(key=lambda c: (c.error is None, c.error, c.name))
         for candidate in list(judged):
-            if candidate.error is None or only not in (None, candidate.name):
+            name = candidate.name
+            if candidate.error is None or (only or name).partition(" ")[0] != name:
                 continue
             try:
-                self.check(found[candidate.name][0])
+                self.check(found[name][0])
             except CloisterError as error:
                 judged.remove(candidate)
-                judged.append(attrs.evolve(candidate, error=None, why=str(error)))
+                judged.append(Candidate(name, None, str(error)))
                 continue
-            return *found[candidate.name], Choice(composed.spec.name, candidate.name, tuple(judged))
+            for other, way in chooser.ways(composed.inner[name], below(wires, name), below(values, name)):
+                if only == other.name or (only is None and (other.error or 0.0) < candidate.error):
+                    return *way, Choice(composed.spec.name, other.name, (other, *judged))
+            return *found[name], Choice(composed.spec.name, name, tuple(judged))
         reasons = "; ".join(f"{c.name}: {c.why}" for c in judged if c.why)
         raise InvalidInput(f"no candidate of '{composed.spec.name}' can run: {reasons}")
 
-    def ways(self, part: Composed, wires: Mapping[str, str]) -> Iterator[Mapping[str, str]]:
-        """What a candidate is judged with: its own components, and its alternatives in slots that nobody named. A run
+    def ways(
+        self, part: Composed, wires: Mapping[str, str], values: Mapping[str, Any]
+    ) -> Iterator[tuple[Candidate, tuple[Composed, Problem]]]:
+        """A method with its alternatives in slots that nobody named, those that can run. Only the method picked is
+        judged with them: predictions for one method under two laws compare more surely than those of two methods. A run
         without delta has no choice of laws, nor one of other trust than a curator's."""
-        yield {}
-        if self.laws and self.trust == "Central" and self.total.delta and not unregistered(part):
-            yield from (other for other in part.spec.alternatives if not wires.keys() & other.keys())
+        if not self.laws or self.trust != "Central" or not self.total.delta or unregistered(part):
+            return
+        for other in part.spec.alternatives:
+            if not wires.keys() & other.keys():
+                with suppress(CloisterError):
+                    way = self.filled(part, {**wires, **other}, values)
+                    self.check(way[0])
+                    yield Candidate(part.spec.name, predicted_error(way[0].value, way[1]), "", other), way
 
     def filled(
         self, composed: Composed, wires: Mapping[str, str], values: Mapping[str, Any], lazily: bool = False

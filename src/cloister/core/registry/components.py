@@ -59,8 +59,8 @@ class Spec:
             ``auto`` or ``auto-median`` if its class predicts its error (``core.capabilities.PredictsError``).
         fills: an oracle's place in the order in which those of its trust are tried where a trust model fills the slots,
             low numbers first; None: only where it is named.
-        alternatives: of a method, other components for its slots, a mapping for each way. Beside its own, ``auto``
-            judges it with them under a curator, where the caller leaves these slots open (``run.choosing``).
+        alternatives: of a method, other components for its slots, a mapping for each way. If ``auto``
+            picks it, it is judged with them, too, under a curator, where the caller leaves these slots open.
         wraps: of a method that puts another one in a frame, the slot that holds it; else empty. Such a class is
             ``core.capabilities.Zooming`` and has a slot ``counts`` and the options ``share`` and ``scale``. A run puts
             methods into the one with the lowest ``fills``, and records the inner one with its frame beside it.
