@@ -23,7 +23,7 @@ H(y) = max(0, 1 - e^y). All pairs here are symmetric, so one direction is enough
 L is exact while it has at most ``ATOMS`` values; beyond, each is moved *up* to the next of ``ATOMS`` equally spaced
 ones. What is overstated is thus at most one spacing of the final epsilon for each such step, of which there is at most
 one an event; the smallest losses are moved up the same way when all of them together have probability ``LOST``. H is
-computed with Mills' ratios as in ``conversions``, and rounded up by ``_MARGIN``.
+computed with Mills' ratios as in ``conversions``, and rounded up by ``_MARGIN`` and by what rounded losses may do.
 
 The library dp-accounting composes the same distributions on a grid by fast Fourier transforms. It is the witness of the
 tests, which hold these figures between its two bounds, and no part of a run: its grid rounds every Gaussian loss, where
@@ -54,7 +54,11 @@ _MARGIN = 1e-10
 """Relative, of H: a thousand times the worst error that the tests find against 60-digit arithmetic."""
 
 _FAR = 39.0
-"""Cut-off of u, as in ``conversions``: what is beyond is below any delta, and counts as e^-760."""
+"""Cut-off of u, as in ``conversions``: what is beyond is below any delta, and counts as e^-760. So the logarithm of H
+falls by at most 39 / mu a nat."""
+
+_ULPS = 2.0**-50
+"""Relative, of a sum of losses and of a factorial's logarithm."""
 
 _ROOT_HALF_PI = math.sqrt(math.pi / 2)
 
@@ -88,7 +92,8 @@ def _epsilon(pures: tuple[float, ...], mu: float, delta: float) -> float:
 
 
 def _delta(losses: Floats, chances: Floats, mu: float, epsilon: float) -> float:
-    return min(1.0, max(float(chances @ _tops(epsilon - losses, mu)) * (1 + _MARGIN), 1e-305))
+    margin = _MARGIN + (_FAR * _ULPS * (epsilon + losses[-1]) / mu if mu else 0.0)  # a loss is off by some ulps
+    return min(1.0, max(float(chances @ _tops(epsilon - losses, mu)) * (1 + margin), 1e-305))
 
 
 @functools.lru_cache(64)
@@ -109,7 +114,7 @@ def _alike(epsilon: float, times: int) -> tuple[Floats, Floats]:
     true = np.arange(times + 1.0)
     log_odds = np.array([math.lgamma(times + 1) - math.lgamma(i + 1) - math.lgamma(times - i + 1) for i in true])
     log_chances = log_odds + true * epsilon - times * (epsilon + math.log1p(math.exp(-epsilon)))
-    return _fewer((2 * true - times) * epsilon, np.exp(log_chances))
+    return _fewer((2 * true - times) * epsilon, np.exp(log_chances + _ULPS * math.lgamma(times + 2)))
 
 
 def _fewer(losses: Floats, chances: Floats) -> tuple[Floats, Floats]:

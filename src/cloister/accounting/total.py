@@ -266,6 +266,8 @@ def jointly_paid(method: Any, everything: frozenset[Currency], total: Total, sta
         if budget.amount < least.amount or not spent.mu_squared or not 0 < spent.pure < math.inf or spent.rho:
             return None
         factor = _factor(spent, total)
+        if not factor:
+            return None
         near = factor < 1 + NEAR or step == STEPS - 1
         if factor >= 1 and near and spent.epsilon(total.delta) <= total.epsilon:
             return attrs.evolve(start, budget=budget)
