@@ -77,6 +77,7 @@ CAUGHT: dict[str, tuple[type[Any], ...]] = {
         claims.ForeignMeasure,
         claims.PureOnPaper,
         claims.PurerThanItIs,
+        claims.GaussianOnPaper,
         thresholds.DearerDelta,
     ),
     "discreteness_is_declared_truthfully": (

@@ -84,6 +84,18 @@ class PurerThanItIs(HonestCounts):
     channel = _PurerThanItIs
 
 
+class _GaussianOnPaper(Channel):
+    @property
+    def events(self) -> tuple[Event, ...]:
+        return tuple(attrs.evolve(e, l0_sensitivity=1, sigma=2.0**21) for e in super().events)
+
+
+class GaussianOnPaper(HonestCounts):
+    """Laplace noise with the sigma of a Gaussian, so that its rho would count as mu^2."""
+
+    channel = _GaussianOnPaper
+
+
 class _Undiscrete(Channel):
     @property
     def events(self) -> tuple[Event, ...]:
