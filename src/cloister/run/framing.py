@@ -102,7 +102,8 @@ class Framing:
         unknown = unknown_columns(domain)
         if composed.spec.wraps or (share == 0 and scale == "none" and not unknown):
             return alone
-        oracle = _many() if alone[0].budget.measure == "zcdp" and not remote else next(_counting(composed), None)
+        mixed = composed.trust == "Central" and alone[0].budget.measure == "zcdp"
+        oracle = _many() if mixed else next(_counting(composed), None)
         if oracle is None or isinstance(domain, Ball):
             if share or unknown or self.scale not in (None, "none") or any(self.one_hot):
                 why = "counts no rows by itself" if oracle is None else "has a ball for its bounds, with one unit"
