@@ -98,6 +98,7 @@ def test_between_two_rounds_reports_are_sent_back(folder: Path, monkeypatch: pyt
         wait_for(client, shows(client, open=False))
         status, said = client.send(answers(folder / "elsewhere"))
         assert (status, said["refused"]) == (503, {"between rounds": 1})
+        wait_for(client, lambda: bool(told))  # it has tried to open the round
         (folder / "plan" / "round-1.json").write_bytes(content)
         wait_for(client, shows(client, round=2))
         assert told[0]["event"] == "waiting"

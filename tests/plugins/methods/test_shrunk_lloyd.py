@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from cloister.accounting import Total
-from cloister.core.budget import Budget
+from cloister.core.budget import Budget, Measure
 from cloister.core.clustering import Problem
 from cloister.core.session import forecast
 from cloister.plugins.methods.clipping import SCALE, ClippedOffsets
-from tests.plugins.methods.runs import EXACT, SEED, cube, made, run
+from tests.plugins.methods.runs import EXACT, LAPLACE, SEED, cube, made, run
 
 CUBE = cube(4)
 
@@ -26,46 +26,71 @@ def exact(**options: Any) -> Any:
     return made("shrunk-lloyd", EXACT, **options)
 
 
+EVERYTHING = Budget("exact", math.inf)
+
+
 def problem_of(k: int, rows: int, epsilon: float = 1.0) -> Problem:
     return Problem(k, CUBE, rows, Total(epsilon, 1e-6).measured({"gaussian"}))
 
 
-def test_four_equal_rounds_of_one_count_and_one_vector_spend_the_budget() -> None:
-    problem = problem_of(3, 150)
-    rounds = forecast(gauss(), problem, SEED)
-    spent = [[event.spent.amount for event in round.events] for round in rounds]
-    assert len(rounds) == 4
-    assert np.allclose(spent, spent[0])
-    assert np.sum(spent) == pytest.approx(problem.budget.amount)
-    for round in rounds:
-        assert round.parts[0].vectors is None
-        assert isinstance(round.parts[1].vectors, ClippedOffsets)
-        assert round.parts[1].vectors.bound.l2 == SCALE
+@pytest.mark.parametrize(("rows", "first"), [(150, 1), (20_000, 2)], ids=["mean alone", "mean and reach"])
+@pytest.mark.parametrize("measure", ["gaussian", "pure"])
+def test_mean_reach_and_growing_rounds_spend_the_budget(rows: int, first: int, measure: Measure) -> None:
+    """In pure noise half as many rounds."""
+    problem = Problem(3, CUBE, rows, Total(1.0, 1e-6 if measure == "gaussian" else 0.0).measured({measure}))
+    rounds = forecast(gauss() if measure == "gaussian" else made("shrunk-lloyd", LAPLACE), problem, SEED)
+    spent = [sum(event.spent.amount for event in round.events) for round in rounds]
+    assert len(rounds) == first + (8 if measure == "gaussian" else 4)
+    assert sum(spent) == pytest.approx(problem.budget.amount)
+    power = 1.0 if measure == "gaussian" else 2 / 3
+    assert np.allclose(np.divide(spent[first + 1 :], spent[first:-1]), 1.2**power, rtol=1e-4)
+    for asked in rounds[first:]:
+        assert asked.parts[0].vectors is None
+        assert isinstance(asked.parts[1].vectors, ClippedOffsets)
+        assert asked.parts[1].vectors.bound.l2 == SCALE
+    if measure == "gaussian":
+        assert np.divide(spent[:first], problem.budget.amount) == pytest.approx([0.08, 0.03][:first], rel=1e-3)
 
 
-def test_the_start_is_packed_around_the_middle() -> None:
-    cells: Any = forecast(gauss(extent=0.2), problem_of(5, 150), SEED)[0].parts[0].cells
-    centers = CUBE.real(cells.centers)
+def test_the_start_is_packed_around_the_mean() -> None:
+    cells: Any = forecast(gauss(extent=0.2), problem_of(5, 150), SEED)[1].parts[0].cells
+    centers = CUBE.real(cells.centers)  # a forecast's answers are zero: the mean is the middle
     assert abs(centers).max() <= 0.2
     assert np.linalg.norm(centers[:, None] - centers, axis=2)[np.triu_indices(5, 1)].min() > 0.1
+    rows = np.full((400, 4), 0.4)
+    _, session = run(exact(rounds=1, extent=0.2), rows, Problem(5, CUBE, 400, EVERYTHING))
+    moved: Any = session.rounds[-1].parts[0].cells
+    assert abs(CUBE.real(moved.centers) - 0.4).max() <= 0.2001
 
 
-@pytest.mark.parametrize("first", [0.5, 0.1])
+def test_a_start_that_asks_says_where_rows_are() -> None:
+    """Its centres are taken as they are, and no mean is asked for."""
+    asking = made("shrunk-lloyd", {"start": "grid-means"}, start_share=0.5, extent=1.0)
+    rounds = forecast(asking, problem_of(3, 150), SEED)
+    assert [part.vectors for part in rounds[0].parts][:1] == [None]
+    assert len(rounds) == len(forecast(made("grid-means"), problem_of(3, 150), SEED)) + 8
+
+
+@pytest.mark.parametrize("first", [1.0, 0.2])
 def test_rows_beyond_the_radius_are_clipped_and_not_dropped(first: float) -> None:
-    """All rows in one corner, 2 from the middle: one exact step goes 1.3 clipping radii there."""
-    problem = Problem(1, CUBE, 100, Budget("exact", math.inf))
-    found, _ = run(exact(rounds=1, extent=1e-9, first_radius=first), np.ones((100, 4)), problem)
-    assert np.linalg.norm(found.centers) == pytest.approx(1.3 * first * 2, rel=1e-4)
-    assert np.ptp(found.centers) < 1e-4
+    """Half of the rows in one corner, the others in the opposite one: the reach is that to the middle, and one exact
+    step is 1.3 of what is left of the mean once both are clipped alike."""
+    rows = np.repeat([[1.0] * 4, [-1.0] * 4], [60, 40], axis=0)
+    found, session = run(exact(rounds=1, extent=1e-9, first_radius=first), rows, Problem(1, CUBE, 100, EVERYTHING))
+    reach = float(session.rounds[-1].parts[1].vectors.radii[0]) * CUBE.unit / first
+    assert 1 <= reach <= 2.8
+    mean = 0.2 * np.ones(4)
+    steps = [np.minimum(1.0, first * reach / np.linalg.norm(corner - mean)) * (corner - mean) for corner in rows]
+    assert found.centers[0] == pytest.approx(mean + 1.3 * np.mean(steps, axis=0), abs=1e-3)
 
 
 @pytest.mark.parametrize("rows", [100, 1000, 100_000])
 def test_a_step_divides_by_an_average_group_until_counts_are_well_known(rows: int) -> None:
-    """q = n mu / k below 25: n / k rows; above: 25 standard errors of a count; never less than a row."""
+    """q = n mu / k below 40: n / k rows; above: 40 standard errors of a count; never less than a row."""
     problem = problem_of(4, rows)
     q = rows / 4 * problem.budget.mu
-    assert gauss().least_rows(problem) == pytest.approx(rows / 4 * min(1.0, 25 / q), rel=1e-3)
-    assert exact().least_rows(Problem(4, CUBE, rows, Budget("exact", math.inf))) == 1.0
+    assert gauss().least_rows(problem) == pytest.approx(rows / 4 * min(1.0, 40 / q), rel=1e-3)
+    assert exact().least_rows(Problem(4, CUBE, rows, EVERYTHING)) == 1.0
 
 
 def test_two_groups_are_found_and_weighed() -> None:

@@ -28,6 +28,9 @@ from cloister.core.session import Session
 from cloister.core.types import Floats, Ints
 from cloister.plugins.methods.post_processing import projected
 
+BINS = 24
+"""Of a histogram of distances."""
+
 SCALE = REACH
 """B. Sums of 2^31 vectors stay below 2^51, and a radius is resolved to a millionth."""
 
@@ -125,7 +128,7 @@ class DistanceBins:
 
     near: NearestCenter
     largest: int
-    number: int = 24
+    number: int = BINS
 
     @cached_property
     def edges(self) -> Ints:
