@@ -126,14 +126,14 @@ class ShrunkLloyd(Generic[T]):
             )
         return Clustering(centers, weights, {**start.details, "rounds": len(rounds), **stated})
 
-    def budgets(self, problem: Problem) -> tuple[list[Budget], list[tuple[Budget, ...]]]:
+    def budgets(self, problem: Problem) -> tuple[tuple[Budget, ...], list[tuple[Budget, ...]]]:
         """Of what is asked first, the mean and the reach, and of each round's counts, of use for the largest groups
         only, and of its sums."""
         shares = self.shares(problem)
-        *first, rest = problem.budget.split_for(*(share**2 for share in (*shares, 1 - sum(shares))))
+        parts = problem.budget.split_for(*(share**2 for share in (*shares, 1 - sum(shares))))
         number = self.rounds or (4 if problem.budget.measure == "pure" else 8)
-        each = rest.split_for(*(GROWTH ** (2 * round) for round in range(number)))
-        return first, [budget.split_for(1.0, 64.0 * problem.domain.dimension) for budget in each]
+        each = parts[-1].split_for(*(GROWTH ** (2 * round) for round in range(number)))
+        return parts[:-1], [budget.split_for(1.0, 64.0 * problem.domain.dimension) for budget in each]
 
     def shares(self, problem: Problem) -> list[float]:
         """Of mu^2, for the mean, where no start has said where rows are, and for the reach, where it can be seen."""
