@@ -129,7 +129,7 @@ class ShrunkLloyd(Generic[T]):
     def budgets(self, problem: Problem) -> tuple[tuple[Budget, ...], list[tuple[Budget, ...]]]:
         """Of what is asked first, the mean and the reach, and of each round's counts, of use for the largest groups
         only, and of its sums."""
-        shares = self.shares(problem)
+        shares: list[float] = self.shares(problem)
         parts = problem.budget.split_for(*(share**2 for share in (*shares, 1 - sum(shares))))
         number = self.rounds or (4 if problem.budget.measure == "pure" else 8)
         each = parts[-1].split_for(*(GROWTH ** (2 * round) for round in range(number)))
