@@ -13,7 +13,7 @@ from cloister.core.budget import Budget, Measure
 from cloister.core.clustering import Problem
 from cloister.core.session import forecast
 from cloister.plugins.methods.clipping import SCALE, ClippedOffsets
-from tests.plugins.methods.runs import EXACT, LAPLACE, SEED, cube, made, run
+from tests.plugins.methods.runs import EXACT, LAPLACE, SEED, cube, groups, made, run
 
 CUBE = cube(4)
 
@@ -22,8 +22,8 @@ def gauss(**options: Any) -> Any:
     return made("shrunk-lloyd", **options)
 
 
-def exact(**options: Any) -> Any:
-    return made("shrunk-lloyd", EXACT, **options)
+def exact(components: dict[str, str] = EXACT, **options: Any) -> Any:
+    return made("shrunk-lloyd", components, **options)
 
 
 EVERYTHING = Budget("exact", math.inf)
@@ -67,14 +67,27 @@ def test_a_start_that_asks_says_where_rows_are() -> None:
     """Its centres are taken as they are, and no mean is asked for."""
     asking = made("shrunk-lloyd", {"start": "grid-means"}, start_share=0.5, extent=1.0)
     rounds = forecast(asking, problem_of(3, 150), SEED)
-    assert [part.vectors for part in rounds[0].parts][:1] == [None]
     assert len(rounds) == len(forecast(made("grid-means"), problem_of(3, 150), SEED)) + 8
+    within = EXACT | {"start": "grid-means"} | {f"start.{slot}": oracle for slot, oracle in EXACT.items()}
+    table, places = groups(400, 3, 4)
+    asking = exact(components=within, start_share=0.5, extent=1.0, rounds=1)
+    _, session = run(asking, table, Problem(3, CUBE, 400, EVERYTHING))
+    cells: Any = session.rounds[-1].parts[0].cells
+    away = np.linalg.norm(CUBE.real(cells.centers)[:, None] - places, axis=2)
+    assert away.min(axis=1).max() < 0.2
+
+
+def test_a_reach_that_noise_would_hide_is_half_of_the_radius() -> None:
+    """The domain's half diagonal is 2."""
+    vectors: Any = [asked.parts[1].vectors for asked in forecast(gauss(), problem_of(3, 150), SEED)[1:]]
+    radii = [offsets.radii * CUBE.unit for offsets in vectors]
+    assert radii[0] == pytest.approx(1.0, rel=1e-4)
+    assert np.array(radii[1:]) == pytest.approx(0.6, rel=1e-4)
 
 
 @pytest.mark.parametrize("first", [1.0, 0.2])
 def test_rows_beyond_the_radius_are_clipped_and_not_dropped(first: float) -> None:
-    """Half of the rows in one corner, the others in the opposite one: the reach is that to the middle, and one exact
-    step is 1.3 of what is left of the mean once both are clipped alike."""
+    """Rows in two opposite corners: one exact step from their mean is 1.3 times the mean of clipped offsets."""
     rows = np.repeat([[1.0] * 4, [-1.0] * 4], [60, 40], axis=0)
     found, session = run(exact(rounds=1, extent=1e-9, first_radius=first), rows, Problem(1, CUBE, 100, EVERYTHING))
     reach = float(session.rounds[-1].parts[1].vectors.radii[0]) * CUBE.unit / first
