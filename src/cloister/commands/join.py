@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cloister.commands.common import (
+    ADDRESS_HELP,
     Authority,
     Certificate,
     Journal,
@@ -50,10 +51,7 @@ def join(
     party: PartyName,
     data: Annotated[
         list[str],
-        typer.Option(
-            help="This party's rows: files (Parquet, Arrow, CSV, NPY, or a pattern in quotes; repeatable), or a "
-            "database's address with --table."
-        ),
+        typer.Option(help=f"This party's own, repeatable. {ADDRESS_HELP}"),
     ],
     cert: Certificate,
     reading: Annotated[
