@@ -57,8 +57,8 @@ class Files(TableRows):
     the whole pass.
 
     Args:
-        paths: a file, a glob pattern (sorted), or several of them; .parquet, .arrow, .feather, .csv, .csv.gz, .npy,
-            .npz (the array 'X' or the only two-dimensional one).
+        paths: a file, a glob pattern (sorted), or several of them, in a format of ``rows.files.sources`` (of an NPZ the
+            array 'X' or the only two-dimensional one).
         columns: names or patterns to use, in this order. Files that name their columns use those alone, or else those
             that ``bounded`` and ``categories`` name: ``rows.columns`` has the rule. Columns of NPY and NPZ are called
             '0', '1', ...; by default all are used.
