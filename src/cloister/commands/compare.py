@@ -95,17 +95,11 @@ def compare(
             delta="auto" if delta == "auto" else _number(delta, "--delta"),
             public_rows=asked.public_rows,
             scale=asked.scale,
-            columns=reading.columns,
-            categories=reading.categories,
-            missing=reading.missing or "refuse",
             rivals=names(rivals) or (),
             workers=reading.workers,
             out=kept,
             progress=advance,
-            delimiter=reading.delimiter,
-            encoding=reading.encoding,
-            table=reading.table,
-            materialise=bool(reading.materialise),
+            **reading.arguments("workers"),
         )
         if drawn is not None:
             study.plot(drawn)

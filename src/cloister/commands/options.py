@@ -118,11 +118,12 @@ class Reading:
     scheduler: str | None = said("Address of a running Dask scheduler.", ROWS, only="files")
     threads: int | None = said("Threads that work on the rows; default: as many as BLAS may take.", ROWS)
 
-    def arguments(self) -> dict[str, Any]:
-        """Arguments of ``source`` by name."""
+    def arguments(self, *but: str) -> dict[str, Any]:
+        """Arguments of ``source`` by name. Args: but (those to leave out)."""
         found = {field.name: getattr(self, field.name) for field in attrs.fields(Reading)}
         found["users"], found["materialise"] = found.pop("user_column"), bool(self.materialise)
-        return found | {"missing": "refuse" if self.missing is None else self.missing}
+        found["missing"] = "refuse" if self.missing is None else self.missing
+        return {name: value for name, value in found.items() if name not in but}
 
     def given(self, *but: str) -> dict[str, Any]:
         """The options that are given, by flag. Args: but (names of those that do not matter)."""

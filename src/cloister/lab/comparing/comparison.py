@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal, final
 
@@ -142,17 +142,11 @@ def compare(
     delta: float | Literal["auto"] = "auto",
     public_rows: int | None = None,
     scale: Any = None,
-    columns: Sequence[Any] | None = None,
-    categories: Mapping[str, Any] | None = None,
-    missing: str = "refuse",
     rivals: Iterable[str] = (),
     workers: int | None = 1,
     out: str | Path | None = None,
     progress: Callable[[int, int], None] | None = None,
-    delimiter: str | None = None,
-    encoding: str | None = None,
-    table: str | None = None,
-    materialise: bool = False,
+    **reading: Any,
 ) -> Study:
     """Compare methods on rows that are not secret: generated ones, or public stand-ins. **NOT private.**
 
@@ -170,18 +164,14 @@ def compare(
         delta: 'auto': 1 / (n ln n) of the public number of rows.
         public_rows: the number of rows that runs are told; None: how many there are.
         scale: units of distances, as in a fit; all costs are taken in them.
-        columns: names or patterns of the columns to use; None: those that bounds name, or all of a frame or array.
-        categories: public values by column, as in a fit. A category's unit of distance is that of a fit, too.
-        missing: refuse or drop rows with missing cells.
         rivals: 'sklearn' and 'diffprivlib', if installed.
         workers: processes, each on one core; None: one per core. No figure depends on it. A script that takes more than
             one does so under ``if __name__ == '__main__'``.
         out: a .jsonl file that keeps every finished run. If it exists, its study goes on: it must be of the same
             conditions; methods, budgets and runs may be others.
         progress: called with the number of finished and of all runs.
-        delimiter, encoding: of CSV files.
-        table, materialise: the table at a database's address, and whether it is copied first. Its rows come in no order
-            of their own, which a study's file keeps.
+        reading: how rows are read, as in a fit (``run.fit.source``): columns, categories, missing, delimiter, encoding,
+            table and so on. A database's rows come in no order of their own, which a study's file keeps.
 
     Raises:
         InvalidInput, UnknownName: before any run, if the conditions make no sense or no contender can run.
@@ -192,18 +182,7 @@ def compare(
     target = None if out is None else checked_target(out, ENDINGS, "studies")
     contenders, named = contenders_of(methods), _rivals(rivals)
     budgets = _checked_epsilons(epsilons)
-    population = source(
-        rows,
-        columns,
-        missing,
-        categories=categories,
-        bounds=None if is_read(bounds) else bounds,
-        delimiter=delimiter,
-        encoding=encoding,
-        table=table,
-        materialise=materialise,
-    )
-    with population:
+    with source(rows, bounds=None if is_read(bounds) else bounds, **reading) as population:
         population.check()
         held = np.asarray(population.table(), np.float64)
     told = Conditions.of(held, population.selection, k, bounds, scale, delta, public_rows)
