@@ -3,15 +3,15 @@
 With q = n mu / k (rows per centre, in standard errors of a count that has the whole budget) below about 40, noise is as
 large as the groups, and what it costs decides. So little of a small budget goes to a search:
 
-1. Mean: of all rows, shrunk. Where columns are skewed it is far from the domain's middle, and nothing costs less.
+1. Mean: of all rows, shrunk. Where columns are skewed it is far from the domain's middle, and nothing costs less. Not
+   in pure noise, whose variance grows by the square of what a question has less.
 2. Start: k public points, packed in a fifth of the domain around the mean. Where a round learns nothing, centres stay
    together there, and no worse than one centre.
 3. Reach: the distance from the centres that half of the rows are within, by a noisy histogram. Where its noise would be
    more than a tenth of the rows nothing is asked, and it is half of the domain's radius.
 4. Eight rounds of counts and of sums of offsets from the nearest centre, each with a fifth more of the budget than the
-   one before; half as many in pure noise, whose variance grows by the square of what a round has less. Offsets beyond
-   the reach, then six tenths of it, are clipped and not dropped: a row far from everything still says in which
-   direction.
+   one before; two in pure noise. Offsets beyond the reach, then six tenths of it, are clipped and not dropped: a row
+   far from everything still says in which direction.
 5. Counts are moved to the nearest ones that add up to n; a step divides by no less than min(1, 40 / q) n / k rows.
 6. The matrix of sums is denoised as a whole (``denoised``), no step is believed farther than its noise lets
    (``believed``), and steps are stretched, since clipping shortens them.
@@ -24,7 +24,8 @@ share, follows from public figures. The rest is post-processing.
 Constants were fitted on iris, wine, digits, house and fourteen generated mixtures of 200 to 3,000 rows, half of them in
 skewed columns, and are flat: 6 to 10 rounds, shares of the mean of 0.05 to 0.15, clipping within a third are within 1%
 of each other in the geometric mean. Without mean and reach a run costs 2% more at epsilon = 0.1 and 8 to 10% from 0.25
-on; with a floor of min(1, 15 / q) 8% at epsilon = 1; where steps are believed as far as they go, 29% at 0.1.
+on; with a floor of min(1, 15 / q) 8% at epsilon = 1; where steps are believed as far as they go, 29% at 0.1. In pure
+noise a mean costs 2 to 5%, and four rounds 4 to 14%.
 
 Source: Diaa et al. 2024 (relative updates); James and Stein 1961; Efron and Morris 1976. The combination is cloister's.
 """
@@ -51,8 +52,9 @@ from cloister.plugins.methods.measuring import Measuring
 from cloister.plugins.methods.post_processing import believed, denoised, projected
 from cloister.plugins.methods.rounds import begun, share_option
 
-MEAN, REACH, GROWTH = 0.08, 0.03, 1.2
-"""Shares of mu^2 of the first two questions, and what a round has more than the one before."""
+MEAN, REACH, PURE_REACH, GROWTH = 0.08, 0.03, 0.06, 1.2
+"""Shares of mu^2 of the first two questions (the reach has a seventh of epsilon in pure noise); what a round has more
+than the one before."""
 
 WITHIN, UNSEEN = 0.5, 0.1
 """Share of the rows within the reach; of the rows, in a bin's standard error: beyond it no reach is measured."""
@@ -75,7 +77,7 @@ class ShrunkLloyd(Generic[T]):
     sums: VectorSumOracle[T] = slot("discrete-gaussian", help="what those rows, relative to their centre, add up to")
     start_share: float = share_option()
     rounds: int | None = option(
-        default=None, low=1, high=64, help="number of rounds; by default 8, and 4 in pure noise"
+        default=None, low=1, high=64, help="number of rounds; by default 8, and 2 in pure noise"
     )
     extent: float = option(
         default=0.2,
@@ -98,7 +100,7 @@ class ShrunkLloyd(Generic[T]):
         start, problem = begun(self.start, self.start_share, problem, session, rng)
         first, rounds = self.budgets(problem)
         ask = Measuring(problem, session, self.counts, self.sums, iter(first))
-        around = domain.middle if self.start_share else ask.mean()  # 1.
+        around = ask.mean() if self.asks_mean(problem) else domain.middle  # 1.
         centers = domain.truncate(around + self.extent * (start.centers - domain.middle))  # 2.
         reach = ask.radius(ask.near(centers), WITHIN) if self.measures(problem) else domain.diameter / 4  # 3.
         weights, stated = np.zeros(problem.k), dict[str, Any]()
@@ -130,17 +132,22 @@ class ShrunkLloyd(Generic[T]):
         only, and of its sums."""
         shares: list[float] = self.shares(problem)
         parts = problem.budget.split_for(*(share**2 for share in (*shares, 1 - sum(shares))))
-        number = self.rounds or (4 if problem.budget.measure == "pure" else 8)
+        number = self.rounds or (2 if problem.budget.measure == "pure" else 8)
         each = parts[-1].split_for(*(GROWTH ** (2 * round) for round in range(number)))
         return parts[:-1], [budget.split_for(1.0, 64.0 * problem.domain.dimension) for budget in each]
 
     def shares(self, problem: Problem) -> list[float]:
-        """Of mu^2, for the mean, where no start has said where rows are, and for the reach, where it can be seen."""
-        return [MEAN] * (not self.start_share) + [REACH] * self.measures(problem)
+        """Of mu^2, for the mean and for the reach, where it can be seen."""
+        return [MEAN] * self.asks_mean(problem) + [_reach(problem)] * self.measures(problem)
+
+    def asks_mean(self, problem: Problem) -> bool:
+        """Where no start has said where rows are, and noise is not pure."""
+        return not self.start_share and problem.budget.measure != "pure"
 
     def measures(self, problem: Problem) -> bool:
         """Whether a histogram of distances with its share would say how far rows are."""
-        budget = problem.budget.split_for(REACH**2, (1 - REACH) ** 2)[0]
+        share = _reach(problem)
+        budget = problem.budget.split_for(share**2, (1 - share) ** 2)[0]
         return count_error(self.counts, BINS, budget, problem) <= UNSEEN * problem.rows
 
     def expected_error(self, problem: Problem) -> float:
@@ -153,3 +160,7 @@ class ShrunkLloyd(Generic[T]):
         average, budget = problem.rows / problem.k, problem.budget
         error = math.sqrt(self.counts.variance(Space((problem.k,)), budget, problem.context(budget)))
         return max(1.0, min(average, WELL_KNOWN * error))
+
+
+def _reach(problem: Problem) -> float:
+    return PURE_REACH if problem.budget.measure == "pure" else REACH
