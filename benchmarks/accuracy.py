@@ -1,6 +1,7 @@
 """NICV of the Lloyd family beside its rivals: the tables in docs/explanation/accuracy.md.
 
     python benchmarks/accuracy.py auto              the default, beside our other methods, the rivals and the midpoint
+    python benchmarks/accuracy.py auto --only --pure   the default without a delta
     python benchmarks/accuracy.py peers             the twelve sets, against the measured rivals
     python benchmarks/accuracy.py more              yeast, breast cancer, G2 (d = 2 ... 256)
     python benchmarks/accuracy.py synth             Synth (k = 2 ... 32, d = 2 ... 512) and Synth-K (k to 128): AUC
@@ -45,13 +46,14 @@ G2 = tuple(f"g2-{d}-{sd}" for d in (2, 8, 32, 128, 256) for sd in (10, 50, 100))
 
 @attrs.frozen
 class Cell:
-    """One figure of a table. Args: data (name or generator call), method, epsilon, runs, options."""
+    """One figure of a table. Args: data (name or generator call), method, epsilon, runs, options, pure (no delta)."""
 
     data: str
     method: str
     epsilon: float
     runs: int
     options: tuple[tuple[str, Any], ...] = ()
+    pure: bool = False
 
 
 @lru_cache(maxsize=2)
@@ -69,7 +71,8 @@ def data_of(name: str) -> DataSet:
 
 def contender_of(cell: Cell) -> Contender:
     """The method of a cell. Pure noise has no use for a delta; only what is private has a trust model."""
-    trust, delta = None if cell.method == "lloyd" else "central", 0.0 if cell.method == "su-lloyd" else None
+    trust = None if cell.method == "lloyd" else "central"
+    delta = 0.0 if cell.pure or cell.method == "su-lloyd" else None
     return Contender(cell.method, dict(cell.options), trust=trust, delta=delta)
 
 
@@ -192,11 +195,13 @@ def against_peers(processes: int, store: Path | None, names: tuple[str, ...], sc
     print("\n".join(missed))
 
 
-def default(processes: int, store: Path | None, names: tuple[str, ...], scale: float, only: bool, out: Path) -> None:
-    """Auto, and unless ``only`` it is wanted the methods that it picks from; the picture."""
+def default(
+    processes: int, store: Path | None, names: tuple[str, ...], scale: float, only: bool, pure: bool, out: Path
+) -> None:
+    """Auto, and unless ``only`` it is wanted the methods that it picks from; the picture, unless ``pure`` noise is."""
     methods = ["auto"] if only else ["auto", *auto_tables.others()]
     cells = [
-        Cell(name, method, eps, auto_tables.runs_of(len(data_of(name).rows), scale))
+        Cell(name, method, eps, auto_tables.runs_of(len(data_of(name).rows), scale), pure=pure)
         for name in names
         for method in methods
         for eps in auto_tables.EPSILONS
@@ -204,7 +209,8 @@ def default(processes: int, store: Path | None, names: tuple[str, ...], scale: f
     measured = run(cells, processes, store)
     found = {(c.data, c.method, c.epsilon): values for c, values in measured.items()}
     print("\n".join(auto_tables.table(found, names)))
-    auto_tables.draw(found, names, out)
+    if not pure:
+        auto_tables.draw(found, names, out)
 
 
 def areas(title: str, names: Mapping[str, list[str]], processes: int, store: Path | None, runs: int) -> None:
@@ -262,12 +268,13 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=20, help="runs per figure (more, synth, ablation)")
     parser.add_argument("--scale", type=float, default=1.0, help="share of the usual number of runs (auto, peers)")
     parser.add_argument("--only", action="store_true", help="auto alone, without our other methods (auto)")
+    parser.add_argument("--pure", action="store_true", help="without a delta (auto)")
     parser.add_argument(
         "--picture", type=Path, default=Path("docs/explanation/accuracy_auto.svg"), help="file to draw (auto)"
     )
     o = parser.parse_args()
     if o.what == "auto":
-        default(o.processes, o.store, tuple(o.sets or datasets.TWELVE), o.scale, o.only, o.picture)
+        default(o.processes, o.store, tuple(o.sets or datasets.TWELVE), o.scale, o.only, o.pure, o.picture)
     elif o.what == "peers":
         against_peers(o.processes, o.store, tuple(o.sets or datasets.TWELVE), o.scale)
     elif o.what == "more":

@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import attrs
 import numpy as np
 import pytest
 
@@ -15,12 +16,14 @@ from cloister.core.budget import Budget
 from cloister.core.capabilities import PredictsError
 from cloister.core.clustering import Coreset, Problem
 from cloister.core.domains import Box
+from cloister.core.lattice import Bound
 from cloister.core.nearest import NearestCenter
 from cloister.core.questions import count
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.registry.compose import compose
 from cloister.core.registry.registry import built_in
 from cloister.core.session import Session
+from cloister.plugins.methods.clipping import SCALE
 from cloister.plugins.methods.errors import (
     BORDER,
     CLIPPED,
@@ -34,6 +37,7 @@ from cloister.plugins.methods.errors import (
     of_points,
     of_steps,
     sizes_of,
+    strength,
     unseen,
 )
 from cloister.plugins.methods.grid_means import MAX_COLUMNS
@@ -194,6 +198,23 @@ def test_it_is_in_units_of_the_domain(name: str) -> None:
         for low, side in ((-1.0, 2.0), (7.0, 1e4))
     )
     assert made(name).expected_error(one) == pytest.approx(made(name).expected_error(other), rel=1e-3)
+
+
+def strength_in(columns: int, counts: str) -> float:
+    problem = Problem(1, cube(columns), 1000, Total(1.0, 0.0).measured({"pure"}))
+    return strength(problem, built_in().load(built_in().spec("FrequencyOracle", counts))())
+
+
+def test_in_pure_noise_a_group_is_measured_in_errors_of_a_coordinate_of_its_sum() -> None:
+    """As the oracle of sums states them, in units of the bound on a row's vector; what people report stays as it is."""
+    problem = Problem(1, cube(16), 1000, Total(1.0, 0.0).measured({"pure"}))
+    sums = built_in().load(built_in().spec("VectorSumOracle", "discrete-laplace"))()
+    context = attrs.evolve(problem.context(problem.budget), unit=1 / SCALE)
+    variance = sums.variance(Space((1,)), problem.budget, context, Bound(SCALE, 16))
+    discrete = 0.05  # a count of whole rows has a little less
+    assert strength_in(16, "discrete-laplace") == pytest.approx(1000 / math.sqrt(variance), rel=discrete)
+    assert strength_in(16, "discrete-laplace") == pytest.approx(strength_in(1, "discrete-laplace") / 4)
+    assert strength_in(16, "local-hashing") == strength_in(1, "local-hashing")
 
 
 def test_without_noise_nothing_is_expected_to_be_lost() -> None:

@@ -10,11 +10,13 @@ and hides groups; both fall with q:
 
     v = factor k^(groups - 2 / d) d^columns q^-power,
 
-over the squared radius of the domain. Constants are fitted to what methods lost against scikit-learn on 30 generated
-mixtures (150 to 50,000 rows, 2 to 60 columns, 2 to 40 groups of equal and unequal sizes, near and far apart) and on
-iris, wine, house, s1, digits and shuttle, at an epsilon of 0.1, 0.25, 0.5 and 1: a regression of the logarithm of what
-was lost, with an effect of each set, over what one centre would lose. A figure is good to a factor of three; which of
-two methods is better is right more often, since they share the effect of the set (``benchmarks/predicted.py``).
+over the squared radius of the domain. Where sums have pure noise, q is a group in standard errors of a coordinate of
+its sum, sqrt(d) times those of its count: so much larger is a vector's L1 norm than its L2 norm. Constants are fitted
+to what methods lost against scikit-learn on 30 generated mixtures (150 to 50,000 rows, 2 to 60 columns, 2 to 40 groups
+of equal and unequal sizes, near and far apart) and on iris, wine, house, s1, digits and shuttle, at an epsilon of 0.1,
+0.25, 0.5 and 1: a regression of the logarithm of what was lost, with an effect of each set, over what one centre would
+lose. A figure is good to a factor of three; which of two methods is better is right more often, since they share the
+effect of the set (``benchmarks/predicted.py``).
 
 What a method states of its figures: standard errors of released sizes and centres, from released values alone.
 
@@ -65,6 +67,7 @@ from cloister.core.budget import Budget
 from cloister.core.clustering import Coreset, Errors, Problem
 from cloister.core.domains import Domain
 from cloister.core.roles import FrequencyOracle
+from cloister.core.trust import Aggregated, Central
 from cloister.core.types import Floats
 from cloister.plugins.methods.post_processing import held, nearest
 
@@ -112,7 +115,14 @@ class ErrorLaw:
 def strength(problem: Problem, counts: FrequencyOracle[Any]) -> float:
     """q of the module's docstring; infinite without noise."""
     variance = counts.variance(Space((problem.k,)), problem.budget, problem.context(problem.budget))
+    if sums_are_pure(problem, counts):
+        variance *= problem.domain.dimension
     return problem.rows / (problem.k * math.sqrt(variance)) if variance else math.inf
+
+
+def sums_are_pure(problem: Problem, counts: FrequencyOracle[Any]) -> bool:
+    """Whether pure noise is added to sums of rows."""
+    return problem.budget.measure == "pure" and counts.trust in (Central, Aggregated)
 
 
 UNFINISHED = 0.5
