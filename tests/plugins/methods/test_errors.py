@@ -214,7 +214,7 @@ def test_in_pure_noise_a_group_is_measured_in_errors_of_a_coordinate_of_its_sum(
     discrete = 0.05  # a count of whole rows has a little less
     assert strength_in(16, "discrete-laplace") == pytest.approx(1000 / math.sqrt(variance), rel=discrete)
     assert strength_in(16, "discrete-laplace") == pytest.approx(strength_in(1, "discrete-laplace") / 4)
-    assert strength_in(16, "local-hashing") == strength_in(1, "local-hashing")
+    assert strength_in(16, "optimised-local-hashing") == strength_in(1, "optimised-local-hashing")
 
 
 def test_without_noise_nothing_is_expected_to_be_lost() -> None:
