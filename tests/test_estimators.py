@@ -104,7 +104,7 @@ def test_what_is_fitted_holds_released_values_only() -> None:
     assert names == {"cluster_centers_", "cluster_weights_", "privacy_", "result_", "n_features_in_"}
     pure = cloister.KMeans(**ASKED, zoom="off").fit(rows)  # which nobody gave a delta
     assert pure.privacy_.headline == "(add-or-remove one row) epsilon = 1, Central trust"
-    assert {spend.mechanism for spend in pure.privacy_.spends} == {"discrete-laplace"}
+    assert {spend.mechanism for spend in pure.privacy_.spends} == {"discrete-laplace", "l2-mechanism"}
 
 
 def test_random_state_repeats_the_start_and_never_the_noise() -> None:

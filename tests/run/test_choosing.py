@@ -282,7 +282,7 @@ def test_a_tree_of_many_cells_gets_an_oracle_that_can_hold_them() -> None:
 def test_what_cannot_be_paid_is_not_taken() -> None:
     """Without delta slots are filled with pure noise."""
     made = prepare(request(method="fastlloyd", trust="central", delta=0.0), ["x", "y"])
-    assert {part.spec.name for _, part in parts(made.composed)} == {"discrete-laplace"}
+    assert {part.spec.name for _, part in parts(made.composed)} == {"discrete-laplace", "l2-mechanism"}
     with pytest.raises(InvalidInput, match="no Shuffled oracles fit 'fastlloyd'"):
         prepare(request(method="fastlloyd", trust="shuffled", delta=0.0), ["x", "y"])
 

@@ -21,6 +21,7 @@ import numpy as np
 from cloister.core import plain_data
 from cloister.core.errors import InvalidInput
 from cloister.core.exact_noise import WORDS, Law, WordSource
+from cloister.core.exact_vectors import VectorLaw
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -161,6 +162,24 @@ class NoiseRng:
         if not 0 < sigma < 2.0**61:
             raise InvalidInput(f"noise sigma {sigma} is outside (0, 2^61)")
         return Law(float(sigma), squared=True).draw(size, self._source())
+
+    def spherical(self, scale: float, width: int, size: int) -> Ints:
+        """Integer vectors (size, width) with P(x) proportional to exp(-|x| / scale), |x| the Euclidean length: eps-DP
+        for L2 sensitivity ``scale * eps``.
+
+        Raises:
+            InvalidInput: the scale or the width, up to 16, is out of range, or a number is.
+
+        Source: Hardt and Talwar 2010 (the K-norm mechanism); sampler: ``exact_vectors``.
+        """
+        if not 1 <= width <= 16:
+            raise InvalidInput(f"vectors of noise have 1 to 16 columns, not {width}")
+        law = VectorLaw(float(scale), width)
+        return law.draw(
+            size,
+            lambda attempt, many: self.child("candidates", attempt).discrete_laplace(law.around, many),
+            lambda attempt: self.child("coins", attempt)._source(),
+        )
 
     def skellam(self, variance: float, size: int) -> Ints:
         """Integers of Skellam's law (a difference of two Poisson numbers) with variance V, at least 2^32.

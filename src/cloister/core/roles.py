@@ -137,7 +137,8 @@ class FrequencyOracle(Protocol[T_co]):
 class VectorSumOracle(Protocol[T_co]):
     """Makes sums of bounded vectors per bucket private, under one trust model. Laws as for ``FrequencyOracle``.
 
-    One class may fill both roles: its ``bound`` is then None by default, for counts.
+    One class may fill both roles: its ``bound`` is then None by default, for counts. A class whose noise is drawn for
+    whole vectors says ``joint = True``: coordinates are uncorrelated, and their sizes need not be.
     """
 
     @property

@@ -60,7 +60,8 @@ class Noise(ABC):
 
     @abstractmethod
     def draw(self, size: int, rng: NoiseRng) -> Ints:
-        """This many independent draws; for noise in shares, one party's share."""
+        """This many draws: of independent numbers, or of independent vectors, one after the other; for noise in shares,
+        one party's share."""
 
     def post_processed(self, noised: Ints) -> Ints:
         """Post-process noised totals, each by itself (round them, say): unbiased, or the oracle is ``biased``."""
@@ -90,6 +91,24 @@ class Laplace(Noise):
 
     def draw(self, size: int, rng: NoiseRng) -> Ints:
         return rng.discrete_laplace(self.scale, size)
+
+
+@attrs.frozen
+class Spherical(Noise):
+    """Noise on whole vectors whose law depends on their length alone. Args: scale, in integers: L2 sensitivity over
+    epsilon, 2^10 or more; width, of the vectors."""
+
+    pure: ClassVar[bool] = True
+    scale: float
+    width: int
+
+    @property
+    def deviation(self) -> float:
+        """Of a coordinate: a length has a Gamma law with mean square d (d + 1) s^2, up to one in s^2."""
+        return self.scale * math.sqrt(self.width + 1)
+
+    def draw(self, size: int, rng: NoiseRng) -> Ints:
+        return rng.spherical(self.scale, self.width, size // self.width).ravel()
 
 
 @attrs.frozen

@@ -6,7 +6,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import attrs
 import numpy as np
 import pytest
 
@@ -16,14 +15,12 @@ from cloister.core.budget import Budget
 from cloister.core.capabilities import PredictsError
 from cloister.core.clustering import Coreset, Problem
 from cloister.core.domains import Box
-from cloister.core.lattice import Bound
 from cloister.core.nearest import NearestCenter
 from cloister.core.questions import count
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.registry.compose import compose
 from cloister.core.registry.registry import built_in
 from cloister.core.session import Session
-from cloister.plugins.methods.clipping import SCALE
 from cloister.plugins.methods.errors import (
     BORDER,
     CLIPPED,
@@ -200,21 +197,19 @@ def test_it_is_in_units_of_the_domain(name: str) -> None:
     assert made(name).expected_error(one) == pytest.approx(made(name).expected_error(other), rel=1e-3)
 
 
-def strength_in(columns: int, counts: str) -> float:
+def strength_in(columns: int, counts: str, sums: str) -> float:
     problem = Problem(1, cube(columns), 1000, Total(1.0, 0.0).measured({"pure"}))
-    return strength(problem, built_in().load(built_in().spec("FrequencyOracle", counts))())
+    roles = zip(("FrequencyOracle", "VectorSumOracle"), (counts, sums), strict=True)
+    return strength(problem, *(built_in().load(built_in().spec(role, name))() for role, name in roles))
 
 
-def test_in_pure_noise_a_group_is_measured_in_errors_of_a_coordinate_of_its_sum() -> None:
-    """As the oracle of sums states them, in units of the bound on a row's vector; what people report stays as it is."""
-    problem = Problem(1, cube(16), 1000, Total(1.0, 0.0).measured({"pure"}))
-    sums = built_in().load(built_in().spec("VectorSumOracle", "discrete-laplace"))()
-    context = attrs.evolve(problem.context(problem.budget), unit=1 / SCALE)
-    variance = sums.variance(Space((1,)), problem.budget, context, Bound(SCALE, 16))
-    discrete = 0.05  # a count of whole rows has a little less
-    assert strength_in(16, "discrete-laplace") == pytest.approx(1000 / math.sqrt(variance), rel=discrete)
-    assert strength_in(16, "discrete-laplace") == pytest.approx(strength_in(1, "discrete-laplace") / 4)
-    assert strength_in(16, "optimised-local-hashing") == strength_in(1, "optimised-local-hashing")
+@pytest.mark.parametrize(("sums", "more"), [("discrete-laplace", math.sqrt(9)), ("l2-mechanism", math.sqrt(5))])
+def test_in_pure_noise_a_group_is_measured_in_errors_of_a_coordinate_of_its_sum(sums: str, more: float) -> None:
+    """What people report stays in those of a count."""
+    assert strength_in(9, "discrete-laplace", sums) == pytest.approx(strength_in(1, "discrete-laplace", sums) / more)
+    assert strength_in(1, "discrete-laplace", sums) == pytest.approx(1000 / math.sqrt(2), rel=1e-3)
+    local = "optimised-local-hashing", "hadamard-vector"
+    assert strength_in(9, *local) == strength_in(1, *local)
 
 
 def test_without_noise_nothing_is_expected_to_be_lost() -> None:

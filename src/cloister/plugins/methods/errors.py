@@ -11,12 +11,12 @@ and hides groups; both fall with q:
     v = factor k^(groups - 2 / d) d^columns q^-power,
 
 over the squared radius of the domain. Where sums have pure noise, q is a group in standard errors of a coordinate of
-its sum, sqrt(d) times those of its count: so much larger is a vector's L1 norm than its L2 norm. Constants are fitted
-to what methods lost against scikit-learn on 30 generated mixtures (150 to 50,000 rows, 2 to 60 columns, 2 to 40 groups
-of equal and unequal sizes, near and far apart) and on iris, wine, house, s1, digits and shuttle, at an epsilon of 0.1,
-0.25, 0.5 and 1: a regression of the logarithm of what was lost, with an effect of each set, over what one centre would
-lose. A figure is good to a factor of three; which of two methods is better is right more often, since they share the
-effect of the set (``benchmarks/predicted.py``).
+its sum, sqrt(d) or sqrt((d + 1) / 2) times those of its count (``discrete-laplace``, ``l2-mechanism``). Constants are
+fitted to what methods lost against scikit-learn on 30 generated mixtures (150 to 50,000 rows, 2 to 60 columns, 2 to 40
+groups of equal and unequal sizes, near and far apart) and on iris, wine, house, s1, digits and shuttle, at an epsilon
+of 0.1, 0.25, 0.5 and 1: a regression of the logarithm of what was lost, with an effect of each set, over what one
+centre would lose. A figure is good to a factor of three; which of two methods is better is right more often, since they
+share the effect of the set (``benchmarks/predicted.py``).
 
 What a method states of its figures: standard errors of released sizes and centres, from released values alone.
 
@@ -66,9 +66,11 @@ from cloister.core.buckets import Space
 from cloister.core.budget import Budget
 from cloister.core.clustering import Coreset, Errors, Problem
 from cloister.core.domains import Domain
-from cloister.core.roles import FrequencyOracle
+from cloister.core.lattice import Bound
+from cloister.core.roles import FrequencyOracle, VectorSumOracle
 from cloister.core.trust import Aggregated, Central
 from cloister.core.types import Floats
+from cloister.plugins.methods.clipping import SCALE
 from cloister.plugins.methods.post_processing import held, nearest
 
 MOST = 32
@@ -101,9 +103,9 @@ class ErrorLaw:
     columns: float
     groups: float
 
-    def error(self, problem: Problem, counts: FrequencyOracle[Any]) -> float:
-        """v for the method's count oracle."""
-        return self.of(problem, strength(problem, counts))
+    def error(self, problem: Problem, counts: FrequencyOracle[Any], sums: VectorSumOracle[Any]) -> float:
+        """v for the method's oracles."""
+        return self.of(problem, strength(problem, counts, sums))
 
     def of(self, problem: Problem, q: float) -> float:
         """v for a group of so many standard errors."""
@@ -112,11 +114,14 @@ class ErrorLaw:
         return scale * math.pow(q, -self.power)
 
 
-def strength(problem: Problem, counts: FrequencyOracle[Any]) -> float:
+def strength(problem: Problem, counts: FrequencyOracle[Any], sums: VectorSumOracle[Any]) -> float:
     """q of the module's docstring; infinite without noise."""
-    variance = counts.variance(Space((problem.k,)), problem.budget, problem.context(problem.budget))
+    space, context = Space((problem.k,)), problem.context(problem.budget)
     if sums_are_pure(problem, counts):
-        variance *= problem.domain.dimension
+        bound = Bound(SCALE, problem.domain.dimension)
+        variance = sums.variance(space, problem.budget, attrs.evolve(context, unit=1 / SCALE), bound)
+    else:
+        variance = counts.variance(space, problem.budget, context)
     return problem.rows / (problem.k * math.sqrt(variance)) if variance else math.inf
 
 

@@ -177,7 +177,7 @@ class GridMeans(Generic[T]):
         per_count, per_sum = self.shares(problem.budget, ANY_KEY)
         self.grid(problem, per_count)
         if self.counts.trust is Local:
-            return LAW.error(problem, self.counts)
+            return LAW.error(problem, self.counts, self.sums)
         space, bound = Space((problem.k,)), Bound(SCALE, problem.domain.dimension)
         of_counts = self.counts.variance(space, per_count, problem.context(per_count))
         of_sums = self.sums.variance(space, per_sum, attrs.evolve(problem.context(per_sum), unit=1 / SCALE), bound)

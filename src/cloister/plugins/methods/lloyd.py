@@ -171,7 +171,7 @@ class Lloyd(Generic[T]):
 
     def expected_error(self, problem: Problem) -> float:
         """``ErrorLaw``, with constants of a start that asks (``start_share``), or of one that reads no row."""
-        return (FROM_TREE if self.start_share else FROM_PACKED).error(problem, self.counts)
+        return (FROM_TREE if self.start_share else FROM_PACKED).error(problem, self.counts, self.sums)
 
     def schedule(self, problem: Problem) -> Schedule:
         """Rounds, radii and shares, from public figures."""

@@ -225,5 +225,5 @@ class LloydMedian(Generic[T]):
         """``ErrorLaw``, with constants of the kind of start. Raises: InvalidInput: the start cannot solve it."""
         if isinstance(self.start, PredictsError):
             self.start.expected_error(problem)
-            return FROM_GRID.error(problem, self.counts)
-        return (FROM_TREE if self.start_share else FROM_PACKED).error(problem, self.counts)
+            return FROM_GRID.error(problem, self.counts, self.sums)
+        return (FROM_TREE if self.start_share else FROM_PACKED).error(problem, self.counts, self.sums)

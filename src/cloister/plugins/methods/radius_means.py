@@ -64,7 +64,7 @@ SIGNIFICANT, KEPT = 3.0, 1.5
 SLACK = 8.0
 """``capabilities.slack``."""
 
-LAW, PURE = ErrorLaw(16.1, 1.92, 0.17, 0.05), 1.7
+LAW, PURE = ErrorLaw(16.1, 1.92, 0.17, 0.05), 1.9
 """The second: times the first in pure noise, for which eleven questions are many (a dozen generated mixtures, house and
 g10k_d32_k16)."""
 
@@ -120,7 +120,7 @@ class RadiusMeans(Generic[T]):
 
     def expected_error(self, problem: Problem) -> float:
         """``ErrorLaw``."""
-        return LAW.error(problem, self.counts) * (PURE if sums_are_pure(problem, self.counts) else 1.0)
+        return LAW.error(problem, self.counts, self.sums) * (PURE if sums_are_pure(problem, self.counts) else 1.0)
 
     def budgets(self, problem: Problem, rng: PublicRng) -> tuple[Budget, ...]:
         """Budget of each question, in the order they are asked. Under Local trust users are divided, each asked

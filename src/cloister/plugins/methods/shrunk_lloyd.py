@@ -153,7 +153,7 @@ class ShrunkLloyd(Generic[T]):
     def expected_error(self, problem: Problem) -> float:
         """``ErrorLaw``."""
         law = LAW if self.counts.trust in (Central, Aggregated) else OF_REPORTS
-        return law.error(problem, self.counts)
+        return law.error(problem, self.counts, self.sums)
 
     def least_rows(self, problem: Problem) -> float:
         """That a step divides by: n / k, and less where counts are well known; at least one."""

@@ -20,6 +20,15 @@ def oracles() -> list[Spec]:
             "with two-sided geometric noise: pure privacy",
             "Ghosh, Roughgarden, Sundararajan (2009)",
             "Central",
+            fills=3,
+        ),
+        Spec(
+            "l2-mechanism",
+            "VectorSumOracle",
+            "cloister.plugins.oracles.central.l2_mechanism:L2Mechanism",
+            "vector sums in few columns with noise on whole vectors: pure privacy",
+            "Central",
+            "Hardt, Talwar (2010); Joseph, Ribero, Yu (2025)",
             fills=2,
         ),
         *_both(

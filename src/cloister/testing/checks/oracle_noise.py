@@ -209,21 +209,23 @@ def alike(probe: Probe, held: int) -> Ints | BucketedVectors:
 
 def noises_are_independent(oracle: Any) -> None:
     """Any two numbers of a release, and any two releases, have independent noise: neither it nor its size is correlated
-    (two mechanisms with one seed cancel)."""
+    (two mechanisms with one seed cancel). Sizes may be, within a vector, if the oracle's class says `joint = True`."""
     for shape in wide_shapes(role_of(oracle), BUCKETS):
         probe, rng = Probe.of(oracle, shape, budget_of(oracle.measure, 0.2)), NoiseRng.for_tests(7)
         one = probe.noise(spread(shape), 16, rng)
         other = probe.noise(spread(shape), 16, rng.child("another question"))
         columns = {
-            f"level {level}, coordinate {j}": some[..., j].ravel()
+            (level, j): some[..., j].ravel()
             for level, some in enumerate(probe.by_level(one))
             for j in range(probe.width)
         }
-        pairs = [(f"{a} and {b}", columns[a], columns[b]) for a, b in combinations(columns, 2)]
-        first = probe.by_level(one)[0]
+        for (first, a), (second, b) in combinations(columns.items(), 2):
+            where = " and ".join(f"level {level}, coordinate {j}" for level, j in (first, second))
+            alone = first[0] != second[0] or not getattr(oracle, "joint", False)
+            check_correlations(f"{shape}: {where}", a, b, sizes=alone)
+        some, pairs = probe.by_level(one)[0], [("two releases", one.ravel(), other.ravel())]
         for lag in (1, 2, BUCKETS // 2):
-            pairs.append((f"a bucket and the one {lag} further", first[:, :-lag].ravel(), first[:, lag:].ravel()))
-        pairs.append(("two releases", one.ravel(), other.ravel()))
+            pairs.append((f"a bucket and the one {lag} further", some[:, :-lag].ravel(), some[:, lag:].ravel()))
         pairs.append(("a release and the next", one[:-1].ravel(), one[1:].ravel()))
         for where, a, b in pairs:
             check_correlations(f"{shape}: {where}", a, b)
@@ -240,10 +242,11 @@ def two_questions_have_independent_noise(oracle: Any) -> None:
             check_correlations(f"{shape}: questions {i + 1} and {j + 1}", a, b)
 
 
-def check_correlations(where: str, a: Floats, b: Floats) -> None:
+def check_correlations(where: str, a: Floats, b: Floats, sizes: bool = True) -> None:
     """Two samples (n,) of noise, and their sizes, are uncorrelated."""
     band = deviations(128) / math.sqrt(len(a))
-    for what, r in (("noises", correlation(a, b)), ("sizes of the noises", correlation(np.abs(a), np.abs(b)))):
+    sizes_too = (("sizes of the noises", correlation(np.abs(a), np.abs(b))),) if sizes else ()
+    for what, r in (("noises", correlation(a, b)), *sizes_too):
         require(
             abs(r) <= band,
             f"{where}: the {what} have correlation {r:.4f}, more than {band:.4f}: {STARTS_OVER}",

@@ -98,6 +98,10 @@ class _Far:
         return self.oracle.trust
 
     @property
+    def joint(self) -> bool:
+        return bool(getattr(self.oracle, "joint", False))
+
+    @property
     def measure(self) -> Measure:
         measure: Measure = self.oracle.measure
         return measure

@@ -1,0 +1,91 @@
+"""Sums with noise on whole vectors: no likelihood ratio beyond e^eps, less noise than Laplace's, few columns alone."""
+
+from __future__ import annotations
+
+import math
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cloister.core.buckets import QuestionContext, Space
+from cloister.core.budget import Budget
+from cloister.core.errors import InvalidInput
+from cloister.core.lattice import Bound
+from cloister.core.randomness import NoiseRng, PublicRng
+from cloister.noise.laws import Spherical
+from cloister.plugins.oracles.central.discrete_laplace import DiscreteLaplace
+from cloister.plugins.oracles.central.l2_mechanism import MOST, NARROW, L2Mechanism
+from cloister.run.request import Request, prepare
+from cloister.testing.check import Broken
+from cloister.testing.checks.oracle_noise import noises_are_independent
+
+SETTING = QuestionContext(1000, 2.0**-10, PublicRng.from_seed(1))
+SECRET = NoiseRng.secret()
+
+
+def opened(bound: Bound, epsilon: float = 1.0, levels: int = 1, measure: Any = "pure") -> Any:
+    amount = epsilon if measure == "pure" else epsilon**2 / 2
+    return L2Mechanism().open(Space((5,) * levels), Budget(measure, amount), SETTING, bound)
+
+
+@pytest.mark.parametrize(("epsilon", "levels"), [(0.1, 1), (1.0, 1), (3.0, 2), (1.0, 5)])
+def test_no_likelihood_ratio_of_neighbours_is_beyond_e_to_the_epsilon_and_some_are_near(
+    epsilon: float, levels: int
+) -> None:
+    """The law is P(x) ~ e^(-|x| / s), whatever the lattice point it is centred on: each level's ratio is at most e^(|v|
+    / s) for a row's vector v, and is that beyond v, in its direction."""
+    bound = Bound(1000, 2)
+    channel = opened(bound, epsilon, levels)
+    law, scaled = channel.law, 2**channel.shift
+    assert isinstance(law, Spherical)
+    worst = 0.0
+    for degrees in range(0, 360, 5):
+        angle = math.radians(degrees)
+        row = np.trunc(bound.l2 * np.array([math.cos(angle), math.sin(angle)])) * scaled  # never longer than the bound
+        for x, y in product(np.linspace(-3, 3, 13) * law.scale, repeat=2):
+            away = math.hypot(x, y) - math.hypot(x - row[0], y - row[1])
+            worst = max(worst, abs(levels * away / law.scale))
+    assert 0.99 * epsilon < worst <= epsilon
+
+
+@pytest.mark.parametrize("columns", [1, 2, 3, MOST])
+def test_its_variance_is_that_of_laplace_noise_times_d_plus_one_over_2_d(columns: int) -> None:
+    bound, space = Bound(2**20, columns), Space((5,))
+    mine = L2Mechanism().variance(space, Budget("pure", 0.5), SETTING, bound)
+    theirs = DiscreteLaplace().variance(space, Budget("pure", 0.5), SETTING, bound)
+    assert mine / theirs == pytest.approx((columns + 1) / (2 * columns), rel=1e-4)
+
+
+def test_noise_is_wide_whatever_the_bound_so_that_its_variance_is_what_is_stated() -> None:
+    channel = opened(Bound(1, 2), epsilon=4.0)
+    assert channel.law.scale >= NARROW
+    table = channel.decode(channel.absorb(channel.totalled([(np.arange(0), np.zeros((0, 2), np.int64))], 0)), SECRET)
+    assert table.standard_error(np.arange(1))[0] == pytest.approx(math.sqrt(3) / 4 * SETTING.unit, rel=1e-6)
+
+
+def test_in_a_mixed_run_it_pays_its_epsilon_as_a_pure_event() -> None:
+    (event,) = opened(Bound(1000, 2), epsilon=0.5, measure="zcdp").events
+    assert event.pure == pytest.approx(0.5)
+    (event,) = opened(Bound(1000, 2), epsilon=0.5).events
+    assert (event.pure, event.spent) == (math.inf, Budget("pure", 0.5))
+
+
+def test_more_columns_are_refused_and_a_run_without_delta_takes_it_where_there_are_few() -> None:
+    with pytest.raises(InvalidInput, match="at most 10 columns, not 11: use 'discrete-laplace'"):
+        opened(Bound(1000, MOST + 1))
+    for columns, wanted in ((3, "l2-mechanism"), (MOST + 1, "discrete-laplace")):
+        request = Request(k=3, epsilon=1.0, bounds=(-1, 1), rows=5000, method="fastlloyd", trust="central")
+        parts = prepare(request, [f"c{i}" for i in range(columns)]).composed.inner
+        assert (parts["counts"].spec.name, parts["sums"].spec.name) == ("discrete-laplace", wanted)
+
+
+class Silent(L2Mechanism):
+    joint = False
+
+
+def test_the_kit_wants_to_be_told_that_sizes_within_a_vector_go_together() -> None:
+    noises_are_independent(L2Mechanism())
+    with pytest.raises(Broken, match="coordinate 0 and level 0, coordinate 1: the sizes of the noises"):
+        noises_are_independent(Silent())
