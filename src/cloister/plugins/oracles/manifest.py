@@ -28,7 +28,7 @@ def oracles() -> list[Spec]:
             "cloister.plugins.oracles.central.l2_mechanism:L2Mechanism",
             "vector sums in few columns with noise on whole vectors: pure privacy",
             "Central",
-            "Hardt, Talwar (2010); Joseph, Ribero, Yu (2025)",
+            "Hardt, Talwar (2010); Joseph, Kulesza, Yu (2025)",
             fills=2,
         ),
         *_both(

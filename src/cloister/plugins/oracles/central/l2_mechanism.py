@@ -10,7 +10,7 @@ A coordinate has variance (d + 1) s^2, where Laplace noise has 2 d s^2: three qu
 in three, 0.55 in ten. What a candidate costs to draw grows with d (``core.exact_vectors``), so that it is for up to
 ``MOST`` columns.
 
-Source: Hardt, Talwar 2010 (the K-norm mechanism, for the Euclidean norm); Joseph, Ribero, Yu 2025 (its variance beside
+Source: Hardt, Talwar 2010 (the K-norm mechanism, for the Euclidean norm); Joseph, Kulesza, Yu 2025 (its variance beside
 Laplace's and Gauss's). The exact sampler on integers is cloister's.
 """
 
