@@ -2,7 +2,7 @@
 All methods on toy sets
 =======================
 
-Every k-means method for a curator who may see the rows, on six sets of 3,000 made-up rows, each with ε = 1. A column
+Twelve k-means methods for a curator who may see the rows, on six sets of 3,000 made-up rows, each with ε = 1. A column
 of pictures is a set, a row is a method; crosses are the released centres, and colours say which of them is nearest.
 Above each picture: the cost over that of scikit-learn's k-means, which sees everything and promises nothing. 1.00
 means that privacy cost nothing that can be seen.
