@@ -120,6 +120,8 @@ def test_widths_and_scales_that_it_is_not_proved_for_are_refused() -> None:
             NoiseRng.secret().spherical(1e6, width, 3)
     with pytest.raises(InvalidInput, match="outside"):
         NoiseRng.secret().spherical(2.0**62, 2, 3)
+    with pytest.raises(InvalidInput, match="cannot be replayed"):
+        NoiseRng.replayed(range(1000)).spherical(1e6, 2, 3)
     assert NoiseRng.secret().spherical(1e6, 3, 0).shape == (0, 3)
     assert not NoiseRng.secret().spherical(1e-3, 3, 50).any()
     assert math.isclose(VectorLaw(2.0, 4).around, 4.0, rel_tol=1e-9)

@@ -174,6 +174,8 @@ class NoiseRng:
         """
         if not 1 <= width <= 16:
             raise InvalidInput(f"vectors of noise have 1 to 16 columns, not {width}")
+        if self._given is not None:
+            raise InvalidInput("noise on whole vectors is a curator's, and cannot be replayed word by word")
         law = VectorLaw(float(scale), width)
         return law.draw(
             size,

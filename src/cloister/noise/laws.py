@@ -10,6 +10,7 @@ import attrs
 
 from cloister.core.buckets import Space
 from cloister.core.budget import Budget
+from cloister.core.errors import InvalidInput
 from cloister.core.fixed_order import above, geometric_deviation
 from cloister.core.lattice import Bound
 from cloister.core.randomness import NoiseRng
@@ -18,6 +19,9 @@ from cloister.core.types import Ints
 UP = 1 + 2.0**-40
 """Factor on a computed scale, so that rounding of its division never makes the noise too small."""
 
+
+NARROW = 2.0**10
+"""Least scale of noise on whole vectors: there its variance is that of real numbers, to one part in a million."""
 
 NOTHING = 700.0
 """A hyperbolic sine of more has no room in a float; noise of so small a scale is none in practice."""
@@ -96,11 +100,15 @@ class Laplace(Noise):
 @attrs.frozen
 class Spherical(Noise):
     """Noise on whole vectors whose law depends on their length alone. Args: scale, in integers: L2 sensitivity over
-    epsilon, 2^10 or more; width, of the vectors."""
+    epsilon, at least ``NARROW``; width, of the vectors."""
 
     pure: ClassVar[bool] = True
     scale: float
     width: int
+
+    def __attrs_post_init__(self) -> None:
+        if not self.scale >= NARROW:
+            raise InvalidInput(f"noise of scale {self.scale} on whole vectors is too narrow: scale it up to {NARROW:g}")
 
     @property
     def deviation(self) -> float:

@@ -14,12 +14,12 @@ from cloister.core.budget import Budget
 from cloister.core.errors import InvalidInput
 from cloister.core.lattice import Bound
 from cloister.core.randomness import NoiseRng, PublicRng
-from cloister.noise.laws import Spherical
+from cloister.noise.laws import NARROW, Laplace, Spherical
 from cloister.plugins.oracles.central.discrete_laplace import DiscreteLaplace
-from cloister.plugins.oracles.central.l2_mechanism import MOST, NARROW, L2Mechanism
+from cloister.plugins.oracles.central.l2_mechanism import MOST, L2Mechanism
 from cloister.run.request import Request, prepare
 from cloister.testing.check import Broken
-from cloister.testing.checks.oracle_noise import noises_are_independent
+from cloister.testing.checks.oracle_noise import JOINT, check_correlations, noises_are_independent
 
 SETTING = QuestionContext(1000, 2.0**-10, PublicRng.from_seed(1))
 SECRET = NoiseRng.secret()
@@ -58,11 +58,22 @@ def test_its_variance_is_that_of_laplace_noise_times_d_plus_one_over_2_d(columns
     assert mine / theirs == pytest.approx((columns + 1) / (2 * columns), rel=1e-4)
 
 
+@pytest.mark.parametrize("bound", [Bound(1000, 2, 1001), Bound(1005, 10, 1009), Bound(1, 3, 1), Bound(2**20, 3)])
+@pytest.mark.parametrize("levels", [1, 3])
+def test_it_never_has_more_noise_than_laplace(bound: Bound, levels: int) -> None:
+    """Where a row's L1 norm is bounded too, as of columns of different width, its noise is Laplace's."""
+    space, budget = Space((5,) * levels), Budget("pure", 0.5)
+    mine = L2Mechanism().variance(space, budget, SETTING, bound)
+    theirs = DiscreteLaplace().variance(space, budget, SETTING, bound)
+    assert mine <= theirs * (1 + 1e-9)
+    assert isinstance(opened(bound, levels=levels).law, Spherical if bound.l2 == 2**20 else Laplace)
+
+
 def test_noise_is_wide_whatever_the_bound_so_that_its_variance_is_what_is_stated() -> None:
-    channel = opened(Bound(1, 2), epsilon=4.0)
+    channel = opened(Bound(10, 2), epsilon=4.0)
     assert channel.law.scale >= NARROW
     table = channel.decode(channel.absorb(channel.totalled([(np.arange(0), np.zeros((0, 2), np.int64))], 0)), SECRET)
-    assert table.standard_error(np.arange(1))[0] == pytest.approx(math.sqrt(3) / 4 * SETTING.unit, rel=1e-6)
+    assert table.standard_error(np.arange(1))[0] == pytest.approx(math.sqrt(3) * 10 / 4 * SETTING.unit, rel=1e-6)
 
 
 def test_in_a_mixed_run_it_pays_its_epsilon_as_a_pure_event() -> None:
@@ -89,3 +100,11 @@ def test_the_kit_wants_to_be_told_that_sizes_within_a_vector_go_together() -> No
     noises_are_independent(L2Mechanism())
     with pytest.raises(Broken, match="coordinate 0 and level 0, coordinate 1: the sizes of the noises"):
         noises_are_independent(Silent())
+    sizes, signs = np.random.default_rng(0).exponential(size=8000), np.random.default_rng(1).choice([-1, 1], (2, 8000))
+    with pytest.raises(Broken, match="the sizes of the noises have correlation 1"):
+        check_correlations("one size, two signs", *(signs * sizes), JOINT)
+
+
+def test_narrow_noise_whose_variance_would_be_another_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="too narrow"):
+        Spherical(NARROW / 2, 2)

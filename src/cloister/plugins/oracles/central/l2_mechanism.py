@@ -7,8 +7,9 @@ P(y - b) = exp((|y - b| - |y - a|) / s) <= exp(|a - b| / s) <= e^(eps / levels),
 same around every lattice point; levels add up to eps. So it is eps-DP with no delta, exactly, on integers.
 
 A coordinate has variance (d + 1) s^2, where Laplace noise has 2 d s^2: three quarters of it in two columns, two thirds
-in three, 0.55 in ten. What a candidate costs to draw grows with d (``core.exact_vectors``), so that it is for up to
-``MOST`` columns.
+in three, 0.55 in ten. Where Laplace noise is the smaller, since the bound's L1 norm is small (columns of different
+width), the noise is Laplace's, with the guarantee of ``discrete-laplace``. What a candidate costs to draw grows with d
+(``core.exact_vectors``), so that this is for up to ``MOST`` columns.
 
 Source: Hardt, Talwar 2010 (the K-norm mechanism, for the Euclidean norm); Joseph, Kulesza, Yu 2025 (its variance beside
 Laplace's and Gauss's). The exact sampler on integers is cloister's.
@@ -20,16 +21,13 @@ from typing import Final
 
 from cloister.core.errors import InvalidInput
 from cloister.core.lattice import Bound
-from cloister.noise.laws import Spherical, enough_bits
+from cloister.noise.laws import NARROW, Noise, Spherical, enough_bits
 from cloister.noise.oracle import AnyChannel
 from cloister.noise.sparse import additive_channel
-from cloister.plugin import UP, Budget, Central, Measure, QuestionContext, Space, component
+from cloister.plugin import UP, Budget, Central, Laplace, Measure, QuestionContext, Sensitivity, Space, component
 
 MOST: Final = 10
 """Most columns: of the candidates of its noise one in eleven is taken, and one in sixty of sixteen columns."""
-
-NARROW: Final = 2.0**10
-"""Least scale: there the variance is right to one part in a million."""
 
 
 @component
@@ -49,10 +47,18 @@ class L2Mechanism:
             raise InvalidInput(
                 f"'l2-mechanism' is for at most {MOST} columns, not {bound.dimension}: use 'discrete-laplace'"
             )
-        scale = space.levels * bound.l2 / budget.epsilon * UP
-        shift = enough_bits(scale, NARROW)
-        law = Spherical(scale * 2.0**shift, bound.dimension)
+        law, shift = noise(Sensitivity.of(space, bound), space.levels * bound.l2, bound, budget)
         return additive_channel("l2-mechanism", budget, space, bound, law, shift, context.unit)
 
     def variance(self, space: Space, budget: Budget, context: QuestionContext, bound: Bound) -> float:
         return self.open(space, budget, context, bound).deviation ** 2
+
+
+def noise(sensitivity: Sensitivity, longest: float, bound: Bound, budget: Budget) -> tuple[Noise, int]:
+    """Of the two laws the one with the less variance, in integers scaled up by so many bits. Args: longest, L2 norms of
+    a row's vectors, added up over the levels."""
+    if 2 * sensitivity.l1**2 < (bound.dimension + 1) * longest**2:
+        return Laplace(sensitivity.l1 / budget.epsilon * UP), 0
+    scale = longest / budget.epsilon * UP
+    shift = enough_bits(scale, NARROW)
+    return Spherical(scale * 2.0**shift, bound.dimension), shift
