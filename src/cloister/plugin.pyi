@@ -144,6 +144,7 @@ from cloister.noise.laws import (
     Sensitivity as Sensitivity,
     Skellam as Skellam,
     enough_bits as enough_bits,
+    pure_laplace as pure_laplace,
     wide_gaussian as wide_gaussian,
 )
 from cloister.noise.oracle import (

@@ -34,6 +34,7 @@ def test_seeded_noise_is_the_same_in_every_version() -> None:
     noise = NoiseRng.for_tests(3)
     assert noise.discrete_laplace(5.0, 8).tolist() == [2, -1, 8, -1, -13, -1, 7, -3]
     assert noise.discrete_gaussian(5.0, 8).tolist() == [2, -1, 10, -1, -16, -2, -3, 5]
+    assert noise.spherical(5.0, 2, 3).tolist() == [[-5, -11], [1, -10], [4, -5]]
     assert noise.skellam(2.0**40, 4).tolist() == [774039, -1251984, -162699, 1737497]
     assert noise.words(np.array([0, 2**63], np.uint64), 2).tolist() == [
         [17002424683659851951, 845731280262717661],

@@ -163,6 +163,11 @@ class Skellam(Noise):
         return rng.skellam(self.share**2, size)
 
 
+def pure_laplace(sensitivity: Sensitivity, budget: Budget) -> tuple[Laplace, int]:
+    """The scale from the joint L1 sensitivity; integers need no shift."""
+    return Laplace(sensitivity.l1 / budget.epsilon * UP), 0
+
+
 def wide_gaussian(sensitivity: Sensitivity, budget: Budget) -> tuple[Gaussian, int]:
     """Sigma from the joint L2 sensitivity, and the shift that makes it wide. Central and Aggregated oracles share it,
     so that both release the same numbers."""

@@ -214,6 +214,7 @@ def test_a_run_that_fails_is_told_and_tried_again(monkeypatch: pytest.MonkeyPatc
         ({"rivals": ["sklern"]}, "did you mean sklearn"),
         ({"methods": ["grid-means"], "rows": np.tile(ROWS, 3)}, "nothing can be compared: grid-means"),
         ({"out": "study.json"}, "studies are saved as .jsonl"),
+        ({"users": ["a"] * 40}, "every row counts in a comparison: leave users out"),
     ],
 )
 def test_what_makes_no_sense_is_refused_before_any_run(

@@ -177,6 +177,8 @@ def compare(
         InvalidInput, UnknownName: before any run, if the conditions make no sense or no contender can run.
         Damaged: the file cannot be trusted.
     """
+    if reading.get("users") is not None:
+        raise InvalidInput("every row counts in a comparison: leave users out")
     many = _checked_number("workers", cores() if workers is None else workers, MAX_WORKERS)
     runs = _checked_number("runs", runs)
     target = None if out is None else checked_target(out, ENDINGS, "studies")

@@ -14,12 +14,13 @@ from cloister.core.budget import Budget
 from cloister.core.errors import InvalidInput
 from cloister.core.lattice import Bound
 from cloister.core.randomness import NoiseRng, PublicRng
-from cloister.noise.laws import NARROW, Laplace, Spherical
+from cloister.noise.laws import NARROW, Spherical
 from cloister.plugins.oracles.central.discrete_laplace import DiscreteLaplace
 from cloister.plugins.oracles.central.l2_mechanism import MOST, L2Mechanism
 from cloister.run.request import Request, prepare
 from cloister.testing.check import Broken
 from cloister.testing.checks.oracle_noise import JOINT, check_correlations, noises_are_independent
+from tests.alarms import Alarm
 
 SETTING = QuestionContext(1000, 2.0**-10, PublicRng.from_seed(1))
 SECRET = NoiseRng.secret()
@@ -66,7 +67,21 @@ def test_it_never_has_more_noise_than_laplace(bound: Bound, levels: int) -> None
     mine = L2Mechanism().variance(space, budget, SETTING, bound)
     theirs = DiscreteLaplace().variance(space, budget, SETTING, bound)
     assert mine <= theirs * (1 + 1e-9)
-    assert isinstance(opened(bound, levels=levels).law, Spherical if bound.l2 == 2**20 else Laplace)
+    law = opened(bound, levels=levels).law
+    if bound.l2 == 2**20:
+        assert isinstance(law, Spherical)
+    else:
+        assert law == DiscreteLaplace().open(Space((5,) * levels), Budget("pure", 1.0), SETTING, bound).law
+
+
+@pytest.mark.alarm(1e-8)
+@pytest.mark.parametrize("levels", [1, 2])
+def test_what_is_drawn_is_as_wide_as_is_said(levels: int, alarm: Alarm) -> None:
+    """A length over its scale, which is e^epsilon's, has mean d and variance d; a factor of 1.2 is 50 errors off."""
+    bound = Bound(1000, 3)
+    channel = opened(bound, 0.5, levels)
+    noised = channel.law.draw(3 * 30_000, SECRET).reshape(-1, 3) / (levels * bound.l2 / 0.5 * 2.0**channel.shift)
+    alarm.near(np.linalg.norm(noised, axis=1).mean(), 3, math.sqrt(3 / 30_000))
 
 
 def test_noise_is_wide_whatever_the_bound_so_that_its_variance_is_what_is_stated() -> None:

@@ -12,7 +12,6 @@ Steinke 2020 (``cloister.core.exact_noise``).
 from __future__ import annotations
 
 from cloister.plugin import (
-    UP,
     AdditiveNoise,
     Budget,
     Central,
@@ -20,6 +19,7 @@ from cloister.plugin import (
     Measure,
     Sensitivity,
     component,
+    pure_laplace,
 )
 
 
@@ -35,4 +35,4 @@ class DiscreteLaplace(AdditiveNoise):
         return "pure"
 
     def noise(self, sensitivity: Sensitivity, budget: Budget) -> tuple[Laplace, int]:
-        return Laplace(sensitivity.l1 / budget.epsilon * UP), 0
+        return pure_laplace(sensitivity, budget)

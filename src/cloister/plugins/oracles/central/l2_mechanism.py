@@ -21,10 +21,10 @@ from typing import Final
 
 from cloister.core.errors import InvalidInput
 from cloister.core.lattice import Bound
-from cloister.noise.laws import NARROW, Noise, Spherical, enough_bits
+from cloister.noise.laws import NARROW, Noise, Spherical, enough_bits, pure_laplace
 from cloister.noise.oracle import AnyChannel
 from cloister.noise.sparse import additive_channel
-from cloister.plugin import UP, Budget, Central, Laplace, Measure, QuestionContext, Sensitivity, Space, component
+from cloister.plugin import UP, Budget, Central, Measure, QuestionContext, Sensitivity, Space, component
 
 MOST: Final = 10
 """Most columns: of the candidates of its noise one in eleven is taken, and one in sixty of sixteen columns."""
@@ -47,18 +47,18 @@ class L2Mechanism:
             raise InvalidInput(
                 f"'l2-mechanism' is for at most {MOST} columns, not {bound.dimension}: use 'discrete-laplace'"
             )
-        law, shift = noise(Sensitivity.of(space, bound), space.levels * bound.l2, bound, budget)
+        law, shift = noise(space, bound, budget)
         return additive_channel("l2-mechanism", budget, space, bound, law, shift, context.unit)
 
     def variance(self, space: Space, budget: Budget, context: QuestionContext, bound: Bound) -> float:
         return self.open(space, budget, context, bound).deviation ** 2
 
 
-def noise(sensitivity: Sensitivity, longest: float, bound: Bound, budget: Budget) -> tuple[Noise, int]:
-    """Of the two laws the one with the less variance, in integers scaled up by so many bits. Args: longest, L2 norms of
-    a row's vectors, added up over the levels."""
+def noise(space: Space, bound: Bound, budget: Budget) -> tuple[Noise, int]:
+    """Of the two laws the one with the less variance, in integers scaled up by so many bits."""
+    sensitivity, longest = Sensitivity.of(space, bound), space.levels * bound.l2
     if 2 * sensitivity.l1**2 < (bound.dimension + 1) * longest**2:
-        return Laplace(sensitivity.l1 / budget.epsilon * UP), 0
+        return pure_laplace(sensitivity, budget)
     scale = longest / budget.epsilon * UP
     shift = enough_bits(scale, NARROW)
     return Spherical(scale * 2.0**shift, bound.dimension), shift

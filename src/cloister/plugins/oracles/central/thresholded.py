@@ -33,7 +33,6 @@ from __future__ import annotations
 import math
 
 from cloister.plugin import (
-    UP,
     AdditiveCounts,
     Bound,
     Budget,
@@ -48,6 +47,7 @@ from cloister.plugin import (
     Threshold,
     additive_channel,
     component,
+    pure_laplace,
 )
 
 UP_DELTA = 1 + 2.0**-30
@@ -73,7 +73,7 @@ class ThresholdedCounts(AdditiveCounts):
                 "'thresholded' spends a delta of its own, and its budget has none: pass delta (less than one over the "
                 "number of rows), or count with discrete-laplace"
             )
-        return Laplace(sensitivity.l1 / budget.epsilon * UP), 0
+        return pure_laplace(sensitivity, budget)
 
     def channel(self, space: Space, bound: Bound | None, budget: Budget, unit: float) -> TensorChannel | SparseChannel:
         law, shift = self.noise(Sensitivity.of(space, bound), budget)
