@@ -60,7 +60,7 @@ def explain(
     if not rows or dimension is not None:
         show_forecast(request, _named(rows, reading, dimension), None, as_json, sought)
         return
-    with closing(source(rows, bounds=asked.bounds, **reading.arguments())) as population:
+    with closing(source(rows, **asked.columns_of, **reading.arguments())) as population:
         tell_columns(population)
         show_forecast(request, population.selection, population, as_json, sought)
 
@@ -158,7 +158,7 @@ def fit(
         held.enter_context(signs_of_life(lambda: bar.words, write))
 
         def read(paths: list[str]) -> Any:
-            found = source(paths, progress=bar.advance, bounds=asked.bounds, told=once, **reading.arguments())
+            found = source(paths, progress=bar.advance, told=once, **asked.columns_of, **reading.arguments())
             return held.enter_context(closing(found))
 
         population = read(rows)  # all paths together: also refuses a file given twice, and columns that differ

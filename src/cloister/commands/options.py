@@ -209,7 +209,20 @@ class Wanted:
         METHOD,
         kind=str | None,
     )
+    describe: list[str] | None = said(
+        "Columns that groups are described by, separated by commas: numbers with bounds, and categories, in the "
+        "clustering or beside it. Counts of what each group's rows hold are released with the centres.",
+        METHOD,
+        kind=str | None,
+        read=lambda text: [name.strip() for name in text.split(",")],
+    )
+    describe_share: float | None = said("Share of the budget for that. Default: 0.15.", METHOD)
     seed: int | None = said("Repeat the public choices (the start). Never the noise.", METHOD)
+
+    @property
+    def columns_of(self) -> dict[str, Any]:
+        """Arguments of ``source`` by name: what else says which columns are read."""
+        return {"bounds": self.bounds, "described": self.describe}
 
     def request(self, parties: int = 0, **others: Any) -> Any:
         """The ``Request``. Args: parties (that pool their rows; 0: none), others (of the request, in place of these).

@@ -135,20 +135,20 @@ class Budget:
 
     def split_users(self, rng: PublicRng, *weights: float) -> tuple[Budget, ...]:
         """Disjoint public shares of the users, each spending the whole amount; weights count to one part in a million.
+        Of a budget that is for a share already they are parts of that share, by its own key: ``rng`` is not used.
 
-        Raises: InvalidInput if this budget is a share already (weigh all shares in one call), or a weight is too small.
+        Raises: InvalidInput if a weight is too small.
         """
-        if self.user_share is not None:
-            raise InvalidInput("this budget is already for a share of the users: give split_users all weights at once")
+        whole = self.user_share or Share(rng, 0, 0.0, 1.0)
         weights = tuple(few_bits(w) for w in weights)
-        total, low, shares = sum(weights), 0.0, list[Budget]()
+        total, low, shares = sum(weights), whole.low, list[Budget]()
         for i, w in enumerate(weights):
-            high = 1.0 if i == len(weights) - 1 else low + w / total
-            if not low < high <= 1:
+            high = whole.high if i == len(weights) - 1 else low + whole.fraction * w / total
+            if not low < high <= whole.high:
                 raise InvalidInput(
                     f"a weight of {w:g} in a sum of {total:g} is too small a share of the users: give a larger one"
                 )
-            shares.append(attrs.evolve(self, user_share=Share(rng, i, low, high)))
+            shares.append(attrs.evolve(self, user_share=Share(whole.rng, i, low, high)))
             low = high
         return tuple(shares)
 

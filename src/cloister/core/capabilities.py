@@ -181,3 +181,20 @@ class Zooming(Protocol):
     def units_of(self, half: Floats, k: int) -> Floats:
         """Units of distances (d,) in which k centres are sought, of columns of these half widths (d,)."""
         ...
+
+
+class Describing(Protocol):
+    """A method whose groups are described by counts of what their rows hold (``Spec.adds``)."""
+
+    def parts(self, problem: Problem, rng: PublicRng) -> tuple[Problem, Problem]:
+        """The problems of the description, and of the method that clusters by the first columns."""
+        ...
+
+    def error(self, problem: Problem) -> float:
+        """Standard error of one count, in rows, by public figures."""
+        ...
+
+    @property
+    def places(self) -> tuple[tuple[int, int], ...]:
+        """Of each column: its position, or that of its first value, and how many values it lists (0: numbers)."""
+        ...

@@ -78,6 +78,28 @@ class Reframed:
 
 @final
 @attrs.frozen
+class Without:
+    """A lattice of rows' first columns, for rows that have more of them.
+
+    Args: first, the lattice of these columns; others, how many columns follow, of which nothing is kept.
+    """
+
+    first: Lattice
+    others: int
+
+    @property
+    def dimension(self) -> int:
+        return self.first.dimension + self.others
+
+    def snap(self, rows: AnyArray) -> Ints:
+        return self.first.snap(rows[:, : self.first.dimension])
+
+    def bundled(self, arrays: BundleArrays) -> Mapping[str, Any]:
+        return {"kind": "without", "others": self.others, "first": described(self.first, arrays)}
+
+
+@final
+@attrs.frozen
 class Graded:
     """A lattice whose coordinate in some columns is the grade of a number: by sign, octave and step of the octave.
 

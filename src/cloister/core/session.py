@@ -20,6 +20,7 @@ from cloister.core.budget import Currency, Event
 from cloister.core.clustering import Clustering, Problem, Released
 from cloister.core.domains import REACH, Domain, Lattice
 from cloister.core.errors import InvalidInput, Refused
+from cloister.core.frames import Without
 from cloister.core.lattice import CAP
 from cloister.core.questions import OpenedQuestion, Question, Round
 from cloister.core.randomness import NoiseRng, PublicRng
@@ -218,6 +219,7 @@ class Session(Generic[T]):
         self._reading, self._settle = reading, settle
         self._past = list(self.record.lookups)
         self._lattice: Lattice = problem.domain
+        self._others = 0
 
     @property
     def released(self) -> tuple[Event, ...]:
@@ -269,8 +271,15 @@ class Session(Generic[T]):
         to, because the domain must be public: only where its middle and its unit lie in the caller's may be released.
         """
         view = copy.copy(self)
-        view.problem, view._lattice = attrs.evolve(self.problem, domain=domain), lattice
+        view.problem = attrs.evolve(self.problem, domain=domain)
+        view._lattice = Without(lattice, self._others) if self._others else lattice
         return view
+
+    def of_first(self, domain: Domain) -> Session[T]:
+        """This session as a method sees it that knows of the rows' first columns alone: those of ``domain``."""
+        view = copy.copy(self)
+        view._others += self.problem.domain.dimension - domain.dimension
+        return view.framed(domain, domain)
 
     @overload
     def ask(self, q1: Question[T, A], /) -> tuple[A]: ...

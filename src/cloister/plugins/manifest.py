@@ -73,6 +73,15 @@ def components() -> list[Spec]:
             fills=1,
         ),
         Spec(
+            "described",
+            "Method",
+            "cloister.plugins.methods.described:Described",
+            "clusters by another method, and counts what each group's rows hold in any column",
+            wraps="method",
+            adds="description",
+            fills=1,
+        ),
+        Spec(
             "shrunk-lloyd",
             "Method",
             "cloister.plugins.methods.shrunk_lloyd:ShrunkLloyd",

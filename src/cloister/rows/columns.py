@@ -108,6 +108,8 @@ class Selection:
         booleans: those that are declared to hold booleans.
         left_out: name and reason of each of the others.
         by_name: whether the table names its columns.
+        described: those of them that groups are described by.
+        beside: how many of the last ones are described only, and not clustered by.
     """
 
     used: tuple[str, ...]
@@ -115,6 +117,25 @@ class Selection:
     booleans: tuple[str, ...] = ()
     left_out: tuple[tuple[str, str], ...] = ()
     by_name: bool = True
+    described: tuple[str, ...] = ()
+    beside: int = 0
+
+    @property
+    def clustered(self) -> Selection:
+        """The columns that are clustered by."""
+        used = self.used[: len(self.used) - self.beside]
+        categories = tuple(category for category in self.categories if category.column in used)
+        booleans = tuple(name for name in self.booleans if name in used)
+        return attrs.evolve(self, used=used, categories=categories, booleans=booleans, described=(), beside=0)
+
+    def place(self, column: str) -> int:
+        """Position of a column in use among the features: of a category its first value."""
+        return sum(len(self._features(name)) for name in self.used[: self.used.index(column)])
+
+    def describing(self, names: Sequence[str]) -> Selection:
+        """These columns, where no table tells of others, with numbers beside them that groups are described by too."""
+        more = tuple(dict.fromkeys(name for name in names if name not in self.used))
+        return attrs.evolve(self, used=self.used + more, described=tuple(dict.fromkeys(names)), beside=len(more))
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -135,7 +156,9 @@ class Selection:
     @property
     def words(self) -> str:
         """One line for people."""
-        used = _few([*(f"{name} (category)" if name in self._by_column else name for name in self.used)])
+        named = [*(f"{name} (category)" if name in self._by_column else name for name in self.used)]
+        used = _few(named[: len(named) - self.beside])
+        used += f"; described only: {_few(named[-self.beside :])}" if self.beside else ""
         rest = _few([f"{name} ({why})" for name, why in self.left_out])
         return f"columns used: {used}" + (f"; left out: {rest}" if rest else "")
 
@@ -183,6 +206,7 @@ def select(
     bounded: Sequence[str] | None = None,
     users: str | None = None,
     everything: bool = False,
+    described: Sequence[str] | None = None,
 ) -> Selection:
     """Choose columns. Which ones follows from these arguments: no cell is looked at.
 
@@ -193,6 +217,8 @@ def select(
         bounded: names that the bounds have, which choose where nothing was asked for.
         users: the column that names users: it is not clustered by.
         everything: whether all columns are meant where nothing names any.
+        described: names of columns that groups are described by. Those that ``asked`` leaves out, or nothing else
+            names, are not clustered by.
 
     Raises:
         UnknownName, InvalidInput: there is no such column, it cannot be used, or it is not the only one of that name;
@@ -204,12 +230,16 @@ def select(
     encoded = [category.column for category in listed]
     for name in encoded:
         _known("category", name, names)
+    told = _described(described or (), known, users, encoded)
     taken = (
         _by_name(known, [asked] if isinstance(asked, str) else [str(name) for name in asked], encoded)
         if (asked is not None)
         else _by_bounds(known, bounded, encoded, everything)
     )
-    used = [*taken, *(name for name in encoded if name not in taken)] if asked is not None else taken
+    if asked is not None:
+        taken += [name for name in encoded if name not in taken and name not in told]
+    beside = [name for name in told if name not in taken]
+    used = [*taken, *beside]
     for name in used:
         _check(known[names.index(name)], name in encoded)
         if names.count(name) > 1:
@@ -220,6 +250,8 @@ def select(
         tuple(c.name for c in known if c.kind == "booleans" and c.name in used),
         tuple(_left_out(table, used, users, asked)),
         not everything,
+        told,
+        len(beside),
     )
     if len(set(found.features)) < len(found.features):
         twice = next(name for name in found.features if found.features.count(name) > 1)
@@ -313,6 +345,22 @@ def _check(column: TableColumn, encoded: bool) -> None:
             f"column '{column.name}' does not hold numbers but is {column.what}: turn it into a number, or leave it "
             f"out of --columns (columns=)"
         )
+
+
+def _described(
+    asked: Sequence[str], known: Sequence[TableColumn], users: str | None, encoded: Sequence[str]
+) -> tuple[str, ...]:
+    """The columns to describe groups by. Raises: UnknownName, InvalidInput: there is none of that name, or it tells
+    people apart, or it holds neither numbers nor a category."""
+    columns = {column.name: column for column in known}
+    for name in asked:
+        if name == users:
+            raise InvalidInput(f"column '{name}' names users, and describes nobody: leave it out of what is described")
+        _known("described column", name, list(columns))
+        if columns[name].barred == "id-like":
+            raise InvalidInput(f"column '{name}' tells people apart by its name, and describes no group: leave it out")
+        _check(columns[name], name in encoded)
+    return tuple(dict.fromkeys(asked))
 
 
 def _known(what: str, name: str, names: Sequence[str]) -> None:

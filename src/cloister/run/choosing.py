@@ -193,7 +193,8 @@ Planned: TypeAlias = tuple[Composed, Problem, Choice | None]
 class Chooser:
     """Args: total, k, domain, rows: of the run. trust (that the caller named; None: as composed), parties (that pool
     their rows; 0: not said), fewest (of a range of k; None: k is one number), laws (whether pure and Gaussian noise
-    are priced together, and candidates judged with other laws of noise, too: ``Spec.alternatives``)."""
+    are priced together, and candidates judged with other laws of noise, too: ``Spec.alternatives``), left (the part of
+    the budget that the method has)."""
 
     total: Total
     k: int
@@ -203,6 +204,7 @@ class Chooser:
     parties: int = 0
     fewest: int | None = None
     laws: bool = True
+    left: float = 1.0
 
     def chosen(
         self, composed: Composed, wires: Mapping[str, str], values: Mapping[str, Any], only: str | None = None
@@ -276,7 +278,8 @@ class Chooser:
         return composed, self.problem(composed)
 
     def problem(self, composed: Composed) -> Problem:
-        return problem_of(composed, self.total, self.k, self.domain, self.rows, self.laws)
+        whole = problem_of(composed, self.total, self.k, self.domain, self.rows, self.laws)
+        return whole if self.left == 1 else whole.split(self.left)[0]
 
     def check(self, composed: Composed) -> None:
         """Forecast a run. Raises: CloisterError: a question does not open, or all together cost too much."""

@@ -18,6 +18,7 @@ from cloister.core.questions import OpenedQuestion, Question
 from cloister.core.randomness import ANY_KEY, PublicRng
 from cloister.core.session import Session
 from cloister.rows.columns import Selection
+from cloister.run.describing import clustered
 from cloister.run.framing import recorded, unframed
 from cloister.run.request import PreparedRun, Request, prepare
 from cloister.run.row_count import LIKELY, SHARE, after_count, counted, shares
@@ -84,7 +85,7 @@ class Explanation:
         return "\n".join(
             [
                 *self._candidates(),
-                f"{name}: {self._centers} of {rows} in {p.domain.dimension} columns, {rounds} "
+                f"{name}: {self._centers} of {rows} in {len(self.plan.clustered)} columns, {rounds} "
                 f"{'round' if rounds == 1 else 'rounds'}, epsilon = {total.epsilon:g}, delta = {total.delta:g} "
                 f"({budget}), {self.plan.composed.trust or 'any'} trust",
                 *filter(None, [self.plan.price]),
@@ -180,10 +181,11 @@ def explain(request: Request, columns: Sequence[str], chosen: Selection | None =
 
 def _asked(plan: PreparedRun, number: int, part: OpenedQuestion, question: Question[Any, Any]) -> ScheduledQuestion:
     budget, events = plan.budget, part.channel.events
+    composed, problem = clustered(plan.composed, plan.problem)
     alike = math.isfinite(budget.amount) and all(event.spent.measure == budget.measure for event in events)
     share = sum(event.spent.amount for event in events) / budget.amount if alike else None
-    variance, domain = question.variance(plan.problem.context(question.budget)), plan.problem.domain
-    framed = unframed(plan.composed) is not plan.composed and isinstance(domain, Box) and part.vectors is not None
+    variance, domain = question.variance(problem.context(question.budget)), problem.domain
+    framed = bool(composed.spec.wraps) and isinstance(domain, Box) and part.vectors is not None
     unit = cube(domain.dimension).unit / domain.unit if framed else 1.0
     return ScheduledQuestion(
         number,

@@ -74,6 +74,7 @@ def source(
     users: Any = None,
     categories: Mapping[str, Any] | None = None,
     bounds: Any = None,
+    described: Sequence[str] | None = None,
     delimiter: str | None = None,
     encoding: str | None = None,
     table: str | None = None,
@@ -85,10 +86,11 @@ def source(
 
     Args: engine ('serial', 'processes' or 'dask', for files; ``workers`` and ``scheduler`` go with the second and
         third), threads (that work on a pass; by default as many as BLAS may take; no result depends on them), users
-        (the column that names each row's user, or for rows in memory those names), categories (public values by column:
-        ``rows.categories``), bounds (if they name columns, those are used where ``columns`` is None), delimiter and
-        encoding (of CSV files), table (its name, at an address), materialise (whether the engine works on a temporary
-        copy of it), told (told what the holder of rows in a database should know).
+        (the column that names each row's user, or for rows in memory those names), categories (public values by
+        column: ``rows.categories``), bounds (if they name columns, those are used where ``columns`` is None), described
+        (columns that groups are described by: those that nothing else names are read beside the others), delimiter
+        and encoding (of CSV files), table (its name, at an address), materialise (whether the engine works on a
+        temporary copy of it), told (told what the holder of rows in a database should know).
     """
     if missing not in {"refuse", "drop"}:
         raise InvalidInput(f"missing is '{missing}': choose refuse or drop")
@@ -103,6 +105,7 @@ def source(
         "users": users,
         "categories": categories,
         "bounded": named_in(bounds),
+        "described": described,
     }
     if in_database(rows):
         common |= {"told": told} | ({"materialise": True} if materialise else {})
@@ -255,7 +258,7 @@ def fit(
     result = Result(
         clustering.centers,
         clustering.weights,
-        plan.columns,
+        plan.clustered,
         recorded(plan.composed),
         plan.describe() | {"k": len(clustering.centers)},
         privacy,

@@ -32,6 +32,7 @@ from cloister.core.registry.making import filled
 from cloister.core.registry.registry import registry
 from cloister.core.types import Floats
 from cloister.run.bounds import check_named, table_from
+from cloister.run.describing import clustered
 
 APART = 2.0
 """Columns whose widths differ by a larger factor are scaled, unless the caller says how."""
@@ -102,8 +103,7 @@ class Framing:
         unknown = unknown_columns(domain)
         if composed.spec.wraps or (share == 0 and scale == "none" and not unknown):
             return alone
-        mixed = composed.trust == "Central" and alone[0].budget.measure == "zcdp"
-        oracle = _many() if mixed else next(_counting(composed), None)
+        oracle = counting(composed, alone[0])
         if oracle is None or isinstance(domain, Ball):
             if share or unknown or self.scale not in (None, "none") or any(self.one_hot):
                 why = "counts no rows by itself" if oracle is None else "has a ball for its bounds, with one unit"
@@ -137,9 +137,11 @@ def _share(zoomed: Composed, problem: Problem) -> float:
     return zoom.share_of(problem)
 
 
-def _many() -> Composed:
-    """The first of a curator's oracles, for a frame's many small questions beside a method's pure and Gaussian ones:
-    they add up best in Gaussian noise."""
+def counting(composed: Composed, problem: Problem) -> Composed | None:
+    """The oracle for many small counts beside a method's questions: one of its own. Where these are pure and Gaussian
+    it is the first of a curator's, since many add up best in Gaussian noise. None: it counts nothing by itself."""
+    if composed.trust != "Central" or problem.budget.measure != "zcdp":
+        return next(_counting(composed), None)
     (first, *_) = registry().in_order("FrequencyOracle", "Central")
     return compose(registry(), "FrequencyOracle", first.name, {}, {})
 
@@ -154,18 +156,18 @@ def _counting(composed: Composed) -> Iterator[Composed]:
 
 
 def unframed(composed: Composed) -> Composed:
-    """The method itself, without the frame that it was put in."""
-    return composed.inner[composed.spec.wraps] if composed.spec.wraps else composed
+    """The method itself, without the frame and the description that it was put in."""
+    return unframed(composed.inner[composed.spec.wraps]) if composed.spec.wraps else composed
 
 
 def recorded(composed: Composed) -> dict[str, Any]:
-    """How a result records its method: as it was asked for, with the frame that it was put in beside it."""
+    """How a result records its method: as it was asked for, with the frame that it was put in beside it, and the
+    description."""
     config = composed.config()
     if not composed.spec.wraps:
         return config
-    slots = config["slots"]
-    inner: dict[str, Any] = slots.pop(composed.spec.wraps)
-    return {**inner, "frame": config}
+    del config["slots"][composed.spec.wraps]
+    return {**recorded(composed.inner[composed.spec.wraps]), composed.spec.adds: config}
 
 
 def scale_of(scale: Any, columns: Sequence[str], categories: Collection[str] = ()) -> str | None:
@@ -199,6 +201,7 @@ def scale_of(scale: Any, columns: Sequence[str], categories: Collection[str] = (
 
 def price(composed: Composed, problem: Problem, columns: Sequence[str]) -> str:
     """Share of the budget that finding the rows' range takes, and what it may miss; empty if nothing. Reads no rows."""
+    composed, problem = clustered(composed, problem)
     share = _share(composed, problem) if composed.spec.wraps else 0.0
     if not share:
         return ""
@@ -217,9 +220,11 @@ def price(composed: Composed, problem: Problem, columns: Sequence[str]) -> str:
 
 def notes(composed: Composed, problem: Problem, details: Mapping[str, Any], columns: Sequence[str]) -> tuple[str, ...]:
     """A statement's words on a run's frame: the price, what was released, and the units of distances."""
+    composed, problem = clustered(composed, problem)
     if not composed.spec.wraps or "intervals" not in details:
         return ()
     paid, intervals, units = price(composed, problem, columns), details["intervals"], details["units"]
+    columns = columns[: len(units)]
     shown = ", ".join(
         f"{name} {low:.6g} to {high:.6g}" for name, (low, high) in zip(columns[:SHOWN], intervals[:SHOWN], strict=True)
     )

@@ -9,7 +9,7 @@ from typing import Any
 import attrs
 
 from cloister._version import __version__
-from cloister.accounting.total import Total
+from cloister.accounting.total import Total, problem_of
 from cloister.core.budget import Budget
 from cloister.core.capabilities import PredictsError, predicted_error
 from cloister.core.clustering import Problem
@@ -26,11 +26,18 @@ from cloister.core.registry.registry import registry
 from cloister.core.session import Method, Session, forecast
 from cloister.core.trust import trust_named
 from cloister.rows.columns import Selection
+from cloister.run import describing
 from cloister.run.bounds import domain_for
 from cloister.run.choosing import HOPELESS, Choice, Chooser, Planned, check_chooses, number_of_centers
-from cloister.run.framing import Framing, price, scale_of, unframed
+from cloister.run.describing import SHARE
+from cloister.run.framing import Framing, counting, price, scale_of, unframed
 from cloister.run.population import check_trust
 from cloister.run.row_count import counted, shares, with_count
+
+
+def _names(given: Any) -> tuple[str, ...]:
+    """Names of columns as callers give them: one, or several."""
+    return () if given is None else (given,) if isinstance(given, str) else tuple(str(name) for name in given)
 
 
 @attrs.frozen(kw_only=True)
@@ -57,6 +64,8 @@ class Request:
         trust: a trust model by name, whose oracles fill all slots that ``components`` does not name; None: as the
             method has them (``cloister.run.choosing``).
         parties: how many pool their rows, under Aggregated trust; 0: as options say.
+        describe: names of columns that groups are described by, in the clustering or beside it.
+        describe_share: of the budget, for that.
         laws: whether ``auto`` may take Laplace noise where that predicts less error, at the same (epsilon, delta). It
             costs more rho, in which some lifetimes add up.
     """
@@ -76,6 +85,8 @@ class Request:
     seed: int | None = attrs.field(default=None, converter=own_number)
     trust: str | None = attrs.field(default=None, converter=trust_named)
     parties: int = 0
+    describe: Sequence[str] = attrs.field(default=(), converter=_names)
+    describe_share: float = attrs.field(default=SHARE, converter=own_number)
     laws: bool = True
 
     @property
@@ -94,19 +105,28 @@ class PreparedRun:
     """A request whose public part has been checked, before any row is read.
 
     Args: problem (the method's), composed (the method with everything in its slots), choice (how the method was picked,
-    if it was), total and budget (of the whole run), columns (their names), rows (their public or counted number; None:
-    still to be counted), planned (the plan for a number of rows), categories (public values by column).
+    if it was), total and budget (of the whole run), table (the rows' columns), rows (their public or counted number;
+    None: still to be counted), planned (the plan for a number of rows).
     """
 
     problem: Problem
     composed: Composed
     total: Total
-    columns: tuple[str, ...]
+    table: Selection
     budget: Budget
     rows: int | None
     choice: Choice | None
     planned: Callable[[int], Planned]
-    categories: dict[str, list[str]]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the rows' columns, those that are only described last."""
+        return self.table.features
+
+    @property
+    def clustered(self) -> tuple[str, ...]:
+        """Names of the columns that centres have."""
+        return self.table.clustered.features
 
     def digest(self) -> str:
         """A hash of the whole plan: a run is resumed only under the same one."""
@@ -127,20 +147,24 @@ class PreparedRun:
 
     @property
     def price(self) -> str:
-        """Price of finding the rows' range, in a sentence; empty if nothing is looked for."""
-        return price(self.composed, self.problem, self.columns)
+        """Price of finding the rows' range, and of a description, in sentences; empty if neither is asked."""
+        told = describing.price(self.composed, self.problem, self.columns, self.table.recorded())
+        return " ".join(filter(None, [price(self.composed, self.problem, self.columns), told]))
 
     @property
     def error(self) -> float | None:
         """The error that the method predicts from public figures, of one centre's; None: it cannot say."""
         if self.choice is not None:
             return self.choice.error
-        method = unframed(self.composed).value
-        return predicted_error(method, self.problem) if isinstance(method, PredictsError) else None
+        composed, problem = describing.clustered(self.composed, self.problem)
+        method = unframed(composed).value
+        return predicted_error(method, problem) if isinstance(method, PredictsError) else None
 
     @property
     def warning(self) -> str:
         """Warning of a budget that buys nothing; else empty."""
+        if vague := describing.warning(self.composed, self.problem):
+            return vague
         if self.choice is not None:
             return self.choice.warning
         hopeless = self.error is not None and self.error >= 1
@@ -148,7 +172,7 @@ class PreparedRun:
 
     def describe(self) -> dict[str, Any]:
         """The problem as plain data."""
-        domain = self.problem.domain
+        domain = describing.clustered(self.composed, self.problem)[1].domain
         if isinstance(domain, Box):
             bounds: dict[str, Any] = {"lower": list(domain.lower), "upper": list(domain.upper)}
         else:
@@ -156,8 +180,11 @@ class PreparedRun:
             bounds = {"center": list(domain.center), "radius": domain.radius}
         most = self.total.rows_per_user
         more: dict[str, Any] = {} if most is None else {"rows per user": most}
-        if self.categories:
-            more["categories"] = self.categories
+        categories = self.table.recorded()
+        if used := self.table.clustered.recorded():
+            more["categories"] = used
+        if told := describing.told(self.composed, self.columns, categories):
+            more["described"] = told
         if self.problem.fewest is not None:
             more["k_range"] = [self.problem.fewest, self.problem.k]
         return {"k": self.problem.k, "rows": self.rows, **more, "bounds": bounds, "lattice unit": domain.unit}
@@ -215,23 +242,29 @@ def prepare(
             f"'{composed.spec.name}' as composed is NOT private: it releases exact answers. For a benchmark on rows "
             f"that are not secret, allow it with --not-private (not_private=True)"
         )
-    table = chosen_columns or Selection(tuple(columns))
-    domain = domain_for(request.bounds, table)
+    table = chosen_columns or Selection(tuple(columns)).describing(request.describe)
+    used = table.clustered
+    domain, inner = domain_for(request.bounds, table), domain_for(request.bounds, used)
     total = Total(request.epsilon, request.delta, rows_per_user=request.rows_per_user)
     check_trust(total, composed.spec.name, composed.trust)
-    framing = Framing(request.zoom, scale_of(request.scale, table.numbers, table.recorded()), table.one_hot)
+    framing = Framing(request.zoom, scale_of(request.scale, used.numbers, used.recorded()), used.one_hot)
+    share = request.describe_share if table.described else 0.0
 
-    inside = framing.inside(domain)
+    inside = framing.inside(inner)
     # what suggests k is calibrated on Gaussian counts; and where rows are counted first, both stages add up in rho
     laws = request.laws and request.rows is not None and request.fewest is None
 
     def planned(rows: int) -> Planned:
-        chooser = Chooser(total, request.most, inside, rows, request.trust, request.parties, request.fewest, laws)
+        left = 1 - share
+        chooser = Chooser(total, request.most, inside, rows, request.trust, request.parties, request.fewest, laws, left)
         chosen, _, choice = chooser.chosen(composed, request.components, request.options, only)
         if request.fewest is not None:
             check_chooses(chosen, request.fewest, request.most)
-        problem, framed = framing.of(chosen, total, request.most, domain, rows, laws)
+        problem, framed = framing.of(chosen, total, request.most, inner, rows, laws)
+        if share:
+            framed = describing.description(framed, counting(framed, problem), table, share)
+            problem = problem_of(framed, total, request.most, domain, rows, laws)
         return framed, attrs.evolve(problem, fewest=request.fewest), choice
 
     (chosen, problem, choice), budget = with_count(planned, total, request.most, request.rows)
-    return PreparedRun(problem, chosen, total, tuple(columns), budget, request.rows, choice, planned, table.recorded())
+    return PreparedRun(problem, chosen, total, table, budget, request.rows, choice, planned)

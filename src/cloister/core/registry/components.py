@@ -61,9 +61,11 @@ class Spec:
             low numbers first; None: only where it is named.
         alternatives: of a method, other components for its slots, a mapping for each way. If ``auto``
             picks it, it is judged with them, too, under a curator, where the caller leaves these slots open.
-        wraps: of a method that puts another one in a frame, the slot that holds it; else empty. Such a class is
-            ``core.capabilities.Zooming`` and has a slot ``counts`` and the options ``share`` and ``scale``. A run puts
-            methods into the one with the lowest ``fills``, and records the inner one with its frame beside it.
+        wraps: of a method that adds something to another one, the slot that holds it; else empty. It has a slot
+            ``counts`` too. A run puts methods into the one with the lowest ``fills``, and records the inner one with
+            what was added beside it.
+        adds: what: "frame" of a class that is ``core.capabilities.Zooming`` and has the options ``share`` and
+            ``scale``, or "description" of one with the options ``share``, ``columns`` and ``beside``.
 
     Raises:
         InvalidInput: there is no such trust marker.
@@ -81,6 +83,7 @@ class Spec:
     fills: int | None = None
     alternatives: tuple[Mapping[str, str], ...] = ()
     wraps: str = ""
+    adds: str = "frame"
 
     def __attrs_post_init__(self) -> None:
         if self.trust is not None and self.trust not in TRUSTS:

@@ -93,11 +93,12 @@ class Registry:
         fit = [s for s in self.specs(role) if trust is not None and s.trust == trust and s.fills is not None]
         return sorted(fit, key=lambda s: (s.fills or 0, s.name))
 
-    def wrapper(self) -> Spec:
-        """The method that a run puts others into where they need a frame. Raises: InvalidInput: none is installed."""
-        found = [s for s in self.specs("Method") if s.wraps and s.fills is not None]
+    def wrapper(self, adds: str = "frame") -> Spec:
+        """The method that a run puts others into where they need a frame, or a description. Raises: InvalidInput: none
+        is installed."""
+        found = [s for s in self.specs("Method") if s.wraps and s.adds == adds and s.fills is not None]
         if not found:
-            raise InvalidInput("no installed method wraps another one in a frame: set zoom to off and scale to none")
+            raise InvalidInput(f"no installed method adds a {adds} to another one: leave out what asks for one")
         return min(found, key=lambda s: (s.fills or 0, s.name))
 
     def faults(self, plugin: Plugin) -> tuple[str, ...]:

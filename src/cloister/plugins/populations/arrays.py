@@ -91,6 +91,7 @@ class Arrays(TableRows):
         users: names of the rows' users (n,), or the column that names them, by whole numbers or text (``users``).
         categories: public values by column, as ``rows.categories`` takes them.
         bounded: names of columns that have bounds: which to use, where ``columns`` does not say.
+        described: names of columns that groups are described by.
 
     Attributes: as of ``TableRows``. The columns of an array are called '0', '1', ...; where rows name their users,
     ``keep`` comes before ``gather``.
@@ -111,13 +112,14 @@ class Arrays(TableRows):
         users: Any = None,
         categories: Mapping[str, Any] | None = None,
         bounded: Sequence[str] | None = None,
+        described: Sequence[str] | None = None,
     ) -> None:
         self._threads = Threads(threads)
         self._table = _Array(rows) if isinstance(rows, np.ndarray) else _Frame(rows)
         self._owners: Owners | None = None
         self._kept: Bools | None = None
         column = users if isinstance(users, str) else None
-        chosen = select(self._table.known, columns, categories, bounded, column, everything=True)
+        chosen = select(self._table.known, columns, categories, bounded, column, True, described)
         super().__init__(chosen, missing, users, progress)
         self._first = as_first(first)
         self._people: int | None = None
@@ -222,7 +224,8 @@ class Arrays(TableRows):
         fit(domain, self.columns)
         refuse_too_many(self._table.length)
         self._domain, self._parts, self._lattice = None, [], np.empty((0, 0), np.int32)
-        lattice, parts, start, low = np.empty((self._table.length, self.dimension), np.int32), list[_Chunk](), 0, 0
+        width = domain.snap(np.empty((0, self.dimension))).shape[1]
+        lattice, parts, start, low = np.empty((self._table.length, width), np.int32), list[_Chunk](), 0, 0
         for chunk in self._chunks():
             whole = finite(chunk)
             if self._kept is not None:

@@ -72,6 +72,7 @@ class Files(TableRows):
         users: name of the column that names each row's user, by whole numbers or text (``users``); CSV's are text.
         categories: public values by column, as ``rows.categories`` takes them.
         bounded: names of columns that have bounds: which to use, where ``columns`` does not say.
+        described: names of columns that groups are described by.
         delimiter, encoding: of CSV files; by default a comma, and UTF-8.
 
     Attributes: as of ``TableRows``. Where rows name their users, ``keep`` comes before ``gather``.
@@ -96,6 +97,7 @@ class Files(TableRows):
         users: str | None = None,
         categories: Mapping[str, Any] | None = None,
         bounded: Sequence[str] | None = None,
+        described: Sequence[str] | None = None,
         delimiter: str | None = None,
         encoding: str | None = None,
     ) -> None:
@@ -114,7 +116,7 @@ class Files(TableRows):
         self._form = Form("," if delimiter is None else delimiter, "utf-8" if encoding is None else encoding)
         self._files = [File(os.path.abspath(path) if self._engine.elsewhere else path, self._form) for path in found]
         first_file = self._files[0]
-        chosen = select(first_file.known, columns, categories, bounded, users, not first_file.by_name)
+        chosen = select(first_file.known, columns, categories, bounded, users, not first_file.by_name, described)
         super().__init__(chosen, missing, users, progress)
         for file in self._files[1:]:
             file.match(self.selection, columns, bounded, users)

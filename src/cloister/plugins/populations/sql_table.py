@@ -61,7 +61,7 @@ class SqlTable(TableRows):
 
     Args:
         table: of Ibis, or an expression that is one.
-        columns, missing, categories, bounded: as of ``Files``.
+        columns, missing, categories, bounded, described: as of ``Files``.
         progress: told how many rows of a round are done, all at once.
         materialise: whether the columns in use are first copied to a temporary table of the session, which all rounds
             read, and ``close`` drops. It is for rows without a snapshot, and for views that are slow: DuckDB reads its
@@ -83,12 +83,14 @@ class SqlTable(TableRows):
         users: str | None = None,
         categories: Mapping[str, Any] | None = None,
         bounded: Sequence[str] | None = None,
+        described: Sequence[str] | None = None,
         threads: int | None = None,
         told: Callable[[str], None] | None = None,
         materialise: bool = False,
         owned: bool = False,
     ) -> None:
-        super().__init__(select(table_columns(table), columns, categories, bounded, users), missing, users, progress)
+        chosen = select(table_columns(table), columns, categories, bounded, users, described=described)
+        super().__init__(chosen, missing, users, progress)
         self._told, self._owned = told, owned
         self._database = Database(table, materialise)
         dialect = self._database.dialect

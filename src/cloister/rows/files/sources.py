@@ -126,7 +126,7 @@ class File:
         Args: as of ``rows.columns.select``.
         """
         try:
-            mine = select(self.known, asked, chosen.categories, bounded, users, not chosen.by_name)
+            mine = select(self.known, asked, chosen.categories, bounded, users, not chosen.by_name, chosen.described)
         except InvalidInput as error:
             raise InvalidInput(f"'{self.path}' does not go with the files before it: {error}") from None
         if sorted(mine.used) != sorted(chosen.used):

@@ -1,0 +1,312 @@
+"""A clustering whose groups are described: by counts, in any columns, of the rows nearest to each released centre.
+
+1. The method in the slot clusters the rows by their first columns, with the rest of the budget. It sees no other.
+2. One question: of the rows of each group, how many have each value of a category, or are in each of ``bins`` equal
+   parts of a number's range. Where more than ``MOST`` columns are named it is asked in two rounds: of all columns, with
+   a third of the share, and then of those that tell the groups apart best by these noisy counts. That choice looks at
+   released values alone and costs nothing of its own; both rounds are put together by their variances.
+
+Guarantee: the trust model, neighbouring relation and measure of the oracles in the slots, composed by the accountant.
+A row is in one bucket of each of c described columns, so that under add-or-remove one row a question has the L1
+sensitivity c and the L2 sensitivity sqrt(c), which is what an oracle pays for. Where centres lie is released before,
+and their number, the columns' and the share are public: the schedule is the same whatever is answered. For the same
+reason both rounds' buckets are as many for any choice: levels of the second are as large as the largest column.
+
+Under Local trust a part of the people, ``share`` of them, answers the question, and nothing else.
+
+Groups are those of the released centres, in the units that the run took distances in. Figures are of the rows as the
+run clipped them.
+
+Source: counts of a partition (Dwork, McSherry, Nissim, Smith 2006). That clusters are explained by noisy histograms,
+and attributes chosen privately before: DPClustX (arXiv 2506.05900).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, Generic, final
+
+import attrs
+import numpy as np
+
+from cloister.core.buckets import BundleArrays, Space, described, integers
+from cloister.core.clustering import Clustering, Problem
+from cloister.core.domains import Box, Domain
+from cloister.core.errors import InvalidInput
+from cloister.core.frames import Reframed, cube, unknown_columns
+from cloister.core.nearest import NearestCenter
+from cloister.core.questions import count
+from cloister.core.randomness import ANY_KEY, PublicRng
+from cloister.core.registry.components import component, option, slot
+from cloister.core.roles import Counts, FrequencyOracle
+from cloister.core.session import Method, Session
+from cloister.core.trust import Local, Shuffled, T
+from cloister.core.types import Floats, Ints
+
+MOST = 8
+"""Columns that are described; of more the most telling ones."""
+
+CHOICE = 1 / 3
+"""Part of the share by which these are found."""
+
+
+@final
+@attrs.frozen
+class Facet:
+    """A column that groups are described by.
+
+    Args: position, of the column or of a category's first value; values, how many a category lists; 0: numbers.
+    """
+
+    position: int
+    values: int = 0
+
+    def size(self, bins: int) -> int:
+        """Buckets: a category's values and one for all others, or the parts of a number's range."""
+        return self.values + 1 if self.values else bins
+
+
+@final
+@attrs.frozen(eq=False)
+class Facets:
+    """A row is in one bucket for each facet: that of its group (its nearest centre) and its value.
+
+    Args: near, groups by the first columns; groups, for how many there are buckets; facets; sides (D,), the largest
+        lattice coordinate of each column; bins, equal parts of a number's range; size, buckets of a group at every
+        level, where all are to have as many (0: as many as they need).
+    """
+
+    near: NearestCenter
+    groups: int
+    facets: tuple[Facet, ...]
+    sides: tuple[int, ...]
+    bins: int
+    size: int = 0
+
+    @property
+    def sizes(self) -> list[int]:
+        """Buckets of a group, by facet."""
+        return [self.size or facet.size(self.bins) for facet in self.facets]
+
+    @property
+    def space(self) -> Space:
+        return Space(tuple(self.groups * size for size in self.sizes))
+
+    def locate(self, rows: Ints) -> Ints:
+        group = self.near.locate(rows[:, : self.near.centers.shape[1]])[:, 0]
+        codes = [self._codes(rows, facet) for facet in self.facets]
+        return np.column_stack([group * size + code for size, code in zip(self.sizes, codes, strict=True)])
+
+    def _codes(self, rows: Ints, facet: Facet) -> Ints:
+        """The value of each row (n,). Of a category: the first of its columns that is positive; none is all others."""
+        if facet.values:
+            there = rows[:, facet.position : facet.position + facet.values] > 0
+            return np.where(there.any(axis=1), there.argmax(axis=1), facet.values)
+        side = self.sides[facet.position]
+        inside = np.clip(rows[:, facet.position], -side, side) + side
+        return np.asarray(inside * self.bins // (2 * side + 1), np.int64)
+
+    def bundled(self, arrays: BundleArrays) -> Mapping[str, Any]:
+        return {
+            "kind": "facets",
+            "sizes": integers(self.space.sizes),
+            "near": described(self.near, arrays),
+            "first": self.near.centers.shape[1],
+            "facets": [[facet.position, facet.values] for facet in self.facets],
+            "of_group": self.sizes,
+            "sides": self.sides,
+            "bins": self.bins,
+        }
+
+
+@component
+class Described(Generic[T]):
+    """A method whose groups are described by counts of any columns."""
+
+    method: Method[T] = slot("hst-means", help="clusters the rows by their first columns")
+    counts: FrequencyOracle[T] = slot("discrete-gaussian", help="how many rows of each group have each value")
+    columns: str = option(
+        default="",
+        help="what groups are described by: positions of columns of numbers, as in 0,3, and of a category's first "
+        "value with how many it lists, as in 4:12; empty: every column, as numbers",
+    )
+    beside: int = option(default=0, low=0, help="so many of the last columns are described only, and not clustered by")
+    share: float = option(default=0.15, low=0.0, high=0.9, above=True, help="of the budget, for the description")
+    bins: int = option(default=16, low=2, high=1024, help="equal parts of a number's range")
+
+    def __attrs_post_init__(self) -> None:
+        self._listed()
+
+    def cluster(self, problem: Problem, session: Session[T], rng: PublicRng) -> Clustering:
+        look, rest = self.parts(problem, rng)
+        facets = self._facets(problem.domain)
+        found = self.method.cluster(rest, session.of_first(rest.domain), rng.child("method"))
+        frame = Frame.of(problem.domain, found.details)
+        view = session.framed(frame.lattice, cube(problem.domain.dimension))
+        near = frame.near(found.centers, view)
+
+        def asked(of: tuple[Facet, ...], part: Problem, size: int = 0) -> Answered:
+            cells = Facets(near, problem.k, of, frame.sides, self.bins, size)
+            (answer,) = view.ask(count(cells, oracle=self.counts, budget=part.budget))
+            return Answered.of(answer, cells, [facet.size(self.bins) for facet in of], len(found.centers))
+
+        chosen = list(range(len(facets)))
+        if len(facets) <= MOST:
+            answered = asked(facets, look)
+        else:
+            first, second = self._split(look, rng.child("choice"), CHOICE)
+            every = asked(facets, first)
+            chosen = every.most_telling()
+            again = asked(tuple(facets[i] for i in chosen), second, max(facet.size(self.bins) for facet in facets))
+            answered = every.chosen(chosen).beside(again)
+        edges = [[] if facets[i].values else frame.edges(facets[i].position, self.bins) for i in chosen]
+        told = {"columns": chosen, "edges": edges, **answered.plain}
+        return attrs.evolve(found, details={**found.details, "described": told})
+
+    def parts(self, problem: Problem, rng: PublicRng) -> tuple[Problem, Problem]:
+        """The problems of the description and of the method, whose domain is that of the first columns."""
+        look, rest = self._split(problem, rng.child("shares"), self.share)
+        return look, attrs.evolve(rest, domain=first_columns(problem.domain, self.beside))
+
+    def error(self, problem: Problem) -> float:
+        """Standard error of one count, in rows, by public figures; before any choice of columns."""
+        look, _ = self.parts(problem, ANY_KEY)
+        sizes = tuple(problem.k * facet.size(self.bins) for facet in self._facets(problem.domain))
+        variance = self.counts.variance(Space(sizes), look.budget, look.context(look.budget))
+        return math.sqrt(variance) / look.budget.fraction
+
+    @property
+    def places(self) -> tuple[tuple[int, int], ...]:
+        """Of each column: its position, or that of its first value, and how many values it lists (0: numbers)."""
+        return tuple((facet.position, facet.values) for facet in self._listed())
+
+    def _split(self, problem: Problem, rng: PublicRng, share: float) -> tuple[Problem, Problem]:
+        """Parts of the budget; under Local trust, where each person pays for all that she answers, of the people."""
+        if self.counts.trust is not Local:
+            return problem.split(share)
+        look, rest = problem.budget.split_users(rng, share, 1 - share)
+        return attrs.evolve(problem, budget=look), attrs.evolve(problem, budget=rest)
+
+    def _facets(self, domain: Domain) -> tuple[Facet, ...]:
+        facets = self._listed() or tuple(Facet(j) for j in range(domain.dimension))
+        if any(facet.position + max(1, facet.values) > domain.dimension for facet in facets):
+            raise InvalidInput(f"columns is '{self.columns}', and there are {domain.dimension}: count them from 0")
+        if not isinstance(domain, Box) and self.beside:
+            raise InvalidInput("a ball bounds what is clustered alone: to describe other columns give pairs of bounds")
+        if self.counts.trust is Shuffled:
+            raise InvalidInput("a description is asked after the centres are known, and trust Shuffled has one round")
+        if hidden := [j for j in unknown_columns(domain) if j >= domain.dimension - self.beside]:
+            raise InvalidInput(f"column {hidden[0]} is described only, and its range is not known: give its bounds")
+        return facets
+
+    def _listed(self) -> tuple[Facet, ...]:
+        try:
+            parts = [[int(part) for part in facet.split(":")] for facet in self.columns.split(",") if facet]
+            facets = tuple(Facet(*part) for part in parts)
+        except (TypeError, ValueError):
+            facets = (Facet(-1),)
+        if any(facet.position < 0 or facet.values < 0 for facet in facets):
+            raise InvalidInput(f"columns is '{self.columns}': give positions such as 0,3, and 4:12 for a category")
+        return facets
+
+
+def first_columns(domain: Domain, beside: int) -> Domain:
+    """The domain of all but the last ``beside`` columns."""
+    if not beside or not isinstance(domain, Box):
+        return domain
+    if beside >= domain.dimension:
+        raise InvalidInput(f"beside is {beside}, and there are {domain.dimension} columns: leave one to cluster by")
+    return Box(domain.lower[:-beside], domain.upper[:-beside])
+
+
+@final
+@attrs.frozen(eq=False)
+class Frame:
+    """Where rows are counted. Args: ends (D, 2), of the ranges that bins part; units (D,), of the lattice."""
+
+    ends: Floats
+    units: Floats
+
+    @classmethod
+    def of(cls, domain: Domain, details: Mapping[str, Any]) -> Frame:
+        """Of the first columns the frame that a run of these details worked in, of others their bounds."""
+        half = domain.half_widths if isinstance(domain, Box) else np.full(domain.dimension, domain.diameter / 2)
+        ends, units = np.column_stack([domain.middle - half, domain.middle + half]), half.copy()
+        found = np.asarray(details.get("intervals", ends), np.float64)
+        ends[: len(found)] = found
+        units[: len(found)] = details.get("units", half[: len(found)].max())
+        return cls(ends, units)
+
+    @property
+    def lattice(self) -> Reframed:
+        return Reframed.of(self.ends, self.units)
+
+    @property
+    def sides(self) -> tuple[int, ...]:
+        """The largest lattice coordinate of each column within its range."""
+        whole, half = cube(len(self.units)).sides, self.ends[:, 1] / 2 - self.ends[:, 0] / 2
+        return tuple(max(1, round(float(s * part))) for s, part in zip(whole, half / self.units, strict=True))
+
+    def near(self, centers: Floats, session: Session[Any]) -> NearestCenter:
+        """Groups of these centres (k, d)."""
+        middles = np.broadcast_to(
+            self.ends.mean(axis=1)[centers.shape[1] :], (len(centers), len(self.units) - centers.shape[1])
+        )
+        points = self.lattice.snap(np.hstack([centers, middles]))[:, : centers.shape[1]]
+        return NearestCenter(session.settled(points), cube(len(self.units)).max_norm)
+
+    def edges(self, column: int, bins: int) -> list[float]:
+        """Ends of the equal parts of a column's range (bins + 1)."""
+        low, high = map(float, self.ends[column])
+        return [low + (high - low) * part / bins for part in range(bins + 1)]
+
+
+@final
+@attrs.frozen(eq=False)
+class Answered:
+    """Noisy rows of each group by value, for each facet. Args: counts, variances: (k, m) each."""
+
+    counts: tuple[Floats, ...]
+    variances: tuple[Floats, ...]
+
+    @classmethod
+    def of(cls, answer: Counts, cells: Facets, sizes: Sequence[int], k: int) -> Answered:
+        """Args: sizes (m of each facet), k (groups that there are)."""
+        counts, variances = list[Floats](), list[Floats]()
+        for level, (room, size) in enumerate(zip(cells.sizes, sizes, strict=True)):
+            ids = np.add.outer(np.arange(k) * room, np.arange(size)).ravel()
+            counts.append(answer.at(ids, level).reshape(k, size))
+            variances.append(answer.standard_error(ids, level).reshape(k, size) ** 2)
+        return cls(tuple(counts), tuple(variances))
+
+    def chosen(self, which: Sequence[int]) -> Answered:
+        """Those of some facets."""
+        return Answered(tuple(self.counts[i] for i in which), tuple(self.variances[i] for i in which))
+
+    def beside(self, other: Answered) -> Answered:
+        """The same figures from two independent answers, each weighted by the other's variance."""
+        mine, its = self.variances, other.variances
+        parts = [w / np.maximum(v + w, 1e-300) for v, w in zip(mine, its, strict=True)]
+        counts = (p * a + (1 - p) * b for p, a, b in zip(parts, self.counts, other.counts, strict=True))
+        return Answered(tuple(counts), tuple(p * v for p, v in zip(parts, mine, strict=True)))
+
+    def most_telling(self) -> list[int]:
+        """The ``MOST`` facets that tell groups apart best, in their order.
+
+        Goodman and Kruskal's tau: by how much less often a row's value is guessed wrong if its group is known, with the
+        part of the squares that noise adds on average taken off."""
+        scores = list[float]()
+        for counts, variances in zip(self.counts, self.variances, strict=True):
+            sizes = np.maximum(counts.sum(axis=1, keepdims=True), np.sqrt(variances.sum(axis=1, keepdims=True)) + 1e-9)
+            squares = (np.square(counts) - variances) / sizes
+            whole = (np.square(counts.sum(axis=0)) - variances.sum(axis=0)).sum() / sizes.sum()
+            scores.append(float((squares.sum() - whole) / max(sizes.sum() - whole, 1e-9 * sizes.sum())))
+        return sorted(int(i) for i in np.argsort(-np.array(scores), kind="stable")[:MOST])
+
+    @property
+    def plain(self) -> dict[str, Any]:
+        return {
+            "counts": [counts.tolist() for counts in self.counts],
+            "errors": [np.sqrt(variances).tolist() for variances in self.variances],
+        }

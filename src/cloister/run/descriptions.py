@@ -1,0 +1,182 @@
+"""Descriptions as they were released: what the rows of each group hold, in counts that fit together, with errors.
+
+A group's rows were counted once for every described column, each time with noise of its own. By least squares they are
+as many as the columns' totals say together, weighted by the inverse of their variances, and a column's counts are moved
+by one amount so that they add up to that. All of it is computed from released values, and costs nothing.
+
+With m counts of variance s^2, n rows of variance V and the share p of a value, its error is
+
+    Var p = (s^2 (1 - 1/m) + (1/m - p)^2 V) / n^2,
+
+since what a count differs from its column's mean is independent of all totals. Where that leaves negative counts, the
+nearest counts without any are taken: true ones are among those, so that the squares of all errors only shrink.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, final
+
+import attrs
+import numpy as np
+
+from cloister.core.errors import Damaged
+from cloister.core.types import Floats
+
+if TYPE_CHECKING:
+    from cloister.run.result import Result
+
+OTHER, FALSE = "other", "false"
+"""Rows with no listed value; of a column of booleans those that are not true."""
+
+
+@final
+@attrs.frozen(eq=False)
+class DescribedColumn:
+    """What groups hold in a column.
+
+    Args:
+        name: of the column.
+        labels: of its m values; of numbers the parts of the range, as in "0 to 7.5".
+        edges: (m + 1,) ends of these parts; None for categories.
+        counts: (k, m) rows, of a group by value. None is negative, and those of a group add up to its size.
+        shares: (k, m) of a group's rows. errors: (k, m) their standard errors.
+        whole: (m,) shares of all rows. whole_errors: (m,).
+    """
+
+    name: str
+    labels: tuple[str, ...]
+    edges: Floats | None
+    counts: Floats
+    shares: Floats
+    errors: Floats
+    whole: Floats
+    whole_errors: Floats
+
+    @property
+    def above(self) -> Floats:
+        """By how much a group's shares (k, m) are above those of all rows."""
+        return self.shares - self.whole
+
+    @property
+    def above_errors(self) -> Floats:
+        """Standard errors (k, m) of that: a group's rows are a part of all rows."""
+        part = self.counts.sum(axis=1, keepdims=True) / max(float(self.counts.sum()), 1e-300)
+        return np.asarray(np.sqrt(np.maximum(self.errors**2 * (1 - 2 * part) + self.whole_errors**2, 0.0)))
+
+    def quantile(self, group: int, share: float) -> float:
+        """The number that this share of a group's rows is below: within a part of the range rows are taken to be spread
+        evenly. NaN of categories."""
+        if self.edges is None:
+            return math.nan
+        below = np.concatenate([[0.0], np.cumsum(self.shares[group])])
+        return float(np.interp(share, below / max(below[-1], 1e-300), self.edges))
+
+
+@final
+@attrs.frozen(eq=False)
+class Descriptions:
+    """Descriptions of all groups, in the order of the centres. Args: sizes, size_errors: (k,) rows; columns."""
+
+    sizes: Floats
+    size_errors: Floats
+    columns: tuple[DescribedColumn, ...]
+
+    def telling(self, group: int, clear: float = 2.0) -> list[tuple[DescribedColumn, int]]:
+        """The values, each as a column and the position of its label, whose shares of a group differ from those of all
+        rows by more than so many standard errors: those that differ most first."""
+        found = [
+            (-abs(float(column.above[group, i])), j, i)
+            for j, column in enumerate(self.columns)
+            for i in range(len(column.labels))
+            if abs(column.above[group, i]) > clear * column.above_errors[group, i]
+        ]
+        return [(self.columns[j], i) for _, j, i in sorted(found)]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data, by column."""
+        return {
+            "sizes": self.sizes.tolist(),
+            "sizes_error": self.size_errors.tolist(),
+            "columns": {
+                column.name: {
+                    "labels": list(column.labels),
+                    **({} if column.edges is None else {"edges": column.edges.tolist()}),
+                    **{
+                        name: getattr(column, name).tolist()
+                        for name in ("counts", "shares", "errors", "whole", "whole_errors")
+                    },
+                }
+                for column in self.columns
+            },
+        }
+
+
+def descriptions_of(result: Result) -> Descriptions | None:
+    """The descriptions of a result's groups; None where it has none. Raises: Damaged: they do not fit together."""
+    if "described" not in result.details:
+        return None
+    try:
+        told, named = result.details["described"], list(result.problem["described"].items())
+        columns = [named[i] for i in told["columns"]]
+        counts = [np.array(each, np.float64) for each in told["counts"]]
+        variances = [np.square(np.array(each, np.float64)).mean(axis=1) for each in told["errors"]]
+        edges = [np.array(each, np.float64) if each else None for each in told["edges"]]
+        labels = [_labels(values, ends) for (_, values), ends in zip(columns, edges, strict=True)]
+        if not all(
+            each.shape == (len(result.centers), len(label)) and variance.shape == each.shape[:1]
+            for each, label, variance in zip(counts, labels, variances, strict=True)
+        ):
+            raise ValueError("shapes")
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError):
+        raise Damaged("the result's description of its groups is damaged: run the fit again") from None
+    precise = [1 / np.maximum(each.shape[1] * v, 1e-12) for each, v in zip(counts, variances, strict=True)]
+    size_variances = 1 / np.sum(precise, axis=0)
+    sizes = np.sum([each.sum(axis=1) * p for each, p in zip(counts, precise, strict=True)], axis=0) * size_variances
+    sizes = np.maximum(sizes, np.sqrt(size_variances))
+    parts = zip(columns, labels, edges, counts, variances, strict=True)
+    return Descriptions(
+        sizes,
+        np.sqrt(size_variances),
+        tuple(
+            _column(name, label, ends, each, variance, sizes, size_variances)
+            for (name, _), label, ends, each, variance in parts
+        ),
+    )
+
+
+def _column(
+    name: str,
+    labels: tuple[str, ...],
+    edges: Floats | None,
+    counts: Floats,
+    variances: Floats,
+    sizes: Floats,
+    size_variances: Floats,
+) -> DescribedColumn:
+    counts = _adding_up(counts, sizes)
+    shares, whole = counts / sizes[:, None], counts.sum(axis=0) / sizes.sum()
+    errors = _errors(shares, variances[:, None], sizes[:, None], size_variances[:, None])
+    all_errors = _errors(whole, variances.sum(), sizes.sum(), size_variances.sum())
+    return DescribedColumn(name, labels, edges, counts, shares, errors, whole, all_errors)
+
+
+def _adding_up(counts: Floats, sizes: Floats) -> Floats:
+    """The nearest counts (k, m), by squares, of which none is negative and a group's add up to its size (k,)."""
+    falling = -np.sort(-counts, axis=1)
+    moved = (np.cumsum(falling, axis=1) - sizes[:, None]) / np.arange(1, counts.shape[1] + 1)
+    kept = (falling > moved).sum(axis=1) - 1
+    return np.asarray(np.maximum(counts - moved[np.arange(len(counts)), kept][:, None], 0.0))
+
+
+def _errors(shares: Floats, variance: Any, size: Any, size_variance: Any) -> Floats:
+    m = shares.shape[-1]
+    return np.asarray(np.sqrt(variance * (1 - 1 / m) + (1 / m - shares) ** 2 * size_variance) / size)
+
+
+def _labels(values: Sequence[str], edges: Floats | None) -> tuple[str, ...]:
+    if edges is not None:
+        return tuple(f"{low:.4g} to {high:.4g}" for low, high in pairwise(edges))
+    return (*values, FALSE if list(values) == ["true"] else OTHER)
