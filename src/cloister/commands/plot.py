@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from cloister.commands.common import AsJson, OpenIt, names, plain, print_json, show
+from cloister.commands.common import AsJson, GroupNames, OpenIt, names as split, plain, print_json, result_from, show
 from cloister.commands.program import printing
 from cloister.core.errors import InvalidInput
 
@@ -28,11 +28,12 @@ def plot(
     project: Annotated[
         bool, typer.Option("--project", help="The tree's public projection, or else the centres' principal axes.")
     ] = False,
+    names: GroupNames = None,
     as_json: AsJson = False,
 ) -> None:
     """Draw a result: its centres and tree cells, a line per centre, or cost against k. Released values only: reads no
     rows."""
-    from cloister.run.result import Result, checked_target
+    from cloister.run.result import checked_target
     from cloister.showing.lines import Parallel
     from cloister.showing.plot_data import Curve, Map
     from cloister.showing.plots import ENDINGS, figure_of, save
@@ -42,11 +43,11 @@ def plot(
     if curve and parallel:
         raise InvalidInput("one picture a file: give --curve or --parallel, not both")
     target = checked_target(out, ENDINGS, "pictures")
-    loaded = Result.load(result)
+    loaded = result_from(result, names)
     if parallel:
         picture: Map | Curve | Parallel = Parallel.of(loaded)
     else:
-        picture = Curve.of(loaded) if curve else Map.of(loaded, names(axes), project)
+        picture = Curve.of(loaded) if curve else Map.of(loaded, split(axes), project)
     save(figure_of(picture), target, f"{picture.heading.title} ({picture.heading.guarantee})")
     with printing(lambda: f"the picture is in {target}"):
         if as_json:

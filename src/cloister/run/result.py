@@ -6,7 +6,7 @@ import hashlib
 import io
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, final
@@ -18,6 +18,7 @@ from cloister.core.domains import Ball, Box
 from cloister.core.errors import Damaged, InvalidInput
 from cloister.core.types import AnyArray, Bools, Floats
 from cloister.run import view
+from cloister.run.names import checked_names
 from cloister.run.statement import PrivacyStatement
 
 if TYPE_CHECKING:
@@ -100,6 +101,34 @@ class Result:
         spread = self.one_hot
         found = [j for j, name in enumerate(self.columns) if name not in spread]
         return found if len(found) > 1 else list(range(len(self.columns)))
+
+    @property
+    def by_size(self) -> list[int]:
+        """The centres' numbers, the largest group first; in their order where no sizes are released."""
+        sizes = np.zeros(len(self.centers)) if self.weights is None else self.weights
+        return [int(number) for number in np.argsort(-sizes, kind="stable")]
+
+    @property
+    def names(self) -> list[str]:
+        """The groups' names (k,) that ``named`` was given; empty for those without one."""
+        given = self.details.get("group_names")  # a plugin's method may mean something else by the name
+        if isinstance(given, list) and len(given) == len(self.centers):
+            return [name if isinstance(name, str) and name.isprintable() else "" for name in given]
+        return [""] * len(self.centers)
+
+    @property
+    def called(self) -> list[str]:
+        """The groups (k,) as people are shown them: by number, and by name if there is one."""
+        return [f"{number} {name}".strip() for number, name in enumerate(self.names)]
+
+    def named(self, names: str | Mapping[Any, Any]) -> Result:
+        """The same result with names of its groups, which tables, pictures and reports then show; numbers stay.
+
+        Args: names (by number, as in {0: "Frail"} or "0=Frail,1=Young", or a path of a .toml or .json file).
+
+        Raises: InvalidInput: no such group, a name that is none, or one given twice.
+        """
+        return attrs.evolve(self, details={**self.details, "group_names": checked_names(names, len(self.centers))})
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data, ready for JSON: numbers keep all their digits."""

@@ -18,7 +18,20 @@ import numpy as np
 
 from cloister.core.types import Floats
 from cloister.run.result import Result, replace
-from cloister.showing.frame import CELL, CENTRE, GRID, INK, column, frame, printable, settings, words
+from cloister.showing.frame import (
+    CELL,
+    CENTRE,
+    FAINT,
+    GRID,
+    INK,
+    clean,
+    column,
+    frame,
+    group_colour,
+    printable,
+    settings,
+    words,
+)
 from cloister.showing.lines import Parallel, parallel_figure
 from cloister.showing.plot_data import Curve, Map
 from cloister.showing.projection import rounded
@@ -171,38 +184,42 @@ def _cells(axes: Axes, shown: Map, border: Polygon) -> None:
 
 
 def _centers(axes: Axes, shown: Map) -> None:
-    """Draw centres with areas in proportion to rows, small ones on top; the legend shows two sizes."""
-    style: dict[str, Any] = {"color": CENTRE, "edgecolors": "white", "linewidths": 0.9}
+    """Draw centres in their groups' colours, with areas in proportion to rows, small ones on top; the legend shows two
+    sizes."""
+    style: dict[str, Any] = {"edgecolors": "white", "linewidths": 0.9}
     weights = np.zeros(len(shown.centers)) if shown.weights is None else shown.weights
     most = float(weights.max())
     areas = np.maximum(LARGEST * weights / most, SMALLEST) if most > 0 else np.full(len(weights), PLAIN)
     order = np.argsort(-weights, kind="stable")
-    everyone = axes.scatter(
-        shown.centers[order, 0], shown.centers[order, 1], s=areas[order], zorder=5, clip_on=False, **style
-    )
+    colours = [group_colour(int(number)) for number in order]
+    x, y = shown.centers[order].T
+    everyone = axes.scatter(x, y, s=areas[order], color=colours, zorder=5, clip_on=False, **style)
     if most > 0:
         for rows in (rounded(most), rounded(most / 8)):
-            axes.scatter(
-                [], [], s=max(LARGEST * rows / most, SMALLEST), label=f"centre of {rows:,.10g} released rows", **style
-            )
+            label, size = f"centre of {rows:,.10g} released rows", max(LARGEST * rows / most, SMALLEST)
+            axes.scatter([], [], s=size, color=FAINT, label=label, **style)
     else:
         everyone.set_label("released centre")
     if len(areas) <= NUMBERED:
-        _numbers(axes, shown.centers, areas)
+        _numbers(axes, shown, areas)
 
 
-def _numbers(axes: Axes, centers: Floats, areas: Floats) -> None:
-    """Label each centre with its number in the result's table; one label for centres in one place."""
+def _numbers(axes: Axes, shown: Map, areas: Floats) -> None:
+    """Label each centre with its number in the result's table, and its name, which stands on the side where there is
+    room; one label for centres in one place."""
     from matplotlib.patheffects import withStroke
 
-    wide = np.array([np.ptp(axes.get_xlim()), np.ptp(axes.get_ylim())])
-    for together in _places(centers / wide):
-        center, area = centers[together[0]], areas[together].max()
+    low, wide = (np.array([axes.get_xlim(), axes.get_ylim()]) @ ends for ends in ([1, 0], [-1, 1]))
+    for together in _places(shown.centers / wide):
+        center, area = shown.centers[together[0]], areas[together].max()
         away = 0.35 * float(area) ** 0.5 + 1
+        text = ", ".join(shown.called[number] for number in together)
+        left = not text.replace(", ", "").isdecimal() and (center - low)[0] > wide[0] / 2
         axes.annotate(
-            ", ".join(map(str, together)),
+            clean(text),
             (center[0], center[1]),
-            (away, away),
+            (-away if left else away, away),
+            ha="right" if left else "left",
             textcoords="offset points",
             fontsize=9,
             zorder=6,
