@@ -48,7 +48,7 @@ def test_numbers_stay_those_of_the_result() -> None:
     found = profile_of(result)
     assert [cluster.number for cluster in found.clusters] == [0, 1, 2, 3]
     assert [cluster.size for cluster in found.clusters] == SIZES.tolist()
-    assert [cluster["name"] for cluster in found.as_dict()["clusters"]] == ["<b>&$x$", "", "Frail", ""]
+    assert [cluster["called"] for cluster in found.as_dict()["clusters"]] == sorted(ORDER)
     assert np.array_equal(result.centers, made(3, 4).centers)
 
 

@@ -6,6 +6,7 @@ import hashlib
 import io
 import json
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -18,7 +19,6 @@ from cloister.core.domains import Ball, Box
 from cloister.core.errors import Damaged, InvalidInput
 from cloister.core.types import AnyArray, Bools, Floats
 from cloister.run import view
-from cloister.run.names import checked_names
 from cloister.run.statement import PrivacyStatement
 
 if TYPE_CHECKING:
@@ -109,26 +109,36 @@ class Result:
         return [int(number) for number in np.argsort(-sizes, kind="stable")]
 
     @property
-    def names(self) -> list[str]:
-        """The groups' names (k,) that ``named`` was given; empty for those without one."""
-        given = self.details.get("group_names")  # a plugin's method may mean something else by the name
-        if isinstance(given, list) and len(given) == len(self.centers):
-            return [name if isinstance(name, str) and name.isprintable() else "" for name in given]
-        return [""] * len(self.centers)
-
-    @property
     def called(self) -> list[str]:
-        """The groups (k,) as people are shown them: by number, and by name if there is one."""
-        return [f"{number} {name}".strip() for number, name in enumerate(self.names)]
+        """The groups (k,) as people are shown them: by number, and by the name that ``named`` gave."""
+        names: Any = self.details.get("group_names")  # a plugin's method may mean something else by it
+        k = len(self.centers)
+        known = (
+            isinstance(names, list) and len(names) == k and all(isinstance(n, str) and n.isprintable() for n in names)
+        )
+        return [f"{i} {names[i] if known else ''}".strip() for i in range(k)]
 
-    def named(self, names: str | Mapping[Any, Any]) -> Result:
+    def named(self, names: Mapping[Any, Any]) -> Result:
         """The same result with names of its groups, which tables, pictures and reports then show; numbers stay.
 
-        Args: names (by number, as in {0: "Frail"} or "0=Frail,1=Young", or a path of a .toml or .json file).
+        Args: names (by number: {0: "Frail", "1": "Young"}; groups may go without).
 
-        Raises: InvalidInput: no such group, a name that is none, or one given twice.
+        Raises: InvalidInput: a group that there is not, or one with two names; a name that is no text, is empty, longer
+            than 40 characters, a number, or another group's.
         """
-        return attrs.evolve(self, details={**self.details, "group_names": checked_names(names, len(self.centers))})
+        found, numbers = [""] * len(self.centers), [str(i) for i in range(len(self.centers))]
+        for key, given in names.items():
+            number, name = str(key).strip(), str(given).strip()
+            if number not in numbers:
+                raise InvalidInput(f"there is no group {number!r} to be named: their numbers are 0 to {numbers[-1]}")
+            if not isinstance(given, str) or not re.fullmatch(r"(?!\d+$).{1,40}", name) or not name.isprintable():
+                raise InvalidInput(
+                    f"{given!r} is no name of group {number}: give a line of at most 40 characters that is no number"
+                )
+            if found[int(number)] or name in found:
+                raise InvalidInput(f"a second name of group {number}, or a second group named {name!r}: leave one out")
+            found[int(number)] = name
+        return attrs.evolve(self, details={**self.details, "group_names": found})
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data, ready for JSON: numbers keep all their digits."""
@@ -219,12 +229,7 @@ class Result:
             or Jinja2 is not installed.
         """
         target = checked_target(path, (".html",), "reports")
-        page: bytes = view("page")(self).encode()
-
-        def write(file: BinaryIO) -> None:
-            file.write(page)
-
-        replace(target, write)
+        put(target, view("page")(self).encode())
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write to ``.json`` or ``.npz``, atomically: a crash leaves the old file.
@@ -313,6 +318,15 @@ def replace(target: Path, write: Callable[[BinaryIO], None]) -> None:
     finally:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
+
+
+def put(target: Path, content: bytes) -> None:
+    """Write a file as ``replace`` does. Raises: InvalidInput: as there."""
+
+    def write(file: BinaryIO) -> None:
+        file.write(content)
+
+    replace(target, write)
 
 
 def _temporary(target: Path) -> Path:

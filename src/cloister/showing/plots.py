@@ -12,12 +12,12 @@ import io
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from cloister.core.types import Floats
-from cloister.run.result import Result, replace
+from cloister.run.result import Result, put
 from cloister.showing.frame import (
     CELL,
     CENTRE,
@@ -113,12 +113,7 @@ def save(figure: Figure, target: Path, title: str) -> None:
 
     Raises: InvalidInput: the place cannot be written.
     """
-    content = image_of(figure, target.suffix, title)
-
-    def write(file: BinaryIO) -> None:
-        file.write(content)
-
-    replace(target, write)
+    put(target, image_of(figure, target.suffix, title))
 
 
 def image_of(figure: Figure, ending: str, title: str) -> bytes:

@@ -45,7 +45,7 @@ class ClusterProfile:
     """One cluster.
 
     Args:
-        number: index of its centre. name: as people gave it, or empty.
+        number: index of its centre. called: by number, and by name if it has one.
         size: noisy rows nearest to the centre. size_error: its standard error. share: of all sizes.
         center: (d,) in the caller's units. center_error: standard errors (d,) of its coordinates.
         apart: columns that set it apart, as in 'age high' or 'ward mostly A', the clearest first.
@@ -60,12 +60,7 @@ class ClusterProfile:
     center_error: tuple[float, ...] | None
     apart: tuple[str, ...]
     categories: dict[str, dict[str, float]] = attrs.field(factory=dict)
-    name: str = ""
-
-    @property
-    def called(self) -> str:
-        """By number, and by name if it has one."""
-        return f"{self.number} {self.name}".strip()
+    called: str = ""
 
     @property
     def size_text(self) -> str:
@@ -203,7 +198,7 @@ def profile_of(result: Result) -> Profile:
             None if errors is None else tuple(errors[i].tolist()),
             apart[i],
             shares[i],
-            result.names[i],
+            result.called[i],
         )
         for i, center in enumerate(result.centers)
     )

@@ -28,9 +28,6 @@ MOST_DOTS, OWN_DOTS = 12, 8
 MOST_ROWS = 1000
 """Most centres in the table."""
 
-MOST_FOUND = 20
-"""Most clusters in the summary, which a board reads first."""
-
 
 @attrs.frozen
 class Dot:

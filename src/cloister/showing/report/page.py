@@ -21,7 +21,7 @@ from cloister.showing.plot_data import Curve, Heading, Map, domain_of
 from cloister.showing.plots import figure_of, image_of
 from cloister.showing.profile import profile_of
 from cloister.showing.projection import TREE
-from cloister.showing.report.clusters import MOST_FOUND, cards_of, table_of
+from cloister.showing.report.clusters import cards_of, table_of
 from cloister.showing.report.promise import in_a_line, lines_of, meaning, warnings
 
 if TYPE_CHECKING:
@@ -126,8 +126,6 @@ def _facts(result: Result, heading: Heading) -> dict[str, Any]:
         ],
         "in_a_line": in_a_line(privacy),
         "meaning": meaning(privacy),
-        "rounds": len({spend.round for spend in privacy.spends}),
-        "most_found": MOST_FOUND,
         "colour": lambda number: NAMES[group_colour(number).lower()],
         "lines": lines_of(privacy.spends),
         "maps": _maps(result),
