@@ -10,7 +10,7 @@ import attrs
 import numpy as np
 import pytest
 
-from cloister.commands.common import result_from
+from cloister.commands.taking import result_from
 from cloister.core.errors import InvalidInput
 from cloister.run.result import Result
 from tests.showing.report.pages import made

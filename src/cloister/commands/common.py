@@ -231,28 +231,6 @@ def _table(columns: list[list[str]], last: str = "") -> Table:
     return table
 
 
-def result_from(path: Path, names: str | None) -> Result:
-    """The result in a file, with the groups' names if they are given. Raises: InvalidInput, Damaged."""
-    from cloister.commands.taking import pairs
-    from cloister.run.bounds import FILES
-    from cloister.run.result import Result
-
-    loaded = Result.load(path)
-    if names is None:
-        return loaded
-    return loaded.named(table_in(names, "names") if names.endswith(FILES) else pairs(names.split(","), "--names"))
-
-
-def table_in(path: str | Path, what: str) -> dict[str, Any]:
-    """The table in a .toml or .json file. Args: what (it is of). Raises: InvalidInput: there is none."""
-    from cloister.run.bounds import table_from
-
-    found = table_from(Path(path), what)
-    if not isinstance(found, dict):
-        raise InvalidInput(f"the {what} file {path} is no table: give names with values")
-    return found
-
-
 def print_saved(result: Result, target: Path | None, as_json: bool, verbose: bool = True) -> None:
     """Print a result for people or for programs. Args: target (where it is saved, if anywhere), verbose."""
     if as_json:

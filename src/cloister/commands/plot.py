@@ -17,11 +17,10 @@ from cloister.commands.common import (
     names as split,
     plain,
     print_json,
-    result_from,
     show,
-    table_in,
 )
 from cloister.commands.program import printing
+from cloister.commands.taking import result_from, table_in
 from cloister.core.errors import InvalidInput
 
 

@@ -15,7 +15,6 @@ from cloister.commands.common import (
     plain,
     print_json,
     print_table,
-    result_from,
     show,
     tell_columns,
     told_once,
@@ -24,7 +23,7 @@ from cloister.commands.evaluate import JUDGED_ALIKE, NOT_PRIVATE, which_rows
 from cloister.commands.options import ROWS, Printed, Reading
 from cloister.commands.program import ending
 from cloister.commands.progress import counting
-from cloister.commands.taking import lacks, taking
+from cloister.commands.taking import lacks, result_from, taking
 from cloister.core.errors import InvalidInput
 
 if TYPE_CHECKING:

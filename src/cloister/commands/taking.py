@@ -15,12 +15,15 @@ import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Final, final, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Final, final, get_args, get_origin, get_type_hints
 
 import attrs
 
 from cloister.commands.options import Said, declared, typed
 from cloister.core.errors import InvalidInput, UnknownName
+
+if TYPE_CHECKING:
+    from cloister.run.result import Result
 
 _kinds = cache(get_type_hints)
 """Types of a class's options, evaluated once."""
@@ -60,6 +63,27 @@ def _values(name: str, text: str) -> list[str]:
             f"double quotes, as in --category '{name}=\"A, B\",C'"
         )
     return [part.strip() for part in rows[0]] if rows else [""]
+
+
+def result_from(path: Path, names: str | None) -> Result:
+    """The result in a file, with the groups' names if they are given. Raises: InvalidInput, Damaged."""
+    from cloister.run.bounds import FILES
+    from cloister.run.result import Result
+
+    loaded = Result.load(path)
+    if names is None:
+        return loaded
+    return loaded.named(table_in(names, "names") if names.endswith(FILES) else pairs(names.split(","), "--names"))
+
+
+def table_in(path: str | Path, what: str) -> dict[str, Any]:
+    """The table in a .toml or .json file. Args: what (it is of). Raises: InvalidInput: there is none."""
+    from cloister.run.bounds import table_from
+
+    found = table_from(Path(path), what)
+    if not isinstance(found, dict):
+        raise InvalidInput(f"the {what} file {path} is no table: give names with values")
+    return found
 
 
 FROM_WORDS: Mapping[str, Callable[[Any], Any]] = {

@@ -136,7 +136,7 @@ def _weak(privacy: PrivacyStatement) -> list[tuple[str, str]]:
 
 def in_a_line(privacy: PrivacyStatement) -> str:
     """The promise for whoever reads one line. Nothing is promised where the noise is none."""
-    if not privacy.private or privacy.seeded:
+    if _broken(privacy):
         return "None: nobody is protected by this run."
     delta = f", δ = {privacy.delta:g}" if privacy.delta else ""
     return (
