@@ -12,7 +12,8 @@ from matplotlib.colors import to_hex
 
 from cloister.run.result import Result
 from cloister.showing.frame import GROUPS, group_colour
-from cloister.showing.plots import draw_map, draw_parallel
+from cloister.showing.plot_data import Map
+from cloister.showing.plots import draw_map, draw_parallel, figure_of
 from cloister.showing.profile import centers_html, profile_of
 from cloister.showing.report import html_of
 from cloister.showing.report.page import NAMES
@@ -78,16 +79,26 @@ def test_a_report_has_the_same_colour_in_cards_tables_and_pictures() -> None:
     assert set(variables) <= set(re.findall(r"fill: (var\(--\w+\))", picture))
 
 
-def test_names_stand_in_pictures_where_there_is_room() -> None:
-    centers = np.array([[-0.9, 0.0], [0.0, 0.9], [0.9, 0.0], [0.0, -0.9]])
-    axes = draw_map(named(2, centers=centers)).axes[0]
-    sides = {text.get_text(): text.get_ha() for text in axes.texts}
-    assert sides == {r"0 <b>&\$x\$": "left", "1": "left", "2 Frail": "right", "3": "left"}
-    figure = draw_parallel(named(4))
-    assert {text.get_text() for text in figure.axes[0].texts} == {r"0 <b>&\$x\$", "1", "2 Frail", "3"}
-    figure.canvas.draw()  # type: ignore[no-untyped-call]
-    right = max(text.get_window_extent().x1 for text in figure.axes[0].texts)
-    assert right <= figure.bbox.width
+def test_names_stand_in_pictures_and_hide_nothing() -> None:
+    """Of a map in its legend, the largest group first; of lines at their ends."""
+    figure = draw_map(named(2))
+    assert {number for text in figure.axes[0].texts for number in text.get_text().split(", ")} == set("0123")
+    (legend,) = figure.legends
+    assert [text.get_text() for text in legend.get_texts()][-2:] == ["2 Frail", r"0 <b>&\$x\$"]
+    lines = draw_parallel(named(4))
+    assert {text.get_text() for text in lines.axes[0].texts} == {r"0 <b>&\$x\$", "1", "2 Frail", "3"}
+    assert max(text.get_window_extent().x1 for text in lines.axes[0].texts) <= lines.bbox.width
+
+
+@pytest.mark.parametrize("bare", [True, False])
+def test_a_legend_of_many_long_names_leaves_the_picture_free(bare: bool) -> None:
+    result = made(2, 30).named({number: f"{number:02} {'x' * 37}" for number in range(30)})
+    figure = figure_of(Map.of(result), bare)
+    (legend,) = figure.legends
+    drawn = figure.axes[0].get_tightbbox()
+    assert drawn is not None
+    assert legend.get_window_extent().y1 <= drawn.y0
+    assert legend.get_window_extent().x1 <= figure.bbox.width
 
 
 def test_a_board_reads_first_what_was_found_then_the_promise_in_a_line_and_last_what_was_spent() -> None:

@@ -24,6 +24,7 @@ from cloister.showing.frame import (
     FAINT,
     GRID,
     INK,
+    MARGINS,
     clean,
     column,
     frame,
@@ -32,7 +33,7 @@ from cloister.showing.frame import (
     settings,
     words,
 )
-from cloister.showing.lines import Parallel, parallel_figure
+from cloister.showing.lines import NAME, Parallel, parallel_figure
 from cloister.showing.plot_data import Curve, Map
 from cloister.showing.projection import rounded
 
@@ -54,6 +55,9 @@ NUMBERED = 30
 
 CLOSE = 0.025
 """Centres nearer than this share of the picture in both directions have one label."""
+
+LINE = 0.22
+"""Height in inches of a line of the legend."""
 
 EQUAL = 4.0
 """Both axes have the same scale, unless the domain is this many times as long as it is wide."""
@@ -137,7 +141,8 @@ def _map(shown: Map, bare: bool) -> Figure:
     wide, tall = high - low
     strip = not shown.view.names[1]
     equal = strip or shown.view.projected is not None or 1 / EQUAL <= tall / wide <= EQUAL
-    figure, axes = frame(min(max(tall / wide, 0.1), 1.25) if equal else 0.6, bare)
+    below = MARGINS[3] + LINE * sum(not called.isdecimal() for called in shown.called) / 2
+    figure, axes = frame(min(max(tall / wide, 0.1), 1.25) if equal else 0.6, bare, below=below)
     axes.set(xlim=(low[0] - 0.02 * wide, high[0] + 0.02 * wide), ylim=(low[1] - 0.02 * tall, high[1] + 0.02 * tall))
     if equal:
         axes.set_aspect("equal", anchor="W")
@@ -180,7 +185,7 @@ def _cells(axes: Axes, shown: Map, border: Polygon) -> None:
 
 def _centers(axes: Axes, shown: Map) -> None:
     """Draw centres in their groups' colours, with areas in proportion to rows, small ones on top; the legend shows two
-    sizes."""
+    sizes, and the groups that have names, the largest first."""
     style: dict[str, Any] = {"edgecolors": "white", "linewidths": 0.9}
     weights = np.zeros(len(shown.centers)) if shown.weights is None else shown.weights
     most = float(weights.max())
@@ -195,26 +200,25 @@ def _centers(axes: Axes, shown: Map) -> None:
             axes.scatter([], [], s=size, color=FAINT, label=label, **style)
     else:
         everyone.set_label("released centre")
+    for number, colour in zip(order, colours, strict=True):
+        if not shown.called[number].isdecimal():
+            axes.scatter([], [], s=PLAIN, color=colour, label=clean(shown.called[number], NAME), **style)
     if len(areas) <= NUMBERED:
-        _numbers(axes, shown, areas)
+        _numbers(axes, shown.centers, areas)
 
 
-def _numbers(axes: Axes, shown: Map, areas: Floats) -> None:
-    """Label each centre with its number in the result's table, and its name, which stands on the side where there is
-    room; one label for centres in one place."""
+def _numbers(axes: Axes, centers: Floats, areas: Floats) -> None:
+    """Label each centre with its number in the result's table; one label for centres in one place."""
     from matplotlib.patheffects import withStroke
 
-    low, wide = (np.array([axes.get_xlim(), axes.get_ylim()]) @ ends for ends in ([1, 0], [-1, 1]))
-    for together in _places(shown.centers / wide):
-        center, area = shown.centers[together[0]], areas[together].max()
+    wide = np.array([np.ptp(axes.get_xlim()), np.ptp(axes.get_ylim())])
+    for together in _places(centers / wide):
+        center, area = centers[together[0]], areas[together].max()
         away = 0.35 * float(area) ** 0.5 + 1
-        text = ", ".join(shown.called[number] for number in together)
-        left = not text.replace(", ", "").isdecimal() and (center - low)[0] > wide[0] / 2
         axes.annotate(
-            clean(text),
+            ", ".join(map(str, together)),
             (center[0], center[1]),
-            (-away if left else away, away),
-            ha="right" if left else "left",
+            (away, away),
             textcoords="offset points",
             fontsize=9,
             zorder=6,
