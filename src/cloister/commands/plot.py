@@ -96,8 +96,7 @@ def report(
     page = None if out is None else checked_target(out, (".html",), "reports")
     target = None if registry is None else checked_target(registry, (".yaml",), "records")
     loaded, told = result_from(result, names), dict[str, Any]()
-    if target is not None:
-        record = record_of(loaded, table_in(facts, "facts"), target.stem)
+    record = "" if target is None else record_of(loaded, table_in(facts, "facts"), target.stem)
     if page is not None:
         loaded.report(page)
         told |= {"report": str(page), "bytes": page.stat().st_size}
