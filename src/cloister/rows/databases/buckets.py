@@ -5,7 +5,7 @@ around at 2^64, which engines refuse as an overflow; and kinds of methods under 
 
 Buckets around public centres, in SQL: ``centers``, ``distances``.
 
-Buckets that are boxes, in SQL: ``grid``, ``quadtree``, ``columns``.
+Buckets that are boxes, in SQL: ``grid``, ``quadtree``, ``columns``; values of columns in groups: ``facets``.
 
 Buckets by the directions of rows, in SQL: ``directions``, ``signs``, ``shells``.
 
@@ -91,16 +91,40 @@ def by_distance(stage: Stage, cells: Description, known: Described) -> Located:
 
 
 def by_grid(stage: Stage, cells: Description, known: Described) -> Located:
-    """floor(a / b) of doubles is that of the integers, since |a| + b < 2^53."""
     sides, parts = cells["sides"], cells["parts"]
     refuse_inexact(math.prod(parts))
     strides = list(accumulate(parts[:0:-1], int.__mul__, initial=1))[::-1]
     steps = list[Any]()
     for x, side, part, stride in zip(stage.x, sides, parts, strides, strict=True):
-        refuse_inexact((2 * side + 1) * (part + 1))
         if part > 1:
-            steps.append(floored((x + number(side)) * number(part) / number(2 * side + 1)) * number(stride))
+            steps.append(_part(x, side, part) * number(stride))
     return one_level(stage, total(steps).cast("int64"))
+
+
+def _part(x: Expr, side: int, parts: int) -> Expr:
+    """Which of equal parts of -side .. side a lattice coordinate is in. floor(a / b) of doubles is that of the
+    integers, since |a| + b < 2^53."""
+    refuse_inexact((2 * side + 1) * (parts + 1))
+    return floored((x + number(side)) * number(parts) / number(2 * side + 1))
+
+
+def by_facet(stage: Stage, cells: Description, known: Described) -> Located:
+    """Of a category's columns the first that is positive; if none is, the code behind them."""
+    refuse_wide(sum(values for _, values in cells["facets"]))
+    near = located(attrs.evolve(stage, row=stage.row[: cells["first"]]), cells["near"], known)
+    found = attrs.evolve(near.stage, row=stage.row)
+    ids = list[Expr]()
+    for (place, values), room in zip(cells["facets"], cells["of_group"], strict=True):
+        if values:
+            listed = found.x[place : place + values]
+            codes = [ibis.ifelse(x > 0, integer(code), integer(values)) for code, x in enumerate(listed)]
+            code = ibis.least(*codes) if values > 1 else codes[0]
+        else:
+            side = cells["sides"][place]
+            code = _part(clipped(found.x[place], -side, side), side, cells["bins"]).cast("int64")
+        ids.append(found[near.first] * integer(room) + code)
+    found, names = found.add(*ids)
+    return Located(found, tuple(names), tuple((level, 0) for level in range(len(names))))
 
 
 def by_columns(stage: Stage, cells: Description, known: Described) -> Located:
@@ -248,5 +272,6 @@ KINDS: dict[str, Locate] = {
     "last": _last,
     "spared": _spared,
     "quadtree": by_quadtree,
+    "facets": by_facet,
 }
 """How each kind of bucketing is compiled."""
