@@ -141,7 +141,7 @@ class DescribedGroups(Generic[T]):
         look, rest = self.parts(problem, rng)
         facets = self._facets(problem.domain)
         found = self.method.cluster(rest, session.of_first(rest.domain), rng.child("method"))
-        frame = Frame.of(problem.domain, found.details)
+        frame = Frame.of(problem.domain, found.details, rest.domain.dimension)
         view = session.framed(frame.lattice, cube(problem.domain.dimension))
         near = frame.near(found.centers, problem.k, view)
 
@@ -215,13 +215,12 @@ class Frame:
     units: Floats
 
     @classmethod
-    def of(cls, domain: Domain, details: Mapping[str, Any]) -> Frame:
-        """Of the first columns the frame that a run of these details worked in, of others their bounds."""
+    def of(cls, domain: Domain, details: Mapping[str, Any], first: int) -> Frame:
+        """Of so many first columns the frame that a run of these details worked in, of others their bounds."""
         half = domain.half_widths if isinstance(domain, Box) else np.full(domain.dimension, domain.diameter / 2)
         ends, units = np.column_stack([domain.middle - half, domain.middle + half]), half.copy()
-        found = np.asarray(details.get("intervals", ends), np.float64)
-        ends[: len(found)] = found
-        units[: len(found)] = details.get("units", half[: len(found)].max())
+        ends[:first] = details.get("intervals", ends[:first])
+        units[:first] = details.get("units", half[:first].max())
         return cls(ends, units)
 
     @property
