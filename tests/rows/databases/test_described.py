@@ -12,14 +12,18 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
+from cloister.core.frames import cube
+from cloister.core.nearest import NearestCenter
 from cloister.core.questions import Round, count, vector_sum
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.session import Session
+from cloister.plugins.methods.described import Facet, Facets
 from cloister.plugins.populations.files import Files
 from cloister.plugins.populations.sql_table import SqlTable
 from cloister.run.request import Request, prepare
-from tests.rows.databases.engines import TestEngine
-from tests.rows.databases.rounds import answers, same
+from tests.rows.databases.engines import TestEngine, mostly
+from tests.rows.databases.hostile import as_table
+from tests.rows.databases.rounds import answers, differences, same
 
 WARDS = ["A", "B", "C"]
 BINS = 16
@@ -65,6 +69,16 @@ def test_a_run_whose_groups_are_described_gets_the_integers_of_files(
     assert smokers == [sum(row["smoker"] for row in there), sum(not row["smoker"] for row in there)]
     parts = Counter(max(0, math.ceil(min(row["stay"], 30.0) * BINS / 30) - 1) for row in there)  # with its upper end
     assert stays == [parts[part] for part in range(BINS)]
+
+
+@pytest.mark.parametrize("engine", mostly("duckdb"), indirect=True)
+def test_of_a_category_of_many_values_rows_are_located_in_python(engine: TestEngine) -> None:
+    """PostgreSQL's queries have no room for them."""
+    rows, domain = np.random.default_rng(22).uniform(-1, 0.01, (60, 260)), cube(260)
+    near = NearestCenter(domain.snap(rows[:3])[:, :2], domain.max_norm)
+    cells = Facets(near, 3, (Facet(0, 260),), tuple(domain.sides.tolist()), BINS)
+    (told,) = differences(engine.put("values", as_table(rows)), rows, domain, (count, cells))
+    assert "is too long: rows are located in Python" in told
 
 
 def rounds_of(files: Files, **changes: Any) -> list[Round[Any]]:

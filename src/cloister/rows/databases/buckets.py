@@ -110,7 +110,8 @@ def _part(x: Expr, side: int, parts: int) -> Expr:
 
 def by_facet(stage: Stage, cells: Description, known: Described) -> Located:
     """Of a category's columns the first that is positive; if none is, the code behind them."""
-    refuse_wide(sum(values for _, values in cells["facets"]))
+    # each level's query puts all columns on the lattice, by 16 constants each; PostgreSQL's rows end at 1,664 numbers
+    refuse_wide(max(32, 16 * len(cells["facets"])) * len(stage.row))
     near = located(attrs.evolve(stage, row=stage.row[: cells["first"]]), cells["near"], known)
     found = attrs.evolve(near.stage, row=stage.row)
     ids = list[Expr]()
