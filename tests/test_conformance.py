@@ -109,14 +109,15 @@ def facets_of_numbers(domain: Domain, rng: PublicRng) -> Facets:
     first = on_grid(domain, rng)[:, : 1 + domain.dimension // 2]
     sides = tuple(int(side) for side in domain.sides // 2)
     columns = tuple(Facet(j) for j in range(domain.dimension))
-    return Facets(NearestCenter(first, domain.max_norm), len(first), columns, sides, 16)
+    return Facets(NearestCenter(first, domain.max_norm), columns, sides, 16)
 
 
 def facets(domain: Domain, rng: PublicRng) -> Facets:
-    """The last columns are values of a category; levels are of one size, and there may be more groups than centres."""
+    """The last columns are values of a category; levels are of one size, and the last centre stands for two more."""
     numbers, last = facets_of_numbers(domain, rng), (domain.dimension + 1) // 2
     listed = (Facet(domain.dimension - last, last), *numbers.facets)
-    return attrs.evolve(numbers, facets=listed, groups=numbers.groups + 3, size=19)
+    centers = numbers.near.centers[[*range(7), 6, 6]]
+    return attrs.evolve(numbers, near=NearestCenter(centers, domain.max_norm), facets=listed, size=19)
 
 
 @parametrize(nearest, nearest_within, facets_of_numbers, facets, role="Bucketing")

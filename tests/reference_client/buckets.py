@@ -117,7 +117,7 @@ def _code(cells: Cells, row: Row, place: int, values: int) -> int:
         positive = [code for code in range(values) if row[place + code] > 0]
         return min(positive, default=values)
     side = cells["sides"][place]
-    return (max(-side, min(side, row[place])) + side) * cells["bins"] // (2 * side + 1)
+    return max(0, min(cells["bins"] - 1, (row[place] + side) * cells["bins"] // (2 * side)))
 
 
 def assigned(cells: Cells, row: Row) -> list[int]:

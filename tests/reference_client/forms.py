@@ -169,7 +169,7 @@ def _facets(one: Facts) -> None:
     whole(one["first"], 1, len(one["sides"]), "first")
     whole(one["bins"], 1, 2**16, "bins")
     for side in one["sides"]:
-        whole(side, 0, 2**20, "sides")
+        whole(side, 1, 2**20, "sides")
     for room in one["of_group"]:
         whole(room, 1, 2**32, "of_group")
     for place, values in one["facets"]:

@@ -143,7 +143,7 @@ function columnIds({ sides, depth }, x) {
 /** Which of the listed values a row has, or behind them another one; or which part of a number's range it is in. */
 function codeOf({ sides, bins }, x, [place, values]) {
   const side = sides[place];
-  if (!values) return Math.floor(((clip(x[place], -side, side) + side) * bins) / (2 * side + 1));
+  if (!values) return clip(Math.floor(((x[place] + side) * bins) / (2 * side)), 0, bins - 1);
   const at = x.slice(place, place + values).findIndex((xj) => xj > 0);
   return at < 0 ? values : at;
 }
@@ -153,7 +153,7 @@ function facetRule({ sizes, near, first, facets, of_group, sides, bins }) {
   need(near.kind === "centers" && near.within === null, "groups");
   whole(first, 1, sides.length, "first");
   whole(bins, 1, 2 ** 16, "bins");
-  sides.forEach((side) => whole(side, 0, 2 ** 20, "sides"));
+  sides.forEach((side) => whole(side, 1, 2 ** 20, "sides"));
   of_group.forEach((room) => whole(room, 1, 2 ** 32, "of_group"));
   for (const [place, values] of facets)
     whole(place, 0, sides.length - Math.max(1, whole(values, 0, 2 ** 20, "facets")), "facets");

@@ -278,7 +278,7 @@ test("facets are of columns that there are, one of each level, in groups around 
     ...["facets", "of_group"].map((name) => [(content) => cells(content)[name].pop(), /levels/]),
     ...[0, 6, 1.5].map((first) => [set(cells, "first", first), /first/]),
     ...[0, 2 ** 16 + 1].map((bins) => [set(cells, "bins", bins), /bins/]),
-    ...[-1, 2 ** 20 + 1, "5"].map((side) => [(content) => (cells(content).sides[4] = side), /sides/]),
+    ...[0, 2 ** 20 + 1, "5"].map((side) => [(content) => (cells(content).sides[4] = side), /sides/]),
     ...[[5, 0], [4, 2], [-1, 0], [0, -1], [0.5, 0], [0], 3].map((value) => [facet(value)]),
     [(content) => (cells(content).of_group[0] = 0), /of_group/],
     [(content) => (cells(content).near.within = 5), /groups/],

@@ -122,8 +122,8 @@ def _facets(domain: Any, m: int, seed: int) -> Asked:
     facets = (Facet(int(g.integers(0, d - values + 1)), values), *(Facet(j) for j in range(d)))
     near = NearestCenter(points(domain, m, seed)[:, :first], domain.max_norm)
     narrow = tuple(int(side) for side in g.integers(1, domain.sides + 1))
-    own = Facets(near, m, facets, narrow, bins)
-    return _counted(own) + _counted(attrs.evolve(own, groups=m + 2, size=max(own.sizes) + 1))
+    own = Facets(near, facets, narrow, bins)
+    return _counted(own) + _counted(attrs.evolve(own, size=max(own.sizes) + 1))
 
 
 def _shells(domain: Any, m: int, seed: int) -> Asked:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -67,7 +66,7 @@ def test_a_run_whose_groups_are_described_gets_the_integers_of_files(
         sum(row["ward"] not in WARDS for row in there)
     ]
     assert smokers == [sum(row["smoker"] for row in there), sum(not row["smoker"] for row in there)]
-    parts = Counter(max(0, math.ceil(min(row["stay"], 30.0) * BINS / 30) - 1) for row in there)  # with its upper end
+    parts = Counter(max(0, min(BINS - 1, int(min(row["stay"], 30.0) * BINS / 30))) for row in there)
     assert stays == [parts[part] for part in range(BINS)]
 
 
@@ -76,7 +75,7 @@ def test_of_a_category_of_many_values_rows_are_located_in_python(engine: TestEng
     """PostgreSQL's queries have no room for them."""
     rows, domain = np.random.default_rng(22).uniform(-1, 0.01, (60, 260)), cube(260)
     near = NearestCenter(domain.snap(rows[:3])[:, :2], domain.max_norm)
-    cells = Facets(near, 3, (Facet(0, 260),), tuple(domain.sides.tolist()), BINS)
+    cells = Facets(near, (Facet(0, 260),), tuple(domain.sides.tolist()), BINS)
     (told,) = differences(engine.put("values", as_table(rows)), rows, domain, (count, cells))
     assert "is too long: rows are located in Python" in told
 

@@ -91,25 +91,21 @@ def by_distance(stage: Stage, cells: Description, known: Described) -> Located:
 
 
 def by_grid(stage: Stage, cells: Description, known: Described) -> Located:
+    """floor(a / b) of doubles is that of the integers, since |a| + b < 2^53."""
     sides, parts = cells["sides"], cells["parts"]
     refuse_inexact(math.prod(parts))
     strides = list(accumulate(parts[:0:-1], int.__mul__, initial=1))[::-1]
     steps = list[Any]()
     for x, side, part, stride in zip(stage.x, sides, parts, strides, strict=True):
+        refuse_inexact((2 * side + 1) * (part + 1))
         if part > 1:
-            steps.append(_part(x, side, part) * number(stride))
+            steps.append(floored((x + number(side)) * number(part) / number(2 * side + 1)) * number(stride))
     return one_level(stage, total(steps).cast("int64"))
 
 
-def _part(x: Expr, side: int, parts: int) -> Expr:
-    """Which of equal parts of -side .. side a lattice coordinate is in. floor(a / b) of doubles is that of the
-    integers, since |a| + b < 2^53."""
-    refuse_inexact((2 * side + 1) * (parts + 1))
-    return floored((x + number(side)) * number(parts) / number(2 * side + 1))
-
-
 def by_facet(stage: Stage, cells: Description, known: Described) -> Located:
-    """Of a category's columns the first that is positive; if none is, the code behind them."""
+    """Of a category's columns the first that is positive; if none is, the code behind them. Of a number its part: floor
+    of doubles as in ``by_grid``."""
     # each level's query puts all columns on the lattice, by 16 constants each; PostgreSQL's rows end at 1,664 numbers
     refuse_wide(max(32, 16 * len(cells["facets"])) * len(stage.row))
     near = located(attrs.evolve(stage, row=stage.row[: cells["first"]]), cells["near"], known)
@@ -121,8 +117,10 @@ def by_facet(stage: Stage, cells: Description, known: Described) -> Located:
             codes = [ibis.ifelse(x > 0, integer(code), integer(values)) for code, x in enumerate(listed)]
             code = ibis.least(*codes) if values > 1 else codes[0]
         else:
-            side = cells["sides"][place]
-            code = _part(clipped(found.x[place], -side, side), side, cells["bins"]).cast("int64")
+            side, bins = cells["sides"][place], cells["bins"]
+            refuse_inexact(2 * side * (bins + 1))
+            inside = clipped(found.x[place], -side, side) + number(side)
+            code = ibis.least(floored(inside * number(bins) / number(2 * side)), number(bins - 1)).cast("int64")
         ids.append(found[near.first] * integer(room) + code)
     found, names = found.add(*ids)
     return Located(found, tuple(names), tuple((level, 0) for level in range(len(names))))
