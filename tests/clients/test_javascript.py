@@ -65,7 +65,16 @@ PLANS = {
 HEAVY = ("shares", "Gaussian vectors")
 """Hundreds of numbers in a report: a tenth of the rows."""
 
-METHODS = ("fastlloyd", "hst-median", "radius-means", "weighted-centers", "zoom", "k-variates", "naive-noise", "described")
+METHODS = (
+    "fastlloyd",
+    "hst-median",
+    "radius-means",
+    "weighted-centers",
+    "zoom",
+    "k-variates",
+    "naive-noise",
+    "described",
+)
 SOME = ("fastlloyd", "zoom", "k-variates", "naive-noise")
 """Of the others it reads every round in its own tests, where they are vectors."""
 

@@ -108,9 +108,7 @@ def test_quadtrees_down_to_cells_of_one_step(depth: int, top: int, sides: tuple[
 
 @pytest.mark.parametrize("size", [0, 17])
 @pytest.mark.parametrize("bins", [2, 7, 1024])
-def test_what_groups_hold_at_ends_of_parts_and_where_several_values_or_none_are_there(
-    size: int, bins: int
-) -> None:
+def test_what_groups_hold_at_ends_of_parts_and_where_several_values_or_none_are_there(size: int, bins: int) -> None:
     """Columns 1 to 3 are a category of three values, or of two, or each a number; ranges are narrower than rows, and of
     one step, or of few."""
     g = np.random.default_rng(11)
