@@ -272,6 +272,10 @@ class Session(Generic[T]):
         view.problem, view._lattice = attrs.evolve(self.problem, domain=domain), lattice
         return view
 
+    def placed(self, points: Floats) -> Ints:
+        """Public points (m, d), in the caller's units, on the lattice that this session puts rows on."""
+        return self._lattice.snap(points)
+
     @overload
     def ask(self, q1: Question[T, A], /) -> tuple[A]: ...
     @overload

@@ -92,6 +92,7 @@ class PrivateClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         progress: bool | None = None,
         columns: Sequence[str] | None = None,
         categories: Mapping[str, Sequence[Any]] | None = None,
+        start: Any = None,
     ) -> None:
         self.n_clusters = n_clusters
         self.method = method
@@ -115,6 +116,7 @@ class PrivateClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         self.progress = progress
         self.columns = columns
         self.categories = categories
+        self.start = start
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Parameters by name; deep: of a method that is a component its options and parts too (``method__rounds``)."""

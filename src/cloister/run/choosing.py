@@ -30,7 +30,7 @@ from cloister.core.randomness import ANY_KEY
 from cloister.core.registry.components import Choices, own_number, slots_of
 from cloister.core.registry.compose import Composed, below, compose
 from cloister.core.registry.filling import Filler
-from cloister.core.registry.making import unregistered
+from cloister.core.registry.making import by_name, unregistered
 from cloister.core.registry.registry import registry
 from cloister.core.session import forecast
 
@@ -246,6 +246,14 @@ class Chooser:
             return *found[name], Choice(composed.spec.name, name, tuple(judged))
         reasons = "; ".join(f"{c.name}: {c.why}" for c in judged if c.why)
         raise InvalidInput(f"no candidate of '{composed.spec.name}' can run: {reasons}")
+
+    def beside(self, found: Composed, centers: str) -> Composed:
+        """The method that compares public centres with what another one finds, and goes on from the better."""
+        spec = registry().starter()
+        names, values = by_name(found, "fresh.")
+        wires, values = {"fresh": found.spec.name, **names}, {spec.starts: centers, **values}
+        chooser = attrs.evolve(self, trust=self.trust or "Central")
+        return chooser.filled(compose(registry(), "Method", spec.name, wires, values), wires, values)[0]
 
     def ways(
         self, part: Composed, wires: Mapping[str, str], values: Mapping[str, Any]

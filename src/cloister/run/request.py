@@ -31,6 +31,7 @@ from cloister.run.choosing import HOPELESS, Choice, Chooser, Planned, check_choo
 from cloister.run.framing import Framing, price, scale_of, unframed
 from cloister.run.population import check_trust
 from cloister.run.row_count import counted, shares, with_count
+from cloister.run.starting import begun_from
 
 
 @attrs.frozen(kw_only=True)
@@ -59,6 +60,7 @@ class Request:
         parties: how many pool their rows, under Aggregated trust; 0: as options say.
         laws: whether ``auto`` may take Laplace noise where that predicts less error, at the same (epsilon, delta). It
             costs more rho, in which some lifetimes add up.
+        start: public centres to begin from, as ``cloister.run.starting`` takes them; None: there are none.
     """
 
     k: int | tuple[int, int] = attrs.field(converter=number_of_centers)
@@ -77,6 +79,7 @@ class Request:
     trust: str | None = attrs.field(default=None, converter=trust_named)
     parties: int = 0
     laws: bool = True
+    start: Any = None
 
     @property
     def most(self) -> int:
@@ -209,13 +212,14 @@ def prepare(
         given: Any = value
         if given is not None and (isinstance(given, bool) or not isinstance(given, Integral)):
             raise InvalidInput(f"{name} is {value!r}: give a whole number")
+    table = chosen_columns or Selection(tuple(columns))
+    request, centers = begun_from(request, table.features)
     request, composed = asked_for(request)
     if not composed.private and not request.not_private:
         raise InvalidInput(
             f"'{composed.spec.name}' as composed is NOT private: it releases exact answers. For a benchmark on rows "
             f"that are not secret, allow it with --not-private (not_private=True)"
         )
-    table = chosen_columns or Selection(tuple(columns))
     domain = domain_for(request.bounds, table)
     total = Total(request.epsilon, request.delta, rows_per_user=request.rows_per_user)
     check_trust(total, composed.spec.name, composed.trust)
@@ -228,6 +232,8 @@ def prepare(
     def planned(rows: int) -> Planned:
         chooser = Chooser(total, request.most, inside, rows, request.trust, request.parties, request.fewest, laws)
         chosen, _, choice = chooser.chosen(composed, request.components, request.options, only)
+        if choice is not None and centers:
+            chosen = chooser.beside(chosen, centers)
         if request.fewest is not None:
             check_chooses(chosen, request.fewest, request.most)
         problem, framed = framing.of(chosen, total, request.most, domain, rows, laws)

@@ -64,6 +64,8 @@ class Spec:
         wraps: of a method that puts another one in a frame, the slot that holds it; else empty. Such a class is
             ``core.capabilities.Zooming`` and has a slot ``counts`` and the options ``share`` and ``scale``. A run puts
             methods into the one with the lowest ``fills``, and records the inner one with its frame beside it.
+        starts: of a method that begins from public centres, the path of the option that they are; else empty. What
+            ``auto`` picks stands in the slot ``fresh`` of the one with the lowest ``fills``, where a run has a start.
 
     Raises:
         InvalidInput: there is no such trust marker.
@@ -81,6 +83,7 @@ class Spec:
     fills: int | None = None
     alternatives: tuple[Mapping[str, str], ...] = ()
     wraps: str = ""
+    starts: str = ""
 
     def __attrs_post_init__(self) -> None:
         if self.trust is not None and self.trust not in TRUSTS:

@@ -95,9 +95,16 @@ class Registry:
 
     def wrapper(self) -> Spec:
         """The method that a run puts others into where they need a frame. Raises: InvalidInput: none is installed."""
-        found = [s for s in self.specs("Method") if s.wraps and s.fills is not None]
+        return self._first("wraps", "wraps another one in a frame: set zoom to off and scale to none")
+
+    def starter(self) -> Spec:
+        """The method that compares a start with what ``auto`` picks. Raises: InvalidInput: none is installed."""
+        return self._first("starts", "compares a start with another method's centres: leave the start out")
+
+    def _first(self, ability: str, words: str) -> Spec:
+        found = [s for s in self.specs("Method") if getattr(s, ability) and s.fills is not None]
         if not found:
-            raise InvalidInput("no installed method wraps another one in a frame: set zoom to off and scale to none")
+            raise InvalidInput(f"no installed method {words}")
         return min(found, key=lambda s: (s.fills or 0, s.name))
 
     def faults(self, plugin: Plugin) -> tuple[str, ...]:
