@@ -43,7 +43,7 @@ def drift(
         k=len(earlier.centers),
         method=METHOD,
         epsilon=epsilon,
-        rows=public_rows or earlier.privacy.rows,
+        rows=earlier.privacy.rows if public_rows is None else public_rows,
         rows_per_user=rows_per_user,
     )
     account = charged.account()

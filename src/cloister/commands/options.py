@@ -210,7 +210,7 @@ class Wanted:
         kind=str | None,
     )
     start: str | None = said(
-        "Public centres to begin from: an earlier result, or a .toml, .json or .csv file with a list of numbers per "
+        "Public centres to begin from: an earlier result, or a .toml or .json file with a list of numbers per "
         "column. auto compares them with fresh ones; the method refit takes them to fit, and finds nothing else.",
         METHOD,
     )

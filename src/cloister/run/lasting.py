@@ -19,25 +19,23 @@ MOST = 10_000
 
 @attrs.frozen
 class Lasting:
-    """Repetitions of one run. Args: every (a year), cost (of one), held (by composition, how many runs fit)."""
+    """Repetitions of one run. Args: every (a year), cost (of one), runs (how many a lifetime holds, by composition)."""
 
     every: int
     cost: Cost
-    held: dict[str, int]
+    runs: dict[str, int]
 
     @property
     def text(self) -> str:
         """For people."""
         one = f"One run costs at most epsilon = {self.cost.epsilon:.4g}, delta = {self.cost.delta:.3g}"
-        lines = [
-            f"  {how}: {runs:,}{' or more' if runs == MOST else ''} runs, which last {runs / self.every:.3g} years"
-            for how, runs in self.held.items()
-        ]
-        return "\n".join([f"{one} (rho {self.cost.rho:.4g}). At {self.every} a year the lifetime holds", *lines])
+        held = (f"{runs:,} ({how} composition): {runs / self.every:.3g} years" for how, runs in self.runs.items())
+        return f"{one}. Of {self.every} a year the lifetime still holds {', or '.join(held)}."
 
 
 def lasting(plan: PreparedRun, every: int, account: Account | None, epsilon: float | None, delta: float) -> Lasting:
-    """How many runs of a plan a lifetime still holds: a ledger's, or one of (epsilon, delta), by each composition.
+    """How many runs of a plan a lifetime still holds, at most ``MOST``: a ledger's, or one of (epsilon, delta) under
+    each composition.
 
     Raises: InvalidInput: no lifetime is given, or two. UnknownName: the ledger has no such data set.
     """
@@ -51,14 +49,11 @@ def lasting(plan: PreparedRun, every: int, account: Account | None, epsilon: flo
         if account.dataset not in known:
             raise UnknownName("data set", account.dataset, known)
         found = known[account.dataset]
-        lives = [
-            (checked(found.dataset, *attrs.astuple(found.lifetime)[:2], found.composition, found.unit), found.spent)
-        ]
+        lives = [(Lifetime(found.dataset, found.lifetime, found.composition, found.unit), found.spent)]
         lives[0][0].refuse_other(unit)
     else:
-        assert epsilon is not None
         ways: Any = ("basic", "zcdp") if delta and not plan.budget.delta else ("basic",)
-        lives = [(checked("lifetime", epsilon, delta, how, unit), Cost()) for how in ways]
+        lives = [(checked("lifetime", epsilon or 0.0, delta, how, unit), Cost()) for how in ways]
     return Lasting(every, cost, {life.composition: _held(life, spent, cost) for life, spent in lives})
 
 

@@ -6,7 +6,6 @@ begins from them (``Spec.starts``), so that plans, digests, ledgers and records 
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
@@ -17,12 +16,12 @@ import numpy as np
 from cloister.core.errors import InvalidInput
 from cloister.core.registry.components import Choices, slots_of
 from cloister.core.registry.registry import registry
-from cloister.run.bounds import table_from
+from cloister.run.bounds import FILES, table_from
 from cloister.run.result import Result
 
 HELP = (
     "give a saved result (.json, .npz), or a table with a list of numbers per column, one for each centre (.toml, "
-    ".json, .csv, a mapping)"
+    ".json, a mapping)"
 )
 
 
@@ -39,7 +38,7 @@ class Start:
         found = given
         if isinstance(given, (str, Path)):
             path = Path(given)
-            found = _table(path) if path.suffix in (".toml", ".csv", ".json") else Result.load(path)
+            found = table_from(path, "start") if path.suffix in FILES else Result.load(path)
             if isinstance(found, Mapping) and {"format", "sha256"} & set(found):
                 found = Result.load(path)
         if isinstance(found, Result):
@@ -112,19 +111,15 @@ def begun_from(request: Any, columns: Sequence[str]) -> tuple[Any, str]:
     return attrs.evolve(request, **more), centers
 
 
+def notes_on_start(details: Mapping[str, Any]) -> tuple[str, ...]:
+    """A statement's words on which centres the run went on from, where it compared them."""
+    if "start" not in details:
+        return ()
+    return (f"The run went on from the {details['start']} centres, by a private comparison that it paid for.",)
+
+
 def scale_of(result: Result) -> str | None:
     """The scale of a result's distances as a caller gives it: without the units of categories, which are fixed."""
     scale: str = result.method.get("frame", {"options": {"scale": "none"}})["options"]["scale"]
     units = [unit for unit in scale.split(",") if not unit.startswith("category:")]
     return units[0] if set(units) == {"bounds"} else ",".join(units) or None
-
-
-def _table(path: Path) -> Any:
-    if path.suffix != ".csv":
-        return table_from(path, "start")
-    try:
-        with path.open(newline="") as file:
-            rows = list(csv.DictReader(file))
-    except (OSError, ValueError) as error:
-        raise InvalidInput(f"cannot read the start file {path}: {error}") from error
-    return {name: [row[name] for row in rows] for name in (rows[0] if rows else ())}

@@ -1,6 +1,6 @@
 """k-means from public centres: an earlier result's, say, for rows of a later month.
 
-1. Fresh centres, by the method in the slot ``fresh`` with ``share`` of mu^2; without a share, neither this nor the next.
+1. Fresh centres, by the method in the slot ``fresh`` with ``share`` of mu^2; without one, neither this nor the next.
 2. Test: a histogram of the rows' distances from the public centres, and one from the fresh ones. A row farther than one
    centre in the middle would be (R^2 / 3) counts as so far: noise in empty bins then says little. Fresh centres are
    taken where the mean square is less by ``SURE`` standard errors, since public ones are there for a reason.
@@ -36,6 +36,7 @@ from typing import Any, Generic
 
 import numpy as np
 
+from cloister.core.capabilities import slack
 from cloister.core.clustering import Clustering, Problem
 from cloister.core.questions import count, vector_sum
 from cloister.core.randomness import PublicRng
@@ -51,7 +52,7 @@ from cloister.plugins.methods.post_processing import believed, denoised, project
 from cloister.plugins.methods.rounds import begun
 
 TEST, REACH, WITHIN = 0.1, 0.04, 0.9
-"""Shares of mu^2: of the test, of what ``fresh`` leaves; of the reach, of what that leaves. Of rows within the reach."""
+"""Shares of mu^2: the test, of what ``fresh`` leaves; the reach, of what that leaves. Of the rows, within the reach."""
 
 SURE = 1.5
 """Standard errors of a difference of costs."""
@@ -98,6 +99,11 @@ class Refit(Generic[T]):
             centers = domain.truncate(domain.real(near.centers) + steps)
         stated = of_steps(weights, counted, error, centers, steps, errors / sizes, reach)
         return Clustering(centers, weights, details | stated)
+
+    @property
+    def slack(self) -> float:
+        """That of what finds fresh centres."""
+        return slack(self.fresh)
 
     def better(self, given: Floats, fresh: Floats, look: Problem, session: Session[T]) -> bool:
         """Whether rows are surely nearer to fresh centres (k, d) than to given ones. Args: look, with the budget."""
