@@ -65,9 +65,9 @@ def test_without_a_shift_the_chance_is_as_it_says(alarm: Alarm) -> None:
     base = kept(month(1), 1)
     shares = np.array([0.1, 0.2, 0.3, 0.4])[:, None] * np.array([0.0] * 6 + [0.1, 0.3, 0.4, 0.15, 0.05, 0.0])
     for _ in range(400):
-        both = [g.multinomial(20_000, shares.ravel()).reshape(4, 12) + g.laplace(0, 10, (4, 12)) for _ in range(2)]
+        both = [g.multinomial(20_000, shares.ravel()).reshape(4, 12) + g.laplace(0, 60, (4, 12)) for _ in range(2)]
         results = [
-            attrs.evolve(base, details=base.details | {"counted": each, "counted_error": 10 * np.sqrt(2)})
+            attrs.evolve(base, details=base.details | {"counted": each, "counted_error": 60 * np.sqrt(2)})
             for each in both
         ]
         calls += drift(*results).shifted
