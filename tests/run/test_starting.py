@@ -66,6 +66,17 @@ def test_a_range_of_k_and_a_method_that_begins_from_nothing_are_refused(earlier:
         fitted(start=earlier, k=(2, 5))
     with pytest.raises(InvalidInput, match="begins from no start"):
         fitted(start=earlier, method="fastlloyd")
+    with pytest.raises(InvalidInput, match="is for k-median, and a start for k-means"):
+        fitted(start=earlier, method="auto-median")
+
+
+@pytest.mark.parametrize("trust", ["aggregated", "local", "shuffled"])
+def test_a_start_is_compared_under_every_trust_model(trust: str) -> None:
+    """Under users' trust, too, though what cannot be composed is refused in one line."""
+    request = Request(
+        k=2, epsilon=2.0, delta=1e-6, rows=100_000, bounds=(-1, 1), trust=trust, start={"x": [-0.5, 0.5], "y": [0, 0]}
+    )
+    assert prepare(request, ("x", "y")).composed.trust == trust.capitalize()
 
 
 def test_files_of_results_and_of_columns_are_read(earlier: Result, tmp_path: Path) -> None:

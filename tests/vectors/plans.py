@@ -93,7 +93,8 @@ def _shuffled(name: str, **changes: Any) -> Planned:
 METHODS = tuple(
     spec.name
     for spec in built_in().specs("Method")
-    if spec.name not in {"auto", "auto-median", "lloyd", "sphere-packing", "given-centers"}  # those choose; not private; ask nothing
+    if spec.name
+    not in {"auto", "auto-median", "lloyd", "sphere-packing", "given-centers"}  # those choose; not private; ask nothing
 )
 
 FIRST = ("weighted-centers-median", "nearest-centers", "evolution", "hst-median")

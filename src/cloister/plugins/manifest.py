@@ -95,6 +95,7 @@ def components() -> list[Spec]:
             REFIT,
             "k-means from public centres, or from fresh ones where these fit better by a private comparison",
             presets={"start": "given-centers"},
+            objective="k-means",
             starts="start.centers",
             fills=1,
         ),

@@ -248,12 +248,17 @@ class Chooser:
         raise InvalidInput(f"no candidate of '{composed.spec.name}' can run: {reasons}")
 
     def beside(self, found: Composed, centers: str) -> Composed:
-        """The method that compares public centres with what another one finds, and goes on from the better."""
-        spec = registry().starter()
+        """The method that compares public centres with what another one finds, and goes on from the better. Raises:
+        InvalidInput: it has another objective."""
+        spec, trust = registry().starter(), self.trust or "Central"
+        if found.spec.objective != spec.objective:
+            raise InvalidInput(
+                f"'{found.spec.name}' is for {found.spec.objective}, and a start for {spec.objective}: leave it out"
+            )
         names, values = by_name(found, "fresh.")
         wires, values = {"fresh": found.spec.name, **names}, {spec.starts: centers, **values}
-        chooser = attrs.evolve(self, trust=self.trust or "Central")
-        return chooser.filled(compose(registry(), "Method", spec.name, wires, values), wires, values)[0]
+        composed = Filler(registry(), trust).filled("Method", spec.name, wires, values)
+        return attrs.evolve(self, trust=trust).filled(composed, wires, values)[0]
 
     def ways(
         self, part: Composed, wires: Mapping[str, str], values: Mapping[str, Any]
