@@ -21,7 +21,7 @@ Of 1,200 runs without a shift 8 called one (reference of 0.1; these tables, and 
 columns are too small for it: 77 (72), 40 (14) and 98 (76) of 100, and 2 (1) where nothing shifted. Against the sizes
 alone that auto released at epsilon = 1, 50 runs each: moves in 98% or more, a new group in 2 to 100%, rows farther out
 and no shift never. The change of cost is rough: what happens within a bin, from a distance to twice that, is not seen,
-nor are rows in bins that noise hides; it showed a half to nine tenths of a change.
+nor are rows in bins that noise hides; it showed a quarter to nine tenths of a change.
 
 Source: tests of noisy tables whose law is drawn (Gaboardi, Lim, Rogers, Vadhan 2016); cloister's own statistics.
 """

@@ -24,8 +24,8 @@ scikit-learn's centres of it with each column shuffled, or places drawn at rando
     at random            9.07                      3.75  3.14  2.78  2.44                 2.92  2.16  1.69  1.41
 
 A start that fits costs nothing, and a bad one 12 to 20%, or 22 to 36% where it is no better than chance. By forecast
-alone (``refit``) a bad one costs 27 to 110%, so that ``auto`` compares. Constants were
-chosen on these sets, two of the three halves of each.
+alone (``refit``) a bad one costs 27 to 110%, so that ``auto`` compares. Constants were chosen
+on two of the three splits of these very sets.
 
 Source: Diaa et al. 2024 (relative updates); Efron and Morris 1976. The combination is cloister's.
 """
