@@ -27,7 +27,7 @@ DRAWN = 30
 
 def held(told: Descriptions, group: int) -> dict[str, str]:
     """Words on what a group holds, by column: of categories the values whose shares differ most from all rows', with
-    their standard errors; of numbers the median and the quartiles."""
+    their standard errors; of numbers the median and the quartiles, and how fine these can be."""
     found = dict[str, str]()
     for each in told.columns:
         if each.edges is None:
@@ -37,7 +37,8 @@ def held(told: Descriptions, group: int) -> dict[str, str]:
             whole = attrs.evolve(each, shares=each.whole[None])
             found[each.name] = (
                 f"median {each.quantile(group, 0.5):.3g}, quartiles {each.quantile(group, 0.25):.3g} to "
-                f"{each.quantile(group, 0.75):.3g} (all rows {whole.quantile(0, 0.5):.3g})"
+                f"{each.quantile(group, 0.75):.3g} (all rows {whole.quantile(0, 0.5):.3g}), told by parts of "
+                f"{each.edges[1] - each.edges[0]:.3g}"
             )
     return found
 
@@ -69,7 +70,7 @@ class Histograms:
 
     def text(self) -> str:
         """The picture in one line, for people."""
-        return f"what the groups hold in {len(self.told.columns)} columns, each with a scale of its own"
+        return f"{len(self.told.sizes)} groups over {len(self.told.columns)} columns, each with a scale of its own"
 
 
 def histograms_figure(shown: Histograms, bare: bool) -> Figure:
