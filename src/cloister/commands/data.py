@@ -144,7 +144,7 @@ def sample(
     made, left = sampling.sample(loaded, rows, _seed(seed))
     made.save(target)
     if left:
-        show(plain(f"left out: {', '.join(left)}: the result does not say how its groups spread in them (--describe)"))
+        show(plain(f"left out: {', '.join(left)}: nothing released says how groups spread in them (--describe would)"))
     show(f"{rows:,} synthetic rows of {len(made.columns)} columns saved to {target}")
     show(f"drawn from released values alone, at no cost: the result's promise is theirs\n{loaded.privacy.headline}")
 
