@@ -28,10 +28,10 @@ DRAWN = 30
 def held(told: Descriptions, group: int) -> dict[str, str]:
     """Words on what a group holds, by column: of categories the values whose shares differ most from all rows', with
     their standard errors; of numbers the median and the quartiles, and how fine these can be."""
-    found = dict[str, str]()
+    found, telling = dict[str, str](), told.telling(group)
     for each in told.columns:
         if each.edges is None:
-            clear = [i for column, i in told.telling(group) if column is each and (i == 0 or len(each.labels) > 2)]
+            clear = [i for column, i in telling if column is each and (i == 0 or len(each.labels) > 2)]
             found[each.name] = ", ".join(_share(each, group, i) for i in clear[:NAMED]) or "as in all rows"
         else:
             whole = attrs.evolve(each, shares=each.whole[None])
