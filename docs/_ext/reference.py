@@ -40,6 +40,7 @@ PYTHON = {
             "cloister.run.statement.PrivacyStatement",
             "cloister.run.account.Account",
             "cloister.run.bounds.domain_of",
+            "cloister.lab.sampling.sample",
         ),
     ),
     "pictures": ("Pictures", "", ("cloister.showing.plots.draw_map", "cloister.showing.plots.draw_curve")),

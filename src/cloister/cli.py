@@ -12,7 +12,7 @@ from cloister.commands.advance import advance, rounds
 from cloister.commands.common import show
 from cloister.commands.compare import compare
 from cloister.commands.coordinate import coordinate
-from cloister.commands.data import data_app
+from cloister.commands.data import data_app, sample
 from cloister.commands.decode import decode
 from cloister.commands.demo import demo
 from cloister.commands.drift import drift
@@ -92,6 +92,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "predict": predict,
     "profile": profile,
     "report": report,
+    "sample": sample,
     "evaluate": evaluate,
     "drift": drift,
     "compare": compare,

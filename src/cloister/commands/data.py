@@ -1,4 +1,7 @@
-"""``cloister data``: rows that are not secret, to try things on."""
+"""``cloister data``: rows that are not secret, to try things on.
+
+``cloister sample``: synthetic rows, from a result alone.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cloister.commands.common import AsJson, print_json, show, whole
+from cloister.commands.common import AsJson, plain, print_json, show, whole
 from cloister.commands.program import Commands
 from cloister.commands.progress import bar
 from cloister.core.errors import InvalidInput, UnknownName
@@ -121,6 +124,29 @@ def make_hospital(out: Out, rows: Rows = 20_000, seed: Seed = 0, labels: Labels 
 
     targets = _targets(out, labels)
     _saved(hospital(rows, _seed(seed)), *targets)
+
+
+def sample(
+    result: Annotated[Path, typer.Argument(help="A result that fit, decode, advance or join saved.")],
+    out: Annotated[
+        Path, typer.Option("-o", "--out", help="The rows: .csv or .parquet, with a column 'synthetic' that is true.")
+    ],
+    rows: Annotated[int, typer.Option("-n", "--rows", parser=whole, metavar="<int>", help="How many.")] = 10_000,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same rows; it is public, as the draw is.")] = 0,
+) -> None:
+    """Draw synthetic rows: groups by size, columns by what describes each group, or around its centre. Released values
+    only: reads no rows, and costs nothing."""
+    from cloister.lab import sampling
+    from cloister.lab.tables import NAMED
+    from cloister.run.result import Result, checked_target
+
+    target, loaded = checked_target(out, NAMED, "synthetic rows"), Result.load(result)
+    made, left = sampling.sample(loaded, rows, _seed(seed))
+    made.save(target)
+    if left:
+        show(plain(f"left out: {', '.join(left)}: nothing released says how groups spread in them (--describe would)"))
+    show(f"{rows:,} synthetic rows of {len(made.columns)} columns saved to {target}")
+    show(f"drawn from released values alone, at no cost: the result's promise is theirs\n{loaded.privacy.headline}")
 
 
 def _seed(seed: int) -> int:

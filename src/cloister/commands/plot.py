@@ -34,29 +34,31 @@ def plot(
     axes: Annotated[
         str | None, typer.Option(help="Two columns, separated by a comma; default: the first two of numbers.")
     ] = None,
+    described: Annotated[
+        bool, typer.Option("--described", help="What the groups hold: a histogram per described column.")
+    ] = False,
     project: Annotated[
         bool, typer.Option("--project", help="The tree's public projection, or else the centres' principal axes.")
     ] = False,
     names: GroupNames = None,
     as_json: AsJson = False,
 ) -> None:
-    """Draw a result: its centres and tree cells, a line per centre, or cost against k. Released values only: reads no
-    rows."""
+    """Draw a result: its centres and tree cells, a line per centre, what groups hold, or cost against k. Released
+    values only: reads no rows."""
     from cloister.run.result import checked_target
     from cloister.showing.lines import Parallel
     from cloister.showing.plot_data import Curve, Map
     from cloister.showing.plots import ENDINGS, figure_of, save
+    from cloister.showing.telling import Histograms
 
-    if (curve or parallel) and (axes is not None or project):
-        raise InvalidInput("--axes and --project are for the map: give --curve or --parallel alone")
-    if curve and parallel:
-        raise InvalidInput("one picture a file: give --curve or --parallel, not both")
+    kinds: list[Any] = [Curve] * curve + [Parallel] * parallel + [Histograms] * described
+    if kinds and (axes is not None or project):
+        raise InvalidInput("--axes and --project are for the map: give --curve, --parallel or --described alone")
+    if len(kinds) > 1:
+        raise InvalidInput("one picture a file: give one of --curve, --parallel and --described")
     target = checked_target(out, ENDINGS, "pictures")
     loaded = result_from(result, names)
-    if parallel:
-        picture: Map | Curve | Parallel = Parallel.of(loaded)
-    else:
-        picture = Curve.of(loaded) if curve else Map.of(loaded, split(axes), project)
+    picture = kinds[0].of(loaded) if kinds else Map.of(loaded, split(axes), project)
     save(figure_of(picture), target, f"{picture.heading.title} ({picture.heading.guarantee})")
     with printing(lambda: f"the picture is in {target}"):
         if as_json:

@@ -128,4 +128,6 @@ def _centre(found: Profile, cluster: ClusterProfile) -> Table:
     for name, estimate in zip(found.columns, cluster.coordinates, strict=True):
         if name not in cluster.mixed:
             table.add_row(plain(name), estimate.text)
+    for name, text in cluster.held.items():
+        table.add_row(plain(name), plain(text))
     return table

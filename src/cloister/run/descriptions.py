@@ -87,12 +87,10 @@ class Descriptions:
     def telling(self, group: int, clear: float = 2.0) -> list[tuple[DescribedColumn, int]]:
         """The values, each as a column and the position of its label, whose shares of a group differ from those of all
         rows by more than so many standard errors: those that differ most first."""
-        found = [
-            (-abs(float(column.above[group, i])), j, i)
-            for j, column in enumerate(self.columns)
-            for i in range(len(column.labels))
-            if abs(column.above[group, i]) > clear * column.above_errors[group, i]
-        ]
+        found = list[tuple[float, int, int]]()
+        for j, column in enumerate(self.columns):
+            away, errors = np.abs(column.above[group]), column.above_errors[group]
+            found += [(-float(away[i]), j, int(i)) for i in np.flatnonzero(away > clear * errors)]
         return [(self.columns[j], i) for _, j, i in sorted(found)]
 
     def as_dict(self) -> dict[str, Any]:

@@ -36,6 +36,7 @@ from cloister.showing.frame import (
 from cloister.showing.lines import NAME, Parallel, parallel_figure
 from cloister.showing.plot_data import Curve, Map
 from cloister.showing.projection import rounded
+from cloister.showing.telling import Histograms, histograms_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -99,7 +100,7 @@ def draw_parallel(result: Result) -> Figure:
     return figure_of(Parallel.of(result))
 
 
-def figure_of(picture: Map | Curve | Parallel, bare: bool = False) -> Figure:
+def figure_of(picture: Map | Curve | Parallel | Histograms, bare: bool = False) -> Figure:
     """The figure of these numbers, without a window or global state.
 
     Args: bare (smaller, and without words above: for a page that has them).
@@ -109,6 +110,8 @@ def figure_of(picture: Map | Curve | Parallel, bare: bool = False) -> Figure:
     with settings():
         if isinstance(picture, Map):
             return _map(picture, bare)
+        if isinstance(picture, Histograms):
+            return histograms_figure(picture, bare)
         return _curve(picture, bare) if isinstance(picture, Curve) else parallel_figure(picture, bare)
 
 

@@ -18,9 +18,11 @@ import numpy as np
 
 from cloister.core.types import Floats
 from cloister.run.cautions import beyond, unlisted
+from cloister.run.descriptions import Descriptions, descriptions_of
 from cloister.run.estimates import Estimate, center_texts, table, table_in
 from cloister.run.result import Result
 from cloister.showing.figures import POINTS, estimated, model_of, silhouette
+from cloister.showing.telling import held
 
 CLEAR = 2.0
 """Standard errors by which a centre must be off the mean of all centres, to be said to be high or low."""
@@ -50,6 +52,7 @@ class ClusterProfile:
         center: (d,) in the caller's units. center_error: standard errors (d,) of its coordinates.
         apart: columns that set it apart, as in 'age high' or 'ward mostly A', the clearest first.
         categories: the share of each category, by column.
+        held: words on what its rows hold, by described column.
     """
 
     number: int
@@ -61,6 +64,7 @@ class ClusterProfile:
     apart: tuple[str, ...]
     categories: dict[str, dict[str, float]] = attrs.field(factory=dict)
     called: str = ""
+    held: dict[str, str] = attrs.field(factory=dict)
 
     @property
     def size_text(self) -> str:
@@ -91,10 +95,11 @@ class ClusterProfile:
 
     @property
     def text(self) -> str:
-        """In one line."""
+        """In one line, with one more for each described column."""
         size = "" if self.size is None else f", {self.size_text} rows"
         share = "" if self.share is None else f" ({self.share:.1%})"
-        return f"cluster {self.called}{size}{share}: {', '.join(self.apart) or 'nothing clear sets it apart'}"
+        line = f"cluster {self.called}{size}{share}: {', '.join(self.apart) or 'nothing clear sets it apart'}"
+        return "\n  ".join([line, *(f"{name}: {text}" for name, text in self.held.items())])
 
 
 @final
@@ -112,6 +117,7 @@ class Profile:
         scaled: whether columns had units of their own (``Result.units``): silhouette and sizes are in them too.
         warnings: what else the released values say of the rows, in sentences.
         beyond: where rows may lie beyond a released interval (``run.cautions``): what errors do not cover.
+        described: what groups were described by; None: by nothing.
     """
 
     clusters: tuple[ClusterProfile, ...]
@@ -122,6 +128,7 @@ class Profile:
     scaled: bool
     warnings: tuple[str, ...] = ()
     beyond: tuple[str, ...] = ()
+    described: Descriptions | None = None
 
     @property
     def by_size(self) -> list[ClusterProfile]:
@@ -148,7 +155,8 @@ class Profile:
         ]
         head = ["cluster", "rows (noisy)", "share", "what sets it apart", *(self.columns[j] for j in shown), *more]
         caption = f"{len(self.clusters)} clusters, from released values alone"
-        lines = "".join(f"<p>{escape(line)}</p>" for line in [*self.figures, *self.notes])
+        told = [cluster.text for cluster in self.clusters if cluster.held]
+        lines = "".join(f"<p>{escape(line)}</p>" for line in [*told, *self.figures, *self.notes])
         return table(head, rows, caption) + lines
 
     def text(self) -> str:
@@ -187,7 +195,7 @@ def profile_of(result: Result) -> Profile:
     sizes, errors = result.weights, table_in(details, "centers_error", result.centers.shape)
     size_errors = table_in(details, "weights_error", (len(result.centers),))
     total = 0.0 if sizes is None else float(np.maximum(sizes, 0.0).sum())
-    apart, shares = _apart(result, errors), _categories(result)
+    apart, shares, told = _apart(result, errors), _categories(result), descriptions_of(result)
     clusters = tuple(
         ClusterProfile(
             i,
@@ -199,6 +207,7 @@ def profile_of(result: Result) -> Profile:
             apart[i],
             shares[i],
             result.called[i],
+            {} if told is None else held(told, i),
         )
         for i, center in enumerate(result.centers)
     )
@@ -213,11 +222,12 @@ def profile_of(result: Result) -> Profile:
         result.units is not None,
         unlisted(result),
         tuple(beyond(result)),
+        told,
     )
 
 
 def _plain(_owner: Any, _field: Any, value: Any) -> Any:
-    return list(value) if isinstance(value, tuple) else value
+    return list(value) if isinstance(value, tuple) else value.as_dict() if isinstance(value, Descriptions) else value
 
 
 def _figures(result: Result, power: float) -> tuple[Estimate | None, Estimate | None]:
