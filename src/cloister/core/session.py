@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, Generic, NoReturn, Protocol, TypeAlias, TypeVar, final, overload
+from typing import Any, Generic, NoReturn, Protocol, TypeAlias, TypeVar, final, overload, runtime_checkable
 
 import attrs
 import numpy as np
@@ -91,6 +91,15 @@ Reading: TypeAlias = Callable[[Round[Any], tuple[Any, ...], tuple[Table, ...]], 
 """A round, its summaries and the tables decoded from them, to the tables that a method sees: post-processing."""
 
 
+@runtime_checkable
+class Lists(Protocol):
+    """A live table that says which of its buckets are not 0, where that is a function of released values."""
+
+    def occupied(self, level: int = 0) -> Ints:
+        """Buckets (m,) of one level whose value is not 0, ascending."""
+        ...
+
+
 class Pending(BaseException):
     """A round that nobody has answered yet: the plan. No Exception, so that ``except Exception`` cannot swallow it."""
 
@@ -120,20 +129,44 @@ class RecordedTable:
     def standard_error(self, ids: Ints, level: int = 0) -> Floats:
         return self._look(ids, level, error=True)
 
+    def listed(self, level: int = 0) -> tuple[Ints, Floats]:
+        """Buckets (m,) that are not 0, ascending, and their values (m,), where counts have a threshold.
+
+        It is recorded as a look at these buckets. Which others the live table would list in the place of recorded ones
+        is never seen: those keep the values that they have. Raises: Refused: the table lists none.
+        """
+        found = self._recorded(level, False, None)
+        if found is None:
+            live = self._live()
+            if not isinstance(live, Lists):
+                raise Refused("buckets are listed of counts above a threshold alone: take an oracle that has one")
+            before = [look.ids for look in self._past if look.level == level and not look.error]
+            ids = np.unique(np.concatenate([live.occupied(level), *before]))
+            values = self._fresh(ids, level, False)
+            found = Lookup(*self._at, level, False, ids[values != 0], values[values != 0])
+            self._write(found)
+        return found.ids.copy(), found.values.copy()
+
     def _look(self, ids: Ints, level: int, error: bool) -> Floats:
         asked = _checked(ids, level, self._part.cells.space)
+        found = self._recorded(level, error, asked)
+        if found is None:
+            found = Lookup(*self._at, level, error, asked, self._fresh(asked, level, error))
+            self._write(found)
+        return found.values.copy()
+
+    def _recorded(self, level: int, error: bool, asked: Ints | None) -> Lookup | None:
+        """The recorded look that the next one repeats; None after the last. Args: asked, ids; None: those listed."""
         self._count += 1
-        if self._count <= len(self._past):
-            seen = self._past[self._count - 1]
-            if (seen.level, seen.error) != (level, error) or not np.array_equal(seen.ids, asked):
-                raise Refused(
-                    f"cannot resume: round {self._at[0]} asks for other buckets than the recorded run. Use the version "
-                    f"and the plan that made the record"
-                )
-            return seen.values.copy()
-        values = self._fresh(asked, level, error)
-        self._write(Lookup(*self._at, level, error, asked, values))
-        return values.copy()
+        if self._count > len(self._past):
+            return None
+        seen = self._past[self._count - 1]
+        if (seen.level, seen.error) != (level, error) or not (asked is None or np.array_equal(seen.ids, asked)):
+            raise Refused(
+                f"cannot resume: round {self._at[0]} asks for other buckets than the recorded run. Use the version "
+                f"and the plan that made the record"
+            )
+        return seen
 
     def _fresh(self, ids: Ints, level: int, error: bool) -> Floats:
         """Live values, except where the record already released one: that bucket's noise is never drawn again."""
@@ -168,6 +201,9 @@ class _Zeros:
 
     def standard_error(self, ids: Ints, level: int = 0) -> Floats:
         return np.ones(len(ids))
+
+    def listed(self, level: int = 0) -> tuple[Ints, Floats]:
+        return np.empty(0, np.int64), np.empty(0)
 
 
 @final

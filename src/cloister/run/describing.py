@@ -30,7 +30,22 @@ VAGUE = 0.1
 
 def describes(composed: Composed) -> bool:
     """Whether a run's method describes its groups."""
-    return bool(composed.spec.wraps) and composed.spec.adds == "description"
+    return adds(composed, "description")
+
+
+def adds(composed: Composed, what: str) -> bool:
+    """Whether a run's method adds this to another one."""
+    return bool(composed.spec.wraps) and composed.spec.adds == what
+
+
+def wordless(composed: Composed, problem: Problem) -> tuple[Composed, Problem]:
+    """The method without what counts words (``run.words``), and its own problem."""
+    return _inner(composed, problem) if adds(composed, "words") else (composed, problem)
+
+
+def _inner(composed: Composed, problem: Problem) -> tuple[Composed, Problem]:
+    method: Describing = composed.value
+    return composed.inner[composed.spec.wraps], method.parts(problem, ANY_KEY)[1]
 
 
 def description(composed: Composed, counts: Composed | None, table: Selection, share: float) -> Composed:
@@ -55,10 +70,8 @@ def description(composed: Composed, counts: Composed | None, table: Selection, s
 
 def clustered(composed: Composed, problem: Problem) -> tuple[Composed, Problem]:
     """The method that clusters, in its frame, and its own problem: without what describes the groups."""
-    if not describes(composed):
-        return composed, problem
-    method: Describing = composed.value
-    return composed.inner[composed.spec.wraps], method.parts(problem, ANY_KEY)[1]
+    composed, problem = wordless(composed, problem)
+    return _inner(composed, problem) if describes(composed) else (composed, problem)
 
 
 def told(composed: Composed, columns: Sequence[str], categories: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
@@ -66,6 +79,7 @@ def told(composed: Composed, columns: Sequence[str], categories: Mapping[str, Se
 
     Args: columns, names of all features; categories, public values by column.
     """
+    composed = composed.inner[composed.spec.wraps] if adds(composed, "words") else composed
     if not describes(composed):
         return {}
     firsts = {category.features[0]: category for category in categories_of(categories)}
@@ -81,6 +95,7 @@ def told(composed: Composed, columns: Sequence[str], categories: Mapping[str, Se
 
 def price(composed: Composed, problem: Problem, columns: Sequence[str], categories: Mapping[str, Sequence[str]]) -> str:
     """Share of the budget that a description takes, and how exact it is; empty if there is none. Reads no rows."""
+    composed, problem = wordless(composed, problem)
     if not describes(composed):
         return ""
     names = list(told(composed, columns, categories))
@@ -92,6 +107,7 @@ def price(composed: Composed, problem: Problem, columns: Sequence[str], categori
 
 def warning(composed: Composed, problem: Problem) -> str:
     """Warning of counts that say little of an average group; else empty. By public figures."""
+    composed, problem = wordless(composed, problem)
     if not describes(composed):
         return ""
     error, group = composed.value.error(problem), problem.rows / problem.k

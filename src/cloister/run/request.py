@@ -26,7 +26,8 @@ from cloister.core.registry.registry import registry
 from cloister.core.session import Method, Session, forecast
 from cloister.core.trust import trust_named
 from cloister.rows.columns import Selection
-from cloister.run import describing
+from cloister.rows.words import Texts, described
+from cloister.run import describing, words
 from cloister.run.bounds import domain_for
 from cloister.run.choosing import HOPELESS, Choice, Chooser, Planned, check_chooses, number_of_centers
 from cloister.run.describing import SHARE
@@ -65,7 +66,9 @@ class Request:
             method has them (``cloister.run.choosing``).
         parties: how many pool their rows, under Aggregated trust; 0: as options say.
         describe: names of columns that groups are described by, in the clustering or beside it.
-        describe_share: of the budget, for that.
+        describe_words: name of the column whose words tell groups apart, of which no list is known.
+        most_words: of a row that count.
+        describe_share: of the budget, for all of that: where words are asked beside columns, half of it is for them.
         laws: whether ``auto`` may take Laplace noise where that predicts less error, at the same (epsilon, delta). It
             costs more rho, in which some lifetimes add up.
     """
@@ -86,6 +89,8 @@ class Request:
     trust: str | None = attrs.field(default=None, converter=trust_named)
     parties: int = 0
     describe: Sequence[str] = attrs.field(default=(), converter=_names)
+    describe_words: str | None = None
+    most_words: int | None = attrs.field(default=None, converter=own_number)
     describe_share: float = attrs.field(default=SHARE, converter=own_number)
     laws: bool = True
 
@@ -149,7 +154,8 @@ class PreparedRun:
     def price(self) -> str:
         """Price of finding the rows' range, and of a description, in sentences; empty if neither is asked."""
         told = describing.price(self.composed, self.problem, self.columns, self.table.recorded())
-        return " ".join(filter(None, [price(self.composed, self.problem, self.columns), told]))
+        spoken = words.price(self.composed, self.problem, self.table.texts)
+        return " ".join(filter(None, [price(self.composed, self.problem, self.columns), told, spoken]))
 
     @property
     def error(self) -> float | None:
@@ -185,6 +191,8 @@ class PreparedRun:
             more["categories"] = used
         if told := describing.told(self.composed, self.columns, categories):
             more["described"] = told
+        for texts in self.table.texts:
+            more["words"] = {"column": texts.column, "most": texts.most}
         if self.problem.fewest is not None:
             more["k_range"] = [self.problem.fewest, self.problem.k]
         return {"k": self.problem.k, "rows": self.rows, **more, "bounds": bounds, "lattice unit": domain.unit}
@@ -242,13 +250,15 @@ def prepare(
             f"'{composed.spec.name}' as composed is NOT private: it releases exact answers. For a benchmark on rows "
             f"that are not secret, allow it with --not-private (not_private=True)"
         )
-    table = chosen_columns or Selection(tuple(columns)).describing(request.describe)
+    told = described(request.describe, request.describe_words, request.most_words)
+    table = chosen_columns or Selection(tuple(columns)).describing(told)
     used = table.clustered
-    domain, inner = domain_for(request.bounds, table), domain_for(request.bounds, used)
+    domain, inner = domain_for(request.bounds, table.wordless), domain_for(request.bounds, used)
     total = Total(request.epsilon, request.delta, rows_per_user=request.rows_per_user)
     check_trust(total, composed.spec.name, composed.trust)
+    words.check(table.texts, [each for each in told if isinstance(each, Texts)], total, composed)
     framing = Framing(request.zoom, scale_of(request.scale, used.numbers, used.recorded()), used.one_hot)
-    share = request.describe_share if table.described else 0.0
+    share = request.describe_share if table.described or table.texts else 0.0
 
     inside = framing.inside(inner)
     # what suggests k is calibrated on Gaussian counts; and where rows are counted first, both stages add up in rho
@@ -261,9 +271,15 @@ def prepare(
         if request.fewest is not None:
             check_chooses(chosen, request.fewest, request.most)
         problem, framed = framing.of(chosen, total, request.most, inner, rows, laws)
+        of_words = share / (1 + bool(table.described)) if table.texts else 0.0
+        if table.described:
+            part = (share - of_words) / (1 - of_words)
+            framed = describing.description(framed, counting(framed, problem), table.wordless, part)
+        if of_words:
+            framed = words.worded(framed, table.texts[0], of_words)
         if share:
-            framed = describing.description(framed, counting(framed, problem), table, share)
-            problem = problem_of(framed, total, request.most, domain, rows, laws)
+            around = words.beside(domain, table.texts)
+            problem = problem_of(framed, total, request.most, around, rows, laws)
         return framed, attrs.evolve(problem, fewest=request.fewest), choice
 
     (chosen, problem, choice), budget = with_count(planned, total, request.most, request.rows)

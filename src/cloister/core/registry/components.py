@@ -65,7 +65,8 @@ class Spec:
             ``counts`` too. A run puts methods into the one with the lowest ``fills``, and records the inner one with
             what was added beside it.
         adds: what: "frame" of a class that is ``core.capabilities.Zooming`` and has the options ``share`` and
-            ``scale``, or "description" of one with the options ``share``, ``columns`` and ``beside``.
+            ``scale``, "description" of one with the options ``share``, ``columns`` and ``beside``, or "words" of one
+            with the options ``share`` and ``slots``.
 
     Raises:
         InvalidInput: there is no such trust marker.

@@ -41,6 +41,7 @@ from cloister.rows.reading import (
     validate,
 )
 from cloister.rows.users import Names, Owners
+from cloister.rows.words import Texts
 from cloister.rows.workers.machine import Threads
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ class Arrays(TableRows):
         users: names of the rows' users (n,), or the column that names them, by whole numbers or text (``users``).
         categories: public values by column, as ``rows.categories`` takes them.
         bounded: names of columns that have bounds: which to use, where ``columns`` does not say.
-        described: names of columns that groups are described by.
+        described: names of columns that groups are described by; as ``Texts``, of one whose words are counted.
 
     Attributes: as of ``TableRows``. The columns of an array are called '0', '1', ...; where rows name their users,
     ``keep`` comes before ``gather``.
@@ -112,7 +113,7 @@ class Arrays(TableRows):
         users: Any = None,
         categories: Mapping[str, Any] | None = None,
         bounded: Sequence[str] | None = None,
-        described: Sequence[str] | None = None,
+        described: Sequence[str | Texts] | None = None,
     ) -> None:
         self._threads = Threads(threads)
         self._table = _Array(rows) if isinstance(rows, np.ndarray) else _Frame(rows)
@@ -286,7 +287,8 @@ class _Frame:
         size = piece_rows(len(chosen.used))
         for start in range(0, self.length, size):
             some = self._frame[start : start + size]
-            yield chosen.spread([self._read(some, name, chosen.category(name)) for name in chosen.used])
+            words = [texts.halves(some.get_column(self._names[texts.column]).to_list()) for texts in chosen.texts]
+            yield chosen.spread([*(self._read(some, name, chosen.category(name)) for name in chosen.used), *words])
 
     def _read(self, some: Any, name: str, category: Category | None) -> Floats:
         column = some.get_column(self._names[name])
@@ -306,6 +308,8 @@ def _kind(kind: Any) -> Kind:
         return "numbers"
     if kind.is_temporal():
         return "dates"
+    if kind in (nw.List, nw.Array):
+        return "lists"
     return "text" if kind in (nw.String, nw.Categorical, nw.Enum) else "untyped"
 
 

@@ -37,6 +37,7 @@ from cloister.rows.reading import (
     refuse_unfit,
 )
 from cloister.rows.users import Owners
+from cloister.rows.words import Texts
 from cloister.rows.workers.engine import Engine, engine_of
 from cloister.rows.workers.machine import Threads, allowed
 
@@ -72,7 +73,7 @@ class Files(TableRows):
         users: name of the column that names each row's user, by whole numbers or text (``users``); CSV's are text.
         categories: public values by column, as ``rows.categories`` takes them.
         bounded: names of columns that have bounds: which to use, where ``columns`` does not say.
-        described: names of columns that groups are described by.
+        described: names of columns that groups are described by; as ``Texts``, of one whose words are counted.
         delimiter, encoding: of CSV files; by default a comma, and UTF-8.
 
     Attributes: as of ``TableRows``. Where rows name their users, ``keep`` comes before ``gather``.
@@ -97,7 +98,7 @@ class Files(TableRows):
         users: str | None = None,
         categories: Mapping[str, Any] | None = None,
         bounded: Sequence[str] | None = None,
-        described: Sequence[str] | None = None,
+        described: Sequence[str | Texts] | None = None,
         delimiter: str | None = None,
         encoding: str | None = None,
     ) -> None:

@@ -1,0 +1,67 @@
+"""Groups of released centres, where rows of more columns than these are counted: the lattice, and who is nearest."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, final
+
+import attrs
+import numpy as np
+
+from cloister.core.domains import Box, Domain
+from cloister.core.errors import InvalidInput
+from cloister.core.frames import Reframed, cube
+from cloister.core.nearest import NearestCenter
+from cloister.core.session import Session
+from cloister.core.types import Floats
+
+
+def first_columns(domain: Domain, beside: int) -> Domain:
+    """The domain of all but the last ``beside`` columns."""
+    if not beside or not isinstance(domain, Box):
+        return domain
+    if beside >= domain.dimension:
+        raise InvalidInput(f"beside is {beside}, and there are {domain.dimension} columns: leave one to cluster by")
+    return Box(domain.lower[:-beside], domain.upper[:-beside])
+
+
+@final
+@attrs.frozen(eq=False)
+class Frame:
+    """Where rows are counted. Args: ends (D, 2), of the ranges that bins part; units (D,), of the lattice."""
+
+    ends: Floats
+    units: Floats
+
+    @classmethod
+    def of(cls, domain: Domain, details: Mapping[str, Any]) -> Frame:
+        """Of the first columns the frame that a run of these details worked in, of others their bounds."""
+        half = domain.half_widths if isinstance(domain, Box) else np.full(domain.dimension, domain.diameter / 2)
+        ends, units = np.column_stack([domain.middle - half, domain.middle + half]), half.copy()
+        found = np.asarray(details.get("intervals", ends), np.float64)
+        ends[: len(found)] = found
+        units[: len(found)] = details.get("units", half[: len(found)].max())
+        return cls(ends, units)
+
+    @property
+    def lattice(self) -> Reframed:
+        return Reframed.of(self.ends, self.units)
+
+    @property
+    def sides(self) -> tuple[int, ...]:
+        """The largest lattice coordinate of each column within its range."""
+        whole, half = cube(len(self.units)).sides, self.ends[:, 1] / 2 - self.ends[:, 0] / 2
+        return tuple(max(1, round(float(s * part))) for s, part in zip(whole, half / self.units, strict=True))
+
+    def near(self, centers: Floats, session: Session[Any]) -> NearestCenter:
+        """Groups of these centres (k, d)."""
+        middles = np.broadcast_to(
+            self.ends.mean(axis=1)[centers.shape[1] :], (len(centers), len(self.units) - centers.shape[1])
+        )
+        points = self.lattice.snap(np.hstack([centers, middles]))[:, : centers.shape[1]]
+        return NearestCenter(session.settled(points), cube(len(self.units)).max_norm)
+
+    def edges(self, column: int, bins: int) -> list[float]:
+        """Ends of the equal parts of a column's range (bins + 1)."""
+        low, high = map(float, self.ends[column])
+        return [low + (high - low) * part / bins for part in range(bins + 1)]
