@@ -183,25 +183,6 @@ class Zooming(Protocol):
         ...
 
 
-class TellingWords(Protocol):
-    """A method whose groups are told by words that many of their rows have (``Spec.adds``). Args: share, of the
-    budget."""
-
-    share: float
-
-    def parts(self, problem: Problem, rng: PublicRng) -> tuple[Problem, Problem]:
-        """The problems of the words, and of the method that clusters by the other columns."""
-        ...
-
-    def error(self, problem: Problem) -> float:
-        """Standard error of one count, in rows, by public figures."""
-        ...
-
-    def above(self, problem: Problem) -> int:
-        """Rows of a group that must have a word, by public figures: of more than so many it is released."""
-        ...
-
-
 class Describing(Protocol):
     """A method whose groups are described by counts of what their rows hold (``Spec.adds``)."""
 

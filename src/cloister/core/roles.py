@@ -40,14 +40,6 @@ class Counts(Table, Protocol):
     """Counts of rows: ``at(ids (m,)) -> (m,)``."""
 
 
-class ListedCounts(Counts, Protocol):
-    """Counts above a threshold, as a session's table of them: which buckets are not 0 is released too."""
-
-    def listed(self, level: int = 0) -> tuple[Ints, Floats]:
-        """Buckets (m,) of one level that are not 0, ascending, and their values (m,)."""
-        ...
-
-
 class Sums(Table, Protocol):
     """Sums of vectors: ``at(ids (m,)) -> (m, dimension)``, in the caller's units."""
 

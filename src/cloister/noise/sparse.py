@@ -231,7 +231,7 @@ class LazyTable(HeldTable):
         Raises: Refused: there is no threshold, or levels are nested and rows are listed on the deepest alone.
         """
         if self._channel.threshold is None or self._channel.space.nested:
-            raise Refused(f"'{self._channel.mechanism}' lists no buckets here: that takes a threshold, and flat levels")
+            return super().occupied(level)
         ids, _ = self._levels[level]
         return np.asarray(ids[self.at(ids, level) != 0], np.int64)
 

@@ -18,7 +18,9 @@ from typing import Any, Literal, Protocol, TypeAlias, final, runtime_checkable
 
 import attrs
 
+from cloister.core.domains import Lattice
 from cloister.core.errors import InvalidInput, UnknownName
+from cloister.core.frames import Without
 from cloister.core.types import AnyArray
 from cloister.rows.categories import Category, categories_of
 from cloister.rows.words import Texts
@@ -134,6 +136,12 @@ class Selection:
     def wordless(self) -> Selection:
         """The columns without the one whose words are counted."""
         return attrs.evolve(self, texts=())
+
+    def needed(self, lattice: Lattice | None) -> Selection:
+        """The same, without a look at words that a lattice keeps nothing of. Args: lattice (None: nothing is kept)."""
+        others = lattice.others if isinstance(lattice, Without) else 0
+        unread = lattice is None or others >= sum(len(texts.features) for texts in self.texts)
+        return attrs.evolve(self, texts=tuple(attrs.evolve(t, read=False) for t in self.texts)) if unread else self
 
     @property
     def clustered(self) -> Selection:
@@ -254,12 +262,13 @@ def select(
         _known("category", name, names)
     asked_for = Selection(()).describing(described or ())
     told, texts = _described(asked_for.described, known, users, encoded), asked_for.texts
-    for each in texts:
-        _check_words(each.column, known, users)
+    spoken = [each.column for each in texts]
+    for name in spoken:
+        _check_words(name, {column.name: column for column in known}, users)
     taken = (
         _by_name(known, [asked] if isinstance(asked, str) else [str(name) for name in asked], encoded)
         if (asked is not None)
-        else _by_bounds([c for c in known if c.name not in _spoken(texts)], bounded, encoded, everything)
+        else _by_bounds([c for c in known if c.name not in spoken], bounded, encoded, everything)
     )
     if asked is not None:
         taken += [name for name in encoded if name not in taken and name not in told]
@@ -273,7 +282,7 @@ def select(
         tuple(used),
         listed,
         tuple(c.name for c in known if c.kind == "booleans" and c.name in used),
-        tuple(_left_out(table, [*used, *_spoken(texts)], users, asked)),
+        tuple(_left_out(table, [*used, *spoken], users, asked)),
         not everything,
         told,
         len(beside),
@@ -380,23 +389,14 @@ def _described(
     people apart, or it holds neither numbers nor a category."""
     columns = {column.name: column for column in known}
     for name in asked:
-        if name == users:
-            raise InvalidInput(f"column '{name}' names users, and describes nobody: leave it out of what is described")
-        _known("described column", name, list(columns))
-        if columns[name].barred == "id-like":
-            raise InvalidInput(f"column '{name}' tells people apart by its name, and describes no group: leave it out")
+        _check_told(name, columns, users)
         _check(columns[name], name in encoded)
     return tuple(dict.fromkeys(asked))
 
 
-def _check_words(name: str, known: Sequence[TableColumn], users: str | None) -> None:
-    """Raises: UnknownName, InvalidInput: there is no such column, or it tells people apart, or it holds no words."""
-    columns = {column.name: column for column in known}
-    if name == users or (name in columns and columns[name].barred == "id-like"):
-        raise InvalidInput(
-            f"column '{name}' tells people apart by its name, and its words describe no group: choose another"
-        )
-    _known("column of words", name, list(columns))
+def _check_words(name: str, columns: Mapping[str, TableColumn], users: str | None) -> None:
+    """Raises: UnknownName, InvalidInput: as ``_described``, or it holds no words."""
+    _check_told(name, columns, users)
     if columns[name].kind not in ("text", "lists", "cells", "untyped"):
         raise InvalidInput(
             f"column '{name}' is {columns[name].what}, and words are of texts or lists: give it to --describe "
@@ -404,8 +404,12 @@ def _check_words(name: str, known: Sequence[TableColumn], users: str | None) -> 
         )
 
 
-def _spoken(texts: Sequence[Texts]) -> list[str]:
-    return [each.column for each in texts]
+def _check_told(name: str, columns: Mapping[str, TableColumn], users: str | None) -> None:
+    if name == users:
+        raise InvalidInput(f"column '{name}' names users, and describes nobody: leave it out of what is described")
+    _known("described column", name, list(columns))
+    if columns[name].barred == "id-like":
+        raise InvalidInput(f"column '{name}' tells people apart by its name, and describes no group: leave it out")
 
 
 def _known(what: str, name: str, names: Sequence[str]) -> None:

@@ -16,7 +16,7 @@ other row enters. A cell that is missing, or holds neither text nor a list, has 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, final
 from unicodedata import combining, normalize
 
@@ -24,10 +24,10 @@ import attrs
 import numpy as np
 
 from cloister.core.errors import InvalidInput
-from cloister.core.types import Floats, Ints
+from cloister.core.types import Floats
 
-LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789"
-LENGTH, BASE = 10, len(LETTERS) + 2
+LETTERS = "\0abcdefghijklmnopqrstuvwxyz0123456789"
+LENGTH, BASE = 10, len(LETTERS) + 1
 HALF, WHOLE = BASE ** (LENGTH // 2), BASE**LENGTH
 """Numbers of five characters, below 2^27, and of whole words, below 2^53."""
 
@@ -50,13 +50,15 @@ STOP = frozenset(
 @final
 @attrs.frozen
 class Texts:
-    """A column whose words are counted. Args: column, most (m, slots of a row).
+    """A column whose words are counted. Args: column, most (m, slots of a row), read (whether words are looked at: a
+    pass that needs none takes every row to have none).
 
     Raises: InvalidInput: m is no whole number from 1 to 64.
     """
 
     column: str
     most: int = MOST
+    read: bool = True
 
     def __attrs_post_init__(self) -> None:
         if isinstance(self.most, bool) or not isinstance(self.most, int) or not 1 <= self.most <= 64:
@@ -67,10 +69,10 @@ class Texts:
         """Names of the 2 m numbers that stand for a row's words, two of five characters each."""
         return tuple(f"{self.column}: word {i // 2 + 1}, part {i % 2 + 1}" for i in range(2 * self.most))
 
-    def halves(self, cells: Sequence[Any]) -> Floats:
-        """These numbers (2 m, n) of each cell: 0 for no word."""
-        codes, known = np.zeros((self.most, len(cells)), np.int64), dict[str, tuple[int, int]]()
-        for i, cell in enumerate(cells):
+    def halves(self, n: int, cells: Callable[[], Sequence[Any]]) -> Floats:
+        """These numbers (2 m, n) of each of n cells: 0 for no word."""
+        codes, known = np.zeros((self.most, n), np.int64), dict[str, tuple[int, int]]()
+        for i, cell in enumerate(cells() if self.read else ()):
             slots = dict[int, int]()
             for word in words_of(cell):
                 if word not in known:
@@ -93,27 +95,19 @@ def words_of(cell: Any) -> Iterator[str]:
 
 
 def code_of(word: str) -> int:
-    """The number of a folded word."""
-    found = 0
-    for letter in word[:LENGTH].ljust(LENGTH, "\0"):
-        found = found * BASE + (0 if letter == "\0" else 1 + LETTERS.index(letter) if letter in LETTERS else BASE - 1)
-    return found
+    """The number of a folded word. A letter that is not found has the place -1, which is the last digit."""
+    return sum(LETTERS.find(letter) % BASE * BASE ** (LENGTH - 1 - i) for i, letter in enumerate(word[:LENGTH]))
 
 
 def word_of(code: int) -> str:
     """The word of a number."""
-    digits = [code // BASE**i % BASE for i in range(LENGTH - 1, -1, -1)]
-    return "".join((LETTERS + "_")[digit - 1] for digit in digits if digit) + ("\u2026" if digits[-1] else "")
+    digits = (code // BASE**i % BASE for i in reversed(range(LENGTH)))
+    return "".join((LETTERS + "_")[digit] for digit in digits if digit) + ("\u2026" if code % BASE else "")
 
 
 def slot_of(code: int, most: int) -> int:
     """A word's slot, by a fixed public hash."""
     return (code * 0x9E3779B97F4A7C15 % 2**64 >> 32) % most
-
-
-def joined(halves: Ints) -> Ints:
-    """Numbers of words (n, m) from their halves (n, 2 m)."""
-    return np.asarray(halves[:, 0::2] * HALF + halves[:, 1::2])
 
 
 def described(names: Iterable[str] | None, words: str | None, most: int | None) -> list[str | Texts]:

@@ -30,22 +30,7 @@ VAGUE = 0.1
 
 def describes(composed: Composed) -> bool:
     """Whether a run's method describes its groups."""
-    return adds(composed, "description")
-
-
-def adds(composed: Composed, what: str) -> bool:
-    """Whether a run's method adds this to another one."""
-    return bool(composed.spec.wraps) and composed.spec.adds == what
-
-
-def wordless(composed: Composed, problem: Problem) -> tuple[Composed, Problem]:
-    """The method without what counts words (``run.words``), and its own problem."""
-    return _inner(composed, problem) if adds(composed, "words") else (composed, problem)
-
-
-def _inner(composed: Composed, problem: Problem) -> tuple[Composed, Problem]:
-    method: Describing = composed.value
-    return composed.inner[composed.spec.wraps], method.parts(problem, ANY_KEY)[1]
+    return bool(composed.spec.wraps) and composed.spec.adds == "description"
 
 
 def description(composed: Composed, counts: Composed | None, table: Selection, share: float) -> Composed:
@@ -70,8 +55,14 @@ def description(composed: Composed, counts: Composed | None, table: Selection, s
 
 def clustered(composed: Composed, problem: Problem) -> tuple[Composed, Problem]:
     """The method that clusters, in its frame, and its own problem: without what describes the groups."""
-    composed, problem = wordless(composed, problem)
-    return _inner(composed, problem) if describes(composed) else (composed, problem)
+    return inside(composed, problem, "words", "description")
+
+
+def inside(composed: Composed, problem: Problem, *added: str) -> tuple[Composed, Problem]:
+    """The method without what adds these to it, and its own problem."""
+    while composed.spec.adds in added:
+        composed, problem = composed.inner[composed.spec.wraps], composed.value.parts(problem, ANY_KEY)[1]
+    return composed, problem
 
 
 def told(composed: Composed, columns: Sequence[str], categories: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
@@ -79,7 +70,7 @@ def told(composed: Composed, columns: Sequence[str], categories: Mapping[str, Se
 
     Args: columns, names of all features; categories, public values by column.
     """
-    composed = composed.inner[composed.spec.wraps] if adds(composed, "words") else composed
+    composed = composed.inner[composed.spec.wraps] if composed.spec.adds == "words" else composed
     if not describes(composed):
         return {}
     firsts = {category.features[0]: category for category in categories_of(categories)}
@@ -95,7 +86,7 @@ def told(composed: Composed, columns: Sequence[str], categories: Mapping[str, Se
 
 def price(composed: Composed, problem: Problem, columns: Sequence[str], categories: Mapping[str, Sequence[str]]) -> str:
     """Share of the budget that a description takes, and how exact it is; empty if there is none. Reads no rows."""
-    composed, problem = wordless(composed, problem)
+    composed, problem = inside(composed, problem, "words")
     if not describes(composed):
         return ""
     names = list(told(composed, columns, categories))
@@ -107,7 +98,7 @@ def price(composed: Composed, problem: Problem, columns: Sequence[str], categori
 
 def warning(composed: Composed, problem: Problem) -> str:
     """Warning of counts that say little of an average group; else empty. By public figures."""
-    composed, problem = wordless(composed, problem)
+    composed, problem = inside(composed, problem, "words")
     if not describes(composed):
         return ""
     error, group = composed.value.error(problem), problem.rows / problem.k

@@ -255,7 +255,7 @@ def fit(
             *(doubts(plan.budget, plan.problem) if count_share else []),
             *notes(plan.composed, plan.problem, clustering.details, plan.columns),
             *notes_on_k(plan.problem, clustering.details),
-            *words.notes(plan.composed, plan.problem, plan.table.texts),
+            *words.notes(plan.composed, plan.problem, plan.table),
             *([IN_MEMORY.format(name)] if (name := unregistered(plan.composed)) else []),
         ),
     )

@@ -26,7 +26,7 @@ from cloister.core.registry.registry import registry
 from cloister.core.session import Method, Session, forecast
 from cloister.core.trust import trust_named
 from cloister.rows.columns import Selection
-from cloister.rows.words import Texts, described
+from cloister.rows.words import described
 from cloister.run import describing, words
 from cloister.run.bounds import domain_for
 from cloister.run.choosing import HOPELESS, Choice, Chooser, Planned, check_chooses, number_of_centers
@@ -154,7 +154,7 @@ class PreparedRun:
     def price(self) -> str:
         """Price of finding the rows' range, and of a description, in sentences; empty if neither is asked."""
         told = describing.price(self.composed, self.problem, self.columns, self.table.recorded())
-        spoken = words.price(self.composed, self.problem, self.table.texts)
+        spoken = words.price(self.composed, self.problem, self.table)
         return " ".join(filter(None, [price(self.composed, self.problem, self.columns), told, spoken]))
 
     @property
@@ -253,10 +253,10 @@ def prepare(
     told = described(request.describe, request.describe_words, request.most_words)
     table = chosen_columns or Selection(tuple(columns)).describing(told)
     used = table.clustered
-    domain, inner = domain_for(request.bounds, table.wordless), domain_for(request.bounds, used)
+    domain, inner = domain_for(request.bounds, table), domain_for(request.bounds, used)
     total = Total(request.epsilon, request.delta, rows_per_user=request.rows_per_user)
     check_trust(total, composed.spec.name, composed.trust)
-    words.check(table.texts, [each for each in told if isinstance(each, Texts)], total, composed)
+    words.check(table, told, total, composed)
     framing = Framing(request.zoom, scale_of(request.scale, used.numbers, used.recorded()), used.one_hot)
     share = request.describe_share if table.described or table.texts else 0.0
 
@@ -276,10 +276,9 @@ def prepare(
             part = (share - of_words) / (1 - of_words)
             framed = describing.description(framed, counting(framed, problem), table.wordless, part)
         if of_words:
-            framed = words.worded(framed, table.texts[0], of_words)
+            framed = words.worded(framed, table, of_words)
         if share:
-            around = words.beside(domain, table.texts)
-            problem = problem_of(framed, total, request.most, around, rows, laws)
+            problem = problem_of(framed, total, request.most, domain, rows, laws)
         return framed, attrs.evolve(problem, fewest=request.fewest), choice
 
     (chosen, problem, choice), budget = with_count(planned, total, request.most, request.rows)

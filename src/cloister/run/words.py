@@ -6,79 +6,65 @@ A method is put into the one that counts words last, around its frame and its de
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Any, final
 
 import attrs
 import numpy as np
 
 from cloister.accounting.total import Total
-from cloister.core.capabilities import TellingWords
 from cloister.core.clustering import Problem
-from cloister.core.domains import Box, Domain
 from cloister.core.errors import Damaged, InvalidInput
 from cloister.core.registry.compose import Composed, compose
 from cloister.core.registry.registry import registry
-from cloister.rows.words import HALF, Texts
-from cloister.run.describing import adds
+from cloister.rows.columns import Selection
+from cloister.rows.words import Texts
 
 if TYPE_CHECKING:
     from cloister.run.result import Result
 
 
-def check(read: Sequence[Texts], asked: Sequence[Texts], total: Total, composed: Composed) -> None:
-    """Raises: InvalidInput: words are asked where they cannot be counted. Args: read, the column whose words the
-    population reads; asked, what the request says of it."""
-    if list(read) != list(asked):
+def check(table: Selection, asked: Sequence[Any], total: Total, composed: Composed) -> None:
+    """Raises: InvalidInput: words are asked where they cannot be counted. Args: table, as the population reads it;
+    asked, what the request describes groups by."""
+    if list(table.texts) != [each for each in asked if isinstance(each, Texts)]:
         raise InvalidInput(
             "the words that are asked for are not those that the rows are read with: give the source the same column "
             "(described=[Texts(NAME)], --describe-words NAME)"
         )
-    if not read:
-        return
-    if composed.trust not in (None, "Central"):
+    if table.texts and composed.trust not in (None, "Central"):
         raise InvalidInput(
             f"words are counted by a curator (trust central), and the method as composed is {composed.trust}: leave "
             f"out --describe-words (describe_words=)"
         )
-    if not total.delta or (total.rows_per_user or 1) > 1:
+    if table.texts and not (total.delta and total.rows_per_user in (None, 1)):
         raise InvalidInput(
             "words are shown above a threshold, whose delta is proved for one row of a person: give delta > 0 (1e-6, "
             "say), and no more than one row per user"
         )
 
 
-def beside(domain: Domain, texts: Sequence[Texts]) -> Domain:
-    """The domain of all columns, and of words after them. Raises: InvalidInput: it is a ball."""
-    if not texts:
-        return domain
-    if not isinstance(domain, Box):
-        raise InvalidInput("a ball bounds what is clustered alone: to count words give pairs of bounds")
-    more = 2 * texts[0].most
-    return Box((*domain.lower, *(0.0,) * more), (*domain.upper, *(float(HALF - 1),) * more))
-
-
-def worded(composed: Composed, texts: Texts, share: float) -> Composed:
+def worded(composed: Composed, table: Selection, share: float) -> Composed:
     """A method put into the one that counts its groups' words. Args: share, of the budget."""
     spec = registry().wrapper("words")
-    options = {"slots": texts.most, "share": share}
+    options = {"slots": table.texts[0].most, "share": share}
     return compose(registry(), "Method", spec.name, {}, options, {spec.wraps: composed})
 
 
-def price(composed: Composed, problem: Problem, texts: Sequence[Texts]) -> str:
+def price(composed: Composed, problem: Problem, table: Selection) -> str:
     """Share of the budget that words take, and when one is shown; empty if none are asked. Reads no rows."""
-    if not adds(composed, "words"):
+    if composed.spec.adds != "words":
         return ""
-    method: TellingWords = composed.value
+    channel, (texts,) = composed.value.opened(problem), table.texts
     return (
-        f"Words: {method.share:.1%} of the budget counts words of '{texts[0].column}', at most {texts[0].most} of a "
-        f"row: one is shown if more than {method.above(problem):,} rows of a group have it, by a count with a standard "
-        f"error of {method.error(problem):,.3g} rows."
+        f"Words: {composed.value.share:.1%} of the budget counts words of '{texts.column}', at most {texts.most} of a "
+        f"row: one is shown if more than {channel.threshold.above:,} rows of a group have it, by a count with a "
+        f"standard error of {channel.deviation:,.3g} rows."
     )
 
 
-def notes(composed: Composed, problem: Problem, texts: Sequence[Texts]) -> tuple[str, ...]:
+def notes(composed: Composed, problem: Problem, table: Selection) -> tuple[str, ...]:
     """A statement's words on a run's words."""
-    told = price(composed, problem, texts)
+    told = price(composed, problem, table)
     return (f"{told} That one person's word alone is shown has at most the chance delta.",) if told else ()
 
 

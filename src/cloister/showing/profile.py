@@ -20,6 +20,7 @@ from cloister.core.types import Floats
 from cloister.run.cautions import beyond, unlisted
 from cloister.run.estimates import Estimate, center_texts, table, table_in
 from cloister.run.result import Result
+from cloister.run.words import Word, words_of
 from cloister.showing.figures import POINTS, estimated, model_of, silhouette
 
 CLEAR = 2.0
@@ -34,6 +35,9 @@ NAMED = 3
 
 MOSTLY = 0.5
 """A category's value with a larger share is what most rows have."""
+
+WORDS = 6
+"""Most words that are said of a group."""
 
 SEEN = 0.005
 """Smallest share of a category that is mentioned."""
@@ -111,6 +115,7 @@ class Profile:
         scaled: whether columns had units of their own (``Result.units``): silhouette and sizes are in them too.
         warnings: what else the released values say of the rows, in sentences.
         beyond: where rows may lie beyond a released interval (``run.cautions``): what errors do not cover.
+        words: of each group, those of the most lift first; empty where none were counted.
     """
 
     clusters: tuple[ClusterProfile, ...]
@@ -121,6 +126,7 @@ class Profile:
     scaled: bool
     warnings: tuple[str, ...] = ()
     beyond: tuple[str, ...] = ()
+    words: tuple[tuple[Word, ...], ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data, ready for JSON."""
@@ -147,7 +153,13 @@ class Profile:
 
     def text(self) -> str:
         """In words, a line per cluster."""
-        return "\n".join([*(cluster.text for cluster in self.clusters), *self.figures, *self.notes])
+        return "\n".join([*(cluster.text for cluster in self.clusters), *self.spoken, *self.figures, *self.notes])
+
+    @property
+    def spoken(self) -> list[str]:
+        """The words that tell groups apart most, a line each."""
+        told = (", ".join(word.text for word in group[:WORDS]) or "none in enough rows" for group in self.words)
+        return [f"words of cluster {number}: {text}" for number, text in enumerate(told)]
 
     @property
     def notes(self) -> list[str]:
@@ -206,6 +218,7 @@ def profile_of(result: Result) -> Profile:
         result.units is not None,
         unlisted(result),
         tuple(beyond(result)),
+        tuple(map(tuple, words_of(result))),
     )
 
 

@@ -19,7 +19,7 @@ Urania (arXiv 2506.04681).
 
 from __future__ import annotations
 
-from typing import Any, Generic, cast, final
+from typing import Any, Generic, final
 
 import attrs
 import numpy as np
@@ -33,12 +33,12 @@ from cloister.core.nearest import NearestCenter
 from cloister.core.questions import count
 from cloister.core.randomness import ANY_KEY, PublicRng
 from cloister.core.registry.components import component, option, slot
-from cloister.core.roles import FrequencyOracle, ListedCounts
+from cloister.core.roles import FrequencyOracle
 from cloister.core.session import Method, Session
 from cloister.core.trust import T
 from cloister.core.types import Ints
 from cloister.plugins.methods.grouping import Frame, first_columns
-from cloister.rows.words import HALF, WHOLE, joined, word_of
+from cloister.rows.words import HALF, WHOLE, word_of
 
 GROUPS = 2**62 // WHOLE
 """Most groups: buckets of a level are numbered below 2^62."""
@@ -60,7 +60,8 @@ class WordsOfGroups:
 
     def locate(self, rows: Ints) -> Ints:
         group = self.near.locate(rows[:, : self.near.centers.shape[1]])
-        words = joined(rows[:, -2 * self.slots :])
+        halves = rows[:, -2 * self.slots :]
+        words = halves[:, 0::2] * HALF + halves[:, 1::2]
         return np.where(words > 0, group * WHOLE + words, -1)
 
 
@@ -83,15 +84,17 @@ class Worded(Generic[T]):
         frame, d = Frame.of(rest.domain, found.details), problem.domain.dimension
         view = session.framed(WithWholes(frame.lattice, 2 * self.slots, HALF - 1), cube(d))
         cells = WordsOfGroups(frame.near(found.centers, view), problem.k, self.slots)
+        answer: Any
         (answer,) = view.ask(count(cells, oracle=self.counts, budget=look.budget))
         told: list[list[Any]] = [[] for _ in found.centers]
         for level in range(self.slots):
-            ids, rows = cast(ListedCounts, answer).listed(level)
+            ids, rows = answer.listed(level)
             errors = answer.standard_error(ids, level)
             for group, word, *figures in zip(ids // WHOLE, ids % WHOLE, rows, errors, strict=True):
                 told[int(group)].append([word_of(int(word)), *map(float, figures)])
         words = [sorted(each, key=lambda word: (-word[1], word[0])) for each in told]
-        return attrs.evolve(found, details={**found.details, "words": {"above": self.above(problem), "of": words}})
+        spoken = {"above": self.opened(problem).threshold.above, "of": words}
+        return attrs.evolve(found, details={**found.details, "words": spoken})
 
     def parts(self, problem: Problem, rng: PublicRng) -> tuple[Problem, Problem]:
         """The problems of the words and of the method, whose domain is that of the other columns."""
@@ -100,15 +103,8 @@ class Worded(Generic[T]):
         look, rest = problem.split(self.share if self.slots else 0.0)
         return look, attrs.evolve(rest, domain=first_columns(problem.domain, 2 * self.slots))
 
-    def above(self, problem: Problem) -> int:
-        """The threshold, in rows, by public figures."""
-        return int(self._opened(problem).threshold.above)
-
-    def error(self, problem: Problem) -> float:
-        """Standard error of one count, in rows, by public figures."""
-        return float(self._opened(problem).deviation)
-
-    def _opened(self, problem: Problem) -> Any:
+    def opened(self, problem: Problem) -> Any:
+        """The question's channel, by public figures: with its threshold and the deviation of its noise, in rows."""
         look, _ = self.parts(problem, ANY_KEY)
         channel = self.counts.open(Space((problem.k * WHOLE,) * self.slots), look.budget, look.context(look.budget))
         if getattr(channel, "threshold", None) is None:

@@ -139,7 +139,7 @@ class Arrays(TableRows):
         """
         refuse_too_many(self._table.length)
         if not self.has_users:
-            self._people = validate(self._chunks(), self._missing, most_rows)
+            self._people = validate(self._chunks(self.selection.needed(None)), self._missing, most_rows)
             return
         self._owners = self._owned()
         self._people = self._owners.rows
@@ -227,7 +227,7 @@ class Arrays(TableRows):
         self._domain, self._parts, self._lattice = None, [], np.empty((0, 0), np.int32)
         width = domain.snap(np.empty((0, self.dimension))).shape[1]
         lattice, parts, start, low = np.empty((self._table.length, width), np.int32), list[_Chunk](), 0, 0
-        for chunk in self._chunks():
+        for chunk in self._chunks(self.selection.needed(domain)):
             whole = finite(chunk)
             if self._kept is not None:
                 whole &= self._kept[start : start + len(chunk)]
@@ -239,8 +239,8 @@ class Arrays(TableRows):
             start, low = start + len(chunk), high
         self._lattice, self._parts, self._domain = lattice, parts or [_Chunk(0, 0, 0, 0, None)], domain
 
-    def _chunks(self) -> Iterator[Floats]:
-        return regroup(self._table.pieces(self.selection), self.dimension, chunk_rows(self.dimension))
+    def _chunks(self, chosen: Selection | None = None) -> Iterator[Floats]:
+        return regroup(self._table.pieces(chosen or self.selection), self.dimension, chunk_rows(self.dimension))
 
 
 class _Array:
@@ -287,7 +287,8 @@ class _Frame:
         size = piece_rows(len(chosen.used))
         for start in range(0, self.length, size):
             some = self._frame[start : start + size]
-            words = [texts.halves(some.get_column(self._names[texts.column]).to_list()) for texts in chosen.texts]
+            cells = {texts: some.get_column(self._names[texts.column]) for texts in chosen.texts}
+            words = [texts.halves(len(some), column.to_list) for texts, column in cells.items()]
             yield chosen.spread([*(self._read(some, name, chosen.category(name)) for name in chosen.used), *words])
 
     def _read(self, some: Any, name: str, category: Category | None) -> Floats:
