@@ -148,7 +148,7 @@ class Profile:
         ]
         head = ["cluster", "rows (noisy)", "share", "what sets it apart", *(self.columns[j] for j in shown), *more]
         caption = f"{len(self.clusters)} clusters, from released values alone"
-        lines = "".join(f"<p>{escape(line)}</p>" for line in [*self.figures, *self.notes])
+        lines = "".join(f"<p>{escape(line)}</p>" for line in [*self.spoken, *self.figures, *self.notes])
         return table(head, rows, caption) + lines
 
     def text(self) -> str:
