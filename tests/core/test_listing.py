@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import attrs
 import numpy as np
 import pytest
 
@@ -22,25 +23,26 @@ from tests.core.core_fakes import BOX, SEED, Crash, Durable, InMemory, copied
 
 PROBLEM = Problem(3, BOX, 200, Budget("gaussian", 0.02, delta=1e-3))
 FAR = 2**40
-ROWS = np.repeat(np.arange(8.0) / 10, [1, 2, 60, 60, 60, 60, 60, 300])[:, None] * np.ones(2)
+ROWS = np.repeat(np.arange(8.0) / 10, [1, 2, 34, 34, 34, 34, 34, 300])[:, None] * np.ones(2)
 """Two sizes that never show, five that do so half of the time, and one that always does."""
 
 
+@attrs.frozen
 class Tenths:
-    """A bucket for each value, far apart, on two levels."""
+    """A bucket for each value, so far apart, on two levels, of which the second has none for the first value."""
 
-    space = Space((FAR * 10,) * 2)
+    far: int = FAR
+
+    @property
+    def space(self) -> Space:
+        return Space((self.far * 10,) * 2)
 
     def locate(self, rows: Ints) -> Ints:
-        ids = np.rint(rows[:, :1] * BOX.unit * 10).astype(np.int64) * FAR
+        ids = np.rint(rows[:, :1] * BOX.unit * 10).astype(np.int64) * self.far
         return np.hstack([ids, np.where(ids > 0, ids, -1)])
 
 
-class Flat(Tenths):
-    space = Space((10,) * 2)
-
-    def locate(self, rows: Ints) -> Ints:
-        return super().locate(rows) // FAR
+CELLS = Tenths()
 
 
 def asked(
@@ -55,15 +57,6 @@ def asked(
     session = Session[Any](PROBLEM, SEED, population, record=record, journal=journal, noise=NoiseRng.for_tests(noise))
     question = count(cells or CELLS, oracle=oracle or ThresholdedGaussian(), budget=PROBLEM.budget)
     return session.ask(question)[0]
-
-
-CELLS: Any = Tenths()
-
-
-@pytest.fixture(autouse=True)
-def plain_cells(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Cells of a test have no digest of their own."""
-    monkeypatch.setattr("cloister.core.questions.digest", lambda value: "same")
 
 
 def test_exactly_the_buckets_that_do_not_read_zero_are_listed_with_what_they_read() -> None:
@@ -116,7 +109,11 @@ def test_what_was_seen_before_a_run_was_cut_off_keeps_its_noise_in_a_later_list(
 
 def test_counts_without_a_threshold_and_small_tables_list_nothing() -> None:
     """Of those every bucket has noise: which ones hold rows would be an exact figure."""
-    for oracle, cells in ((DiscreteGaussian(), None), (DiscreteGaussian(), Flat()), (ThresholdedGaussian(), Flat())):
+    for oracle, cells in (
+        (DiscreteGaussian(), None),
+        (DiscreteGaussian(), Tenths(1)),
+        (ThresholdedGaussian(), Tenths(1)),
+    ):
         journal = Durable()
         with pytest.raises(Refused, match="by counts above a threshold alone"):
             asked(oracle=oracle, cells=cells, journal=journal).listed()
