@@ -1,4 +1,4 @@
-"""Which buckets exceed a threshold: written down before it is seen, the same when replayed, and told of nothing else."""
+"""Which buckets exceed a threshold: written down before they are seen, the same when replayed, and never more."""
 
 from __future__ import annotations
 

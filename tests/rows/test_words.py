@@ -15,6 +15,7 @@ import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, strategies as st
+from scipy import stats
 
 from cloister.core.domains import Box
 from cloister.core.errors import InvalidInput
@@ -22,7 +23,7 @@ from cloister.core.frames import Without, WithWholes, cube
 from cloister.core.types import Floats, Ints
 from cloister.plugins.populations.arrays import Arrays
 from cloister.plugins.populations.files import Files
-from cloister.rows.words import HALF, LENGTH, MOST, SHORTEST, STOP, WHOLE, Texts, code_of, word_of, words_of
+from cloister.rows.words import HALF, LENGTH, MOST, SHORTEST, STOP, WHOLE, Texts, code_of, slot_of, word_of, words_of
 
 WORD = st.text(string.ascii_lowercase + string.digits, min_size=1, max_size=14)
 CELL = st.one_of(st.none(), st.text(max_size=80), st.lists(st.one_of(st.none(), st.text(max_size=14)), max_size=9))
@@ -157,6 +158,12 @@ def test_whole_numbers_are_kept_as_they_are_beside_the_lattice_of_the_first_colu
     assert np.array_equal(found.snap(rows)[:, :2], first.snap(rows[:, :2]))
     assert found.snap(rows)[:, 2:].tolist() == [[7, HALF - 1], [0, HALF - 1]]
     assert np.array_equal(found.snap(np.asfortranarray(rows))[1], found.snap(rows[1:])[0])
+
+
+def test_slots_are_even_for_words_that_are_alike() -> None:
+    for words in ([f"w{i:07d}" for i in range(16_000)], [f"{i}" for i in range(16_000)]):
+        held = np.bincount([slot_of(code_of(word), MOST) for word in words], minlength=MOST)
+        assert stats.chisquare(held).pvalue > 1e-4  # of one public hash: the same every time
 
 
 @pytest.mark.parametrize("most", [0, -1, 65, 2.0, "4", True])

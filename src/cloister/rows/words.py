@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from hashlib import blake2b
 from typing import Any, final
 from unicodedata import combining, normalize
 
@@ -107,7 +108,7 @@ def word_of(code: int) -> str:
 
 def slot_of(code: int, most: int) -> int:
     """A word's slot, by a fixed public hash."""
-    return (code * 0x9E3779B97F4A7C15 % 2**64 >> 32) % most
+    return int.from_bytes(blake2b(str(code).encode(), digest_size=8).digest(), "little") % most
 
 
 def described(names: Iterable[str] | None, words: str | None, most: int | None) -> list[str | Texts]:
