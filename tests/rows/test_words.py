@@ -176,8 +176,8 @@ def test_a_number_of_words_that_makes_no_sense_is_refused(most: Any) -> None:
     ("column", "why"),
     [
         ("nope", "no described column 'nope'"),
-        ("age", "'age' is numbers, and words are of texts or lists"),
-        ("seen", "'seen' is a date, and words are of texts or lists"),
+        ("age", "'age' does not hold texts or lists but numbers"),
+        ("seen", "'seen' does not hold texts or lists but a date"),
         ("email", "'email' tells people apart by its name"),
         ("who", "'who' names users"),
     ],

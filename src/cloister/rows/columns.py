@@ -399,8 +399,8 @@ def _check_words(name: str, columns: Mapping[str, TableColumn], users: str | Non
     _check_told(name, columns, users)
     if columns[name].kind not in ("text", "lists", "cells", "untyped"):
         raise InvalidInput(
-            f"column '{name}' is {columns[name].what}, and words are of texts or lists: give it to --describe "
-            f"(describe=)"
+            f"column '{name}' does not hold texts or lists but {columns[name].what}, and has no words: give it to "
+            f"--describe (describe=)"
         )
 
 

@@ -86,9 +86,8 @@ def domain_for(bounds: Any, chosen: Selection) -> Box | Ball:
         )
     box = domain_of(bounds, chosen.numbers) if chosen.numbers else None
     if isinstance(box, Ball):
-        raise InvalidInput(
-            "categories and words need bounds per column, not a ball: give pairs for the columns of numbers"
-        )
+        what = "categories" if chosen.categories else "words"
+        raise InvalidInput(f"{what} need bounds per column, not a ball: give pairs for the columns of numbers")
     pairs = dict(zip(chosen.numbers, zip(box.lower, box.upper, strict=True), strict=True)) if box else {}
     pairs |= {name: (0.0, HALF - 1.0) for texts in chosen.texts for name in texts.features}
     every = [pairs.get(name, (0.0, 1.0)) for name in chosen.features]
