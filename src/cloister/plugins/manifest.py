@@ -86,7 +86,6 @@ def components() -> list[Spec]:
             "Method",
             "cloister.plugins.methods.worded:Worded",
             "clusters by another method, and counts the words that many rows of each group have",
-            "Central",
             wraps="method",
             adds="words",
             fills=1,
