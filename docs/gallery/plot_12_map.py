@@ -3,7 +3,8 @@ A released map
 ==============
 
 What ``cloister plot`` draws: the released centres, as large as their released sizes, and the cells in which the
-method looked. It is made from the result alone and can be published with it.
+method looked. A group has one colour in every picture, and the name that somebody gave it. It is made from the result
+alone and can be published with it.
 """
 
 import numpy as np
@@ -16,4 +17,5 @@ g = np.random.default_rng(11)
 places = g.uniform(-0.8, 0.8, (8, 2))
 rows = np.clip(places[g.integers(0, 8, n)] + g.normal(0, 0.06, (n, 2)), -1, 1)
 model = cloister.KMeans(8, method="hst-means", epsilon=1, delta=1e-6, bounds=(-1, 1), rows=n).fit(rows)
-figure = draw_map(model.result_)
+largest, *_, smallest = model.result_.by_size
+figure = draw_map(model.result_.named({largest: "the largest", smallest: "the smallest"}))

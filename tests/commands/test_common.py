@@ -40,9 +40,9 @@ def test_few_columns_are_columns() -> None:
 def test_of_many_columns_each_is_a_row() -> None:
     given = result(40, 7)
     head, *rows = lines(given, 80)
-    assert head == ["centre", *map(str, range(7))]
+    assert head == ["centre", *map(str, given.by_size)]
     assert [row[0] for row in rows] == ["rows (noisy)", *given.columns]
-    assert rows[1][1:] == [f"{value:.3f}" for value in given.centers[:, 0]]
+    assert rows[1][1:] == [f"{value:.3f}" for value in given.centers[given.by_size, 0]]
 
 
 @pytest.mark.parametrize("width", [60, 80])
@@ -56,7 +56,7 @@ def test_of_many_columns_and_centres_some_are_shown_and_the_others_counted(width
 
 def test_a_long_name_is_cut_and_hides_no_number() -> None:
     given = result(2, 2, columns=("n" * 200, "age"))
-    assert lines(given, 80)[1][-1] == f"{given.centers[0, 1]:.3f}"
+    assert lines(given, 80)[1][-1] == f"{given.centers[given.by_size[0], 1]:.3f}"
 
 
 def test_without_errors_a_centre_has_six_digits() -> None:

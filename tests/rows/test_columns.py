@@ -177,3 +177,31 @@ def test_no_column_of_text_is_said_to_be_a_category_since_its_values_may_tell_pe
     with pytest.raises(InvalidInput, match=r"There are age \(numbers\), pseudonym \(text\)\. Give") as caught:
         select([TableColumn("age", "numbers"), TableColumn("pseudonym", "text")])
     assert "pseudonym" not in str(caught.value).partition("Give")[2]
+
+
+def test_what_is_described_only_comes_last_and_is_not_clustered_by() -> None:
+    found = chosen(["age"], {"ward": ["A", "B"]}, described=["ward", "smoker", "age"])
+    assert found.used == ("age", "ward", "smoker")
+    assert found.features == ("age", "ward=A", "ward=B", "smoker")
+    assert (found.described, found.beside) == (("ward", "smoker", "age"), 2)
+    assert found.clustered.features == ("age",)
+    assert (found.clustered.categories, found.clustered.booleans) == ((), ())
+    assert [found.place(name) for name in found.used] == [0, 1, 3]
+    assert found.words.startswith("columns used: age; described only: ward (category), smoker; left out:")
+    assert chosen(["age"], {"ward": ["A", "B"]}, described=["age"]).clustered.used == ("age", "ward")
+    assert chosen(None, {"ward": ["A"]}, ["age"], described=["ward", "glucose"]).clustered.used == ("age", "ward")
+
+
+@pytest.mark.parametrize(
+    ("described", "users", "why"),
+    [
+        (["mrn"], None, "'mrn' tells people apart by its name"),
+        (["ward"], None, "'ward' does not hold numbers"),
+        (["visit"], None, "'visit' does not hold numbers but is a date"),
+        (["glucose"], "glucose", "'glucose' names users, and describes nobody"),
+        (["weight"], None, "no described column 'weight'"),
+    ],
+)
+def test_columns_that_describe_no_group_are_refused(described: list[str], users: str | None, why: str) -> None:
+    with pytest.raises((InvalidInput, UnknownName), match=why):
+        chosen(["age"], users=users, described=described)

@@ -255,7 +255,8 @@ def test_a_trust_model_fills_every_slot_of_every_method(trust: str) -> None:
 def test_a_method_asks_questions_of_the_trust_that_was_asked_for_alone(name: str) -> None:
     """Each trust model in its turn; an oracle that a problem is too large for is passed over for one of the same."""
     trust = [*TRUSTS][METHODS.index(name) % len(TRUSTS)]
-    asked = request(method=name, trust=trust.lower(), parties=3, rows=10_000, zoom="auto" if name == "zoom" else "off")
+    zoom = "auto" if registry().spec("Method", name).wraps else "off"
+    asked = request(method=name, trust=trust.lower(), parties=3, rows=10_000, zoom=zoom)
     made = prepare(asked, list("abcd"))
     rounds = made.forecast(PublicRng.from_seed(1))
     assert {part.trust for _, part in parts(made.composed)} | {round.trust.__name__ for round in rounds} <= {trust}

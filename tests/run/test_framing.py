@@ -58,7 +58,7 @@ def name(plan: PreparedRun) -> str:
 def test_which_method_wraps_another_one_is_its_specs_to_say(monkeypatch: pytest.MonkeyPatch) -> None:
     """A run knows no wrapper by name: under another name it is put to the same use, and recorded alike."""
     found = registry()
-    specs = tuple(attrs.evolve(s, name="lens") if s.wraps else s for s in found.specs())
+    specs = tuple(attrs.evolve(s, name="lens") if s.adds == "frame" and s.wraps else s for s in found.specs())
     plain = recorded(prepared(zoom=0.2).composed)
     for module in ("framing", "request", "choosing"):
         monkeypatch.setattr(f"cloister.run.{module}.registry", lambda: Registry((Plugin("x", "y", specs),)))

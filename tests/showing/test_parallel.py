@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from cloister.core.errors import Damaged, InvalidInput
-from cloister.showing.lines import DASHES, LABEL, LINES, MOST_COLUMNS, Parallel, apart
+from cloister.showing.frame import GROUPS
+from cloister.showing.lines import DASHES, LABEL, MOST_COLUMNS, Parallel, apart
 from cloister.showing.plots import draw_parallel, save
 from tests.showing.test_figures import made, words
 
@@ -35,7 +36,7 @@ def test_of_many_columns_those_that_differ_most_are_seen_in_their_order(tmp_path
 
 
 def test_lines_are_numbered_as_long_as_they_can_be_told_apart() -> None:
-    looks = list(product(DASHES, LINES))
+    looks = list(product(DASHES, GROUPS))
     for k in (len(looks), len(looks) + 1):
         axes = draw_parallel(made(4, k=k)).axes[0]
         assert [text.get_text() for text in axes.texts] == ([str(i) for i in range(k)] if k == len(looks) else [])

@@ -70,6 +70,12 @@ Journal = Annotated[
 ]
 Port = Annotated[int, typer.Option("--port", min=0, max=65535, help="Port to listen on; 0: any that is free.")]
 OpenIt = Annotated[bool, typer.Option("--open", help="Open the page in a browser.")]
+GroupNames = Annotated[
+    str | None,
+    typer.Option(
+        "--names", help="Names of groups, beside their numbers: 0=Frail,1=Young, or a .toml or .json file of such."
+    ),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 
 WIDEST = 24
@@ -176,17 +182,18 @@ def print_result(result: Result, verbose: bool = True) -> None:
 
 
 def table_of(result: Result, names: Sequence[str], width: int) -> Table:
-    """A row per centre, or per column where only that fits; if neither does, as many columns as fit, and how many more
-    there are.
+    """A row per centre, the largest group first, or per column where only that fits; if neither does, as many columns
+    as fit, and how many more there are.
 
     Args: names (of the columns, as they can be printed), width (of the terminal, in characters).
     """
     from cloister.run.estimates import center_texts
 
-    texts = center_texts(result.centers, result.details)
-    upright = [["centre", *(str(i) for i in range(len(texts)))]]
+    every, order = center_texts(result.centers, result.details), result.by_size
+    texts = [every[i] for i in order]
+    upright = [["centre", *(result.called[i] for i in order)]]
     if result.weights is not None:
-        upright.append(["rows (noisy)", *(f"{weight:.0f}" for weight in result.weights)])
+        upright.append(["rows (noisy)", *(f"{result.weights[i]:.0f}" for i in order)])
     fixed = len(upright)
     upright += [[name, *(row[j] for row in texts)] for j, name in enumerate(names)]
     turned = [list(cells) for cells in zip(*upright, strict=True)]

@@ -111,7 +111,8 @@ def join(
     hidden = read_file(secret or cert.with_suffix(".pool"))
     shared = pool.agreement.masks == "shared"
     keys: dict[str, Any] = {"secret": hidden if shared else None, "private": None if shared else hidden}
-    rows = partial(source, data, told=told_once(), **reading.arguments() | {"columns": list(pool.plan.columns)})
+    columns = {"columns": list(pool.plan.clustered), "described": pool.request.describe}
+    rows = partial(source, data, told=told_once(), **reading.arguments() | columns)
     hasty = partial(Line, target, credentials, min(patience, HASTY), pool.most_bytes)
     if check:
         state = Party(pool.agreement, party, **keys)

@@ -1,17 +1,26 @@
 """``cloister plot``: a result as a picture.
 
-``cloister report``: a result as one page for people.
+``cloister report``: a result as one page for people, and as a record of the registry of deployments.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from cloister.commands.common import AsJson, OpenIt, names, plain, print_json, show
+from cloister.commands.common import (
+    AsJson,
+    GroupNames,
+    OpenIt,
+    names as split,
+    plain,
+    print_json,
+    show,
+)
 from cloister.commands.program import printing
+from cloister.commands.taking import result_from, table_in
 from cloister.core.errors import InvalidInput
 
 
@@ -28,11 +37,12 @@ def plot(
     project: Annotated[
         bool, typer.Option("--project", help="The tree's public projection, or else the centres' principal axes.")
     ] = False,
+    names: GroupNames = None,
     as_json: AsJson = False,
 ) -> None:
     """Draw a result: its centres and tree cells, a line per centre, or cost against k. Released values only: reads no
     rows."""
-    from cloister.run.result import Result, checked_target
+    from cloister.run.result import checked_target
     from cloister.showing.lines import Parallel
     from cloister.showing.plot_data import Curve, Map
     from cloister.showing.plots import ENDINGS, figure_of, save
@@ -42,11 +52,11 @@ def plot(
     if curve and parallel:
         raise InvalidInput("one picture a file: give --curve or --parallel, not both")
     target = checked_target(out, ENDINGS, "pictures")
-    loaded = Result.load(result)
+    loaded = result_from(result, names)
     if parallel:
         picture: Map | Curve | Parallel = Parallel.of(loaded)
     else:
-        picture = Curve.of(loaded) if curve else Map.of(loaded, names(axes), project)
+        picture = Curve.of(loaded) if curve else Map.of(loaded, split(axes), project)
     save(figure_of(picture), target, f"{picture.heading.title} ({picture.heading.guarantee})")
     with printing(lambda: f"the picture is in {target}"):
         if as_json:
@@ -57,24 +67,51 @@ def plot(
 
 def report(
     result: Annotated[Path, typer.Argument(help="A result that fit, decode, advance or join saved.")],
-    out: Annotated[Path, typer.Option("-o", "--out", help="The page: .html.")],
+    out: Annotated[Path | None, typer.Option("-o", "--out", help="The page: .html.")] = None,
+    names: GroupNames = None,
+    registry: Annotated[
+        Path | None,
+        typer.Option(
+            help="Write the run's facts as a record of the Differential Privacy Deployments Registry, too: .yaml."
+        ),
+    ] = None,
+    facts: Annotated[
+        Path | None,
+        typer.Option(help="What a run cannot know for --registry (who, where, when, links): a .toml or .json file."),
+    ] = None,
     opened: OpenIt = False,
     as_json: AsJson = False,
 ) -> None:
-    """Write a result as one page of HTML: the promise, the clusters, maps, what was spent. Released values only: reads
-    no rows, and the page asks no network."""
-    from cloister.run.result import Result, checked_target
+    """Write a result as one page of HTML: what was found, the promise, the clusters, maps, what was spent. Released
+    values only: reads no rows, and the page asks no network."""
+    from cloister.run.result import checked_target, put
+    from cloister.showing.registry import record_of
 
-    target = checked_target(out, (".html",), "reports")
-    loaded = Result.load(result)
-    loaded.report(target)
-    with printing(lambda: f"the report is in {target}"):
+    if out is None and registry is None:
+        raise InvalidInput("there is nothing to write: give -o page.html, or --registry record.yaml")
+    if (facts is not None and registry is None) or (opened and out is None):
+        raise InvalidInput(
+            "--facts are for --registry record.yaml, and --open is for -o page.html: give both of a pair"
+        )
+    page = None if out is None else checked_target(out, (".html",), "reports")
+    target = None if registry is None else checked_target(registry, (".yaml",), "records")
+    loaded, told = result_from(result, names), dict[str, Any]()
+    record = "" if target is None else record_of(loaded, table_in(facts, "facts"), target.stem)
+    if page is not None:
+        loaded.report(page)
+        told |= {"report": str(page), "bytes": page.stat().st_size}
+    if target is not None:
+        put(target, record.encode())
+        told["registry"] = str(target)
+    pairs = (page, ": open it in a browser"), (target, "")
+    words = "\n".join(f"saved to {path}{hint}" for path, hint in pairs if path is not None)
+    with printing(lambda: words):
         if as_json:
-            facts = {"report": str(target), "clusters": len(loaded.centers), "columns": len(loaded.columns)}
-            print_json({**facts, "privacy": loaded.privacy.headline, "bytes": target.stat().st_size})
+            told |= {"clusters": len(loaded.centers), "columns": len(loaded.columns)}
+            print_json({**told, "privacy": loaded.privacy.headline})
         else:
-            show(f"saved to {target}: open it in a browser")
-    if opened:
+            show(words)
+    if opened and page is not None:
         import webbrowser
 
-        webbrowser.open(target.absolute().as_uri())
+        webbrowser.open(page.absolute().as_uri())

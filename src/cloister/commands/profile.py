@@ -9,12 +9,21 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cloister.commands.common import console, plain, print_json, print_table, show, tell_columns, told_once
+from cloister.commands.common import (
+    GroupNames,
+    console,
+    plain,
+    print_json,
+    print_table,
+    show,
+    tell_columns,
+    told_once,
+)
 from cloister.commands.evaluate import JUDGED_ALIKE, NOT_PRIVATE, which_rows
 from cloister.commands.options import ROWS, Printed, Reading
 from cloister.commands.program import ending
 from cloister.commands.progress import counting
-from cloister.commands.taking import lacks, taking
+from cloister.commands.taking import lacks, result_from, taking
 from cloister.core.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -39,13 +48,13 @@ def profile(
             rich_help_panel=ROWS,
         ),
     ] = None,
+    names: GroupNames = None,
 ) -> None:
     """Sizes, centres, what sets clusters apart, silhouette and cost, with standard errors. Released values alone: reads
     no rows unless --rows gives some."""
-    from cloister.run.result import Result
     from cloister.showing.profile import profile_of
 
-    loaded = Result.load(result)
+    loaded = result_from(result, names)
     found = profile_of(loaded)
     if rows is None and reading != Reading():
         raise InvalidInput("there are no rows to read: give --rows, or leave out what says how they are read")
@@ -55,12 +64,12 @@ def profile(
         return
     terminal = console()
     print_table(_overview(found), terminal)
-    for cluster in found.clusters:
+    for cluster in found.by_size:
         print_table(_centre(found, cluster), terminal)
     show("\n".join([*found.spoken, *found.figures, *found.notes]))
     if seen is not None:
         show(f"\n{NOT_PRIVATE}\n{which_rows(seen)}")
-        for cluster in found.clusters:
+        for cluster in found.by_size:
             print_table(_of_rows(found, cluster, seen), terminal)
 
 
@@ -83,7 +92,7 @@ def _of_rows(found: Profile, cluster: ClusterProfile, seen: GroupsOfRows) -> Tab
     from rich.table import Table
 
     i = cluster.number
-    table = Table(title=f"cluster {i}: {seen.sizes[i]:,} rows, NOT private")
+    table = Table(title=f"cluster {cluster.called}: {seen.sizes[i]:,} rows, NOT private")
     names = ["centre (released)", "mean", "spread", *(["mean, not clipped"] if seen.clipped else [])]
     table.add_column("column")
     for name in names:
@@ -102,16 +111,16 @@ def _overview(found: Profile) -> Table:
     table.add_column("rows (noisy)", justify="right")
     table.add_column("share", justify="right")
     table.add_column("what sets it apart")
-    for cluster in found.clusters:
+    for cluster in found.by_size:
         share = "-" if cluster.share is None else f"{cluster.share:.1%}"
-        table.add_row(str(cluster.number), cluster.size_text, share, plain(", ".join(cluster.apart) or "-"))
+        table.add_row(cluster.called, cluster.size_text, share, plain(", ".join(cluster.apart) or "-"))
     return table
 
 
 def _centre(found: Profile, cluster: ClusterProfile) -> Table:
     from rich.table import Table
 
-    table = Table(title=f"cluster {cluster.number}")
+    table = Table(title=f"cluster {cluster.called}")
     table.add_column("column")
     table.add_column("centre", justify="right")
     for column, shares in cluster.mixtures.items():

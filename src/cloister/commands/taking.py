@@ -15,12 +15,15 @@ import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Final, final, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Final, final, get_args, get_origin, get_type_hints
 
 import attrs
 
 from cloister.commands.options import Said, declared, typed
 from cloister.core.errors import InvalidInput, UnknownName
+
+if TYPE_CHECKING:
+    from cloister.run.result import Result
 
 _kinds = cache(get_type_hints)
 """Types of a class's options, evaluated once."""
@@ -60,6 +63,17 @@ def _values(name: str, text: str) -> list[str]:
             f"double quotes, as in --category '{name}=\"A, B\",C'"
         )
     return [part.strip() for part in rows[0]] if rows else [""]
+
+
+def result_from(path: Path, names: str | None) -> Result:
+    """The result in a file, with the groups' names if they are given. Raises: InvalidInput, Damaged."""
+    from cloister.run.bounds import FILES
+    from cloister.run.result import Result
+
+    loaded = Result.load(path)
+    if names is None:
+        return loaded
+    return loaded.named(table_in(Path(names), "names") if names.endswith(FILES) else pairs(names.split(","), "--names"))
 
 
 FROM_WORDS: Mapping[str, Callable[[Any], Any]] = {
@@ -192,7 +206,7 @@ def read_config(path: Path | None, options: Mapping[str, Said]) -> dict[str, Any
     Raises: InvalidInput: it cannot be read, or says an option twice. UnknownName: it has another one.
     """
     found, known = dict[str, Any](), _names(options)
-    for name, value in _table(path).items():
+    for name, value in table_in(path, "config").items():
         plain = name.replace("-", "_")
         if plain not in known:
             raise UnknownName("option", plain, known, "(in the config file)")
@@ -209,18 +223,20 @@ def _names(options: Mapping[str, Said]) -> dict[str, str]:
     return {name: name for name in options} | called
 
 
-def _table(path: Path | None) -> dict[str, Any]:
+def table_in(path: Path | None, what: str) -> dict[str, Any]:
+    """The table in a .toml or .json file, empty without one. Args: what (it is of). Raises: InvalidInput: there is
+    none."""
     if path is None:
         return {}
     try:
         text = path.read_text()
         loaded = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
     except OSError as error:
-        raise InvalidInput(f"cannot read the config file {path}: {error.strerror or error}") from error
+        raise InvalidInput(f"cannot read the {what} file {path}: {error.strerror or error}") from error
     except ValueError as error:
-        raise InvalidInput(f"the config file {path} is neither TOML nor JSON: {error}") from error
+        raise InvalidInput(f"the {what} file {path} is neither TOML nor JSON: {error}") from error
     if not isinstance(loaded, dict):
-        raise InvalidInput(f"the config file {path} is not a table of options: give option names with their values")
+        raise InvalidInput(f"the {what} file {path} is no table: give names with their values")
     return loaded
 
 

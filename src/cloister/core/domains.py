@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol, final
+from typing import Any, Protocol, TypeVar, final
 
 import attrs
 import numpy as np
@@ -19,6 +19,8 @@ from cloister.core.buckets import BundleArrays
 from cloister.core.errors import InvalidInput
 from cloister.core.fixed_order import above, lengths, roots, standard_normals, uniforms
 from cloister.core.types import AnyArray, Floats, Ints
+
+D = TypeVar("D", bound="Domain")
 
 REACH = 2**20
 """The largest norm of a lattice point."""
@@ -278,3 +280,22 @@ class Ball:
         direction /= np.maximum(lengths(direction)[:, None], 1e-300)
         length = roots(uniforms(g, n, 1)[:, 0], self.dimension) * max(self.radius - margin, 0.0)
         return self.middle + direction * length[:, None]
+
+
+def first_columns(domain: D, others: int) -> D | Box:
+    """The domain of all but the last columns. Args: others, how many these are. Raises: InvalidInput: it is no box, or
+    has no more columns."""
+    if not others:
+        return domain
+    if not isinstance(domain, Box):
+        raise InvalidInput("a ball bounds what is clustered alone: to describe other columns give pairs of bounds")
+    if others >= domain.dimension:
+        raise InvalidInput(f"{others} of {domain.dimension} columns are described only: leave one to cluster by")
+    return Box(domain.lower[:-others], domain.upper[:-others])
+
+
+def plain(domain: Box | Ball) -> dict[str, Any]:
+    """What a domain was made of, as plain data."""
+    if isinstance(domain, Box):
+        return {"lower": list(domain.lower), "upper": list(domain.upper)}
+    return {"center": list(domain.center), "radius": domain.radius}

@@ -302,7 +302,7 @@ class Session(Generic[T]):
 
     def of_first(self, domain: Domain) -> Session[T]:
         """This session as a method sees it that knows of the rows' first columns alone: those of ``domain``."""
-        view = copy.copy(self)
+        view = self.framed(domain, domain)
         view._others += self.problem.domain.dimension - domain.dimension
         return view.framed(domain, domain)
 

@@ -34,6 +34,7 @@ from cloister.rows.reading import frame_of, picked
 from cloister.run.account import Account
 from cloister.run.bounds import named_in
 from cloister.run.cautions import after
+from cloister.run.describing import SHARE
 from cloister.run.fit import fit, source
 from cloister.run.population import is_ibis_table, refuse_lazy, refuse_path, refuse_relation, refuse_unordered
 from cloister.run.result import Result
@@ -92,6 +93,8 @@ class PrivateClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         progress: bool | None = None,
         columns: Sequence[str] | None = None,
         categories: Mapping[str, Sequence[Any]] | None = None,
+        describe: Sequence[str] | None = None,
+        describe_share: float = SHARE,
     ) -> None:
         self.n_clusters = n_clusters
         self.method = method
@@ -115,6 +118,8 @@ class PrivateClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         self.progress = progress
         self.columns = columns
         self.categories = categories
+        self.describe = describe
+        self.describe_share = describe_share
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Parameters by name; deep: of a method that is a component its options and parts too (``method__rounds``)."""
@@ -218,12 +223,14 @@ class PrivateClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
             users=users,
             categories=self.categories,
             bounds=self.bounds,
+            described=self.describe,
         )
+        used = found.selection.clustered.used
         if stays:
-            self.n_features_in_, self._by_names = len(found.selection.used), True
-            self.feature_names_in_ = np.array(found.selection.used, dtype=object)
+            self.n_features_in_, self._by_names = len(used), True
+            self.feature_names_in_ = np.array(used, dtype=object)
         elif frame is not None:
-            validate_data(self, picked(frame, found.selection.used), reset=True, skip_check_array=True)
+            validate_data(self, picked(frame, used), reset=True, skip_check_array=True)
             named = (self.columns, self.categories or None, named_in(self.bounds))
             self._by_names = any(names is not None for names in named)
         return found

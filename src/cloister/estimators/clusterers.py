@@ -42,6 +42,8 @@ class KMeans(PrivateClusterer):
         columns: names or patterns of a data frame's columns to use; None: those that bounds and categories name, or
             else all.
         categories: public values of columns that hold categories, e.g. {"ward": ["A", "B"]}.
+        describe: names of columns that groups are described by, in the clustering or beside it: ``result_`` then has
+            their description, for ``describe_share`` of the budget.
         missing: 'refuse' rows with missing or infinite cells, or 'drop' them: they then have the label -1, distances
             NaN and no part in a score.
         user_column: column of a data frame that names each row's user; of an array pass ``fit(X, users=names)``. The

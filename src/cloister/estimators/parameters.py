@@ -63,6 +63,8 @@ def request_of(estimator: Any, defaults: Mapping[str, str]) -> Request:
         not_private=estimator.not_private,
         seed=estimator.random_state,
         rows_per_user=estimator.rows_per_user,
+        describe=estimator.describe,
+        describe_share=estimator.describe_share,
         trust=estimator.trust or defaults.get("trust"),
     )
 

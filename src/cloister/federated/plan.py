@@ -41,6 +41,7 @@ from cloister.core.registry.registry import registry
 from cloister.core.session import foreseen
 from cloister.federated.protocol.agreement import Agreement, Masks, Member, outlined, statement
 from cloister.federated.protocol.vectors import PoolRounds, channels_of, shape_bytes
+from cloister.run.describing import SHARE
 from cloister.run.request import PreparedRun, Request, prepare
 
 KNOWN = (
@@ -61,6 +62,8 @@ KNOWN = (
     "set",
     "zoom",
     "scale",
+    "describe",
+    "describe_share",
     "test_noise_seed",
 )
 NEEDED = ("k", "epsilon", "rows", "columns", "bounds", "seed", "coordinator_key", "party")
@@ -82,6 +85,8 @@ DEFAULTS: dict[str, Any] = {
     "set": {},
     "zoom": "off",
     "scale": "none",
+    "describe": [],
+    "describe_share": SHARE,
 }
 """Values of entries that a plan leaves out."""
 
@@ -199,6 +204,8 @@ def pool_plan(facts: Mapping[str, Any]) -> FederatedPlan:
         trust="Aggregated",
         zoom=facts["zoom"],
         scale=facts["scale"],
+        describe=facts["describe"],
+        describe_share=facts["describe_share"],
     )
     plan = prepare(request, columns)
     if plan.composed.trust != "Aggregated":

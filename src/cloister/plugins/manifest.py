@@ -75,7 +75,7 @@ def components() -> list[Spec]:
         Spec(
             "described",
             "Method",
-            "cloister.plugins.methods.described:Described",
+            "cloister.plugins.methods.described:DescribedGroups",
             "clusters by another method, and counts what each group's rows hold in any column",
             wraps="method",
             adds="description",

@@ -89,10 +89,10 @@ def price(composed: Composed, problem: Problem, columns: Sequence[str], categori
     composed, problem = inside(composed, problem, "words")
     if not describes(composed):
         return ""
-    names = list(told(composed, columns, categories))
+    names, of = ", ".join(told(composed, columns, categories)), "people" if composed.trust == "Local" else "budget"
     return (
-        f"Description: {composed.value.share:.1%} of the budget counts what each group's rows hold in "
-        f"{', '.join(names)}: a count has a standard error of {composed.value.error(problem):,.3g} rows."
+        f"Description: {composed.value.share:.1%} of the {of} counts what each group's rows hold in {names}: a count "
+        f"has a standard error of {composed.value.error(problem):,.3g} rows."
     )
 
 

@@ -13,7 +13,7 @@ from cloister.accounting.total import Total, problem_of
 from cloister.core.budget import Budget
 from cloister.core.capabilities import PredictsError, predicted_error
 from cloister.core.clustering import Problem
-from cloister.core.domains import Ball, Box
+from cloister.core.domains import Ball, Box, first_columns, plain
 from cloister.core.errors import InvalidInput
 from cloister.core.plain_data import digest
 from cloister.core.questions import Round
@@ -179,11 +179,7 @@ class PreparedRun:
     def describe(self) -> dict[str, Any]:
         """The problem as plain data."""
         domain = describing.clustered(self.composed, self.problem)[1].domain
-        if isinstance(domain, Box):
-            bounds: dict[str, Any] = {"lower": list(domain.lower), "upper": list(domain.upper)}
-        else:
-            assert isinstance(domain, Ball)
-            bounds = {"center": list(domain.center), "radius": domain.radius}
+        assert isinstance(domain, (Box, Ball))
         most = self.total.rows_per_user
         more: dict[str, Any] = {} if most is None else {"rows per user": most}
         categories = self.table.recorded()
@@ -195,7 +191,7 @@ class PreparedRun:
             more["words"] = {"column": texts.column, "most": texts.most}
         if self.problem.fewest is not None:
             more["k_range"] = [self.problem.fewest, self.problem.k]
-        return {"k": self.problem.k, "rows": self.rows, **more, "bounds": bounds, "lattice unit": domain.unit}
+        return {"k": self.problem.k, "rows": self.rows, **more, "bounds": plain(domain), "lattice unit": domain.unit}
 
 
 def asked_for(request: Request) -> tuple[Request, Composed]:
@@ -253,12 +249,15 @@ def prepare(
     told = described(request.describe, request.describe_words, request.most_words)
     table = chosen_columns or Selection(tuple(columns)).describing(told)
     used = table.clustered
-    domain, inner = domain_for(request.bounds, table), domain_for(request.bounds, used)
+    domain = domain_for(request.bounds, table)
+    inner = first_columns(domain, len(table.features) - len(used.features))
     total = Total(request.epsilon, request.delta, rows_per_user=request.rows_per_user)
     check_trust(total, composed.spec.name, composed.trust)
     words.check(table, told, total, composed)
     framing = Framing(request.zoom, scale_of(request.scale, used.numbers, used.recorded()), used.one_hot)
     share = request.describe_share if table.described or table.texts else 0.0
+    if not 0 <= share < 1:
+        raise InvalidInput(f"describe_share is {share:g}: give a part of the budget such as 0.15")
 
     inside = framing.inside(inner)
     # what suggests k is calibrated on Gaussian counts; and where rows are counted first, both stages add up in rho
@@ -271,14 +270,17 @@ def prepare(
         if request.fewest is not None:
             check_chooses(chosen, request.fewest, request.most)
         problem, framed = framing.of(chosen, total, request.most, inner, rows, laws)
-        of_words = share / (1 + bool(table.described)) if table.texts else 0.0
+        half = share / 2 if table.texts else 0.0
         if table.described:
-            part = (share - of_words) / (1 - of_words)
+            part = (share - half) / (1 - half)
             framed = describing.description(framed, counting(framed, problem), table.wordless, part)
-        if of_words:
-            framed = words.worded(framed, table, of_words)
-        if share:
+        if table.texts:
+            framed = words.worded(framed, table, half if table.described else share)
+        if framed.spec.adds != "frame":
             problem = problem_of(framed, total, request.most, domain, rows, laws)
+        if table.described:
+            described_by, part_of = describing.inside(framed, problem, "words")
+            described_by.value.error(part_of)  # refused, if there can be none
         return framed, attrs.evolve(problem, fewest=request.fewest), choice
 
     (chosen, problem, choice), budget = with_count(planned, total, request.most, request.rows)

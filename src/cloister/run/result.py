@@ -6,7 +6,8 @@ import hashlib
 import io
 import json
 import os
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, final
@@ -101,6 +102,44 @@ class Result:
         found = [j for j, name in enumerate(self.columns) if name not in spread]
         return found if len(found) > 1 else list(range(len(self.columns)))
 
+    @property
+    def by_size(self) -> list[int]:
+        """The centres' numbers, the largest group first; in their order where no sizes are released."""
+        sizes = np.zeros(len(self.centers)) if self.weights is None else self.weights
+        return [int(number) for number in np.argsort(-sizes, kind="stable")]
+
+    @property
+    def called(self) -> list[str]:
+        """The groups (k,) as people are shown them: by number, and by the name that ``named`` gave."""
+        names: Any = self.details.get("group_names")  # a plugin's method may mean something else by it
+        k = len(self.centers)
+        known = (
+            isinstance(names, list) and len(names) == k and all(isinstance(n, str) and n.isprintable() for n in names)
+        )
+        return [f"{i} {names[i] if known else ''}".strip() for i in range(k)]
+
+    def named(self, names: Mapping[Any, Any]) -> Result:
+        """The same result with names of its groups, which tables, pictures and reports then show; numbers stay.
+
+        Args: names (by number: {0: "Frail", "1": "Young"}; groups may go without).
+
+        Raises: InvalidInput: a group that there is not, or one with two names; a name that is no text, is empty, longer
+            than 40 characters, a number, or another group's.
+        """
+        found, numbers = [""] * len(self.centers), [str(i) for i in range(len(self.centers))]
+        for key, given in names.items():
+            number, name = str(key).strip(), str(given).strip()
+            if number not in numbers:
+                raise InvalidInput(f"there is no group {number!r} to be named: their numbers are 0 to {numbers[-1]}")
+            if not isinstance(given, str) or not re.fullmatch(r"(?!\d+$).{1,40}", name) or not name.isprintable():
+                raise InvalidInput(
+                    f"{given!r} is no name of group {number}: give a line of at most 40 characters that is no number"
+                )
+            if found[int(number)] or name in found:
+                raise InvalidInput(f"a second name of group {number}, or a second group named {name!r}: leave one out")
+            found[int(number)] = name
+        return attrs.evolve(self, details={**self.details, "group_names": found})
+
     def as_dict(self) -> dict[str, Any]:
         """Plain data, ready for JSON: numbers keep all their digits."""
         return {
@@ -190,12 +229,7 @@ class Result:
             or Jinja2 is not installed.
         """
         target = checked_target(path, (".html",), "reports")
-        page: bytes = view("page")(self).encode()
-
-        def write(file: BinaryIO) -> None:
-            file.write(page)
-
-        replace(target, write)
+        put(target, view("page")(self).encode())
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write to ``.json`` or ``.npz``, atomically: a crash leaves the old file.
@@ -284,6 +318,15 @@ def replace(target: Path, write: Callable[[BinaryIO], None]) -> None:
     finally:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
+
+
+def put(target: Path, content: bytes) -> None:
+    """Write a file as ``replace`` does. Raises: InvalidInput: as there."""
+
+    def write(file: BinaryIO) -> None:
+        file.write(content)
+
+    replace(target, write)
 
 
 def _temporary(target: Path) -> Path:

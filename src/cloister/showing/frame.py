@@ -21,6 +21,9 @@ COLOURS = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#0
 
 MARKERS = "osD^vP*X"
 
+GROUPS = (CELL, CENTRE, "#007D5B", "#AA4499", "#8A6800", "#4D4D4D", "#332288", "#882255")
+"""Colours of groups, in turn by their numbers, in every picture; each is 3.9 : 1 against white or more."""
+
 PAPER, GRID = "#FFFFFF", "#DDDDDD"
 
 WIDTH, BARE = 7.2, 5.8
@@ -72,15 +75,19 @@ def settings() -> Iterator[None]:
 
 
 def frame(
-    ratio: float, bare: bool = False, width: float | None = None, below: float = MARGINS[3]
+    ratio: float,
+    bare: bool = False,
+    width: float | None = None,
+    below: float = MARGINS[3],
+    right: float = MARGINS[1],
 ) -> tuple[Figure, Axes]:
     """One pair of axes, ``ratio`` times as high as wide, in a fixed place: a layout engine would move it with text.
 
-    Args: bare (without words above), width, below (the picture's, and its margin's, in inches).
+    Args: bare (without words above), width, below, right (the picture's, and its margins', in inches).
     """
     from cloister.showing.inline import InlineFigure
 
-    left, right, above, _ = MARGINS
+    left, _, above, _ = MARGINS
     above = BARE_ABOVE if bare else above
     width = (BARE if bare else WIDTH) if width is None else width
     wide = width - left - right
@@ -119,6 +126,11 @@ def _head(figure: Figure, heading: Heading, note: str, margin: float, height: fl
     )
     for text, down, size, weight, color in lines:
         figure.text(margin, 1 - down / height, clean(text), fontsize=size, fontweight=weight, color=color, va="top")
+
+
+def group_colour(number: int) -> str:
+    """The colour of a group in every picture."""
+    return GROUPS[number % len(GROUPS)]
 
 
 def column(name: str, longest: int = LONGEST) -> str:

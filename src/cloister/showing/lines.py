@@ -15,7 +15,7 @@ from cloister.core.domains import Ball, Box
 from cloister.core.errors import InvalidInput
 from cloister.core.types import Floats, Ints
 from cloister.run.result import Result
-from cloister.showing.frame import CELL, CENTRE, FAINT, WIDTH, column, four_digits, frame, words
+from cloister.showing.frame import FAINT, GROUPS, MARGINS, WIDTH, clean, column, four_digits, frame, group_colour, words
 from cloister.showing.plot_data import Heading, checked, domain_of
 
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ class Parallel:
         heights: (k, c) of the centres, 0 at the lower bound and 1 at the upper.
         weights: (k,) released rows per centre, not negative, or None.
         all_columns: number of columns in the result.
+        called: the centres (k,) by number, and by name if they have one.
     """
 
     heading: Heading
@@ -47,6 +48,7 @@ class Parallel:
     heights: Floats
     weights: Floats | None
     all_columns: int
+    called: list[str]
 
     @classmethod
     def of(cls, result: Result, most: int = MOST_COLUMNS) -> Parallel:
@@ -62,7 +64,7 @@ class Parallel:
         drawn = differing(heights, most)
         heading = Heading.of(result, "Centres over the columns")
         names = tuple(result.columns[j] for j in drawn)
-        return cls(heading, names, low[drawn], high[drawn], heights[:, drawn], weights, d)
+        return cls(heading, names, low[drawn], high[drawn], heights[:, drawn], weights, d, result.called)
 
     def as_dict(self) -> dict[str, Any]:
         """The picture's numbers as plain data."""
@@ -72,6 +74,7 @@ class Parallel:
             "columns": list(self.columns),
             "columns in the result": self.all_columns,
             "centers": len(self.heights),
+            "groups": self.called,
         }
 
     def text(self) -> str:
@@ -101,11 +104,8 @@ def differing(heights: Floats, most: int) -> Ints:
     return np.sort(np.argsort(-np.ptp(heights, axis=0), kind="stable")[:most])
 
 
-LINES = (CELL, CENTRE, "#007D5B", "#AA4499", "#8A6800", "#4D4D4D")
-"""Colours of lines that are told apart; each is 4 : 1 against white or more."""
-
 DASHES = ("-", (0, (5, 1.5)), (0, (1.5, 1.5)))
-"""Further lines have the same colours, dashed and then dotted. If even these are too few, all lines look alike."""
+"""Further lines have the groups' colours again, dashed and then dotted. If even these are too few, all are faint."""
 
 WIDE = 9.6
 """Width in inches of lines over many columns on a page."""
@@ -113,32 +113,36 @@ WIDE = 9.6
 ABREAST, NAME = 84, 26
 """Most characters of all columns' names side by side, and of one name; longer ones are turned, and cut."""
 
+LETTER = 0.075
+"""Width in inches that a letter is given."""
+
 LABEL = 0.055
 """Least distance of two labels, in heights of the picture."""
 
 
 def parallel_figure(shown: Parallel, bare: bool) -> Figure:
-    """Draw a vertical line per column, and a line per centre with its number at the right."""
+    """Draw a vertical line per column, and a line per centre with its number, and its name, at the right."""
     k, columns = shown.heights.shape
     names = [column(name, NAME) for name in shown.columns]
     longest = max(map(len, names))
     turned = columns * longest > ABREAST
-    figure, axes = frame(0.42, bare, WIDE if bare else WIDTH, 0.3 + 0.075 * longest if turned else 0.6)
-    every, distinct = np.arange(columns), k <= len(LINES) * len(DASHES)
+    labels = [clean(text, NAME) for text in shown.called]
+    right = MARGINS[1] + LETTER * max(len(text) - 2 for text in ["99", *labels])
+    figure, axes = frame(0.42, bare, WIDE if bare else WIDTH, 0.3 + LETTER * longest if turned else 0.6, right)
+    every, distinct = np.arange(columns), k <= len(GROUPS) * len(DASHES)
     axes.vlines(every, 0, 1, color=FAINT, linewidth=0.8, zorder=1)
     for number, heights in enumerate(shown.heights):
-        color, style = LINES[number % len(LINES)], DASHES[number // len(LINES) % len(DASHES)]
-        look: dict[str, Any] = {"color": color, "linestyle": style} if distinct else {"color": CELL, "alpha": 0.3}
-        axes.plot(every, heights, linewidth=1.6, marker="" if turned else "o", markersize=4, zorder=3, **look)
+        look: dict[str, Any] = {"linestyle": DASHES[number // len(GROUPS)]} if distinct else {"alpha": 0.3}
+        look |= {"color": group_colour(number), "marker": "" if turned else "o", "markersize": 4}
+        axes.plot(every, heights, linewidth=1.6, zorder=3, **look)
     if distinct:
         for number, height in enumerate(apart(shown.heights[:, -1])):
-            color = LINES[number % len(LINES)]
             axes.annotate(
-                str(number),
+                labels[number],
                 (columns - 1, height),
                 (9, 0),
                 textcoords="offset points",
-                color=color,
+                color=group_colour(number),
                 fontsize=9,
                 fontweight="bold",
                 va="center",

@@ -89,6 +89,7 @@ class Map:
         shade: (c,) from 0 to 1, growing with the released rows per area.
         all_cells: number of cells in the result.
         paths: (rounds, k, 2) of the centres over the rounds.
+        called: the centres (k,) by number, and by name if they have one.
     """
 
     heading: Heading
@@ -100,6 +101,7 @@ class Map:
     shade: Floats
     all_cells: int
     paths: Floats
+    called: list[str]
 
     @classmethod
     def of(cls, result: Result, axes: Sequence[str] | None = None, project: bool = False) -> Map:
@@ -141,6 +143,7 @@ class Map:
             shades,
             len(cells),
             view.of(paths),
+            result.called,
         )
 
     def as_dict(self) -> dict[str, Any]:
@@ -154,6 +157,7 @@ class Map:
             "cells": len(self.cells),
             "cells in the result": self.all_cells,
             "rounds": len(self.paths),
+            "groups": self.called,
         }
 
     def text(self) -> str:

@@ -12,14 +12,28 @@ import io
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from cloister.core.types import Floats
-from cloister.run.result import Result, replace
-from cloister.showing.frame import CELL, CENTRE, GRID, INK, column, frame, printable, settings, words
-from cloister.showing.lines import Parallel, parallel_figure
+from cloister.run.result import Result, put
+from cloister.showing.frame import (
+    CELL,
+    CENTRE,
+    FAINT,
+    GRID,
+    INK,
+    MARGINS,
+    clean,
+    column,
+    frame,
+    group_colour,
+    printable,
+    settings,
+    words,
+)
+from cloister.showing.lines import NAME, Parallel, parallel_figure
 from cloister.showing.plot_data import Curve, Map
 from cloister.showing.projection import rounded
 
@@ -41,6 +55,9 @@ NUMBERED = 30
 
 CLOSE = 0.025
 """Centres nearer than this share of the picture in both directions have one label."""
+
+LINE = 0.22
+"""Height in inches of a line of the legend."""
 
 EQUAL = 4.0
 """Both axes have the same scale, unless the domain is this many times as long as it is wide."""
@@ -100,12 +117,7 @@ def save(figure: Figure, target: Path, title: str) -> None:
 
     Raises: InvalidInput: the place cannot be written.
     """
-    content = image_of(figure, target.suffix, title)
-
-    def write(file: BinaryIO) -> None:
-        file.write(content)
-
-    replace(target, write)
+    put(target, image_of(figure, target.suffix, title))
 
 
 def image_of(figure: Figure, ending: str, title: str) -> bytes:
@@ -129,7 +141,8 @@ def _map(shown: Map, bare: bool) -> Figure:
     wide, tall = high - low
     strip = not shown.view.names[1]
     equal = strip or shown.view.projected is not None or 1 / EQUAL <= tall / wide <= EQUAL
-    figure, axes = frame(min(max(tall / wide, 0.1), 1.25) if equal else 0.6, bare)
+    below = MARGINS[3] + LINE * sum(not called.isdecimal() for called in shown.called) / 2
+    figure, axes = frame(min(max(tall / wide, 0.1), 1.25) if equal else 0.6, bare, below=below)
     axes.set(xlim=(low[0] - 0.02 * wide, high[0] + 0.02 * wide), ylim=(low[1] - 0.02 * tall, high[1] + 0.02 * tall))
     if equal:
         axes.set_aspect("equal", anchor="W")
@@ -171,22 +184,25 @@ def _cells(axes: Axes, shown: Map, border: Polygon) -> None:
 
 
 def _centers(axes: Axes, shown: Map) -> None:
-    """Draw centres with areas in proportion to rows, small ones on top; the legend shows two sizes."""
-    style: dict[str, Any] = {"color": CENTRE, "edgecolors": "white", "linewidths": 0.9}
+    """Draw centres in their groups' colours, with areas in proportion to rows, small ones on top; the legend shows two
+    sizes, and the groups that have names, the largest first."""
+    style: dict[str, Any] = {"edgecolors": "white", "linewidths": 0.9}
     weights = np.zeros(len(shown.centers)) if shown.weights is None else shown.weights
     most = float(weights.max())
     areas = np.maximum(LARGEST * weights / most, SMALLEST) if most > 0 else np.full(len(weights), PLAIN)
     order = np.argsort(-weights, kind="stable")
-    everyone = axes.scatter(
-        shown.centers[order, 0], shown.centers[order, 1], s=areas[order], zorder=5, clip_on=False, **style
-    )
+    colours = [group_colour(int(number)) for number in order]
+    x, y = shown.centers[order].T
+    everyone = axes.scatter(x, y, s=areas[order], color=colours, zorder=5, clip_on=False, **style)
     if most > 0:
         for rows in (rounded(most), rounded(most / 8)):
-            axes.scatter(
-                [], [], s=max(LARGEST * rows / most, SMALLEST), label=f"centre of {rows:,.10g} released rows", **style
-            )
+            label, size = f"centre of {rows:,.10g} released rows", max(LARGEST * rows / most, SMALLEST)
+            axes.scatter([], [], s=size, color=FAINT, label=label, **style)
     else:
         everyone.set_label("released centre")
+    for number, colour in zip(order, colours, strict=True):
+        if not shown.called[number].isdecimal():
+            axes.scatter([], [], s=PLAIN, color=colour, label=clean(shown.called[number], NAME), **style)
     if len(areas) <= NUMBERED:
         _numbers(axes, shown.centers, areas)
 

@@ -49,7 +49,7 @@ class ClusterProfile:
     """One cluster.
 
     Args:
-        number: index of its centre.
+        number: index of its centre. called: by number, and by name if it has one.
         size: noisy rows nearest to the centre. size_error: its standard error. share: of all sizes.
         center: (d,) in the caller's units. center_error: standard errors (d,) of its coordinates.
         apart: columns that set it apart, as in 'age high' or 'ward mostly A', the clearest first.
@@ -64,6 +64,7 @@ class ClusterProfile:
     center_error: tuple[float, ...] | None
     apart: tuple[str, ...]
     categories: dict[str, dict[str, float]] = attrs.field(factory=dict)
+    called: str = ""
 
     @property
     def size_text(self) -> str:
@@ -97,7 +98,7 @@ class ClusterProfile:
         """In one line."""
         size = "" if self.size is None else f", {self.size_text} rows"
         share = "" if self.share is None else f" ({self.share:.1%})"
-        return f"cluster {self.number}{size}{share}: {', '.join(self.apart) or 'nothing clear sets it apart'}"
+        return f"cluster {self.called}{size}{share}: {', '.join(self.apart) or 'nothing clear sets it apart'}"
 
 
 @final
@@ -128,6 +129,11 @@ class Profile:
     beyond: tuple[str, ...] = ()
     words: tuple[tuple[Word, ...], ...] = ()
 
+    @property
+    def by_size(self) -> list[ClusterProfile]:
+        """The clusters as people look at them: the largest first."""
+        return sorted(self.clusters, key=lambda cluster: -(cluster.size or 0.0))
+
     def as_dict(self) -> dict[str, Any]:
         """Plain data, ready for JSON."""
         return attrs.asdict(self, value_serializer=_plain)
@@ -138,13 +144,13 @@ class Profile:
         more = [f"... {len(self.columns) - len(shown)} more"] if len(shown) < len(self.columns) else []
         rows = [
             [
-                str(c.number),
+                c.called,
                 c.size_text,
                 "-" if c.share is None else f"{c.share:.1%}",
                 ", ".join(c.apart) or "-",
                 *(c.coordinates[j].text for j in shown),
             ]
-            for c in self.clusters
+            for c in self.by_size
         ]
         head = ["cluster", "rows (noisy)", "share", "what sets it apart", *(self.columns[j] for j in shown), *more]
         caption = f"{len(self.clusters)} clusters, from released values alone"
@@ -152,14 +158,17 @@ class Profile:
         return table(head, rows, caption) + lines
 
     def text(self) -> str:
-        """In words, a line per cluster."""
-        return "\n".join([*(cluster.text for cluster in self.clusters), *self.spoken, *self.figures, *self.notes])
+        """In words, a line per cluster, the largest first."""
+        return "\n".join([*(cluster.text for cluster in self.by_size), *self.spoken, *self.figures, *self.notes])
 
     @property
     def spoken(self) -> list[str]:
         """The words that tell groups apart most, a line each."""
-        told = (", ".join(word.text for word in group[:WORDS]) or "none in enough rows" for group in self.words)
-        return [f"words of cluster {number}: {text}" for number, text in enumerate(told)]
+        return [
+            f"words of cluster {cluster.called}: {', '.join(word.text for word in group[:WORDS]) or 'none'}"
+            for cluster in self.by_size
+            for group in self.words[cluster.number : cluster.number + 1]
+        ]
 
     @property
     def notes(self) -> list[str]:
@@ -204,6 +213,7 @@ def profile_of(result: Result) -> Profile:
             None if errors is None else tuple(errors[i].tolist()),
             apart[i],
             shares[i],
+            result.called[i],
         )
         for i, center in enumerate(result.centers)
     )
@@ -287,13 +297,14 @@ MANY_COLUMNS = 20
 
 
 def centers_html(result: Result) -> str:
-    """A table of centres, with the privacy statement below. Released values only."""
+    """A table of centres, the largest group first, with the privacy statement below. Released values only."""
     shown = result.columns[:MANY_COLUMNS]
     more = [] if len(shown) == len(result.columns) else [f"... {len(result.columns) - len(shown)} more"]
     sizes = [] if result.weights is None else ["rows (noisy)"]
+    texts = center_texts(result.centers, result.details)
     rows = [
-        [str(i), *([] if result.weights is None else [f"{result.weights[i]:.0f}"]), *texts[: len(shown)]]
-        for i, texts in enumerate(center_texts(result.centers, result.details))
+        [result.called[i], *([] if result.weights is None else [f"{result.weights[i]:.0f}"]), *texts[i][: len(shown)]]
+        for i in result.by_size
     ]
     caption = f"{len(result.centers)} private centres by {result.method['name']}"
     return f"{table(['centre', *sizes, *shown, *more], rows, caption)}{result.privacy._repr_html_()}"

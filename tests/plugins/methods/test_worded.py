@@ -281,9 +281,10 @@ def test_without_slots_the_method_has_the_whole_budget() -> None:
 def test_too_many_groups_a_ball_and_counts_without_a_threshold_are_refused() -> None:
     problem = Problem(2, cube(1 + 2 * MOST), 10_000, Budget("gaussian", 1.0, delta=1e-6))
     method: Any = Worded(method=Known(), counts=ThresholdedGaussian(), slots=MOST)
-    for other in (attrs.evolve(problem, k=GROUPS + 1), attrs.evolve(problem, domain=Ball((0.0,) * 9, 1.0))):
-        with pytest.raises(InvalidInput, match="at most 734 groups, within pairs of bounds"):
-            method.parts(other, PublicRng.from_seed(0))
+    with pytest.raises(InvalidInput, match="k is 735, and words are counted in at most 734 groups"):
+        method.parts(attrs.evolve(problem, k=GROUPS + 1), PublicRng.from_seed(0))
+    with pytest.raises(InvalidInput, match="a ball bounds what is clustered alone"):
+        method.parts(attrs.evolve(problem, domain=Ball((0.0,) * 9, 1.0)), PublicRng.from_seed(0))
     with pytest.raises(InvalidInput, match="words need counts above a threshold"):
         Worded(method=Known(), counts=DiscreteGaussian(), slots=MOST).opened(problem)
     channel = Worded(method=Known(), counts=ThresholdedGaussian(), slots=MOST).opened(attrs.evolve(problem, k=GROUPS))

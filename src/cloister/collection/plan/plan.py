@@ -27,7 +27,7 @@ from cloister.collection.plan import canonical_json
 from cloister.collection.plan.costs import Crowd, Size, Step
 from cloister.collection.wire.batches import MAX_ROUNDS
 from cloister.core.clustering import Problem
-from cloister.core.domains import Ball, Box
+from cloister.core.domains import Ball, Box, plain
 from cloister.core.errors import CloisterError, InvalidInput, Refused
 from cloister.core.plain_data import parsed
 from cloister.core.questions import Round
@@ -289,7 +289,6 @@ class CollectionPlan:
 
     def _facts(self) -> dict[str, Any]:
         d, o = self.domain, self.outlook
-        bounds = attrs.asdict(d, filter=lambda field, _: field.init is True)
         rounds = {"rounds": [step.as_dict() for step in self.schedule]} if self.schedule else {}
         return {
             "format": FORMAT,
@@ -297,7 +296,7 @@ class CollectionPlan:
             "trust": self.trust,
             "epsilon": self.total.epsilon,
             "delta": self.total.delta,
-            "problem": {"k": self.k, "rows": self.rows, "bounds": bounds},
+            "problem": {"k": self.k, "rows": self.rows, "bounds": plain(d)},
             "users": self.rows,
             "columns": None if self.columns is None else list(self.columns),
             "dimension": self.dimension,

@@ -38,6 +38,7 @@ from cloister.core.reports import facts_of
 from cloister.core.trust import Shuffled
 from cloister.run.bounds import named_in
 from cloister.run.choosing import Choice
+from cloister.run.describing import clustered, price
 from cloister.run.framing import recorded, unframed
 from cloister.run.request import PreparedRun, Request, asked_for, prepare, refuse_unregistered
 
@@ -201,6 +202,7 @@ def words(plan: CollectionPlan, rounds: Sequence[Round[Any]]) -> str:
         "What to expect:",
         *_indented([] if plan.choice is None else [plan.choice.note]),
         *_indented(expectation(plan).splitlines()),
+        *_indented(price(plan.compose(), plan.problem, plan.columns or (), {}).splitlines()),
         *_indented(_sizes(plan, rounds).splitlines()),
         "",
         "What people who lie can do:",
@@ -277,12 +279,12 @@ def without_bundle(plan: CollectionPlan) -> tuple[str, ...]:
 
 
 def _outlook(plan: PreparedRun) -> Outlook | None:
-    method: Any = unframed(plan.composed).value
+    composed, problem = clustered(plan.composed, plan.problem)
+    method: Any = unframed(composed).value
     if not isinstance(method, PredictsError):
         return None
-    framed = unframed(plan.composed) is not plan.composed
-    domain = cube(plan.problem.domain.dimension) if framed else plan.problem.domain
-    problem = attrs.evolve(plan.problem, domain=domain)
+    if composed.spec.wraps:
+        problem = attrs.evolve(problem, domain=cube(problem.domain.dimension))
     error = predicted_error(method, problem)
     return Outlook(figure(error), _round_figure(_rows_needed(method, problem)))
 

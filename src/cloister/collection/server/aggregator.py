@@ -29,11 +29,13 @@ from cloister.collection.server.messages import ShuffledMessages
 from cloister.collection.server.reports import Collected
 from cloister.collection.server.robust import Withstanding
 from cloister.core.clustering import Clustering
+from cloister.core.domains import Ball, Box, plain
 from cloister.core.errors import InvalidInput, Refused
 from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng
 from cloister.core.session import Pending, Session
 from cloister.rows.workers.engine import Engine, spread
+from cloister.run.describing import clustered, told
 from cloister.run.framing import notes, recorded
 from cloister.run.result import Result
 
@@ -181,10 +183,12 @@ def _result(transcript: Transcript, session: Session[Any], found: Clustering) ->
     privacy = plan.statement(session.rounds, notes(composed, plan.problem, found.details, columns))
     reports = [answers.reports for answers in transcript.closed]
     details = {**found.details, "plan": plan.hash, "reports": reports[0] if plan.length == 1 else reports}
-    problem_facts = {**plan.as_dict()["problem"], "lattice unit": plan.domain.unit}
-    return Result(
-        found.centers, found.weights, columns, recorded(composed), problem_facts, privacy, details, __version__
-    )
+    domain, described = clustered(composed, plan.problem)[1].domain, told(composed, columns, {})
+    assert isinstance(domain, (Box, Ball))
+    more = {"described": described} if described else {}
+    facts = {**plan.as_dict()["problem"], "bounds": plain(domain), **more, "lattice unit": domain.unit}
+    used = columns[: domain.dimension]
+    return Result(found.centers, found.weights, used, recorded(composed), facts, privacy, details, __version__)
 
 
 def _closed(

@@ -114,7 +114,7 @@ class ReportType:
 def report_types(round: Round[Any]) -> tuple[ReportType, ...]:
     """The report type of each question; under Shuffled trust, that of one message, private number included. Raises:
     InvalidInput: some report cannot be sent."""
-    nobody = np.empty((0, round.domain.dimension), np.int64), np.empty(0, np.uint64)
+    nobody = round.domain.snap(np.empty((0, round.domain.dimension))), np.empty(0, np.uint64)
     reports = encode_lattice(round, *nobody, NoiseRng.secret())
     left_out = () if round.trust is Shuffled else ("users",)
     return tuple(type_of(number, report, left_out) for number, report in enumerate(reports))

@@ -98,7 +98,7 @@ class Registry:
         is installed."""
         found = [s for s in self.specs("Method") if s.wraps and s.adds == adds and s.fills is not None]
         if not found:
-            raise InvalidInput(f"no installed method adds a {adds} to another one: leave out what asks for one")
+            raise InvalidInput(f"no installed method wraps another one to add a {adds}: leave out what asks for one")
         return min(found, key=lambda s: (s.fills or 0, s.name))
 
     def faults(self, plugin: Plugin) -> tuple[str, ...]:

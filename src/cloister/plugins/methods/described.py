@@ -32,7 +32,7 @@ import numpy as np
 
 from cloister.core.buckets import BundleArrays, Space, described, integers
 from cloister.core.clustering import Clustering, Problem
-from cloister.core.domains import Box, Domain
+from cloister.core.domains import Domain, first_columns
 from cloister.core.errors import InvalidInput
 from cloister.core.frames import cube, unknown_columns
 from cloister.core.nearest import NearestCenter
@@ -41,9 +41,9 @@ from cloister.core.randomness import ANY_KEY, PublicRng
 from cloister.core.registry.components import component, option, slot
 from cloister.core.roles import Counts, FrequencyOracle
 from cloister.core.session import Method, Session
-from cloister.core.trust import Local, Shuffled, T
+from cloister.core.trust import Local, T
 from cloister.core.types import Floats, Ints
-from cloister.plugins.methods.grouping import Frame, first_columns
+from cloister.plugins.methods.grouping import Frame
 
 MOST = 8
 """Columns that are described; of more the most telling ones."""
@@ -73,13 +73,12 @@ class Facet:
 class Facets:
     """A row is in one bucket for each facet: that of its group (its nearest centre) and its value.
 
-    Args: near, groups by the first columns; groups, for how many there are buckets; facets; sides (D,), the largest
+    Args: near, groups by the first columns; facets; sides (D,), the largest
         lattice coordinate of each column; bins, equal parts of a number's range; size, buckets of a group at every
         level, where all are to have as many (0: as many as they need).
     """
 
     near: NearestCenter
-    groups: int
     facets: tuple[Facet, ...]
     sides: tuple[int, ...]
     bins: int
@@ -92,7 +91,7 @@ class Facets:
 
     @property
     def space(self) -> Space:
-        return Space(tuple(self.groups * size for size in self.sizes))
+        return Space(tuple(len(self.near.centers) * size for size in self.sizes))
 
     def locate(self, rows: Ints) -> Ints:
         group = self.near.locate(rows[:, : self.near.centers.shape[1]])[:, 0]
@@ -105,8 +104,8 @@ class Facets:
             there = rows[:, facet.position : facet.position + facet.values] > 0
             return np.where(there.any(axis=1), there.argmax(axis=1), facet.values)
         side = self.sides[facet.position]
-        inside = np.clip(rows[:, facet.position], -side, side) + side
-        return np.asarray(inside * self.bins // (2 * side + 1), np.int64)
+        part = (rows[:, facet.position] + side) * self.bins // (2 * side)
+        return np.clip(part, 0, self.bins - 1)
 
     def bundled(self, arrays: BundleArrays) -> Mapping[str, Any]:
         return {
@@ -122,7 +121,7 @@ class Facets:
 
 
 @component
-class Described(Generic[T]):
+class DescribedGroups(Generic[T]):
     """A method whose groups are described by counts of any columns."""
 
     method: Method[T] = slot("hst-means", help="clusters the rows by their first columns")
@@ -145,10 +144,10 @@ class Described(Generic[T]):
         found = self.method.cluster(rest, session.of_first(rest.domain), rng.child("method"))
         frame = Frame.of(problem.domain, found.details)
         view = session.framed(frame.lattice, cube(problem.domain.dimension))
-        near = frame.near(found.centers, view)
+        near = frame.near(found.centers, problem.k, view)
 
         def asked(of: tuple[Facet, ...], part: Problem, size: int = 0) -> Answered:
-            cells = Facets(near, problem.k, of, frame.sides, self.bins, size)
+            cells = Facets(near, of, frame.sides, self.bins, size)
             (answer,) = view.ask(count(cells, oracle=self.counts, budget=part.budget))
             return Answered.of(answer, cells, [facet.size(self.bins) for facet in of], len(found.centers))
 
@@ -193,10 +192,6 @@ class Described(Generic[T]):
         facets = self._listed() or tuple(Facet(j) for j in range(domain.dimension))
         if any(facet.position + max(1, facet.values) > domain.dimension for facet in facets):
             raise InvalidInput(f"columns is '{self.columns}', and there are {domain.dimension}: count them from 0")
-        if not isinstance(domain, Box) and self.beside:
-            raise InvalidInput("a ball bounds what is clustered alone: to describe other columns give pairs of bounds")
-        if self.counts.trust is Shuffled:
-            raise InvalidInput("a description is asked after the centres are known, and trust Shuffled has one round")
         if hidden := [j for j in unknown_columns(domain) if j >= domain.dimension - self.beside]:
             raise InvalidInput(f"column {hidden[0]} is described only, and its range is not known: give its bounds")
         return facets

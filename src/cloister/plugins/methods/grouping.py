@@ -9,20 +9,10 @@ import attrs
 import numpy as np
 
 from cloister.core.domains import Box, Domain
-from cloister.core.errors import InvalidInput
 from cloister.core.frames import Reframed, cube
 from cloister.core.nearest import NearestCenter
 from cloister.core.session import Session
 from cloister.core.types import Floats
-
-
-def first_columns(domain: Domain, beside: int) -> Domain:
-    """The domain of all but the last ``beside`` columns."""
-    if not beside or not isinstance(domain, Box):
-        return domain
-    if beside >= domain.dimension:
-        raise InvalidInput(f"beside is {beside}, and there are {domain.dimension} columns: leave one to cluster by")
-    return Box(domain.lower[:-beside], domain.upper[:-beside])
 
 
 @final
@@ -53,13 +43,12 @@ class Frame:
         whole, half = cube(len(self.units)).sides, self.ends[:, 1] / 2 - self.ends[:, 0] / 2
         return tuple(max(1, round(float(s * part))) for s, part in zip(whole, half / self.units, strict=True))
 
-    def near(self, centers: Floats, session: Session[Any]) -> NearestCenter:
-        """Groups of these centres (k, d)."""
-        middles = np.broadcast_to(
-            self.ends.mean(axis=1)[centers.shape[1] :], (len(centers), len(self.units) - centers.shape[1])
-        )
-        points = self.lattice.snap(np.hstack([centers, middles]))[:, : centers.shape[1]]
-        return NearestCenter(session.settled(points), cube(len(self.units)).max_norm)
+    def near(self, centers: Floats, k: int, session: Session[Any]) -> NearestCenter:
+        """Groups of these centres (at most k, d): always k, so that questions look alike whatever was found. Those that
+        are not there are copies of the last one, whose rows they never take."""
+        rows, d = np.tile(self.ends.mean(axis=1), (k, 1)), centers.shape[1]
+        rows[:, :d] = centers[np.minimum(np.arange(k), len(centers) - 1)]
+        return NearestCenter(session.settled(self.lattice.snap(rows)[:, :d]), cube(len(self.units)).max_norm)
 
     def edges(self, column: int, bins: int) -> list[float]:
         """Ends of the equal parts of a column's range (bins + 1)."""

@@ -26,7 +26,7 @@ import numpy as np
 
 from cloister.core.buckets import Space
 from cloister.core.clustering import Clustering, Problem
-from cloister.core.domains import Box
+from cloister.core.domains import first_columns
 from cloister.core.errors import InvalidInput
 from cloister.core.frames import WithWholes, cube
 from cloister.core.nearest import NearestCenter
@@ -37,7 +37,7 @@ from cloister.core.roles import FrequencyOracle
 from cloister.core.session import Method, Session
 from cloister.core.trust import T
 from cloister.core.types import Ints
-from cloister.plugins.methods.grouping import Frame, first_columns
+from cloister.plugins.methods.grouping import Frame
 from cloister.rows.words import HALF, WHOLE, word_of
 
 GROUPS = 2**62 // WHOLE
@@ -83,7 +83,7 @@ class Worded(Generic[T]):
             return found
         frame, d = Frame.of(rest.domain, found.details), problem.domain.dimension
         view = session.framed(WithWholes(frame.lattice, 2 * self.slots, HALF - 1), cube(d))
-        cells = WordsOfGroups(frame.near(found.centers, view), problem.k, self.slots)
+        cells = WordsOfGroups(frame.near(found.centers, problem.k, view), problem.k, self.slots)
         answer: Any
         (answer,) = view.ask(count(cells, oracle=self.counts, budget=look.budget))
         told: list[list[Any]] = [[] for _ in found.centers]
@@ -98,8 +98,8 @@ class Worded(Generic[T]):
 
     def parts(self, problem: Problem, rng: PublicRng) -> tuple[Problem, Problem]:
         """The problems of the words and of the method, whose domain is that of the other columns."""
-        if self.slots and (problem.k > GROUPS or not isinstance(problem.domain, Box)):
-            raise InvalidInput(f"words are counted in at most {GROUPS} groups, within pairs of bounds: no ball")
+        if self.slots and problem.k > GROUPS:
+            raise InvalidInput(f"k is {problem.k}, and words are counted in at most {GROUPS} groups: ask for fewer")
         look, rest = problem.split(self.share if self.slots else 0.0)
         return look, attrs.evolve(rest, domain=first_columns(problem.domain, 2 * self.slots))
 

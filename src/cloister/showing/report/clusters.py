@@ -49,7 +49,8 @@ class Card:
     """One cluster.
 
     Args:
-        number: index of its centre. size: as text, or None. share: of all rows, in percent, or None.
+        number: index of its centre. called: by number, and by name if it has one.
+        size: as text, or None. share: of all rows, in percent, or None.
         apart: what sets it apart.
         doubtful: its size is not clear of 0.
         dots: its centre, column by column, but for categories; of many columns those that differ most from the mean.
@@ -57,6 +58,7 @@ class Card:
     """
 
     number: int
+    called: str
     size: str | None
     share: float | None
     apart: tuple[str, ...]
@@ -67,40 +69,37 @@ class Card:
 
 @attrs.frozen
 class CentreTable:
-    """The centres as text. Args: columns, rows (number, size, a cell per column), all_columns, all_rows (in the
+    """The centres as text. Args: columns, rows (number, called, size, a cell per column), all_columns, all_rows (in the
     result)."""
 
     columns: tuple[str, ...]
-    rows: tuple[tuple[int, str | None, tuple[str, ...]], ...]
+    rows: tuple[tuple[int, str, str | None, tuple[str, ...]], ...]
     all_columns: int
     all_rows: int
 
 
 def cards_of(result: Result, profile: Profile) -> list[Card]:
-    """The clusters in their order; of very many the largest ones. Raises: Damaged: the result lacks its bounds."""
+    """The clusters, the largest first; of very many no others. Raises: Damaged: the result lacks its bounds."""
     low, high = extent(domain_of(result))
     weights = np.ones(len(result.centers)) if result.weights is None else np.maximum(result.weights, 0.0)
     mean = np.average(result.centers, axis=0, weights=weights if weights.any() else None)
     heights, middle = placed(result.centers, low, high), placed(mean, low, high)
-    largest = set(np.argsort(-weights, kind="stable")[:MOST_CARDS].tolist())
     found = []
-    for cluster in profile.clusters:
-        if cluster.number in largest:
-            own = np.flatnonzero([name not in cluster.mixed for name in profile.columns])
-            drawn = own[_drawn(np.abs(heights[cluster.number] - middle)[own])]
-            dots = tuple(
-                _dot(cluster, profile.columns, j, float(low[j]), float(high[j]), float(middle[j])) for j in drawn
-            )
-            found.append(_card(cluster, dots))
+    for cluster in profile.by_size[:MOST_CARDS]:
+        own = np.flatnonzero([name not in cluster.mixed for name in profile.columns])
+        drawn = own[_drawn(np.abs(heights[cluster.number] - middle)[own])]
+        dots = tuple(_dot(cluster, profile.columns, j, float(low[j]), float(high[j]), float(middle[j])) for j in drawn)
+        found.append(_card(cluster, dots))
     return found
 
 
 def table_of(result: Result, profile: Profile) -> CentreTable:
-    """The centres with their standard errors: all columns, or those in which they differ most."""
+    """The centres with their standard errors, the largest group first: all columns, or those in which they differ
+    most."""
     low, high = extent(domain_of(result))
     shown = differing(placed(result.centers, low, high), MOST_COLUMNS)
     rows = tuple(
-        (c.number, _size(c), tuple(_value(c, j) for j in shown.tolist())) for c in profile.clusters[:MOST_ROWS]
+        (c.number, c.called, _size(c), tuple(_value(c, j) for j in shown.tolist())) for c in profile.by_size[:MOST_ROWS]
     )
     return CentreTable(tuple(profile.columns[j] for j in shown), rows, len(profile.columns), len(profile.clusters))
 
@@ -109,7 +108,7 @@ def _card(cluster: ClusterProfile, dots: tuple[Dot, ...]) -> Card:
     error = cluster.size_error or 0.0
     doubtful = cluster.size is not None and cluster.size <= ERRORS * error
     share = None if cluster.share is None else 100 * cluster.share
-    return Card(cluster.number, _size(cluster), share, cluster.apart, doubtful, dots, cluster.mixtures)
+    return Card(cluster.number, cluster.called, _size(cluster), share, cluster.apart, doubtful, dots, cluster.mixtures)
 
 
 def _drawn(away: Floats) -> Ints:

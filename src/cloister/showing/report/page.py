@@ -15,14 +15,14 @@ import numpy as np
 
 from cloister.core.errors import Damaged, MissingExtra
 from cloister.run.result import Result
-from cloister.showing.frame import ALARM, CELL, CENTRE, FAINT, GRID, INK, PAPER, printable
-from cloister.showing.lines import LINES, Parallel, differing, extent, placed
+from cloister.showing.frame import ALARM, FAINT, GRID, GROUPS, INK, PAPER, group_colour, printable
+from cloister.showing.lines import Parallel, differing, extent, placed
 from cloister.showing.plot_data import Curve, Heading, Map, domain_of
 from cloister.showing.plots import figure_of, image_of
 from cloister.showing.profile import profile_of
 from cloister.showing.projection import TREE
 from cloister.showing.report.clusters import cards_of, table_of
-from cloister.showing.report.promise import lines_of, meaning, warnings
+from cloister.showing.report.promise import in_a_line, lines_of, meaning, warnings
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -34,9 +34,7 @@ COLOURS = {
     FAINT: "faint",
     GRID: "grid",
     ALARM: "alarm",
-    CELL: "blue",
-    CENTRE: "red",
-    **dict(zip(LINES[2:], ("green", "purple", "brown", "grey"), strict=True)),
+    **dict(zip(GROUPS, ("blue", "red", "green", "purple", "brown", "grey", "indigo", "wine"), strict=True)),
 }
 """The figures' colours, and the page's names for them, which are others in the dark."""
 
@@ -126,7 +124,9 @@ def _facts(result: Result, heading: Heading) -> dict[str, Any]:
             *(("HARDLY ANY ROW HAS A LISTED VALUE", f"{text}.") for text in profile.warnings),
             *(("ROWS BEYOND", f"{text[0].upper()}{text[1:]}.") for text in profile.beyond),
         ],
+        "in_a_line": in_a_line(privacy),
         "meaning": meaning(privacy),
+        "colour": lambda number: NAMES[group_colour(number).lower()],
         "lines": lines_of(privacy.spends),
         "maps": _maps(result),
         "parallel": _parallel(result),

@@ -134,15 +134,30 @@ def _weak(privacy: PrivacyStatement) -> list[tuple[str, str]]:
     return found
 
 
+def in_a_line(privacy: PrivacyStatement) -> str:
+    """The promise for whoever reads one line. Nothing is promised where the noise is none."""
+    if _broken(privacy):
+        return "None: nobody is protected by this run."
+    delta = f", δ = {privacy.delta:g}" if privacy.delta else ""
+    return (
+        f"Whoever guesses {_guessed(privacy)}, and knows everybody else's rows and this page, is right at most "
+        f"{_hundredths(chance(privacy.epsilon, privacy.delta))} times in 100; a coin is right 50 times (ε = "
+        f"{privacy.epsilon:g}{delta}, {privacy.trust.lower()} trust)."
+    )
+
+
+def _guessed(privacy: PrivacyStatement) -> str:
+    return USER if privacy.rows_per_user is not None else GUESSES[privacy.relation]
+
+
 def meaning(privacy: PrivacyStatement) -> list[str]:
     """Meaning of the promise for one person, as paragraphs. Nothing is promised where the noise is none."""
     if not privacy.private or privacy.seeded:
         return ["Nobody is protected by this run. Look at it, and do not show it to anybody who may not see the rows."]
-    guess = USER if privacy.rows_per_user is not None else GUESSES[privacy.relation]
     found = [
         f"{'Outside a simulation: ' if privacy.simulated else ''}{SEEN[privacy.trust]}",
-        f"Suppose that somebody knows everybody else's rows, and tosses a coin to guess {guess}. They are right 50 "
-        f"times in 100. With this page and everything else that the run released they are right at most "
+        f"Suppose that somebody knows everybody else's rows, and tosses a coin to guess {_guessed(privacy)}. They are "
+        f"right 50 times in 100. With this page and everything else that the run released they are right at most "
         f"{_hundredths(chance(privacy.epsilon, privacy.delta))} times in 100, whatever else they know.",
     ]
     if privacy.delta:

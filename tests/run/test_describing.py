@@ -1,0 +1,254 @@
+"""Described groups: counted under every trust model, by columns of the clustering and by others."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+import numpy as np
+import pandas as pd
+import pytest
+
+from cloister import KMeans
+from cloister.accounting.ledger.ledger import Ledger
+from cloister.core.errors import CloisterError, InvalidInput
+from cloister.core.randomness import PublicRng
+from cloister.core.session import forecast
+from cloister.federated.plan import pool_plan
+from cloister.run.account import Account
+from cloister.run.cautions import before
+from cloister.run.descriptions import Descriptions, descriptions_of
+from cloister.run.explaining import explain
+from cloister.run.fit import fit, parties, source
+from cloister.run.request import Request, prepare
+from cloister.run.result import Result
+from tests.alarms import Alarm
+from tests.federated.test_population import facts
+
+COLUMNS = ["age", "weight"]
+BOUNDS = {"age": (0, 120), "weight": (20, 200), "stay": (0, 32)}
+WARDS = {"ward": ["A", "B", "C"]}
+DESCRIBED = ["ward", "stay", "smoker", "age"]
+
+
+def table(n: int = 6000, seed: int = 0) -> pd.DataFrame:
+    """Three groups, which a ward, a stay and smoking tell apart more or less; some wards are not listed, and some stays
+    beyond their bounds."""
+    g = np.random.default_rng(seed)
+    groups = g.choice(3, n, p=[0.5, 0.3, 0.2])
+    rows = np.array([[30, 60], [60, 90], [85, 140]])[groups] + g.normal(size=(n, 2)) * 4
+    ward = np.array(list("ABCZ"))[np.where(g.random(n) < 0.7, groups, g.integers(0, 4, n))]
+    stay, smoker = g.gamma(2, 2 + 2 * groups), g.random(n) < np.array([0.1, 0.5, 0.3])[groups]
+    return pd.DataFrame({"age": rows[:, 0], "weight": rows[:, 1], "ward": ward, "stay": stay, "smoker": smoker})
+
+
+TABLE = table()
+
+
+def request(**given: Any) -> Request:
+    asked: dict[str, Any] = {"k": 3, "epsilon": 1.0, "delta": 1e-6, "rows": 6000, "bounds": BOUNDS, "seed": 1}
+    return Request(**{**asked, "describe": DESCRIBED, **given})
+
+
+def rows(some: Any = TABLE, described: Any = DESCRIBED, **more: Any) -> Any:
+    return source(some, COLUMNS, **{"bounds": BOUNDS, "categories": WARDS, "described": described, **more})
+
+
+def run(**given: Any) -> Result:
+    return fit(request(**given), rows())
+
+
+def told(result: Result) -> Descriptions:
+    found = descriptions_of(result)
+    assert found is not None
+    return found
+
+
+def counted(result: Result, some: pd.DataFrame = TABLE) -> dict[str, np.ndarray]:
+    """Exact counts of the rows by the nearest centre, as anybody would count them."""
+    units = np.ones(2) if result.units is None else result.units
+    near = (((some[COLUMNS].to_numpy()[:, None] - result.centers) / units) ** 2).sum(axis=2).argmin(axis=1)
+    codes = {
+        "ward": some["ward"].map({"A": 0, "B": 1, "C": 2, "Z": 3}).to_numpy(),
+        "stay": np.minimum(some["stay"].to_numpy() // 2, 15).astype(int),
+        "smoker": np.where(some["smoker"], 0, 1),
+    }
+    sizes = {"ward": 4, "stay": 16, "smoker": 2}
+    return {name: np.bincount(near * m + codes[name], minlength=3 * m).reshape(3, m) for name, m in sizes.items()}
+
+
+@pytest.mark.parametrize("scale", ["none", "bounds"])
+def test_without_noise_the_counts_are_those_of_the_rows(scale: str) -> None:
+    """Groups are those that labels would have, in the run's own units; rows beyond bounds are in the last part, and
+    values that are not listed are counted together."""
+    result = run(method="lloyd", not_private=True, zoom="off", scale=scale)
+    found, exact = told(result), counted(result)
+    assert [column.name for column in found.columns] == DESCRIBED
+    assert [column.labels for column in found.columns if column.edges is None] == [
+        ("A", "B", "C", "other"),
+        ("true", "false"),
+    ]
+    for column in found.columns[:3]:
+        assert np.array_equal(np.rint(column.counts), exact[column.name]), column.name
+        assert np.allclose(column.whole, exact[column.name].sum(axis=0) / len(TABLE))
+    assert np.array_equal(found.columns[1].edges, np.arange(0, 33, 2))
+
+
+def test_centres_see_nothing_of_what_is_described_beside_them() -> None:
+    """The same noise and the same budget lead to the same centres, whatever the other columns hold."""
+    other = TABLE.assign(ward="A", stay=0.0, smoker=True)
+    found = [fit(request(method="lloyd", not_private=True), rows(some)).centers for some in (TABLE, other)]
+    assert np.array_equal(*found)
+    assert run().columns == ("age", "weight")
+
+
+@pytest.mark.alarm(1e-9)
+@pytest.mark.parametrize("trust", ["central", "aggregated", "local"])
+def test_shares_are_those_of_the_rows_but_for_stated_errors(trust: str, alarm: Alarm) -> None:
+    """Every share within the errors that so many normal figures may have, and nine of ten within two."""
+    more: dict[str, Any] = {"trust": trust}
+    some = TABLE
+    if trust == "local":
+        some, more = table(200_000), {"epsilon": 4.0, "delta": 0.0, "rows": 200_000, "method": "one-round", **more}
+    population = rows(some)
+    if trust == "aggregated":
+        population = parties({str(i): rows(some[i::3]) for i in range(3)})
+        more["parties"] = 3
+    result = fit(request(**more), population)
+    found, exact = told(result), counted(result, some)
+    shares, errors, expected = [
+        np.concatenate([np.ravel(each) for each in some])
+        for some in zip(
+            *(
+                (c.shares, c.errors, exact[c.name] / exact[c.name].sum(axis=1, keepdims=True))
+                for c in found.columns[:3]
+            ),
+            strict=True,
+        )
+    ]
+    alarm.near(shares, expected, errors, of=len(shares))
+    assert (np.abs(shares - expected) < 2 * errors).mean() > 0.8
+    assert found.telling(2)[0][0].name in {"ward", "age"}
+
+
+def test_of_many_columns_the_telling_ones_are_chosen_and_counted_twice() -> None:
+    """Two rounds, whose buckets are as many whatever is chosen; of the chosen both answers are put together."""
+    g = np.random.default_rng(5)
+    noise = {f"n{j}": g.uniform(0, 10, len(TABLE)) for j in range(12)}
+    wide, names = TABLE.assign(**noise), [*noise, "ward", "stay", "smoker"]
+    bounds = BOUNDS | dict.fromkeys(noise, (0, 10))
+    asked = request(bounds=bounds, describe=names)
+    result = fit(asked, rows(wide, names, bounds=bounds))
+    found = told(result)
+    assert len(found.columns) == 8
+    assert {"ward", "stay", "smoker"} <= {column.name for column in found.columns}
+    plan = prepare(asked, (), chosen_columns=rows(wide, names, bounds=bounds).selection)
+    first, second = forecast(plan.composed.value, plan.problem, PublicRng.from_seed(1))[-2:]
+    assert [len(part.cells.space.sizes) for part in (*first.parts, *second.parts)] == [15, 8]
+    assert set(second.parts[0].cells.space.sizes) == {48}
+    amounts = [part.channel.events[0].spent.amount for part in (*first.parts, *second.parts)]
+    assert amounts[0] == pytest.approx(amounts[1] / 2)
+    errors = result.details["described"]["errors"][0][0][0]
+    assert errors == pytest.approx((15 / amounts[0] * 8 / amounts[1] / (15 / amounts[0] + 8 / amounts[1])) ** 0.5, 0.01)
+
+
+def test_a_description_costs_its_share_and_is_said_beforehand() -> None:
+    table = rows().selection
+    plan = prepare(request(describe_share=0.2), (), chosen_columns=table)
+    (*others, last) = forecast(plan.composed.value, plan.problem, PublicRng.from_seed(1))
+    spent = sum(event.spent.amount for event in last.events)
+    assert spent == pytest.approx(0.2 * plan.problem.budget.amount)
+    assert spent + sum(e.spent.amount for r in others for e in r.events) <= plan.problem.budget.amount * (1 + 1e-9)
+    assert (
+        "Description: 20.0% of the budget counts what each group's rows hold in ward, stay, smoker, age" in plan.price
+    )
+    error = plan.composed.value.error(plan.problem)
+    assert error == pytest.approx(((4 if plan.problem.budget.measure == "gaussian" else 2) / spent) ** 0.5, rel=0.01)
+    assert "round" in explain(request(), (), table).text
+    assert (
+        prepare(request(), (), chosen_columns=table).choice.error
+        > prepare(request(describe=()), (), chosen_columns=table.clustered).choice.error
+    )
+
+
+def test_a_description_that_says_little_is_warned_of() -> None:
+    warned = [str(w) for w in before(prepare(request(epsilon=0.02), (), chosen_columns=rows().selection))]
+    assert any("counts of the description have a standard error of" in text for text in warned)
+    assert not any("description" in str(w) for w in before(prepare(request(), (), chosen_columns=rows().selection)))
+
+
+def test_a_finished_run_is_told_again_from_its_record(ledger: Ledger) -> None:
+    account = Account(ledger=ledger.path, dataset="mine")
+    first = fit(request(), rows(), account=account)
+    again = fit(request(), rows(), account=attrs.evolve(account, resume=ledger.runs()[-1].id))
+    assert again.details["described"] == first.details["described"]
+    with pytest.raises(CloisterError):
+        fit(
+            request(describe=["ward"]),
+            rows(described=["ward"]),
+            account=attrs.evolve(account, resume=ledger.runs()[-1].id),
+        )
+
+
+def test_python_describes_by_the_same_words() -> None:
+    model = KMeans(
+        3, epsilon=1.0, delta=1e-6, rows=6000, columns=COLUMNS, bounds=BOUNDS, categories=WARDS, describe=DESCRIBED
+    ).fit(TABLE)
+    assert list(model.feature_names_in_) == COLUMNS
+    assert told(model.result_).columns[0].labels == ("A", "B", "C", "other")
+    assert len(model.predict(TABLE)) == len(TABLE)
+    assert told(Result.from_text(model.result_.text())).as_dict() == told(model.result_).as_dict()
+
+
+def test_a_pools_plan_names_what_is_described() -> None:
+    pool = pool_plan(facts(describe=["b"], columns=["a", "b"]))
+    assert pool.plan.clustered == ("a", "b")
+    assert pool.plan.describe()["described"] == {"b": []}
+    beside = pool_plan(facts(describe=["b", "c"], columns=["a", "b"], bounds=[[-1, 1]] * 3))
+    assert (beside.plan.clustered, beside.plan.columns) == (("a", "b"), ("a", "b", "c"))
+    assert beside.plan.digest() != pool.plan.digest()
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        ({"bounds": "ball:100", "describe": ["age"]}, None),
+        ({"bounds": "ball:100", "describe": ["stay"]}, "a ball bounds what is clustered alone"),
+        ({"bounds": {**BOUNDS, "stay": "unknown"}, "describe": ["stay"]}, "its range is not known: give its bounds"),
+        ({"method": "sphere-packing", "describe": ["stay"]}, "cannot describe its groups"),
+        ({"describe_share": 0.0}, "share"),
+        ({"describe_share": 1.5}, "share"),
+    ],
+)
+def test_what_cannot_be_described_is_refused_with_the_reason(given: dict[str, Any], why: str | None) -> None:
+    names = given.get("describe", DESCRIBED)
+    population = rows(
+        described=names, categories=WARDS if "ward" in names else None, bounds=given.get("bounds", BOUNDS)
+    )
+    if why is None:
+        assert prepare(request(**given), (), chosen_columns=population.selection).price
+        return
+    with pytest.raises(InvalidInput, match=why):
+        prepare(request(**given), (), chosen_columns=population.selection)
+
+
+def test_damaged_descriptions_are_said_to_be() -> None:
+    result = run()
+    assert descriptions_of(fit(request(describe=()), rows(described=()))) is None
+    for broken in ({"columns": [7]}, {"counts": [[1.0]]}, {"errors": "x"}):
+        details = result.details | {"described": result.details["described"] | broken}
+        with pytest.raises(CloisterError, match="description of its groups is damaged"):
+            descriptions_of(attrs.evolve(result, details=details))
+
+
+def test_counts_that_fit_together_are_nearest_to_the_answers() -> None:
+    """None is negative, all columns of a group add up to its size, and a quartile is where a quarter of it lies."""
+    found = told(run(epsilon=0.1))
+    for column in found.columns:
+        assert (column.counts >= 0).all()
+        assert np.allclose(column.counts.sum(axis=1), found.sizes)
+        assert np.allclose(column.shares.sum(axis=1), 1)
+    exact = told(run(method="lloyd", not_private=True, zoom="off"))
+    stay = next(column for column in exact.columns if column.name == "stay")
+    assert stay.quantile(0, 0.5) == pytest.approx(np.interp(0.5, np.cumsum([0, *stay.shares[0]]), stay.edges))
+    assert np.isnan(exact.columns[0].quantile(0, 0.5))

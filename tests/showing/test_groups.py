@@ -1,0 +1,115 @@
+"""Groups as people see them: the largest first, by number and name, and one colour in every picture."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from matplotlib.colors import to_hex
+
+from cloister.run.result import Result
+from cloister.showing.frame import GROUPS, group_colour
+from cloister.showing.plot_data import Map
+from cloister.showing.plots import draw_map, draw_parallel, figure_of
+from cloister.showing.profile import centers_html, profile_of
+from cloister.showing.report import html_of
+from cloister.showing.report.page import NAMES
+from tests.showing.report.pages import Page, made
+
+SIZES = np.array([200.0, 50.0, 400.0, 300.0])
+ORDER = ["2 Frail", "3", "0 <b>&$x$", "1"]
+
+
+def named(d: int = 3, **more: Any) -> Result:
+    return made(d, 4, weights=SIZES, **more).named({2: "Frail", 0: "<b>&$x$"})
+
+
+def first_cells(html: str) -> list[str]:
+    """The text of the first cell of every row below a heading."""
+    body = html.partition("<tbody>")[2].partition("</tbody>")[0]
+    rows = ElementTree.fromstring(f"<t>{body}</t>").iter("tr")
+    return ["".join(row[0].itertext()).strip() for row in rows]
+
+
+def test_tables_begin_with_the_largest_group_and_name_it() -> None:
+    result = named()
+    assert first_cells(centers_html(result)) == ORDER
+    assert first_cells(profile_of(result)._repr_html_()) == ORDER
+    assert first_cells(html_of(result)) == ORDER
+    assert first_cells(html_of(result).partition('id="centres"')[2]) == ORDER
+    lines = profile_of(result).text().splitlines()
+    assert [line.partition(",")[0] for line in lines[:4]] == [f"cluster {called}" for called in ORDER]
+
+
+def test_numbers_stay_those_of_the_result() -> None:
+    result = named()
+    found = profile_of(result)
+    assert [cluster.number for cluster in found.clusters] == [0, 1, 2, 3]
+    assert [cluster.size for cluster in found.clusters] == SIZES.tolist()
+    assert [cluster["called"] for cluster in found.as_dict()["clusters"]] == sorted(ORDER)
+    assert np.array_equal(result.centers, made(3, 4).centers)
+
+
+def colours_of_dots(result: Result, **how: Any) -> list[str]:
+    """The colours (k,) of the centres of a map, by number."""
+    (dots,) = [each for each in draw_map(result, **how).axes[0].collections if len(each.get_offsets()) == 4]
+    assert np.array_equal(np.asarray(dots.get_offsets())[:, 0], result.centers[result.by_size, 0]) or how
+    colours = [to_hex(colour) for colour in dots.get_facecolors()]
+    return [colours[result.by_size.index(number)] for number in range(4)]
+
+
+@pytest.mark.parametrize("k", [4, len(GROUPS) + 4, 60])
+def test_a_group_has_one_colour_in_every_picture(k: int) -> None:
+    lines = draw_parallel(made(4, k)).axes[0].lines
+    assert [line.get_color() for line in lines] == [group_colour(number) for number in range(k)]
+    if k == 4:
+        wanted = [colour.lower() for colour in GROUPS[:4]]
+        assert colours_of_dots(named(2)) == colours_of_dots(named(4), project=True) == wanted
+
+
+def test_a_report_has_the_same_colour_in_cards_tables_and_pictures() -> None:
+    html = html_of(named(2))
+    variables = [NAMES[group_colour(number).lower()] for number in (2, 3, 0, 1)]
+    assert re.findall(r"--group: (var\(--\w+\))", html) == variables * 3
+    assert len(set(variables)) == 4
+    picture = html.partition('<figure><div class="scroll" tabindex="0">')[2].partition("</svg>")[0]
+    assert set(variables) <= set(re.findall(r"fill: (var\(--\w+\))", picture))
+
+
+def test_names_stand_in_pictures_and_hide_nothing() -> None:
+    """Of a map in its legend, the largest group first; of lines at their ends."""
+    figure = draw_map(named(2))
+    assert {number for text in figure.axes[0].texts for number in text.get_text().split(", ")} == set("0123")
+    (legend,) = figure.legends
+    assert [text.get_text() for text in legend.get_texts()][-2:] == ["2 Frail", r"0 <b>&\$x\$"]
+    lines = draw_parallel(named(4))
+    assert {text.get_text() for text in lines.axes[0].texts} == {r"0 <b>&\$x\$", "1", "2 Frail", "3"}
+    assert max(text.get_window_extent().x1 for text in lines.axes[0].texts) <= lines.bbox.width
+
+
+@pytest.mark.parametrize("bare", [True, False])
+def test_a_legend_of_many_long_names_leaves_the_picture_free(bare: bool) -> None:
+    result = made(2, 30).named({number: f"{number:02} {'x' * 37}" for number in range(30)})
+    figure = figure_of(Map.of(result), bare)
+    (legend,) = figure.legends
+    drawn = figure.axes[0].get_tightbbox()
+    assert drawn is not None
+    assert legend.get_window_extent().y1 <= drawn.y0
+    assert legend.get_window_extent().x1 <= figure.bbox.width
+
+
+def test_a_board_reads_first_what_was_found_then_the_promise_in_a_line_and_last_what_was_spent() -> None:
+    html = html_of(named())
+    parts = re.findall(r'<(?:h2|summary) id="(\w+)"', html)
+    assert parts == ["found", "clusters", "map", "promise", "mind", "use", "spent"]
+    line = html.index("Whoever guesses whether your row was used at all")
+    assert html.index('id="found"') < line < html.index('id="clusters"')
+    seen = Page(html).text
+    assert "right at most 74 times in 100; a coin is right 50 times (ε = 1, δ = 1e-06, central trust)" in seen
+    assert "What was spent where: 2 questions in 1 round" in seen
+    assert "open" not in [name for attributes in Page(html).every("details") for name in attributes]
+    broken = made(privacy=made().privacy.__class__.from_dict({**made().privacy.as_dict(), "seeded": True}))
+    assert "None: nobody is protected by this run." in Page(html_of(broken)).text
