@@ -123,39 +123,32 @@ class RecordedTable:
     def listed(self, level: int = 0) -> tuple[Ints, Floats]:
         """Buckets (m,) that are not 0, ascending, and their values (m,), where counts have a threshold.
 
-        It is recorded as a look at these buckets. Which others the live table would list in the place of recorded ones
-        is never seen: those keep the values that they have. Raises: Refused: there is no threshold.
+        It is recorded as a look at these buckets. What a run saw before it was cut off keeps its value, also where the
+        live table, whose noise is another process's, would list it or leave it out. Raises: Refused: no threshold.
         """
-        found = self._recorded(level, False, None)
-        if found is None:
+        if self._count < len(self._past):
+            ids = self._past[self._count].ids
+        else:
             live: Any = self._live()
             before = [look.ids for look in self._past if look.level == level and not look.error]
             ids = np.unique(np.concatenate([live.occupied(level), *before]))
-            values = self._fresh(ids, level, False)
-            found = Lookup(*self._at, level, False, ids[values != 0], values[values != 0])
-            self._write(found)
-        return found.ids.copy(), found.values.copy()
+            ids = ids[self._fresh(ids, level, error=False) != 0]
+        return ids.copy(), self.at(ids, level)
 
     def _look(self, ids: Ints, level: int, error: bool) -> Floats:
         asked = _checked(ids, level, self._part.cells.space)
-        found = self._recorded(level, error, asked)
-        if found is None:
-            found = Lookup(*self._at, level, error, asked, self._fresh(asked, level, error))
-            self._write(found)
-        return found.values.copy()
-
-    def _recorded(self, level: int, error: bool, asked: Ints | None) -> Lookup | None:
-        """The recorded look that the next one repeats; None after the last. Args: asked, ids; None: those listed."""
         self._count += 1
-        if self._count > len(self._past):
-            return None
-        seen = self._past[self._count - 1]
-        if (seen.level, seen.error) != (level, error) or not (asked is None or np.array_equal(seen.ids, asked)):
-            raise Refused(
-                f"cannot resume: round {self._at[0]} asks for other buckets than the recorded run. Use the version "
-                f"and the plan that made the record"
-            )
-        return seen
+        if self._count <= len(self._past):
+            seen = self._past[self._count - 1]
+            if (seen.level, seen.error) != (level, error) or not np.array_equal(seen.ids, asked):
+                raise Refused(
+                    f"cannot resume: round {self._at[0]} asks for other buckets than the recorded run. Use the version "
+                    f"and the plan that made the record"
+                )
+            return seen.values.copy()
+        values = self._fresh(asked, level, error)
+        self._write(Lookup(*self._at, level, error, asked, values))
+        return values.copy()
 
     def _fresh(self, ids: Ints, level: int, error: bool) -> Floats:
         """Live values, except where the record already released one: that bucket's noise is never drawn again."""

@@ -169,8 +169,9 @@ class PreparedRun:
     @property
     def warning(self) -> str:
         """Warning of a budget that buys nothing; else empty."""
-        if vague := describing.warning(self.composed, self.problem):
-            return vague
+        vague = describing.warning(self.composed, self.problem), words.warning(self.composed, self.problem)
+        if any(vague):
+            return next(filter(None, vague))
         if self.choice is not None:
             return self.choice.warning
         hopeless = self.error is not None and self.error >= 1

@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from cloister.run.result import Result
 
 
+RARE = 0.25
+"""Thresholds above this part of an average group are warned of."""
+
+
 def check(table: Selection, asked: Sequence[Any], total: Total, composed: Composed) -> None:
     """Raises: InvalidInput: words are asked where they cannot be counted. Args: table, as the population reads it;
     asked, what the request describes groups by."""
@@ -59,6 +63,18 @@ def price(composed: Composed, problem: Problem, table: Selection) -> str:
         f"Words: {composed.value.share:.1%} of the budget counts words of '{texts.column}', at most {texts.most} of a "
         f"row: one is shown if more than {channel.threshold.above:,} rows of a group have it, by a count with a "
         f"standard error of {channel.deviation:,.3g} rows."
+    )
+
+
+def warning(composed: Composed, problem: Problem) -> str:
+    """Warning of a threshold that few words of an average group exceed; else empty. By public figures."""
+    above = composed.value.opened(problem).threshold.above if composed.spec.adds == "words" else 0
+    if above <= RARE * problem.rows / problem.k:
+        return ""
+    return (
+        f"a word is shown if more than {above:,} rows of a group have it, and {problem.k} groups of {problem.rows:,} "
+        f"rows have about {problem.rows / problem.k:,.0f} each: give more of the budget (--describe-share), or count "
+        f"fewer words of a row (--most-words)"
     )
 
 

@@ -29,7 +29,7 @@ from cloister.plugins.oracles.central.thresholded_gaussian import ThresholdedGau
 from cloister.rows.words import HALF, WHOLE, Texts, code_of, slot_of, word_of
 from cloister.run.account import Account
 from cloister.run.fit import fit, parties, source
-from cloister.run.request import Request, prepare
+from cloister.run.request import PreparedRun, Request, prepare
 from cloister.run.result import Result
 from cloister.run.words import words_of
 from cloister.showing.profile import profile_of
@@ -315,6 +315,29 @@ def test_what_cannot_be_promised_or_read_is_refused_before_anything_is_asked(mor
     request, population = Request(**asked_for | more), source(common(400), ["age"], described=[Texts("notes")])
     with pytest.raises(InvalidInput, match=why):
         fit(request, population)
+
+
+def test_a_threshold_that_few_words_exceed_is_warned_of_and_smaller_by_a_larger_share_or_fewer_words() -> None:
+    rows = common(1500)
+
+    def plan(**more: Any) -> PreparedRun:
+        asked_for = {
+            "k": 2,
+            "epsilon": 1.0,
+            "delta": 1e-5,
+            "bounds": {"age": (-1, 1)},
+            "rows": 1500,
+            "method": "hst-means",
+        }
+        request = Request(**asked_for | {"describe_words": "notes", "most_words": 16} | more)
+        texts = Texts("notes", request.most_words or 16)
+        population = source(rows, ["age"], described=[texts])
+        return prepare(request, population.columns, chosen_columns=population.selection)
+
+    assert "a word is shown if more than" in plan().warning
+    assert "--most-words" in plan().warning
+    for more in ({"describe_share": 0.6}, {"most_words": 2}, {"rows": 20_000}, {"epsilon": 4.0}):
+        assert not plan(**more).warning
 
 
 def test_most_words_without_a_column_is_refused() -> None:
