@@ -86,12 +86,13 @@ def told(composed: Composed, columns: Sequence[str], categories: Mapping[str, Se
 
 def price(composed: Composed, problem: Problem, columns: Sequence[str], categories: Mapping[str, Sequence[str]]) -> str:
     """Share of the budget that a description takes, and how exact it is; empty if there is none. Reads no rows."""
+    part = 1 - composed.value.share if composed.spec.adds == "words" else 1.0
     composed, problem = inside(composed, problem, "words")
     if not describes(composed):
         return ""
     names, of = ", ".join(told(composed, columns, categories)), "people" if composed.trust == "Local" else "budget"
     return (
-        f"Description: {composed.value.share:.1%} of the {of} counts what each group's rows hold in {names}: a count "
+        f"Description: {part * composed.value.share:.1%} of the {of} counts what each group's rows hold in {names}: a count "
         f"has a standard error of {composed.value.error(problem):,.3g} rows."
     )
 

@@ -232,7 +232,7 @@ def test_words_and_columns_share_what_is_for_describing() -> None:
     result = fit(request, population, noise=NoiseRng.for_tests(0))
     assert list(result.problem["described"]) == ["ward", "age"]
     assert {group[0].word for group in words_of(result)} == {"fever", "fractures"}
-    assert "Description: 17.6% of the budget" in plan.price
+    assert "Description: 15.0% of the budget" in plan.price
     assert "Words: 15.0% of the budget" in plan.price
 
 
