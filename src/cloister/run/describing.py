@@ -92,8 +92,8 @@ def price(composed: Composed, problem: Problem, columns: Sequence[str], categori
         return ""
     names, of = ", ".join(told(composed, columns, categories)), "people" if composed.trust == "Local" else "budget"
     return (
-        f"Description: {part * composed.value.share:.1%} of the {of} counts what each group's rows hold in {names}: a count "
-        f"has a standard error of {composed.value.error(problem):,.3g} rows."
+        f"Description: {part * composed.value.share:.1%} of the {of} counts what each group's rows hold in {names}: a "
+        f"count has a standard error of {composed.value.error(problem):,.3g} rows."
     )
 
 
