@@ -125,8 +125,8 @@ class PreparedRun:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Names of the rows' columns, those that are only described last."""
-        return self.table.features
+        """Names of the rows' columns, those that are only described last; then the one whose words are counted."""
+        return (*self.table.wordless.features, *(f"words of {texts.column}" for texts in self.table.texts))
 
     @property
     def clustered(self) -> tuple[str, ...]:

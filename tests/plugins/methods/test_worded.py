@@ -212,6 +212,7 @@ def test_a_finished_run_lists_the_same_words_again_from_its_ledger(tmp_path: Pat
     population = source(rows, ["age"], described=[Texts("notes")])
     result = fit(request, population, account=Account(ledger=path, dataset="mine"))
     (run,) = Ledger.open(path).runs()
+    assert tuple(run.columns) == ("age", "words of notes")
     again = fit(request, population, account=Account(ledger=path, dataset="mine", resume=run.id))
     assert again.details["words"] == result.details["words"]
     assert np.array_equal(again.centers, result.centers)
