@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import attrs
 import numpy as np
 import pytest
 
@@ -19,6 +20,7 @@ from cloister.core.registry.components import Spec
 from cloister.core.registry.compose import compose
 from cloister.core.registry.registry import registry
 from cloister.core.types import Floats
+from cloister.plugins.methods.described import Facet, Facets
 from cloister.testing import parametrize
 from tests.rings import but
 
@@ -102,8 +104,24 @@ def nearest_within(domain: Domain, rng: PublicRng) -> NearestCenter:
     return NearestCenter(on_grid(domain, rng), domain.max_norm, domain.max_norm // 3)
 
 
-@parametrize(nearest, nearest_within, role="Bucketing")
-def test_nearest_centers_conform(component: Any, check: Any) -> None:
+def facets_of_numbers(domain: Domain, rng: PublicRng) -> Facets:
+    """Every column, in groups by the first ones."""
+    first = on_grid(domain, rng)[:, : 1 + domain.dimension // 2]
+    sides = tuple(int(side) for side in domain.sides // 2)
+    columns = tuple(Facet(j) for j in range(domain.dimension))
+    return Facets(NearestCenter(first, domain.max_norm), columns, sides, 16)
+
+
+def facets(domain: Domain, rng: PublicRng) -> Facets:
+    """The last columns are values of a category; levels are of one size, and the last centre stands for two more."""
+    numbers, last = facets_of_numbers(domain, rng), (domain.dimension + 1) // 2
+    listed = (Facet(domain.dimension - last, last), *numbers.facets)
+    centers = numbers.near.centers[[*range(7), 6, 6]]
+    return attrs.evolve(numbers, near=NearestCenter(centers, domain.max_norm), facets=listed, size=19)
+
+
+@parametrize(nearest, nearest_within, facets_of_numbers, facets, role="Bucketing")
+def test_nearest_centers_and_what_their_groups_hold_conform(component: Any, check: Any) -> None:
     check(component)
 
 

@@ -54,6 +54,9 @@ PLANS = {
     "duchi": of(7, options={"sums.randomiser": "duchi"}),
     "a tree of signs": of(10, method="one-round-lsh"),
     "a net tree": of(10, method="one-round-net-tree"),
+    "two of three columns": of(
+        3, method="described", bounds="-1:1", trust="local", options={"beside": 1, "columns": "0,2"}
+    ),
     "shuffled": of(10, "amplified-counts", "amplified-vectors", **SHUFFLED),
     "blankets": of(4, "blanket-histogram", "amplified-vectors", **SHUFFLED),
     "shares": of(4, "split-and-mix-counts", "split-and-mix", options={"tree.cells": 32}, **SHUFFLED),
@@ -62,7 +65,16 @@ PLANS = {
 HEAVY = ("shares", "Gaussian vectors")
 """Hundreds of numbers in a report: a tenth of the rows."""
 
-METHODS = ("fastlloyd", "hst-median", "radius-means", "weighted-centers", "zoom", "k-variates", "naive-noise")
+METHODS = (
+    "fastlloyd",
+    "hst-median",
+    "radius-means",
+    "weighted-centers",
+    "zoom",
+    "k-variates",
+    "naive-noise",
+    "described",
+)
 SOME = ("fastlloyd", "zoom", "k-variates", "naive-noise")
 """Of the others it reads every round in its own tests, where they are vectors."""
 

@@ -103,6 +103,24 @@ def test_shares_of_the_users_are_disjoint_and_cover_all(given_weights: list[floa
         assert share.fraction == pytest.approx(weight / sum(given_weights), rel=2e-6)
 
 
+@given(weights, weights, st.binary(min_size=32, max_size=32))
+@EXACT
+def test_parts_of_a_share_of_the_users_are_disjoint_and_fill_it_by_its_own_key(
+    outer: list[float], inner: list[float], key: bytes
+) -> None:
+    users = np.array([*range(500), 2**64 - 1, 2**63, 2**53 + 1], np.uint64)
+    for whole in Budget("pure", 1.5, delta=1e-6).split_users(PublicRng(key), *outer):
+        parts = whole.split_users(KEY, *inner)
+        assert all((part.amount, part.delta) == (1.5, 1e-6) for part in parts)
+        assert all(part.user_share.rng == PublicRng(key) for part in parts)
+        assert (parts[0].user_share.low, parts[-1].user_share.high) == (whole.user_share.low, whole.user_share.high)
+        assert all(a.user_share.high == b.user_share.low for a, b in pairwise(parts))
+        held = sum(part.user_share.holds(users).astype(int) for part in parts)
+        assert np.array_equal(held, whole.user_share.holds(users).astype(int))
+        for part, weight in zip(parts, inner, strict=True):
+            assert part.fraction == pytest.approx(whole.fraction * weight / sum(inner), rel=2e-6)
+
+
 @pytest.mark.alarm(1e-8)
 def test_shares_under_another_key_are_independent(alarm: Alarm) -> None:
     """Chi-square of a two by two table."""

@@ -106,6 +106,20 @@ def spared(cells: Cells, row: Row) -> list[int]:
     return [-1] * len(found) if locate(cells["near"], row)[0] in cells["bad"] else found
 
 
+def facets(cells: Cells, row: Row) -> list[int]:
+    group = locate(cells["near"], row[: cells["first"]])[0]
+    codes = [_code(cells, row, *facet) for facet in cells["facets"]]
+    return [group * room + code for room, code in zip(cells["of_group"], codes, strict=True)]
+
+
+def _code(cells: Cells, row: Row, place: int, values: int) -> int:
+    if values:
+        positive = [code for code in range(values) if row[place + code] > 0]
+        return min(positive, default=values)
+    side = cells["sides"][place]
+    return max(0, min(cells["bins"] - 1, (row[place] + side) * cells["bins"] // (2 * side)))
+
+
 def assigned(cells: Cells, row: Row) -> list[int]:
     found = _assigned(cells, row)
     kept = cells["kept"]
@@ -150,6 +164,7 @@ KINDS: dict[str, Callable[[Cells, Row], list[int]]] = {
     "nets": nets.locate,
     "last": last,
     "spared": spared,
+    "facets": facets,
     "hashes": hashed_buckets.hashes,
     "intervals": hashed_buckets.intervals,
     "regions": hashed_buckets.regions,

@@ -68,7 +68,7 @@ def _question(facts: Facts, question: Facts) -> None:
     if channel["kind"] != "vectors":
         need(all(type(level["size"]) is int for level in channel["levels"]), "sizes")
         need([level["size"] for level in channel["levels"]] == sizes, "levels of other sizes")
-    forms.vectors(question["vectors"], channel, facts["dimension"])
+    forms.vectors(question["vectors"], channel, forms.of_lattice(facts))
     if channel["kind"] in ("blanket", "shares"):
         need(facts["trust"] == "Shuffled" and question["share"] is None, "messages go to a shuffler, from everybody")
         _messages(question, channel)

@@ -17,6 +17,7 @@ DOMAINS = {
     "ball": ("middle", "unit", "max_norm"),
     "reframed": ("offset", "scale", "then"),
     "graded": ("columns", "others"),
+    "without": ("beside", "first"),
 }
 PARALLEL = ("lower", "upper", "middle", "sides", "offset", "scale")
 BUCKETINGS = {
@@ -30,6 +31,7 @@ BUCKETINGS = {
     "columns": ("sides", "depth"),
     "last": ("of",),
     "spared": ("of", "near", "bad"),
+    "facets": ("near", "first", "facets", "of_group", "sides", "bins"),
     "quadtree": ("subspace", "order", "cuts", "top"),
     "nets": ("matrix", "bits", "radius", "nets"),
     "hashes": ("hash", "bits"),
@@ -126,6 +128,15 @@ def domain(one: Facts, dimension: int, depth: int = 1) -> None:
     for name in ("then", "others"):
         if name in one:
             domain(one[name], dimension, depth + 1)
+    if one["kind"] == "without":
+        need(depth == 1, "columns that are left out inside another domain")
+        whole(one["beside"], 1, dimension - 1, "columns that are left out")
+        domain(one["first"], dimension - one["beside"], depth + 1)
+
+
+def of_lattice(facts: Facts) -> int:
+    """How many integers a lattice row has."""
+    return int(facts["dimension"] - (facts["domain"]["beside"] if facts["domain"]["kind"] == "without" else 0))
 
 
 def bucketing(one: Facts, depth: int = 1) -> None:
@@ -143,6 +154,8 @@ def bucketing(one: Facts, depth: int = 1) -> None:
         need(all(one["order"].count(j) <= bits[j] for j in one["order"]), "bits that are not there")
     for net in one.get("nets", ()):
         need(net["step"] >= 1 and all(map(KEY.fullmatch, net["keys"] or ())), "a net")
+    if one["kind"] == "facets":
+        _facets(one)
     for name in ("of", "near"):
         if name in one:
             bucketing(one[name], depth + 1)
@@ -150,8 +163,22 @@ def bucketing(one: Facts, depth: int = 1) -> None:
         bucketing(own["created"], depth + 1)
 
 
+def _facets(one: Facts) -> None:
+    need(len(one["facets"]) == len(one["of_group"]) == len(one["sizes"]), "levels")
+    need(one["near"]["kind"] == "centers" and one["near"]["within"] is None, "groups")
+    whole(one["first"], 1, len(one["sides"]), "first")
+    whole(one["bins"], 1, 2**16, "bins")
+    for side in one["sides"]:
+        whole(side, 1, 2**20, "sides")
+    for room in one["of_group"]:
+        whole(room, 1, 2**32, "of_group")
+    for place, values in one["facets"]:
+        whole(values, 0, 2**20, "facets")
+        whole(place, 0, len(one["sides"]) - max(1, values), "facets")
+
+
 def vectors(one: Facts | None, channel: Facts, dimension: int) -> None:
-    """The vectors of a question fit its channel. Args: dimension (of rows)."""
+    """The vectors of a question fit its channel. Args: dimension (of lattice rows)."""
     kind = channel["kind"]
     need(kind in ("counts", "vectors", "gaussian-vectors", "blanket", "shares"), "an unknown channel")
     if one is None:

@@ -12,7 +12,7 @@ SHY = 1 - 2.0**-30
 
 
 def snap(domain: dict[str, Any], row: list[float]) -> list[int]:
-    return {"box": _box, "ball": _ball, "reframed": _reframed, "graded": _graded}[domain["kind"]](domain, row)
+    return DOMAINS[domain["kind"]](domain, row)
 
 
 def _between(value: float, low: float, high: float) -> float:
@@ -46,6 +46,13 @@ def _graded(domain: dict[str, Any], row: list[float]) -> list[int]:
         grade = max(0, min(32767, (bits >> 44) - 245504))
         found[j] = -1 - grade if row[j] < 0 else grade
     return found
+
+
+def _without(domain: dict[str, Any], row: list[float]) -> list[int]:
+    return snap(domain["first"], row[: len(row) - domain["beside"]])
+
+
+DOMAINS = {"box": _box, "ball": _ball, "reframed": _reframed, "graded": _graded, "without": _without}
 
 
 def shrink(vector: list[int], l2: int, l1: int | None = None) -> list[int]:

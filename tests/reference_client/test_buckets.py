@@ -11,6 +11,7 @@ from cloister.core.nearest import NearestCenter
 from cloister.core.randomness import PublicRng
 from cloister.core.types import Ints
 from cloister.plugins.methods.clipping import ClippedOffsets, DistanceBins
+from cloister.plugins.methods.described import Facet, Facets
 from cloister.plugins.methods.hst import Spared
 from cloister.plugins.methods.k_variates import Finest
 from cloister.plugins.methods.lloyd_median import Pulls
@@ -103,6 +104,26 @@ def test_quadtrees_down_to_cells_of_one_step(depth: int, top: int, sides: tuple[
     check_cells(tree, rows)
     near = NearestCenter(np.array([[0, 0, 0], [300_000, 0, 300_000]]), BOX.max_norm)
     check_cells(Spared(tree, near, np.array([True, False])), rows)
+
+
+@pytest.mark.parametrize("size", [0, 17])
+@pytest.mark.parametrize("bins", [2, 7, 1024])
+def test_what_groups_hold_at_ends_of_parts_and_where_several_values_or_none_are_there(size: int, bins: int) -> None:
+    """Columns 1 to 3 are a category of three values, or of two, or each a number; ranges are narrower than rows, and of
+    one step, or of few."""
+    g = np.random.default_rng(11)
+    near = NearestCenter(np.concatenate([g.integers(-3, 4, (4, 2)), [[0, 300_000]] * 2]), BOX.max_norm)
+    facets = (Facet(1, 3), Facet(0), Facet(2, 2), Facet(3), Facet(1, 1), Facet(2))
+    cells = Facets(near, facets, (300_001, 5, 2, 1), bins, max(size, bins) if size else 0)
+    rows = np.concatenate([np.hstack([rows_of(BOX), g.integers(-2, 3, (len(rows_of(BOX)), 1))]), _few(4, 7)])
+    ends = np.arange(2 * 300_001 + 1)[:: 300_001 // bins] - 300_001
+    rows = np.concatenate([rows, np.stack([ends, *np.zeros((3, len(ends)), np.int64)], axis=1)])
+    check_cells(cells, rows)
+
+
+def _few(columns: int, side: int) -> Ints:
+    """Rows of small numbers."""
+    return np.random.default_rng(13).integers(-side, side + 1, (400, columns))
 
 
 def test_a_projected_quadtree_and_the_last_level_of_a_tree() -> None:

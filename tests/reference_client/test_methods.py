@@ -32,6 +32,7 @@ WIDE = ("one-round", "hst-means", "weighted-centers")
 OTHERS: tuple[dict[str, Any], ...] = (
     {"method": "tree-means", "passes": 3, "margin": 0.33},  # rows near badly cut centres are spared
     {"method": "zoom", "rows": 200_000},  # finds the range first
+    {"method": "described", "beside": 2, "columns": "0,2,3:1", "bins": 3},  # clusters by the first two columns
     {"method": "one-round-net-tree", "tree.levels": 8, "tree.dimension": 6},  # ids too long to be packed
     {"method": "weighted-centers", "epsilon": 40.0, "hash_bits": 30, "hash_threshold": 1.0, "center_threshold": 0.5},
 )

@@ -66,7 +66,7 @@ def text(name: str, what: str, **facts: Any) -> str:
 
 def plan_of(planned: plans.Planned) -> CollectionPlan:
     """A plan that does not depend on cloister's version."""
-    unscaled = {} if planned.request["method"] == "zoom" else {"scale": "none"}  # zoom has units of its own
+    unscaled = {} if planned.request["method"] in {"zoom", "described"} else {"scale": "none"}  # these choose units
     made = publish(Request(**unscaled | planned.request), dimension=planned.dimension)
     return attrs.evolve(made, version="vectors")
 

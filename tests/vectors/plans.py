@@ -90,10 +90,25 @@ def _shuffled(name: str, **changes: Any) -> Planned:
     return planned(name, "one-round-lsh", 2, trust="shuffled", delta=1e-6, **changes)
 
 
+DESCRIBED = planned(
+    "described",
+    "described",
+    5,
+    components={"method": "one-round"},
+    options={"beside": 3, "columns": "0,2,3:2", "bins": 5},
+    bounds=((-1.0, 1.0), (-1.0, 1.0), (0.0, 3.0), (-1.0, 1.0), (-1.0, 1.0)),
+    trust="local",
+    epsilon=8.0,
+    rounds=True,
+    cases=8,
+)
+"""Groups by the first two columns, of which one is described too; a number and a category are described only."""
+
 METHODS = tuple(
     spec.name
     for spec in built_in().specs("Method")
     if spec.name not in {"auto", "auto-median", "lloyd", "sphere-packing"}  # those choose; not private; asks nothing
+    and spec.name != DESCRIBED.name
 )
 
 FIRST = ("weighted-centers-median", "nearest-centers", "evolution", "hst-median")
@@ -207,6 +222,11 @@ GROUPS = (
                 options={"passes": 2, "margin": 0.33},
             ),
         ),
+    ),
+    Group(
+        f"method-{DESCRIBED.name}",
+        "one-round with its groups described, under Local trust, round by round.",
+        (DESCRIBED,),
     ),
     *(
         Group(

@@ -73,9 +73,10 @@ LATER_ROUNDS = {
     "method-tree-means",
     "method-hst-means",
     "method-k-variates",
+    "method-described",
 }
-"""Files of plans with all their rounds that are made again every day: centres, frames, trees and centres that people
-are, in later rounds."""
+"""Files of plans with all their rounds that are made again every day: centres, frames, trees, centres that people are,
+and what groups hold, in later rounds."""
 
 
 def belated(group: plans.Group) -> bool:

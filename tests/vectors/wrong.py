@@ -117,6 +117,14 @@ def _outside() -> Changes:
         "codewords of one row with more bits than integers have": ("questions/2/channel/levels/0/bits", 21),
         "vectors that may be too long to be measured": _long,
         "no shuffler, and a share of the levels that is none": ("questions/0/channel/share", "nobody"),
+        "more columns are left out than there are": ("domain", lambda first: _without(4, first)),
+        "columns are left out that the lattice has": ("domain", lambda first: _without(1, first)),
+        "columns are left out that vectors have": ("domain", lambda first: _without(1, _shorter(first))),
+        "columns are left out inside another domain": ("domain", lambda first: _graded(_without(1, _shorter(first)))),
+        "facets of fewer levels than there are": ("bucketings/0", lambda cells: _facets(cells, facets=[])),
+        "a facet whose values are no columns": ("bucketings/0", lambda cells: _facets(cells, facets=[[3, 2]])),
+        "groups beyond which there are none": ("bucketings/0", lambda cells: _facets(cells, within=7)),
+        "facets of groups that are no centers'": ("bucketings/0", lambda cells: _facets(cells, near=cells)),
         "a domain whose kind is a list of one": ("domain/kind", _list_of_one),
         "a bucketing whose kind is a list of one": ("bucketings/0/kind", _list_of_one),
         "a channel whose kind is a list of one": ("questions/0/channel/kind", _list_of_one),
@@ -159,6 +167,27 @@ def _nested(cells: Facts) -> Facts:
 
 def _inside(cells: Facts) -> Facts:
     return {"kind": "last", "of": {"kind": "sponge", "sizes": cells["sizes"]}, "sizes": cells["sizes"]}
+
+
+def _without(beside: int, first: Facts) -> Facts:
+    return {"kind": "without", "beside": beside, "first": first}
+
+
+def _graded(others: Facts) -> Facts:
+    return {"kind": "graded", "columns": [], "others": others}
+
+
+def _shorter(domain: Facts) -> Facts:
+    """The same domain without its last column."""
+    return {name: value[:-1] if isinstance(value, list) else value for name, value in domain.items()}
+
+
+def _facets(cells: Facts, facets: Any = ((0, 0),), within: int | None = None, near: Facts | None = None) -> Facts:
+    """As many buckets of one facet, around centres that hold the array's first numbers."""
+    centers = {"at": 0, "type": "i4", "shape": [1, 4]}
+    near = near or {"kind": "centers", "sizes": [1], "centers": centers, "within": within}
+    room = {"sizes": cells["sizes"], "of_group": cells["sizes"], "sides": [1] * 4, "bins": 2}
+    return {"kind": "facets", "near": near, "first": 4, "facets": list(facets), **room}
 
 
 def _long(facts: Facts) -> None:

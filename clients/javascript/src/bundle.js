@@ -8,7 +8,7 @@ import { hex, HIDDEN, QUIET, Refused, ROUNDING, system, unhex } from "./words.js
 const FORMAT = 1;
 const RARE = new RegExp(
   '"(shells|distances|quadtree|last|spared|nets|hashes|intervals|regions|created|assigned|unary|subset|' +
-    'privunit|duchi|gaussian-vectors|blanket|shares|graded|reframed|columns)"(?!:)', // a name has a colon
+    'privunit|duchi|gaussian-vectors|blanket|shares|graded|reframed|columns|without|facets)"(?!:)', // a name has a colon
 );
 const TYPES = { i4: Int32Array, i8: BigInt64Array, f8: Float64Array };
 const SINES = "427a6507e910807d46cc244d4bcf41eedb31740e465979fdf4d83c83b428e7a7"; // another table would tell of a row
@@ -183,7 +183,7 @@ function checkDomain(domain, d, depth = 1) {
   const { kind, middle, unit, lower, upper, sides, max_norm } = domain;
   checkDepth(depth);
   members(domain, "kind:text");
-  if (DOMAINS[kind]) return DOMAINS[kind].check(domain, d, (inner) => checkDomain(inner, d, depth + 1));
+  if (DOMAINS[kind]) return DOMAINS[kind].check(domain, d, (inner, own = d) => checkDomain(inner, own, depth + 1), depth);
   need(kind === "box" || kind === "ball", `a domain of the kind '${kind}', which this client does not know`);
   numbers(middle, d, "middle");
   number(unit, 2 ** -1000, 2 ** 1000, "unit");
@@ -207,7 +207,8 @@ function checkQuestion(content, question) {
   members(question, "bucketing:int vectors:object|null share:object|null alone:number|null");
   whole(messages, 1, 2 ** 16, "messages");
   need(channel.levels.length === cells.sizes.length, "levels");
-  if (vectors) checkVectors(vectors, content.dimension);
+  const { domain, dimension } = content; // of rows; a lattice row may have fewer numbers
+  if (vectors) checkVectors(vectors, dimension - (domain.kind === "without" ? domain.beside : 0));
   if (share) {
     keys(share, "key");
     need([share.from, share.to].every(Number.isInteger) && share.from >= 0 && share.from < share.to, "share");

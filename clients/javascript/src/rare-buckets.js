@@ -140,7 +140,27 @@ function columnIds({ sides, depth }, x) {
   });
 }
 
+/** Which of the listed values a row has, or behind them another one; or which part of a number's range it is in. */
+function codeOf({ sides, bins }, x, [place, values]) {
+  const side = sides[place];
+  if (!values) return clip(Math.floor(((x[place] + side) * bins) / (2 * side)), 0, bins - 1);
+  const at = x.slice(place, place + values).findIndex((xj) => xj > 0);
+  return at < 0 ? values : at;
+}
+
+function facetRule({ sizes, near, first, facets, of_group, sides, bins }) {
+  need(facets.length === sizes.length && of_group.length === sizes.length, "levels");
+  need(near.kind === "centers" && near.within === null, "groups");
+  whole(first, 1, sides.length, "first");
+  whole(bins, 1, 2 ** 16, "bins");
+  sides.forEach((side) => whole(side, 1, 2 ** 20, "sides"));
+  of_group.forEach((room) => whole(room, 1, 2 ** 32, "of_group"));
+  for (const [place, values] of facets)
+    whole(place, 0, sides.length - Math.max(1, whole(values, 0, 2 ** 20, "facets")), "facets");
+}
+
 Object.assign(RULES, {
+  facets: facetRule,
   quadtree({ order, cuts }) {
     const bits = cuts.map(({ shape: [n] }) => Math.log2(n + 1));
     need(
@@ -163,6 +183,7 @@ Object.assign(FORMS, {
   quadtree: "subspace:object|null order:ints cuts:list top:int",
   last: "of:object",
   spared: "of:object near:object bad:ints",
+  facets: "near:object first:int facets:list of_group:ints sides:ints bins:int",
   nets: "matrix:array bits:int radius:int nets:list",
   hashes: "hash:object bits:ints",
   intervals: "hash:object intervals:object",
@@ -183,6 +204,10 @@ Object.assign(KINDS, {
   spared: ({ of, near, bad }, x) => {
     const spared = bad.includes(Number(locate(near, x)[0]));
     return locate(of, x).map((id) => (spared ? -1 : id));
+  },
+  facets: (cells, x) => {
+    const group = Number(locate(cells.near, x.slice(0, cells.first))[0]);
+    return cells.facets.map((facet, level) => group * cells.of_group[level] + codeOf(cells, x, facet));
   },
   nets: netIds,
   hashes: ({ hash, bits }, x) => {

@@ -1,4 +1,4 @@
-/** Domains that few plans have: other ones, of columns that were shifted, scaled or graded. */
+/** Domains that few plans have: other ones, of columns that were shifted, scaled, graded or left out. */
 import { need, numbers, whole } from "./check.js";
 import { clip, DOMAINS, snap } from "./rows.js";
 
@@ -35,5 +35,12 @@ Object.assign(DOMAINS, {
       for (const j of columns) points[j] = grade(row[j]);
       return points;
     },
+  },
+  without: {
+    check({ beside, first }, d, inner, depth) {
+      whole(depth, 1, 1, "without");
+      inner(first, d - whole(beside, 1, d - 1, "beside"));
+    },
+    snap: ({ beside, first }, row) => snap(first, row.slice(0, -beside)),
   },
 });

@@ -12,7 +12,7 @@ export function squares(v) {
   return sum < 2 ** 53 ? sum : Number(v.reduce((s, x) => s + BigInt(x) ** 2n, 0n));
 }
 
-/** Kinds of domains that `rare-domains.js` adds: {check: (domain, d, of the inner one), snap: (domain, row)}. */
+/** Kinds of domains that `rare-domains.js` adds: {check: (domain, d, of the inner one, depth), snap: (domain, row)}. */
 export const DOMAINS = {};
 
 /** A row (d) of finite numbers as a lattice point (d) of the domain. */

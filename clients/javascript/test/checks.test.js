@@ -250,6 +250,16 @@ test("a domain's numbers are in their ranges", { skip }, async () => {
     [frame([1]), /scale/],
   ]);
   assert.ok(encode(await loaded(...box, frame([1, -2])), [0, 1e308], 5));
+  const described = ["method-described"];
+  await refused(described, [
+    ...[0, -1, 5, 2.5, "3", 2].map((beside) => [set(domain, "beside", beside)]), // its first domain has two columns
+    [gone(domain, "first")],
+    [({ domain: { first } }) => first.middle.pop(), /middle/],
+    [
+      (content) => (content.domain = { kind: "reframed", offset: Array(5).fill(0), scale: Array(5).fill(1), then: content.domain }),
+      /without/,
+    ],
+  ]);
   await refused(
     ["method-one-round"],
     [
@@ -257,6 +267,25 @@ test("a domain's numbers are in their ranges", { skip }, async () => {
       [set(domain, "max_norm", 2 ** 20 + 1), /max_norm/],
     ],
   );
+});
+
+test("facets are of columns that there are, one of each level, in groups around centres", { skip }, async () => {
+  const described = ["method-described", 2],
+    own = JSON.parse(vectors("method-described").bundles[1].bundle).bucketings[0];
+  for (const name of Object.keys(own)) await refused(described, [[gone(cells, name)]]);
+  const facet = (value) => (content) => (cells(content).facets[0] = value);
+  await refused(described, [
+    ...["facets", "of_group"].map((name) => [(content) => cells(content)[name].pop(), /levels/]),
+    ...[0, 6, 1.5].map((first) => [set(cells, "first", first), /first/]),
+    ...[0, 2 ** 16 + 1].map((bins) => [set(cells, "bins", bins), /bins/]),
+    ...[0, 2 ** 20 + 1, "5"].map((side) => [(content) => (cells(content).sides[4] = side), /sides/]),
+    ...[[5, 0], [4, 2], [-1, 0], [0, -1], [0.5, 0], [0], 3].map((value) => [facet(value)]),
+    [(content) => (cells(content).of_group[0] = 0), /of_group/],
+    [(content) => (cells(content).near.within = 5), /groups/],
+    [(content) => (cells(content).near.kind = "one"), /groups/],
+    [(content) => (cells(content).near.kind = "other"), /groups/],
+  ]);
+  for (const value of [[4, 0], [4, 1], [0, 5]]) assert.ok(await loaded(...described, facet(value)));
 });
 
 test("levels are the bucketing's, and stand where their numbers do", { skip }, async () => {

@@ -49,6 +49,15 @@ test("a bundle that lies about its buckets tells nothing: what is no bucket, and
   );
   assert.deepEqual(locate({ kind: "grid", sizes: [2, 5] }, [0]), [-1n, -1n]);
   assert.deepEqual(locate({ kind: "grid", sides: [NaN], parts: [3], sizes: [2] }, [0]), [-1n]);
+  const near = { kind: "centers", centers: { data: [0], shape: [1, 1] }, within: null, sizes: [1] };
+  const facets = { kind: "facets", near, first: 1, facets: [[9, 0]], of_group: [3], sides: [1], bins: 3, sizes: [3] };
+  assert.deepEqual(
+    [-9, -1, 0, 1, 9].map((x) => locate({ ...facets, facets: [[0, 0]] }, [x])[0]),
+    [0n, 0n, 1n, 2n, 2n],
+  );
+  assert.deepEqual(locate(facets, [0]), [-1n]);
+  assert.deepEqual(locate({ ...facets, facets: [[0, 3]] }, [0]), [-1n]);
+  assert.deepEqual(locate({ ...facets, facets: [[0, 0]], near: { ...near, kind: "lost" } }, [0]), [-1n]);
   const centers = { data: [1, NaN, 2 ** 60], shape: [3, 1] };
   const vectors = (more) => ({ kind: "offsets", dimension: 1, centers, ...more });
   assert.deepEqual(

@@ -95,7 +95,7 @@ class Without:
         return self.first.snap(rows[:, : self.first.dimension])
 
     def bundled(self, arrays: BundleArrays) -> Mapping[str, Any]:
-        return {"kind": "without", "others": self.others, "first": described(self.first, arrays)}
+        return {"kind": "without", "beside": self.others, "first": described(self.first, arrays)}
 
 
 @final

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import attrs
 import numpy as np
 
 from cloister.core.budget import Budget
@@ -15,6 +16,7 @@ from cloister.core.questions import Rows, count, vector_sum
 from cloister.core.randomness import PublicRng
 from cloister.core.types import Ints
 from cloister.plugins.methods.clipping import ClippedOffsets, DistanceBins
+from cloister.plugins.methods.described import Facet, Facets
 from cloister.plugins.methods.hst import Spared
 from cloister.plugins.methods.k_variates import Finest
 from cloister.plugins.methods.lloyd_median import Pulls
@@ -113,6 +115,17 @@ def _directions(domain: Any, m: int, seed: int) -> Asked:
     return _summed(NearestDirection(twice), domain)
 
 
+def _facets(domain: Any, m: int, seed: int) -> Asked:
+    """Every column by itself, and some of them together as the values of a category, at levels of any size."""
+    g, d = np.random.default_rng(seed), domain.dimension
+    first, values, bins = int(g.integers(1, d + 1)), int(g.integers(1, d + 1)), int(g.integers(2, 40))
+    facets = (Facet(int(g.integers(0, d - values + 1)), values), *(Facet(j) for j in range(d)))
+    near = NearestCenter(points(domain, m, seed)[:, :first], domain.max_norm)
+    narrow = tuple(int(side) for side in g.integers(1, domain.sides + 1))
+    own = Facets(near, facets, narrow, bins)
+    return _counted(own) + _counted(attrs.evolve(own, size=max(own.sizes) + 1))
+
+
 def _shells(domain: Any, m: int, seed: int) -> Asked:
     radius = int(np.random.default_rng(seed).integers(1, 2 * domain.max_norm))
     shells = Shells.around(points(domain, 1, seed), radius, 2 * m, PublicRng.from_seed(seed))
@@ -133,5 +146,6 @@ QUESTIONS: dict[str, Callable[[Any, int, int], Asked]] = {
     "signs": _signs,
     "directions": _directions,
     "shells": _shells,
+    "facets": _facets,
 }
 """By kind. Args: a domain, how many centres or directions, a seed."""

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from cloister.core.domains import Ball, Box
-from cloister.core.frames import UNKNOWN, Graded, Reframed, cube
+from cloister.core.frames import UNKNOWN, Graded, Reframed, Without, cube
 from cloister.core.lattice import Bound
 from cloister.core.nearest import NearestCenter
 from cloister.core.questions import count, vector_sum
@@ -90,6 +90,15 @@ def test_columns_of_unknown_range_are_graded_and_counted_in_bins(engine: TestEng
     rows = rows_for(domain, 7)
     bins = Columns((2**15, 2**20, 2**15), 4)
     assert differences(engine.put("grades", as_table(rows)), rows, domain, (count, bins)) == []
+
+
+@pytest.mark.parametrize("engine", mostly("duckdb"), indirect=True)
+@pytest.mark.parametrize("name", ["ball", "wide box", "frame"])
+def test_columns_that_are_only_described_are_left_out_of_a_lattice(engine: TestEngine, name: str) -> None:
+    first = DOMAINS[name]
+    rows = np.hstack([rows_for(first, 6), np.linspace(-1e300, 1e300, 800).reshape(400, 2)])
+    asked = asked_of("centers", first, 3, 6)
+    assert differences(engine.put("first", as_table(rows)), rows, Without(first, 2), *asked) == []
 
 
 @pytest.mark.parametrize("engine", mostly("duckdb"), indirect=True)

@@ -132,6 +132,11 @@ class CollectionPlan:
         return self.domain.dimension
 
     @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the columns; where they have none, their positions."""
+        return self.columns or tuple(map(str, range(self.dimension)))
+
+    @property
     def problem(self) -> Problem:
         """The clustering problem, with the budget that (epsilon, delta) buys."""
         return self._problem(self.compose())

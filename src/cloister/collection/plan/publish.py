@@ -202,7 +202,7 @@ def words(plan: CollectionPlan, rounds: Sequence[Round[Any]]) -> str:
         "What to expect:",
         *_indented([] if plan.choice is None else [plan.choice.note]),
         *_indented(expectation(plan).splitlines()),
-        *_indented(price(plan.compose(), plan.problem, plan.columns or (), {}).splitlines()),
+        *_indented(price(plan.compose(), plan.problem, plan.names, {}).splitlines()),
         *_indented(_sizes(plan, rounds).splitlines()),
         "",
         "What people who lie can do:",

@@ -179,7 +179,7 @@ def result_of(transcript: Transcript) -> Result:
 
 def _result(transcript: Transcript, session: Session[Any], found: Clustering) -> Result:
     plan = transcript.plan
-    columns, composed = plan.columns or tuple(str(i) for i in range(plan.dimension)), plan.compose()
+    columns, composed = plan.names, plan.compose()
     privacy = plan.statement(session.rounds, notes(composed, plan.problem, found.details, columns))
     reports = [answers.reports for answers in transcript.closed]
     details = {**found.details, "plan": plan.hash, "reports": reports[0] if plan.length == 1 else reports}

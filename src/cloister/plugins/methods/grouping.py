@@ -24,13 +24,12 @@ class Frame:
     units: Floats
 
     @classmethod
-    def of(cls, domain: Domain, details: Mapping[str, Any]) -> Frame:
-        """Of the first columns the frame that a run of these details worked in, of others their bounds."""
+    def of(cls, domain: Domain, details: Mapping[str, Any], first: int) -> Frame:
+        """Of so many first columns the frame that a run of these details worked in, of others their bounds."""
         half = domain.half_widths if isinstance(domain, Box) else np.full(domain.dimension, domain.diameter / 2)
         ends, units = np.column_stack([domain.middle - half, domain.middle + half]), half.copy()
-        found = np.asarray(details.get("intervals", ends), np.float64)
-        ends[: len(found)] = found
-        units[: len(found)] = details.get("units", half[: len(found)].max())
+        ends[:first] = details.get("intervals", ends[:first])
+        units[:first] = details.get("units", half[:first].max())
         return cls(ends, units)
 
     @property

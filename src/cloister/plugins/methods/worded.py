@@ -81,8 +81,9 @@ class Worded(Generic[T]):
         found = self.method.cluster(rest, session.of_first(rest.domain), rng.child("method"))
         if not self.slots:
             return found
-        frame, d = Frame.of(rest.domain, found.details), problem.domain.dimension
-        view = session.framed(WithWholes(frame.lattice, 2 * self.slots, HALF - 1), cube(d))
+        frame = Frame.of(rest.domain, found.details, found.centers.shape[1])
+        words = WithWholes(frame.lattice, 2 * self.slots, HALF - 1)
+        view = session.framed(words, cube(words.dimension))
         cells = WordsOfGroups(frame.near(found.centers, problem.k, view), problem.k, self.slots)
         answer: Any
         (answer,) = view.ask(count(cells, oracle=self.counts, budget=look.budget))
@@ -92,8 +93,8 @@ class Worded(Generic[T]):
             errors = answer.standard_error(ids, level)
             for group, word, *figures in zip(ids // WHOLE, ids % WHOLE, rows, errors, strict=True):
                 told[int(group)].append([word_of(int(word)), *map(float, figures)])
-        words = [sorted(each, key=lambda word: (-word[1], word[0])) for each in told]
-        spoken = {"above": self.opened(problem).threshold.above, "of": words}
+        ordered = [sorted(each, key=lambda word: (-word[1], word[0])) for each in told]
+        spoken = {"above": self.opened(problem).threshold.above, "of": ordered}
         return attrs.evolve(found, details={**found.details, "words": spoken})
 
     def parts(self, problem: Problem, rng: PublicRng) -> tuple[Problem, Problem]:

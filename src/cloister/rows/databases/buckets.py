@@ -5,7 +5,7 @@ around at 2^64, which engines refuse as an overflow; and kinds of methods under 
 
 Buckets around public centres, in SQL: ``centers``, ``distances``.
 
-Buckets that are boxes, in SQL: ``grid``, ``quadtree``, ``columns``.
+Buckets that are boxes, in SQL: ``grid``, ``quadtree``, ``columns``; values of columns in groups: ``facets``.
 
 Buckets by the directions of rows, in SQL: ``directions``, ``signs``, ``shells``.
 
@@ -101,6 +101,29 @@ def by_grid(stage: Stage, cells: Description, known: Described) -> Located:
         if part > 1:
             steps.append(floored((x + number(side)) * number(part) / number(2 * side + 1)) * number(stride))
     return one_level(stage, total(steps).cast("int64"))
+
+
+def by_facet(stage: Stage, cells: Description, known: Described) -> Located:
+    """Of a category's columns the first that is positive; if none is, the code behind them. Of a number its part: floor
+    of doubles as in ``by_grid``."""
+    # each level's query puts all columns on the lattice, by 16 constants each; PostgreSQL's rows end at 1,664 numbers
+    refuse_wide(max(32, 16 * len(cells["facets"])) * len(stage.row))
+    near = located(attrs.evolve(stage, row=stage.row[: cells["first"]]), cells["near"], known)
+    found = attrs.evolve(near.stage, row=stage.row)
+    ids = list[Expr]()
+    for (place, values), room in zip(cells["facets"], cells["of_group"], strict=True):
+        if values:
+            listed = found.x[place : place + values]
+            codes = [ibis.ifelse(x > 0, integer(code), integer(values)) for code, x in enumerate(listed)]
+            code = ibis.least(*codes) if values > 1 else codes[0]
+        else:
+            side, bins = cells["sides"][place], cells["bins"]
+            refuse_inexact(2 * side * (bins + 1))
+            inside = clipped(found.x[place], -side, side) + number(side)
+            code = ibis.least(floored(inside * number(bins) / number(2 * side)), number(bins - 1)).cast("int64")
+        ids.append(found[near.first] * integer(room) + code)
+    found, names = found.add(*ids)
+    return Located(found, tuple(names), tuple((level, 0) for level in range(len(names))))
 
 
 def by_columns(stage: Stage, cells: Description, known: Described) -> Located:
@@ -248,5 +271,6 @@ KINDS: dict[str, Locate] = {
     "last": _last,
     "spared": _spared,
     "quadtree": by_quadtree,
+    "facets": by_facet,
 }
 """How each kind of bucketing is compiled."""

@@ -184,6 +184,10 @@ def _graded(stage: Stage, domain: Description) -> Stage:
     return attrs.evolve(found, row=row, bound=Bound(longest, len(raw)))
 
 
+def _without(stage: Stage, domain: Description) -> Stage:
+    return snapped(attrs.evolve(stage, row=stage.row[: len(stage.row) - domain["beside"]]), domain["first"])
+
+
 def _differences(stage: Stage, middles: list[float], most: list[float]) -> Stage:
     """clip(x - middle, -most, most). x is moved first to where that is beyond most already, if it is farther: rounded
     differences grow with x too."""
@@ -218,5 +222,6 @@ KINDS: dict[str, Callable[[Stage, Description], Stage]] = {
     "ball": _ball,
     "reframed": _reframed,
     "graded": _graded,
+    "without": _without,
 }
 """How each kind of domain is compiled."""
