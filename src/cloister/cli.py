@@ -15,6 +15,7 @@ from cloister.commands.coordinate import coordinate
 from cloister.commands.data import data_app
 from cloister.commands.decode import decode
 from cloister.commands.demo import demo
+from cloister.commands.drift import drift
 from cloister.commands.encode import answer, encode
 from cloister.commands.evaluate import evaluate
 from cloister.commands.fit import explain, fit
@@ -92,6 +93,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "profile": profile,
     "report": report,
     "evaluate": evaluate,
+    "drift": drift,
     "compare": compare,
     "new-plugin": new_plugin,
     "demo": demo,

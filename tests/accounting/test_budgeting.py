@@ -192,7 +192,7 @@ def methods() -> Iterator[Any]:
     """All that ask anything; under trust of users one of each kind, since options hardly change what they ask."""
     kinds = set[tuple[str, str]]()
     for spec in registry().specs("Method"):
-        if not spec.private or spec.name == "sphere-packing":
+        if not spec.private or spec.name in ("sphere-packing", "given-centers"):
             continue
         for trust in ("Central", "Aggregated", "Local", "Shuffled") if slots_for_oracles(spec.name) else (spec.trust,):
             if trust in ("Central", "Aggregated") or (spec.target, trust) not in kinds:

@@ -21,7 +21,7 @@ from cloister.rows.reading import marks_of_reading
 from cloister.run.fit import source
 
 COMMANDS: dict[str, Any] = typer.main.get_command(app).commands  # type: ignore[attr-defined]  # a group
-READ_ROWS = "fit", "explain", "evaluate", "predict", "profile", "compare", "encode", "answer", "join"
+READ_ROWS = "fit", "explain", "evaluate", "predict", "profile", "compare", "drift", "encode", "answer", "join"
 
 
 def options(name: str) -> dict[str, Any]:

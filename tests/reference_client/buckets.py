@@ -73,6 +73,11 @@ def distances(cells: Cells, row: Row) -> list[int]:
     return [below(cells["edges"], nearest(cells["centers"], row)[1])]
 
 
+def grouped(cells: Cells, row: Row) -> list[int]:
+    found, square = nearest(cells["centers"], row)
+    return [found * (len(cells["edges"]) + 1) + below(cells["edges"], square)]
+
+
 def columns(cells: Cells, row: Row) -> list[int]:
     found = []
     for x, side in zip(row, cells["sides"], strict=True):
@@ -159,6 +164,7 @@ KINDS: dict[str, Callable[[Cells, Row], list[int]]] = {
     "centers": centers,
     "shells": shells,
     "distances": distances,
+    "grouped": grouped,
     "columns": columns,
     "quadtree": quadtree,
     "nets": nets.locate,

@@ -28,6 +28,7 @@ BUCKETINGS = {
     "centers": ("centers", "within"),
     "shells": ("around", "middle", "edges"),
     "distances": ("centers", "edges"),
+    "grouped": ("centers", "edges"),
     "columns": ("sides", "depth"),
     "last": ("of",),
     "spared": ("of", "near", "bad"),

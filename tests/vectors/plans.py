@@ -107,7 +107,8 @@ DESCRIBED = planned(
 METHODS = tuple(
     spec.name
     for spec in built_in().specs("Method")
-    if spec.name not in {"auto", "auto-median", "lloyd", "sphere-packing"}  # those choose; not private; asks nothing
+    if spec.name
+    not in {"auto", "auto-median", "lloyd", "sphere-packing", "given-centers"}  # those choose; not private; ask nothing
     and spec.name != DESCRIBED.name
 )
 

@@ -7,7 +7,7 @@ import { hex, HIDDEN, QUIET, Refused, ROUNDING, system, unhex } from "./words.js
 
 const FORMAT = 1;
 const RARE = new RegExp(
-  '"(shells|distances|quadtree|last|spared|nets|hashes|intervals|regions|created|assigned|unary|subset|' +
+  '"(shells|distances|grouped|quadtree|last|spared|nets|hashes|intervals|regions|created|assigned|unary|subset|' +
     'privunit|duchi|gaussian-vectors|blanket|shares|graded|reframed|columns|without|facets)"(?!:)', // a name has a colon
 );
 const TYPES = { i4: Int32Array, i8: BigInt64Array, f8: Float64Array };

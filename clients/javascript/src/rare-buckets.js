@@ -180,6 +180,7 @@ Object.assign(FORMS, {
   columns: "sides:ints depth:int",
   shells: "around:array middle:ints edges:ints",
   distances: "centers:array edges:ints",
+  grouped: "centers:array edges:ints",
   quadtree: "subspace:object|null order:ints cuts:list top:int",
   last: "of:object",
   spared: "of:object near:object bad:ints",
@@ -199,6 +200,10 @@ Object.assign(KINDS, {
     return [(edges.length + 1) * direction(around, away) + beyond(edges, squares(away))];
   },
   distances: ({ centers, edges }, x) => [beyond(edges, nearest(centers, x)[1])],
+  grouped: ({ centers, edges }, x) => {
+    const [j, square] = nearest(centers, x);
+    return [(edges.length + 1) * j + beyond(edges, square)];
+  },
   quadtree: quadtreeIds,
   last: ({ of }, x) => locate(of, x).slice(-1),
   spared: ({ of, near, bad }, x) => {

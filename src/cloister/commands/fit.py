@@ -23,7 +23,18 @@ from cloister.commands.common import (
     tell_columns,
     told_once,
 )
-from cloister.commands.options import OUTPUT, Charged, Config, Dimension, Printed, Reading, Sought, Verbose, Wanted
+from cloister.commands.options import (
+    OUTPUT,
+    Charged,
+    Config,
+    Dimension,
+    Printed,
+    Reading,
+    Repeated,
+    Sought,
+    Verbose,
+    Wanted,
+)
 from cloister.commands.program import Standing, ending, printing
 from cloister.commands.progress import Log, event_log, signs_of_life
 from cloister.commands.taking import lacks, taking
@@ -40,6 +51,8 @@ def explain(
     reading: Reading,
     asked: Wanted,
     sought: Sought,
+    repeated: Repeated,
+    charged: Annotated[Charged, lacks("nothing is charged", "resume", "same_rows", "note")],
     printed: Annotated[Printed, lacks("nothing is released", "out")],
     rows: Annotated[
         list[str] | None,
@@ -57,19 +70,31 @@ def explain(
     if sought.error is not None and asked.epsilon is None:
         asked = attrs.evolve(asked, epsilon=1.0)
     request, as_json = asked.request(len(rows or ()) if asked.pooled else 0), bool(printed.as_json)
+    account = charged.account()
+    if repeated.every is None and (account is not None or repeated != Repeated()):
+        raise InvalidInput("a lifetime is of a run that is repeated: give --every too, such as 12 for one a month")
+    request = request if account is None else account.asked(request)
     if not rows or dimension is not None:
-        show_forecast(request, _named(rows, reading, dimension, asked.columns_of["described"]), None, as_json, sought)
+        chosen = _named(rows, reading, dimension, asked.columns_of["described"])
+        show_forecast(request, chosen, None, as_json, sought, repeated, account)
         return
     with closing(source(rows, **asked.columns_of, **reading.arguments())) as population:
         tell_columns(population)
-        show_forecast(request, population.selection, population, as_json, sought)
+        show_forecast(request, population.selection, population, as_json, sought, repeated, account)
 
 
 def show_forecast(
-    request: Any, chosen: Selection, population: Any, as_json: bool, sought: Sought | None = None
+    request: Any,
+    chosen: Selection,
+    population: Any,
+    as_json: bool,
+    sought: Sought | None = None,
+    repeated: Repeated | None = None,
+    account: Any = None,
 ) -> None:
     """Print what a request would do. Args: population (whose rows are meant; None: columns alone are known), sought (an
-    error whose price is wanted in place of that)."""
+    error whose price is wanted in place of that), repeated (how often, and within which lifetime), account (that it is
+    within)."""
     from cloister.run.explaining import explain as explained
     from cloister.run.population import check_users
 
@@ -79,10 +104,16 @@ def show_forecast(
     found = explained(request, chosen.features, chosen)
     if population is not None:
         check_users(found.plan.total, population, found.plan.composed.trust or "Central")
+    lasts = None
+    if repeated is not None and repeated.every is not None:
+        from cloister.run.lasting import lasting
+
+        life = repeated.lifetime_epsilon, repeated.lifetime_delta or 0.0
+        lasts = lasting(found.plan, repeated.every, account, *life)
     if as_json:
-        print_json(found.as_dict())
+        print_json(found.as_dict() | ({} if lasts is None else {"repeated": attrs.asdict(lasts)}))
     else:
-        show(found.text)
+        show(found.text if lasts is None else f"{found.text}\n{lasts.text}")
 
 
 def _show_needs(request: Any, chosen: Selection, error: float, picture: str | None, as_json: bool) -> None:

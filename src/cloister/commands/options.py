@@ -227,6 +227,11 @@ class Wanted:
     describe_share: float | None = said(
         "Share of the budget for both. Default: 0.15; where both are asked each gets half.", METHOD
     )
+    start: str | None = said(
+        "Public centres to begin from: an earlier result, or a .toml or .json file with a list of numbers per "
+        "column. auto compares them with fresh ones; the method refit takes them to fit, and finds nothing else.",
+        METHOD,
+    )
     seed: int | None = said("Repeat the public choices (the start). Never the noise.", METHOD)
 
     @property
@@ -270,6 +275,20 @@ class Sought:
     picture: str | None = said(
         "With --error: draw the predicted error against epsilon, .png or .svg.", OUTPUT, in_config=False
     )
+
+
+@final
+@attrs.frozen(kw_only=True)
+class Repeated:
+    """A run that is repeated, and the lifetime that pays for it."""
+
+    every: int | None = said(
+        "How many such runs there are in a year: say how many a lifetime holds (--ledger, or --lifetime-epsilon).",
+        PRIVACY,
+        in_config=False,
+    )
+    lifetime_epsilon: float | None = said("With --every: the lifetime's epsilon, without a ledger.", PRIVACY)
+    lifetime_delta: float | None = said("With --every: the lifetime's delta. Default: 0.", PRIVACY)
 
 
 @final

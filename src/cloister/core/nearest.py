@@ -90,9 +90,9 @@ class NearestCenter:
             nearest[distance > self.within**2] = -1
         return nearest[:, None]
 
-    def distances(self, rows: Ints) -> Ints:
-        """Squared distances (n,) of lattice rows from their nearest centre, however far that is."""
-        return self._nearest(rows, squared=True)[1]
+    def distances(self, rows: Ints) -> tuple[Ints, Ints]:
+        """The nearest centre (n,) of lattice rows, however far that is, and its squared distance (n,)."""
+        return self._nearest(rows, squared=True)
 
     def _nearest(self, rows: Ints, squared: bool) -> tuple[Ints, Ints]:
         """The nearest centre, and its squared distance, or that less |x|^2, for each row (n, d)."""

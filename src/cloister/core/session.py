@@ -299,6 +299,10 @@ class Session(Generic[T]):
         view._others += self.problem.domain.dimension - domain.dimension
         return view.framed(domain, domain)
 
+    def placed(self, points: Floats) -> Ints:
+        """Public points (m, d), in the caller's units, on the lattice that this session puts rows on."""
+        return self._lattice.snap(points)
+
     @overload
     def ask(self, q1: Question[T, A], /) -> tuple[A]: ...
     @overload

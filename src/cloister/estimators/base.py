@@ -95,6 +95,7 @@ class PrivateClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         categories: Mapping[str, Sequence[Any]] | None = None,
         describe: Sequence[str] | None = None,
         describe_share: float = SHARE,
+        start: Any = None,
     ) -> None:
         self.n_clusters = n_clusters
         self.method = method
@@ -120,6 +121,7 @@ class PrivateClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         self.categories = categories
         self.describe = describe
         self.describe_share = describe_share
+        self.start = start
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Parameters by name; deep: of a method that is a component its options and parts too (``method__rounds``)."""

@@ -22,12 +22,13 @@ from cloister.rows.categories import categories_of
 from cloister.rows.columns import table_columns
 from cloister.run.request import Request
 from cloister.run.result import Result
+from cloister.run.starting import scale_of
 
 
 def parameters_of(result: Result) -> dict[str, Any]:
     """Parameters by name. Each component and option is named, so that no later default changes what they mean."""
     privacy, problem, method = result.privacy, result.problem, result.method
-    frame = method.get("frame", {"options": {"share": 0.0, "scale": "none"}})["options"]
+    share = method.get("frame", {"options": {"share": 0.0}})["options"]["share"]
     return {
         "n_clusters": problem["k"],
         "method": method["name"],
@@ -35,8 +36,8 @@ def parameters_of(result: Result) -> dict[str, Any]:
         "delta": privacy.delta,
         "bounds": _bounds(result),
         "rows": None if privacy.count_share else problem["rows"],
-        "zoom": "auto" if frame["share"] is None else frame["share"],
-        "scale": _scale(frame["scale"]),
+        "zoom": "auto" if share is None else share,
+        "scale": scale_of(result),
         "components": _components(method),
         "options": _options(method),
         "not_private": not privacy.private,
@@ -66,6 +67,7 @@ def request_of(estimator: Any, defaults: Mapping[str, str]) -> Request:
         describe=estimator.describe,
         describe_share=estimator.describe_share,
         trust=estimator.trust or defaults.get("trust"),
+        start=estimator.start,
     )
 
 
@@ -84,12 +86,6 @@ def _bounds(result: Result) -> Any:
     encoded = {f for category in categories_of(result.problem.get("categories")) for f in category.features}
     pairs = zip(result.columns, bounds["lower"], bounds["upper"], strict=True)
     return [(low, high) for name, low, high in pairs if name not in encoded] or None
-
-
-def _scale(scale: str) -> str | None:
-    """As a caller gives it: without the units of categories, which are fixed."""
-    units = [unit for unit in scale.split(",") if not unit.startswith("category:")]
-    return units[0] if set(units) == {"bounds"} else ",".join(units) or None
 
 
 def _components(config: Mapping[str, Any], path: str = "") -> dict[str, str]:

@@ -16,6 +16,7 @@ KAMATH = "Chang, Kamath: Practical differentially private clustering (2021)"
 SU = "Su, Cao, Li, Bertino, Jin: Differentially private k-means clustering (2016)"
 ONE_ROUND_PAPER = {"solver": "kmeans++", "grid_up_to": 0, "share": "budget", "partitions": 1, "clip": True}
 AUTO = "cloister.plugins.methods.auto:Auto"
+REFIT = "cloister.plugins.methods.refit:Refit"
 ABSOLUTE = {"updates": "absolute", "radius": "none", "clip_steps": False, "keep_below": 1.0}
 
 
@@ -97,6 +98,38 @@ def components() -> list[Spec]:
             "k-means by rounds of clipped sums, shrunk by their known noise: for few rows",
             paper=DIAA,
             objective="k-means",
+        ),
+        Spec(
+            "refit",
+            "Method",
+            REFIT,
+            "k-means from public centres, such as an earlier result's, that are taken to fit",
+            presets={"start": "given-centers", "share": 0.0},
+            starts="start.centers",
+        ),
+        Spec(
+            "refit-or-fresh",
+            "Method",
+            REFIT,
+            "k-means from public centres, or from fresh ones where these fit better by a private comparison",
+            presets={"start": "given-centers"},
+            objective="k-means",
+            starts="start.centers",
+            fills=1,
+        ),
+        Spec(
+            "kept-centers",
+            "Method",
+            "cloister.plugins.methods.kept_centers:KeptCenters",
+            "a start's centres as they are, with counts of groups and of distances",
+            presets={"start": "given-centers"},
+            starts="start.centers",
+        ),
+        Spec(
+            "given-centers",
+            "Method",
+            "cloister.plugins.methods.given_centers:GivenCenters",
+            "k public centres, such as an earlier result's: a start that reads no row",
         ),
         Spec(
             "lloyd",

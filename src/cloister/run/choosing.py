@@ -30,7 +30,7 @@ from cloister.core.randomness import ANY_KEY
 from cloister.core.registry.components import Choices, own_number, slots_of
 from cloister.core.registry.compose import Composed, below, compose
 from cloister.core.registry.filling import Filler
-from cloister.core.registry.making import unregistered
+from cloister.core.registry.making import by_name, unregistered
 from cloister.core.registry.registry import registry
 from cloister.core.session import forecast
 
@@ -248,6 +248,19 @@ class Chooser:
             return *found[name], Choice(composed.spec.name, name, tuple(judged))
         reasons = "; ".join(f"{c.name}: {c.why}" for c in judged if c.why)
         raise InvalidInput(f"no candidate of '{composed.spec.name}' can run: {reasons}")
+
+    def beside(self, found: Composed, centers: str) -> Composed:
+        """The method that compares public centres with what another one finds, and goes on from the better. Raises:
+        InvalidInput: it has another objective."""
+        spec, trust = registry().starter(), self.trust or "Central"
+        if found.spec.objective != spec.objective:
+            raise InvalidInput(
+                f"'{found.spec.name}' is for {found.spec.objective}, and a start for {spec.objective}: leave it out"
+            )
+        names, values = by_name(found, "fresh.")
+        wires, values = {"fresh": found.spec.name, **names}, {spec.starts: centers, **values}
+        composed = Filler(registry(), trust).filled("Method", spec.name, wires, values)
+        return attrs.evolve(self, trust=trust).filled(composed, wires, values)[0]
 
     def ways(
         self, part: Composed, wires: Mapping[str, str], values: Mapping[str, Any]

@@ -50,6 +50,7 @@ from cloister.run.population import (
 from cloister.run.request import PreparedRun, Request, prepare, refuse_unregistered
 from cloister.run.result import Result
 from cloister.run.row_count import SHARE, after_count, counted, doubts, shares
+from cloister.run.starting import notes_on_start
 from cloister.run.statement import state
 
 V = TypeVar("V")
@@ -255,6 +256,7 @@ def fit(
             *(doubts(plan.budget, plan.problem) if count_share else []),
             *notes(plan.composed, plan.problem, clustering.details, plan.columns),
             *notes_on_k(plan.problem, clustering.details),
+            *notes_on_start(clustering.details),
             *words.notes(plan.composed, plan.problem, plan.table),
             *([IN_MEMORY.format(name)] if (name := unregistered(plan.composed)) else []),
         ),

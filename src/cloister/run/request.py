@@ -34,6 +34,7 @@ from cloister.run.describing import SHARE
 from cloister.run.framing import Framing, counting, price, scale_of, unframed
 from cloister.run.population import check_trust
 from cloister.run.row_count import counted, shares, with_count
+from cloister.run.starting import begun_from
 
 
 def _names(given: Any) -> tuple[str, ...]:
@@ -71,6 +72,7 @@ class Request:
         describe_share: of the budget, for all of that: where words are asked beside columns, half of it is for them.
         laws: whether ``auto`` may take Laplace noise where that predicts less error, at the same (epsilon, delta). It
             costs more rho, in which some lifetimes add up.
+        start: public centres to begin from, as ``cloister.run.starting`` takes them; None: there are none.
     """
 
     k: int | tuple[int, int] = attrs.field(converter=number_of_centers)
@@ -93,6 +95,7 @@ class Request:
     most_words: int | None = attrs.field(default=None, converter=own_number)
     describe_share: float = attrs.field(default=SHARE, converter=own_number)
     laws: bool = True
+    start: Any = None
 
     @property
     def most(self) -> int:
@@ -241,15 +244,16 @@ def prepare(
         given: Any = value
         if given is not None and (isinstance(given, bool) or not isinstance(given, Integral)):
             raise InvalidInput(f"{name} is {value!r}: give a whole number")
+    told = described(request.describe, request.describe_words, request.most_words)
+    table = chosen_columns or Selection(tuple(columns)).describing(told)
+    used = table.clustered
+    request, centers = begun_from(request, used.features)
     request, composed = asked_for(request)
     if not composed.private and not request.not_private:
         raise InvalidInput(
             f"'{composed.spec.name}' as composed is NOT private: it releases exact answers. For a benchmark on rows "
             f"that are not secret, allow it with --not-private (not_private=True)"
         )
-    told = described(request.describe, request.describe_words, request.most_words)
-    table = chosen_columns or Selection(tuple(columns)).describing(told)
-    used = table.clustered
     domain = domain_for(request.bounds, table)
     inner = first_columns(domain, len(table.features) - len(used.features))
     total = Total(request.epsilon, request.delta, rows_per_user=request.rows_per_user)
@@ -268,6 +272,8 @@ def prepare(
         left = 1 - share
         chooser = Chooser(total, request.most, inside, rows, request.trust, request.parties, request.fewest, laws, left)
         chosen, _, choice = chooser.chosen(composed, request.components, request.options, only)
+        if choice is not None and centers:
+            chosen = chooser.beside(chosen, centers)
         if request.fewest is not None:
             check_chooses(chosen, request.fewest, request.most)
         problem, framed = framing.of(chosen, total, request.most, inner, rows, laws)

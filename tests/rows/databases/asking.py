@@ -138,6 +138,9 @@ QUESTIONS: dict[str, Callable[[Any, int, int], Asked]] = {
     "clipped": _clipped,
     "weighted": _pulls,
     "distances": lambda domain, m, seed: _counted(DistanceBins(_near(domain, m, seed), 2 * domain.max_norm)),
+    "grouped": lambda domain, m, seed: _counted(
+        DistanceBins(_near(domain, m, seed), 2 * domain.max_norm, grouped=True)
+    ),
     "grid": _grid,
     "quadtree": _tree,
     "projected quadtree": _projected_tree,

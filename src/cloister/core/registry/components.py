@@ -67,6 +67,8 @@ class Spec:
         adds: what: "frame" of a class that is ``core.capabilities.Zooming`` and has the options ``share`` and
             ``scale``, "description" of one with the options ``share``, ``columns`` and ``beside``, or "words" of one
             with the options ``share`` and ``slots``.
+        starts: of a method that begins from public centres, the path of the option that they are; else empty. What
+            ``auto`` picks stands in the slot ``fresh`` of the one with the lowest ``fills``, where a run has a start.
 
     Raises:
         InvalidInput: there is no such trust marker.
@@ -85,6 +87,7 @@ class Spec:
     alternatives: tuple[Mapping[str, str], ...] = ()
     wraps: str = ""
     adds: str = "frame"
+    starts: str = ""
 
     def __attrs_post_init__(self) -> None:
         if self.trust is not None and self.trust not in TRUSTS:

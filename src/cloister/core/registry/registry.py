@@ -7,7 +7,7 @@ the name is used. A client's encoder composes built-in components alone, without
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from importlib.metadata import entry_points
 from typing import Any
@@ -96,10 +96,13 @@ class Registry:
     def wrapper(self, adds: str = "frame") -> Spec:
         """The method that a run puts others into where they need a frame, or a description. Raises: InvalidInput: none
         is installed."""
-        found = [s for s in self.specs("Method") if s.wraps and s.adds == adds and s.fills is not None]
-        if not found:
-            raise InvalidInput(f"no installed method wraps another one to add a {adds}: leave out what asks for one")
-        return min(found, key=lambda s: (s.fills or 0, s.name))
+        found = [s for s in self.specs("Method") if s.wraps and s.adds == adds]
+        return _first(found, f"wraps another one to add a {adds}: leave out what asks for one")
+
+    def starter(self) -> Spec:
+        """The method that compares a start with what ``auto`` picks. Raises: InvalidInput: none is installed."""
+        found = [s for s in self.specs("Method") if s.starts]
+        return _first(found, "compares a start with another method's centres: leave the start out")
 
     def faults(self, plugin: Plugin) -> tuple[str, ...]:
         """A line for each of a plugin's components that cannot be used, after loading all of them."""
@@ -110,6 +113,14 @@ class Registry:
             except CloisterError as error:
                 found.append(str(error))
         return tuple(found)
+
+
+def _first(found: Sequence[Spec], words: str) -> Spec:
+    """The method with the lowest ``fills`` of those that have any. Raises: InvalidInput: none is installed."""
+    known = [spec for spec in found if spec.fills is not None]
+    if not known:
+        raise InvalidInput(f"no installed method {words}")
+    return min(known, key=lambda spec: (spec.fills or 0, spec.name))
 
 
 def _plugin(name: str, origin: str, load: Any) -> Plugin:

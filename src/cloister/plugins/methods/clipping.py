@@ -124,28 +124,33 @@ class DistanceBins:
         near: rows by their nearest centre, without a limit.
         largest: edge of the last bin, in lattice steps.
         number: of bins.
+        grouped: whether the rows of each centre have bins of their own, each twice as wide as the one before: bin i of
+            centre j is ``number`` j + i.
     """
 
     near: NearestCenter
     largest: int
     number: int = BINS
+    grouped: bool = False
 
     @cached_property
     def edges(self) -> Ints:
         """Squared distances (number,), ascending."""
-        return np.array([self.largest**2 >> i for i in reversed(range(self.number))], np.int64)
+        step = 2 if self.grouped else 1
+        return np.array([self.largest**2 >> step * i for i in reversed(range(self.number))], np.int64)
 
     @property
     def space(self) -> Space:
-        return Space((self.number,))
+        return Space((self.number * (len(self.near.centers) if self.grouped else 1),))
 
     def locate(self, rows: Ints) -> Ints:
-        bins: Ints = np.searchsorted(self.edges[:-1], self.near.distances(rows)).astype(np.int64)
-        return bins[:, None]
+        groups, squares = self.near.distances(rows)
+        bins: Ints = np.searchsorted(self.edges[:-1], squares).astype(np.int64)
+        return (bins + self.number * groups if self.grouped else bins)[:, None]
 
     def bundled(self, arrays: BundleArrays) -> Mapping[str, Any]:
         return {
-            "kind": "distances",
+            "kind": "grouped" if self.grouped else "distances",
             "sizes": integers(self.space.sizes),
             "centers": arrays.add(self.near.centers),
             "edges": self.edges[:-1].tolist(),

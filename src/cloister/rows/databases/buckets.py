@@ -85,9 +85,11 @@ def by_center(stage: Stage, cells: Description, known: Described) -> Located:
 
 
 def by_distance(stage: Stage, cells: Description, known: Described) -> Located:
-    stage, _, distance = nearest(stage, known.array(cells["centers"]))
-    stage, (squares,) = stage.add(distance)
-    return one_level(stage, within_edges(stage[squares], np.array(cells["edges"], np.int64)))
+    stage, index, distance = nearest(stage, known.array(cells["centers"]))
+    stage, (group, squares) = stage.add(index, distance)
+    edges = np.array(cells["edges"], np.int64)
+    first = stage[group] * (len(edges) + 1) if cells["kind"] == "grouped" else 0
+    return one_level(stage, within_edges(stage[squares], edges) + first)
 
 
 def by_grid(stage: Stage, cells: Description, known: Described) -> Located:
@@ -267,6 +269,7 @@ KINDS: dict[str, Locate] = {
     "centers": by_center,
     "shells": by_shell,
     "distances": by_distance,
+    "grouped": by_distance,
     "columns": by_columns,
     "last": _last,
     "spared": _spared,

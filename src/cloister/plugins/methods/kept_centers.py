@@ -1,0 +1,50 @@
+"""Kept centres: how many rows are nearest to each, and how far rows are from them. Nothing is moved.
+
+One question: a histogram of the rows by their nearest centre and by the distance from it, which is a reference. Whoever
+asks the same about other rows can tell what changed (``cloister drift``).
+
+Guarantee: the trust model, neighbouring relation, epsilon and delta of the oracle in its slot: a row is in one bucket,
+so that one row changes one count by one. Centres are public, or released by a start that has a share of the budget. The
+rest is post-processing.
+"""
+
+from __future__ import annotations
+
+from typing import Generic
+
+import numpy as np
+
+from cloister.core.clustering import Clustering, Problem
+from cloister.core.questions import count
+from cloister.core.randomness import PublicRng
+from cloister.core.registry.components import component, slot
+from cloister.core.roles import FrequencyOracle
+from cloister.core.session import Method, Session
+from cloister.core.trust import T
+from cloister.plugins.methods.clipping import BINS, DistanceBins
+from cloister.plugins.methods.errors import count_error
+from cloister.plugins.methods.measuring import Distances
+from cloister.plugins.methods.post_processing import filled
+from cloister.plugins.methods.rounds import begun, nearest_within, share_option
+
+
+@component
+class KeptCenters(Generic[T]):
+    """A start's centres as they are, with the rows that are nearest to each, and their distances."""
+
+    start: Method[T] = slot("sphere-packing", help="the centres: public ones, or found with its share of the budget")
+    counts: FrequencyOracle[T] = slot("discrete-laplace", help="how many rows each centre, and each distance, has")
+    start_share: float = share_option()
+
+    def cluster(self, problem: Problem, session: Session[T], rng: PublicRng) -> Clustering:
+        start, rest = begun(self.start, self.start_share, problem, session, rng)
+        domain, k = problem.domain, problem.k
+        near = nearest_within(np.inf, filled(start.centers, k), domain, session if session.rounds else None)
+        bins = DistanceBins(near, 2 * domain.max_norm, BINS // 2, grouped=True)
+        (table,) = session.ask(count(bins, oracle=self.counts, budget=rest.budget))
+        counted = table.at(np.arange(bins.space.sizes[0])).reshape(k, -1)
+        error = count_error(self.counts, counted.size, rest.budget, rest)
+        distances = Distances(bins, counted.sum(axis=0), np.full(bins.number, error * np.sqrt(k)))
+        stated = {"weights_error": np.full(k, error * np.sqrt(bins.number)), "counted": counted, "counted_error": error}
+        sizes = np.maximum(counted.sum(axis=1), 0.0)
+        return Clustering(domain.real(near.centers), sizes, {**start.details, **stated, **distances.details(domain)})

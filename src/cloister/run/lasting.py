@@ -1,0 +1,68 @@
+"""How long a lifetime budget lasts where the same run is repeated: by the ledger's own filter, run by run."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from typing import Any
+
+import attrs
+
+from cloister.accounting.ledger.ledger import Ledger, checked
+from cloister.accounting.ledger.privacy_filter import Cost, Lifetime
+from cloister.core.errors import BudgetExceeded, InvalidInput, UnknownName
+from cloister.run.account import Account
+from cloister.run.request import PreparedRun
+
+MOST = 10_000
+"""Runs beyond which nobody counts."""
+
+
+@attrs.frozen
+class Lasting:
+    """Repetitions of one run. Args: every (a year), cost (of one), runs (how many a lifetime holds, by composition)."""
+
+    every: int
+    cost: Cost
+    runs: dict[str, int]
+
+    @property
+    def text(self) -> str:
+        """For people."""
+        one = f"One run costs at most epsilon = {self.cost.epsilon:.4g}, delta = {self.cost.delta:.3g}"
+        held = (f"{runs:,} ({how} composition): {runs / self.every:.3g} years" for how, runs in self.runs.items())
+        return f"{one}. Of {self.every} a year the lifetime still holds {', or '.join(held)}."
+
+
+def lasting(plan: PreparedRun, every: int, account: Account | None, epsilon: float | None, delta: float) -> Lasting:
+    """How many runs of a plan a lifetime still holds, at most ``MOST``: a ledger's, or one of (epsilon, delta) under
+    each composition.
+
+    Raises: InvalidInput: no lifetime is given, or two. UnknownName: the ledger has no such data set.
+    """
+    if every < 1:
+        raise InvalidInput(f"every is {every}: give how many runs there are in a year, such as 12")
+    if (account is None) == (epsilon is None):
+        raise InvalidInput("a lifetime is a ledger's or of its own: give --ledger and --dataset, or --lifetime-epsilon")
+    cost, unit = Cost.reserved(plan.total, plan.budget), plan.total.unit
+    if account is not None:
+        known = {each.dataset: each for each in Ledger.open(account.ledger).status()}
+        if account.dataset not in known:
+            raise UnknownName("data set", account.dataset, known)
+        found = known[account.dataset]
+        lives = [(Lifetime(found.dataset, found.lifetime, found.composition, found.unit), found.spent)]
+        lives[0][0].refuse_other(unit)
+    else:
+        ways: Any = ("basic", "zcdp") if delta and not plan.budget.delta else ("basic",)
+        lives = [(checked("lifetime", epsilon or 0.0, delta, how, unit), Cost()) for how in ways]
+    return Lasting(every, cost, {life.composition: _held(life, spent, cost) for life, spent in lives})
+
+
+def _held(life: Lifetime, spent: Cost, cost: Cost) -> int:
+    def full(runs: int) -> bool:
+        try:
+            life.admit(Cost.summed([spent, *[cost] * runs]), cost)
+        except BudgetExceeded:
+            return True
+        return False
+
+    return bisect_left(range(MOST), True, key=full)

@@ -1,0 +1,125 @@
+"""Centres that a run begins from: an earlier result's, or ones that were made on public rows.
+
+They are mapped by the names of columns, each value of a category being one, and become an option of the method that
+begins from them (``Spec.starts``), so that plans, digests, ledgers and records see an ordinary composition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+import attrs
+import numpy as np
+
+from cloister.core.errors import InvalidInput
+from cloister.core.registry.components import Choices, slots_of
+from cloister.core.registry.registry import registry
+from cloister.run.bounds import FILES, table_from
+from cloister.run.result import Result
+
+HELP = (
+    "give a saved result (.json, .npz), or a table with a list of numbers per column, one for each centre (.toml, "
+    ".json, a mapping)"
+)
+
+
+@attrs.frozen(eq=False)
+class Start:
+    """Public centres. Args: centers (coordinates by column), result (the earlier one; None: they are of none)."""
+
+    centers: Mapping[str, Any]
+    result: Result | None = None
+
+    @classmethod
+    def of(cls, given: Any) -> Self:
+        """A start as callers give it. Raises: CloisterError: it cannot be read."""
+        found = given
+        if isinstance(given, (str, Path)):
+            path = Path(given)
+            found = table_from(path, "start") if path.suffix in FILES else Result.load(path)
+            if isinstance(found, Mapping) and {"format", "sha256"} & set(found):
+                found = Result.load(path)
+        if isinstance(found, Result):
+            return cls(dict(zip(found.columns, found.centers.T.tolist(), strict=True)), found)
+        if not isinstance(found, Mapping):
+            raise InvalidInput(f"the start is {given!r}: {HELP}")
+        return cls({str(name): values for name, values in found.items()})
+
+    def option(self, columns: Sequence[str], k: Any) -> str:
+        """The centres as the option ``centers``, columns in this order.
+
+        Raises: InvalidInput: they are of other columns or of another k, or no numbers.
+        """
+        if set(self.centers) != set(columns):
+            missing = [name for name in columns if name not in self.centers]
+            others = [name for name in self.centers if name not in columns]
+            words = [f"lacks {', '.join(missing[:8])}"] * bool(missing) + [f"has {', '.join(others[:8])}"] * bool(
+                others
+            )
+            raise InvalidInput(
+                f"the start {' and '.join(words)}, and the run's columns are {', '.join(columns[:8])}: name the same "
+                f"columns (--columns) and list the same values of categories, or leave the start out"
+            )
+        try:
+            points = np.array([self.centers[name] for name in columns], np.float64).T
+            if points.ndim != 2 or not np.isfinite(points).all():
+                raise ValueError
+        except (TypeError, ValueError):
+            raise InvalidInput(f"the start's columns are no lists of as many finite numbers: {HELP}") from None
+        if k != len(points):
+            raise InvalidInput(f"the start has {len(points)} centres, k is {k}: give -k {len(points)}, or no start")
+        return ";".join(",".join(map(repr, row)) for row in points.tolist())
+
+    def bounds(self, columns: Sequence[str], *, found: bool) -> Any:
+        """Bounds of the earlier run; or the intervals that it found within them."""
+        if self.result is None:
+            return None
+        domain = self.result.problem.get("bounds", {})
+        if "radius" in domain:
+            return self.result.domain if tuple(columns) == self.result.columns else None
+        pairs = self.result.details.get("intervals") if found else None
+        pairs = zip(domain["lower"], domain["upper"], strict=True) if pairs is None else np.asarray(pairs).tolist()
+        return dict(zip(self.result.columns, map(tuple, pairs), strict=True))
+
+
+def begun_from(request: Any, columns: Sequence[str]) -> tuple[Any, str]:
+    """The request, with the start as an option where its method begins from one, and the centres for what ``auto``
+    picks; empty without a start.
+
+    A method that trusts its start does not pay to find where rows are: its bounds are, unless the caller gives some,
+    what the earlier run found. Raises: InvalidInput: the method begins from none.
+    """
+    if request.start is None:
+        return request, ""
+    start = Start.of(request.start)
+    centers = start.option(columns, request.k)
+    spec = registry().spec("Method", request.method) if isinstance(request.method, str) else None
+    if spec is not None and spec.starts:
+        more: dict[str, Any] = {"options": {**request.options, spec.starts: centers}}
+        more["zoom"] = "off" if request.zoom == "auto" else request.zoom
+    elif spec is not None and any(isinstance(slot, Choices) for slot in slots_of(registry().load(spec)).values()):
+        more = {}
+    else:
+        known = ", ".join(each.name for each in registry().specs("Method") if each.starts)
+        raise InvalidInput(f"the method begins from no start: leave it out, or give --method auto, {known}")
+    if start.result is not None and spec.starts and request.scale is None:
+        more["scale"] = scale_of(start.result)
+    if request.bounds is None:
+        more["bounds"] = start.bounds(columns, found=bool(spec.starts))
+    return attrs.evolve(request, **more), centers
+
+
+def notes_on_start(details: Mapping[str, Any]) -> tuple[str, ...]:
+    """A statement's words on which centres the run went on from, where it compared them."""
+    if "start" not in details:
+        return ()
+    return (f"The run went on from the {details['start']} centres, by a private comparison that it paid for.",)
+
+
+def scale_of(result: Result) -> str | None:
+    """The scale of a result's distances as a caller gives it: without the units of categories, which are fixed."""
+    scale: str = result.method.get("frame", {"options": {"scale": "none"}})["options"]["scale"]
+    units = [unit for unit in scale.split(",") if not unit.startswith("category:")]
+    return units[0] if set(units) == {"bounds"} else ",".join(units) or None

@@ -1,0 +1,95 @@
+"""Refit: from public centres, or from fresh ones by a private comparison; given centres; kept centres."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cloister.core.budget import Budget
+from cloister.core.clustering import Problem
+from cloister.core.domains import Box
+from cloister.core.errors import InvalidInput
+from cloister.core.frames import Reframed
+from cloister.core.randomness import NoiseRng
+from cloister.core.session import Session, forecast
+from cloister.core.types import Floats
+from cloister.metrics import nicv
+from cloister.plugins.methods.given_centers import GivenCenters
+from cloister.run.fit import fit, source
+from cloister.run.request import Request
+from tests.plugins.methods.runs import SEED, cube, groups, made
+
+ROWS, PLACES = groups(6000, 5, 3)
+
+
+def started(start: Floats, **given: Any) -> Any:
+    by_column = {str(j): start[:, j].tolist() for j in range(start.shape[1])}
+    asked = {"k": len(start), "epsilon": 0.5, "delta": 1e-6, "bounds": (-1, 1), "rows": 6000, "seed": 2, **given}
+    return fit(Request(start=by_column, **asked), source(ROWS), noise=NoiseRng.for_tests(4))
+
+
+def test_refit_spends_nothing_on_finding_and_stays_at_centres_that_fit() -> None:
+    found = started(PLACES, method="refit", epsilon=0.1)
+    assert len({spend.round for spend in found.privacy.spends}) == 3  # a reach, and two rounds
+    assert nicv(ROWS, found.centers) < 1.2 * nicv(ROWS, PLACES)
+
+
+def test_auto_goes_on_from_centres_that_fit_and_leaves_those_that_do_not() -> None:
+    best = nicv(ROWS, PLACES)
+    good, bad = started(PLACES), started(np.linspace(-0.9, -0.8, 15).reshape(5, 3))
+    assert (good.details["start"], bad.details["start"]) == ("given", "fresh")
+    assert max(nicv(ROWS, good.centers), nicv(ROWS, bad.centers)) < 1.5 * best
+    assert any("went on from the given centres" in note for note in good.privacy.notes)
+
+
+def test_what_is_asked_and_paid_is_the_same_whichever_centres_are_better() -> None:
+    """Law 2: a start that fits, and one that does not, cost the same, round by round."""
+    spends = [started(start).privacy.spends for start in (PLACES, -PLACES)]
+    assert spends[0] == spends[1]
+
+
+def test_given_centres_stand_where_the_frame_has_them() -> None:
+    box, inner = Box((0.0, 0.0), (10.0, 100.0)), cube(2)
+    points = np.array([[1.0, 90.0], [9.0, 10.0]])
+    start = GivenCenters(centers=";".join(",".join(map(str, row)) for row in points.tolist()))
+    problem = Problem(2, box, 100, Budget("zcdp", 0.1))
+    session: Session[Any] = Session(problem, SEED, forecasting=True)
+    assert np.allclose(start.cluster(problem, session, SEED).centers, points, atol=1e-3)
+    frame = Reframed.of(np.column_stack([box.lower, box.upper]), box.half_widths)
+    framed = start.cluster(Problem(2, inner, 100, problem.budget), session.framed(frame, inner), SEED).centers
+    assert np.allclose(frame.real(framed), points, atol=1e-3)
+    assert session.rounds == []
+
+
+@pytest.mark.parametrize("text", ["1,2;3", "a,b", "1,nan", "inf,1"])
+def test_centres_that_are_no_table_of_numbers_are_refused(text: str) -> None:
+    with pytest.raises(InvalidInput, match="as many finite numbers"):
+        GivenCenters(centers=text)
+
+
+def test_another_number_of_given_centres_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="give k = 1"):
+        forecast(GivenCenters(centers="0,0"), Problem(2, cube(2), 100, Budget("zcdp", 0.1)), SEED)
+
+
+def test_kept_centres_are_counted_by_group_and_distance_once() -> None:
+    found = started(PLACES, method="kept-centers", epsilon=100.0, delta=0.0)
+    assert len(found.privacy.spends) == 1
+    assert np.allclose(found.centers, PLACES, atol=1e-3)
+    away = ((ROWS[:, None] - PLACES) ** 2).sum(axis=2)
+    edges, mine = np.array(found.details["distances"]["edges"]) ** 2, away.argmin(axis=1)
+    bins = np.searchsorted(edges[:-1], away.min(axis=1))
+    table = np.zeros((5, len(edges)))
+    np.add.at(table, (mine, bins), 1)
+    assert np.abs(np.array(found.details["counted"]) - table).max() < 5
+    assert np.abs(found.weights - table.sum(axis=1)).max() < 10
+
+
+def test_kept_centers_may_be_found_first_with_a_share() -> None:
+    method = made("kept-centers", {"start": "fastlloyd"}, start_share=0.8)
+    rounds = forecast(method, Problem(5, cube(3), 6000, Budget("zcdp", 0.1)), SEED)
+    assert len(rounds) > 1
+    with pytest.raises(InvalidInput, match="start_share"):
+        forecast(made("kept-centers", {"start": "fastlloyd"}), Problem(5, cube(3), 6000, Budget("zcdp", 0.1)), SEED)

@@ -1,0 +1,97 @@
+"""Drift: a shift of a tenth of a group's rows is seen, and no shift seldom called one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+from cloister.core.errors import InvalidInput
+from cloister.core.randomness import NoiseRng
+from cloister.core.types import Floats
+from cloister.run.drift import LEVEL, Compared, drift
+from cloister.run.fit import fit, source
+from cloister.run.request import Request
+from cloister.run.result import Result
+from tests.alarms import Alarm
+
+PLACES = np.array([[-0.6, -0.6], [0.6, -0.6], [-0.6, 0.6], [0.6, 0.6]])
+START = {str(j): PLACES[:, j].tolist() for j in range(2)}
+
+
+def month(seed: int, how: str = "none") -> Floats:
+    """20,000 rows in four groups, of which one has a tenth elsewhere."""
+    g = np.random.default_rng(seed)
+    of = g.choice(4, 20_000, p=[0.1, 0.2, 0.3, 0.4])
+    rows = PLACES[of] + 0.1 * g.standard_normal((20_000, 2))
+    some = np.flatnonzero(of == 1)[: int((of == 1).sum()) // 10]
+    if how == "moved":
+        rows[some] += PLACES[2] - PLACES[1]
+    elif how == "outwards":
+        rows[some] = PLACES[1] + 2.5 * (rows[some] - PLACES[1])
+    elif how == "new":
+        rows[some] = 0.05 * g.standard_normal((len(some), 2))
+    return np.clip(rows, -1, 1)
+
+
+def kept(rows: Floats, seed: int, epsilon: float = 0.1) -> Result:
+    request = Request(k=4, method="kept-centers", epsilon=epsilon, rows=20_000, bounds=(-1, 1), start=START, seed=1)
+    return fit(request, source(rows), noise=NoiseRng.for_tests(seed))
+
+
+@pytest.mark.parametrize("how", ["moved", "outwards", "new"])
+def test_a_tenth_of_a_groups_rows_elsewhere_is_seen(how: str) -> None:
+    seen = [drift(kept(month(s), s, 0.3), kept(month(100 + s, how), 100 + s)).shifted for s in range(5)]
+    assert sum(seen) >= 4
+
+
+def test_more_noise_and_other_rows_of_the_same_groups_are_no_shift() -> None:
+    found = [drift(kept(month(s), s), kept(month(100 + s), 100 + s)) for s in range(5)]
+    assert sum(each.shifted for each in found) <= 1
+    for each in found:
+        assert each.cost is not None
+        assert each.cost_error is not None
+        assert abs(each.cost - 1) < 6 * each.cost_error
+
+
+@pytest.mark.thorough
+@pytest.mark.alarm(1e-8)
+def test_without_a_shift_the_chance_is_as_it_says(alarm: Alarm) -> None:
+    """Tables drawn from one law, with noise: of 400 as few are called shifted as ``LEVEL`` says, or twice that."""
+    g, calls = np.random.default_rng(6), 0
+    base = kept(month(1), 1)
+    shares = np.array([0.1, 0.2, 0.3, 0.4])[:, None] * np.array([0.0] * 6 + [0.1, 0.3, 0.4, 0.15, 0.05, 0.0])
+    for _ in range(400):
+        both = [g.multinomial(20_000, shares.ravel()).reshape(4, 12) + g.laplace(0, 60, (4, 12)) for _ in range(2)]
+        results = [
+            attrs.evolve(base, details=base.details | {"counted": each, "counted_error": 60 * np.sqrt(2)})
+            for each in both
+        ]
+        calls += drift(*results).shifted
+    alarm.fits(float(binom.sf(calls - 1, 400, 2 * LEVEL)))
+
+
+def test_a_change_of_shares_is_in_its_standard_errors() -> None:
+    """By hand: two groups, one bin, no noise: the difference of two binomial shares."""
+    counts = np.array([[[600.0], [400.0]], [[500.0], [500.0]]])
+    both = Compared(counts, np.zeros((2, 2, 1)), np.zeros(1))
+    _, apart, _ = both.tests(counts)
+    assert apart == pytest.approx([-0.1 / np.sqrt(0.55 * 2 / 1000), 0.1 / np.sqrt(0.45 * 2 / 1000)])
+
+
+def test_without_distances_sizes_alone_are_compared() -> None:
+    base = kept(month(1), 1)
+    old = attrs.evolve(base, details={"weights_error": base.details["weights_error"]})
+    found = drift(old, kept(month(2, "moved"), 2))
+    assert found.shifted
+    assert found.cost is None
+    assert "sizes alone" in found.text
+
+
+def test_a_result_without_stated_sizes_is_refused() -> None:
+    bare: Any = attrs.evolve(kept(month(1), 1), weights=None, details={})
+    with pytest.raises(InvalidInput, match="no sizes with standard errors"):
+        drift(bare, kept(month(1), 1))
