@@ -75,7 +75,8 @@ def explain(
         raise InvalidInput("a lifetime is of a run that is repeated: give --every too, such as 12 for one a month")
     request = request if account is None else account.asked(request)
     if not rows or dimension is not None:
-        show_forecast(request, _named(rows, reading, dimension), None, as_json, sought, repeated, account)
+        chosen = _named(rows, reading, dimension, asked.columns_of["described"])
+        show_forecast(request, chosen, None, as_json, sought, repeated, account)
         return
     with closing(source(rows, **asked.columns_of, **reading.arguments())) as population:
         tell_columns(population)
@@ -133,7 +134,7 @@ def _show_needs(request: Any, chosen: Selection, error: float, picture: str | No
         show(found.text if drawn is None else f"{found.text}\npicture saved to {drawn}")
 
 
-def _named(files: list[str] | None, reading: Reading, dimension: int | None) -> Selection:
+def _named(files: list[str] | None, reading: Reading, dimension: int | None, described: list[Any]) -> Selection:
     """The columns, without a file that has them. Raises: InvalidInput: nothing names them, or things that do not go
     together."""
     from cloister.rows.columns import TableColumn, select
@@ -146,9 +147,10 @@ def _named(files: list[str] | None, reading: Reading, dimension: int | None) -> 
     if named is not None and not files and dimension is None:
         if not all(named):
             raise InvalidInput("a column has no name: give --columns a,b,c")
-        return select([TableColumn(name, "cells") for name in dict.fromkeys([*named, *categories])], named, categories)
+        every = dict.fromkeys([*named, *categories, *(getattr(each, "column", each) for each in described)])
+        return select([TableColumn(name, "cells") for name in every], named, categories, described=described)
     if dimension is not None and dimension > 0 and not files and named is None and not categories:
-        return select([TableColumn(str(i), "numbers") for i in range(dimension)], None, everything=True)
+        return select([TableColumn(str(i), "numbers") for i in range(dimension)], everything=True).describing(described)
     raise InvalidInput(
         "give the columns: files that have them, their names (--columns a,b,c, and --category) or --dimension 10"
     )

@@ -216,7 +216,17 @@ class Wanted:
         kind=str | None,
         read=lambda text: [name.strip() for name in text.split(",")],
     )
-    describe_share: float | None = said("Share of the budget for that. Default: 0.15.", METHOD)
+    describe_words: str | None = said(
+        "Column of texts or lists whose words tell groups apart, under a curator: those that many rows of a group "
+        "have are released with their counts. Words are told apart by their first ten characters.",
+        METHOD,
+    )
+    most_words: int | None = said(
+        "Words of a row that count, a public number. Default: 16.", METHOD, metavar="<int>", parser=whole
+    )
+    describe_share: float | None = said(
+        "Share of the budget for both. Default: 0.15; where both are asked each gets half.", METHOD
+    )
     start: str | None = said(
         "Public centres to begin from: an earlier result, or a .toml or .json file with a list of numbers per "
         "column. auto compares them with fresh ones; the method refit takes them to fit, and finds nothing else.",
@@ -227,7 +237,9 @@ class Wanted:
     @property
     def columns_of(self) -> dict[str, Any]:
         """Arguments of ``source`` by name: what else says which columns are read."""
-        return {"bounds": self.bounds, "described": self.describe}
+        from cloister.rows.words import described
+
+        return {"bounds": self.bounds, "described": described(self.describe, self.describe_words, self.most_words)}
 
     def request(self, parties: int = 0, **others: Any) -> Any:
         """The ``Request``. Args: parties (that pool their rows; 0: none), others (of the request, in place of these).

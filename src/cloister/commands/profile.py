@@ -66,7 +66,7 @@ def profile(
     print_table(_overview(found), terminal)
     for cluster in found.by_size:
         print_table(_centre(found, cluster), terminal)
-    show("\n".join([*found.figures, *found.notes]))
+    show("\n".join([*found.spoken, *found.figures, *found.notes]))
     if seen is not None:
         show(f"\n{NOT_PRIVATE}\n{which_rows(seen)}")
         for cluster in found.by_size:

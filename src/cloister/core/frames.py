@@ -100,6 +100,29 @@ class Without:
 
 @final
 @attrs.frozen
+class WithWholes:
+    """A lattice of rows' first columns, beside others that hold whole numbers and are kept as they are.
+
+    Args: first, the lattice of these columns; others, how many columns follow; most, the largest number in them, below
+    2^31: larger ones are clipped to it, and negative ones to 0.
+    """
+
+    first: Lattice
+    others: int
+    most: int
+
+    @property
+    def dimension(self) -> int:
+        return self.first.dimension + self.others
+
+    def snap(self, rows: AnyArray) -> Ints:
+        d = self.first.dimension
+        whole = np.clip(np.rint(rows[:, d:]), 0, self.most).astype(np.int64)
+        return np.hstack([self.first.snap(rows[:, :d]), whole])
+
+
+@final
+@attrs.frozen
 class Graded:
     """A lattice whose coordinate in some columns is the grade of a number: by sign, octave and step of the octave.
 

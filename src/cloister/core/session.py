@@ -120,6 +120,21 @@ class RecordedTable:
     def standard_error(self, ids: Ints, level: int = 0) -> Floats:
         return self._look(ids, level, error=True)
 
+    def listed(self, level: int = 0) -> tuple[Ints, Floats]:
+        """Buckets (m,) that are not 0, ascending, and their values (m,), where counts have a threshold.
+
+        It is recorded as a look at these buckets. What a run saw before it was cut off keeps its value, also where the
+        live table, whose noise is another process's, would list it or leave it out. Raises: Refused: no threshold.
+        """
+        if self._count < len(self._past):
+            ids = self._past[self._count].ids
+        else:
+            live: Any = self._live()
+            before = [look.ids for look in self._past if look.level == level and not look.error]
+            ids = np.unique(np.concatenate([live.occupied(level), *before]))
+            ids = ids[self._fresh(ids, level, error=False) != 0]
+        return ids.copy(), self.at(ids, level)
+
     def _look(self, ids: Ints, level: int, error: bool) -> Floats:
         asked = _checked(ids, level, self._part.cells.space)
         self._count += 1
@@ -168,6 +183,9 @@ class _Zeros:
 
     def standard_error(self, ids: Ints, level: int = 0) -> Floats:
         return np.ones(len(ids))
+
+    def listed(self, level: int = 0) -> tuple[Ints, Floats]:
+        return np.empty(0, np.int64), np.empty(0)
 
 
 @final

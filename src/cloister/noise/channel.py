@@ -137,6 +137,11 @@ class HeldTable:
     def __reduce__(self) -> NoReturn:
         raise TypeError("tables do not travel: keep what at() gave")
 
+    def occupied(self, level: int = 0) -> Ints:
+        """Buckets (m,) of one level that are released as more than 0, ascending. Raises: Refused: that would tell more
+        than the released values, or they are not listed."""
+        raise Refused("buckets are listed of many, on flat levels, by counts above a threshold alone")
+
 
 @final
 class LookupTable(HeldTable):

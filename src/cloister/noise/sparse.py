@@ -221,6 +221,20 @@ class LazyTable(HeldTable):
     def standard_error(self, ids: Ints, level: int = 0) -> Floats:
         return np.full(len(ids), self._channel.deviation)
 
+    def occupied(self, level: int = 0) -> Ints:
+        """Buckets (m,) of one level that are released as more than 0, ascending.
+
+        A bucket without rows is released as 0 below a threshold, so that these are the others of the whole released
+        table: nothing but its values says which. Without a threshold every bucket has noise, and the list of those that
+        hold rows would be an exact figure.
+
+        Raises: Refused: there is no threshold, or levels are nested and rows are listed on the deepest alone.
+        """
+        if self._channel.threshold is None or self._channel.space.nested:
+            return super().occupied(level)
+        ids, _ = self._levels[level]
+        return np.asarray(ids[self.at(ids, level) != 0], np.int64)
+
     def _exact(self, ids: Ints, level: int) -> Ints:
         """Totals of buckets (m,) before any noise."""
         space = self._channel.space

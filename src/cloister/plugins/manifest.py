@@ -83,6 +83,15 @@ def components() -> list[Spec]:
             fills=1,
         ),
         Spec(
+            "worded",
+            "Method",
+            "cloister.plugins.methods.worded:Worded",
+            "clusters by another method, and counts the words that many rows of each group have",
+            wraps="method",
+            adds="words",
+            fills=1,
+        ),
+        Spec(
             "shrunk-lloyd",
             "Method",
             "cloister.plugins.methods.shrunk_lloyd:ShrunkLloyd",

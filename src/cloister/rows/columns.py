@@ -18,11 +18,14 @@ from typing import Any, Literal, Protocol, TypeAlias, final, runtime_checkable
 
 import attrs
 
+from cloister.core.domains import Lattice
 from cloister.core.errors import InvalidInput, UnknownName
+from cloister.core.frames import Without
 from cloister.core.types import AnyArray
 from cloister.rows.categories import Category, categories_of
+from cloister.rows.words import Texts
 
-Kind: TypeAlias = Literal["numbers", "booleans", "text", "dates", "untyped", "cells", "other"]
+Kind: TypeAlias = Literal["numbers", "booleans", "text", "lists", "dates", "untyped", "cells", "other"]
 """Declared kind of a column. ``untyped``: no cell has told its writer a type, or any may be in it. ``cells``:
 the format has no types (CSV), and a column is read as what it is asked for as."""
 
@@ -93,7 +96,14 @@ class TableColumn:
     @property
     def what(self) -> str:
         """Description for people; empty for a plain column without a declared type."""
-        kinds = {"booleans": "booleans", "text": "text", "dates": "a date", "untyped": "of no type", "cells": ""}
+        kinds = {
+            "booleans": "booleans",
+            "text": "text",
+            "lists": "lists",
+            "dates": "a date",
+            "untyped": "of no type",
+            "cells": "",
+        }
         return self.barred or kinds.get(self.kind, "numbers" if self.kind == "numbers" else "of another type")
 
 
@@ -110,6 +120,7 @@ class Selection:
         by_name: whether the table names its columns.
         described: those of them that groups are described by.
         beside: how many of the last ones are described only, and not clustered by.
+        texts: the column whose words are counted, after all others, if there is one.
     """
 
     used: tuple[str, ...]
@@ -119,6 +130,18 @@ class Selection:
     by_name: bool = True
     described: tuple[str, ...] = ()
     beside: int = 0
+    texts: tuple[Texts, ...] = ()
+
+    @property
+    def wordless(self) -> Selection:
+        """The columns without the one whose words are counted."""
+        return attrs.evolve(self, texts=())
+
+    def needed(self, lattice: Lattice | None) -> Selection:
+        """The same, without a look at words that a lattice keeps nothing of. Args: lattice (None: nothing is kept)."""
+        others = lattice.others if isinstance(lattice, Without) else 0
+        unread = lattice is None or others >= sum(len(texts.features) for texts in self.texts)
+        return attrs.evolve(self, texts=tuple(attrs.evolve(t, read=False) for t in self.texts)) if unread else self
 
     @property
     def clustered(self) -> Selection:
@@ -126,21 +149,25 @@ class Selection:
         used = self.used[: len(self.used) - self.beside]
         categories = tuple(category for category in self.categories if category.column in used)
         booleans = tuple(name for name in self.booleans if name in used)
-        return attrs.evolve(self, used=used, categories=categories, booleans=booleans, described=(), beside=0)
+        return attrs.evolve(self, used=used, categories=categories, booleans=booleans, described=(), beside=0, texts=())
 
     def place(self, column: str) -> int:
         """Position of a column in use among the features: of a category its first value."""
         return sum(len(self._features(name)) for name in self.used[: self.used.index(column)])
 
-    def describing(self, names: Sequence[str]) -> Selection:
-        """These columns, where no table tells of others, with numbers beside them that groups are described by too."""
-        more = tuple(dict.fromkeys(name for name in names if name not in self.used))
-        return attrs.evolve(self, used=self.used + more, described=tuple(dict.fromkeys(names)), beside=len(more))
+    def describing(self, told: Sequence[str | Texts]) -> Selection:
+        """These columns, where no table tells of others, with numbers and words beside them that groups are described
+        by too."""
+        names = tuple(dict.fromkeys(each for each in told if isinstance(each, str)))
+        texts = tuple(each for each in told if isinstance(each, Texts))
+        more = tuple(name for name in names if name not in self.used)
+        return attrs.evolve(self, used=self.used + more, described=names, beside=len(more), texts=texts)
 
     @property
     def features(self) -> tuple[str, ...]:
-        """Names of what is clustered by: columns, and a category's values, as in 'ward=A'."""
-        return tuple(name for column in self.used for name in self._features(column))
+        """Names of what is clustered by: columns, and a category's values, as in 'ward=A'; and of rows' words."""
+        words = (name for texts in self.texts for name in texts.features)
+        return (*(name for column in self.used for name in self._features(column)), *words)
 
     @property
     def numbers(self) -> tuple[str, ...]:
@@ -159,6 +186,7 @@ class Selection:
         named = [*(f"{name} (category)" if name in self._by_column else name for name in self.used)]
         used = _few(named[: len(named) - self.beside])
         used += f"; described only: {_few(named[-self.beside :])}" if self.beside else ""
+        used += "".join(f"; words of: {texts.column}" for texts in self.texts)
         rest = _few([f"{name} ({why})" for name, why in self.left_out])
         return f"columns used: {used}" + (f"; left out: {rest}" if rest else "")
 
@@ -166,12 +194,13 @@ class Selection:
         return self._by_column.get(column)
 
     def spread(self, piece: Sequence[AnyArray]) -> list[AnyArray]:
-        """The features of some rows, given the columns in use as numbers (n,) and categories as their codes (n,)."""
-        found = list[AnyArray]()
-        for column, cells in zip(self.used, piece, strict=True):
+        """The features of some rows, given the columns in use as numbers (n,), categories as their codes (n,), and
+        last texts as their words' halves (2 m, n)."""
+        found, d = list[AnyArray](), len(self.used)
+        for column, cells in zip(self.used, piece[:d], strict=True):
             category = self.category(column)
             found += [cells] if category is None else category.one_hot(cells)
-        return found
+        return [*found, *(half for halves in piece[d:] for half in halves)]
 
     def recorded(self) -> dict[str, list[str]]:
         """The categories, as a result records them."""
@@ -206,7 +235,7 @@ def select(
     bounded: Sequence[str] | None = None,
     users: str | None = None,
     everything: bool = False,
-    described: Sequence[str] | None = None,
+    described: Sequence[str | Texts] | None = None,
 ) -> Selection:
     """Choose columns. Which ones follows from these arguments: no cell is looked at.
 
@@ -218,7 +247,8 @@ def select(
         users: the column that names users: it is not clustered by.
         everything: whether all columns are meant where nothing names any.
         described: names of columns that groups are described by. Those that ``asked`` leaves out, or nothing else
-            names, are not clustered by.
+            names, are not clustered by. ``Texts``: the column whose words are counted; it is never taken as numbers
+            where nothing names any.
 
     Raises:
         UnknownName, InvalidInput: there is no such column, it cannot be used, or it is not the only one of that name;
@@ -230,11 +260,15 @@ def select(
     encoded = [category.column for category in listed]
     for name in encoded:
         _known("category", name, names)
-    told = _described(described or (), known, users, encoded)
+    asked_for = Selection(()).describing(described or ())
+    told, texts = _described(asked_for.described, known, users, encoded), asked_for.texts
+    spoken = [each.column for each in texts]
+    for name in spoken:
+        _check_words(name, {column.name: column for column in known}, users)
     taken = (
         _by_name(known, [asked] if isinstance(asked, str) else [str(name) for name in asked], encoded)
         if (asked is not None)
-        else _by_bounds(known, bounded, encoded, everything)
+        else _by_bounds([c for c in known if c.name not in spoken], bounded, encoded, everything)
     )
     if asked is not None:
         taken += [name for name in encoded if name not in taken and name not in told]
@@ -248,10 +282,11 @@ def select(
         tuple(used),
         listed,
         tuple(c.name for c in known if c.kind == "booleans" and c.name in used),
-        tuple(_left_out(table, used, users, asked)),
+        tuple(_left_out(table, [*used, *spoken], users, asked)),
         not everything,
         told,
         len(beside),
+        texts,
     )
     if len(set(found.features)) < len(found.features):
         twice = next(name for name in found.features if found.features.count(name) > 1)
@@ -334,7 +369,7 @@ def _by_bounds(
 def _check(column: TableColumn, encoded: bool) -> None:
     """Raises: InvalidInput: the column's type does not suit what it is used for."""
     if encoded:
-        if column.kind in ("dates", "other"):
+        if column.kind in ("dates", "lists", "other"):
             raise InvalidInput(
                 f"column '{column.name}' is {column.what}: categories are texts, whole numbers or booleans"
             )
@@ -354,13 +389,27 @@ def _described(
     people apart, or it holds neither numbers nor a category."""
     columns = {column.name: column for column in known}
     for name in asked:
-        if name == users:
-            raise InvalidInput(f"column '{name}' names users, and describes nobody: leave it out of what is described")
-        _known("described column", name, list(columns))
-        if columns[name].barred == "id-like":
-            raise InvalidInput(f"column '{name}' tells people apart by its name, and describes no group: leave it out")
+        _check_told(name, columns, users)
         _check(columns[name], name in encoded)
     return tuple(dict.fromkeys(asked))
+
+
+def _check_words(name: str, columns: Mapping[str, TableColumn], users: str | None) -> None:
+    """Raises: UnknownName, InvalidInput: as ``_described``, or it holds no words."""
+    _check_told(name, columns, users)
+    if columns[name].kind not in ("text", "lists", "cells", "untyped"):
+        raise InvalidInput(
+            f"column '{name}' does not hold texts or lists but {columns[name].what}, and has no words: give it to "
+            f"--describe (describe=)"
+        )
+
+
+def _check_told(name: str, columns: Mapping[str, TableColumn], users: str | None) -> None:
+    if name == users:
+        raise InvalidInput(f"column '{name}' names users, and describes nobody: leave it out of what is described")
+    _known("described column", name, list(columns))
+    if columns[name].barred == "id-like":
+        raise InvalidInput(f"column '{name}' tells people apart by its name, and describes no group: leave it out")
 
 
 def _known(what: str, name: str, names: Sequence[str]) -> None:
@@ -397,7 +446,7 @@ def _left_out(
         if column.name == users:
             found.append((column.name, "names the users"))
         elif column.name not in used:
-            by_type = column.what if column.kind in ("text", "dates", "untyped", "other") else ""
+            by_type = column.what if column.kind in ("text", "lists", "dates", "untyped", "other") else ""
             by_name = column.barred if patterns or column.barred != "id-like" else ""
             found.append((column.name, by_type or by_name or "not listed"))
     return found

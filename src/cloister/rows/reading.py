@@ -192,6 +192,9 @@ def marks_of_reading(
         {
             "--columns (columns=)": chosen.used,
             "--category (categories=)": [each for category in categories for each in category],
+            "--describe-words (describe_words=)": [
+                each for texts in chosen.texts for each in (texts.column, texts.most)
+            ],
             "--missing (missing=)": [missing],
             "--user-column (user_column=)": [] if users is None else [users],
             "--delimiter (delimiter=)": [delimiter] if delimiter else [],

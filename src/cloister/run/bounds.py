@@ -14,6 +14,7 @@ from cloister.core.errors import InvalidInput
 from cloister.core.frames import UNKNOWN
 from cloister.core.plain_data import parsed
 from cloister.rows.columns import Selection
+from cloister.rows.words import HALF
 
 HELP = (
     "give one pair (-1:1), one pair per column (0:120,0:1), a .toml or .json file with a pair per column name, or "
@@ -76,7 +77,7 @@ def domain_for(bounds: Any, chosen: Selection) -> Box | Ball:
         bounds = {}
     if isinstance(bounds, Mapping) and set(bounds) not in ({"lower", "upper"}, {"center", "radius"}):
         bounds = {**dict.fromkeys(chosen.booleans, (0.0, 1.0)), **_by_text(bounds)}
-    if not chosen.categories:
+    if not chosen.categories and not chosen.texts:
         return domain_of(bounds, chosen.numbers)
     if not chosen.numbers and bounds:
         raise InvalidInput(
@@ -85,8 +86,10 @@ def domain_for(bounds: Any, chosen: Selection) -> Box | Ball:
         )
     box = domain_of(bounds, chosen.numbers) if chosen.numbers else None
     if isinstance(box, Ball):
-        raise InvalidInput("categories need bounds per column, not a ball: give pairs for the columns of numbers")
+        what = "categories" if chosen.categories else "words"
+        raise InvalidInput(f"{what} need bounds per column, not a ball: give pairs for the columns of numbers")
     pairs = dict(zip(chosen.numbers, zip(box.lower, box.upper, strict=True), strict=True)) if box else {}
+    pairs |= {name: (0.0, HALF - 1.0) for texts in chosen.texts for name in texts.features}
     every = [pairs.get(name, (0.0, 1.0)) for name in chosen.features]
     return Box(tuple(low for low, _ in every), tuple(high for _, high in every))
 

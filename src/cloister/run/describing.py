@@ -55,10 +55,14 @@ def description(composed: Composed, counts: Composed | None, table: Selection, s
 
 def clustered(composed: Composed, problem: Problem) -> tuple[Composed, Problem]:
     """The method that clusters, in its frame, and its own problem: without what describes the groups."""
-    if not describes(composed):
-        return composed, problem
-    method: Describing = composed.value
-    return composed.inner[composed.spec.wraps], method.parts(problem, ANY_KEY)[1]
+    return inside(composed, problem, "words", "description")
+
+
+def inside(composed: Composed, problem: Problem, *added: str) -> tuple[Composed, Problem]:
+    """The method without what adds these to it, and its own problem."""
+    while composed.spec.adds in added:
+        composed, problem = composed.inner[composed.spec.wraps], composed.value.parts(problem, ANY_KEY)[1]
+    return composed, problem
 
 
 def told(composed: Composed, columns: Sequence[str], categories: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
@@ -66,6 +70,7 @@ def told(composed: Composed, columns: Sequence[str], categories: Mapping[str, Se
 
     Args: columns, names of all features; categories, public values by column.
     """
+    composed = composed.inner[composed.spec.wraps] if composed.spec.adds == "words" else composed
     if not describes(composed):
         return {}
     firsts = {category.features[0]: category for category in categories_of(categories)}
@@ -81,17 +86,20 @@ def told(composed: Composed, columns: Sequence[str], categories: Mapping[str, Se
 
 def price(composed: Composed, problem: Problem, columns: Sequence[str], categories: Mapping[str, Sequence[str]]) -> str:
     """Share of the budget that a description takes, and how exact it is; empty if there is none. Reads no rows."""
+    part = 1 - composed.value.share if composed.spec.adds == "words" else 1.0
+    composed, problem = inside(composed, problem, "words")
     if not describes(composed):
         return ""
     names, of = ", ".join(told(composed, columns, categories)), "people" if composed.trust == "Local" else "budget"
     return (
-        f"Description: {composed.value.share:.1%} of the {of} counts what each group's rows hold in {names}: a count "
-        f"has a standard error of {composed.value.error(problem):,.3g} rows."
+        f"Description: {part * composed.value.share:.1%} of the {of} counts what each group's rows hold in {names}: a "
+        f"count has a standard error of {composed.value.error(problem):,.3g} rows."
     )
 
 
 def warning(composed: Composed, problem: Problem) -> str:
     """Warning of counts that say little of an average group; else empty. By public figures."""
+    composed, problem = inside(composed, problem, "words")
     if not describes(composed):
         return ""
     error, group = composed.value.error(problem), problem.rows / problem.k

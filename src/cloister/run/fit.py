@@ -27,6 +27,8 @@ from cloister.core.session import Pending, Population, Session, forecast
 from cloister.core.shuffling import in_messages
 from cloister.core.trust import TRUSTS
 from cloister.rows.columns import SelectsColumns
+from cloister.rows.words import Texts
+from cloister.run import words
 from cloister.run.account import Account, going_on
 from cloister.run.bounds import named_in
 from cloister.run.cautions import before
@@ -75,7 +77,7 @@ def source(
     users: Any = None,
     categories: Mapping[str, Any] | None = None,
     bounds: Any = None,
-    described: Sequence[str] | None = None,
+    described: Sequence[str | Texts] | None = None,
     delimiter: str | None = None,
     encoding: str | None = None,
     table: str | None = None,
@@ -89,9 +91,10 @@ def source(
         third), threads (that work on a pass; by default as many as BLAS may take; no result depends on them), users
         (the column that names each row's user, or for rows in memory those names), categories (public values by
         column: ``rows.categories``), bounds (if they name columns, those are used where ``columns`` is None), described
-        (columns that groups are described by: those that nothing else names are read beside the others), delimiter
-        and encoding (of CSV files), table (its name, at an address), materialise (whether the engine works on a
-        temporary copy of it), told (told what the holder of rows in a database should know).
+        (columns that groups are described by: those that nothing else names are read beside the others; as ``Texts``,
+        one whose words are counted: ``rows.words``), delimiter and encoding (of CSV files), table (its name, at an
+        address), materialise (whether the engine works on a temporary copy of it), told (told what the holder of rows
+        in a database should know).
     """
     if missing not in {"refuse", "drop"}:
         raise InvalidInput(f"missing is '{missing}': choose refuse or drop")
@@ -254,6 +257,7 @@ def fit(
             *notes(plan.composed, plan.problem, clustering.details, plan.columns),
             *notes_on_k(plan.problem, clustering.details),
             *notes_on_start(clustering.details),
+            *words.notes(plan.composed, plan.problem, plan.table),
             *([IN_MEMORY.format(name)] if (name := unregistered(plan.composed)) else []),
         ),
     )

@@ -26,7 +26,8 @@ from cloister.core.registry.registry import registry
 from cloister.core.session import Method, Session, forecast
 from cloister.core.trust import trust_named
 from cloister.rows.columns import Selection
-from cloister.run import describing
+from cloister.rows.words import described
+from cloister.run import describing, words
 from cloister.run.bounds import domain_for
 from cloister.run.choosing import HOPELESS, Choice, Chooser, Planned, check_chooses, number_of_centers
 from cloister.run.describing import SHARE
@@ -66,7 +67,9 @@ class Request:
             method has them (``cloister.run.choosing``).
         parties: how many pool their rows, under Aggregated trust; 0: as options say.
         describe: names of columns that groups are described by, in the clustering or beside it.
-        describe_share: of the budget, for that.
+        describe_words: name of the column whose words tell groups apart, of which no list is known.
+        most_words: of a row that count.
+        describe_share: of the budget, for all of that: where words are asked beside columns, half of it is for them.
         laws: whether ``auto`` may take Laplace noise where that predicts less error, at the same (epsilon, delta). It
             costs more rho, in which some lifetimes add up.
         start: public centres to begin from, as ``cloister.run.starting`` takes them; None: there are none.
@@ -88,6 +91,8 @@ class Request:
     trust: str | None = attrs.field(default=None, converter=trust_named)
     parties: int = 0
     describe: Sequence[str] = attrs.field(default=(), converter=_names)
+    describe_words: str | None = None
+    most_words: int | None = attrs.field(default=None, converter=own_number)
     describe_share: float = attrs.field(default=SHARE, converter=own_number)
     laws: bool = True
     start: Any = None
@@ -123,8 +128,8 @@ class PreparedRun:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Names of the rows' columns, those that are only described last."""
-        return self.table.features
+        """Names of the rows' columns, those that are only described last; then the one whose words are counted."""
+        return (*self.table.wordless.features, *(f"words of {texts.column}" for texts in self.table.texts))
 
     @property
     def clustered(self) -> tuple[str, ...]:
@@ -152,7 +157,8 @@ class PreparedRun:
     def price(self) -> str:
         """Price of finding the rows' range, and of a description, in sentences; empty if neither is asked."""
         told = describing.price(self.composed, self.problem, self.columns, self.table.recorded())
-        return " ".join(filter(None, [price(self.composed, self.problem, self.columns), told]))
+        spoken = words.price(self.composed, self.problem, self.table)
+        return " ".join(filter(None, [price(self.composed, self.problem, self.columns), told, spoken]))
 
     @property
     def error(self) -> float | None:
@@ -166,8 +172,9 @@ class PreparedRun:
     @property
     def warning(self) -> str:
         """Warning of a budget that buys nothing; else empty."""
-        if vague := describing.warning(self.composed, self.problem):
-            return vague
+        vague = describing.warning(self.composed, self.problem), words.warning(self.composed, self.problem)
+        if any(vague):
+            return next(filter(None, vague))
         if self.choice is not None:
             return self.choice.warning
         hopeless = self.error is not None and self.error >= 1
@@ -184,6 +191,8 @@ class PreparedRun:
             more["categories"] = used
         if told := describing.told(self.composed, self.columns, categories):
             more["described"] = told
+        for texts in self.table.texts:
+            more["words"] = {"column": texts.column, "most": texts.most}
         if self.problem.fewest is not None:
             more["k_range"] = [self.problem.fewest, self.problem.k]
         return {"k": self.problem.k, "rows": self.rows, **more, "bounds": plain(domain), "lattice unit": domain.unit}
@@ -235,7 +244,8 @@ def prepare(
         given: Any = value
         if given is not None and (isinstance(given, bool) or not isinstance(given, Integral)):
             raise InvalidInput(f"{name} is {value!r}: give a whole number")
-    table = chosen_columns or Selection(tuple(columns)).describing(request.describe)
+    told = described(request.describe, request.describe_words, request.most_words)
+    table = chosen_columns or Selection(tuple(columns)).describing(told)
     used = table.clustered
     request, centers = begun_from(request, used.features)
     request, composed = asked_for(request)
@@ -248,8 +258,9 @@ def prepare(
     inner = first_columns(domain, len(table.features) - len(used.features))
     total = Total(request.epsilon, request.delta, rows_per_user=request.rows_per_user)
     check_trust(total, composed.spec.name, composed.trust)
+    words.check(table, told, total, composed)
     framing = Framing(request.zoom, scale_of(request.scale, used.numbers, used.recorded()), used.one_hot)
-    share = request.describe_share if table.described else 0.0
+    share = request.describe_share if table.described or table.texts else 0.0
     if not 0 <= share < 1:
         raise InvalidInput(f"describe_share is {share:g}: give a part of the budget such as 0.15")
 
@@ -266,10 +277,17 @@ def prepare(
         if request.fewest is not None:
             check_chooses(chosen, request.fewest, request.most)
         problem, framed = framing.of(chosen, total, request.most, inner, rows, laws)
+        half = share / 2 if table.texts else 0.0
         if table.described:
-            framed = describing.description(framed, counting(framed, problem), table, share)
+            part = (share - half) / (1 - half)
+            framed = describing.description(framed, counting(framed, problem), table.wordless, part)
+        if table.texts:
+            framed = words.worded(framed, table, half if table.described else share)
+        if framed.spec.adds != "frame":
             problem = problem_of(framed, total, request.most, domain, rows, laws)
-            framed.value.error(problem)  # refused, if there can be none
+        if table.described:
+            described_by, part_of = describing.inside(framed, problem, "words")
+            described_by.value.error(part_of)  # refused, if there can be none
         return framed, attrs.evolve(problem, fewest=request.fewest), choice
 
     (chosen, problem, choice), budget = with_count(planned, total, request.most, request.rows)

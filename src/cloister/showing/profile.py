@@ -21,6 +21,7 @@ from cloister.run.cautions import beyond, unlisted
 from cloister.run.descriptions import Descriptions, descriptions_of
 from cloister.run.estimates import Estimate, center_texts, table, table_in
 from cloister.run.result import Result
+from cloister.run.words import Word, words_of
 from cloister.showing.figures import POINTS, estimated, model_of, silhouette
 from cloister.showing.telling import held
 
@@ -36,6 +37,9 @@ NAMED = 3
 
 MOSTLY = 0.5
 """A category's value with a larger share is what most rows have."""
+
+WORDS = 6
+"""Most words that are said of a group."""
 
 SEEN = 0.005
 """Smallest share of a category that is mentioned."""
@@ -118,6 +122,7 @@ class Profile:
         warnings: what else the released values say of the rows, in sentences.
         beyond: where rows may lie beyond a released interval (``run.cautions``): what errors do not cover.
         described: what groups were described by; None: by nothing.
+        words: of each group, those of the most lift first; empty where none were counted.
     """
 
     clusters: tuple[ClusterProfile, ...]
@@ -129,6 +134,7 @@ class Profile:
     warnings: tuple[str, ...] = ()
     beyond: tuple[str, ...] = ()
     described: Descriptions | None = None
+    words: tuple[tuple[Word, ...], ...] = ()
 
     @property
     def by_size(self) -> list[ClusterProfile]:
@@ -156,12 +162,21 @@ class Profile:
         head = ["cluster", "rows (noisy)", "share", "what sets it apart", *(self.columns[j] for j in shown), *more]
         caption = f"{len(self.clusters)} clusters, from released values alone"
         told = [cluster.text for cluster in self.clusters if cluster.held]
-        lines = "".join(f"<p>{escape(line)}</p>" for line in [*told, *self.figures, *self.notes])
+        lines = "".join(f"<p>{escape(line)}</p>" for line in [*told, *self.spoken, *self.figures, *self.notes])
         return table(head, rows, caption) + lines
 
     def text(self) -> str:
         """In words, a line per cluster, the largest first."""
-        return "\n".join([*(cluster.text for cluster in self.by_size), *self.figures, *self.notes])
+        return "\n".join([*(cluster.text for cluster in self.by_size), *self.spoken, *self.figures, *self.notes])
+
+    @property
+    def spoken(self) -> list[str]:
+        """The words that tell groups apart most, a line each."""
+        return [
+            f"words of cluster {cluster.called}: {', '.join(word.text for word in group[:WORDS]) or 'none'}"
+            for cluster in self.by_size
+            for group in self.words[cluster.number : cluster.number + 1]
+        ]
 
     @property
     def notes(self) -> list[str]:
@@ -223,6 +238,7 @@ def profile_of(result: Result) -> Profile:
         unlisted(result),
         tuple(beyond(result)),
         told,
+        tuple(map(tuple, words_of(result))),
     )
 
 

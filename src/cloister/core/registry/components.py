@@ -65,7 +65,8 @@ class Spec:
             ``counts`` too. A run puts methods into the one with the lowest ``fills``, and records the inner one with
             what was added beside it.
         adds: what: "frame" of a class that is ``core.capabilities.Zooming`` and has the options ``share`` and
-            ``scale``, or "description" of one with the options ``share``, ``columns`` and ``beside``.
+            ``scale``, "description" of one with the options ``share``, ``columns`` and ``beside``, or "words" of one
+            with the options ``share`` and ``slots``.
         starts: of a method that begins from public centres, the path of the option that they are; else empty. What
             ``auto`` picks stands in the slot ``fresh`` of the one with the lowest ``fills``, where a run has a start.
 

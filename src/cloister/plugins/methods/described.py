@@ -32,9 +32,9 @@ import numpy as np
 
 from cloister.core.buckets import BundleArrays, Space, described, integers
 from cloister.core.clustering import Clustering, Problem
-from cloister.core.domains import Box, Domain, first_columns
+from cloister.core.domains import Domain, first_columns
 from cloister.core.errors import InvalidInput
-from cloister.core.frames import Reframed, cube, unknown_columns
+from cloister.core.frames import cube, unknown_columns
 from cloister.core.nearest import NearestCenter
 from cloister.core.questions import count
 from cloister.core.randomness import ANY_KEY, PublicRng
@@ -43,6 +43,7 @@ from cloister.core.roles import Counts, FrequencyOracle
 from cloister.core.session import Method, Session
 from cloister.core.trust import Local, T
 from cloister.core.types import Floats, Ints
+from cloister.plugins.methods.grouping import Frame
 
 MOST = 8
 """Columns that are described; of more the most telling ones."""
@@ -204,46 +205,6 @@ class DescribedGroups(Generic[T]):
         if any(facet.position < 0 or facet.values < 0 for facet in facets):
             raise InvalidInput(f"columns is '{self.columns}': give positions such as 0,3, and 4:12 for a category")
         return facets
-
-
-@final
-@attrs.frozen(eq=False)
-class Frame:
-    """Where rows are counted. Args: ends (D, 2), of the ranges that bins part; units (D,), of the lattice."""
-
-    ends: Floats
-    units: Floats
-
-    @classmethod
-    def of(cls, domain: Domain, details: Mapping[str, Any], first: int) -> Frame:
-        """Of so many first columns the frame that a run of these details worked in, of others their bounds."""
-        half = domain.half_widths if isinstance(domain, Box) else np.full(domain.dimension, domain.diameter / 2)
-        ends, units = np.column_stack([domain.middle - half, domain.middle + half]), half.copy()
-        ends[:first] = details.get("intervals", ends[:first])
-        units[:first] = details.get("units", half[:first].max())
-        return cls(ends, units)
-
-    @property
-    def lattice(self) -> Reframed:
-        return Reframed.of(self.ends, self.units)
-
-    @property
-    def sides(self) -> tuple[int, ...]:
-        """The largest lattice coordinate of each column within its range."""
-        whole, half = cube(len(self.units)).sides, self.ends[:, 1] / 2 - self.ends[:, 0] / 2
-        return tuple(max(1, round(float(s * part))) for s, part in zip(whole, half / self.units, strict=True))
-
-    def near(self, centers: Floats, k: int, session: Session[Any]) -> NearestCenter:
-        """Groups of these centres (at most k, d): always k, so that questions look alike whatever was found. Those that
-        are not there are copies of the last one, whose rows they never take."""
-        rows, d = np.tile(self.ends.mean(axis=1), (k, 1)), centers.shape[1]
-        rows[:, :d] = centers[np.minimum(np.arange(k), len(centers) - 1)]
-        return NearestCenter(session.settled(self.lattice.snap(rows)[:, :d]), cube(len(self.units)).max_norm)
-
-    def edges(self, column: int, bins: int) -> list[float]:
-        """Ends of the equal parts of a column's range (bins + 1)."""
-        low, high = map(float, self.ends[column])
-        return [low + (high - low) * part / bins for part in range(bins + 1)]
 
 
 @final

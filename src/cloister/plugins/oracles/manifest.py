@@ -47,6 +47,14 @@ def oracles() -> list[Spec]:
             "Central",
             "Korolova, Kenthapadi, Mishra, Ntoulas (2009)",
         ),
+        Spec(
+            "thresholded-gaussian",
+            "FrequencyOracle",
+            "cloister.plugins.oracles.central.thresholded_gaussian:ThresholdedGaussian",
+            "counts of occupied buckets above a threshold, with discrete Gaussian noise; spends delta",
+            "Central",
+            "Korolova, Kenthapadi, Mishra, Ntoulas (2009); Wilkins, Kifer, Zhang, Karrer (2024)",
+        ),
         *_both(
             "masked-gaussian",
             "masked_gaussian:MaskedGaussian",

@@ -41,6 +41,7 @@ from cloister.rows.reading import (
     validate,
 )
 from cloister.rows.users import Names, Owners
+from cloister.rows.words import Texts
 from cloister.rows.workers.machine import Threads
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ class Arrays(TableRows):
         users: names of the rows' users (n,), or the column that names them, by whole numbers or text (``users``).
         categories: public values by column, as ``rows.categories`` takes them.
         bounded: names of columns that have bounds: which to use, where ``columns`` does not say.
-        described: names of columns that groups are described by.
+        described: names of columns that groups are described by; as ``Texts``, of one whose words are counted.
 
     Attributes: as of ``TableRows``. The columns of an array are called '0', '1', ...; where rows name their users,
     ``keep`` comes before ``gather``.
@@ -112,7 +113,7 @@ class Arrays(TableRows):
         users: Any = None,
         categories: Mapping[str, Any] | None = None,
         bounded: Sequence[str] | None = None,
-        described: Sequence[str] | None = None,
+        described: Sequence[str | Texts] | None = None,
     ) -> None:
         self._threads = Threads(threads)
         self._table = _Array(rows) if isinstance(rows, np.ndarray) else _Frame(rows)
@@ -138,7 +139,7 @@ class Arrays(TableRows):
         """
         refuse_too_many(self._table.length)
         if not self.has_users:
-            self._people = validate(self._chunks(), self._missing, most_rows)
+            self._people = validate(self._chunks(self.selection.needed(None)), self._missing, most_rows)
             return
         self._owners = self._owned()
         self._people = self._owners.rows
@@ -226,7 +227,7 @@ class Arrays(TableRows):
         self._domain, self._parts, self._lattice = None, [], np.empty((0, 0), np.int32)
         width = domain.snap(np.empty((0, self.dimension))).shape[1]
         lattice, parts, start, low = np.empty((self._table.length, width), np.int32), list[_Chunk](), 0, 0
-        for chunk in self._chunks():
+        for chunk in self._chunks(self.selection.needed(domain)):
             whole = finite(chunk)
             if self._kept is not None:
                 whole &= self._kept[start : start + len(chunk)]
@@ -238,8 +239,8 @@ class Arrays(TableRows):
             start, low = start + len(chunk), high
         self._lattice, self._parts, self._domain = lattice, parts or [_Chunk(0, 0, 0, 0, None)], domain
 
-    def _chunks(self) -> Iterator[Floats]:
-        return regroup(self._table.pieces(self.selection), self.dimension, chunk_rows(self.dimension))
+    def _chunks(self, chosen: Selection | None = None) -> Iterator[Floats]:
+        return regroup(self._table.pieces(chosen or self.selection), self.dimension, chunk_rows(self.dimension))
 
 
 class _Array:
@@ -286,7 +287,9 @@ class _Frame:
         size = piece_rows(len(chosen.used))
         for start in range(0, self.length, size):
             some = self._frame[start : start + size]
-            yield chosen.spread([self._read(some, name, chosen.category(name)) for name in chosen.used])
+            cells = {texts: some.get_column(self._names[texts.column]) for texts in chosen.texts}
+            words = [texts.halves(len(some), column.to_list) for texts, column in cells.items()]
+            yield chosen.spread([*(self._read(some, name, chosen.category(name)) for name in chosen.used), *words])
 
     def _read(self, some: Any, name: str, category: Category | None) -> Floats:
         column = some.get_column(self._names[name])
@@ -306,6 +309,8 @@ def _kind(kind: Any) -> Kind:
         return "numbers"
     if kind.is_temporal():
         return "dates"
+    if kind in (nw.List, nw.Array):
+        return "lists"
     return "text" if kind in (nw.String, nw.Categorical, nw.Enum) else "untyped"
 
 

@@ -20,7 +20,7 @@ from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.record import mark, mark_of
 from cloister.core.types import Floats
-from cloister.rows.columns import select
+from cloister.rows.columns import Selection, select
 from cloister.rows.files.csv_form import Form
 from cloister.rows.files.parts import Done, Part, Path, joined, listed, owned, passed
 from cloister.rows.files.sources import File, is_csv
@@ -37,6 +37,7 @@ from cloister.rows.reading import (
     refuse_unfit,
 )
 from cloister.rows.users import Owners
+from cloister.rows.words import Texts
 from cloister.rows.workers.engine import Engine, engine_of
 from cloister.rows.workers.machine import Threads, allowed
 
@@ -72,7 +73,7 @@ class Files(TableRows):
         users: name of the column that names each row's user, by whole numbers or text (``users``); CSV's are text.
         categories: public values by column, as ``rows.categories`` takes them.
         bounded: names of columns that have bounds: which to use, where ``columns`` does not say.
-        described: names of columns that groups are described by.
+        described: names of columns that groups are described by; as ``Texts``, of one whose words are counted.
         delimiter, encoding: of CSV files; by default a comma, and UTF-8.
 
     Attributes: as of ``TableRows``. Where rows name their users, ``keep`` comes before ``gather``.
@@ -97,7 +98,7 @@ class Files(TableRows):
         users: str | None = None,
         categories: Mapping[str, Any] | None = None,
         bounded: Sequence[str] | None = None,
-        described: Sequence[str] | None = None,
+        described: Sequence[str | Texts] | None = None,
         delimiter: str | None = None,
         encoding: str | None = None,
     ) -> None:
@@ -176,10 +177,10 @@ class Files(TableRows):
         refuse_all(self.has_users and not self._kept)
         fit(round.domain, self.columns)
         summary = partial(Chunk.summary, round=round, rng=rng, first=self._first)
-        return self._passed(summary, merge_summaries, self._parts(numbered=True))
+        return self._passed(summary, merge_summaries, self._parts(numbered=True), self.selection.needed(round.domain))
 
     def added_up(self, fn: Callable[[Chunk], V], merge: Callable[[V, V], V]) -> V:
-        return self._passed(fn, merge, self._parts(numbered=False))
+        return self._passed(fn, merge, self._parts(numbered=False), self.selection)
 
     def chunks(self) -> Generator[Chunk]:
         for part in self._parts(numbered=True):
@@ -221,9 +222,9 @@ class Files(TableRows):
             self._engine.close()
 
     def _counted(self, missing: Missing) -> int:
-        whole = partial(Chunk.usable, missing=missing)
+        whole, chosen = partial(Chunk.usable, missing=missing), self.selection.needed(None)
         add: Callable[[int, int], int] = operator.add
-        over = partial(passed, chosen=self.selection, fn=whole, merge=add, tell=None, threads=Threads(1))
+        over = partial(passed, chosen=chosen, fn=whole, merge=add, tell=None, threads=Threads(1))
         return self._over_all(self._parts(numbered=False), over, add)
 
     def _owned(self, missing: Missing) -> dict[Place, Owners]:
@@ -231,11 +232,13 @@ class Files(TableRows):
         add: Callable[[dict[Place, Owners], dict[Place, Owners]], dict[Place, Owners]] = operator.or_
         return self._over_all(self._parts(numbered=False), read, add)
 
-    def _passed(self, fn: Callable[[Chunk], V], merge: Callable[[V, V], V], parts: Iterator[Part]) -> V:
+    def _passed(
+        self, fn: Callable[[Chunk], V], merge: Callable[[V, V], V], parts: Iterator[Part], chosen: Selection
+    ) -> V:
         """One pass that is told of: by its chunks here, or by the parts that workers have done."""
         apart = self._engine.apart
         tell, told = (None, self._progress) if apart else (self._progress, None)
-        over = partial(passed, chosen=self.selection, fn=fn, merge=merge, tell=tell, threads=self._threads)
+        over = partial(passed, chosen=chosen, fn=fn, merge=merge, tell=tell, threads=self._threads)
         return self._over_all(parts, over, merge, told)
 
     def _over_all(
@@ -277,6 +280,6 @@ class Files(TableRows):
 
     def _rows(self, file: File) -> int:
         if file.rows < 0:
-            for _ in file.chunks(self.selection, chunk_rows(self.dimension)):
+            for _ in file.chunks(self.selection.needed(None), chunk_rows(self.dimension)):
                 pass
         return file.rows

@@ -37,6 +37,7 @@ from cloister.rows.reading import (
     refuse_unfit,
 )
 from cloister.rows.users import NO_NAME, numbers_of
+from cloister.rows.words import Texts
 
 MARK = "mark"
 """The column of rows' hashes."""
@@ -83,13 +84,18 @@ class SqlTable(TableRows):
         users: str | None = None,
         categories: Mapping[str, Any] | None = None,
         bounded: Sequence[str] | None = None,
-        described: Sequence[str] | None = None,
+        described: Sequence[str | Texts] | None = None,
         threads: int | None = None,
         told: Callable[[str], None] | None = None,
         materialise: bool = False,
         owned: bool = False,
     ) -> None:
         chosen = select(table_columns(table), columns, categories, bounded, users, described=described)
+        if chosen.texts:
+            raise InvalidInput(
+                "words are counted where rows are read by this process, and these are in a database: fetch them, as in "
+                "table.to_pandas(), or save them as Parquet"
+            )
         super().__init__(chosen, missing, users, progress)
         self._told, self._owned = told, owned
         self._database = Database(table, materialise)

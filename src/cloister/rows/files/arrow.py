@@ -12,6 +12,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, TypeAlias, final
 
 import attrs
@@ -28,6 +29,7 @@ from cloister.rows.columns import Kind, Selection, TableColumn, not_numbers
 from cloister.rows.files.csv_form import Form, check_encoding, not_unicode
 from cloister.rows.reading import Piece, piece_rows
 from cloister.rows.users import Names
+from cloister.rows.words import Texts
 
 Reads: TypeAlias = Sequence[tuple[str, Callable[[Any], Any]]]
 """Columns, each with what makes of an Arrow array what is wanted of it."""
@@ -60,6 +62,9 @@ def _kind(kind: Any) -> Kind:
         return "numbers"
     if is_a.is_temporal(kind):
         return "dates"
+    lists = is_a.is_list, is_a.is_large_list, is_a.is_fixed_size_list
+    if any(is_list(kind) for is_list in lists):
+        return "lists"
     texts = is_a.is_string, is_a.is_large_string, is_a.is_string_view, is_a.is_dictionary
     return "text" if any(is_text(kind) for is_text in texts) else "other"
 
@@ -97,6 +102,10 @@ def _cells(column: Any) -> Any:
 
 def _as_is(column: Any) -> Any:
     return column
+
+
+def _words(texts: Texts, column: Any) -> Floats:
+    return texts.halves(len(column), column.to_pylist)
 
 
 @attrs.frozen
@@ -141,8 +150,8 @@ class _Reader(ABC):
         return (piece[0] for piece in self._read([(column, _cells)], only))
 
     def beside(self, chosen: Selection, kept: Sequence[str]) -> Iterator[tuple[Piece, list[Any]]]:
-        used = len(chosen.used)
-        reads = [*self._reads(chosen), *((name, _as_is) for name in kept)]
+        mine = self._reads(chosen)
+        used, reads = len(mine), [*mine, *((name, _as_is) for name in kept)]
         return ((chosen.spread(piece[:used]), piece[used:]) for piece in self._read(reads, None))
 
     def _reads(self, chosen: Selection) -> Reads:
@@ -150,7 +159,8 @@ class _Reader(ABC):
             category = chosen.category(column)
             return _numbers if category is None else _Codes(category, self.texts)
 
-        return [(column, read(column)) for column in chosen.used]
+        words = [(texts.column, partial(_words, texts)) for texts in chosen.texts]
+        return [*((column, read(column)) for column in chosen.used), *words]
 
 
 @final

@@ -12,6 +12,7 @@ from cloister.rows.columns import Asked, Selection, TableColumn, select
 from cloister.rows.files.csv_form import Form
 from cloister.rows.reading import Piece, regroup
 from cloister.rows.users import Names, Owners
+from cloister.rows.words import Texts
 
 V = TypeVar("V")
 
@@ -125,8 +126,9 @@ class File:
 
         Args: as of ``rows.columns.select``.
         """
+        told: list[str | Texts] = [*chosen.described, *chosen.texts]
         try:
-            mine = select(self.known, asked, chosen.categories, bounded, users, not chosen.by_name, chosen.described)
+            mine = select(self.known, asked, chosen.categories, bounded, users, not chosen.by_name, told)
         except InvalidInput as error:
             raise InvalidInput(f"'{self.path}' does not go with the files before it: {error}") from None
         if sorted(mine.used) != sorted(chosen.used):

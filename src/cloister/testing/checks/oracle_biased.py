@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from cloister.accounting.conversions import delta_of_mu
 from cloister.core.budget import Budget
 from cloister.core.randomness import NoiseRng
 from cloister.core.trust import Aggregated, Central
@@ -126,8 +127,8 @@ LEVELS = (1, 3)
 APART = 2**12
 """Per level: each is an experiment of its own."""
 
-DELTA = 0.05
-"""So large that rows which are released outright are seen in a sample."""
+EPSILON, DELTA = 1.0, 0.05
+"""A budget, also in mu^2; a delta so large that rows which are released outright are seen in a sample."""
 
 EVENTS = 2**10
 """More than the events that one check looks at."""
@@ -135,7 +136,7 @@ EVENTS = 2**10
 
 def _probes(oracle: Any, buckets: int = APART) -> Iterator[Probe]:
     for levels in LEVELS:
-        yield Probe.of(oracle, Shape((buckets,) * levels), Budget("pure", 1.0, delta=DELTA))
+        yield Probe.of(oracle, Shape((buckets,) * levels), Budget(oracle.measure, EPSILON, delta=DELTA))
 
 
 def empty_buckets_read_zero(oracle: Any) -> None:
@@ -162,9 +163,10 @@ def a_lone_row_is_released_as_seldom_as_declared(oracle: Any) -> None:
 
 def counts_are_hard_to_tell_apart(oracle: Any) -> None:
     """No event is more probable with a row than e^epsilon times what it is without, and delta; nor the other way
-    round."""
+    round. Of noise that is paid in mu^2, delta has the part that goes with this epsilon."""
     for probe in _probes(oracle):
-        factor, delta = math.exp(probe.budget.epsilon), _declared(probe)
+        pure = probe.budget.measure == "pure"
+        factor, delta = math.exp(EPSILON), _declared(probe) + (0.0 if pure else delta_of_mu(probe.budget.mu, EPSILON))
         for held in (0, 1, 2, 5, 20):
             one, other = _levels(probe, held, 82), _levels(probe, held + 1, 83)
             for name, event in _distinguishers(held):
@@ -174,7 +176,7 @@ def counts_are_hard_to_tell_apart(oracle: Any) -> None:
                     require(
                         low <= factor * high + delta,
                         f"{probe.shape}, {held} and {held + 1} rows per bucket, {name}: probabilities of at least "
-                        f"{low:.4g} and at most {high:.4g} do not go with epsilon {probe.budget.epsilon:g} and delta "
+                        f"{low:.4g} and at most {high:.4g} do not go with epsilon {EPSILON:g} and delta "
                         f"{delta:.4g}",
                     )
 

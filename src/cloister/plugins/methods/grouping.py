@@ -1,0 +1,55 @@
+"""Groups of released centres, where rows of more columns than these are counted: the lattice, and who is nearest."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, final
+
+import attrs
+import numpy as np
+
+from cloister.core.domains import Box, Domain
+from cloister.core.frames import Reframed, cube
+from cloister.core.nearest import NearestCenter
+from cloister.core.session import Session
+from cloister.core.types import Floats
+
+
+@final
+@attrs.frozen(eq=False)
+class Frame:
+    """Where rows are counted. Args: ends (D, 2), of the ranges that bins part; units (D,), of the lattice."""
+
+    ends: Floats
+    units: Floats
+
+    @classmethod
+    def of(cls, domain: Domain, details: Mapping[str, Any], first: int) -> Frame:
+        """Of so many first columns the frame that a run of these details worked in, of others their bounds."""
+        half = domain.half_widths if isinstance(domain, Box) else np.full(domain.dimension, domain.diameter / 2)
+        ends, units = np.column_stack([domain.middle - half, domain.middle + half]), half.copy()
+        ends[:first] = details.get("intervals", ends[:first])
+        units[:first] = details.get("units", half[:first].max())
+        return cls(ends, units)
+
+    @property
+    def lattice(self) -> Reframed:
+        return Reframed.of(self.ends, self.units)
+
+    @property
+    def sides(self) -> tuple[int, ...]:
+        """The largest lattice coordinate of each column within its range."""
+        whole, half = cube(len(self.units)).sides, self.ends[:, 1] / 2 - self.ends[:, 0] / 2
+        return tuple(max(1, round(float(s * part))) for s, part in zip(whole, half / self.units, strict=True))
+
+    def near(self, centers: Floats, k: int, session: Session[Any]) -> NearestCenter:
+        """Groups of these centres (at most k, d): always k, so that questions look alike whatever was found. Those that
+        are not there are copies of the last one, whose rows they never take."""
+        rows, d = np.tile(self.ends.mean(axis=1), (k, 1)), centers.shape[1]
+        rows[:, :d] = centers[np.minimum(np.arange(k), len(centers) - 1)]
+        return NearestCenter(session.settled(self.lattice.snap(rows)[:, :d]), cube(len(self.units)).max_norm)
+
+    def edges(self, column: int, bins: int) -> list[float]:
+        """Ends of the equal parts of a column's range (bins + 1)."""
+        low, high = map(float, self.ends[column])
+        return [low + (high - low) * part / bins for part in range(bins + 1)]

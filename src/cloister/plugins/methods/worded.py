@@ -1,0 +1,113 @@
+"""A clustering whose groups are told by words: counts of the rows of each group that have a word, above a threshold.
+
+1. The method in the slot clusters the rows by all but their words, with the rest of the budget.
+2. One question: a row is in one bucket of each of m levels, that of its group (its nearest centre) and of the word in
+   its slot (``rows.words``), or in none. There are 38^10 words, and no list of them is needed: it is released which
+   counts exceed a threshold, with these counts. A released bucket says itself which word it is.
+
+Guarantee (Central; add-or-remove one row): the measures of the oracles in the slots, composed by the accountant. A row
+changes at most one count of each level by one, by the bucketing, whatever its cell holds: with m levels the L2
+sensitivity is sqrt(m), which is what the oracle pays for. Where centres lie is released before; m, the share and the
+buckets' number are public: the schedule is the same whatever is answered.
+
+A word that no other row of the group has appears with a chance of at most the question's delta, which is a part of the
+run's: that is for all of a row's words together (``thresholded-gaussian``).
+
+Source: Korolova, Kenthapadi, Mishra, Ntoulas 2009 (words above a threshold). That private groups are told by keywords:
+Urania (arXiv 2506.04681).
+"""
+
+from __future__ import annotations
+
+from typing import Any, Generic, final
+
+import attrs
+import numpy as np
+
+from cloister.core.buckets import Space
+from cloister.core.clustering import Clustering, Problem
+from cloister.core.domains import first_columns
+from cloister.core.errors import InvalidInput
+from cloister.core.frames import WithWholes, cube
+from cloister.core.nearest import NearestCenter
+from cloister.core.questions import count
+from cloister.core.randomness import ANY_KEY, PublicRng
+from cloister.core.registry.components import component, option, slot
+from cloister.core.roles import FrequencyOracle
+from cloister.core.session import Method, Session
+from cloister.core.trust import T
+from cloister.core.types import Ints
+from cloister.plugins.methods.grouping import Frame
+from cloister.rows.words import HALF, WHOLE, word_of
+
+GROUPS = 2**62 // WHOLE
+"""Most groups: buckets of a level are numbered below 2^62."""
+
+
+@final
+@attrs.frozen(eq=False)
+class WordsOfGroups:
+    """A row is in the bucket of its group and of the word in each of its slots. Args: near, groups by the first
+    columns; groups, for how many there are buckets; slots, pairs of last columns, each a word (0: none)."""
+
+    near: NearestCenter
+    groups: int
+    slots: int
+
+    @property
+    def space(self) -> Space:
+        return Space((self.groups * WHOLE,) * self.slots)
+
+    def locate(self, rows: Ints) -> Ints:
+        group = self.near.locate(rows[:, : self.near.centers.shape[1]])
+        halves = rows[:, -2 * self.slots :]
+        words = halves[:, 0::2] * HALF + halves[:, 1::2]
+        return np.where(words > 0, group * WHOLE + words, -1)
+
+
+@component
+class Worded(Generic[T]):
+    """A method whose groups are told by words that many of their rows have."""
+
+    method: Method[T] = slot("hst-means", help="clusters the rows by all but their words")
+    counts: FrequencyOracle[T] = slot("thresholded-gaussian", help="how many rows of each group have each word")
+    slots: int = option(
+        default=0, low=0, high=64, help="words of a row: so many pairs of its last columns; 0: none are counted"
+    )
+    share: float = option(default=0.15, low=0.0, high=0.9, above=True, help="of the budget, for the words")
+
+    def cluster(self, problem: Problem, session: Session[T], rng: PublicRng) -> Clustering:
+        look, rest = self.parts(problem, rng)
+        found = self.method.cluster(rest, session.of_first(rest.domain), rng.child("method"))
+        if not self.slots:
+            return found
+        frame = Frame.of(rest.domain, found.details, found.centers.shape[1])
+        words = WithWholes(frame.lattice, 2 * self.slots, HALF - 1)
+        view = session.framed(words, cube(words.dimension))
+        cells = WordsOfGroups(frame.near(found.centers, problem.k, view), problem.k, self.slots)
+        answer: Any
+        (answer,) = view.ask(count(cells, oracle=self.counts, budget=look.budget))
+        told: list[list[Any]] = [[] for _ in found.centers]
+        for level in range(self.slots):
+            ids, rows = answer.listed(level)
+            errors = answer.standard_error(ids, level)
+            for group, word, *figures in zip(ids // WHOLE, ids % WHOLE, rows, errors, strict=True):
+                told[int(group)].append([word_of(int(word)), *map(float, figures)])
+        ordered = [sorted(each, key=lambda word: (-word[1], word[0])) for each in told]
+        spoken = {"above": self.opened(problem).threshold.above, "of": ordered}
+        return attrs.evolve(found, details={**found.details, "words": spoken})
+
+    def parts(self, problem: Problem, rng: PublicRng) -> tuple[Problem, Problem]:
+        """The problems of the words and of the method, whose domain is that of the other columns."""
+        if self.slots and problem.k > GROUPS:
+            raise InvalidInput(f"k is {problem.k}, and words are counted in at most {GROUPS} groups: ask for fewer")
+        look, rest = problem.split(self.share if self.slots else 0.0)
+        return look, attrs.evolve(rest, domain=first_columns(problem.domain, 2 * self.slots))
+
+    def opened(self, problem: Problem) -> Any:
+        """The question's channel, by public figures: with its threshold and the deviation of its noise, in rows."""
+        look, _ = self.parts(problem, ANY_KEY)
+        channel = self.counts.open(Space((problem.k * WHOLE,) * self.slots), look.budget, look.context(look.budget))
+        if getattr(channel, "threshold", None) is None:
+            raise InvalidInput("words need counts above a threshold: fill the slot with thresholded-gaussian")
+        return channel

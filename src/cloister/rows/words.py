@@ -1,0 +1,125 @@
+"""Words of a column of texts or lists, as numbers: so that they can be counted without a list of all words.
+
+A text's words are its runs of letters a-z and digits, at least ``SHORTEST`` long, after capitals became small letters
+and marks were taken off (NFKD), but for ``STOP``. A list's are its items, as they are. Everything here is public.
+
+**A word is a whole number.** Words are told apart by their first ``LENGTH`` characters, their digits in base 38: 0 for
+none, a to z, 0 to 9, and 37 for any other character, shown as '_'. One of so many characters, or more, is shown with an
+ellipsis. So a released number says itself which word it is, and no list of the rows' words is kept anywhere.
+
+**At most m words of a row** count, one in each of m slots. A word's slot follows from the word alone, so that all its
+rows are counted in one place; of several words of a row in one slot the first one counts. Of w different words about
+m (1 - (1 - 1/m)^w) count: of 16 slots 9 for 13 words, 10 for 16, 15 for 40. A row's slots follow from its own cell: no
+other row enters. A cell that is missing, or holds neither text nor a list, has no words, and is a row like any other.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from hashlib import blake2b
+from typing import Any, final
+from unicodedata import combining, normalize
+
+import attrs
+import numpy as np
+
+from cloister.core.errors import InvalidInput
+from cloister.core.types import Floats
+
+LETTERS = "\0abcdefghijklmnopqrstuvwxyz0123456789"
+LENGTH, BASE = 10, len(LETTERS) + 1
+HALF, WHOLE = BASE ** (LENGTH // 2), BASE**LENGTH
+"""Numbers of five characters, below 2^27, and of whole words, below 2^53."""
+
+SHORTEST, MOST = 3, 16
+RUN = re.compile(rf"[a-z0-9]{{{SHORTEST},}}")
+
+STOP = frozenset(
+    RUN.findall(
+        "about after again all also and any are because been before being both but can cannot could did does "
+        "doing down during each either few for from further get had has have having her here hers him his how "
+        "into its itself just may might more most must nor not now off once one only onto other our out over "
+        "own same shall she should some such than that the their them then there these they this those "
+        "through too two under until upon use used using very was were what when where whether which while "
+        "who whom whose why will with within without would you your"
+    )
+)
+"""Words of English texts that say nothing about them."""
+
+
+@final
+@attrs.frozen
+class Texts:
+    """A column whose words are counted. Args: column, most (m, slots of a row), read (whether words are looked at: a
+    pass that needs none takes every row to have none).
+
+    Raises: InvalidInput: m is no whole number from 1 to 64.
+    """
+
+    column: str
+    most: int = MOST
+    read: bool = True
+
+    def __attrs_post_init__(self) -> None:
+        if isinstance(self.most, bool) or not isinstance(self.most, int) or not 1 <= self.most <= 64:
+            raise InvalidInput(f"most_words is {self.most!r}: give a whole number of words of a row, from 1 to 64")
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """Names of the 2 m numbers that stand for a row's words, two of five characters each."""
+        return tuple(f"{self.column}: word {i // 2 + 1}, part {i % 2 + 1}" for i in range(2 * self.most))
+
+    def halves(self, n: int, cells: Callable[[], Sequence[Any]]) -> Floats:
+        """These numbers (2 m, n) of each of n cells: 0 for no word."""
+        codes, known = np.zeros((self.most, n), np.int64), dict[str, tuple[int, int]]()
+        for i, cell in enumerate(cells() if self.read else ()):
+            slots = dict[int, int]()
+            for word in words_of(cell):
+                if word not in known:
+                    code = code_of(word)
+                    known[word] = slot_of(code, self.most), code
+                slots.setdefault(*known[word])
+                if len(slots) == self.most:
+                    break
+            codes[list(slots), i] = list(slots.values())
+        return np.stack([codes // HALF, codes % HALF], axis=1).reshape(2 * self.most, -1).astype(np.float64)
+
+
+def words_of(cell: Any) -> Iterator[str]:
+    """A cell's words, in their order."""
+    if isinstance(cell, str):
+        return (run[0] for run in RUN.finditer(_folded(cell)) if run[0] not in STOP)
+    if isinstance(cell, (list, tuple, np.ndarray)):
+        return (_folded(str(item)) for item in cell if item is not None and str(item))
+    return iter(())
+
+
+def code_of(word: str) -> int:
+    """The number of a folded word. A letter that is not found has the place -1, which is the last digit."""
+    return sum(LETTERS.find(letter) % BASE * BASE ** (LENGTH - 1 - i) for i, letter in enumerate(word[:LENGTH]))
+
+
+def word_of(code: int) -> str:
+    """The word of a number."""
+    digits = (code // BASE**i % BASE for i in reversed(range(LENGTH)))
+    return "".join((LETTERS + "_")[digit] for digit in digits if digit) + ("\u2026" if code % BASE else "")
+
+
+def slot_of(code: int, most: int) -> int:
+    """A word's slot, by a fixed public hash."""
+    return int.from_bytes(blake2b(str(code).encode(), digest_size=8).digest(), "little") % most
+
+
+def described(names: Iterable[str] | None, words: str | None, most: int | None) -> list[str | Texts]:
+    """All columns that groups are described by. Args: names, of columns that are counted by value; words, of the one
+    whose words are, at most so many of a row."""
+    if most is not None and words is None:
+        raise InvalidInput("most_words says how many words of a row count: name their column with --describe-words")
+    return [*(names or ()), *([] if words is None else [Texts(words, MOST if most is None else most)])]
+
+
+def _folded(text: str) -> str:
+    if text.isascii():
+        return text.lower()
+    return "".join(letter for letter in normalize("NFKD", text.casefold()) if not combining(letter))

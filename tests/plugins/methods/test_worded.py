@@ -1,0 +1,381 @@
+"""Groups told by words: what one row moves, what one row alone shows, and what many rows have in common."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import attrs
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, strategies as st
+from scipy import stats
+
+from cloister.accounting.ledger.ledger import Ledger
+from cloister.core.budget import Budget
+from cloister.core.clustering import Clustering, Problem
+from cloister.core.domains import Ball, Box
+from cloister.core.errors import Damaged, InvalidInput
+from cloister.core.frames import WithWholes, cube
+from cloister.core.nearest import NearestCenter
+from cloister.core.randomness import NoiseRng, PublicRng
+from cloister.core.session import Session, forecast
+from cloister.metrics import labels
+from cloister.plugins.methods.worded import GROUPS, Worded, WordsOfGroups
+from cloister.plugins.oracles.central.discrete_gaussian import DiscreteGaussian
+from cloister.plugins.oracles.central.thresholded_gaussian import ThresholdedGaussian
+from cloister.rows.words import HALF, WHOLE, Texts, code_of, slot_of, word_of
+from cloister.run.account import Account
+from cloister.run.fit import fit, parties, source
+from cloister.run.request import PreparedRun, Request, prepare
+from cloister.run.result import Result
+from cloister.run.words import words_of
+from cloister.showing.profile import profile_of
+from tests.alarms import Alarm
+from tests.in_process import ran
+
+CENTERS = np.array([[-0.5], [0.5]])
+MOST = 4
+
+
+@attrs.frozen
+class Known:
+    """A method that asks nothing: its centres are public."""
+
+    def cluster(self, problem: Problem, session: Session[Any], rng: PublicRng) -> Clustering:
+        return Clustering(CENTERS, None, {})
+
+
+def cells(most: int = MOST) -> WordsOfGroups:
+    points = cube(1).snap(CENTERS)
+    return WordsOfGroups(NearestCenter(points, cube(1).max_norm), len(CENTERS), most)
+
+
+def frame(ages: Any, texts: Any) -> pd.DataFrame:
+    return pd.DataFrame({"age": ages, "notes": texts})
+
+
+def told(rows: pd.DataFrame, noise: int = 0, most: int = MOST, epsilon: float = 1.0, **more: Any) -> Result:
+    request = Request(
+        k=2, epsilon=epsilon, method="hst-means", bounds={"age": (-1, 1)}, rows=len(rows), seed=1,
+        describe_words="notes", most_words=most, **{"delta": 1e-5, **more},
+    )  # fmt: skip
+    population = source(rows, ["age"], described=[Texts("notes", most)])
+    return fit(request, population, noise=NoiseRng.for_tests(noise))
+
+
+def common(n: int, seed: int = 0) -> pd.DataFrame:
+    """Two groups: fever in most rows of one, fractures in the other, a cough in some of both, and a word of each row's
+    own."""
+    g = np.random.default_rng(seed)
+    old = g.random(n) < 0.5
+    ages = np.where(old, 0.5, -0.5) + g.normal(0, 0.05, n)
+    first = np.where(old, "fractures", "fever")
+    texts = [
+        f"{word if g.random() < 0.7 else ''} and {'cough' if g.random() < 0.4 else ''} x{i}"
+        for i, word in enumerate(first)
+    ]
+    return frame(ages, texts)
+
+
+NUMBERS = st.integers(-(2**31), 2**31 - 1)
+
+
+@given(st.lists(st.tuples(NUMBERS, *[st.integers(0, HALF - 1)] * (2 * MOST)), max_size=8))
+def test_a_row_is_in_at_most_one_bucket_of_each_level_whatever_its_cell_holds_and_by_itself(rows: list[Any]) -> None:
+    """So neighbours differ by one, in one count of each level at most: the sensitivity that the oracle pays for."""
+    lattice = np.array(rows, np.int64).reshape(-1, 1 + 2 * MOST)
+    lattice[:, 0] = np.clip(lattice[:, 0], -cube(1).max_norm, cube(1).max_norm)
+    found = cells().locate(lattice)
+    assert found.shape == (len(rows), MOST)
+    assert cells().space.sizes == (2 * WHOLE,) * MOST
+    assert ((found >= -1) & (found < 2 * WHOLE)).all()
+    for row, ids in zip(lattice, found, strict=True):
+        assert np.array_equal(cells().locate(row[None])[0], ids)
+        words = row[1::2] * HALF + row[2::2]
+        assert np.array_equal(ids >= 0, words > 0)
+        assert np.array_equal(ids[ids >= 0], (row[0] > 0) * WHOLE + words[words > 0])
+
+
+def asked(rows: pd.DataFrame, most: int, budget: Any, noise: int) -> tuple[Clustering, Any]:
+    box = Box((-1.0, *(0.0,) * 2 * most), (1.0, *(HALF - 1.0,) * 2 * most))
+    problem = Problem(2, box, len(rows), budget)
+    population: Any = source(rows, ["age"], described=[Texts("notes", most)])
+    session: Any = Session(problem, PublicRng.from_seed(0), population, noise=NoiseRng.for_tests(noise))
+    method: Any = Worded(method=Known(), counts=ThresholdedGaussian(), slots=most, share=0.5)
+    return method.cluster(problem, session, PublicRng.from_seed(0)), session
+
+
+@pytest.mark.alarm(1e-8)
+def test_a_word_of_one_row_alone_is_shown_with_at_most_the_chance_delta(alarm: Alarm) -> None:
+    """The adversary: everybody has words of her own in all slots, so that each is alone in her buckets, with noise of
+    their own: as many runs against one person as there are rows. She is shown if any word of hers is."""
+    n, most = 20_000, 4
+    own, number = list[list[str]](), 0
+    for _ in range(n):
+        words = dict[int, str]()
+        while len(words) < most:
+            word, number = f"w{number:07d}", number + 1
+            words.setdefault(slot_of(code_of(word), most), word)
+        own.append(list(words.values()))
+    found, session = asked(frame(np.linspace(-1, 1, n), own), most, Budget("gaussian", 0.08, delta=0.1), 5)
+    (event,) = session.released
+    shown = {word for group in found.details["words"]["of"] for word, _, _ in group}
+    seen = sum(not shown.isdisjoint(words) for words in own)
+    assert 0.04 < event.delta <= 0.05  # half of the budget's
+    alarm.fits(stats.binomtest(seen, n, event.delta, alternative="greater").pvalue, of=2)
+    alarm.fits(stats.binomtest(seen, n, event.delta / 1.2, alternative="less").pvalue, of=2)
+
+
+def test_what_many_rows_have_is_shown_with_its_count_within_the_errors_and_nothing_else() -> None:
+    rows, off = common(3000), list[float]()
+    own = labels(rows[["age"]].to_numpy(), CENTERS)
+    kept = Texts("notes", MOST).halves(len(rows), rows["notes"].tolist)
+    codes = kept[0::2] * HALF + kept[1::2]
+    for noise in range(12):
+        result = told(rows, noise, epsilon=2.0)
+        order = np.argsort(result.centers[:, 0])
+        groups = [words_of(result)[i] for i in order]
+        assert {word.word for word in groups[0]} == {"fever", "cough"}
+        assert {word.word for word in groups[1]} == {"fractures", "cough"}
+        assert [group[0].word for group in groups] == ["fever", "fractures"]
+        for label, group in enumerate(groups):
+            assert 1.6 < group[0].lift < 2.4
+            for word in group:
+                exact = ((codes == code_of(word.word)).any(axis=0) & (own == label)).sum()
+                off.append((word.rows - exact) / word.error)
+                assert word.rows > result.details["words"]["above"]
+    assert np.abs(off).max() < 4
+    assert 0.6 < np.std(off) < 1.4
+
+
+def test_a_result_says_its_words_and_their_price_and_a_profile_shows_them_by_lift(tmp_path: Path) -> None:
+    result = told(common(3000))
+    above = result.details["words"]["above"]
+    (note,) = (note for note in result.privacy.notes if note.startswith("Words:"))
+    assert f"if more than {above:,} rows of a group have it" in note
+    assert "15.0% of the budget counts words of 'notes', at most 4 of a row" in note
+    assert result.problem["words"] == {"column": "notes", "most": 4}
+    assert result.columns == ("age",)
+    assert (result.method["name"], result.method["words"]["name"]) == ("hst-means", "worded")
+    result.save(tmp_path / "r.json")
+    again = Result.load(tmp_path / "r.json")
+    profile = profile_of(again)
+    assert attrs.asdict(profile)["words"] == attrs.asdict(profile_of(result))["words"]
+    lines = [line for line in profile.text().splitlines() if line.startswith("words of cluster")]
+    assert len(lines) == 2
+    assert sorted(line.split(":")[1].split()[0] for line in lines) == ["fever", "fractures"]
+    first = profile.as_dict()["words"][0][0]
+    assert set(first) == {"word", "rows", "error", "lift"}
+    assert json.loads(json.dumps(profile.as_dict()))["words"][0][0] == first
+    plain = attrs.evolve(result, details={})
+    assert (words_of(plain), profile_of(plain).spoken) == ([], [])
+
+
+def test_lifts_are_shares_of_a_group_over_those_of_all_rows() -> None:
+    result = attrs.evolve(
+        told(common(400)),
+        centers=CENTERS,
+        weights=np.array([100.0, 300.0]),
+        details={"words": {"above": 9, "of": [[["ache", 50.0, 3.0], ["cough", 20.0, 3.0]], [["cough", 60.0, 3.0]]]}},
+    )
+    assert [[(w.word, w.lift) for w in group] for group in words_of(result)] == [
+        [("ache", pytest.approx(4.0)), ("cough", pytest.approx(1.0))],
+        [("cough", pytest.approx(1.0))],
+    ]
+
+
+@pytest.mark.parametrize(
+    "damage", [{}, {"of": [[]]}, {"of": [[], [["a", 1.0]]]}, {"of": [[], [["a", "b", 1.0]]]}, None]
+)
+def test_damaged_words_are_said_to_be(damage: Any) -> None:
+    with pytest.raises(Damaged, match="the result's words are damaged"):
+        words_of(attrs.evolve(told(common(400)), centers=CENTERS, weights=None, details={"words": damage}))
+
+
+def test_a_finished_run_lists_the_same_words_again_from_its_ledger(tmp_path: Path) -> None:
+    path = tmp_path / "budget.db"
+    ran("ledger declare budget.db mine --epsilon 2 --delta 1e-4", tmp_path)
+    rows = common(2000)
+    request = Request(
+        k=2,
+        epsilon=1.0,
+        delta=1e-5,
+        method="hst-means",
+        bounds={"age": (-1, 1)},
+        rows=2000,
+        seed=1,
+        describe_words="notes",
+    )
+    population = source(rows, ["age"], described=[Texts("notes")])
+    result = fit(request, population, account=Account(ledger=path, dataset="mine"))
+    (run,) = Ledger.open(path).runs()
+    assert tuple(run.columns) == ("age", "words of notes")
+    again = fit(request, population, account=Account(ledger=path, dataset="mine", resume=run.id))
+    assert again.details["words"] == result.details["words"]
+    assert np.array_equal(again.centers, result.centers)
+
+
+def test_words_and_columns_share_what_is_for_describing() -> None:
+    rows = common(3000).assign(ward=["A", "B", "C"] * 1000)
+    request = Request(
+        k=2, epsilon=1.0, delta=1e-5, method="hst-means", bounds={"age": (-1, 1)}, rows=3000, seed=1,
+        describe=["ward", "age"], describe_words="notes", describe_share=0.3,
+    )  # fmt: skip
+    wards = {"ward": ["A", "B", "C"]}
+    population = source(rows, ["age"], categories=wards, described=["ward", "age", Texts("notes")])
+    plan = prepare(request, population.columns, chosen_columns=population.selection)
+    spent = [event.spent.amount for round in plan.forecast(PublicRng.from_seed(0)) for event in round.events]
+    assert spent[-1] == pytest.approx(0.15 * plan.budget.amount)  # words
+    assert spent[-2] == pytest.approx(0.15 * plan.budget.amount)  # columns
+    result = fit(request, population, noise=NoiseRng.for_tests(0))
+    assert list(result.problem["described"]) == ["ward", "age"]
+    assert {group[0].word for group in words_of(result)} == {"fever", "fractures"}
+    assert "Description: 15.0% of the budget" in plan.price
+    assert "Words: 15.0% of the budget" in plan.price
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"rows": None},
+        {"k": (2, 4)},
+        {"zoom": "off"},
+        {"method": "auto"},
+        {"method": "auto", "epsilon": 4.0},
+        {"method": "lloyd", "components": {"counts": "discrete-laplace", "sums": "discrete-laplace"}},
+        {"bounds": "unknown", "epsilon": 4.0},
+    ],
+)
+def test_words_go_with_every_way_of_a_run(more: dict[str, Any]) -> None:
+    """The accountant admits the run, of whatever noise, and the words are there."""
+    rows = common(4000)
+    given_ = {"k": 2, "epsilon": 2.0, "delta": 1e-5, "method": "hst-means", "bounds": {"age": (-1, 1)}, "rows": 4000}
+    request = Request(**given_ | {"seed": 1, "describe_words": "notes", "most_words": 3} | more)
+    population = source(rows, ["age"], described=[Texts("notes", 3)])
+    result = fit(request, population, noise=NoiseRng.for_tests(0))
+    assert {group[0].word for group in words_of(result) if group} >= {"fever", "fractures"}
+
+
+def test_a_forecast_is_the_schedule_whatever_words_there_are() -> None:
+    rows = common(500)
+    rounds = list[Any]()
+    for texts in (rows["notes"], [None] * 500, ["fever"] * 500):
+        _, session = asked(frame(rows["age"], texts), MOST, Budget("gaussian", 0.5, delta=1e-6), 1)
+        rounds.append([round.digest() for round in session.rounds])
+        planned = forecast(
+            Worded(method=Known(), counts=ThresholdedGaussian(), slots=MOST, share=0.5), session.problem, session.seed
+        )
+        assert [round.events for round in planned] == [round.events for round in session.rounds]
+    assert rounds[0] == rounds[1] == rounds[2]
+
+
+def test_without_slots_the_method_has_the_whole_budget() -> None:
+    problem = Problem(2, cube(1), 100, Budget("gaussian", 1.0))
+    method: Any = Worded(method=Known(), counts=ThresholdedGaussian())
+    assert method.parts(problem, PublicRng.from_seed(0))[1] == problem
+    assert not forecast(method, problem, PublicRng.from_seed(0))
+
+
+def test_too_many_groups_a_ball_and_counts_without_a_threshold_are_refused() -> None:
+    problem = Problem(2, cube(1 + 2 * MOST), 10_000, Budget("gaussian", 1.0, delta=1e-6))
+    method: Any = Worded(method=Known(), counts=ThresholdedGaussian(), slots=MOST)
+    with pytest.raises(InvalidInput, match="k is 735, and words are counted in at most 734 groups"):
+        method.parts(attrs.evolve(problem, k=GROUPS + 1), PublicRng.from_seed(0))
+    with pytest.raises(InvalidInput, match="a ball bounds what is clustered alone"):
+        method.parts(attrs.evolve(problem, domain=Ball((0.0,) * 9, 1.0)), PublicRng.from_seed(0))
+    with pytest.raises(InvalidInput, match="words need counts above a threshold"):
+        Worded(method=Known(), counts=DiscreteGaussian(), slots=MOST).opened(problem)
+    channel = Worded(method=Known(), counts=ThresholdedGaussian(), slots=MOST).opened(attrs.evolve(problem, k=GROUPS))
+    assert max(channel.space.sizes) <= 2**62
+
+
+@pytest.mark.parametrize(
+    ("more", "why"),
+    [
+        ({"delta": 0.0}, "give delta > 0"),
+        ({"trust": "local"}, r"by a curator \(trust central\), and the method as composed is Local"),
+        ({"trust": "aggregated", "parties": 3}, "by a curator .* is Aggregated"),
+        ({"bounds": "ball:1"}, "not a ball"),
+        ({"describe_words": None}, "not those that the rows are read with"),
+        ({"describe_words": "other"}, "not those that the rows are read with"),
+        ({"most_words": 5}, "not those that the rows are read with"),
+    ],
+)
+def test_what_cannot_be_promised_or_read_is_refused_before_anything_is_asked(more: dict[str, Any], why: str) -> None:
+    asked_for = {
+        "k": 2,
+        "epsilon": 1.0,
+        "delta": 1e-5,
+        "bounds": {"age": (-1, 1)},
+        "rows": 400,
+        "describe_words": "notes",
+    }
+    request, population = Request(**asked_for | more), source(common(400), ["age"], described=[Texts("notes")])
+    with pytest.raises(InvalidInput, match=why):
+        fit(request, population)
+
+
+def test_a_threshold_that_few_words_exceed_is_warned_of_and_smaller_by_a_larger_share_or_fewer_words() -> None:
+    rows = common(1500)
+
+    def plan(**more: Any) -> PreparedRun:
+        asked_for = {
+            "k": 2,
+            "epsilon": 1.0,
+            "delta": 1e-5,
+            "bounds": {"age": (-1, 1)},
+            "rows": 1500,
+            "method": "hst-means",
+        }
+        request = Request(**asked_for | {"describe_words": "notes", "most_words": 16} | more)
+        texts = Texts("notes", request.most_words or 16)
+        population = source(rows, ["age"], described=[texts])
+        return prepare(request, population.columns, chosen_columns=population.selection)
+
+    assert "a word is shown if more than" in plan().warning
+    assert "--most-words" in plan().warning
+    for more in ({"describe_share": 0.6}, {"most_words": 2}, {"rows": 20_000}, {"epsilon": 4.0}):
+        assert not plan(**more).warning
+
+
+def test_most_words_without_a_column_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="name their column with --describe-words"):
+        fit(Request(k=2, epsilon=1.0, bounds={"age": (-1, 1)}, rows=400, most_words=3), source(common(400), ["age"]))
+
+
+def test_users_with_several_rows_have_no_words() -> None:
+    rows = common(400).assign(who=[f"u{i // 2}" for i in range(400)])
+    request = Request(
+        k=2, epsilon=1.0, delta=1e-5, bounds={"age": (-1, 1)}, rows=400, rows_per_user=2, describe_words="notes"
+    )
+    with pytest.raises(InvalidInput, match="no more than one row per user"):
+        fit(request, source(rows, ["age"], users="who", described=[Texts("notes")]))
+
+
+def test_parties_have_no_words() -> None:
+    members = {name: source(common(400), ["age"], described=[Texts("notes")]) for name in ("a", "b")}
+    request = Request(
+        k=2, epsilon=1.0, delta=1e-5, bounds={"age": (-1, 1)}, rows=800, describe_words="notes", trust="aggregated",
+        parties=2,
+    )  # fmt: skip
+    with pytest.raises(InvalidInput, match="by a curator"):
+        fit(request, parties(members))
+
+
+def test_rows_in_a_database_have_no_words() -> None:
+    ibis = pytest.importorskip("ibis")
+    table = ibis.table({"age": "float64", "notes": "string"}, name="people")
+    with pytest.raises(InvalidInput, match="words are counted where rows are read by this process"):
+        source(table, ["age"], described=[Texts("notes")])
+
+
+def test_the_lattice_of_words_loses_no_bit_of_them() -> None:
+    words = ["fever", "zz99999999", "a", "____"]
+    halves = Texts("notes", 1).halves(4, lambda: [[word] for word in words])
+    points = WithWholes(cube(1), 2, HALF - 1).snap(np.column_stack([np.zeros(4), halves.T]))
+    codes = points[:, 1] * HALF + points[:, 2]
+    assert [word_of(int(code)) for code in codes] == ["fever", "zz99999999\u2026", "a", "____"]
+    assert points.astype(np.int32).tolist() == points.tolist()

@@ -1,0 +1,189 @@
+"""Words of rows: which a cell has, as which numbers, and that a row's follow from its own cell, wherever it is."""
+
+from __future__ import annotations
+
+import string
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.feather
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, strategies as st
+from scipy import stats
+
+from cloister.core.domains import Box
+from cloister.core.errors import InvalidInput
+from cloister.core.frames import Without, WithWholes, cube
+from cloister.core.types import Floats, Ints
+from cloister.plugins.populations.arrays import Arrays
+from cloister.plugins.populations.files import Files
+from cloister.rows.words import HALF, LENGTH, MOST, SHORTEST, STOP, WHOLE, Texts, code_of, slot_of, word_of, words_of
+
+WORD = st.text(string.ascii_lowercase + string.digits, min_size=1, max_size=14)
+CELL = st.one_of(st.none(), st.text(max_size=80), st.lists(st.one_of(st.none(), st.text(max_size=14)), max_size=9))
+
+
+def numbers(cells: list[Any], most: int = MOST) -> Ints:
+    """Numbers of cells' words (n, most); 0: none."""
+    halves = Texts("notes", most).halves(len(cells), lambda: cells)
+    assert halves.shape == (2 * most, len(cells))
+    assert halves.min(initial=0) >= 0
+    assert halves.max(initial=0) < HALF < 2**27
+    return np.asarray(halves[0::2] * HALF + halves[1::2], np.int64).T
+
+
+@pytest.mark.parametrize(
+    ("cell", "words"),
+    [
+        ("The quick-brown FOX, and 12 or 123 foxes.", ["quick", "brown", "fox", "123", "foxes"]),
+        ("Zürich naïve CAFÉ STRASSE Straße", ["zurich", "naive", "cafe", "strasse", "strasse"]),
+        ("it has two of these, but you will not", []),
+        ("данные 数据 data_set", ["data", "set"]),
+        (["New York", "C++", "and", "", None, 7], ["new york", "c++", "and", "7"]),
+        (("a", "b"), ["a", "b"]),
+        (np.array(["A"], object), ["a"]),
+        (None, []),
+        (float("nan"), []),
+        (7, []),
+        (b"bytes", []),
+        ({"a": "struct"}, []),
+    ],
+)
+def test_texts_are_parted_and_items_of_lists_are_taken_as_they_are(cell: Any, words: list[str]) -> None:
+    assert list(words_of(cell)) == words
+
+
+def test_words_that_say_nothing_are_small_letters_and_could_be_words() -> None:
+    assert all(word == next(iter(words_of([word]))) and len(word) >= SHORTEST for word in STOP)
+
+
+@given(WORD)
+def test_a_word_is_its_first_ten_characters_as_a_number(word: str) -> None:
+    code = code_of(word)
+    assert 0 < code < WHOLE < 2**53
+    assert word_of(code) == (word if len(word) < LENGTH else word[:LENGTH] + "\u2026")
+
+
+def test_words_are_told_apart_by_ten_characters_and_other_characters_are_one() -> None:
+    assert code_of("clustering") == code_of("clusterings") != code_of("clusterin")
+    assert code_of("c++") == code_of("c##") != code_of("c+")
+    assert [word_of(code_of(word)) for word in ("c++", "new york", "clusterings")] == ["c__", "new_york", "clustering…"]
+    assert len({code_of(a + b) for a in string.ascii_lowercase for b in ["", *string.digits]}) == 26 * 11
+
+
+@given(st.lists(CELL, max_size=6), st.integers(1, 64))
+def test_a_row_has_at_most_so_many_words_each_its_own_in_one_slot_and_by_its_own_cell(
+    cells: list[Any], most: int
+) -> None:
+    found = numbers(cells, most)
+    for cell, row in zip(cells, found, strict=True):
+        assert np.array_equal(numbers([cell], most)[0], row)
+        own = {code_of(word) for word in words_of(cell)} - {0}
+        held = row[row > 0].tolist()
+        assert len(set(held)) == len(held)
+        assert set(held) <= own
+        assert bool(held) == bool(own)
+        for code in own:
+            (slot,) = numbers([[word_of(code).rstrip("\u2026")]], most)[0].nonzero()
+            assert row[slot] > 0  # it has its slot, or an earlier word of the row has it
+
+
+def test_of_several_words_of_a_slot_the_first_one_counts_and_as_many_as_said_are_left() -> None:
+    every = [f"word{i}" for i in range(2000)]
+    assert word_of(int(numbers([every], 1)[0, 0])) == "word0"
+    g = np.random.default_rng(0)
+    for count, left in ((13, 9.1), (16, 10.3), (40, 14.8)):
+        rows = [g.choice(every, count, replace=False).tolist() for _ in range(500)]
+        assert (numbers(rows) > 0).sum(axis=1).mean() == pytest.approx(left, abs=0.2)
+
+
+def tables(folder: Path) -> dict[str, Any]:
+    """The same rows in every place that this process reads."""
+    texts = ["Pain, fever and cough", None, "no fever; PAIN again", "x" * 30, ""] * 30
+    plain = {"age": [float(i % 7) for i in range(150)], "notes": texts}
+    table = pa.table(plain)
+    pq.write_table(table, folder / "a.parquet", row_group_size=40)
+    pyarrow.feather.write_feather(table, folder / "a.feather")
+    pyarrow.csv.write_csv(table, folder / "a.csv")
+    frames = {"pandas": pd.DataFrame(plain), "polars": pl.DataFrame(plain), "pyarrow": table}
+    return frames | {path.suffix: str(path) for path in sorted(folder.iterdir())}
+
+
+def features(rows: Any, told: Texts) -> tuple[list[str], Floats]:
+    kind = Files if isinstance(rows, str) else Arrays
+    found: Any = kind(rows, columns=["age"], described=[told])
+    return list(found.columns), np.concatenate([chunk.rows.copy() for chunk in found.chunks()])
+
+
+def test_words_come_after_all_columns_and_are_the_same_wherever_rows_are(tmp_path: Path) -> None:
+    read = {name: features(rows, Texts("notes", 8)) for name, rows in tables(tmp_path).items()}
+    names, expected = read["pandas"]
+    assert len(read) == 6
+    assert names[:3] == ["age", "notes: word 1, part 1", "notes: word 1, part 2"]
+    assert expected.shape == (150, 17)
+    assert {word_of(int(c)) for c in numbers(["Pain, fever and cough"], 8)[0] if c} == {"pain", "fever", "cough"}
+    for found, values in read.values():
+        assert found == names
+        assert np.array_equal(values, expected)
+
+
+def test_lists_are_read_from_frames_and_parquet(tmp_path: Path) -> None:
+    plain = {"age": [1.0, 2.0], "codes": [["E11", "I10"], []]}
+    pq.write_table(pa.table(plain), tmp_path / "a.parquet")
+    for rows in (pa.table(plain), pl.DataFrame(plain), pd.DataFrame(plain), str(tmp_path / "a.parquet")):
+        _, values = features(rows, Texts("codes", 4))
+        assert set(values[0, 1::2] * HALF + values[0, 2::2]) - {0} == {code_of("e11"), code_of("i10")}
+        assert not values[1, 1:].any()
+
+
+def test_a_pass_that_keeps_no_words_reads_none_and_its_rows_are_the_same() -> None:
+    rows: Any = Arrays(pl.DataFrame({"age": [1.0], "notes": ["fever"]}), columns=["age"], described=[Texts("notes", 2)])
+    box = Box((0.0,), (9.0,))
+    assert not rows.selection.needed(Without(box, 4)).texts[0].read
+    assert not rows.selection.needed(None).texts[0].read
+    for lattice in (Without(box, 3), WithWholes(box, 4, HALF - 1), Box((0.0,) * 5, (9.0,) * 5)):
+        assert rows.selection.needed(lattice).texts[0].read
+
+
+def test_whole_numbers_are_kept_as_they_are_beside_the_lattice_of_the_first_columns() -> None:
+    first, rows = cube(2), np.array([[0.25, -1.0, 7.0, HALF - 1.0], [3.0, 0.5, -2.0, 2.0**40]])
+    found = WithWholes(first, 2, HALF - 1)
+    assert found.dimension == 4
+    assert np.array_equal(found.snap(rows)[:, :2], first.snap(rows[:, :2]))
+    assert found.snap(rows)[:, 2:].tolist() == [[7, HALF - 1], [0, HALF - 1]]
+    assert np.array_equal(found.snap(np.asfortranarray(rows))[1], found.snap(rows[1:])[0])
+
+
+def test_slots_are_even_for_words_that_are_alike() -> None:
+    for words in ([f"w{i:07d}" for i in range(16_000)], [f"{i}" for i in range(16_000)]):
+        held = np.bincount([slot_of(code_of(word), MOST) for word in words], minlength=MOST)
+        assert stats.chisquare(held).pvalue > 1e-4  # of one public hash: the same every time
+
+
+@pytest.mark.parametrize("most", [0, -1, 65, 2.0, "4", True])
+def test_a_number_of_words_that_makes_no_sense_is_refused(most: Any) -> None:
+    with pytest.raises(InvalidInput, match="most_words is"):
+        Texts("notes", most)
+
+
+@pytest.mark.parametrize(
+    ("column", "why"),
+    [
+        ("nope", "no described column 'nope'"),
+        ("age", "'age' does not hold texts or lists but numbers"),
+        ("seen", "'seen' does not hold texts or lists but a date"),
+        ("email", "'email' tells people apart by its name"),
+        ("who", "'who' names users"),
+    ],
+)
+def test_a_column_that_holds_no_words_or_tells_people_apart_is_refused(column: str, why: str) -> None:
+    day = pd.Timestamp("2026-01-01")
+    rows = pd.DataFrame({"age": [1.0], "notes": ["a"], "email": ["a@b"], "seen": [day], "who": ["ann"]})
+    with pytest.raises(InvalidInput, match=why):
+        Arrays(rows, columns=["age"], users="who", described=[Texts(column)])
