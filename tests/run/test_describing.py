@@ -22,6 +22,7 @@ from cloister.run.explaining import explain
 from cloister.run.fit import fit, parties, source
 from cloister.run.request import Request, prepare
 from cloister.run.result import Result
+from cloister.run.words import words_of
 from tests.alarms import Alarm
 from tests.federated.test_population import facts
 
@@ -198,6 +199,18 @@ def test_python_describes_by_the_same_words() -> None:
     assert told(model.result_).columns[0].labels == ("A", "B", "C", "other")
     assert len(model.predict(TABLE)) == len(TABLE)
     assert told(Result.from_text(model.result_.text())).as_dict() == told(model.result_).as_dict()
+
+
+def test_python_tells_words_too() -> None:
+    texts = TABLE.assign(note=np.where(TABLE["smoker"], "short breath", "a cough"), odd=["only once"] + ["x"] * 5999)
+    model = KMeans(
+        3, epsilon=1.0, delta=1e-6, rows=6000, columns=COLUMNS, bounds=BOUNDS, describe_words="note", most_words=4
+    ).fit(texts)
+    assert {word for group in words_of(model.result_) for word in {each.word for each in group}} == {
+        "short",
+        "breath",
+        "cough",
+    }
 
 
 def test_a_pools_plan_names_what_is_described() -> None:

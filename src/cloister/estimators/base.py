@@ -31,6 +31,7 @@ from cloister.estimators.parameters import (
 from cloister.estimators.rows import among, refuse_names, refuse_others, refusing, table
 from cloister.rows.columns import table_columns
 from cloister.rows.reading import frame_of, picked
+from cloister.rows.words import described
 from cloister.run.account import Account
 from cloister.run.bounds import named_in
 from cloister.run.cautions import after
@@ -94,6 +95,8 @@ class PrivateClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         columns: Sequence[str] | None = None,
         categories: Mapping[str, Sequence[Any]] | None = None,
         describe: Sequence[str] | None = None,
+        describe_words: str | None = None,
+        most_words: int | None = None,
         describe_share: float = SHARE,
         start: Any = None,
     ) -> None:
@@ -120,6 +123,8 @@ class PrivateClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         self.columns = columns
         self.categories = categories
         self.describe = describe
+        self.describe_words = describe_words
+        self.most_words = most_words
         self.describe_share = describe_share
         self.start = start
 
@@ -225,7 +230,7 @@ class PrivateClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
             users=users,
             categories=self.categories,
             bounds=self.bounds,
-            described=self.describe,
+            described=described(self.describe, self.describe_words, self.most_words),
         )
         used = found.selection.clustered.used
         if stays:

@@ -44,6 +44,7 @@ class KMeans(PrivateClusterer):
         categories: public values of columns that hold categories, e.g. {"ward": ["A", "B"]}.
         describe: names of columns that groups are described by, in the clustering or beside it: ``result_`` then has
             their description, for ``describe_share`` of the budget.
+        describe_words: a column of texts or lists, whose words tell groups apart; at most ``most_words`` (16) of a row.
         missing: 'refuse' rows with missing or infinite cells, or 'drop' them: they then have the label -1, distances
             NaN and no part in a score.
         user_column: column of a data frame that names each row's user; of an array pass ``fit(X, users=names)``. The

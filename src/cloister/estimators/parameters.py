@@ -65,6 +65,8 @@ def request_of(estimator: Any, defaults: Mapping[str, str]) -> Request:
         seed=estimator.random_state,
         rows_per_user=estimator.rows_per_user,
         describe=estimator.describe,
+        describe_words=estimator.describe_words,
+        most_words=estimator.most_words,
         describe_share=estimator.describe_share,
         trust=estimator.trust or defaults.get("trust"),
         start=estimator.start,

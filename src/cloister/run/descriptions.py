@@ -4,12 +4,13 @@ A group's rows were counted once for every described column, each time with nois
 as many as the columns' totals say together, weighted by the inverse of their variances, and a column's counts are moved
 by one amount so that they add up to that. All of it is computed from released values, and costs nothing.
 
-With m counts of variance s^2, n rows of variance V and the share p of a value, its error is
+With m counts of variances s^2, n rows of variance V and the share p of a value, its error is
 
-    Var p = (s^2 (1 - 1/m) + (1/m - p)^2 V) / n^2,
+    Var p = (s^2 (1 - 2/m) + mean(s^2)/m + (1/m - p)^2 V) / n^2,
 
-since what a count differs from its column's mean is independent of all totals. Where that leaves negative counts, the
-nearest counts without any are taken: true ones are among those, so that the squares of all errors only shrink.
+since what counts of one variance differ from their mean is independent of all totals. Where that leaves negative
+counts, the nearest counts without any are taken: true ones are among those, so that the squares of all errors only
+shrink.
 """
 
 from __future__ import annotations
@@ -120,17 +121,17 @@ def descriptions_of(result: Result) -> Descriptions | None:
         told, named = result.details["described"], list(result.problem["described"].items())
         columns = [named[i] for i in told["columns"]]
         counts = [np.array(each, np.float64) for each in told["counts"]]
-        variances = [np.square(np.array(each, np.float64)).mean(axis=1) for each in told["errors"]]
+        variances = [np.square(np.array(each, np.float64)) for each in told["errors"]]
         edges = [np.array(each, np.float64) if each else None for each in told["edges"]]
         labels = [_labels(values, ends) for (_, values), ends in zip(columns, edges, strict=True)]
         if not all(
-            each.shape == (len(result.centers), len(label)) and variance.shape == each.shape[:1]
+            each.shape == (len(result.centers), len(label)) == variance.shape
             for each, label, variance in zip(counts, labels, variances, strict=True)
         ):
             raise ValueError("shapes")
     except (KeyError, TypeError, ValueError, IndexError, AttributeError):
         raise Damaged("the result's description of its groups is damaged: run the fit again") from None
-    precise = [1 / np.maximum(each.shape[1] * v, 1e-12) for each, v in zip(counts, variances, strict=True)]
+    precise = [1 / np.maximum(each.sum(axis=1), 1e-12) for each in variances]
     size_variances = 1 / np.sum(precise, axis=0)
     sizes = np.sum([each.sum(axis=1) * p for each, p in zip(counts, precise, strict=True)], axis=0) * size_variances
     sizes = np.maximum(sizes, np.sqrt(size_variances))
@@ -156,8 +157,8 @@ def _column(
 ) -> DescribedColumn:
     counts = _adding_up(counts, sizes)
     shares, whole = counts / sizes[:, None], counts.sum(axis=0) / sizes.sum()
-    errors = _errors(shares, variances[:, None], sizes[:, None], size_variances[:, None])
-    all_errors = _errors(whole, variances.sum(), sizes.sum(), size_variances.sum())
+    errors = _errors(shares, variances, sizes[:, None], size_variances[:, None])
+    all_errors = _errors(whole, variances.sum(axis=0), sizes.sum(), size_variances.sum())
     return DescribedColumn(name, labels, edges, counts, shares, errors, whole, all_errors)
 
 
@@ -169,9 +170,10 @@ def _adding_up(counts: Floats, sizes: Floats) -> Floats:
     return np.asarray(np.maximum(counts - moved[np.arange(len(counts)), kept][:, None], 0.0))
 
 
-def _errors(shares: Floats, variance: Any, size: Any, size_variance: Any) -> Floats:
-    m = shares.shape[-1]
-    return np.asarray(np.sqrt(variance * (1 - 1 / m) + (1 / m - shares) ** 2 * size_variance) / size)
+def _errors(shares: Floats, variances: Floats, size: Any, size_variance: Any) -> Floats:
+    m, mean = shares.shape[-1], variances.mean(axis=-1, keepdims=True)
+    own = variances * (1 - 2 / m) + mean / m
+    return np.asarray(np.sqrt(own + (1 / m - shares) ** 2 * size_variance) / size)
 
 
 def _labels(values: Sequence[str], edges: Floats | None) -> tuple[str, ...]:

@@ -149,7 +149,8 @@ class DescribedGroups(Generic[T]):
         def asked(of: tuple[Facet, ...], part: Problem, size: int = 0) -> Answered:
             cells = Facets(near, of, frame.sides, self.bins, size)
             (answer,) = view.ask(count(cells, oracle=self.counts, budget=part.budget))
-            return Answered.of(answer, cells, [facet.size(self.bins) for facet in of], len(found.centers))
+            others = len(of) / part.budget.fraction - 1 if self._of_people else 0.0
+            return Answered.of(answer, cells, [facet.size(self.bins) for facet in of], len(found.centers), others)
 
         chosen = list(range(len(facets)))
         if len(facets) <= MOST:
@@ -181,9 +182,15 @@ class DescribedGroups(Generic[T]):
         """Of each column: its position, or that of its first value, and how many values it lists (0: numbers)."""
         return tuple((facet.position, facet.values) for facet in self._listed())
 
+    @property
+    def _of_people(self) -> bool:
+        """Whether parts of the people are asked, and not all of them with parts of the budget."""
+        trust: type[Any] = self.counts.trust
+        return trust is Local
+
     def _split(self, problem: Problem, rng: PublicRng, share: float) -> tuple[Problem, Problem]:
         """Parts of the budget; under Local trust, where each person pays for all that she answers, of the people."""
-        if self.counts.trust is not Local:
+        if not self._of_people:
             return problem.split(share)
         look, rest = problem.budget.split_users(rng, share, 1 - share)
         return attrs.evolve(problem, budget=look), attrs.evolve(problem, budget=rest)
@@ -216,13 +223,15 @@ class Answered:
     variances: tuple[Floats, ...]
 
     @classmethod
-    def of(cls, answer: Counts, cells: Facets, sizes: Sequence[int], k: int) -> Answered:
-        """Args: sizes (m of each facet), k (groups that there are)."""
+    def of(cls, answer: Counts, cells: Facets, sizes: Sequence[int], k: int, others: float) -> Answered:
+        """Args: sizes (m of each facet), k (groups that there are), others (people that each who answers a facet stands
+        for beside herself: who was asked is chance, too)."""
         counts, variances = list[Floats](), list[Floats]()
         for level, (room, size) in enumerate(zip(cells.sizes, sizes, strict=True)):
             ids = np.add.outer(np.arange(k) * room, np.arange(size)).ravel()
             counts.append(answer.at(ids, level).reshape(k, size))
-            variances.append(answer.standard_error(ids, level).reshape(k, size) ** 2)
+            errors = answer.standard_error(ids, level).reshape(k, size)
+            variances.append(errors**2 + others * np.maximum(counts[-1], 0.0))
         return cls(tuple(counts), tuple(variances))
 
     def chosen(self, which: Sequence[int]) -> Answered:
