@@ -108,7 +108,14 @@ METHODS = tuple(
     spec.name
     for spec in built_in().specs("Method")
     if spec.name
-    not in {"auto", "auto-median", "lloyd", "sphere-packing", "given-centers"}  # those choose; not private; ask nothing
+    not in {
+        "auto",
+        "auto-median",
+        "lloyd",
+        "sphere-packing",
+        "given-centers",
+        "worded",
+    }  # those choose; not private; ask nothing; is a curator's
     and spec.name != DESCRIBED.name
 )
 
