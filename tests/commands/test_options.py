@@ -53,7 +53,15 @@ def test_no_option_of_rows_is_taken_and_forgotten(name: str) -> None:
 
 def test_a_resumed_run_compares_every_option_that_says_what_rows_are() -> None:
     """A run that was cut off goes on with the same rows only: what it began with is marked, option by option."""
-    where = {"table", "materialise", "engine", "workers", "scheduler", "threads"}  # not what is made of a cell
+    where = {
+        "table",
+        "materialise",
+        "passes",
+        "engine",
+        "workers",
+        "scheduler",
+        "threads",
+    }  # not what is made of a cell
     chosen = Selection(("x",), categories=(Category("ward", ("A", "B")),))
     marks = marks_of_reading(chosen, "refuse", "patient", ",", "utf-8")
     assert {name for name in declared(Reading) if any(f"({name}=)" in mark for mark in marks)} == set(

@@ -113,6 +113,14 @@ class Reading:
         "--materialise",
         only="databases",
     )
+    passes: str | None = said(
+        "How a pass over a table is made: by a query of its engine, or by a stream of its rows to this process. "
+        "Default: the faster one, as a trial on made-up rows says.",
+        ROWS,
+        "--pass",
+        only="databases",
+        metavar="<stream or query>",
+    )
     engine: str | None = said("Who reads them: serial (this process; default), processes or dask.", ROWS, only="files")
     workers: int | None = said("Processes, each on one core; default: one per core.", ROWS, only="files")
     scheduler: str | None = said("Address of a running Dask scheduler.", ROWS, only="files")

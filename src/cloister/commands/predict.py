@@ -25,7 +25,7 @@ def predict(
         Reading,
         lacks("the result says which they are", "categories", "user_column"),
         lacks("labels come in the order of the rows, by this process alone", "engine", "workers", "scheduler"),
-        lacks("a view is of rows that stay", "materialise"),
+        lacks("a view is of rows that stay", "materialise", "passes"),
     ],
     printed: Annotated[Printed, lacks("labels have their own files", "out")],
     rows: Annotated[

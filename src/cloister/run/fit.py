@@ -82,6 +82,7 @@ def source(
     encoding: str | None = None,
     table: str | None = None,
     materialise: bool = False,
+    passes: str | None = None,
     told: Callable[[str], None] | None = None,
 ) -> Any:
     """The population for rows in memory; for a path, several paths or a pattern of files; for a table of a database, by
@@ -93,7 +94,8 @@ def source(
         column: ``rows.categories``), bounds (if they name columns, those are used where ``columns`` is None), described
         (columns that groups are described by: those that nothing else names are read beside the others; as ``Texts``,
         one whose words are counted: ``rows.words``), delimiter and encoding (of CSV files), table (its name, at an
-        address), materialise (whether the engine works on a temporary copy of it), told (told what the holder of rows
+        address), materialise (whether the engine works on a temporary copy of it), passes ('stream' of its
+        rows or 'query' of its engine; by default the faster one), told (told what the holder of rows
         in a database should know).
     """
     if missing not in {"refuse", "drop"}:
@@ -112,13 +114,13 @@ def source(
         "described": described,
     }
     if in_database(rows):
-        common |= {"told": told} | ({"materialise": True} if materialise else {})
+        common |= {"told": told} | ({"materialise": True} if materialise else {}) | {"passes": passes}
         return table_population(rows, table, threads, given | written, common)
     refuse_half_address(rows)
-    if table is not None or materialise:
+    if table is not None or materialise or passes is not None:
         raise InvalidInput(
-            "table and materialise go with a database's address: give that, such as duckdb:///lake.db, or leave them "
-            "out"
+            "table, materialise and passes go with a database's address: give that, such as duckdb:///lake.db, or "
+            "leave them out"
         )
     paths = [rows] if isinstance(rows, (str, Path)) else rows
     files = isinstance(paths, (list, tuple)) and bool(paths) and all(isinstance(p, (str, Path)) for p in paths)

@@ -11,6 +11,8 @@ import pytest
 
 pytest.importorskip("ibis")
 
+from cloister.plugins.populations import sql_table
+from cloister.rows.databases.database import Database
 from tests.rows.databases.engines import ENGINES, TestEngine
 
 HERE = Path(__file__).parent
@@ -25,6 +27,21 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 MARKS = {"pyspark": [pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")]}
 """PySpark closes a socket by forgetting it."""
+
+
+@pytest.fixture(autouse=True)
+def untried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pass is a query by default, on any machine."""
+    monkeypatch.setattr(Database, "streams", lambda self, columns: (False, ""))
+
+
+@pytest.fixture(params=["query", "stream", "stream again and again"])
+def way(request: pytest.FixtureRequest, untried: None, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Every way in which a pass over a table is made by default."""
+    monkeypatch.setattr(Database, "streams", lambda self, columns: (request.param != "query", ""))
+    if "again" in request.param:
+        monkeypatch.setattr(sql_table, "HELD", 0)
+    return str(request.param)
 
 
 @pytest.fixture(scope="session")

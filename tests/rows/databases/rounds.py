@@ -14,7 +14,7 @@ from cloister.core.registry.registry import registry
 from cloister.core.trust import Central
 from cloister.core.types import Floats, Ints
 from cloister.plugins.populations.arrays import Arrays
-from cloister.plugins.populations.sql_table import SqlTable
+from cloister.plugins.populations.sql_table import PASSES, SqlTable
 
 MANY = 2**12
 """Buckets of a level, all of which are read; of more only those that rows are in, and their siblings."""
@@ -63,10 +63,14 @@ def differences(table: Any, rows: Floats, domain: Any, *asked: tuple[Any, Any]) 
 
     Args: rows, NaN for NULL.
     """
-    told = list[str]()
-    with SqlTable(table, "*", "drop", told=told.append) as population:
-        usable = rows[np.isfinite(rows).all(axis=1)]
-        found = answers(population, domain, *asked, rows=usable)
+    told, found, usable = list[str](), dict[str, list[Any]](), rows[np.isfinite(rows).all(axis=1)]
+    for passes in PASSES:
+        with SqlTable(table, "*", "drop", passes=passes, told=told.append) as population:
+            found[passes] = answers(population, domain, *asked, rows=usable)
     wanted = answers(Arrays(rows, missing="drop"), domain, *asked, rows=usable)
-    same = [a.shape == b.shape and np.array_equal(a, b) for a, b in zip(found, wanted, strict=True)]
-    return told + [f"answer {i} of {len(same)}" for i, right in enumerate(same) if not right]
+    return told + [
+        f"answer {i} by {passes} of {len(wanted)}"
+        for passes, some in found.items()
+        for i, (a, b) in enumerate(zip(some, wanted, strict=True))
+        if a.shape != b.shape or not np.array_equal(a, b)
+    ]

@@ -24,6 +24,8 @@ from tests.rows.databases.engines import TestEngine, mostly
 from tests.rows.databases.hostile import as_table
 from tests.rows.databases.rounds import answers, differences, same
 
+pytestmark = pytest.mark.usefixtures("way")
+
 WARDS = ["A", "B", "C"]
 BINS = 16
 

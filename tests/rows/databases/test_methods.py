@@ -27,6 +27,8 @@ from tests.rows.databases.engines import TestEngine, mostly
 from tests.rows.databases.hostile import as_table, hostile
 from tests.rows.databases.rounds import same
 
+pytestmark = pytest.mark.usefixtures("way")
+
 SEED = PublicRng.from_seed(90)
 EXACT = {"counts": "exact", "sums": "exact"}
 NAMED = ("fastlloyd", "hst-means", "tree-coreset", "auto", "su-lloyd")

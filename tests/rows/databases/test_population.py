@@ -27,6 +27,8 @@ from tests.rows.databases.engines import ENGINES, TestEngine
 from tests.rows.databases.hostile import as_table
 from tests.waiting import PATIENCE
 
+pytestmark = pytest.mark.usefixtures("way")
+
 QUICK = [name for name in ENGINES if name != "pyspark"]
 """Spark takes a second for each query."""
 
@@ -61,9 +63,9 @@ def test_rows_in_a_database_conform(component: Any, check: Any, engine: TestEngi
         make.close()
 
 
-def test_of_a_round_only_what_has_no_form_in_sql_is_streamed(engine: TestEngine) -> None:
+def test_of_a_round_by_query_only_what_has_no_form_in_sql_is_streamed(engine: TestEngine) -> None:
     told = list[str]()
-    make = Populations(engine, told=told.append)
+    make = Populations(engine, passes="query", told=told.append)
     found = gathered(make(rows(3000)), exact_round())
     make.close()
     assert all(map(np.array_equal, found, gathered(Arrays(rows(3000)), exact_round())))

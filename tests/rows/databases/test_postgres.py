@@ -49,6 +49,73 @@ def status(con: Any) -> str:
     return str(con.info.transaction_status.name)
 
 
+# by stream
+
+
+def test_a_trial_over_made_up_rows_says_which_pass_is_faster_and_reads_none(
+    postgres: Postgres, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without its C psycopg is too slow, and what to install is said."""
+    put(postgres)
+    quick, why = POSTGRES.streams(postgres.backend, 3)
+    if psycopg.pq.__impl__ == "python":
+        assert not quick
+        assert "pip install 'psycopg[binary]'" in why
+    monkeypatch.setattr(psycopg.pq, "__impl__", "c")
+    asked, con = list[str](), postgres.backend.con
+
+    def noted(*of: Any) -> str:
+        asked.append(statement(*of))
+        return asked[-1]
+
+    monkeypatch.setattr("cloister.rows.databases.postgres.statement", noted)
+    quick, why = POSTGRES.streams(postgres.backend, 3)
+    assert quick in (True, False)
+    assert "of the time" in why
+    assert asked
+    assert all("generate_series" in text and 'FROM "rows"' not in text for text in asked)
+    assert status(con) == "IDLE"
+
+
+@pytest.mark.parametrize("held", [0, 2**28])
+def test_streamed_rows_are_the_ones_that_are_there_to_the_last_bit(
+    postgres: Postgres, held: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """More than a batch, an empty table, cells that are missing or none."""
+    monkeypatch.setattr("cloister.plugins.populations.sql_table.HELD", held)
+    rows = np.random.default_rng(3).normal(0, 1e3, (40_000, 2)) ** 3
+    rows[::7, 0], rows[5::11, 1] = np.nan, -np.inf
+    with SqlTable(put(postgres, rows), "*", "drop", passes="stream") as population:
+        for _ in range(2):
+            found = np.concatenate([chunk.rows for chunk in population.chunks()])
+            assert np.array_equal(found, rows, equal_nan=True)
+        assert population.people == int(np.isfinite(rows).all(axis=1).sum())
+    with SqlTable(put(postgres, rows[:0]), "*", passes="stream") as population:
+        assert [len(chunk.rows) for chunk in population.chunks()] == [0]
+        with pytest.raises(InvalidInput, match="there are no rows to use"):
+            population.check()
+
+
+def test_a_run_goes_on_by_the_other_pass(postgres: Postgres) -> None:
+    table, key = put(postgres), bytes(32)
+    found = []
+    for passes in ("stream", "query"):
+        with SqlTable(table, "*", passes=passes) as population:
+            population.check()
+            found.append(population.marks(key))
+    assert found[0] == found[1]
+
+
+def test_a_pass_that_fails_in_its_middle_leaves_the_snapshot_usable(postgres: Postgres, con: Any) -> None:
+    with SqlTable(put(postgres, np.zeros((60_000, 2))), "*", passes="stream") as population:
+        chunks = population.chunks()
+        next(chunks)
+        chunks.close()
+        assert status(con) == "INTRANS"
+        assert population.people == 60_000
+    assert status(con) == "IDLE"
+
+
 # the snapshot
 
 

@@ -15,6 +15,8 @@ from cloister.core.errors import Refused
 from cloister.plugins.populations.sql_table import SqlTable
 from tests.run.test_resuming import cut_off, run
 
+pytestmark = pytest.mark.usefixtures("way")
+
 KEY = bytes(range(32))
 
 

@@ -24,6 +24,8 @@ from tests.alarms import Alarm
 from tests.rows.databases.engines import TestEngine
 from tests.rows.databases.rounds import answers, same
 
+pytestmark = pytest.mark.usefixtures("way")
+
 SQUARE = Box((-1.0,) * 2, (1.0,) * 2)
 KEY = PublicRng.from_seed(1)
 

@@ -17,6 +17,7 @@ from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.record import mark_of
 from cloister.core.trust import Aggregated, Central
+from cloister.core.types import Floats
 from cloister.rows.columns import select
 from cloister.rows.databases.database import Database
 from cloister.rows.databases.features import featured, table_columns, table_name, usable, used
@@ -38,9 +39,17 @@ from cloister.rows.reading import (
 )
 from cloister.rows.users import NO_NAME, numbers_of
 from cloister.rows.words import Texts
+from cloister.rows.workers.machine import Threads
 
 MARK = "mark"
 """The column of rows' hashes."""
+
+PASSES = "stream", "query"
+
+ODD_NUMBER = 0x9E37_79B9_7F4A_7C15
+
+HELD = 2**28
+"""Bytes of rows that are held here, at most."""
 
 
 class SqlTable(TableRows):
@@ -60,6 +69,11 @@ class SqlTable(TableRows):
     row that is replaced: so each row must name a user of its own, whose number follows from that name alone, or such a
     round is refused.
 
+    **Rows by stream.** Instead of its query a pass may be the one of other populations, over rows that come in batches:
+    the same integers. Then rows are watched by a hash made here, and held once they were read, up to ``HELD``, so that
+    other passes read nothing. Which of the two it is never depends on what rows hold: the caller says it, or a trial of
+    the engine over rows that it makes up (``Dialect.streams``).
+
     Args:
         table: of Ibis, or an expression that is one.
         columns, missing, categories, bounded, described: as of ``Files``.
@@ -67,6 +81,7 @@ class SqlTable(TableRows):
         materialise: whether the columns in use are first copied to a temporary table of the session, which all rounds
             read, and ``close`` drops. It is for rows without a snapshot, and for views that are slow: DuckDB reads its
             own tables of floats 1.5 times as fast as a copy, which is of doubles.
+        passes: 'stream' or 'query'; by default as the engine's trial ends.
         told: called with what its holder should know.
         owned: whether the connection is this object's, which ends it in ``close``.
 
@@ -88,8 +103,11 @@ class SqlTable(TableRows):
         threads: int | None = None,
         told: Callable[[str], None] | None = None,
         materialise: bool = False,
+        passes: str | None = None,
         owned: bool = False,
     ) -> None:
+        if passes not in (None, *PASSES):
+            raise InvalidInput(f"pass is '{passes}': choose from {' | '.join(PASSES)}")
         chosen = select(table_columns(table), columns, categories, bounded, users, described=described)
         if chosen.texts:
             raise InvalidInput(
@@ -97,7 +115,7 @@ class SqlTable(TableRows):
                 "table.to_pandas(), or save them as Parquet"
             )
         super().__init__(chosen, missing, users, progress)
-        self._told, self._owned = told, owned
+        self._told, self._owned, self._passes = told, owned, passes
         self._database = Database(table, materialise)
         dialect = self._database.dialect
         naming = {} if users is None else named(table[users], dialect)
@@ -105,6 +123,7 @@ class SqlTable(TableRows):
             raise InvalidInput(NO_NAME)
         self._given, self._features = featured(table, self.selection, dialect, naming)
         self._rows: Any = None
+        self._held: list[Chunk] | None = None
         self._limit: tuple[int, bytes] | None = None
         self._numbered = False
         self._seen: Seen | None = None
@@ -131,6 +150,22 @@ class SqlTable(TableRows):
         self._seen = found
 
     @property
+    def _streams(self) -> bool:
+        """Whether rounds read rows by stream: found out once."""
+        if self._passes is None:
+            self._begun()
+            quick, why = self._database.streams(self.dimension)
+            self._passes = PASSES[not quick]
+            if why and self._told is not None:
+                self._told(f"a pass is a {self._passes} (--pass): {why}")
+        return self._passes == "stream"
+
+    @property
+    def _here(self) -> bool:
+        """Whether rows are counted and watched here: users are known to the engine alone."""
+        return self._users is None and self._streams
+
+    @property
     def people(self) -> int:
         """How many rows can be used."""
         return self._known.rows
@@ -144,7 +179,8 @@ class SqlTable(TableRows):
 
     def marks(self, key: bytes) -> dict[str, bytes]:
         """By which a run that goes on knows these rows again: ``core.record``."""
-        values = self._described | {"the number of rows": [self._known.rows], "the rows": [self._known.mark or 0]}
+        known = self._figured()[1] if self._here else self._known  # of the engine: a run may go on by the other pass
+        values = self._described | {"the number of rows": [known.rows], "the rows": [known.mark or 0]}
         read = marks_of_reading(self.selection, self._missing, self._users)
         return {name: mark_of(key, some) for name, some in values.items()} | read
 
@@ -185,7 +221,8 @@ class SqlTable(TableRows):
         else:
             refuse_all(self.has_users and self._narrowed is None)
         fit(round.domain, self.columns)
-        found = [(numbers, self._compiled(round, numbers)) for numbers in _by_cells(round)]
+        questions = [] if self._streams else _by_cells(round)
+        found = [(numbers, self._compiled(round, numbers)) for numbers in questions]
         summaries = dict[int, Any]()
         for numbers, query in ((numbers, query) for numbers, query in found if query is not None):
             for i, levels in zip(numbers, query.totals(self._grouped(query)), strict=True):
@@ -200,13 +237,15 @@ class SqlTable(TableRows):
 
     def chunks(self) -> Generator[Chunk]:
         """Rows as they come. Raises: InvalidInput: the engine fails, or the rows are not what they were."""
+        if self._here:
+            return self._pass()
         rows = self._begun()
-        return self._read(rows.mutate(**self._hashed(rows, self._marked)), self._features, self._known)
+        return self._read(rows.mutate(**self._hashed(rows, self._marked)), self._known)
 
     def close(self) -> None:
         """End the snapshot, or drop the copy of the rows, and end the connection if it is this object's; the next round
         of another's begins a new one, of the same rows."""
-        self._rows = None
+        self._rows = self._held = None
         try:
             self._database.close()
         finally:
@@ -254,7 +293,7 @@ class SqlTable(TableRows):
     @property
     def _marked(self) -> list[str]:
         """``MARK``, where hashes of rows are compared."""
-        return [MARK] if self._database.watched else []
+        return [MARK] if self._database.watched and not self._here else []
 
     def _hashed(self, table: Any, names: Sequence[str] = (MARK,)) -> dict[str, Any]:
         """The column of rows' hashes, where the engine has any."""
@@ -264,6 +303,14 @@ class SqlTable(TableRows):
 
     def _counted(self) -> tuple[int, Seen]:
         """How many rows there are, and what is seen of those that can be used."""
+        if not self._here:
+            return self._figured()
+        rows = sum(len(chunk.rows) for chunk in self._pass())
+        assert self._seen is not None
+        return rows, self._seen
+
+    def _figured(self) -> tuple[int, Seen]:
+        """The same by the engine."""
         rows = self._begun()
         whole, odd = usable(rows, self._features), {}
         if self._users is not None:
@@ -286,7 +333,7 @@ class SqlTable(TableRows):
 
     def _recognise(self, rows: int, mark: int, seen: Seen) -> None:
         """Raises: InvalidInput unless these are the rows that were seen before. Args: mark, the sum of their hashes."""
-        _refuse_other(Seen(rows, mark if self._database.watched else None), seen)
+        _refuse_other(Seen(rows, mark if self._database.watched or self._here else None), seen)
 
     def _compiled(self, round: Round[Any], numbers: list[int]) -> Compiled | None:
         """The queries of questions about one bucketing; None where there are none."""
@@ -311,20 +358,38 @@ class SqlTable(TableRows):
 
     def _streamed(self, round: Round[Any], numbers: list[int], rng: NoiseRng) -> tuple[Any, ...]:
         """The summaries of these questions, of rows that come here in batches."""
-        some, stage = attrs.evolve(round, parts=tuple(round.parts[i] for i in numbers)), self._usable
-        with closing(self._read(stage.table, stage.row, self._reading, numbered=_in_numbers(round))) as chunks:
-            return map_merge(chunks, lambda chunk: chunk.summary(some, rng), merge_summaries)
+        some = attrs.evolve(round, parts=tuple(round.parts[i] for i in numbers))
+        numbered = _in_numbers(round)
+        with closing(self._read(self._usable.table, self._reading, True) if numbered else self._pass()) as chunks:
+            return map_merge(chunks, lambda chunk: chunk.summary(some, rng), merge_summaries, Threads(1).run)
 
-    def _read(self, table: Any, features: Sequence[str], seen: Seen, numbered: bool = False) -> Generator[Chunk]:
+    def _pass(self) -> Generator[Chunk]:
+        """The rows of a round, and where they are watched here those that cannot be used; a stream's are held."""
+        if self._held is not None:
+            yield from self._held
+            return
+        held, room = list[Chunk](), HELD if self._streams else -1
+        table, seen = (self._begun(), self._seen) if self._here else (self._usable.table, self._reading)
+        for chunk in self._read(table, seen):
+            room -= chunk.rows.nbytes
+            held = [*held, chunk] if room >= 0 else []
+            yield chunk
+        self._held = held if room >= 0 else None
+
+    def _read(self, table: Any, seen: Seen | None, numbered: bool = False) -> Generator[Chunk]:
         """Rows in batches; at least one, which may be empty.
 
-        Args: seen (what those of them are that can be used), numbered (whether users have numbers; else all are 0).
+        Args: seen (what those of them are that can be used; None: that is not known yet), numbered (whether users have
+            numbers; else all are 0).
         """
+        features = self._features
         start, used, mark = 0, 0, 0
         named = [] if self._users is None else [USER]
         for batch in self._database.batches(table.select(*features, *self._marked, *named), chunk_rows(len(features))):
-            rows = np.column_stack([batch.column(name).to_numpy(zero_copy_only=False) for name in features])
+            rows = np.stack([batch.column(name).to_numpy(zero_copy_only=False) for name in features]).T
             whole = finite(rows)
+            if self._here:
+                mark += hashed(rows[whole])
             for name in named:
                 whole &= batch.column(name).is_valid().to_numpy(zero_copy_only=False)
             used += int(whole.sum())
@@ -335,7 +400,10 @@ class SqlTable(TableRows):
             start += len(rows)
         if not start:
             yield Chunk(0, np.empty((0, len(features))), users=np.empty(0, np.uint64))
-        self._recognise(used, mark, seen)
+        if seen is None:
+            self._seen = Seen(used, mark)
+        else:
+            self._recognise(used, mark, seen)
 
 
 @final
@@ -357,6 +425,15 @@ def _refuse_other(found: Seen, seen: Seen) -> None:
             "the rows are not what they were when this run began: nothing of this round is answered; copy them "
             "first with --materialise (materialise=True), or leave the table alone while a run lasts"
         )
+
+
+def hashed(rows: Floats) -> int:
+    """The sum of hashes of rows (n, d): equal rows have one, and in no order of the columns the same."""
+    mixed = np.zeros(len(rows), np.uint64)
+    for column in rows.T:
+        mixed = (mixed ^ (column + 0.0).view(np.uint64)) * np.uint64(ODD_NUMBER)
+        mixed ^= mixed >> np.uint64(32)
+    return int((mixed >> np.uint64(32)).sum())
 
 
 def _in_numbers(round: Round[Any]) -> bool:

@@ -79,6 +79,11 @@ class Database:
         """Most products of a row's numbers in one query: ``Dialect.terms``. Raises: as ``answer``."""
         return int(self._asked(lambda: self.dialect.terms(self.backend)))
 
+    def streams(self, columns: int) -> tuple[bool, str]:
+        """Whether rows by stream are faster than a query, and why: ``Dialect.streams``. Raises: as ``answer``."""
+        quick, why = self._asked(lambda: self.dialect.streams(self.backend, columns))
+        return bool(quick), str(why)
+
     def answer(self, expression: Any) -> Any:
         """An Arrow table. Raises: EngineFailed: nothing was answered."""
         whole = self.dialect.answer or (lambda asked: self.dialect.stream(asked, ANSWER).read_all())

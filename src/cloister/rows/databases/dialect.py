@@ -86,6 +86,8 @@ class Dialect:
         answer: the whole answer to an expression, as a table of Arrow; None where it is what ``stream`` gives.
         terms: most products of a row's numbers in one query, for the backend: beyond, reading the rows takes less time.
         tables: names of the tables that are there, as they may be given: with their schema where they need it.
+        streams: whether rows of so many columns are read in less time than a query over them takes, and why, in words
+            that are said; tried over rows that the engine makes up, never over a table's.
         stream: the answer to an expression, as Arrow's reader of batches of at most so many rows.
         why: what a failure of the engine means, in words of our own (a driver's may quote a row); None if unknown.
     """
@@ -103,5 +105,6 @@ class Dialect:
     answer: Callable[[Any], Any] | None = None
     terms: Callable[[Any], int] = lambda backend: TERMS
     tables: Callable[[Any], Sequence[str]] = lambda backend: backend.list_tables()
+    streams: Callable[[Any, int], tuple[bool, str]] = lambda backend, columns: (False, "")
     stream: Callable[[Any, int], Any] = lambda expression, size: expression.to_pyarrow_batches(chunk_size=size)
     why: Callable[[Exception], str | None] = lambda error: None

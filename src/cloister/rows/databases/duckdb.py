@@ -119,6 +119,14 @@ def _terms(backend: Any) -> int:
     return 256 * int(threads)
 
 
+def _streams(backend: Any, columns: int) -> tuple[bool, str]:
+    """Measured with two threads, on 1 and 4 million rows of 4 and 8 columns: a pass of our own over the stream takes
+    0.7 to 1.0 of the query's time, and 0.4 to 1.0 where rows are held. A query gets faster with every thread. Nothing
+    is said of it: rows are in this process either way."""
+    ((threads,),) = backend.raw_sql("SELECT current_setting('threads')").fetchall()
+    return int(threads) <= 2, ""
+
+
 def _tables(backend: Any) -> list[str]:
     found = backend.con.sql(
         "SELECT table_catalog IN (current_database(), 'temp'), table_schema = current_schema(), table_catalog, "
@@ -173,5 +181,6 @@ DUCKDB = Dialect(
     steps=_stepped,
     terms=_terms,
     tables=_tables,
+    streams=_streams,
     stream=_batches,
 )
