@@ -15,6 +15,7 @@ from cloister.core.domains import Box
 from cloister.core.errors import InvalidInput
 from cloister.core.nearest import NearestCenter
 from cloister.core.questions import Rows, count, vector_sum
+from cloister.core.randomness import PublicRng
 from cloister.plugins.populations.arrays import Arrays
 from cloister.plugins.populations.sql_table import SqlTable
 from cloister.rows.databases.postgres import POSTGRES, statement
@@ -73,7 +74,7 @@ def test_a_trial_over_made_up_rows_says_which_pass_is_faster_and_reads_none(
     assert quick in (True, False)
     assert "of the time" in why
     assert asked
-    assert all("generate_series" in text and 'FROM "rows"' not in text for text in asked)
+    assert all("generate_series" in text.lower() and 'FROM "rows"' not in text for text in asked)
     assert status(con) == "IDLE"
 
 
@@ -114,6 +115,26 @@ def test_a_pass_that_fails_in_its_middle_leaves_the_snapshot_usable(postgres: Po
         assert status(con) == "INTRANS"
         assert population.people == 60_000
     assert status(con) == "IDLE"
+
+
+def test_users_rows_are_chosen_where_the_role_may_make_no_temporary_table(postgres: Postgres) -> None:
+    table = postgres.put("owned", pa.table({"x": ROWS[:, 0], "who": np.arange(1000) // 4}))
+    postgres.run(
+        "REVOKE TEMPORARY ON DATABASE postgres FROM PUBLIC",
+        "CREATE ROLE reader LOGIN",
+        "GRANT SELECT ON owned TO reader",
+    )
+    people, told = list[int](), list[str]()
+    try:
+        for each in (table, postgres.server.ibis("reader").table("owned")):
+            with SqlTable(each, ["x"], users="who", passes="query", told=told.append) as population:
+                population.check()
+                population.keep(2, PublicRng.from_seed(1))
+                people += [int(population._reading.rows), int(population._usable.table.count().to_pyarrow().as_py())]
+    finally:
+        postgres.run("GRANT TEMPORARY ON DATABASE postgres TO PUBLIC", "DROP OWNED BY reader", "DROP ROLE reader")
+    assert people == [500] * 4
+    assert len(told) == 1
 
 
 # the snapshot

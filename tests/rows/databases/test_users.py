@@ -18,8 +18,11 @@ from cloister.core.errors import InvalidInput, Refused
 from cloister.core.nearest import NearestCenter
 from cloister.core.questions import count, vector_sum
 from cloister.core.randomness import PublicRng
+from cloister.plugins.populations import sql_table
 from cloister.plugins.populations.files import Files
 from cloister.plugins.populations.sql_table import SqlTable
+from cloister.rows.databases.database import Database, EngineFailed
+from cloister.rows.databases.users import chosen
 from tests.alarms import Alarm
 from tests.rows.databases.engines import TestEngine
 from tests.rows.databases.rounds import answers, same
@@ -135,6 +138,49 @@ def test_rounds_answer_of_the_kept_rows_and_are_those_of_files_where_all_are_kep
         assert found[0].sum() == wanted[0].sum()
         if most == 600:
             assert same(found, wanted)
+
+
+def test_rows_are_chosen_once_in_a_run_and_in_a_table_that_goes_with_it(
+    engine: TestEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put, told, chose, copies = engine.put("people", people()), list[str](), list[Any](), list[Any]()
+
+    def counted(*of: Any) -> Any:
+        chose.append(of)
+        return chosen(*of)
+
+    monkeypatch.setattr(sql_table, "chosen", counted)
+    near = NearestCenter(SQUARE.snap(np.zeros((2, 2))), SQUARE.max_norm, None)
+    with SqlTable(put, ["x", "y"], "drop", users="who", told=told.append) as population:
+        population.check()
+        population.keep(3, KEY)
+        first = answers(population, SQUARE, (count, near))
+        assert same(answers(population, SQUARE, (count, near)), first)
+        assert len(chose) == 1
+        copies.append(population._begun())
+        population.close()
+        assert same(answers(population, SQUARE, (count, near)), first)
+        assert len(chose) == 2
+    assert told == []
+    with pytest.raises(EngineFailed):
+        population._database.answer(copies[0].count().as_table())
+
+
+def test_where_no_table_can_be_made_every_round_chooses_the_same_rows(
+    engine: TestEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put, told, found = engine.put("people", people()), list[str](), list[Any]()
+    near = NearestCenter(SQUARE.snap(np.zeros((2, 2))), SQUARE.max_norm, None)
+    for copied in (True, False):
+        if not copied:
+            monkeypatch.setattr(Database, "kept", lambda self, rows: None)
+        with SqlTable(put, ["x", "y"], "drop", users="who", told=told.append) as population:
+            population.check()
+            population.keep(3, KEY)
+            found += [answers(population, SQUARE, (count, near)) for _ in range(2)]
+    assert all(same(each, found[0]) for each in found)
+    assert len(told) == 1
+    assert "no temporary table" in told[0]
 
 
 NAMES: dict[str, tuple[pa.Array, int]] = {

@@ -116,7 +116,7 @@ class SqlTable(TableRows):
             )
         super().__init__(chosen, missing, users, progress)
         self._told, self._owned, self._passes = told, owned, passes
-        self._database = Database(table, materialise)
+        self._database = Database(table, materialise, users is not None)
         dialect = self._database.dialect
         naming = {} if users is None else named(table[users], dialect)
         if naming is None:
@@ -125,7 +125,7 @@ class SqlTable(TableRows):
         self._rows: Any = None
         self._held: list[Chunk] | None = None
         self._limit: tuple[int, bytes] | None = None
-        self._numbered = False
+        self._numbered = self._settled = False
         self._seen: Seen | None = None
         self._narrowed: Seen | None = None
         self._described = {"the engine": [self._database.name], "the table": [table_name(table)]} | {
@@ -185,22 +185,15 @@ class SqlTable(TableRows):
         return {name: mark_of(key, some) for name, some in values.items()} | read
 
     def keep(self, most: int, rng: PublicRng) -> None:
-        """Read at most so many rows of each user from now on: ``rows.databases.users`` chooses them, in every round
-        anew unless rows are copied.
+        """Read at most so many rows of each user from now on: ``rows.databases.users`` chooses them, once if the engine
+        can keep a copy, in every round anew if it cannot.
 
         Raises: InvalidInput: the engine fails, it has no hash, or the rows are not what they were.
         """
-        everyone, self._limit = self._known, (most, rng.key)
-        rows = self._chosen(self._begun())
-        marks = {name: rows[name].sum() for name in self._marked}
-        marks |= {f"{KEPT}_{name}": rows[name].sum(where=rows[KEPT]) for name in self._marked}
-        found = self._figures(rows, **{KEPT: rows[KEPT].sum()}, **marks)
-        self._recognise(found["rows"], found.get(MARK, 0), everyone)
-        self._narrowed = Seen(found[KEPT], found.get(f"{KEPT}_{MARK}"))
-        if self._database.copies:
-            self._rows = self._database.begin(self._kept(self._begun()))
-        elif self._told is not None:
-            self._told("every round chooses the rows of users anew, which sorts the table: --materialise does so once")
+        _, rows, self._limit = self._known, self._begun(), (most, rng.key)
+        self._choose(rows)
+        if not self._settled and self._told is not None:
+            self._told("every round chooses the rows of users anew, since no temporary table could be made for them")
 
     def number_by_name(self) -> None:
         """Raises: InvalidInput: rows name no users, two rows name one, or the engine fails."""
@@ -240,12 +233,12 @@ class SqlTable(TableRows):
         if self._here:
             return self._pass()
         rows = self._begun()
-        return self._read(rows.mutate(**self._hashed(rows, self._marked)), self._known)
+        return self._read(rows.mutate(**self._hashed(rows, self._marked)), self._reading)
 
     def close(self) -> None:
         """End the snapshot, or drop the copy of the rows, and end the connection if it is this object's; the next round
         of another's begins a new one, of the same rows."""
-        self._rows = self._held = None
+        self._rows, self._held, self._settled = None, None, False
         try:
             self._database.close()
         finally:
@@ -256,7 +249,7 @@ class SqlTable(TableRows):
     def _usable(self) -> Stage:
         """The rows that rounds read, with the column ``MARK`` where they are watched."""
         rows = self._begun()
-        limited = self._limit is not None and not self._database.copies
+        limited = self._limit is not None and not self._settled
         return attrs.evolve(self._counting(rows), table=self._kept(rows)) if limited else self._counting(rows)
 
     def _begun(self) -> Any:
@@ -265,8 +258,8 @@ class SqlTable(TableRows):
             self._rows = self._database.begin(self._given)
             if self._database.copies and self._seen is not None:
                 _refuse_other(self._counted()[1], self._seen)
-            if self._limit is not None and self._database.copies:
-                self._rows = self._database.begin(self._kept(self._rows))
+            if self._limit is not None:
+                self._choose(self._rows)
         return self._rows
 
     def _counting(self, rows: Any) -> Stage:
@@ -282,6 +275,20 @@ class SqlTable(TableRows):
             raise InvalidInput(f"{self._database.name} has no hash that is known here, and rows of users need one")
         return chosen(self._counting(rows).table, self._features, *self._limit, self._database.dialect)
 
+    def _choose(self, rows: Any) -> None:
+        """The rows that are kept from here on, in a copy that rounds read if the engine makes one: all that count are
+        in it, so that they are sorted once."""
+        table, names = self._chosen(rows), self._marked
+        copy = self._database.kept(table)
+        table = table if copy is None else copy
+        marks = {name: table[name].sum() for name in names}
+        marks |= {f"{KEPT}_{name}": table[name].sum(where=table[KEPT]) for name in names}
+        found = self._figures(table, **{KEPT: table[KEPT].sum()}, **marks)
+        self._recognise(found["rows"], found.get(MARK, 0), self._known)
+        self._narrowed = Seen(found[KEPT], found.get(f"{KEPT}_{MARK}"))
+        if copy is not None:
+            self._rows, self._settled = copy.filter(copy[KEPT]).drop(KEPT, *names), True
+
     def _kept(self, rows: Any) -> Any:
         table = self._chosen(rows)
         return table.filter(table[KEPT]).drop(KEPT)
@@ -293,7 +300,7 @@ class SqlTable(TableRows):
     @property
     def _marked(self) -> list[str]:
         """``MARK``, where hashes of rows are compared."""
-        return [MARK] if self._database.watched and not self._here else []
+        return [MARK] if self._database.watched and not (self._here or self._settled) else []
 
     def _hashed(self, table: Any, names: Sequence[str] = (MARK,)) -> dict[str, Any]:
         """The column of rows' hashes, where the engine has any."""
@@ -333,7 +340,7 @@ class SqlTable(TableRows):
 
     def _recognise(self, rows: int, mark: int, seen: Seen) -> None:
         """Raises: InvalidInput unless these are the rows that were seen before. Args: mark, the sum of their hashes."""
-        _refuse_other(Seen(rows, mark if self._database.watched or self._here else None), seen)
+        _refuse_other(Seen(rows, mark if self._marked or self._here else None), seen)
 
     def _compiled(self, round: Round[Any], numbers: list[int]) -> Compiled | None:
         """The queries of questions about one bucketing; None where there are none."""
@@ -350,7 +357,7 @@ class SqlTable(TableRows):
             return None
 
     def _grouped(self, compiled: Compiled) -> list[Grouped]:
-        queries = compiled.queries(MARK if self._database.watched else None)
+        queries = compiled.queries(next(iter(self._marked), None))
         found = [Grouped.of(self._database.answer(query)) for query in queries]
         for each in found:
             self._recognise(int(each.rows.sum()), int(each.marks.sum()), self._reading)

@@ -6,6 +6,7 @@ The engines that were tried.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any, final
 
 from cloister.core.errors import CloisterError, InvalidInput
@@ -38,6 +39,7 @@ class Database:
     Args:
         table: of Ibis.
         materialise: whether questions are asked of a copy of the rows, a temporary table.
+        keeps: whether a temporary table is made in the snapshot: ``kept``.
 
     Attributes:
         name: Ibis' name of the engine.
@@ -45,12 +47,12 @@ class Database:
         watched: whether rows may change while a run lasts, so that their hashes are compared in every round.
     """
 
-    def __init__(self, table: Any, materialise: bool = False) -> None:
+    def __init__(self, table: Any, materialise: bool = False, keeps: bool = False) -> None:
         self.backend = table.get_backend()
         self.dialect = dialect_of(self.backend)
         self.name = str(self.backend.name)
         self.watched = self.dialect.hashed is not None and not materialise
-        self.copies = materialise
+        self.copies, self._keeps = materialise, keeps
         self._tried = False
         self._ends = list[End]()
 
@@ -64,7 +66,7 @@ class Database:
             self._tried = True
         if self.copies:
             return self._copied(rows)
-        end = self._asked(lambda: self.dialect.begin(self.backend))
+        end = self._asked(lambda: self.dialect.begin(self.backend, self._keeps))
         if end is not None:
             self._ends.append(end)
         elif self.dialect.hashed is None:
@@ -73,6 +75,21 @@ class Database:
                 f"between rounds unseen: copy them first with --materialise (materialise=True)"
             )
         return rows
+
+    def kept(self, rows: Any) -> Any | None:
+        """A copy of some rows of the snapshot, dropped with it; None if the engine makes none."""
+        try:
+            table, drop = self.dialect.materialise(self.backend, rows)
+        except Exception as error:  # a driver's message may quote a row
+            _interrupted(error)
+            return None
+
+        def ended() -> None:
+            with suppress(Exception):  # it goes with the snapshot, or the connection
+                drop()
+
+        self._ends.append(ended)
+        return table
 
     @property
     def terms(self) -> int:

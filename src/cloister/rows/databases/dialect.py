@@ -69,8 +69,9 @@ class Dialect:
 
     Args:
         begin: starts a snapshot through Ibis' backend: from its first question on, all are answered of the same rows,
-            whoever writes. It returns what ends it, None where the engine has none. In a transaction of the
-            connection's owner it is hers that is used, and she ends it.
+            whoever writes. It is told whether a temporary table is to be made in it, and returns what ends it, None
+            where the engine has none. In a transaction of the connection's owner it is hers that is used, and she ends
+            it.
         hashed: a hash of a row's cells (doubles, perhaps a user's name), int64 from 0 to ``HASHES`` - 1: by it rows
             that changed are found. Cells that are equal have one hash. None where the engine has none.
         materialise: the answer to an expression as a table that only this session sees and nobody changes, and what
@@ -92,7 +93,7 @@ class Dialect:
         why: what a failure of the engine means, in words of our own (a driver's may quote a row); None if unknown.
     """
 
-    begin: Callable[[Any], End | None] = lambda backend: None
+    begin: Callable[[Any, bool], End | None] = lambda backend, keeps: None
     hashed: Callable[[Sequence[Expr]], Expr] | None = None
     materialise: Callable[[Any, Any], tuple[Any, End]] = temporary_table
     double: Callable[[Expr], Expr] = lambda column: column.cast("float64")

@@ -48,7 +48,7 @@ def _folder() -> TemporaryDirectory[str]:
     return TemporaryDirectory(prefix="cloister-")
 
 
-def _begun(backend: Any) -> End:
+def _begun(backend: Any, keeps: bool) -> End:
     if _transaction(backend) == _transaction(backend):
         return lambda: None  # its owner's
     backend.raw_sql("BEGIN TRANSACTION READ ONLY")

@@ -17,7 +17,7 @@ import sqlglot.expressions as sge
 from ibis.util import gen_name
 
 from cloister.core.errors import InvalidInput
-from cloister.rows.databases.dialect import Dialect, End, as_text, builtin, weighed
+from cloister.rows.databases.dialect import Dialect, End, as_text, builtin, temporary_table, weighed
 from cloister.rows.databases.stage import Expr, clipped, number, product, rounded
 
 LEAST = Decimal(2) ** -1075
@@ -55,8 +55,10 @@ def _why(error: Exception) -> str | None:
     return next((meaning for start, meaning in FAILURES.items() if code.startswith(start)), None)
 
 
-def _begun(backend: Any) -> End:
-    """Raises: InvalidInput: the connection is in a transaction that is no snapshot."""
+def _begun(backend: Any, keeps: bool) -> End:
+    """In a transaction that only reads no table is made, not even a temporary one.
+
+    Raises: InvalidInput: the connection is in a transaction that is no snapshot."""
     con = backend.con
     with ExitStack() as stack:
         theirs = con.info.transaction_status.name != "IDLE"
@@ -68,7 +70,8 @@ def _begun(backend: Any) -> End:
                 "the connection is in a transaction that sees what others write: end it before the run, or begin it "
                 "with ISOLATION LEVEL REPEATABLE READ"
             )
-        con.execute("SET TRANSACTION READ ONLY")
+        if not keeps:
+            con.execute("SET TRANSACTION READ ONLY")
         begun = stack.pop_all()
 
     def end() -> None:
@@ -77,6 +80,12 @@ def _begun(backend: Any) -> End:
         begun.close()
 
     return end
+
+
+def _materialised(backend: Any, expression: Any) -> tuple[Any, End]:
+    """The snapshot goes on if it cannot be made."""
+    with backend.con.transaction():
+        return temporary_table(backend, expression)
 
 
 def _double(column: Expr) -> Expr:
@@ -194,6 +203,7 @@ def _fetched(expression: Any, cursor: str, size: int = 2**16) -> Iterator[pa.Rec
 POSTGRES = Dialect(
     begin=_begun,
     hashed=weighed,
+    materialise=_materialised,
     double=_double,
     text=_text,
     utf8=_utf8,
