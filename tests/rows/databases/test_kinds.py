@@ -6,6 +6,7 @@ import os
 import time
 from typing import Any
 
+import attrs
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -17,11 +18,13 @@ from cloister.core.nearest import NearestCenter
 from cloister.core.questions import count, vector_sum
 from cloister.core.types import Floats
 from cloister.plugins.methods.zoom_ranges import Columns
+from cloister.plugins.populations.arrays import Arrays
 from cloister.plugins.populations.sql_table import SqlTable
+from cloister.rows.databases.database import DIALECTS, Database
 from tests.rows.databases.asking import QUESTIONS, points
 from tests.rows.databases.engines import TestEngine, mostly
 from tests.rows.databases.hostile import as_table, hostile
-from tests.rows.databases.rounds import answers, differences
+from tests.rows.databases.rounds import answers, differences, same
 
 BOX = Box((-1.0, 0.0, -7.0), (0.7, 1.0, 11.0))
 
@@ -197,3 +200,25 @@ def test_no_difference_is_found(engine: TestEngine) -> None:
         seed += 1
     assert seed > 100
     print(f"{seed - 100} rounds were compared over {engine.name}")
+
+
+@pytest.mark.parametrize("sets", [True, False])
+@pytest.mark.parametrize("engine", ["duckdb", "postgres"], indirect=True)
+def test_all_columns_are_counted_in_one_query_where_an_engine_can(
+    engine: TestEngine, sets: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    box, rows, asked = Box((-1.0,) * 3, (1.0,) * 3), hostile(7, 900, [-1.0] * 3, [1.0] * 3, 2.0**-19), list[Any]()
+    question, answer = (count, Columns(tuple(box.sides.tolist()), 2)), Database.answer
+    if not sets:
+        monkeypatch.setitem(DIALECTS, engine.name, attrs.evolve(DIALECTS[engine.name], sets=False))
+
+    def answered(database: Database, query: Any) -> Any:
+        asked.append(query)
+        return answer(database, query)
+
+    with SqlTable(engine.put("sets", as_table(rows)), "*", "drop", passes="query") as population:
+        population.check()
+        monkeypatch.setattr(Database, "answer", answered)
+        found = answers(population, box, question)
+    assert len(asked) == (1 if sets else 3)
+    assert same(found, answers(Arrays(rows, missing="drop"), box, question))

@@ -357,8 +357,8 @@ class SqlTable(TableRows):
             return None
 
     def _grouped(self, compiled: Compiled) -> list[Grouped]:
-        queries = compiled.queries(next(iter(self._marked), None))
-        found = [Grouped.of(self._database.answer(query)) for query in queries]
+        queries = compiled.queries(next(iter(self._marked), None), self._database.dialect.sets)
+        found = compiled.grouped([self._database.answer(query) for query in queries])
         for each in found:
             self._recognise(int(each.rows.sum()), int(each.marks.sum()), self._reading)
         return found

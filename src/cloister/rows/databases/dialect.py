@@ -83,6 +83,7 @@ class Dialect:
         finite: whether a cell of a column of floats is neither NaN nor infinite, where comparisons do not tell.
         fence: keeps a step a step where an engine would write a computed column out wherever it is used.
         steps: which of many steps a number is on, ``stage.stepped``, in the engine's fastest form.
+        sets: whether it has GROUP BY GROUPING SETS: rows are then counted by all levels at once.
         statement: an expression in the engine's words, given Ibis' backend, connected or not.
         answer: the whole answer to an expression, as a table of Arrow; None where it is what ``stream`` gives.
         terms: most products of a row's numbers in one query, for the backend: beyond, reading the rows takes less time.
@@ -102,6 +103,7 @@ class Dialect:
     finite: Callable[[Expr], Expr] | None = None
     fence: Fence = lambda table: table
     steps: Steps = stepped
+    sets: bool = False
     statement: Callable[[Any, Any], str] = lambda backend, expression: str(backend.compile(expression))
     answer: Callable[[Any], Any] | None = None
     terms: Callable[[Any], int] = lambda backend: TERMS

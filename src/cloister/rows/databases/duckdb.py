@@ -179,6 +179,7 @@ DUCKDB = Dialect(
     utf8=_utf8,
     finite=_finite,
     steps=_stepped,
+    sets=True,
     terms=_terms,
     tables=_tables,
     streams=_streams,

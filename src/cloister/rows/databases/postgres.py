@@ -208,6 +208,7 @@ POSTGRES = Dialect(
     text=_text,
     utf8=_utf8,
     fence=_fenced,
+    sets=True,
     statement=statement,
     answer=_answer,
     tables=_tables,

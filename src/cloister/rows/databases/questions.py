@@ -13,6 +13,7 @@ import attrs
 import ibis
 import numpy as np
 import pyarrow as pa
+import sqlglot.expressions as sge
 
 from cloister.core.lattice import Bound
 from cloister.core.questions import OpenedQuestion
@@ -228,16 +229,27 @@ class Compiled:
                 sums.append(found)
         return cls(buckets, tuple(sums), tuple(vectors), cells.space.nested)
 
-    def queries(self, mark: str | None) -> list[Any]:
-        """Tables of id, rows, mark and sums, one row per bucket. Args: mark, name of a column of hashes."""
+    def queries(self, mark: str | None, sets: bool = False) -> list[Any]:
+        """Tables of id, rows, mark and sums, one row per bucket; or one of several ids, all but one of which are NULL.
+
+        Args: mark, name of a column of hashes; sets, whether the engine has ``Dialect.sets``.
+        """
         table = self.buckets.stage.table
         columns = [name for some in self.sums for name in some.columns]
         sums = {f"s{i}": table[name].cast("int32").sum().cast("int64") for i, name in enumerate(columns)}
         marked = table.count() if mark is None else table[mark].sum()
-        return [
-            table.group_by(id=table[ids]).aggregate(rows=table.count(), mark=marked.cast("int64"), **sums)
-            for ids in self.buckets.ids
-        ]
+        ids, totals = self.buckets.ids, {"rows": table.count(), "mark": marked.cast("int64"), **sums}
+        if sets and len(ids) > 1:
+            return [_in_sets(table.group_by([table[name] for name in ids]).aggregate(**totals), len(ids))]
+        return [table.group_by(id=table[name]).aggregate(**totals) for name in ids]
+
+    def grouped(self, answers: Sequence[Any]) -> list[Grouped]:
+        """For each column of ids. Args: answers, of the queries. Raises: as ``Grouped.of``."""
+        ids = self.buckets.ids
+        if len(answers) == len(ids):
+            return [Grouped.of(answer) for answer in answers]
+        (answer,) = answers
+        return [Grouped.of(answer.filter(answer[name].is_valid()).drop(set(ids) - {name})) for name in ids]
 
     def totals(self, answers: Sequence[Grouped]) -> list[list[Occupied]]:
         """For each question, the totals of the levels that are counted. Args: answers, of the queries."""
@@ -254,6 +266,16 @@ class Compiled:
         some = self.sums[vectors]
         mine = found.sums[:, first : first + len(some.columns)]
         return Occupied(found.ids, some.finished(found.ids, found.rows, mine))
+
+
+def _in_sets(groups: Any, many: int) -> Any:
+    """The groups by each of the first so many columns alone, in one pass, for which Ibis has no words."""
+    backend = groups.get_backend()
+    query = backend.compiler.to_sqlglot(groups)
+    sets = [sge.Tuple(expressions=[column.unalias()]) for column in query.selects[:many]]
+    query.set("group", sge.Group(grouping_sets=[sge.GroupingSets(expressions=sets)]))
+    nullable = {name: kind.copy(nullable=True) for name, kind in groups.schema().items()}
+    return backend.sql(query.sql(dialect=backend.dialect), schema=nullable)
 
 
 def _shifted(found: Occupied, down: int) -> Occupied:
