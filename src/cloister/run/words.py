@@ -54,9 +54,14 @@ def worded(composed: Composed, table: Selection, share: float) -> Composed:
     return compose(registry(), "Method", spec.name, {}, options, {spec.wraps: composed})
 
 
+def counts(composed: Composed) -> bool:
+    """Whether a run's method counts words."""
+    return composed.spec.adds == "words" and bool(composed.value.slots)
+
+
 def price(composed: Composed, problem: Problem, table: Selection) -> str:
     """Share of the budget that words take, and when one is shown; empty if none are asked. Reads no rows."""
-    if composed.spec.adds != "words":
+    if not counts(composed):
         return ""
     channel, (texts,) = composed.value.opened(problem), table.texts
     return (
@@ -68,7 +73,7 @@ def price(composed: Composed, problem: Problem, table: Selection) -> str:
 
 def warning(composed: Composed, problem: Problem) -> str:
     """Warning of a threshold that few words of an average group exceed; else empty. By public figures."""
-    above = composed.value.opened(problem).threshold.above if composed.spec.adds == "words" else 0
+    above = composed.value.opened(problem).threshold.above if counts(composed) else 0
     if above <= RARE * problem.rows / problem.k:
         return ""
     return (

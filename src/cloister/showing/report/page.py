@@ -202,8 +202,9 @@ def _parts(slot: str, config: dict[str, Any]) -> Any:
     yield slot, config["name"], options
     for name, inner in config.get("slots", {}).items():
         yield from _parts(f"{slot}.{name}" if slot != "method" else name, inner)
-    if "frame" in config:
-        yield from _parts("frame", config["frame"])
+    for added in ("frame", "description", "words"):
+        if added in config:
+            yield from _parts(added, config[added])
 
 
 def _readable(value: Any) -> Any:
