@@ -245,6 +245,13 @@ def test_what_cannot_be_described_is_refused_with_the_reason(given: dict[str, An
         prepare(request(**given), (), chosen_columns=population.selection)
 
 
+def test_booleans_may_be_listed_as_a_category() -> None:
+    listed = {"smoker": [True, False]}
+    found = told(fit(request(describe=["smoker"]), rows(described=["smoker"], categories=listed)))
+    assert found.columns[0].labels == ("true", "false", "other")
+    assert found.columns[0].shares.shape == (3, 3)
+
+
 def test_damaged_descriptions_are_said_to_be() -> None:
     result = run()
     assert descriptions_of(fit(request(describe=()), rows(described=()))) is None

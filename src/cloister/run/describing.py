@@ -44,7 +44,7 @@ def description(composed: Composed, counts: Composed | None, table: Selection, s
     spec, listed = registry().wrapper("description"), list[str]()
     for name in table.described:
         category = table.category(name)
-        values = 1 if name in table.booleans else 0 if category is None else len(category.values)
+        values = len(category.values) if category is not None else int(name in table.booleans)
         listed.append(f"{table.place(name)}:{values}" if values else str(table.place(name)))
     beside = len(table.features) - len(table.clustered.features)
     parts = {spec.wraps: composed, "counts": counts}
