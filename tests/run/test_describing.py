@@ -201,6 +201,16 @@ def test_python_describes_by_the_same_words() -> None:
     assert told(Result.from_text(model.result_.text())).as_dict() == told(model.result_).as_dict()
 
 
+def test_python_takes_one_name_and_positions_of_an_array() -> None:
+    some = {"epsilon": 1.0, "delta": 1e-6, "rows": 6000}
+    one = KMeans(3, **some, columns=COLUMNS, bounds=BOUNDS, describe="stay").fit(TABLE)
+    assert [column.name for column in told(one.result_).columns] == ["stay"]
+    two = KMeans(3, **some, bounds=(0, 200), describe=[1]).fit(TABLE[COLUMNS].to_numpy())
+    assert [column.name for column in told(two.result_).columns] == ["1"]
+    with pytest.raises(CloisterError, match="no described column '1'"):
+        KMeans(3, **some, columns=COLUMNS, bounds=BOUNDS, describe=[1]).fit(TABLE)
+
+
 def test_python_tells_words_too() -> None:
     texts = TABLE.assign(note=np.where(TABLE["smoker"], "short breath", "a cough"), odd=["only once"] + ["x"] * 5999)
     model = KMeans(

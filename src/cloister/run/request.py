@@ -26,7 +26,7 @@ from cloister.core.registry.registry import registry
 from cloister.core.session import Method, Session, forecast
 from cloister.core.trust import trust_named
 from cloister.rows.columns import Selection
-from cloister.rows.words import described
+from cloister.rows.words import described, names_of
 from cloister.run import describing, words
 from cloister.run.bounds import domain_for
 from cloister.run.choosing import HOPELESS, Choice, Chooser, Planned, check_chooses, number_of_centers
@@ -35,11 +35,6 @@ from cloister.run.framing import Framing, counting, price, scale_of, unframed
 from cloister.run.population import check_trust
 from cloister.run.row_count import counted, shares, with_count
 from cloister.run.starting import begun_from
-
-
-def _names(given: Any) -> tuple[str, ...]:
-    """Names of columns as callers give them: one, or several."""
-    return () if given is None else (given,) if isinstance(given, str) else tuple(str(name) for name in given)
 
 
 @attrs.frozen(kw_only=True)
@@ -90,7 +85,7 @@ class Request:
     seed: int | None = attrs.field(default=None, converter=own_number)
     trust: str | None = attrs.field(default=None, converter=trust_named)
     parties: int = 0
-    describe: Sequence[str] = attrs.field(default=(), converter=_names)
+    describe: Sequence[str] = attrs.field(default=(), converter=names_of)
     describe_words: str | None = None
     most_words: int | None = attrs.field(default=None, converter=own_number)
     describe_share: float = attrs.field(default=SHARE, converter=own_number)
