@@ -30,6 +30,8 @@ COLUMNS = ["age", "weight"]
 BOUNDS = {"age": (0, 120), "weight": (20, 200), "stay": (0, 32)}
 WARDS = {"ward": ["A", "B", "C"]}
 DESCRIBED = ["ward", "stay", "smoker", "age"]
+SHARES: list[Any] = [0.0, 0.95, 1, 1.5, float("nan"), True, None, "half"]
+"""No shares of a budget."""
 
 
 def table(n: int = 6000, seed: int = 0) -> pd.DataFrame:
@@ -202,13 +204,14 @@ def test_python_describes_by_the_same_words() -> None:
 
 
 def test_python_takes_one_name_and_positions_of_an_array() -> None:
-    some = {"epsilon": 1.0, "delta": 1e-6, "rows": 6000}
+    some: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-6, "rows": 6000}
+    position: list[Any] = [1]
     one = KMeans(3, **some, columns=COLUMNS, bounds=BOUNDS, describe="stay").fit(TABLE)
     assert [column.name for column in told(one.result_).columns] == ["stay"]
-    two = KMeans(3, **some, bounds=(0, 200), describe=[1]).fit(TABLE[COLUMNS].to_numpy())
+    two = KMeans(3, **some, bounds=(0, 200), describe=position).fit(TABLE[COLUMNS].to_numpy())
     assert [column.name for column in told(two.result_).columns] == ["1"]
     with pytest.raises(CloisterError, match="no described column '1'"):
-        KMeans(3, **some, columns=COLUMNS, bounds=BOUNDS, describe=[1]).fit(TABLE)
+        KMeans(3, **some, columns=COLUMNS, bounds=BOUNDS, describe=position).fit(TABLE)
 
 
 def test_python_tells_words_too() -> None:
@@ -239,8 +242,7 @@ def test_a_pools_plan_names_what_is_described() -> None:
         ({"bounds": "ball:100", "describe": ["stay"]}, "a ball bounds what is clustered alone"),
         ({"bounds": {**BOUNDS, "stay": "unknown"}, "describe": ["stay"]}, "its range is not known: give its bounds"),
         ({"method": "sphere-packing", "describe": ["stay"]}, "cannot describe its groups"),
-        ({"describe_share": 0.0}, "share"),
-        ({"describe_share": 1.5}, "share"),
+        *(({"describe_share": share}, "describe_share is .*give a part of the budget") for share in SHARES),
     ],
 )
 def test_what_cannot_be_described_is_refused_with_the_reason(given: dict[str, Any], why: str | None) -> None:

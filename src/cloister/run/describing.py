@@ -21,6 +21,9 @@ from cloister.rows.columns import Selection
 SHARE = 0.15
 """Of the budget, for a description, unless the caller says how much."""
 
+LARGEST = 0.9
+"""Most of the budget that may be for a description: the groups must be found, too."""
+
 BOOLEAN = "true"
 """The one value that a column of booleans lists: others are false."""
 

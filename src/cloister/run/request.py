@@ -255,9 +255,12 @@ def prepare(
     check_trust(total, composed.spec.name, composed.trust)
     words.check(table, told, total, composed)
     framing = Framing(request.zoom, scale_of(request.scale, used.numbers, used.recorded()), used.one_hot)
-    share = request.describe_share if table.described or table.texts else 0.0
-    if not 0 <= share < 1:
-        raise InvalidInput(f"describe_share is {share:g}: give a part of the budget such as 0.15")
+    share: Any = request.describe_share if table.described or table.texts else 0.0
+    if (table.described or table.texts) and not (isinstance(share, (int, float)) and 0 < share <= describing.LARGEST):
+        raise InvalidInput(
+            f"describe_share is {share!r}: give a part of the budget such as 0.15, above 0 and at most "
+            f"{describing.LARGEST:g} (--describe-share)"
+        )
 
     inside = framing.inside(inner)
     # what suggests k is calibrated on Gaussian counts; and where rows are counted first, both stages add up in rho
