@@ -13,7 +13,7 @@ from cloister.core.domains import Ball, Box
 from cloister.core.errors import InvalidInput
 from cloister.core.frames import UNKNOWN
 from cloister.core.plain_data import parsed
-from cloister.rows.columns import Selection
+from cloister.rows.columns import TOLD, Selection
 from cloister.rows.words import HALF
 
 HELP = (
@@ -77,6 +77,13 @@ def domain_for(bounds: Any, chosen: Selection) -> Box | Ball:
         bounds = {}
     if isinstance(bounds, Mapping) and set(bounds) not in ({"lower", "upper"}, {"center", "radius"}):
         bounds = {**dict.fromkeys(chosen.booleans, (0.0, 1.0)), **_by_text(bounds)}
+        for name in chosen.used[len(chosen.clustered.used) :]:
+            if name in chosen.numbers and name not in bounds:
+                raise InvalidInput(
+                    f"no bounds for column {name}, which groups are described by: add its range, or, where its values "
+                    f"are few and publicly known (in CSV those of booleans are texts, too), list them as in --category "
+                    f"{name}=true,false (categories=), or leave it out of {TOLD}"
+                )
     if not chosen.categories and not chosen.texts:
         return domain_of(bounds, chosen.numbers)
     if not chosen.numbers and bounds:

@@ -15,6 +15,7 @@ from cloister.core.capabilities import PredictsError, predicted_error
 from cloister.core.clustering import Problem
 from cloister.core.domains import Ball, Box, first_columns, plain
 from cloister.core.errors import InvalidInput
+from cloister.core.frames import unknown_columns
 from cloister.core.plain_data import digest
 from cloister.core.questions import Round
 from cloister.core.randomness import PublicRng
@@ -250,6 +251,10 @@ def prepare(
             f"that are not secret, allow it with --not-private (not_private=True)"
         )
     domain = domain_for(request.bounds, table)
+    if hidden := [j for j in unknown_columns(domain) if j >= len(used.features)]:
+        raise InvalidInput(
+            f"column '{table.features[hidden[0]]}' is described only, and its range is not known: give its bounds"
+        )
     inner = first_columns(domain, len(table.features) - len(used.features))
     total = Total(request.epsilon, request.delta, rows_per_user=request.rows_per_user)
     check_trust(total, composed.spec.name, composed.trust)
