@@ -240,8 +240,14 @@ def test_a_pools_plan_names_what_is_described() -> None:
     [
         ({"bounds": "ball:100", "describe": ["age"]}, None),
         ({"bounds": "ball:100", "describe": ["stay"]}, "a ball bounds what is clustered alone"),
-        ({"bounds": {**BOUNDS, "stay": "unknown"}, "describe": ["stay"]}, "'stay' is described only, and its range is not known"),
-        ({"bounds": {"age": (0, 1), "weight": (0, 1)}, "describe": ["stay"]}, "no bounds for column stay, which groups"),
+        (
+            {"bounds": {**BOUNDS, "stay": "unknown"}, "describe": ["stay"]},
+            "'stay' is described only, and its range is not known",
+        ),
+        (
+            {"bounds": {"age": (0, 1), "weight": (0, 1)}, "describe": ["stay"]},
+            "no bounds for column stay, which groups",
+        ),
         ({"method": "sphere-packing", "describe": ["stay"]}, "cannot describe its groups"),
         *(({"describe_share": share}, "describe_share is .*give a part of the budget") for share in SHARES),
     ],
