@@ -146,6 +146,8 @@ def test_of_many_columns_the_telling_ones_are_chosen_and_counted_twice() -> None
     assert len(found.columns) == 8
     assert {"ward", "stay", "smoker"} <= {column.name for column in found.columns}
     plan = prepare(asked, (), chosen_columns=rows(wide, names, bounds=bounds).selection)
+    assert plan.price.endswith("Of these columns the 8 that tell the groups apart best are released.")
+    assert "that tell" not in prepare(request(), (), chosen_columns=rows().selection).price
     first, second = forecast(plan.composed.value, plan.problem, PublicRng.from_seed(1))[-2:]
     assert [len(part.cells.space.sizes) for part in (*first.parts, *second.parts)] == [15, 8]
     assert set(second.parts[0].cells.space.sizes) == {48}
@@ -249,6 +251,7 @@ def test_a_pools_plan_names_what_is_described() -> None:
             "no bounds for column stay, which groups",
         ),
         ({"method": "sphere-packing", "describe": ["stay"]}, "cannot describe its groups"),
+        ({"trust": "shuffled", "describe": ["stay"]}, r"\(Shuffled trust\) has no oracle for such counts"),
         *(({"describe_share": share}, "describe_share is .*give a part of the budget") for share in SHARES),
     ],
 )

@@ -210,8 +210,9 @@ class Wanted:
         kind=str | None,
     )
     describe: list[str] | None = said(
-        "Columns that groups are described by, separated by commas: numbers with bounds, and categories, in the "
-        "clustering or beside it. Counts of what each group's rows hold are released with the centres.",
+        "Columns that groups are described by, separated by commas: numbers with bounds, booleans, and categories, in "
+        "the clustering or beside it. Counts of what each group's rows hold are released with the centres, of at "
+        "most 8 columns: those that tell the groups apart best.",
         METHOD,
         kind=str | None,
         read=lambda text: [name.strip() for name in text.split(",")],
