@@ -13,7 +13,7 @@ from cloister.core.errors import InvalidInput
 from cloister.run.descriptions import Descriptions, descriptions_of
 from cloister.run.result import Result
 from cloister.showing.plots import figure_of, save
-from cloister.showing.profile import profile_of
+from cloister.showing.profile import COUNTED, profile_of
 from cloister.showing.report import html_of
 from cloister.showing.telling import DRAWN, NAMED, Histograms, held
 from tests.in_process import ran, refused
@@ -110,6 +110,21 @@ def test_a_report_tells_what_each_group_holds_with_a_small_histogram_a_column() 
     tall = 100 / max(whole.shares[1].max(), whole.whole.max())
     np.testing.assert_allclose(tops, 100 - tall * whole.shares[1], atol=0.06)
     assert "rows hold" not in Page(html_of(made(2))).text
+
+
+def test_profile_and_report_tell_words_by_lift_and_what_their_counts_are_of() -> None:
+    of = [[["hip", 700.0, 9.0], [EVIL, 400.0, 9.0]], [["knee", 900.0, 9.0]], []]
+    result = made(2, details={"words": {"above": 50, "of": of}})
+    lines = profile_of(result).spoken
+    assert lines[-1] == COUNTED
+    assert len(lines) == 4
+    page = Page(html_of(result))
+    for line in lines[:-1]:
+        assert line.partition(": ")[2] in page.text
+    assert COUNTED in page.text
+    assert EVIL not in html_of(result)
+    assert COUNTED not in Page(html_of(described())).text
+    assert not profile_of(described()).spoken
 
 
 def test_names_and_values_in_a_report_are_escaped() -> None:
