@@ -30,6 +30,8 @@ COLUMNS = ["age", "weight"]
 BOUNDS = {"age": (0, 120), "weight": (20, 200), "stay": (0, 32)}
 WARDS = {"ward": ["A", "B", "C"]}
 DESCRIBED = ["ward", "stay", "smoker", "age"]
+SHARES: list[Any] = [0.0, 0.95, 1, 1.5, float("nan"), True, None, "half"]
+"""No shares of a budget."""
 
 
 def table(n: int = 6000, seed: int = 0) -> pd.DataFrame:
@@ -144,6 +146,8 @@ def test_of_many_columns_the_telling_ones_are_chosen_and_counted_twice() -> None
     assert len(found.columns) == 8
     assert {"ward", "stay", "smoker"} <= {column.name for column in found.columns}
     plan = prepare(asked, (), chosen_columns=rows(wide, names, bounds=bounds).selection)
+    assert plan.price.endswith("Of these columns the 8 that tell the groups apart best are released.")
+    assert "that tell" not in prepare(request(), (), chosen_columns=rows().selection).price
     first, second = forecast(plan.composed.value, plan.problem, PublicRng.from_seed(1))[-2:]
     assert [len(part.cells.space.sizes) for part in (*first.parts, *second.parts)] == [15, 8]
     assert set(second.parts[0].cells.space.sizes) == {48}
@@ -201,6 +205,17 @@ def test_python_describes_by_the_same_words() -> None:
     assert told(Result.from_text(model.result_.text())).as_dict() == told(model.result_).as_dict()
 
 
+def test_python_takes_one_name_and_positions_of_an_array() -> None:
+    some: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-6, "rows": 6000}
+    position: list[Any] = [1]
+    one = KMeans(3, **some, columns=COLUMNS, bounds=BOUNDS, describe="stay").fit(TABLE)
+    assert [column.name for column in told(one.result_).columns] == ["stay"]
+    two = KMeans(3, **some, bounds=(0, 200), describe=position).fit(TABLE[COLUMNS].to_numpy())
+    assert [column.name for column in told(two.result_).columns] == ["1"]
+    with pytest.raises(CloisterError, match="no described column '1'"):
+        KMeans(3, **some, columns=COLUMNS, bounds=BOUNDS, describe=position).fit(TABLE)
+
+
 def test_python_tells_words_too() -> None:
     texts = TABLE.assign(note=np.where(TABLE["smoker"], "short breath", "a cough"), odd=["only once"] + ["x"] * 5999)
     model = KMeans(
@@ -227,10 +242,17 @@ def test_a_pools_plan_names_what_is_described() -> None:
     [
         ({"bounds": "ball:100", "describe": ["age"]}, None),
         ({"bounds": "ball:100", "describe": ["stay"]}, "a ball bounds what is clustered alone"),
-        ({"bounds": {**BOUNDS, "stay": "unknown"}, "describe": ["stay"]}, "its range is not known: give its bounds"),
+        (
+            {"bounds": {**BOUNDS, "stay": "unknown"}, "describe": ["stay"]},
+            "'stay' is described only, and its range is not known",
+        ),
+        (
+            {"bounds": {"age": (0, 1), "weight": (0, 1)}, "describe": ["stay"]},
+            "no bounds for column stay, which groups",
+        ),
         ({"method": "sphere-packing", "describe": ["stay"]}, "cannot describe its groups"),
-        ({"describe_share": 0.0}, "share"),
-        ({"describe_share": 1.5}, "share"),
+        ({"trust": "shuffled", "describe": ["stay"]}, r"\(Shuffled trust\) has no oracle for such counts"),
+        *(({"describe_share": share}, "describe_share is .*give a part of the budget") for share in SHARES),
     ],
 )
 def test_what_cannot_be_described_is_refused_with_the_reason(given: dict[str, Any], why: str | None) -> None:
@@ -243,6 +265,13 @@ def test_what_cannot_be_described_is_refused_with_the_reason(given: dict[str, An
         return
     with pytest.raises(InvalidInput, match=why):
         prepare(request(**given), (), chosen_columns=population.selection)
+
+
+def test_booleans_may_be_listed_as_a_category() -> None:
+    listed = {"smoker": [True, False]}
+    found = told(fit(request(describe=["smoker"]), rows(described=["smoker"], categories=listed)))
+    assert found.columns[0].labels == ("true", "false", "other")
+    assert found.columns[0].shares.shape == (3, 3)
 
 
 def test_damaged_descriptions_are_said_to_be() -> None:

@@ -31,7 +31,10 @@ def test_a_lifetime_without_a_ledger_has_both_compositions() -> None:
     found = lasting(PLAN, 12, None, 1.0, 1e-5)
     assert found.runs["basic"] == 5 < found.runs["zcdp"]
     assert f"5 (basic composition): {5 / 12:.3g} years" in found.text
-    assert set(lasting(PLAN, 12, None, 1.0, 0.0).runs) == {"basic"}
+    pure = prepare(Request(k=2, epsilon=0.2, bounds=(-1, 1), rows=5000), ("x", "y"))
+    assert lasting(pure, 12, None, 1.0, 0.0).runs == {"basic": 5}
+    with pytest.raises(InvalidInput, match="may cost delta = 1e-07, and the lifetime has none: give --lifetime-delta"):
+        lasting(PLAN, 12, None, 1.0, 0.0)
 
 
 def test_no_lifetime_two_of_them_and_an_unknown_one_are_refused(tmp_path: Path) -> None:

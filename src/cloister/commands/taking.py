@@ -7,9 +7,7 @@ file, where an option has the name of its flag or its name in Python. A value th
 
 from __future__ import annotations
 
-import csv
 import inspect
-import io
 import json
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
@@ -19,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, final, get_args, get_or
 
 import attrs
 
+from cloister.commands.common import parted
 from cloister.commands.options import Said, declared, typed
 from cloister.core.errors import InvalidInput, UnknownName
 
@@ -49,20 +48,8 @@ def listed_values(items: list[str] | None) -> dict[str, list[str]]:
 
     Raises: InvalidInput: as ``pairs``, or quotes that do not end where a value does.
     """
-    return {name: _values(name, text) for name, text in pairs(items, "--category").items()}
-
-
-def _values(name: str, text: str) -> list[str]:
-    try:
-        rows = list(csv.reader(io.StringIO(text, newline=""), skipinitialspace=True, strict=True))
-    except csv.Error:
-        rows = []
-    if text and len(rows) != 1:
-        raise InvalidInput(
-            f"the values of category '{name}' are {text!r}: part them with commas, and put one that has a comma in "
-            f"double quotes, as in --category '{name}=\"A, B\",C'"
-        )
-    return [part.strip() for part in rows[0]] if rows else [""]
+    known = pairs(items, "--category")
+    return {name: parted(text, f"the values of category '{name}' are {text!r}") for name, text in known.items()}
 
 
 def result_from(path: Path, names: str | None) -> Result:
@@ -73,7 +60,11 @@ def result_from(path: Path, names: str | None) -> Result:
     loaded = Result.load(path)
     if names is None:
         return loaded
-    return loaded.named(table_in(Path(names), "names") if names.endswith(FILES) else pairs(names.split(","), "--names"))
+    return loaded.named(
+        table_in(Path(names), "names")
+        if names.endswith(FILES)
+        else pairs(parted(names, f"the names are {names!r}"), "--names")
+    )
 
 
 FROM_WORDS: Mapping[str, Callable[[Any], Any]] = {
@@ -260,7 +251,7 @@ def as_declared(value: Any, kind: Any, name: str) -> Any:
 
 def _listed(value: Any, name: str) -> list[str]:
     if isinstance(value, str):
-        return [part.strip() for part in value.split(",")]
+        return parted(value, f"{name} in the config file is {value!r}")
     if not (isinstance(value, list) and all(isinstance(each, str) for each in value)):
         raise InvalidInput(f"{name} in the config file is {value!r}: give a list of names")
     return value

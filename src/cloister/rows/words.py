@@ -16,7 +16,7 @@ other row enters. A cell that is missing, or holds neither text nor a list, has 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from hashlib import blake2b
 from typing import Any, final
 from unicodedata import combining, normalize
@@ -111,12 +111,17 @@ def slot_of(code: int, most: int) -> int:
     return int.from_bytes(blake2b(str(code).encode(), digest_size=8).digest(), "little") % most
 
 
-def described(names: Iterable[str] | None, words: str | None, most: int | None) -> list[str | Texts]:
-    """All columns that groups are described by. Args: names, of columns that are counted by value; words, of the one
-    whose words are, at most so many of a row."""
+def names_of(given: Any) -> tuple[str, ...]:
+    """Names of columns as callers give them: one, or several."""
+    return () if given is None else (given,) if isinstance(given, str) else tuple(str(name) for name in given)
+
+
+def described(names: Any, words: str | None, most: int | None) -> list[str | Texts]:
+    """All columns that groups are described by. Args: names, as ``names_of`` takes them, of columns that are counted by
+    value; words, of the one whose words are, at most so many of a row."""
     if most is not None and words is None:
         raise InvalidInput("most_words says how many words of a row count: name their column with --describe-words")
-    return [*(names or ()), *([] if words is None else [Texts(words, MOST if most is None else most)])]
+    return [*names_of(names), *([] if words is None else [Texts(words, MOST if most is None else most)])]
 
 
 def _folded(text: str) -> str:

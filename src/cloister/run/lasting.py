@@ -43,6 +43,11 @@ def lasting(plan: PreparedRun, every: int, account: Account | None, epsilon: flo
         raise InvalidInput(f"every is {every}: give how many runs there are in a year, such as 12")
     if (account is None) == (epsilon is None):
         raise InvalidInput("a lifetime is a ledger's or of its own: give --ledger and --dataset, or --lifetime-epsilon")
+    if account is None and plan.total.delta and not delta:
+        raise InvalidInput(
+            f"a run may cost delta = {plan.total.delta:g}, and the lifetime has none: give --lifetime-delta, such as "
+            f"{plan.total.delta * every * 10:.3g}"
+        )
     cost, unit = Cost.reserved(plan.total, plan.budget), plan.total.unit
     if account is not None:
         known = {each.dataset: each for each in Ledger.open(account.ledger).status()}

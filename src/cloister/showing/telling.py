@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 NAMED = 3
 """Most values of a column that are named."""
 
+COARSE = ", of which one holds half of the rows or more (closer bounds would tell more)"
+"""Words on median and quartiles within one part of a range, which are then those of rows spread evenly over it."""
+
 DRAWN = 30
 """Most groups that are drawn: the largest."""
 
@@ -35,10 +38,11 @@ def held(told: Descriptions, group: int) -> dict[str, str]:
             found[each.name] = ", ".join(_share(each, group, i) for i in clear[:NAMED]) or "as in all rows"
         else:
             whole = attrs.evolve(each, shares=each.whole[None])
+            low, middle, high = (each.quantile(group, share) for share in (0.25, 0.5, 0.75))
+            first, last = np.searchsorted(each.edges, [low, high])
             found[each.name] = (
-                f"median {each.quantile(group, 0.5):.3g}, quartiles {each.quantile(group, 0.25):.3g} to "
-                f"{each.quantile(group, 0.75):.3g} (all rows {whole.quantile(0, 0.5):.3g}), told by parts of "
-                f"{each.edges[1] - each.edges[0]:.3g}"
+                f"median {middle:.3g}, quartiles {low:.3g} to {high:.3g} (all rows {whole.quantile(0, 0.5):.3g}), "
+                f"told by parts of {each.edges[1] - each.edges[0]:.3g}{COARSE if first == last else ''}"
             )
     return found
 

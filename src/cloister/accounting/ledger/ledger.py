@@ -239,8 +239,9 @@ def _admit(db: sqlite3.Connection, dataset: str, budget: Budget, cost: Cost, uni
     lifetime.refuse_other(unit)
     if lifetime.composition == "zcdp" and budget.delta > 0:
         raise Refused(
-            f"data set '{dataset}' adds up runs in zCDP, which has no delta left for thresholds: count with "
-            "discrete-laplace or discrete-gaussian instead of thresholded"
+            f"data set '{dataset}' adds up runs in zCDP, which has no delta left for thresholds: leave out "
+            f"--describe-words (describe_words=), and count with discrete-laplace or discrete-gaussian instead of "
+            f"thresholded"
         )
     lifetime.admit(Cost.summed(r.cost for r in runs_of(db, dataset)), cost)
 

@@ -183,6 +183,11 @@ class DescribedGroups(Generic[T]):
         return tuple((facet.position, facet.values) for facet in self._listed())
 
     @property
+    def most(self) -> int:
+        """So many columns are released at most."""
+        return MOST
+
+    @property
     def _of_people(self) -> bool:
         """Whether parts of the people are asked, and not all of them with parts of the budget."""
         trust: type[Any] = self.counts.trust
