@@ -70,6 +70,15 @@ def test_a_range_of_k_and_a_method_that_begins_from_nothing_are_refused(earlier:
         fitted(start=earlier, method="auto-median")
 
 
+@pytest.mark.parametrize("method", ["auto", "refit", "kept-centers"])
+def test_centres_of_a_run_that_protects_nobody_are_no_start(earlier: Result, method: str) -> None:
+    exact = attrs.evolve(earlier, privacy=attrs.evolve(earlier.privacy, private=False))
+    request = Request(**ASKED, start=exact, method=method)
+    with pytest.raises(InvalidInput, match="the start is the result of a run that is NOT private"):
+        prepare(request, exact.columns)
+    assert prepare(attrs.evolve(request, not_private=True), exact.columns).composed.private
+
+
 @pytest.mark.parametrize("trust", ["aggregated", "local", "shuffled"])
 def test_a_start_is_compared_under_every_trust_model(trust: str) -> None:
     """Under users' trust, too, though what cannot be composed is refused in one line."""

@@ -89,11 +89,17 @@ def begun_from(request: Any, columns: Sequence[str]) -> tuple[Any, str]:
     picks; empty without a start.
 
     A method that trusts its start does not pay to find where rows are: its bounds are, unless the caller gives some,
-    what the earlier run found. Raises: InvalidInput: the method begins from none.
+    what the earlier run found. Raises: InvalidInput: the method begins from none, or the start is of a run that
+    protects nobody, whose centres would stand in the result.
     """
     if request.start is None:
         return request, ""
     start = Start.of(request.start)
+    if start.result is not None and not (start.result.privacy.private or request.not_private):
+        raise InvalidInput(
+            "the start is the result of a run that is NOT private, so that its centres are not public: begin from "
+            "others. For a benchmark on rows that are not secret, allow it with --not-private (not_private=True)"
+        )
     centers = start.option(columns, request.k)
     spec = registry().spec("Method", request.method) if isinstance(request.method, str) else None
     if spec is not None and spec.starts:
