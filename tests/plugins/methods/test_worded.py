@@ -298,6 +298,7 @@ def test_too_many_groups_a_ball_and_counts_without_a_threshold_are_refused() -> 
         ({"delta": 0.0}, "give delta > 0"),
         ({"trust": "local"}, r"by a curator \(trust central\), and the method as composed is Local"),
         ({"trust": "aggregated", "parties": 3}, "by a curator .* is Aggregated"),
+        ({"trust": "local", "method": "given-centers"}, "by a curator .* is Local"),
         ({"bounds": "ball:1"}, "not a ball"),
         ({"describe_words": None}, "not those that the rows are read with"),
         ({"describe_words": "other"}, "not those that the rows are read with"),
