@@ -10,7 +10,8 @@ ellipsis. So a released number says itself which word it is, and no list of the 
 **At most m words of a row** count, one in each of m slots. A word's slot follows from the word alone, so that all its
 rows are counted in one place; of several words of a row in one slot the first one counts. Of w different words about
 m (1 - (1 - 1/m)^w) count: of 16 slots 9 for 13 words, 10 for 16, 15 for 40. A row's slots follow from its own cell: no
-other row enters. A cell that is missing, or holds neither text nor a list, has no words, and is a row like any other.
+other row enters. A cell that is missing, cannot be read, or holds neither text nor a list, has no words, and is a row
+like any other: words are looked at when the run has paid, and no row may end it.
 """
 
 from __future__ import annotations
@@ -70,10 +71,10 @@ class Texts:
         """Names of the 2 m numbers that stand for a row's words, two of five characters each."""
         return tuple(f"{self.column}: word {i // 2 + 1}, part {i % 2 + 1}" for i in range(2 * self.most))
 
-    def halves(self, n: int, cells: Callable[[], Sequence[Any]]) -> Floats:
-        """These numbers (2 m, n) of each of n cells: 0 for no word."""
+    def halves(self, n: int, cells: Callable[[slice], Sequence[Any]]) -> Floats:
+        """These numbers (2 m, n) of each of n cells: 0 for no word. Args: cells (a slice of them, as Python's own)."""
         codes, known = np.zeros((self.most, n), np.int64), dict[str, tuple[int, int]]()
-        for i, cell in enumerate(cells() if self.read else ()):
+        for i, cell in enumerate(_readable(cells, 0, n) if self.read else ()):
             slots = dict[int, int]()
             for word in words_of(cell):
                 if word not in known:
@@ -86,11 +87,20 @@ class Texts:
         return np.stack([codes // HALF, codes % HALF], axis=1).reshape(2 * self.most, -1).astype(np.float64)
 
 
+def _readable(cells: Callable[[slice], Sequence[Any]], start: int, end: int) -> Sequence[Any]:
+    """These cells, with None for one whose bytes are no text."""
+    try:
+        return cells(slice(start, end))
+    except UnicodeDecodeError:
+        middle = (start + end) // 2
+        return [*_readable(cells, start, middle), *_readable(cells, middle, end)] if middle > start else [None]
+
+
 def words_of(cell: Any) -> Iterator[str]:
     """A cell's words, in their order."""
     if isinstance(cell, str):
         return (run[0] for run in RUN.finditer(_folded(cell)) if run[0] not in STOP)
-    if isinstance(cell, (list, tuple, np.ndarray)):
+    if isinstance(cell, (list, tuple)) or (isinstance(cell, np.ndarray) and cell.ndim):
         return (_folded(str(item)) for item in cell if item is not None and str(item))
     return iter(())
 

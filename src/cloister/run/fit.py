@@ -256,7 +256,7 @@ def fit(
             *(doubts(plan.budget, plan.problem) if count_share else []),
             *notes(plan.composed, plan.problem, clustering.details, plan.columns),
             *notes_on_k(plan.problem, clustering.details),
-            *notes_on_start(clustering.details),
+            *notes_on_start(plan.composed, clustering.details),
             *words.notes(plan.composed, plan.problem, plan.table),
             *([IN_MEMORY.format(name)] if (name := unregistered(plan.composed)) else []),
         ),

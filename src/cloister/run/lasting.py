@@ -37,7 +37,8 @@ def lasting(plan: PreparedRun, every: int, account: Account | None, epsilon: flo
     """How many runs of a plan a lifetime still holds, at most ``MOST``: a ledger's, or one of (epsilon, delta) under
     each composition.
 
-    Raises: InvalidInput: no lifetime is given, or two. UnknownName: the ledger has no such data set.
+    Raises: InvalidInput: no lifetime is given, or two. UnknownName: the ledger has no such data set. Refused: it admits
+    no such run, whatever is left.
     """
     if every < 1:
         raise InvalidInput(f"every is {every}: give how many runs there are in a year, such as 12")
@@ -55,7 +56,7 @@ def lasting(plan: PreparedRun, every: int, account: Account | None, epsilon: flo
             raise UnknownName("data set", account.dataset, known)
         found = known[account.dataset]
         lives = [(Lifetime(found.dataset, found.lifetime, found.composition, found.unit), found.spent)]
-        lives[0][0].refuse_other(unit)
+        lives[0][0].refuse_other(unit, plan.budget)
     else:
         ways: Any = ("basic", "zcdp") if delta and not plan.budget.delta else ("basic",)
         lives = [(checked("lifetime", epsilon or 0.0, delta, how, unit), Cost()) for how in ways]

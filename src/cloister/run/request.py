@@ -258,7 +258,7 @@ def prepare(
     inner = first_columns(domain, len(table.features) - len(used.features))
     total = Total(request.epsilon, request.delta, rows_per_user=request.rows_per_user)
     check_trust(total, composed.spec.name, composed.trust)
-    words.check(table, told, total, composed)
+    words.check(table, told, total, composed, request.trust)
     framing = Framing(request.zoom, scale_of(request.scale, used.numbers, used.recorded()), used.one_hot)
     share: Any = request.describe_share if table.described or table.texts else 0.0
     if (table.described or table.texts) and not (isinstance(share, (int, float)) and 0 < share <= describing.LARGEST):

@@ -27,18 +27,19 @@ RARE = 0.25
 """Thresholds above this part of an average group are warned of."""
 
 
-def check(table: Selection, asked: Sequence[Any], total: Total, composed: Composed) -> None:
+def check(table: Selection, asked: Sequence[Any], total: Total, composed: Composed, trust: str | None) -> None:
     """Raises: InvalidInput: words are asked where they cannot be counted. Args: table, as the population reads it;
-    asked, what the request describes groups by."""
+    asked, what the request describes groups by; trust, that the caller named: a method that asks nothing has none."""
+    known = composed.trust or trust
     if list(table.texts) != [each for each in asked if isinstance(each, Texts)]:
         raise InvalidInput(
             "the words that are asked for are not those that the rows are read with: give the source the same column "
             "(described=[Texts(NAME)], --describe-words NAME)"
         )
-    if table.texts and composed.trust not in (None, "Central"):
+    if table.texts and known not in (None, "Central"):
         raise InvalidInput(
-            f"words are counted by a curator (trust central), and the method as composed is {composed.trust}: leave "
-            f"out --describe-words (describe_words=)"
+            f"words are counted by a curator (trust central), and the method as composed is {known}: leave out "
+            f"--describe-words (describe_words=)"
         )
     if table.texts and not (total.delta and total.rows_per_user in (None, 1)):
         raise InvalidInput(

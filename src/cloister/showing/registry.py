@@ -22,9 +22,11 @@ from cloister.showing.report.promise import lines_of
 STATED = {
     "variant_name",
     "privacy_unit",
+    "privacy_unit_details",
     "number_of_privacy_units",
     "privacy_parameters",
     "model_name",
+    "trust_assumptions",
     "mechanisms",
     "composition",
 }
