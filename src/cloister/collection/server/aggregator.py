@@ -38,6 +38,7 @@ from cloister.rows.workers.engine import Engine, spread
 from cloister.run.describing import clustered, told
 from cloister.run.framing import notes, recorded
 from cloister.run.result import Result
+from cloister.run.starting import notes_on_start
 
 
 @final
@@ -180,7 +181,8 @@ def result_of(transcript: Transcript) -> Result:
 def _result(transcript: Transcript, session: Session[Any], found: Clustering) -> Result:
     plan = transcript.plan
     columns, composed = plan.names, plan.compose()
-    privacy = plan.statement(session.rounds, notes(composed, plan.problem, found.details, columns))
+    said = (*notes(composed, plan.problem, found.details, columns), *notes_on_start(composed, found.details))
+    privacy = plan.statement(session.rounds, said)
     reports = [answers.reports for answers in transcript.closed]
     details = {**found.details, "plan": plan.hash, "reports": reports[0] if plan.length == 1 else reports}
     domain, described = clustered(composed, plan.problem)[1].domain, told(composed, columns, {})
