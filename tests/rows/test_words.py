@@ -71,6 +71,15 @@ def test_a_word_is_its_first_ten_characters_as_a_number(word: str) -> None:
     assert word_of(code) == (word if len(word) < LENGTH else word[:LENGTH] + "\u2026")
 
 
+def test_of_other_alphabets_the_length_is_left_and_of_codes_the_letters_and_digits() -> None:
+    """As the page says, which tells people to write such words in Latin letters."""
+    words = [
+        word_of(code_of(word)) for cell in (["A41.9", "K\xf6ln"], ["больной", "лечение"]) for word in words_of(cell)
+    ]
+    assert words == ["a41_9", "koln", "_______", "_______"]
+    assert not list(words_of("больной лечение"))
+
+
 def test_words_are_told_apart_by_ten_characters_and_other_characters_are_one() -> None:
     assert code_of("clustering") == code_of("clusterings") != code_of("clusterin")
     assert code_of("c++") == code_of("c##") != code_of("c+")

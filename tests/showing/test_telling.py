@@ -15,7 +15,7 @@ from cloister.run.result import Result
 from cloister.showing.plots import figure_of, save
 from cloister.showing.profile import COUNTED, profile_of
 from cloister.showing.report import html_of
-from cloister.showing.telling import COARSE, DRAWN, NAMED, Histograms, held
+from cloister.showing.telling import COARSE, DRAWN, LINES, NAMED, Histograms, held
 from tests.in_process import ran, refused
 from tests.showing.described import COUNTS, VALUES, described
 from tests.showing.report.pages import Page, made
@@ -89,6 +89,18 @@ def test_the_picture_has_a_histogram_for_each_group_and_column_the_largest_group
     assert "of all rows" in (tmp_path / "held.svg").read_text()
     with pytest.raises(InvalidInput, match="fit with --describe"):
         Histograms.of(made(2))
+
+
+def test_many_values_of_a_category_take_several_lines_below_the_picture() -> None:
+    listed = [f"a long name {i}" for i in range(2)]
+    seen = figure_of(Histograms.of(described(values={"ward": listed, "stay": [], "urgent": ["true"]}))).axes[0]
+    assert seen.get_xticklabels()[0].get_text() == "ward\na long name 0, a long name\n1, other"
+    listed = [f"{i} {'x' * 90}" for i in range(2)]
+    seen = figure_of(Histograms.of(described(values={"ward": listed, "stay": [], "urgent": ["true"]}))).axes[0]
+    lines = seen.get_xticklabels()[0].get_text().splitlines()
+    assert len(lines) == 1 + LINES
+    assert max(map(len, lines)) <= 84 // 3
+    assert lines[-1].endswith("...")
 
 
 def test_of_very_many_groups_the_largest_are_drawn() -> None:
