@@ -104,6 +104,7 @@ def test_centres_see_nothing_of_what_is_described_beside_them() -> None:
     found = [fit(request(method="lloyd", not_private=True), rows(some)).centers for some in (TABLE, other)]
     assert np.array_equal(*found)
     assert run().columns == ("age", "weight")
+    assert any("what each group's rows hold in ward, stay, smoker, age" in note for note in run().privacy.notes)
 
 
 @pytest.mark.alarm(1e-9)
