@@ -185,6 +185,8 @@ def test_a_description_costs_its_share_and_is_said_beforehand() -> None:
 def test_a_description_that_says_little_is_warned_of() -> None:
     warned = [str(w) for w in before(prepare(request(epsilon=0.02), (), chosen_columns=rows().selection))]
     assert any("counts of the description have a standard error of" in text for text in warned)
+    hopeless = before(prepare(request(epsilon=1e-5), (), chosen_columns=rows().selection))
+    assert [("description" in str(w), "of one centre" in str(w)) for w in hopeless] == [(True, False), (False, True)]
     assert not any("description" in str(w) for w in before(prepare(request(), (), chosen_columns=rows().selection)))
 
 

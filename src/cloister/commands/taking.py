@@ -8,8 +8,6 @@ file, where an option has the name of its flag or its name in Python. A value th
 from __future__ import annotations
 
 import inspect
-import json
-import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
@@ -61,7 +59,7 @@ def result_from(path: Path, names: str | None) -> Result:
     if names is None:
         return loaded
     return loaded.named(
-        table_in(Path(names), "names")
+        mapping_in(Path(names), "names")
         if names.endswith(FILES)
         else pairs(parted(names, f"the names are {names!r}"), "--names")
     )
@@ -197,7 +195,7 @@ def read_config(path: Path | None, options: Mapping[str, Said]) -> dict[str, Any
     Raises: InvalidInput: it cannot be read, or says an option twice. UnknownName: it has another one.
     """
     found, known = dict[str, Any](), _names(options)
-    for name, value in table_in(path, "config").items():
+    for name, value in mapping_in(path, "config").items():
         plain = name.replace("-", "_")
         if plain not in known:
             raise UnknownName("option", plain, known, "(in the config file)")
@@ -214,18 +212,12 @@ def _names(options: Mapping[str, Said]) -> dict[str, str]:
     return {name: name for name in options} | called
 
 
-def table_in(path: Path | None, what: str) -> dict[str, Any]:
+def mapping_in(path: Path | None, what: str) -> dict[str, Any]:
     """The table in a .toml or .json file, empty without one. Args: what (it is of). Raises: InvalidInput: there is
     none."""
-    if path is None:
-        return {}
-    try:
-        text = path.read_text()
-        loaded = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
-    except OSError as error:
-        raise InvalidInput(f"cannot read the {what} file {path}: {error.strerror or error}") from error
-    except ValueError as error:
-        raise InvalidInput(f"the {what} file {path} is neither TOML nor JSON: {error}") from error
+    from cloister.run.bounds import table_from
+
+    loaded = {} if path is None else table_from(path, what)
     if not isinstance(loaded, dict):
         raise InvalidInput(f"the {what} file {path} is no table: give names with their values")
     return loaded

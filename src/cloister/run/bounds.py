@@ -135,14 +135,15 @@ def _number(text: Any) -> float:
 
 
 def table_from(path: Path, what: str = "bounds") -> Any:
-    """The content of a .toml or .json file. Raises: InvalidInput: it cannot be read."""
+    """The content of a .json file, or else a .toml file. Raises: InvalidInput: it cannot be read."""
+    kind = "JSON" if path.suffix == ".json" else "TOML"
     try:
         content = path.read_bytes()
-        return tomllib.loads(content.decode()) if path.suffix == ".toml" else parsed(content)
+        return parsed(content) if path.suffix == ".json" else tomllib.loads(content.decode())
     except OSError as error:
         raise InvalidInput(f"cannot read the {what} file {path}: {error.strerror or error}") from error
     except ValueError as error:
-        raise InvalidInput(f"the {what} file {path} is not valid {path.suffix[1:].upper()}: {error}") from error
+        raise InvalidInput(f"the {what} file {path} is not valid {kind}: {error}") from error
 
 
 def _from_mapping(bounds: Mapping[str, Any], columns: Sequence[str]) -> Box | Ball:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from numbers import Integral
 from typing import Any
 
@@ -166,15 +166,13 @@ class PreparedRun:
         return predicted_error(method, problem) if isinstance(method, PredictsError) else None
 
     @property
-    def warning(self) -> str:
-        """Warning of a budget that buys nothing; else empty."""
-        vague = describing.warning(self.composed, self.problem), words.warning(self.composed, self.problem)
-        if any(vague):
-            return next(filter(None, vague))
+    def warnings(self) -> Iterator[str]:
+        """Warnings of a budget that buys nothing, or hardly anything of a description."""
+        yield from filter(None, (each.warning(self.composed, self.problem) for each in (describing, words)))
         if self.choice is not None:
-            return self.choice.warning
-        hopeless = self.error is not None and self.error >= 1
-        return f"the predicted error of '{unframed(self.composed).spec.name}' is {HOPELESS}" if hopeless else ""
+            yield from filter(None, [self.choice.warning])
+        elif self.error is not None and self.error >= 1:
+            yield f"the predicted error of '{unframed(self.composed).spec.name}' is {HOPELESS}"
 
     def describe(self) -> dict[str, Any]:
         """The problem as plain data."""
