@@ -1,4 +1,4 @@
-"""The table of centres: all of it where the terminal is wide enough for rows or columns, and else what fits."""
+"""Names as they are typed. The table of centres: all of it where the terminal is wide enough, and else what fits."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from cloister.commands.common import table_of
+from cloister.commands.common import names, table_of
+from cloister.core.errors import InvalidInput
 from cloister.run.result import Result
 from tests.showing.report.pages import made
 
@@ -29,6 +30,16 @@ def lines(result: Result, width: int) -> list[list[str]]:
 
 def result(d: int, k: int, **more: Any) -> Result:
     return made(d, k, details={"centers_error": np.full((k, d), 0.01)}, **more)
+
+
+def test_a_name_with_a_comma_stands_in_double_quotes() -> None:
+    assert names('age, "dose, mg",say "so"') == ["age", "dose, mg", 'say "so"']
+    assert names('"a ""b"", c"') == ['a "b", c']
+    assert names("") == [""]
+    assert names(None) is None
+    for wrong in ('"a', '"a"b,c', "a\nb"):
+        with pytest.raises(InvalidInput, match="put one that has a comma in double quotes"):
+            names(wrong)
 
 
 def test_few_columns_are_columns() -> None:

@@ -93,6 +93,6 @@ def test_labels_are_said_not_to_be_private_and_stand_beside_the_patients_numbers
 @pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed")
 def test_a_browser_shows_every_group(said: Said, tmp_path: Path) -> None:
     done = browsed(said[0] / "groups.html", tmp_path)
-    assert [done.stdout.count(f">Cluster {i}<") for i in range(7)] == [1] * 7
+    assert [done.stdout.count(f"Cluster <bdi>{i}<") for i in range(7)] == [1] * 7
     assert done.stdout.count("<circle") >= 7 * len(NUMBERS)
     assert "CONSOLE" not in done.stderr

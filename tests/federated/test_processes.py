@@ -16,9 +16,11 @@ pytest.importorskip("grpc")
 
 from cloister.core.randomness import NoiseRng
 from cloister.core.types import Floats
+from cloister.run.descriptions import descriptions_of
 from cloister.run.fit import fit
 from cloister.run.request import Request
 from cloister.run.result import Result
+from tests.alarms import Alarm
 from tests.federated.federated_session import NAMES
 from tests.federated.pooling import FACTS, arrays, lay_out, ledger
 from tests.in_process import PROGRAM, cloister
@@ -32,7 +34,7 @@ pytestmark = pytest.mark.thorough
 class Site:
     """A folder with a plan, certificates and three parties' rows, and the processes that use them."""
 
-    def __init__(self, folder: Path, rows: Floats, rounds: int, zoom: str | float = "off") -> None:
+    def __init__(self, folder: Path, rows: Floats, rounds: int, zoom: str | float = "off", **more: Any) -> None:
         self.folder, self.rows, self.rounds, self.zoom = folder, rows, rounds, zoom
         self.running = list[subprocess.Popen[str]]()
         facts = {
@@ -47,6 +49,7 @@ class Site:
             "zoom": zoom,
             "columns": [str(i) for i in range(rows.shape[1])],
             "bounds": [[-1, 1]] * rows.shape[1],
+            **more,
         }
         lines = (f"{name} = {json.dumps(value)}\n" for name, value in facts.items())
         lay_out(folder, f"{''.join(lines)}set = {{ rounds = {rounds} }}\n\n")
@@ -155,6 +158,30 @@ def test_three_processes_pool_adult_as_a_curator_would(tmp_path: Path, data: Pat
         assert {key for e in told for key in e} == {"time", "event", "party", "what"}
     finally:
         site.end()
+
+
+@pytest.mark.alarm(1e-9)
+def test_three_processes_describe_groups_by_a_column_that_they_do_not_cluster_by(tmp_path: Path, alarm: Alarm) -> None:
+    """All three find the same counts of the pooled rows, within the errors that they state."""
+    g = np.random.default_rng(3)
+    groups = g.integers(0, 3, 6000)
+    middles = np.array([[-0.6, -0.6], [0.6, -0.6], [0.0, 0.6]])[groups]
+    rows = np.column_stack([middles + g.normal(size=(6000, 2)) * 0.05, g.normal(0.4 * groups - 0.4, 0.1)]).clip(-1, 1)
+    site = Site(tmp_path, rows, 3, columns=["0", "1"], describe=["2", "0"])
+    try:
+        coordinator, port = site.coordinate()
+        site.ended(*[site.join(name, port) for name in NAMES], coordinator)
+        results = [Result.load(tmp_path / f"{name}.json") for name in NAMES]
+    finally:
+        site.end()
+    assert len({json.dumps(result.details["described"]) for result in results}) == 1
+    found = descriptions_of(results[0])
+    assert found is not None
+    near = ((rows[:, None, :2] - results[0].centers) ** 2).sum(axis=2).argmin(axis=1)
+    for column in found.columns:
+        codes = np.minimum(((rows[:, int(column.name)] + 1) * 8).astype(int), 15)
+        exact = np.bincount(16 * near + codes, minlength=48).reshape(3, 16)
+        alarm.near(column.shares, exact / exact.sum(axis=1)[:, None], column.errors, of=2)
 
 
 def test_processes_that_are_interrupted_or_killed_go_on_as_they_were_told_and_pay_once(tmp_path: Path) -> None:

@@ -196,8 +196,8 @@ def test_what_is_described_only_comes_last_and_is_not_clustered_by() -> None:
     ("described", "users", "why"),
     [
         (["mrn"], None, "'mrn' tells people apart by its name"),
-        (["ward"], None, "'ward' does not hold numbers"),
-        (["visit"], None, "'visit' does not hold numbers but is a date"),
+        (["ward"], None, r"'ward' does not hold numbers: leave it out of --describe \(describe=\). Only a column"),
+        (["visit"], None, "'visit' does not hold numbers but is a date: .* leave it out of --describe"),
         (["glucose"], "glucose", "'glucose' names users, and describes nobody"),
         (["weight"], None, "no described column 'weight'"),
     ],

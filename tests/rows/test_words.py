@@ -31,7 +31,7 @@ CELL = st.one_of(st.none(), st.text(max_size=80), st.lists(st.one_of(st.none(), 
 
 def numbers(cells: list[Any], most: int = MOST) -> Ints:
     """Numbers of cells' words (n, most); 0: none."""
-    halves = Texts("notes", most).halves(len(cells), lambda: cells)
+    halves = Texts("notes", most).halves(len(cells), cells.__getitem__)
     assert halves.shape == (2 * most, len(cells))
     assert halves.min(initial=0) >= 0
     assert halves.max(initial=0) < HALF < 2**27
@@ -48,6 +48,7 @@ def numbers(cells: list[Any], most: int = MOST) -> Ints:
         (["New York", "C++", "and", "", None, 7], ["new york", "c++", "and", "7"]),
         (("a", "b"), ["a", "b"]),
         (np.array(["A"], object), ["a"]),
+        (np.array("A", object), []),
         (None, []),
         (float("nan"), []),
         (7, []),
@@ -68,6 +69,15 @@ def test_a_word_is_its_first_ten_characters_as_a_number(word: str) -> None:
     code = code_of(word)
     assert 0 < code < WHOLE < 2**53
     assert word_of(code) == (word if len(word) < LENGTH else word[:LENGTH] + "\u2026")
+
+
+def test_of_other_alphabets_the_length_is_left_and_of_codes_the_letters_and_digits() -> None:
+    """As the page says, which tells people to write such words in Latin letters."""
+    words = [
+        word_of(code_of(word)) for cell in (["A41.9", "K\xf6ln"], ["больной", "лечение"]) for word in words_of(cell)
+    ]
+    assert words == ["a41_9", "koln", "_______", "_______"]
+    assert not list(words_of("больной лечение"))
 
 
 def test_words_are_told_apart_by_ten_characters_and_other_characters_are_one() -> None:
@@ -140,6 +150,20 @@ def test_lists_are_read_from_frames_and_parquet(tmp_path: Path) -> None:
         _, values = features(rows, Texts("codes", 4))
         assert set(values[0, 1::2] * HALF + values[0, 2::2]) - {0} == {code_of("e11"), code_of("i10")}
         assert not values[1, 1:].any()
+
+
+def test_a_cell_that_is_no_text_has_no_words_and_ends_no_run(tmp_path: Path) -> None:
+    cells, bad = [b"fever"] * 40, {0, 17, 18, 39}
+    cells = [b"\xff\xfe fever" if i in bad else cell for i, cell in enumerate(cells)]
+    made = pa.array(cells, pa.binary())
+    texts = pa.Array.from_buffers(pa.string(), 40, made.buffers())
+    table = pa.table({"age": np.arange(40.0), "notes": texts, "codes": pa.ListArray.from_arrays(range(41), texts)})
+    pq.write_table(table, tmp_path / "a.parquet")
+    pyarrow.feather.write_feather(table, tmp_path / "a.feather")
+    for rows in (table, str(tmp_path / "a.parquet"), str(tmp_path / "a.feather")):
+        for column in ("notes", "codes"):
+            _, values = features(rows, Texts(column, 4))
+            assert set(np.flatnonzero(~values[:, 1:].any(axis=1))) == bad
 
 
 def test_a_pass_that_keeps_no_words_reads_none_and_its_rows_are_the_same() -> None:

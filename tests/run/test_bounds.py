@@ -93,7 +93,11 @@ def test_bounds_that_one_reading_fits_are_read_so_whatever_columns_are_called(
         ({"lower": [0, 10], "upper": [120, 250]}, ("lower", "upper", "x"), "no bounds for column x"),
         ({"center": [0, 10], "radius": [1, 2]}, ("radius", "x"), "no bounds for column x"),
         ({"center": [0, 10], "radius": [1, 2]}, ("center", "x"), "no bounds for column x"),
-        ({"lower": [0, 0, 0], "upper": [1, 1, 1]}, ("lower", "upper"), "3 columns were given, the data have 2"),
+        (
+            {"lower": [0, 0, 0], "upper": [1, 1, 1]},
+            ("lower", "upper"),
+            r"3 columns were given, the data have 2 \(lower, upper\)",
+        ),
     ],
 )
 def test_bounds_that_neither_reading_fits_are_refused_in_the_words_of_the_nearer_one(

@@ -15,6 +15,7 @@ from cloister.core.errors import CloisterError, InvalidInput
 from cloister.core.randomness import PublicRng
 from cloister.core.session import forecast
 from cloister.federated.plan import pool_plan
+from cloister.plugins.methods.described import Answered
 from cloister.run.account import Account
 from cloister.run.cautions import before
 from cloister.run.descriptions import Descriptions, descriptions_of
@@ -30,6 +31,8 @@ COLUMNS = ["age", "weight"]
 BOUNDS = {"age": (0, 120), "weight": (20, 200), "stay": (0, 32)}
 WARDS = {"ward": ["A", "B", "C"]}
 DESCRIBED = ["ward", "stay", "smoker", "age"]
+SHARES: list[Any] = [0.0, 0.95, 1, 1.5, float("nan"), True, None, "half"]
+"""No shares of a budget."""
 
 
 def table(n: int = 6000, seed: int = 0) -> pd.DataFrame:
@@ -101,6 +104,7 @@ def test_centres_see_nothing_of_what_is_described_beside_them() -> None:
     found = [fit(request(method="lloyd", not_private=True), rows(some)).centers for some in (TABLE, other)]
     assert np.array_equal(*found)
     assert run().columns == ("age", "weight")
+    assert any("what each group's rows hold in ward, stay, smoker, age" in note for note in run().privacy.notes)
 
 
 @pytest.mark.alarm(1e-9)
@@ -132,18 +136,24 @@ def test_shares_are_those_of_the_rows_but_for_stated_errors(trust: str, alarm: A
     assert found.telling(2)[0][0].name in {"ward", "age"}
 
 
-def test_of_many_columns_the_telling_ones_are_chosen_and_counted_twice() -> None:
-    """Two rounds, whose buckets are as many whatever is chosen; of the chosen both answers are put together."""
+def many() -> tuple[Request, Any]:
+    """More columns than are described: three that tell groups apart, and twelve that do not."""
     g = np.random.default_rng(5)
     noise = {f"n{j}": g.uniform(0, 10, len(TABLE)) for j in range(12)}
-    wide, names = TABLE.assign(**noise), [*noise, "ward", "stay", "smoker"]
-    bounds = BOUNDS | dict.fromkeys(noise, (0, 10))
-    asked = request(bounds=bounds, describe=names)
-    result = fit(asked, rows(wide, names, bounds=bounds))
+    names, bounds = [*noise, "ward", "stay", "smoker"], BOUNDS | dict.fromkeys(noise, (0, 10))
+    return request(bounds=bounds, describe=names), rows(TABLE.assign(**noise), names, bounds=bounds)
+
+
+def test_of_many_columns_the_telling_ones_are_chosen_and_counted_twice() -> None:
+    """Two rounds, whose buckets are as many whatever is chosen; of the chosen both answers are put together."""
+    asked, population = many()
+    result = fit(asked, population)
     found = told(result)
     assert len(found.columns) == 8
     assert {"ward", "stay", "smoker"} <= {column.name for column in found.columns}
-    plan = prepare(asked, (), chosen_columns=rows(wide, names, bounds=bounds).selection)
+    plan = prepare(asked, (), chosen_columns=population.selection)
+    assert plan.price.endswith("Of these columns the 8 that tell the groups apart best are released.")
+    assert "that tell" not in prepare(request(), (), chosen_columns=rows().selection).price
     first, second = forecast(plan.composed.value, plan.problem, PublicRng.from_seed(1))[-2:]
     assert [len(part.cells.space.sizes) for part in (*first.parts, *second.parts)] == [15, 8]
     assert set(second.parts[0].cells.space.sizes) == {48}
@@ -175,6 +185,8 @@ def test_a_description_costs_its_share_and_is_said_beforehand() -> None:
 def test_a_description_that_says_little_is_warned_of() -> None:
     warned = [str(w) for w in before(prepare(request(epsilon=0.02), (), chosen_columns=rows().selection))]
     assert any("counts of the description have a standard error of" in text for text in warned)
+    hopeless = before(prepare(request(epsilon=1e-5), (), chosen_columns=rows().selection))
+    assert [("description" in str(w), "of one centre" in str(w)) for w in hopeless] == [(True, False), (False, True)]
     assert not any("description" in str(w) for w in before(prepare(request(), (), chosen_columns=rows().selection)))
 
 
@@ -191,6 +203,19 @@ def test_a_finished_run_is_told_again_from_its_record(ledger: Ledger) -> None:
         )
 
 
+def test_the_columns_that_were_chosen_stay_chosen_where_a_run_goes_on(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Sums of floats may differ in the last bit on another machine, and with them which of two columns tells more."""
+    asked, population = many()
+    account = Account(ledger=ledger.path, dataset="mine")
+    first = fit(asked, population, account=account)
+    monkeypatch.setattr(Answered, "most_telling", lambda self: list(range(8)))
+    again = fit(asked, population, account=attrs.evolve(account, resume=ledger.runs()[-1].id))
+    assert first.details["described"]["columns"] != list(range(8))
+    assert again.details["described"] == first.details["described"]
+
+
 def test_python_describes_by_the_same_words() -> None:
     model = KMeans(
         3, epsilon=1.0, delta=1e-6, rows=6000, columns=COLUMNS, bounds=BOUNDS, categories=WARDS, describe=DESCRIBED
@@ -199,6 +224,17 @@ def test_python_describes_by_the_same_words() -> None:
     assert told(model.result_).columns[0].labels == ("A", "B", "C", "other")
     assert len(model.predict(TABLE)) == len(TABLE)
     assert told(Result.from_text(model.result_.text())).as_dict() == told(model.result_).as_dict()
+
+
+def test_python_takes_one_name_and_positions_of_an_array() -> None:
+    some: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-6, "rows": 6000}
+    position: list[Any] = [1]
+    one = KMeans(3, **some, columns=COLUMNS, bounds=BOUNDS, describe="stay").fit(TABLE)
+    assert [column.name for column in told(one.result_).columns] == ["stay"]
+    two = KMeans(3, **some, bounds=(0, 200), describe=position).fit(TABLE[COLUMNS].to_numpy())
+    assert [column.name for column in told(two.result_).columns] == ["1"]
+    with pytest.raises(CloisterError, match="no described column '1'"):
+        KMeans(3, **some, columns=COLUMNS, bounds=BOUNDS, describe=position).fit(TABLE)
 
 
 def test_python_tells_words_too() -> None:
@@ -227,10 +263,17 @@ def test_a_pools_plan_names_what_is_described() -> None:
     [
         ({"bounds": "ball:100", "describe": ["age"]}, None),
         ({"bounds": "ball:100", "describe": ["stay"]}, "a ball bounds what is clustered alone"),
-        ({"bounds": {**BOUNDS, "stay": "unknown"}, "describe": ["stay"]}, "its range is not known: give its bounds"),
+        (
+            {"bounds": {**BOUNDS, "stay": "unknown"}, "describe": ["stay"]},
+            "'stay' is described only, and its range is not known",
+        ),
+        (
+            {"bounds": {"age": (0, 1), "weight": (0, 1)}, "describe": ["stay"]},
+            "no bounds for column stay, which groups",
+        ),
         ({"method": "sphere-packing", "describe": ["stay"]}, "cannot describe its groups"),
-        ({"describe_share": 0.0}, "share"),
-        ({"describe_share": 1.5}, "share"),
+        ({"trust": "shuffled", "describe": ["stay"]}, r"\(Shuffled trust\) has no oracle for such counts"),
+        *(({"describe_share": share}, "describe_share is .*give a part of the budget") for share in SHARES),
     ],
 )
 def test_what_cannot_be_described_is_refused_with_the_reason(given: dict[str, Any], why: str | None) -> None:
@@ -243,6 +286,13 @@ def test_what_cannot_be_described_is_refused_with_the_reason(given: dict[str, An
         return
     with pytest.raises(InvalidInput, match=why):
         prepare(request(**given), (), chosen_columns=population.selection)
+
+
+def test_booleans_may_be_listed_as_a_category() -> None:
+    listed = {"smoker": [True, False]}
+    found = told(fit(request(describe=["smoker"]), rows(described=["smoker"], categories=listed)))
+    assert found.columns[0].labels == ("true", "false", "other")
+    assert found.columns[0].shares.shape == (3, 3)
 
 
 def test_damaged_descriptions_are_said_to_be() -> None:

@@ -70,6 +70,24 @@ def test_a_range_of_k_and_a_method_that_begins_from_nothing_are_refused(earlier:
         fitted(start=earlier, method="auto-median")
 
 
+@pytest.mark.parametrize("method", ["auto", "refit", "kept-centers"])
+def test_centres_of_a_run_that_protects_nobody_are_no_start(earlier: Result, method: str) -> None:
+    exact = attrs.evolve(earlier, privacy=attrs.evolve(earlier.privacy, private=False))
+    request = Request(**ASKED, start=exact, method=method)
+    with pytest.raises(InvalidInput, match="the start is the result of a run that is NOT private"):
+        prepare(request, exact.columns)
+    assert prepare(attrs.evolve(request, not_private=True), exact.columns).composed.private
+
+
+@pytest.mark.parametrize("method", ["auto", "refit", "kept-centers"])
+def test_a_statement_says_that_its_start_counts_as_public(earlier: Result, method: str) -> None:
+    """A result's centres may be those that it began from, whose own promise is another run's."""
+    told = "the promise of whatever found them, and adds to this one"
+    assert told in fitted(start=earlier, method=method).privacy.text()
+    assert told in fitted(start=earlier, method=method, describe=["y"]).privacy.text()
+    assert told not in earlier.privacy.text()
+
+
 @pytest.mark.parametrize("trust", ["aggregated", "local", "shuffled"])
 def test_a_start_is_compared_under_every_trust_model(trust: str) -> None:
     """Under users' trust, too, though what cannot be composed is refused in one line."""

@@ -124,6 +124,17 @@ def test_a_record_says_what_the_run_promised_and_how(delta: float) -> None:
     assert (parts["administrative"]["status"], parts["administrative"]["tier"]) == ("Draft", 2)
 
 
+def test_a_record_names_what_groups_are_described_by() -> None:
+    plain = of(made())["basic"]["description"]
+    problem = {"described": {"ward": ["A"], "stay": []}, "words": {"column": "note", "most": 16}}
+    parts = of(made(problem=problem))
+    held = (
+        "; counts of what the rows of each cluster hold in ward, stay; words of note that many rows of a cluster have"
+    )
+    assert parts["basic"]["description"].startswith(plain + held)
+    assert ", ward, stay, note, clipped" in parts["dp_variant"]["data_domain"]
+
+
 def test_of_users_it_is_said_that_they_are_users_and_not_how_many() -> None:
     parts = of(stated(rows_per_user=3))
     assert parts["privacy_loss"]["privacy_unit"] == "User"
@@ -155,8 +166,10 @@ def test_what_is_supposed_holds_until_somebody_knows_better() -> None:
         ("dp_variant", "variant_name"),
         ("privacy_loss", "privacy_parameters"),
         ("privacy_loss", "privacy_unit"),
+        ("privacy_loss", "privacy_unit_details"),
         ("privacy_loss", "number_of_privacy_units"),
         ("deployment_model", "model_name"),
+        ("deployment_model", "trust_assumptions"),
         ("implementation", "mechanisms"),
         ("implementation", "composition"),
     ],
@@ -204,7 +217,12 @@ def test_a_run_that_protects_nobody_or_was_simulated_is_no_deployment(change: di
 
 
 def test_results_without_sense_are_refused() -> None:
-    for result in (made(method={}), stated(trust="none"), stated(spends=(attrs.evolve(SPENDS[0], measure="x"),))):
+    for result in (
+        made(method={}),
+        made(problem={"described": 3}),
+        stated(trust="none"),
+        stated(spends=(attrs.evolve(SPENDS[0], measure="x"),)),
+    ):
         with pytest.raises(Damaged):
             of(result)
 

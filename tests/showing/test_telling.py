@@ -13,9 +13,9 @@ from cloister.core.errors import InvalidInput
 from cloister.run.descriptions import Descriptions, descriptions_of
 from cloister.run.result import Result
 from cloister.showing.plots import figure_of, save
-from cloister.showing.profile import profile_of
+from cloister.showing.profile import COUNTED, profile_of
 from cloister.showing.report import html_of
-from cloister.showing.telling import DRAWN, NAMED, Histograms, held
+from cloister.showing.telling import COARSE, DRAWN, LINES, NAMED, Histograms, held
 from tests.in_process import ran, refused
 from tests.showing.described import COUNTS, VALUES, described
 from tests.showing.report.pages import Page, made
@@ -45,7 +45,9 @@ def test_values_that_differ_most_come_first_each_with_its_error_and_the_share_of
 
 def test_numbers_are_told_by_median_and_quartiles_beside_the_median_of_all_rows_and_how_coarsely() -> None:
     assert held(told(described()), 1)["stay"] == "median 10, quartiles 7.5 to 12.5 (all rows 7.75), told by parts of 5"
-    assert held(told(described()), 0)["stay"].startswith("median 2.5, quartiles 1.25 to 3.75 (all rows 7.75)")
+    assert held(told(described()), 0)["stay"] == (
+        f"median 2.5, quartiles 1.25 to 3.75 (all rows 7.75), told by parts of 5{COARSE}"
+    )
 
 
 def test_of_two_values_one_is_told_and_what_noise_may_have_made_is_not() -> None:
@@ -89,6 +91,18 @@ def test_the_picture_has_a_histogram_for_each_group_and_column_the_largest_group
         Histograms.of(made(2))
 
 
+def test_many_values_of_a_category_take_several_lines_below_the_picture() -> None:
+    listed = [f"a long name {i}" for i in range(2)]
+    seen = figure_of(Histograms.of(described(values={"ward": listed, "stay": [], "urgent": ["true"]}))).axes[0]
+    assert seen.get_xticklabels()[0].get_text() == "ward\na long name 0, a long name\n1, other"
+    listed = [f"{i} {'x' * 90}" for i in range(2)]
+    seen = figure_of(Histograms.of(described(values={"ward": listed, "stay": [], "urgent": ["true"]}))).axes[0]
+    lines = seen.get_xticklabels()[0].get_text().splitlines()
+    assert len(lines) == 1 + LINES
+    assert max(map(len, lines)) <= 84 // 3
+    assert lines[-1].endswith("...")
+
+
 def test_of_very_many_groups_the_largest_are_drawn() -> None:
     k = DRAWN + 5
     counts = [[[float(i), 1.0] for i in range(k)]]
@@ -110,6 +124,21 @@ def test_a_report_tells_what_each_group_holds_with_a_small_histogram_a_column() 
     tall = 100 / max(whole.shares[1].max(), whole.whole.max())
     np.testing.assert_allclose(tops, 100 - tall * whole.shares[1], atol=0.06)
     assert "rows hold" not in Page(html_of(made(2))).text
+
+
+def test_profile_and_report_tell_words_by_lift_and_what_their_counts_are_of() -> None:
+    of = [[["hip", 700.0, 9.0], [EVIL, 400.0, 9.0]], [["knee", 900.0, 9.0]], []]
+    result = made(2, details={"words": {"above": 50, "of": of}})
+    lines = profile_of(result).spoken
+    assert lines[-1] == COUNTED
+    assert len(lines) == 4
+    page = Page(html_of(result))
+    for line in lines[:-1]:
+        assert line.partition(": ")[2] in page.text
+    assert COUNTED in page.text
+    assert EVIL not in html_of(result)
+    assert COUNTED not in Page(html_of(described())).text
+    assert not profile_of(described()).spoken
 
 
 def test_names_and_values_in_a_report_are_escaped() -> None:

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { locate, vectorOf } from "../src/buckets.js";
+import "../src/rare.js"; // its kinds, to be located by the modules below, whichever client is tried
 import { snap } from "../src/rows.js";
 import { below, hashed, keyOf, word } from "../src/words.js";
 import { client, files, hex, names, refusal, replayed, vectors } from "./fixtures.js";

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import json
 import os
@@ -288,5 +289,19 @@ def told_once() -> Callable[[str], None]:
 
 
 def names(text: str | None) -> list[str] | None:
-    """Split names at commas."""
-    return None if text is None else [name.strip() for name in text.split(",")]
+    """Split names at commas. Raises: InvalidInput: as ``parted``."""
+    return None if text is None else parted(text, f"the names are {text!r}")
+
+
+def parted(text: str, said: str) -> list[str]:
+    """What stands between commas; in double quotes it may have commas, as a cell of CSV.
+
+    Raises: InvalidInput: quotes that do not end where a part does. Args: said, of the text in that case.
+    """
+    try:
+        rows = list(csv.reader(io.StringIO(text, newline=""), skipinitialspace=True, strict=True))
+    except csv.Error:
+        rows = []
+    if text and len(rows) != 1:
+        raise InvalidInput(f'{said}: part them with commas, and put one that has a comma in double quotes: "A, B",C')
+    return [part.strip() for part in rows[0]] if rows else [""]

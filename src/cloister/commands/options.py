@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, TypeAlias, final
 import attrs
 import typer
 
-from cloister.commands.common import number_or_text, share_or_word, whole
+from cloister.commands.common import names, number_or_text, share_or_word, whole
 from cloister.core.errors import InvalidInput
 
 Source: TypeAlias = Literal["files", "databases"]
@@ -82,12 +82,12 @@ class Reading:
     """Place of the rows and how they are read: what ``run.fit.source`` takes. None: not given."""
 
     columns: list[str] | None = said(
-        "Columns to use, separated by commas: names, or patterns such as '*', which take numbers that are neither "
-        "id-like nor dates. Default: those of the result or the plan, or else those that --bounds and --category name; "
-        "of NPY and NPZ all.",
+        "Columns to use, separated by commas: names (one with a comma in double quotes), or patterns such as '*', "
+        "which take numbers that are neither id-like nor dates. Default: those of the result or the plan, or else "
+        "those that --bounds and --category name; of NPY and NPZ all.",
         ROWS,
         kind=str | None,
-        read=lambda text: [name.strip() for name in text.split(",")],
+        read=names,
     )
     categories: Mapping[str, Any] | None = said(
         "Public values of a column of categories, as in ward=A,B,C; one with a comma in double quotes: "
@@ -218,11 +218,12 @@ class Wanted:
         kind=str | None,
     )
     describe: list[str] | None = said(
-        "Columns that groups are described by, separated by commas: numbers with bounds, and categories, in the "
-        "clustering or beside it. Counts of what each group's rows hold are released with the centres.",
+        "Columns that groups are described by, separated by commas: numbers with bounds, booleans, and categories, in "
+        "the clustering or beside it. Counts of what each group's rows hold are released with the centres, of at "
+        "most 8 columns: those that tell the groups apart best.",
         METHOD,
         kind=str | None,
-        read=lambda text: [name.strip() for name in text.split(",")],
+        read=names,
     )
     describe_words: str | None = said(
         "Column of texts or lists whose words tell groups apart, under a curator: those that many rows of a group "

@@ -20,7 +20,7 @@ from cloister.commands.common import (
     show,
 )
 from cloister.commands.program import printing
-from cloister.commands.taking import result_from, table_in
+from cloister.commands.taking import mapping_in, result_from
 from cloister.core.errors import InvalidInput
 
 
@@ -98,7 +98,7 @@ def report(
     page = None if out is None else checked_target(out, (".html",), "reports")
     target = None if registry is None else checked_target(registry, (".yaml",), "records")
     loaded, told = result_from(result, names), dict[str, Any]()
-    record = "" if target is None else record_of(loaded, table_in(facts, "facts"), target.stem)
+    record = "" if target is None else record_of(loaded, mapping_in(facts, "facts"), target.stem)
     if page is not None:
         loaded.report(page)
         told |= {"report": str(page), "bytes": page.stat().st_size}

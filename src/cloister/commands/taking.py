@@ -7,11 +7,7 @@ file, where an option has the name of its flag or its name in Python. A value th
 
 from __future__ import annotations
 
-import csv
 import inspect
-import io
-import json
-import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
@@ -19,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, final, get_args, get_or
 
 import attrs
 
+from cloister.commands.common import parted
 from cloister.commands.options import Said, declared, typed
 from cloister.core.errors import InvalidInput, UnknownName
 
@@ -49,20 +46,8 @@ def listed_values(items: list[str] | None) -> dict[str, list[str]]:
 
     Raises: InvalidInput: as ``pairs``, or quotes that do not end where a value does.
     """
-    return {name: _values(name, text) for name, text in pairs(items, "--category").items()}
-
-
-def _values(name: str, text: str) -> list[str]:
-    try:
-        rows = list(csv.reader(io.StringIO(text, newline=""), skipinitialspace=True, strict=True))
-    except csv.Error:
-        rows = []
-    if text and len(rows) != 1:
-        raise InvalidInput(
-            f"the values of category '{name}' are {text!r}: part them with commas, and put one that has a comma in "
-            f"double quotes, as in --category '{name}=\"A, B\",C'"
-        )
-    return [part.strip() for part in rows[0]] if rows else [""]
+    known = pairs(items, "--category")
+    return {name: parted(text, f"the values of category '{name}' are {text!r}") for name, text in known.items()}
 
 
 def result_from(path: Path, names: str | None) -> Result:
@@ -73,7 +58,11 @@ def result_from(path: Path, names: str | None) -> Result:
     loaded = Result.load(path)
     if names is None:
         return loaded
-    return loaded.named(table_in(Path(names), "names") if names.endswith(FILES) else pairs(names.split(","), "--names"))
+    return loaded.named(
+        mapping_in(Path(names), "names")
+        if names.endswith(FILES)
+        else pairs(parted(names, f"the names are {names!r}"), "--names")
+    )
 
 
 FROM_WORDS: Mapping[str, Callable[[Any], Any]] = {
@@ -206,7 +195,7 @@ def read_config(path: Path | None, options: Mapping[str, Said]) -> dict[str, Any
     Raises: InvalidInput: it cannot be read, or says an option twice. UnknownName: it has another one.
     """
     found, known = dict[str, Any](), _names(options)
-    for name, value in table_in(path, "config").items():
+    for name, value in mapping_in(path, "config").items():
         plain = name.replace("-", "_")
         if plain not in known:
             raise UnknownName("option", plain, known, "(in the config file)")
@@ -223,18 +212,12 @@ def _names(options: Mapping[str, Said]) -> dict[str, str]:
     return {name: name for name in options} | called
 
 
-def table_in(path: Path | None, what: str) -> dict[str, Any]:
+def mapping_in(path: Path | None, what: str) -> dict[str, Any]:
     """The table in a .toml or .json file, empty without one. Args: what (it is of). Raises: InvalidInput: there is
     none."""
-    if path is None:
-        return {}
-    try:
-        text = path.read_text()
-        loaded = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
-    except OSError as error:
-        raise InvalidInput(f"cannot read the {what} file {path}: {error.strerror or error}") from error
-    except ValueError as error:
-        raise InvalidInput(f"the {what} file {path} is neither TOML nor JSON: {error}") from error
+    from cloister.run.bounds import table_from
+
+    loaded = {} if path is None else table_from(path, what)
     if not isinstance(loaded, dict):
         raise InvalidInput(f"the {what} file {path} is no table: give names with their values")
     return loaded
@@ -260,7 +243,7 @@ def as_declared(value: Any, kind: Any, name: str) -> Any:
 
 def _listed(value: Any, name: str) -> list[str]:
     if isinstance(value, str):
-        return [part.strip() for part in value.split(",")]
+        return parted(value, f"{name} in the config file is {value!r}")
     if not (isinstance(value, list) and all(isinstance(each, str) for each in value)):
         raise InvalidInput(f"{name} in the config file is {value!r}: give a list of names")
     return value

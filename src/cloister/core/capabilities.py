@@ -198,3 +198,8 @@ class Describing(Protocol):
     def places(self) -> tuple[tuple[int, int], ...]:
         """Of each column: its position, or that of its first value, and how many values it lists (0: numbers)."""
         ...
+
+    @property
+    def most(self) -> int:
+        """So many columns are released at most: those that tell the groups apart best."""
+        ...

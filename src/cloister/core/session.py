@@ -287,7 +287,15 @@ class Session(Generic[T]):
 
         Rounds, record, journal and charges are shared: it is one run. Noise is the same whatever frame an answer led
         to, because the domain must be public: only where its middle and its unit lie in the caller's may be released.
+
+        Raises: InvalidInput: this session is in another one's frame, which the new lattice would take the place of.
         """
+        mine = self._lattice.first if isinstance(self._lattice, Without) else self._lattice
+        if mine != self.problem.domain:
+            raise InvalidInput(
+                "a method that has a frame of its own stands in the frame of another one, whose units it does not "
+                "know: put the frame inside (--zoom and --scale do)"
+            )
         view = copy.copy(self)
         view.problem = attrs.evolve(self.problem, domain=domain)
         view._lattice = Without(lattice, self._others) if self._others else lattice

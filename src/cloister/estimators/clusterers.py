@@ -42,8 +42,9 @@ class KMeans(PrivateClusterer):
         columns: names or patterns of a data frame's columns to use; None: those that bounds and categories name, or
             else all.
         categories: public values of columns that hold categories, e.g. {"ward": ["A", "B"]}.
-        describe: names of columns that groups are described by, in the clustering or beside it: ``result_`` then has
-            their description, for ``describe_share`` of the budget.
+        describe: names of columns that groups are described by, in the clustering or beside it: numbers with bounds,
+            booleans, and categories. ``result_`` then has their description, for ``describe_share`` of the budget
+            (above 0, at most 0.9); of more than 8 columns it has those that tell the groups apart best.
         describe_words: a column of texts or lists, whose words tell groups apart; at most ``most_words`` (16) of a row.
         missing: 'refuse' rows with missing or infinite cells, or 'drop' them: they then have the label -1, distances
             NaN and no part in a score.

@@ -300,13 +300,18 @@ def table_columns(features: Sequence[str], categories: Mapping[str, Sequence[str
     return list(dict.fromkeys(made.get(feature, feature) for feature in features))
 
 
-def not_numbers(name: str) -> str:
-    """Words on a column that holds text, in any table: the same whether a type or a cell has told.
+USED, TOLD = "--columns (columns=)", "--describe (describe=)"
+"""Options that name columns."""
+
+
+def not_numbers(name: str, option: str = USED) -> str:
+    """Words on a column that holds text, in any table: the same whether a type or a cell has told. Args: option, that
+    named it.
 
     Whether its values tell people apart is not looked up in the rows, since that would branch on an exact figure (law
     7). So no column of text is said to be a category: what one is, is said beside it, but for a name that bars it.
     """
-    said = f"column '{name}' does not hold numbers: leave it out of --columns (columns=)"
+    said = f"column '{name}' does not hold numbers: leave it out of {option}"
     return said if TableColumn(name, "text").barred else f"{said}. {CATEGORIES}"
 
 
@@ -366,19 +371,19 @@ def _by_bounds(
     return list(dict.fromkeys(name for name in names if name in wanted))
 
 
-def _check(column: TableColumn, encoded: bool) -> None:
-    """Raises: InvalidInput: the column's type does not suit what it is used for."""
+def _check(column: TableColumn, encoded: bool, option: str = USED) -> None:
+    """Raises: InvalidInput: the column's type does not suit what it is used for. Args: option, that named it."""
     if encoded:
         if column.kind in ("dates", "lists", "other"):
             raise InvalidInput(
                 f"column '{column.name}' is {column.what}: categories are texts, whole numbers or booleans"
             )
     elif column.kind in ("text", "untyped"):
-        raise InvalidInput(not_numbers(column.name))
+        raise InvalidInput(not_numbers(column.name, option))
     elif not column.numeric:
         raise InvalidInput(
             f"column '{column.name}' does not hold numbers but is {column.what}: turn it into a number, or leave it "
-            f"out of --columns (columns=)"
+            f"out of {option}"
         )
 
 
@@ -390,7 +395,7 @@ def _described(
     columns = {column.name: column for column in known}
     for name in asked:
         _check_told(name, columns, users)
-        _check(columns[name], name in encoded)
+        _check(columns[name], name in encoded, TOLD)
     return tuple(dict.fromkeys(asked))
 
 
@@ -400,7 +405,7 @@ def _check_words(name: str, columns: Mapping[str, TableColumn], users: str | Non
     if columns[name].kind not in ("text", "lists", "cells", "untyped"):
         raise InvalidInput(
             f"column '{name}' does not hold texts or lists but {columns[name].what}, and has no words: give it to "
-            f"--describe (describe=)"
+            f"{TOLD}"
         )
 
 

@@ -10,13 +10,14 @@ ellipsis. So a released number says itself which word it is, and no list of the 
 **At most m words of a row** count, one in each of m slots. A word's slot follows from the word alone, so that all its
 rows are counted in one place; of several words of a row in one slot the first one counts. Of w different words about
 m (1 - (1 - 1/m)^w) count: of 16 slots 9 for 13 words, 10 for 16, 15 for 40. A row's slots follow from its own cell: no
-other row enters. A cell that is missing, or holds neither text nor a list, has no words, and is a row like any other.
+other row enters. A cell that is missing, cannot be read, or holds neither text nor a list, has no words, and is a row
+like any other: words are looked at when the run has paid, and no row may end it.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from hashlib import blake2b
 from typing import Any, final
 from unicodedata import combining, normalize
@@ -70,10 +71,10 @@ class Texts:
         """Names of the 2 m numbers that stand for a row's words, two of five characters each."""
         return tuple(f"{self.column}: word {i // 2 + 1}, part {i % 2 + 1}" for i in range(2 * self.most))
 
-    def halves(self, n: int, cells: Callable[[], Sequence[Any]]) -> Floats:
-        """These numbers (2 m, n) of each of n cells: 0 for no word."""
+    def halves(self, n: int, cells: Callable[[slice], Sequence[Any]]) -> Floats:
+        """These numbers (2 m, n) of each of n cells: 0 for no word. Args: cells (a slice of them, as Python's own)."""
         codes, known = np.zeros((self.most, n), np.int64), dict[str, tuple[int, int]]()
-        for i, cell in enumerate(cells() if self.read else ()):
+        for i, cell in enumerate(_readable(cells, 0, n) if self.read else ()):
             slots = dict[int, int]()
             for word in words_of(cell):
                 if word not in known:
@@ -86,11 +87,20 @@ class Texts:
         return np.stack([codes // HALF, codes % HALF], axis=1).reshape(2 * self.most, -1).astype(np.float64)
 
 
+def _readable(cells: Callable[[slice], Sequence[Any]], start: int, end: int) -> Sequence[Any]:
+    """These cells, with None for one whose bytes are no text."""
+    try:
+        return cells(slice(start, end))
+    except UnicodeDecodeError:
+        middle = (start + end) // 2
+        return [*_readable(cells, start, middle), *_readable(cells, middle, end)] if middle > start else [None]
+
+
 def words_of(cell: Any) -> Iterator[str]:
     """A cell's words, in their order."""
     if isinstance(cell, str):
         return (run[0] for run in RUN.finditer(_folded(cell)) if run[0] not in STOP)
-    if isinstance(cell, (list, tuple, np.ndarray)):
+    if isinstance(cell, (list, tuple)) or (isinstance(cell, np.ndarray) and cell.ndim):
         return (_folded(str(item)) for item in cell if item is not None and str(item))
     return iter(())
 
@@ -111,12 +121,17 @@ def slot_of(code: int, most: int) -> int:
     return int.from_bytes(blake2b(str(code).encode(), digest_size=8).digest(), "little") % most
 
 
-def described(names: Iterable[str] | None, words: str | None, most: int | None) -> list[str | Texts]:
-    """All columns that groups are described by. Args: names, of columns that are counted by value; words, of the one
-    whose words are, at most so many of a row."""
+def names_of(given: Any) -> tuple[str, ...]:
+    """Names of columns as callers give them: one, or several."""
+    return () if given is None else (given,) if isinstance(given, str) else tuple(str(name) for name in given)
+
+
+def described(names: Any, words: str | None, most: int | None) -> list[str | Texts]:
+    """All columns that groups are described by. Args: names, as ``names_of`` takes them, of columns that are counted by
+    value; words, of the one whose words are, at most so many of a row."""
     if most is not None and words is None:
         raise InvalidInput("most_words says how many words of a row count: name their column with --describe-words")
-    return [*(names or ()), *([] if words is None else [Texts(words, MOST if most is None else most)])]
+    return [*names_of(names), *([] if words is None else [Texts(words, MOST if most is None else most)])]
 
 
 def _folded(text: str) -> str:

@@ -13,7 +13,7 @@ from cloister.core.domains import Ball, Box
 from cloister.core.errors import InvalidInput
 from cloister.core.frames import UNKNOWN
 from cloister.core.plain_data import parsed
-from cloister.rows.columns import Selection
+from cloister.rows.columns import SHOWN, TOLD, Selection
 from cloister.rows.words import HALF
 
 HELP = (
@@ -50,7 +50,7 @@ def domain_of(bounds: Any, columns: Sequence[str]) -> Box | Ball:
         return bounds
     if isinstance(bounds, Mapping):
         return _from_mapping(_by_text(bounds), columns)
-    return _from_sequence(bounds, d)
+    return _from_sequence(bounds, columns)
 
 
 def named_in(bounds: Any) -> tuple[str, ...] | None:
@@ -77,6 +77,13 @@ def domain_for(bounds: Any, chosen: Selection) -> Box | Ball:
         bounds = {}
     if isinstance(bounds, Mapping) and set(bounds) not in ({"lower", "upper"}, {"center", "radius"}):
         bounds = {**dict.fromkeys(chosen.booleans, (0.0, 1.0)), **_by_text(bounds)}
+        for name in chosen.used[len(chosen.clustered.used) :]:
+            if name in chosen.numbers and name not in bounds:
+                raise InvalidInput(
+                    f"no bounds for column {name}, which groups are described by: add its range, or, where its values "
+                    f"are few and publicly known (in CSV those of booleans are texts, too), list them as in --category "
+                    f"{name}=true,false (categories=), or leave it out of {TOLD}"
+                )
     if not chosen.categories and not chosen.texts:
         return domain_of(bounds, chosen.numbers)
     if not chosen.numbers and bounds:
@@ -128,14 +135,15 @@ def _number(text: Any) -> float:
 
 
 def table_from(path: Path, what: str = "bounds") -> Any:
-    """The content of a .toml or .json file. Raises: InvalidInput: it cannot be read."""
+    """The content of a .json file, or else a .toml file. Raises: InvalidInput: it cannot be read."""
+    kind = "JSON" if path.suffix == ".json" else "TOML"
     try:
         content = path.read_bytes()
-        return tomllib.loads(content.decode()) if path.suffix == ".toml" else parsed(content)
+        return parsed(content) if path.suffix == ".json" else tomllib.loads(content.decode())
     except OSError as error:
         raise InvalidInput(f"cannot read the {what} file {path}: {error.strerror or error}") from error
     except ValueError as error:
-        raise InvalidInput(f"the {what} file {path} is not valid {path.suffix[1:].upper()}: {error}") from error
+        raise InvalidInput(f"the {what} file {path} is not valid {kind}: {error}") from error
 
 
 def _from_mapping(bounds: Mapping[str, Any], columns: Sequence[str]) -> Box | Ball:
@@ -144,7 +152,7 @@ def _from_mapping(bounds: Mapping[str, Any], columns: Sequence[str]) -> Box | Ba
         lower, upper = _list(bounds["lower"]), _list(bounds["upper"])
         if len(lower) != len(upper):
             raise InvalidInput(f"the bounds have {len(lower)} lower ends and {len(upper)} upper ones: {HELP}")
-        return _from_sequence(list(zip(lower, upper, strict=True)), len(columns))
+        return _from_sequence(list(zip(lower, upper, strict=True)), columns)
     if set(bounds) == {"center", "radius"} and not named:
         middle = tuple(_number(value) for value in _list(bounds["center"]))
         return domain_of(Ball(middle, _number(bounds["radius"])), columns)
@@ -204,7 +212,8 @@ def _list(value: Any) -> tuple[Any, ...]:
     return tuple(value)
 
 
-def _from_sequence(bounds: Any, d: int) -> Box:
+def _from_sequence(bounds: Any, columns: Sequence[str]) -> Box:
+    d = len(columns)
     try:
         items = [UNKNOWN if isinstance(item, str) and item == UNSTATED else item for item in bounds]
         if len(items) == 2 and all(not hasattr(item, "__len__") for item in items):
@@ -215,7 +224,8 @@ def _from_sequence(bounds: Any, d: int) -> Box:
     if len(pairs) == 1:
         pairs *= d
     if len(pairs) != d:
-        raise InvalidInput(f"bounds for {len(pairs)} columns were given, the data have {d}: {HELP}")
+        named = f" ({', '.join(columns)})" if d <= SHOWN else ""
+        raise InvalidInput(f"bounds for {len(pairs)} columns were given, the data have {d}{named}: {HELP}")
     return _box(pairs)
 
 

@@ -45,8 +45,7 @@ def before(plan: PreparedRun) -> Iterator[UserWarning]:
         return
     if text := large_delta(delta, plan.rows):
         yield PrivacyWarning(text)
-    if text := plan.warning:
-        yield UtilityWarning(text)
+    yield from map(UtilityWarning, plan.warnings)
 
 
 def after(result: Result) -> Iterator[UserWarning]:

@@ -21,6 +21,9 @@ from cloister.rows.columns import Selection
 SHARE = 0.15
 """Of the budget, for a description, unless the caller says how much."""
 
+LARGEST = 0.9
+"""Most of the budget that may be for a description: the groups must be found, too."""
+
 BOOLEAN = "true"
 """The one value that a column of booleans lists: others are false."""
 
@@ -40,11 +43,14 @@ def description(composed: Composed, counts: Composed | None, table: Selection, s
     Raises: InvalidInput: the method counts no rows, so that no oracle of its trust is known; or as the component says.
     """
     if counts is None:
-        raise InvalidInput(f"'{composed.spec.name}' counts no rows by itself, and cannot describe its groups")
+        raise InvalidInput(
+            f"'{composed.spec.name}' as composed ({composed.trust} trust) has no oracle for such counts, and cannot "
+            f"describe its groups: take another method or trust model, or leave out --describe (describe=)"
+        )
     spec, listed = registry().wrapper("description"), list[str]()
     for name in table.described:
         category = table.category(name)
-        values = 1 if name in table.booleans else 0 if category is None else len(category.values)
+        values = len(category.values) if category is not None else int(name in table.booleans)
         listed.append(f"{table.place(name)}:{values}" if values else str(table.place(name)))
     beside = len(table.features) - len(table.clustered.features)
     parts = {spec.wraps: composed, "counts": counts}
@@ -90,10 +96,12 @@ def price(composed: Composed, problem: Problem, columns: Sequence[str], categori
     composed, problem = inside(composed, problem, "words")
     if not describes(composed):
         return ""
-    names, of = ", ".join(told(composed, columns, categories)), "people" if composed.trust == "Local" else "budget"
+    names, of = list(told(composed, columns, categories)), "people" if composed.trust == "Local" else "budget"
+    most = composed.value.most
+    few = f" Of these columns the {most} that tell the groups apart best are released." if len(names) > most else ""
     return (
-        f"Description: {part * composed.value.share:.1%} of the {of} counts what each group's rows hold in {names}: a "
-        f"count has a standard error of {composed.value.error(problem):,.3g} rows."
+        f"Description: {part * composed.value.share:.1%} of the {of} counts what each group's rows hold in "
+        f"{', '.join(names)}: a count has a standard error of {composed.value.error(problem):,.3g} rows.{few}"
     )
 
 

@@ -28,7 +28,7 @@ from cloister.core.shuffling import in_messages
 from cloister.core.trust import TRUSTS
 from cloister.rows.columns import SelectsColumns
 from cloister.rows.words import Texts
-from cloister.run import words
+from cloister.run import describing, words
 from cloister.run.account import Account, going_on
 from cloister.run.bounds import named_in
 from cloister.run.cautions import before
@@ -258,7 +258,8 @@ def fit(
             *(doubts(plan.budget, plan.problem) if count_share else []),
             *notes(plan.composed, plan.problem, clustering.details, plan.columns),
             *notes_on_k(plan.problem, clustering.details),
-            *notes_on_start(clustering.details),
+            *notes_on_start(plan.composed, clustering.details),
+            *filter(None, [describing.price(plan.composed, plan.problem, plan.columns, plan.table.recorded())]),
             *words.notes(plan.composed, plan.problem, plan.table),
             *([IN_MEMORY.format(name)] if (name := unregistered(plan.composed)) else []),
         ),

@@ -37,12 +37,18 @@ def lasting(plan: PreparedRun, every: int, account: Account | None, epsilon: flo
     """How many runs of a plan a lifetime still holds, at most ``MOST``: a ledger's, or one of (epsilon, delta) under
     each composition.
 
-    Raises: InvalidInput: no lifetime is given, or two. UnknownName: the ledger has no such data set.
+    Raises: InvalidInput: no lifetime is given, or two. UnknownName: the ledger has no such data set. Refused: it admits
+    no such run, whatever is left.
     """
     if every < 1:
         raise InvalidInput(f"every is {every}: give how many runs there are in a year, such as 12")
     if (account is None) == (epsilon is None):
         raise InvalidInput("a lifetime is a ledger's or of its own: give --ledger and --dataset, or --lifetime-epsilon")
+    if account is None and plan.total.delta and not delta:
+        raise InvalidInput(
+            f"a run may cost delta = {plan.total.delta:g}, and the lifetime has none: give --lifetime-delta, such as "
+            f"{plan.total.delta * every * 10:.3g}"
+        )
     cost, unit = Cost.reserved(plan.total, plan.budget), plan.total.unit
     if account is not None:
         known = {each.dataset: each for each in Ledger.open(account.ledger).status()}
@@ -50,7 +56,7 @@ def lasting(plan: PreparedRun, every: int, account: Account | None, epsilon: flo
             raise UnknownName("data set", account.dataset, known)
         found = known[account.dataset]
         lives = [(Lifetime(found.dataset, found.lifetime, found.composition, found.unit), found.spent)]
-        lives[0][0].refuse_other(unit)
+        lives[0][0].refuse_other(unit, plan.budget)
     else:
         ways: Any = ("basic", "zcdp") if delta and not plan.budget.delta else ("basic",)
         lives = [(checked("lifetime", epsilon or 0.0, delta, how, unit), Cost()) for how in ways]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from numbers import Integral
 from typing import Any
 
@@ -15,6 +15,7 @@ from cloister.core.capabilities import PredictsError, predicted_error
 from cloister.core.clustering import Problem
 from cloister.core.domains import Ball, Box, first_columns, plain
 from cloister.core.errors import InvalidInput
+from cloister.core.frames import unknown_columns
 from cloister.core.plain_data import digest
 from cloister.core.questions import Round
 from cloister.core.randomness import PublicRng
@@ -26,7 +27,7 @@ from cloister.core.registry.registry import registry
 from cloister.core.session import Method, Session, forecast
 from cloister.core.trust import trust_named
 from cloister.rows.columns import Selection
-from cloister.rows.words import described
+from cloister.rows.words import described, names_of
 from cloister.run import describing, words
 from cloister.run.bounds import domain_for
 from cloister.run.choosing import HOPELESS, Choice, Chooser, Planned, check_chooses, number_of_centers
@@ -35,11 +36,6 @@ from cloister.run.framing import Framing, counting, price, scale_of, unframed
 from cloister.run.population import check_trust
 from cloister.run.row_count import counted, shares, with_count
 from cloister.run.starting import begun_from
-
-
-def _names(given: Any) -> tuple[str, ...]:
-    """Names of columns as callers give them: one, or several."""
-    return () if given is None else (given,) if isinstance(given, str) else tuple(str(name) for name in given)
 
 
 @attrs.frozen(kw_only=True)
@@ -90,7 +86,7 @@ class Request:
     seed: int | None = attrs.field(default=None, converter=own_number)
     trust: str | None = attrs.field(default=None, converter=trust_named)
     parties: int = 0
-    describe: Sequence[str] = attrs.field(default=(), converter=_names)
+    describe: Sequence[str] = attrs.field(default=(), converter=names_of)
     describe_words: str | None = None
     most_words: int | None = attrs.field(default=None, converter=own_number)
     describe_share: float = attrs.field(default=SHARE, converter=own_number)
@@ -170,15 +166,13 @@ class PreparedRun:
         return predicted_error(method, problem) if isinstance(method, PredictsError) else None
 
     @property
-    def warning(self) -> str:
-        """Warning of a budget that buys nothing; else empty."""
-        vague = describing.warning(self.composed, self.problem), words.warning(self.composed, self.problem)
-        if any(vague):
-            return next(filter(None, vague))
+    def warnings(self) -> Iterator[str]:
+        """Warnings of a budget that buys nothing, or hardly anything of a description."""
+        yield from filter(None, (each.warning(self.composed, self.problem) for each in (describing, words)))
         if self.choice is not None:
-            return self.choice.warning
-        hopeless = self.error is not None and self.error >= 1
-        return f"the predicted error of '{unframed(self.composed).spec.name}' is {HOPELESS}" if hopeless else ""
+            yield from filter(None, [self.choice.warning])
+        elif self.error is not None and self.error >= 1:
+            yield f"the predicted error of '{unframed(self.composed).spec.name}' is {HOPELESS}"
 
     def describe(self) -> dict[str, Any]:
         """The problem as plain data."""
@@ -255,14 +249,21 @@ def prepare(
             f"that are not secret, allow it with --not-private (not_private=True)"
         )
     domain = domain_for(request.bounds, table)
+    if hidden := [j for j in unknown_columns(domain) if j >= len(used.features)]:
+        raise InvalidInput(
+            f"column '{table.features[hidden[0]]}' is described only, and its range is not known: give its bounds"
+        )
     inner = first_columns(domain, len(table.features) - len(used.features))
     total = Total(request.epsilon, request.delta, rows_per_user=request.rows_per_user)
     check_trust(total, composed.spec.name, composed.trust)
-    words.check(table, told, total, composed)
+    words.check(table, told, total, composed, request.trust)
     framing = Framing(request.zoom, scale_of(request.scale, used.numbers, used.recorded()), used.one_hot)
-    share = request.describe_share if table.described or table.texts else 0.0
-    if not 0 <= share < 1:
-        raise InvalidInput(f"describe_share is {share:g}: give a part of the budget such as 0.15")
+    share: Any = request.describe_share if table.described or table.texts else 0.0
+    if (table.described or table.texts) and not (isinstance(share, (int, float)) and 0 < share <= describing.LARGEST):
+        raise InvalidInput(
+            f"describe_share is {share!r}: give a part of the budget such as 0.15, above 0 and at most "
+            f"{describing.LARGEST:g} (--describe-share)"
+        )
 
     inside = framing.inside(inner)
     # what suggests k is calibrated on Gaussian counts; and where rows are counted first, both stages add up in rho

@@ -15,6 +15,7 @@ import numpy as np
 
 from cloister.core.errors import InvalidInput
 from cloister.core.registry.components import Choices, slots_of
+from cloister.core.registry.compose import Composed
 from cloister.core.registry.registry import registry
 from cloister.run.bounds import FILES, table_from
 from cloister.run.result import Result
@@ -89,11 +90,17 @@ def begun_from(request: Any, columns: Sequence[str]) -> tuple[Any, str]:
     picks; empty without a start.
 
     A method that trusts its start does not pay to find where rows are: its bounds are, unless the caller gives some,
-    what the earlier run found. Raises: InvalidInput: the method begins from none.
+    what the earlier run found. Raises: InvalidInput: the method begins from none, or the start is of a run that
+    protects nobody, whose centres would stand in the result.
     """
     if request.start is None:
         return request, ""
     start = Start.of(request.start)
+    if start.result is not None and not (start.result.privacy.private or request.not_private):
+        raise InvalidInput(
+            "the start is the result of a run that is NOT private, so that its centres are not public: begin from "
+            "others. For a benchmark on rows that are not secret, allow it with --not-private (not_private=True)"
+        )
     centers = start.option(columns, request.k)
     spec = registry().spec("Method", request.method) if isinstance(request.method, str) else None
     if spec is not None and spec.starts:
@@ -111,11 +118,23 @@ def begun_from(request: Any, columns: Sequence[str]) -> tuple[Any, str]:
     return attrs.evolve(request, **more), centers
 
 
-def notes_on_start(details: Mapping[str, Any]) -> tuple[str, ...]:
-    """A statement's words on which centres the run went on from, where it compared them."""
-    if "start" not in details:
-        return ()
-    return (f"The run went on from the {details['start']} centres, by a private comparison that it paid for.",)
+def notes_on_start(composed: Composed, details: Mapping[str, Any]) -> tuple[str, ...]:
+    """A statement's words on the centres that a run began from, and on which ones it went on from, where it compared
+    them."""
+    public = (
+        "The centres that the run began from count as public: what they tell of the rows that they were found in is "
+        "the promise of whatever found them, and adds to this one where these are the same rows."
+    )
+    went = f"The run went on from the {details.get('start')} centres, by a private comparison that it paid for."
+    return (*([public] if _begins(composed) else []), *([went] if "start" in details else []))
+
+
+def _begins(composed: Composed) -> bool:
+    """Whether some part of a method begins from public centres."""
+    given: Any = composed.value
+    for name in composed.spec.starts.split(".") if composed.spec.starts else ():
+        given = getattr(given, name, "")
+    return bool(composed.spec.starts and given) or any(_begins(part) for part in composed.inner.values())
 
 
 def scale_of(result: Result) -> str | None:

@@ -27,18 +27,19 @@ RARE = 0.25
 """Thresholds above this part of an average group are warned of."""
 
 
-def check(table: Selection, asked: Sequence[Any], total: Total, composed: Composed) -> None:
+def check(table: Selection, asked: Sequence[Any], total: Total, composed: Composed, trust: str | None) -> None:
     """Raises: InvalidInput: words are asked where they cannot be counted. Args: table, as the population reads it;
-    asked, what the request describes groups by."""
+    asked, what the request describes groups by; trust, that the caller named: a method that asks nothing has none."""
+    known = composed.trust or trust
     if list(table.texts) != [each for each in asked if isinstance(each, Texts)]:
         raise InvalidInput(
             "the words that are asked for are not those that the rows are read with: give the source the same column "
             "(described=[Texts(NAME)], --describe-words NAME)"
         )
-    if table.texts and composed.trust not in (None, "Central"):
+    if table.texts and known not in (None, "Central"):
         raise InvalidInput(
-            f"words are counted by a curator (trust central), and the method as composed is {composed.trust}: leave "
-            f"out --describe-words (describe_words=)"
+            f"words are counted by a curator (trust central), and the method as composed is {known}: leave out "
+            f"--describe-words (describe_words=)"
         )
     if table.texts and not (total.delta and total.rows_per_user in (None, 1)):
         raise InvalidInput(
@@ -54,9 +55,14 @@ def worded(composed: Composed, table: Selection, share: float) -> Composed:
     return compose(registry(), "Method", spec.name, {}, options, {spec.wraps: composed})
 
 
+def counts(composed: Composed) -> bool:
+    """Whether a run's method counts words."""
+    return composed.spec.adds == "words" and bool(composed.value.slots)
+
+
 def price(composed: Composed, problem: Problem, table: Selection) -> str:
     """Share of the budget that words take, and when one is shown; empty if none are asked. Reads no rows."""
-    if composed.spec.adds != "words":
+    if not counts(composed):
         return ""
     channel, (texts,) = composed.value.opened(problem), table.texts
     return (
@@ -68,7 +74,7 @@ def price(composed: Composed, problem: Problem, table: Selection) -> str:
 
 def warning(composed: Composed, problem: Problem) -> str:
     """Warning of a threshold that few words of an average group exceed; else empty. By public figures."""
-    above = composed.value.opened(problem).threshold.above if composed.spec.adds == "words" else 0
+    above = composed.value.opened(problem).threshold.above if counts(composed) else 0
     if above <= RARE * problem.rows / problem.k:
         return ""
     return (

@@ -41,6 +41,9 @@ MOSTLY = 0.5
 WORDS = 6
 """Most words that are said of a group."""
 
+COUNTED = "Of each row only some words count, as the statement says: more rows may have a word than its count."
+"""Words on counts of words."""
+
 SEEN = 0.005
 """Smallest share of a category that is mentioned."""
 
@@ -171,12 +174,13 @@ class Profile:
 
     @property
     def spoken(self) -> list[str]:
-        """The words that tell groups apart most, a line each."""
-        return [
-            f"words of cluster {cluster.called}: {', '.join(word.text for word in group[:WORDS]) or 'none'}"
-            for cluster in self.by_size
-            for group in self.words[cluster.number : cluster.number + 1]
-        ]
+        """The words that tell groups apart most, a line each, and what their counts are of."""
+        told = [f"words of cluster {c.called}: {self.words_in(c.number)}" for c in self.by_size if self.words]
+        return [*told, COUNTED] if told else []
+
+    def words_in(self, number: int) -> str:
+        """The words that tell a group apart most, with their counts."""
+        return ", ".join(word.text for word in self.words[number][:WORDS]) or "none"
 
     @property
     def notes(self) -> list[str]:

@@ -22,9 +22,11 @@ from cloister.showing.report.promise import lines_of
 STATED = {
     "variant_name",
     "privacy_unit",
+    "privacy_unit_details",
     "number_of_privacy_units",
     "privacy_parameters",
     "model_name",
+    "trust_assumptions",
     "mechanisms",
     "composition",
 }
@@ -72,7 +74,11 @@ def record_of(result: Result, facts: Mapping[str, Any], slug: str) -> str:
 
 def _own(result: Result, models: Mapping[str, str]) -> dict[str, dict[str, Any]]:
     """The run's own facts, by part."""
-    privacy, columns = result.privacy, ", ".join(result.columns)
+    privacy, told = result.privacy, list(result.problem.get("described", {}))
+    words = [result.problem["words"]["column"]] if "words" in result.problem else []
+    columns, every = ", ".join(result.columns), ", ".join(dict.fromkeys([*result.columns, *told, *words]))
+    held = f"; counts of what the rows of each cluster hold in {', '.join(told)}" if told else ""
+    held += f"; words of {words[0]} that many rows of a cluster have, with counts" if words else ""
     rows = "" if privacy.count_share else ", the number of rows"
     rowwise = privacy.rows_per_user is None  # of users nobody knows how many there are
     trust = [*privacy.promised(), *(privacy.without() if privacy.trust == "Shuffled" else [])]
@@ -80,11 +86,12 @@ def _own(result: Result, models: Mapping[str, str]) -> dict[str, dict[str, Any]]
     budget = "; ".join(f"round {s.round}: {s.asked}, {s.mechanism}, {s.amount}" for s in lines_of(privacy.spends))
     return {
         "basic": {
-            "description": f"{len(result.centers)} cluster centres and what was released of their sizes: {columns}",
+            "description": f"{len(result.centers)} cluster centres and what was released of their sizes: {columns}"
+            + held,
         },
         "dp_variant": {
             "variant_name": "Approximate DP" if privacy.delta else "Pure DP",
-            "data_domain": f"Tables of rows of {columns}, clipped to public bounds",
+            "data_domain": f"Tables of rows of {every}, clipped to public bounds",
             "unprotected_quantities": f"None that was computed from rows. Public: the columns and their bounds{rows}",
         },
         "privacy_loss": {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any, final
 
 import attrs
@@ -11,7 +12,7 @@ from cloister.core.errors import InvalidInput
 from cloister.run.descriptions import DescribedColumn, Descriptions, descriptions_of
 from cloister.run.estimates import Estimate
 from cloister.run.result import Result
-from cloister.showing.frame import GRID, clean, frame, group_colour, words
+from cloister.showing.frame import GRID, clean, frame, group_colour, printable, words
 from cloister.showing.lines import ABREAST, NAME, WIDE
 from cloister.showing.plot_data import Heading
 
@@ -20,6 +21,12 @@ if TYPE_CHECKING:
 
 NAMED = 3
 """Most values of a column that are named."""
+
+COARSE = ", of which one holds half of the rows or more (closer bounds would tell more)"
+"""Words on median and quartiles within one part of a range, which are then those of rows spread evenly over it."""
+
+LINES = 4
+"""Most lines that a column's values take below a picture."""
 
 DRAWN = 30
 """Most groups that are drawn: the largest."""
@@ -35,10 +42,11 @@ def held(told: Descriptions, group: int) -> dict[str, str]:
             found[each.name] = ", ".join(_share(each, group, i) for i in clear[:NAMED]) or "as in all rows"
         else:
             whole = attrs.evolve(each, shares=each.whole[None])
+            low, middle, high = (each.quantile(group, share) for share in (0.25, 0.5, 0.75))
+            first, last = np.searchsorted(each.edges, [low, high])
             found[each.name] = (
-                f"median {each.quantile(group, 0.5):.3g}, quartiles {each.quantile(group, 0.25):.3g} to "
-                f"{each.quantile(group, 0.75):.3g} (all rows {whole.quantile(0, 0.5):.3g}), told by parts of "
-                f"{each.edges[1] - each.edges[0]:.3g}"
+                f"median {middle:.3g}, quartiles {low:.3g} to {high:.3g} (all rows {whole.quantile(0, 0.5):.3g}), "
+                f"told by parts of {each.edges[1] - each.edges[0]:.3g}{COARSE if first == last else ''}"
             )
     return found
 
@@ -86,7 +94,9 @@ def histograms_figure(shown: Histograms, bare: bool) -> Figure:
             axes.stairs(tall * each.whole - y, x, baseline=-y, fill=True, color=GRID, label="of all rows")
             axes.stairs(own, x, baseline=-y, color=colour, linewidth=1.4, label="of the group")
         ends = each.labels if each.edges is None else [f"{each.edges[0]:.4g} to {each.edges[-1]:.4g}"]
-        labels.append("\n".join(clean(text, ABREAST // len(columns)) for text in (each.name, ", ".join(ends))))
+        room = max(4, ABREAST // len(columns))
+        values = wrap(printable(", ".join(ends)), room, max_lines=LINES, placeholder="...")
+        labels.append("\n".join(clean(text, room) for text in (each.name, *values)))
     axes.set_xticks(np.arange(len(columns)) + 0.45, labels)
     axes.set_yticks(-np.arange(len(groups)), [clean(f"cluster {shown.called[group]}", NAME) for group in groups])
     axes.tick_params(length=0)

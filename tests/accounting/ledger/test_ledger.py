@@ -165,7 +165,7 @@ def test_a_lifetime_in_zcdp_admits_no_run_with_a_delta_of_its_own(in_rho: Ledger
     """All of the lifetime's delta pays for the conversion from rho: thresholds would spend it twice."""
     total = Total(0.1, 1e-7)
     for measures in (["pure"], ["pure", "gaussian"]):
-        with pytest.raises(Refused, match="no delta left for thresholds"):
+        with pytest.raises(Refused, match="no delta left for thresholds: leave out --describe-words"):
             in_rho.reserve("people", total, total.measured(measures, uses_delta=True), "plan", b"")
     assert in_rho.runs() == ()
 

@@ -10,9 +10,11 @@ import pytest
 
 from cloister.collection.client.encoder import Encoded, PlanEncoder
 from cloister.collection.plan.plan import CollectionPlan
+from cloister.collection.plan.publish import publish
 from cloister.collection.server.aggregator import decode
 from cloister.core.encoding import absorb
 from cloister.core.session import Session
+from cloister.run.request import Request
 from tests.collection.plans import local_plan
 from tests.collection.server.collected import written
 
@@ -52,6 +54,17 @@ def test_it_finds_what_a_session_in_one_process_finds(tmp_path: Path, plan: Coll
     assert np.array_equal(found.weights, expected.weights)
     assert found.details["plan"] == plan.hash
     assert found.columns == tuple("01234")
+
+
+def test_a_statement_says_that_the_start_of_a_plan_counts_as_public(tmp_path: Path) -> None:
+    start = dict(zip("01234", CORNERS.T.tolist(), strict=True))
+    request = Request(
+        k=K, method="kept-centers", epsilon=4.0, rows=500, bounds=(-1, 1), trust="Local", start=start, zoom="off"
+    )
+    plan = publish(request, list("01234"))
+    some = PlanEncoder(plan).encode(np.zeros((500, D)), np.arange(500))
+    text = decode(plan, written(tmp_path / "a.reports", some)).result.privacy.text()
+    assert "The centres that the run began from count as public" in text
 
 
 def test_weights_are_of_those_who_reported(tmp_path: Path, plan: CollectionPlan, done: Encoded) -> None:

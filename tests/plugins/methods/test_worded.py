@@ -132,7 +132,7 @@ def test_a_word_of_one_row_alone_is_shown_with_at_most_the_chance_delta(alarm: A
 def test_what_many_rows_have_is_shown_with_its_count_within_the_errors_and_nothing_else() -> None:
     rows, off = common(3000), list[float]()
     own = labels(rows[["age"]].to_numpy(), CENTERS)
-    kept = Texts("notes", MOST).halves(len(rows), rows["notes"].tolist)
+    kept = Texts("notes", MOST).halves(len(rows), rows["notes"].tolist().__getitem__)
     codes = kept[0::2] * HALF + kept[1::2]
     for noise in range(12):
         result = told(rows, noise, epsilon=2.0)
@@ -298,6 +298,7 @@ def test_too_many_groups_a_ball_and_counts_without_a_threshold_are_refused() -> 
         ({"delta": 0.0}, "give delta > 0"),
         ({"trust": "local"}, r"by a curator \(trust central\), and the method as composed is Local"),
         ({"trust": "aggregated", "parties": 3}, "by a curator .* is Aggregated"),
+        ({"trust": "local", "method": "given-centers"}, "by a curator .* is Local"),
         ({"bounds": "ball:1"}, "not a ball"),
         ({"describe_words": None}, "not those that the rows are read with"),
         ({"describe_words": "other"}, "not those that the rows are read with"),
@@ -335,10 +336,10 @@ def test_a_threshold_that_few_words_exceed_is_warned_of_and_smaller_by_a_larger_
         population = source(rows, ["age"], described=[texts])
         return prepare(request, population.columns, chosen_columns=population.selection)
 
-    assert "a word is shown if more than" in plan().warning
-    assert "--most-words" in plan().warning
+    assert "a word is shown if more than" in " ".join(plan().warnings)
+    assert "--most-words" in " ".join(plan().warnings)
     for more in ({"describe_share": 0.6}, {"most_words": 2}, {"rows": 20_000}, {"epsilon": 4.0}):
-        assert not plan(**more).warning
+        assert not [*plan(**more).warnings]
 
 
 def test_most_words_without_a_column_is_refused() -> None:
@@ -374,7 +375,7 @@ def test_rows_in_a_database_have_no_words() -> None:
 
 def test_the_lattice_of_words_loses_no_bit_of_them() -> None:
     words = ["fever", "zz99999999", "a", "____"]
-    halves = Texts("notes", 1).halves(4, lambda: [[word] for word in words])
+    halves = Texts("notes", 1).halves(4, [[word] for word in words].__getitem__)
     points = WithWholes(cube(1), 2, HALF - 1).snap(np.column_stack([np.zeros(4), halves.T]))
     codes = points[:, 1] * HALF + points[:, 2]
     assert [word_of(int(code)) for code in codes] == ["fever", "zz99999999\u2026", "a", "____"]

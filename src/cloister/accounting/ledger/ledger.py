@@ -236,12 +236,7 @@ def checked(dataset: str, epsilon: float, delta: float, composition: Composition
 def _admit(db: sqlite3.Connection, dataset: str, budget: Budget, cost: Cost, unit: Unit) -> None:
     """Check that the lifetime covers a run and all admitted before, finished or not. Raises: as ``Ledger.reserve``."""
     lifetime = lifetime_of(db, dataset)
-    lifetime.refuse_other(unit)
-    if lifetime.composition == "zcdp" and budget.delta > 0:
-        raise Refused(
-            f"data set '{dataset}' adds up runs in zCDP, which has no delta left for thresholds: count with "
-            "discrete-laplace or discrete-gaussian instead of thresholded"
-        )
+    lifetime.refuse_other(unit, budget)
     lifetime.admit(Cost.summed(r.cost for r in runs_of(db, dataset)), cost)
 
 

@@ -100,13 +100,19 @@ class Lifetime:
         """The largest sum of rho under ``zcdp``."""
         return rho_of(self.total.epsilon, self.total.delta)
 
-    def refuse_other(self, unit: Unit) -> None:
-        """Raises: Refused unless a run protects whom this lifetime protects."""
+    def refuse_other(self, unit: Unit, budget: Budget) -> None:
+        """Raises: Refused unless a run protects whom this lifetime protects, and pays in what it adds up in."""
         if unit != self.unit:
             ways = {"rows": "without --user-column", "users": "with --user-column and --rows-per-user"}
             raise Refused(
                 f"data set '{self.dataset}' counts what {self.unit} pay, and this run promises something to {unit}, "
                 f"which does not add up: run it {ways[self.unit]}, or declare another data set with --unit {unit}"
+            )
+        if self.composition == "zcdp" and budget.delta > 0:
+            raise Refused(
+                f"data set '{self.dataset}' adds up runs in zCDP, which has no delta left for thresholds: leave out "
+                f"--describe-words (describe_words=), and count with discrete-laplace or discrete-gaussian instead of "
+                f"thresholded"
             )
 
     def admit(self, before: Cost, asked: Cost) -> None:

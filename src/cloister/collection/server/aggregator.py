@@ -35,9 +35,10 @@ from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng
 from cloister.core.session import Pending, Session
 from cloister.rows.workers.engine import Engine, spread
-from cloister.run.describing import clustered, told
+from cloister.run.describing import clustered, price, told
 from cloister.run.framing import notes, recorded
 from cloister.run.result import Result
+from cloister.run.starting import notes_on_start
 
 
 @final
@@ -180,7 +181,8 @@ def result_of(transcript: Transcript) -> Result:
 def _result(transcript: Transcript, session: Session[Any], found: Clustering) -> Result:
     plan = transcript.plan
     columns, composed = plan.names, plan.compose()
-    privacy = plan.statement(session.rounds, notes(composed, plan.problem, found.details, columns))
+    said = *notes(composed, plan.problem, found.details, columns), price(composed, plan.problem, columns, {})
+    privacy = plan.statement(session.rounds, (*filter(None, said), *notes_on_start(composed, found.details)))
     reports = [answers.reports for answers in transcript.closed]
     details = {**found.details, "plan": plan.hash, "reports": reports[0] if plan.length == 1 else reports}
     domain, described = clustered(composed, plan.problem)[1].domain, told(composed, columns, {})

@@ -158,7 +158,7 @@ class DescribedGroups(Generic[T]):
         else:
             first, second = self._split(look, rng.child("choice"), CHOICE)
             every = asked(facets, first)
-            chosen = every.most_telling()
+            chosen = session.settled(np.array(every.most_telling())).clip(0, len(facets) - 1).tolist()
             again = asked(tuple(facets[i] for i in chosen), second, max(facet.size(self.bins) for facet in facets))
             answered = every.chosen(chosen).beside(again)
         edges = [[] if facets[i].values else frame.edges(facets[i].position, self.bins) for i in chosen]
@@ -181,6 +181,11 @@ class DescribedGroups(Generic[T]):
     def places(self) -> tuple[tuple[int, int], ...]:
         """Of each column: its position, or that of its first value, and how many values it lists (0: numbers)."""
         return tuple((facet.position, facet.values) for facet in self._listed())
+
+    @property
+    def most(self) -> int:
+        """So many columns are released at most."""
+        return MOST
 
     @property
     def _of_people(self) -> bool:

@@ -85,7 +85,7 @@ class Refit(Generic[T]):
             centers, details = fresh.centers if better else centers, {"start": "fresh" if better else "given"}
         first, *rest = problem.budget.split_for(REACH, *[(1 - REACH) / self.rounds] * self.rounds)
         ask = Measuring(problem, session, self.counts, self.sums, iter([first]))
-        reach = np.full(problem.k, ask.radius(ask.near(centers), WITHIN))  # 3.
+        reach, found = np.full(problem.k, ask.radius(ask.near(centers), WITHIN)), Clustering(centers)  # 3.
         for budget in rest:  # 4.
             per_count, per_sum = budget.split_for(1.0, 16.0 * domain.dimension)
             near = ask.near(centers)
@@ -98,8 +98,9 @@ class Refit(Generic[T]):
             sizes = np.maximum(weights, max(1.0, min(problem.rows / problem.k, WELL_KNOWN * error)))
             steps = believed(errors / sizes, domain) * denoised(totals, errors) / sizes[:, None]
             centers = domain.truncate(domain.real(near.centers) + steps)
-        stated = of_steps(weights, counted, error, centers, steps, errors / sizes, reach)
-        return Clustering(centers, weights, details | stated)
+            stated = of_steps(weights, counted, error, centers, steps, errors / sizes, reach)
+            found = Clustering(centers, weights, details | stated)
+        return found
 
     @property
     def slack(self) -> float:

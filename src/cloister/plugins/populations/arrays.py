@@ -287,8 +287,7 @@ class _Frame:
         size = piece_rows(len(chosen.used))
         for start in range(0, self.length, size):
             some = self._frame[start : start + size]
-            cells = {texts: some.get_column(self._names[texts.column]) for texts in chosen.texts}
-            words = [texts.halves(len(some), column.to_list) for texts, column in cells.items()]
+            words = [_words(texts, some.get_column(self._names[texts.column])) for texts in chosen.texts]
             yield chosen.spread([*(self._read(some, name, chosen.category(name)) for name in chosen.used), *words])
 
     def _read(self, some: Any, name: str, category: Category | None) -> Floats:
@@ -297,6 +296,10 @@ class _Frame:
 
     def names(self, column: str) -> Iterable[Names]:
         return [_listed(self._frame.get_column(self._names[column]).to_native())]
+
+
+def _words(texts: Texts, column: Any) -> Floats:
+    return texts.halves(len(column), lambda some: column[some].to_list())
 
 
 def _kind(kind: Any) -> Kind:

@@ -105,7 +105,7 @@ def _as_is(column: Any) -> Any:
 
 
 def _words(texts: Texts, column: Any) -> Floats:
-    return texts.halves(len(column), column.to_pylist)
+    return texts.halves(len(column), lambda some: column[some].to_pylist())
 
 
 @attrs.frozen

@@ -19,7 +19,7 @@ from cloister.showing.frame import ALARM, FAINT, GRID, GROUPS, INK, PAPER, group
 from cloister.showing.lines import Parallel, differing, extent, placed
 from cloister.showing.plot_data import Curve, Heading, Map, domain_of
 from cloister.showing.plots import figure_of, image_of
-from cloister.showing.profile import profile_of
+from cloister.showing.profile import COUNTED, profile_of
 from cloister.showing.projection import TREE
 from cloister.showing.report.clusters import cards_of, table_of
 from cloister.showing.report.promise import in_a_line, lines_of, meaning, warnings
@@ -134,6 +134,7 @@ def _facts(result: Result, heading: Heading) -> dict[str, Any]:
         "cards": cards_of(result, profile),
         "table": table_of(result, profile),
         "profile": profile,
+        "counted": COUNTED,
         "errors": profile.clusters[0].center_error is not None,
         "style": (HERE / "page.css").read_text("utf-8"),
         "parts": list(_parts("method", result.method)),
@@ -202,8 +203,9 @@ def _parts(slot: str, config: dict[str, Any]) -> Any:
     yield slot, config["name"], options
     for name, inner in config.get("slots", {}).items():
         yield from _parts(f"{slot}.{name}" if slot != "method" else name, inner)
-    if "frame" in config:
-        yield from _parts("frame", config["frame"])
+    for added in ("frame", "description", "words"):
+        if added in config:
+            yield from _parts(added, config[added])
 
 
 def _readable(value: Any) -> Any:
