@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):  # workers share the cores
     os.environ.setdefault(_name, "1")
@@ -20,7 +21,8 @@ settings.register_profile("search", deadline=None)
 
 def pytest_configure(config: pytest.Config) -> None:
     """Every day the same examples on every machine, so that a change alone makes a test fail; with ``-m long`` others
-    each time."""
+    each time. Interrupts arrive, also where a shell that runs this in the background has its jobs ignore them."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     settings.load_profile("search" if "long" in config.option.markexpr else "every day")
 
 
