@@ -99,7 +99,12 @@ def test_parties_whose_rows_are_in_databases_pool_the_sums_of_all(engine: TestEn
     assert found.centers.tobytes() == pooled(*(Arrays(some) for some in shares)).centers.tobytes()
 
 
-def test_ctrl_c_while_duckdb_works_ends_the_run_as_one_that_was_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("beside", ["", "import polars; polars.DataFrame({'x': [1]}).lazy().collect()"])
+def test_ctrl_c_while_duckdb_works_ends_the_run_as_one_that_was_interrupted(
+    monkeypatch: pytest.MonkeyPatch, beside: str
+) -> None:
+    """Args: beside: what else the process does before, which may bring a handler of signals."""
+    exec(beside)
     endless = "SELECT CAST(a.range * b.range AS DOUBLE) AS x FROM range(1000000) a, range(1000000) b"
     backend, works, stream = ibis.duckdb.connect(), threading.Event(), DIALECTS["duckdb"].stream
 

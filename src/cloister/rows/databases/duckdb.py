@@ -9,7 +9,7 @@ import os
 import secrets
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from functools import cache
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -25,6 +25,10 @@ from cloister.rows.databases.stage import Expr, stepped
 MEMORY = "512MB"
 """Memory of a database opened here: what DuckDB keeps of tables, groups and sorted rows; the rest goes to a file.
 Rounds over 20 million rows of 8 columns then take 740 MB in all, sorted or not."""
+
+
+SLICE = 0.1
+"""Seconds after which a Ctrl-C is looked for."""
 
 
 def settings(threads: int | None = None) -> dict[str, Any]:
@@ -82,7 +86,8 @@ def _batches(expression: Any, size: int) -> Any:
 
 def _interruptible(con: Any, work: Callable[[], Any]) -> Any:
     """DuckDB's answer. In the main thread it loses about every second Ctrl-C, so it works in one of its own, which
-    a Ctrl-C leaves to end by itself wherever it comes."""
+    a Ctrl-C leaves to end by itself wherever it comes. It is waited for in slices: where a library handles signals too,
+    as Polars does, the system takes an endless wait up again, and Python never learns of the Ctrl-C."""
     answer: Future[Any] = Future()
 
     def works() -> None:
@@ -94,11 +99,13 @@ def _interruptible(con: Any, work: Callable[[], Any]) -> Any:
     thread = threading.Thread(target=works, daemon=True)
     try:
         thread.start()
+        while wait([answer], SLICE).not_done:
+            pass
         return answer.result()
     except KeyboardInterrupt:
         while thread.is_alive():
             con.interrupt()
-            thread.join(0.1)
+            thread.join(SLICE)
         raise
 
 
