@@ -114,12 +114,13 @@ class Reading:
         only="databases",
     )
     passes: str | None = said(
-        "How a pass over a table is made: by a query of its engine, or by a stream of its rows to this process. "
-        "Default: the faster one, as a trial on made-up rows says.",
+        "How a pass over a table is made: by a query of its engine, by a stream of its rows to this process, or by "
+        "workers of the engine with this version of cloister (Spark's). Default: the fastest, as a trial on made-up "
+        "rows says.",
         ROWS,
         "--pass",
         only="databases",
-        metavar="<stream or query>",
+        metavar="<stream, query or workers>",
     )
     engine: str | None = said("Who reads them: serial (this process; default), processes or dask.", ROWS, only="files")
     workers: int | None = said("Processes, each on one core; default: one per core.", ROWS, only="files")

@@ -32,13 +32,13 @@ MARKS = {"pyspark": [pytest.mark.filterwarnings("ignore:unclosed <socket:Resourc
 @pytest.fixture(autouse=True)
 def untried(monkeypatch: pytest.MonkeyPatch) -> None:
     """A pass is a query by default, on any machine."""
-    monkeypatch.setattr(Database, "streams", lambda self, columns: (False, ""))
+    monkeypatch.setattr(Database, "quickest", lambda self, columns: ("query", ""))
 
 
 @pytest.fixture(params=["query", "stream", "stream again and again"])
 def way(request: pytest.FixtureRequest, untried: None, monkeypatch: pytest.MonkeyPatch) -> str:
     """Every way in which a pass over a table is made by default."""
-    monkeypatch.setattr(Database, "streams", lambda self, columns: (request.param != "query", ""))
+    monkeypatch.setattr(Database, "quickest", lambda self, columns: (request.param.split()[0], ""))
     if "again" in request.param:
         monkeypatch.setattr(sql_table, "HELD", 0)
     return str(request.param)

@@ -18,6 +18,9 @@ import pyarrow.parquet
 import pytest
 import sqlglot as sg
 
+ROOT = Path(__file__).parents[3]
+"""Where workers find these tests."""
+
 SETTINGS = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
@@ -38,6 +41,7 @@ def folder() -> Iterator[Path]:
     if not (os.environ.get("JAVA_HOME") or shutil.which("java")):
         pytest.skip("Java is not installed (Debian package: default-jre-headless)")
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # whose packages its workers find
+    os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
     with tempfile.TemporaryDirectory(prefix="spark", ignore_cleanup_errors=True) as found:
         yield Path(found)
 
@@ -60,7 +64,7 @@ class Spark:
         from pyspark.sql import SparkSession
 
         folders = {"spark.sql.warehouse.dir": f"{self._folder}/warehouse", "spark.local.dir": str(self._folder)}
-        building = SparkSession.builder.master("local[2]").appName("tests")
+        building = SparkSession.builder.master("local[2,4]").appName("tests")
         for setting, value in (SETTINGS | folders).items():
             building = building.config(setting, value)
         self.session = building.getOrCreate()

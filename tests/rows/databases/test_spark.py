@@ -2,6 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import re
+import signal
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import attrs
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
@@ -11,10 +19,13 @@ from cloister.core.domains import Box
 from cloister.core.errors import InvalidInput
 from cloister.core.nearest import NearestCenter
 from cloister.core.questions import Rows, count, vector_sum
+from cloister.core.randomness import PublicRng
 from cloister.plugins.populations.arrays import Arrays
-from cloister.plugins.populations.sql_table import SqlTable
-from cloister.rows.databases.database import Database, EngineFailed
-from cloister.rows.databases.spark import SPARK
+from cloister.plugins.populations.sql_table import PASSES, SqlTable
+from cloister.rows.databases import spark
+from cloister.rows.databases.database import DIALECTS, Database, EngineFailed
+from cloister.rows.databases.spark import SPARK, SUMS
+from cloister.rows.workers import machine
 from tests.rows.databases.rounds import answers, same
 from tests.rows.databases.spark import Spark
 
@@ -84,3 +95,134 @@ def test_a_session_that_stopped_is_one_line_and_another_one_goes_on(pyspark: Spa
     with SqlTable(pyspark.again("rows"), "*", "drop") as population:
         found = answers(population, DOMAIN, *ASKED)
     assert same(found, answers(Arrays(ROWS, missing="drop"), DOMAIN, *ASKED))
+
+
+@attrs.frozen(eq=False)
+class Ending:
+    """Vectors of a round whose worker is killed: by the first that sees a file, which it takes away, or by all."""
+
+    of: Any
+    file: Path | None
+
+    @property
+    def cells(self) -> Any:
+        return self.of.cells
+
+    @property
+    def bound(self) -> Any:
+        return self.of.bound
+
+    def values(self, rows: Any, buckets: Any) -> Any:
+        try:
+            if self.file is not None:
+                self.file.unlink()
+            os.kill(os.getpid(), signal.SIGKILL)
+        except FileNotFoundError:
+            pass
+        return self.of.values(rows, buckets)
+
+
+def test_a_worker_that_is_killed_in_the_middle_of_a_pass_counts_once(pyspark: Spark, tmp_path: Path) -> None:
+    file = tmp_path / "there"
+    file.touch()
+    asked = (count, NEAR), (vector_sum, Ending(Rows.of(NEAR, DOMAIN), file))
+    with SqlTable(pyspark.put("rows", TABLE), "*", "drop", passes="workers") as population:
+        found = answers(population, DOMAIN, *asked)
+    assert not file.exists()
+    assert same(found, answers(Arrays(ROWS, missing="drop"), DOMAIN, *ASKED))
+
+
+def test_workers_that_are_killed_every_time_are_one_line_and_the_next_round_goes_on(pyspark: Spark) -> None:
+    with SqlTable(pyspark.put("rows", TABLE), "*", "drop", passes="workers") as population:
+        population.check()
+        with pytest.raises(EngineFailed, match="nothing was answered") as told:
+            answers(population, DOMAIN, (vector_sum, Ending(Rows.of(NEAR, DOMAIN), None)))
+        found = answers(population, DOMAIN, *ASKED)
+    assert "\n" not in str(told.value)
+    assert same(found, answers(Arrays(ROWS, missing="drop"), DOMAIN, *ASKED))
+
+
+def test_workers_find_rows_that_are_replaced(pyspark: Spark) -> None:
+    with SqlTable(pyspark.put("rows", TABLE), "*", "drop", passes="workers") as population:
+        population.check()
+        moved = ROWS[:, 1] + np.where(np.arange(5000) == 7, 0.25, 0.0)
+        pa.parquet.write_table(pa.table({"x": ROWS[:, 0], "y": moved}), pyspark.files["rows"], row_group_size=2000)
+        with pytest.raises(InvalidInput, match="the rows are not what they were"):
+            answers(population, DOMAIN, *ASKED)
+
+
+def test_workers_read_the_rows_of_users_that_are_kept(pyspark: Spark) -> None:
+    users = pa.array([None if i % 53 == 0 else f"u{i % 700}" for i in range(5000)])
+    table, found = pyspark.put("owned", TABLE.append_column("u", users)), list[Any]()
+    for passes in PASSES:
+        with SqlTable(table, ["x", "y"], "drop", users="u", passes=passes) as population:
+            population.check()
+            population.keep(2, PublicRng.from_seed(4))
+            found.append(answers(population, DOMAIN, *ASKED))
+    assert same(found[0], found[1])
+    assert same(found[2], found[1])
+
+
+def test_a_table_without_rows_is_refused_by_workers_too(pyspark: Spark) -> None:
+    with (
+        SqlTable(pyspark.put("none", TABLE.slice(0, 0)), "*", "drop", passes="workers") as population,
+        pytest.raises(InvalidInput, match="rows"),
+    ):
+        population.check()
+
+
+def test_values_of_many_partitions_are_added_up_in_spark(pyspark: Spark, monkeypatch: pytest.MonkeyPatch) -> None:
+    table, batches, spread = pyspark.put("rows", TABLE), list[Any](), SPARK.spread
+    assert spread is not None
+
+    def counted(*given: Any) -> Any:
+        batches.extend(spread(*given))
+        return batches
+
+    monkeypatch.setitem(DIALECTS, "pyspark", attrs.evolve(SPARK, spread=counted))
+    many = pyspark.backend.sql("SELECT /*+ REPARTITION(40) */ * FROM rows")
+    with SqlTable(many, "*", "drop", passes="workers") as population:
+        population.check()
+    assert table is not None
+    assert 1 <= sum(batch.num_rows for batch in batches) <= SUMS
+
+
+@pytest.fixture
+def chosen(pyspark: Spark, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], str]]:
+    """What is told of the pass that is taken by default."""
+    monkeypatch.undo()  # a trial, as without tests
+    told = list[str]()
+
+    def run() -> str:
+        with SqlTable(pyspark.put("rows", TABLE), "*", "drop", told=told.append) as population:
+            assert same(answers(population, DOMAIN, *ASKED), answers(Arrays(ROWS, missing="drop"), DOMAIN, *ASKED))
+        return told[0]
+
+    yield run
+    monkeypatch.undo()
+
+
+def test_workers_with_the_same_cloister_are_taken_by_default(chosen: Callable[[], str]) -> None:
+    assert "passes are by workers" in chosen()
+
+
+def test_workers_with_another_cloister_or_none_leave_the_query(
+    chosen: Callable[[], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(machine, "own_version", lambda: "9.9")
+    assert re.search("passes are by query.*a worker runs cloister .*this process 9.9", chosen())
+    monkeypatch.setattr(spark, "worked", Absent())
+    assert "passes are by query" in chosen()
+
+
+class Absent:
+    """A function that no worker can load."""
+
+    def __reduce__(self) -> Any:
+        return Absent.gone, ()
+
+    @staticmethod
+    def gone() -> Any:
+        raise ModuleNotFoundError("No module named 'cloister'")
+
+    def __call__(self, *given: Any) -> Any: ...

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing
-from typing import Any, cast, final
+from typing import Any, cast
 
 import attrs
-import numpy as np
 
 from cloister.core.capabilities import TakesTotals
 from cloister.core.encoding import Progress, chunk_rows, map_merge, merge_summaries
@@ -17,7 +16,6 @@ from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.record import mark_of
 from cloister.core.trust import Aggregated, Central
-from cloister.core.types import Floats
 from cloister.rows.columns import select
 from cloister.rows.databases.database import Database
 from cloister.rows.databases.features import featured, table_columns, table_name, usable, used
@@ -25,11 +23,11 @@ from cloister.rows.databases.lattices import snapped
 from cloister.rows.databases.questions import Compiled, Grouped
 from cloister.rows.databases.stage import Described, Fence, NotCompiled, Stage
 from cloister.rows.databases.users import KEPT, ODD, SEVERAL, UNNUMBERED, USER, chosen, named, told_apart
+from cloister.rows.databases.watched import Batches, Pass, Passed, Seen, refuse_other
 from cloister.rows.reading import (
     Chunk,
     Missing,
     TableRows,
-    finite,
     fit,
     marks_of_reading,
     refuse_all,
@@ -37,16 +35,14 @@ from cloister.rows.reading import (
     refuse_too_many,
     refuse_unfit,
 )
-from cloister.rows.users import NO_NAME, numbers_of
+from cloister.rows.users import NO_NAME
 from cloister.rows.words import Texts
 from cloister.rows.workers.machine import Threads
 
 MARK = "mark"
 """The column of rows' hashes."""
 
-PASSES = "stream", "query"
-
-ODD_NUMBER = 0x9E37_79B9_7F4A_7C15
+PASSES = "stream", "query", "workers"
 
 HELD = 2**28
 """Bytes of rows that are held here, at most."""
@@ -72,7 +68,9 @@ class SqlTable(TableRows):
     **Rows by stream.** Instead of its query a pass may be the one of other populations, over rows that come in batches:
     the same integers. Then rows are watched by a hash made here, and held once they were read, up to ``HELD``, so that
     other passes read nothing. Which of the two it is never depends on what rows hold: the caller says it, or a trial of
-    the engine over rows that it makes up (``Dialect.streams``).
+    the engine over rows that it makes up (``Dialect.streams``). Or the engine's own Python workers make that pass, each
+    over its part (``Dialect.spread``): exact summaries come back, watched by the same hash, and no rows. What users'
+    numbers decide comes by stream.
 
     Args:
         table: of Ibis, or an expression that is one.
@@ -81,7 +79,7 @@ class SqlTable(TableRows):
         materialise: whether the columns in use are first copied to a temporary table of the session, which all rounds
             read, and ``close`` drops. It is for rows without a snapshot, and for views that are slow: DuckDB reads its
             own tables of floats 1.5 times as fast as a copy, which is of doubles.
-        passes: 'stream' or 'query'; by default as the engine's trial ends.
+        passes: one of ``PASSES``; by default as the engine's trial ends.
         told: called with what its holder should know.
         owned: whether the connection is this object's, which ends it in ``close``.
 
@@ -118,6 +116,10 @@ class SqlTable(TableRows):
         self._told, self._owned, self._passes = told, owned, passes
         self._database = Database(table, materialise, users is not None)
         dialect = self._database.dialect
+        if passes == "workers" and dialect.spread is None:
+            raise InvalidInput(
+                f"pass is 'workers', and {self._database.name} has none for Python: choose stream or query"
+            )
         naming = {} if users is None else named(table[users], dialect)
         if naming is None:
             raise InvalidInput(NO_NAME)
@@ -150,20 +152,19 @@ class SqlTable(TableRows):
         self._seen = found
 
     @property
-    def _streams(self) -> bool:
-        """Whether rounds read rows by stream: found out once."""
+    def _way(self) -> str:
+        """The one of ``PASSES`` that is taken: found out once."""
         if self._passes is None:
             self._begun()
-            quick, why = self._database.streams(self.dimension)
-            self._passes = PASSES[not quick]
+            self._passes, why = self._database.quickest(self.dimension)
             if why and self._told is not None:
-                self._told(f"a pass is a {self._passes} (--pass): {why}")
-        return self._passes == "stream"
+                self._told(f"passes are by {self._passes} (--pass): {why}")
+        return self._passes
 
     @property
     def _here(self) -> bool:
         """Whether rows are counted and watched here: users are known to the engine alone."""
-        return self._users is None and self._streams
+        return self._users is None and self._way != "query"
 
     @property
     def people(self) -> int:
@@ -214,7 +215,7 @@ class SqlTable(TableRows):
         else:
             refuse_all(self.has_users and self._narrowed is None)
         fit(round.domain, self.columns)
-        questions = [] if self._streams else _by_cells(round)
+        questions = _by_cells(round) if self._way == "query" else []
         found = [(numbers, self._compiled(round, numbers)) for numbers in questions]
         summaries = dict[int, Any]()
         for numbers, query in ((numbers, query) for numbers, query in found if query is not None):
@@ -257,7 +258,7 @@ class SqlTable(TableRows):
         if self._rows is None:
             self._rows = self._database.begin(self._given)
             if self._database.copies and self._seen is not None:
-                _refuse_other(self._counted()[1], self._seen)
+                refuse_other(self._counted()[1], self._seen)
             if self._limit is not None:
                 self._choose(self._rows)
         return self._rows
@@ -312,7 +313,8 @@ class SqlTable(TableRows):
         """How many rows there are, and what is seen of those that can be used."""
         if not self._here:
             return self._figured()
-        rows = sum(len(chunk.rows) for chunk in self._pass())
+        workers = self._way == "workers"
+        rows = self._spread(None).rows if workers else sum(len(chunk.rows) for chunk in self._pass())
         assert self._seen is not None
         return rows, self._seen
 
@@ -340,7 +342,7 @@ class SqlTable(TableRows):
 
     def _recognise(self, rows: int, mark: int, seen: Seen) -> None:
         """Raises: InvalidInput unless these are the rows that were seen before. Args: mark, the sum of their hashes."""
-        _refuse_other(Seen(rows, mark if self._marked or self._here else None), seen)
+        refuse_other(Seen(rows, mark if self._marked or self._here else None), seen)
 
     def _compiled(self, round: Round[Any], numbers: list[int]) -> Compiled | None:
         """The queries of questions about one bucketing; None where there are none."""
@@ -367,6 +369,8 @@ class SqlTable(TableRows):
         """The summaries of these questions, of rows that come here in batches."""
         some = attrs.evolve(round, parts=tuple(round.parts[i] for i in numbers))
         numbered = _in_numbers(round)
+        if self._way == "workers" and not numbered:
+            return self._spread(some).summaries
         with closing(self._read(self._usable.table, self._reading, True) if numbered else self._pass()) as chunks:
             return map_merge(chunks, lambda chunk: chunk.summary(some, rng), merge_summaries, Threads(1).run)
 
@@ -375,13 +379,17 @@ class SqlTable(TableRows):
         if self._held is not None:
             yield from self._held
             return
-        held, room = list[Chunk](), HELD if self._streams else -1
-        table, seen = (self._begun(), self._seen) if self._here else (self._usable.table, self._reading)
-        for chunk in self._read(table, seen):
+        held, room = list[Chunk](), HELD if self._way == "stream" else -1
+        for chunk in self._read(*self._watched):
             room -= chunk.rows.nbytes
             held = [*held, chunk] if room >= 0 else []
             yield chunk
         self._held = held if room >= 0 else None
+
+    @property
+    def _watched(self) -> tuple[Any, Seen | None]:
+        """The rows of a pass that is no query, and what those of them are that can be used, if that is known."""
+        return (self._begun(), self._seen) if self._here else (self._usable.table, self._reading)
 
     def _read(self, table: Any, seen: Seen | None, numbered: bool = False) -> Generator[Chunk]:
         """Rows in batches; at least one, which may be empty.
@@ -389,58 +397,31 @@ class SqlTable(TableRows):
         Args: seen (what those of them are that can be used; None: that is not known yet), numbered (whether users have
             numbers; else all are 0).
         """
-        features = self._features
-        start, used, mark = 0, 0, 0
+        reading = self._batches(numbered)
+        batches, total = self._database.batches(table.select(*reading.columns), chunk_rows(self.dimension)), Seen(0, 0)
+        for chunk, part in reading.chunks(batches):
+            total = total.plus(part)
+            yield chunk
+        self._witness(total, seen)
+
+    def _batches(self, numbered: bool = False) -> Batches:
         named = [] if self._users is None else [USER]
-        for batch in self._database.batches(table.select(*features, *self._marked, *named), chunk_rows(len(features))):
-            rows = np.stack([batch.column(name).to_numpy(zero_copy_only=False) for name in features]).T
-            whole = finite(rows)
-            if self._here:
-                mark += hashed(rows[whole])
-            for name in named:
-                whole &= batch.column(name).is_valid().to_numpy(zero_copy_only=False)
-            used += int(whole.sum())
-            for name in self._marked:
-                mark += int(batch.column(name).fill_null(0).to_numpy(zero_copy_only=False)[whole].sum())
-            users = numbers_of(batch.column(USER).to_numpy(zero_copy_only=False)) if numbered else np.zeros(len(rows))
-            yield Chunk(start, rows, users=users.astype(np.uint64, copy=False))
-            start += len(rows)
-        if not start:
-            yield Chunk(0, np.empty((0, len(features))), users=np.empty(0, np.uint64))
+        return Batches(list(self._features), self._marked, named, self._here, numbered)
+
+    def _witness(self, found: Seen, seen: Seen | None) -> None:
+        """Facts of the rows of a pass, which are remembered or compared with those that were seen before."""
         if seen is None:
-            self._seen = Seen(used, mark)
+            self._seen = found
         else:
-            self._recognise(used, mark, seen)
+            self._recognise(found.rows, found.mark or 0, seen)
 
-
-@final
-@attrs.frozen
-class Seen:
-    """Facts of rows, seen at once. Args: rows (how many can be used), mark (the sum of their hashes, if known)."""
-
-    rows: int
-    mark: int | None
-
-    def same(self, other: Seen) -> bool:
-        """Whether they may be the rows of another, as far as is known of these."""
-        return self.rows == other.rows and self.mark in (None, other.mark)
-
-
-def _refuse_other(found: Seen, seen: Seen) -> None:
-    if not found.same(seen):
-        raise InvalidInput(
-            "the rows are not what they were when this run began: nothing of this round is answered; copy them "
-            "first with --materialise (materialise=True), or leave the table alone while a run lasts"
-        )
-
-
-def hashed(rows: Floats) -> int:
-    """The sum of hashes of rows (n, d): equal rows have one, and in no order of the columns the same."""
-    mixed = np.zeros(len(rows), np.uint64)
-    for column in rows.T:
-        mixed = (mixed ^ (column + 0.0).view(np.uint64)) * np.uint64(ODD_NUMBER)
-        mixed ^= mixed >> np.uint64(32)
-    return int((mixed >> np.uint64(32)).sum())
+    def _spread(self, round: Round[Any] | None) -> Passed:
+        """One pass by the engine's workers, over the rows of a round, or all of them."""
+        table, seen = self._watched
+        reading = self._batches()
+        found = self._database.spread(table.select(*reading.columns), Pass(reading, round), Passed.merge)
+        self._witness(found.seen, seen)
+        return found
 
 
 def _in_numbers(round: Round[Any]) -> bool:

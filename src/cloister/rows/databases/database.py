@@ -5,9 +5,9 @@ The engines that were tried.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
-from typing import Any, final
+from typing import Any, TypeVar, final
 
 from cloister.core.errors import CloisterError, InvalidInput
 from cloister.rows.databases.dialect import Dialect, End
@@ -15,6 +15,11 @@ from cloister.rows.databases.duckdb import DUCKDB
 from cloister.rows.databases.postgres import POSTGRES
 from cloister.rows.databases.probe import tried
 from cloister.rows.databases.spark import SPARK
+from cloister.rows.databases.watched import Batches, Pass, Passed
+from cloister.rows.workers.batches import Added
+from cloister.rows.workers.machine import packed
+
+V = TypeVar("V")
 
 DIALECTS = {"duckdb": DUCKDB, "postgres": POSTGRES, "pyspark": SPARK}
 """By Ibis' name of the backend."""
@@ -96,10 +101,28 @@ class Database:
         """Most products of a row's numbers in one query: ``Dialect.terms``. Raises: as ``answer``."""
         return int(self._asked(lambda: self.dialect.terms(self.backend)))
 
-    def streams(self, columns: int) -> tuple[bool, str]:
-        """Whether rows by stream are faster than a query, and why: ``Dialect.streams``. Raises: as ``answer``."""
-        quick, why = self._asked(lambda: self.dialect.streams(self.backend, columns))
-        return bool(quick), str(why)
+    def quickest(self, columns: int) -> tuple[str, str]:
+        """How a pass over so many columns takes least time, 'workers', 'stream' or 'query', and why, in words to be
+        said: by workers where they have this cloister, which a trial of one made-up row shows, or as
+        ``Dialect.streams`` says. Raises: as ``answer``."""
+        if self.dialect.spread is None:
+            quick, why = self._asked(lambda: self.dialect.streams(self.backend, columns))
+            return ("stream" if quick else "query"), str(why)
+        row = self.backend.sql("SELECT CAST(1 AS DOUBLE) AS x", schema={"x": "float64"})
+        try:
+            self.spread(row, Pass(Batches(["x"], [], [], True)), Passed.merge)
+        except InvalidInput as error:
+            return "query", f"{self.name} has no workers with this cloister: {error}"
+        return "workers", f"workers of {self.name} run this version of cloister"
+
+    def spread(self, expression: Any, work: Callable[[Any], V], merge: Callable[[V, V], V]) -> V:
+        """The value of rows, of parts of which the engine's workers have the values: ``Dialect.spread``.
+
+        Raises: as ``answer``. InvalidInput: a worker failed, or there is none."""
+        spread, add = self.dialect.spread, Added(merge)
+        assert spread is not None
+        found = add(self._asked(lambda: spread(expression, packed(work), packed(add))))
+        return work([]) if found is None else found
 
     def answer(self, expression: Any) -> Any:
         """An Arrow table. Raises: EngineFailed: nothing was answered."""

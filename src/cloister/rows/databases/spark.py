@@ -13,6 +13,7 @@ import logging
 import secrets
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from importlib import import_module
 from itertools import islice
 from typing import Any
@@ -23,9 +24,13 @@ import pyarrow as pa
 
 from cloister.rows.databases.dialect import HASHES, Dialect, End, as_text, builtin
 from cloister.rows.databases.stage import Expr
+from cloister.rows.workers.batches import VALUE, worked
 
 LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 """Loggers to which PySpark writes the JVM's words on an error, which may quote a row."""
+
+SUMS = 4
+"""Workers that add up what the others found."""
 
 
 def _hashed(cells: Sequence[Expr]) -> Expr:
@@ -61,6 +66,14 @@ def _materialised(backend: Any, expression: Any) -> tuple[Any, End]:
 def _answer(expression: Any) -> Any:
     with _unlogged():
         return _frame(expression).toArrow()
+
+
+def _spread(expression: Any, work: bytes, add: bytes) -> Any:
+    """By ``mapInArrow``, and values added up in Spark to at most ``SUMS``: the driver holds no more, however many
+    partitions there are. Values go where their bytes say, so that one that is worked out twice goes to one place."""
+    with _unlogged():
+        parts = _frame(expression).mapInArrow(partial(worked, work), f"{VALUE} binary")
+        return parts.repartition(SUMS, VALUE).mapInArrow(partial(worked, add), f"{VALUE} binary").toArrow().to_batches()
 
 
 def _batches(expression: Any, size: int) -> Any:
@@ -103,4 +116,12 @@ def _unlogged() -> Iterator[None]:
             logger.disabled = disabled
 
 
-SPARK = Dialect(hashed=_hashed, text=_text, utf8=_utf8, materialise=_materialised, answer=_answer, stream=_batches)
+SPARK = Dialect(
+    hashed=_hashed,
+    text=_text,
+    utf8=_utf8,
+    materialise=_materialised,
+    answer=_answer,
+    spread=_spread,
+    stream=_batches,
+)

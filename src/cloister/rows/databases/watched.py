@@ -1,0 +1,135 @@
+"""Rows that come in Arrow batches, to this process or to an engine's Python workers, and how they are known again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, final
+
+import attrs
+import numpy as np
+import pyarrow as pa
+
+from cloister.core.encoding import map_merge, merge_summaries
+from cloister.core.errors import InvalidInput
+from cloister.core.questions import Round
+from cloister.core.randomness import NoiseRng
+from cloister.core.types import Floats
+from cloister.rows.reading import Chunk, finite
+from cloister.rows.users import numbers_of
+from cloister.rows.workers.machine import Threads
+
+ODD_NUMBER = 0x9E37_79B9_7F4A_7C15
+
+
+@final
+@attrs.frozen
+class Seen:
+    """Facts of rows, seen at once. Args: rows (how many can be used), mark (the sum of their hashes, if known)."""
+
+    rows: int
+    mark: int | None
+
+    def same(self, other: Seen) -> bool:
+        """Whether they may be the rows of another, as far as is known of these."""
+        return self.rows == other.rows and self.mark in (None, other.mark)
+
+    def plus(self, other: Seen) -> Seen:
+        return Seen(self.rows + other.rows, (self.mark or 0) + (other.mark or 0))
+
+
+def refuse_other(found: Seen, seen: Seen) -> None:
+    """Raises: InvalidInput unless rows are those that were seen before."""
+    if not found.same(seen):
+        raise InvalidInput(
+            "the rows are not what they were when this run began: nothing of this round is answered; copy them "
+            "first with --materialise (materialise=True), or leave the table alone while a run lasts"
+        )
+
+
+def hashed(rows: Floats) -> int:
+    """The sum of hashes of rows (n, d): equal rows have one, and in no order of the columns the same."""
+    mixed = np.zeros(len(rows), np.uint64)
+    for column in rows.T:
+        mixed = (mixed ^ (column + 0.0).view(np.uint64)) * np.uint64(ODD_NUMBER)
+        mixed ^= mixed >> np.uint64(32)
+    return int((mixed >> np.uint64(32)).sum())
+
+
+@final
+@attrs.frozen
+class Batches:
+    """Batches as chunks.
+
+    Args:
+        features: names of the columns of doubles.
+        marked: names of the column of the engine's hashes, if there is one.
+        named: names of the column of users, if there is one.
+        here: whether rows are hashed by ``hashed`` instead.
+        numbered: whether users have numbers; else all are 0.
+    """
+
+    features: list[str]
+    marked: list[str]
+    named: list[str]
+    here: bool
+    numbered: bool = False
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns that are read."""
+        return [*self.features, *self.marked, *self.named]
+
+    def chunks(self, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[Chunk, Seen]]:
+        """At least one, which may be empty, each with facts of its rows."""
+        start = 0
+        for batch in batches:
+            rows = np.stack([batch.column(name).to_numpy(zero_copy_only=False) for name in self.features]).T
+            whole = finite(rows)
+            mark = hashed(rows[whole]) if self.here else 0
+            for name in self.named:
+                whole &= batch.column(name).is_valid().to_numpy(zero_copy_only=False)
+            for name in self.marked:
+                mark += int(batch.column(name).fill_null(0).to_numpy(zero_copy_only=False)[whole].sum())
+            users = np.zeros(len(rows), np.uint64)
+            for name in self.named if self.numbered else ():
+                users = numbers_of(batch.column(name).to_numpy(zero_copy_only=False)).astype(np.uint64, copy=False)
+            yield Chunk(start, rows, users=users), Seen(int(whole.sum()), mark)
+            start += len(rows)
+        if not start:
+            yield Chunk(0, np.empty((0, len(self.features))), users=np.empty(0, np.uint64)), Seen(0, 0)
+
+
+@final
+@attrs.frozen(eq=False)
+class Passed:
+    """One pass over some rows. Args: rows (how many there are), seen, summaries (one per question)."""
+
+    rows: int
+    seen: Seen
+    summaries: tuple[Any, ...]
+
+    def merge(self, other: Passed) -> Passed:
+        summaries = merge_summaries(self.summaries, other.summaries)
+        return Passed(self.rows + other.rows, self.seen.plus(other.seen), summaries)
+
+
+@final
+@attrs.frozen(eq=False)
+class Pass:
+    """Work of an engine's worker: a partition's rows, counted, hashed and summarised.
+
+    No randomness travels: questions without users' numbers draw none before the merge, and what a channel is given is
+    the worker's own. Args: round (None: rows are counted only).
+    """
+
+    reading: Batches
+    round: Round[Any] | None = None
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Passed:
+        rng = NoiseRng.secret()
+
+        def one(read: tuple[Chunk, Seen]) -> Passed:
+            chunk, seen = read
+            return Passed(len(chunk.rows), seen, () if self.round is None else chunk.summary(self.round, rng))
+
+        return map_merge(self.reading.chunks(batches), one, Passed.merge, Threads(1).run)
