@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import reduce
 from typing import Any, TypeVar, final
 
 from cloister.core.errors import CloisterError, InvalidInput
@@ -16,7 +17,7 @@ from cloister.rows.databases.postgres import POSTGRES
 from cloister.rows.databases.probe import tried
 from cloister.rows.databases.spark import SPARK
 from cloister.rows.databases.watched import Batches, Pass, Passed
-from cloister.rows.workers.batches import Added
+from cloister.rows.workers.batches import values
 from cloister.rows.workers.machine import packed
 
 V = TypeVar("V")
@@ -119,10 +120,9 @@ class Database:
         """The value of rows, of parts of which the engine's workers have the values: ``Dialect.spread``.
 
         Raises: as ``answer``. InvalidInput: a worker failed, or there is none."""
-        spread, add = self.dialect.spread, Added(merge)
+        spread, packet = self.dialect.spread, packed(work)
         assert spread is not None
-        found = add(self._asked(lambda: spread(expression, packed(work), packed(add))))
-        return work([]) if found is None else found
+        return reduce(merge, values(self._asked(lambda: spread(expression, packet))), work([]))
 
     def answer(self, expression: Any) -> Any:
         """An Arrow table. Raises: EngineFailed: nothing was answered."""

@@ -29,8 +29,8 @@ from cloister.rows.workers.batches import VALUE, worked
 LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 """Loggers to which PySpark writes the JVM's words on an error, which may quote a row."""
 
-SUMS = 4
-"""Workers that add up what the others found."""
+TASKS = 512
+"""Most tasks of a pass by workers."""
 
 
 def _hashed(cells: Sequence[Expr]) -> Expr:
@@ -68,12 +68,12 @@ def _answer(expression: Any) -> Any:
         return _frame(expression).toArrow()
 
 
-def _spread(expression: Any, work: bytes, add: bytes) -> Any:
-    """By ``mapInArrow``, and values added up in Spark to at most ``SUMS``: the driver holds no more, however many
-    partitions there are. Values go where their bytes say, so that one that is worked out twice goes to one place."""
+def _spread(expression: Any, work: bytes) -> Any:
+    """By ``mapInArrow``. A task takes several partitions where there are more than ``TASKS``, which moves no row: so
+    the driver holds few values, however many partitions there are. (To add them up in Spark takes a second a round.)"""
     with _unlogged():
-        parts = _frame(expression).mapInArrow(partial(worked, work), f"{VALUE} binary")
-        return parts.repartition(SUMS, VALUE).mapInArrow(partial(worked, add), f"{VALUE} binary").toArrow().to_batches()
+        rows = _frame(expression).coalesce(TASKS)
+        return rows.mapInArrow(partial(worked, work), f"{VALUE} binary").toArrow().to_batches()
 
 
 def _batches(expression: Any, size: int) -> Any:
