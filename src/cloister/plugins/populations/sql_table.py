@@ -17,7 +17,7 @@ from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.record import mark_of
 from cloister.core.trust import Aggregated, Central
 from cloister.rows.columns import select
-from cloister.rows.databases.database import Database, dialect_of
+from cloister.rows.databases.database import Database
 from cloister.rows.databases.features import featured, table_columns, table_name, usable, used
 from cloister.rows.databases.lattices import snapped
 from cloister.rows.databases.questions import Compiled, Grouped
@@ -106,9 +106,6 @@ class SqlTable(TableRows):
     ) -> None:
         if passes not in (None, *PASSES):
             raise InvalidInput(f"pass is '{passes}': choose from {' | '.join(PASSES)}")
-        backend = table.get_backend()
-        if passes == "workers" and dialect_of(backend).spread is None:
-            raise InvalidInput(f"pass is 'workers', and {backend.name} has none for Python: choose stream or query")
         chosen = select(table_columns(table), columns, categories, bounded, users, described=described)
         if chosen.texts:
             raise InvalidInput(
@@ -119,6 +116,10 @@ class SqlTable(TableRows):
         self._told, self._owned, self._passes = told, owned, passes
         self._database = Database(table, materialise, users is not None)
         dialect = self._database.dialect
+        if passes == "workers" and dialect.spread is None:
+            raise InvalidInput(
+                f"pass is 'workers', and {self._database.name} has none for Python: choose stream or query"
+            )
         naming = {} if users is None else named(table[users], dialect)
         if naming is None:
             raise InvalidInput(NO_NAME)
