@@ -23,9 +23,10 @@ from cloister.core.randomness import PublicRng
 from cloister.plugins.populations.arrays import Arrays
 from cloister.plugins.populations.sql_table import PASSES, SqlTable
 from cloister.rows.databases import spark
-from cloister.rows.databases.database import DIALECTS, Database, EngineFailed
+from cloister.rows.databases.database import Database, EngineFailed
 from cloister.rows.databases.spark import SPARK
 from cloister.rows.workers import machine
+from cloister.rows.workers.machine import packed
 from tests.rows.databases.rounds import answers, same
 from tests.rows.databases.spark import Spark
 
@@ -142,13 +143,29 @@ def test_workers_that_are_killed_every_time_are_one_line_and_the_next_round_goes
     assert same(found, answers(Arrays(ROWS, missing="drop"), DOMAIN, *ASKED))
 
 
-def test_workers_find_rows_that_are_replaced(pyspark: Spark) -> None:
+@pytest.mark.parametrize("held", [True, False])
+def test_workers_hold_the_rows_and_find_that_those_are_replaced_which_they_read_anew(
+    pyspark: Spark, monkeypatch: pytest.MonkeyPatch, held: bool
+) -> None:
+    if not held:
+        monkeypatch.setattr("pyspark.rdd.RDD.cache", lambda rows: rows)  # as where there is no room
+        monkeypatch.setattr("pyspark.rdd.RDD.unpersist", lambda rows: rows)
     with SqlTable(pyspark.put("rows", TABLE), "*", "drop", passes="workers") as population:
         population.check()
         moved = ROWS[:, 1] + np.where(np.arange(5000) == 7, 0.25, 0.0)
         pa.parquet.write_table(pa.table({"x": ROWS[:, 0], "y": moved}), pyspark.files["rows"], row_group_size=2000)
-        with pytest.raises(InvalidInput, match="the rows are not what they were"):
-            answers(population, DOMAIN, *ASKED)
+        if held:
+            assert same(answers(population, DOMAIN, *ASKED), answers(Arrays(ROWS, missing="drop"), DOMAIN, *ASKED))
+        else:
+            with pytest.raises(InvalidInput, match="the rows are not what they were"):
+                answers(population, DOMAIN, *ASKED)
+
+
+def test_nothing_is_held_once_a_table_is_closed(pyspark: Spark) -> None:
+    with SqlTable(pyspark.put("rows", TABLE), "*", "drop", passes="workers") as population:
+        population.check()
+        assert len(pyspark.session.sparkContext._jsc.getPersistentRDDs()) == 1
+    assert not len(pyspark.session.sparkContext._jsc.getPersistentRDDs())
 
 
 def test_workers_read_the_rows_of_users_that_are_kept(pyspark: Spark) -> None:
@@ -172,20 +189,17 @@ def test_a_table_without_rows_is_refused_by_workers_too(pyspark: Spark) -> None:
 
 
 def test_the_values_that_come_back_do_not_grow_with_partitions(pyspark: Spark, monkeypatch: pytest.MonkeyPatch) -> None:
-    table, batches, spread = pyspark.put("rows", TABLE), list[Any](), SPARK.spread
-    assert spread is not None
-
-    def counted(*given: Any) -> Any:
-        batches.extend(spread(*given))
-        return batches
-
     monkeypatch.setattr(spark, "TASKS", 3)
-    monkeypatch.setitem(DIALECTS, "pyspark", attrs.evolve(SPARK, spread=counted))
+    assert pyspark.put("rows", TABLE) is not None
     many = pyspark.backend.sql("SELECT /*+ REPARTITION(40) */ * FROM rows")
-    with SqlTable(many, "*", "drop", passes="workers") as population:
-        population.check()
-    assert table is not None
-    assert sum(batch.num_rows for batch in batches) == 3
+    assert SPARK.spread is not None
+    asked, end = SPARK.spread(many)
+    assert len(asked(packed(len_of))) == 3
+    end()
+
+
+def len_of(batches: Any) -> int:
+    return sum(len(batch) for batch in batches)
 
 
 @pytest.fixture

@@ -69,8 +69,8 @@ class SqlTable(TableRows):
     the same integers. Then rows are watched by a hash made here, and held once they were read, up to ``HELD``, so that
     other passes read nothing. Which of the two it is never depends on what rows hold: the caller says it, or a trial of
     the engine over rows that it makes up (``Dialect.streams``). Or the engine's own Python workers make that pass, each
-    over its part (``Dialect.spread``): exact summaries come back, watched by the same hash, and no rows. What users'
-    numbers decide comes by stream.
+    over its part, which the engine holds (``Dialect.spread``): exact summaries come back, watched by the same hash, and
+    no rows. What users' numbers decide comes by stream.
 
     Args:
         table: of Ibis, or an expression that is one.

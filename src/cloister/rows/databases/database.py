@@ -5,7 +5,7 @@ The engines that were tried.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import reduce
 from typing import Any, TypeVar, final
@@ -61,6 +61,7 @@ class Database:
         self.copies, self._keeps = materialise, keeps
         self._tried = False
         self._ends = list[End]()
+        self._spread: tuple[Any, Callable[[bytes], Sequence[bytes]], End] | None = None
 
     def begin(self, rows: Any) -> Any:
         """The rows of all questions from here on: these in a snapshot, if the engine can do that, or their copy.
@@ -117,12 +118,23 @@ class Database:
         return "workers", f"workers of {self.name} run this version of cloister"
 
     def spread(self, expression: Any, work: Callable[[Any], V], merge: Callable[[V, V], V]) -> V:
-        """The value of rows, of parts of which the engine's workers have the values: ``Dialect.spread``.
+        """The value of rows, of parts of which the engine's workers have the values: ``Dialect.spread``. They
+        hold them until other rows are asked of, or ``close``.
 
         Raises: as ``answer``. InvalidInput: a worker failed, or there is none."""
-        spread, packet = self.dialect.spread, packed(work)
+        packet, spread = packed(work), self.dialect.spread
         assert spread is not None
-        return reduce(merge, values(self._asked(lambda: spread(expression, packet))), work([]))
+        if self._spread is None or not self._spread[0].equals(expression):
+            self._let_go()
+            self._spread = (expression, *self._asked(lambda: spread(expression)))
+        asked = self._spread[1]
+        return reduce(merge, values(self._asked(lambda: asked(packet))), work([]))
+
+    def _let_go(self) -> None:
+        if self._spread is not None:
+            with suppress(Exception):  # it goes with the session
+                self._spread[2]()
+        self._spread = None
 
     def answer(self, expression: Any) -> Any:
         """An Arrow table. Raises: EngineFailed: nothing was answered."""
@@ -137,6 +149,7 @@ class Database:
 
     def close(self) -> None:
         """End the snapshot, or drop the copy. The connection is its owner's."""
+        self._let_go()
         while self._ends:
             self._asked(self._ends.pop())
 

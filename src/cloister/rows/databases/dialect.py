@@ -90,9 +90,9 @@ class Dialect:
         tables: names of the tables that are there, as they may be given: with their schema where they need it.
         streams: whether rows of so many columns are read in less time than a query over them takes, and why, in words
             that are said; tried over rows that the engine makes up, never over a table's.
-        spread: the rows of an expression, worked on by the engine's own Python workers: given a packed function of
-            some batches, those of its values (``rows.workers.batches``). Each row is in one of them, however often it
-            was worked on. None where there are no such workers.
+        spread: the rows of an expression in the hands of the engine's own Python workers: given a packed function of
+            some batches, those of its values (``rows.workers.batches``), each row in one of them, however often it was
+            worked on; and what ends it. None where there are no such workers.
         stream: the answer to an expression, as Arrow's reader of batches of at most so many rows.
         why: what a failure of the engine means, in words of our own (a driver's may quote a row); None if unknown.
     """
@@ -112,6 +112,6 @@ class Dialect:
     terms: Callable[[Any], int] = lambda backend: TERMS
     tables: Callable[[Any], Sequence[str]] = lambda backend: backend.list_tables()
     streams: Callable[[Any, int], tuple[bool, str]] = lambda backend, columns: (False, "")
-    spread: Callable[[Any, bytes], Sequence[Any]] | None = None
+    spread: Callable[[Any], tuple[Callable[[bytes], Sequence[bytes]], End]] | None = None
     stream: Callable[[Any, int], Any] = lambda expression, size: expression.to_pyarrow_batches(chunk_size=size)
     why: Callable[[Exception], str | None] = lambda error: None

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from importlib import import_module
@@ -24,7 +24,7 @@ import pyarrow as pa
 
 from cloister.rows.databases.dialect import HASHES, Dialect, End, as_text, builtin
 from cloister.rows.databases.stage import Expr
-from cloister.rows.workers.batches import VALUE, worked
+from cloister.rows.workers.batches import CELL, bound, worked
 
 LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 """Loggers to which PySpark writes the JVM's words on an error, which may quote a row."""
@@ -68,12 +68,24 @@ def _answer(expression: Any) -> Any:
         return _frame(expression).toArrow()
 
 
-def _spread(expression: Any, work: bytes) -> Any:
-    """By ``mapInArrow``. A task takes several partitions where there are more than ``TASKS``, which moves no row: so
-    the driver holds few values, however many partitions there are. (To add them up in Spark takes a second a round.)"""
+def _spread(expression: Any) -> tuple[Callable[[bytes], Sequence[bytes]], End]:
+    """Executors hold the rows in memory, as far as there is room: what has none, or was lost, is read anew.
+
+    A task takes several partitions where there are more than ``TASKS``, which moves no row: so the driver holds few
+    values, however many partitions there are. (To add them up in Spark takes a second a round.)
+    """
+    pyspark, serializers = import_module("pyspark"), import_module("pyspark.serializers")
     with _unlogged():
-        rows = _frame(expression).coalesce(TASKS)
-        return rows.mapInArrow(partial(worked, work), f"{VALUE} binary").toArrow().to_batches()
+        frame = _frame(expression).coalesce(TASKS).mapInArrow(bound, f"{CELL} binary")
+        binary = frame.sparkSession._jvm.org.apache.spark.sql.Encoders.BINARY()
+        held = getattr(frame._jdf, "as")(binary).javaRDD()  # PySpark's own way there pickles every cell in the JVM
+        cells = pyspark.RDD(held, frame.sparkSession.sparkContext, serializers.NoOpSerializer()).cache()
+
+    def asked(work: bytes) -> Sequence[bytes]:
+        with _unlogged():
+            return list(cells.mapPartitions(partial(worked, work)).collect())
+
+    return asked, cells.unpersist
 
 
 def _batches(expression: Any, size: int) -> Any:
