@@ -21,7 +21,7 @@ import typer
 from prose import escaped, rst
 
 from cloister.cli import app as program
-from cloister.commands.options import Charged, Printed, Reading, Wanted, declared
+from cloister.commands.options import WAYS, Charged, Printed, Reading, Wanted, declared
 from cloister.commands.taking import GROUPS
 from cloister.core.registry.components import ANY_TRUST
 from cloister.core.registry.describe import describe
@@ -85,10 +85,17 @@ def _lists() -> Iterator[tuple[str, str]]:
     command: Any = typer.main.get_command(program)
     yield "cli", "".join(_line("cli", name, each.help or "") for name, each in command.commands.items())
     yield "options", "".join(_options())
+    yield "ways", "".join(_ways())
     yield "promises", "".join(promises.page())
     for role in sorted({spec.role for spec in registry().specs()}):
         found = (describe(registry(), spec) for spec in registry().specs(role))
         yield f"components/{role}", "".join(_line(f"components/{role}", f["name"], f["summary"]) for f in found)
+
+
+def _ways() -> Iterator[str]:
+    """A table of what reads rows, by where they are."""
+    yield ".. list-table::\n   :header-rows: 1\n\n   * - rows are\n     - give\n"
+    yield from (f"   * - {escaped(where)}\n     - {escaped(way)}\n" for where, way in WAYS)
 
 
 def _options() -> Iterator[str]:

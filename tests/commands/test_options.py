@@ -13,7 +13,7 @@ import typer
 
 from cloister.cli import app
 from cloister.commands import options as commands_options
-from cloister.commands.options import HEADINGS, ROWS, Charged, Printed, Reading, Wanted, declared
+from cloister.commands.options import HEADINGS, ROWS, WAYS, Charged, Printed, Reading, Wanted, declared
 from cloister.commands.taking import GROUPS
 from cloister.rows.categories import Category
 from cloister.rows.columns import Selection
@@ -125,4 +125,11 @@ def test_help_is_under_headings_in_order(capsys: pytest.CaptureFixture[str]) -> 
         pass
     lines = capsys.readouterr().out.splitlines()
     found = [line[:-1] for line in lines if line.endswith(":") and line[:1].isalpha()]
-    assert found == ["Arguments", *HEADINGS, "Options"]
+    assert found == ["Arguments", *HEADINGS, "Options", "Which way to read, by where rows are"]
+
+
+def test_ways_to_read_name_options_that_there_are() -> None:
+    flags = {flag for parameter in COMMANDS["fit"].params for flag in parameter.opts}
+    named = {word for _, way in WAYS for word in re.findall(r"--[a-z-]+", way)}
+    assert named
+    assert named <= flags

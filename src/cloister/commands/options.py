@@ -23,6 +23,24 @@ ROWS, PRIVACY, METHOD, LEDGER, OUTPUT = "Rows", "Privacy", "Method", "Ledger", "
 HEADINGS = ROWS, PRIVACY, METHOD, LEDGER, OUTPUT
 """Headings of ``--help``, in order."""
 
+WAYS = (
+    ("rows in memory, or files", "Nothing: threads of this process, on every core. Memory does not grow with files."),
+    ("files, and many cores", "--engine processes: a process on each core, which waits for no other."),
+    ("files that several machines see", "--engine dask --scheduler tcp://HOST:8786."),
+    ("a table of DuckDB", "duckdb:///FILE --table NAME. Parquet files are read faster as files."),
+    (
+        "a table of PostgreSQL",
+        "postgres://USER@HOST/DATABASE --table NAME: by stream, nearly as fast as files, where psycopg's C is "
+        "installed; --pass query where rows may not leave the server.",
+    ),
+    ("a table or a lake of Spark", "In Python, source(table): its workers make the passes where they have cloister."),
+    (
+        "another database",
+        "Its address: by query, if Ibis knows it and it passes a trial of its arithmetic.",
+    ),
+)
+"""Where rows are, and what reads them with the least time."""
+
 
 @final
 @attrs.frozen

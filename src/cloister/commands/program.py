@@ -26,7 +26,7 @@ from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
 from cloister.commands.common import mute, plain, say, steady
-from cloister.commands.options import HEADINGS
+from cloister.commands.options import HEADINGS, WAYS
 from cloister.core.errors import CloisterError, InvalidInput, UnknownName
 
 if TYPE_CHECKING:
@@ -64,6 +64,9 @@ class Headed(TyperCommand):
             if records:
                 with formatter.section(heading):
                     formatter.write_dl(records)
+        if {"engine", "table"} <= {parameter.name for parameter in self.get_params(ctx)}:
+            with formatter.section("Which way to read, by where rows are"):
+                formatter.write_dl(WAYS)
 
 
 def run(app: typer.Typer, words: Sequence[str]) -> int:

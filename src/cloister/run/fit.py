@@ -95,7 +95,7 @@ def source(
         (columns that groups are described by: those that nothing else names are read beside the others; as ``Texts``,
         one whose words are counted: ``rows.words``), delimiter and encoding (of CSV files), table (its name, at an
         address), materialise (whether the engine works on a temporary copy of it), passes ('stream' of its
-        rows or 'query' of its engine; by default the faster one), told (told what the holder of rows
+        rows, 'query' of its engine, or its own 'workers'; by default the fastest), told (told what the holder of rows
         in a database should know).
     """
     if missing not in {"refuse", "drop"}:
