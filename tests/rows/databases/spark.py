@@ -37,7 +37,7 @@ SETTINGS = {
 @contextmanager
 def folder() -> Iterator[Path]:
     """Where Spark may run. Skips the test where PySpark or Java is not installed."""
-    pytest.importorskip("pyspark.sql", reason="PySpark is not installed (ibis-framework[pyspark])")
+    pytest.importorskip("pyspark.sql", reason="PySpark is not installed (extra spark)")
     if not (os.environ.get("JAVA_HOME") or shutil.which("java")):
         pytest.skip("Java is not installed (Debian package: default-jre-headless)")
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # whose packages its workers find

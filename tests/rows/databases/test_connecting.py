@@ -173,6 +173,25 @@ def test_what_cannot_be_connected_to_never_shows_the_password(address: str) -> N
     assert "77" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("address", "told"),
+    [
+        ("postgres://h/d", "postgres needs psycopg: pip install"),
+        ("pyspark://", "pyspark needs PySpark: pip install"),
+        ("trino://u@h/d", r"ibis-framework\[trino\]"),
+    ],
+)
+def test_a_driver_that_is_not_installed_is_said_with_what_brings_it(
+    address: str, told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def absent(address: str) -> Any:
+        raise ImportError(address)
+
+    monkeypatch.setattr(ibis, "connect", absent)
+    with pytest.raises((InvalidInput, MissingExtra), match=told):
+        opened(address, "visits")
+
+
 SECRETS = ("qzj", "Xkw", "7731", "j\u00fcq")
 """Parts of passwords, which no message has otherwise."""
 

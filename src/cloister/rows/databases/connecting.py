@@ -105,11 +105,20 @@ def connected(address: str, threads: int | None = None, writable: bool = False) 
     except CloisterError:
         raise
     except ImportError as error:
-        if scheme == "duckdb":
-            raise MissingExtra("duckdb", "sql", "reading DuckDB") from error
-        raise InvalidInput(f"reading {scheme} needs more of Ibis: pip install 'ibis-framework[{scheme}]'") from error
+        raise lacking(scheme, "reading") from error
     except Exception as error:  # a driver's message may hold a password
         raise InvalidInput(f"{shown(address)} cannot be opened: {_why(error)}") from None
+
+
+EXTRAS = {"duckdb": ("duckdb", "sql"), "postgres": ("psycopg", "postgres"), "pyspark": ("PySpark", "spark")}
+"""By Ibis' name of an engine: what speaks to it, and the extra that brings it."""
+
+
+def lacking(name: str, purpose: str) -> CloisterError:
+    """The error of an engine whose driver is not installed, with what to install."""
+    if name in EXTRAS:
+        return MissingExtra(*EXTRAS[name], f"{purpose} {name}")
+    return InvalidInput(f"{purpose} {name} needs more of Ibis: pip install 'ibis-framework[{name}]'")
 
 
 def executed(backend: Any, statement: str, failed: str) -> None:

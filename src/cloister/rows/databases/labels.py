@@ -11,6 +11,7 @@ import sqlglot as sg
 
 from cloister.core.errors import InvalidInput, UnknownName
 from cloister.rows.columns import Selection
+from cloister.rows.databases.connecting import lacking
 from cloister.rows.databases.database import dialect_of
 from cloister.rows.databases.dialect import Dialect
 from cloister.rows.databases.features import featured, usable
@@ -96,7 +97,7 @@ def unconnected(name: str) -> Any:
         getattr(ibis, name)  # registers its options
         return known[name].load().Backend()
     except ImportError:
-        raise InvalidInput(f"writing {name} needs more of Ibis: pip install 'ibis-framework[{name}]'") from None
+        raise lacking(name, "writing") from None
 
 
 def unseen(columns: Mapping[str, bool], name: str) -> Any:
