@@ -1,4 +1,4 @@
-"""NICV of the Lloyd family beside its rivals: the tables in docs/explanation/accuracy.md.
+"""NICV of the Lloyd family beside its rivals: the tables in docs/explanation/accuracy.md and lloyd_accuracy.md.
 
     python benchmarks/accuracy.py auto              the default, beside our other methods, the rivals and the midpoint
     python benchmarks/accuracy.py auto --only --pure   the default without a delta
@@ -153,7 +153,9 @@ def against_peers(processes: int, store: Path | None, names: tuple[str, ...], sc
     for name in names:
         data = data_of(name)
         mine = {cell: values for cell, values in found.items() if cell.data == name and not cell.options}
-        print(f"\n**{name}** n={len(data.rows)} d={data.rows.shape[1]} k={data.k}\n")
+        rivals = dict(peers.PEERS[name])
+        flat = [f"{one} {rivals.pop(one)[EPSILONS[0]][0]:.3g}" for one in auto_tables.NOT_RIVALS]
+        print(f"\n**{name}** n={len(data.rows)} d={data.rows.shape[1]} k={data.k}; {', '.join(flat)}\n")
         print("\n".join(head("method", EPSILONS)))
         for method in ("lloyd", *METHODS):
             figures = []
@@ -181,8 +183,7 @@ def against_peers(processes: int, store: Path | None, names: tuple[str, ...], sc
                         )
                 figures.append(show(mean) + mark)
             print(rows_of(method if method != "lloyd" else "lloyd (not private)", figures))
-        for rival in peers.PEERS[name]:
-            row = peers.PEERS[name][rival]
+        for rival, row in rivals.items():
             print(
                 rows_of(
                     f"*{rival}*", (f"{row[e][0]:.3g}" + (f" ± {row[e][1]:.2g}" if row[e][1] else "") for e in EPSILONS)
