@@ -10,8 +10,8 @@ from hatchling.metadata.plugin.interface import MetadataHookInterface
 
 
 class Readme(MetadataHookInterface):
-    """Links lead to the repository that ``[project.urls]`` calls ``Source``, at the version's tag, and pictures come from
-    there. Without such an address they stay as they are."""
+    """Links lead to the repository that ``[project.urls]`` calls ``Source``, at the version's tag, and pictures come
+    from there. Without such an address they stay as they are."""
 
     def update(self, metadata: dict[str, Any]) -> None:
         text = Path(self.root, "README.md").read_text("utf-8")

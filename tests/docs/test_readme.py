@@ -1,4 +1,4 @@
-"""The README where only its text is: on an index of packages. And its pictures, which ``tests/docs/pictures.py`` makes."""
+"""The README where only its text is, on an index of packages; and its pictures, which ``pictures.py`` here makes."""
 
 from __future__ import annotations
 
