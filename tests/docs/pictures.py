@@ -1,6 +1,6 @@
 """The README's pictures: pages that its own commands make, as Chromium shows them.
 
-    python -m tests.docs.pictures            docs/index_report.png, docs/index_phones.png
+    python -m tests.docs.pictures            docs/readme_report.png, docs/readme_phones.png
 
 Noise is fresh, so that figures in the pictures differ from one time to the next.
 """
@@ -22,27 +22,26 @@ from tests.browser import Browser
 from tests.docs.pages import ROOT, blocks, commands
 from tests.docs.running import programs
 
-WIDTH = 1000
-"""Of a picture, in pixels."""
+WIDTH, HEIGHT = 1000, 1540
+"""Of a picture, in pixels: the page's beginning."""
 
 COLOURS = 128
 """Of a picture: as few as show no difference make its file small."""
 
 
 @contextmanager
-def report(folder: Path, browser: Browser) -> Iterator[int]:
-    """What the README's first block makes, up to the report; bounds are taken as they are. Yields: how high it is
-    shown."""
+def report(folder: Path, browser: Browser) -> Iterator[None]:
+    """What the README's first block makes, up to the report; bounds are taken as they are."""
     (block,) = [block for block in blocks("README.md") if "cloister report" in block.text]
     made, _, _ = "\n".join(commands(block.text)).partition("\ncloister predict")
     subprocess.run(["bash", "-ec", made.replace("cloister fit ", "cloister fit --zoom off ")], cwd=folder, check=True)
     browser.open(f"file://{folder}/groups.html")
-    yield 1050
+    yield
 
 
 @contextmanager
-def phones(folder: Path, browser: Browser) -> Iterator[int]:
-    """The demonstration, after a person and everybody else have reported. Yields: how high it is shown."""
+def phones(folder: Path, browser: Browser) -> Iterator[None]:
+    """The demonstration, after a person and everybody else have reported."""
     with subprocess.Popen(["cloister", "demo", "--phones"], stdout=subprocess.PIPE, text=True) as demo:
         try:
             assert demo.stdout is not None
@@ -53,7 +52,7 @@ def phones(folder: Path, browser: Browser) -> Iterator[int]:
                 browser.click(button)
             browser.wait("document.querySelector('#progress').position > 0.99 && document.querySelector('#read .lit')")
             browser.wait("document.querySelectorAll('#map .found').length === 4")
-            yield int(browser.value("document.querySelector('#map').getBoundingClientRect().bottom + scrollY"))
+            yield
         finally:
             demo.send_signal(signal.SIGINT)
 
@@ -65,11 +64,11 @@ def main() -> None:
         for draw in (report, phones):
             with Browser(folder / draw.__name__) as browser:
                 browser.look(WIDTH)
-                with draw(folder, browser) as height:
-                    file = ROOT / "docs" / f"index_{draw.__name__}.png"
+                with draw(folder, browser):
+                    file = ROOT / "docs" / f"readme_{draw.__name__}.png"
                     browser.screenshot(file)
                 with Image.open(file) as shot:
-                    shown = shot.convert("RGB").crop((0, 0, WIDTH, min(height, shot.height)))
+                    shown = shot.convert("RGB").crop((0, 0, WIDTH, HEIGHT))
                 shown.quantize(COLOURS).save(file, optimize=True)
                 print(f"{file}: {file.stat().st_size:,} bytes")
 

@@ -56,5 +56,5 @@ def test_the_build_asks_for_the_readme_and_says_where_the_repository_is() -> Non
 
 
 def test_its_pictures_are_small() -> None:
-    for picture in (ROOT / "docs").glob("index_*.png"):
+    for picture in (ROOT / "docs").glob("readme_*.png"):
         assert 10_000 < picture.stat().st_size < 100_000
