@@ -1,4 +1,4 @@
-"""NICV of the Lloyd family beside its rivals: the tables in docs/explanation/accuracy.md.
+"""NICV of the Lloyd family beside its rivals: the tables in docs/explanation/accuracy.md and lloyd_accuracy.md.
 
     python benchmarks/accuracy.py auto              the default, beside our other methods, the rivals and the midpoint
     python benchmarks/accuracy.py auto --only --pure   the default without a delta
@@ -152,24 +152,16 @@ def against_peers(processes: int, store: Path | None, names: tuple[str, ...], sc
     found = run(cells, processes, store)
     for name in names:
         data = data_of(name)
-        mine = {cell: values for cell, values in found.items() if cell.data == name and not cell.options}
-        print(f"\n**{name}** n={len(data.rows)} d={data.rows.shape[1]} k={data.k}\n")
+        mine = {(c.method, c.epsilon): mean_interval(v) for c, v in found.items() if c.data == name and not c.options}
+        rivals = dict(peers.PEERS[name])
+        flat = [f"lloyd {show(mine['lloyd', 1.0])}"]
+        flat += [f"{one} {rivals.pop(one)[EPSILONS[0]][0]:.3g}" for one in auto_tables.NOT_RIVALS]
+        print(f"\n**{name}** n={len(data.rows)} d={data.rows.shape[1]} k={data.k}; {', '.join(flat)}\n")
         print("\n".join(head("method", EPSILONS)))
-        for method in ("lloyd", *METHODS):
+        for method in METHODS:
             figures = []
             for eps in EPSILONS:
-                values = next(
-                    (
-                        v
-                        for c, v in mine.items()
-                        if (c.method, c.epsilon) == (method, 1.0 if method == "lloyd" else eps)
-                    ),
-                    None,
-                )
-                if values is None:
-                    figures.append("-")
-                    continue
-                mean = mean_interval(values)
+                mean = mine[method, eps]
                 mark = ""
                 if method in BAR:
                     bar, error = peers.PEERS[name][BAR[method]][eps]
@@ -180,9 +172,8 @@ def against_peers(processes: int, store: Path | None, names: tuple[str, ...], sc
                             f"{name} {method} eps={eps}: {show(mean)} against {bar:g} ± {error:g}, limit {limit:.3g}"
                         )
                 figures.append(show(mean) + mark)
-            print(rows_of(method if method != "lloyd" else "lloyd (not private)", figures))
-        for rival in peers.PEERS[name]:
-            row = peers.PEERS[name][rival]
+            print(rows_of(method, figures))
+        for rival, row in rivals.items():
             print(
                 rows_of(
                     f"*{rival}*", (f"{row[e][0]:.3g}" + (f" ± {row[e][1]:.2g}" if row[e][1] else "") for e in EPSILONS)

@@ -1,5 +1,5 @@
 """What 1% of liars do who choose their user numbers by what these are asked, and whether the server sees it:
-docs/explanation/one_round.md.
+docs/explanation/numbers.md.
 
     python benchmarks/chosen_numbers.py
 

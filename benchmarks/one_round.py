@@ -1,4 +1,5 @@
-"""One-round k-means under local trust: the tables and figures of docs/explanation/one_round.md.
+"""One-round k-means under local trust: the tables and figures of docs/explanation/one_round.md
+and one_round_accuracy.md.
 
     python benchmarks/one_round.py exact     every report drawn: the bars, and the paper's method beside column A
     python benchmarks/one_round.py paper     the paper's method alone, every report drawn

@@ -5,7 +5,8 @@
 
 ``pages.toml`` says what prints a page's figures and what code they measure. A page's figures are as old as the last
 commit that changed a line of a table in it (if it has none, a line with a number); code has changed if a later commit
-added, changed or removed a file there (moving one is no change). That a figure is old does not say that it is wrong.
+added, changed or removed a file there. Moving is no change, of a file as of a table to another page. That a figure is
+old does not say that it is wrong.
 """
 
 from __future__ import annotations
@@ -30,11 +31,19 @@ def git(root: Path, *arguments: str) -> list[str]:
     return done.stdout.splitlines()
 
 
+def aged(root: Path, page: str) -> tuple[str, str]:
+    """The commit that a page's figures are from, and its day. A table from another page is as old as it was there."""
+    told = "\n".join(git(root, "blame", "-C", "--line-porcelain", "HEAD", "--", page))
+    lines = re.findall(r"^(\w{40}) (?:.*\n)*?committer-time (\d+)\n(?:.*\n)*?\t(.*)$", told, re.MULTILINE)
+    figures = r"\|.*\d" if any(re.match(r"\|.*\d", text) for *_, text in lines) else r".*\d"
+    _, commit = max((int(time), commit) for commit, time, text in lines if re.match(figures, text))
+    return commit, git(root, "log", "-1", "--format=%cs", commit)[0]
+
+
 def stale(root: Path, pages: dict[str, dict[str, Any]]) -> Iterator[tuple[str, str, list[str]]]:
     """Pages whose figures are older than the code: the day of the figures, and the later commits, newest first."""
     for page, facts in pages.items():
-        figures = r"^\|.*[0-9]" if re.search(r"^\|.*\d", (root / page).read_text("utf-8"), re.MULTILINE) else "[0-9]"
-        commit, day = git(root, "log", "-1", "--format=%H %cs", "-G", figures, "--", page)[0].split()
+        commit, day = aged(root, page)
         changed = ("log", "--format=%h %cs %s", "--find-renames", "--diff-filter=AMD", f"{commit}..HEAD", "--")
         if later := git(root, *changed, *facts["measures"]):
             yield page, day, later

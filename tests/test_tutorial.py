@@ -1,4 +1,4 @@
-"""docs/howto/plugins.md: its code is that of the examples, its commands run, and what it quotes is what is said."""
+"""The pages on plugins, read on: their code is that of the examples, their commands run, what they quote is said."""
 
 from __future__ import annotations
 
@@ -24,7 +24,16 @@ from tests.in_process import cloister
 from tests.outside import environment
 from tests.testing.zoo_noise import Clamped, ClampedInSilence
 
-TEXT = (Path(__file__).parents[1] / "docs" / "howto" / "plugins.md").read_text("utf-8")
+PAGES = (
+    "docs/howto/plugins.md",
+    "docs/howto/plugins_oracle.md",
+    "docs/howto/plugins_method.md",
+    "docs/howto/plugins_tree.md",
+    "docs/howto/plugins_kit.md",
+)
+"""In the order in which somebody reads them."""
+
+TEXT = "".join((Path(__file__).parents[1] / page).read_text("utf-8") for page in PAGES)
 BLOCKS = re.findall(r"^```(\w+) ?(\S*)\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)
 WHOLE = {f"{EXAMPLES[role]}/{role}.py" for role in ("oracle", "method", "tree")}
 """Files that the tutorial shows from the first line to the last."""

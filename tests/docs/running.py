@@ -38,7 +38,7 @@ class Runner:
         for names in HAS.findall(text):
             for name in names.split():
                 prepare(self.folder, name)
-        self.environment = {**os.environ, "PATH": f"{_programs(folder)}{os.pathsep}{os.environ['PATH']}"}
+        self.environment = {**os.environ, "PATH": f"{programs(folder)}{os.pathsep}{os.environ['PATH']}"}
         self._up = list[subprocess.Popen[str]]()
 
     def __enter__(self) -> Self:
@@ -138,7 +138,7 @@ class Runner:
             assert type(raised.value).__name__ == expected[1]
 
 
-def _programs(folder: Path) -> Path:
+def programs(folder: Path) -> Path:
     """A folder of ``cloister`` and ``python`` as these tests have them, for bash."""
     programs = folder / "programs"
     programs.mkdir()

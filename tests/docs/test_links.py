@@ -30,7 +30,7 @@ def program() -> Any:
 
 @pages
 def test_links_lead_somewhere(page: str) -> None:
-    for link in re.findall(r"\]\(([^)\s]+)\)", PAGES[page].read_text("utf-8")):
+    for link in re.findall(r"(?:\]\(|<img src=\")([^)\s\"]+)", PAGES[page].read_text("utf-8")):
         name, _, anchor = link.partition("#")
         target = PAGES[page].parent / name if name else PAGES[page]
         if "://" not in link:

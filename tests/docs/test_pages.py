@@ -12,7 +12,7 @@ import pytest
 from tests.docs.pages import PAGES, REASONS, ROOT, Block, blocks, commands
 from tests.docs.running import Runner
 
-ELSEWHERE = {"docs/howto/plugins.md": "tests/test_tutorial.py"}
+ELSEWHERE = {page: "tests/test_tutorial.py" for page in PAGES if page.startswith("docs/howto/plugins")}
 """Pages whose code another test runs."""
 
 NEEDS = {"docs/howto/phones.md": ("node",)}

@@ -1,4 +1,4 @@
-/** "What a client checks" of docs/reference/format.md: lies are refused, and what the text allows is not. */
+/** "What a client checks" of docs/reference/format_checks.md: lies are refused, and what the text allows is not. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { client, files, loaded, names, refusal, vectors } from "./fixtures.js";

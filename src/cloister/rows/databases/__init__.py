@@ -1,1 +1,1 @@
-"""Rounds as SQL: the kinds of ``docs/reference/format.md`` as expressions of Ibis, which an engine runs."""
+"""Rounds as SQL: the kinds of ``docs/reference/format_questions.md`` as expressions of Ibis, which an engine runs."""

@@ -1,4 +1,4 @@
-"""Which bucket a row is in, in SQL: the bucketings of ``docs/reference/format.md``.
+"""Which bucket a row is in, in SQL: the bucketings of ``docs/reference/format_questions.md``.
 
 Not compiled: ``nets``, whose points are found by sorting the remainders of each row and named by hashes that wrap
 around at 2^64, which engines refuse as an overflow; and kinds of methods under local trust, which no curator asks with.

@@ -1,10 +1,10 @@
-"""Rows put on the lattice in SQL: the domains of ``docs/reference/format.md``, operation for operation.
+"""Rows put on the lattice in SQL: the domains of ``docs/reference/format_questions.md``, operation for operation.
 
 Some engines refuse a difference, product or quotient that is beyond all doubles, or so small that it becomes zero,
 where IEEE gives infinity and zero. Rows are moved before that, to where they are snapped to the same point; why that is
 so stands at each kind.
 
-Vectors that are no longer than their bound, in SQL: ``shrink`` of ``docs/reference/format.md``.
+Vectors that are no longer than their bound, in SQL: ``shrink`` of ``docs/reference/format_questions.md``.
 """
 
 from __future__ import annotations

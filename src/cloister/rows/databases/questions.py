@@ -1,6 +1,6 @@
 """Questions as queries: one for each bucketing of a round, whose answers are exact totals of occupied buckets.
 
-Vectors are those of ``docs/reference/format.md``, added up by the engine.
+Vectors are those of ``docs/reference/format_questions.md``, added up by the engine.
 """
 
 from __future__ import annotations

@@ -1,0 +1,60 @@
+"""The README where only its text is, on an index of packages; and its pictures, which ``pictures.py`` here makes."""
+
+from __future__ import annotations
+
+import re
+import runpy
+import sys
+import tomllib
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+
+from tests.docs.pages import ROOT
+
+README = (ROOT / "README.md").read_text("utf-8")
+HOOK = "docs/_ext/readme.py"
+LINK = re.compile(r'(?:\]\(|src=")([^)"\s]+)')
+
+
+@pytest.fixture
+def shown(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The text that the build's hook makes of the README, with an address of the repository."""
+    plugin: Any = ModuleType("hatchling.metadata.plugin.interface")
+    plugin.MetadataHookInterface = object
+    monkeypatch.setitem(sys.modules, plugin.__name__, plugin)
+    update = runpy.run_path(str(ROOT / HOOK))["Readme"].update
+
+    def made(**urls: str) -> str:
+        metadata: dict[str, Any] = {"version": "1.2.3", "urls": urls}
+        update(SimpleNamespace(root=ROOT), metadata)
+        assert metadata["readme"]["content-type"] == "text/markdown"
+        return str(metadata["readme"]["text"])
+
+    return made
+
+
+def test_links_and_pictures_of_the_readme_lead_to_the_version_in_the_repository(shown: Any) -> None:
+    before, after = LINK.findall(README), LINK.findall(shown(Source="https://forge.example/cloister/"))
+    pictures = {link for link in before if link.endswith(".png")}
+    assert len(pictures) == 2
+    home = {link: f"https://forge.example/cloister/{'raw' if link in pictures else 'blob'}/v1.2.3/" for link in before}
+    assert after == [link if "://" in link else home[link] + link for link in before]
+
+
+def test_without_an_address_the_readme_stays_as_it_is(shown: Any) -> None:
+    assert shown() == README
+
+
+def test_the_build_asks_for_the_readme_and_says_where_the_repository_is() -> None:
+    """Under the one name that the hook reads, as soon as there is an address at all."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    assert project["project"]["dynamic"] == ["readme"]
+    assert project["tool"]["hatch"]["metadata"]["hooks"]["custom"]["path"] == HOOK
+    assert "Source" in project["project"].get("urls", {"Source": "not known yet"})
+
+
+def test_its_pictures_are_small() -> None:
+    for picture in (ROOT / "docs").glob("readme_*.png"):
+        assert 10_000 < picture.stat().st_size < 100_000
