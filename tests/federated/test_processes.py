@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import json
 import signal
+import socket
 import subprocess
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +31,15 @@ from tests.waiting import PATIENCE, until
 SEED = 11
 UNSIGNED = "coordinate plan.toml --listen 127.0.0.1:0 --cert certs/coordinator.pem --not-private"
 pytestmark = pytest.mark.thorough
+
+
+def lasting_port() -> int:
+    """A free port that the system gives to nobody's connection (those are from 32768 on): one of the parties' own, while
+    they look for a coordinator that is away, would take it."""
+    for port in np.random.default_rng().integers(20_000, 32_000, 100).tolist():
+        with suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            return int(port)
+    raise AssertionError("no port is free")
 
 
 class Site:
@@ -201,7 +212,7 @@ def test_processes_that_are_interrupted_or_killed_go_on_as_they_were_told_and_pa
         assert not (tmp_path / "north.journal").exists()
         site.sign()
 
-        coordinator, port = site.coordinate()
+        coordinator, port = site.coordinate(lasting_port())
         south = site.join("south", port, *guarded["south"])
         site.wait_for("hello", party="south")
         assert [run.state for run in kept.runs()] == ["open"]
