@@ -76,7 +76,8 @@ def test_parties_believe_a_coordinator_that_answers_each_something_else() -> Non
 
 def test_a_coordinator_that_adds_up_some_parties_alone_has_words_that_nobody_can_open() -> None:
     """Pair masks cancel in the sum of all: of two parties out of three neither the coordinator, which takes its own
-    masks off, nor a party that is told the sum learns what they sent."""
+    masks off, nor a party that is told the sum, nor the two together, if they take off the group's, learn what was
+    sent. (A party that is left out holds both pair masks: that is collusion, of the coordinator and t parties.)"""
     coordinator, parties = opened()
     sent = [words(vector(party, 0)) for party in parties]
     answer = message_of(answered(coordinator, parties))
@@ -86,10 +87,11 @@ def test_a_coordinator_that_adds_up_some_parties_alone_has_words_that_nobody_can
             for t, tensor in enumerate(SHAPE)
         )
         told = attrs.evolve(answer, body=pack(added, SHAPE)).to_bytes()
+        group = sum(parties[0]._ring.group_mask(Place(0, 0, 0), i, SHAPE[0].size) for i in some)
         truly = sum(values(i)[0].view(np.int64) for i in some)
         for party in parties:
             known = copy.deepcopy(party)
-            for seen in (added[0], known.answer(told, 0, SHAPE)[0]):
+            for seen in (added[0], known.answer(told, 0, SHAPE)[0], added[0] - group):
                 assert not np.intersect1d(to_integers(seen, 64), truly).size
 
 
