@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import promises
 import reference
 from prose import rst
 from site_check import faults
@@ -17,6 +18,7 @@ def setup(app: Any) -> dict[str, Any]:
     app.connect("builder-inited", _forgotten)
     app.connect("autodoc-process-docstring", _docstring)
     app.connect("source-read", _links_that_leave)
+    app.connect("source-read", _tests_of_threats)
     app.connect("build-finished", _checked)
     return {"parallel_read_safe": True}
 
@@ -48,6 +50,11 @@ def _links_that_leave(app: Any, page: str, source: list[str]) -> None:
 
     if (Path(app.srcdir) / f"{page}.md").exists():
         source[0] = re.sub(r"(?<!!)\[([^\[\]]+)\]\(([^)\s]+)\)", site, source[0])
+
+
+def _tests_of_threats(app: Any, page: str, source: list[str]) -> None:
+    if f"docs/{page}.md" == promises.THREATS:
+        source[0] = promises.played(source[0])
 
 
 def _checked(app: Any, error: Exception | None) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import shutil
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
@@ -55,6 +56,18 @@ def test_encoding_again_gives_the_same_bytes_whatever_the_rows_say(state: Path) 
     assert np.array_equal(part.answers, first[100:107])
     assert State(state).spent(3) == 2.0
     assert not np.array_equal(first, encode(plan, ROWS, USERS).answers)
+
+
+def test_an_older_copy_of_a_state_draws_anew_and_forgets_what_was_charged(state: Path, tmp_path: Path) -> None:
+    """Two answers to one question, each of which cost the plan's epsilon."""
+    answers(state, planned(2, 0.5), slice(N), lifetime=2.5)
+    older = Path(shutil.copy(state, tmp_path / "older.state"))
+    plan = planned(1, 2.0)
+    first = answers(state, plan, slice(N))
+    with pytest.raises(BudgetExceeded):
+        answers(state, planned(3, 0.5))
+    assert (State(state).spent(3), State(older).spent(3)) == (2.5, 0.5)
+    assert not np.array_equal(first, answers(older, plan, slice(N)))
 
 
 def test_what_is_remembered_is_what_was_drawn(state: Path) -> None:

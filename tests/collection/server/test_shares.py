@@ -92,6 +92,13 @@ def test_liars_who_are_all_asked_for_counts_are_found() -> None:
     assert doubts(round, *came(round, few)) == []
 
 
+def test_as_few_who_chose_as_chance_explains_go_unseen() -> None:
+    """150 beside 40,000, who count for six times as many: within the 7 sqrt(n p / (1 - p)) of the page."""
+    round, free = a_round(), users(10**5, 10**6)
+    few = np.concatenate([users(40_000), free[asked_of(round, free, 0)][:150]])
+    assert doubts(round, *came(round, few)) == []
+
+
 def test_people_who_leave_a_question_out_are_found() -> None:
     round = a_round()
     left = users(N)[~asked_of(round, users(N), 4)]

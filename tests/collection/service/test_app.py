@@ -146,6 +146,17 @@ def test_the_round_says_what_a_device_needs_to_go_on(client: Client, plan: Colle
     assert Bundle.read(folder, 1).sha256 == digest
 
 
+def test_without_tickets_whoever_knows_a_number_uses_it_up_and_everybody_sees_when_reports_come(
+    client: Client, form: BatchForm, out: Path
+) -> None:
+    """A forger is told whether the number had reported; its user's own report is then a duplicate."""
+    assert client.send(report(form, 7, 1))[0] == 201
+    assert client.get("/round").json()["reports"] == 1
+    assert client.send(report(form, 7, 2))[0] == 409
+    (kept,) = out.glob("*.reports")
+    assert form.parse(kept.read_bytes()).answers[0, 0] == 1
+
+
 def test_a_plan_without_a_bundle_says_so(tmp_path: Path, out: Path) -> None:
     plan_in(tmp_path / "plan")
     (tmp_path / "plan" / "bundle-1.bin").unlink()

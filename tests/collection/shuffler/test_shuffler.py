@@ -75,6 +75,21 @@ def test_files_tell_nothing_but_the_multiset(
     assert len(names) == 2
 
 
+def test_all_others_together_and_whoever_has_two_releases_are_left_with_her_messages(
+    plan: CollectionPlan, theirs: Encoded, tmp_path: Path
+) -> None:
+    """The shuffler counts people, and cannot tell who would show theirs to the server. Where a plan is shuffled again
+    with one person more, hers are the difference, and nobody need collude."""
+    sent_by = theirs.messages
+    assert sent_by.senders is not None
+    hers, others = (multiset(sent_by.of(which)) for which in (sent_by.senders == 7, sent_by.senders != 7))
+    heaps = list[Counter[bytes]]()
+    for name, who in (("without", theirs.users != 7), ("with", slice(None))):
+        shuffle(plan, write(tmp_path / name / "a.reports", theirs, who), tmp_path / f"{name}-out")
+        heaps.append(multiset(released(tmp_path / f"{name}-out", plan)))
+    assert heaps[1] - others == heaps[1] - heaps[0] == hers
+
+
 def test_below_the_least_number_of_people_nothing_is_released(
     plan: CollectionPlan, theirs: Encoded, tmp_path: Path
 ) -> None:

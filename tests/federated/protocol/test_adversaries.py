@@ -1,7 +1,8 @@
-"""Who learns what: every line of docs/howto/federated.md's tables, played by machines that use all they hold.
+"""Who learns what when parties pool: lines of ``docs/explanation/threat_model.md``, played by machines that use all
+they hold.
 
 An adversary of these tests has the messages that it says it has, takes off every mask that it can derive, and then sees
-either uniform words or what the table says it sees, exactly. Uniform means that each byte's chi-square is within 8
+either uniform words or what its line says it sees, exactly. Uniform means that each byte's chi-square is within 8
 deviations: a false alarm is below 1e-10 per byte. A noise's deviation over 3,000 numbers is within 6 / sqrt(6000) =
 7.7% of what is promised: below 1e-8.
 """
@@ -10,9 +11,7 @@ from __future__ import annotations
 
 import itertools
 import math
-import re
-from collections.abc import Callable, Iterable
-from pathlib import Path
+from collections.abc import Iterable
 from typing import Any
 
 import attrs
@@ -31,18 +30,6 @@ from tests.federated.protocol.played import NUMBERS, Played, cut, play
 
 ORACLES = ("skellam", "masked-gaussian")
 MODES: tuple[Masks, ...] = ("pairwise", "shared")
-PAGE = Path(__file__).parents[3] / "docs" / "howto" / "federated.md"
-PLAYED = dict[str, list[str]]()
-
-
-def plays(line: str) -> Callable[[Any], Any]:
-    """The line of the page's tables that a test plays."""
-
-    def noted(test: Any) -> Any:
-        PLAYED.setdefault(line, []).append(test.__name__)
-        return test
-
-    return noted
 
 
 def uniform(words: Ids, played: Played) -> bool:
@@ -75,7 +62,6 @@ def every(oracle: str, masks: Masks, parties: int, **more: Any) -> Played:
     return play(oracle, masks, parties, colluding, **more)
 
 
-@plays("a stranger who reads the wire")
 @pytest.mark.parametrize(("oracle", "masks"), [("skellam", "pairwise"), ("masked-gaussian", "shared")])
 def test_a_stranger_sees_uniform_words_even_behind_the_transports_encryption(oracle: str, masks: Masks) -> None:
     """Messages, answers, and what can be made of them by adding and subtracting. That TLS takes strangers for nobody:
@@ -88,7 +74,6 @@ def test_a_stranger_sees_uniform_words_even_behind_the_transports_encryption(ora
             assert uniform(added(f * w for f, w in zip(factors, [*sent, played.answer[0]], strict=True)), played), signs
 
 
-@plays("the coordinator alone")
 @pytest.mark.parametrize(
     ("oracle", "masks", "parties"),
     [
@@ -111,7 +96,6 @@ def test_the_coordinator_sees_uniform_words_when_it_has_taken_its_masks_and_its_
     assert same(total - played.group(), added([played.sum_of(range(parties)), *shares]), played)
 
 
-@plays("the coordinator alone")
 @pytest.mark.parametrize("masks", MODES)
 def test_the_coordinator_cannot_check_a_guess_of_the_centres_by_a_rounds_tag(masks: Masks) -> None:
     """Whatever it holds as the key, the tag of the true digest comes out differently; with the group's secret it comes
@@ -127,7 +111,6 @@ def test_the_coordinator_cannot_check_a_guess_of_the_centres_by_a_rounds_tag(mas
     assert played.parties[1]._ring.tag(0, "centres") == seen != played.parties[1]._ring.tag(1, "centres")
 
 
-@plays("the coordinator, shown the result")
 @pytest.mark.parametrize(("oracle", "exact"), [("masked-gaussian", True), ("skellam", False)])
 def test_the_weights_of_a_published_run_are_the_exact_counts_to_a_coordinator_that_drew_the_noise_alone(
     oracle: str, exact: bool
@@ -150,8 +133,6 @@ def test_the_weights_of_a_published_run_are_the_exact_counts_to_a_coordinator_th
     assert bool(drawn[-1][0].any()) == exact
 
 
-@plays("one party, or several")
-@plays("more than t parties")
 @pytest.mark.parametrize(
     ("oracle", "parties", "colluding"),
     [("skellam", 2, 1), ("skellam", 3, 1), ("skellam", 3, 2), ("masked-gaussian", 2, 1), ("masked-gaussian", 4, 4)],
@@ -170,7 +151,6 @@ def test_parties_that_know_all_rows_but_ones_are_left_with_the_noise_that_is_pai
 
 
 @pytest.mark.thorough
-@plays("one party, or several, that read the wire")
 @pytest.mark.parametrize(
     ("oracle", "masks", "parties"),
     [
@@ -200,7 +180,6 @@ def test_parties_that_read_the_wire_see_uniform_words(oracle: str, masks: Masks,
         assert same(total, added([played.sum_of(range(parties)), *shares, *masks_left]), played)
 
 
-@plays("one party, or several, that read the wire")
 @pytest.mark.parametrize("masks", MODES)
 def test_the_answer_that_a_party_reads_on_the_wire_is_the_one_that_it_is_sent(masks: Masks) -> None:
     """No mask of the coordinator's is left in it, so that reading others' answers tells nothing new."""
@@ -208,7 +187,6 @@ def test_the_answer_that_a_party_reads_on_the_wire_is_the_one_that_it_is_sent(ma
     assert same(played.answer[0] - played.group(), played.sum_of(range(3)) + played.noise[0], played)
 
 
-@plays("the coordinator and t parties")
 @pytest.mark.parametrize(("parties", "colluding"), [(2, 1), (3, 1), (4, 2)])
 def test_the_coordinator_and_parties_see_the_others_sum_under_the_others_shares(parties: int, colluding: int) -> None:
     played = play("skellam", parties=parties, colluding=colluding)
@@ -220,16 +198,12 @@ def test_the_coordinator_and_parties_see_the_others_sum_under_the_others_shares(
     assert near(deviation(hidden, played), event.sigma)
 
 
-@plays("the coordinator, shown the result")
-@plays("the coordinator and t parties")
 @pytest.mark.parametrize("masks", MODES)
 def test_a_coordinator_that_drew_the_noise_takes_it_off_a_published_result(masks: Masks) -> None:
     played = every("masked-gaussian", masks, 3)
     assert same(played.released[0] - played.noise[0], played.sum_of(range(3)), played)
 
 
-@plays("more than t parties")
-@plays("the coordinator, shown the result")
 def test_each_share_that_is_known_beyond_what_is_counted_on_makes_the_noise_smaller() -> None:
     """To a coordinator that is shown the result none is: what it drew itself is nothing."""
     played = play("skellam", parties=4, colluding=1)
@@ -243,7 +217,6 @@ def test_each_share_that_is_known_beyond_what_is_counted_on_makes_the_noise_smal
         assert near(deviation(noise, played), left) if left else not cut(noise, played.channel).any()
 
 
-@plays("the coordinator and a party, of one other party")
 @pytest.mark.parametrize("oracle", ORACLES)
 def test_all_masks_taken_off_one_partys_words_leave_her_value_and_uniform_pair_masks(oracle: str) -> None:
     """The coordinator and one party of three take off all that they hold: the pair mask of the two others is what is
@@ -259,7 +232,6 @@ def test_all_masks_taken_off_one_partys_words_leave_her_value_and_uniform_pair_m
         assert same(played.opened(of, among=(of,)), value, played)
 
 
-@plays("the coordinator and a party, of one other party")
 @pytest.mark.parametrize("oracle", ORACLES)
 def test_with_a_shared_secret_the_coordinator_and_a_party_unmask_each_other_party_alone(oracle: str) -> None:
     """Her exact sums where the coordinator draws the noise; else with her share, which must be worth the budget
@@ -271,16 +243,3 @@ def test_with_a_shared_secret_the_coordinator_and_a_party_unmask_each_other_part
         if oracle == "skellam":
             (event,) = played.channel.events
             assert near(deviation(left - played.sum_of((of,)), played), event.sigma)
-
-
-def lines() -> list[str]:
-    """The first cell of each adversary's line, of the tables under 'Who learns what'."""
-    part = PAGE.read_text().partition("\n## Who learns what\n")[2].partition("\n## ")[0]
-    found = [re.sub(r"[*`]", "", row.split("|")[1]).strip() for row in part.splitlines() if row.startswith("| ")]
-    return [line for line in found if line and not line.startswith(("---", "keys", "noise", "standard deviation"))]
-
-
-def test_each_line_of_the_table_of_adversaries_is_played_and_each_play_is_a_line() -> None:
-    written = lines()
-    assert len(written) == len(set(written)) >= 8
-    assert set(written) == set(PLAYED)

@@ -4,8 +4,7 @@ Who learns what under which collusion: the statement of every mode, in the words
 
 "Semi-honest" parties follow the protocol and try to learn what they can from what they see (Diaa et al. 2024, section
 3). A party that lies about its rows, or leaves out a share of noise that it promised, is outside every mode's
-guarantee. ``docs/howto/federated.md`` says the same line by line, and
-``tests/federated/protocol/test_adversaries.py`` plays each line.
+guarantee. ``docs/explanation/threat_model.md`` says the same line by line, with the tests that play each line.
 
 Outline of a plan: a short digest of each of its entries, by which two that differ are told apart by name.
 
