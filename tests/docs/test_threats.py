@@ -23,7 +23,7 @@ def table(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
     yield promises
     for name in ("promises", "prose"):
-        sys.modules.pop(name)
+        sys.modules.pop(name, None)
 
 
 def rows(text: str) -> list[list[str]]:

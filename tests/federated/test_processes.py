@@ -34,8 +34,8 @@ pytestmark = pytest.mark.thorough
 
 
 def lasting_port() -> int:
-    """A free port, of those that the system gives to no connection (from 32768 on): one of the parties', while they
-    look for a coordinator that is away, could take it."""
+    """A free port, below those that the system gives to connections (from 32768 on): a party's could take one of these
+    while it looks for a coordinator that is away."""
     for port in np.random.default_rng().integers(20_000, 32_000, 100).tolist():
         with suppress(OSError), socket.create_server(("127.0.0.1", port)):
             return int(port)
