@@ -11,8 +11,10 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
-from contextlib import AbstractContextManager, closing
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, closing, suppress
 from pathlib import Path
+from threading import Barrier
 from typing import Any
 
 import numpy as np
@@ -22,8 +24,9 @@ from cloister.accounting import Ledger, Run, Total
 from cloister.accounting.ledger import counter
 from cloister.accounting.ledger.counter import Counted, counter_of
 from cloister.accounting.ledger.sqlite import Store
+from cloister.core.budget import Budget, Event
 from cloister.core.errors import CloisterError, Damaged, Refused, UnknownName
-from cloister.core.record import Lookup
+from cloister.core.record import Lookup, mark_of
 from tests.killed import Killed
 
 PURE = Total(0.25)
@@ -217,6 +220,31 @@ def test_an_older_counter_is_no_proof_and_learns_what_it_missed(ledger: Ledger) 
         ledger.give_back(run.id)
 
 
+def test_of_a_round_and_a_return_at_once_one_is_refused(ledger: Ledger) -> None:
+    for _ in range(4):
+        run, start = reserve(ledger), Barrier(2)
+
+        def asked(run: Run = run, start: Barrier = start) -> bool:
+            start.wait()
+            with suppress(Refused):
+                STEPS[0](run)
+                return True
+            return False
+
+        def returned(run: Run = run, start: Barrier = start) -> bool:
+            start.wait()
+            with suppress(Refused):
+                ledger.give_back(run.id)
+                return True
+            return False
+
+        with ThreadPoolExecutor(2) as threads:
+            found = [threads.submit(one) for one in (asked, returned)]
+        assert sorted(one.result() for one in found) == [False, True]
+        if found[0].result():
+            run.finish([Event("nothing", Budget("pure", 1e-9))])
+
+
 # files
 
 
@@ -232,6 +260,22 @@ def test_a_counter_is_for_whoever_may_read_its_ledger_and_beside_the_file_that_l
     assert counter_of(ledger.path).stat().st_mode & 0o777 == 0o660
     assert set(counted(ledger)) == {run.id}
     assert list(link.parent.iterdir()) == [link]
+
+
+def test_ledgers_that_share_a_key_have_a_counter_each(ledger: Ledger, tmp_path: Path) -> None:
+    other = Ledger.open(tmp_path / "other.db", create=True)
+    other.declare("people", 1.0)
+    other.path.with_name("other.db.key").symlink_to("book.db.key")
+    first, second = (
+        book.reserve("people", PURE, PURE.measured(["pure"]), "plan", b"", lambda key: {"rows": mark_of(key, ["1"])})
+        for book in (ledger, other)
+    )
+    STEPS[0](first)
+    assert set(counted(ledger)) == {first.id}
+    assert counted(other) == {second.id: Counted(0, 0, True)}
+    other.give_back(second.id)
+    with pytest.raises(Refused, match="opened 1 rounds"):
+        ledger.give_back(first.id)
 
 
 @pytest.mark.parametrize("content", [b"", b"{}", b"\xff", b"[]", b'{"format": "cloister-counter-1", "runs": [1]}'])

@@ -8,7 +8,8 @@ released since was never paid for. The counter, a second file, tells them apart.
 1. *Announce.* A transaction that reserves a run writes its id into the counter (with -1 rounds), before it commits.
 2. *Commit* the transaction.
 3. *Count.* Take the lock again, and copy the ledger's numbers of rounds and answers into the counter.
-4. *Return.* Only now does anybody learn of the transaction: only now is a row read, or a value released.
+4. *Return.* Only now does anybody learn of the transaction: only now is a row read for a round, or a value released.
+   (Whoever takes a run over writes, and so counts, before its record is in hand; a finished run was counted whole.)
 
 **Killed in between.** Before 2, the counter knows of a run that may not exist: -1 rounds are fewer than none, and
 nothing is missing. Between 2 and 3 the ledger holds more than was counted; whoever writes next counts it before
@@ -18,7 +19,7 @@ cut changes nothing, since 1, 2 and 3 each end on the disk.
 **What follows.** Rounds and answers are never deleted. So a ledger that holds less than was counted is an older copy,
 or one from which entries were removed. A run that was announced is *whole*: all that it was told was counted. If a
 whole run has no round, in the ledger and in the counter, no call of ``open_round`` for it has ever returned, and no
-row was read for it (law 2); once it is done, under the same lock, none ever will. That proves what is given back.
+question was answered (law 2); once it is done, under the same lock, none ever will be. That proves what is given back.
 
 **What does not follow.** The two files are equals: both restored together, or the counter removed and the ledger
 restored, look as they did on that day. Hence backups hold the ledger and its key, and not the counter. Whoever may
