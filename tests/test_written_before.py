@@ -72,6 +72,13 @@ def test_a_run_that_was_cut_off_goes_on_with_its_rows_and_no_others(before: Path
     assert [run.state for run in Ledger.open(ledger).runs()] == ["done", "done"]
 
 
+def test_a_counter_still_proves_which_run_asked_nothing(before: Path) -> None:
+    asked, unused = Ledger.open(before / "counted.db").runs()
+    assert "\n  owner: A. Meyer\n  note: May\n" in said(before, "ledger", "show", "counted.db")
+    said(before, "ledger", "give-back", "counted.db", unused.id)
+    assert cloister("ledger", "give-back", "counted.db", asked.id, folder=before).returncode == 2
+
+
 @pytest.mark.parametrize(("plan", "closed"), [("plan", 0), ("rounds", 1), ("crowd", 0)])
 def test_a_plan_asks_the_rounds_that_it_was_published_with(plan: str, closed: int, before: Path) -> None:
     transcript = Transcript.read(before / plan)
@@ -128,5 +135,5 @@ def test_there_is_a_file_of_each_kind() -> None:
     """A format that is not listed here has no test: add both."""
     kinds = {path.name if path.suffix == ".json" else path.suffix for path in FILES.rglob("*.*") if path.is_file()}
     plain = {"fit.json", "centers.json", "crowd.json", "plan.json", "round-1.json", "bundle-1.json", "bundle-2.json"}
-    forms = {".reports", ".messages", ".npz", ".db", ".key", ".state", ".journal", ".jsonl", ".toml", ".bin"}
+    forms = {".reports", ".messages", ".npz", ".db", ".key", ".count", ".state", ".journal", ".jsonl", ".toml", ".bin"}
     assert kinds == plain | forms | {".csv", ".txt"}

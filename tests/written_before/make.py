@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
+from cloister.accounting import Ledger, Total
 from cloister.federated.protocol.journal import FileJournal
 from cloister.run.account import Account
 from cloister.run.fit import fit, source
@@ -47,6 +48,7 @@ def main() -> None:
         folder = Path(name)
         np.savetxt(folder / "rows.csv", ROWS, "%.4f", delimiter=",", header="x,y", comments="")
         _result_and_ledger(folder)
+        counted(folder)
         _collections(folder)
         _pool(folder)
         _run(folder, *COMPARE)
@@ -72,6 +74,14 @@ def _result_and_ledger(folder: Path) -> None:
     with suppress(KeyboardInterrupt):
         account = Account(ledger=folder / "budget.db", dataset="people")
         fit(REQUEST, source(ROWS, None, "refuse"), account=account, keep=cut)
+
+
+def counted(folder: Path) -> None:
+    """A ledger with an owner and a counter, a run that asked something, and one that did not."""
+    _run(folder, "ledger", "declare", "counted.db", "people", "--epsilon", "1", "--owner", "A. Meyer", "--note", "May")
+    ledger, total = Ledger.open(folder / "counted.db"), Total(0.25)
+    asked, _ = (ledger.reserve("people", total, total.measured(["pure"]), "plan", b"seed") for _ in range(2))
+    asked.open_round(0, "digest")
 
 
 def _collections(folder: Path) -> None:

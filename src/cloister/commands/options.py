@@ -339,7 +339,7 @@ class Charged:
     )
 
     note: str | None = said(
-        "A line of your own on this run, which the ledger shows: at most 200 characters.", LEDGER, in_config=False
+        "A line of your own, which the ledger shows: at most 200 characters.", LEDGER, in_config=False
     )
 
     def account(self) -> Any:

@@ -18,6 +18,7 @@ import pytest
 
 import cloister.accounting
 from cloister.accounting import Ledger, Run
+from cloister.accounting.ledger import counter
 
 pytestmark = pytest.mark.thorough
 
@@ -52,6 +53,7 @@ def test_fifty_processes_at_once_never_overspend_and_lose_no_row(ledger: Ledger,
     assert {run.id for run in status.runs} == set(admitted)
     assert status.spent.epsilon == pytest.approx(1.0, abs=1e-12)
     assert all((run.rounds, run.lookups) == (1, 1) for run in status.runs)
+    assert counter.read(counter.counter_of(ledger.path)) == dict.fromkeys(admitted, counter.Counted(1, 1, True))
 
 
 def test_a_killed_process_leaves_at_least_what_it_spent_and_is_resumed_with_the_same_values(

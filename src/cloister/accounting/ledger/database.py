@@ -6,12 +6,14 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal, final
 
 import attrs
 
+from cloister.accounting.ledger import counter
 from cloister.accounting.ledger.privacy_filter import Composition, Cost, Lifetime
 from cloister.accounting.ledger.sqlite import Store
 from cloister.accounting.total import Total, Unit
@@ -48,6 +50,12 @@ create table results (run text primary key references runs (id), result text not
 """``of_users`` are the data sets whose lifetime is a user's, all others' is a row's. ``results`` is what finished runs
 released, as text that can be printed again without the rows and the options."""
 
+_OWNERS = (
+    "create table if not exists owners (dataset text primary key references datasets (name), owner text not null, "
+    "note text not null)"
+)
+"""Who answers for a data set, and a note on it: made when there is first one to write."""
+
 LEDGER = Store(
     "ledger",
     b"clst",
@@ -58,19 +66,39 @@ LEDGER = Store(
 )
 
 
-def transaction(path: Path, kind: Literal["reading", "writing"]) -> AbstractContextManager[sqlite3.Connection]:
-    """A transaction on an existing ledger, see ``Store``.
+@contextmanager
+def transaction(path: Path, kind: Literal["reading", "writing", "making"]) -> Iterator[sqlite3.Connection]:
+    """A transaction on a ledger, see ``Store``, that is counted when the block ends, see ``counter``.
 
-    Raises: InvalidInput: there is none.
+    Raises: InvalidInput: there is none. Damaged: it lacks what was counted.
     """
-    if not path.is_file():
+    if kind != "making" and not path.is_file():
         raise InvalidInput(f"there is no ledger at {path}: check the path, or create one ('cloister ledger declare')")
-    return LEDGER.transaction(path, kind)
+    beside = counter.counter_of(path)
+    with LEDGER.transaction(path, kind) as db:
+        known, before = _counted(db, path, beside)
+        yield db
+        holds = counter.held(db, known) if kind == "writing" else before
+        if holds.keys() != before.keys():
+            counter.write(beside, counter.announced(before, holds), path)
+    if kind == "writing" and holds != known:
+        with LEDGER.transaction(path, kind) as db:
+            counter.write(beside, _counted(db, path, beside)[1], path)
+
+
+def _counted(db: sqlite3.Connection, path: Path, beside: Path) -> tuple[counter.Counts, counter.Counts]:
+    """What was counted of a ledger, and what it holds, which is no less. Raises: Damaged: it is."""
+    known = counter.read(beside)
+    holds = counter.held(db, known)
+    if lost := counter.lacking(holds, known):
+        more = f" and of {len(lost) - 1} more" if len(lost) > 1 else ""
+        raise LEDGER.damaged(path, f"it lacks rounds or answers of run {lost[0]}{more}, which {beside.name} counted")
+    return known, holds
 
 
 def create(path: Path) -> None:
     """Make an empty ledger, or check the one that is there. Raises: Damaged: not a ledger, or a broken one."""
-    with LEDGER.transaction(path, "making"):
+    with transaction(path, "making"):
         pass
     verify(path)
 
@@ -85,6 +113,14 @@ def verify(path: Path) -> None:
 
 MOST_NOTE = 200
 """Most characters of a note."""
+
+
+def check_line(what: str, text: str) -> None:
+    """Raises: InvalidInput unless a text is one line of at most ``MOST_NOTE`` printable characters."""
+    if not isinstance(text, str) or len(text) > MOST_NOTE or not text.isprintable():
+        raise InvalidInput(
+            f"the {what} is {str(text)[:MOST_NOTE]!r}: give one line of at most {MOST_NOTE} printable characters"
+        )
 
 
 @final
@@ -104,10 +140,7 @@ class About:
     columns: tuple[str, ...] = ()
 
     def __attrs_post_init__(self) -> None:
-        if not isinstance(self.note, str) or len(self.note) > MOST_NOTE or not self.note.isprintable():
-            raise InvalidInput(
-                f"the note is {str(self.note)[:MOST_NOTE]!r}: give one line of at most {MOST_NOTE} printable characters"
-            )
+        check_line("note", self.note)
 
 
 NOTHING = About()
@@ -147,7 +180,8 @@ class RunStatus:
 @final
 @attrs.frozen
 class DatasetStatus:
-    """One data set, for people. ``spent`` counts open runs in full; ``left`` is text in the composition's currency."""
+    """One data set, for people. ``spent`` counts open runs in full; ``left`` is text in the composition's currency.
+    ``owner`` and ``note`` are the curator's own words."""
 
     dataset: str
     lifetime: Total
@@ -157,12 +191,34 @@ class DatasetStatus:
     left: str
     runs: tuple[RunStatus, ...]
     unit: Unit = "rows"
+    owner: str = ""
+    note: str = ""
 
 
-def status_of(life: Lifetime, declared: str, runs: tuple[RunStatus, ...]) -> DatasetStatus:
+def status_of(
+    life: Lifetime, declared: str, runs: tuple[RunStatus, ...], owner: str = "", note: str = ""
+) -> DatasetStatus:
     """The status of a data set with these runs."""
     spent = Cost.summed(r.cost for r in runs)
-    return DatasetStatus(life.dataset, life.total, life.composition, declared, spent, life.left(spent), runs, life.unit)
+    left = life.left(spent)
+    return DatasetStatus(
+        life.dataset, life.total, life.composition, declared, spent, left, runs, life.unit, owner, note
+    )
+
+
+def owners(db: sqlite3.Connection) -> dict[str, tuple[str, str]]:
+    """Owner and note of the data sets that have any, by name."""
+    if db.execute("select 1 from sqlite_schema where name = 'owners'").fetchone() is None:
+        return {}
+    return {name: (owner, note) for name, owner, note in db.execute("select dataset, owner, note from owners")}
+
+
+def keep_owner(db: sqlite3.Connection, dataset: str, owner: str | None, note: str | None) -> None:
+    """Write a data set's owner and its note; None leaves what is there."""
+    db.execute(_OWNERS)
+    known = owners(db).get(dataset, ("", ""))
+    now = [old if new is None else new for old, new in zip(known, (owner, note), strict=True)]
+    db.execute("insert or replace into owners values (?, ?, ?)", [dataset, *now])
 
 
 def lifetimes(db: sqlite3.Connection) -> dict[str, Lifetime]:

@@ -13,21 +13,25 @@ from typing import Self, final
 import attrs
 
 from cloister.accounting.ledger import database
+from cloister.accounting.ledger.counter import counter_of, unused
 from cloister.accounting.ledger.database import (
     NOTHING,
     NOW,
     About,
     DatasetStatus,
     RunStatus,
+    check_line,
+    keep_owner,
     lifetime_of,
     lifetimes,
+    owners,
     result_of,
     runs_of,
     status_of,
     transaction,
 )
 from cloister.accounting.ledger.privacy_filter import Composition, Cost, Lifetime
-from cloister.accounting.ledger.run import Run, compare_reading, compare_rows, keep_marks, marked_rows, recorded
+from cloister.accounting.ledger.run import Run, compare_reading, compare_rows, end, keep_marks, marked_rows, recorded
 from cloister.accounting.total import Total, Unit
 from cloister.core.budget import Budget
 from cloister.core.errors import InvalidInput, Refused, UnknownName
@@ -41,7 +45,7 @@ class Ledger:
 
     A crash at any point leaves at least what was spent recorded as spent: a reservation counts until ``finish``.
     Processes that reserve runs at the same time are admitted one after the other. The ledger guards against accidents:
-    whoever can write the file can also restore an old copy.
+    an old copy is refused by the ``counter`` beside it, and whoever can write both can write anything.
 
     Args: path (the file; ``Ledger.open`` checks it first).
 
@@ -63,7 +67,14 @@ class Ledger:
         return ledger
 
     def declare(
-        self, dataset: str, epsilon: float, delta: float = 0.0, composition: Composition = "basic", unit: Unit = "rows"
+        self,
+        dataset: str,
+        epsilon: float,
+        delta: float = 0.0,
+        composition: Composition = "basic",
+        unit: Unit = "rows",
+        owner: str | None = None,
+        note: str | None = None,
     ) -> None:
         """Give a data set its lifetime budget. Repeating the same declaration is fine; figures never change.
 
@@ -73,12 +84,13 @@ class Ledger:
             composition: how runs add up, see ``privacy_filter``.
             unit: whom it protects: every row, or every user with all her rows. A user is then always the same person:
                 two columns that tell users apart are two data sets.
+            owner, note: who answers for it, and a line on it, in place of what a declaration before said.
 
         Raises:
-            InvalidInput: figures out of range, an empty name, or ``zcdp`` with delta = 0.
+            InvalidInput: figures out of range, an empty name, ``zcdp`` with delta = 0, or more than a line.
             Refused: the data set was declared with other figures.
         """
-        asked = checked(dataset, epsilon, delta, composition, unit)
+        asked = checked(dataset, epsilon, delta, composition, unit, owner, note)
         with transaction(self.path, "writing") as db:
             known = lifetimes(db).get(dataset)
             if known is None:
@@ -91,6 +103,8 @@ class Ledger:
                     f"data set '{dataset}' was declared with epsilon {known.total.epsilon}, delta {known.total.delta}, "
                     f"composition {known.composition}, for {known.unit}: a lifetime budget cannot be changed"
                 )
+            if owner is not None or note is not None:
+                keep_owner(db, dataset, owner, note)
 
     def reserve(
         self,
@@ -175,6 +189,34 @@ class Ledger:
             found = _found(db, run, dataset, plan)
             return Run(run, dataset, found.seed, recorded(db, run), self.path, found.owner)
 
+    def give_back(self, run: str) -> RunStatus:
+        """End a run that never opened a round, and return to its data set all that it reserved. A process that still
+        holds it can ask nothing more.
+
+        That it opened none is proved by the ledger and its ``counter``; not if both were restored together.
+
+        Returns: the run as it was.
+
+        Raises:
+            UnknownName: no such run.
+            Refused: it is finished, it opened a round, or nobody can tell, since no counter saw its reservation.
+        """
+        with transaction(self.path, "writing") as db:
+            _found(db, run, None, state="open")
+            beside, found = counter_of(self.path), next(status for status in runs_of(db, None) if status.id == run)
+            if found.rounds:
+                raise Refused(
+                    f"run {run} opened {found.rounds} rounds, and what they answered may be known: its reservation "
+                    f"stays; go on with --resume {run}, which pays nothing twice"
+                )
+            if not unused(beside, run):
+                raise Refused(
+                    f"nobody can tell whether run {run} asked anything ({beside.name} has not counted it since it was "
+                    f"reserved): its reservation stays; go on with --resume {run}, which pays nothing twice"
+                )
+            end(db, run, Cost())
+            return found
+
     def plan_of(self, run: str) -> str | None:
         """The digest of the plan that a run was reserved for; None: there is no such run."""
         with transaction(self.path, "reading") as db:
@@ -206,7 +248,11 @@ class Ledger:
         """All data sets, by name."""
         with transaction(self.path, "reading") as db:
             declared = dict(db.execute("select name, declared from datasets"))
-            return tuple(status_of(life, declared[name], runs_of(db, name)) for name, life in lifetimes(db).items())
+            said = owners(db)
+            return tuple(
+                status_of(life, declared[name], runs_of(db, name), *said.get(name, ()))
+                for name, life in lifetimes(db).items()
+            )
 
     def runs(self, dataset: str | None = None) -> tuple[RunStatus, ...]:
         """The runs on one data set, or on all, oldest first. Raises: UnknownName: no such data set."""
@@ -219,9 +265,19 @@ def new_run() -> str:
     return secrets.token_hex(6)
 
 
-def checked(dataset: str, epsilon: float, delta: float, composition: Composition, unit: Unit) -> Lifetime:
+def checked(
+    dataset: str,
+    epsilon: float,
+    delta: float,
+    composition: Composition,
+    unit: Unit,
+    owner: str | None = None,
+    note: str | None = None,
+) -> Lifetime:
     """A lifetime that may be declared. Args, and Raises: InvalidInput: as ``Ledger.declare``."""
     total = Total(epsilon, delta)
+    check_line("owner", owner or "")
+    check_line("note", note or "")
     if not dataset:
         raise InvalidInput("a data set needs a name")
     if composition not in ("basic", "zcdp"):
@@ -249,8 +305,10 @@ class _Found:
     owner: str
 
 
-def _found(db: sqlite3.Connection, run: str, dataset: str, plan: str | None = None, state: str | None = None) -> _Found:
-    """The run, checked to be on this data set, and of this plan and in this state if one is given.
+def _found(
+    db: sqlite3.Connection, run: str, dataset: str | None, plan: str | None = None, state: str | None = None
+) -> _Found:
+    """The run, checked to be on this data set, of this plan and in this state if one is given.
 
     Raises: UnknownName: no such run. Refused: a check fails.
     """
@@ -258,7 +316,7 @@ def _found(db: sqlite3.Connection, run: str, dataset: str, plan: str | None = No
     if row is None:
         raise UnknownName("run", run, (str(r[0]) for r in db.execute("select id from runs where state = 'open'")))
     owned, known, now, seed, owner = row
-    if owned != dataset:
+    if dataset not in (None, owned):
         raise Refused(f"run {run} is on data set '{owned}', not '{dataset}': it cannot go on with other data")
     if state not in (None, now):
         raise Refused(f"run {run} is finished: its result is final, start a new run")

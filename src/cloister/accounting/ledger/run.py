@@ -8,7 +8,6 @@ asks.
 
 from __future__ import annotations
 
-import os
 import secrets
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
@@ -19,8 +18,10 @@ from typing import TYPE_CHECKING, Any, final
 import attrs
 
 from cloister.accounting.composition import Spent
+from cloister.accounting.ledger.counter import replace
 from cloister.accounting.ledger.database import NOW, transaction
 from cloister.accounting.ledger.privacy_filter import Cost
+from cloister.accounting.ledger.sqlite import OWNER
 from cloister.core.budget import Event
 from cloister.core.errors import CloisterError, Damaged, InvalidInput, Refused
 from cloister.core.record import OPTION, SIZE, Lookup, Marking, Record, inside
@@ -113,10 +114,7 @@ class Run:
             cost = Cost(*db.execute("select epsilon, delta, rho from runs where id = ?", [self.id]).fetchone())
             if paid is not None:
                 cost = cost.less(Spent.on(paid))
-            db.execute(
-                f"update runs set state = 'done', finished = {NOW}, epsilon = ?, delta = ?, rho = ? where id = ?",
-                [cost.epsilon, cost.delta, cost.rho, self.id],
-            )
+            end(db, self.id, cost)
             if result is not None:
                 db.execute("insert into results values (?, ?)", [self.id, result])
 
@@ -134,6 +132,14 @@ class Run:
     def _opened(self, db: sqlite3.Connection, index: int) -> None:
         if not db.execute("select 1 from rounds where run = ? and number = ?", [self.id, index]).fetchone():
             raise Refused(f"round {index} of run {self.id} was never opened: open_round comes first")
+
+
+def end(db: sqlite3.Connection, run: str, cost: Cost) -> None:
+    """Write that a run is done, and what it cost."""
+    figures = [*attrs.astuple(cost), run]
+    db.execute(
+        f"update runs set state = 'done', finished = {NOW}, epsilon = ?, delta = ?, rho = ? where id = ?", figures
+    )
 
 
 def recorded(db: sqlite3.Connection, run: str) -> Record:
@@ -231,17 +237,9 @@ def _secret(ledger: Path) -> bytes:
     with transaction(ledger, "writing"):
         try:
             known = path.read_bytes() if path.exists() else b""
-            return known if len(known) == SIZE else _made_key(path)
+            if len(known) != SIZE:
+                known = secrets.token_bytes(SIZE)
+                replace(path, known, OWNER)
+            return known
         except OSError as error:
             raise CloisterError(f"cannot use {path}, the ledger's key: {error.strerror or error}") from error
-
-
-def _made_key(path: Path) -> bytes:
-    key = secrets.token_bytes(SIZE)
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
-    with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-        file.write(key)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
-    return key
