@@ -32,7 +32,7 @@ GONE = "the coordinator was interrupted and kept no journal: this session is ove
 
 WORDS = {
     "ends soon": "{why}",
-    "tried": "{party} has tried: it could begin",
+    "tried": "{party} has tried: its plan and its certificate are in order",
     "hello": "{party} has joined {here}",
     "back": "{party} has joined again",
     "refused": "{party} was refused: {why}",

@@ -113,8 +113,10 @@ def join(
     hasty = partial(Line, target, credentials, min(patience, HASTY), pool.most_bytes)
     if check:
         state = Party(pool.agreement, party, **keys)
-        with closing(rows()) as own, closing(hasty(warned=warnings.append)) as line:
+        with closing(hasty(warned=warnings.append)) as line:
             state.noted(line.exchange(state.check(trial=True)))
+        with closing(rows()) as own:  # last: that this party has tried tells nobody of its file (law 7)
+            columns_there = list(own.columns)
         _tell_tried(
             {
                 "agreement": pool.agreement.hash.hex(),
@@ -122,7 +124,7 @@ def join(
                 "signed": not unsigned,
                 "party": party,
                 "certificate_until": until.isoformat(),
-                "columns": list(own.columns),
+                "columns": columns_there,
                 "coordinator": target,
                 "clock_ahead": round(line.ahead, 1),
                 "warnings": warnings,

@@ -380,6 +380,7 @@ def test_a_check_says_what_is_wrong_and_ends_nobodys_wait(pool: Pool) -> None:
     assert "epsilon of the plan differs" in pool.join("west", "--check", plan=other).stderr
     (pool.folder / "west.csv").write_text("x,why\n0,0\n")
     assert "why" in pool.join("west", "--check").stderr
+    assert [entry["event"] for entry in pool.log if entry["party"] == "west"] == ["refused", "tried"]  # law 7
     (pool.folder / "west.csv").write_text("x,y\n0,0\n")
     cloister("party-key", "other.pool", folder=pool.folder)
     assert "does not belong" in pool.join("west", "--check", "--secret", "other.pool").stderr
