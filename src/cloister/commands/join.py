@@ -69,8 +69,8 @@ def join(
         bool,
         typer.Option(
             "--check",
-            help="Only try whether this party could begin: plan, keys, certificates, "
-            "columns, the coordinator and its clock. Nothing is reserved or charged, and nothing of a row is sent.",
+            help="Only try whether this party could begin: plan, keys, certificates, the coordinator and its clock, "
+            "columns, budget. Nothing is reserved or charged, and nothing of a row is sent.",
         ),
     ] = False,
     patience: Annotated[
@@ -115,8 +115,10 @@ def join(
         state = Party(pool.agreement, party, **keys)
         with closing(hasty(warned=warnings.append)) as line:
             state.noted(line.exchange(state.check(trial=True)))
-        with closing(rows()) as own:  # last: that this party has tried tells nobody of its file (law 7)
+        with closing(rows()) as own:  # after it: that this party has tried tells nobody of its file (law 7)
             columns_there = list(own.columns)
+        if account is not None and account.resume is None:
+            account.admits(pool.plan)
         _tell_tried(
             {
                 "agreement": pool.agreement.hash.hex(),

@@ -382,6 +382,9 @@ def test_a_check_says_what_is_wrong_and_ends_nobodys_wait(pool: Pool) -> None:
     assert "why" in pool.join("west", "--check").stderr
     assert [entry["event"] for entry in pool.log if entry["party"] == "west"] == ["refused", "tried"]  # law 7
     (pool.folder / "west.csv").write_text("x,y\n0,0\n")
+    ledger(pool.folder / "poor", 0.5)
+    assert "0.5" in pool.join("west", "--check", "--ledger", "poor", "--dataset", "rows").stderr
+    assert "nobody" in pool.join("west", "--check", "--ledger", "poor", "--dataset", "nobody").stderr
     cloister("party-key", "other.pool", folder=pool.folder)
     assert "does not belong" in pool.join("west", "--check", "--secret", "other.pool").stderr
     nobody = pool.join("west", "--check", "--patience", "0.2", address="127.0.0.1:9")
