@@ -37,7 +37,7 @@ def _docstring(app: Any, what: str, name: str, thing: Any, options: Any, lines: 
 
 def _links_that_leave(app: Any, page: str, source: list[str]) -> None:
     """The pages are also read beside the code: there they may link to a folder or a script, which the site lacks. The
-    gallery's scripts have pages here; of other links the text stays."""
+    gallery's scripts have pages here, and files of ``deploy/`` come with the site; of other links the text stays."""
     here, root = (Path(app.srcdir) / page).parent, Path(app.srcdir)
 
     def site(found: re.Match[str]) -> str:
@@ -46,6 +46,8 @@ def _links_that_leave(app: Any, page: str, source: list[str]) -> None:
             return f"[{text}](/pictures/index.rst)"
         if target.parent == root / "gallery" and target.suffix == ".py":
             return f"[{text}](/pictures/{target.stem}.rst)"
+        if root.parent / "deploy" in target.parents:
+            return f"{{download}}`{text} <{found[2]}>`"
         return found[0] if root in target.parents or "://" in found[2] or found[2].startswith("#") else text
 
     if (Path(app.srcdir) / f"{page}.md").exists():

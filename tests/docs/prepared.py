@@ -82,6 +82,11 @@ def _modules(path: Path) -> None:
     (path / "cloister-client").symlink_to(Path(__file__).parents[2] / "clients" / "javascript")
 
 
+def _script(name: str) -> Callable[[Path], None]:
+    """A script of the pool's kit, as the page's link brings it."""
+    return lambda path: path.write_bytes((Path(__file__).parents[2] / "deploy" / "pool" / name).read_bytes()) and None
+
+
 FILES: dict[str, Callable[[Path], None]] = {
     "rows.parquet": lambda path: _parquet(path, _hospital(20_000)),  # a hospital's table; bounds.toml is about it
     "bounds.toml": _bounds,
@@ -94,5 +99,6 @@ FILES: dict[str, Callable[[Path], None]] = {
     "lake.db": _lake,
     "north.parquet": _party(1),
     "south.parquet": _party(2),
+    **{site: _script(site) for site in ("hospital", "coordinator", "authority")},
 }
 """How each is written."""

@@ -30,6 +30,23 @@ if TYPE_CHECKING:
 GONE = "the coordinator was interrupted and kept no journal: this session is over, begin another"
 """Told to the parties when a coordinator without a journal is interrupted; with one, they find it gone and wait."""
 
+WORDS = {
+    "ends soon": "{why}",
+    "tried": "{party} has tried: its plan and its certificate are in order",
+    "hello": "{party} has joined {here}",
+    "back": "{party} has joined again",
+    "refused": "{party} was refused: {why}",
+    "left": "{party} cannot begin",
+    "not joined": "{missing} did not join in time",
+    "vector": "{where}: {party} has sent {here}",
+    "ask": "{where}: {party} asks for its outcome",
+    "answered": "{where}: answered",
+    "given up": "{where}: given up, for want of {missing}",
+    "idle": "no party has been heard from for long; missing: {missing}",
+    "done": "all rounds are answered",
+}
+"""All events of a coordinator's log, in words. docs/howto/pool.md says of each what is to be done."""
+
 
 def coordinate(
     plan: PlanFile,
@@ -57,12 +74,12 @@ def coordinate(
 ) -> None:
     """Run a pooled clustering's coordinator: it sees masked numbers, and neither rows, sums nor centres."""
     from cloister.federated.plan import SEEDED, read_pool_plan
-    from cloister.federated.protocol.agreement import PUBLISHED
+    from cloister.federated.protocol.agreement import COORDINATOR_NAME, PUBLISHED
     from cloister.federated.protocol.coordinator import Coordinator
     from cloister.federated.protocol.journal import journal_at
     from cloister.federated.transport.certificates import Credentials, read_file
     from cloister.federated.transport.service import CoordinatorService
-    from cloister.federated.transport.signatures import check_certificate, check_signatures, folder_of
+    from cloister.federated.transport.signatures import check_certificate, check_signatures, folder_of, soon_over
     from cloister.federated.transport.tls import Server
 
     pool = read_pool_plan(plan, not_private)
@@ -100,6 +117,8 @@ def coordinate(
             say(PUBLISHED)
         if pool.test_noise_seed is not None:
             say(SEEDED)
+        for whose, why in soon_over(credentials, COORDINATOR_NAME, signed).items():
+            told({"event": "ends soon", "party": whose, "why": why})
         with ending(lambda error: _how(coordinator, journal), lambda: True):
             try:
                 done = service.finished(idle=patience + attempts * timeout)
@@ -122,31 +141,10 @@ def from_now(end: datetime) -> float:
 
 def in_words(entry: dict[str, Any], parties: int, rounds: int) -> str:
     """An event in words, with rounds and attempts counted from 1 as parties see them; the log counts from 0."""
-    party, missing, number = entry.get("party", ""), entry.get("missing", ""), entry.get("round", -1)
-    attempt = f", attempt {entry['attempt'] + 1}" if entry.get("attempt") else ""
-    where = f"round {number + 1} of {rounds}{attempt}"
+    missing, attempt = entry.get("missing", ""), f", attempt {entry['attempt'] + 1}" if entry.get("attempt") else ""
+    where = f"round {entry.get('round', -1) + 1} of {rounds}{attempt}"
     here = f"({entry.get('here', 0)} of {parties})" + (f"; waiting for {missing}" if missing else "")
-    match entry["event"]:
-        case "hello":
-            return f"{party} has joined {here}"
-        case "back":
-            return f"{party} has joined again"
-        case "vector":
-            return f"{where}: {party} has sent {here}"
-        case "ask":
-            return f"{where}: {party} asks for its outcome"
-        case "answered":
-            return f"{where}: answered"
-        case "refused":
-            return f"{party} was refused: {entry['why']}"
-        case "left":
-            return f"{party} cannot begin"
-        case "given up":
-            return f"{where}: given up, for want of {missing}" if number >= 0 else f"{missing} did not join in time"
-        case "idle":
-            return f"no party has been heard from for long; missing: {missing}"
-        case _:
-            return "all rounds are answered"
+    return WORDS[entry["event"]].format(**entry | {"where": where, "here": here})
 
 
 def _how(coordinator: Coordinator, journal: Path | None) -> str:

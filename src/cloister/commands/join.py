@@ -34,10 +34,7 @@ from cloister.commands.taking import lacks, taking
 from cloister.core.errors import CloisterError, InvalidInput, UnknownName
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from cloister.federated.population import Joined
-    from cloister.federated.protocol.agreement import Agreement
     from cloister.federated.protocol.party import Party
     from cloister.federated.transport.tls import Line
 
@@ -72,8 +69,8 @@ def join(
         bool,
         typer.Option(
             "--check",
-            help="Only try whether this party could begin: plan, certificates, "
-            "columns and the coordinator. Nothing is reserved or charged, and nothing of a row is sent.",
+            help="Only try whether this party could begin: plan, keys, certificates, the coordinator and its clock, "
+            "columns, budget. Nothing is reserved or charged, and nothing of a row is sent.",
         ),
     ] = False,
     patience: Annotated[
@@ -92,7 +89,7 @@ def join(
     from cloister.federated.protocol.journal import journal_at
     from cloister.federated.protocol.party import Party
     from cloister.federated.transport.certificates import Credentials, read_file
-    from cloister.federated.transport.signatures import check_certificate, check_signatures, folder_of
+    from cloister.federated.transport.signatures import check_certificate, check_signatures, folder_of, soon_over
     from cloister.federated.transport.tls import Line
     from cloister.run.fit import fit, source
     from cloister.run.result import checked_target
@@ -106,8 +103,8 @@ def join(
     account, as_json = charged.account(), bool(printed.as_json)
     credentials = Credentials.read(cert, key, ca)
     until = check_certificate(credentials, party)
-    if not unsigned:
-        check_signatures(pool.agreement, folder_of(plan), credentials.authority)
+    signed = {} if unsigned else check_signatures(pool.agreement, folder_of(plan), credentials.authority)
+    warnings = [*soon_over(credentials, party, signed).values()]
     hidden = read_file(secret or cert.with_suffix(".pool"))
     shared = pool.agreement.masks == "shared"
     keys: dict[str, Any] = {"secret": hidden if shared else None, "private": None if shared else hidden}
@@ -116,15 +113,34 @@ def join(
     hasty = partial(Line, target, credentials, min(patience, HASTY), pool.most_bytes)
     if check:
         state = Party(pool.agreement, party, **keys)
-        with closing(rows()) as own, closing(hasty()) as line:
+        with closing(hasty(warned=warnings.append)) as line:
             state.noted(line.exchange(state.check(trial=True)))
-        _tell_tried(pool.agreement, party, unsigned, until, own, target, as_json)
+        with closing(rows()) as own:  # after it: that this party has tried tells nobody of its file (law 7)
+            columns_there = list(own.columns)
+        if account is not None and account.resume is None:
+            account.admits(pool.plan)
+        _tell_tried(
+            {
+                "agreement": pool.agreement.hash.hex(),
+                "parties": [member.name for member in pool.agreement.members],
+                "signed": not unsigned,
+                "party": party,
+                "certificate_until": until.isoformat(),
+                "columns": columns_there,
+                "coordinator": target,
+                "clock_ahead": round(line.ahead, 1),
+                "warnings": warnings,
+            },
+            as_json,
+        )
         return
+    for words in warnings:
+        say(words)
     place = None if printed.out is None else checked_target(printed.out)
     standing = Standing(account, place, None if account is None else account.resume)
     with (
         event_log(log) as write,
-        closing(Line(target, credentials, patience, pool.most_bytes)) as line,
+        closing(Line(target, credentials, patience, pool.most_bytes, say)) as line,
         journal_at(journal) as kept,
     ):
         state = Party(pool.agreement, party, **keys, journal=kept)
@@ -179,28 +195,21 @@ def _leave(state: Party, line: Callable[[], Line]) -> None:
         hasty.exchange(state.leave())
 
 
-def _tell_tried(
-    agreement: Agreement, party: str, unsigned: bool, until: datetime, own: Any, target: str, as_json: bool
-) -> None:
+def _tell_tried(facts: dict[str, Any], as_json: bool) -> None:
     """Say that everything is in order that can be tried before a run."""
-    names = [member.name for member in agreement.members]
-    facts: dict[str, Any] = {
-        "agreement": agreement.hash.hex(),
-        "parties": names,
-        "signed": not unsigned,
-        "party": party,
-        "certificate_until": until.isoformat(),
-        "columns": list(own.columns),
-        "coordinator": target,
-    }
+    from cloister.federated.transport.tls import apart
+
     if as_json:
         print_json(facts)
         return
-    signed = "their signatures were not looked at" if unsigned else "all have signed it"
-    show(f"plan: agreement {facts['agreement'][:16]} of {', '.join(names)}; {signed}")
-    show(f"certificate: of '{party}', until {until:%Y-%m-%d %H:%M} UTC")
-    show(f"columns: {', '.join(own.columns)} are there")
-    show(f"coordinator: {target} takes the certificate and holds the same plan")
+    signed = "all have signed it" if facts["signed"] else "their signatures were not looked at"
+    show(f"plan: agreement {facts['agreement'][:16]} of {', '.join(facts['parties'])}; {signed}")
+    show(f"certificate: of '{facts['party']}', until {facts['certificate_until'][:16].replace('T', ' ')} UTC")
+    show(f"columns: {', '.join(facts['columns'])} are there")
+    show(f"coordinator: {facts['coordinator']} takes the certificate and holds the same plan")
+    show(f"clock: this machine's is {apart(facts['clock_ahead'])} the coordinator's")
+    for words in facts["warnings"]:
+        show(f"warning: {words}")
     show("nothing was reserved or charged, and nothing of a row was sent")
 
 

@@ -72,6 +72,10 @@ class Account:
             return attrs.evolve(request, laws=request.laws and lifetimes.get(self.dataset) != "zcdp")
         return request
 
+    def admits(self, plan: PreparedRun) -> None:
+        """Check whether the data set could pay for a new run. Raises: as ``Ledger.reserve``."""
+        Ledger.open(self.ledger).admits(self.dataset, plan.total, plan.budget)
+
     def finished(self, plan: PreparedRun) -> Run | None:
         """The run to resume, if it is finished: its result is recomputed from its record."""
         return (

@@ -273,14 +273,23 @@ def certified(folder: Path, days: dict[str, int], authority_days: int = 30) -> P
     return folder
 
 
-@pytest.mark.parametrize("old", ["west", "coordinator"])
-def test_a_certificate_that_is_over_is_refused_by_the_other_end_at_once(tmp_path: Path, old: str) -> None:
+@pytest.mark.parametrize(
+    ("old", "why"),
+    [
+        ("west", r"the coordinator's is in order here, so that it refuses this party's: .* its clock \(here it is 20"),
+        (
+            "coordinator",
+            r"the coordinator's certificate is not valid today, but .* this machine's clock, which says 20",
+        ),
+    ],
+)
+def test_a_certificate_that_is_over_is_refused_by_the_other_end_at_once(tmp_path: Path, old: str, why: str) -> None:
     folder = certified(tmp_path / "certs", {"coordinator": 30, "west": 30} | {old: 0})
     keys = Keys()
     server = Server(service(keys, patience=HOUR), "127.0.0.1:0", Credentials.read(folder / "coordinator.pem"), 3, 2**20)
     server.start()
     line = Line(f"127.0.0.1:{server.port}", Credentials.read(folder / "west.pem"), HOUR)
-    with pytest.raises(Refused, match=r"do not accept each other's certificates: compare .* the dates"):
+    with pytest.raises(Refused, match=f"do not accept each other's certificates: {why}"):
         line.exchange(keys.party(2).check())
     line.close()
     server.stop(0)
@@ -361,7 +370,8 @@ def test_a_check_tries_everything_and_leaves_nothing_behind(pool: Pool) -> None:
     assert facts["agreement"] == pool.plan.agreement.hash.hex()
     assert sorted(path.name for path in pool.folder.rglob("*")) == before
     assert not kept.runs()
-    assert (pool.coordinator.missing, pool.log) == (NAMES, [])
+    assert pool.coordinator.missing == NAMES
+    assert pool.log == 2 * [{"event": "tried", "party": "west", "round": 0}]
 
 
 def test_a_check_says_what_is_wrong_and_ends_nobodys_wait(pool: Pool) -> None:
@@ -370,7 +380,11 @@ def test_a_check_says_what_is_wrong_and_ends_nobodys_wait(pool: Pool) -> None:
     assert "epsilon of the plan differs" in pool.join("west", "--check", plan=other).stderr
     (pool.folder / "west.csv").write_text("x,why\n0,0\n")
     assert "why" in pool.join("west", "--check").stderr
+    assert [entry["event"] for entry in pool.log if entry["party"] == "west"] == ["refused", "tried"]  # law 7
     (pool.folder / "west.csv").write_text("x,y\n0,0\n")
+    ledger(pool.folder / "poor", 0.5)
+    assert "0.5" in pool.join("west", "--check", "--ledger", "poor", "--dataset", "rows").stderr
+    assert "nobody" in pool.join("west", "--check", "--ledger", "poor", "--dataset", "nobody").stderr
     cloister("party-key", "other.pool", folder=pool.folder)
     assert "does not belong" in pool.join("west", "--check", "--secret", "other.pool").stderr
     nobody = pool.join("west", "--check", "--patience", "0.2", address="127.0.0.1:9")

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import attrs
 import pytest
@@ -111,11 +113,11 @@ class Scripted:
     def __init__(self, *details: str) -> None:
         self._details = list(details)
 
-    def __call__(self, data: bytes, timeout: float) -> bytes:
+    def with_call(self, data: bytes, timeout: float) -> tuple[bytes, Any]:
         import grpc
 
         if not self._details:
-            return data
+            return data, SimpleNamespace(trailing_metadata=tuple)
         words = self._details.pop(0)
 
         class Failed(grpc.RpcError):  # type: ignore[misc]

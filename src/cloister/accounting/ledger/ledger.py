@@ -137,8 +137,7 @@ class Ledger:
         cost = Cost.reserved(total, budget)
         run, owner = run or new_run(), secrets.token_hex(16)
         if rows is not None:  # admit first: a refused run leaves no key, and none of its rows is read
-            with transaction(self.path, "reading") as db:
-                _admit(db, dataset, budget, cost, total.unit)
+            self.admits(dataset, total, budget)
         marks = marked_rows(self.path, run, rows)
         with transaction(self.path, "writing") as db:
             _admit(db, dataset, budget, cost, total.unit)
@@ -147,6 +146,11 @@ class Ledger:
             db.execute(f"insert into runs values (?, ?, ?, ?, ?, ?, ?, ?, ?, 'open', {NOW}, null, ?, ?, ?, ?)", row)
             keep_marks(db, run, marks)
         return Run(run, dataset, seed, Record(), self.path, owner)
+
+    def admits(self, dataset: str, total: Total, budget: Budget) -> None:
+        """Check whether a run could be reserved now. Raises: as ``reserve``."""
+        with transaction(self.path, "reading") as db:
+            _admit(db, dataset, budget, Cost.reserved(total, budget), total.unit)
 
     def resume(self, run: str, dataset: str, plan: str, rows: Marking | None = None, same_rows: bool = False) -> Run:
         """Take over a run that did not finish, with its journal. The process that held it can write no more.

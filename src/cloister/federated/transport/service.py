@@ -169,6 +169,8 @@ class CoordinatorService:
         if kind is Kind.LEAVE:
             self._log({"event": "left", "party": sender, "round": self._coordinator.round})
         if due.round == NOTED:
+            if _is_trial(data):
+                self._log({"event": "tried", "party": sender, "round": self._coordinator.round})
             self._changed.notify_all()
             return due
         missing = self._coordinator.missing if self._stage == before else ()
@@ -241,8 +243,9 @@ class CoordinatorService:
 
     def _give_up(self) -> None:
         c, missing = self._coordinator, ", ".join(self._coordinator.missing)
-        entry = {"event": "given up", "missing": missing, "round": c.round if c.session else -1, "attempt": c.attempt}
+        entry = {"event": "given up", "missing": missing, "round": c.round, "attempt": c.attempt}
         if not c.session:
+            entry |= {"event": "not joined", "round": -1}
             c.fail(f"{missing} did not join within {self._patience:g} seconds: nothing was sent or spent")
         elif c.attempt + 1 >= self._attempts:
             spent = f"answered and spent so far: {c.round} of {self._rounds} rounds"

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, final
 
@@ -34,6 +35,8 @@ except ImportError as error:
 PURPOSE = b"cloister agreement signature 1\0"
 MAX_BYTES = 2**16
 """Longest file of a signature, in bytes."""
+SOON = dt.timedelta(days=14)
+"""How long before its end a certificate is warned of: authorities take days, and a new one signs the plan again."""
 
 _PSS = padding.PSS(padding.MGF1(SHA256()), padding.PSS.MAX_LENGTH)
 
@@ -131,20 +134,65 @@ def check_certificate(credentials: Credentials, party: str = "") -> dt.datetime:
     if party and names != [party]:
         raise InvalidInput(f"the certificate is of {', '.join(names) or 'nobody'}, not of '{party}': give its own")
     _check_dates(certificate, f"the certificate of '{party or COORDINATOR_NAME}'")
-    _check_dates(
-        max(_authorities(credentials.authority), key=lambda a: a.not_valid_after_utc), "the authority's certificate"
-    )
+    _check_dates(_latest(credentials.authority), "the authority's certificate")
     if _public(_private(credentials.key).public_key()) != _public(certificate.public_key()):
         raise InvalidInput("the private key is not the certificate's: give the one that it was made for")
     return certificate.not_valid_after_utc
 
 
+def soon_over(credentials: Credentials, own: str, signed: Mapping[str, dt.datetime]) -> dict[str, str]:
+    """Warnings of certificates that end within ``SOON``, by whose they are: one's own, the authority's, and those that
+    the plan is signed with. Args: own (one's name), signed (``check_signatures``)."""
+    ends = {
+        "the authority": _latest(credentials.authority).not_valid_after_utc,
+        own: _certificate(credentials.certificate).not_valid_after_utc,
+        **signed,
+    }
+    last = _now() + SOON
+    return {
+        whose: f"the certificate of {whose} ends on {end:%Y-%m-%d %H:%M} UTC: renew it before a run that may last "
+        f"longer; a party signs the plan again with its new one"
+        for whose, end in ends.items()
+        if end < last
+    }
+
+
+def complaint(shown: str, authority: bytes) -> str:
+    """Why a party does not take the certificate that a coordinator shows; empty if it does. Args: shown, authority
+    (PEM)."""
+    certificate = _certificate(shown.encode())
+    try:
+        _check_dates(certificate, "the coordinator's certificate")
+        _check_dates(_latest(authority), "the authority's certificate")
+    except InvalidInput as error:
+        return str(error)
+    if not any(_issued(certificate, one) for one in _authorities(authority)):
+        return "the coordinator's was not issued by the authority of this party's --ca (by default ca.pem)"
+    try:
+        hosts = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except x509.ExtensionNotFound:
+        hosts = x509.SubjectAlternativeName([])
+    known = hosts.get_values_for_type(x509.DNSName)
+    return "" if COORDINATOR_NAME in known else f"the coordinator's has no DNS name '{COORDINATOR_NAME}'"
+
+
 def _check_dates(certificate: x509.Certificate, whose: str) -> None:
-    begins, ends = certificate.not_valid_before_utc, certificate.not_valid_after_utc
-    if not begins <= dt.datetime.now(dt.UTC) <= ends:
+    begins, ends, now = certificate.not_valid_before_utc, certificate.not_valid_after_utc, _now()
+    if not begins <= now <= ends:
         raise InvalidInput(
-            f"{whose} is not valid today, but from {begins:%Y-%m-%d %H:%M} to {ends:%Y-%m-%d %H:%M} UTC: get a new one"
+            f"{whose} is not valid today, but from {begins:%Y-%m-%d %H:%M} to {ends:%Y-%m-%d %H:%M} UTC: get a new "
+            f"one, or set this machine's clock, which says {now:%Y-%m-%d %H:%M}"
         )
+
+
+def _now() -> dt.datetime:
+    """This machine's clock."""
+    return dt.datetime.now(dt.UTC)
+
+
+def _latest(authority: bytes) -> x509.Certificate:
+    """The authority's certificate that is valid longest."""
+    return max(_authorities(authority), key=lambda one: one.not_valid_after_utc)
 
 
 def _names(certificate: x509.Certificate) -> list[str]:

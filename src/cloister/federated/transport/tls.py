@@ -5,19 +5,25 @@ authority has signed; no message's own claim about its sender is believed.
 
 While the coordinator cannot be reached (it restarts, the network is down), a line sends the same message again: the
 coordinator accepts nothing twice.
+
+Each reply says what the coordinator's clock shows, and a line warns if its own differs. Nothing else depends on it.
 """
 
 from __future__ import annotations
 
 import os
+import ssl
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any, final
 
 from cloister.core.errors import InvalidInput, MissingExtra, Refused
 from cloister.federated.protocol.agreement import COORDINATOR_NAME
 from cloister.federated.transport.certificates import ALIVE, METHOD, PATH, SERVICE, Credentials
 from cloister.federated.transport.service import CoordinatorService, Stopped
+from cloister.federated.transport.signatures import complaint
 
 os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # its own log lines are not ours: errors arrive as exceptions
 
@@ -29,6 +35,20 @@ except ImportError as error:
 
 MAX_CLOSED = 5
 """After this many connections closed at once, the coordinator is taken not to accept our certificate."""
+
+CLOCK = "cloister-clock"
+"""Name of a reply's metadata: when it was made, in milliseconds since 1970 by the coordinator's clock."""
+
+APART = 60.0
+"""Seconds by which two clocks may differ unsaid."""
+
+LOOKING = 5.0
+"""Seconds for a look at the certificate that a coordinator shows."""
+
+
+def apart(ahead: float) -> str:
+    """Words for how far a clock is from another one, which is ahead of it by so many seconds."""
+    return f"{abs(ahead):,.1f} seconds {'behind' if ahead > 0 else 'ahead of'}"
 
 
 class Unreachable(Refused):
@@ -44,9 +64,20 @@ class Line:
         credentials: this party's.
         patience: seconds to keep trying, and to wait for one reply.
         most: largest message in bytes.
+        warned: told, once, that the coordinator's clock is another.
+
+    Attributes:
+        ahead: seconds that the coordinator's clock was ahead of this machine's at the last reply; 0 before.
     """
 
-    def __init__(self, target: str, credentials: Credentials, patience: float = 600.0, most: int = 2**26) -> None:
+    def __init__(
+        self,
+        target: str,
+        credentials: Credentials,
+        patience: float = 600.0,
+        most: int = 2**26,
+        warned: Callable[[str], None] = lambda words: None,
+    ) -> None:
         secure = grpc.ssl_channel_credentials(credentials.authority, credentials.key, credentials.certificate)
         options = [
             ("grpc.ssl_target_name_override", COORDINATOR_NAME),
@@ -58,10 +89,10 @@ class Line:
             ("grpc.http2.ping_timeout_ms", 500 * ALIVE),
             ("grpc.http2.max_pings_without_data", 0),
         ]
-        self._target, self._patience = target, patience
+        self._target, self._patience, self._credentials, self._warned = target, patience, credentials, warned
         self._channel = grpc.secure_channel(target, secure, options)
         self._call: Any = self._channel.unary_unary(PATH)
-        self.sent, self.received, self._closed = 0, 0, 0
+        self.sent, self.received, self._closed, self.ahead = 0, 0, 0, 0.0
 
     def exchange(self, data: bytes) -> bytes:
         """Send a message and return the coordinator's reply.
@@ -71,17 +102,43 @@ class Line:
         deadline, pause = time.monotonic() + self._patience, 0.1
         while True:
             try:
-                reply: bytes = self._call(data, timeout=max(0.1, deadline - time.monotonic()))
+                reply: bytes
+                reply, call = self._call.with_call(data, timeout=max(0.1, deadline - time.monotonic()))
             except grpc.RpcError as error:
                 self._check(error, deadline)
                 time.sleep(pause)
                 pause = min(2.0, 2 * pause)
                 continue
             self.sent, self.received = self.sent + len(data), self.received + len(reply)
+            self._compare(dict(call.trailing_metadata()).get(CLOCK, ""))
             return reply
 
     def close(self) -> None:
         self._channel.close()
+
+    def _compare(self, clock: str) -> None:
+        """Compare the clocks, where the coordinator says what its own shows."""
+        known = abs(self.ahead) > APART
+        with suppress(ValueError, OverflowError):  # of no number, which has no say here
+            self.ahead = int(clock) / 1000 - time.time()
+            if abs(self.ahead) > APART and not known:
+                self._warned(
+                    f"this machine's clock is {apart(self.ahead)} the coordinator's: set the wrong one right, since "
+                    f"each end checks certificates by its own"
+                )
+
+    def _why(self) -> str:
+        """Why the certificates do not fit, by the one that the coordinator shows to whoever connects."""
+        host, _, port = self._target.rpartition(":")
+        try:
+            shown = ssl.get_server_certificate((host.strip("[]"), int(port)), timeout=LOOKING)
+            why = complaint(shown, self._credentials.authority)
+        except (OSError, ValueError, InvalidInput):
+            return "compare the authorities, the names and the dates"
+        return why or (
+            f"the coordinator's is in order here, so that it refuses this party's: compare the authority's file there, "
+            f"and its clock (here it is {time.strftime('%Y-%m-%d %H:%M', time.gmtime())} UTC)"
+        )
 
     def _check(self, error: Any, deadline: float) -> None:
         """Return only if trying again can help. Once a first reply arrived the certificates are in order: any later
@@ -92,8 +149,8 @@ class Line:
         wrong = self.received == 0 and (signs or self._closed >= MAX_CLOSED)
         if code is grpc.StatusCode.UNAUTHENTICATED or wrong:
             raise Refused(
-                f"the coordinator at {self._target} and this party do not accept each other's certificates: compare "
-                f"the authorities, the names and the dates. Nothing was sent"
+                f"the coordinator at {self._target} and this party do not accept each other's certificates: "
+                f"{self._why()}. Nothing was sent"
             ) from error
         if code not in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED) or time.monotonic() >= deadline:
             raise Unreachable(
@@ -156,7 +213,9 @@ class Server:
         if len(names) != 1:
             context.abort(grpc.StatusCode.UNAUTHENTICATED, "a certificate with one common name is needed")
         try:
-            return self._service.handle(names[0].decode(errors="replace"), data, context.time_remaining())
+            reply = self._service.handle(names[0].decode(errors="replace"), data, context.time_remaining())
+            context.set_trailing_metadata(((CLOCK, str(time.time_ns() // 10**6)),))
+            return reply
         except Stopped:
             context.abort(grpc.StatusCode.UNAVAILABLE, "the coordinator is going away")
             raise  # abort has raised already
