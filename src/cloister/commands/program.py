@@ -69,8 +69,7 @@ class Headed(TyperCommand):
 def run(app: typer.Typer, words: Sequence[str]) -> int:
     """Run a command line, and return its exit code. A refusal is one line and exit code 2, and so is any failure of a
     file or of the output. Args: words (what follows the program's name)."""
-    # products of a chunk of rows and a few centres are small: threads of a BLAS cost more than they bring
-    # (docs/scale.md)
+    # BLAS's own threads cost more than they bring: products are small, and threads of ours work on the rows
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     steady()
     try:

@@ -313,19 +313,6 @@ def refuse_unfit(used: int, most_rows: int = CAP) -> None:
         )
 
 
-def validate(chunks: Iterable[Floats], missing: Missing, most_rows: int = CAP) -> int:
-    """The validation pass (law 7): how many rows can be used, which is for the population alone. Its only other outcome
-    is to raise.
-
-    Raises:
-        InvalidInput: there are no rows or more than ``most_rows``, or some cell is missing or infinite and that was not
-            allowed.
-    """
-    used = usable(chunks, missing)
-    refuse_unfit(used, most_rows)
-    return used
-
-
 def collected(chunks: Iterable[Floats], dimension: int) -> Floats:
     """All usable rows (n, d) at once: for figures that are not private anyway."""
     whole = [chunk[finite(chunk)] for chunk in chunks]
