@@ -15,7 +15,7 @@ import distributed
 from distributed.client import FutureCancelledError
 
 from cloister.core.errors import InvalidInput
-from cloister.rows.workers.machine import GUARD, attempt, packed, settled
+from cloister.rows.workers.machine import GUARD, attempt, lost, packed, settled
 
 P = TypeVar("P")
 V = TypeVar("V")
@@ -67,8 +67,11 @@ class Dask:
         left = set(futures)
         del futures
         try:
-            for future in distributed.as_completed(list(left), loop=client.loop):
-                result = _fetched(future)
+            # fetched as soon as they are there, since a worker's death costs those that it still has
+            for future, found in distributed.as_completed(
+                list(left), loop=client.loop, with_results=True, raise_errors=False
+            ):
+                result = found if future.status == "finished" else _failed(future)
                 left.discard(future)
                 del future
                 yield settled(result)
@@ -83,6 +86,7 @@ class Dask:
             # it logs tracebacks of its own about what is raised here as one line
             logging.getLogger("distributed").setLevel(logging.CRITICAL)
             self._client = self._started() if self._scheduler is None else self._connected(self._scheduler)
+            self._client.subscribe_topic("all", _told)
         return self._client
 
     def _started(self) -> distributed.Client:
@@ -122,6 +126,8 @@ class Dask:
 
     def close(self) -> None:
         if self._client is not None:
+            with contextlib.suppress(Exception):  # the scheduler may be gone
+                self._client.unsubscribe_topic("all")
             self._client.close()
             self._client = None
         if self._cluster is not None:
@@ -138,7 +144,14 @@ async def _greeted(address: str) -> None:
     await (await connect(address, timeout=GREETING, **arguments)).close()
 
 
-def _fetched(future: Any) -> Any:
+def _told(event: tuple[float, Any]) -> None:
+    """Say that a worker ended early with something to do. Args: event (of the scheduler, with its time)."""
+    what = event[1]
+    if what.get("action") == "remove-worker" and not what["expected"] and what["processing-tasks"]:
+        lost(f"Dask's at {what['worker']}")
+
+
+def _failed(future: Any) -> Any:
     """Raises: InvalidInput where Dask itself failed. What a part's own code raises that is no error of cloister is a
     defect."""
     try:

@@ -16,6 +16,7 @@ import multiprocessing
 import os
 import pickle
 import signal
+import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sized
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor, wait
@@ -28,7 +29,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, final
 
 import attrs
 
-from cloister.core.errors import CloisterError, InvalidInput
+from cloister.core.errors import CloisterError, InvalidInput, WorkerWarning
 
 if TYPE_CHECKING:
     from concurrent.futures import ProcessPoolExecutor
@@ -252,6 +253,11 @@ def attempt(work: bytes, part: Any) -> Any:
         return fn(part)
     except CloisterError as error:
         return Failure(str(error))
+
+
+def lost(how: str) -> None:
+    """Warn that a worker ended early. Args: how it did."""
+    warnings.warn(WorkerWarning(f"a worker ended early ({how}): its part alone is done again"), stacklevel=3)
 
 
 def settled(result: Any) -> Any:
