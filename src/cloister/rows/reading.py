@@ -135,6 +135,11 @@ class TableRows(ABC):
         """How many features there are."""
         return len(self.columns)
 
+    @property
+    def by(self) -> str:
+        """Who works on a pass, in words."""
+        return "the database"
+
     @abstractmethod
     def chunks(self) -> Generator[Chunk]:
         """All rows for their holder's own use, those that cannot be used too; at least one chunk, which may be

@@ -171,6 +171,10 @@ class Arrays(TableRows):
         return owners.counted(usable)
 
     @property
+    def by(self) -> str:
+        return self._threads.words
+
+    @property
     def people(self) -> int:
         """How many rows can be used."""
         if self._people is None:

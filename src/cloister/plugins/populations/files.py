@@ -142,6 +142,10 @@ class Files(TableRows):
         refuse_too_many(self.rows)
 
     @property
+    def by(self) -> str:
+        return type(self._engine).__name__.lower() if self.apart else self._threads.words
+
+    @property
     def people(self) -> int:
         """How many rows can be used: read off the files unless ``check`` has, which cannot change unseen afterwards."""
         if self._people is None:

@@ -62,6 +62,7 @@ class Dask:
     def run(self, fn: Callable[[P], V], parts: Iterable[P]) -> Iterator[V]:
         """Raises: InvalidInput if a part fails, or the scheduler or all its workers are gone."""
         client, work = self.client(), packed(fn)
+        client.subscribe_topic("all", _told)
         # not pure: a key that follows from the arguments would bring back what an earlier run left
         futures = client.map(partial(attempt, work), list(parts), pure=False)
         left = set(futures)
@@ -76,8 +77,9 @@ class Dask:
                 del future
                 yield settled(result)
         finally:
-            if left:
-                with contextlib.suppress(Exception):  # the scheduler may be what failed
+            with contextlib.suppress(Exception):  # the scheduler may be what failed
+                client.unsubscribe_topic("all")
+                if left:
                     client.cancel(list(left))
 
     def client(self) -> distributed.Client:
@@ -86,7 +88,6 @@ class Dask:
             # it logs tracebacks of its own about what is raised here as one line
             logging.getLogger("distributed").setLevel(logging.CRITICAL)
             self._client = self._started() if self._scheduler is None else self._connected(self._scheduler)
-            self._client.subscribe_topic("all", _told)
         return self._client
 
     def _started(self) -> distributed.Client:
@@ -126,8 +127,6 @@ class Dask:
 
     def close(self) -> None:
         if self._client is not None:
-            with contextlib.suppress(Exception):  # the scheduler may be gone
-                self._client.unsubscribe_topic("all")
             self._client.close()
             self._client = None
         if self._cluster is not None:

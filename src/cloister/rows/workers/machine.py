@@ -95,6 +95,10 @@ class Threads:
         """How many there are."""
         return self.many or allowed()
 
+    @property
+    def words(self) -> str:
+        return f"{self.count} thread{'s' * (self.count > 1)}"
+
     def run(self, fn: Callable[[P], V], parts: Iterable[P]) -> Iterator[V]:
         """The value of each part, in order: what order parts were worked on in shows nowhere.
 
