@@ -83,9 +83,7 @@ def test_a_log_does_not_tell_how_many_rows_there_are(folder: Path, monkeypatch: 
     for n in (2000, 1000, 10):
         ran(f"fit rows{n}.npy {FIT} --log log{n}", folder)
         words = [str(e.get("what", e["event"])) for e in events(folder / f"log{n}")]
-        assert all(
-            re.fullmatch(r"begun|reading|finished|\d+ rounds?|round \d+ of \d+", word) for word in words
-        )
+        assert all(re.fullmatch(r"begun|reading|finished|\d+ rounds?|round \d+ of \d+", word) for word in words)
         told.add((words[-2], words[-1]))
     assert len(told) == 1
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import signal
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, final
 
@@ -186,9 +186,8 @@ class Processes:
 
     def close(self) -> None:
         workers, self._idle, self._busy = self._all(), [], {}
-        for wait_for_it in (False, True):  # all end at the same time
-            for worker in workers:
-                worker.pool.shutdown(wait_for_it, cancel_futures=True)
+        with ThreadPoolExecutor() as several:  # all end at the same time
+            list(several.map(lambda worker: worker.pool.shutdown(cancel_futures=True), workers))
 
 
 @attrs.define(eq=False)
