@@ -26,6 +26,10 @@ PATIENCE, GREETING = 30, 2
 CLUSTER: dict[str, Any] = {
     "distributed.scheduler.http.routes": [],  # pages over HTTP ask for no key
     "distributed.worker.http.routes": [],
+    # nobody looks at what a worker's watchers find, and they take a fifth of its time
+    "distributed.worker.profile.enabled": False,
+    "distributed.admin.tick.interval": "1s",
+    "distributed.admin.system-monitor.interval": "10s",
     # Dask makes glibc give memory back at once, which doubles the time of chunks: they need it again (see
     # ``keep_memory``)
     "distributed.nanny.pre-spawn-environ": {
