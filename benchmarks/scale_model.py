@@ -2,7 +2,7 @@
 
     python benchmarks/scale_model.py                      writes 1 GB to a temporary folder
     python benchmarks/scale_model.py --folder rows        keeps the files there, and uses them if they are there
-    python benchmarks/scale_model.py --picture out.svg    draws docs/howto/scale_model.svg
+    python benchmarks/scale_model.py --picture scale_model.svg   draws the picture of docs/howto/scale.md
 
 Every line is two fresh processes that ask for counts and sums by the nearest of k centres, once and four times: what a
 pass costs is a third of the difference, and what the first one costs beyond a pass is the start. All are seconds of
