@@ -26,7 +26,7 @@ PATIENCE, GREETING = 30, 2
 CLUSTER: dict[str, Any] = {
     "distributed.scheduler.http.routes": [],  # pages over HTTP ask for no key
     "distributed.worker.http.routes": [],
-    # nobody looks at what a worker's watchers find, and they take a fifth of its time
+    # nobody looks at what a worker's watchers find, and they take a tenth of its time or more
     "distributed.worker.profile.enabled": False,
     "distributed.admin.tick.interval": "1s",
     "distributed.admin.system-monitor.interval": "10s",
