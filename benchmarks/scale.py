@@ -130,8 +130,8 @@ def chunks(paths: list[Path], rows: int) -> dict[str, Any]:
     asked, tree = opened(rows)
     population = Files(paths, "*")
     start = time.perf_counter()
-    for _, some in population.chunks():
-        tree.locate(asked.domain.snap(some))
+    for chunk in population.chunks():
+        tree.locate(asked.domain.snap(chunk.rows))
     return {"seconds": time.perf_counter() - start}
 
 

@@ -33,7 +33,7 @@ def cost(rows: ArrayLike, centers: ArrayLike, power: float = 2, threads: int | N
         rows: (n, d) numbers of any real type; read in chunks, so that a memory map stays on disk.
         centers: (k, d).
         power: 2 is the k-means cost, 1 the k-median cost.
-        threads: by default as many as BLAS may take.
+        threads: by default one per core.
 
     Raises: InvalidInput: empty or not finite input, or shapes that do not fit.
     """
@@ -245,7 +245,7 @@ def labels(rows: ArrayLike, centers: ArrayLike, threads: int | None = None, unit
 
     A row's label depends on that row alone, and is the same in SQL: ``rows.labelling`` has the formula.
 
-    Args: rows (n, d), centers (k, d), threads (None: as many as BLAS may take), units (d,) of distances, column by
+    Args: rows (n, d), centers (k, d), threads (None: one per core), units (d,) of distances, column by
     column (None: 1).
     """
     return _labels(*_fitting(rows, centers), threads, None if units is None else _list("units", units))
@@ -257,7 +257,7 @@ def distances(rows: ArrayLike, centers: ArrayLike, threads: int | None = None) -
     |x|^2 - 2 x'c + |c|^2 about the centres' mean is one matrix product; what is small beside its terms has lost its
     digits, and is computed from the difference.
 
-    Args: rows (n, d), centers (k, d), threads (None: as many as BLAS may take).
+    Args: rows (n, d), centers (k, d), threads (None: one per core).
     """
     table, places = _fitting(rows, centers)
     out, about = np.empty((len(table), len(places))), _About.of(places)

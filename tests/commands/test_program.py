@@ -8,13 +8,17 @@ import signal
 import subprocess
 import sys
 import time
+import warnings
 from pathlib import Path
 
 import numpy as np
 import pytest
+import typer
 
 import cloister as cloister_package
 from cloister.accounting.ledger.ledger import Ledger
+from cloister.commands import program
+from cloister.core.errors import WorkerWarning
 from cloister.run.result import Result
 from tests.in_process import cloister
 from tests.waiting import PATIENCE
@@ -73,6 +77,23 @@ def test_a_closed_output_loses_nothing_that_was_paid_for(folder: Path) -> None:
 def test_an_error_that_nobody_can_read_is_not_printed_among_the_results(folder: Path) -> None:
     done = shell(f"cloister {FIT} --epsilon 0 2>&-", folder)
     assert (done.returncode, done.stdout, done.stderr) == (2, "", "")
+
+
+def test_a_warning_of_ours_is_one_line_and_others_are_as_python_has_them(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = typer.Typer()
+
+    @app.command()
+    def work() -> None:
+        warnings.warn(WorkerWarning("a worker ended early"), stacklevel=1)
+        warnings.warn("something else", stacklevel=1)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        monkeypatch.setattr(program, "PLAINLY", lambda message, *_: print(f"Python says: {message}", file=sys.stderr))
+        assert program.run(app, []) == 0
+    assert capsys.readouterr().err == "note: a worker ended early\nPython says: something else\n"
 
 
 def test_the_program_is_light_until_it_hears_ctrl_c() -> None:

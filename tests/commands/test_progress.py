@@ -12,6 +12,7 @@ import pytest
 
 from cloister.commands import progress
 from cloister.commands.progress import event_log, signs_of_life
+from cloister.rows.workers.machine import Threads
 from tests.in_process import ran, refused
 from tests.waiting import until
 
@@ -68,6 +69,7 @@ def test_a_fit_says_once_a_minute_where_it_stands_and_nothing_before(
     monkeypatch.setattr(progress, "MINUTE", 0.0)
     assert ", after 0 min\n" in ran(f"fit rows2000.npy {FIT} --log log", folder).stderr
     *said, last = events(folder / "log")
+    assert [event["by"] for event in said if event["event"] == "begun"] == [Threads().words]
     assert last["event"] == "finished"
     assert said[-1]["what"].startswith("round ")
 
@@ -81,7 +83,7 @@ def test_a_log_does_not_tell_how_many_rows_there_are(folder: Path, monkeypatch: 
     for n in (2000, 1000, 10):
         ran(f"fit rows{n}.npy {FIT} --log log{n}", folder)
         words = [str(e.get("what", e["event"])) for e in events(folder / f"log{n}")]
-        assert all(re.fullmatch(r"reading|finished|(\d round|\d+ rounds|round \d+ of \d+)", word) for word in words)
+        assert all(re.fullmatch(r"begun|reading|finished|\d+ rounds?|round \d+ of \d+", word) for word in words)
         told.add((words[-2], words[-1]))
     assert len(told) == 1
 

@@ -194,6 +194,7 @@ def fit(
             return held.enter_context(closing(found))
 
         population = read(rows)  # all paths together: also refuses a file given twice, and columns that differ
+        write({"event": "begun", "by": population.by})
         told = partial(tell_columns, population)
         if dry_run:
             told()

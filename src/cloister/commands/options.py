@@ -143,7 +143,7 @@ class Reading:
     engine: str | None = said("Who reads them: serial (this process; default), processes or dask.", ROWS, only="files")
     workers: int | None = said("Processes, each on one core; default: one per core.", ROWS, only="files")
     scheduler: str | None = said("Address of a running Dask scheduler.", ROWS, only="files")
-    threads: int | None = said("Threads that work on the rows; default: as many as BLAS may take.", ROWS)
+    threads: int | None = said("Threads that work on the rows; default: one per core (at most OMP_NUM_THREADS).", ROWS)
 
     def arguments(self, *but: str) -> dict[str, Any]:
         """Arguments of ``source`` by name. Args: but (those to leave out)."""

@@ -92,7 +92,7 @@ class Labels:
 
     Args: result, population (from ``rows_of``), kept (columns that are copied along), distances (whether to add those
     to the rows' centres, in the run's units where it scaled columns), missing ('refuse' or 'drop'), advance (told the
-    number of rows just read), threads (None: as many as BLAS may take).
+    number of rows just read), threads (None: one per core).
     """
 
     result: Result

@@ -14,6 +14,7 @@ import shlex
 import sqlite3
 import sys
 import time
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
@@ -33,6 +34,9 @@ if TYPE_CHECKING:
     from cloister.run.account import Account
     from cloister.run.result import Result
 
+
+PLAINLY = warnings.showwarning
+"""How Python shows warnings."""
 
 _USAGE: Any = typer.BadParameter.__mro__[1]
 """Errors of the parser: click's, or those of the copy of click that newer versions of typer carry."""
@@ -72,10 +76,10 @@ class Headed(TyperCommand):
 def run(app: typer.Typer, words: Sequence[str]) -> int:
     """Run a command line, and return its exit code. A refusal is one line and exit code 2, and so is any failure of a
     file or of the output. Args: words (what follows the program's name)."""
-    # products of a chunk of rows and a few centres are small: threads of a BLAS cost more than they bring
-    # (docs/scale.md)
+    # BLAS's own threads cost more than they bring: products are small, and threads of ours work on the rows
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     steady()
+    warnings.showwarning = _shown  # type: ignore[assignment]  # passes on what it does not look at
     try:
         return _ended(app, words)
     except KeyboardInterrupt:
@@ -91,6 +95,14 @@ def run(app: typer.Typer, words: Sequence[str]) -> int:
         return _told(f"{'cannot write the output: ' if error.filename is None else ''}{reason(error)}", code)
     except MemoryError:
         return _told("there is not enough memory for this: ask for fewer centres, or fewer columns", REFUSED)
+
+
+def _shown(message: Warning | str, category: type[Warning], *where: Any) -> None:
+    """Say a warning of ours in one line, and others as Python does."""
+    if category.__module__.startswith("cloister."):
+        say(f"note: {message}")
+    else:
+        PLAINLY(message, category, *where)
 
 
 def _ended(app: typer.Typer, words: Sequence[str]) -> int:

@@ -68,6 +68,10 @@ class UtilityWarning(UserWarning):
     """A run whose result tells hardly anything, or will."""
 
 
+class WorkerWarning(UserWarning):
+    """A worker ended before its work was done. Nothing is lost, and nothing counts twice."""
+
+
 class Refused(CloisterError):
     """A round, record or plan that does not belong to this run. Nothing was answered."""
 

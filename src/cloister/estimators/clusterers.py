@@ -54,7 +54,7 @@ class KMeans(PrivateClusterer):
         ledger, dataset: file and declared name of a lifetime budget that this fit is charged to.
         not_private: allow methods that give no guarantee.
         random_state: repeats the public choices (the start). The noise is never repeatable.
-        threads: how many work on the rows; by default as many as BLAS may take. Results do not depend on it.
+        threads: how many work on the rows; by default one per core. Results do not depend on it.
         trust: 'central', 'local', 'shuffled' or 'aggregated': fills all slots that ``components`` does not name.
         progress: show how far a fit has come: True, False, or None, after two seconds, on a terminal or in a notebook.
 

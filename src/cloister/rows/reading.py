@@ -135,6 +135,11 @@ class TableRows(ABC):
         """How many features there are."""
         return len(self.columns)
 
+    @property
+    def by(self) -> str:
+        """Who works on a pass, in words."""
+        return "the database"
+
     @abstractmethod
     def chunks(self) -> Generator[Chunk]:
         """All rows for their holder's own use, those that cannot be used too; at least one chunk, which may be
@@ -311,19 +316,6 @@ def refuse_unfit(used: int, most_rows: int = CAP) -> None:
             f"there are more rows than most_rows = {most_rows}, which the plan lets one party have: raise that option "
             f"in everybody's plan, or use fewer rows"
         )
-
-
-def validate(chunks: Iterable[Floats], missing: Missing, most_rows: int = CAP) -> int:
-    """The validation pass (law 7): how many rows can be used, which is for the population alone. Its only other outcome
-    is to raise.
-
-    Raises:
-        InvalidInput: there are no rows or more than ``most_rows``, or some cell is missing or infinite and that was not
-            allowed.
-    """
-    used = usable(chunks, missing)
-    refuse_unfit(used, most_rows)
-    return used
 
 
 def collected(chunks: Iterable[Floats], dimension: int) -> Floats:

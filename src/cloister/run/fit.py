@@ -89,7 +89,7 @@ def source(
     the address or as a table of Ibis. Reads column names only.
 
     Args: engine ('serial', 'processes' or 'dask', for files; ``workers`` and ``scheduler`` go with the second and
-        third), threads (that work on a pass; by default as many as BLAS may take; no result depends on them), users
+        third), threads (that work on a pass; by default one per core; no result depends on them), users
         (the column that names each row's user, or for rows in memory those names), categories (public values by
         column: ``rows.categories``), bounds (if they name columns, those are used where ``columns`` is None), described
         (columns that groups are described by: those that nothing else names are read beside the others; as ``Texts``,

@@ -131,6 +131,7 @@ def engines() -> Iterator[dict[str, Engine]]:
 
 
 @pytest.mark.thorough
+@pytest.mark.filterwarnings("ignore::cloister.core.errors.WorkerWarning")
 @pytest.mark.parametrize("name", ["processes", "dask"])
 def test_every_engine_gives_what_one_process_gives_and_a_worker_killed_changes_nothing(
     name: str, plan: CollectionPlan, engines: dict[str, Engine], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -155,5 +156,4 @@ def _workers(engine: Engine) -> list[int]:
     if isinstance(engine, Dask):
         return list(engine.client().run(os.getpid).values())
     assert isinstance(engine, Processes)
-    assert engine._pool is not None
-    return list(engine._pool._processes)
+    return engine.pids

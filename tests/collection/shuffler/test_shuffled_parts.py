@@ -117,6 +117,7 @@ def test_every_order_of_what_three_workers_scattered_is_equally_likely(tmp_path:
 
 
 @pytest.mark.thorough
+@pytest.mark.filterwarnings("ignore::cloister.core.errors.WorkerWarning")
 def test_a_worker_killed_changes_nothing(plan: CollectionPlan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parts, "PART", 2000)
     folder, engine, killed = contest(plan, tmp_path / "reports", 1), Processes(2), list[int]()
@@ -124,8 +125,7 @@ def test_a_worker_killed_changes_nothing(plan: CollectionPlan, tmp_path: Path, m
 
     def kill(_: int) -> None:
         if not killed:
-            assert engine._pool is not None
-            killed.extend(engine._pool._processes)
+            killed.extend(engine.pids)
             os.kill(killed[0], signal.SIGKILL)
 
     done = shuffle(plan, folder, tmp_path / "two", engine=engine, progress=kill)

@@ -14,16 +14,16 @@ import pytest
 from cloister.core.errors import InvalidInput
 from cloister.core.randomness import NoiseRng
 from cloister.plugins.populations import arrays
-from cloister.rows.files import parts
+from cloister.rows.files import parts, sources
 from cloister.run.fit import fit, source
 from cloister.run.request import Request
 
 
 @pytest.fixture
 def rows(monkeypatch: pytest.MonkeyPatch) -> np.ndarray:
-    """Several chunks, with rows that are dropped."""
+    """Several lots of chunks, with rows that are dropped."""
     for module in (arrays, parts):
-        monkeypatch.setattr(module, "chunk_rows", lambda dimension: 4000)
+        monkeypatch.setattr(module, "chunk_rows", lambda dimension: 500)
     rng = np.random.default_rng(1)
     drawn = rng.normal(0, 0.2, (12_000, 6)) + rng.choice([-0.5, 0.5], (12_000, 1))
     drawn[::997, 3] = np.nan
@@ -43,11 +43,16 @@ def test_results_do_not_depend_on_the_number_of_threads(method: str, rows: np.nd
     assert released(rows, method, 1) == released(rows, method, 2) == released(rows, method, 5)
 
 
-def test_nor_do_those_from_files(rows: np.ndarray, tmp_path: Path) -> None:
-    """The next chunk of a file takes the memory of the one before, which a thread may still be working on."""
+def test_nor_do_those_from_files(rows: np.ndarray, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a file in one part the next chunk takes the memory of the one before, which a thread may still be working on;
+    of one in several parts each thread has parts of its own, and where those are few, others beside it."""
     table, path = pa.table({f"x{j}": column for j, column in enumerate(rows.T)}), str(tmp_path / "rows.parquet")
-    pa.parquet.write_table(table, path)
-    assert released(path, "fastlloyd", 1) == released(path, "fastlloyd", 2) == released(path, "fastlloyd", 5)
+    found = list[tuple[str, int]]()
+    for group in (12_000, 5000, 300):
+        pa.parquet.write_table(table, path, row_group_size=group)
+        monkeypatch.setattr(sources, "STRETCH", group)
+        found += [released(path, "fastlloyd", threads) for threads in (1, 2, 5)]
+    assert all(each == found[0] for each in found)
 
 
 def test_threads_go_with_the_engine_that_has_no_workers(tmp_path: Path) -> None:

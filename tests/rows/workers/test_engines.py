@@ -23,7 +23,7 @@ from cloister.core.registry.registry import registry
 from cloister.plugins.populations.files import Files
 from cloister.rows.files import sources
 from cloister.rows.workers import machine
-from cloister.rows.workers.engine import Engine, engine_of
+from cloister.rows.workers.engine import Engine, Processes, engine_of
 from cloister.rows.workers.machine import Failure, attempt, packed, settled
 from cloister.run.fit import source
 from tests.rows.workers.engine_rows import NAMES, Halves, NotForTravel, answers, some_rows, write
@@ -176,6 +176,17 @@ def test_workers_do_linear_algebra_on_one_core_each(monkeypatch: pytest.MonkeyPa
         assert list(engine.run(_threads, [0])) == [seen]
         engine.close()
         assert os.environ.get("OPENBLAS_NUM_THREADS") == own
+
+
+def test_no_worker_outlives_its_engine() -> None:
+    engine = Processes(3)
+    assert sorted(engine.run(abs, range(-9, 0))) == list(range(1, 10))
+    pids = engine.pids
+    assert 1 <= len(pids) <= 3
+    engine.close()
+    for pid in pids:
+        with pytest.raises(ProcessLookupError):
+            os.kill(pid, 0)
 
 
 def test_a_component_that_does_not_pickle_is_refused_in_one_line(shared: dict[str, Engine], many: list[Path]) -> None:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
+import os
 import threading
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from cloister.core.errors import InvalidInput
+from cloister.rows.workers import machine
 from cloister.rows.workers.machine import Threads, _blas, allowed
 
 
@@ -71,9 +75,44 @@ def test_products_in_threads_are_not_divided_further_and_the_limit_ends_with_the
             assert blas() == before
 
 
-def test_as_many_threads_as_blas_may_take() -> None:
-    with threadpool_limits(1, "blas"):
-        assert allowed() == 1
+def test_by_default_there_is_a_thread_per_core_or_as_many_as_openmp_may_take(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is said to BLAS alone, as the command line does, is of BLAS."""
+    monkeypatch.setattr(machine, "cores", lambda: 8)
+    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "1")
+    for said, many in ((None, 8), ("2", 2), ("3,1", 3), ("64", 8), ("0", 8), ("many", 8), ("", 8)):
+        monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+        if said is not None:
+            monkeypatch.setenv("OMP_NUM_THREADS", said)
+        assert allowed() == Threads().count == many, said
+
+
+def test_cores_are_those_that_this_process_is_bound_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    if not hasattr(os, "sched_getaffinity"):
+        pytest.skip("this system binds no process to cores")
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {1})
+    assert machine.cores() == 1
+
+
+@pytest.mark.parametrize("inner", [1, 2])
+def test_parts_of_a_part_end_soon_after_another_part_failed(inner: int) -> None:
+    done, begun = list[int](), threading.Event()
+
+    def endless() -> Iterator[int]:
+        for part in itertools.count():
+            begun.set()
+            yield part
+
+    def work(part: int) -> None:
+        if part == 0:
+            begun.wait(60)
+            raise InvalidInput("this part")
+        for _ in Threads(inner).run(lambda each: each, endless()):
+            pass
+        done.append(part)
+
+    with pytest.raises(InvalidInput, match="this part"):
+        list(Threads(2).run(work, [0, 1]))
+    assert not done, "it was cut off"
 
 
 @pytest.mark.parametrize("many", [0, -1, 1025, 1.5, True, "2"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, TypeVar, final
 
 import attrs
 import numpy as np
@@ -38,7 +38,6 @@ from cloister.rows.reading import (
     regroup,
     usable,
     user_numbers,
-    validate,
 )
 from cloister.rows.users import Names, Owners
 from cloister.rows.words import Texts
@@ -47,6 +46,8 @@ from cloister.rows.workers.machine import Threads
 if TYPE_CHECKING:
     from narwhals.typing import IntoDataFrame
 
+V = TypeVar("V")
+
 
 @final
 @attrs.frozen(eq=False)
@@ -54,22 +55,28 @@ class _Chunk:
     """Rows that are encoded at once.
 
     Args:
-        start: position of its first row in the table.
+        start: position of its first row in the table, and of the first that can be used in the lattice.
         rows: how many rows of the table it covers.
-        low, high: where those that can be used are in the lattice.
-        used: their positions in the chunk; None if all can be used.
+        used: positions in the chunk of those that can be used; None if all can.
     """
 
     start: int
     rows: int
-    low: int
-    high: int
     used: NDArray[np.uint16] | None
 
     def users(self, first: int) -> Ids:
         if self.used is None:
             return user_numbers(first + self.start, self.rows)
         return self.used.astype(np.uint64) + np.uint64(first + self.start)
+
+    @property
+    def lattice(self) -> slice:
+        """Where those that can be used are in the lattice."""
+        return slice(self.start, self.start + (self.rows if self.used is None else len(self.used)))
+
+
+LOT = 4
+"""Chunks that a thread works on by itself: so few that few rows are shared evenly, so many that threads seldom meet."""
 
 
 class Arrays(TableRows):
@@ -88,7 +95,7 @@ class Arrays(TableRows):
         missing: 'refuse' or 'drop'.
         first: number of the first user.
         progress: told how many more rows of a round are done.
-        threads: how many work on a pass; by default as many as BLAS may take.
+        threads: how many work on a pass; by default one per core.
         users: names of the rows' users (n,), or the column that names them, by whole numbers or text (``users``).
         categories: public values by column, as ``rows.categories`` takes them.
         bounded: names of columns that have bounds: which to use, where ``columns`` does not say.
@@ -126,7 +133,7 @@ class Arrays(TableRows):
         self._people: int | None = None
         self._domain: Lattice | None = None
         self._lattice = np.empty((0, 0), np.int32)
-        self._parts: list[_Chunk] = []
+        self._lots: list[list[_Chunk]] = []
 
     def check(self, most_rows: int = CAP) -> None:
         """The validation pass, for the data holder's eyes: rows outside the bounds are fine.
@@ -139,7 +146,8 @@ class Arrays(TableRows):
         """
         refuse_too_many(self._table.length)
         if not self.has_users:
-            self._people = validate(self._chunks(self.selection.needed(None)), self._missing, most_rows)
+            self._people = self._counted(self._missing)
+            refuse_unfit(self._people, most_rows)
             return
         self._owners = self._owned()
         self._people = self._owners.rows
@@ -163,11 +171,19 @@ class Arrays(TableRows):
         return owners.counted(usable)
 
     @property
+    def by(self) -> str:
+        return self._threads.words
+
+    @property
     def people(self) -> int:
         """How many rows can be used."""
         if self._people is None:
-            self._people = usable(self._chunks(), "drop")
+            self._people = self._counted("drop")
         return self._people
+
+    def _counted(self, missing: Missing) -> int:
+        chosen = self.selection.needed(None)
+        return sum(self._over_lots(lambda start: usable(self._lot(start, chosen), missing)))
 
     def chunks(self) -> Generator[Chunk]:
         start = 0
@@ -207,15 +223,20 @@ class Arrays(TableRows):
         lattice = self._lattice
 
         def encoded(part: _Chunk) -> tuple[Any, ...]:
-            some = lattice[part.low : part.high].astype(np.int64)
+            some = lattice[part.lattice].astype(np.int64)
             return summarise_lattice(round, some, part.users(self._first), rng.child("chunk", part.start))
 
-        return map_merge(self._parts, encoded, merge_summaries, self._run)
+        def merged(lot: list[_Chunk]) -> tuple[Any, ...]:
+            return map_merge(lot, encoded, merge_summaries, Threads(1).run)
 
-    def _run(self, fn: Callable[[_Chunk], tuple[Any, ...]], parts: Iterable[_Chunk]) -> Iterator[tuple[Any, ...]]:
-        for part, summary in zip(self._parts, self._threads.run(fn, parts), strict=True):
+        return map_merge(self._lots, merged, merge_summaries, self._run)
+
+    def _run(
+        self, fn: Callable[[list[_Chunk]], tuple[Any, ...]], lots: Iterable[list[_Chunk]]
+    ) -> Iterator[tuple[Any, ...]]:
+        for lot, summary in zip(self._lots, self._threads.run(fn, lots), strict=True):
             if self._progress is not None:
-                self._progress(part.rows)
+                self._progress(sum(part.rows for part in lot))
             yield summary
 
     def _snap(self, domain: Lattice) -> None:
@@ -224,23 +245,39 @@ class Arrays(TableRows):
             return
         fit(domain, self.columns)
         refuse_too_many(self._table.length)
-        self._domain, self._parts, self._lattice = None, [], np.empty((0, 0), np.int32)
-        width = domain.snap(np.empty((0, self.dimension))).shape[1]
-        lattice, parts, start, low = np.empty((self._table.length, width), np.int32), list[_Chunk](), 0, 0
-        for chunk in self._chunks(self.selection.needed(domain)):
-            whole = finite(chunk)
-            if self._kept is not None:
-                whole &= self._kept[start : start + len(chunk)]
-            used = None if whole.all() else np.flatnonzero(whole).astype(np.uint16)
-            high = low + (len(chunk) if used is None else len(used))
-            points = domain.snap(chunk if used is None else chunk[used])
-            lattice[low:high] = points.astype(np.int32)  # before it is put in another order, which takes half the time
-            parts.append(_Chunk(start, len(chunk), low, high, used))
-            start, low = start + len(chunk), high
-        self._lattice, self._parts, self._domain = lattice, parts or [_Chunk(0, 0, 0, 0, None)], domain
+        self._domain, self._lots, self._lattice = None, [], np.empty((0, 0), np.int32)
+        width, chosen = domain.snap(np.empty((0, self.dimension))).shape[1], self.selection.needed(domain)
+        lattice = np.empty((self._table.length, width), np.int32)
 
-    def _chunks(self, chosen: Selection | None = None) -> Iterator[Floats]:
-        return regroup(self._table.pieces(chosen or self.selection), self.dimension, chunk_rows(self.dimension))
+        def snapped(start: int) -> list[_Chunk]:
+            parts = list[_Chunk]()
+            for chunk in self._lot(start, chosen):
+                whole = finite(chunk)
+                if self._kept is not None:
+                    whole &= self._kept[start : start + len(chunk)]
+                used = None if whole.all() else np.flatnonzero(whole).astype(np.uint16)
+                parts.append(_Chunk(start, len(chunk), used))
+                points = domain.snap(chunk if used is None else chunk[used])
+                # before it is put in another order, which takes half the time
+                lattice[parts[-1].lattice] = points.astype(np.int32)
+                start += len(chunk)
+            return parts
+
+        self._lots = list(self._over_lots(snapped)) or [[_Chunk(0, 0, None)]]
+        self._lattice, self._domain = lattice, domain
+
+    def _over_lots(self, fn: Callable[[int], V]) -> Iterator[V]:
+        """What is made of each lot of rows, in order. Args: fn (of the position of a lot's first row)."""
+        return self._threads.run(fn, range(0, self._table.length, LOT * chunk_rows(self.dimension)))
+
+    def _lot(self, start: int, chosen: Selection) -> Iterator[Floats]:
+        """Rows of the lot that begins here, a chunk at a time."""
+        size = chunk_rows(self.dimension)
+        return regroup(self._table.pieces(chosen, slice(start, start + LOT * size)), self.dimension, size)
+
+    def _chunks(self) -> Iterator[Floats]:
+        """All rows, a chunk at a time."""
+        return regroup(self._table.pieces(self.selection, slice(None)), self.dimension, chunk_rows(self.dimension))
 
 
 class _Array:
@@ -259,10 +296,11 @@ class _Array:
         self._rows, self.length = np.asarray(rows), len(rows)
         self.known = [TableColumn(str(j), "numbers") for j in range(rows.shape[1])]
 
-    def pieces(self, chosen: Selection) -> Iterable[Piece]:
+    def pieces(self, chosen: Selection, only: slice) -> Iterable[Piece]:
+        rows = self._rows[only]
         if list(chosen.used) == [column.name for column in self.known]:
-            return [encoded(self._rows.T, chosen)]
-        return [encoded([self._rows[:, int(name)] for name in chosen.used], chosen)]
+            return [encoded(rows.T, chosen)]
+        return [encoded([rows[:, int(name)] for name in chosen.used], chosen)]
 
     def names(self, column: str) -> Iterable[Names]:
         return [self._rows[:, int(column)]]
@@ -283,10 +321,11 @@ class _Frame:
         self._names = {str(name): name for name in schema}
         self.known = [TableColumn(str(name), _kind(kind), declared=False) for name, kind in schema.items()]
 
-    def pieces(self, chosen: Selection) -> Iterator[Piece]:
+    def pieces(self, chosen: Selection, only: slice) -> Iterator[Piece]:
         size = piece_rows(len(chosen.used))
-        for start in range(0, self.length, size):
-            some = self._frame[start : start + size]
+        low, high, _ = only.indices(self.length)
+        for start in range(low, high, size):
+            some = self._frame[start : min(start + size, high)]
             words = [_words(texts, some.get_column(self._names[texts.column])) for texts in chosen.texts]
             yield chosen.spread([*(self._read(some, name, chosen.category(name)) for name in chosen.used), *words])
 

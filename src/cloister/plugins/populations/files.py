@@ -39,7 +39,7 @@ from cloister.rows.reading import (
 from cloister.rows.users import Owners
 from cloister.rows.words import Texts
 from cloister.rows.workers.engine import Engine, engine_of
-from cloister.rows.workers.machine import Threads, allowed
+from cloister.rows.workers.machine import Threads
 
 V = TypeVar("V")
 
@@ -52,10 +52,11 @@ class Files(TableRows):
     Numbers are integers, floats, booleans and decimals; the same numbers give the same answers whatever file they are
     in.
 
-    An engine spreads a pass over processes: a part is a file, or about a million rows of a Parquet file with several
-    row groups. Parts are the same whatever the engine, and their exact summaries are merged here as they come, so the
-    answer is the same too. One file that cannot be read, or that is not what it was when this object was made, fails
-    the whole pass.
+    A pass is spread over threads, or by an engine over processes: a part is a file, or about a million rows of a
+    Parquet file with several row groups. Parts are the same whoever works on them, and their exact summaries are merged
+    here as they come, so the answer is the same too. Where there are fewer parts than threads, several work on one
+    part's chunks while it is read. One file that cannot be read, or that is not what it was when this object was made,
+    fails the whole pass.
 
     Args:
         paths: a file, a glob pattern (sorted), or several of them, in a format of ``rows.files.sources`` (of an NPZ the
@@ -69,7 +70,7 @@ class Files(TableRows):
         engine: 'serial', 'processes' or 'dask', or an engine that is shared and that somebody else closes.
         workers: how many processes the engine starts; by default one per core.
         scheduler: address of a running Dask scheduler, for engine 'dask'.
-        threads: how many of engine 'serial' work on a pass; by default as many as BLAS may take.
+        threads: how many of engine 'serial' work on a pass; by default one per core.
         users: name of the column that names each row's user, by whole numbers or text (``users``); CSV's are text.
         categories: public values by column, as ``rows.categories`` takes them.
         bounded: names of columns that have bounds: which to use, where ``columns`` does not say.
@@ -107,7 +108,7 @@ class Files(TableRows):
         self.apart = self._engine.apart
         if threads is not None and self._engine.apart:
             raise InvalidInput("threads go with engine 'serial': other engines have workers, each with one thread")
-        self._threads = Threads(1 if self._engine.apart else allowed() if threads is None else threads)
+        self._threads = Threads(1 if self._engine.apart else threads)
         self._people: int | None = None
         self._owners: dict[Place, Owners] | None = None
         self._kept: dict[Place, NDArray[np.uint8]] = {}
@@ -139,6 +140,10 @@ class Files(TableRows):
             self._people = sum(owners.rows for owners in self._owners.values())
         refuse_unfit(self._people, most_rows)
         refuse_too_many(self.rows)
+
+    @property
+    def by(self) -> str:
+        return type(self._engine).__name__.lower() if self.apart else self._threads.words
 
     @property
     def people(self) -> int:
@@ -222,28 +227,33 @@ class Files(TableRows):
             self._engine.close()
 
     def _counted(self, missing: Missing) -> int:
-        whole, chosen = partial(Chunk.usable, missing=missing), self.selection.needed(None)
+        whole = partial(Chunk.usable, missing=missing)
         add: Callable[[int, int], int] = operator.add
-        over = partial(passed, chosen=chosen, fn=whole, merge=add, tell=None, threads=Threads(1))
-        return self._over_all(self._parts(numbered=False), over, add)
+        return self._passed(whole, add, self._parts(numbered=False), self.selection.needed(None), silent=True)
 
     def _owned(self, missing: Missing) -> dict[Place, Owners]:
         read = partial(owned, chosen=self.selection, users=self._users or "", missing=missing)
         add: Callable[[dict[Place, Owners], dict[Place, Owners]], dict[Place, Owners]] = operator.or_
-        return self._over_all(self._parts(numbered=False), read, add)
+        return self._over_all(list(self._parts(numbered=False)), read, add)
 
     def _passed(
-        self, fn: Callable[[Chunk], V], merge: Callable[[V, V], V], parts: Iterator[Part], chosen: Selection
+        self,
+        fn: Callable[[Chunk], V],
+        merge: Callable[[V, V], V],
+        given: Iterable[Part],
+        chosen: Selection,
+        silent: bool = False,
     ) -> V:
-        """One pass that is told of: by its chunks here, or by the parts that workers have done."""
-        apart = self._engine.apart
-        tell, told = (None, self._progress) if apart else (self._progress, None)
-        over = partial(passed, chosen=chosen, fn=fn, merge=merge, tell=tell, threads=self._threads)
-        return self._over_all(parts, over, merge, told)
+        """One pass that is told of: by the chunks of the only part here, or by the parts that are done."""
+        parts, progress = list(given), None if silent else self._progress
+        here = len(parts) == 1 and not self._engine.apart
+        threads = Threads(max(1, self._threads.count // len(parts)))
+        over = partial(passed, chosen=chosen, fn=fn, merge=merge, tell=progress if here else None, threads=threads)
+        return self._over_all(parts, over, merge, None if here else progress)
 
     def _over_all(
         self,
-        parts: Iterator[Part],
+        parts: list[Part],
         fn: Callable[[Part], Done[V]],
         merge: Callable[[V, V], V],
         told: Progress | None = None,
@@ -255,7 +265,8 @@ class Files(TableRows):
         return total.value
 
     def _run(self, fn: Callable[[Part], Done[V]], parts: Iterable[Part], told: Progress | None) -> Iterator[Done[V]]:
-        for done in self._engine.run(fn, parts):
+        run = self._engine.run if self._engine.apart else self._threads.run
+        for done in run(fn, parts):
             if self._engine.apart:
                 self._files[done.number].learn(done.rows, done.only)
             if told is not None:

@@ -138,7 +138,7 @@ def passed(
             yield done
 
     chunks = part.chunks(chosen)
-    if threads.many != 1:  # the next chunk takes the memory of this one
+    if threads.count != 1:  # the next chunk takes the memory of this one
         chunks = (chunk.copied() for chunk in chunks)
     total = map_merge(chunks, worked, partial(joined, merge=merge), told)
     return Done(part.number, part.only, total.rows, total.value)

@@ -15,7 +15,7 @@ import distributed
 from distributed.client import FutureCancelledError
 
 from cloister.core.errors import InvalidInput
-from cloister.rows.workers.machine import GUARD, attempt, packed, settled
+from cloister.rows.workers.machine import GUARD, attempt, lost, packed, settled
 
 P = TypeVar("P")
 V = TypeVar("V")
@@ -26,6 +26,10 @@ PATIENCE, GREETING = 30, 2
 CLUSTER: dict[str, Any] = {
     "distributed.scheduler.http.routes": [],  # pages over HTTP ask for no key
     "distributed.worker.http.routes": [],
+    # nobody looks at what a worker's watchers find, and they take a tenth of its time or more
+    "distributed.worker.profile.enabled": False,
+    "distributed.admin.tick.interval": "1s",
+    "distributed.admin.system-monitor.interval": "10s",
     # Dask makes glibc give memory back at once, which doubles the time of chunks: they need it again (see
     # ``keep_memory``)
     "distributed.nanny.pre-spawn-environ": {
@@ -62,19 +66,24 @@ class Dask:
     def run(self, fn: Callable[[P], V], parts: Iterable[P]) -> Iterator[V]:
         """Raises: InvalidInput if a part fails, or the scheduler or all its workers are gone."""
         client, work = self.client(), packed(fn)
+        client.subscribe_topic("all", _told)
         # not pure: a key that follows from the arguments would bring back what an earlier run left
         futures = client.map(partial(attempt, work), list(parts), pure=False)
         left = set(futures)
         del futures
         try:
-            for future in distributed.as_completed(list(left), loop=client.loop):
-                result = _fetched(future)
+            # fetched as soon as they are there, since a worker's death costs those that it still has
+            for future, found in distributed.as_completed(
+                list(left), loop=client.loop, with_results=True, raise_errors=False
+            ):
+                result = found if future.status == "finished" else _failed(future)
                 left.discard(future)
                 del future
                 yield settled(result)
         finally:
-            if left:
-                with contextlib.suppress(Exception):  # the scheduler may be what failed
+            with contextlib.suppress(Exception):  # the scheduler may be what failed
+                client.unsubscribe_topic("all")
+                if left:
                     client.cancel(list(left))
 
     def client(self) -> distributed.Client:
@@ -138,7 +147,14 @@ async def _greeted(address: str) -> None:
     await (await connect(address, timeout=GREETING, **arguments)).close()
 
 
-def _fetched(future: Any) -> Any:
+def _told(event: tuple[float, Any]) -> None:
+    """Say that a worker ended early with something to do. Args: event (of the scheduler, with its time)."""
+    what = event[1]
+    if what.get("action") == "remove-worker" and not what["expected"] and what["processing-tasks"]:
+        lost(f"Dask's at {what['worker']}")
+
+
+def _failed(future: Any) -> Any:
     """Raises: InvalidInput where Dask itself failed. What a part's own code raises that is no error of cloister is a
     defect."""
     try:

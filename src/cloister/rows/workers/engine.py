@@ -8,12 +8,16 @@ belong to the curator, those of one that reads reports to the server, those of o
 from __future__ import annotations
 
 import signal
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, final
 
+import attrs
+
 from cloister.core.errors import InvalidInput, MissingExtra, UnknownName
-from cloister.rows.workers.machine import GUARD, attempt, cores, packed, pool_of, settled, starting
+from cloister.rows.workers.machine import GUARD, SLICE, attempt, cores, lost, packed, pool_of, settled, starting
 
 if TYPE_CHECKING:
     from concurrent.futures import ProcessPoolExecutor
@@ -25,12 +29,16 @@ ENGINES = ("serial", "processes", "dask")
 
 MAX_WORKERS = 1024
 
+DEATHS = 3
+"""Workers that may end on one part, the last of which gives it up."""
+
 
 class Engine(Protocol):
     """Runs a pure function on parts.
 
     Laws: ``run`` gives the value of each part exactly once, in any order, or raises: a worker that ends early never
-    changes the values, and no part is left out. Errors of cloister in a worker are raised here, as one line.
+    changes the values, costs its part alone, and is told of in one line (``lost``); no part is left out. Errors of
+    cloister in a worker are raised here, as one line.
     """
 
     @property
@@ -113,10 +121,10 @@ class Serial:
 
 @final
 class Processes:
-    """A pool of fresh processes on this machine, kept between rounds.
+    """Fresh processes on this machine, a part at a time each, kept between rounds.
 
-    A worker that ends early (killed, out of memory) breaks the pool. What was not done is then done once more, by a new
-    one.
+    A worker that ends early (killed, out of memory) costs what it had done of its part, which another one does from the
+    start; the others go on with theirs.
 
     Args:
         workers: how many processes.
@@ -126,59 +134,73 @@ class Processes:
 
     def __init__(self, workers: int) -> None:
         self._workers = workers
-        self._pool: ProcessPoolExecutor | None = None
-        self._workers_seen: list[Any] = []
+        self._idle = list[_Worker]()
+        self._busy: dict[Future[Any], tuple[_Worker, int]] = {}
+
+    @property
+    def pids(self) -> list[int]:
+        """Of the processes that were started."""
+        return [process.pid for worker in self._all() for process in worker.processes]
 
     def run(self, fn: Callable[[P], V], parts: Iterable[P]) -> Iterator[V]:
-        """Raises: InvalidInput if the pool breaks twice, or a part fails."""
-        from concurrent.futures import BrokenExecutor
-
-        work, left = packed(fn), dict(enumerate(parts))
-        every, ended = len(left), ""
-        for _ in range(2):
-            try:
-                yield from self._tried(work, left)
-                return
-            except BrokenExecutor:
-                self.close()  # first: the pool joins its processes, and none has an exit code before
-                ended = self._ended()
-        raise InvalidInput(
-            f"worker processes ended twice before their work was done: nothing was answered. At last {ended or 'one'}, "
-            f"with {len(left)} of {every} parts left. Perhaps memory ran out; and {GUARD}"
-        )
-
-    def _tried(self, work: bytes, left: dict[int, Any]) -> Iterator[Any]:
-        """The values of what is left, which shrinks by each one that is handed out."""
-        from concurrent.futures import as_completed
-
-        pool = self._started()
-        with starting():
-            futures = {pool.submit(attempt, work, part): number for number, part in left.items()}
-        self._workers_seen = list((pool._processes or {}).values())  # the pool forgets those of a broken one
+        """Raises: InvalidInput if ``DEATHS`` workers in a row end on one part, or a part fails."""
+        work, held = packed(fn), list(parts)
+        left, deaths = deque(range(len(held))), Counter[int]()
         try:
-            for future in as_completed(list(futures)):
-                number, result = futures.pop(future), future.result()
-                del left[number], future
-                yield settled(result)
-        finally:
-            for future in futures:
-                future.cancel()
+            while left or self._busy:
+                self._hand_out(work, held, left)
+                for future in wait(self._busy, SLICE, FIRST_COMPLETED).done:
+                    worker, number = self._busy.pop(future)
+                    if not isinstance(future.exception(), BrokenExecutor):
+                        self._idle.append(worker)
+                        yield settled(future.result())
+                        continue
+                    how, many = worker.ended(), len(left) + len(self._busy) + 1
+                    left.appendleft(number)
+                    deaths[number] += 1
+                    if deaths[number] == DEATHS:
+                        raise InvalidInput(
+                            f"{DEATHS} workers in a row ended on the same part: nothing was answered. At last {how}, "
+                            f"with {many} of {len(held)} parts left. Perhaps memory ran out; and {GUARD}"
+                        )
+                    lost(how)
+        finally:  # what is still worked on then, nobody waits for
+            self._idle += [worker for worker, _ in self._busy.values()]
+            self._busy = {}
 
-    def _ended(self) -> str:
-        """The worker that ended by itself, with how: the others are then ended by the pool, with SIGTERM."""
-        known = [(process.pid, process.exitcode) for process in self._workers_seen]
-        own = [(pid, code) for pid, code in known if code not in (None, 0, -signal.SIGTERM)]
-        return ", ".join(f"process {pid} ended {_how(code)}" for pid, code in own if code is not None)
+    def _hand_out(self, work: bytes, parts: list[Any], left: deque[int]) -> None:
+        """A part to each worker that has none."""
+        while left and len(self._busy) < self._workers:
+            worker = self._idle.pop() if self._idle else _Worker(pool_of(1))
+            try:
+                with starting():
+                    future = worker.pool.submit(attempt, work, parts[left[0]])
+            except BrokenExecutor:  # it ended while it had nothing to do
+                worker.ended()
+                continue
+            worker.processes = list((worker.pool._processes or {}).values())
+            self._busy[future] = worker, left.popleft()
 
-    def _started(self) -> ProcessPoolExecutor:
-        if self._pool is None:
-            self._pool = pool_of(self._workers)
-        return self._pool
+    def _all(self) -> list[_Worker]:
+        return [*self._idle, *(worker for worker, _ in self._busy.values())]
 
     def close(self) -> None:
-        if self._pool is not None:
-            self._pool.shutdown(cancel_futures=True)
-            self._pool = None
+        workers, self._idle, self._busy = self._all(), [], {}
+        with ThreadPoolExecutor() as several:  # all end at the same time
+            list(several.map(lambda worker: worker.pool.shutdown(cancel_futures=True), workers))
+
+
+@attrs.define(eq=False)
+class _Worker:
+    """One process. Args: pool (of it alone), processes (itself, which a broken pool forgets)."""
+
+    pool: ProcessPoolExecutor
+    processes: list[Any] = attrs.field(factory=list)
+
+    def ended(self) -> str:
+        """How it ended by itself, once its pool is done with it: a process has no exit code before."""
+        self.pool.shutdown()
+        return ", ".join(f"process {each.pid} ended {_how(each.exitcode or 0)}" for each in self.processes)
 
 
 def _how(code: int) -> str:

@@ -16,18 +16,20 @@ import multiprocessing
 import os
 import pickle
 import signal
+import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sized
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from functools import cache
 from multiprocessing import resource_tracker
 from numbers import Integral
+from threading import Event, local
 from typing import TYPE_CHECKING, Any, TypeVar, final
 
 import attrs
 
-from cloister.core.errors import CloisterError, InvalidInput
+from cloister.core.errors import CloisterError, InvalidInput, WorkerWarning
 
 if TYPE_CHECKING:
     from concurrent.futures import ProcessPoolExecutor
@@ -38,16 +40,23 @@ V = TypeVar("V")
 
 MAX_THREADS = 1024
 
+SLICE = 0.1
+"""Seconds between two looks for a Ctrl-C."""
+
 
 def cores() -> int:
-    """How many cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    """How many cores this process may use: those that it is bound to, and no more than its container's share of time is
+    worth. The default of all workers; ``allowed`` is that of threads."""
+    from joblib import cpu_count
+
+    return int(cpu_count())
 
 
 def allowed() -> int:
-    """How many threads a pass takes unless somebody says otherwise: as many as BLAS may take on this process's cores
-    (``OMP_NUM_THREADS`` and its like, ``threadpoolctl.threadpool_limits``)."""
-    return min([cores(), *(int(pool["num_threads"]) for pool in _blas().info())])
+    """How many threads a pass takes unless somebody says otherwise: one per core, or ``OMP_NUM_THREADS`` if that is
+    fewer. What is said to BLAS alone limits BLAS alone."""
+    said = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0]
+    return min(cores(), int(said)) if said.isdecimal() and int(said) else cores()
 
 
 @cache
@@ -73,10 +82,22 @@ class Threads:
     """Works on parts in as many threads. Each computes on one core: products of blocks that stay in its cache are not
     divided further, which would take many times as long, also where there is one thread.
 
+    A thread may work on a part's own parts by ``Threads``, too: it ends before the next of them once the whole has
+    failed, or was interrupted.
+
     Args: many (None: ``allowed``).
     """
 
     many: int | None = attrs.field(default=None, validator=_checked)
+
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        return self.many or allowed()
+
+    @property
+    def words(self) -> str:
+        return f"{self.count} thread{'s' * (self.count > 1)}"
 
     def run(self, fn: Callable[[P], V], parts: Iterable[P]) -> Iterator[V]:
         """The value of each part, in order: what order parts were worked on in shows nowhere.
@@ -84,23 +105,52 @@ class Threads:
         Parts are taken in this thread, few ahead, so that memory does not grow with their number. What ``fn`` or the
         taking of a part raises is raised here, and nothing more is begun.
         """
-        many = 1 if isinstance(parts, Sized) and len(parts) < 2 else self.many or allowed()
+        many = 1 if isinstance(parts, Sized) and len(parts) < 2 else self.count
         if many == 1:
             with _blas().limit(limits=1):
-                yield from map(fn, parts)
+                for part in parts:
+                    _whole.go_on()
+                    yield fn(part)
             return
-        begun = deque[Future[V]]()
-        with _blas().limit(limits=1), ThreadPoolExecutor(many, "cloister") as pool:
+        begun, over = deque[Future[V]](), Event()
+        with _blas().limit(limits=1), ThreadPoolExecutor(many, "cloister", _whole.join, (over,)) as pool:
             try:
                 for part in parts:
+                    _whole.go_on()
                     begun.append(pool.submit(fn, part))
                     if len(begun) > 2 * many:
-                        yield begun.popleft().result()
+                        yield _waited(begun.popleft())
                 while begun:
-                    yield begun.popleft().result()
+                    yield _waited(begun.popleft())
             finally:
+                over.set()
                 for future in begun:
                     future.cancel()
+
+
+class _Whole(local):
+    """The work that this thread does a part of."""
+
+    over: Event | None = None
+
+    def join(self, over: Event) -> None:
+        self.over = over
+
+    def go_on(self) -> None:
+        """Raises: CancelledError once the whole is over."""
+        if self.over is not None and self.over.is_set():
+            raise CancelledError
+
+
+_whole = _Whole()
+
+
+def _waited(future: Future[V]) -> V:
+    """What a thread found. It is waited for in slices: where a library handles signals too, as Polars does, the system
+    takes an endless wait up again, and Python never learns of a Ctrl-C."""
+    while wait([future], SLICE).not_done:
+        pass
+    return future.result()
 
 
 GUARD = "a script that starts workers does so under if __name__ == '__main__'"
@@ -207,6 +257,11 @@ def attempt(work: bytes, part: Any) -> Any:
         return fn(part)
     except CloisterError as error:
         return Failure(str(error))
+
+
+def lost(how: str) -> None:
+    """Warn that a worker ended early. Args: how it did."""
+    warnings.warn(WorkerWarning(f"a worker ended early ({how}): its part alone is done again"), stacklevel=3)
 
 
 def settled(result: Any) -> Any:
