@@ -60,7 +60,8 @@ def on_disk(out: Path, form: BatchForm) -> Ids:
 
 @final
 class Process:
-    """``cloister serve`` as a program of its own. Attributes: said (its lines), stderr (once it has ended)."""
+    """``cloister serve`` as a program of its own. Attributes: said (its lines), address, port, metrics (address of
+    /metrics, if that is apart), stderr (once it has ended)."""
 
     def __init__(self, folder: Path, *options: str) -> None:
         command = [sys.executable, "-m", "cloister", "serve", "plan", "--out", "reports", "--port", "0", "--json"]
@@ -68,16 +69,17 @@ class Process:
             [*command, *options], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
         self.said, self.stderr = list[str](), ""
-        self.address = self._listening()
+        event = self._listening()
+        self.address, self.metrics = str(event["address"]), event.get("metrics")
         self.port = int(self.address.rpartition(":")[2])
 
-    def _listening(self) -> str:
+    def _listening(self) -> dict[str, Any]:
         assert self._process.stdout is not None
         for line in self._process.stdout:
             self.said.append(line)
             event = json.loads(line)
             if event["event"] == "listening":
-                return str(event["address"])
+                return dict(event)
         raise AssertionError(f"it does not listen: {self._process.communicate()[1]}")
 
     @property
