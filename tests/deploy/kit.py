@@ -53,9 +53,10 @@ def free_port() -> int:
 
 
 @contextmanager
-def nginx(folder: Path, behind: Mapping[int, int]) -> Iterator[str]:
+def nginx(folder: Path, behind: Mapping[int, int], other: Mapping[str, str] | None = None) -> Iterator[str]:
     """Run nginx with the kit's configuration in a new folder, where all that it writes is. Args: behind (which ports
-    stand for the kit's). Yields: its address. Who reports says her own address, in X-Forwarded-For."""
+    stand for the kit's), other (words that are replaced). Yields: its address. Who reports says her own address, in
+    X-Forwarded-For."""
     port = _begun(folder)
     site = text(
         "nginx.conf",
@@ -66,6 +67,7 @@ def nginx(folder: Path, behind: Mapping[int, int]) -> Iterator[str]:
             "listen 443 ssl": f"listen 127.0.0.1:{port} ssl",
             "    listen [::]:443 ssl http2;\n": "",
             **{f"127.0.0.1:{kit}": f"127.0.0.1:{real}" for kit, real in behind.items()},
+            **(other or {}),
         },
     )
     (folder / "site.conf").write_text(site)
