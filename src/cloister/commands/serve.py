@@ -11,6 +11,7 @@ import math
 import re
 import sys
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -99,6 +100,12 @@ def serve(
     out: Annotated[Path, typer.Option("-o", "--out", help="Folder for the reports; made for you alone.")],
     host: Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0: all.")] = "127.0.0.1",
     port: Port = 8000,
+    metrics_port: Annotated[
+        int | None,
+        typer.Option(
+            min=0, max=65535, help="Port for /metrics, which the other one then has no more; 0: any that is free."
+        ),
+    ] = None,
     cert: Annotated[Path | None, typer.Option(help="Certificate (PEM, with its chain), for HTTPS.")] = None,
     key: Annotated[Path | None, typer.Option(help="Its private key, if it is not in the same file.")] = None,
     plain_http: Annotated[
@@ -130,11 +137,22 @@ def serve(
     """Collect reports over HTTP: what is acknowledged is on the disk. Runs until it is told to end."""
     from cloister.collection.service.app import collector
     from cloister.collection.service.limits import Limits
-    from cloister.collection.service.running import certificate, check_origin, check_plain, listening, serve as run
+    from cloister.collection.service.running import (
+        address_of,
+        certificate,
+        check_origin,
+        check_plain,
+        listening,
+        serve as run,
+    )
     from cloister.collection.service.tickets import Issuer
 
     if key is not None and cert is None:
         raise InvalidInput("--key is of a certificate: give --cert too")
+    if metrics_port and metrics_port == port:
+        raise InvalidInput(
+            f"--port and --metrics-port are both {port}: counts have a port of their own, so choose another"
+        )
     if not math.isfinite(rate):
         raise InvalidInput(f"{rate} is not a rate: give requests per second, or 0 for any")
     for given in origin or ():
@@ -145,8 +163,21 @@ def serve(
     issuer = None if tickets is None else Issuer.read(tickets)
     limits = Limits(rate=rate, body=max_bytes, seconds=timeout, connections=connections)
     told = _told(as_json)
-    with listening(host, port) as listener:
-        app = collector(plan, out, shuffle=shuffle, issuer=issuer, origins=origin or (), limits=limits, told=told)
+    apart = metrics_port is not None
+    with (
+        listening(host, port) as listener,
+        listening(host, metrics_port or 0, "--metrics-port") if apart else nullcontext() as metrics,
+    ):
+        app = collector(
+            plan,
+            out,
+            shuffle=shuffle,
+            issuer=issuer,
+            origins=origin or (),
+            limits=limits,
+            metrics_apart=apart,
+            told=told,
+        )
         desk: Desk = app.state.desk
         if desk.damaged:
             say(f"WARNING: {desk.damaged:,} batches of earlier reports in {out} are damaged: they do not count")
@@ -156,9 +187,13 @@ def serve(
             say(f"WARNING: {wrong}")
 
         def started(address: str) -> None:
-            told({"event": "listening", "address": address, "plan": desk.plan.hash, "reports": desk.reports})
+            told(
+                {"event": "listening", "address": address, "plan": desk.plan.hash, "reports": desk.reports}
+                | ({} if metrics is None else {"metrics": f"{address_of(metrics, tls)}/metrics"})
+            )
 
-        run(app, listener, tls=tls, started=started, each=_counter(desk) if sys.stderr.isatty() else None, every=EVERY)
+        each = _counter(desk) if sys.stderr.isatty() else None
+        run(app, listener, metrics=metrics, tls=tls, started=started, each=each, every=EVERY)
     refused = {reason: count for reason, count in desk.counts.refused.items() if count}
     told({"event": "end", "accepted": desk.counts.accepted, "reports": desk.reports, "refused": refused})
     if not as_json:
@@ -202,7 +237,8 @@ def _in_words(event: dict[str, Any]) -> str:
     match event["event"]:
         case "listening":
             here = f"; {event['reports']:,} reports are here already" if event["reports"] else ""
-            return f"collecting for plan {event['plan'][:16]} on {event['address']}{here}"
+            counts = f", with counts on {event['metrics']}" if "metrics" in event else ""
+            return f"collecting for plan {event['plan'][:16]} on {event['address']}{counts}{here}"
         case "round":
             return f"round {event['round']} is open"
         case "closed":

@@ -7,7 +7,7 @@ import json
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, final
@@ -58,26 +58,30 @@ def on_disk(out: Path, form: BatchForm) -> Ids:
     return np.concatenate([np.empty(0, np.uint64), *(one.users for one in found)])
 
 
+SERVE = (sys.executable, "-m", "cloister", "serve", "plan", "--out", "reports", "--port", "0", "--json")
+
+
 @final
 class Process:
-    """``cloister serve`` as a program of its own. Attributes: said (its lines), stderr (once it has ended)."""
+    """``cloister serve`` as a program of its own. Attributes: said (its lines), address, port, metrics (address of
+    /metrics, if that is apart), stderr (once it has ended)."""
 
-    def __init__(self, folder: Path, *options: str) -> None:
-        command = [sys.executable, "-m", "cloister", "serve", "plan", "--out", "reports", "--port", "0", "--json"]
+    def __init__(self, folder: Path, *options: str, command: Sequence[str] = SERVE) -> None:
         self._process = subprocess.Popen(
             [*command, *options], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
         self.said, self.stderr = list[str](), ""
-        self.address = self._listening()
+        event = self._listening()
+        self.address, self.metrics = str(event["address"]), event.get("metrics")
         self.port = int(self.address.rpartition(":")[2])
 
-    def _listening(self) -> str:
+    def _listening(self) -> dict[str, Any]:
         assert self._process.stdout is not None
         for line in self._process.stdout:
             self.said.append(line)
             event = json.loads(line)
             if event["event"] == "listening":
-                return str(event["address"])
+                return dict(event)
         raise AssertionError(f"it does not listen: {self._process.communicate()[1]}")
 
     @property
@@ -100,9 +104,9 @@ class Process:
 
 
 @contextmanager
-def collecting(folder: Path, *options: str) -> Iterator[Process]:
+def collecting(folder: Path, *options: str, command: Sequence[str] = SERVE) -> Iterator[Process]:
     """A collector of ``folder/plan``, ended with the block if it still runs."""
-    process = Process(folder, *options)
+    process = Process(folder, *options, command=command)
     try:
         yield process
     finally:

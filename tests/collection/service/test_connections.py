@@ -156,3 +156,19 @@ def test_an_upgrade_to_another_protocol_is_not_followed(collector: Process, line
     line.sendall(HEADS + upgrade + b"sec-websocket-key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n")
     assert b"101" not in ended(line)[:15]
     assert works(collector)
+
+
+def test_metrics_on_a_port_of_their_own_are_nowhere_else_and_answer_while_all_connections_are_taken(
+    plan: tuple[Path, CollectionPlan], tmp_path: Path
+) -> None:
+    apart = ("--out", str(tmp_path / "apart"), "--metrics-port", "0", "--connections", "2")
+    with collecting(plan[0], *apart) as process, ExitStack() as stack:
+        assert httpx.get(f"{process.address}/metrics").status_code == 404
+        for path in ("/round", "/plan.json", "/reports", "/health"):
+            assert httpx.get(process.metrics.replace("/metrics", path)).status_code == 404
+        lines = [stack.enter_context(connected(process)) for _ in range(3)]
+        assert ended(lines[-1]).startswith(b"HTTP/1.1 503")
+        assert "cloister_connections 2\n" in httpx.get(process.metrics).text
+        assert 'cloister_refused_total{reason="busy"} 1\n' in httpx.get(process.metrics).text
+        assert process.end() == 0
+    assert process.stderr == ""

@@ -51,13 +51,15 @@ def collector(
     issuer: Issuer | None = None,
     origins: Sequence[str] = (),
     limits: Limits = DEFAULT,
+    metrics_apart: bool = False,
     told: Callable[[dict[str, Any]], None] = lambda event: None,
 ) -> Starlette:
-    """The application, with its folder locked and its earlier reports read; ``app.state.desk`` is its ``Desk``. Its
-    lifespan must be run. Args: origins (of pages that browsers may let in; "*": all); the others as for ``Desk``.
-    Raises: as ``Desk``."""
+    """The application, with its folder locked and its earlier reports read; ``app.state.desk`` is its ``Desk``, and
+    ``app.state.metrics`` an application of /metrics alone. Its lifespan must be run. Args: origins (of pages that
+    browsers may let in; "*": all), metrics_apart (give none here); the others as for ``Desk``. Raises: as ``Desk``."""
     desk = Desk(plan, out, shuffle=shuffle, issuer=issuer, limits=limits, told=told)
     pages = _Pages(desk, PublicFiles(plan))
+    metrics = [Route("/metrics", pages.metrics)]
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
@@ -83,14 +85,14 @@ def collector(
             Route("/reports", pages.only_posted),
             Route("/round", pages.round),
             Route("/health", pages.health),
-            Route("/metrics", pages.metrics),
+            *([] if metrics_apart else metrics),
             Route("/{name}", pages.file),
         ],
         middleware=[cors] if origins else [],
         exception_handlers={Exception: fault},
         lifespan=lifespan,
     )
-    app.state.desk = desk
+    app.state.desk, app.state.metrics = desk, Starlette(routes=metrics)
     return app
 
 

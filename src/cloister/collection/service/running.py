@@ -151,6 +151,7 @@ def serve(
     app: Any,
     listener: socket.socket,
     *,
+    metrics: socket.socket | None = None,
     tls: ssl.SSLContext | None = None,
     started: Callable[[str], None] = lambda address: None,
     each: Callable[[], None] | None = None,
@@ -160,6 +161,7 @@ def serve(
 
     Args:
         listener: from ``listening``.
+        metrics: the same, for /metrics, which has connections of its own: it answers while all others are in use.
         tls: from ``certificate``; None: plain HTTP.
         started: called with the address once requests are taken.
         each: called ``every`` so many seconds.
@@ -167,29 +169,39 @@ def serve(
     desk: Desk = app.state.desk
     _raise_files(desk.limits.connections + FILES)
     with _silent():
-        config = uvicorn.Config(
-            app,
-            http=bounded(desk.limits, desk.counts),
-            ws="none",
-            lifespan="on",
-            log_config=None,
-            access_log=False,
-            proxy_headers=False,
-            server_header=False,
-            timeout_keep_alive=IDLE,
-            timeout_graceful_shutdown=END,
-        )
-        config.load()
-        config.ssl = tls
-        host, port = listener.getsockname()[:2]
-        address = f"{'https' if tls else 'http'}://{f'[{host}]' if ':' in host else host}:{port}"
-        server = _Server(config, lambda: started(address))
-        asyncio.run(_run(server, listener, each, every))
+        server = _Server(_config(app, desk.limits, desk.counts, tls), lambda: started(address_of(listener, tls)))
+        beside = _Beside(_config(app.state.metrics, desk.limits, ServiceCounts(), tls))
+        asyncio.run(_run(server, listener, beside, metrics, each, every))
+
+
+def address_of(listener: socket.socket, tls: ssl.SSLContext | None) -> str:
+    """Where a socket listens, as a URL."""
+    host, port = listener.getsockname()[:2]
+    return f"{'https' if tls else 'http'}://{f'[{host}]' if ':' in host else host}:{port}"
+
+
+def _config(app: Any, limits: Limits, counts: ServiceCounts, tls: ssl.SSLContext | None) -> uvicorn.Config:
+    config = uvicorn.Config(
+        app,
+        http=bounded(limits, counts),
+        ws="none",
+        lifespan="on",
+        log_config=None,
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+        timeout_keep_alive=IDLE,
+        timeout_graceful_shutdown=END,
+    )
+    config.load()
+    config.ssl = tls
+    return config
 
 
 @contextmanager
-def listening(host: str, port: int) -> Iterator[socket.socket]:
-    """A bound socket; port 0 is any that is free. Raises: InvalidInput: no such address, or its port is taken."""
+def listening(host: str, port: int, option: str = "--port") -> Iterator[socket.socket]:
+    """A bound socket; port 0 is any that is free. Args: option (that the port is from). Raises: InvalidInput: no such
+    address, or its port is taken."""
     try:
         family, kind, proto, _, place = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         listener = socket.socket(family, kind, proto)
@@ -201,7 +213,7 @@ def listening(host: str, port: int) -> Iterator[socket.socket]:
             listener.bind(place)
         except OSError as error:
             raise InvalidInput(
-                f"cannot listen on {host}, port {port}: {error.strerror or error}. Choose another --port or --host"
+                f"cannot listen on {host}, port {port}: {error.strerror or error}. Choose another {option} or --host"
             ) from error
         yield listener
 
@@ -270,17 +282,37 @@ class _Server(uvicorn.Server):
                 signal.signal(one, handler)
 
 
-async def _run(server: _Server, listener: socket.socket, each: Callable[[], None] | None, every: float) -> None:
+@final
+class _Beside(uvicorn.Server):
+    """Ends when it is told to; signals are the other one's."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+async def _run(
+    server: _Server,
+    listener: socket.socket,
+    beside: _Beside,
+    metrics: socket.socket | None,
+    each: Callable[[], None] | None,
+    every: float,
+) -> None:
     async def repeat() -> None:
         while each is not None:
             await asyncio.sleep(every)
             each()
 
     repeating = asyncio.get_running_loop().create_task(repeat())
+    counting = asyncio.create_task(beside.serve([metrics])) if metrics is not None else None
     try:
         await server.serve([listener])
     finally:
         repeating.cancel()
+        beside.should_exit = True
+        if counting is not None:
+            await counting
 
 
 @contextmanager

@@ -1,0 +1,123 @@
+"""The proxies of Debian with the kit's configuration: what they let through, what they close, whom they limit."""
+
+from __future__ import annotations
+
+import http.client
+import ssl
+import threading
+from collections.abc import Iterator
+from contextlib import closing
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from cloister.collection.service.limits import DEFAULT
+from cloister.collection.wire.batches import BatchForm
+from tests.collection.service.collectors import OCTETS, collecting, form_of, plan_in, report
+from tests.deploy.kit import PORTS, caddy, needs, nginx, visitor
+
+pytestmark = pytest.mark.thorough
+BOTH = pytest.mark.parametrize(
+    "front", [pytest.param(nginx, marks=needs("nginx")), pytest.param(caddy, marks=needs("caddy"))]
+)
+
+
+@pytest.fixture
+def form(tmp_path: Path) -> BatchForm:
+    return form_of(plan_in(tmp_path / "plan"))
+
+
+@pytest.fixture
+def behind(form: BatchForm, tmp_path: Path) -> Iterator[dict[int, int]]:
+    """A collector that stands for both of the kit's."""
+    with collecting(tmp_path) as process:
+        yield dict.fromkeys(PORTS, process.port)
+
+
+def send(client: httpx.Client, body: bytes, peer: str = "10.0.0.1") -> int:
+    return client.post("/reports", content=body, headers={**OCTETS, "x-forwarded-for": peer}).status_code
+
+
+@BOTH
+def test_reports_and_the_plan_pass_and_metrics_and_what_is_too_large_do_not(
+    front: Any, behind: dict[int, int], form: BatchForm, tmp_path: Path
+) -> None:
+    with front(tmp_path / "front", behind) as address, visitor(address) as client:
+        assert [send(client, report(form, 1)), send(client, report(form, 1))] == [201, 409]
+        assert client.get("/round").json()["reports"] == 1
+        assert client.get("/plan.json").content == (tmp_path / "plan" / "plan.json").read_bytes()
+        assert send(client, bytes(DEFAULT.body)) == 400, "the collector looked at it"
+        assert send(client, bytes(DEFAULT.body + 1)) == 413
+        for path in METRICS:
+            assert "cloister_" not in as_written(address, path), path
+        assert send(client, report(form, 2)) == 201
+
+
+METRICS = (
+    "/metrics",
+    "/metrics?x=1",
+    "//metrics",
+    "/./metrics",
+    "/x/../metrics",
+    "/%6detrics",
+    "/%2fmetrics",
+    "/METRICS",
+    "/metrics/",
+)
+
+
+def as_written(address: str, path: str) -> str:
+    """The answer to a GET of a path that nobody has tidied."""
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    line = http.client.HTTPSConnection(address.removeprefix("https://"), context=context)
+    with closing(line):
+        line.request("GET", path)
+        return line.getresponse().read().decode()
+
+
+@needs("nginx")
+def test_nginx_limits_each_address_and_a_network_of_version_6_as_one(
+    behind: dict[int, int], form: BatchForm, tmp_path: Path
+) -> None:
+    """With a rate so low that no loaded machine sends too little."""
+    slow = {"rate=100r/s": "rate=1r/m", "burst=200": "burst=3"}
+    with nginx(tmp_path / "front", behind, slow) as address, visitor(address) as client:
+        for first, second, other in (
+            ("10.0.0.1", "10.0.0.1", "10.0.0.2"),
+            ("2001:db8:0:1::1", "2001:db8:0:1:ffff::a:a", "2001:db8:0:2::1"),
+            ("2001:db8::1", "2001:db8::9:0:0:a", "2001:db8:0:a::1"),
+        ):
+            statuses = [send(client, report(form, 1), peer) for peer in (first, first, first, first, second)]
+            assert 429 not in statuses[:4]
+            assert statuses[4] == 429
+            assert send(client, report(form, 1), other) == 409
+        assert client.get("/round", headers={"x-forwarded-for": "10.0.0.1"}).status_code == 200
+
+
+class Full(BaseHTTPRequestHandler):
+    """A collector whose disk takes nothing."""
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["content-length"]))
+        self.send_response(503)
+        self.send_header("content-length", "0")
+        self.end_headers()
+
+    def log_message(self, *words: object) -> None:
+        """Say nothing."""
+
+
+@needs("nginx")
+def test_a_report_that_one_collector_cannot_write_goes_to_the_other(
+    behind: dict[int, int], form: BatchForm, tmp_path: Path
+) -> None:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Full) as full:
+        threading.Thread(target=full.serve_forever).start()
+        places = {PORTS[0]: full.server_port, PORTS[1]: behind[PORTS[1]]}
+        with nginx(tmp_path / "front", places) as address, visitor(address) as client:
+            assert {send(client, report(form, user)) for user in range(20)} == {201}
+        full.shutdown()
