@@ -47,7 +47,6 @@ dist:  ## a release's files, into dist/, from the last commit: built twice and c
 
 release:  ## all that comes before a version, hours; makes the environment that it needs. docs: CONTRIBUTING, "How a version is made"
 	test -z "$$(git status --porcelain)"  # what is tested is what is built: commit first
-	$(MAKE) dist
 	.ci/run
 	PATH="$(CURDIR)/.venv/bin:$$PATH" $(MAKE) long mutations stale
-	cd dist && sha256sum --check SHA256SUMS
+	.ci/run sbom  # beside the wheel that was tested

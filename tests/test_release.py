@@ -1,8 +1,7 @@
-"""What a version is published with: one version everywhere, files that tools read, a site beside older ones."""
+"""What a version is published with: one version everywhere, files that tools read."""
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
 import subprocess
@@ -82,18 +81,3 @@ def test_another_version_or_repository_than_the_source_says_is_not_published(
     words = [sys.executable, source / ".ci" / "tagged.py", tag, ADDRESS]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert (done.returncode, said in done.stderr) == (int(bool(said)), True)
-
-
-def test_sites_of_versions_stand_beside_one_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The newest first, and its pages anew; a release candidate is nobody's first page."""
-    monkeypatch.syspath_prepend(str(ROOT / "docs" / "_ext"))
-    import versions
-
-    built, site = tmp_path / "html", tmp_path / "site"
-    built.mkdir()
-    for version in ("0.9.0", "0.10.0", "0.2.0", "0.11.0rc1", "0.10.0"):
-        (built / "index.html").write_text(version)
-        found = versions.add(built, site, version)
-    assert found == json.loads((site / "versions.json").read_text()) == ["0.11.0rc1", "0.10.0", "0.9.0", "0.2.0"]
-    assert "url=0.10.0/" in (site / "index.html").read_text()
-    assert (site / "0.9.0" / "index.html").read_text() == "0.9.0"
