@@ -4,23 +4,27 @@ import os
 import sys
 from pathlib import Path
 
+from cloister._version import __version__
+
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE / "_ext"), str(HERE)]
 for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ.setdefault(name, "1")
 
 project = "cloister"
-author = "the authors of cloister"
+author = "The cloister developers"
+version = release = __version__
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx_gallery.gen_gallery", "cloister_docs"]
 exclude_patterns = ["_build", "_ext", "gallery", "jupyter_execute", "pictures/*.ipynb", "**/sg_execution_times.rst"]
 html_theme = "furo"
-html_title = "cloister"
+html_title = f"cloister {release}"
 html_show_sphinx = False
 html_show_copyright = False
 smartquotes = False  # "--with" is an option, and no dash
 html_copy_source = False
 html_static_path = ["_static"]
 html_css_files = ["cloister.css"]
+html_js_files = [("versions.js", {"defer": "defer"})]
 
 myst_enable_extensions = ["dollarmath", "deflist"]
 myst_heading_anchors = 4

@@ -8,6 +8,7 @@ for good. Until then a format may change, and ``python -m tests.written_before.m
 from __future__ import annotations
 
 import shutil
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -131,9 +132,11 @@ def test_a_study_goes_on_with_what_is_finished(before: Path) -> None:
     assert (before / "study.jsonl").read_bytes() == content
 
 
-def test_there_is_a_file_of_each_kind() -> None:
-    """A format that is not listed here has no test: add both."""
-    kinds = {path.name if path.suffix == ".json" else path.suffix for path in FILES.rglob("*.*") if path.is_file()}
-    plain = {"fit.json", "centers.json", "crowd.json", "plan.json", "round-1.json", "bundle-1.json", "bundle-2.json"}
-    forms = {".reports", ".messages", ".npz", ".db", ".key", ".count", ".state", ".journal", ".jsonl", ".toml", ".bin"}
-    assert kinds == plain | forms | {".csv", ".txt"}
+def test_each_file_is_of_one_format_and_each_format_has_files_and_a_test() -> None:
+    """A format that is not in the table has no test: add both."""
+    table = tomllib.loads(FILES.with_name("formats.toml").read_text("utf-8"))["format"]
+    files = {path for path in FILES.rglob("*") if path.is_file()}
+    of = [{path for each in one["files"] for path in files if path.match(each)} for one in table]
+    assert all(of)
+    assert sorted(path for found in of for path in found) == sorted(files - {FILES / "rows.csv"})
+    assert all(callable(globals()[one["test"]]) for one in table)

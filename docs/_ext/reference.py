@@ -16,6 +16,7 @@ from types import GenericAlias
 from typing import Any
 
 import click
+import kept
 import promises
 import typer
 from prose import escaped, rst
@@ -76,7 +77,7 @@ def _pages() -> Iterator[tuple[str, str]]:
         facts = describe(registry(), spec)
         yield f"components/{spec.role}/{spec.name}", "\n".join(_component(facts))
     for name, (title, module, more) in PYTHON.items():
-        names = [f"{module}.{each}" for each in _public(module)] if module else []
+        names = [f"{module}.{each}" for each in kept.public(module)] if module else []
         yield f"python/{name}", "\n".join(_python(title, module, [*names, *more]))
 
 
@@ -87,6 +88,7 @@ def _lists() -> Iterator[tuple[str, str]]:
     yield "options", "".join(_options())
     yield "ways", "".join(_ways())
     yield "promises", "".join(promises.page())
+    yield "kept", "".join(kept.page())
     for role in sorted({spec.role for spec in registry().specs()}):
         found = (describe(registry(), spec) for spec in registry().specs(role))
         yield f"components/{role}", "".join(_line(f"components/{role}", f["name"], f["summary"]) for f in found)
@@ -173,11 +175,6 @@ def _component(facts: dict[str, Any]) -> Iterator[str]:
         limits = "; ".join(filter(None, (option["range"], option["unit"])))
         yield f"``--set {option['name']}={option['default']}``"
         yield from (f"    {escaped(option['help'])}" + (f" ({escaped(limits)})" if limits else ""), "")
-
-
-def _public(module: str) -> list[str]:
-    found: Any = import_module(module)
-    return [name for name in getattr(found, "__all__", dir(found)) if not name.startswith("_")]
 
 
 def _python(title: str, module: str, names: list[str]) -> Iterator[str]:

@@ -24,7 +24,7 @@ def tools(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     import site_check
 
     yield prose, reference, site_check
-    for name in ("prose", "reference", "site_check"):
+    for name in ("kept", "prose", "reference", "site_check"):
         sys.modules.pop(name)
 
 
