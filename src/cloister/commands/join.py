@@ -19,6 +19,7 @@ from cloister.commands.common import (
     PlanFile,
     PrivateKey,
     Unsigned,
+    plain,
     print_json,
     print_result,
     say,
@@ -199,7 +200,7 @@ def _tell_tried(
     signed = "their signatures were not looked at" if unsigned else "all have signed it"
     show(f"plan: agreement {facts['agreement'][:16]} of {', '.join(names)}; {signed}")
     show(f"certificate: of '{party}', until {until:%Y-%m-%d %H:%M} UTC")
-    show(f"columns: {', '.join(own.columns)} are there")
+    show(plain(f"columns: {', '.join(own.columns)} are there"))
     show(f"coordinator: {target} takes the certificate and holds the same plan")
     show("nothing was reserved or charged, and nothing of a row was sent")
 
