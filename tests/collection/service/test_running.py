@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
-import pytest
+import asyncio
+from typing import Any
+from unittest.mock import Mock
 
-from cloister.collection.service.running import check_origin
+import pytest
+import uvicorn
+from uvicorn.server import ServerState
+
+from cloister.collection.service.limits import Limits, ServiceCounts
+from cloister.collection.service.running import bounded, check_origin
 from cloister.core.errors import InvalidInput
 
 
@@ -50,3 +57,34 @@ def test_what_no_browser_says_would_let_no_page_in_and_is_refused(origin: str, s
         check_origin(origin)
     assert said in str(refused.value)
     assert "\n" not in str(refused.value)
+
+
+def told(limits: Limits, addresses: list[str]) -> list[bool]:
+    """Whether each of some connections, all of which stay open, is told to come later; then that none is remembered."""
+
+    async def met() -> list[bool]:
+        config, state, found = uvicorn.Config(lambda: None, log_config=None), ServerState(), list[bool]()
+        config.load()
+        protocol = bounded(limits, ServiceCounts())
+        lines = list[Any]()
+        for address in addresses:
+            line, transport = protocol(config=config, server_state=state, app_state={}), Mock()
+            transport.get_extra_info = {"peername": (address, 1)}.get
+            line.connection_made(transport)
+            lines.append(line)
+            found.append(transport.write.called and transport.close.called)
+        for line in lines:
+            line.connection_lost(None)
+        assert not protocol.peers
+        return found
+
+    return asyncio.run(met())
+
+
+def test_one_address_has_a_quarter_of_all_connections_and_others_are_let_in() -> None:
+    """Who holds connections and sends nothing keeps nobody else out; all of a network of version 6 are one."""
+    limits = Limits(connections=8)
+    assert told(limits, ["192.0.2.1"] * 4 + ["192.0.2.2"] * 2) == [False, False, True, True, False, False]
+    assert told(limits, ["2001:db8::1", "2001:db8::2", "2001:db8::3", "2001:db8:0:1::"]) == [False, False, True, False]
+    assert told(limits, ["127.0.0.1"] * 9) == [False] * 8 + [True]  # a proxy of this machine
+    assert told(Limits(rate=0, connections=8), ["192.0.2.1"] * 9) == [False] * 8 + [True]  # a proxy of another one

@@ -17,13 +17,14 @@ import re
 import signal
 import socket
 import ssl
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, final
 
 from cloister.collection.service.desk import Desk
-from cloister.collection.service.limits import Limits, ServiceCounts
+from cloister.collection.service.limits import Limits, ServiceCounts, peer_of
 from cloister.core.errors import InvalidInput, MissingExtra, Refused
 
 try:
@@ -46,23 +47,28 @@ _BUSY = b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 5\r\nconnection: clos
 
 
 class BoundedProtocol(HttpToolsProtocol):
-    """One connection. Subclasses (``bounded``) have limits and counts."""
+    """One connection. Subclasses (``bounded``) have limits, counts, and how many connections an address has."""
 
     limits: Limits
     counts: ServiceCounts
+    peers: Counter[str | None]
 
     def __init__(self, *args: Any, **settings: Any) -> None:
         super().__init__(*args, **settings)
         self._deadline: asyncio.TimerHandle | None = None
         self._head: int | None = 0
         self._dropped = 0
+        self._peer: str | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin, or refuse one connection too many."""
         super().connection_made(transport)
         self.counts.connections = len(self.connections)
         self._within(self.limits.seconds + GRACE)
-        if len(self.connections) > self.limits.connections:
+        self._peer = peer_of((transport.get_extra_info("peername") or [""])[0])
+        self.peers[self._peer] += 1
+        many = self._peer is not None and self.peers[self._peer] > self.limits.alone
+        if many or len(self.connections) > self.limits.connections:
             self.counts.refused["busy"] += 1
             transport.write(_BUSY)
             transport.close()
@@ -72,6 +78,9 @@ class BoundedProtocol(HttpToolsProtocol):
         self._within(None)
         super().connection_lost(exc)
         self.counts.connections = len(self.connections)
+        self.peers[self._peer] -= 1
+        if not self.peers[self._peer]:
+            del self.peers[self._peer]
 
     def data_received(self, data: bytes) -> None:
         """Take bytes, but no head without an end, and no queue of requests."""
@@ -134,7 +143,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
 def bounded(limits: Limits, counts: ServiceCounts) -> type[BoundedProtocol]:
     """The protocol with these limits. Args: limits, counts (of refusals and open connections)."""
-    return type("CollectorProtocol", (BoundedProtocol,), {"limits": limits, "counts": counts})
+    return type("CollectorProtocol", (BoundedProtocol,), {"limits": limits, "counts": counts, "peers": Counter()})
 
 
 IDLE = 5

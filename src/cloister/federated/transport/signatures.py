@@ -58,7 +58,7 @@ class Signature:
         """Read a signature's file. Raises: InvalidInput: it holds none."""
         content = read_file(path)
         try:
-            facts = parsed(content) if len(content) <= MAX_BYTES else None
+            facts: Any = parsed(content) if len(content) <= MAX_BYTES else None
             return cls(
                 facts["party"],
                 bytes.fromhex(facts["agreement"]),
