@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
-from typing import Any
-from unittest.mock import Mock
+import socket
+from contextlib import ExitStack
 
 import pytest
-import uvicorn
-from uvicorn.server import ServerState
 
+from cloister.collection.service import running
 from cloister.collection.service.limits import Limits, ServiceCounts
-from cloister.collection.service.running import bounded, check_origin
+from cloister.collection.service.running import check_origin, listening
 from cloister.core.errors import InvalidInput
+from tests.waiting import PATIENCE
 
 
 @pytest.mark.parametrize(
@@ -59,32 +58,36 @@ def test_what_no_browser_says_would_let_no_page_in_and_is_refused(origin: str, s
     assert "\n" not in str(refused.value)
 
 
-def told(limits: Limits, addresses: list[str]) -> list[bool]:
-    """Whether each of some connections, all of which stay open, is told to come later; then that none is remembered."""
-
-    async def met() -> list[bool]:
-        config, state, found = uvicorn.Config(lambda: None, log_config=None), ServerState(), list[bool]()
-        config.load()
-        protocol = bounded(limits, ServiceCounts())
-        lines = list[Any]()
+def let_in(limits: Limits, addresses: list[str], monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """Which of some connections, all of which stay open and send nothing, are let in; when they end all are
+    forgotten. Addresses are of this machine, each of which stands for another one."""
+    monkeypatch.setattr(running, "peer_of", lambda address: None if address == "127.0.0.1" else address)
+    with ExitStack() as stack:
+        listener = stack.enter_context(listening("127.0.0.1", 0))
+        listener.listen()
+        listener.limits, listener.counts, found = limits, ServiceCounts(), list[bool]()
         for address in addresses:
-            line, transport = protocol(config=config, server_state=state, app_state={}), Mock()
-            transport.get_extra_info = {"peername": (address, 1)}.get
-            line.connection_made(transport)
-            lines.append(line)
-            found.append(transport.write.called and transport.close.called)
-        for line in lines:
-            line.connection_lost(None)
-        assert not protocol.peers
-        return found
+            stack.enter_context(socket.create_connection(listener.getsockname(), PATIENCE, (address, 0)))
+            try:
+                stack.enter_context(listener.accept()[0])
+            except ConnectionAbortedError:
+                found.append(False)
+            else:
+                found.append(True)
+        assert listener.counts.refused["busy"] == found.count(False)
+        assert listener.peers.total() == sum(found)
+    assert not listener.peers
+    return found
 
-    return asyncio.run(met())
+
+def test_one_address_has_a_quarter_of_all_connections_and_others_are_let_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who holds connections and sends nothing keeps nobody else out."""
+    limits, two = Limits(connections=8), ["127.0.0.2"] * 4 + ["127.0.0.3"] * 2
+    assert let_in(limits, two, monkeypatch) == [True, True, False, False, True, True]
+    assert let_in(limits, ["127.0.0.1"] * 9, monkeypatch) == [True] * 9  # a proxy here; the ninth is told to come later
+    assert let_in(Limits(rate=0, connections=8), two, monkeypatch) == [True] * 6  # a proxy elsewhere
 
 
-def test_one_address_has_a_quarter_of_all_connections_and_others_are_let_in() -> None:
-    """Who holds connections and sends nothing keeps nobody else out; all of a network of version 6 are one."""
-    limits = Limits(connections=8)
-    assert told(limits, ["192.0.2.1"] * 4 + ["192.0.2.2"] * 2) == [False, False, True, True, False, False]
-    assert told(limits, ["2001:db8::1", "2001:db8::2", "2001:db8::3", "2001:db8:0:1::"]) == [False, False, True, False]
-    assert told(limits, ["127.0.0.1"] * 9) == [False] * 8 + [True]  # a proxy of this machine
-    assert told(Limits(rate=0, connections=8), ["192.0.2.1"] * 9) == [False] * 8 + [True]  # a proxy of another one
+def test_connections_never_take_all_files_of_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    most = 8 + running.FILES // 2
+    assert let_in(Limits(connections=8), ["127.0.0.1"] * (most + 2), monkeypatch) == [True] * most + [False] * 2

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any, final
 
 from cloister.collection.service.desk import Desk
-from cloister.collection.service.limits import Limits, ServiceCounts, peer_of
+from cloister.collection.service.limits import DEFAULT, Limits, ServiceCounts, peer_of
 from cloister.core.errors import InvalidInput, MissingExtra, Refused
 
 try:
@@ -47,28 +47,23 @@ _BUSY = b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 5\r\nconnection: clos
 
 
 class BoundedProtocol(HttpToolsProtocol):
-    """One connection. Subclasses (``bounded``) have limits, counts, and how many connections an address has."""
+    """One connection. Subclasses (``bounded``) have limits and counts."""
 
     limits: Limits
     counts: ServiceCounts
-    peers: Counter[str | None]
 
     def __init__(self, *args: Any, **settings: Any) -> None:
         super().__init__(*args, **settings)
         self._deadline: asyncio.TimerHandle | None = None
         self._head: int | None = 0
         self._dropped = 0
-        self._peer: str | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin, or refuse one connection too many."""
         super().connection_made(transport)
         self.counts.connections = len(self.connections)
         self._within(self.limits.seconds + GRACE)
-        self._peer = peer_of((transport.get_extra_info("peername") or [""])[0])
-        self.peers[self._peer] += 1
-        many = self._peer is not None and self.peers[self._peer] > self.limits.alone
-        if many or len(self.connections) > self.limits.connections:
+        if len(self.connections) > self.limits.connections:
             self.counts.refused["busy"] += 1
             transport.write(_BUSY)
             transport.close()
@@ -78,9 +73,6 @@ class BoundedProtocol(HttpToolsProtocol):
         self._within(None)
         super().connection_lost(exc)
         self.counts.connections = len(self.connections)
-        self.peers[self._peer] -= 1
-        if not self.peers[self._peer]:
-            del self.peers[self._peer]
 
     def data_received(self, data: bytes) -> None:
         """Take bytes, but no head without an end, and no queue of requests."""
@@ -143,7 +135,53 @@ class BoundedProtocol(HttpToolsProtocol):
 
 def bounded(limits: Limits, counts: ServiceCounts) -> type[BoundedProtocol]:
     """The protocol with these limits. Args: limits, counts (of refusals and open connections)."""
-    return type("CollectorProtocol", (BoundedProtocol,), {"limits": limits, "counts": counts, "peers": Counter()})
+    return type("CollectorProtocol", (BoundedProtocol,), {"limits": limits, "counts": counts})
+
+
+@final
+class Listener(socket.socket):
+    """A listening socket with which nobody has all connections, nor more than the process has files for: also where
+    TLS has not shaken hands yet, of which uvicorn knows nothing. Those beyond end without a word.
+
+    Attributes: limits, counts (``serve`` gives the collector's)."""
+
+    limits, counts = DEFAULT, ServiceCounts()
+
+    def __init__(self, *of: int) -> None:
+        super().__init__(*of)
+        self.peers = Counter[str | None]()
+
+    def accept(self) -> tuple[socket.socket, Any]:
+        """Raises: ConnectionAbortedError: one too many came, and is gone; for asyncio it never was."""
+        line, address = super().accept()
+        peer = peer_of(address[0])
+        alone = peer is not None and self.peers[peer] >= self.limits.alone
+        if alone or self.peers.total() >= self.limits.connections + FILES // 2:
+            self.counts.refused["busy"] += 1
+            line.close()
+            raise ConnectionAbortedError
+        self.peers[peer] += 1
+        return _Line(line, lambda: self._left(peer)), address
+
+    def _left(self, peer: str | None) -> None:
+        self.peers[peer] -= 1
+        if not self.peers[peer]:
+            del self.peers[peer]
+
+
+@final
+class _Line(socket.socket):
+    """One connection, in place of a plain one. Args: plain, ended (called once, when it is closed)."""
+
+    def __init__(self, plain: socket.socket, ended: Callable[[], None]) -> None:
+        super().__init__(plain.family, plain.type, plain.proto, plain.detach())
+        self._ended: Callable[[], None] | None = ended
+
+    def close(self) -> None:
+        super().close()
+        ended, self._ended = self._ended, None
+        if ended is not None:
+            ended()
 
 
 IDLE = 5
@@ -158,7 +196,7 @@ FILES = 256
 
 def serve(
     app: Any,
-    listener: socket.socket,
+    listener: Listener,
     *,
     tls: ssl.SSLContext | None = None,
     started: Callable[[str], None] = lambda address: None,
@@ -174,6 +212,7 @@ def serve(
         each: called ``every`` so many seconds.
     """
     desk: Desk = app.state.desk
+    listener.limits, listener.counts = desk.limits, desk.counts
     _raise_files(desk.limits.connections + FILES)
     with _silent():
         config = uvicorn.Config(
@@ -197,11 +236,11 @@ def serve(
 
 
 @contextmanager
-def listening(host: str, port: int) -> Iterator[socket.socket]:
+def listening(host: str, port: int) -> Iterator[Listener]:
     """A bound socket; port 0 is any that is free. Raises: InvalidInput: no such address, or its port is taken."""
     try:
         family, kind, proto, _, place = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        listener = socket.socket(family, kind, proto)
+        listener = Listener(family, kind, proto)
     except OSError as error:
         raise InvalidInput(f"cannot listen on {host}: {error.strerror or error}") from error
     with listener:
