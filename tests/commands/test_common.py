@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from rich.console import Console
 
-from cloister.commands.common import names, table_of
+from cloister.commands.common import names, print_result, show, table_of
 from cloister.core.errors import InvalidInput
 from cloister.run.result import Result
+from tests.in_process import cloister
 from tests.showing.report.pages import made
 
 
@@ -73,3 +76,40 @@ def test_a_long_name_is_cut_and_hides_no_number() -> None:
 def test_without_errors_a_centre_has_six_digits() -> None:
     rows = lines(made(2, 2, weights=None, centers=np.array([[0.123456789, 1.0], [0.5, -1.0]])), 80)
     assert rows == [["centre", "c0", "c1"], ["0", "0.123457", "1"], ["1", "0.5", "-1"]]
+
+
+COMMANDS = "\x1b]0;title\x07\x1b[2J\x9b1A\u202e"
+"""What makes a terminal change its title, clear its screen, write over a line, write backwards."""
+
+
+def test_no_name_of_a_result_is_a_command_to_a_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A stranger made the result: every text in it is hers."""
+
+    def spoilt(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {name: spoilt(part) for name, part in value.items()}
+        if isinstance(value, list):
+            return [spoilt(part) for part in value]
+        return f"{value}{COMMANDS}" if isinstance(value, str) else value
+
+    facts = result(3, 2).as_dict()
+    for part in ("columns", "details", "version"):
+        facts[part] = spoilt(facts[part])
+    facts["details"] |= {"auto": {"warning": COMMANDS}, "group_names": [COMMANDS, "x"], "k_means": COMMANDS}
+    facts["method"] = {"name": COMMANDS, "options": {}, "slots": {}}
+    facts["privacy"]["notes"] = [COMMANDS]
+    for spend in facts["privacy"]["spends"]:
+        spend |= {"mechanism": COMMANDS, "question": COMMANDS}
+    (tmp_path / "theirs.json").write_text(json.dumps(facts))
+    for line in ("profile theirs.json", "plot theirs.json -o map.svg", "report theirs.json -o page.html"):
+        done = cloister(*line.split(), folder=tmp_path)
+        assert not set(done.stdout + done.stderr) & set("\x1b\x07\x9b\u202e"), line
+    print_result(Result.from_dict(facts))
+    assert not set(capsys.readouterr().out) & set("\x1b\x07\x9b\u202e")
+
+
+def test_a_text_that_is_shown_keeps_its_lines_and_no_commands(capsys: pytest.CaptureFixture[str]) -> None:
+    show(f"ε = 1 of {COMMANDS}\nand a line")
+    assert capsys.readouterr().out == "ε = 1 of \\x1b]0;title\\x07\\x1b[2J\\x9b1A\\u202e\nand a line\n"
+    print_result(result(2, 2).named({0: "Frail"}))
+    assert "\x1b" not in capsys.readouterr().out

@@ -10,6 +10,8 @@ import pytest
 
 pytest.importorskip("grpc")
 
+from cloister.commands.common import plain
+from cloister.commands.coordinate import in_words
 from cloister.federated.plan import pool_plan
 from cloister.federated.protocol.streams import public_key
 from tests.commands.bad_inputs_folder import POOL
@@ -67,3 +69,18 @@ def test_a_coordinator_that_will_know_the_noise_is_told_to_be_kept_from_the_resu
     code, words = coordinate(site, "chosen.toml")
     assert code == 1
     assert ("the result must be kept from whoever runs the coordinator" in words) == told
+
+
+def test_a_name_that_no_line_can_show_is_no_partys(site: Path) -> None:
+    """It could make the coordinator's terminal say that a round was answered, or clear its screen."""
+    given = (site / "plan.toml").read_text()
+    for name in ("north\\nround 3 of 3: answered", "north\\u001b[2J"):
+        (site / "odd.toml").write_text(given.replace('"north"', f'"{name}"'))
+        assert "has characters that no line can show" in coordinate(site, "odd.toml")[1]
+
+
+def test_the_name_of_a_stranger_stands_in_one_line_of_the_coordinators() -> None:
+    entry = {"event": "refused", "party": "x\nround 3 of 3: answered", "why": "'x\x1b[2J' is not one of the parties"}
+    said = plain(in_words(entry, 2, 3))
+    assert "\n" not in said
+    assert "\x1b" not in said

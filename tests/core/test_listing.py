@@ -14,7 +14,7 @@ from cloister.core.clustering import Problem
 from cloister.core.errors import Refused
 from cloister.core.questions import count
 from cloister.core.randomness import NoiseRng
-from cloister.core.record import Record
+from cloister.core.record import LISTED, Record
 from cloister.core.session import Session
 from cloister.core.types import Ints
 from cloister.plugins.oracles.central.discrete_gaussian import DiscreteGaussian
@@ -74,14 +74,16 @@ def test_exactly_the_buckets_that_do_not_read_zero_are_listed_with_what_they_rea
 def test_a_list_is_written_down_before_it_is_seen() -> None:
     journal = Durable()
     ids, values = asked(journal=journal).listed(1)
-    (look,) = journal.kept.lookups
+    look, listed = journal.kept.lookups
     assert (look.round, look.question, look.level, look.error) == (0, 0, 1, False)
+    assert (listed.round, listed.question, listed.level, len(listed.ids)) == (0, LISTED, 1, 0)
     assert np.array_equal(look.ids, ids)
     assert np.array_equal(look.values, values)
     ids[:] = values[:] = 0
     assert look.ids.any()
-    with pytest.raises(Crash):
-        asked(journal=Durable(fail=3)).listed()
+    for entry in (3, 4):
+        with pytest.raises(Crash):
+            asked(journal=Durable(fail=entry)).listed()
 
 
 def test_a_full_record_lists_the_same_without_rows() -> None:
@@ -105,6 +107,19 @@ def test_what_was_seen_before_a_run_was_cut_off_keeps_its_noise_in_a_later_list(
     ids, found = resumed.listed()
     assert np.array_equal(ids[ids < 6 * FAR], every[values != 0])
     assert np.array_equal(found[ids < 6 * FAR], values[values != 0])
+
+
+@pytest.mark.parametrize("noise", [1, 3, 5, 6])
+def test_what_a_list_left_out_is_not_drawn_again_where_a_run_goes_on(noise: int) -> None:
+    """Of 34 rows half are listed: with a second try three quarters would be, and their count be told twice."""
+    journal, every = Durable(), np.arange(10) * FAR
+    ids, values = asked(journal=journal, noise=2).listed()
+    resumed = asked(record=copied(journal.kept), noise=noise)
+    assert np.array_equal(resumed.listed()[0], ids)
+    for again in (resumed.listed(), (ids, resumed.at(every)[ids // FAR])):
+        assert np.array_equal(again[0], ids)
+        assert np.array_equal(again[1], values)
+    assert np.array_equal(np.flatnonzero(resumed.at(every)), ids // FAR)
 
 
 def test_counts_without_a_threshold_and_small_tables_list_nothing() -> None:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings, strategies as st
 
-from cloister.core.plain_data import path, plain
+from cloister.core.plain_data import parsed, path, plain
 from cloister.core.randomness import PublicRng
 
 EXACT = settings(derandomize=True, deadline=None, max_examples=250)
@@ -84,3 +84,9 @@ def test_only_whole_numbers_and_text_are_names() -> None:
         with pytest.raises(TypeError):
             path([value])  # type: ignore[list-item]
     assert path([np.int64(3), True, "a"]) == "(3, 1, 'a')"
+
+
+def test_what_is_nested_deeper_than_python_reads_is_no_json() -> None:
+    for text in (b"[" * 100_000, b'{"a":' * 100_000):
+        with pytest.raises(ValueError, match="nested too deeply"):
+            parsed(text)

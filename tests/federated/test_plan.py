@@ -59,3 +59,9 @@ def test_what_a_seeded_plan_releases_says_that_it_is_not_private() -> None:
     assert words.startswith("not private: seeded")
     assert "not private" not in " ".join(pool_plan(facts()).trust)
     assert not pool_plan(facts()).noise.seeded
+
+
+def test_a_plan_that_is_nested_too_deeply_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "plan.toml").write_text("k = " + "[" * 100_000)
+    with pytest.raises(InvalidInput, match="not valid TOML"):
+        read_pool_plan(tmp_path / "plan.toml")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from cloister.core.domains import Ball, Box
 from cloister.core.errors import InvalidInput
-from cloister.run.bounds import domain_of
+from cloister.run.bounds import domain_of, table_from
 
 COLUMNS = ("age", "pressure")
 BOX = Box((0.0, 0.0), (120.0, 250.0))
@@ -105,3 +106,10 @@ def test_bounds_that_neither_reading_fits_are_refused_in_the_words_of_the_nearer
 ) -> None:
     with pytest.raises(InvalidInput, match=says):
         domain_of(bounds, columns)
+
+
+@pytest.mark.parametrize(("name", "text"), [("bounds.json", "["), ("bounds.toml", "a = [")])
+def test_a_file_that_is_nested_too_deeply_is_refused(name: str, text: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text(text + "[" * 100_000)
+    with pytest.raises(InvalidInput, match=r"the bounds file .* is not valid"):
+        table_from(tmp_path / name)

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from cloister.core.errors import Damaged, InvalidInput
-from cloister.run.result import Result, checked_target
+from cloister.run.result import Result, checked_target, put
 from cloister.run.statement import PrivacyStatement, Spend
 
 STATEMENT = PrivacyStatement(
@@ -209,3 +209,22 @@ def test_a_crash_while_writing_leaves_the_old_result_and_no_litter(
     assert os.listdir(tmp_path) == [path.name]
     attrs.evolve(RESULT, version="2").save(path)
     assert Result.load(path).version == "2"
+
+
+def test_a_link_in_the_place_of_a_temporary_file_is_never_written_through(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever else may write in the folder puts links where names are guessed: by the process, which anybody sees, or
+    by luck, whatever is drawn."""
+    theirs = tmp_path / "theirs.txt"
+    theirs.write_text("not yours")
+    (tmp_path / f".result.json.{os.getpid()}.tmp").symlink_to(theirs)
+    checked_target(tmp_path / "result.json")
+    saved(tmp_path, "json")
+    assert theirs.read_text() == "not yours"
+    monkeypatch.setattr("cloister.run.result.secrets.token_hex", lambda size: "guessed")
+    (tmp_path / ".result.json.guessed.tmp").symlink_to(theirs)
+    for write in (checked_target, lambda target: put(target, b"mine")):
+        with pytest.raises(InvalidInput, match=r"cannot write .*File exists"):
+            write(tmp_path / "result.json")
+    assert theirs.read_text() == "not yours"

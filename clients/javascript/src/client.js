@@ -124,7 +124,9 @@ export class Client {
 
   #at(path) {
     if (!this.#base) throw new Refused("input", "a client needs the url of its collector");
-    return new URL(path, this.#base);
+    const url = new URL(path, this.#base); // a path that the collector names may be an address
+    if (!url.href.startsWith(new URL(".", this.#base).href)) throw new Refused("server", `the collector ${GONE}`);
+    return url;
   }
 
   async #json(path) {

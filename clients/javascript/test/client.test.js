@@ -403,6 +403,19 @@ test("no redirect is followed: neither a report and its ticket nor a question go
   assert.deepEqual(other.heard, []);
 });
 
+test("a bundle that is said to be at another address is not asked for there", { skip }, async () => {
+  for (const bundle of ["https://else.example/b.json", "\\\\else.example/b.json", "http:b.json", "../b.json"]) {
+    const asked = [];
+    const fetch = async (url) => {
+      asked.push(String(url));
+      return Response.json({ plan: "ab", head: "ab", round: 1, open: true, bundle, sha256: null });
+    };
+    const url = "https://here.example/plans/one";
+    assert.match(await refusal(() => of({ url, fetch }).answerOpenRound(ROW), "server"), /another address/);
+    assert.deepEqual(asked, [`${url}/round`]);
+  }
+});
+
 test("a report of 200,000 bytes is sent, with its ticket", async () => {
   const ticket = new Uint8Array(64).fill(9),
     { sent, options } = collector(ONE);

@@ -17,6 +17,15 @@ test("what an import loads is small, and what is published was built of these so
   assert.ok(statSync(here("dist/cloister-client.js")).size < MOST);
 });
 
+test("what builds is held by hash, and nothing that is fetched runs by itself", async () => {
+  const { packages } = JSON.parse(readFileSync(here("package-lock.json"), "utf8"));
+  const { "": own, ...others } = packages;
+  assert.deepEqual(own.devDependencies, given.devDependencies);
+  for (const version of Object.values(given.devDependencies)) assert.match(version, /^\d+\.\d+\.\d+$/);
+  for (const [name, { integrity, dev }] of Object.entries(others)) assert.ok(dev && /^sha512-/.test(integrity), name);
+  assert.match(readFileSync(here(".npmrc"), "utf8"), /^ignore-scripts=true$/m);
+});
+
 test("the sources have no dependencies, and only Node's file has Node's modules at its load", () => {
   assert.equal(given.dependencies, undefined);
   for (const file of ["cloister-client.js", "rare.js"]) {

@@ -130,8 +130,9 @@ def print_json(value: Any) -> None:
 
 
 def show(text: str) -> None:
-    """Print a text; ``steady`` takes care of characters that the terminal cannot encode."""
-    print(text, flush=True)
+    """Print a text, whose names are untrusted: no terminal takes one for a command. ``steady`` takes care of characters
+    that it cannot encode."""
+    print(plain(text, keep="\n"), flush=True)
 
 
 def steady() -> None:
@@ -160,10 +161,10 @@ def console() -> Console:
 
 
 def print_table(table: Table, on: Console) -> None:
-    """Print a table through ``show``, like everything else: a failing output is then handled in one place."""
+    """Print a table at once, with what makes a terminal write bold; its cells are ``plain`` already."""
     with on.capture() as captured:
         on.print(table)
-    show(captured.get().removesuffix("\n"))
+    print(captured.get(), end="", flush=True)
 
 
 def print_result(result: Result, verbose: bool = True) -> None:
@@ -179,7 +180,7 @@ def print_result(result: Result, verbose: bool = True) -> None:
         show(f"WARNING: {warning}.")
     if words := suggested(result.problem, result.details):
         show(words)
-    show(plain(result.privacy.text(brief=not verbose), keep="\n"))
+    show(result.privacy.text(brief=not verbose))
 
 
 def table_of(result: Result, names: Sequence[str], width: int) -> Table:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cloister.commands.common import AsJson, RowsOrAddress, console, names, plain, print_json, show
+from cloister.commands.common import AsJson, RowsOrAddress, console, names, print_json, show
 from cloister.commands.options import METHOD, OUTPUT, PRIVACY, Reading, Wanted
 from cloister.commands.program import ending, printing
 from cloister.commands.progress import bar
@@ -116,7 +116,7 @@ def _print(study: Study, as_csv: bool, as_json: bool) -> None:
         print_json(study.as_dict())
     else:
         text = study.csv().removesuffix("\n") if as_csv else study.table(max(console().width, 100))
-        show(plain(text, keep="\n"))
+        show(text)
 
 
 def _scratch() -> Path:

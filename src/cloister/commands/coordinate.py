@@ -18,6 +18,7 @@ from cloister.commands.common import (
     PlanFile,
     PrivateKey,
     Unsigned,
+    plain,
     say,
     seconds,
 )
@@ -96,7 +97,7 @@ def coordinate(
         def told(entry: dict[str, Any]) -> None:
             write(entry)
             with suppress(OSError):  # a closed output is no reason to end
-                say(in_words(entry, parties, len(rounds)))
+                say(plain(in_words(entry, parties, len(rounds))))
 
         service = CoordinatorService(
             coordinator,

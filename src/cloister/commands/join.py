@@ -19,6 +19,7 @@ from cloister.commands.common import (
     PlanFile,
     PrivateKey,
     Unsigned,
+    plain,
     print_json,
     print_result,
     say,
@@ -205,7 +206,7 @@ def _tell_tried(facts: dict[str, Any], as_json: bool) -> None:
     signed = "all have signed it" if facts["signed"] else "their signatures were not looked at"
     show(f"plan: agreement {facts['agreement'][:16]} of {', '.join(facts['parties'])}; {signed}")
     show(f"certificate: of '{facts['party']}', until {facts['certificate_until'][:16].replace('T', ' ')} UTC")
-    show(f"columns: {', '.join(facts['columns'])} are there")
+    show(plain(f"columns: {', '.join(facts['columns'])} are there"))
     show(f"coordinator: {facts['coordinator']} takes the certificate and holds the same plan")
     show(f"clock: this machine's is {apart(facts['clock_ahead'])} the coordinator's")
     for words in facts["warnings"]:

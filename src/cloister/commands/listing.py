@@ -86,7 +86,8 @@ def describe_component(
 
 
 def list_plugins(as_json: AsJson = False) -> None:
-    """Which plugins were found, what they offer, and which of them are broken."""
+    """Which plugins were found, what they offer, and which of them are broken: loads all, which runs their code. A
+    plugin is as free as cloister itself: install those of people whom you would show the rows."""
     from cloister.core.registry.registry import registry
 
     mine, *strangers = registry().plugins  # what is built in is tested, and slow to load

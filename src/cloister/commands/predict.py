@@ -153,7 +153,7 @@ def _as_view(view: LabelView, name: str | None, create: str | None, as_json: boo
     if create is None:
         query = view.query(name)
         say(NOT_PRIVATE)
-        print_json({"private": False, "sql": query}) if as_json else show(f"{query};")
+        print_json({"private": False, "sql": query}) if as_json else print(f"{query};", flush=True)  # names as they are
         return
     view.create(create)
     say(NOT_PRIVATE)

@@ -131,7 +131,9 @@ def serve(
         float, typer.Option(parser=seconds, metavar="<float>", help="Seconds for a request to arrive.")
     ] = 20.0,
     max_bytes: Annotated[int, typer.Option(min=1024, max=2**26, help="Bytes of a request.")] = 2**22,
-    connections: Annotated[int, typer.Option(min=1, help="Connections at once.")] = 2000,
+    connections: Annotated[
+        int, typer.Option(min=1, help="Connections at once; at most a quarter of one address.")
+    ] = 2000,
     as_json: Annotated[bool, typer.Option("--json", help="Print events as lines of JSON.")] = False,
 ) -> None:
     """Collect reports over HTTP: what is acknowledged is on the disk. Runs until it is told to end."""

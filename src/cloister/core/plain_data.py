@@ -94,8 +94,12 @@ def _in_ascii(c: str) -> bool:
 
 
 def parsed(content: bytes) -> Any:
-    """The value of a JSON text. Raises: ValueError for duplicate names, NaN, Infinity or malformed text."""
-    return json.loads(content.decode("utf-8"), object_pairs_hook=_distinct, parse_constant=_no_constant)
+    """The value of a JSON text. Raises: ValueError for duplicate names, NaN, Infinity, malformed text, or text that is
+    nested deeper than Python reads."""
+    try:
+        return json.loads(content.decode("utf-8"), object_pairs_hook=_distinct, parse_constant=_no_constant)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
 
 
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -75,7 +75,8 @@ class Lookup:
 
     Args:
         round, question, level: which table and level; a flat bucketing has level 0 only. With ``SETTLED``
-            for a question, the level counts what was settled after the round.
+            for a question, the level counts what was settled after the round; with ``LISTED`` less the question, it
+            was listed.
         error: whether standard errors were asked for instead of values.
         ids: bucket ids (m,).
         values: (m,) counts or errors, or (m, dim) sums.
@@ -91,6 +92,9 @@ class Lookup:
 
 SETTLED = -1
 """The question of a ``Lookup`` that is none: what a run found from released values, as ``Session.settled`` says."""
+
+LISTED = -2
+"""Less a question, the question of a ``Lookup`` at nothing: this level was listed, so that 0 was said of all others."""
 
 
 class Journal(Protocol):

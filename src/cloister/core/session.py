@@ -24,7 +24,7 @@ from cloister.core.frames import Without
 from cloister.core.lattice import CAP
 from cloister.core.questions import OpenedQuestion, Question, Round
 from cloister.core.randomness import NoiseRng, PublicRng
-from cloister.core.record import SETTLED, Journal, Lookup, Record
+from cloister.core.record import LISTED, SETTLED, Journal, Lookup, Record
 from cloister.core.roles import Table
 from cloister.core.shuffling import check_shuffled, refuse_few
 from cloister.core.trust import Aggregated, Central, Shuffled, T, T_contra
@@ -107,6 +107,7 @@ class RecordedTable:
     _at: tuple[int, int]
     _part: OpenedQuestion
     _past: list[Lookup]
+    _listed: frozenset[int]  # levels, by the record
     _write: Callable[[Lookup], None]
     _live: Callable[[], Table]
     _count: int = attrs.field(default=0, init=False)
@@ -123,8 +124,9 @@ class RecordedTable:
     def listed(self, level: int = 0) -> tuple[Ints, Floats]:
         """Buckets (m,) that are not 0, ascending, and their values (m,), where counts have a threshold.
 
-        It is recorded as a look at these buckets. What a run saw before it was cut off keeps its value, also where the
-        live table, whose noise is another process's, would list it or leave it out. Raises: Refused: no threshold.
+        It is recorded as a look at these buckets, and that it was a list. What a run saw before it was cut off keeps
+        its value, and what an earlier list left out stays 0, whatever the live table, whose noise is another process's,
+        would say. Raises: Refused: no threshold.
         """
         if self._count < len(self._past):
             ids = self._past[self._count].ids
@@ -133,7 +135,11 @@ class RecordedTable:
             before = [look.ids for look in self._past if look.level == level and not look.error]
             ids = np.unique(np.concatenate([live.occupied(level), *before]))
             ids = ids[self._fresh(ids, level, error=False) != 0]
-        return ids.copy(), self.at(ids, level)
+        values = self.at(ids, level)
+        if level not in self._listed:
+            nothing = np.empty(0)
+            self._write(Lookup(self._at[0], LISTED - self._at[1], level, False, nothing.astype(np.int64), nothing))
+        return ids.copy(), values
 
     def _look(self, ids: Ints, level: int, error: bool) -> Floats:
         asked = _checked(ids, level, self._part.cells.space)
@@ -155,11 +161,14 @@ class RecordedTable:
         live = self._live()
         values = (live.standard_error(ids, level) if error else live.at(ids, level)) * (1 / self._part.fraction)
         if not error:
+            left_out = np.full(len(ids), level in self._listed)
             for seen in (look for look in self._past if look.level == level and not look.error and len(look.ids)):
                 order = np.argsort(seen.ids, kind="stable")
                 where = np.minimum(np.searchsorted(seen.ids[order], ids), len(order) - 1)
                 known = seen.ids[order][where] == ids
                 values[known] = seen.values[order][where[known]]
+                left_out[known] = False
+            values[left_out] = 0
         return values
 
 
@@ -333,6 +342,7 @@ class Session(Generic[T]):
                 (round.index, i),
                 part,
                 [lookup for lookup in self._past if (lookup.round, lookup.question) == (round.index, i)],
+                frozenset(s.level for s in self._past if (s.round, s.question) == (round.index, LISTED - i)),
                 self._write,
                 partial(tables, i),
             )

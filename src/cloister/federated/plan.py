@@ -156,7 +156,7 @@ def read_pool_plan(path: Path, not_private: bool = False) -> FederatedPlan:
         facts = tomllib.loads(path.read_text())
     except OSError as error:
         raise InvalidInput(f"cannot read {path}: {error.strerror or error}") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InvalidInput(f"{path} is not valid TOML: {error}") from error
     pool = pool_plan(facts)
     if pool.test_noise_seed is not None and not not_private:

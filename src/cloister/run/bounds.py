@@ -142,7 +142,7 @@ def table_from(path: Path, what: str = "bounds") -> Any:
         return parsed(content) if path.suffix == ".json" else tomllib.loads(content.decode())
     except OSError as error:
         raise InvalidInput(f"cannot read the {what} file {path}: {error.strerror or error}") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InvalidInput(f"the {what} file {path} is not valid {kind}: {error}") from error
 
 

@@ -7,6 +7,7 @@ import io
 import json
 import os
 import re
+import secrets
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -308,7 +309,7 @@ def replace(target: Path, write: Callable[[BinaryIO], None]) -> None:
     """
     temporary = _temporary(target)
     try:
-        with temporary.open("wb") as file:
+        with temporary.open("xb") as file:
             write(file)
             file.flush()
             os.fsync(file.fileno())
@@ -330,7 +331,8 @@ def put(target: Path, content: bytes) -> None:
 
 
 def _temporary(target: Path) -> Path:
-    return target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    """A name that nobody guesses: in a folder of several people a link could stand there, and be written through."""
+    return target.with_name(f".{target.name}.{secrets.token_hex(8)}.tmp")
 
 
 def checked_target(
@@ -351,8 +353,9 @@ def checked_target(
     if not os.access(target if target.exists() else folder, os.W_OK) or not os.access(folder, os.W_OK):
         raise InvalidInput(f"cannot write {target}: no permission")
     try:  # the only sure way to know that it can be made
-        _temporary(target).open("wb").close()
-        _temporary(target).unlink()
+        tried = _temporary(target)
+        tried.open("xb").close()
+        tried.unlink()
     except OSError as error:
         raise InvalidInput(f"cannot write {target}: {error.strerror or error}") from error
     return target

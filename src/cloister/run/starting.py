@@ -96,7 +96,7 @@ def begun_from(request: Any, columns: Sequence[str]) -> tuple[Any, str]:
     if request.start is None:
         return request, ""
     start = Start.of(request.start)
-    if start.result is not None and not (start.result.privacy.private or request.not_private):
+    if start.result is not None and not (start.result.privacy.protects or request.not_private):
         raise InvalidInput(
             "the start is the result of a run that is NOT private, so that its centres are not public: begin from "
             "others. For a benchmark on rows that are not secret, allow it with --not-private (not_private=True)"

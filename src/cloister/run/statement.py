@@ -90,6 +90,11 @@ class PrivacyStatement:
         return TRUSTS[self.trust].relation if self.rows_per_user is None else ONE_USER
 
     @property
+    def protects(self) -> bool:
+        """Whether it promises anybody anything: noise was added, and nobody can repeat it."""
+        return self.private and not self.seeded
+
+    @property
     def headline(self) -> str:
         """The guarantee in one line."""
         if not self.private:
@@ -102,9 +107,9 @@ class PrivacyStatement:
     def text(self, brief: bool = False) -> str:
         """The whole statement, for people. Args: brief (the budget in one line, not one per question)."""
         lines = [self.headline]
-        if self.private and not self.seeded:
+        if self.protects:
             lines += self.promised()
-        if self.private and not self.seeded and self.trust == "Shuffled":
+        if self.protects and self.trust == "Shuffled":
             lines += self.without()
         if self.simulated:
             lines.append(
@@ -169,7 +174,7 @@ class PrivacyStatement:
     def _repr_html_(self) -> str:
         """For notebooks."""
         simulated = " (SIMULATED: the rows were all in one place)" if self.simulated else ""
-        return promise(self.headline + simulated, self.text(), alarm=self.seeded or not self.private)
+        return promise(self.headline + simulated, self.text(), alarm=not self.protects)
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data, with the derived sentences for readers of JSON."""

@@ -67,7 +67,7 @@ class Heading:
             promise = f"ε = {float(privacy.epsilon):g}{delta}, {privacy.trust} trust"
         except (KeyError, TypeError, ValueError) as error:
             raise Damaged(f"this result does not say what was asked for: {error!r}") from error
-        private = bool(privacy.private) and not privacy.seeded
+        private = privacy.protects
         if not private:
             promise = "NOT PRIVATE: " + ("exact answers" if not privacy.private else f"seeded noise, {promise}")
         elif privacy.simulated:

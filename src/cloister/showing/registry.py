@@ -49,7 +49,7 @@ def record_of(result: Result, facts: Mapping[str, Any], slug: str) -> str:
         MissingExtra: jsonschema is not installed.
     """
     privacy = result.privacy
-    if privacy.seeded or privacy.simulated or not privacy.private:
+    if privacy.simulated or not privacy.protects:
         raise InvalidInput("this run was simulated or protects nobody: give the result of one that is deployed")
     known = json.loads(Path(__file__).with_name("registry.json").read_text("utf-8"))
     try:

@@ -20,6 +20,7 @@ import pytest
 from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.server.aggregator import decode
 from cloister.collection.service.app import collector
+from cloister.collection.service.running import FILES
 from cloister.collection.service.segments import LOCK
 from cloister.collection.wire.batches import BatchForm
 from cloister.core.errors import InvalidInput
@@ -36,6 +37,7 @@ from tests.collection.service.collectors import (
     post,
     report,
 )
+from tests.waiting import PATIENCE, until
 
 pytestmark = pytest.mark.thorough
 
@@ -204,8 +206,17 @@ def test_no_address_port_time_or_header_of_a_report_is_written_anywhere(folder: 
 
 def test_with_a_certificate_it_speaks_tls_and_nothing_else(folder: Path, plan: CollectionPlan) -> None:
     make_test_certificates(folder, ())
-    own = ("--cert", f"{COORDINATOR_NAME}.pem", "--key", f"{COORDINATOR_NAME}.key", "--timeout", "1")
-    with collecting(folder, "--host", "0.0.0.0", *own) as process:
+    own = (
+        "--cert",
+        f"{COORDINATOR_NAME}.pem",
+        "--key",
+        f"{COORDINATOR_NAME}.key",
+        "--timeout",
+        "1",
+        "--connections",
+        "9",
+    )
+    with collecting(folder, "--host", "0.0.0.0", "--connections", "9", *own) as process:
         assert process.address == f"https://0.0.0.0:{process.port}"
         line = ("127.0.0.1", process.port)
         trusted = ssl.create_default_context(cafile=str(folder / "ca.pem"))
@@ -219,6 +230,11 @@ def test_with_a_certificate_it_speaks_tls_and_nothing_else(folder: Path, plan: C
                 with socket.create_connection(line) as other:
                     other.sendall(noise)
             assert client.get("/health", **known).status_code == 200
+            with ExitStack() as stack:  # who never says hello takes no more than her part of the process's files
+                silent = [stack.enter_context(socket.create_connection(line)) for _ in range(9 + FILES // 2)]
+                silent[-1].settimeout(PATIENCE)
+                assert silent[-1].recv(1) == b""
+            until(lambda: client.get("/health", **known).status_code == 200)
         assert process.end() == 0
     assert process.stderr == ""
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from cloister.core.errors import InvalidInput
 from cloister.federated.protocol.coordinator import CLOSED
 from cloister.federated.protocol.journal import Memory
 from cloister.federated.protocol.messages import Kind, Reason, Rejected
+from cloister.federated.transport import service as desk
 from tests.federated.federated_session import NAMES, Keys
 from tests.federated.pooling import HOUR, Clock, Killed, Run, kill_at, ledger, said, service
 from tests.waiting import until
@@ -144,3 +146,15 @@ def test_a_coordinator_whose_journal_cannot_be_written_tells_everybody_and_answe
     assert Kind.REFUSAL in kinds
     with pytest.raises(Rejected, match="had to stop"):
         here.finished(idle=0.1)
+
+
+def test_a_stranger_who_goes_on_calling_keeps_nobody_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """She has a certificate of the same authority, and is in no plan: that she is heard of says nothing of parties."""
+    now = [0.0]
+    monkeypatch.setattr(desk, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    here = service(Keys())
+    now[0] = 2 * HOUR
+    assert said(here.handle("stranger", b"here I am")).reason is Reason.UNKNOWN_PARTY
+    assert here._quiet(HOUR)
+    here.handle("north", b"here I am")
+    assert not here._quiet(HOUR)

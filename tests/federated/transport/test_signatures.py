@@ -120,3 +120,8 @@ def test_certificates_with_other_keys_sign_too(tmp_path: Path, kind: str) -> Non
     (tmp_path / "north.sig").write_text(sign(AGREED, "north", credentials).to_text())
     (tmp_path / "ca.pem").write_bytes(credentials.authority)
     refused("south has not signed", tmp_path, tmp_path / "ca.pem")
+
+
+def test_a_file_that_is_nested_too_deeply_is_no_signature(certs: Path, tmp_path: Path) -> None:
+    (tmp_path / "north.sig").write_text("[" * 2**16)
+    refused("is not a signature", tmp_path, certs / "ca.pem")

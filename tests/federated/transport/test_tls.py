@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,6 +18,7 @@ pytest.importorskip("grpc")
 from cloister.core.errors import InvalidInput, Refused
 from cloister.federated.transport.certificates import Credentials, make_test_certificates
 from cloister.federated.transport.tls import Line, Server, Unreachable
+from tests.waiting import PATIENCE, until
 
 pytestmark = pytest.mark.thorough
 
@@ -88,6 +91,30 @@ def test_oversized_messages_and_silence_end_in_an_error(echo: tuple[Echo, str], 
         with closing(Line(to, credentials, patience)) as line, pytest.raises(Unreachable, match=words):
             line.exchange(data)
     assert not service.heard
+
+
+def test_one_who_sends_without_end_fills_no_memory_and_others_come_through_later(folder: Path) -> None:
+    """Anybody with a certificate of the authority, party or not: what waits for a thread is held in memory."""
+    go_on, most = threading.Event(), 4 * 3 + 8
+
+    class Busy(Echo):
+        def handle(self, sender: str, data: bytes, left: float | None = None) -> bytes:
+            assert go_on.wait(PATIENCE)
+            return super().handle(sender, data, left)
+
+    north, south = (Credentials.read(folder / "ours" / f"{name}.pem") for name in ("north", "south"))
+    server = Server(Busy(), "127.0.0.1:0", Credentials.read(folder / "ours" / "coordinator.pem"), 3, 2**16)  # type: ignore[arg-type]
+    server.start()
+    address = f"127.0.0.1:{server.port}"
+    with closing(Line(address, south)) as many, closing(Line(address, north, PATIENCE)) as one:
+        calls = [many._call.future(b"x", timeout=PATIENCE) for _ in range(most + 30)]
+        until(lambda: sum(call.done() for call in calls) == 30)
+        with ThreadPoolExecutor(1) as other:
+            reply = other.submit(one.exchange, b"hello")
+            go_on.set()
+            assert reply.result() == b"hello"
+        assert sum(call.exception() is None for call in calls) == most
+    server.stop(0)
 
 
 def test_a_port_that_is_taken_is_one_line(echo: tuple[Echo, str], folder: Path) -> None:

@@ -585,3 +585,10 @@ def test_members_of_a_zip_file_are_never_sought(name: str, tmp_path: Path, monke
     write(path, rows)
     monkeypatch.setattr(zipfile.ZipExtFile, "seek", seek)
     assert np.array_equal(values(Files(path, ["2", "0"])), rows[:, [2, 0]], equal_nan=True)
+
+
+def test_whatever_a_file_says_of_pandas_it_can_be_read(tmp_path: Path) -> None:
+    for said in (b"[" * 100_000, b"{", b"[]", b'{"index_columns": 1}'):
+        rows = pa.table({"x": [1.0]}).replace_schema_metadata({b"pandas": said})
+        pa.parquet.write_table(rows, tmp_path / "rows.parquet")
+        assert [column.name for column in arrow.Parquet(str(tmp_path / "rows.parquet")).known] == ["x"]

@@ -112,8 +112,9 @@ MAX_PEERS = 2**16
 @attrs.frozen
 class Limits:
     """What is allowed. Args: rate (requests per second and address; 0: any), body (bytes of a request), held (bytes of
-    all requests under way), seconds (for a request to arrive, and for its answer), connections (open at once), head
-    (bytes of a request before its body), tickets (most in one request)."""
+    all requests under way), seconds (for a request to arrive, and for its answer), connections (open at once; a quarter
+    of them of one address, where it has a rate), head (bytes of a request before its body), tickets (most in one
+    request)."""
 
     rate: float = 100.0
     body: int = 2**22
@@ -122,6 +123,11 @@ class Limits:
     connections: int = 2000
     head: int = 2**15
     tickets: int = 10_000
+
+    @property
+    def alone(self) -> int:
+        """Most connections of one address, so that nobody takes all by sending nothing on many."""
+        return max(1, self.connections // 4) if self.rate else self.connections
 
 
 DEFAULT = Limits()
@@ -143,7 +149,7 @@ class Rates:
 
     def wait(self, address: str) -> float:
         """Take one request of an address: 0 if it is allowed, else the seconds until one is."""
-        peer = _peer(address) if self._rate else None
+        peer = peer_of(address) if self._rate else None
         if peer is None:
             return 0.0
         now = self._clock()
@@ -168,7 +174,7 @@ def retry_after(seconds: float) -> dict[str, str]:
     return {"retry-after": str(max(1, math.ceil(seconds)))}
 
 
-def _peer(address: str) -> str | None:
+def peer_of(address: str) -> str | None:
     """Whom an address belongs to: itself, or its network of 64 bits in version 6; None for this machine."""
     try:
         given = ipaddress.ip_address(address.partition("%")[0])

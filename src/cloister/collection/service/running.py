@@ -17,13 +17,14 @@ import re
 import signal
 import socket
 import ssl
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, final
 
 from cloister.collection.service.desk import Desk
-from cloister.collection.service.limits import Limits, ServiceCounts
+from cloister.collection.service.limits import DEFAULT, Limits, ServiceCounts, peer_of
 from cloister.core.errors import InvalidInput, MissingExtra, Refused
 
 try:
@@ -137,6 +138,52 @@ def bounded(limits: Limits, counts: ServiceCounts) -> type[BoundedProtocol]:
     return type("CollectorProtocol", (BoundedProtocol,), {"limits": limits, "counts": counts})
 
 
+@final
+class Listener(socket.socket):
+    """A listening socket with which nobody has all connections, nor more than the process has files for: also where
+    TLS has not shaken hands yet, of which uvicorn knows nothing. Those beyond end without a word.
+
+    Attributes: limits, counts (``serve`` gives the collector's)."""
+
+    limits, counts = DEFAULT, ServiceCounts()
+
+    def __init__(self, *of: int) -> None:
+        super().__init__(*of)
+        self.peers = Counter[str | None]()
+
+    def accept(self) -> tuple[socket.socket, Any]:
+        """Raises: ConnectionAbortedError: one too many came, and is gone; for asyncio it never was."""
+        line, address = super().accept()
+        peer = peer_of(address[0])
+        alone = peer is not None and self.peers[peer] >= self.limits.alone
+        if alone or self.peers.total() >= self.limits.connections + FILES // 2:
+            self.counts.refused["busy"] += 1
+            line.close()
+            raise ConnectionAbortedError
+        self.peers[peer] += 1
+        return _Line(line, lambda: self._left(peer)), address
+
+    def _left(self, peer: str | None) -> None:
+        self.peers[peer] -= 1
+        if not self.peers[peer]:
+            del self.peers[peer]
+
+
+@final
+class _Line(socket.socket):
+    """One connection, in place of a plain one. Args: plain, ended (called once, when it is closed)."""
+
+    def __init__(self, plain: socket.socket, ended: Callable[[], None]) -> None:
+        super().__init__(plain.family, plain.type, plain.proto, plain.detach())
+        self._ended: Callable[[], None] | None = ended
+
+    def close(self) -> None:
+        super().close()
+        ended, self._ended = self._ended, None
+        if ended is not None:
+            ended()
+
+
 IDLE = 5
 """Seconds that a connection may be idle between two requests."""
 
@@ -149,7 +196,7 @@ FILES = 256
 
 def serve(
     app: Any,
-    listener: socket.socket,
+    listener: Listener,
     *,
     metrics: socket.socket | None = None,
     tls: ssl.SSLContext | None = None,
@@ -167,6 +214,7 @@ def serve(
         each: called ``every`` so many seconds.
     """
     desk: Desk = app.state.desk
+    listener.limits, listener.counts = desk.limits, desk.counts
     _raise_files(desk.limits.connections + FILES)
     with _silent():
         server = _Server(_config(app, desk.limits, desk.counts, tls), lambda: started(address_of(listener, tls)))
@@ -199,12 +247,12 @@ def _config(app: Any, limits: Limits, counts: ServiceCounts, tls: ssl.SSLContext
 
 
 @contextmanager
-def listening(host: str, port: int, option: str = "--port") -> Iterator[socket.socket]:
+def listening(host: str, port: int, option: str = "--port") -> Iterator[Listener]:
     """A bound socket; port 0 is any that is free. Args: option (that the port is from). Raises: InvalidInput: no such
     address, or its port is taken."""
     try:
         family, kind, proto, _, place = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        listener = socket.socket(family, kind, proto)
+        listener = Listener(family, kind, proto)
     except OSError as error:
         raise InvalidInput(f"cannot listen on {host}: {error.strerror or error}") from error
     with listener:

@@ -164,7 +164,8 @@ class Agreement:
         coordinator_key: the coordinator's public X25519 key: every message carries a mask that it alone takes off.
         outline: of the plan's entries, to say which of them differ from another's; no part of what is agreed on.
 
-    Raises: InvalidInput: fewer than two parties, two of one name or one of the coordinator's, or a missing key.
+    Raises: InvalidInput: fewer than two parties, two of one name, one of the coordinator's or one that cannot be
+        printed, or a missing key.
     """
 
     plan: str
@@ -177,6 +178,8 @@ class Agreement:
         names = [m.name for m in self.members]
         if not 2 <= len(names) <= MAX_PARTIES or len(set(names)) != len(names) or not all(names):
             raise InvalidInput(f"an agreement needs 2 to {MAX_PARTIES} parties of different names, not {names[:10]}")
+        if odd := [name for name in names if not name.isprintable()]:
+            raise InvalidInput(f"the party's name {odd[0]!r} has characters that no line can show: give it another")
         if COORDINATOR_NAME in names:
             raise InvalidInput(
                 f"a party is called '{COORDINATOR_NAME}': with a certificate of that name it could pass for the "

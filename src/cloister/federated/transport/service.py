@@ -83,7 +83,8 @@ class CoordinatorService:
         with self._changed:
             if self._stopped:
                 raise Stopped
-            self._heard = time.monotonic()
+            if self._coordinator.agreement.index(sender) >= 0:  # a stranger keeps nobody waiting
+                self._heard = time.monotonic()
             try:
                 due = self._received(sender, data)
                 reply = None if due.round != NOTED else self._coordinator.outcome(due)

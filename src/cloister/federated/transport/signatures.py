@@ -20,6 +20,7 @@ from typing import Any, final
 import attrs
 
 from cloister.core.errors import InvalidInput, MissingExtra
+from cloister.core.plain_data import parsed
 from cloister.federated.protocol.agreement import COORDINATOR_NAME, Agreement
 from cloister.federated.transport.certificates import Credentials, read_file
 
@@ -60,7 +61,7 @@ class Signature:
         """Read a signature's file. Raises: InvalidInput: it holds none."""
         content = read_file(path)
         try:
-            facts: Any = json.loads(content) if len(content) <= MAX_BYTES else None
+            facts: Any = parsed(content) if len(content) <= MAX_BYTES else None
             return cls(
                 facts["party"],
                 bytes.fromhex(facts["agreement"]),

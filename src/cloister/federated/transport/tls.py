@@ -51,6 +51,10 @@ def apart(ahead: float) -> str:
     return f"{abs(ahead):,.1f} seconds {'behind' if ahead > 0 else 'ahead of'}"
 
 
+FULL = "concurrent rpc limit"
+"""gRPC's words for a coordinator that is at work on as many messages as it takes at once."""
+
+
 class Unreachable(Refused):
     """The coordinator did not answer in time. Nothing is lost: join again with the same journal."""
 
@@ -152,7 +156,8 @@ class Line:
                 f"the coordinator at {self._target} and this party do not accept each other's certificates: "
                 f"{self._why()}. Nothing was sent"
             ) from error
-        if code not in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED) or time.monotonic() >= deadline:
+        passing = code in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED) or FULL in words
+        if not passing or time.monotonic() >= deadline:
             raise Unreachable(
                 f"the coordinator at {self._target} did not answer within {self._patience:g} seconds "
                 f"({code.name.lower()}): is it running, and is this its address?"
@@ -185,7 +190,11 @@ class Server:
             ("grpc.so_reuseport", 0),
             ("grpc.http2.min_recv_ping_interval_without_data_ms", 500 * ALIVE),
         ]
-        self._server = grpc.server(ThreadPoolExecutor(2 * parties + 4, "cloister"), options=options)
+        self._server = grpc.server(
+            ThreadPoolExecutor(2 * parties + 4, "cloister"),
+            options=options,
+            maximum_concurrent_rpcs=4 * parties + 8,  # more messages of whoever has a certificate fill no memory
+        )
         handler = grpc.unary_unary_rpc_method_handler(self._exchange)
         self._server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(SERVICE, {METHOD: handler}),))
         secure = grpc.ssl_server_credentials(

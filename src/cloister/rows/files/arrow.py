@@ -6,7 +6,6 @@ MB more than importing pyarrow; without it the whole row group is loaded.
 
 from __future__ import annotations
 
-import json
 import mmap
 import re
 from abc import ABC, abstractmethod
@@ -23,6 +22,7 @@ import pyarrow.ipc
 import pyarrow.parquet
 
 from cloister.core.errors import InvalidInput
+from cloister.core.plain_data import parsed
 from cloister.core.types import AnyArray, Floats
 from cloister.rows.categories import MISSING, Category, canonical
 from cloister.rows.columns import Kind, Selection, TableColumn, not_numbers
@@ -77,7 +77,7 @@ def _known(schema: Any) -> list[TableColumn]:
 def _pandas_index(schema: Any) -> set[str]:
     """The columns in which pandas wrote a frame's index, as it says beside the schema."""
     try:
-        said = json.loads((schema.metadata or {}).get(b"pandas", b"{}"))
+        said = parsed((schema.metadata or {}).get(b"pandas", b"{}"))
         return {name for name in said.get("index_columns", ()) if isinstance(name, str)}
     except (ValueError, AttributeError, TypeError):
         return set()

@@ -152,7 +152,7 @@ def _guessed(privacy: PrivacyStatement) -> str:
 
 def meaning(privacy: PrivacyStatement) -> list[str]:
     """Meaning of the promise for one person, as paragraphs. Nothing is promised where the noise is none."""
-    if not privacy.private or privacy.seeded:
+    if not privacy.protects:
         return ["Nobody is protected by this run. Look at it, and do not show it to anybody who may not see the rows."]
     found = [
         f"{'Outside a simulation: ' if privacy.simulated else ''}{SEEN[privacy.trust]}",
