@@ -167,8 +167,10 @@ def test_a_journal_changed_in_the_middle_is_damaged(tmp_path: Path) -> None:
     path.write_bytes(data + bytes(1000))
     assert len(written(path)) == 3
     path.write_bytes(b"something else entirely")
+    path.chmod(0o644)
     with pytest.raises(Damaged, match="not a journal"):
         FileJournal(path)
+    assert path.stat().st_mode & 0o777 == 0o644  # what is no journal stays as it was
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no full disk to write to")

@@ -64,7 +64,6 @@ class FileJournal:
         self.path = Path(path)
         try:
             self._file = os.fdopen(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600), "r+b")
-            os.fchmod(self._file.fileno(), 0o600)  # also of an existing file
         except OSError as error:
             raise InvalidInput(f"cannot open the journal {self.path}: {error.strerror or error}") from error
         try:
@@ -74,6 +73,7 @@ class FileJournal:
             raise InvalidInput(f"the journal {self.path} is held by another process: end that one first") from None
         try:
             self._begin(self._file.read())
+            os.fchmod(self._file.fileno(), 0o600)  # also of a journal that was copied here
         except Damaged:
             self._file.close()
             raise
