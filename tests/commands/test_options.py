@@ -16,8 +16,8 @@ from cloister.commands import options as commands_options
 from cloister.commands.options import HEADINGS, ROWS, WAYS, Charged, Printed, Reading, Wanted, declared
 from cloister.commands.taking import GROUPS
 from cloister.rows.categories import Category
-from cloister.rows.columns import Selection
 from cloister.rows.reading import marks_of_reading
+from cloister.rows.selection import Selection
 from cloister.run.fit import source
 
 COMMANDS: dict[str, Any] = typer.main.get_command(app).commands  # type: ignore[attr-defined]  # a group

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from cloister.core.errors import InvalidInput, UnknownName
-from cloister.rows.columns import CATEGORIES, Selection, TableColumn, not_numbers, select, table_columns
+from cloister.rows.columns import CATEGORIES, TableColumn, not_numbers, select
+from cloister.rows.selection import Selection, table_columns
 
 TABLE = [
     TableColumn("mrn", "numbers"),

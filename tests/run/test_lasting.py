@@ -8,7 +8,7 @@ import pytest
 
 from cloister.accounting.ledger.ledger import Ledger
 from cloister.core.errors import BudgetExceeded, InvalidInput, Refused, UnknownName
-from cloister.rows.columns import Selection
+from cloister.rows.selection import Selection
 from cloister.rows.words import Texts
 from cloister.run.account import Account
 from cloister.run.lasting import lasting

@@ -42,7 +42,7 @@ from cloister.core.errors import InvalidInput
 from cloister.showing.progress import progress
 
 if TYPE_CHECKING:
-    from cloister.rows.columns import Selection
+    from cloister.rows.selection import Selection
     from cloister.run.request import PreparedRun
 
 

@@ -14,7 +14,7 @@ from cloister import metrics
 from cloister.commands.options import Reading
 from cloister.core.errors import InvalidInput, MissingExtra, UnknownName
 from cloister.core.types import Floats, Ints
-from cloister.rows.columns import table_columns
+from cloister.rows.selection import table_columns
 from cloister.run.fit import source
 from cloister.run.result import Result, replace
 

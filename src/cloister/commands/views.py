@@ -10,8 +10,9 @@ import attrs
 
 from cloister.commands.predicting import check_columns
 from cloister.core.errors import InvalidInput, MissingExtra
-from cloister.rows.columns import select, table_columns
+from cloister.rows.columns import select
 from cloister.rows.labelling import Labelling
+from cloister.rows.selection import table_columns
 from cloister.run.result import Result
 
 

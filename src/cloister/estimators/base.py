@@ -29,8 +29,8 @@ from cloister.estimators.parameters import (
     warning_before,
 )
 from cloister.estimators.rows import among, refuse_names, refuse_others, refusing, table
-from cloister.rows.columns import table_columns
 from cloister.rows.reading import frame_of, picked
+from cloister.rows.selection import table_columns
 from cloister.rows.words import described
 from cloister.run.account import Account
 from cloister.run.bounds import named_in

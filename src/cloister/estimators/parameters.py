@@ -19,7 +19,7 @@ import attrs
 from cloister.core.domains import Ball
 from cloister.core.errors import PrivacyWarning
 from cloister.rows.categories import categories_of
-from cloister.rows.columns import table_columns
+from cloister.rows.selection import table_columns
 from cloister.run.request import Request
 from cloister.run.result import Result
 from cloister.run.starting import scale_of

@@ -27,7 +27,7 @@ from cloister.federated.protocol.vectors import (
     settled_outline,
     settled_words,
 )
-from cloister.rows.columns import Selection
+from cloister.rows.selection import Selection
 
 MAX_ATTEMPTS = 1000
 

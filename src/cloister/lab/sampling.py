@@ -17,7 +17,7 @@ import numpy as np
 from cloister.core.errors import InvalidInput
 from cloister.core.types import AnyArray, Ints
 from cloister.lab.tables import NamedTable, refuse_huge
-from cloister.rows.columns import table_columns
+from cloister.rows.selection import table_columns
 from cloister.run.describing import BOOLEAN
 from cloister.run.descriptions import FALSE, OTHER, descriptions_of
 from cloister.run.result import Result

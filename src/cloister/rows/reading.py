@@ -25,7 +25,7 @@ from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.record import marks_of_options
 from cloister.core.types import AnyArray, Bools, Floats, Ids
-from cloister.rows.columns import Selection
+from cloister.rows.selection import Selection
 
 V = TypeVar("V")
 

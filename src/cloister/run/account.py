@@ -17,7 +17,7 @@ from cloister.core.errors import CloisterError, InvalidInput, Refused
 from cloister.core.randomness import PublicRng
 from cloister.core.record import marking
 from cloister.core.session import Population
-from cloister.rows.columns import Selection
+from cloister.rows.selection import Selection
 from cloister.run.framing import unframed
 from cloister.run.request import PreparedRun, Request, prepare
 

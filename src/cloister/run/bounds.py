@@ -13,7 +13,8 @@ from cloister.core.domains import Ball, Box
 from cloister.core.errors import InvalidInput
 from cloister.core.frames import UNKNOWN
 from cloister.core.plain_data import parsed
-from cloister.rows.columns import SHOWN, TOLD, Selection
+from cloister.rows.columns import TOLD
+from cloister.rows.selection import SHOWN, Selection
 from cloister.rows.words import HALF
 
 HELP = (

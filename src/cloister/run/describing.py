@@ -16,7 +16,7 @@ from cloister.core.randomness import ANY_KEY
 from cloister.core.registry.compose import Composed
 from cloister.core.registry.registry import registry
 from cloister.rows.categories import categories_of
-from cloister.rows.columns import Selection
+from cloister.rows.selection import Selection
 
 SHARE = 0.15
 """Of the budget, for a description, unless the caller says how much."""

@@ -17,7 +17,7 @@ from cloister.core.frames import cube
 from cloister.core.questions import OpenedQuestion, Question
 from cloister.core.randomness import ANY_KEY, PublicRng
 from cloister.core.session import Session
-from cloister.rows.columns import Selection
+from cloister.rows.selection import Selection
 from cloister.run.describing import clustered
 from cloister.run.framing import recorded, unframed
 from cloister.run.request import PreparedRun, Request, prepare

@@ -26,7 +26,7 @@ from cloister.core.registry.registry import registry
 from cloister.core.session import Pending, Population, Session, forecast
 from cloister.core.shuffling import in_messages
 from cloister.core.trust import TRUSTS
-from cloister.rows.columns import SelectsColumns
+from cloister.rows.selection import SelectsColumns
 from cloister.rows.words import Texts
 from cloister.run import describing, words
 from cloister.run.account import Account, going_on

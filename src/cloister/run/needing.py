@@ -15,7 +15,7 @@ from typing import Any, final
 import attrs
 
 from cloister.core.errors import CloisterError, InvalidInput
-from cloister.rows.columns import Selection
+from cloister.rows.selection import Selection
 from cloister.run.request import Request, prepare
 
 EPSILONS = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0)

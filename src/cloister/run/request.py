@@ -26,7 +26,7 @@ from cloister.core.registry.making import by_name, composed_of, unregistered
 from cloister.core.registry.registry import registry
 from cloister.core.session import Method, Session, forecast
 from cloister.core.trust import trust_named
-from cloister.rows.columns import Selection
+from cloister.rows.selection import Selection
 from cloister.rows.words import described, names_of
 from cloister.run import describing, words
 from cloister.run.bounds import domain_for

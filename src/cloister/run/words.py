@@ -16,7 +16,7 @@ from cloister.core.clustering import Problem
 from cloister.core.errors import Damaged, InvalidInput
 from cloister.core.registry.compose import Composed, compose
 from cloister.core.registry.registry import registry
-from cloister.rows.columns import Selection
+from cloister.rows.selection import Selection
 from cloister.rows.words import Texts
 
 if TYPE_CHECKING:

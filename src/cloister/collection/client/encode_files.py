@@ -26,8 +26,8 @@ from cloister.collection.wire.batches import form_of
 from cloister.collection.wire.user_set import UserSet
 from cloister.core.errors import InvalidInput
 from cloister.core.types import Floats, Ids
-from cloister.rows.columns import Selection
 from cloister.rows.reading import finite, refuse_missing
+from cloister.rows.selection import Selection
 from cloister.run.fit import source
 from cloister.run.population import in_database
 

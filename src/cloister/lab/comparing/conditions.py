@@ -24,7 +24,7 @@ from cloister.core.registry.components import slots_of
 from cloister.core.registry.registry import registry
 from cloister.core.trust import trust_named
 from cloister.core.types import Floats
-from cloister.rows.columns import Selection
+from cloister.rows.selection import Selection
 from cloister.run.bounds import domain_for
 from cloister.run.fit import source
 from cloister.run.framing import Framing, apart, scale_of

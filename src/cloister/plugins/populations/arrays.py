@@ -18,7 +18,7 @@ from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.record import mark, mark_of
 from cloister.core.types import AnyArray, Bools, Floats, Ids
 from cloister.rows.categories import Category
-from cloister.rows.columns import Kind, Selection, TableColumn, select
+from cloister.rows.columns import Kind, TableColumn, select
 from cloister.rows.reading import (
     Chunk,
     Missing,
@@ -39,6 +39,7 @@ from cloister.rows.reading import (
     usable,
     user_numbers,
 )
+from cloister.rows.selection import Selection
 from cloister.rows.users import Names, Owners
 from cloister.rows.words import Texts
 from cloister.rows.workers.machine import Threads

@@ -20,7 +20,7 @@ from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.record import mark, mark_of
 from cloister.core.types import Floats
-from cloister.rows.columns import Selection, select
+from cloister.rows.columns import select
 from cloister.rows.files.csv_form import Form
 from cloister.rows.files.parts import Done, Part, Path, joined, listed, owned, passed
 from cloister.rows.files.sources import File, is_csv
@@ -36,6 +36,7 @@ from cloister.rows.reading import (
     refuse_too_many,
     refuse_unfit,
 )
+from cloister.rows.selection import Selection
 from cloister.rows.users import Owners
 from cloister.rows.words import Texts
 from cloister.rows.workers.engine import Engine, engine_of

@@ -25,7 +25,7 @@ from cloister.federated.protocol.masking import new_secret
 from cloister.federated.protocol.party import Party
 from cloister.federated.protocol.streams import new_private_key, public_key
 from cloister.federated.protocol.vectors import coordinator_noise, outline, party_words, released
-from cloister.rows.columns import Selection
+from cloister.rows.selection import Selection
 
 
 @final

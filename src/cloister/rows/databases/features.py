@@ -16,9 +16,10 @@ import ibis
 import ibis.expr.operations as ops
 
 from cloister.rows.categories import LONGEST, Category, canonical
-from cloister.rows.columns import Kind, Selection, TableColumn
+from cloister.rows.columns import Kind, TableColumn
 from cloister.rows.databases.dialect import Dialect, same
 from cloister.rows.databases.stage import Expr, Fence, Stage, every, finite, number
+from cloister.rows.selection import Selection
 
 WHOLE = re.compile("0|-?[1-9][0-9]*")
 """A whole number, as ``canonical`` writes it."""

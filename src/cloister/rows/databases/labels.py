@@ -10,13 +10,13 @@ import ibis
 import sqlglot as sg
 
 from cloister.core.errors import InvalidInput, UnknownName
-from cloister.rows.columns import Selection
 from cloister.rows.databases.connecting import lacking
 from cloister.rows.databases.database import dialect_of
 from cloister.rows.databases.dialect import Dialect
 from cloister.rows.databases.features import featured, usable
 from cloister.rows.databases.stage import Expr, NotCompiled, Stage, clipped, integer, number, refuse_wide, total
 from cloister.rows.labelling import LARGE, SMALL, Labelling
+from cloister.rows.selection import Selection
 
 LABEL = "cluster"
 """The column of labels."""

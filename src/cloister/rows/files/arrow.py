@@ -25,9 +25,10 @@ from cloister.core.errors import InvalidInput
 from cloister.core.plain_data import parsed
 from cloister.core.types import AnyArray, Floats
 from cloister.rows.categories import MISSING, Category, canonical
-from cloister.rows.columns import Kind, Selection, TableColumn, not_numbers
+from cloister.rows.columns import Kind, TableColumn, not_numbers
 from cloister.rows.files.csv_form import Form, check_encoding, not_unicode
 from cloister.rows.reading import Piece, piece_rows
+from cloister.rows.selection import Selection
 from cloister.rows.users import Names
 from cloister.rows.words import Texts
 

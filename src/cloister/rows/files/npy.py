@@ -17,8 +17,9 @@ import numpy as np
 
 from cloister.core.errors import InvalidInput
 from cloister.core.types import AnyArray
-from cloister.rows.columns import Selection, TableColumn
+from cloister.rows.columns import TableColumn
 from cloister.rows.reading import Piece, encoded
+from cloister.rows.selection import Selection
 from cloister.rows.users import Names
 
 PIECE = 2**20

@@ -8,9 +8,10 @@ from typing import Any, Protocol, TypeVar, final
 
 from cloister.core.errors import CloisterError, InvalidInput, MissingExtra
 from cloister.core.types import Floats
-from cloister.rows.columns import Asked, Selection, TableColumn, select
+from cloister.rows.columns import Asked, TableColumn, select
 from cloister.rows.files.csv_form import Form
 from cloister.rows.reading import Piece, regroup
+from cloister.rows.selection import Selection
 from cloister.rows.users import Names, Owners
 from cloister.rows.words import Texts
 
