@@ -60,6 +60,7 @@ from cloister.core.nearest import (
 from cloister.core.plain_data import (
     stamp as stamp,
 )
+from cloister.core.population import Population as Population
 from cloister.core.questions import (
     Question as Question,
     Round as Round,
@@ -111,7 +112,6 @@ from cloister.core.roles import (
 )
 from cloister.core.session import (
     Method as Method,
-    Population as Population,
     Session as Session,
     forecast as forecast,
 )

@@ -21,15 +21,16 @@ from stubs import (
 from cloister import KMeans
 from cloister.accounting import Accountant, Total
 from cloister.core.buckets import Bucketing, QuestionContext, Vectors
-from cloister.core.budget import Budget
+from cloister.core.budget import Budget, Charging
 from cloister.core.clustering import Clustering, Coreset, Problem, Released
 from cloister.core.domains import Ball, Box, Domain
 from cloister.core.nearest import NearestCenter
+from cloister.core.population import Population
 from cloister.core.questions import Question, Round, count, vector_sum
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.registry.making import make
 from cloister.core.roles import Counts, FrequencyOracle, NonPrivateSolver, Sums, VectorSumOracle
-from cloister.core.session import Charging, Method, Population, Session, forecast, next_round
+from cloister.core.session import Method, Session, forecast, next_round
 from cloister.core.trust import Aggregated, Central, Local
 from cloister.core.types import Floats, Ints
 from cloister.plugins.methods.lloyd import Lloyd

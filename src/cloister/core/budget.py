@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, Literal, Self, TypeAlias, final
+from typing import Any, Literal, Protocol, Self, TypeAlias, final
 
 import attrs
 
@@ -208,3 +208,11 @@ class Event:
         return attrs.evolve(
             self, spent=attrs.evolve(self.spent, user_share=attrs.evolve(share, rng=share.rng.child("drawn", *drawing)))
         )
+
+
+class Charging(Protocol):
+    """An accountant, as a session sees it."""
+
+    def charge(self, index: int, events: tuple[Event, ...]) -> None:
+        """Pay for round ``index``, or raise ``BudgetExceeded`` or ``Refused`` before any row is read."""
+        ...

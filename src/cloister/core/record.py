@@ -19,7 +19,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
 
 import attrs
+import numpy as np
 
+from cloister.core.domains import REACH
+from cloister.core.errors import Refused
 from cloister.core.types import Floats, Ints
 
 SIZE = 32
@@ -133,3 +136,17 @@ class Record:
 
     def write(self, lookup: Lookup) -> None:
         self.lookups.append(lookup)
+
+
+def as_settled(values: Floats, found: Ints) -> Ints:
+    """Recorded values as the integers that they stand for: lattice points, whose norm is at most ``REACH`` (exact
+    distances rest on it), or single steps. Args: found (what they replace: their shape).
+
+    Raises: Refused: they are none.
+    """
+    fits = values.size == found.size and len(values) == len(found) and bool((np.abs(values) <= 2 * REACH).all())
+    if fits:
+        whole: Ints = np.rint(values).astype(np.int64).reshape(found.shape)
+        if found.ndim == 1 or bool(((whole * whole).sum(axis=1) <= REACH**2).all()):
+            return whole
+    raise Refused(f"cannot go on: the record does not hold {len(found)} points on the lattice where the run has them")

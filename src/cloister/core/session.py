@@ -8,7 +8,7 @@ run is a pure function of the plan, the public seed and the answers so far.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import Any, Generic, NoReturn, Protocol, TypeAlias, TypeVar, final, overload
 
@@ -16,18 +16,18 @@ import attrs
 import numpy as np
 
 from cloister.core.buckets import Space
-from cloister.core.budget import Currency, Event
+from cloister.core.budget import Charging, Currency, Event
 from cloister.core.clustering import Clustering, Problem, Released
-from cloister.core.domains import REACH, Domain, Lattice
+from cloister.core.domains import Domain, Lattice
 from cloister.core.errors import InvalidInput, Refused
 from cloister.core.frames import Without
-from cloister.core.lattice import CAP
+from cloister.core.population import Answering
 from cloister.core.questions import OpenedQuestion, Question, Round
 from cloister.core.randomness import NoiseRng, PublicRng
-from cloister.core.record import LISTED, SETTLED, Journal, Lookup, Record
+from cloister.core.record import LISTED, SETTLED, Journal, Lookup, Record, as_settled
 from cloister.core.roles import Table
 from cloister.core.shuffling import check_shuffled, refuse_few
-from cloister.core.trust import Aggregated, Central, Shuffled, T, T_contra
+from cloister.core.trust import Aggregated, Central, Shuffled, T
 from cloister.core.types import Floats, Ints
 
 A = TypeVar("A")
@@ -45,45 +45,6 @@ class Method(Protocol[T]):
 
     def cluster(self, problem: Problem, session: Session[T], rng: PublicRng) -> Clustering:
         """Centres for the problem, from answers to ``session.ask``; ``rng`` gives public coins only."""
-        ...
-
-
-class Answering(Protocol[T_contra]):
-    """Answers a session's questions, from rows or from reports made of them."""
-
-    def gather(self, round: Round[T_contra], rng: NoiseRng) -> tuple[Any, ...]:
-        """One merged summary per question, from one pass over the rows. The round is opaque to it."""
-        ...
-
-
-class Population(Answering[T_contra], Protocol[T_contra]):
-    """The holder of the rows that ``run.fit`` clusters.
-
-    Laws: every round reads the same rows, each with the same user number. A row with a missing or infinite cell is
-    dropped, by a rule that looks at that row alone: it is nobody.
-    Besides it may have ``people`` (how many; None: only a ``gather`` can tell), without which Shuffled trust refuses
-    it; ``marks``; ``trust``, where it pools parties' rows; and the abilities in ``core.capabilities``.
-    """
-
-    @property
-    def columns(self) -> Sequence[str]:
-        """Names of the columns, in the order of the domain's bounds. Public."""
-        ...
-
-    def check(self, most_rows: int = CAP) -> None:
-        """Validate the rows, before anything is charged. The outcome is for the data holder's eyes alone (law 7).
-
-        Args: most_rows, the cap on one party's usable rows. Raises: InvalidInput for more rows, or rows that cannot be
-        used.
-        """
-        ...
-
-
-class Charging(Protocol):
-    """An accountant, as a session sees it."""
-
-    def charge(self, index: int, events: tuple[Event, ...]) -> None:
-        """Pay for round ``index``, or raise ``BudgetExceeded`` or ``Refused`` before any row is read."""
         ...
 
 
@@ -283,9 +244,9 @@ class Session(Generic[T]):
         key = at, SETTLED, level
         for seen in self._past:
             if (seen.round, seen.question, seen.level) == key:
-                return _as_settled(seen.values, found)
+                return as_settled(seen.values, found)
         if self._settle is not None:
-            found = _as_settled(self._settle(at, level, found).astype(np.float64), found)
+            found = as_settled(self._settle(at, level, found).astype(np.float64), found)
         flat = np.asarray(found, np.float64).reshape(len(found), -1)
         self._write(Lookup(*key, False, np.arange(len(found)), flat))
         return found
@@ -412,17 +373,6 @@ class Session(Generic[T]):
 
     def _write(self, lookup: Lookup) -> None:
         self._note(lambda journal: journal.write(lookup))
-
-
-def _as_settled(values: Floats, found: Ints) -> Ints:
-    """Recorded values as the integers that they stand for: lattice points, whose norm is at most ``REACH`` (exact
-    distances rest on it), or single steps. Args: found (what they replace: their shape)."""
-    fits = values.size == found.size and len(values) == len(found) and bool((np.abs(values) <= 2 * REACH).all())
-    if fits:
-        whole: Ints = np.rint(values).astype(np.int64).reshape(found.shape)
-        if found.ndim == 1 or bool(((whole * whole).sum(axis=1) <= REACH**2).all()):
-            return whole
-    raise Refused(f"cannot go on: the record does not hold {len(found)} points on the lattice where the run has them")
 
 
 def forecast(method: Method[T], problem: Problem, seed: PublicRng) -> list[Round[T]]:

@@ -19,11 +19,12 @@ from cloister.core.aggregated import pools
 from cloister.core.capabilities import Joining
 from cloister.core.clustering import Clustering
 from cloister.core.errors import InvalidInput, Refused
+from cloister.core.population import Population
 from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.registry.making import unregistered
 from cloister.core.registry.registry import registry
-from cloister.core.session import Pending, Population, Session, forecast
+from cloister.core.session import Pending, Session, forecast
 from cloister.core.shuffling import in_messages
 from cloister.core.trust import TRUSTS
 from cloister.rows.selection import SelectsColumns

@@ -15,10 +15,10 @@ from cloister.core.aggregated import most_rows, pools
 from cloister.core.capabilities import HoldsUsers, Joining, NumbersByName
 from cloister.core.errors import CloisterError, InvalidInput, MissingExtra
 from cloister.core.lattice import CAP
+from cloister.core.population import Population
 from cloister.core.questions import Round
 from cloister.core.randomness import PublicRng
 from cloister.core.registry.registry import registry
-from cloister.core.session import Population
 from cloister.core.shuffling import refuse_few
 from cloister.core.trust import TRUSTS
 
