@@ -35,11 +35,14 @@ def main(wheel: Path, plan: Path) -> None:
             elif what == "RUN":
                 rest = rest if os.getuid() == 0 else re.sub(" -[og] [0-9]+", "", rest)
                 subprocess.run(["sh", "-c", re.sub(r"(?<= )/|^/", f"{root}/", rest)], check=True)
+            elif what == "ENV":
+                name, _, value = rest.partition("=")
+                os.environ[name] = value
             elif what == "EXPOSE":
                 ports = rest.split()
             elif what == "ENTRYPOINT":
                 command = [re.sub("^/", f"{root}/", word) for word in json.loads(rest)]
-            elif what not in ("FROM", "ENV", "USER", "VOLUME", "STOPSIGNAL", "#", ""):
+            elif what not in ("FROM", "USER", "VOLUME", "STOPSIGNAL", "#", ""):
                 raise SystemExit(f"nobody knows what {what} does")
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
             assert process.stdout is not None

@@ -117,6 +117,7 @@ def test_a_new_ledger_in_place_of_one_that_was_counted_is_refused(ledger: Ledger
     ledger.path.unlink()
     with pytest.raises(Damaged, match=OLDER):
         Ledger.open(ledger.path, create=True).declare("people", 1.0)
+    assert not ledger.path.exists()
 
 
 @pytest.mark.parametrize("lost", ["rounds", "looks", "runs"])

@@ -148,7 +148,7 @@ def test_workers_hold_the_rows_and_find_that_those_are_replaced_which_they_read_
     pyspark: Spark, monkeypatch: pytest.MonkeyPatch, held: bool
 ) -> None:
     if not held:
-        monkeypatch.setattr("pyspark.rdd.RDD.cache", lambda rows: rows)  # as where there is no room
+        monkeypatch.setattr("pyspark.rdd.RDD.persist", lambda rows, level: rows)  # as where there is no room
         monkeypatch.setattr("pyspark.rdd.RDD.unpersist", lambda rows: rows)
     with SqlTable(pyspark.put("rows", TABLE), "*", "drop", passes="workers") as population:
         population.check()

@@ -98,8 +98,14 @@ def _counted(db: sqlite3.Connection, path: Path, beside: Path) -> tuple[counter.
 
 def create(path: Path) -> None:
     """Make an empty ledger, or check the one that is there. Raises: Damaged: not a ledger, or a broken one."""
-    with transaction(path, "making"):
-        pass
+    there = path.exists()
+    try:
+        with transaction(path, "making"):
+            pass
+    except Damaged:
+        if not there:  # one that is made beside the counter of another is refused while it is empty
+            path.unlink(missing_ok=True)
+        raise
     verify(path)
 
 

@@ -79,7 +79,8 @@ def _spread(expression: Any) -> tuple[Callable[[bytes], Sequence[bytes]], End]:
         frame = _frame(expression).coalesce(TASKS).mapInArrow(bound, f"{CELL} binary")
         binary = frame.sparkSession._jvm.org.apache.spark.sql.Encoders.BINARY()
         held = getattr(frame._jdf, "as")(binary).javaRDD()  # PySpark's own way there pickles every cell in the JVM
-        cells = pyspark.RDD(held, frame.sparkSession.sparkContext, serializers.NoOpSerializer()).cache()
+        cells = pyspark.RDD(held, frame.sparkSession.sparkContext, serializers.NoOpSerializer())
+        cells.persist(pyspark.StorageLevel(False, True, False, True))  # in memory, as they are
 
     def asked(work: bytes) -> Sequence[bytes]:
         with _unlogged():

@@ -16,27 +16,18 @@ from cloister.core.encoding import chunk_rows
 from cloister.rows.workers.machine import attempt, settled
 
 CELL = "cell"
-ROWS = 2**16
-"""Rows of a cell, and a batch at most."""
 
 
 def bound(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """In a worker: batches in cells of bytes, a row each."""
-    sink, rows, writer = pa.BufferOutputStream(), 0, None
+    """In a worker: batches in cells of bytes, a row each, of a quarter of a chunk: a JVM keeps objects that are larger
+    apart, and soon has no room for them."""
     for batch in batches:
-        writer = writer or pa.ipc.new_stream(sink, batch.schema)
-        writer.write_table(pa.Table.from_batches([batch]), chunk_rows(batch.num_columns))
-        rows += batch.num_rows
-        if rows >= ROWS:
-            yield _cell(writer, sink)
-            sink, rows, writer = pa.BufferOutputStream(), 0, None
-    if writer is not None:
-        yield _cell(writer, sink)
-
-
-def _cell(writer: Any, sink: Any) -> pa.RecordBatch:
-    writer.close()
-    return pa.RecordBatch.from_pydict({CELL: pa.array([sink.getvalue().to_pybytes()], pa.binary())})
+        size = max(1, chunk_rows(batch.num_columns) // 4)
+        for start in range(0, batch.num_rows, size):
+            sink = pa.BufferOutputStream()
+            with pa.ipc.new_stream(sink, batch.schema) as writer:
+                writer.write_batch(batch.slice(start, size))
+            yield pa.RecordBatch.from_pydict({CELL: pa.array([sink.getvalue().to_pybytes()], pa.binary())})
 
 
 def worked(work: bytes, cells: Iterable[bytes]) -> Iterator[bytes]:
