@@ -99,11 +99,19 @@ class Browser:
         return done["result"].get("value")
 
     def wait(self, condition: str) -> None:
-        """Until an expression holds on the page. Raises: AssertionError: it never does."""
+        """Until an expression holds on the page, or on one that it leads to. Raises: AssertionError: it never does."""
         end = time.monotonic() + PATIENCE
-        while not self.value(f"Boolean({condition})"):
+        while not self._holds(condition):
             assert time.monotonic() < end, f"{condition} never came true; console: {self.complaints}"
             time.sleep(0.1)
+
+    def _holds(self, condition: str) -> bool:
+        try:
+            return bool(self.value(f"Boolean({condition})"))
+        except AssertionError as error:
+            if "navigated" in str(error):  # the page went away while it was asked
+                return False
+            raise
 
     def click(self, selector: str) -> None:
         """A click by a user's finger, which a button that is hidden or switched off does not feel."""
