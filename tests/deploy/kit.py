@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 import socket
+import ssl
 import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -120,11 +121,20 @@ def _running(folder: Path, port: int, *command: str) -> Iterator[None]:
 
 
 def _answers(port: int) -> bool:
+    """Whether it ends a handshake: Caddy listens before it has made the certificate of an address."""
     try:
-        socket.create_connection(("127.0.0.1", port), timeout=1).close()
+        with socket.create_connection(("127.0.0.1", port), timeout=1) as line:
+            unlooked().wrap_socket(line).close()
     except OSError:
         return False
     return True
+
+
+def unlooked() -> ssl.SSLContext:
+    """TLS of somebody who does not look at certificates."""
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    return context
 
 
 def visitor(address: str) -> httpx.Client:

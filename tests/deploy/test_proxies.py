@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import http.client
-import ssl
 import threading
 from collections.abc import Iterator
 from contextlib import closing
@@ -17,7 +16,7 @@ import pytest
 from cloister.collection.service.limits import DEFAULT
 from cloister.collection.wire.batches import BatchForm
 from tests.collection.service.collectors import OCTETS, collecting, form_of, plan_in, report
-from tests.deploy.kit import PORTS, caddy, needs, nginx, visitor
+from tests.deploy.kit import PORTS, caddy, needs, nginx, unlooked, visitor
 
 pytestmark = pytest.mark.thorough
 BOTH = pytest.mark.parametrize(
@@ -71,9 +70,7 @@ METRICS = (
 
 def as_written(address: str, path: str) -> str:
     """The answer to a GET of a path that nobody has tidied."""
-    context = ssl.create_default_context()
-    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    line = http.client.HTTPSConnection(address.removeprefix("https://"), context=context)
+    line = http.client.HTTPSConnection(address.removeprefix("https://"), context=unlooked())
     with closing(line):
         line.request("GET", path)
         return line.getresponse().read().decode()

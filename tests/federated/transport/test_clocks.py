@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 from datetime import UTC, datetime, timedelta
+from importlib.metadata import version
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -116,6 +117,9 @@ def test_a_line_warns_once_of_another_clock_and_takes_every_reply_all_the_same(
 
 @pytest.mark.thorough
 @pytest.mark.skipif(shutil.which("faketime") is None, reason="faketime is not installed")
+@pytest.mark.skipif(
+    version("grpcio").startswith(("1.60.", "1.61.")), reason="this gRPC's server never starts under faketime"
+)
 def test_processes_whose_clocks_differ_are_warned_and_pool_all_the_same_until_a_certificate_is_over(
     tmp_path: Path,
 ) -> None:
