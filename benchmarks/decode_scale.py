@@ -1,4 +1,4 @@
-"""Decoding and shuffling many reports, on two workers: the tables in docs/howto/scale.md. In one process, with the most
+"""Decoding and shuffling many reports, on two workers: the tables in docs/howto/many_reports.md. In one process, with the most
 memory that it took: docs/howto/shuffled.md.
 
     python benchmarks/decode_scale.py decode 1e6 1e7 1e8 --folder /tmp/scale
