@@ -15,7 +15,7 @@ import cloister as package
 from cloister.commands.common import print_result
 from cloister.core.errors import CloisterError, UtilityWarning
 from cloister.core.frames import UNKNOWN
-from cloister.run.cautions import after, before, beyond, centers_at_ends, ends_cut
+from cloister.run.cautions import after, before, beyond, centers_at_ends, ends_cut, unproved
 from cloister.run.fit import fit, source
 from cloister.run.request import Request, prepare
 from cloister.run.result import Result
@@ -114,25 +114,27 @@ def result(
     )
 
 
-def test_a_share_that_noise_may_hide_is_warned_of_where_an_end_was_cut(plain: Result) -> None:
+def test_a_share_that_noise_may_hide_is_noted_where_an_end_was_cut_and_is_no_warning(plain: Result) -> None:
+    """It follows from public figures, and is the same in a run in which all is well."""
     found = result(plain, [[20, 50], [30, 50]], [[0, 40], [0, 100]])
-    assert beyond(found) == [
-        "zoom cannot tell whether groups of less than 9.0% of the rows lie beyond the intervals that it released of "
-        "age: such rows were clipped, and no size, centre or standard error shows it. Narrower bounds or more budget "
-        "would tell"
+    assert unproved(found) == [
+        "zoom narrowed the bounds of age to where it saw rows. Rows beyond were clipped, which no size, centre or "
+        "standard error shows, and groups of less than 9.0% of the rows may be unseen there. Narrower bounds or more "
+        "budget would tell"
     ]
-    assert "how many rows lie beyond" in beyond(attrs.evolve(found, details={**found.details, "unseen": 1.0}))[0]
-    assert "how many rows lie beyond" in beyond(attrs.evolve(found, details={**found.details, "unseen": "?"}))[0]
-    assert beyond(attrs.evolve(found, details={**found.details, "unseen": 0.04})) == []
+    assert beyond(found) == [str(warning) for warning in after(found)] == []
+    for told in (1.0, "?"):
+        assert "how many cannot be told" in unproved(attrs.evolve(found, details={**found.details, "unseen": told}))[0]
+    assert unproved(attrs.evolve(found, details={**found.details, "unseen": 0.04})) == []
 
 
 def test_bounds_that_were_kept_and_runs_that_did_not_look_warn_of_nothing(plain: Result) -> None:
     kept = result(plain, [[20, 50], [0, 100]], [[0, 100], [0, 100]])
-    assert beyond(kept) == []
+    assert beyond(kept) == unproved(kept) == []
     scaled = result(plain, [[20, 50], [0, 100]], [[0, 40], [0, 100]])
     del scaled.details["unseen"]
     assert ends_cut(scaled) is None
-    assert beyond(scaled) == []
+    assert beyond(scaled) == unproved(scaled) == []
     ball = result(plain, [[20, 50], [0, 100]], [[0, 40], [0, 100]], bounds={"center": [0, 0], "radius": 1})
     assert beyond(ball) == []
     other = result(plain, [[20, 50], [0, 100]], [[0, 40], [0, 100]], bounds={"lower": [0.0], "upper": [1.0]})
@@ -150,7 +152,7 @@ def test_a_centre_is_at_an_end_within_a_twentieth_of_the_interval_or_beyond(
     found = result(plain, [[20, 50], [center, 50]], [[0, 40], [0, 100]], unseen=0.04)
     assert len(beyond(found)) == at
     if at:
-        assert beyond(found)[0].startswith("at an end of a column's interval: centre 1 (age). Rows of such a group may")
+        assert beyond(found)[0].startswith("at an end of the interval that zoom narrowed a column to: centre 1 (age). ")
 
 
 def test_a_centre_is_at_an_end_within_two_standard_errors(plain: Result) -> None:
@@ -166,33 +168,34 @@ def test_both_ends_are_looked_at_and_unknown_bounds_are_always_cut(plain: Result
     assert cut is not None
     assert cut.tolist() == [[True, True], [True, False]]
     assert centers_at_ends(found, cut).tolist() == [[False, False], [False, True]]
-    assert ["of age, size" in beyond(found)[0], "centre 1 (size)" in beyond(found)[1]] == [True, True]
+    assert ["of age, size" in unproved(found)[0], "centre 1 (size)" in beyond(found)[0]] == [True, True]
 
 
 def test_fit_profile_and_report_say_the_same(plain: Result, tmp_path: Path, capsys: Any) -> None:
     found = result(plain, [[20, 50], [39, 50]], [[0, 40], [0, 100]])
-    said = beyond(found)
-    assert len(said) == 2
-    assert [str(w) for w in after(found) if isinstance(w, UtilityWarning)][-2:] == said
+    said, noted = beyond(found), unproved(found)
+    assert (len(said), len(noted)) == (1, 1)
+    assert [str(w) for w in after(found) if isinstance(w, UtilityWarning)][-1:] == said
     print_result(found)
     printed = " ".join(capsys.readouterr().out.split())
     assert all(f"WARNING: {text}." in printed for text in said)
     profile = profile_of(found)
     assert profile.beyond == tuple(said)
-    assert [f"WARNING: {text}." for text in said] == profile.notes[-2:]
-    assert list(profile.as_dict()["beyond"]) == said
+    assert [f"WARNING: {said[0]}.", f"note: {noted[0]}."] == profile.notes[-2:]
+    assert [list(profile.as_dict()[name]) for name in ("beyond", "unproved")] == [said, noted]
     found.save(tmp_path / "r.json")
     shown = ran("profile r.json", tmp_path).stdout
-    assert "WARNING: zoom cannot tell whether groups of less than 9.0%" in " ".join(shown.split())
-    html = html_of(found)
-    assert "ROWS BEYOND" in html
-    assert "Zoom cannot tell whether groups of less than 9.0%" in html
+    assert "WARNING: at an end of the interval" in " ".join(shown.split())
+    warned, _, mind = html_of(found).partition("What was found")
+    assert "A GROUP MAY LIE FURTHER OUT" in warned
+    assert "groups of less than 9.0%" not in warned
+    assert "Zoom narrowed the bounds of age to where it saw rows." in mind
 
 
 def test_the_share_is_stated_before_the_run_and_in_the_statement() -> None:
     asked = Request(k=2, method="hst-means", epsilon=1.0, delta=1e-6, bounds=(-900, 900), rows=5000, seed=1)
     plan = prepare(asked, ["x", "y"])
-    assert "But in one run of 1,000, no group of at least " in plan.price
+    assert "Except in one run of 1,000, no group of at least " in plan.price
     rows = np.random.default_rng(1).normal([[-5, 5]], 1, (5000, 2))
     found = fit(asked, source(rows))
     assert plan.price in found.privacy.text()

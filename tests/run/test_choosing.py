@@ -99,7 +99,7 @@ def test_a_strangers_method_takes_part_and_wins_by_what_it_predicts() -> None:
     assert found.method["name"] == "confident"
     told = found.details["auto"]
     assert (told["picked"], told["candidates"][0]["name"]) == ("confident", "confident")
-    assert told["words"].startswith("auto picked confident: predicted error 1e-09 of one centre's; next: ")
+    assert told["words"].startswith("auto picked confident: predicted error 1e-09 of a single centre's cost; next: ")
     names = {candidate["name"] for candidate in told["candidates"]}
     assert not names & {"silent", "confident-median"}
     median = prepare(request(method="auto-median"), ["x", "y"]).choice

@@ -275,4 +275,5 @@ def test_the_price_is_printed_before_the_run_and_figures_are_in_both_units(tmp_p
     figures = json.loads(ran("evaluate out.json rows.csv --no-reference --json", tmp_path).stdout)
     assert figures["nicv"] > 1000 * figures["scaled"]["nicv"] > 0
     told = ran("evaluate out.json rows.csv --no-reference", tmp_path).stdout
-    assert "In the units that the run took distances in" in told
+    first, last = told.index("In the units that the run took distances in"), told.index("In the columns' own units")
+    assert first < last  # what the run minimised comes first

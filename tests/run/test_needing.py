@@ -61,7 +61,7 @@ def test_what_no_budget_or_number_reaches_is_said() -> None:
 @pytest.mark.parametrize(
     ("asked", "error", "why"),
     [
-        (request(), 0.0, "error is 0.0: give a part of one centre's"),
+        (request(), 0.0, "error is 0.0: give a part of a single centre's"),
         (request(), float("nan"), "error is nan"),
         (request(rows=None), 0.01, "no public number of rows"),
         (request(method="k-variates"), 0.01, "'k-variates' predicts no error"),
@@ -75,7 +75,7 @@ def test_what_cannot_be_forecast_is_refused(asked: Request, error: float, why: s
 def test_the_command_prints_a_table_json_and_a_picture_and_reads_no_row(tmp_path: Path) -> None:
     words = "explain --columns x,y -k 15 --delta 1e-6 --bounds=-1:1 --rows 5000"
     done = ran(f"{words} --error 0.001 --picture p.svg", tmp_path)
-    assert "A predicted error of at most 0.001 of one centre's takes epsilon = 0.0" in done.stdout
+    assert "A predicted error of at most 0.001 of a single centre's cost takes epsilon = 0.0" in done.stdout
     assert "with epsilon = 1 it takes" in done.stdout
     assert "picture saved to p.svg" in done.stdout
     drawn = (tmp_path / "p.svg").read_text()

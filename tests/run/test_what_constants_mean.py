@@ -163,11 +163,11 @@ def test_what_auto_says_names_the_next_best_and_warns_from_an_error_of_one_on() 
     others = (Candidate("b", 0.5), Candidate("a", 0.25), Candidate("c", None, "it cannot"))
     choice = Choice("auto", "a", others)
     assert choice.error == 0.25
-    assert choice.words == "auto picked a: predicted error 0.25 of one centre's; next: b 0.5"
+    assert choice.words == "auto picked a: predicted error 0.25 of a single centre's cost; next: b 0.5"
     assert choice.note.startswith(choice.words)
     assert choice.warning == ""
     for error, warned in ((0.999, False), (1.0, True), (3.0, True)):
         alone = Choice("auto", "a", (Candidate("a", error), Candidate("c", None, "it cannot")))
-        assert alone.words.endswith("of one centre's")
+        assert alone.words.endswith("of a single centre's cost")
         assert bool(alone.warning) == warned
         assert alone.as_dict()["warning"] == alone.warning

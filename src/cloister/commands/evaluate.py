@@ -65,10 +65,11 @@ def evaluate(
             return
         show(NOT_PRIVATE)
         show(_rows(found, reference))
-        show(_lines(found.raw.as_dict(found.clipped)))
         if found.scaled is not None:
             show("In the units that the run took distances in, column by column:")
             show(_lines(found.scaled.as_dict(found.clipped)))
+            show("In the columns' own units, in which the widest columns weigh most:")
+        show(_lines(found.raw.as_dict(found.clipped)))
 
 
 def _plain(found: Judged) -> dict[str, Any]:

@@ -295,8 +295,8 @@ class Sought:
     """An error from which a budget is wanted."""
 
     error: float | None = said(
-        "What the predicted error may be, in parts of one centre's, such as 0.01: say which epsilon that takes with "
-        "--rows, and how many rows with --epsilon (default: 1).",
+        "What the predicted error may be, in parts of a single centre's cost, such as 0.01: say which epsilon that "
+        "takes with --rows, and how many rows with --epsilon (default: 1).",
         PRIVACY,
         in_config=False,
     )

@@ -174,8 +174,8 @@ class Zooming(Protocol):
         ...
 
     def unseen_of(self, problem: Problem) -> float:
-        """But in one run of 1,000, no group of this share of the rows has its middle outside what is found; 1: nothing
-        is promised; 0: nothing is looked for."""
+        """Except in one run of 1,000, no group of this share of the rows has its middle outside what is found; 1:
+        nothing is promised; 0: nothing is looked for."""
         ...
 
     def units_of(self, half: Floats, k: int) -> Floats:

@@ -64,7 +64,7 @@ def after(result: Result) -> Iterator[UserWarning]:
 
 
 GROUP = 0.04
-"""Zoom aims to keep the middle of every group of this share of the rows inside; a larger share is warned of."""
+"""Zoom aims to keep the middle of every group of this share of the rows inside; a larger share is said."""
 
 NEAR = 0.05
 """Part of an interval: a centre that is nearer to an end lies in its margin, before all that was clearly seen."""
@@ -77,30 +77,32 @@ SHOWN = 6
 
 
 def beyond(result: Result) -> list[str]:
-    """Possible faults of sizes and centres since rows were clipped, a sentence each without its full stop."""
+    """Fault of centres that clipped rows may have moved: a sentence without its full stop, if there are such."""
     cut = ends_cut(result)
-    if cut is None or not cut.any():
+    near = np.zeros(result.centers.shape, np.bool_) if cut is None else centers_at_ends(result, cut)
+    if not near.any():
         return []
-    found, columns = list[str](), [result.columns[j] for j in np.flatnonzero(cut.any(axis=1))]
-    share = _share(result)
-    if share > GROUP:
-        most = "how many rows lie" if share >= 1 else f"whether groups of less than {share:.1%} of the rows lie"
-        found.append(
-            f"zoom cannot tell {most} beyond the intervals that it released of {_named(columns)}: such rows were "
-            f"clipped, and no size, centre or standard error shows it. Narrower bounds or more budget would tell"
-        )
-    near = centers_at_ends(result, cut)
-    if near.any():
-        which = [
-            f"{i} ({_named([result.columns[j] for j in np.flatnonzero(row)])})"
-            for i, row in enumerate(near)
-            if row.any()
-        ]
-        found.append(
-            f"at an end of a column's interval: centre {_named(which)}. Rows of such a group may lie beyond and were "
-            f"clipped, and its standard errors do not cover how far that moved the centre"
-        )
-    return found
+    which = _named([f"{i} ({_columns(result, row)})" for i, row in enumerate(near) if row.any()])
+    return [
+        f"at an end of the interval that zoom narrowed a column to: centre {which}. Rows of such a group may lie "
+        f"beyond: they were clipped, and its standard errors do not cover how far that moved the centre. Narrower "
+        f"bounds that hold the group would tell, or a run without zoom"
+    ]
+
+
+def unproved(result: Result) -> list[str]:
+    """Limit of what zoom could see, where it cut bounds, as ``beyond`` tells faults. It follows from public figures,
+    and is stated before the run: no fault of this one."""
+    cut = ends_cut(result)
+    if cut is None or not cut.any() or (share := _share(result)) <= GROUP:
+        return []
+    most = (
+        "how many cannot be told" if share >= 1 else f"groups of less than {share:.1%} of the rows may be unseen there"
+    )
+    return [
+        f"zoom narrowed the bounds of {_columns(result, cut.any(axis=1))} to where it saw rows. Rows beyond were "
+        f"clipped, which no size, centre or standard error shows, and {most}. Narrower bounds or more budget would tell"
+    ]
 
 
 def ends_cut(result: Result) -> Bools | None:
@@ -134,6 +136,10 @@ def _share(result: Result) -> float:
     """The share of the rows that zoom says it may not see."""
     share = result.details["unseen"]
     return float(share) if isinstance(share, (int, float)) and 0 <= share <= 1 else 1.0
+
+
+def _columns(result: Result, which: Bools) -> str:
+    return _named([result.columns[j] for j in np.flatnonzero(which)])
 
 
 def _named(names: Sequence[str]) -> str:

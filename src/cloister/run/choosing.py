@@ -157,7 +157,8 @@ class Choice:
         """What was picked and why, in one line."""
         others = [c for c in self.candidates if c.error is not None and c.name != self.picked]
         following = "".join(f"; next: {c.name} {c.error:.2g}" for c in others[:1])
-        return f"{self.method} picked {self.picked}: predicted error {self.error:.2g} of one centre's{following}"
+        error = f"{self.error:.2g} of a single centre's cost"
+        return f"{self.method} picked {self.picked}: predicted error {error}{following}"
 
     @property
     def note(self) -> str:

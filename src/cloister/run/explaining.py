@@ -151,7 +151,7 @@ class Explanation:
         choice = self.plan.choice
         if choice is None:
             if self.error is not None:
-                yield f"predicted error: {self.error:.3g} of one centre's"
+                yield f"predicted error: {self.error:.3g} of a single centre's cost"
             return
         yield choice.words
         width = max(len(c.name) for c in choice.candidates)

@@ -210,8 +210,8 @@ def price(composed: Composed, problem: Problem, columns: Sequence[str]) -> str:
     zoom: Zooming = composed.value
     unseen = zoom.unseen_of(problem)
     promised = (
-        f"But in one run of 1,000, no group of at least {unseen:.1%} of the rows has its middle outside the intervals "
-        f"that it finds."
+        f"Except in one run of 1,000, no group of at least {unseen:.1%} of the rows has its middle outside the "
+        f"intervals that it finds."
         if unseen < 1
         else "How many rows lie outside the intervals that it finds cannot be promised."
     )

@@ -69,8 +69,8 @@ class NeededBudget:
         rows = f"no number up to {MOST_ROWS:,}" if self.rows is None else f"{self.rows.rows:,}"
         numbers = sorted({each.rows for each in self.table})
         lines = [
-            f"A predicted error of at most {self.error:g} of one centre's takes {budget} with {self.asked.rows:,} "
-            f"rows; with epsilon = {self.asked.epsilon:g} it takes {rows} rows.",
+            f"A predicted error of at most {self.error:g} of a single centre's cost takes {budget} with "
+            f"{self.asked.rows:,} rows; with epsilon = {self.asked.epsilon:g} it takes {rows} rows.",
             "epsilon   " + "".join(f"{n:>14,} rows" for n in numbers),
         ]
         for epsilon in EPSILONS:
@@ -95,7 +95,7 @@ def needs(request: Request, columns: Sequence[str], error: float, chosen: Select
     Raises: InvalidInput: the error is none, or the number of rows is not given; as ``prepare``, for the request itself.
     """
     if not 0 < error < 1:
-        raise InvalidInput(f"error is {error}: give a part of one centre's error, between 0 and 1, such as 0.01")
+        raise InvalidInput(f"error is {error}: give a part of a single centre's cost, between 0 and 1, such as 0.01")
     if request.rows is None:
         raise InvalidInput("no public number of rows: give --rows N (rows=N), a round figure of the right size")
 

@@ -29,7 +29,7 @@ def figure_of(needs: NeededBudget) -> Figure:
                 markersize=5,
             )
         axes.axhline(needs.error, color=FAINT, linewidth=0.9, linestyle="--", label=f"{needs.error:g}, asked for")
-        axes.set(xscale="log", yscale="log", xlabel="epsilon", ylabel="predicted error, of one centre's")
+        axes.set(xscale="log", yscale="log", xlabel="epsilon", ylabel="predicted error, of a single centre's cost")
         axes.set_xticks(EPSILONS, [f"{epsilon:g}" for epsilon in EPSILONS])
         axes.minorticks_off()
         axes.grid(color=GRID, linewidth=0.6)

@@ -17,7 +17,7 @@ import attrs
 import numpy as np
 
 from cloister.core.types import Floats
-from cloister.run.cautions import beyond, unlisted
+from cloister.run.cautions import beyond, unlisted, unproved
 from cloister.run.descriptions import Descriptions, descriptions_of
 from cloister.run.estimates import Estimate, center_texts, table, table_in
 from cloister.run.result import Result
@@ -123,7 +123,8 @@ class Profile:
         power: 2 for k-means, 1 for k-median.
         scaled: whether columns had units of their own (``Result.units``): silhouette and sizes are in them too.
         warnings: what else the released values say of the rows, in sentences.
-        beyond: where rows may lie beyond a released interval (``run.cautions``): what errors do not cover.
+        beyond: centres that clipped rows may have moved, which errors do not cover; unproved: how many rows may lie
+            beyond the intervals that were released (``run.cautions``).
         described: what groups were described by; None: by nothing.
         words: of each group, those of the most lift first; empty where none were counted.
     """
@@ -136,6 +137,7 @@ class Profile:
     scaled: bool
     warnings: tuple[str, ...] = ()
     beyond: tuple[str, ...] = ()
+    unproved: tuple[str, ...] = ()
     described: Descriptions | None = None
     words: tuple[tuple[Word, ...], ...] = ()
 
@@ -186,6 +188,7 @@ class Profile:
     def notes(self) -> list[str]:
         """Notes on what the figures are worth."""
         warned = [f"WARNING: {text}." for text in (*self.warnings, *self.beyond)]
+        warned += [f"note: {text}." for text in self.unproved]
         known = [c.size_error is not None or c.center_error is not None for c in self.clusters]
         if not any(known):
             unknown = "Standard errors are not known: the method, or the version that made this result, states none."
@@ -241,6 +244,7 @@ def profile_of(result: Result) -> Profile:
         result.units is not None,
         unlisted(result),
         tuple(beyond(result)),
+        tuple(unproved(result)),
         told,
         tuple(map(tuple, words_of(result))),
     )

@@ -122,7 +122,7 @@ def _facts(result: Result, heading: Heading) -> dict[str, Any]:
         "warnings": [
             *warnings(privacy, result.details.get("auto")),
             *(("HARDLY ANY ROW HAS A LISTED VALUE", f"{text}.") for text in profile.warnings),
-            *(("ROWS BEYOND", f"{text[0].upper()}{text[1:]}.") for text in profile.beyond),
+            *(("A GROUP MAY LIE FURTHER OUT", f"{text[0].upper()}{text[1:]}.") for text in profile.beyond),
         ],
         "in_a_line": in_a_line(privacy),
         "meaning": meaning(privacy),
