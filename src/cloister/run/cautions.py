@@ -100,7 +100,7 @@ def unproved(result: Result) -> list[str]:
         "how many cannot be told" if share >= 1 else f"groups of less than {share:.1%} of the rows may be unseen there"
     )
     return [
-        f"zoom narrowed the bounds of {_columns(result, cut.any(axis=1))} to where it saw rows. Rows beyond were "
+        f"zoom narrowed the bounds of {_columns(result, cut[:, 0] | cut[:, 1])} to where it saw rows. Rows beyond were "
         f"clipped, which no size, centre or standard error shows, and {most}. Narrower bounds or more budget would tell"
     ]
 

@@ -148,7 +148,7 @@ def parallel_figure(shown: Parallel, bare: bool) -> Figure:
                 va="center",
             )
     axes.set(xlim=(-0.01 * (columns - 1), 1.06 * (columns - 1)), ylim=(-0.02, 1.02))
-    axes.set_yticks([0, 1], ["lower\nbound", "upper\nbound"])
+    axes.set_yticks([0, 1], ["lower\nend", "upper\nend"])
     lower, upper = axes.get_yticklabels()
     lower.set_verticalalignment("bottom")
     upper.set_verticalalignment("top")
