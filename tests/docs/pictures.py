@@ -31,10 +31,10 @@ COLOURS = 128
 
 @contextmanager
 def report(folder: Path, browser: Browser) -> Iterator[None]:
-    """What the README's first block makes, up to the report; bounds are taken as they are."""
+    """What the README's commands make, up to the report."""
     (block,) = [block for block in blocks("README.md") if "cloister report" in block.text]
     made, _, _ = "\n".join(commands(block.text)).partition("\ncloister predict")
-    subprocess.run(["bash", "-ec", made.replace("cloister fit ", "cloister fit --zoom off ")], cwd=folder, check=True)
+    subprocess.run(["bash", "-ec", made], cwd=folder, check=True)
     browser.open(f"file://{folder}/groups.html")
     yield
 

@@ -162,7 +162,7 @@ def test_curves_intervals_and_estimates_are_shown_where_the_result_has_them(
 ) -> None:
     known = {"silhouette": Estimate(0.7123, 0.013), "cost": Estimate(0.5, 0.1)}
     monkeypatch.setattr(page, "profile_of", lambda result: attrs.evolve(profile_of(result), **known))
-    intervals = {"intervals": [[-0.5, 0.5]] * 3, "units": [0.5] * 3}
+    intervals = {"intervals": [[-0.5, 0.5]] * 3, "units": [0.5] * 3, "unseen": 0.04}
     full = checked(made(details={**intervals, "costs": [9.0, 4.0, 1.0], "power": 2})).text
     for said in ("How many clusters", "the interval that the run found and released", "0.712 ± 0.013", "0.50 ± 0.10"):
         assert said in full

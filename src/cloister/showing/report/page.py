@@ -175,7 +175,7 @@ def _parallel(result: Result) -> Picture | None:
     if len(result.columns) <= 2:  # the map shows them as they are
         return None
     lines = Parallel.of(result)
-    ends = "over the interval that the run released" if "intervals" in result.details else "from bound to bound"
+    ends = "over the interval that the run released" if "unseen" in result.details else "from bound to bound"
     caption = f"A line per cluster: {lines.text()}, each column {ends}."
     return _drawn(lines, "parallel", caption)
 
