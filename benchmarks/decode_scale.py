@@ -1,5 +1,5 @@
-"""Decoding and shuffling many reports, on two workers: the tables in docs/howto/many_reports.md. In one process, with the most
-memory that it took: docs/howto/shuffled.md.
+"""Decoding and shuffling many reports, on two workers: the tables in docs/howto/many_reports.md. In one process, with
+the most memory that it took: docs/howto/shuffled.md.
 
     python benchmarks/decode_scale.py decode 1e6 1e7 1e8 --folder /tmp/scale
     python benchmarks/decode_scale.py shuffle 1e6 1e7 1e8 --folder /tmp/scale

@@ -55,7 +55,7 @@ class ScheduledQuestion:
         share = "" if self.share is None else f", {self.share:.1%} of the budget"
         users = "" if self.users == 1 else f", {self.users:.1%} of the users"
         many = "bucket" if self.buckets == 1 else "buckets"
-        unit = "rows" if self.kind == "counts" else "half widths of each column" if self.framed else "units in each column"
+        unit = "rows" if self.kind == "counts" else "half widths per column" if self.framed else "units per column"
         return (
             f"round {self.round}: {self.kind} of {self.buckets:,} {many} by {self.mechanism}{share}{users}; standard "
             f"error {self.error:.3g} {unit}"
