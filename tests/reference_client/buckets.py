@@ -81,6 +81,8 @@ def grouped(cells: Cells, row: Row) -> list[int]:
 def columns(cells: Cells, row: Row) -> list[int]:
     found = []
     for x, side in zip(row, cells["sides"], strict=True):
+        if side == 0:
+            continue
         code = max(0, min(65535, (x + side) * 65536 // (2 * side)))
         found += [code >> 16 - 4 * (level + 1) for level in range(cells["depth"])]
     return found

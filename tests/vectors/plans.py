@@ -205,7 +205,17 @@ GROUPS = (
         "kinds",
         "Kinds of domain, bucketing and vectors that the other files lack.",
         (
-            planned("columns", "zoom", 2, trust="local", delta=1e-6, bounds=(-1e6, 1e6), epsilon=8.0, cases=2),
+            planned(
+                "columns",
+                "zoom",
+                3,
+                options={"scale": "bounds,category:1,bounds"},
+                trust="local",
+                delta=1e-6,
+                bounds=(-1e6, 1e6),
+                epsilon=8.0,
+                cases=2,
+            ),
             planned(
                 "graded", "zoom", 2, trust="local", delta=1e-6, bounds=(UNKNOWN, (-1e6, 1e6)), epsilon=8.0, cases=8
             ),

@@ -135,6 +135,7 @@ function hashRule({ hash, intervals }) {
 
 function columnIds({ sides, depth }, x) {
   return sides.flatMap((side, j) => {
+    if (!side) return [];
     const code = clip(Math.floor(((x[j] + side) * 65536) / (2 * side)), 0, 65535);
     return Array.from({ length: depth }, (_, level) => code >> (12 - 4 * level));
   });

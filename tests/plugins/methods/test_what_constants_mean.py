@@ -15,7 +15,7 @@ from cloister.core.domains import Box
 from cloister.core.registry.making import make
 from cloister.plugins.methods.grid_means import measured, stepped
 from cloister.plugins.methods.measuring import Moved
-from cloister.plugins.methods.zoom import COARSE, SURE, Zoom, columns_of
+from cloister.plugins.methods.zoom import COARSE, SURE, Zoom
 from cloister.plugins.oracles.central.discrete_gaussian import DiscreteGaussian
 from tests.plugins.tables import Table
 
@@ -104,6 +104,6 @@ def test_nothing_is_asked_where_a_bins_error_is_above_a_fortieth_of_the_rows() -
     zoom: Any = Zoom(method=make("Method", "hst-means"), counts=DiscreteGaussian())
     problem = Problem(2, Box((0.0, 0.0), (1.0, 1.0)), 9000, Budget("gaussian", 0.05))
     look = problem.split(0.1)[0].budget
-    error = math.sqrt(zoom.counts.variance(columns_of(problem).space, look, problem.context(look)))
+    error = math.sqrt(zoom.counts.variance(zoom.columns_of(problem).space, look, problem.context(look)))
     assert zoom.share_of(attrs.evolve(problem, rows=math.ceil(error / 0.025) + 1)) == 0.1
     assert zoom.share_of(attrs.evolve(problem, rows=math.floor(error / 0.025) - 1)) == 0

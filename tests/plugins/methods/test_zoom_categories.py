@@ -5,16 +5,21 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
+import attrs
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn.metrics import adjusted_rand_score
 
+from cloister.core.budget import Budget
+from cloister.core.clustering import Problem
 from cloister.core.randomness import NoiseRng
 from cloister.lab.made import blobs, hospital
-from cloister.plugins.methods.zoom import SPREAD, distance
+from cloister.plugins.methods.zoom import SPREAD, Zoom, distance
+from cloister.plugins.oracles.central.discrete_gaussian import DiscreteGaussian
 from cloister.run.fit import fit, source
 from cloister.run.request import Request
+from tests.plugins.methods.runs import cube, made, run
 
 WARDS = {"ward": ["medical", "surgical", "children"]}
 
@@ -29,6 +34,23 @@ def agreement(frame: pd.DataFrame, labels: Any, k: int, bounds: Any, **more: Any
     rows, centers = population.table() / units, result.centers / units
     found = ((rows[:, None, :] - centers) ** 2).sum(axis=2).argmin(axis=1)
     return float(adjusted_rand_score(labels, found))
+
+
+def test_a_category_s_columns_are_not_counted_and_cost_nothing() -> None:
+    """The range of 0 and 1 is known: what numbers are promised is what they are promised alone."""
+    budget = Budget("gaussian", 1.0)
+    alone = Zoom(method=made("hst-means"), counts=DiscreteGaussian(), scale="bounds")
+    beside = attrs.evolve(alone, scale="category:3,category:3,category:3,bounds,bounds")
+    two, five = (Problem(3, cube(d, 9.0), 20_000, budget) for d in (2, 5))
+    assert beside.columns_of(five).space == alone.columns_of(two).space
+    assert beside.share_of(five) == alone.share_of(two) > 0
+    assert beside.unseen_of(five) == alone.unseen_of(two) < 1
+    rows = np.random.default_rng(1).normal(0, 1, (20_000, 5))
+    rows[:, :3] = np.eye(3)[np.arange(20_000) % 3]
+    found = run(beside, rows, five)[0].details["intervals"]
+    assert found[:3].tolist() == [[-9, 9]] * 3
+    assert (np.abs(found[3:]) < 7).all()
+    assert (found[3:] @ [-1, 1] > 4).all()
 
 
 def test_a_hospital_s_ward_costs_little_against_weights_by_hand() -> None:

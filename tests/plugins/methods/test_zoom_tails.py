@@ -16,7 +16,7 @@ from cloister.core.clustering import Problem
 from cloister.core.domains import Box
 from cloister.core.frames import UNKNOWN
 from cloister.core.registry.making import make
-from cloister.plugins.methods.zoom import GROUP, Zoom, columns_of
+from cloister.plugins.methods.zoom import GROUP, Zoom
 from cloister.plugins.methods.zoom_ranges import (
     CODES,
     EASE,
@@ -171,7 +171,7 @@ def test_what_is_stated_follows_from_public_figures_and_is_4_percent_where_noise
 def test_pure_noise_is_stated_to_hide_more_and_noise_of_unknown_law_anything() -> None:
     problem = Problem(2, wide(2), 20_000, Budget("pure", 1.0))
     pure = zoom(DiscreteLaplace(), share=0.3)
-    terms, error = worst(2, 4), math.sqrt(pure.counts.variance(*_opened(problem, 0.3)))
+    terms, error = worst(2, 4), math.sqrt(pure.counts.variance(*_opened(pure, problem, 0.3)))
     most = (certain(16, True, terms) + EASE) * math.sqrt(terms) * error
     assert pure.unseen_of(problem) == pytest.approx(2 * most / 20_000, rel=1e-6)
     local = Zoom(method=make("Method", "hst-means"), counts=make("FrequencyOracle", "explicit-histogram"), share=0.3)
@@ -185,9 +185,9 @@ def test_nothing_is_promised_on_counts_of_which_small_ones_are_released_as_nothi
     assert zoom(ThresholdedCounts(), share=0.3).unseen_of(problem) == 1
 
 
-def _opened(problem: Problem, share: float) -> tuple[Any, Any, Any]:
+def _opened(made: Zoom[Any], problem: Problem, share: float) -> tuple[Any, Any, Any]:
     budget = problem.split(share)[0].budget
-    return columns_of(problem).space, budget, problem.context(budget)
+    return made.columns_of(problem).space, budget, problem.context(budget)
 
 
 def test_a_method_that_stands_wide_bounds_keeps_them_and_others_are_cut() -> None:
@@ -197,7 +197,7 @@ def test_a_method_that_stands_wide_bounds_keeps_them_and_others_are_cut() -> Non
             made, problem = zoom_of(method, 1.0, None, wide(2))
             look = problem.split(made.share_of(problem))[0]
             rows = np.random.default_rng(2).uniform(-width, width, (40_000, 2))
-            counts = Noisy(exact_counts(columns_of(look), wide(2), rows), 20.0, np.random.default_rng(3))
+            counts = Noisy(exact_counts(made.columns_of(look), wide(2), rows), 20.0, np.random.default_rng(3))
             found = made.read(counts, look, made.unseen_of(problem), wide(2))
             assert ((found == [-1000, 1000]).all()) == always
 

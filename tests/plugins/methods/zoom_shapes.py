@@ -22,7 +22,7 @@ from cloister.core.domains import Box
 from cloister.core.registry.compose import compose
 from cloister.core.registry.registry import registry
 from cloister.core.types import Floats, Ints
-from cloister.plugins.methods.zoom import Zoom, columns_of, lattice_of
+from cloister.plugins.methods.zoom import Zoom, lattice_of
 from cloister.plugins.methods.zoom_ranges import Columns
 
 N = 40_000
@@ -192,7 +192,7 @@ def repeated(
     if not zoom.share_of(problem):
         return None
     look, unseen = problem.split(zoom.share_of(problem))[0], zoom.unseen_of(problem)
-    columns = columns_of(look)
+    columns = zoom.columns_of(look)
     error = math.sqrt(zoom.counts.variance(columns.space, look.budget, look.context(look.budget)))
     exact = exact_counts(columns, domain, rows)
     big = [rows[groups == i] for i in np.unique(groups) if (groups == i).sum() >= max(0.04, unseen) * N]

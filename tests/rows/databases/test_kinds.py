@@ -91,8 +91,9 @@ def test_columns_of_unknown_range_are_graded_and_counted_in_bins(engine: TestEng
     box = Box((UNKNOWN[0], -1.0, UNKNOWN[0]), (UNKNOWN[1], 1.0, UNKNOWN[1]))
     domain = Graded(box, (0, 2))
     rows = rows_for(domain, 7)
-    bins = Columns((2**15, 2**20, 2**15), 4)
-    assert differences(engine.put("grades", as_table(rows)), rows, domain, (count, bins)) == []
+    for sides in ((2**15, 2**20, 2**15), (0, 2**20, 2**15)):
+        bins = Columns(sides, 4)
+        assert differences(engine.put("grades", as_table(rows)), rows, domain, (count, bins)) == []
 
 
 @pytest.mark.parametrize("engine", mostly("duckdb"), indirect=True)

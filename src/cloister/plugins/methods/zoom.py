@@ -132,7 +132,6 @@ class Zoom(Generic[T]):
         look, rest = problem.split(share)
         declared, unseen = _declared(domain), self.unseen_of(problem)
         intervals = self._found(look, unseen, domain, session) if share else declared.copy()
-        intervals[list(self._one_hot)] = declared[list(self._one_hot)]
         units = self.units_of(intervals[:, 1] / 2 - intervals[:, 0] / 2, problem.k)
         frame, inner = Reframed.of(intervals, units), attrs.evolve(rest, domain=cube(len(units)))
         found = self.method.cluster(inner, session.framed(frame, inner.domain), rng.child("method"))
@@ -168,7 +167,7 @@ class Zoom(Generic[T]):
                 )
             return 0.0
         unknown = unknown_columns(problem.domain)
-        if self.share is None and len(self._one_hot) == problem.domain.dimension:
+        if len(self._one_hot) == problem.domain.dimension:
             return 0.0
         if self.share is not None and not (unknown and not self.share):
             return self.share
@@ -207,8 +206,8 @@ class Zoom(Generic[T]):
         told = self.counts.trust in (Central, Aggregated)
         if not told or getattr(self.counts, "biased", False) or getattr(self.counts, "uses_delta", False):
             return math.inf  # a threshold drops the small counts that add up to a thin tail
-        columns = columns_of(problem)
-        return tolerated(len(columns.sides), columns.depth, self._error(problem, share) * problem.rows, self._pure)
+        columns = self.columns_of(problem)
+        return tolerated(len(columns.counted), columns.depth, self._error(problem, share) * problem.rows, self._pure)
 
     @property
     def _pure(self) -> bool:
@@ -221,21 +220,20 @@ class Zoom(Generic[T]):
     def _error(self, problem: Problem, share: float) -> float:
         """Standard error of a bin, in parts of all rows."""
         look = problem.split(share)[0].budget
-        columns = columns_of(problem)
+        columns = self.columns_of(problem)
         return math.sqrt(self.counts.variance(columns.space, look, problem.context(look))) / problem.rows
 
     def _found(self, look: Problem, unseen: float, domain: Box, session: Session[T]) -> Floats:
         """Intervals (d, 2), in the caller's units. Args: unseen, what ``unseen_of`` promises."""
         (counts,) = session.framed(lattice_of(domain), cube(domain.dimension)).ask(
-            count(columns_of(look), oracle=self.counts, budget=look.budget)
+            count(self.columns_of(look), oracle=self.counts, budget=look.budget)
         )
         return self.read(counts, look, unseen, domain)
 
     def read(self, counts: Counts, look: Problem, unseen: float, domain: Box) -> Floats:
         """The intervals that these counts lead to. Released values and public figures only."""
-        columns, declared, unknown = columns_of(look), _declared(domain), unknown_columns(domain)
-        d: int = domain.dimension
-        depth = columns.depth
+        columns, intervals, unknown = self.columns_of(look), _declared(domain), unknown_columns(domain)
+        d, depth = len(columns.counted), columns.depth
         errors = [float(counts.standard_error(np.zeros(1, np.int64), level)[0]) for level in range(depth)]
         promise = Promise(unseen / 2 * look.rows, 2 * d * depth, self._pure) if unseen < 1 else None
         found = [interval(counts, j, errors, promise, tuple(i for i in range(d) if i != j)) for j in range(d)]
@@ -243,7 +241,17 @@ class Zoom(Generic[T]):
         room = max(wider, ROOM if error > SURE else 1.0)
         margin = max(MARGIN + CERTAIN * error, (room - 1) / 2)
         kept = 1 / (STANDS * wider) if wider > 1 else NEARLY
-        return np.array([_widened(ends, declared[j], j in unknown, margin, kept) for j, ends in enumerate(found)])
+        for j, ends in zip(columns.counted, found, strict=True):
+            intervals[j] = _widened(ends, intervals[j], j in unknown, margin, kept)
+        return intervals
+
+    def columns_of(self, problem: Problem) -> Columns:
+        """The bins of a domain's columns, but for those of categories, whose range is known: a fourth level where
+        grades of all numbers are to be told apart, or where many rows in few columns make a bin of 4,096 coarse."""
+        d, known, unknown = problem.domain.dimension, self._one_hot, unknown_columns(problem.domain)
+        fine = unknown or (d - len(known) <= FEW and problem.rows >= MANY)
+        side = int(cube(d).sides[0])
+        return Columns(tuple(0 if j in known else GRADES if j in unknown else side for j in range(d)), 4 if fine else 3)
 
     def _weights(self, dimension: int | None) -> Floats | None:
         """Factors of columns before distances are taken; None if their widths decide. Args: dimension, or
@@ -309,15 +317,6 @@ def lattice_of(domain: Box) -> Lattice:
     """Scale that rows are put on for the question: of a column that nobody knows by sign and magnitude."""
     lattice, unknown = Reframed.of(_declared(domain), domain.half_widths), unknown_columns(domain)
     return Graded(lattice, unknown) if unknown else lattice
-
-
-def columns_of(problem: Problem) -> Columns:
-    """The bins of a domain's columns: a fourth level where grades of all numbers are to be told apart, or where many
-    rows in few columns make a bin of 4,096 coarse."""
-    domain = problem.domain
-    unknown, side = unknown_columns(domain), int(cube(domain.dimension).sides[0])
-    fine = unknown or (domain.dimension <= FEW and problem.rows >= MANY)
-    return Columns(tuple(GRADES if j in unknown else side for j in range(domain.dimension)), 4 if fine else 3)
 
 
 def _widened(

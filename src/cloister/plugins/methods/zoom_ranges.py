@@ -166,24 +166,30 @@ CERTAIN = 4.75
 @final
 @attrs.frozen
 class Columns:
-    """A row is in one bin of every column, on every level of it: that is d times ``depth`` levels.
+    """A row is in one bin of every column that is counted, on every level of it: that many times ``depth`` levels.
 
-    Args: sides, the largest lattice coordinate of each column, powers of two; depth, levels of a column: 16, 256, 4,096
-        ... bins.
+    Args: sides, the largest lattice coordinate of each column, powers of two, or 0, where nothing of it is counted;
+        depth, levels of a column: 16, 256, 4,096 ... bins.
     """
 
     sides: tuple[int, ...]
     depth: int
 
     @property
+    def counted(self) -> tuple[int, ...]:
+        """Positions of the columns that are counted."""
+        return tuple(j for j, side in enumerate(self.sides) if side)
+
+    @property
     def space(self) -> Space:
-        return Space(tuple(FAN ** (level + 1) for level in range(self.depth)) * len(self.sides))
+        return Space(tuple(FAN ** (level + 1) for level in range(self.depth)) * len(self.counted))
 
     def locate(self, rows: Ints) -> Ints:
-        ids = np.empty((len(self.sides), self.depth, len(rows)), np.int64)
-        for column, side in enumerate(self.sides):
+        ids = np.empty((len(self.counted), self.depth, len(rows)), np.int64)
+        for column, j in enumerate(self.counted):
+            side = self.sides[j]
             finer = (2 * side).bit_length() - 1 - BITS
-            moved = rows[:, column] + side
+            moved = rows[:, j] + side
             codes = np.clip(moved >> finer if finer >= 0 else moved << -finer, 0, CODES - 1)
             for level in range(self.depth):
                 np.right_shift(codes, BITS - FAN_BITS * (level + 1), out=ids[column, level])
@@ -198,8 +204,8 @@ def interval(
 ) -> tuple[int, int] | None:
     """Beginning and end of a column's rows, from 0 to ``CODES``; None if its counts are no more than noise.
 
-    Args: errors, the standard error of each level's counts; promise, what may be left outside (None: whatever noise
-    hides); others, the other columns, which count the same rows.
+    Args: column, among those that are counted; errors, the standard error of each level's counts; promise, what may be
+    left outside (None: whatever noise hides); others, the other columns, which count the same rows.
     """
     bins, depth = np.arange(FAN), len(errors)
     own = float(np.mean([counts.at(bins, j * depth).sum() for j in others])) if others else 0.0

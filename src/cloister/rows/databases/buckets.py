@@ -135,6 +135,7 @@ def by_columns(stage: Stage, cells: Description, known: Described) -> Located:
         [
             floored((x + number(side)) * number(16.0**depth / (2 * side)))
             for x, side in zip(stage.x, cells["sides"], strict=True)
+            if side
         ]
     )
     found, names = moved.add(*(clipped(code, 0, 16**depth - 1).cast("int64") for code in moved.x))
