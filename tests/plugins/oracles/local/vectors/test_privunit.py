@@ -46,11 +46,6 @@ def users_of(n: int) -> Ids:
     return np.arange(n, dtype=np.uint64)
 
 
-def unit_of(size: int, seed: int = 641) -> Floats:
-    v = np.random.default_rng(seed).standard_normal(size)
-    return np.asarray(v / np.linalg.norm(v))
-
-
 def said(unit: PrivUnit, u: Floats, words: DrawWords, n: int) -> AnyArray:
     """Answers (n, d) of n persons with the same row."""
     return unit.randomise(np.repeat(u[:, None], n, axis=1), users_of(n), words, SEED)
@@ -134,25 +129,6 @@ def unit_cap(unit: PrivUnit) -> float:
     """The share of the cap, by scipy."""
     size = unit.dimension + 1
     return float(beta.sf(unit.gamma**2 / size, 0.5, (size - 1) / 2)) / 2
-
-
-@pytest.mark.parametrize("size", [2, 3, 4])
-def test_caps_are_as_near_to_the_sphere_s_as_the_proof_says(size: int) -> None:
-    """The lemma of ``astray`` with halves of 6 or 4 bits: half a radius at either end and two angles, for each pair."""
-    halves = HALVES if size == 2 else 16
-    some = grid().reshape(HALVES, HALVES)[:: HALVES // halves, :: HALVES // halves].ravel()
-    pairs = (size + 1) // 2
-    words = np.stack([axis.ravel() for axis in np.meshgrid(*[some] * pairs)], axis=1)
-    v = normals(words, size)
-    v /= np.linalg.norm(v, axis=0)
-    units = [np.eye(size)[0], -np.eye(size)[-1], *(unit_of(size, seed) for seed in range(4))]
-    apart = [
-        abs(float((u @ v >= c).mean()) - float(beta.sf(c * c, 0.5, (size - 1) / 2)) / 2)
-        for u in units
-        for c in np.linspace(0, 0.99, 34)
-    ]
-    assert max(apart) <= 3 * pairs / halves
-    assert max(apart) > 0.01 / halves
 
 
 @pytest.mark.parametrize(
