@@ -52,34 +52,6 @@ def test_few_users_send_more_blankets() -> None:
         opened((100,), people=10, blankets=4)
 
 
-@pytest.mark.thorough
-@pytest.mark.alarm(1e-8)
-def test_no_event_tells_neighbours_apart_better_than_declared(alarm: Alarm) -> None:
-    """The likelihood ratio N_x / N_x', which is the best statistic there is, over 20,000 runs of the wire form on 60
-    users who all but one are elsewhere; lower bound of delta by Clopper and Pearson. With a quarter of the
-    blankets it is found out."""
-    channel = opened((3,), 60, Budget("pure", 1.0, delta=0.02), honest=1.0, blankets=4)
-    for tried, caught in ((channel, False), (attrs.evolve(channel, blankets=1), True)):
-        scores = []
-        for row in (0, 1):
-            runs = 20_000
-            items = np.full((runs * 60, 1), -1)
-            items[::60] = row
-            report = tried.encode(items, users(runs * 60), NoiseRng.for_tests(5 + row))
-            each = 60 * (1 + tried.blankets)
-            kept = np.ones((runs, each), bool)
-            kept[:, 1 + tried.blankets :: 1 + tried.blankets] = False  # messages of the others, which they could tell
-            agree = [
-                (tried.hashes(0).of(report.tags, np.full(len(report.tags), x)) == report.values).reshape(runs, each)
-                & kept
-                for x in (0, 1)
-            ]
-            scores.append(agree[0].sum(axis=1) > math.e * agree[1].sum(axis=1))
-        low = alarm.proportion(int(scores[0].sum()), 20_000, 2)[0]
-        high = alarm.proportion(int(scores[1].sum()), 20_000, 2)[1]
-        assert (low - math.e * high > channel.delta) == caught
-
-
 def dependence(one: Ints, other: Ints) -> float:
     """How probable it is that independent numbers below 16 depend on each other as these do (chi-square)."""
     found: Any = chi2_contingency(np.bincount(16 * one + other, minlength=256).reshape(16, 16))

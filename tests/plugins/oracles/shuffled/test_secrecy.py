@@ -38,27 +38,6 @@ def enumerated(inputs: tuple[int, ...], bits: int, shares: int) -> Law:
     return {multiset: Fraction(count, total) for multiset, count in seen.items()}
 
 
-def by_characters(inputs: tuple[int, ...], bits: int, shares: int) -> dict[tuple[int, ...], float]:
-    """The same by Fourier analysis on Z_q^n: q^-(n m) sum_a w^(-a.x) [t^c] prod_i (sum_v w^(a_i v) t_v)^m."""
-    q, n = 2**bits, len(inputs)
-    w = np.exp(2j * np.pi / q)
-    found: dict[tuple[int, ...], complex] = {}
-    for a in itertools.product(range(q), repeat=n):
-        poly: dict[tuple[int, ...], complex] = {(0,) * q: 1.0}
-        for a_i in a:
-            for _ in range(shares):
-                grown: dict[tuple[int, ...], complex] = {}
-                for c, value in poly.items():
-                    for v in range(q):
-                        more = (*c[:v], c[v] + 1, *c[v + 1 :])
-                        grown[more] = grown.get(more, 0) + value * w ** (a_i * v)
-                poly = grown
-        turn = w ** (-sum(x * y for x, y in zip(a, inputs, strict=True)))
-        for c, value in poly.items():
-            found[c] = found.get(c, 0) + turn * value / q ** (n * shares)
-    return {c: value.real for c, value in found.items() if abs(value) > 1e-12}
-
-
 def distance(one: Law, other: Law) -> float:
     keys = set(one) | set(other)
     return float(sum(abs(one.get(c, Fraction(0)) - other.get(c, Fraction(0))) for c in keys) / 2)
@@ -80,15 +59,6 @@ def exact_b(users: int, q: int, dealt: int) -> Fraction:
     for k in range(1, users + 1):
         power.append(sum(((q + 1) * i - k) * a[i] * power[k - i] for i in range(1, k + 1)) / k)
     return power[users] / a[users] / q - 1
-
-
-@pytest.mark.parametrize(("users", "bits", "shares"), [(2, 1, 4), (4, 1, 3), (2, 2, 3)])
-def test_the_law_of_the_messages_is_that_of_an_independent_formula(users: int, bits: int, shares: int) -> None:
-    for inputs in ((0,) * users, (*range(1, users), 1)):
-        found = enumerated(tuple(x % 2**bits for x in inputs), bits, shares)
-        formula = by_characters(tuple(x % 2**bits for x in inputs), bits, shares)
-        assert found.keys() == formula.keys()
-        assert all(abs(float(found[c]) - formula[c]) < 1e-9 for c in found)
 
 
 @pytest.mark.parametrize(
