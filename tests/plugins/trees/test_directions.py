@@ -10,7 +10,6 @@ import pytest
 from cloister.core.domains import REACH
 from cloister.core.errors import InvalidInput
 from cloister.core.randomness import PublicRng
-from cloister.plugins.trees import directions as module
 from cloister.plugins.trees.directions import MAX_REPELLED, NORM, directions
 
 SEED = PublicRng.from_seed(31)
@@ -35,41 +34,9 @@ def test_every_partial_sum_of_a_product_is_an_integer_that_float64_holds(d: int)
         assert sum(abs(v) * x for v, x in zip(g, worst, strict=True)) < 2**51
 
 
-def test_directions_are_shared_and_so_cannot_be_written_to() -> None:
-    assert directions(SEED, 8, 3) is directions(SEED, 8, 3)
-    with pytest.raises(ValueError, match="read-only"):
-        directions(SEED, 8, 3)[0, 0] = 1
-
-
-@pytest.mark.parametrize("block", [1, 50, 10**6])
-def test_the_push_is_the_fifteenth_power_relative_to_the_largest(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "BLOCK", block)
-    near = np.random.default_rng(1).uniform(-0.8, 0.8, (20, 20))
-    np.fill_diagonal(near, 0)
-    largest = np.abs(near).max()
-    assert module._push(near.copy()) == pytest.approx((near / largest) ** 15, rel=1e-12)
-    assert np.array_equal(module._push(np.zeros((3, 3))), np.zeros((3, 3)))
-
-
-def test_spreading_makes_less_of_what_it_descends_on() -> None:
-    def energy(kind: Any) -> float:
-        g = directions(SEED, 128, 8, kind) / NORM
-        near = g @ g.T
-        np.fill_diagonal(near, 0)
-        return float((near**16).sum())
-
-    assert energy("repelled") < 0.1 * energy("unit")
-
-
 def test_too_many_directions_are_not_spread() -> None:
     """Pairs of 2^15 directions are 8 GB: a plan must open on a phone."""
     many = MAX_REPELLED + 1
     with pytest.raises(InvalidInput, match="'orthogonal'"):
         directions(SEED, many, 4, "repelled")
     assert np.array_equal(directions(SEED, many, 4, "auto"), directions(SEED, many, 4, "orthogonal"))
-
-
-def test_directions_of_a_block_are_orthogonal() -> None:
-    found = directions(SEED, 64, 32, "orthogonal") / NORM
-    for block in (found[:32], found[32:]):
-        assert np.abs(block @ block.T - np.eye(32)).max() < 1e-7
