@@ -27,6 +27,11 @@ def problem_of(d: int) -> Problem:
         ("hst-means", 1, {}),
         ("hst-means", 5, {}),
         ("hst-means", 20, {}),
+        ("evolution", 8, {}),
+        ("grid-means", 1, {}),
+        ("grid-means", 5, {}),
+        ("radius-means", 2, {}),
+        ("radius-means", 60, {}),
     ],
     ids=str,
 )

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cloister.core.buckets import Space
 from cloister.core.clustering import Coreset, Errors, Leaves
 from cloister.metrics import nicv
 from cloister.plugins.methods.one_round import Cells
@@ -66,35 +65,12 @@ def test_clusters_are_found_from_one_report_each() -> None:
     assert result.privacy.simulated
 
 
-@pytest.mark.parametrize(
-    "components",
-    [
-        {"counts": "hadamard-response", "tree": "simhash", "solver": "kmeans++"},
-        {"counts": "subset-selection", "sums": "explicit-histogram-vector"},
-        {"counts": "explicit-histogram"},
-        GAUSSIAN,
-    ],
-    ids=str,
-)
-def test_oracles_trees_and_solvers_are_swapped_by_name(components: dict[str, str]) -> None:
-    """Also for central ones: the same skeleton then splits the budget, not the users."""
-    rows, _ = groups(20_000, 3, 6, 0.01, ball=True)
-    delta = 1e-6 if components is GAUSSIAN else 0.0
-    result = fitted("one-round", rows, 3, epsilon=4.0, delta=delta, components=components)
-    assert nicv(rows, result.centers) < 0.3  # one centre: 0.7
-
-
 def test_centres_are_as_good_as_those_who_report_allow_however_many_were_planned() -> None:
     """Errors of all planned users would call the cells of a tenth of them insignificant: a cost of 0.18 to 0.65."""
     rows, _ = groups(15_000, 4, 20, 0.01, ball=True)
     few, enough = (fitted("one-round", rows, 4, epsilon=2.0, rows=n).centers for n in (150_000, 15_000))
     assert few == pytest.approx(enough, abs=1e-9)
     assert nicv(rows, few) < 0.1
-
-
-def test_the_paper_s_method_finds_clusters() -> None:
-    rows, _ = groups(100_000, 2, 10, 0.01, ball=True)
-    assert nicv(rows, fitted("one-round-lsh", rows, 2, epsilon=4.0).centers) < 0.2  # one centre: about 0.5
 
 
 def test_sums_of_leaves_are_looked_up_at_their_own_level() -> None:
@@ -116,11 +92,3 @@ def test_group_centers_divide_by_at_least_one_row() -> None:
     grown = Coreset(np.zeros((1, 2)), np.array([-7.0]), leaves=Leaves(np.zeros(1, np.int64), np.zeros(1, np.int64)))
     cells = Cells.of([grown], [Table(np.array([[3.0, 4.0]]))])
     assert cells.of_groups(np.zeros(1, np.int64), 2).tolist() == [[3.0, 4.0], [0.0, 0.0]]
-
-
-def test_variances_scale_with_the_users_that_are_asked() -> None:
-    run = plan(d=10, rows=10**5, k=4)
-    method, budget = run.composed.value, run.problem.budget
-    half, _ = budget.split_users(SEED, 1, 1)
-    whole, halves = (method.variances(run.problem, Space((256,)), some, some) for some in (budget, half))
-    assert halves == pytest.approx([2 * w for w in whole], rel=1e-4)

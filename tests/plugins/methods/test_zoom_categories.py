@@ -11,7 +11,7 @@ import pytest
 from sklearn.metrics import adjusted_rand_score
 
 from cloister.core.randomness import NoiseRng
-from cloister.lab.made import blobs, hospital
+from cloister.lab.made import hospital
 from cloister.plugins.methods.zoom import SPREAD, distance
 from cloister.run.fit import fit, source
 from cloister.run.request import Request
@@ -39,23 +39,6 @@ def test_a_hospital_s_ward_costs_little_against_weights_by_hand() -> None:
     weights = dict(zip(columns, 1 / np.array([15, 15, 13, 0.8, 4, 14, 0.5, 30]), strict=True))
     by_hand = agreement(frame, made.labels, 7, bounds, categories=WARDS, scale=weights)
     assert agreement(frame, made.labels, 7, bounds, categories=WARDS) > by_hand - 0.05
-
-
-@pytest.mark.parametrize(
-    ("columns", "k", "values", "wide", "told"),
-    [(2, 3, 2, 5, 0.9), (2, 8, 3, 1, 0.0), (4, 5, 8, 5, 0.0), (8, 7, 3, 5, 0.9)],
-)
-def test_a_category_beside_groups_of_numbers_leaves_them_as_they_are(
-    columns: int, k: int, values: int, wide: int, told: float
-) -> None:
-    """Args: wide (how many times wider than the rows bounds are), told (share of rows whose value follows their
-    group)."""
-    made, rng = blobs(20_000, columns, k, separation=0.34, seed=3), np.random.default_rng(3)
-    codes = np.where(rng.random(20_000) < told, made.labels % values, rng.integers(0, values, 20_000))
-    frame = pd.DataFrame(dict(made.columns)).assign(kind=np.array(list("ABCDEFGH"))[codes])
-    bounds = {name: (-float(wide), float(wide)) for name in made.columns}
-    categories = {"kind": list("ABCDEFGH"[:values])}
-    assert agreement(frame, made.labels, k, bounds, categories=categories) > 0.93
 
 
 def test_centres_spent_on_a_category_gain_less_than_the_numbers_lose() -> None:
