@@ -34,7 +34,6 @@ from cloister.plugins.methods.errors import (
     unseen,
 )
 from cloister.plugins.methods.grid_means import MAX_COLUMNS
-from cloister.plugins.methods.lloyd_median import step_noise, weiszfeld
 from cloister.plugins.populations.arrays import Arrays
 from tests.plugins.methods.runs import cube, made
 from tests.plugins.tables import coreset
@@ -130,14 +129,6 @@ def test_a_centre_without_any_point_has_an_error_all_the_same() -> None:
     found = of_points(coreset(PAIR, 100.0, [5.0, 6.0], 30.0), centers, centers, WIDE)
     assert found["weights_error"][2] == 6.0
     assert found["centers_error"][2].tolist() == [WIDE.diameter / 2] * 2
-
-
-def test_the_noise_of_a_median_s_step_spreads_as_much_as_is_stated() -> None:
-    """Steps are linear in pulls: those of three centres are moved by their error; nothing is shortened."""
-    sums, errors = np.column_stack([np.zeros((3, 2)), [100.0, 200.0, 400.0]]), np.array([3.0, 3.0, 8.0])
-    noisy = sums + errors[:, None] * [1.0, 1.0, 0.0]
-    moved = weiszfeld(noisy, errors, smoothing=0.2, stretch=1.25, shrink=0.0)
-    assert moved == pytest.approx(np.repeat(step_noise(sums, errors, smoothing=0.2, stretch=1.25)[:, None], 2, axis=1))
 
 
 LLOYDS = ["fastlloyd", "gauss-lloyd", "su-lloyd", "shrunk-lloyd"]

@@ -22,7 +22,7 @@ from cloister.core.trust import Central
 from cloister.core.types import Floats
 from cloister.plugins.methods.lloyd import Lloyd
 from cloister.plugins.methods.sphere_packing import SpherePacking, sphere_packing
-from tests.plugins.methods.runs import EXACT, LAPLACE, SEED, cube, made, run
+from tests.plugins.methods.runs import EXACT, SEED, cube, made, run
 from tests.plugins.tables import Table
 
 SQUARE = cube(2)
@@ -34,10 +34,6 @@ CASES = list(itertools.product((1, 2, 3, 8, 20, 50), (10**3, 10**4, 10**5, 10**6
 
 def gauss(**options: Any) -> Any:
     return made("fastlloyd", **options)
-
-
-def laplace(**options: Any) -> Any:
-    return made("fastlloyd", LAPLACE, **options)
 
 
 def exact(**options: Any) -> Any:

@@ -18,7 +18,6 @@ from cloister.core.randomness import PublicRng
 from cloister.core.session import Session
 from cloister.core.types import Floats
 from cloister.plugins.methods.lloyd_median import STEPS, TOP, LloydMedian, Pulls, weiszfeld
-from cloister.plugins.oracles.central.discrete_gaussian import DiscreteGaussian
 from cloister.plugins.oracles.central.exact import Exact
 from tests.plugins.methods.runs import cube, run
 
@@ -33,10 +32,6 @@ class Given:
 
     def cluster(self, problem: Problem, session: Session[Any], rng: PublicRng) -> Clustering:
         return Clustering(self.centers)
-
-
-def gauss(start: Any, **options: Any) -> LloydMedian[Any]:
-    return LloydMedian(start=start, counts=DiscreteGaussian(), sums=DiscreteGaussian(), **options)
 
 
 def without_noise(domain: Domain, rows: Floats, centers: Floats, **options: float) -> Clustering:

@@ -6,7 +6,6 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from decimal import Decimal
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ import pyarrow.parquet
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from cloister.core.errors import InvalidInput, Refused, UnknownName
+from cloister.core.errors import InvalidInput, Refused
 from cloister.core.randomness import PublicRng
 from cloister.plugins.populations.arrays import Arrays
 from cloister.plugins.populations.files import Files
@@ -278,16 +277,6 @@ def test_a_row_without_a_user_is_refused_or_dropped_as_one_with_a_missing_cell(t
         population.check()
         population.keep(3, KEY)
         assert answers(population) == expected(rows)
-
-
-def test_the_user_column_is_not_clustered_by(tmp_path: Path) -> None:
-    for population in populations(frame(), tmp_path, users="who"):
-        assert population.columns == ("x", "y")
-    for make in (partial(Arrays, frame()), partial(Files, written(frame(), tmp_path, "csv"))):
-        with pytest.raises(InvalidInput, match="column 'who' names users and is not clustered by"):
-            make(users="who", columns=["x", "who"])
-        with pytest.raises(UnknownName, match="no user column 'whom'"):
-            make(users="whom", columns=["x"])
 
 
 def test_every_file_has_the_user_column(tmp_path: Path) -> None:

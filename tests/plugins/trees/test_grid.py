@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from cloister.core.domains import Ball, Box, Domain
 from cloister.core.errors import InvalidInput
 from cloister.core.randomness import PublicRng
 from cloister.plugins.trees.grid import Grid, GridTree
+from cloister.plugins.trees.grid_cells import MAX_CELLS, GridCells
 from tests.plugins.tables import Table
 
 SEED = PublicRng.from_seed(34)
@@ -83,3 +85,30 @@ def test_the_default_grid_follows_rows_times_epsilon_squared_in_every_measure(
 def test_a_grid_in_many_columns_is_refused_with_a_way_out() -> None:
     with pytest.raises(InvalidInput, match="spread-cells"):
         opened(Ball((0.0,) * 100, 1.0))
+
+
+# how many parts each column is cut into
+
+
+@pytest.mark.parametrize(
+    ("widths", "cells", "parts"),
+    [
+        ((1.0, 1.0), 100, (10, 10)),
+        ((100.0, 1.0), 100, (100, 1)),
+        ((1000.0, 10.0, 1e-3), 400, (200, 2, 1)),
+        ((1.0, 1.0), 0.0, (1, 1)),
+        ((1.0, 1.0), math.inf, (256, 256)),
+    ],
+    ids=str,
+)
+def test_cells_are_nearly_square_whatever_the_columns_widths(
+    widths: tuple[float, ...], cells: float, parts: tuple[int, ...]
+) -> None:
+    assert GridCells.nearly_square(Box((0.0,) * len(widths), widths), cells).parts == parts
+
+
+@pytest.mark.parametrize("d", [1, 2, 6])
+def test_there_are_never_more_cells_than_may_be_looked_at(d: int) -> None:
+    for cells in (2.0**d, 1000.0, 50_000.0, 65_536.0, math.inf):
+        for domain in (Ball((0.0,) * d, 1.0), Box((0.0,) * d, tuple(1.0 + j / 3 for j in range(d)))):
+            assert 1 <= GridCells.nearly_square(domain, cells).space.sizes[0] <= MAX_CELLS

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import cache
 
 import numpy as np
@@ -14,6 +15,7 @@ from cloister.core.errors import InvalidInput
 from cloister.core.randomness import PublicRng
 from cloister.core.types import Floats, Ints
 from cloister.plugins.trees.net_tree import NetTree, NetTreeOpened
+from cloister.plugins.trees.nets import RADIUS, Projection
 from tests.plugins.tables import Counted, Table
 
 KEY = PublicRng.from_seed(3)
@@ -134,3 +136,34 @@ def test_a_cap_below_the_first_level_is_refused_with_advice() -> None:
 
 
 # --- ids and domains
+
+
+# the projection: orthogonal, scaled, exact
+
+
+@pytest.mark.parametrize("d", [1, 3, 5, 100])
+def test_the_projection_is_a_scaled_orthogonal_projection_up_to_its_rounding(d: int) -> None:
+    m = min(4, d)
+    projection = Projection.random(ball(d), m, 1.0 if d == m else 2.0, KEY.child("p", d))
+    rows = rows_in(ball(d), 500, d)
+    images = projection.of(rows).astype(np.float64)
+    frame = np.linalg.qr(projection.matrix.astype(np.float64))[0][:, :m]
+    expected = np.linalg.norm(rows @ frame, axis=1) / ball(d).max_norm * projection.scale
+    inside = expected < 0.9999
+    assert np.allclose(np.linalg.norm(images[inside], axis=1) / RADIUS, expected[inside], atol=1e-6)
+    assert not images[expected > 1.0001].any()  # Algorithm 3, lines 3-6
+    kept = ball(d).real(rows)[inside] @ frame @ frame.T
+    assert np.abs(projection.back(projection.of(rows))[inside] - kept).max() < 1e-5
+
+
+def test_projections_stay_exact_integers_at_the_largest_scale() -> None:
+    d = 1000
+    projection = Projection.random(ball(d), 2, 4 * math.sqrt(d / 2), KEY.child("large"))
+    rows = rows_in(ball(d), 50, 1)
+    exact = (rows.astype(object) @ projection.matrix.astype(object)) >> projection.shift
+    small = np.array([[abs(int(v)) <= RADIUS for v in row] for row in exact]).all(axis=1)
+    images = projection.of(rows)
+    held = images.any(axis=1)
+    assert (small | ~held).all()
+    assert np.array_equal(images[held], exact[held].astype(np.int64))
+    assert held.any()

@@ -25,7 +25,6 @@ from tests.plugins.tables import Counted
 
 SEED = PublicRng.from_seed(51)
 BOX = Box((-1.0, 0.0, 5.0), (1.0, 10.0, 5.5))
-DOMAINS: tuple[Domain, ...] = (Box((0.0,), (1.0,)), BOX, Ball((0.5, -0.5), 2.0), Ball((0.0,) * 12, 1.0))
 
 
 def opened(domain: Domain = BOX, k: int = 5, rows: int = 1000, **options: Any) -> Quadtree:

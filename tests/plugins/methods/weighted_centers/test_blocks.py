@@ -10,10 +10,7 @@ import math
 import numpy as np
 import pytest
 
-from cloister.core.domains import Ball, Domain
 from cloister.core.errors import InvalidInput
-from cloister.core.randomness import PublicRng
-from cloister.core.types import Ints
 from cloister.plugins.methods.weighted_centers.partitions import (
     Prefixes,
     PStable,
@@ -21,13 +18,6 @@ from cloister.plugins.methods.weighted_centers.partitions import (
     distance_of,
 )
 from tests.plugins.tables import Counted
-
-SEED = PublicRng.from_seed(600)
-BALL = Ball((0.0,) * 5, 1.0)
-
-
-def some_rows(domain: Domain, rng: PublicRng, n: int) -> Ints:
-    return domain.snap(domain.sample(rng.generator(), n, 0.0))
 
 
 @pytest.mark.parametrize("distance", [0.1, 0.5, 1.0, 3.0, 20.0])

@@ -13,7 +13,7 @@ import pytest
 from scipy.stats import beta
 
 from cloister.core.fixed_order import normals
-from cloister.plugin import Budget, InvalidInput, NoiseRng, PublicRng
+from cloister.plugin import Bound, Budget, InvalidInput, NoiseRng, PublicRng, QuestionContext, Space
 from cloister.plugins.oracles.local.hadamard_transform import Rotations
 from cloister.plugins.oracles.local.randomised_response import WORDS, odds
 from cloister.plugins.oracles.local.vectors.channel import RANDOMISERS, drawing
@@ -21,6 +21,7 @@ from cloister.plugins.oracles.local.vectors.codebook import Codebook
 from cloister.plugins.oracles.local.vectors.duchi import Duchi
 from cloister.plugins.oracles.local.vectors.privunit import PrivUnit
 from cloister.plugins.oracles.local.vectors.unit_randomiser import received
+from cloister.plugins.oracles.local.vectors.vector_sums import HadamardVector
 
 SEED = PublicRng.from_seed(70)
 SIGMAS = 6.5  # two-sided, over a few hundred comparisons: below 1e-6
@@ -136,6 +137,18 @@ def test_budgets_and_dimensions_out_of_range_are_refused() -> None:
         Codebook.within(Fraction(2), 4096)
     for name in RANDOMISERS:
         assert math.isfinite(made(name, 1000.0, 5).moment)
+
+
+def test_questions_that_cannot_be_answered_are_refused_when_they_are_opened() -> None:
+    context = QuestionContext(100, 1.0, SEED)
+    for randomiser, size, budget, said in (
+        ("one-byte", 2**24, Budget("pure", 1.0), "explicit-histogram-vector"),
+        ("one-byte", 4, Budget("pure", math.inf), "finite"),
+        ("one-byte", 4, Budget("gaussian", 1.0), "Gaussian"),
+        ("laplace", 4, Budget("pure", 1.0), "laplace"),
+    ):
+        with pytest.raises(InvalidInput, match=said):
+            HadamardVector(randomiser=randomiser).open(Space((size,)), budget, context, Bound(10, 10))  # type: ignore[arg-type]
 
 
 # Privacy: exact tables and exact coins.
