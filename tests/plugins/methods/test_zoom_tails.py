@@ -32,7 +32,7 @@ from cloister.plugins.oracles.central.discrete_gaussian import DiscreteGaussian
 from cloister.plugins.oracles.central.discrete_laplace import DiscreteLaplace
 from cloister.plugins.oracles.central.thresholded import ThresholdedCounts
 from tests.plugins.methods.runs import cube
-from tests.plugins.methods.zoom_shapes import SETTINGS, SHAPES, Noisy, exact_counts, repeated, zoom_of
+from tests.plugins.methods.zoom_counts import Noisy, exact_counts, zoom_of
 from tests.plugins.tables import Table
 
 LOST = 9
@@ -227,12 +227,3 @@ def test_rows_that_no_bin_shows_are_left_outside_no_more_often_than_promised(mos
 
     assert lost(None, 100) > 50
     assert lost(Promise(1000 * most, 2, False), 1000) <= LOST
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("method", ["hst-means", "radius-means"])
-@pytest.mark.parametrize("setting", list(SETTINGS))
-@pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.__name__)
-def test_the_stated_rate_holds_for_every_shape_and_setting(shape: Any, setting: str, method: str) -> None:
-    found = repeated(shape, method, *SETTINGS[setting], runs=1000)
-    assert found is None or (found.lost <= LOST and found.beyond <= LOST)
