@@ -176,6 +176,3 @@ def test_in_pure_noise_a_group_is_measured_in_errors_of_a_coordinate_of_its_sum(
     assert strength_in(1, "discrete-laplace", sums) == pytest.approx(1000 / math.sqrt(2), rel=1e-3)
     local = "optimised-local-hashing", "hadamard-vector"
     assert strength_in(9, *local) == strength_in(1, *local)
-
-
-# Points that stand for boxes

@@ -1,4 +1,4 @@
-"""evolution: clusters found from counts alone, whose number is public."""
+"""evolution: which points are kept for the next round."""
 
 from __future__ import annotations
 

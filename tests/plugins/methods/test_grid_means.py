@@ -78,15 +78,6 @@ def test_many_columns_are_refused_with_a_way_out() -> None:
         forecast(METHOD, problem_of(1000, 3, cube(7)), SEED)
 
 
-def test_pictures_get_the_cells_that_the_rows_are_in() -> None:
-    rows, _ = groups(5000, 4, 2)
-    details = ran(rows, problem_of(5000, 4)).details
-    cells = details["cells"]
-    assert cells.shape == (len(details["cell_weights"]), 2, 2)
-    inside = ((cells[:, 0] <= rows[:200, None]) & (rows[:200, None] <= cells[:, 1])).all(axis=2)
-    assert inside.any(axis=1).mean() > 0.95
-
-
 SQUARE = GridCells(Box((0.0, 0.0), (1.0, 1.0)), (20, 20))
 
 

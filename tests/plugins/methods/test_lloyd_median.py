@@ -1,4 +1,4 @@
-"""k-median by noisy rounds: what a row may change, where the centres go, plain Weiszfeld without noise, its costs."""
+"""k-median by noisy rounds: what a row may change, and where the centres go."""
 
 from __future__ import annotations
 

@@ -73,7 +73,8 @@ def test_centres_are_as_good_as_those_who_report_allow_however_many_were_planned
     assert nicv(rows, few) < 0.1
 
 
-def test_sums_of_leaves_are_looked_up_at_their_own_level() -> None:
+def test_sums_of_leaves_are_looked_up_at_their_own_level_and_divided_by_at_least_one_row() -> None:
+    """Algorithm 4, line 13."""
     leaves = Leaves(np.array([1, 0, 1]), np.array([2, 0, 1]))
     grown = Coreset(
         np.zeros((3, 2)), np.array([4.0, 0.5, -2.0]), leaves=leaves, errors=Errors(np.full(3, 0.5), np.zeros(3))
@@ -83,12 +84,5 @@ def test_sums_of_leaves_are_looked_up_at_their_own_level() -> None:
     assert cells.sums[:3].tolist() == [[8, 10], [0, 1], [4, 6]]
     assert cells.errors.sums.tolist() == [2, 1, 2] * 2
     assert cells.means(None).points[:3].tolist() == [[2, 2.5], [0, 1], [4, 6]]
-    groups = np.array([0, 1, 0, 1, 1, 1])
-    assert cells.of_groups(groups, 2)[0].tolist() == [6.0, 8.0]  # (8 + 4, 10 + 6) / (4 - 2)
-
-
-def test_group_centers_divide_by_at_least_one_row() -> None:
-    """Algorithm 4, line 13."""
-    grown = Coreset(np.zeros((1, 2)), np.array([-7.0]), leaves=Leaves(np.zeros(1, np.int64), np.zeros(1, np.int64)))
-    cells = Cells.of([grown], [Table(np.array([[3.0, 4.0]]))])
-    assert cells.of_groups(np.zeros(1, np.int64), 2).tolist() == [[3.0, 4.0], [0.0, 0.0]]
+    found = cells.of_groups(np.array([0, 1, 0, 1, 2, 2]), 4)
+    assert found == pytest.approx(np.array([[6, 8], [8 / 4.5, 11 / 4.5], [4, 7], [0, 0]]))  # (8 + 4, 10 + 6) / (4 - 2)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from cloister.core.clustering import Coreset
 from cloister.core.domains import Ball, Box
@@ -27,11 +28,9 @@ def test_a_step_is_shortened_by_what_noise_alone_gives_it() -> None:
 
 def test_one_factor_for_all_steps_takes_the_noise_off_their_energy() -> None:
     steps, errors = np.array([[3.0, 4.0], [0.0, 5.0]]), np.array([1.0, 2.0])
-    assert np.isclose(pooled_james_stein(steps, errors), 1 - 2 * 5 / 50)
-    assert np.isclose(pooled_james_stein(steps, errors, np.array([1.0, 0.0])), 1 - 2 / 25)
-    assert pooled_james_stein(steps, 10 * errors) == 0.0
-    assert pooled_james_stein(np.zeros((2, 2)), np.zeros(2)) == 1.0
-    assert pooled_james_stein(np.zeros((2, 2)), errors) == 0.0
+    for given, noise, factor in ((steps, errors, 1 - 2 * 5 / 50), (steps, 10 * errors, 0), (0 * steps, 0 * errors, 1)):
+        assert pooled_james_stein(given, noise) == pytest.approx(factor)
+    assert pooled_james_stein(steps, errors, np.array([1.0, 0.0])) == pytest.approx(1 - 2 / 25)
 
 
 def test_projected_counts_are_the_nearest_of_their_total_that_are_not_negative() -> None:

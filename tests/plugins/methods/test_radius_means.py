@@ -1,4 +1,4 @@
-"""radius-means: clusters found, whatever the bounds, and what it does with too little budget; cells around a point."""
+"""radius-means: wide bounds, its shares and candidates, too little budget, cells around a point."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Starts that no row has a say in: far apart, away from the border, the same on every machine."""
+"""Starts that no row has a say in: far apart, and away from the border."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The curve of cost against k, and the k that it suggests: exact costs, known groups, noise, too few points."""
+"""The curve of cost against k, and the k that it suggests: known groups, noise, too few points."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What zoom may leave outside: the tails' estimates against linear algebra, z against exact laws, and the promise over
-shapes that try to break it."""
+"""What zoom may leave outside: the tails' estimates against linear algebra, z against exact laws, and the promise
+where noise hides rows best."""
 
 from __future__ import annotations
 

@@ -77,16 +77,10 @@ def test_the_choice_is_that_of_words_written_down_one_by_one(stretch: int, monke
 # names
 
 
-def test_a_number_and_its_digits_are_one_name() -> None:
-    spelt = Owners.read([7, "7", "7.0", 7.0, np.int32(7), Decimal(7), pa.scalar(7).as_py(), 8])
-    assert len(spelt.names) == 2
-    assert (spelt.of[:-1] == spelt.of[0]).all()
-
-
-def test_numbers_of_any_size_keep_their_names_apart() -> None:
-    assert (
-        len(Owners.read([2**53, 2**53 + 1, -1, 2**64 - 1, 2**80, Decimal(2**80 + 1), "007", 7, "x" * 100]).names) == 9
-    )
+def test_a_number_and_its_digits_are_one_name_and_numbers_of_any_size_keep_theirs_apart() -> None:
+    spelt = Owners.read([7, "7", "7.0", 7.0, np.int32(7), Decimal(7), 2**53, 2**53 + 1, -1, 2**80, "007", "x" * 100])
+    assert (spelt.of[:6] == spelt.of[0]).all()
+    assert len(spelt.names) == len(np.unique(spelt.of)) == 7
 
 
 @given(

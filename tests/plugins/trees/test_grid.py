@@ -1,4 +1,4 @@
-"""Grids: exact cells that cover the box once, cells of a ball, the significance rule, options."""
+"""Grids: cells of a ball, the significance rule, and how many cells there are."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The net tree: the paper's lemmas with an exact oracle, and what noise must not break."""
+"""The net tree: its cells and its algorithm, line by line, and the projection that it stands on."""
 
 from __future__ import annotations
 
@@ -49,9 +49,6 @@ def chain(tree: NetTreeOpened, images: Ints) -> list[Ints]:
     return names
 
 
-# --- the paper's lemmas
-
-
 @pytest.mark.parametrize(("d", "levels"), [(1, 8), (2, 6), (4, 3)])
 def test_every_row_is_in_a_child_of_its_node_and_in_no_other_child(d: int, levels: int) -> None:
     tree = opened(d, levels)
@@ -67,12 +64,6 @@ def test_every_row_is_in_a_child_of_its_node_and_in_no_other_child(d: int, level
             assert np.array_equal(above[mine], before)
         assert np.array_equal(tree.ids(level, names), ids[:, level])
         above, before = np.unique(names, axis=0), names
-
-
-# --- Theorem 20
-
-
-# --- growing from noise
 
 
 class Hashed:
@@ -133,9 +124,6 @@ def test_leaves_below_the_significance_are_left_out_but_one() -> None:
 def test_a_cap_below_the_first_level_is_refused_with_advice() -> None:
     with pytest.raises(InvalidInput, match="raise 'cap' or lower 'dimension'"):
         opened(4, 2, cap=20)
-
-
-# --- ids and domains
 
 
 # the projection: orthogonal, scaled, exact

@@ -1,10 +1,5 @@
-"""The shifted quadtree: cuts in the middle third, ids against a recursion over rows, boxes, options, badly cut
-centres.
-
-Grown trees: splitting, and weights that agree against a general least-squares solver.
-
-Searching by a table gives what bisection gives.
-"""
+"""The shifted quadtree: cuts in the middle third, grown leaves, badly cut centres, and weights that agree, against a
+general least-squares solver."""
 
 from __future__ import annotations
 

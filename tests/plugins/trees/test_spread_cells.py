@@ -1,4 +1,4 @@
-"""Spread cells: the filter in float32 against Python integers, ties, blocks, odd counts, options."""
+"""Spread cells: the filter in float32 against Python integers, cells that are kept, and their directions."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The blocks of Stemmer's method: hashing, boxes, regions, assignments; the paper's lemmas as properties.
-
-The conformance kit on the buckets and vectors of Stemmer's method.
-"""
+"""The blocks of Stemmer's method: hash functions that tell points apart, and values that are searched by prefixes."""
 
 from __future__ import annotations
 

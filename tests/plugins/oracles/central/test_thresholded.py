@@ -1,4 +1,4 @@
-"""Counts above a threshold: delta by enumeration, the law of what is released, and how delta adds up."""
+"""Counts above a threshold: delta by enumeration, the least threshold, and how delta adds up."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compiled kernels give the same bytes as NumPy, stand back where they cannot help, and encoding does without SciPy."""
+"""Compiled kernels give the same bytes as NumPy, and stand back where they cannot help."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Counts from hash values among uniform ones: unbiased, as noisy as declared, and private: the exact divergence against
-enumeration of all messages."""
+"""Counts from hash values among uniform ones: what is refused and stated, and the exact divergence against enumeration
+of all messages."""
 
 from __future__ import annotations
 

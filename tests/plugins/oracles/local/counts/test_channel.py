@@ -1,5 +1,4 @@
-"""Reports of local counts on their way: what is refused, what comes back from columns, hashes, transforms, a whole
-round."""
+"""Reports of local counts on their way: what is refused, what is sent as none, and hashes that are looked up."""
 
 from __future__ import annotations
 

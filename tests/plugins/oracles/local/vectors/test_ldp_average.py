@@ -1,4 +1,4 @@
-"""LDP-AVG: what noise it adds, what it costs, and that rows far from their region's middle are hidden as well."""
+"""LDP-AVG: what noise it adds, what it costs, and what nobody can send."""
 
 from __future__ import annotations
 
