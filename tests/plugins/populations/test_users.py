@@ -83,17 +83,6 @@ def test_a_number_and_its_digits_are_one_name_and_numbers_of_any_size_keep_their
     assert len(spelt.names) == len(np.unique(spelt.of)) == 7
 
 
-@given(
-    st.lists(st.sampled_from([7, "7", "7.0", 7.0, Decimal(7), Decimal("7.0"), 0.0, -0.0, "-0.0", None, ""]), max_size=8)
-)
-def test_who_a_row_is_of_is_said_by_its_own_cell(names: list[Any]) -> None:
-    """Whatever equal cells were read before it."""
-    together = Owners.read(names)
-    words = np.vstack([together.names, np.zeros((1, 2), np.uint64)])[together.of]
-    alone = [Owners.read([name]).names.tolist() or [[0, 0]] for name in names]
-    assert words.tolist() == [found for (found,) in alone]
-
-
 @pytest.mark.parametrize(
     "name", [None, "", math.nan, Decimal("nan"), Decimal("snan"), pd.NA, pd.NaT, np.float64("nan")]
 )

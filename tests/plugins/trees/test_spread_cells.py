@@ -93,15 +93,6 @@ def test_cells_are_kept_by_their_own_errors_or_the_largest(less: int, kept: list
 # directions
 
 
-@pytest.mark.parametrize("kind", ["repelled", "orthogonal", "unit"])
-@pytest.mark.parametrize(("number", "d"), [(1, 1), (3, 1), (1, 4), (2, 2), (65, 3)])
-def test_any_number_of_directions_in_any_dimension_has_unit_length(number: int, d: int, kind: Any) -> None:
-    found = directions(SEED, number, d, kind)
-    lengths = np.linalg.norm(found / NORM, axis=1)
-    assert found.shape == (number, d)
-    assert np.abs(lengths - 1).max() < 1e-8
-
-
 @pytest.mark.parametrize("d", [1, 30, 100, 1000])
 def test_every_partial_sum_of_a_product_is_an_integer_that_float64_holds(d: int) -> None:
     """The worst row for any order of adding: parallel to |g|, of the largest norm of a lattice point."""

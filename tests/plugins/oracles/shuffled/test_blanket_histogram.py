@@ -17,7 +17,7 @@ from scipy.stats import chi2_contingency
 
 from cloister.plugin import Budget, Ids, Ints, InvalidInput, NoiseRng, PublicRng, QuestionContext, Refused, Space
 from cloister.plugins.oracles.shuffled import blanket_histogram as module
-from cloister.plugins.oracles.shuffled.blanket_histogram import BlanketHistogram, delta_of, losses, most_values
+from cloister.plugins.oracles.shuffled.blanket_histogram import BlanketHistogram, delta_of, losses
 from cloister.plugins.oracles.shuffled.tagged import BlanketChannel, Tagged
 from tests.alarms import Alarm
 
@@ -202,15 +202,6 @@ def test_no_hash_family_is_worse_than_the_pair_that_is_accounted_for(epsilon: fl
         disjoint = all(a != b for a, b in hashes)
         if disjoint:
             assert divergence(rows[0], rows[1], epsilon) == pytest.approx(most)
-
-
-def test_the_number_of_values_uses_the_budget_up() -> None:
-    for epsilon, delta, blankets, levels in ((1.0, 1e-6, 36_000, 1), (0.5, 1e-8, 90_000, 1), (2.0, 1e-6, 20_000, 6)):
-        values = most_values(epsilon, delta, blankets, levels, 2**16)
-        assert delta_of(epsilon, blankets, values, levels) <= delta
-        assert delta_of(epsilon, blankets, values + values // 50 + 2, levels) > delta
-    assert most_values(4.0, 1e-3, 10**7, 1, 2**16) == 2**16
-    assert most_values(0.1, 1e-9, 50, 1, 2**16) == 1
 
 
 @pytest.mark.thorough
