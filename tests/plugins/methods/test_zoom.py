@@ -204,6 +204,12 @@ def test_a_ball_is_left_as_it_is_and_takes_no_scale() -> None:
         run(zoom(scale="bounds"), np.zeros((5000, 2)), Ball((0.0, 0.0), 1.0))
 
 
+@pytest.mark.parametrize("scale", ["", "wide", "1,-2", "1,nan", "0"])
+def test_a_scale_that_is_none_is_refused_when_the_method_is_made(scale: str) -> None:
+    with pytest.raises(InvalidInput, match="give bounds, none, or a positive number per column"):
+        zoom(scale=scale)
+
+
 def test_weights_for_other_columns_are_refused_before_a_row_is_read() -> None:
     with pytest.raises(InvalidInput, match="weights for 3 columns, the bounds are for 2"):
         run(zoom(scale="1,2,3", share=0.0), np.zeros((100, 2)), box(1.0, 1.0))

@@ -76,6 +76,13 @@ def test_what_is_drawn_is_as_wide_as_is_said(levels: int, alarm: Alarm) -> None:
     alarm.near(np.linalg.norm(noised, axis=1).mean(), 3, math.sqrt(3 / 30_000))
 
 
+def test_noise_is_wide_whatever_the_bound_so_that_its_variance_is_what_is_stated() -> None:
+    channel = opened(Bound(10, 2), epsilon=4.0)
+    assert channel.law.scale >= NARROW
+    table = channel.decode(channel.absorb(channel.totalled([(np.arange(0), np.zeros((0, 2), np.int64))], 0)), SECRET)
+    assert table.standard_error(np.arange(1))[0] == pytest.approx(math.sqrt(3) * 10 / 4 * SETTING.unit, rel=1e-6)
+
+
 def test_more_columns_are_refused_and_a_run_without_delta_takes_it_where_there_are_few() -> None:
     with pytest.raises(InvalidInput, match="at most 10 columns, not 11: use 'discrete-laplace'"):
         opened(Bound(1000, MOST + 1))
