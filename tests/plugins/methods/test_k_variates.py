@@ -14,6 +14,7 @@ from cloister.core.types import Ints
 from cloister.plugins.methods.k_variates import Finest, KVariates, seeded
 from cloister.plugins.oracles.central.exact import Exact
 from cloister.plugins.trees.simhash import SimHash
+from tests.alarms import Alarm
 from tests.plugins.methods.runs import SEED, cube, made, run
 
 
@@ -38,6 +39,20 @@ def test_without_noise_centres_are_means_of_nodes() -> None:
     assert np.sqrt(((found.centers[:, None] - means) ** 2).sum(axis=2)).min(axis=1).max() < 1e-5
     assert len(np.unique(found.centers, axis=0)) == 6
     assert found.weights.sum() == 2000
+
+
+@pytest.mark.alarm(1e-8)
+def test_a_seed_is_drawn_in_proportion_to_weight_and_distance(alarm: Alarm) -> None:
+    """Second draws from four points on a line after the first, 4,000 of them."""
+    points, weights = np.array([[0.0], [1.0], [3.0], [4.0]]), np.array([1e12, 2.0, 2.0, 1.0])
+    for power in (1.0, 2.0):
+        g = np.random.default_rng(8)
+        drawn = np.array([seeded(points, weights, 2, power, g) for _ in range(4000)])
+        assert not drawn[:, 0].any()
+        shares = np.bincount(drawn[:, 1], minlength=4) / 4000
+        wanted = weights * points[:, 0] ** power
+        wanted /= wanted.sum()
+        alarm.near(shares[1:], wanted[1:], np.sqrt(wanted[1:] * (1 - wanted[1:]) / 4000), of=2)
 
 
 def test_more_seeds_than_points_are_drawn_all_the_same() -> None:

@@ -9,10 +9,11 @@ import attrs
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
+from scipy.optimize import minimize
 
 from cloister.core.budget import Budget
 from cloister.core.clustering import Clustering, Problem
-from cloister.core.domains import Domain
+from cloister.core.domains import Box, Domain
 from cloister.core.nearest import NearestCenter
 from cloister.core.randomness import PublicRng
 from cloister.core.session import Session
@@ -55,6 +56,20 @@ def test_no_row_exceeds_the_joint_bound(row: list[int], smoothing: int, at: int)
 
 
 # Where centres go
+
+
+def test_without_noise_rounds_find_the_geometric_median() -> None:
+    domain, g = Box((5.0, -20.0, 100.0), (6.0, 0.0, 101.0)), np.random.default_rng(2)
+    rows, found = domain.sample(g, 400, 0.0), domain.sample(g, 1, 0.0)
+    rows[:90] = rows[0] + 1e-3 * (rows[:90] - rows[0])
+    for _ in range(60):
+        found = without_noise(domain, rows, found, smoothing=1e-4).centers
+
+    def mean_distance(c: Floats) -> float:
+        return float(np.linalg.norm(rows - c, axis=1).mean())
+
+    best = minimize(mean_distance, rows.mean(axis=0), method="Nelder-Mead", options={"xatol": 1e-9, "fatol": 1e-12})
+    assert mean_distance(found[0]) <= best.fun * (1 + 1e-3)
 
 
 def test_rows_beyond_the_radius_pull_nobody_and_no_step_is_longer() -> None:

@@ -26,6 +26,15 @@ def test_bounds_a_thousand_times_too_wide_cost_little() -> None:
     assert min(nicv(rows, ran(rows, 6, 1.0, seed, 1000.0)) for seed in range(3)) < 2 * nicv(rows, truth)
 
 
+def test_a_group_behind_another_is_found() -> None:
+    """Seen from the mean of all rows, two of the five groups lie in one direction."""
+    g, middles = np.random.default_rng(1), np.zeros((5, 6))
+    middles[[1, 2], 0], middles[3, 1], middles[4, 2] = (0.45, 0.9), 0.4, -0.4
+    rows = middles[g.choice(5, 20_000, p=[0.5, 0.08, 0.02, 0.2, 0.2])] + 0.03 * g.standard_normal((20_000, 6))
+    for seed in range(3):
+        assert nicv(rows, ran(rows, 5, 0.25, seed)) < 1.3 * nicv(rows, middles)
+
+
 @pytest.mark.thorough
 @pytest.mark.parametrize(("d", "k"), [(1, 3), (3, 1), (3, 150), (20, 3)])
 def test_with_a_budget_worth_nothing_all_centres_are_in_the_middle(d: int, k: int) -> None:

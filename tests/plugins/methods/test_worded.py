@@ -20,7 +20,7 @@ from cloister.core.errors import Damaged, InvalidInput
 from cloister.core.frames import cube
 from cloister.core.nearest import NearestCenter
 from cloister.core.randomness import NoiseRng, PublicRng
-from cloister.core.session import Session
+from cloister.core.session import Session, forecast
 from cloister.metrics import labels
 from cloister.plugins.methods.worded import GROUPS, Worded, WordsOfGroups
 from cloister.plugins.oracles.central.discrete_gaussian import DiscreteGaussian
@@ -205,6 +205,19 @@ def test_words_go_with_every_way_of_a_run(more: dict[str, Any]) -> None:
     population = source(common(4000), ["age"], described=[Texts("notes", 3)])
     result = fit(request, population, noise=NoiseRng.for_tests(0))
     assert {group[0].word for group in words_of(result) if group} >= {"fever", "fractures"}
+
+
+def test_a_forecast_is_the_schedule_whatever_words_there_are() -> None:
+    rows = common(500)
+    rounds = list[Any]()
+    for texts in (rows["notes"], [None] * 500, ["fever"] * 500):
+        _, session = asked(frame(rows["age"], texts), MOST, Budget("gaussian", 0.5, delta=1e-6), 1)
+        rounds.append([round.digest() for round in session.rounds])
+        planned = forecast(
+            Worded(method=Known(), counts=ThresholdedGaussian(), slots=MOST, share=0.5), session.problem, session.seed
+        )
+        assert [round.events for round in planned] == [round.events for round in session.rounds]
+    assert rounds[0] == rounds[1] == rounds[2]
 
 
 def test_too_many_groups_a_ball_and_counts_without_a_threshold_are_refused() -> None:

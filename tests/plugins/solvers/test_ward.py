@@ -88,3 +88,11 @@ def test_a_scattered_group_is_averaged_by_its_counts_and_a_tight_one_by_its_prec
     found = solve(tight, np.array([4e4, 1e4]), 1, sums=400.0)
     precise = (16 * tight[0] + tight[1]) / 17
     assert np.linalg.norm(found[0] - precise) < 0.01
+
+
+def test_more_points_than_are_merged_join_later() -> None:
+    g = np.random.default_rng(8)
+    centers = np.array([[0.0, 0.0], [9.0, 0.0]])
+    points = np.repeat(centers, 50, axis=0) + 0.01 * g.standard_normal((100, 2))
+    found = solve(points, np.ones(100), 2, most=6)
+    assert sorted(np.round(found[:, 0]).tolist()) == [0.0, 9.0]

@@ -8,12 +8,14 @@ import numpy as np
 import pytest
 
 from cloister.core.errors import InvalidInput
+from cloister.core.randomness import PublicRng
 from cloister.plugins.methods.weighted_centers.partitions import (
     Prefixes,
     PStable,
     collision,
     distance_of,
 )
+from tests.alarms import Alarm
 from tests.plugins.tables import Counted
 
 
@@ -32,6 +34,17 @@ def test_a_family_keeps_its_promise_at_r_and_at_c_r() -> None:
     assert collision(family.c * 10.0 / family.width) ** 4 == pytest.approx(0.02)
     with pytest.raises(InvalidInput, match="chances"):
         PStable(10.0, 0.02, 0.7, 4)
+
+
+@pytest.mark.alarm(1e-7)
+def test_sampled_functions_collide_as_often_as_the_family_says(alarm: Alarm) -> None:
+    """1,000 functions, two pairs of points."""
+    family, n, step = PStable(1000.0, 0.7, 0.02, 4), 1000, 1000
+    rows = np.array([[0, 0, 0], [step, 0, 0], [0, round(family.c * step), 0]], np.int64)
+    found = np.array([family.sample(3, 40, PublicRng.from_seed(600).child("family", i)).of(rows) for i in range(n)])
+    for other, chance in ((1, 0.7), (2, 0.02)):
+        share = (found[:, 0] == found[:, other]).mean()
+        alarm.near(share, chance, math.sqrt(chance * (1 - chance) / n), of=2)
 
 
 # Searching for heavy values by prefixes
