@@ -117,7 +117,7 @@ def test_no_two_inputs_give_a_report_chances_beyond_e_to_the_epsilon(cls, epsilo
 @each_class
 def test_reports_support_buckets_with_exactly_the_declared_chances(cls):
     """p for a user's own bucket and q for any other, and for all of them if she is in none. Where hashes are public,
-    another bucket's chance is q over the hashes only, which ``test_local_counts`` looks at."""
+    another bucket's chance is q over the hashes only."""
     level = opened(cls(), (3,), 1.0).asked.levels[0]
     tables, public = list(cells(level)), isinstance(level, PUBLIC)
     for bucket, user in itertools.product((-1, 1), range(3)):
