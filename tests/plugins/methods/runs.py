@@ -20,7 +20,6 @@ from cloister.run.request import PreparedRun, Request, prepare
 SEED = PublicRng.from_seed(80)
 LOCAL = {"counts": "optimised-local-hashing", "sums": "hadamard-vector"}
 EXACT = {"counts": "exact", "sums": "exact"}
-SKELLAM = {"counts": "skellam", "sums": "skellam"}
 GAUSSIAN = {"counts": "discrete-gaussian", "sums": "discrete-gaussian"}
 LAPLACE = {"counts": "discrete-laplace", "sums": "discrete-laplace"}
 

@@ -15,8 +15,7 @@ from cloister.core.nearest import NearestCenter
 from cloister.core.randomness import PublicRng
 from cloister.core.registry.compose import compose
 from cloister.core.registry.registry import built_in
-from cloister.plugins.methods.clipping import SCALE, ClippedOffsets, DistanceBins, in_steps
-from cloister.testing.checks.bucketings import DOMAINS
+from cloister.plugins.methods.clipping import SCALE, ClippedOffsets, DistanceBins
 from tests.plugins.tables import Table
 
 KEY = PublicRng.from_seed(1)
@@ -78,21 +77,6 @@ def test_radii_below_a_step_and_origins_off_the_lattice_are_refused() -> None:
             ClippedOffsets(cells, np.array(origin), np.array([radius]))
 
 
-def test_one_origin_serves_every_bucket() -> None:
-    domain = DOMAINS[1]
-    cells = near(domain, KEY)
-    middle, rows = np.zeros((1, 3), np.int64), domain.snap(domain.sample(KEY.generator(), 50, 0.0))
-    values = ClippedOffsets(cells, middle, np.array([2 * REACH])).values(rows, cells.locate(rows))
-    assert np.abs(values - rows / 2).max() <= 1
-
-
-def test_a_bin_holds_distances_above_the_edge_before_and_up_to_its_own() -> None:
-    cells = DistanceBins(NearestCenter(np.zeros((1, 1), np.int64), REACH), 1000, number=5)
-    assert cells.edges.tolist() == [62_500, 125_000, 250_000, 500_000, 1_000_000]
-    found = [int(cells.locate(np.array([[x]]))[0, 0]) for x in (0, 250, 251, 353, 354, 500, 501, 707, 708, 1000, REACH)]
-    assert found == [0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 4]
-
-
 def test_the_quantile_lies_within_its_bin_as_far_as_rows_of_it_are_needed() -> None:
     domain = Box((-1.0,), (1.0,))
     cells = DistanceBins(NearestCenter(np.zeros((1, 1), np.int64), REACH), 2 * REACH, number=8)
@@ -100,18 +84,3 @@ def test_the_quantile_lies_within_its_bin_as_far_as_rows_of_it_are_needed() -> N
     found = [cells.quantile(values, share, 100, domain) for share in (0.1, 0.45, 0.8, 0.92, 1.0)]
     wanted = cells.edges[[1, 2, 2, 3, 4]] * 2.0 ** np.array([0, -0.5, 0, -0.25, 0])
     assert np.allclose(np.square(found) / domain.unit**2, wanted)
-
-
-@pytest.mark.parametrize("scale", [0.0, 1e-9, 1.0, 1e6, 1e300])
-def test_the_quantile_of_any_noise_is_finite_and_positive_and_within_the_bins(scale: float) -> None:
-    domain, g = Box((-1.0, -2.0), (1.0, 2.0)), np.random.default_rng(3)
-    cells = DistanceBins(near(domain, KEY), 2 * domain.max_norm, number=48)
-    for _ in range(50):
-        radius = cells.quantile(g.standard_normal(48) * scale, 0.95, 150, domain)
-        assert domain.unit <= radius <= 2 * domain.max_norm * domain.unit
-
-
-def test_radii_in_steps_are_whole_and_on_the_lattice() -> None:
-    domain = Box((-1.0,), (1.0,))
-    found = in_steps(np.array([0.0, 1e-300, 0.5, 1e300]), domain)
-    assert found.tolist() == [1, 1, round(0.5 / domain.unit), 2 * REACH]

@@ -24,12 +24,8 @@ from cloister.core.session import Session
 from cloister.plugins.methods.errors import (
     BORDER,
     CLIPPED,
-    MOST,
     UNFINISHED,
     count_error,
-    crossed,
-    divided,
-    evenly_in,
     hidden,
     of_points,
     of_steps,
@@ -38,9 +34,8 @@ from cloister.plugins.methods.errors import (
     unseen,
 )
 from cloister.plugins.methods.grid_means import MAX_COLUMNS
-from cloister.plugins.methods.lloyd_median import step_noise, weiszfeld
 from cloister.plugins.populations.arrays import Arrays
-from tests.plugins.methods.runs import EXACT, cube, made
+from tests.plugins.methods.runs import cube, made
 from tests.plugins.tables import coreset
 
 PAIR = np.array([[-1.0, 0.0], [1.0, 0.0]])
@@ -82,15 +77,6 @@ def test_each_approximation_adds_its_own_part() -> None:
     assert stepped["weights_error"] == pytest.approx(np.hypot(7.0, [200 * 0.1, 200 * 0.1]))  # sqrt(n m) shift / D
 
 
-def test_more_rows_change_sides_the_nearer_the_centres_and_the_longer_the_steps() -> None:
-    sizes = np.array([100.0, 100.0, 0.0])
-    far, near = (np.array([[0.0], [d], [9.0]]) for d in (4.0, 2.0))
-    assert crossed(sizes, near, np.array([0.2, 0.2, 0.0]))[0] == pytest.approx(10.0)
-    assert crossed(sizes, far, np.array([0.2, 0.2, 0.0]))[0] == pytest.approx(5.0)
-    assert crossed(sizes, np.zeros((3, 1)), np.ones(3))[:2] == pytest.approx([100.0, 100.0])  # not more than there are
-    assert crossed(sizes[:1], near[:1], np.ones(1)).tolist() == [0.0]
-
-
 def test_a_centre_that_jumped_from_an_empty_place_may_have_met_rows() -> None:
     jump = {"sizes": np.array([0.0, 400.0]), "counted": np.array([-3.0, 400.0]), "steps": np.array([[0.4, 0], [0, 0]])}
     assert steps(**jump)["weights_error"][0] == pytest.approx(math.hypot(7, math.sqrt(7 * 400) * 0.2 / 2), rel=0.02)
@@ -101,11 +87,6 @@ def test_rows_beyond_a_radius_are_missing_and_without_one_none_are() -> None:
     assert unseen(sizes, 100, math.inf).tolist() == [0.0, 0.0]
     assert unseen(sizes, 100, 1.0) == pytest.approx([20 * (0.75 + 0.5), 20 * (0.25 + 0.5)])
     assert hidden(sizes, 50).tolist() == [0.0, 0.0]
-
-
-def test_cells_are_divided_by_volume() -> None:
-    cells = np.array([[[-2.0, -1.0], [-1.0, 1.0]], [[-0.5, -1.0], [0.5, 1.0]], [[-0.25, -1.0], [0.75, 1.0]]])
-    assert divided(cells, PAIR) == pytest.approx(np.array([[1, 0], [0.5, 0.5], [0.25, 0.75]]), abs=0.05)
 
 
 def grid(weights: Any, error: float) -> Coreset:
@@ -132,13 +113,6 @@ def test_a_cell_at_a_border_and_cells_left_out_add_to_the_error() -> None:
     assert more == pytest.approx([10 * math.sqrt(2 + 2 * 0.25), 10 * math.sqrt(2)])
 
 
-def test_points_far_from_any_border_have_the_errors_of_their_noise() -> None:
-    points = np.concatenate([PAIR * 8 + 0.01 * np.array([[0.0, i]]) for i in (-1, 1)])
-    found = of_points(coreset(points, 100.0, 5.0, 30.0), PAIR * 8, PAIR * 8, WIDE)
-    assert found["weights_error"] == pytest.approx(np.full(2, 5 * math.sqrt(2)), rel=1e-3)
-    assert found["centers_error"] == pytest.approx(np.full((2, 2), 30 * math.sqrt(2) / 200), rel=1e-3)
-
-
 def test_points_between_two_centres_are_in_doubt_and_nothing_is_ever_infinite() -> None:
     between = Coreset(np.array([[-1.0, 0.0], [0.0, 0.1], [1.0, 0.0]]), np.array([100.0, 50.0, 100.0]))
     found = of_points(between, PAIR, PAIR, WIDE, missing=np.array([0.0, 40.0]))
@@ -155,14 +129,6 @@ def test_a_centre_without_any_point_has_an_error_all_the_same() -> None:
     found = of_points(coreset(PAIR, 100.0, [5.0, 6.0], 30.0), centers, centers, WIDE)
     assert found["weights_error"][2] == 6.0
     assert found["centers_error"][2].tolist() == [WIDE.diameter / 2] * 2
-
-
-def test_the_noise_of_a_median_s_step_spreads_as_much_as_is_stated() -> None:
-    """Steps are linear in pulls: those of three centres are moved by their error; nothing is shortened."""
-    sums, errors = np.column_stack([np.zeros((3, 2)), [100.0, 200.0, 400.0]]), np.array([3.0, 3.0, 8.0])
-    noisy = sums + errors[:, None] * [1.0, 1.0, 0.0]
-    moved = weiszfeld(noisy, errors, smoothing=0.2, stretch=1.25, shrink=0.0)
-    assert moved == pytest.approx(np.repeat(step_noise(sums, errors, smoothing=0.2, stretch=1.25)[:, None], 2, axis=1))
 
 
 LLOYDS = ["fastlloyd", "gauss-lloyd", "su-lloyd", "shrunk-lloyd"]
@@ -210,27 +176,3 @@ def test_in_pure_noise_a_group_is_measured_in_errors_of_a_coordinate_of_its_sum(
     assert strength_in(1, "discrete-laplace", sums) == pytest.approx(1000 / math.sqrt(2), rel=1e-3)
     local = "optimised-local-hashing", "hadamard-vector"
     assert strength_in(9, *local) == strength_in(1, *local)
-
-
-def test_without_noise_nothing_is_expected_to_be_lost() -> None:
-    assert made("fastlloyd", EXACT).expected_error(Problem(4, cube(1), 100, Budget("exact", math.inf))) == 0
-
-
-# Points that stand for boxes
-
-
-@pytest.mark.parametrize("d", [1, 2, 3, 6])
-def test_points_fill_their_box_evenly(d: int) -> None:
-    boxes = np.array([[[0.0] * d, [1.0] * d], [[-3.0] * d, [5.0] * d]])
-    points = evenly_in(boxes, 1000)
-    assert points.shape == (MOST, 2, d)
-    assert (boxes[:, 0] <= points).all()
-    assert (points < boxes[:, 1]).all()
-    assert points.mean(axis=0) == pytest.approx(boxes.mean(axis=1), abs=0.2)
-    assert points[:, 0].var(axis=0) == pytest.approx(np.full(d, 1 / 12), rel=0.15)
-    assert (points == evenly_in(boxes, 1000)).all()
-
-
-def test_one_point_is_the_middle() -> None:
-    boxes = np.array([[[0.0, 2.0], [1.0, 6.0]]] * 5)
-    assert evenly_in(boxes, 3).tolist() == [[[0.5, 4.0]] * 5]

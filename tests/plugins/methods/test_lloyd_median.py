@@ -1,4 +1,4 @@
-"""k-median by noisy rounds: what a row may change, where the centres go, plain Weiszfeld without noise, its costs."""
+"""k-median by noisy rounds: what a row may change, and where the centres go."""
 
 from __future__ import annotations
 
@@ -11,21 +11,16 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from scipy.optimize import minimize
 
-from cloister.accounting import Accountant, Total
 from cloister.core.budget import Budget
 from cloister.core.clustering import Clustering, Problem
-from cloister.core.domains import Ball, Box, Domain
+from cloister.core.domains import Box, Domain
 from cloister.core.nearest import NearestCenter
-from cloister.core.questions import count
 from cloister.core.randomness import PublicRng
-from cloister.core.session import Session, forecast
-from cloister.core.trust import Central
+from cloister.core.session import Session
 from cloister.core.types import Floats
 from cloister.plugins.methods.lloyd_median import STEPS, TOP, LloydMedian, Pulls, weiszfeld
-from cloister.plugins.methods.sphere_packing import sphere_packing
-from cloister.plugins.oracles.central.discrete_gaussian import DiscreteGaussian
 from cloister.plugins.oracles.central.exact import Exact
-from tests.plugins.methods.runs import SEED, cube, run
+from tests.plugins.methods.runs import cube, run
 
 SQUARE = cube(2)
 
@@ -40,44 +35,10 @@ class Given:
         return Clustering(self.centers)
 
 
-class Asking:
-    """A start that spends all it is given on one count."""
-
-    def cluster(self, problem: Problem, session: Session[Central], rng: PublicRng) -> Clustering:
-        centers = sphere_packing(problem.k, problem.domain, rng)
-        near = NearestCenter(problem.domain.snap(centers), problem.domain.max_norm)
-        session.ask(count(near, oracle=DiscreteGaussian(), budget=problem.budget))
-        return Clustering(centers, None, {"asked": 1})
-
-
-def gauss(start: Any, **options: Any) -> LloydMedian[Any]:
-    return LloydMedian(start=start, counts=DiscreteGaussian(), sums=DiscreteGaussian(), **options)
-
-
 def without_noise(domain: Domain, rows: Floats, centers: Floats, **options: float) -> Clustering:
     """One exact round from these centres."""
     method: LloydMedian[Any] = LloydMedian(start=Given(centers), counts=Exact(), sums=Exact(), rounds=1, **options)
     return run(method, rows, Problem(len(centers), domain, len(rows), Budget("exact", math.inf)))[0]
-
-
-def test_a_start_that_asks_has_its_share_and_no_more() -> None:
-    method = gauss(Asking(), start_share=0.6, rounds=2)
-    total = Total(1.0, 1e-6)
-    problem = Problem(4, SQUARE, 10_000, total.measured({"gaussian"}))
-    asked = forecast(method, problem, SEED)
-    Accountant(total, problem.budget).forecast([round.events for round in asked])
-    spent = [sum(event.spent.amount for event in round.events) for round in asked]
-    assert spent == pytest.approx([problem.budget.amount * share for share in (0.6, 0.2, 0.2)])
-    details = run(method, np.zeros((100, 2)), problem)[0].details
-    assert {name: details[name] for name in ("asked", "rounds")} == {"asked": 1, "rounds": 2}
-
-
-def test_a_round_spends_its_shares_and_its_noise_has_the_joint_norm() -> None:
-    method = gauss(Given(np.zeros((2, 2))), rounds=3, count_share=0.2)
-    _, session = run(method, np.zeros((10, 2)), Problem(2, SQUARE, 10, Budget("gaussian", 0.75)))
-    assert [event.spent.amount for event in session.released] == pytest.approx([0.05, 0.2] * 3)
-    channel = session.rounds[0].parts[1].channel
-    assert channel.deviation / (SQUARE.unit * STEPS) == pytest.approx(math.sqrt(1.25) / math.sqrt(0.2), rel=1e-4)
 
 
 @settings(max_examples=200, deadline=None)
@@ -97,40 +58,18 @@ def test_no_row_exceeds_the_joint_bound(row: list[int], smoothing: int, at: int)
 # Where centres go
 
 
-@pytest.mark.parametrize(
-    "domain", [Box((5.0, -20.0, 100.0), (6.0, 0.0, 101.0)), Ball((3.0, -3.0), 0.01)], ids=["shifted box", "small ball"]
-)
-def test_without_noise_rounds_find_the_geometric_median(domain: Domain) -> None:
-    g = np.random.default_rng(2)
-    rows = domain.sample(g, 400, 0.0)
+def test_without_noise_rounds_find_the_geometric_median() -> None:
+    domain, g = Box((5.0, -20.0, 100.0), (6.0, 0.0, 101.0)), np.random.default_rng(2)
+    rows, found = domain.sample(g, 400, 0.0), domain.sample(g, 1, 0.0)
     rows[:90] = rows[0] + 1e-3 * (rows[:90] - rows[0])
-    found = domain.sample(g, 1, 0.0)
     for _ in range(60):
         found = without_noise(domain, rows, found, smoothing=1e-4).centers
 
     def mean_distance(c: Floats) -> float:
-        return float(np.sqrt(((rows - c) ** 2).sum(axis=1)).mean())
+        return float(np.linalg.norm(rows - c, axis=1).mean())
 
     best = minimize(mean_distance, rows.mean(axis=0), method="Nelder-Mead", options={"xatol": 1e-9, "fatol": 1e-12})
     assert mean_distance(found[0]) <= best.fun * (1 + 1e-3)
-
-
-def smoothed_cost(rows: Floats, centers: Floats, s: float) -> float:
-    """What Weiszfeld's steps with weights 1 / max(r, s) lower: r beyond s, (r^2 + s^2) / 2s within (Huber)."""
-    r = np.sqrt(((rows[:, None] - centers) ** 2).sum(axis=2)).min(axis=1)
-    return float(np.where(r >= s, r, (r**2 + s**2) / (2 * s)).sum())
-
-
-@settings(max_examples=40, deadline=None)
-@given(st.integers(0, 2**31), st.integers(1, 6), st.floats(0.01, 1.0), st.floats(0.1, 1.9))
-def test_without_noise_no_round_raises_the_smoothed_cost(seed: int, k: int, smoothing: float, stretch: float) -> None:
-    """Majorise and minimise, over-relaxed by less than 2. The slack is truncation: 2^-15 of the smoothing length per
-    row."""
-    g = np.random.default_rng(seed)
-    rows, centers = SQUARE.sample(g, 60, 0.0), SQUARE.sample(g, k, 0.0)
-    s = smoothing * SQUARE.diameter / 2
-    moved = without_noise(SQUARE, rows, centers, smoothing=smoothing, stretch=stretch).centers
-    assert smoothed_cost(rows, moved, s) <= smoothed_cost(rows, centers, s) * (1 + 1e-3)
 
 
 def test_rows_beyond_the_radius_pull_nobody_and_no_step_is_longer() -> None:

@@ -7,11 +7,11 @@ import pytest
 
 from cloister.core.randomness import NoiseRng
 from cloister.core.registry.registry import registry
-from cloister.core.types import Floats
 from cloister.metrics import cost
 from cloister.plugins.methods.grid_means import MAX_COLUMNS
 from cloister.run.fit import fit, source
 from cloister.run.request import Request
+from tests.plugins.methods.runs import groups
 
 RUNS = 10
 """Of each method, with seeded noise. Their means vary by 0.05 of the middle's cost."""
@@ -37,20 +37,11 @@ METHODS = sorted(
 CASES = [(method, d) for method in METHODS for d in (2, 8) if method != "grid-means" or d <= MAX_COLUMNS]
 
 
-def groups(d: int, seed: int) -> Floats:
-    """Two hundred rows in four groups."""
-    g = np.random.default_rng([d, seed])
-    middles = g.uniform(-0.7, 0.7, (4, d))
-    rows: Floats = np.clip(middles[g.integers(0, 4, 200)] + 0.15 * g.standard_normal((200, d)), -1, 1)
-    return rows
-
-
 @pytest.mark.thorough
 @pytest.mark.parametrize(("method", "d"), CASES)
 def test_two_hundred_rows_at_a_tiny_budget_cost_no_more_than_one_centre_in_the_middle(method: str, d: int) -> None:
-    ratios = []
+    (rows, _), ratios = groups(200, 4, d, spread=0.15), list[float]()
     for seed in range(RUNS):
-        rows = groups(d, seed)
         request = Request(k=4, method=method, epsilon=0.02, delta=1e-4, bounds=(-1.0, 1.0), rows=200, seed=seed)
         found = fit(request, source(rows, None, "refuse"), noise=NoiseRng.for_tests(seed))
         ratios.append(cost(rows, found.centers) / cost(rows, np.zeros((1, d))))

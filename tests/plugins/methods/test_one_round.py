@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cloister.core.buckets import Space
 from cloister.core.clustering import Coreset, Errors, Leaves
 from cloister.metrics import nicv
 from cloister.plugins.methods.one_round import Cells
@@ -66,24 +65,6 @@ def test_clusters_are_found_from_one_report_each() -> None:
     assert result.privacy.simulated
 
 
-@pytest.mark.parametrize(
-    "components",
-    [
-        {"counts": "hadamard-response", "tree": "simhash", "solver": "kmeans++"},
-        {"counts": "subset-selection", "sums": "explicit-histogram-vector"},
-        {"counts": "explicit-histogram"},
-        GAUSSIAN,
-    ],
-    ids=str,
-)
-def test_oracles_trees_and_solvers_are_swapped_by_name(components: dict[str, str]) -> None:
-    """Also for central ones: the same skeleton then splits the budget, not the users."""
-    rows, _ = groups(20_000, 3, 6, 0.01, ball=True)
-    delta = 1e-6 if components is GAUSSIAN else 0.0
-    result = fitted("one-round", rows, 3, epsilon=4.0, delta=delta, components=components)
-    assert nicv(rows, result.centers) < 0.3  # one centre: 0.7
-
-
 def test_centres_are_as_good_as_those_who_report_allow_however_many_were_planned() -> None:
     """Errors of all planned users would call the cells of a tenth of them insignificant: a cost of 0.18 to 0.65."""
     rows, _ = groups(15_000, 4, 20, 0.01, ball=True)
@@ -92,12 +73,8 @@ def test_centres_are_as_good_as_those_who_report_allow_however_many_were_planned
     assert nicv(rows, few) < 0.1
 
 
-def test_the_paper_s_method_finds_clusters() -> None:
-    rows, _ = groups(100_000, 2, 10, 0.01, ball=True)
-    assert nicv(rows, fitted("one-round-lsh", rows, 2, epsilon=4.0).centers) < 0.2  # one centre: about 0.5
-
-
-def test_sums_of_leaves_are_looked_up_at_their_own_level() -> None:
+def test_sums_of_leaves_are_looked_up_at_their_own_level_and_divided_by_at_least_one_row() -> None:
+    """Algorithm 4, line 13."""
     leaves = Leaves(np.array([1, 0, 1]), np.array([2, 0, 1]))
     grown = Coreset(
         np.zeros((3, 2)), np.array([4.0, 0.5, -2.0]), leaves=leaves, errors=Errors(np.full(3, 0.5), np.zeros(3))
@@ -107,20 +84,5 @@ def test_sums_of_leaves_are_looked_up_at_their_own_level() -> None:
     assert cells.sums[:3].tolist() == [[8, 10], [0, 1], [4, 6]]
     assert cells.errors.sums.tolist() == [2, 1, 2] * 2
     assert cells.means(None).points[:3].tolist() == [[2, 2.5], [0, 1], [4, 6]]
-    groups = np.array([0, 1, 0, 1, 1, 1])
-    assert cells.of_groups(groups, 2)[0].tolist() == [6.0, 8.0]  # (8 + 4, 10 + 6) / (4 - 2)
-
-
-def test_group_centers_divide_by_at_least_one_row() -> None:
-    """Algorithm 4, line 13."""
-    grown = Coreset(np.zeros((1, 2)), np.array([-7.0]), leaves=Leaves(np.zeros(1, np.int64), np.zeros(1, np.int64)))
-    cells = Cells.of([grown], [Table(np.array([[3.0, 4.0]]))])
-    assert cells.of_groups(np.zeros(1, np.int64), 2).tolist() == [[3.0, 4.0], [0.0, 0.0]]
-
-
-def test_variances_scale_with_the_users_that_are_asked() -> None:
-    run = plan(d=10, rows=10**5, k=4)
-    method, budget = run.composed.value, run.problem.budget
-    half, _ = budget.split_users(SEED, 1, 1)
-    whole, halves = (method.variances(run.problem, Space((256,)), some, some) for some in (budget, half))
-    assert halves == pytest.approx([2 * w for w in whole], rel=1e-4)
+    found = cells.of_groups(np.array([0, 1, 0, 1, 2, 2]), 4)
+    assert found == pytest.approx(np.array([[6, 8], [8 / 4.5, 11 / 4.5], [4, 7], [0, 0]]))  # (8 + 4, 10 + 6) / (4 - 2)

@@ -1,4 +1,4 @@
-"""radius-means: clusters found, whatever the bounds, and what it does with too little budget; cells around a point."""
+"""radius-means: wide bounds, its shares and candidates, too little budget, cells around a point."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cloister.plugins.methods.clipping import SCALE
 from cloister.plugins.methods.measuring import Moved, Shells
 from cloister.plugins.methods.radius_means import candidates, shares
 from cloister.plugins.trees.directions import NORM
-from tests.plugins.methods.runs import EXACT, SEED, cube, groups, made, run
+from tests.plugins.methods.runs import SEED, cube, groups, made, run
 
 
 def ran(rows: Floats, k: int, mu2: float, seed: int, half: float = 1.0, **wires: str) -> Floats:
@@ -21,13 +21,9 @@ def ran(rows: Floats, k: int, mu2: float, seed: int, half: float = 1.0, **wires:
     return run(made("radius-means", wires), rows, problem, seed)[0].centers
 
 
-@pytest.mark.parametrize(("d", "half", "factor"), [(2, 1.0, 1.5), (20, 1.0, 1.5), (60, 1.0, 1.5), (8, 1000.0, 2.0)])
-def test_clear_clusters_are_found_in_any_number_of_columns_and_bounds_a_thousand_times_too_wide_cost_little(
-    d: int, half: float, factor: float
-) -> None:
-    rows, truth = groups(6000 if half == 1 else 20_000, 6, d)
-    found = min(nicv(rows, ran(rows, 6, 1.0, s, half)) for s in range(3))
-    assert found < factor * nicv(rows, truth) + (0.002 * d if half == 1 else 0.0)
+def test_bounds_a_thousand_times_too_wide_cost_little() -> None:
+    rows, truth = groups(20_000, 6, 8)
+    assert min(nicv(rows, ran(rows, 6, 1.0, seed, 1000.0)) for seed in range(3)) < 2 * nicv(rows, truth)
 
 
 def test_a_group_behind_another_is_found() -> None:
@@ -48,11 +44,6 @@ def test_with_a_budget_worth_nothing_all_centres_are_in_the_middle(d: int, k: in
         centers = ran(rows, k, 0.0003**2, seed)
         assert np.linalg.norm(centers, axis=1).max() < 0.05 * np.sqrt(d)
         assert nicv(rows, centers) < 1.02 * nicv(rows, np.zeros((1, d)))
-
-
-def test_without_noise_it_is_k_means() -> None:
-    rows, truth = groups(6000, 6, 5)
-    assert nicv(rows, ran(rows, 6, 1.0, 0, **EXACT)) < 1.01 * nicv(rows, truth)
 
 
 def test_shares_of_the_budget_are_those_of_its_study_and_add_up_to_it() -> None:

@@ -81,14 +81,6 @@ def test_a_start_that_asks_says_where_rows_are() -> None:
     assert away.min(axis=1).max() < 0.2
 
 
-def test_a_reach_that_noise_would_hide_is_half_of_the_radius() -> None:
-    """The domain's half diagonal is 2."""
-    vectors: Any = [asked.parts[1].vectors for asked in forecast(gauss(), problem_of(3, 150), SEED)[1:]]
-    radii = [offsets.radii * CUBE.unit for offsets in vectors]
-    assert radii[0] == pytest.approx(1.0, rel=1e-4)
-    assert np.array(radii[1:]) == pytest.approx(0.6, rel=1e-4)
-
-
 @pytest.mark.parametrize("first", [1.0, 0.2])
 def test_rows_beyond_the_radius_are_clipped_and_not_dropped(first: float) -> None:
     """Rows in two opposite corners: one exact step from their mean is 1.3 times the mean of clipped offsets."""
@@ -108,16 +100,6 @@ def test_a_step_divides_by_an_average_group_until_counts_are_well_known(rows: in
     q = rows / 4 * problem.budget.mu
     assert gauss().least_rows(problem) == pytest.approx(rows / 4 * min(1.0, 40 / q), rel=1e-3)
     assert exact().least_rows(Problem(4, CUBE, rows, EVERYTHING)) == 1.0
-
-
-def test_two_groups_are_found_and_weighed() -> None:
-    g = np.random.default_rng(3)
-    rows = np.repeat([[0.6, 0.5, -0.4, 0.2], [-0.5, -0.3, 0.4, -0.6]], [260, 140], axis=0) + g.normal(0, 0.05, (400, 4))
-    found, _ = run(gauss(), rows, problem_of(2, 400, 2.0))
-    order = np.argsort(-found.centers[:, 0])
-    assert abs(found.centers[order] - [rows[:260].mean(axis=0), rows[260:].mean(axis=0)]).max() < 0.25
-    assert found.weights.sum() == pytest.approx(400)
-    assert abs(found.weights[order] - [260, 140]).max() < 100
 
 
 @pytest.mark.parametrize("seed", range(5))

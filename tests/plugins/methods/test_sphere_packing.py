@@ -1,4 +1,4 @@
-"""Starts that no row has a say in: far apart, away from the border, the same on every machine."""
+"""Starts that no row has a say in: far apart, and away from the border."""
 
 from __future__ import annotations
 
@@ -21,41 +21,9 @@ DOMAINS = [
 ]
 
 
-class Watched:
-    """A domain that notes the margin of every candidate."""
-
-    def __init__(self, domain: Any) -> None:
-        self.domain, self.diameter, self.drawn = domain, domain.diameter, list[tuple[float, np.ndarray]]()
-
-    def sample(self, g: np.random.Generator, n: int, margin: float) -> np.ndarray:
-        points = self.domain.sample(g, n, margin)
-        self.drawn.append((margin, points))
-        return points
-
-    def radius_of(self, point: np.ndarray) -> float:
-        """The radius that was tried when this point was drawn."""
-        return next(margin for margin, points in reversed(self.drawn) if (points == point).all(axis=1).any())
-
-
 def gaps(points: np.ndarray) -> np.ndarray:
     distances = np.linalg.norm(points[:, None] - points[None], axis=2)
     return distances[np.triu_indices(len(points), 1)]
-
-
-@pytest.mark.parametrize("domain", DOMAINS)
-@pytest.mark.parametrize("k", [2, 5, 16])
-def test_points_are_two_radii_apart_and_one_from_the_border(domain: Any, k: int) -> None:
-    watched = Watched(domain)
-    points = sphere_packing(k, watched, SEED)  # type: ignore[arg-type]
-    a = watched.radius_of(points[-1])
-    assert points.shape == (k, domain.dimension)
-    assert a > 0
-    assert gaps(points).min() >= 2 * a * (1 - 1e-9)
-    if isinstance(domain, Box):
-        room = np.maximum(domain.half_widths - a, 0.0)
-        assert (abs(points - domain.middle) <= room + 1e-9 * domain.diameter).all()
-    else:
-        assert np.linalg.norm(points - domain.middle, axis=1).max() <= domain.radius - a + 1e-9 * domain.radius
 
 
 @pytest.mark.parametrize("k", [2, 10])

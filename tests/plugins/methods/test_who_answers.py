@@ -7,18 +7,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cloister.accounting import Total
-from cloister.accounting.total import afforded
 from cloister.core.budget import Budget
 from cloister.core.clustering import Problem
 from cloister.core.domains import Ball, Domain
 from cloister.core.encoding import encode_lattice
 from cloister.core.randomness import NoiseRng
 from cloister.core.session import forecast
-from cloister.core.trust import Aggregated, Local, Shuffled
+from cloister.core.trust import Local
 from cloister.core.types import Floats
-from cloister.testing.checks.methods import currencies_of
-from tests.plugins.methods.runs import LOCAL, SEED, SKELLAM, cube, made, run
+from tests.plugins.methods.runs import LOCAL, SEED, cube, made, run
 
 BOX = cube(6)
 PAIRS: dict[str, Any] = {"radii": 2, "repetitions": 2}
@@ -48,27 +45,6 @@ def test_under_local_trust_every_user_answers_one_question_with_all_of_her_epsil
     assert sorted(np.concatenate(answered).tolist()) == users.tolist()
     assert {event.spent.epsilon for asked in rounds for event in asked.events} == {1.0}
     assert {asked.trust for asked in rounds} == {Local}
-
-
-@pytest.mark.parametrize(
-    ("name", "components", "trust"),
-    [
-        ("evolution", {"counts": "split-and-mix-counts"}, Shuffled),
-        ("radius-means", SKELLAM, Aggregated),
-        ("radius-means", {"counts": "split-and-mix-counts", "sums": "split-and-mix"}, Shuffled),
-    ],
-    ids=str,
-)
-def test_where_noise_is_shared_or_messages_hide_each_other_everybody_answers_every_round(
-    name: str, components: dict[str, str], trust: type
-) -> None:
-    method = made(name, components)
-    problem = afforded(method, currencies_of(method), Total(1.0, 1e-6), 5, BOX, 100_000)
-    rounds = forecast(method, problem, SEED)
-    assert {round.trust for round in rounds} == {trust}
-    assert all(part.user_share is None for round in rounds for part in round.parts)
-    spent = sum(event.spent.amount for round in rounds for event in round.events)
-    assert spent == pytest.approx(problem.budget.amount)
 
 
 def losses(session: Any, rows: Floats) -> Floats:

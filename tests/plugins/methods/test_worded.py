@@ -13,12 +13,11 @@ import pytest
 from hypothesis import given, strategies as st
 from scipy import stats
 
-from cloister.accounting.ledger.ledger import Ledger
 from cloister.core.budget import Budget
 from cloister.core.clustering import Clustering, Problem
 from cloister.core.domains import Ball, Box
 from cloister.core.errors import Damaged, InvalidInput
-from cloister.core.frames import WithWholes, cube
+from cloister.core.frames import cube
 from cloister.core.nearest import NearestCenter
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.session import Session, forecast
@@ -26,15 +25,13 @@ from cloister.metrics import labels
 from cloister.plugins.methods.worded import GROUPS, Worded, WordsOfGroups
 from cloister.plugins.oracles.central.discrete_gaussian import DiscreteGaussian
 from cloister.plugins.oracles.central.thresholded_gaussian import ThresholdedGaussian
-from cloister.rows.words import HALF, WHOLE, Texts, code_of, slot_of, word_of
-from cloister.run.account import Account
-from cloister.run.fit import fit, parties, source
-from cloister.run.request import PreparedRun, Request, prepare
+from cloister.rows.words import HALF, WHOLE, Texts, code_of, slot_of
+from cloister.run.fit import fit, source
+from cloister.run.request import Request, prepare
 from cloister.run.result import Result
 from cloister.run.words import words_of
 from cloister.showing.profile import profile_of
 from tests.alarms import Alarm
-from tests.in_process import ran
 
 CENTERS = np.array([[-0.5], [0.5]])
 MOST = 4
@@ -57,13 +54,15 @@ def frame(ages: Any, texts: Any) -> pd.DataFrame:
     return pd.DataFrame({"age": ages, "notes": texts})
 
 
-def told(rows: pd.DataFrame, noise: int = 0, most: int = MOST, epsilon: float = 1.0, **more: Any) -> Result:
-    request = Request(
-        k=2, epsilon=epsilon, method="hst-means", bounds={"age": (-1, 1)}, rows=len(rows), seed=1,
-        describe_words="notes", most_words=most, **{"delta": 1e-5, **more},
-    )  # fmt: skip
-    population = source(rows, ["age"], described=[Texts("notes", most)])
-    return fit(request, population, noise=NoiseRng.for_tests(noise))
+def request_of(**given: Any) -> Request:
+    """A run that counts words."""
+    usual = {"k": 2, "epsilon": 1.0, "delta": 1e-5, "method": "hst-means", "bounds": {"age": (-1, 1)}, "seed": 1}
+    return Request(**usual | {"describe_words": "notes"} | given)
+
+
+def told(rows: pd.DataFrame, noise: int = 0, **more: Any) -> Result:
+    population = source(rows, ["age"], described=[Texts("notes", MOST)])
+    return fit(request_of(rows=len(rows), most_words=MOST, **more), population, noise=NoiseRng.for_tests(noise))
 
 
 def common(n: int, seed: int = 0) -> pd.DataFrame:
@@ -136,12 +135,9 @@ def test_what_many_rows_have_is_shown_with_its_count_within_the_errors_and_nothi
     codes = kept[0::2] * HALF + kept[1::2]
     for noise in range(12):
         result = told(rows, noise, epsilon=2.0)
-        order = np.argsort(result.centers[:, 0])
-        groups = [words_of(result)[i] for i in order]
-        assert {word.word for word in groups[0]} == {"fever", "cough"}
-        assert {word.word for word in groups[1]} == {"fractures", "cough"}
-        assert [group[0].word for group in groups] == ["fever", "fractures"]
-        for label, group in enumerate(groups):
+        for label, first in enumerate(("fever", "fractures")):
+            group = words_of(result)[np.argsort(result.centers[:, 0])[label]]
+            assert [word.word for word in group] == [first, "cough"]
             assert 1.6 < group[0].lift < 2.4
             for word in group:
                 exact = ((codes == code_of(word.word)).any(axis=0) & (own == label)).sum()
@@ -153,38 +149,20 @@ def test_what_many_rows_have_is_shown_with_its_count_within_the_errors_and_nothi
 
 def test_a_result_says_its_words_and_their_price_and_a_profile_shows_them_by_lift(tmp_path: Path) -> None:
     result = told(common(3000))
-    above = result.details["words"]["above"]
     (note,) = (note for note in result.privacy.notes if note.startswith("Words:"))
-    assert f"if more than {above:,} rows of a group have it" in note
+    assert f"if more than {result.details['words']['above']:,} rows of a group have it" in note
     assert "15.0% of the budget counts words of 'notes', at most 4 of a row" in note
     assert result.problem["words"] == {"column": "notes", "most": 4}
     assert result.columns == ("age",)
     assert (result.method["name"], result.method["words"]["name"]) == ("hst-means", "worded")
     result.save(tmp_path / "r.json")
-    again = Result.load(tmp_path / "r.json")
-    profile = profile_of(again)
+    profile = profile_of(Result.load(tmp_path / "r.json"))
     assert attrs.asdict(profile)["words"] == attrs.asdict(profile_of(result))["words"]
     lines = [line for line in profile.text().splitlines() if line.startswith("words of cluster")]
-    assert len(lines) == 2
     assert sorted(line.split(":")[1].split()[0] for line in lines) == ["fever", "fractures"]
-    first = profile.as_dict()["words"][0][0]
-    assert set(first) == {"word", "rows", "error", "lift"}
-    assert json.loads(json.dumps(profile.as_dict()))["words"][0][0] == first
+    assert set(json.loads(json.dumps(profile.as_dict()))["words"][0][0]) == {"word", "rows", "error", "lift"}
     plain = attrs.evolve(result, details={})
     assert (words_of(plain), profile_of(plain).spoken) == ([], [])
-
-
-def test_lifts_are_shares_of_a_group_over_those_of_all_rows() -> None:
-    result = attrs.evolve(
-        told(common(400)),
-        centers=CENTERS,
-        weights=np.array([100.0, 300.0]),
-        details={"words": {"above": 9, "of": [[["ache", 50.0, 3.0], ["cough", 20.0, 3.0]], [["cough", 60.0, 3.0]]]}},
-    )
-    assert [[(w.word, w.lift) for w in group] for group in words_of(result)] == [
-        [("ache", pytest.approx(4.0)), ("cough", pytest.approx(1.0))],
-        [("cough", pytest.approx(1.0))],
-    ]
 
 
 @pytest.mark.parametrize(
@@ -195,46 +173,18 @@ def test_damaged_words_are_said_to_be(damage: Any) -> None:
         words_of(attrs.evolve(told(common(400)), centers=CENTERS, weights=None, details={"words": damage}))
 
 
-def test_a_finished_run_lists_the_same_words_again_from_its_ledger(tmp_path: Path) -> None:
-    path = tmp_path / "budget.db"
-    ran("ledger declare budget.db mine --epsilon 2 --delta 1e-4", tmp_path)
-    rows = common(2000)
-    request = Request(
-        k=2,
-        epsilon=1.0,
-        delta=1e-5,
-        method="hst-means",
-        bounds={"age": (-1, 1)},
-        rows=2000,
-        seed=1,
-        describe_words="notes",
-    )
-    population = source(rows, ["age"], described=[Texts("notes")])
-    result = fit(request, population, account=Account(ledger=path, dataset="mine"))
-    (run,) = Ledger.open(path).runs()
-    assert tuple(run.columns) == ("age", "words of notes")
-    again = fit(request, population, account=Account(ledger=path, dataset="mine", resume=run.id))
-    assert again.details["words"] == result.details["words"]
-    assert np.array_equal(again.centers, result.centers)
-
-
 def test_words_and_columns_share_what_is_for_describing() -> None:
-    rows = common(3000).assign(ward=["A", "B", "C"] * 1000)
-    request = Request(
-        k=2, epsilon=1.0, delta=1e-5, method="hst-means", bounds={"age": (-1, 1)}, rows=3000, seed=1,
-        describe=["ward", "age"], describe_words="notes", describe_share=0.3,
-    )  # fmt: skip
-    wards = {"ward": ["A", "B", "C"]}
+    rows, wards = common(3000).assign(ward=["A", "B", "C"] * 1000), {"ward": ["A", "B", "C"]}
+    request = request_of(rows=3000, describe=["ward", "age"], describe_share=0.3)
     population = source(rows, ["age"], categories=wards, described=["ward", "age", Texts("notes")])
     plan = prepare(request, population.columns, chosen_columns=population.selection)
     spent = [event.spent.amount for round in plan.forecast(PublicRng.from_seed(0)) for event in round.events]
-    assert spent[-1] == pytest.approx(0.15 * plan.budget.amount)  # words
-    assert spent[-2] == pytest.approx(0.15 * plan.budget.amount)  # columns
+    assert spent[-2:] == pytest.approx([0.15 * plan.budget.amount] * 2)  # columns, words
     result = fit(request, population, noise=NoiseRng.for_tests(0))
     assert list(result.problem["described"]) == ["ward", "age"]
     assert {group[0].word for group in words_of(result)} == {"fever", "fractures"}
-    assert "Description: 15.0% of the budget" in plan.price
-    assert "Words: 15.0% of the budget" in plan.price
+    for what in ("Description", "Words"):
+        assert f"{what}: 15.0% of the budget" in plan.price
 
 
 @pytest.mark.parametrize(
@@ -251,10 +201,8 @@ def test_words_and_columns_share_what_is_for_describing() -> None:
 )
 def test_words_go_with_every_way_of_a_run(more: dict[str, Any]) -> None:
     """The accountant admits the run, of whatever noise, and the words are there."""
-    rows = common(4000)
-    given_ = {"k": 2, "epsilon": 2.0, "delta": 1e-5, "method": "hst-means", "bounds": {"age": (-1, 1)}, "rows": 4000}
-    request = Request(**given_ | {"seed": 1, "describe_words": "notes", "most_words": 3} | more)
-    population = source(rows, ["age"], described=[Texts("notes", 3)])
+    request = request_of(**{"rows": 4000, "epsilon": 2.0, "most_words": 3} | more)
+    population = source(common(4000), ["age"], described=[Texts("notes", 3)])
     result = fit(request, population, noise=NoiseRng.for_tests(0))
     assert {group[0].word for group in words_of(result) if group} >= {"fever", "fractures"}
 
@@ -270,13 +218,6 @@ def test_a_forecast_is_the_schedule_whatever_words_there_are() -> None:
         )
         assert [round.events for round in planned] == [round.events for round in session.rounds]
     assert rounds[0] == rounds[1] == rounds[2]
-
-
-def test_without_slots_the_method_has_the_whole_budget() -> None:
-    problem = Problem(2, cube(1), 100, Budget("gaussian", 1.0))
-    method: Any = Worded(method=Known(), counts=ThresholdedGaussian())
-    assert method.parts(problem, PublicRng.from_seed(0))[1] == problem
-    assert not forecast(method, problem, PublicRng.from_seed(0))
 
 
 def test_too_many_groups_a_ball_and_counts_without_a_threshold_are_refused() -> None:
@@ -306,64 +247,29 @@ def test_too_many_groups_a_ball_and_counts_without_a_threshold_are_refused() -> 
     ],
 )
 def test_what_cannot_be_promised_or_read_is_refused_before_anything_is_asked(more: dict[str, Any], why: str) -> None:
-    asked_for = {
-        "k": 2,
-        "epsilon": 1.0,
-        "delta": 1e-5,
-        "bounds": {"age": (-1, 1)},
-        "rows": 400,
-        "describe_words": "notes",
-    }
-    request, population = Request(**asked_for | more), source(common(400), ["age"], described=[Texts("notes")])
+    request, population = request_of(rows=400, **more), source(common(400), ["age"], described=[Texts("notes")])
     with pytest.raises(InvalidInput, match=why):
         fit(request, population)
 
 
 def test_a_threshold_that_few_words_exceed_is_warned_of_and_smaller_by_a_larger_share_or_fewer_words() -> None:
-    rows = common(1500)
+    def warned(**more: Any) -> str:
+        request = request_of(**{"rows": 1500, "most_words": 16} | more)
+        population = source(common(1500), ["age"], described=[Texts("notes", request.most_words or 16)])
+        return " ".join(prepare(request, population.columns, chosen_columns=population.selection).warnings)
 
-    def plan(**more: Any) -> PreparedRun:
-        asked_for = {
-            "k": 2,
-            "epsilon": 1.0,
-            "delta": 1e-5,
-            "bounds": {"age": (-1, 1)},
-            "rows": 1500,
-            "method": "hst-means",
-        }
-        request = Request(**asked_for | {"describe_words": "notes", "most_words": 16} | more)
-        texts = Texts("notes", request.most_words or 16)
-        population = source(rows, ["age"], described=[texts])
-        return prepare(request, population.columns, chosen_columns=population.selection)
-
-    assert "a word is shown if more than" in " ".join(plan().warnings)
-    assert "--most-words" in " ".join(plan().warnings)
+    assert "a word is shown if more than" in warned()
+    assert "--most-words" in warned()
     for more in ({"describe_share": 0.6}, {"most_words": 2}, {"rows": 20_000}, {"epsilon": 4.0}):
-        assert not [*plan(**more).warnings]
+        assert not warned(**more)
 
 
-def test_most_words_without_a_column_is_refused() -> None:
-    with pytest.raises(InvalidInput, match="name their column with --describe-words"):
-        fit(Request(k=2, epsilon=1.0, bounds={"age": (-1, 1)}, rows=400, most_words=3), source(common(400), ["age"]))
-
-
-def test_users_with_several_rows_have_no_words() -> None:
+def test_most_words_without_a_column_and_users_with_several_rows_are_refused() -> None:
     rows = common(400).assign(who=[f"u{i // 2}" for i in range(400)])
-    request = Request(
-        k=2, epsilon=1.0, delta=1e-5, bounds={"age": (-1, 1)}, rows=400, rows_per_user=2, describe_words="notes"
-    )
+    with pytest.raises(InvalidInput, match="name their column with --describe-words"):
+        fit(request_of(rows=400, describe_words=None, most_words=3), source(rows, ["age"]))
     with pytest.raises(InvalidInput, match="no more than one row per user"):
-        fit(request, source(rows, ["age"], users="who", described=[Texts("notes")]))
-
-
-def test_parties_have_no_words() -> None:
-    members = {name: source(common(400), ["age"], described=[Texts("notes")]) for name in ("a", "b")}
-    request = Request(
-        k=2, epsilon=1.0, delta=1e-5, bounds={"age": (-1, 1)}, rows=800, describe_words="notes", trust="aggregated",
-        parties=2,
-    )  # fmt: skip
-    with pytest.raises(InvalidInput, match="by a curator"):
-        fit(request, parties(members))
+        fit(request_of(rows=400, rows_per_user=2), source(rows, ["age"], users="who", described=[Texts("notes")]))
 
 
 def test_rows_in_a_database_have_no_words() -> None:
@@ -371,12 +277,3 @@ def test_rows_in_a_database_have_no_words() -> None:
     table = ibis.table({"age": "float64", "notes": "string"}, name="people")
     with pytest.raises(InvalidInput, match="words are counted where rows are read by this process"):
         source(table, ["age"], described=[Texts("notes")])
-
-
-def test_the_lattice_of_words_loses_no_bit_of_them() -> None:
-    words = ["fever", "zz99999999", "a", "____"]
-    halves = Texts("notes", 1).halves(4, [[word] for word in words].__getitem__)
-    points = WithWholes(cube(1), 2, HALF - 1).snap(np.column_stack([np.zeros(4), halves.T]))
-    codes = points[:, 1] * HALF + points[:, 2]
-    assert [word_of(int(code)) for code in codes] == ["fever", "zz99999999\u2026", "a", "____"]
-    assert points.astype(np.int32).tolist() == points.tolist()

@@ -9,7 +9,6 @@ from collections.abc import Callable
 from typing import Any
 from unittest.mock import patch
 
-import attrs
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -19,26 +18,15 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from hypothesis.extra.numpy import arrays as any_array
 
-from cloister.core.domains import Ball, Box, Domain
+from cloister.core.domains import Box
 from cloister.core.errors import InvalidInput, UnknownName
-from cloister.core.questions import OpenedQuestion
-from cloister.core.randomness import NoiseRng
 from cloister.plugins.populations import arrays
 from cloister.plugins.populations.arrays import Arrays
-from cloister.testing.checks.populations import Roll
-from tests.plugins.populations.exact import round_of, totals, unit_box
+from tests.plugins.populations.exact import totals, unit_box
 
 
 def some_rows(n: int, dimension: int, seed: int = 0) -> np.ndarray:
     return np.random.default_rng(seed).random((n, dimension))
-
-
-def asked(population: Any, domain: Domain) -> list[int]:
-    """Who is asked."""
-    round = round_of(domain)
-    roll = attrs.evolve(round, parts=(OpenedQuestion(round.parts[0].cells, None, None, Roll()),))
-    (called,) = population.gather(roll, NoiseRng.for_tests(0))
-    return list(map(int, called.users))
 
 
 cells = st.floats(-0.5, 1.5) | st.sampled_from([0.0, 0.5, 1.0, np.nan, np.inf])
@@ -67,13 +55,6 @@ def test_every_type_of_number_means_its_value(dtype: str) -> None:
     for order in "CF":
         rows = (some_rows(300, 3) > 0.4).astype(dtype, order=order)  # type: ignore[call-overload]
         assert totals(Arrays(rows), unit_box(3)) == totals(Arrays(rows.astype(float)), unit_box(3)), order
-
-
-@pytest.mark.parametrize("domain", [unit_box(2), Ball((0.5, 0.5), 0.5)], ids=["box", "ball"])
-def test_rows_outside_the_bounds_are_clipped_and_pass_the_check(domain: Domain) -> None:
-    population = Arrays(np.array([[9.0, 0.5], [-1e300, 0.5], [0.5, 0.5]]))
-    population.check()
-    assert totals(population, domain) == totals(Arrays(np.array([[1.0, 0.5], [0.0, 0.5], [0.5, 0.5]])), domain)
 
 
 def test_columns_of_an_array_are_positions_in_the_order_asked() -> None:
@@ -124,14 +105,11 @@ def test_one_cell_of_text_never_decides_which_columns_are_released(library: Any)
         Arrays(read_csv(library, other), columns=["a", "b"])
 
 
-DAY = datetime.datetime(2020, 1, 1)
 UNNUMBERED: dict[str, tuple[Any, Any]] = {
     "objects that are numbers": (pd.DataFrame, pd.Series([1.0], dtype=object)),
-    "text of pandas": (pd.DataFrame, pd.array(["x"], "string")),
     "categories that are numbers": (pd.DataFrame, pd.Categorical([1])),
-    "times of pandas": (pd.DataFrame, [DAY]),
+    "times of pandas": (pd.DataFrame, [datetime.datetime(2020, 1, 1)]),
     "no cells in polars": (pl.DataFrame, [None]),
-    "objects of polars": (pl.DataFrame, pl.Series([object()], dtype=pl.Object)),
     "no cells in pyarrow": (pa.table, pa.nulls(1)),
     "a dictionary of pyarrow": (pa.table, pa.array(["x"]).dictionary_encode()),
 }
@@ -153,19 +131,13 @@ def test_a_frame_is_read_by_its_types_alone_and_no_column_is_passed_over(name: s
 
 def test_nulls_in_frames_are_missing_cells() -> None:
     whole = {"i": [1, None, 0], "b": [True, False, None], "f": [0.25, 0.5, 0.75]}
-    nullable = pd.DataFrame(
-        {
-            "i": pd.array([1, None, 0], "Int64"),
-            "b": pd.array([True, False, None], "boolean"),
-            "f": pd.array([0.25, 0.5, 0.75], "double[pyarrow]"),
-        }
-    )
+    kinds = {"i": "Int64", "b": "boolean", "f": "double[pyarrow]"}
+    nullable = pd.DataFrame({name: pd.array(whole[name], kind) for name, kind in kinds.items()})
     for frame in (pl.DataFrame(whole), pa.table(whole), nullable):
         with pytest.raises(InvalidInput, match="missing or infinite"):
             Arrays(frame).check()
         population = Arrays(frame, missing="drop")
         population.check()
-        assert asked(population, unit_box(3)) == [0]
         assert totals(population, unit_box(3)) == totals(Arrays(np.array([[1, 1, 0.25]])), unit_box(3))
 
 
@@ -189,20 +161,15 @@ def test_a_column_that_is_not_there_is_named_with_its_neighbours() -> None:
     ("rows", "columns", "message"),
     [
         (np.zeros(3), None, r"rows\.reshape\(-1, 1\)"),
-        (np.zeros((2, 2, 2)), None, "not 3-dimensional"),
-        (np.array([["a", "b"]]), None, "convert it to numbers"),
         (np.array([[1, None]], object), None, "convert it to numbers"),
         (np.zeros((2, 2), complex), None, "convert it to numbers"),
         (np.ma.masked_array(np.zeros((2, 2)), True), None, "fill masked cells"),
         (np.zeros((3, 0)), None, "there are no columns"),
-        (np.zeros((3, 2)), [], "no column was asked for"),
-        (np.zeros((3, 2)), [1, 1], "more than once"),
         ([[1.0]], None, "rows are a list: give a NumPy array"),
         (pd.Series([1.0]), None, "rows are a Series"),
         (pl.LazyFrame({"a": [1.0]}), None, "in memory"),
         (pd.DataFrame([[1.0, 2.0]], columns=["a", "a"]), None, "more than one column is called .a."),
         (pl.DataFrame({"a": ["x"]}), None, "column 'a' does not hold numbers: leave it out of --columns"),
-        (pl.DataFrame({"a": ["x"], "b": [1]}), "a", "column 'a' does not hold numbers"),
     ],
 )
 def test_what_cannot_be_used_is_refused_with_advice(rows: Any, columns: Any, message: str) -> None:
@@ -218,15 +185,13 @@ def test_options_out_of_range_are_refused() -> None:
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
-@pytest.mark.parametrize("where", [0, 61_803])
-def test_the_check_refuses_a_missing_cell_without_saying_which_or_how_many(bad: float, where: int) -> None:
+def test_the_check_refuses_a_missing_cell_without_saying_which_or_how_many(bad: float) -> None:
     rows = some_rows(70_000, 2)
-    clean = rows.copy()
-    rows[where, 1] = bad
+    Arrays(rows.copy()).check()
+    rows[61_803, 1] = bad
     with pytest.raises(InvalidInput, match="--missing drop") as caught:
         Arrays(rows).check()
     assert not any(c.isdigit() for c in str(caught.value))
-    Arrays(clean).check()
     Arrays(rows, missing="drop").check()
 
 
@@ -247,16 +212,6 @@ def test_bounds_for_another_number_of_columns_are_refused() -> None:
     """A single column would be stretched over all bounds in silence."""
     with pytest.raises(InvalidInput, match="bounds for 3 columns, but the rows have 1"):
         totals(Arrays(some_rows(5, 1)), unit_box(3))
-
-
-def test_a_dropped_row_leaves_the_numbers_of_the_others() -> None:
-    rows = some_rows(20, 2)
-    rows[[0, 7, 19], [0, 1, 0]] = np.nan
-    kept = [i for i in range(20) if i not in (0, 7, 19)]
-    for size in (1, 3, 100):
-        with patch.object(arrays, "chunk_rows", lambda dimension, size=size: size):
-            assert asked(Arrays(rows, missing="drop"), unit_box(2)) == kept
-            assert asked(Arrays(rows, first=2**63), unit_box(2)) == [2**63 + i for i in kept]
 
 
 def test_progress_is_told_about_every_row_of_every_round() -> None:

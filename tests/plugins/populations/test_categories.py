@@ -18,8 +18,6 @@ import pytest
 from cloister.core.errors import InvalidInput
 from cloister.plugins.populations.arrays import Arrays
 from cloister.plugins.populations.files import Files
-from cloister.rows.columns import CATEGORIES
-from tests.rows.workers.engine_rows import answers
 
 LISTED = {"ward": ["A", "B"], "floor": [1, 2], "night": [True]}
 FRAME = pd.DataFrame(
@@ -75,13 +73,11 @@ def test_every_frame_gives_the_same_features(name: str) -> None:
     np.testing.assert_array_equal(population.table(), EXPECTED)
 
 
-def test_arrays_have_categories_too(tmp_path: Path) -> None:
-    rows = np.array([[0.5, 1], [0.25, 2], [0.125, 9]])
-    np.save(tmp_path / "a.npy", rows)
-    expected = [[0.5, 1, 0], [0.25, 0, 1], [0.125, 0, 0]]
-    for population in (Arrays(rows, categories={"1": [1, 2]}), Files(tmp_path / "a.npy", categories={"1": [1, 2]})):
-        assert population.columns == ("0", "1=1", "1=2")
-        np.testing.assert_array_equal(population.table(), expected)
+def test_an_array_in_a_file_has_categories_by_the_numbers_of_its_columns(tmp_path: Path) -> None:
+    np.save(tmp_path / "a.npy", np.array([[0.5, 1], [0.25, 2], [0.125, 9]]))
+    population = Files(tmp_path / "a.npy", categories={"1": [1, 2]})
+    assert population.columns == ("0", "1=1", "1=2")
+    np.testing.assert_array_equal(population.table(), [[0.5, 1, 0], [0.25, 0, 1], [0.125, 0, 0]])
 
 
 def test_a_missing_category_is_a_missing_cell_and_one_that_is_not_listed_never_refuses(tmp_path: Path) -> None:
@@ -128,34 +124,6 @@ def test_no_cell_of_a_frame_changes_which_columns_are_used_unless_it_is_refused(
                     assert Arrays(one, missing="drop", **asked).columns == ("a", "b")
                 except InvalidInput as error:
                     assert "column 'b' does not hold numbers" in str(error)  # noqa: PT017
-
-
-def test_text_in_a_column_that_is_not_chosen_changes_nothing(tmp_path: Path) -> None:
-    path, rows = tmp_path / "a.csv", np.random.default_rng(0).random((50, 2))
-    found = []
-    for word in ("1", "word", "\xe9", ""):
-        lines = ["x,y,other", *(f"{x!r},{y!r},{word if i == 40 else 2}" for i, (x, y) in enumerate(rows.tolist()))]
-        path.write_bytes(("\n".join(lines) + "\n").encode("latin-1"))
-        population = Files(path, ["x", "y"])
-        population.check()
-        found.append(answers(population))
-    assert found[0] == found[1] == found[2] == found[3] == answers(Arrays(rows))
-
-
-def test_text_is_refused_in_the_same_words_everywhere(tmp_path: Path) -> None:
-    frame, said = pd.DataFrame({"x": [1.0, 2.0], "y": ["a", "b"]}), set()
-    frame.to_csv(tmp_path / "a.csv", index=False)
-    frame.to_parquet(tmp_path / "a.parquet")
-    for make in (
-        lambda: Files(tmp_path / "a.csv", ["x", "y"]),
-        lambda: Files(tmp_path / "a.parquet", ["x", "y"]),
-        lambda: Arrays(frame, ["x", "y"]),
-        lambda: Arrays(pl.from_pandas(frame)),
-    ):
-        with pytest.raises(InvalidInput, match="column 'y'") as caught:
-            make().check()
-        said.add(str(caught.value).rpartition("it is: ")[2])
-    assert said == {f"column 'y' does not hold numbers: leave it out of --columns (columns=). {CATEGORIES}"}
 
 
 # how CSV files are written

@@ -86,20 +86,15 @@ def test_workers_refuse_missing_cells_and_damaged_files_as_one_process_does(
     rows = some_rows(300)
     rows[77, 1] = np.nan
     write(many[4], rows)
-    with pytest.raises(InvalidInput, match="some cells are missing or infinite") as caught:
-        Files(many, "*", engine=shared[name]).check()
-    assert not any(c.isdigit() for c in str(caught.value))
-    dropping = Files(many, "*", missing="drop", engine=shared[name])
-    dropping.check()
-    assert answers(dropping) == answers(Files(many, "*", missing="drop"))
-    whole = bytearray(many[3].read_bytes())
-    whole[100:1500] = bytes(1400)
-    many[3].write_bytes(whole)
-    # one fault alone: which of two parts ends first is the machine's choice
-    with pytest.raises(InvalidInput, match=r"part-03\.parquet' cannot be read: it is damaged, cut short, or not"):
-        Files(many, "*", missing="drop", engine=shared[name]).check()
-    bad = tmp_path / "bad.csv"
+    damaged, bad = bytearray(many[3].read_bytes()), tmp_path / "bad.csv"
+    damaged[100:1500] = bytes(1400)
+    many[3].write_bytes(damaged)
     bad.write_bytes(b"x,y\n" + b"1,2\n" * 4000 + b"secret-314159,3\n")
-    with pytest.raises(InvalidInput, match=r"bad\.csv' .*column 'x' does not hold numbers") as caught:
-        Files(bad, "*", engine=shared[name]).check()
-    assert "314159" not in str(caught.value)
+    for paths, said in (
+        ([many[4]], "some cells are missing or infinite"),
+        ([many[3]], r"part-03\.parquet' cannot be read: it is damaged, cut short, or not"),
+        ([bad], r"bad\.csv' .*column 'x' does not hold numbers"),
+    ):
+        with pytest.raises(InvalidInput, match=said) as caught:
+            Files(paths, "*", engine=shared[name]).check()
+        assert "314159" not in str(caught.value)

@@ -9,7 +9,6 @@ import os
 import re
 import subprocess
 import sys
-import tempfile
 import textwrap
 import zipfile
 from collections.abc import Callable
@@ -24,12 +23,10 @@ import pyarrow.csv
 import pyarrow.feather
 import pyarrow.parquet
 import pytest
-from hypothesis import given, settings, strategies as st
 
 from cloister.core.errors import InvalidInput, UnknownName
 from cloister.plugins.populations.arrays import Arrays
 from cloister.plugins.populations.files import Files
-from cloister.rows import reading
 from cloister.rows.files import arrow, npy, parts
 from tests.plugins.populations.exact import totals, unit_box
 
@@ -125,30 +122,6 @@ def test_every_type_of_number_means_its_value(dtype: str, tmp_path: Path) -> Non
         np.testing.assert_array_equal(values(Files(write(tmp_path / name, rows), "*")), rows.astype(float), name)
 
 
-@settings(max_examples=25, deadline=None)
-@given(
-    cuts=st.lists(st.integers(0, 60), max_size=5),
-    names=st.lists(st.sampled_from(sorted(WRITERS)), min_size=6, max_size=6),
-    size=st.integers(1, 40),
-    order=st.permutations(range(60)),
-)
-def test_any_files_any_chunks_and_any_order_give_the_same_summaries(
-    cuts: list[int], names: list[str], size: int, order: list[int]
-) -> None:
-    rows = some_rows(60, 2)
-    bounds = [0, *sorted(cuts), 60]
-    with tempfile.TemporaryDirectory() as folder:
-        paths = []
-        for i, (name, low, high) in enumerate(zip(names, bounds, bounds[1:], strict=False)):
-            if low == high:
-                continue
-            os.makedirs(f"{folder}/{i}")
-            paths.append(write(Path(f"{folder}/{i}/{name}"), rows[order][low:high]))
-        with patch.object(parts, "chunk_rows", lambda dimension: size):
-            got = totals(Files(paths, "*", missing="drop"), SQUARE)
-    assert got == totals(Arrays(rows), SQUARE)
-
-
 def test_nulls_of_every_arrow_type_are_missing_cells(tmp_path: Path) -> None:
     data = pa.table(
         {
@@ -165,12 +138,8 @@ def test_nulls_of_every_arrow_type_are_missing_cells(tmp_path: Path) -> None:
     for name in ("a.parquet", "a.feather"):
         population = Files(tmp_path / name, "*")
         assert population.columns == ("i", "b", "d", "h")
-        nan = np.nan
-        expected = [[1, 1, 0.1, 0.5], [nan, 0, nan, 0.25], [2.0**53, nan, 2.5, 1.0]]
+        expected = [[1, 1, 0.1, 0.5], [np.nan, 0, np.nan, 0.25], [2.0**53, np.nan, 2.5, 1.0]]
         np.testing.assert_array_equal(values(population), expected)
-        with pytest.raises(InvalidInput, match="missing or infinite"):
-            population.check()
-        Files(tmp_path / name, "*", missing="drop").check()
         with pytest.raises(InvalidInput, match="'when' does not hold numbers"):
             Files(tmp_path / name, columns=["when"])
 
@@ -263,28 +232,13 @@ def test_a_column_whose_type_no_cell_has_told_is_refused_and_never_passed_over(n
         Files(stored(without), ["b"])
 
 
-def test_a_pattern_is_read_in_sorted_order_and_a_list_in_its_own(tmp_path: Path) -> None:
+def test_users_are_numbered_over_the_files_in_sorted_order_or_in_that_of_a_list(tmp_path: Path) -> None:
     for name, value in (("b", 2.0), ("a", 1.0), ("c", 3.0)):
         np.save(tmp_path / f"{name}.npy", np.full((2, 1), value))
-    assert values(Files(str(tmp_path / "*.npy")))[:, 0].tolist() == [1, 1, 2, 2, 3, 3]
+    population = Files(str(tmp_path / "*.npy"))
+    assert [chunk.start for chunk in population.chunks()] == [0, 2, 4]
+    assert values(population)[:, 0].tolist() == [1, 1, 2, 2, 3, 3]
     assert values(Files([tmp_path / "c.npy", str(tmp_path / "[ab].npy")]))[:, 0].tolist() == [3, 3, 1, 1, 2, 2]
-    starts = [chunk.start for chunk in Files(str(tmp_path / "*.npy")).chunks()]
-    assert starts == [0, 2, 4]
-
-
-def test_users_are_numbered_over_the_files(tmp_path: Path) -> None:
-    np.save(tmp_path / "a.npy", np.array([[0.1], [np.nan], [0.3]]))
-    np.save(tmp_path / "b.npy", np.array([[0.4], [0.5]]))
-    seen: list[list[int]] = []
-
-    def summarise(round: Any, rows: Any, users: Any, rng: Any) -> Any:
-        seen.append(users.tolist())
-        return real(round, rows, users, rng)
-
-    real = reading.summarise_rows
-    with patch.object(reading, "summarise_rows", summarise):
-        totals(Files(str(tmp_path / "*.npy"), missing="drop", first=2**63), unit_box(1))
-    assert seen == [[2**63, 2**63 + 1, 2**63 + 2], [2**63 + 3, 2**63 + 4]]
 
 
 @pytest.mark.parametrize("ending", ["\n", "\r\n"])
@@ -309,25 +263,12 @@ def test_an_empty_line_of_one_column_is_a_row_that_moves_no_other(tmp_path: Path
         assert population.people == 2
 
 
-def test_progress_is_told_about_every_row(tmp_path: Path) -> None:
-    told: list[int] = []
-    population = Files(write(tmp_path / "many.parquet", some_rows(4000, 2)), "*", missing="drop", progress=told.append)
-    population.check()
-    assert not told
-    totals(population, SQUARE)
-    assert sum(told) == 4000
-
-
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda p: p / "a.odd", "extension that is not known: .parquet, .arrow, .feather, .csv, .csv.gz, .npy, .npz"),
         (lambda p: p / "gone.csv", "gone.csv' cannot be opened: No such file"),
-        (lambda p: p / "*.feather", "no file matches '.*feather'"),
-        (lambda p: p, "is a folder: give its files"),
         (lambda p: [], "no file was given"),
         (lambda p: [p / "a.npy", p / ".." / p.name / "a.npy"], "given twice: its rows would count twice"),
-        (lambda p: p / "empty.csv", "empty.csv' is empty"),
         (lambda p: p / "empty.parquet", "empty.parquet' is empty"),
         (lambda p: p / "flat.npy", r"flat.npy' holds an array of float64 with 1 dimensions"),
         (lambda p: p / "words.npy", "words.npy' holds an array of str"),
@@ -337,8 +278,6 @@ def test_progress_is_told_about_every_row(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_no_table_is_refused_by_name(make: Callable[[Path], Any], message: str, tmp_path: Path) -> None:
-    (tmp_path / "a.odd").write_bytes(b"x")
-    (tmp_path / "empty.csv").touch()
     (tmp_path / "empty.parquet").touch()
     np.save(tmp_path / "a.npy", np.zeros((2, 2)))
     np.save(tmp_path / "flat.npy", np.zeros(2))
@@ -463,27 +402,13 @@ def test_the_check_refuses_no_rows_and_says_nothing_of_missing_cells(tmp_path: P
     assert not any(c.isdigit() for c in str(caught.value))
 
 
-def test_more_rows_than_the_cap_are_refused(tmp_path: Path) -> None:
-    np.save(tmp_path / "a.npy", np.zeros((10, 2)))
-    with patch.object(reading, "CAP", 9):
-        for act in (Files.check, lambda population: totals(population, SQUARE)):
-            with pytest.raises(InvalidInput, match="more than 9 rows"):
-                act(Files(tmp_path / "a.npy"))
-
-
-@pytest.mark.parametrize("name", ["rows.npy", "text.csv"])
-def test_a_file_that_changes_while_it_is_read_raises(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_array_that_grows_while_it_is_read_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other formats and changes: ``test_changed_files.py``."""
     monkeypatch.setattr(parts, "chunk_rows", lambda dimension: 101)
-    path = write(tmp_path / name, some_rows(1000, 2))
-
-    def grow(_: int) -> None:
-        with path.open("ab") as file:
-            file.write(b"1,1\n")
-
-    with pytest.raises(InvalidInput, match=f"{name}' is not what it was"):
-        totals(Files(path, "*", progress=grow), SQUARE)
+    path = write(tmp_path / "rows.npy", some_rows(1000, 2))
+    population = Files(path, "*", progress=lambda _: path.write_bytes(path.read_bytes() + b"1"))
+    with pytest.raises(InvalidInput, match=r"rows\.npy' is not what it was"):
+        totals(population, SQUARE)
 
 
 def run(code: str, *arguments: str) -> str:
@@ -572,19 +497,6 @@ def test_memory_does_not_grow_with_the_file(name: str, tmp_path: Path) -> None:
         str(tmp_path / "large" / name),
     )
     assert int(out) < 40_000
-
-
-@pytest.mark.parametrize("name", ["rows.npz", "columns.npz"])
-def test_members_of_a_zip_file_are_never_sought(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """From Python 3.12 on a seek leaves their checksum out."""
-
-    def seek(*given: Any) -> int:
-        raise AssertionError("a member was sought")
-
-    path, rows = tmp_path / name, some_rows(5000, 3)
-    write(path, rows)
-    monkeypatch.setattr(zipfile.ZipExtFile, "seek", seek)
-    assert np.array_equal(values(Files(path, ["2", "0"])), rows[:, [2, 0]], equal_nan=True)
 
 
 def test_whatever_a_file_says_of_pandas_it_can_be_read(tmp_path: Path) -> None:

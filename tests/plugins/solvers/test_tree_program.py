@@ -89,8 +89,3 @@ def test_points_without_a_tree_get_one_over_which_distances_are_at_most_what_it_
         assert np.linalg.norm(points[i] - points[j]) <= tree.diameters[node] + 1e-12
     found = TreeProgram().solve(Released(Coreset(points, np.ones(60)), ()), 7, RNG)
     assert len(np.unique(found, axis=0)) == 7
-
-
-def test_equal_points_share_their_finest_box() -> None:
-    tree = halved(np.zeros((5, 2)))
-    assert Program.of(tree, np.ones(5), 1).costs(2)[1] == pytest.approx(0.0, abs=1e-290)

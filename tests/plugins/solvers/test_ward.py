@@ -55,18 +55,6 @@ def test_many_weak_cells_of_a_cluster_are_not_taken_for_clusters() -> None:
     assert max(np.linalg.norm(found - c, axis=1).min() for c in centers) < 0.15
 
 
-def test_empty_cells_are_left_out() -> None:
-    """Cells without rows whose count is noise: each centre is as good as without them, to a tenth of its error."""
-    d, g = 100, np.random.default_rng(4)
-    centers = g.standard_normal((3, d))
-    centers /= np.linalg.norm(centers, axis=1, keepdims=True)
-    points, weights = noisy_cells(centers, np.array([1e5] * 3 + [15e3] * 8), np.array([0, 1, 2] + [-1] * 8), 2600.0, g)
-    alone = solve(points[:3], weights[:3], 3, sums=2600.0, counts=7000.0)
-    found = solve(points, weights, 3, sums=2600.0, counts=7000.0)
-    for center in alone:
-        assert np.linalg.norm(found - center, axis=1).min() < 0.03
-
-
 def test_a_cell_that_two_clusters_share_is_left_to_the_other_partition() -> None:
     d, g = 100, np.random.default_rng(5)
     centers = g.standard_normal((3, d))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from typing import Any
 
 import numpy as np
@@ -12,35 +11,15 @@ import pytest
 from cloister.accounting.composition import Spent
 from cloister.core.errors import InvalidInput
 from cloister.metrics import nicv
-from cloister.plugins.methods.weighted_centers.candidates import Step, groups_of, of_pair
 from cloister.plugins.methods.weighted_centers.weighted_centers import in_w
 from cloister.run.request import PreparedRun
-from tests.plugins.methods.runs import EXACT, GAUSSIAN, SEED, fitted, groups, planned
+from tests.plugins.methods.runs import EXACT, SEED, fitted, groups, planned
 
 OPTIONS: dict[str, Any] = {"radii": 2, "repetitions": 2}
 
 
 def plan(method: str = "weighted-centers", **request: Any) -> PreparedRun:
     return planned(method, 4, 2, **request)
-
-
-def test_shares_of_a_pair_are_those_of_its_group() -> None:
-    weights: dict[Step, float] = {"hashes": 1.0, "sums": 3.0}
-    budget = plan(delta=1e-6, components={"sums": "ldp-average"}).problem.budget
-    of_budget = groups_of(
-        budget, weights, 3, 2, radii_by="budget", repetitions_by="users", steps_by="users", failing=["sums"], seed=SEED
-    )
-    assert [group.pairs for group in of_budget] == [((0, m), (1, m), (2, m)) for m in range(2)]
-    one = of_pair(of_budget, (2, 1))["sums"]
-    assert one.amount == pytest.approx(1 / 3)
-    assert one.delta == pytest.approx(1e-6 / 3)
-    assert one.user_share.fraction == pytest.approx(3 / 8)  # of the users, in each of two groups
-    assert of_budget[1].spend["sums"].user_share == one.user_share
-
-
-def test_rounds_are_five_and_four_without_reassignment() -> None:
-    assert [len(asked.parts) for asked in plan(options=OPTIONS).forecast(SEED)] == [8, 8, 4, 4, 4]
-    assert len(plan("nearest-centers").forecast(SEED)) == 4
 
 
 @pytest.mark.parametrize(
@@ -53,22 +32,6 @@ def test_clusters_are_found_under_local_trust(method: str, k: int) -> None:
     assert np.abs(result.weights / (60_000 / k) - 1).max() < 0.25
     assert result.privacy.trust == "Local"
     assert result.privacy.simulated
-
-
-@pytest.mark.parametrize(
-    ("components", "delta"),
-    [
-        ({"sums": "ldp-average"}, 1e-6),
-        ({"counts": "explicit-histogram", "solver": "ward"}, 0.0),
-        (GAUSSIAN, 1e-6),
-    ],
-    ids=str,
-)
-def test_oracles_are_swapped_by_name_under_any_trust(components: dict[str, str], delta: float) -> None:
-    """A curator's rows are in every group: radii, repetitions and steps share the budget there."""
-    rows, _ = groups(40_000, 3, 3, ball=True)
-    result = fitted("weighted-centers", rows, 3, epsilon=4.0, delta=delta, components=components)
-    assert nicv(rows, result.centers) < 0.2  # one centre: 0.64
 
 
 def test_without_noise_as_many_radii_as_there_are_plans_for() -> None:
@@ -109,17 +72,6 @@ def test_w_is_never_empty_where_there_is_a_candidate() -> None:
     assert in_w(np.array([5.0, 1.0]), np.array([3.0, 3.0])).tolist() == [True, False]
     assert in_w(np.array([-5.0, 1.0]), np.array([3.0, 3.0])).tolist() == [False, True]
     assert not len(in_w(np.zeros(0), np.zeros(0)))
-
-
-def test_questions_are_of_public_size_and_noise_of_an_average_is_in_proportion_to_the_radius() -> None:
-    """Bounds of the questions of step 7: halved from radius to radius, and never the domain's."""
-    run = plan(options=OPTIONS)
-    spaces = [part.cells.space.sizes for asked in run.forecast(SEED)[1:] for part in asked.parts]
-    assert {len(sizes) for sizes in spaces} == {1}
-    assert math.prod(spaces[0]) == run.composed.value.max_hash_values
-    bounds = [part.vectors.bound.l2 for part in run.forecast(SEED)[1].parts if part.vectors is not None]
-    assert bounds[0] == bounds[1] == pytest.approx(2 * bounds[2], abs=2)
-    assert bounds[0] < run.problem.domain.max_norm
 
 
 def test_under_shuffled_trust_steps_share_the_budget() -> None:

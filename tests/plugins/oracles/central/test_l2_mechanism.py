@@ -51,14 +51,6 @@ def test_no_likelihood_ratio_of_neighbours_is_beyond_e_to_the_epsilon_and_some_a
     assert 0.99 * epsilon < worst <= epsilon
 
 
-@pytest.mark.parametrize("columns", [1, 2, 3, MOST])
-def test_its_variance_is_that_of_laplace_noise_times_d_plus_one_over_2_d(columns: int) -> None:
-    bound, space = Bound(2**20, columns), Space((5,))
-    mine = L2Mechanism().variance(space, Budget("pure", 0.5), SETTING, bound)
-    theirs = DiscreteLaplace().variance(space, Budget("pure", 0.5), SETTING, bound)
-    assert mine / theirs == pytest.approx((columns + 1) / (2 * columns), rel=1e-4)
-
-
 @pytest.mark.parametrize("bound", [Bound(1000, 2, 1001), Bound(1005, 10, 1009), Bound(1, 3, 1), Bound(2**20, 3)])
 @pytest.mark.parametrize("levels", [1, 3])
 def test_it_never_has_more_noise_than_laplace(bound: Bound, levels: int) -> None:
@@ -89,13 +81,6 @@ def test_noise_is_wide_whatever_the_bound_so_that_its_variance_is_what_is_stated
     assert channel.law.scale >= NARROW
     table = channel.decode(channel.absorb(channel.totalled([(np.arange(0), np.zeros((0, 2), np.int64))], 0)), SECRET)
     assert table.standard_error(np.arange(1))[0] == pytest.approx(math.sqrt(3) * 10 / 4 * SETTING.unit, rel=1e-6)
-
-
-def test_in_a_mixed_run_it_pays_its_epsilon_as_a_pure_event() -> None:
-    (event,) = opened(Bound(1000, 2), epsilon=0.5, measure="zcdp").events
-    assert event.pure == pytest.approx(0.5)
-    (event,) = opened(Bound(1000, 2), epsilon=0.5).events
-    assert (event.pure, event.spent) == (math.inf, Budget("pure", 0.5))
 
 
 def test_more_columns_are_refused_and_a_run_without_delta_takes_it_where_there_are_few() -> None:

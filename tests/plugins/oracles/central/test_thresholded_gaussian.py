@@ -7,14 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
 from scipy import stats
 
-from cloister.accounting import Accountant, Total
-from cloister.core.errors import BudgetExceeded
 from cloister.plugin import Budget, InvalidInput, NoiseRng, PublicRng, QuestionContext, Space, SparseChannel
-from cloister.plugins.oracles.central.thresholded import ThresholdedCounts
-from cloister.plugins.oracles.central.thresholded_gaussian import ThresholdedGaussian, delta_of, least_threshold
+from cloister.plugins.oracles.central.thresholded_gaussian import ThresholdedGaussian, delta_of
 from tests.alarms import Alarm
 
 SETTING = QuestionContext(1000, 1.0, PublicRng.from_seed(1))
@@ -44,14 +40,6 @@ def test_a_lone_row_shows_with_no_more_than_the_chance_that_is_paid_for(sigma: f
             assert shows >= delta_of(sigma, 1, above) * (1 - 2 / (sigma * steps) * (above - 1) / sigma - 0.03)
 
 
-@settings(max_examples=100, deadline=None)
-@given(st.integers(1, 60), st.floats(1e-2, 500), st.floats(-200, -0.1).map(lambda x: 10**x))
-def test_the_least_threshold_is_the_least(levels: int, sigma: float, delta: float) -> None:
-    found = least_threshold(sigma, levels, delta)
-    assert found.delta <= delta
-    assert found.above == 2 or delta_of(sigma, levels, found.above - 1) > delta
-
-
 def test_the_noise_pays_for_a_count_of_each_level_and_the_threshold_for_all_of_them() -> None:
     channel = opened(16, 0.2, 1e-7)
     (event,) = channel.events
@@ -60,13 +48,6 @@ def test_the_noise_pays_for_a_count_of_each_level_and_the_threshold_for_all_of_t
     above = channel.threshold.above
     assert event.delta == delta_of(channel.deviation, 16, above) <= 1e-7
     assert event.delta == pytest.approx(16 * stats.norm.sf((above - 1) / 20), rel=1e-6)
-
-
-def test_with_sixteen_levels_its_threshold_is_less_than_half_of_that_with_laplace_noise() -> None:
-    total, space = Total(1.0, 1e-6), Space((2,) * 16)
-    ours: Any = ORACLE.open(space, total.measured(["gaussian"], uses_delta=True), SETTING)
-    other: Any = ThresholdedCounts().open(space, total.measured(["pure"], uses_delta=True), SETTING)
-    assert (ours.threshold.above, other.threshold.above) == (96, 255)
 
 
 @pytest.mark.alarm(1e-8)
@@ -91,36 +72,6 @@ def test_the_adversary_sees_a_lone_row_as_often_as_delta_says_and_no_more(far: i
     )
 
 
-@pytest.mark.alarm(1e-8)
-def test_what_shows_has_the_law_of_the_noise_above_the_threshold(alarm: Alarm) -> None:
-    channel = opened(4, 1.0, 0.05, 2**50)
-    held, size = channel.threshold.above, 20_000
-    ids = np.arange(size) + 2**40
-    buckets = np.repeat(np.repeat(ids, held)[:, None], 4, axis=1)
-    table = channel.decode(
-        channel.absorb(channel.encode(buckets, buckets[:, 0], NoiseRng.for_tests(0))), NoiseRng.for_tests(4)
-    )
-    for level in (0, 3):
-        values = table.at(ids, level)
-        shown = values[values != 0]
-        assert (shown > held).all()
-        alarm.fits(stats.binomtest(len(shown), size, 0.5).pvalue, of=4)
-        alarm.fits(stats.kstest(shown, stats.halfnorm(held, channel.deviation).cdf).pvalue, of=4)
-        assert np.array_equal(table.occupied(level), ids[values != 0])
-
-
 def test_without_a_delta_it_is_refused_with_what_to_do() -> None:
     with pytest.raises(InvalidInput, match=r"pass delta .* or count with discrete-gaussian"):
         opened(3, 1.0, 0.0)
-
-
-@pytest.mark.parametrize("rounds", [1, 3])
-def test_rounds_share_the_budget_and_delta_and_the_run_keeps_both(rounds: int) -> None:
-    total = Total(1.0, 1e-6)
-    account = Accountant(total, total.measured(["gaussian"], uses_delta=True))
-    events = ORACLE.open(Space((2,) * 5), account.budget.over(rounds), SETTING).events
-    spent = account.forecast([events] * rounds)
-    assert 0.2e-6 < spent.delta <= 0.5e-6
-    assert spent.epsilon(1e-6) <= 1.0
-    with pytest.raises(BudgetExceeded):
-        Accountant(total, account.budget).forecast([events] * (rounds + 1))

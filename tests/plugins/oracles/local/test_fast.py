@@ -1,10 +1,8 @@
-"""Compiled kernels give the same bytes as NumPy, stand back where they cannot help, and encoding does without SciPy."""
+"""Compiled kernels give the same bytes as NumPy, and stand back where they cannot help."""
 
 from __future__ import annotations
 
 import math
-import subprocess
-import sys
 from importlib.util import find_spec
 from types import SimpleNamespace
 from typing import Any
@@ -187,28 +185,3 @@ def test_without_numba_or_where_it_fails_numpy_does_the_work(kernels: Any, monke
     monkeypatch.setattr(fast, "_kernels", lambda: kernels)
     assert np.array_equal(asked.absorb(asked.encode(items, users, NOISE)).totals, totals)
     assert fast._broken == (set() if kernels is None else {"choose", "point", "add"})
-
-
-ENCODE = """
-import sys
-for name in ("scipy", "numba", "sklearn"):
-    sys.modules[name] = None
-import numpy as np
-from cloister.core.budget import Budget
-from cloister.core.lattice import Bound
-from cloister.core.buckets import BucketedVectors, QuestionContext, Space
-from cloister.core.randomness import NoiseRng, PublicRng
-from cloister.plugins.oracles.local.vectors.vector_sums import HadamardVector
-for name in ("one-byte", "privunit", "duchi"):
-    opened = HadamardVector(randomiser=name).open(
-        Space((4,)), Budget("pure", 1.0), QuestionContext(rows=9, unit=0.01, seed=PublicRng.from_seed(1)), Bound(100, 3)
-    )
-    opened.encode(BucketedVectors(np.zeros((9, 1), np.int64), np.ones((9, 3), np.int64)), np.arange(9, dtype=np.uint64),
-        NoiseRng.secret())
-print("encoded")
-"""
-
-
-def test_opening_and_encoding_needs_numpy_and_attrs_only() -> None:
-    done = subprocess.run([sys.executable, "-c", ENCODE], capture_output=True, text=True, check=False)
-    assert done.stdout.strip() == "encoded", done.stderr

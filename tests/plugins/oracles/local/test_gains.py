@@ -5,18 +5,17 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pytest
 
-from cloister.plugin import Bound, BucketedVectors, Budget, NoiseRng, PublicRng, QuestionContext, Refused, Space
+from cloister.plugin import Bound, Budget, NoiseRng, PublicRng, QuestionContext, Refused, Space
 from cloister.plugins.oracles.local.counts.adaptive_response import AdaptiveResponse
 from cloister.plugins.oracles.local.counts.local_hashing import AskedLocalHashing
 from cloister.plugins.oracles.local.counts.optimised_unary import Unary
 from cloister.plugins.oracles.local.counts.subset_selection import Subset
-from cloister.plugins.oracles.local.randomised_response import WORDS, Response, odds, packed
+from cloister.plugins.oracles.local.randomised_response import packed
 from cloister.plugins.oracles.local.reports import Reports
 from cloister.plugins.oracles.local.vectors.ldp_average import LdpAverage
 from cloister.plugins.oracles.local.vectors.unit_randomiser import ZERO
@@ -90,18 +89,6 @@ def test_so_many_buckets_of_her_choice_get_it_whatever_her_number_is(cls):
     assert least == gain.buckets
 
 
-@pytest.mark.parametrize("symbols", [2, 4, 7])
-@pytest.mark.parametrize("epsilon", [0.5, 2.0])
-def test_liars_who_name_one_bucket_are_distributed_as_more_people_there_and_fewer_in_none(symbols, epsilon):
-    """Exactly: m liars as m / t people with this symbol less m (1 / t - 1) who are nowhere. So no test tells them."""
-    response = Response.within(odds(Budget("pure", epsilon)), symbols)
-    *there, nowhere = response.table()
-    t = Fraction(response.keep, WORDS)
-    for symbol, law in enumerate(there):
-        made = [here / t - (1 / t - 1) * uniform for here, uniform in zip(law, nowhere, strict=True)]
-        assert made == [int(y == symbol) for y in range(symbols)]
-
-
 def supported(channel: Any, lie: Reports, size: int) -> set[int]:
     values = channel.decode(channel.absorb(lie), RNG).at(np.arange(size))
     return set(np.flatnonzero(values > 0).tolist())
@@ -164,13 +151,6 @@ def test_the_most_that_a_report_of_ldp_average_says_of_one_bucket():
         report = Reports(LIARS[:1], np.floor(block).astype(np.int64).astype(np.uint32).reshape(1, -1), channel.stamp)
         added = channel.decode(channel.absorb(report), RNG).at(np.array([1]))[0]
         assert np.linalg.norm(added) == pytest.approx(gain.most, rel=1e-6)
-
-
-def test_sums_of_levels_that_share_the_users_count_for_as_many():
-    channel = vectors(HadamardVector(), 5, 1.0, (4, 4, 4))
-    items = BucketedVectors(np.zeros((40, 3), np.int64), np.zeros((40, 5), np.int64))
-    assert [gain.factor for gain in channel.gains] == [3.0] * 3
-    assert sum(channel.reported(channel.absorb(channel.encode(items, HONEST, RNG)))) == 40
 
 
 def test_a_shuffled_report_is_worth_what_the_report_inside_is():

@@ -12,10 +12,8 @@ import attrs
 import numpy as np
 import pytest
 
-from cloister.core.fixed_order import normals, words_for
 from cloister.core.reports import ReportLaw
 from cloister.plugin import Bound, BucketedVectors, Budget, NoiseRng, PublicRng, QuestionContext, Space
-from cloister.plugins.oracles.local.counts.adaptive_response import AdaptiveResponse
 from cloister.plugins.oracles.local.counts.channel import Direct
 from cloister.plugins.oracles.local.counts.hadamard_response import Signed
 from cloister.plugins.oracles.local.counts.optimised_unary import Unary, at_least
@@ -105,22 +103,6 @@ def test_a_symbol_is_sent_with_a_chance_within_the_bounds(symbols: int) -> None:
     assert law.of == symbols
 
 
-@pytest.mark.parametrize("dimension", [2, 3, 4, 9])
-def test_half_a_turn_of_one_word_changes_the_sign_of_its_two_variates_and_nothing_else(dimension: int) -> None:
-    """The proof of Duchi's law, to the last bit: of any two neighbours of v, one changes its sign, and all that is sent
-    but for signs stays."""
-    size = dimension + 1
-    words = RNG.words(np.arange(200, dtype=np.uint64), words_for(size))
-    before = normals(words, size)
-    for word in range(words_for(size)):
-        turned = words.copy()
-        turned[:, word] ^= np.uint64(2**11)
-        mine = np.arange(size) % words_for(size) == word
-        assert np.array_equal(normals(turned, size), np.where(mine[:, None], -before, before))
-    for j in range(dimension - 1):
-        assert j % words_for(size) != (j + 1) % words_for(size)
-
-
 def test_signs_of_neighbours_are_counted_where_both_are_off_zero() -> None:
     steps = np.array([[3, -2, 0, 7], [1, 1, -1, -1], [0, 0, 5, -32767]])
     level = Duchi.within(odds(Budget("pure", 1.0)), 4)
@@ -142,15 +124,6 @@ def test_what_is_counted_is_what_was_sent_however_it_is_merged(oracle: Any) -> N
     for law in channel.laws(whole):
         assert all(one.among == channel.reported(whole)[int(one.what[6]) - 1] for one in law.proportions)
         assert all(0 <= one.bounds[0] <= one.bounds[1] <= 1 for one in law.proportions)
-
-
-def test_in_no_bucket_is_a_symbol_like_any_other() -> None:
-    """Everybody is in a bucket: nobody supports 'no bucket' more often than noise does."""
-    channel, n = opened(AdaptiveResponse(), (4,), 3.0, 2000), 2000
-    report = channel.encode(np.arange(n)[:, None] % 4, np.arange(n, dtype=np.uint64), RNG)
-    (law,) = channel.laws(channel.absorb(report))
-    assert law.of == 5
-    assert law.proportions[0].what == "level 1, no bucket"
 
 
 def summed_up(oracle: Any) -> tuple[Any, Any, Any]:

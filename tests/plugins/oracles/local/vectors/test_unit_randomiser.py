@@ -13,14 +13,15 @@ import pytest
 from scipy.stats import beta
 
 from cloister.core.fixed_order import normals
-from cloister.plugin import Budget, InvalidInput, NoiseRng, PublicRng
-from cloister.plugins.oracles.local.hadamard_transform import Rotations, signs, transform
+from cloister.plugin import Bound, Budget, InvalidInput, NoiseRng, PublicRng, QuestionContext, Space
+from cloister.plugins.oracles.local.hadamard_transform import Rotations
 from cloister.plugins.oracles.local.randomised_response import WORDS, odds
 from cloister.plugins.oracles.local.vectors.channel import RANDOMISERS, drawing
-from cloister.plugins.oracles.local.vectors.codebook import Codebook, largest
+from cloister.plugins.oracles.local.vectors.codebook import Codebook
 from cloister.plugins.oracles.local.vectors.duchi import Duchi
 from cloister.plugins.oracles.local.vectors.privunit import PrivUnit
-from cloister.plugins.oracles.local.vectors.unit_randomiser import lifted, received, sent
+from cloister.plugins.oracles.local.vectors.unit_randomiser import received
+from cloister.plugins.oracles.local.vectors.vector_sums import HadamardVector
 
 SEED = PublicRng.from_seed(70)
 SIGMAS = 6.5  # two-sided, over a few hundred comparisons: below 1e-6
@@ -78,14 +79,6 @@ def test_duchi_has_the_corrected_length(epsilon: float, variance: float) -> None
     assert unit.length == pytest.approx(b, rel=2e-9)
 
 
-@pytest.mark.parametrize("size", [128, 4096])
-def test_the_sum_of_all_coordinates_is_in_closed_form(size: int) -> None:
-    """All D of them: D^1.5 E|w_1|, and D; of fewer by what follows from it, the known constants and the variances."""
-    mean = math.exp(math.lgamma(size / 2) - math.lgamma((size + 1) / 2)) / math.sqrt(math.pi)
-    assert largest(size)[-1] == pytest.approx(size**1.5 * mean, rel=2e-6)
-    assert largest(size, 2)[-1] == pytest.approx(size, rel=2e-6)
-
-
 @pytest.mark.parametrize("name", RANDOMISERS)
 @pytest.mark.parametrize(("dimension", "direction"), [(1, "axis"), (10, "flat"), (10, "somewhere")])
 def test_estimates_have_the_mean_and_the_variance_that_are_declared(name: str, dimension: int, direction: str) -> None:
@@ -107,46 +100,6 @@ def test_estimates_have_the_mean_and_the_variance_that_are_declared(name: str, d
         across = (dimension + 1 - along) / dimension
         second = (along * u**2 + across * (1 - u**2))[:dimension] / unit.m**2
         assert (z**2).mean(axis=0) == pytest.approx(second, rel=0.05)
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize(
-    ("direction", "epsilon"), [("axis", 1.0), ("axis", 4.0), ("pair", 4.0), ("flat", 1.0), ("somewhere", 4.0)]
-)
-def test_three_rounds_turn_as_randomly_as_the_estimate_needs(direction: str, epsilon: float) -> None:
-    """E[sqrt(D) sum of T] is M_k u within 0.2%, and nothing else beyond the error of the mean (one round is off by up
-    to 54%)."""
-    unit, u, n = made("one-byte", epsilon, 100), DIRECTIONS[direction](128), 30_000
-    rotations, users = Rotations(128), np.arange(n, dtype=np.uint64)
-    turned = rotations.turn(np.repeat(u[:, None], n, axis=1), users, SEED)
-    order = np.argsort(-np.abs(turned), axis=0, kind="stable")[: unit.inside]
-    chosen = np.zeros((128, n))
-    np.put_along_axis(chosen, order, np.where(np.take_along_axis(turned, order, axis=0) < 0, -1.0, 1.0), axis=0)
-    total = chosen
-    for flips in rotations._flips(users, SEED)[::-1]:
-        total = transform(total) * signs(flips)
-    total /= 128 * largest(128)[unit.inside - 1]
-    mean, error = total.mean(axis=1), total.std(axis=1) / math.sqrt(n)
-    along = total.T @ u
-    assert abs(along.mean() - 1) < 2e-3
-    assert (np.abs(mean - u) < SIGMAS * error + 2e-3 * np.abs(u)).all()
-
-
-@pytest.mark.parametrize("size", [128, 512, 4096])
-def test_rotations_are_exact_and_their_axes_belong_to_them(size: int) -> None:
-    """The vectors of which coordinates get longest among them: an axis, and a flat one."""
-    rotations, users = Rotations(size), np.arange(50, dtype=np.uint64)
-    u = np.random.default_rng(75).standard_normal((size, 50))
-    u[:, 0], u[:, 1] = np.eye(size)[0], 1
-    u /= np.linalg.norm(u, axis=0)
-    turned = rotations.turn(u, users, SEED).astype(object)
-    whole = np.rint(u * 2.0**rotations.bits).astype(np.int64).astype(object)
-    assert ((turned**2).sum(axis=0) == size**3 * (whole**2).sum(axis=0)).all()
-    numbers = np.arange(50) * (size // 50)
-    for minus in (0, 1):
-        axes = rotations.axis(numbers, np.full(50, minus, np.uint64), users, SEED).astype(object)
-        assert ((axes**2).sum(axis=0) == size**3).all()
-        assert ((axes * whole).sum(axis=0) == (1 - 2 * minus) * turned[numbers, np.arange(50)]).all()
 
 
 def test_normals_are_their_words_to_twelve_digits() -> None:
@@ -173,22 +126,6 @@ def test_codewords_beyond_a_codebook_of_16_bits_are_impossible() -> None:
     assert [unit.possible(np.full((10, 1), last, np.uint16)) for last in (511, 512)] == [True, False]
 
 
-def test_steps_go_there_and_back() -> None:
-    x = np.array([[0.0, 1.0, -3.5, 15.99, 100.0, -100.0]])
-    assert sent(x).dtype == np.uint16
-    assert sent(x).min() == 1
-    assert received(sent(x))[:, 0] * 2.0**-11 == pytest.approx([0, 1, -3.5, 15.99, 16, -16], abs=1e-3)
-
-
-def test_lifted_vectors_are_of_length_one_whatever_came_in() -> None:
-    """Zero; inside; beyond the bound: scaled to it; on it; of a row in no bucket: no vector, but a sign."""
-    values = np.array([[0, 0], [3, 4], [30, 40], [6, 8], [6, 8]])
-    units = lifted(values, np.array([1.0, 1.0, -1.0, 1.0, -1.0]), 10, np.arange(5) == 4).T
-    high = math.sqrt(0.75)
-    assert units == pytest.approx(np.array([[0, 0, 1], [0.3, 0.4, high], [-0.6, -0.8, 0], [0.6, 0.8, 0], [0, 0, -1]]))
-    assert (units**2).sum(axis=1) == pytest.approx(np.ones(5), abs=1e-15)
-
-
 def test_budgets_and_dimensions_out_of_range_are_refused() -> None:
     with pytest.raises(InvalidInput, match="too small"):
         Codebook.within(Fraction(1), 10)
@@ -200,6 +137,18 @@ def test_budgets_and_dimensions_out_of_range_are_refused() -> None:
         Codebook.within(Fraction(2), 4096)
     for name in RANDOMISERS:
         assert math.isfinite(made(name, 1000.0, 5).moment)
+
+
+def test_questions_that_cannot_be_answered_are_refused_when_they_are_opened() -> None:
+    context = QuestionContext(100, 1.0, SEED)
+    for randomiser, size, budget, said in (
+        ("one-byte", 2**24, Budget("pure", 1.0), "explicit-histogram-vector"),
+        ("one-byte", 4, Budget("pure", math.inf), "finite"),
+        ("one-byte", 4, Budget("gaussian", 1.0), "Gaussian"),
+        ("laplace", 4, Budget("pure", 1.0), "laplace"),
+    ):
+        with pytest.raises(InvalidInput, match=said):
+            HadamardVector(randomiser=randomiser).open(Space((size,)), budget, context, Bound(10, 10))  # type: ignore[arg-type]
 
 
 # Privacy: exact tables and exact coins.
