@@ -11,18 +11,19 @@ import attrs
 import numpy as np
 import pytest
 
-from cloister.accounting import Total
+from cloister.accounting import Accountant, Total
 from cloister.core.budget import Budget
 from cloister.core.clustering import Clustering, Problem
 from cloister.core.domains import Ball, Box, Domain
 from cloister.core.errors import InvalidInput
 from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng
+from cloister.core.session import forecast
 from cloister.core.trust import Central
 from cloister.core.types import Floats
 from cloister.plugins.methods.lloyd import Lloyd
 from cloister.plugins.methods.sphere_packing import SpherePacking, sphere_packing
-from tests.plugins.methods.runs import EXACT, SEED, cube, made, run
+from tests.plugins.methods.runs import EXACT, LAPLACE, SEED, cube, made, run
 from tests.plugins.tables import Table
 
 SQUARE = cube(2)
@@ -262,3 +263,63 @@ def test_the_last_centres_are_moved_to_the_middle_by_their_noise(shrink: float) 
 def test_the_last_iterates_may_be_averaged() -> None:
     found, _ = run(gauss(rounds=4, average=2, shrink=0.0), blobs(SQUARE, 300), problem_of(gauss(), 3, SQUARE, 300))
     assert np.allclose(found.centers, found.details["iterates"][-2:].mean(axis=0), rtol=1e-12)
+
+
+def test_each_round_asks_within_its_radius_and_its_noise_is_that_of_equations_8_and_9() -> None:
+    problem = problem_of(gauss(), 5, SQUARE, 100_000)
+    rounds = forecast(gauss(), problem, SEED)
+    assert len(rounds) == 7
+    deviation = 1 / problem.budget.mu * math.sqrt(1 + math.sqrt(8)) * math.sqrt(7)
+    for round, reach in zip(rounds, gauss().schedule(problem).radii, strict=True):
+        parts: Any = round.parts
+        counts, sums = parts
+        assert sums.vectors.bound.l2 == counts.cells.within == int(reach / SQUARE.unit)
+        assert counts.channel.deviation == pytest.approx(deviation, rel=1e-5)
+        assert sums.channel.deviation == pytest.approx(deviation / 8**0.25 * reach, rel=1e-5)
+
+
+def laplace(**options: Any) -> Any:
+    return made("fastlloyd", LAPLACE, **options)
+
+
+@pytest.mark.parametrize(("domain", "l1"), [(cube(3), 3 * 1.0), (Ball((0.0,) * 3, 1.0), math.sqrt(3))])
+def test_absolute_updates_have_the_domain_as_their_sensitivity(domain: Domain, l1: float) -> None:
+    method = laplace(**ABSOLUTE, rounds=2)
+    parts: Any = forecast(method, problem_of(method, 2, domain, 1000), SEED)[0].parts
+    assert parts[1].vectors.bound.l2 == domain.max_norm
+    assert parts[1].vectors.bound.l1 * domain.unit == pytest.approx(l1, rel=1e-5)
+    assert parts[0].cells.within is None
+
+
+def test_su_lloyd_shares_by_cube_roots_and_chooses_the_rounds_of_su_et_al() -> None:
+    """The formulas are for real Laplace noise, which discrete noise is close to on the grid."""
+    found = []
+    for d, n, k, eps, _, schedule in schedules(laplace(**ABSOLUTE)):
+        root = (4 * d * RHO**2) ** (1 / 3)
+        found.append((eps / math.sqrt(500 * k**3 / n**2 * (d + root) ** 3), schedule.rounds))
+        assert schedule.per_sum.amount / schedule.per_count.amount == pytest.approx(d / root, rel=1e-4)
+    agree(found)
+
+
+def test_mixed_oracles_share_a_budget_in_rho() -> None:
+    method = made("fastlloyd", {"counts": "discrete-laplace", "sums": "discrete-gaussian"})
+    problem = problem_of(method, 3, SQUARE, 5000)
+    assert problem.budget.measure == "zcdp"
+    accountant = Accountant(Total(1.0, 1e-6), problem.budget)
+    spent = accountant.forecast([round.events for round in forecast(method, problem, SEED)])
+    assert spent.all_rho == pytest.approx(problem.budget.amount, rel=1e-9)
+
+
+def test_a_row_farther_than_the_radius_counts_nowhere() -> None:
+    rows = np.random.default_rng(1).uniform(-1, 1, (2000, 2))
+    method = exact(radius="constant", rounds=1, radius_scale=0.4)
+    problem = problem_of(method, 4, SQUARE, 2000)
+    distance = np.linalg.norm(rows[:, None] - SQUARE.real(SQUARE.snap(start(4))), axis=2)
+    nearest, counted = distance.argmin(axis=1), distance.min(axis=1) <= radius(SQUARE, 4, 0.4)
+    assert 400 < counted.sum() < 1600
+    found: Any = run(method, rows, problem)[0]
+    assert found.weights.tolist() == [(counted & (nearest == j)).sum() for j in range(4)]
+    means = np.array([rows[counted & (nearest == j)].mean(axis=0) for j in range(4)])
+    assert np.allclose(found.centers, means, atol=2 * SQUARE.unit)
+    every: Any = run(exact(radius="none", rounds=1), rows, problem)[0]
+    assert every.weights.sum() == 2000

@@ -19,6 +19,7 @@ from cloister.core.randomness import PublicRng
 from cloister.core.session import Session
 from cloister.core.types import Floats
 from cloister.plugins.methods.lloyd_median import STEPS, TOP, LloydMedian, Pulls, weiszfeld
+from cloister.plugins.oracles.central.discrete_gaussian import DiscreteGaussian
 from cloister.plugins.oracles.central.exact import Exact
 from tests.plugins.methods.runs import cube, run
 
@@ -97,3 +98,15 @@ def test_a_step_is_the_pull_over_the_weight_without_what_may_be_noise_and_never_
 ) -> None:
     step = weiszfeld(np.array([sums]), np.full(1, error), smoothing=0.5, stretch=1.0, shrink=shrink)
     assert step == pytest.approx(np.array([expected]))
+
+
+def gauss(start: Any, **options: Any) -> LloydMedian[Any]:
+    return LloydMedian(start=start, counts=DiscreteGaussian(), sums=DiscreteGaussian(), **options)
+
+
+def test_a_round_spends_its_shares_and_its_noise_has_the_joint_norm() -> None:
+    method = gauss(Given(np.zeros((2, 2))), rounds=3, count_share=0.2)
+    _, session = run(method, np.zeros((10, 2)), Problem(2, SQUARE, 10, Budget("gaussian", 0.75)))
+    assert [event.spent.amount for event in session.released] == pytest.approx([0.05, 0.2] * 3)
+    channel = session.rounds[0].parts[1].channel
+    assert channel.deviation / (SQUARE.unit * STEPS) == pytest.approx(math.sqrt(1.25) / math.sqrt(0.2), rel=1e-4)

@@ -86,3 +86,8 @@ def test_sums_of_leaves_are_looked_up_at_their_own_level_and_divided_by_at_least
     assert cells.means(None).points[:3].tolist() == [[2, 2.5], [0, 1], [4, 6]]
     found = cells.of_groups(np.array([0, 1, 0, 1, 2, 2]), 4)
     assert found == pytest.approx(np.array([[6, 8], [8 / 4.5, 11 / 4.5], [4, 7], [0, 0]]))  # (8 + 4, 10 + 6) / (4 - 2)
+
+
+def test_the_paper_s_method_finds_clusters() -> None:
+    rows, _ = groups(100_000, 2, 10, 0.01, ball=True)
+    assert nicv(rows, fitted("one-round-lsh", rows, 2, epsilon=4.0).centers) < 0.2  # one centre: about 0.5

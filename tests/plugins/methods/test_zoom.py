@@ -232,3 +232,16 @@ def test_counts_that_are_noise_alone_give_no_interval() -> None:
     assert interval(bins(), 0, [0.1] * 3) is None
     assert interval(bins(5), 0, [0.3] * 3) is None
     assert CODES == 16**4
+
+
+def test_without_a_share_nothing_is_asked_and_all_of_the_budget_is_the_methods() -> None:
+    _, session = run(zoom(share=0.0), np.zeros((100, 2)), box(1.0, 3.0))
+    assert [len(round.parts) for round in session.rounds] == [1]
+    assert session.rounds[0].events[0].spent.amount == MU2
+
+
+def test_outliers_that_are_hidden_by_noise_do_not_widen_the_interval() -> None:
+    rows = np.concatenate([np.random.default_rng(4).normal(0, 1, 5000), [900.0] * 5])[:, None]
+    low, high = intervals(zoom(), rows, box(WIDE))[0]
+    assert -8 < low < -2
+    assert 2 < high < 8

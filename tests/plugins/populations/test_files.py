@@ -27,6 +27,7 @@ import pytest
 from cloister.core.errors import InvalidInput, UnknownName
 from cloister.plugins.populations.arrays import Arrays
 from cloister.plugins.populations.files import Files
+from cloister.rows import reading
 from cloister.rows.files import arrow, npy, parts
 from tests.plugins.populations.exact import totals, unit_box
 
@@ -504,3 +505,11 @@ def test_whatever_a_file_says_of_pandas_it_can_be_read(tmp_path: Path) -> None:
         rows = pa.table({"x": [1.0]}).replace_schema_metadata({b"pandas": said})
         pa.parquet.write_table(rows, tmp_path / "rows.parquet")
         assert [column.name for column in arrow.Parquet(str(tmp_path / "rows.parquet")).known] == ["x"]
+
+
+def test_more_rows_than_the_cap_are_refused(tmp_path: Path) -> None:
+    np.save(tmp_path / "a.npy", np.zeros((10, 2)))
+    with patch.object(reading, "CAP", 9):
+        for act in (Files.check, lambda population: totals(population, SQUARE)):
+            with pytest.raises(InvalidInput, match="more than 9 rows"):
+                act(Files(tmp_path / "a.npy"))

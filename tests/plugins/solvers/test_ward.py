@@ -96,3 +96,15 @@ def test_more_points_than_are_merged_join_later() -> None:
     points = np.repeat(centers, 50, axis=0) + 0.01 * g.standard_normal((100, 2))
     found = solve(points, np.ones(100), 2, most=6)
     assert sorted(np.round(found[:, 0]).tolist()) == [0.0, 9.0]
+
+
+def test_empty_cells_are_left_out() -> None:
+    """Cells without rows whose count is noise: each centre is as good as without them, to a tenth of its error."""
+    d, g = 100, np.random.default_rng(4)
+    centers = g.standard_normal((3, d))
+    centers /= np.linalg.norm(centers, axis=1, keepdims=True)
+    points, weights = noisy_cells(centers, np.array([1e5] * 3 + [15e3] * 8), np.array([0, 1, 2] + [-1] * 8), 2600.0, g)
+    alone = solve(points[:3], weights[:3], 3, sums=2600.0, counts=7000.0)
+    found = solve(points, weights, 3, sums=2600.0, counts=7000.0)
+    for center in alone:
+        assert np.linalg.norm(found - center, axis=1).min() < 0.03

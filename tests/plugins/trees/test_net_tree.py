@@ -7,15 +7,16 @@ from functools import cache
 
 import numpy as np
 import pytest
+from sklearn.cluster import KMeans
 
 from cloister.core.budget import Budget
-from cloister.core.clustering import Problem
+from cloister.core.clustering import Coreset, Problem
 from cloister.core.domains import Ball, Domain
 from cloister.core.errors import InvalidInput
 from cloister.core.randomness import PublicRng
 from cloister.core.types import Floats, Ints
 from cloister.plugins.trees.net_tree import NetTree, NetTreeOpened
-from cloister.plugins.trees.nets import RADIUS, Projection
+from cloister.plugins.trees.nets import RADIUS, Projection, energy
 from tests.plugins.tables import Counted, Table
 
 KEY = PublicRng.from_seed(3)
@@ -155,3 +156,65 @@ def test_projections_stay_exact_integers_at_the_largest_scale() -> None:
     assert (small | ~held).all()
     assert np.array_equal(images[held], exact[held].astype(np.int64))
     assert held.any()
+
+
+def cost(points: Floats, weights: Floats, centers: Floats) -> float:
+    squares = ((points[:, None, :] - centers) ** 2).sum(axis=2).min(axis=1)
+    return float((weights * squares).sum())
+
+
+def transport(tree: NetTreeOpened, grown: Coreset, rows: Ints) -> float:
+    """mt of rows to the leaf that they are in: the sum of squared distances; every row is in one leaf."""
+    ids, x = tree.locate(rows), ball(rows.shape[1]).real(rows)
+    place = {
+        (int(level), int(i)): j for j, (level, i) in enumerate(zip(grown.leaves.levels, grown.leaves.ids, strict=True))
+    }
+    leaf = np.full(len(rows), -1)
+    for level in range(len(tree.nets)):
+        mine = np.array([place.get((level, i), -1) for i in ids[:, level].tolist()])
+        assert not ((mine >= 0) & (leaf >= 0)).any()
+        leaf = np.maximum(leaf, mine)
+    assert (leaf >= 0).all()
+    return float(((x - grown.points[leaf]) ** 2).sum())
+
+
+def mixture(d: int, n: int, clusters: int, wide: float, seed: int) -> Floats:
+    g = np.random.default_rng(seed)
+    centers = g.uniform(-0.6, 0.6, (clusters, d))
+    return centers[g.integers(0, clusters, n)] + wide * g.standard_normal((n, d)) / math.sqrt(d)
+
+
+@pytest.mark.parametrize(("d", "levels", "clusters", "wide"), [(1, 10, 2, 0.1), (1, 10, 30, 0.02), (2, 5, 2, 0.001)])
+def test_theorem_20_the_papers_tree_is_a_coreset(d: int, levels: int, clusters: int, wide: float) -> None:
+    """With an exact oracle (eta = 0) and xi = 1/2. What the bound adds is n 2^(-2T) for the last level, 4 of it as a
+    transport, and n / 2^Gamma for each level before. In one dimension the threshold stops branches before the last
+    level; in two there are still fewer nodes than k a."""
+    n, k, xi = 10_000, 2, 0.5
+    tree = opened(d, levels, expand=None, rounds=None, rows=n, k=k)
+    rows = ball(d).snap(mixture(d, n, clusters, wide, d))
+    grown, x = tree.grow(Counted(tree.locate(rows))), ball(d).real(rows)
+    assert grown.weights.sum() == n
+    assert (grown.leaves.levels.min() < levels - 1) == (d == 1)
+    moved, best = transport(tree, grown, rows), float(KMeans(k, n_init=10, random_state=0).fit(x).inertia_)
+    assert moved <= 4 * n * 4.0**-levels + xi / (8 * (1 + 2 / xi)) * best + 4 * levels
+    g = np.random.default_rng(7)
+    for _ in range(40):
+        centers = g.uniform(-0.7, 0.7, (k, d))
+        true = cost(x, np.ones(n), centers)
+        assert abs(cost(grown.points, grown.weights, centers) - true) <= xi * true + 4 * (1 + 2 / xi) * moved
+
+
+def distance(one: Ints, other: Ints) -> Floats:
+    """In radii of the ball."""
+    return np.sqrt(energy(one - other) / one.shape[1]) / RADIUS
+
+
+@pytest.mark.parametrize(("d", "levels"), [(1, 12), (3, 8), (8, 3)])
+def test_lemma_14_a_node_is_within_twice_its_radius_of_its_rows(d: int, levels: int) -> None:
+    tree = opened(d, levels)
+    images = tree.projection.of(rows_in(ball(d), 4000, d))
+    for level, names in enumerate(chain(tree, images), 1):
+        far = distance(images, tree.nets[level - 1].points(names))
+        assert far.max() <= 2.0 ** (1 - level) + 1e-6
+    last = tree.nets[-1].points(chain(tree, images)[-1])
+    assert distance(images, last).max() <= 2.0**-levels

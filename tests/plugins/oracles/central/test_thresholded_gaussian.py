@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from cloister.accounting import Accountant, Total
+from cloister.core.errors import BudgetExceeded
 from cloister.plugin import Budget, InvalidInput, NoiseRng, PublicRng, QuestionContext, Space, SparseChannel
 from cloister.plugins.oracles.central.thresholded_gaussian import ThresholdedGaussian, delta_of
 from tests.alarms import Alarm
@@ -75,3 +77,15 @@ def test_the_adversary_sees_a_lone_row_as_often_as_delta_says_and_no_more(far: i
 def test_without_a_delta_it_is_refused_with_what_to_do() -> None:
     with pytest.raises(InvalidInput, match=r"pass delta .* or count with discrete-gaussian"):
         opened(3, 1.0, 0.0)
+
+
+@pytest.mark.parametrize("rounds", [1, 3])
+def test_rounds_share_the_budget_and_delta_and_the_run_keeps_both(rounds: int) -> None:
+    total = Total(1.0, 1e-6)
+    account = Accountant(total, total.measured(["gaussian"], uses_delta=True))
+    events = ORACLE.open(Space((2,) * 5), account.budget.over(rounds), SETTING).events
+    spent = account.forecast([events] * rounds)
+    assert 0.2e-6 < spent.delta <= 0.5e-6
+    assert spent.epsilon(1e-6) <= 1.0
+    with pytest.raises(BudgetExceeded):
+        Accountant(total, account.budget).forecast([events] * (rounds + 1))

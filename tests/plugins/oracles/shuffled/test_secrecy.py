@@ -95,3 +95,48 @@ def test_what_a_distance_costs_is_the_best_of_all_epsilons(mu: float) -> None:
         assert t + 0.999 * least <= price(t, mu) <= t + 1.01 * least
         assert price(most_distance(1e-6, mu), mu) <= 1e-6
     assert most_distance(0.0, mu) == 0.0
+
+
+def by_characters(inputs: tuple[int, ...], bits: int, shares: int) -> dict[tuple[int, ...], float]:
+    """The same by Fourier analysis on Z_q^n: q^-(n m) sum_a w^(-a.x) [t^c] prod_i (sum_v w^(a_i v) t_v)^m."""
+    q, n = 2**bits, len(inputs)
+    w = np.exp(2j * np.pi / q)
+    found: dict[tuple[int, ...], complex] = {}
+    for a in itertools.product(range(q), repeat=n):
+        poly: dict[tuple[int, ...], complex] = {(0,) * q: 1.0}
+        for a_i in a:
+            for _ in range(shares):
+                grown: dict[tuple[int, ...], complex] = {}
+                for c, value in poly.items():
+                    for v in range(q):
+                        more = (*c[:v], c[v] + 1, *c[v + 1 :])
+                        grown[more] = grown.get(more, 0) + value * w ** (a_i * v)
+                poly = grown
+        turn = w ** (-sum(x * y for x, y in zip(a, inputs, strict=True)))
+        for c, value in poly.items():
+            found[c] = found.get(c, 0) + turn * value / q ** (n * shares)
+    return {c: value.real for c, value in found.items() if abs(value) > 1e-12}
+
+
+@pytest.mark.parametrize(("users", "bits", "shares"), [(2, 1, 4), (4, 1, 3), (2, 2, 3)])
+def test_the_law_of_the_messages_is_that_of_an_independent_formula(users: int, bits: int, shares: int) -> None:
+    for inputs in ((0,) * users, (*range(1, users), 1)):
+        found = enumerated(tuple(x % 2**bits for x in inputs), bits, shares)
+        formula = by_characters(tuple(x % 2**bits for x in inputs), bits, shares)
+        assert found.keys() == formula.keys()
+        assert all(abs(float(found[c]) - formula[c]) < 1e-9 for c in found)
+
+
+def cited_shares(users: int, bits: int, security: float) -> int:
+    """As many as Balle et al. ask for."""
+    return math.ceil((2 * security + bits) / (math.log2(users) - math.log2(math.e))) + 2
+
+
+@pytest.mark.parametrize("users", [19, 100, 9_000, 900_000, 9 * 10**8])
+def test_no_more_shares_are_asked_for_than_published_bounds_ask_for(users: int) -> None:
+    for bits, security in itertools.product((20, 34, 48), (30.0, 40.0, 60.0)):
+        shares = enough_shares(users, bits, security)
+        assert shares is not None
+        assert shares <= cited_shares(users, bits, security)
+        assert log2_distance(users, bits, shares) <= -security
+        assert shares == 5 or log2_distance(users, bits, shares - 1) > -security

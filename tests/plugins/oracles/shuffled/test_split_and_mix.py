@@ -225,3 +225,23 @@ def test_questions_that_it_cannot_answer_are_refused() -> None:
         SplitAndMix().open(space, BUDGET, context(20), BOUND)
     with pytest.raises(InvalidInput, match="delta of its own"):
         SplitAndMix().open(space, Budget("gaussian", 0.04), context(), BOUND)
+
+
+@pytest.mark.alarm(1e-8)
+def test_a_replaced_row_is_hidden_as_declared(alarm: Alarm) -> None:
+    """Worst neighbours, a vector and its opposite in one bucket: no half-space tells them apart better than mu allows,
+    with the noise of the honest users only. Half the variance would be found out."""
+    budget = Budget("gaussian", 1.0, delta=1e-3)
+    channel = SplitAndMix().open(Space((4000,)), budget, context(1000), Bound(1000, 1))
+    alone = attrs.evolve(channel, people=channel.min_honest_users)
+    for noise, caught in ((1.0, False), (0.7, True)):
+        found = attrs.evolve(alone, sigma=alone.sigma * noise)
+        sides = []
+        for sign in (1, -1):
+            items = BucketedVectors(np.arange(4000)[:, None], np.full((4000, 1), sign * 1000))
+            summary = attrs.evolve(found.pooled(items, users(4000), NoiseRng.for_tests(1)), owed=found.min_honest_users)
+            summary = attrs.evolve(summary, counts=summary.counts // 4)
+            sides.append(found.decode(summary, NoiseRng.for_tests(3 + sign)).at(np.arange(4000))[:, 0] > 0)
+        low, high = (alarm.proportion(int(side.sum()), 4000, 4)[i] for i, side in enumerate(sides))
+        worst = max(low - math.exp(e) * high - delta_of_mu(1.0, e) for e in (0.0, 0.2, 0.5))
+        assert (worst > 0) == caught

@@ -20,9 +20,10 @@ import pytest
 
 from cloister.plugin import Budget, InvalidInput, PublicRng
 from cloister.plugins.oracles.local.counts.channel import Direct
-from cloister.plugins.oracles.local.counts.hadamard_response import Signed
+from cloister.plugins.oracles.local.counts.hadamard_response import HadamardResponse, Signed
+from cloister.plugins.oracles.local.counts.local_hashing import ExplicitHistogram, OptimisedLocalHashing
 from cloister.plugins.oracles.local.counts.optimised_unary import Unary
-from cloister.plugins.oracles.local.counts.subset_selection import Subset
+from cloister.plugins.oracles.local.counts.subset_selection import Subset, SubsetSelection
 from cloister.plugins.oracles.local.hashing import Hashed
 from cloister.plugins.oracles.local.randomised_response import WORDS, Response, below, hits, odds
 from tests.plugins.oracles.local.counts.test_counts import each_class, each_oracle, numbered, opened
@@ -173,3 +174,43 @@ def test_uniform_integers_come_from_the_words_that_are_counted(m):
     for first in (0, 1):  # the last word of each integer, and the first of the next
         ends = np.array([0, *itertools.accumulate(hits(m))][first : m + first], object) - first
         assert below(ends.astype(np.uint64), m).tolist() == list(range(m))
+
+
+@pytest.mark.parametrize("size", [1, 2, 4, 5])
+def test_subsets_of_any_small_space_are_private(size):
+    level = opened(SubsetSelection(), (size,), 0.9).asked.levels[0]
+    orders = list(cells(level))
+    for table in orders[:: max(1, len(orders) // 12)]:
+        laws = [law(level, bucket, 1, table) for bucket in range(-1, size)]
+        assert worst(laws) <= e_to(0.9)
+
+
+@pytest.mark.parametrize("cls", [ExplicitHistogram, HadamardResponse, OptimisedLocalHashing])
+def test_levels_that_share_the_budget_compose_to_epsilon(cls):
+    """Whole reports over two levels, all 16 pairs of inputs, each level with words of its own."""
+    channel = opened(cls(share="budget"), (3, 3), 1.0)
+    tables, ratios = [next(cells(level)) for level in channel.asked.levels], []
+    for user in range(5):
+        laws = []
+        for buckets in itertools.product((-1, 0, 1, 2), repeat=2):
+            one, other = (
+                law(level, b, user, t) for level, b, t in zip(channel.asked.levels, buckets, tables, strict=True)
+            )
+            laws.append(defaultdict(Fraction, {(*a, *b): one[a] * other[b] for a in one for b in other}))
+        ratios.append(worst(laws))
+    assert e_to(1.0) * (1 - Fraction(1, 10**14)) < max(ratios) <= e_to(1.0)
+
+
+@each_class
+def test_levels_that_share_users_hear_of_one_bucket_only(cls):
+    """A user's report is decided by the level that her public number picks: her other buckets change nothing."""
+    channel, users = opened(cls(), (3, 3), 1.0), numbered(40)
+    told = np.random.default_rng(1).integers(0, WORDS, (40, 8), np.uint64, endpoint=False)
+    first = channel.asked.sharing.answers(users)[0]
+    items = np.random.default_rng(2).integers(-1, 3, (40, 2))
+    changed = items.copy()
+    changed[first, 1] = (items[first, 1] + 2) % 3
+    second = np.setdiff1d(np.arange(40), first)
+    changed[second, 0] = -1
+    one, other = (channel.encode(rows, users, Words(told)) for rows in (items, changed))
+    assert np.array_equal(one.answers, other.answers)

@@ -20,7 +20,7 @@ from cloister.plugins.oracles.local.vectors.channel import RANDOMISERS, drawing
 from cloister.plugins.oracles.local.vectors.codebook import Codebook
 from cloister.plugins.oracles.local.vectors.duchi import Duchi
 from cloister.plugins.oracles.local.vectors.privunit import PrivUnit
-from cloister.plugins.oracles.local.vectors.unit_randomiser import received
+from cloister.plugins.oracles.local.vectors.unit_randomiser import lifted, received, sent
 from cloister.plugins.oracles.local.vectors.vector_sums import HadamardVector
 
 SEED = PublicRng.from_seed(70)
@@ -237,3 +237,36 @@ def test_duchi_sends_a_vector_or_its_opposite_and_the_row_only_says_which(dimens
         assert np.array_equal(beyond, high)
         assert np.array_equal(low, -high)
         assert ((low == first).all(axis=1) | (low == -first).all(axis=1)).all()
+
+
+def test_lifted_vectors_are_of_length_one_whatever_came_in() -> None:
+    """Zero; inside; beyond the bound: scaled to it; on it; of a row in no bucket: no vector, but a sign."""
+    values = np.array([[0, 0], [3, 4], [30, 40], [6, 8], [6, 8]])
+    units = lifted(values, np.array([1.0, 1.0, -1.0, 1.0, -1.0]), 10, np.arange(5) == 4).T
+    high = math.sqrt(0.75)
+    assert units == pytest.approx(np.array([[0, 0, 1], [0.3, 0.4, high], [-0.6, -0.8, 0], [0.6, 0.8, 0], [0, 0, -1]]))
+    assert (units**2).sum(axis=1) == pytest.approx(np.ones(5), abs=1e-15)
+
+
+def test_steps_go_there_and_back() -> None:
+    x = np.array([[0.0, 1.0, -3.5, 15.99, 100.0, -100.0]])
+    assert sent(x).dtype == np.uint16
+    assert sent(x).min() == 1
+    assert received(sent(x))[:, 0] * 2.0**-11 == pytest.approx([0, 1, -3.5, 15.99, 16, -16], abs=1e-3)
+
+
+@pytest.mark.parametrize("size", [128, 512, 4096])
+def test_rotations_are_exact_and_their_axes_belong_to_them(size: int) -> None:
+    """The vectors of which coordinates get longest among them: an axis, and a flat one."""
+    rotations, users = Rotations(size), np.arange(50, dtype=np.uint64)
+    u = np.random.default_rng(75).standard_normal((size, 50))
+    u[:, 0], u[:, 1] = np.eye(size)[0], 1
+    u /= np.linalg.norm(u, axis=0)
+    turned = rotations.turn(u, users, SEED).astype(object)
+    whole = np.rint(u * 2.0**rotations.bits).astype(np.int64).astype(object)
+    assert ((turned**2).sum(axis=0) == size**3 * (whole**2).sum(axis=0)).all()
+    numbers = np.arange(50) * (size // 50)
+    for minus in (0, 1):
+        axes = rotations.axis(numbers, np.full(50, minus, np.uint64), users, SEED).astype(object)
+        assert ((axes**2).sum(axis=0) == size**3).all()
+        assert ((axes * whole).sum(axis=0) == (1 - 2 * minus) * turned[numbers, np.arange(50)]).all()
