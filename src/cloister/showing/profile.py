@@ -19,7 +19,7 @@ import numpy as np
 from cloister.core.types import Floats
 from cloister.run.cautions import beyond, unlisted
 from cloister.run.descriptions import Descriptions, descriptions_of
-from cloister.run.estimates import Estimate, center_texts, table, table_in
+from cloister.run.estimates import Estimate, center_texts, meant, table, table_in
 from cloister.run.result import Result
 from cloister.run.words import Word, words_of
 from cloister.showing.figures import POINTS, estimated, model_of, silhouette
@@ -228,7 +228,7 @@ def profile_of(result: Result) -> Profile:
             result.called[i],
             {} if told is None else held(told, i),
         )
-        for i, center in enumerate(result.centers)
+        for i, center in enumerate(meant(result) if errors is None else result.centers)
     )
     power = 1.0 if str(result.method.get("name", "")).endswith("median") else 2.0
     scores, cost = _figures(result, power)
@@ -315,7 +315,7 @@ def centers_html(result: Result) -> str:
     shown = result.columns[:MANY_COLUMNS]
     more = [] if len(shown) == len(result.columns) else [f"... {len(result.columns) - len(shown)} more"]
     sizes = [] if result.weights is None else ["rows (noisy)"]
-    texts = center_texts(result.centers, result.details)
+    texts = center_texts(result)
     rows = [
         [result.called[i], *([] if result.weights is None else [f"{result.weights[i]:.0f}"]), *texts[i][: len(shown)]]
         for i in result.by_size
