@@ -53,9 +53,13 @@ def test_what_is_below_a_millionth_of_the_bounds_or_of_the_released_frame_is_rea
     assert [row[2:] for row in lines(plain, 100)[1:]] == [["0", "0.123457", "0"], ["1.5", "0", "0.5"]]
     assert [cluster.center for cluster in profile_of(plain).clusters] == [(0, 0.123457, 0), (1.5, 0, 0.5)]
     narrow = made(3, 2, centers=centers, details={"intervals": [[-1e-3, 1e-3]] * 3})
-    assert center_texts(narrow)[0] == ["0", "0.123457", "-2e-08"]
+    assert center_texts(narrow.centers, narrow.details, narrow.domain)[0] == ["0", "0.123457", "-2e-08"]
     exact = made(3, 2, centers=centers, details={"centers_error": np.full((2, 3), 1e-9)})
-    assert center_texts(exact)[0] == ["0.0000000000", "0.1234567890", "-0.0000000200"]
+    assert center_texts(exact.centers, exact.details, exact.domain)[0] == [
+        "0.0000000000",
+        "0.1234567890",
+        "-0.0000000200",
+    ]
 
 
 def test_few_columns_are_columns() -> None:

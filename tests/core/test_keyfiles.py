@@ -59,6 +59,16 @@ def test_a_key_that_others_can_read_is_used_for_nothing_until_they_cannot(
     use(path)
 
 
+def test_a_ledger_that_was_opened_to_a_group_has_a_key_for_it(tmp_path: Path) -> None:
+    path, use = of_ledger(tmp_path)
+    for file in (path, tmp_path / "budget.db"):
+        file.chmod(0o660)
+    use(path)
+    path.chmod(0o664)
+    with pytest.raises(Refused, match="others on this machine can read"):
+        use(path)
+
+
 @pytest.mark.parametrize(
     ("owner", "mode", "fine"),
     [(0, 0o640, True), (0, 0o644, False), (0, 0o660, False), (1000, 0o400, True), (1000, 0o640, False)],

@@ -8,16 +8,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from html import escape
-from typing import TYPE_CHECKING, Any, final
+from typing import Any, final
 
 import attrs
 import numpy as np
 
-from cloister.core.domains import Box
+from cloister.core.domains import Ball, Box
 from cloister.core.types import Floats
-
-if TYPE_CHECKING:
-    from cloister.run.result import Result
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]], caption: str) -> str:
@@ -81,27 +78,27 @@ def table_in(details: Mapping[str, Any], name: str, shape: tuple[int, ...]) -> F
     return found if found.shape == shape else None
 
 
-def center_texts(result: Result) -> list[list[str]]:
-    """A result's centres (k, d) as text: to two digits of the standard errors that its details state, else to six."""
-    errors = table_in(result.details, "centers_error", result.centers.shape)
+def center_texts(centers: Floats, details: Mapping[str, Any], domain: Box | Ball) -> list[list[str]]:
+    """Centres (k, d) as text: to two digits of the standard errors that a result's details state, or else to six."""
+    errors = table_in(details, "centers_error", centers.shape)
     if errors is None:
-        return [[f"{value:.6g}" for value in center] for center in meant(result)]
+        return [[f"{value:.6g}" for value in center] for center in meant(centers, details, domain)]
     return [
         [Estimate(float(value), float(error)).figure for value, error in zip(*pair, strict=True)]
-        for pair in zip(result.centers, errors, strict=True)
+        for pair in zip(centers, errors, strict=True)
     ]
 
 
-def meant(result: Result) -> Floats:
-    """A result's centres (k, d), where nobody stated an error, as people read them: to a millionth of each column's
-    public bounds, or of the frame that was released in them. What is below is rounding, such as -1e-17 for 0."""
-    frame, domain = table_in(result.details, "intervals", (result.centers.shape[1], 2)), result.domain
+def meant(centers: Floats, details: Mapping[str, Any], domain: Box | Ball) -> Floats:
+    """Centres (k, d), where nobody stated an error, as people read them: to a millionth of each column's public bounds,
+    or of the frame that was released in them. What is below is rounding, such as -1e-17 for 0."""
+    frame = table_in(details, "intervals", (centers.shape[1], 2))
     if frame is None or not (frame[:, 0] < frame[:, 1]).all():
         halves = domain.half_widths if isinstance(domain, Box) else np.full(domain.dimension, domain.radius)
     else:
         halves = (frame[:, 1] - frame[:, 0]) / 2
     digits = [6 - math.floor(math.log10(2 * half)) for half in halves.tolist()]
-    columns = [[round(x, n) + 0.0 for x in column] for column, n in zip(result.centers.T.tolist(), digits, strict=True)]
+    columns = [[round(x, n) + 0.0 for x in column] for column, n in zip(centers.T.tolist(), digits, strict=True)]
     return np.array(columns, np.float64).T
 
 

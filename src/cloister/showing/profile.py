@@ -214,6 +214,7 @@ def profile_of(result: Result) -> Profile:
     sizes, errors = result.weights, table_in(details, "centers_error", result.centers.shape)
     size_errors = table_in(details, "weights_error", (len(result.centers),))
     total = 0.0 if sizes is None else float(np.maximum(sizes, 0.0).sum())
+    centers = meant(result.centers, details, result.domain) if errors is None else result.centers
     apart, shares, told = _apart(result, errors), _categories(result), descriptions_of(result)
     clusters = tuple(
         ClusterProfile(
@@ -228,7 +229,7 @@ def profile_of(result: Result) -> Profile:
             result.called[i],
             {} if told is None else held(told, i),
         )
-        for i, center in enumerate(meant(result) if errors is None else result.centers)
+        for i, center in enumerate(centers)
     )
     power = 1.0 if str(result.method.get("name", "")).endswith("median") else 2.0
     scores, cost = _figures(result, power)
@@ -315,7 +316,7 @@ def centers_html(result: Result) -> str:
     shown = result.columns[:MANY_COLUMNS]
     more = [] if len(shown) == len(result.columns) else [f"... {len(result.columns) - len(shown)} more"]
     sizes = [] if result.weights is None else ["rows (noisy)"]
-    texts = center_texts(result)
+    texts = center_texts(result.centers, result.details, result.domain)
     rows = [
         [result.called[i], *([] if result.weights is None else [f"{result.weights[i]:.0f}"]), *texts[i][: len(shown)]]
         for i in result.by_size

@@ -239,7 +239,7 @@ def _secret(ledger: Path) -> bytes:
         try:
             known = b""
             if path.exists():
-                check_own(path)
+                check_own(path, group=bool(ledger.stat().st_mode & 0o060))
                 known = path.read_bytes()
             if len(known) != SIZE:
                 known = secrets.token_bytes(SIZE)
