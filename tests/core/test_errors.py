@@ -43,14 +43,14 @@ def test_a_missing_library_says_how_to_install_it_and_an_exceeded_budget_what_is
 
 @pytest.mark.parametrize(
     ("asked", "shut", "there"),
-    [("file", "file", "file"), ("gone", ".", "."), ("sub/gone", "sub", "sub"), ("sub/deeper/gone", "sub", "sub")],
+    [("file", "file", "file"), ("sub/gone", "", "sub"), ("sub/gone", "sub", "sub"), ("sub/deeper/gone", "sub", "sub")],
 )
 def test_who_is_denied_a_file_is_told_whose_it_is_who_runs_this_and_what_to_do(
     asked: str, shut: str, there: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "file").touch(0o640)
-    (tmp_path / "sub").mkdir(0o700)
-    monkeypatch.setattr(os, "access", lambda path, *_, **__: path != tmp_path / shut)
+    (tmp_path / "file").touch(0o440)
+    (tmp_path / "sub").mkdir(0o500)
+    monkeypatch.setattr(os, "access", lambda path, *_, **__: not shut or path != tmp_path / shut)
     denied = PermissionError(errno.EACCES, "Permission denied", str(tmp_path / asked))
     mode, mine, path = (tmp_path / there).stat().st_mode & 0o777, os.geteuid(), re.escape(str(tmp_path / there))
     owner = pwd.getpwuid(mine).pw_name
@@ -64,6 +64,9 @@ def test_who_is_denied_a_file_is_told_whose_it_is_who_runs_this_and_what_to_do(
         rf"run it as {owner}, have it given to user 4000000000 \(chown -R\), or choose another place",
         cause(denied),
     )
+    monkeypatch.undo()
+    (tmp_path / there).chmod(0o700)
+    assert cause(denied) == "Permission denied", "for another reason"
     assert cause(PermissionError(errno.EPERM, "Operation not permitted")) == "Operation not permitted"
 
 

@@ -18,8 +18,13 @@ def cause(error: OSError) -> str:
     path = Path(error.filename).absolute()
     shut = (folder for folder in reversed(path.parents) if not os.access(folder, os.X_OK, effective_ids=True))
     there = next(shut, path if os.path.lexists(path) else path.parent)
-    facts = there.lstat()
+    try:
+        facts = there.lstat()
+    except OSError:  # it is gone meanwhile
+        return said
     owner, me = _name(facts.st_uid), _name(os.geteuid())
+    if me == owner and facts.st_mode & 0o600 == 0o600:  # it is no matter of permissions
+        return said
     mine = f"its owner runs this: chmod u+rwX {shlex.quote(str(there))}"
     others = f"this runs as {me}: run it as {owner}, have it given to {me} (chown -R), or choose another place"
     whose = f"{there} belongs to {owner}, with permissions {facts.st_mode & 0o7777:o}"
