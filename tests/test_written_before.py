@@ -30,7 +30,9 @@ from tests.written_before.make import COMPARE, FILES, FIT, PAID, REQUEST, ROWS
 @pytest.fixture
 def before(tmp_path: Path) -> Path:
     """A copy of it all."""
-    return Path(shutil.copytree(FILES, tmp_path / "before"))
+    copied = Path(shutil.copytree(FILES, tmp_path / "before"))
+    (copied / "budget.db.key").chmod(0o600)  # which a repository does not keep
+    return copied
 
 
 def said(folder: Path, *arguments: str) -> str:

@@ -12,7 +12,9 @@ from rich.console import Console
 
 from cloister.commands.common import names, print_result, show, table_of
 from cloister.core.errors import InvalidInput
+from cloister.run.estimates import center_texts
 from cloister.run.result import Result
+from cloister.showing.profile import profile_of
 from tests.in_process import cloister
 from tests.showing.report.pages import made
 
@@ -43,6 +45,21 @@ def test_a_name_with_a_comma_stands_in_double_quotes() -> None:
     for wrong in ('"a', '"a"b,c', "a\nb"):
         with pytest.raises(InvalidInput, match="put one that has a comma in double quotes"):
             names(wrong)
+
+
+def test_what_is_below_a_millionth_of_the_bounds_or_of_the_released_frame_is_read_as_nothing() -> None:
+    centers = np.array([[-1.38778e-17, 0.123456789, -2e-8], [1.5, -4.9e-7, 0.5]])
+    plain = made(3, 2, centers=centers, weights=np.array([2.0, 1.0]))
+    assert [row[2:] for row in lines(plain, 100)[1:]] == [["0", "0.123457", "0"], ["1.5", "0", "0.5"]]
+    assert [cluster.center for cluster in profile_of(plain).clusters] == [(0, 0.123457, 0), (1.5, 0, 0.5)]
+    narrow = made(3, 2, centers=centers, details={"intervals": [[-1e-3, 1e-3]] * 3})
+    assert center_texts(narrow.centers, narrow.details, narrow.domain)[0] == ["0", "0.123457", "-2e-08"]
+    exact = made(3, 2, centers=centers, details={"centers_error": np.full((2, 3), 1e-9)})
+    assert center_texts(exact.centers, exact.details, exact.domain)[0] == [
+        "0.0000000000",
+        "0.1234567890",
+        "-0.0000000200",
+    ]
 
 
 def test_few_columns_are_columns() -> None:

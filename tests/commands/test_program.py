@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import warnings
 from pathlib import Path
@@ -40,6 +42,29 @@ def test_no_words_at_all_show_the_help(words: tuple[str, ...]) -> None:
     done = cloister(*words)
     assert (done.returncode, done.stdout) == (2, "")
     assert "Commands:" in done.stderr
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can run as somebody else")
+@pytest.mark.parametrize("line", ["decode plan reports", "coordinate plan --listen a:1 --cert c"])
+def test_a_file_of_somebody_else_s_is_said_to_be_hers_by_the_program_and_never_by_the_parser(
+    line: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a folder that everybody sees, which pytest's are not."""
+    folder, real = tempfile.mkdtemp(), os.access
+    os.chmod(folder, 0o755)
+    plan = Path(folder, "plan")
+    plan.mkdir(0o700)
+    words = line.replace("plan", str(plan)).split()
+    cloister(*words)  # what it imports, root alone may read
+    monkeypatch.setattr(os, "access", lambda path, *how, **by: str(path) != str(plan) and real(path, *how, **by))
+    os.seteuid(65534)
+    try:
+        said = cloister(*words, folder=Path("/")).stderr
+    finally:
+        os.seteuid(0)
+        shutil.rmtree(folder)
+    assert "belongs to root" in said
+    assert "this runs as nobody: run it as root" in said
 
 
 def shell(line: str, folder: Path) -> subprocess.CompletedProcess[str]:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import importlib.metadata
 import json
+import os
+import pwd
 import re
 from pathlib import Path
 from typing import Any
@@ -11,7 +14,7 @@ from typing import Any
 import pytest
 
 from cloister.core import errors
-from cloister.core.errors import BudgetExceeded, CloisterError, MissingExtra, UnknownName, command
+from cloister.core.errors import BudgetExceeded, CloisterError, MissingExtra, UnknownName, cause, command
 
 
 def test_all_errors_have_one_base() -> None:
@@ -36,6 +39,35 @@ def test_a_missing_library_says_how_to_install_it_and_an_exceeded_budget_what_is
     error = BudgetExceeded("epsilon 2", "epsilon 1", "the data set 'a'")
     assert str(error) == "the data set 'a' has epsilon 1 left, epsilon 2 was asked: nothing was read or spent"
     assert (error.asked, error.left) == ("epsilon 2", "epsilon 1")
+
+
+@pytest.mark.parametrize(
+    ("asked", "shut", "there"),
+    [("file", "file", "file"), ("sub/gone", "", "sub"), ("sub/gone", "sub", "sub"), ("sub/deeper/gone", "sub", "sub")],
+)
+def test_who_is_denied_a_file_is_told_whose_it_is_who_runs_this_and_what_to_do(
+    asked: str, shut: str, there: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch(0o440)
+    (tmp_path / "sub").mkdir(0o500)
+    monkeypatch.setattr(os, "access", lambda path, *_, **__: not shut or path != tmp_path / shut)
+    denied = PermissionError(errno.EACCES, "Permission denied", str(tmp_path / asked))
+    mode, mine, path = (tmp_path / there).stat().st_mode & 0o777, os.geteuid(), re.escape(str(tmp_path / there))
+    owner = pwd.getpwuid(mine).pw_name
+    assert cause(denied) == (
+        f"Permission denied: {tmp_path / there} belongs to {owner}, with permissions {mode:o}, and its owner runs "
+        f"this: chmod u+rwX {tmp_path / there}"
+    )
+    monkeypatch.setattr(os, "geteuid", lambda: 4_000_000_000)
+    assert re.fullmatch(
+        rf"Permission denied: {path} belongs to {owner}, with permissions {mode:o}, and this runs as user 4000000000: "
+        rf"run it as {owner}, have it given to user 4000000000 \(chown -R\), or choose another place",
+        cause(denied),
+    )
+    monkeypatch.undo()
+    (tmp_path / there).chmod(0o700)
+    assert cause(denied) == "Permission denied", "for another reason"
+    assert cause(PermissionError(errno.EPERM, "Operation not permitted")) == "Operation not permitted"
 
 
 def installed(folder: Path, origin: dict[str, Any] | None) -> Path:

@@ -22,13 +22,17 @@ def test_a_proxy_takes_as_large_a_report_as_the_collector_and_holds_it_in_memory
 
 
 def test_nginx_limits_an_address_as_the_collector_would() -> None:
-    assert nginx("limit_req_zone")[0].endswith(f"rate={DEFAULT.rate:.0f}r/s")
-    assert nginx("limit_req") == [f"zone=reports burst={DEFAULT.rate * BURST:.0f} nodelay"]
+    """And four times as much of what is read: a device reads four files."""
+    assert [zone.rpartition("rate=")[2] for zone in nginx("limit_req_zone")] == [
+        f"{rate:.0f}r/s" for rate in (DEFAULT.rate, 4 * DEFAULT.rate)
+    ]
+    bursts = {"reading": 4 * DEFAULT.rate * BURST, "reports": DEFAULT.rate * BURST}
+    assert nginx("limit_req") == [f"zone={zone} burst={burst:.0f} nodelay" for zone, burst in bursts.items()]
     assert nginx("client_body_timeout") == nginx("client_header_timeout") == [f"{DEFAULT.seconds:.0f}s"]
 
 
-def test_a_proxy_ends_an_idle_connection_to_a_collector_before_the_collector_does() -> None:
-    assert nginx("keepalive_timeout") == [f"{IDLE - 1}s"]
+def test_a_proxy_ends_an_idle_connection_to_a_collector_before_the_collector_does_and_a_phone_s_as_it_would() -> None:
+    assert nginx("keepalive_timeout") == [f"{IDLE - 1}s", f"{IDLE}s"]
     assert f"keepalive {IDLE - 1}s" in CADDY
 
 

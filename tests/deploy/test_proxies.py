@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import http.client
+import shutil
+import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import closing
@@ -16,7 +18,7 @@ import pytest
 from cloister.collection.service.limits import DEFAULT
 from cloister.collection.wire.batches import BatchForm
 from tests.collection.service.collectors import OCTETS, collecting, form_of, plan_in, report
-from tests.deploy.kit import PORTS, caddy, needs, nginx, unlooked, visitor
+from tests.deploy.kit import KIT, PORTS, caddy, needs, nginx, program, unlooked, visitor
 
 pytestmark = pytest.mark.thorough
 BOTH = pytest.mark.parametrize(
@@ -93,6 +95,37 @@ def test_nginx_limits_each_address_and_a_network_of_version_6_as_one(
             assert statuses[4] == 429
             assert send(client, report(form, 1), other) == 409
         assert client.get("/round", headers={"x-forwarded-for": "10.0.0.1"}).status_code == 200
+
+
+@needs("nginx")
+def test_nginx_limits_what_an_address_reads_and_says_when_to_come_again(behind: dict[int, int], tmp_path: Path) -> None:
+    slow = {"rate=400r/s": "rate=1r/m", "burst=800": "burst=3"}
+    with nginx(tmp_path / "front", behind, slow) as address, visitor(address) as client:
+        first, other = ({"x-forwarded-for": peer} for peer in ("10.0.0.1", "10.0.0.2"))
+        asked = [
+            client.get(path, headers=first) for path in ("/round", "/plan.json", "/health", "/round", "/plan.json")
+        ]
+        assert [answer.status_code for answer in asked] == [200, 200, 200, 200, 429]
+        assert asked[-1].headers["retry-after"] == "2"
+        assert client.get("/round", headers=other).status_code == 200
+
+
+@needs("nginx")
+def test_what_the_page_does_to_debian_s_own_configuration_lets_more_phones_in(tmp_path: Path) -> None:
+    page = (KIT.parent / "docs" / "howto" / "operators.md").read_text()
+    commands = next(block for block in page.split("```") if "worker_connections" in block).splitlines()[1:-1]
+    own = tmp_path / "nginx"
+    shutil.copytree("/etc/nginx", own, symlinks=True)
+    main = own / "nginx.conf"
+    main.write_text(main.read_text().replace("/etc/nginx", str(own)))
+    for _ in range(2):
+        for line in commands:
+            shown = line.replace("/etc/nginx", str(own)).replace("nginx -t && systemctl reload nginx", "true")
+            subprocess.run(["sh", "-c", shown], check=True)
+    dumped = subprocess.run([program("nginx"), "-T", "-c", main], capture_output=True, text=True, check=True).stdout
+    assert "worker_connections 16384;" in dumped
+    assert "worker_rlimit_nofile 32768;" in dumped
+    assert "768;" not in dumped.replace("32768;", "")
 
 
 class Full(BaseHTTPRequestHandler):

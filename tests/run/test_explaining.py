@@ -13,6 +13,7 @@ import pytest
 
 from cloister.core.randomness import PublicRng
 from cloister.rows.files.npy import Npy
+from cloister.rows.files.sources import FORMATS
 from cloister.run.explaining import explain
 from cloister.run.fit import fit, source
 from cloister.run.request import Request, prepare
@@ -44,6 +45,21 @@ def test_the_schedule_is_that_of_the_run(method: str, trust: str) -> None:
     assert [a.round for a in told.asked] == [round.index + 1 for round in rounds for _ in round.parts]
     assert [a.mechanism for a in told.asked] == [e.mechanism for round in rounds for e in round.events]
     assert [a.kind for a in told.asked] == ["sums" if p.vectors else "counts" for round in rounds for p in round.parts]
+
+
+def test_without_the_reader_of_a_file_it_says_what_reads_it_and_what_does_without_as_fit_says_the_former(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lacking(*given: Any) -> Any:
+        raise ImportError
+
+    (tmp_path / "rows.csv").write_text("x,y\n1,2\n")
+    monkeypatch.setitem(FORMATS, ".csv", lacking)
+    told = [refused(f"{command} rows.csv {BASE}", tmp_path) for command in ("fit", "explain")]
+    for text in told:
+        assert text.startswith("cloister: reading Parquet, Arrow and CSV needs pyarrow: pip install '")
+    assert told[1] == f"{told[0][:-1]}; or name the columns and give no file: --columns a,b,c, or --dimension 3\n"
+    assert ran(f"explain --columns x,y {BASE}", tmp_path).stdout
 
 
 def test_shares_add_up_to_the_budget() -> None:

@@ -191,7 +191,7 @@ def table_of(result: Result, names: Sequence[str], width: int) -> Table:
     """
     from cloister.run.estimates import center_texts
 
-    every, order = center_texts(result.centers, result.details), result.by_size
+    every, order = center_texts(result.centers, result.details, result.domain), result.by_size
     texts = [every[i] for i in order]
     upright = [["centre", *(result.called[i] for i in order)]]
     if result.weights is not None:

@@ -88,7 +88,7 @@ def coordinate(
     check_certificate(credentials)
     signed = {} if unsigned else check_signatures(pool.agreement, folder_of(plan), credentials.authority)
     parties, rounds = pool.agreement.parties, pool.script.expected(pool.noise)
-    private = read_file(secret or cert.with_suffix(".pool"))
+    private = read_file(secret or cert.with_suffix(".pool"), secret=True)
     with event_log(log) as write, journal_at(journal) as kept:
         coordinator = Coordinator(pool.agreement, kept, private=private)
         for shape, noise in rounds:

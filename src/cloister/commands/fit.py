@@ -38,7 +38,7 @@ from cloister.commands.options import (
 from cloister.commands.program import Standing, ending, printing
 from cloister.commands.progress import Log, event_log, signs_of_life
 from cloister.commands.taking import lacks, taking
-from cloister.core.errors import InvalidInput
+from cloister.core.errors import InvalidInput, MissingExtra
 from cloister.showing.progress import progress
 
 if TYPE_CHECKING:
@@ -78,7 +78,13 @@ def explain(
         chosen = _named(rows, reading, dimension, asked.columns_of["described"])
         show_forecast(request, chosen, None, as_json, sought, repeated, account)
         return
-    with closing(source(rows, **asked.columns_of, **reading.arguments())) as population:
+    try:
+        population = source(rows, **asked.columns_of, **reading.arguments())
+    except MissingExtra as error:
+        raise InvalidInput(
+            f"{error}; or name the columns and give no file: --columns a,b,c, or --dimension 3"
+        ) from error
+    with closing(population):
         tell_columns(population)
         show_forecast(request, population.selection, population, as_json, sought, repeated, account)
 

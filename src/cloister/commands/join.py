@@ -32,7 +32,7 @@ from cloister.commands.options import Charged, Printed, Reading
 from cloister.commands.program import Standing, ending, printing
 from cloister.commands.progress import Log, event_log, signs_of_life
 from cloister.commands.taking import lacks, taking
-from cloister.core.errors import CloisterError, InvalidInput, UnknownName
+from cloister.core.errors import CloisterError, InvalidInput, UnknownName, cause
 
 if TYPE_CHECKING:
     from cloister.federated.population import Joined
@@ -106,7 +106,7 @@ def join(
     until = check_certificate(credentials, party)
     signed = {} if unsigned else check_signatures(pool.agreement, folder_of(plan), credentials.authority)
     warnings = [*soon_over(credentials, party, signed).values()]
-    hidden = read_file(secret or cert.with_suffix(".pool"))
+    hidden = read_file(secret or cert.with_suffix(".pool"), secret=True)
     shared = pool.agreement.masks == "shared"
     keys: dict[str, Any] = {"secret": hidden if shared else None, "private": None if shared else hidden}
     columns = {"columns": list(pool.plan.clustered), "described": pool.request.describe}
@@ -259,7 +259,7 @@ def sign(
         path.parent.mkdir(exist_ok=True)
         path.write_text(made.to_text())
     except OSError as error:
-        raise InvalidInput(f"cannot write {path}: {error.strerror or error}") from error
+        raise InvalidInput(f"cannot write {path}: {cause(error)}") from error
     names = ", ".join(member.name for member in pool.agreement.members)
     show(f"'{party}' agrees to pool with {names} under agreement {pool.agreement.hash.hex()[:16]}")
     if pool.test_noise_seed is not None:

@@ -28,7 +28,7 @@ from typer.main import get_command
 
 from cloister.commands.common import mute, plain, say, steady
 from cloister.commands.options import HEADINGS, WAYS
-from cloister.core.errors import CloisterError, InvalidInput, UnknownName
+from cloister.core.errors import CloisterError, InvalidInput, UnknownName, cause
 
 if TYPE_CHECKING:
     from cloister.run.account import Account
@@ -125,7 +125,18 @@ def _ended(app: typer.Typer, words: Sequence[str]) -> int:
 @cache
 def _built(app: typer.Typer) -> Any:
     """The parser of all commands: once in a process, since it takes a tenth of a second."""
-    return get_command(app)
+    command = get_command(app)
+    _unlooked(command)
+    return command
+
+
+def _unlooked(command: Any) -> None:
+    """Let no file be tried by the parser, which would say that it is not readable, and not whose it is (``cause``)."""
+    for parameter in command.params:
+        if hasattr(parameter.type, "readable"):
+            parameter.type.readable = False
+    for inner in getattr(command, "commands", {}).values():
+        _unlooked(inner)
 
 
 def _misunderstood(error: Any) -> str:
@@ -196,7 +207,7 @@ def printing(where: Callable[[], str], only: bool = False) -> Iterator[None]:
 
 def reason(error: OSError) -> str:
     """The cause of an error, with its file where that is known."""
-    why = error.strerror or str(error) or type(error).__name__
+    why = cause(error)
     return why if error.filename is None else f"{error.filename}: {why}"
 
 

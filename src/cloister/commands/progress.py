@@ -14,7 +14,7 @@ import typer
 
 from cloister.commands.common import say
 from cloister.commands.options import OUTPUT
-from cloister.core.errors import InvalidInput
+from cloister.core.errors import InvalidInput, cause
 from cloister.showing.progress import on_terminal
 
 Log = Annotated[
@@ -95,7 +95,7 @@ def event_log(path: Path | None) -> Iterator[Callable[[Event], None]]:
     try:
         file = path.open("ab", buffering=0)
     except OSError as error:
-        raise InvalidInput(f"cannot write {path}: {error.strerror or error}") from error
+        raise InvalidInput(f"cannot write {path}: {cause(error)}") from error
     lost = False
     with file:
 
@@ -105,7 +105,7 @@ def event_log(path: Path | None) -> Iterator[Callable[[Event], None]]:
                 file.write(json.dumps({"time": round(time.time(), 3), **entry}).encode() + b"\n")
             except OSError as error:
                 if not lost:
-                    say(f"cannot write {path}: {error.strerror or error}. The log ends here; the run goes on")
+                    say(f"cannot write {path}: {cause(error)}. The log ends here; the run goes on")
                 lost = True
 
         yield write

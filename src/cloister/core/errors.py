@@ -4,9 +4,41 @@ from __future__ import annotations
 
 import difflib
 import os
+import shlex
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
+
+
+def cause(error: OSError) -> str:
+    """Words for an error of a file. Where access is denied: also whose it is, who runs this, and what to do."""
+    said = error.strerror or str(error) or type(error).__name__
+    if os.name != "posix" or not isinstance(error, PermissionError) or not isinstance(error.filename, str | Path):
+        return said
+    path = Path(error.filename).absolute()
+    shut = (folder for folder in reversed(path.parents) if not os.access(folder, os.X_OK, effective_ids=True))
+    there = next(shut, path if os.path.lexists(path) else path.parent)
+    try:
+        facts = there.lstat()
+    except OSError:  # it is gone meanwhile
+        return said
+    owner, me = _name(facts.st_uid), _name(os.geteuid())
+    if me == owner and facts.st_mode & 0o600 == 0o600:  # it is no matter of permissions
+        return said
+    mine = f"its owner runs this: chmod u+rwX {shlex.quote(str(there))}"
+    others = f"this runs as {me}: run it as {owner}, have it given to {me} (chown -R), or choose another place"
+    whose = f"{there} belongs to {owner}, with permissions {facts.st_mode & 0o7777:o}"
+    return f"{said}: {whose}, and {mine if me == owner else others}"
+
+
+def _name(user: int) -> str:
+    """An account's name, or its number where it has none."""
+    import pwd  # for this error alone
+
+    try:
+        return pwd.getpwuid(user).pw_name
+    except KeyError:
+        return f"user {user}"
 
 
 class CloisterError(Exception):

@@ -32,7 +32,7 @@ from typing import Any, cast, final
 import attrs
 
 from cloister._version import __version__
-from cloister.core.errors import InvalidInput, UnknownName
+from cloister.core.errors import InvalidInput, UnknownName, cause
 from cloister.core.plain_data import digest
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.registry.compose import Composed
@@ -155,7 +155,7 @@ def read_pool_plan(path: Path, not_private: bool = False) -> FederatedPlan:
     try:
         facts = tomllib.loads(path.read_text())
     except OSError as error:
-        raise InvalidInput(f"cannot read {path}: {error.strerror or error}") from error
+        raise InvalidInput(f"cannot read {path}: {cause(error)}") from error
     except (ValueError, RecursionError) as error:
         raise InvalidInput(f"{path} is not valid TOML: {error}") from error
     pool = pool_plan(facts)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from cloister.core.domains import Ball, Box
-from cloister.core.errors import InvalidInput
+from cloister.core.errors import InvalidInput, cause
 from cloister.core.frames import UNKNOWN
 from cloister.core.plain_data import parsed
 from cloister.rows.columns import TOLD
@@ -142,7 +142,7 @@ def table_from(path: Path, what: str = "bounds") -> Any:
         content = path.read_bytes()
         return parsed(content) if path.suffix == ".json" else tomllib.loads(content.decode())
     except OSError as error:
-        raise InvalidInput(f"cannot read the {what} file {path}: {error.strerror or error}") from error
+        raise InvalidInput(f"cannot read the {what} file {path}: {cause(error)}") from error
     except (ValueError, RecursionError) as error:
         raise InvalidInput(f"the {what} file {path} is not valid {kind}: {error}") from error
 

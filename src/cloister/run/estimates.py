@@ -13,6 +13,7 @@ from typing import Any, final
 import attrs
 import numpy as np
 
+from cloister.core.domains import Ball, Box
 from cloister.core.types import Floats
 
 
@@ -77,15 +78,28 @@ def table_in(details: Mapping[str, Any], name: str, shape: tuple[int, ...]) -> F
     return found if found.shape == shape else None
 
 
-def center_texts(centers: Floats, details: Mapping[str, Any]) -> list[list[str]]:
+def center_texts(centers: Floats, details: Mapping[str, Any], domain: Box | Ball) -> list[list[str]]:
     """Centres (k, d) as text: to two digits of the standard errors that a result's details state, or else to six."""
     errors = table_in(details, "centers_error", centers.shape)
     if errors is None:
-        return [[f"{value:.6g}" for value in center] for center in centers]
+        return [[f"{value:.6g}" for value in center] for center in meant(centers, details, domain)]
     return [
         [Estimate(float(value), float(error)).figure for value, error in zip(*pair, strict=True)]
         for pair in zip(centers, errors, strict=True)
     ]
+
+
+def meant(centers: Floats, details: Mapping[str, Any], domain: Box | Ball) -> Floats:
+    """Centres (k, d), where nobody stated an error, as people read them: to a millionth of each column's public bounds,
+    or of the frame that was released in them. What is below is rounding, such as -1e-17 for 0."""
+    frame = table_in(details, "intervals", (centers.shape[1], 2))
+    if frame is None or not (frame[:, 0] < frame[:, 1]).all():
+        halves = domain.half_widths if isinstance(domain, Box) else np.full(domain.dimension, domain.radius)
+    else:
+        halves = (frame[:, 1] - frame[:, 0]) / 2
+    digits = [6 - math.floor(math.log10(2 * half)) for half in halves.tolist()]
+    columns = [[round(x, n) + 0.0 for x in column] for column, n in zip(centers.T.tolist(), digits, strict=True)]
+    return np.array(columns, np.float64).T
 
 
 def _rounded(value: float, digits: int) -> str:

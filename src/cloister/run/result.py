@@ -17,7 +17,7 @@ import attrs
 import numpy as np
 
 from cloister.core.domains import Ball, Box
-from cloister.core.errors import Damaged, InvalidInput
+from cloister.core.errors import Damaged, InvalidInput, cause
 from cloister.core.types import AnyArray, Bools, Floats
 from cloister.run import view
 from cloister.run.statement import PrivacyStatement
@@ -262,7 +262,7 @@ class Result:
         try:
             content = source.read_bytes()
         except OSError as error:
-            raise InvalidInput(f"cannot read {source}: {error.strerror or error}") from error
+            raise InvalidInput(f"cannot read {source}: {cause(error)}") from error
         try:
             return cls._opened(content, packed=source.suffix == ".npz")
         except Exception as error:  # a damaged archive makes NumPy and zipfile raise whatever they stumble over
@@ -315,7 +315,7 @@ def replace(target: Path, write: Callable[[BinaryIO], None]) -> None:
             os.fsync(file.fileno())
         temporary.replace(target)
     except OSError as error:
-        raise InvalidInput(f"cannot write {target}: {error.strerror or error}") from error
+        raise InvalidInput(f"cannot write {target}: {cause(error)}") from error
     finally:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
@@ -357,5 +357,5 @@ def checked_target(
         tried.open("xb").close()
         tried.unlink()
     except OSError as error:
-        raise InvalidInput(f"cannot write {target}: {error.strerror or error}") from error
+        raise InvalidInput(f"cannot write {target}: {cause(error)}") from error
     return target

@@ -19,7 +19,7 @@ import numpy as np
 from cloister.core.types import Floats
 from cloister.run.cautions import beyond, unlisted, unproved
 from cloister.run.descriptions import Descriptions, descriptions_of
-from cloister.run.estimates import Estimate, center_texts, table, table_in
+from cloister.run.estimates import Estimate, center_texts, meant, table, table_in
 from cloister.run.result import Result
 from cloister.run.words import Word, words_of
 from cloister.showing.figures import POINTS, estimated, model_of, silhouette
@@ -217,6 +217,7 @@ def profile_of(result: Result) -> Profile:
     sizes, errors = result.weights, table_in(details, "centers_error", result.centers.shape)
     size_errors = table_in(details, "weights_error", (len(result.centers),))
     total = 0.0 if sizes is None else float(np.maximum(sizes, 0.0).sum())
+    centers = meant(result.centers, details, result.domain) if errors is None else result.centers
     apart, shares, told = _apart(result, errors), _categories(result), descriptions_of(result)
     clusters = tuple(
         ClusterProfile(
@@ -231,7 +232,7 @@ def profile_of(result: Result) -> Profile:
             result.called[i],
             {} if told is None else held(told, i),
         )
-        for i, center in enumerate(result.centers)
+        for i, center in enumerate(centers)
     )
     power = 1.0 if str(result.method.get("name", "")).endswith("median") else 2.0
     scores, cost = _figures(result, power)
@@ -319,7 +320,7 @@ def centers_html(result: Result) -> str:
     shown = result.columns[:MANY_COLUMNS]
     more = [] if len(shown) == len(result.columns) else [f"... {len(result.columns) - len(shown)} more"]
     sizes = [] if result.weights is None else ["rows (noisy)"]
-    texts = center_texts(result.centers, result.details)
+    texts = center_texts(result.centers, result.details, result.domain)
     rows = [
         [result.called[i], *([] if result.weights is None else [f"{result.weights[i]:.0f}"]), *texts[i][: len(shown)]]
         for i in result.by_size

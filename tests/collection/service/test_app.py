@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 import threading
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator
 from pathlib import Path
 from typing import Any
+from unittest.mock import ANY
 
 import numpy as np
 import pytest
@@ -266,6 +267,32 @@ def test_with_an_issuer_only_reports_with_her_ticket_for_their_number_count(
     with Client(collector(folder, out, issuer=issuer, limits=Limits(tickets=10))) as client:
         assert client.send(signed(10))[0] == 200
         assert client.send(signed(11))[0] == 413, "more than can be checked in time"
+
+
+def test_who_has_no_ticket_costs_no_more_by_many_reports_and_many_tickets_are_checked_one_request_at_a_time(
+    folder: Path, out: Path, plan: CollectionPlan, key: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    form, tickets = form_of(plan, tickets=True), list(mint(read_key(key), plan.hash, range(30)))
+    app = collector(folder, out, issuer=Issuer.read(key.with_suffix(".pub")))
+    real, looked = Issuer.valid, list[tuple[int, bool]]()
+
+    def valid(issuer: Issuer, of: str, pairs: Iterable[tuple[int, bytes]]) -> list[bool]:
+        given = list(pairs)
+        looked.append((len(given), app.state.desk._checking.locked()))
+        return real(issuer, of, given)
+
+    monkeypatch.setattr(Issuer, "valid", valid)
+
+    def of(genuine: int) -> bytes:
+        signs = np.zeros((30, 64), np.uint8)
+        signs[:genuine] = np.frombuffer(b"".join(tickets[:genuine]), np.uint8).reshape(genuine, 64)
+        return form.batch(np.arange(30, dtype=np.uint64), np.zeros((30, form.width), np.uint8), signs)
+
+    with Client(app) as client:
+        assert client.send(of(0)) == (401, {"accepted": 0, "refused": {"ticket": 1}, "why": ANY})
+        assert looked == [(16, False)]
+        assert client.send(of(1)) == (200, {"accepted": 1, "refused": {"ticket": 29}})
+        assert looked[1:] == [(16, False), (14, True)]
 
 
 def test_a_collector_that_could_not_be_made_holds_no_lock(

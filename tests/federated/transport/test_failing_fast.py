@@ -26,7 +26,7 @@ from cloister.federated.population import Joined
 from cloister.federated.protocol.coordinator import Coordinator
 from cloister.federated.protocol.messages import Reason, Rejected
 from cloister.federated.protocol.party import Party
-from cloister.federated.transport.certificates import Credentials, _certificate
+from cloister.federated.transport.certificates import Credentials, _certificate, write_secret
 from cloister.federated.transport.service import CoordinatorService
 from cloister.federated.transport.signatures import check_certificate, check_signatures
 from cloister.federated.transport.tls import Line, Server
@@ -269,7 +269,7 @@ def certified(folder: Path, days: dict[str, int], authority_days: int = 30) -> P
     for name, left in days.items():
         key = ec.generate_private_key(ec.SECP256R1())
         (folder / f"{name}.pem").write_bytes(_certificate(name, key, root, authority, left).public_bytes(Encoding.PEM))
-        (folder / f"{name}.key").write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+        write_secret(folder / f"{name}.key", key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
     return folder
 
 

@@ -61,6 +61,19 @@ def test_who_is_refused_or_does_not_join_is_shown() -> None:
     assert "south, west did not join in time" in shown
 
 
+def test_strangers_of_any_names_and_a_party_that_goes_on_being_refused_fill_no_log() -> None:
+    log, keys = list[dict[str, Any]](), Keys()
+    here, wrong = service(keys, log=log.append), Keys(plan="other").party(0).hello()
+    for i in range(3 * desk.MOST_REFUSALS):
+        here.handle(f"stranger {i}", wrong)
+        here.handle("north", wrong)
+    shown = [in_words(e, 3, 4) for e in log]
+    assert len(shown) == 2 * desk.MOST_REFUSALS
+    assert shown[-2].startswith(f"stranger {desk.MOST_REFUSALS - 1} was refused: ")
+    assert shown[-2].endswith(". No further refusal of strangers is logged")
+    assert shown[-1].endswith(". No further refusal of north is logged")
+
+
 def test_a_party_that_comes_and_goes_holds_one_call_at_a_time() -> None:
     keys, replies = Keys(), list[bytes]()
     here = service(keys)

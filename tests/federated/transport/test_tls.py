@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -16,6 +17,7 @@ import pytest
 pytest.importorskip("grpc")
 
 from cloister.core.errors import InvalidInput, Refused
+from cloister.federated.transport import tls
 from cloister.federated.transport.certificates import Credentials, make_test_certificates
 from cloister.federated.transport.tls import Line, Server, Unreachable
 from tests.waiting import PATIENCE, until
@@ -115,6 +117,18 @@ def test_one_who_sends_without_end_fills_no_memory_and_others_come_through_later
             assert reply.result() == b"hello"
         assert sum(call.exception() is None for call in calls) == most
     server.stop(0)
+
+
+def test_whoever_connects_and_shows_no_certificate_is_cut_off(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Silent from the beginning, and after the first bytes of a handshake. By itself gRPC waits for a minute or two."""
+    monkeypatch.setattr(tls, "HANDSHAKE", 0.5)
+    with echoing(Credentials.read(folder / "ours" / "coordinator.pem")) as (_, address):
+        host, _, port = address.partition(":")
+        for first in (b"", b"\x16\x03\x01\x02\x00\x01"):
+            with socket.create_connection((host, int(port)), timeout=40) as line:
+                line.sendall(first)
+                while line.recv(1024):
+                    pass
 
 
 def test_a_port_that_is_taken_is_one_line(echo: tuple[Echo, str], folder: Path) -> None:

@@ -11,7 +11,7 @@ from urllib.request import Request, urlopen
 
 import pytest
 
-from cloister.lab.phones.app import PAGE, client
+from cloister.lab.phones.app import PAGE, SAFE, client
 from cloister.lab.phones.crowd import GROUPS
 from tests.lab.phones.serving import SMALL, serving
 
@@ -34,6 +34,9 @@ def test_the_page_may_ask_its_own_server_and_nobody_else(address: str) -> None:
         policy, text = answer.headers["Content-Security-Policy"], answer.read().decode()
     assert policy.startswith("default-src 'self';")
     assert text == (PAGE / "index.html").read_text("utf-8")
+    for path in ("/page/index.html", "/page/page.js", "/client/bundle.js"):
+        with urlopen(f"{address}{path}") as answer:
+            assert {name: answer.headers[name] for name in SAFE} == SAFE
 
 
 @pytest.mark.parametrize("file", sorted(PAGE.iterdir()), ids=lambda file: file.name)

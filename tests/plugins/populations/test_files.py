@@ -5,11 +5,13 @@ from __future__ import annotations
 
 import decimal
 import gzip
+import io
 import os
 import re
 import subprocess
 import sys
 import textwrap
+import tracemalloc
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -288,6 +290,52 @@ def test_what_is_no_table_is_refused_by_name(make: Callable[[Path], Any], messag
     np.savez(tmp_path / "none.npz", a=np.zeros(2))
     with pytest.raises(InvalidInput, match=message):
         Files(make(tmp_path), "*")
+
+
+def stated(shape: tuple[int, ...]) -> bytes:
+    """The header of an array of bytes of this shape."""
+    head = io.BytesIO()
+    np.lib.format.write_array_header_1_0(head, {"descr": "|u1", "fortran_order": False, "shape": shape})
+    return head.getvalue()
+
+
+def zipped(path: Path, content: bytes, how: int = zipfile.ZIP_DEFLATED) -> None:
+    with zipfile.ZipFile(path, "w", how, compresslevel=1) as file:
+        file.writestr("X.npy", content)
+
+
+def sparse(path: Path, head: bytes, size: int) -> None:
+    """A file of so many bytes after its header, of which the disk holds none."""
+    path.write_bytes(head)
+    os.truncate(path, len(head) + size)
+
+
+LONG_HEAD = b"\x93NUMPY\2\0" + (2**25).to_bytes(4, "little") + bytes(2**25)
+
+BOMBS: dict[str, tuple[Callable[[Path], Any], str]] = {
+    "short.npy": (lambda path: path.write_bytes(stated((1, 10**9))), "damaged"),
+    "long.npy": (lambda path: sparse(path, stated((1, 1)), 10**9), "damaged"),
+    "below_zero.npy": (lambda path: path.write_bytes(stated((-1, 0))), "damaged"),
+    "wide.npy": (lambda path: sparse(path, stated((1, 10**9)), 10**9), "has 1,000,000,000 columns"),
+    "long_head.npz": (lambda path: zipped(path, LONG_HEAD), "damaged"),
+    "packed.npz": (lambda path: zipped(path, stated((2**24, 1)) + bytes(2**24), zipfile.ZIP_BZIP2), "damaged"),
+    "by_columns.npz": (lambda path: np.savez(path, X=np.zeros((2, 1001), order="F")), "at most 1,000 are read of a"),
+}
+
+
+@pytest.mark.parametrize("name", BOMBS)
+def test_an_array_that_states_more_than_it_holds_or_unpacks_without_end_takes_no_memory(
+    name: str, tmp_path: Path
+) -> None:
+    make, message = BOMBS[name]
+    make(tmp_path / name)
+    tracemalloc.start()
+    try:
+        with pytest.raises(InvalidInput, match=message):
+            Files(tmp_path / name, "*")
+        assert tracemalloc.get_traced_memory()[1] < 2**23
+    finally:
+        tracemalloc.stop()
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import socketserver
 import sys
 import tempfile
 import threading
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,9 +21,11 @@ from hypothesis import given, settings, strategies as st
 
 from cloister.core.errors import InvalidInput, MissingExtra
 from cloister.core.registry.registry import registry
+from cloister.federated.transport.certificates import make_test_certificates
 from cloister.plugins.populations.files import Files
 from cloister.rows.files import sources
 from cloister.rows.workers import machine
+from cloister.rows.workers.dask_cluster import Dask
 from cloister.rows.workers.engine import Engine, Processes, engine_of
 from cloister.rows.workers.machine import Failure, attempt, packed, settled
 from cloister.run.fit import source
@@ -224,6 +227,53 @@ def test_a_running_scheduler_is_used_and_left_running(
         monkeypatch.setattr("cloister.rows.workers.dask_cluster.PATIENCE", 1)
         with pytest.raises(InvalidInput, match=f"the Dask scheduler at '{address}' has no workers"):
             answers(Files(many, "*", engine="dask", scheduler=address))
+
+
+@pytest.mark.parametrize(
+    ("address", "clear"),
+    [
+        ("tcp://10.0.0.5:8786", True),
+        ("scheduler.example:8786", True),
+        ("tcp://[2001:db8::1]:8786", True),
+        ("tls://10.0.0.5:8786", False),
+        ("tcp://127.0.0.1:8786", False),
+        ("tcp://[::1]:8786", False),
+        ("localhost:8786", False),
+    ],
+)
+def test_a_scheduler_on_another_machine_without_tls_is_warned_of(
+    address: str, clear: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Dask, "_connected", lambda engine, address: address)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        assert Dask(0, address).client() == address
+    words = [str(warning.message) for warning in told]
+    assert len(words) == clear
+    assert all(f"the Dask cluster at '{address}'" in text and "tls://" in text for text in words)
+
+
+def test_a_scheduler_with_tls_is_used_by_the_keys_that_dask_is_told_of(many: list[Path], tmp_path: Path) -> None:
+    import dask.config
+    import distributed
+
+    make_test_certificates(tmp_path / "keys", ("north",))
+    tls = {
+        "distributed.comm.tls.ca-file": str(tmp_path / "keys" / "ca.pem"),
+        "distributed.comm.require-encryption": True,
+    }
+    for who in ("scheduler", "worker", "client"):
+        tls[f"distributed.comm.tls.{who}.cert"] = str(tmp_path / "keys" / "north.pem")
+        tls[f"distributed.comm.tls.{who}.key"] = str(tmp_path / "keys" / "north.key")
+    with (
+        dask.config.set(tls),
+        distributed.LocalCluster(
+            n_workers=1, threads_per_worker=1, processes=False, protocol="tls://", dashboard_address="127.0.0.1:0"
+        ) as cluster,
+        Files(many, "*", engine="dask", scheduler=cluster.scheduler_address) as population,
+    ):
+        assert cluster.scheduler_address.startswith("tls://")
+        assert answers(population) == answers(Files(many, "*"))
 
 
 def test_a_scheduler_that_does_not_answer_or_is_another_service_is_named(

@@ -41,7 +41,7 @@ from typing import final
 
 import attrs
 
-from cloister.core.errors import CloisterError, Damaged
+from cloister.core.errors import CloisterError, Damaged, cause
 
 FORMAT = "cloister-counter-1"
 
@@ -80,7 +80,7 @@ def read(path: Path) -> dict[str, Counted]:
     except FileNotFoundError:
         return {}
     except OSError as error:
-        raise CloisterError(f"cannot use {path}, the ledger's counter: {error.strerror or error}") from error
+        raise CloisterError(f"cannot use {path}, the ledger's counter: {cause(error)}") from error
     except (ValueError, TypeError, KeyError):
         raise Damaged(
             f"{path} is not a ledger's counter, or it is damaged: make sure that the ledger is not older than its last "
@@ -114,7 +114,7 @@ def write(path: Path, counts: Counts, ledger: Path) -> None:
     try:
         replace(path, json.dumps({"format": FORMAT, "runs": runs}).encode(), ledger.stat().st_mode & 0o666)
     except OSError as error:
-        raise CloisterError(f"cannot use {path}, the ledger's counter: {error.strerror or error}") from error
+        raise CloisterError(f"cannot use {path}, the ledger's counter: {cause(error)}") from error
 
 
 def replace(path: Path, content: bytes, mode: int) -> None:

@@ -23,7 +23,8 @@ from cloister.accounting.ledger.database import NOW, transaction
 from cloister.accounting.ledger.privacy_filter import Cost
 from cloister.accounting.ledger.sqlite import OWNER
 from cloister.core.budget import Event
-from cloister.core.errors import CloisterError, Damaged, InvalidInput, Refused
+from cloister.core.errors import CloisterError, Damaged, InvalidInput, Refused, cause
+from cloister.core.keyfiles import check_own
 from cloister.core.record import OPTION, SIZE, Lookup, Marking, Record, inside
 
 if TYPE_CHECKING:
@@ -236,10 +237,13 @@ def _secret(ledger: Path) -> bytes:
     path = ledger.with_name(f"{ledger.name}.key")
     with transaction(ledger, "writing"):
         try:
-            known = path.read_bytes() if path.exists() else b""
+            known = b""
+            if path.exists():
+                check_own(path, group=bool(ledger.stat().st_mode & 0o060))
+                known = path.read_bytes()
             if len(known) != SIZE:
                 known = secrets.token_bytes(SIZE)
                 replace(path, known, OWNER)
             return known
         except OSError as error:
-            raise CloisterError(f"cannot use {path}, the ledger's key: {error.strerror or error}") from error
+            raise CloisterError(f"cannot use {path}, the ledger's key: {cause(error)}") from error

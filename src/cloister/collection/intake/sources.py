@@ -13,7 +13,7 @@ from typing import Any, BinaryIO, TypeAlias, final
 import attrs
 
 from cloister.collection.wire.batches import Bytes
-from cloister.core.errors import InvalidInput
+from cloister.core.errors import InvalidInput, cause
 
 Path: TypeAlias = str | os.PathLike[str]
 EXTENSIONS = (".reports", ".messages")
@@ -60,7 +60,7 @@ def _openable(path: str) -> None:
     except IsADirectoryError:
         raise InvalidInput(f"'{path}' is a folder: give it by itself, or a pattern of its files") from None
     except OSError as error:
-        raise InvalidInput(f"'{path}' cannot be opened: {error.strerror}") from None
+        raise InvalidInput(f"'{path}' cannot be opened: {cause(error)}") from None
 
 
 def identity(path: str) -> tuple[int, int, int]:

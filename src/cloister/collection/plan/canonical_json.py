@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
-from cloister.core.errors import CloisterError, Damaged, InvalidInput, Refused
+from cloister.core.errors import CloisterError, Damaged, InvalidInput, Refused, cause
 
 T = TypeVar("T")
 
@@ -81,7 +81,7 @@ def reading(what: object) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise InvalidInput(f"cannot read {what}: {error.strerror or error}") from error
+        raise InvalidInput(f"cannot read {what}: {cause(error)}") from error
 
 
 @contextmanager
@@ -90,7 +90,7 @@ def writing(what: object, otherwise: str = "") -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise InvalidInput(f"cannot write {what}: {error.strerror or error}{otherwise}") from error
+        raise InvalidInput(f"cannot write {what}: {cause(error)}{otherwise}") from error
 
 
 @contextmanager

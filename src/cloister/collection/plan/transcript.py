@@ -27,7 +27,7 @@ import numpy as np
 from cloister.accounting.total import Total
 from cloister.collection.plan import canonical_json
 from cloister.collection.plan.plan import CollectionPlan
-from cloister.core.errors import Damaged, InvalidInput, Refused
+from cloister.core.errors import Damaged, InvalidInput, Refused, cause
 from cloister.core.plain_data import parsed
 from cloister.core.questions import Round
 from cloister.core.record import Lookup, Record
@@ -198,7 +198,7 @@ class Transcript:
                     f"round {answers.round + 1} was closed with other reports in the meantime: yours were not counted"
                 ) from None
         except OSError as error:
-            raise InvalidInput(f"cannot write {target}: {error.strerror or error}. Nothing was published") from error
+            raise InvalidInput(f"cannot write {target}: {cause(error)}. Nothing was published") from error
         return grown
 
 

@@ -21,6 +21,7 @@ from cloister.collection.service.limits import ServiceCounts
 from cloister.collection.service.segments import Segments
 from cloister.collection.wire.answers import Packed
 from cloister.collection.wire.user_set import first_of
+from cloister.core.errors import cause
 from cloister.core.types import Ids
 
 RETRY = 1.0
@@ -130,7 +131,7 @@ class Committer:
         try:
             self._segments.try_again()
         except OSError as error:
-            return error.strerror or str(error)
+            return cause(error)
         return None
 
     def _committed(self, items: Sequence[_Waiting]) -> list[_Outcome]:
@@ -154,7 +155,7 @@ class Committer:
                 written = self._segments.append(users[new], answers[new])
             except OSError as error:
                 touched = np.bincount(owner[unknown], minlength=len(items))
-                why = error.strerror or str(error)
+                why = cause(error)
                 return [DiskFailed(why) if touched[i] else 0 for i in range(len(items))]
             self._counts.commit(len(new), written, time.monotonic() - started)
         counted: list[_Outcome] = np.bincount(owner[new], minlength=len(items)).tolist()

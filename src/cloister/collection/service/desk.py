@@ -29,13 +29,15 @@ from cloister.collection.service.segments import Segments, collecting
 from cloister.collection.service.tickets import Issuer
 from cloister.collection.wire.batches import BATCH, PREFIX, REPORT, STAMP, TICKETED, BatchForm, Parsed, form_of
 from cloister.core.errors import CloisterError, InvalidInput, Refused
-from cloister.core.types import Bools
+from cloister.core.types import Bools, Ints
 
 LOOK = 1.0
 """Seconds between two looks into the plan's folder."""
 
 AT_ONCE = 16
-"""Most tickets of a request that are checked on the event loop; more of them are checked in a thread."""
+"""Tickets of a request that are checked on the event loop. If none of them is valid, the request is refused: who has no
+ticket costs no more. Further ones are checked in a thread, of one request at a time: a second has room for some
+thousands."""
 
 SHORT = 2**16
 """Largest request, in bytes, that is parsed on the event loop. Longer ones are parsed in a thread, one at a time: many
@@ -149,7 +151,7 @@ class Desk:
         self.limits, self.counts, self.rates, self.done = limits, ServiceCounts(), Rates(limits.rate), False
         self._folder, self._out, self._issuer, self._told = plan, out, issuer, told
         self._committer: Committer | None = None
-        self._reading = asyncio.Lock()
+        self._reading, self._checking = asyncio.Lock(), asyncio.Lock()
         with ExitStack() as stack:
             stack.enter_context(collecting(out, private=shuffle))
             self._segments = self._files(self.opened)
@@ -231,16 +233,21 @@ class Desk:
         return found
 
     async def _valid(self, issuer: Issuer, opened: OpenRound, found: Parsed, fine: Bools) -> Bools:
-        """Which reports have a valid ticket, among those that are fine so far."""
+        """Which reports have a valid ticket, among those that are fine so far. Raises: Turned."""
         assert found.tickets is not None
         if len(fine) > self.limits.tickets:
             raise Turned(413, "too large")
-        rows = np.flatnonzero(fine)
-        pairs = [(int(found.users[row]), found.tickets[row].tobytes()) for row in rows.tolist()]
-        if len(pairs) <= AT_ONCE:
-            answers = issuer.valid(opened.plan, pairs)
-        else:
-            answers = await asyncio.to_thread(issuer.valid, opened.plan, pairs)
+        users, tickets, rows = found.users, found.tickets, np.flatnonzero(fine)
+
+        def checked(some: Ints) -> list[bool]:
+            return issuer.valid(opened.plan, ((int(users[row]), tickets[row].tobytes()) for row in some.tolist()))
+
+        answers = checked(rows[:AT_ONCE])
+        if len(rows) > AT_ONCE:
+            if not any(answers):
+                raise Turned(401, "ticket")
+            async with self._checking:
+                answers += await asyncio.to_thread(checked, rows[AT_ONCE:])
         valid = np.zeros(len(fine), bool)
         valid[rows] = answers
         return valid

@@ -25,7 +25,8 @@ from typing import Any, final
 
 from cloister.collection.service.desk import Desk
 from cloister.collection.service.limits import DEFAULT, Limits, ServiceCounts, peer_of
-from cloister.core.errors import InvalidInput, MissingExtra, Refused
+from cloister.core.errors import InvalidInput, MissingExtra, Refused, cause
+from cloister.core.keyfiles import check_own
 
 try:
     import uvicorn
@@ -254,31 +255,32 @@ def listening(host: str, port: int, option: str = "--port") -> Iterator[Listener
         family, kind, proto, _, place = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         listener = Listener(family, kind, proto)
     except OSError as error:
-        raise InvalidInput(f"cannot listen on {host}: {error.strerror or error}") from error
+        raise InvalidInput(f"cannot listen on {host}: {cause(error)}") from error
     with listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listener.bind(place)
         except OSError as error:
             raise InvalidInput(
-                f"cannot listen on {host}, port {port}: {error.strerror or error}. Choose another {option} or --host"
+                f"cannot listen on {host}, port {port}: {cause(error)}. Choose another {option} or --host"
             ) from error
         yield listener
 
 
 def certificate(cert: Path, key: Path | None) -> ssl.SSLContext:
     """A server's certificate chain and private key, in PEM files. Args: key (default: in the same file). Raises:
-    InvalidInput: they cannot be used."""
+    InvalidInput: they cannot be used. Refused: others can read the key."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     try:
+        check_own(key or cert)
         context.load_cert_chain(cert, key, password=lambda: b"")  # never asks on the terminal
     except ssl.SSLError:
         raise InvalidInput(
             f"{cert} and {key or 'the key in it'} are no certificate and its private key in PEM, without a password"
         ) from None
     except OSError as error:
-        raise InvalidInput(f"cannot read {cert}{f' and {key}' if key else ''}: {error.strerror or error}") from error
+        raise InvalidInput(f"cannot read {cert}{f' and {key}' if key else ''}: {cause(error)}") from error
     return context
 
 

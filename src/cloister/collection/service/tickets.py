@@ -16,8 +16,9 @@ from typing import Any, final
 
 import attrs
 
-from cloister.collection.plan.canonical_json import appearing, flush, private, writing
+from cloister.collection.plan.canonical_json import appearing, flush, private, reading, writing
 from cloister.core.errors import InvalidInput, MissingExtra
+from cloister.core.keyfiles import check_own
 
 try:
     from cryptography.exceptions import InvalidSignature
@@ -92,11 +93,13 @@ def new_key(path: Path) -> Path:
 
 
 def read_key(path: Path) -> Ed25519PrivateKey:
-    """An issuer's own key. Raises: InvalidInput: the file holds none."""
+    """An issuer's own key. Raises: InvalidInput: the file holds none. Refused: others can read it."""
     other = "the public half of a pair, which checks tickets: the other half signs them, the issuer's own key"
     key = _loaded(path, _private_key, load_pem_public_key, other)
     if not isinstance(key, Ed25519PrivateKey):
         raise InvalidInput(f"{path} holds no key of an issuer: 'cloister tickets new-key' makes one")
+    with reading(path):
+        check_own(path)
     return key
 
 
@@ -123,11 +126,8 @@ def _private_key(content: bytes) -> Any:
 
 def _loaded(path: Path, load: Any, other: Any, what: str) -> Any:
     """The key in a file. Args: load (reads it), other (reads the other half of a pair), what (that is, in words)."""
-    try:
-        with path.open("rb") as file:
-            content = file.read(MAX_KEY_BYTES)
-    except OSError as error:
-        raise InvalidInput(f"cannot read {path}: {error.strerror or error}") from error
+    with reading(path), path.open("rb") as file:
+        content = file.read(MAX_KEY_BYTES)
     try:
         return load(content)
     except (ValueError, TypeError):  # TypeError: it has a password

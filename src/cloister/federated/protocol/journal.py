@@ -18,7 +18,7 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Protocol, final
 
-from cloister.core.errors import Damaged, InvalidInput
+from cloister.core.errors import Damaged, InvalidInput, cause
 
 MAGIC = b"cloister journal 1\n"
 HEAD = struct.Struct("<BI8s4s")
@@ -65,7 +65,7 @@ class FileJournal:
         try:
             self._file = os.fdopen(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600), "r+b")
         except OSError as error:
-            raise InvalidInput(f"cannot open the journal {self.path}: {error.strerror or error}") from error
+            raise InvalidInput(f"cannot open the journal {self.path}: {cause(error)}") from error
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:

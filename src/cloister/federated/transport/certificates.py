@@ -13,7 +13,8 @@ from typing import Any, final
 
 import attrs
 
-from cloister.core.errors import InvalidInput, MissingExtra
+from cloister.core.errors import InvalidInput, MissingExtra, cause
+from cloister.core.keyfiles import check_own
 from cloister.federated.protocol.agreement import COORDINATOR_NAME
 
 SERVICE, METHOD = "cloister.Pool", "Exchange"
@@ -36,18 +37,21 @@ class Credentials:
         """Read the files; by default the key is beside the certificate (``.key``), and the authority in its folder
         (``ca.pem``).
 
-        Raises: InvalidInput: one of them cannot be read.
+        Raises: InvalidInput: one of them cannot be read. Refused: others can read the key.
         """
-        paths = (authority or certificate.with_name("ca.pem"), certificate, key or certificate.with_suffix(".key"))
-        return cls(*(read_file(path) for path in paths))
+        hidden = read_file(key or certificate.with_suffix(".key"), secret=True)
+        return cls(read_file(authority or certificate.with_name("ca.pem")), read_file(certificate), hidden)
 
 
-def read_file(path: Path) -> bytes:
-    """A file's content. Raises: InvalidInput: it cannot be read."""
+def read_file(path: Path, secret: bool = False) -> bytes:
+    """A file's content. Args: secret (it is a key). Raises: InvalidInput: it cannot be read. Refused: others can read a
+    key."""
     try:
+        if secret:
+            check_own(path)
         return path.read_bytes()
     except OSError as error:
-        raise InvalidInput(f"cannot read {path}: {error.strerror or error}") from error
+        raise InvalidInput(f"cannot read {path}: {cause(error)}") from error
 
 
 try:
@@ -95,7 +99,7 @@ def write_secret(path: Path, content: bytes) -> None:
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
             file.write(content)
     except OSError as error:
-        raise InvalidInput(f"cannot write {path}: {error.strerror or error}") from error
+        raise InvalidInput(f"cannot write {path}: {cause(error)}") from error
 
 
 def _certificate(name: str, key: Any, root: Any, authority: Any, days: int) -> Any:

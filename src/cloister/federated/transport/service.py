@@ -25,6 +25,9 @@ from cloister.federated.protocol.messages import HEAD, Kind, Reason, Rejected, r
 MARGIN = 1.0
 """Seconds before the end of a party's patience at which it gets its last reply."""
 
+MOST_REFUSALS = 100
+"""Refusals of one party, and of all strangers with a certificate together, that are logged."""
+
 Log: TypeAlias = Callable[[dict[str, Any]], None]
 
 
@@ -69,7 +72,7 @@ class CoordinatorService:
         self._deadline_of = (-2, -1)
         self._told = set[str]()
         self._calls = dict[str, int]()
-        self._waiting, self._dismissed = Counter[str](), set[str]()
+        self._waiting, self._dismissed, self._refusals = Counter[str](), set[str](), Counter[str]()
         self._heard = time.monotonic()
         self._stopped = False
 
@@ -92,15 +95,7 @@ class CoordinatorService:
             except CloisterError as failure:
                 error = failure if isinstance(failure, Rejected) else self._broken(failure)
                 self._dismiss(sender)
-                self._log(
-                    {
-                        "event": "refused",
-                        "party": sender,
-                        "reason": error.reason.name,
-                        "why": str(error),
-                        "round": self._coordinator.round,
-                    }
-                )
+                self._log_refusal(sender, error)
                 self._changed.notify_all()
                 return refusal(error, bytes(32), self._coordinator.round)
             self._dismiss(sender)
@@ -137,6 +132,15 @@ class CoordinatorService:
                 self._coordinator.fail(why)
             self._stopped = not why
             self._changed.notify_all()
+
+    def _log_refusal(self, sender: str, error: Rejected) -> None:
+        """Log a refusal, unless this party, or strangers, whatever their names are, have had as many as are logged."""
+        whose = sender if self._coordinator.agreement.index(sender) >= 0 else "strangers"
+        self._refusals[whose] += 1
+        if self._refusals[whose] <= MOST_REFUSALS:
+            last = f". No further refusal of {whose} is logged" if self._refusals[whose] == MOST_REFUSALS else ""
+            entry = {"event": "refused", "party": sender, "reason": error.reason.name, "why": f"{error}{last}"}
+            self._log(entry | {"round": self._coordinator.round})
 
     def _quiet(self, seconds: float) -> bool:
         return time.monotonic() - self._heard > seconds

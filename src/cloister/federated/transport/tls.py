@@ -42,6 +42,9 @@ CLOCK = "cloister-clock"
 APART = 60.0
 """Seconds by which two clocks may differ unsaid."""
 
+HANDSHAKE = 10.0
+"""Seconds in which whoever connects must have shown a certificate; gRPC's own patience with silence is two minutes."""
+
 LOOKING = 5.0
 """Seconds for a look at the certificate that a coordinator shows."""
 
@@ -188,6 +191,7 @@ class Server:
         options = [
             ("grpc.max_receive_message_length", most),
             ("grpc.so_reuseport", 0),
+            ("grpc.server_handshake_timeout_ms", int(1000 * HANDSHAKE)),
             ("grpc.http2.min_recv_ping_interval_without_data_ms", 500 * ALIVE),
         ]
         self._server = grpc.server(

@@ -13,7 +13,7 @@ from typing import Any, BinaryIO, final
 
 import attrs
 
-from cloister.core.errors import Damaged, InvalidInput
+from cloister.core.errors import Damaged, InvalidInput, cause
 from cloister.core.plain_data import parsed
 
 FORMAT = "cloister-study-1"
@@ -118,7 +118,7 @@ class StudyFile:
             self._file.flush()
             os.fsync(self._file.fileno())
         except OSError as error:
-            raise InvalidInput(f"cannot write {self.path}: {error.strerror or error}") from error
+            raise InvalidInput(f"cannot write {self.path}: {cause(error)}") from error
 
     def close(self) -> None:
         """Let others have the file."""
@@ -132,7 +132,7 @@ def _opened(path: Path) -> BinaryIO:
     try:
         file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o666), "r+b")
     except OSError as error:
-        raise InvalidInput(f"cannot open {path}: {error.strerror or error}") from error
+        raise InvalidInput(f"cannot open {path}: {cause(error)}") from error
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:

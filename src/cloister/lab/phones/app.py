@@ -80,7 +80,7 @@ SAFE = {
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
 }
-"""Headers that the page is sent with: it can ask this server for anything, and nobody else."""
+"""Headers that the page, and each of its files, are sent with: it can ask this server for anything, and nobody else."""
 
 
 def client() -> Path:
@@ -107,6 +107,12 @@ class Demonstration:
         from starlette.routing import Mount, Route
         from starlette.staticfiles import StaticFiles
 
+        class Files(StaticFiles):
+            def file_response(self, *given: Any, **named: Any) -> Response:
+                answer = super().file_response(*given, **named)
+                answer.headers.update(SAFE)
+                return answer
+
         return [
             Route("/", self.page),
             Route("/demo/facts", self.facts),
@@ -114,8 +120,8 @@ class Demonstration:
             Route("/demo/start", self.start, methods=["POST"]),
             Route("/demo/likely", self.likely),
             Route("/demo/found", self.found),
-            Mount("/client", StaticFiles(directory=client())),
-            Mount("/page", StaticFiles(directory=PAGE)),
+            Mount("/client", Files(directory=client())),
+            Mount("/page", Files(directory=PAGE)),
         ]
 
     def page(self, request: Request) -> Response:

@@ -6,6 +6,9 @@ while it is read kills the process instead of raising.
 
 from __future__ import annotations
 
+import io
+import math
+import os
 import zipfile
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
@@ -25,6 +28,12 @@ from cloister.rows.users import Names
 PIECE = 2**20
 """Bytes that are read at once."""
 
+HEAD = 2**14
+"""Bytes in which a header of numbers ends; NumPy takes up to 10,000 and reads first whatever length it states."""
+
+WIDEST, STREAMS = 100_000, 1000
+"""Most columns, and most that are unpacked beside one another, each by a stream of its own."""
+
 
 @final
 @attrs.frozen
@@ -38,21 +47,32 @@ class _Header:
     offset: int
 
     @classmethod
-    def read(cls, file: IO[bytes]) -> _Header:
-        version = np.lib.format.read_magic(file)
+    def read(cls, file: IO[bytes], size: int) -> _Header:
+        """The header of a file of so many bytes, which must be what it states. Raises: ValueError."""
+        head = io.BytesIO(file.read(HEAD))
+        version = np.lib.format.read_magic(head)
         if version == (1, 0):
-            shape, by_columns, dtype = np.lib.format.read_array_header_1_0(file)
+            shape, by_columns, dtype = np.lib.format.read_array_header_1_0(head)
         elif version == (2, 0):
-            shape, by_columns, dtype = np.lib.format.read_array_header_2_0(file)
+            shape, by_columns, dtype = np.lib.format.read_array_header_2_0(head)
         else:
             raise ValueError("an array of numbers needs no other version")
-        return cls(shape, by_columns, dtype, file.tell())
+        states = head.tell() + math.prod(shape) * dtype.itemsize
+        if not dtype.hasobject and (states != size or min(shape, default=0) < 0):
+            raise ValueError("the file is longer or shorter than its array")
+        return cls(shape, by_columns, dtype, head.tell())
 
-    def known(self, path: str) -> list[TableColumn]:
+    def known(self, path: str, most: int = WIDEST) -> list[TableColumn]:
+        """The columns. Args: most (of them). Raises: InvalidInput: it is no table, or has more."""
         if len(self.shape) != 2 or self.dtype.kind not in "biuf":
             raise InvalidInput(
                 f"'{path}' holds an array of {self.dtype.name} with {len(self.shape)} dimensions: "
                 "save numbers of shape (rows, columns)"
+            )
+        if self.shape[1] > most:
+            raise InvalidInput(
+                f"'{path}' has {self.shape[1]:,} columns, and at most {most:,} are read"
+                f"{' of a packed file that is laid out by columns' if most < WIDEST else ''}: save those that are used"
             )
         return [TableColumn(str(j), "numbers") for j in range(self.shape[1])]
 
@@ -140,7 +160,7 @@ class Npy(_Reader):
     def __init__(self, path: str) -> None:
         self._path = path
         with open(path, "rb") as file:
-            self._header = _Header.read(file)
+            self._header = _Header.read(file, os.fstat(file.fileno()).st_size)
         self.known = self._header.known(path)
         self.blocks = (self._header.shape[0],)
 
@@ -160,10 +180,12 @@ class Npz(_Reader):
         self._path = path
         with zipfile.ZipFile(path) as archive:
             headers = dict[str, _Header]()
-            for name in archive.namelist():
-                if name.endswith(".npy"):
-                    with archive.open(name) as file:
-                        headers[name] = _Header.read(file)
+            for member in archive.infolist():
+                if member.filename.endswith(".npy"):
+                    if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+                        raise ValueError("NumPy writes no other, and a piece of others unpacks to any length")
+                    with archive.open(member) as file:
+                        headers[member.filename] = _Header.read(file, member.file_size)
         tables = ["X.npy"] if "X.npy" in headers else [name for name, h in headers.items() if len(h.shape) == 2]
         if len(tables) != 1:
             raise InvalidInput(
@@ -171,7 +193,7 @@ class Npz(_Reader):
                 "save the rows under the name X"
             )
         self._member, self._header = tables[0], headers[tables[0]]
-        self.known = self._header.known(path)
+        self.known = self._header.known(path, STREAMS if self._header.by_columns else WIDEST)
         self.blocks = (self._header.shape[0],)
 
     def _pieces(self, columns: Sequence[str]) -> Iterator[Piece]:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol, TypeVar, final
 
-from cloister.core.errors import CloisterError, InvalidInput, MissingExtra
+from cloister.core.errors import CloisterError, InvalidInput, MissingExtra, cause
 from cloister.core.types import Floats
 from cloister.rows.columns import Asked, TableColumn, select
 from cloister.rows.files.csv_form import Form
@@ -120,7 +120,7 @@ class File:
                 file.seek(max(0, self._stamp[0] - ENDS))
                 return first, file.read(ENDS)
         except OSError as error:
-            raise InvalidInput(f"'{self.path}' cannot be opened: {error.strerror}") from None
+            raise InvalidInput(f"'{self.path}' cannot be opened: {cause(error)}") from None
 
     def match(self, chosen: Selection, asked: Asked, bounded: Sequence[str] | None, users: str | None = None) -> None:
         """Raises: InvalidInput unless the same columns are chosen of this file as of the first, whatever their order.
@@ -205,7 +205,7 @@ def _stamp(path: str) -> tuple[int, int, int]:
     try:
         facts = os.stat(path)
     except OSError as error:
-        raise InvalidInput(f"'{path}' cannot be opened: {error.strerror}") from None
+        raise InvalidInput(f"'{path}' cannot be opened: {cause(error)}") from None
     return facts.st_size, facts.st_mtime_ns, facts.st_ino
 
 
@@ -215,7 +215,7 @@ def _changed(path: str) -> str:
 
 def _unreadable(path: str, error: Exception) -> str:
     if isinstance(error, PermissionError):
-        return f"'{path}' cannot be opened: permission denied"
+        return f"'{path}' cannot be opened: {cause(error)}"
     if isinstance(error, MemoryError):
         return f"'{path}' is damaged, or needs more memory than there is"
     return f"'{path}' cannot be read: it is damaged, cut short, or not what its extension says"

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import ipaddress
 import logging
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -14,7 +16,7 @@ import dask.config
 import distributed
 from distributed.client import FutureCancelledError
 
-from cloister.core.errors import InvalidInput
+from cloister.core.errors import InvalidInput, PrivacyWarning
 from cloister.rows.workers.machine import GUARD, attempt, lost, packed, settled
 
 P = TypeVar("P")
@@ -91,6 +93,12 @@ class Dask:
         if self._client is None:
             # it logs tracebacks of its own about what is raised here as one line
             logging.getLogger("distributed").setLevel(logging.CRITICAL)
+            if self._scheduler is not None and in_clear(self._scheduler):
+                words = (
+                    f"exact sums of rows travel in clear between here and the Dask cluster at '{self._scheduler}', and "
+                    f"whoever is on the way can change what is run: give it TLS, and its address as tls://..."
+                )
+                warnings.warn(PrivacyWarning(words), stacklevel=2)
             self._client = self._started() if self._scheduler is None else self._connected(self._scheduler)
         return self._client
 
@@ -136,6 +144,15 @@ class Dask:
         if self._cluster is not None:
             self._cluster.close()
             self._cluster = None
+
+
+def in_clear(address: str) -> bool:
+    """Whether others can read what is sent to an address of Dask's: it has no TLS, and is on another machine."""
+    kind, _, place = address.rpartition("://")
+    host = place.rpartition(":")[0].strip("[]")
+    with contextlib.suppress(ValueError):
+        return kind not in ("tls", "wss", "inproc") and not ipaddress.ip_address(host).is_loopback
+    return kind not in ("tls", "wss", "inproc") and host != "localhost"
 
 
 async def _greeted(address: str) -> None:
