@@ -9,11 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
-from scipy import stats
 
 from cloister.core.domains import REACH, Ball, Box
 from cloister.core.errors import InvalidInput
-from tests.alarms import Alarm
 
 EXACT = settings(derandomize=True, deadline=None, max_examples=80)
 
@@ -60,9 +58,6 @@ def test_rows_outside_a_box_are_clipped_to_it(box: Box) -> None:
     assert snapped.dtype == np.int64
     assert np.array_equal(snapped, box.snap(np.clip(rows, box.lower, box.upper)))
     assert (abs(snapped) <= box.sides).all()
-    upper, lower = box.snap(np.array([box.upper, box.lower]))
-    assert np.array_equal(upper, -lower)
-    assert (abs(box.sides - upper) <= 1).all()
 
 
 @pytest.mark.parametrize("domain", BOXES + BALLS)
@@ -80,26 +75,11 @@ def test_a_row_snaps_to_the_same_point_alone_in_any_order_in_any_layout_and_once
     assert np.array_equal(domain.snap(domain.real(together)), together)
 
 
-@pytest.mark.parametrize("box", BOXES)
-def test_a_box_moves_an_inner_row_by_at_most_half_a_unit_and_a_border_row_by_less_than_one(box: Box) -> None:
-    rows = np.random.default_rng(4).uniform(-1, 1, (500, box.dimension)) * box.half_widths + box.middle
-    rows = np.vstack([np.clip(rows, box.lower, box.upper), box.lower, box.upper, box.middle])
-    off = abs(box.real(box.snap(rows)) - rows) / box.unit
-    rounding = 4 * np.finfo(float).eps * np.abs([box.lower, box.upper]).max(axis=0) / box.unit
-    inner = abs(rows - box.middle) <= (box.sides + 0.5) * box.unit
-    assert (off <= np.where(inner, 0.5, 1.0) + rounding).all()
-
-
-@pytest.mark.parametrize("ball", BALLS)
-def test_a_ball_moves_inner_rows_by_half_a_unit_and_border_rows_by_a_few(ball: Ball) -> None:
-    d, out = ball.dimension, directions(ball, 500) * ball.radius
-    rounding = 8 * np.finfo(float).eps * (np.abs(ball.center).max() + ball.radius) / ball.unit
-    shares = np.random.default_rng(5).random((500, 1))
-    inner = ball.middle + out * shares * (1 - 4 * math.sqrt(d) / ball.max_norm)
-    assert (abs(ball.real(ball.snap(inner)) - inner) / ball.unit <= 0.5 + rounding).all()
-    border = ball.middle + out
-    off = np.linalg.norm(ball.real(ball.snap(border)) - border, axis=1) / ball.unit
-    assert (off <= 2 + 2 * math.sqrt(d) + rounding).all()
+@pytest.mark.parametrize("domain", BOXES + BALLS)
+def test_an_inner_row_moves_by_at_most_half_a_unit(domain: Box | Ball) -> None:
+    rows = domain.sample(np.random.default_rng(4), 500, 4 * math.sqrt(domain.dimension) * domain.unit)
+    rounding = 8 * np.finfo(float).eps * (np.abs(domain.middle) + domain.diameter) / domain.unit
+    assert (abs(domain.real(domain.snap(rows)) - rows) / domain.unit <= 0.5 + rounding).all()
 
 
 @given(
@@ -115,13 +95,6 @@ def test_no_row_leaves_a_ball_whatever_it_is(
     with np.errstate(over="ignore"):
         points = ball.snap(np.array([*rows, (1e308, -1e308, 1e308), (1.7e308, 0.0, 0.0)]))
     assert all(norm_squared(point) <= ball.max_norm**2 for point in points)
-
-
-def test_rows_far_beyond_a_ball_keep_their_direction() -> None:
-    ball = Ball((0.0, 0.0), 1.0)
-    for length in (1.5, 1e3, 1e15):
-        ((x, y),) = ball.snap(np.array([[3.0, -4.0]]) * length) / ball.max_norm
-        assert (x, y) == pytest.approx((0.6, -0.8), abs=1e-5)
 
 
 def test_the_widest_rows_and_balls_cause_no_warning() -> None:
@@ -159,43 +132,6 @@ def test_a_ball_folds_along_the_ray_from_its_centre(ball: Ball) -> None:
     for outside, inside in ((0.4, 0.4), (1.0, 1.0), (1.25, 0.75), (1.9, 0.1), (2.3, 0.3)):
         folded = ball.fold(ball.middle + out * outside)
         assert (abs(folded - (ball.middle + out * inside)) <= 1e-9 * ball.radius).all()
-
-
-@pytest.mark.parametrize("domain", BOXES + BALLS)
-def test_truncation_moves_points_to_the_nearest_point_of_the_domain(domain: Box | Ball) -> None:
-    points = domain.middle + domain.diameter * np.random.default_rng(9).normal(0, 1, (200, domain.dimension))
-    inside = domain.truncate(points)
-    if isinstance(domain, Box):
-        assert np.array_equal(inside, np.clip(points, domain.lower, domain.upper))
-    else:
-        away = points - domain.middle
-        length = np.linalg.norm(away, axis=1, keepdims=True)
-        nearest = domain.middle + away / length * np.minimum(length, domain.radius)
-        assert np.allclose(inside, nearest, rtol=0, atol=1e-9 * domain.radius)
-    assert np.allclose(domain.truncate(inside), inside, rtol=1e-12)
-
-
-@pytest.mark.alarm(1e-8)
-@pytest.mark.parametrize("ball", [Ball((0.0,), 2.0), Ball((1.0, 2.0), 3.0), Ball((0.0,) * 5, 1.0)])
-def test_samples_of_a_ball_are_uniform_over_its_volume(ball: Ball, alarm: Alarm) -> None:
-    """Chi-square over 20 shells of equal volume, and a sign test."""
-    points = ball.sample(np.random.default_rng(10), 20_000, 0.5) - ball.middle
-    share = (np.linalg.norm(points, axis=1) / (ball.radius - 0.5)) ** ball.dimension
-    assert (share <= 1 + 1e-9).all()
-    shells = stats.chisquare(np.histogram(share, 20, (0, 1 + 1e-9))[0]).pvalue
-    alarm.fits(shells, stats.binomtest(int((points[:, 0] > 0).sum()), len(points)).pvalue)
-
-
-@pytest.mark.alarm(1e-8)
-def test_samples_of_a_box_are_uniform_and_keep_their_margin(alarm: Alarm) -> None:
-    """Chi-square over 20 slices per column. A column narrower than twice the margin is left at its middle."""
-    box = Box((0.0, -1.0, 5.0), (10.0, 1.0, 5.5))
-    points = box.sample(np.random.default_rng(11), 20_000, 0.75)
-    for j, (low, high) in enumerate([(0.75, 9.25), (-0.25, 0.25)]):
-        assert points[:, j].min() >= low
-        assert points[:, j].max() <= high
-        alarm.fits(stats.chisquare(np.histogram(points[:, j], 20, (low, high))[0]).pvalue, of=2)
-    assert (points[:, 2] == 5.25).all()
 
 
 @pytest.mark.parametrize(

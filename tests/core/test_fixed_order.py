@@ -12,26 +12,17 @@ import numpy as np
 import pytest
 
 from cloister.core import fixed_order
-from cloister.core.fixed_order import normals, quarter_sines, twice_log
+from cloister.core.fixed_order import quarter_sines, twice_log
 from cloister.core.randomness import PublicRng
-from tests.reference_client.normals import normals as client_normals
 
 G = np.random.default_rng(0)
-
-
-@pytest.mark.parametrize("m", [0, 1, 3, 1001])
-def test_sums_are_right_and_depend_on_the_length_alone(m: int) -> None:
-    values = G.normal(size=(m, 5))
-    assert fixed_order.column_sums(values) == pytest.approx(values.sum(axis=0))
-    assert fixed_order.row_sums(values.T) == pytest.approx(values.sum(axis=0))
-    for j in range(5):
-        assert fixed_order.column_sums(values[:, [j]])[0] == fixed_order.column_sums(values)[j]
 
 
 def test_a_sum_is_taken_by_halves() -> None:
     values = np.array([1.0, 2.0**-53, 2.0**-53, 2.0**-53])[:, None]
     assert fixed_order.column_sums(values)[0] == (1.0 + 2.0**-53) + (2.0**-53 + 2.0**-53)
     assert fixed_order.column_sums(values)[0] != math.fsum(values[:, 0])
+    assert fixed_order.column_sums(values[:0]) == [0.0]
 
 
 def test_products_and_lengths_are_numpys() -> None:
@@ -64,9 +55,7 @@ def test_functions_are_right() -> None:
             assert fixed_order.log(value) == float(Decimal(value).ln())
             assert fixed_order.root(value, 3) == pytest.approx(value ** (1 / 3), rel=1e-15)
             assert fixed_order.power(value, 0.3) == pytest.approx(value**0.3, rel=1e-15)
-    assert fixed_order.exp(1.0) == math.e
-    assert fixed_order.root(9.0, 2) == 3.0
-    assert fixed_order.root(0.0, 3) == 0.0
+    assert (fixed_order.exp(1.0), fixed_order.root(0.0, 3)) == (math.e, 0.0)
 
 
 def test_the_deviation_of_geometric_noise_is_the_known_one() -> None:
@@ -133,13 +122,3 @@ def test_the_logarithm_is_right_to_what_is_stated() -> None:
             exact = -2 * ((number + Decimal("0.5")) / 2**32).ln()
             worst = max(worst, abs(Decimal(value) / exact - 1))
     assert worst < Decimal(2) ** -44
-
-
-@pytest.mark.parametrize("dimension", [1, 2, 7, 8])
-def test_normals_are_their_words_to_the_last_bit_in_the_stated_order(dimension: int) -> None:
-    """As the client in Python's own floats has them: no function but the square root."""
-    words = np.random.default_rng(75).integers(0, 2**64, (300, (dimension + 1) // 2), dtype=np.uint64)
-    words[:4, 0] = [0, 2**64 - 1, 0xFFFFFFFF, 0xFFFFFFFF00000000]
-    sines = quarter_sines().tolist()
-    for row, column in zip(words.tolist(), normals(words, dimension).T.tolist(), strict=True):
-        assert column == client_normals(row, dimension, sines)

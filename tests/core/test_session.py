@@ -11,12 +11,12 @@ import pytest
 
 from cloister.accounting import Accountant, Total
 from cloister.core.budget import Budget, Share
-from cloister.core.clustering import Clustering, Problem
+from cloister.core.clustering import Problem
 from cloister.core.errors import BudgetExceeded, InvalidInput, Refused
 from cloister.core.questions import count
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.record import Record
-from cloister.core.session import Pending, Session, forecast, next_round
+from cloister.core.session import Session, forecast, next_round
 from cloister.plugins.methods.lloyd import Lloyd
 from cloister.plugins.methods.sphere_packing import SpherePacking
 from cloister.plugins.oracles.central.discrete_gaussian import DiscreteGaussian
@@ -61,41 +61,6 @@ def test_a_round_is_charged_opened_read_closed_and_every_look_is_written_before_
     assert log == [entry for i in (0, 1) for entry in (f"charge {i}", f"open {i}", f"gather {i}", f"close {i}", *looks)]
 
 
-def test_the_answers_are_the_sums_of_the_rows_with_the_noise_of_their_standard_error() -> None:
-    problem, ids = attrs.evolve(PROBLEM, budget=Budget("gaussian", 1e5)), np.arange(4)
-    counts, sums = session_of(InMemory(ROWS), problem).ask(*Explorer().questions(problem, 0))
-    points = BOX.snap(ROWS)
-    coarse, fine = Strips(BOX.max_norm).locate(points).T
-    assert np.allclose(counts.at(np.arange(8), 1), np.bincount(fine, minlength=8), atol=0.1)
-    expected = np.array([points[coarse == i].sum(axis=0) for i in ids]) * BOX.unit
-    assert np.allclose(sums.at(ids, 0), expected, atol=0.1)
-    assert counts.standard_error(ids) == pytest.approx([2**0.5 / (1e5 / 2 / 4) ** 0.5] * 4)
-
-
-@attrs.frozen
-class Spendthrift:
-    """A method whose second round costs what the first one's answers say."""
-
-    def cluster(self, problem: Problem, session: Session[Any], rng: PublicRng) -> Clustering:
-        share = 0.5
-        for _ in range(2):
-            cells = Strips(problem.domain.max_norm)
-            spend = attrs.evolve(problem.budget, amount=problem.budget.amount * share)
-            (counts,) = session.ask(count(cells, oracle=DiscreteGaussian(), budget=spend))
-            share = 0.5 if not counts.at(np.arange(4), 0).any() else 0.25
-        return Clustering(np.zeros((1, 2)))
-
-
-def test_a_round_that_differs_from_its_forecast_is_refused_before_a_row_is_read() -> None:
-    population, accountant, journal = InMemory(ROWS), Accountant(TOTAL, PROBLEM.budget), Durable()
-    accountant.forecast([round.events for round in forecast(Spendthrift(), PROBLEM, SEED)])
-    session = session_of(population, accountant=accountant, journal=journal)
-    with pytest.raises(Refused, match="round 1 asks for other events than its forecast"):
-        Spendthrift().cluster(PROBLEM, session, SEED)
-    assert population.log == ["gather 0"]
-    assert len(journal.kept.digests) == 1
-
-
 @pytest.mark.parametrize("error", [BudgetExceeded("2", "1"), Refused("no")])
 def test_what_the_accountant_refuses_reads_no_row_and_opens_no_round(error: Exception) -> None:
     population, journal = InMemory(ROWS), Durable()
@@ -104,14 +69,6 @@ def test_what_the_accountant_refuses_reads_no_row_and_opens_no_round(error: Exce
         Explorer().cluster(PROBLEM, session, SEED)
     assert population.log == journal.log == []
     assert session.record == Record()
-
-
-def test_a_forecast_answers_zero_everywhere_with_an_error_of_one() -> None:
-    seen: list[np.ndarray] = []
-    forecast(Explorer(seen=lambda values: seen.append(values.copy()), rounds=1), PROBLEM, SEED)
-    assert [values.shape for values in seen] == [(3,), (2, 2), (3,), (2,), (0,), (8,), (4, 2), (3,)]
-    assert (seen[3] == 1).all()
-    assert not any(values.any() for values in (*seen[:3], *seen[4:]))
 
 
 def test_a_round_is_of_one_trust_model_and_shares_users_under_that_of_users_alone() -> None:
@@ -195,26 +152,6 @@ def test_a_method_that_works_in_place_on_its_answers_and_ids_does_not_change_the
     fresh.ask(*Explorer().questions(PROBLEM, 0))[0].at(ids, 0)
     ids[:] = 3
     assert fresh.record.lookups[0].ids.tolist() == [0, 1]
-
-
-def test_a_session_without_rows_stops_at_the_first_open_round_with_that_round() -> None:
-    session: Session[Any] = Session(PROBLEM, SEED)
-    with pytest.raises(Pending) as pending:
-        Explorer().cluster(PROBLEM, session, SEED)
-    assert pending.value.round.index == 0
-    assert pending.value.round.digest() == next_round(Explorer(), PROBLEM, SEED).digest()
-    assert not isinstance(pending.value, Exception)
-    assert session.record == Record()
-
-
-@pytest.mark.parametrize("method", [Explorer(), lloyd()])
-def test_an_opened_round_travels_and_keeps_its_digest(method: Any) -> None:
-    plan = next_round(method, PROBLEM, SEED)
-    there = pickle.loads(pickle.dumps(plan))
-    assert (there.digest(), there.events) == (plan.digest(), plan.events)
-    assert there.parts[1].vectors.cells is there.parts[0].cells
-    one, other = (InMemory(ROWS).gather(round, seeded()) for round in (plan, there))
-    assert all(np.array_equal(a.vector, b.vector) for a, b in zip(one, other, strict=True))
 
 
 def test_a_digest_covers_everything_public() -> None:
