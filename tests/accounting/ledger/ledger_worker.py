@@ -10,7 +10,7 @@ from multiprocessing.synchronize import Barrier
 import numpy as np
 
 from cloister.accounting import Ledger, Run, Total
-from cloister.core.errors import BudgetExceeded, CloisterError
+from cloister.core.errors import BudgetExceeded
 from cloister.core.record import Lookup
 
 TOTAL = Total(0.01)
@@ -70,23 +70,6 @@ def work(ledger: Ledger) -> None:
         say("closed", i)
 
 
-def fill(ledger: Ledger) -> None:
-    """Write a look that is larger than this process's files may become."""
-    import os
-    import resource
-
-    run = reserve(ledger)
-    most = os.path.getsize(ledger.path) + 2**16
-    resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
-    run.open_round(0, "digest")
-    try:
-        run.write(Lookup(0, 0, 0, False, np.zeros(2**20, np.int64), np.zeros(2**20)))
-    except CloisterError as error:
-        say("error", type(error).__name__, error)
-    run.write(Lookup(0, 0, 0, False, np.zeros(1, np.int64), np.ones(1)))
-    say("run", run.id)
-
-
 if __name__ == "__main__":
     book = Ledger.open(sys.argv[2])
     match sys.argv[1]:
@@ -94,5 +77,3 @@ if __name__ == "__main__":
             crowd(book)
         case "work":
             work(book)
-        case "fill":
-            fill(book)

@@ -4,17 +4,11 @@ ledger, no sound one is refused, and nothing is given back but what asked nothin
 
 from __future__ import annotations
 
-import os
 import shutil
-import signal
 import sqlite3
-import subprocess
-import sys
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, closing, suppress
+from contextlib import AbstractContextManager, closing
 from pathlib import Path
-from threading import Barrier
 from typing import Any
 
 import numpy as np
@@ -24,9 +18,8 @@ from cloister.accounting import Ledger, Run, Total
 from cloister.accounting.ledger import counter
 from cloister.accounting.ledger.counter import Counted, counter_of
 from cloister.accounting.ledger.sqlite import Store
-from cloister.core.budget import Budget, Event
 from cloister.core.errors import CloisterError, Damaged, Refused, UnknownName
-from cloister.core.record import Lookup, mark_of
+from cloister.core.record import Lookup
 from tests.killed import Killed
 
 PURE = Total(0.25)
@@ -182,14 +175,6 @@ def test_a_run_that_asked_nothing_is_given_back_and_whoever_held_it_can_ask_noth
     assert counted(ledger) == {run.id: Counted(0, 0, True), other.id: Counted(1, 0, True)}
 
 
-def test_a_run_that_opened_a_round_is_never_given_back(ledger: Ledger) -> None:
-    run = reserve(ledger)
-    STEPS[0](run)
-    with pytest.raises(Refused, match=f"opened 1 rounds.*its reservation stays; go on with --resume {run.id}"):
-        ledger.give_back(run.id)
-    STEPS[1](run)
-
-
 def test_without_the_counter_all_works_as_before_and_nothing_of_then_is_given_back(ledger: Ledger) -> None:
     """Whoever deletes the counter and a round has a ledger that was moved alone."""
     run, other = reserve(ledger), reserve(ledger)
@@ -221,31 +206,6 @@ def test_an_older_counter_is_no_proof_and_learns_what_it_missed(ledger: Ledger) 
         ledger.give_back(run.id)
 
 
-def test_of_a_round_and_a_return_at_once_one_is_refused(ledger: Ledger) -> None:
-    for _ in range(4):
-        run, start = reserve(ledger), Barrier(2)
-
-        def asked(run: Run = run, start: Barrier = start) -> bool:
-            start.wait()
-            with suppress(Refused):
-                STEPS[0](run)
-                return True
-            return False
-
-        def returned(run: Run = run, start: Barrier = start) -> bool:
-            start.wait()
-            with suppress(Refused):
-                ledger.give_back(run.id)
-                return True
-            return False
-
-        with ThreadPoolExecutor(2) as threads:
-            found = [threads.submit(one) for one in (asked, returned)]
-        assert sorted(one.result() for one in found) == [False, True]
-        if found[0].result():
-            run.finish([Event("nothing", Budget("pure", 1e-9))])
-
-
 # files
 
 
@@ -261,22 +221,6 @@ def test_a_counter_is_for_whoever_may_read_its_ledger_and_beside_the_file_that_l
     assert counter_of(ledger.path).stat().st_mode & 0o777 == 0o660
     assert set(counted(ledger)) == {run.id}
     assert list(link.parent.iterdir()) == [link]
-
-
-def test_ledgers_that_share_a_key_have_a_counter_each(ledger: Ledger, tmp_path: Path) -> None:
-    other = Ledger.open(tmp_path / "other.db", create=True)
-    other.declare("people", 1.0)
-    other.path.with_name("other.db.key").symlink_to("book.db.key")
-    first, second = (
-        book.reserve("people", PURE, PURE.measured(["pure"]), "plan", b"", lambda key: {"rows": mark_of(key, ["1"])})
-        for book in (ledger, other)
-    )
-    STEPS[0](first)
-    assert set(counted(ledger)) == {first.id}
-    assert counted(other) == {second.id: Counted(0, 0, True)}
-    other.give_back(second.id)
-    with pytest.raises(Refused, match="opened 1 rounds"):
-        ledger.give_back(first.id)
 
 
 @pytest.mark.parametrize("content", [b"", b"{}", b"\xff", b"[]", b'{"format": "cloister-counter-1", "runs": [1]}'])
@@ -343,62 +287,3 @@ def test_a_process_that_dies_around_any_write_of_the_counter_leaves_a_sound_ledg
             ledger.give_back(found.id)
     later = reserve(ledger)
     assert set(counted(ledger)) == {*(run.id for run in runs), later.id}  # an announcement without a run is gone
-
-
-def killed_at(call: str, number: int, book: Ledger, said: Path) -> bool:
-    """Whether a process that reserves a run, opens a round and releases a look was killed at its so-manieth system call
-    of this name, SQLite's included; it says what has returned."""
-    child = os.fork()
-    if child == 0:
-        try:
-            os.kill(os.getpid(), signal.SIGSTOP)
-            file = os.open(said, os.O_WRONLY | os.O_CREAT, 0o600)
-            run = reserve(book)
-            for name, do in (("opened", STEPS[0]), ("wrote", STEPS[1])):
-                do(run)
-                os.pwritev(file, [f"{run.id} {name}\n".encode()], os.lseek(file, 0, os.SEEK_END))
-        finally:
-            os._exit(0)
-    os.waitpid(child, os.WUNTRACED)
-    kill = f"inject={call}:signal=SIGKILL:when={number}"
-    command = ["strace", "-p", str(child), "-o", os.devnull, "-e", f"trace={call}", "-e", kill]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as tracer:
-        assert tracer.stderr is not None
-        told = tracer.stderr.readline()
-        os.kill(child, signal.SIGCONT)
-        _, status = os.waitpid(child, 0)
-        if "attached" not in told:
-            pytest.skip(f"strace cannot trace here: {told}")
-    return os.WIFSIGNALED(status)
-
-
-@pytest.mark.thorough
-@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
-@pytest.mark.skipif(sys.platform != "linux" or shutil.which("strace") is None, reason="strace is not installed")
-@pytest.mark.parametrize("call", ["pwrite64", "write", "fdatasync", "fsync", "unlink", "rename"])
-def test_killed_at_any_system_call_nothing_sound_is_refused_and_nothing_given_back_that_was_asked(
-    tmp_path: Path, call: str
-) -> None:
-    number, killed = 0, True
-    while killed:
-        number += 1
-        folder = tmp_path / str(number)
-        folder.mkdir()
-        book = Ledger.open(folder / "book.db", create=True)
-        book.declare("people", 1.0)
-        backup, said = book.path.read_bytes(), folder / "said"
-        killed = killed_at(call, number, book, said)
-        words = said.read_text().split() if said.exists() else []
-        for run in Ledger.open(book.path).runs():
-            assert run.rounds >= words.count("opened")
-            assert run.lookups >= words.count("wrote")
-            if run.rounds:
-                with pytest.raises(Refused, match="opened 1 rounds"):
-                    book.give_back(run.id)
-            else:
-                book.give_back(run.id)
-        if words:  # nobody has written since: what was told was counted
-            book.path.write_bytes(backup)
-            with pytest.raises(Damaged, match=OLDER):
-                book.give_back(words[0])
-    assert number > 4  # of 5 writes to 47

@@ -13,9 +13,8 @@ from typing import Any
 import attrs
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
 
-from cloister.accounting import Cost, Ledger, Lifetime, Run, Total, delta_of_rho, rho_of
+from cloister.accounting import Cost, Ledger, Lifetime, Run, Total, rho_of
 from cloister.accounting.ledger import database
 from cloister.core.budget import Budget, Event, Measure
 from cloister.core.errors import BudgetExceeded, CloisterError, Damaged, InvalidInput, Refused, UnknownName
@@ -119,29 +118,6 @@ def test_a_lifetime_in_zcdp_admits_what_its_rho_pays_for(in_rho: Ledger) -> None
         reserve(in_rho, small)
 
 
-@settings(max_examples=15, deadline=None)
-@given(st.lists(st.tuples(st.floats(0.001, 0.6), st.sampled_from(["pure", "gaussian", "zcdp"])), max_size=20))
-def test_what_a_filter_admits_is_always_within_the_lifetime(asked: list[tuple[float, Any]]) -> None:
-    total = Total(1.0, 1e-6)
-    for composition in ("basic", "zcdp"):
-        life = Lifetime("people", total, composition)
-        admitted: list[Cost] = []
-        for epsilon, measure in asked:
-            one = Total(epsilon, 1e-7)
-            cost = Cost.reserved(one, one.measured([measure]))
-            try:
-                life.admit(Cost.summed(admitted), cost)
-            except BudgetExceeded:
-                continue
-            admitted.append(cost)
-        spent = Cost.summed(admitted)
-        if composition == "basic":
-            assert spent.epsilon <= 1.0 + 1e-8
-            assert spent.delta <= 1e-6 * (1 + 1e-8)
-        else:
-            assert delta_of_rho(spent.rho, 1.0) <= 1e-6 * (1 + 1e-6)
-
-
 def test_a_finished_run_counts_for_ever(ledger: Ledger) -> None:
     """What it spent is never free again, whichever run is asked for next."""
     run = reserve(ledger, Total(0.75))
@@ -194,13 +170,6 @@ def test_an_exact_run_is_never_admitted(ledger: Ledger) -> None:
         ledger.reserve("people", Total(0.1), Budget("exact", math.inf), "plan", b"")
 
 
-def test_a_lifetime_cannot_be_changed_but_may_be_repeated(ledger: Ledger) -> None:
-    ledger.declare("people", 1.0, 1e-6)
-    for change in [(2.0, 1e-6, "basic"), (1.0, 1e-5, "basic"), (1.0, 1e-6, "zcdp")]:
-        with pytest.raises(Refused, match=r"declared with epsilon 1.0, delta 1e-06, composition basic"):
-            ledger.declare("people", *change)  # type: ignore[arg-type]
-
-
 @pytest.mark.parametrize(
     ("name", "figures", "told"),
     [
@@ -222,9 +191,6 @@ def test_an_undeclared_data_set_is_unknown_and_near_names_are_offered(ledger: Le
         ledger.runs("poeple")
 
 
-# a run's end
-
-
 def test_a_reservation_stays_spent_until_the_run_ends_and_then_the_rest_returns(ledger: Ledger) -> None:
     run = reserve(ledger)
     run.open_round(0, "digest")
@@ -233,6 +199,9 @@ def test_a_reservation_stays_spent_until_the_run_ends_and_then_the_rest_returns(
         run.finish([])
     run.finish([Event("a", Budget("pure", 0.125))])
     assert ledger.status()[0].left == "epsilon 0.875, delta 1e-06"
+
+
+# a run's end
 
 
 @pytest.mark.parametrize(
@@ -256,17 +225,6 @@ def test_a_gaussian_run_returns_epsilon_at_its_own_delta_and_keeps_the_delta(led
     assert (spent(ledger).delta, spent(ledger).rho) == (1e-7, half.amount / 2)
 
 
-def test_pure_noise_that_was_paid_in_rho_is_recorded_with_its_own_epsilon_and_without_delta(ledger: Ledger) -> None:
-    """Before, this run of 0.22 kept all of epsilon 1 and delta 1e-6."""
-    total = Total(1.0, 1e-6)
-    budget = total.measured(["pure", "gaussian"])
-    run = reserve(ledger, total, measures=("pure", "gaussian"))
-    assert spent(ledger) == Cost(1.0, 1e-6, budget.amount)
-    run.finish([Event("laplace", budget, 3, pure=budget.epsilon)])
-    assert budget.epsilon < 0.23
-    assert spent(ledger) == Cost(budget.epsilon, 0.0, budget.amount)
-
-
 def test_a_run_that_ends_returns_delta_only_if_its_epsilon_holds_without_it(ledger: Ledger) -> None:
     """Forty pure events add up to 1.4, beyond what was reserved: in rho they cost less, and that needs the delta."""
     total = Total(1.0, 1e-6)
@@ -286,8 +244,7 @@ def test_a_finished_run_can_neither_go_on_nor_be_resumed_but_is_replayed_as_it_w
     run.finish([Event("a", Budget("pure", 0.125))])
     before, again = ledger.status(), ledger.replay(run.id, "people", "plan")
     assert again is not None
-    assert (again.seed, again.record.digests, again.record.closed) == (b"public seed", ["first"], 1)
-    assert [x.values.tolist() for x in again.record.lookups] == [[1.0, 2.0]]
+    assert (again.record.digests, [x.values.tolist() for x in again.record.lookups]) == (["first"], [[1.0, 2.0]])
     for late in (
         lambda: run.open_round(0, "digest"),
         run.finish,
@@ -302,19 +259,16 @@ def test_a_finished_run_can_neither_go_on_nor_be_resumed_but_is_replayed_as_it_w
 # journals
 
 
-@pytest.mark.parametrize(("shape", "error"), [((4,), False), ((3, 2), True), ((0,), True), ((0, 3), False)])
+@pytest.mark.parametrize(("shape", "error"), [((3, 2), True), ((0, 3), False)])
 def test_values_come_back_bit_for_bit(ledger: Ledger, shape: tuple[int, ...], error: bool) -> None:
-    g = np.random.default_rng(0)
-    values = g.integers(0, 2**64, shape, dtype=np.uint64).view(np.float64)
-    if values.size:
-        values.flat[:2] = np.array([0x7FF00000000000A5, 1 << 63], np.uint64).view(np.float64)  # a NaN's payload, and -0
-    ids = g.integers(0, 2**62, shape[0])
+    values = np.array([0x7FF00000000000A5, 1 << 63, 1, 2, 3, 4], np.uint64).view(np.float64)  # a NaN's payload, and -0
+    values = values[: math.prod(shape)].reshape(shape)
+    ids = np.arange(shape[0]) * 2**60
     run = reserve(ledger)
     run.open_round(0, "digest")
     run.write(Lookup(0, 3, 7, error, ids, values))
     (back,) = resumed(ledger, run, same_rows=True).record.lookups
-    assert (back.round, back.question, back.level, back.error) == (0, 3, 7, error)
-    assert (back.values.shape, back.values.dtype, back.ids.dtype) == (shape, np.float64, np.int64)
+    assert (back.round, back.question, back.level, back.error, back.values.shape) == (0, 3, 7, error, shape)
     assert (back.values.tobytes(), back.ids.tobytes()) == (values.tobytes(), ids.tobytes())
     assert back.values.flags.writeable
 
@@ -381,24 +335,6 @@ def test_resuming_and_replaying_need_the_same_data_set_and_plan_and_a_run_that_e
         with pytest.raises(UnknownName, match="no run 'nobody'"):
             again("nobody", "people", "plan")
     run.open_round(0, "still mine")
-
-
-def test_runs_tell_what_happened(ledger: Ledger) -> None:
-    first, second = reserve(ledger), reserve(ledger, plan="other")
-    first.open_round(0, "digest")
-    first.write(look([1.0]))
-    first.finish()
-    ledger.declare("others", 0.25)
-    assert [(s.dataset, s.left) for s in ledger.status()] == [
-        ("others", "epsilon 0.25, delta 0"),
-        ("people", "epsilon 0.5, delta 1e-06"),
-    ]
-    one, two = ledger.runs("people")
-    assert (one.id, one.state, one.plan, one.rounds, one.lookups) == (first.id, "done", "plan", 1, 1)
-    assert (two.id, two.state, two.plan, two.finished) == (second.id, "open", "other", None)
-    assert one.started.endswith("Z")
-    assert one.finished is not None
-    assert (one.measure, one.cost) == ("pure", Cost(0.25, 0.0, 0.25**2 / 2))
 
 
 # rows
