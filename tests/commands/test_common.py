@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from cloister.commands.common import names, print_result, show, table_of
+from cloister.commands.common import names, print_result, table_of
 from cloister.core.errors import InvalidInput
 from cloister.run.result import Result
 from tests.in_process import cloister
@@ -45,20 +45,6 @@ def test_a_name_with_a_comma_stands_in_double_quotes() -> None:
             names(wrong)
 
 
-def test_few_columns_are_columns() -> None:
-    head, *rows = lines(result(7, 30), 100)
-    assert head == ["centre", "rows (noisy)", *(f"c{j}" for j in range(7))]
-    assert len(rows) == 30
-
-
-def test_of_many_columns_each_is_a_row() -> None:
-    given = result(40, 7)
-    head, *rows = lines(given, 80)
-    assert head == ["centre", *map(str, given.by_size)]
-    assert [row[0] for row in rows] == ["rows (noisy)", *given.columns]
-    assert rows[1][1:] == [f"{value:.3f}" for value in given.centers[given.by_size, 0]]
-
-
 @pytest.mark.parametrize("width", [60, 80])
 def test_of_many_columns_and_centres_some_are_shown_and_the_others_counted(width: int) -> None:
     head, *rows = lines(result(40, 30), width)
@@ -66,16 +52,6 @@ def test_of_many_columns_and_centres_some_are_shown_and_the_others_counted(width
     assert 1 <= shown < 40
     assert head[-1] == f"... {40 - shown} more"
     assert len(rows) == 30
-
-
-def test_a_long_name_is_cut_and_hides_no_number() -> None:
-    given = result(2, 2, columns=("n" * 200, "age"))
-    assert lines(given, 80)[1][-1] == f"{given.centers[given.by_size[0], 1]:.3f}"
-
-
-def test_without_errors_a_centre_has_six_digits() -> None:
-    rows = lines(made(2, 2, weights=None, centers=np.array([[0.123456789, 1.0], [0.5, -1.0]])), 80)
-    assert rows == [["centre", "c0", "c1"], ["0", "0.123457", "1"], ["1", "0.5", "-1"]]
 
 
 COMMANDS = "\x1b]0;title\x07\x1b[2J\x9b1A\u202e"
@@ -106,10 +82,3 @@ def test_no_name_of_a_result_is_a_command_to_a_terminal(tmp_path: Path, capsys: 
         assert not set(done.stdout + done.stderr) & set("\x1b\x07\x9b\u202e"), line
     print_result(Result.from_dict(facts))
     assert not set(capsys.readouterr().out) & set("\x1b\x07\x9b\u202e")
-
-
-def test_a_text_that_is_shown_keeps_its_lines_and_no_commands(capsys: pytest.CaptureFixture[str]) -> None:
-    show(f"ε = 1 of {COMMANDS}\nand a line")
-    assert capsys.readouterr().out == "ε = 1 of \\x1b]0;title\\x07\\x1b[2J\\x9b1A\\u202e\nand a line\n"
-    print_result(result(2, 2).named({0: "Frail"}))
-    assert "\x1b" not in capsys.readouterr().out

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
-import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
+from cloister.lab.comparing import comparison
 from cloister.lab.made import blobs
-from tests.in_process import PROGRAM, ran, refused
-from tests.waiting import until
+from tests.in_process import cloister, ran, refused
 
 COMPARE = "compare rows.npy -k 3 --epsilon 0.5,1 --methods fastlloyd,su-lloyd --runs 2 --workers 1 --bounds=-1:1"
 
@@ -58,65 +55,20 @@ def test_json_and_csv_hold_the_same_figures_and_the_same_file_goes_on_with_more_
     assert len(after.splitlines()) == len(before.splitlines()) + 4
 
 
-@pytest.mark.thorough
-@pytest.mark.parametrize(
-    ("kept", "blow"),
-    [
-        pytest.param(True, signal.SIGKILL, id="with --out-killed"),
-        pytest.param(False, signal.SIGINT, id="without-interrupted"),
-        # the other signal, either way
-        pytest.param(True, signal.SIGINT, id="with --out-interrupted", marks=pytest.mark.long),
-        pytest.param(False, signal.SIGKILL, id="without-killed", marks=pytest.mark.long),
-    ],
-)
-def test_a_comparison_that_is_cut_off_goes_on_and_loses_no_run(folder: Path, blow: int, kept: bool) -> None:
-    compare = "compare rows.npy -k 3 --epsilon 1 --methods fastlloyd --bounds=-1:1"
-    asked = f"{compare} --runs 2000 --workers 2 {'--out study.jsonl' if kept else ''}"
-    with subprocess.Popen(
-        [PROGRAM, *asked.split()],
-        cwd=folder,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    ) as process:
-        until(lambda: _runs(folder) >= 3)
-        os.killpg(process.pid, blow)  # as a terminal does
-        out, err = process.communicate(timeout=60)
-    assert out == ""
+def test_a_comparison_that_is_cut_off_says_where_its_finished_runs_are(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, made = comparison.Bench.run, list[Any]()
+
+    def interrupted(bench: Any, trial: Any) -> Any:
+        made.append(trial)
+        if len(made) == 4:
+            raise KeyboardInterrupt
+        return run(bench, trial)
+
+    monkeypatch.setattr(comparison.Bench, "run", interrupted)
+    done = cloister(*COMPARE.split(), folder=folder)
     (study,) = folder.glob("*.jsonl")
-    runs = _runs(folder)
-    if blow == signal.SIGINT:
-        assert process.returncode == 130
-        assert err.count("\n") == 1
-        assert f"finished runs are in {study.name}: go on with cloister compare rows.npy" in err
-        assert f"--out {study.name}" in err
-    again = ran(f"{compare} --runs 3 --workers 1 --out {study.name} --json", folder)
-    assert len(json.loads(again.stdout)["cells"][0]["all_nicv"]) == 3
-    assert _runs(folder) >= runs  # what was there is there still; with two workers a number may have been missing
-
-
-def _runs(folder: Path) -> int:
-    return sum(path.read_bytes().count(b'"run"') for path in folder.glob("*.jsonl"))
-
-
-@pytest.mark.thorough
-def test_a_full_disk_under_the_output_loses_no_run(folder: Path) -> None:
-    with open("/dev/full", "w") as full:
-        done = subprocess.run(
-            [PROGRAM, *COMPARE.split()],
-            cwd=folder,
-            stdout=full,
-            stderr=subprocess.PIPE,
-            text=True,
-            check=False,
-        )
-    assert done.returncode == 1
-    assert "finished runs are in cloister-study-" in done.stderr
-    assert _runs(folder) == 8
-
-
-def test_the_module_of_the_command_loads_nothing_heavy() -> None:
-    code = "import sys, cloister.commands.compare, cloister.commands.data; print('numpy' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "False"
+    assert (done.returncode, done.stdout) == (130, "")
+    assert f"finished runs are in {study.name}: go on with cloister compare rows.npy" in done.stderr
+    assert study.read_bytes().count(b'"run"') == 3

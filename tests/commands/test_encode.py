@@ -5,13 +5,9 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import signal
-import subprocess
-import time
 from pathlib import Path
 from typing import Any
 
-import attrs
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -20,16 +16,13 @@ import pytest
 from cloister.collection.client.encode_files import RowTable, collect, piece_rows
 from cloister.collection.client.encoder import PlanEncoder, State, read
 from cloister.collection.plan import canonical_json
-from cloister.collection.plan.canonical_json import hash_of
 from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.plan.publish import publish
-from cloister.collection.wire.answers import layout_of
 from cloister.collection.wire.batches import Parsed, form_of
-from cloister.core.errors import CloisterError, InvalidInput
+from cloister.core.errors import CloisterError
 from cloister.core.randomness import NoiseRng
 from cloister.run.request import Request
-from tests.in_process import PROGRAM, cloister, ran, refused
-from tests.waiting import until
+from tests.in_process import cloister, ran, refused
 
 NAMES = [*"abcxy"]
 D, N = len(NAMES), 1200
@@ -59,36 +52,6 @@ def sent(folder: Path, plan: CollectionPlan) -> Parsed:
     found = form_of(plan.hash, plan.round()).parse(path.read_bytes())
     assert (found.left, found.damaged, found.wrong) == (0, 0, None)
     return found
-
-
-def test_from_rows_to_reports(tmp_path: Path) -> None:
-    pq.write_table(pa.table(dict(zip(NAMES, ROWS.T, strict=True))), tmp_path / "mine.parquet")
-    done = ran(f"plan {WANTED} --out plan", tmp_path)
-    assert "(replace one row) epsilon = 2, Local trust" in done.stdout
-    assert "WARNING: at this n, epsilon and d (1,200, 2, 5) expect no better than one centre" not in done.stdout
-    done = ran("encode plan mine.parquet --out reports", tmp_path)
-    assert done.stderr == (
-        "WARNING: no state: nothing remembers these reports. Encoding the same rows again, under this plan or "
-        "another, spends again\n"
-    )
-    plan = read(tmp_path / "plan")
-    found = sent(tmp_path / "reports", plan)
-    assert done.stdout.startswith(f"1,000 reports under plan {plan.hash[:16]}, each epsilon = 2, in reports/part-")
-    assert found.users.tolist() == list(range(1000))
-    reports = layout_of(plan.round()).reports(found.users, found.answers)
-    for part, report in zip(plan.round().parts, reports, strict=True):
-        part.channel.absorb(report)
-
-
-def test_json_for_programs(folder: Path) -> None:
-    said = json.loads(ran(f"plan {WANTED} --out other --json", folder).stdout)
-    assert said.pop("liars")["shares"]
-    assert said == json.loads((folder / "other" / "plan.json").read_text())
-    said = json.loads(ran("encode plan mine.npy --out r --columns 0,1,2,3,4 --json", folder).stdout)
-    assert said["plan"] == read(folder / "plan").hash
-    assert (said["reports"], said["epsilon"]) == (1000, 2.0)
-    assert (folder / said["file"]).suffix == ".reports"
-    assert len(sent(folder / "r", read(folder / "plan")).users) == 1000
 
 
 def encoded(folder: Path, plan: CollectionPlan, *paths: str, **options: Any) -> Parsed:
@@ -136,14 +99,6 @@ def test_user_numbers_of_a_column_and_no_trace_of_the_order(
     assert found.users.tolist() == sorted(numbers.tolist())
     if state is not None:
         assert np.array_equal(found.answers, PlanEncoder(plan).encode(ROWS * 0, numbers, state).answers)
-
-
-def test_the_file_has_the_reports_of_the_round_and_each_person_her_own(folder: Path, plan: CollectionPlan) -> None:
-    """Seeded, so that each person's report says whose row was encoded."""
-    numbers, noise = pq.read_table(folder / "mine.parquet")["id"].to_numpy(), NoiseRng.for_tests(1)
-    for reading, users in (({}, np.arange(1000)), ({"users": "id"}, numbers)):
-        found = encoded(folder, plan, "mine.parquet", reading=reading, noise=noise)
-        assert np.array_equal(found.answers, PlanEncoder(plan, noise=noise).encode(ROWS, users).answers)
 
 
 def test_rows_of_a_database_are_their_own_whatever_order_they_come_in(
@@ -207,17 +162,6 @@ def test_a_lifetime_that_is_used_up_writes_nothing(folder: Path) -> None:
     assert not (folder / "b").exists()
 
 
-def test_what_a_terminal_would_obey_is_shown_as_text(folder: Path) -> None:
-    """A plan's words and the names of files are other people's."""
-    path = folder / "plan" / "plan.json"
-    facts = json.loads(path.read_text())
-    facts |= {"cloister": "1\n\x1b[2Jall is well", "digest": "00" * 32}
-    facts["hash"] = hash_of({name: fact for name, fact in facts.items() if name != "hash"})
-    path.write_text(json.dumps(facts))
-    told = refused("encode plan mine.parquet --out r", folder)
-    assert r"made by cloister 1\n\x1b[2Jall is well: round 0 is not the one" in told
-
-
 def test_a_plan_that_hides_little_is_warned_of_on_both_sides(folder: Path) -> None:
     shape = f"{WANTED} --rows 1000"
     warning = "WARNING: a report of epsilon = 9 hides little: it may be e^9 = 8,103 times as likely"
@@ -244,39 +188,3 @@ def test_one_persons_row_is_not_user_0_by_default(folder: Path, state: str) -> N
     for first in (0, 7):
         ran(f"encode plan hers.parquet --out r{first} {state} --first {first}", folder)
         assert sent(folder / f"r{first}", read(folder / "plan")).users.tolist() == [first]
-
-
-@pytest.mark.thorough
-def test_a_killed_encoder_leaves_nothing_that_looks_like_reports(tmp_path: Path) -> None:
-    n = 200_000
-    np.save(tmp_path / "mine.npy", np.random.default_rng(0).normal(0, 0.1, (n, 4)).astype(np.float32))
-    ran(f"plan -k 3 --epsilon 2 --rows {n} --bounds ball:1 --dimension 4 --out plan", tmp_path)
-    caught = 0
-    for delay in np.random.default_rng(2).uniform(0.0, 0.2, 2):
-        process = subprocess.Popen(
-            [PROGRAM, "encode", "plan", "mine.npy", "--out", "r"],
-            cwd=tmp_path,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        until(lambda process=process: list(tmp_path.glob("r/.part-*.tmp")) or process.poll() is not None)
-        time.sleep(delay)
-        os.kill(process.pid, signal.SIGKILL)
-        process.wait()
-        for path in tmp_path.glob("r/part-*"):
-            assert len(sent(tmp_path / "r", read(tmp_path / "plan")).users) == n  # it was done before the kill
-            path.unlink()
-        caught += bool(list(tmp_path.glob("r/.part-*.tmp")))
-        for path in tmp_path.glob("r/.part-*.tmp"):
-            path.unlink()
-    assert caught
-
-
-def test_a_round_that_has_no_bytes_is_refused_before_anybody_is_charged(folder: Path, plan: CollectionPlan) -> None:
-    encoder, state = PlanEncoder(plan), State(folder / "state")
-    encoder.round = attrs.evolve(encoder.round, index=255)
-    table = RowTable(encoder, [str(folder / "mine.parquet")], first=0)
-    with pytest.raises(InvalidInput, match="rounds 1 to 255"):
-        collect(encoder, table, folder / "out", state)
-    assert state.spent(0) == 0
-    assert not (folder / "out").exists()

@@ -102,29 +102,6 @@ def test_letters_that_a_terminal_lacks_are_printed_as_escapes(encoding: str, fol
     assert (refused.returncode, r"no column '\u2603'" in one_line(refused)) == (2, True)
 
 
-@pytest.mark.thorough
-def test_a_full_output_loses_nothing_that_was_paid_for(folder: Path) -> None:
-    """With --out it is there; with a ledger the run prints it again; without either it is saved where the program
-    runs."""
-    with open("/dev/full", "w") as full:
-        saved = program(f"{FIT} --out result.json", folder, stdout=full)
-        assert (saved.returncode, Result.load(folder / "result.json").columns) == (1, ODD)
-        assert one_line(saved) == (
-            "cloister: cannot write the output: No space left on device; the result is in result.json"
-        )
-        paid = program(f"{FIT} {PAID}", folder, stdout=full)
-        told, run = one_line(paid), the_run(folder)
-        assert (paid.returncode, run.state) == (1, "done")
-        again = ["cloister", "ledger", "result", "budget.db", run.id]
-        assert f"run {run.id} is finished, and nothing is lost: {shlex.join(again)} prints it again for nothing" in told
-        lost = program(f"{FIT} --json", folder, stdout=full)
-    (kept,) = folder.glob("cloister-result-*.json")
-    assert lost.returncode == 1
-    assert f"the result is in {kept}: --out saves it where you want it" in one_line(lost)
-    assert Result.load(kept).columns == ODD
-    assert kept.stat().st_mode & 0o777 == 0o600
-
-
 def closed_pipe(line: str, folder: Path) -> subprocess.CompletedProcess[str]:
     reading, writing = os.pipe()
     os.close(reading)

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import re
 import subprocess
 import sys
-import tomllib
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from cloister.commands import new_plugin
@@ -44,32 +41,3 @@ def test_nothing_of_the_examples_name_is_left(role: str, tmp_path: Path) -> None
     assert len(files) == 6
     for spelling in new_plugin.spellings(new_plugin.EXAMPLES[role]):
         assert not [path for path in files if spelling in f"{path}{path.read_text()}"]
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize("role", new_plugin.EXAMPLES)
-def test_its_last_command_runs_with_what_it_depends_on(role: str, tmp_path: Path) -> None:
-    ran(f"new-plugin mine --role {role}", tmp_path)
-    package = tmp_path / "cloister-mine"
-    np.save(tmp_path / "rows.npy", np.random.default_rng(0).uniform(-1, 1, (1000, 2)))
-    (line,) = re.findall("^cloister (fit .*)$", (package / "README.md").read_text(), re.MULTILINE)
-    command = [sys.executable, "-m", "cloister.cli", *line.split()]
-    subprocess.run(command, cwd=tmp_path, env=environment(package), check=True)
-    assert tomllib.loads((package / "pyproject.toml").read_text())["project"]["dependencies"] == ["cloister"]
-
-
-def test_an_example_can_be_written_under_its_own_name(tmp_path: Path) -> None:
-    ran("new-plugin honeycomb-cells --role tree", tmp_path)
-    tree = Path("src", "cloister_honeycomb_cells", "tree.py")
-    original = new_plugin.examples() / "cloister-honeycomb-cells" / tree
-    assert (tmp_path / "cloister-honeycomb-cells" / tree).read_text() == original.read_text()
-
-
-def test_what_ends_half_way_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*arguments: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(Path, "rename", full)
-    with pytest.raises(OSError, match="No space left"):
-        new_plugin.write({Path("a", "b.py"): "x = 1\n"}, tmp_path / "made")
-    assert list(tmp_path.iterdir()) == []

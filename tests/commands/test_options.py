@@ -13,7 +13,7 @@ import typer
 
 from cloister.cli import app
 from cloister.commands import options as commands_options
-from cloister.commands.options import HEADINGS, ROWS, WAYS, Charged, Printed, Reading, Wanted, declared
+from cloister.commands.options import Reading, Wanted, declared
 from cloister.commands.taking import GROUPS
 from cloister.rows.categories import Category
 from cloister.rows.reading import marks_of_reading
@@ -69,41 +69,12 @@ def test_a_resumed_run_compares_every_option_that_says_what_rows_are() -> None:
     ) - where
 
 
-def test_what_reads_no_rows_has_no_heading_of_rows() -> None:
-    """The server's commands take engines for reports, and see no row."""
-    with_rows = {name for name in COMMANDS if any(group.kind is Reading for group in GROUPS.get(name, {}).values())}
-    headed = {
-        name
-        for name, command in COMMANDS.items()
-        if any(getattr(each, "rich_help_panel", None) == ROWS for each in getattr(command, "params", ()))
-    }
-    assert {"decode", "advance", "shuffle"} <= set(COMMANDS) - with_rows
-    assert headed <= with_rows
-
-
 def test_no_other_command_has_an_option_of_rows_of_its_own() -> None:
     """One that has the name of an option of rows, and did not get it from the declaration."""
     for name, command in COMMANDS.items():
         taken = {option for group in GROUPS.get(name, {}).values() for option in group.taken}
         own = {parameter.name for parameter in getattr(command, "params", ())} - taken
         assert not own & {"categories", "missing", "user_column", "delimiter", "encoding", "materialise"}, name
-
-
-@pytest.mark.parametrize("name", GROUPS)
-def test_an_option_has_the_same_words_and_heading_wherever_it_stands(name: str) -> None:
-    given = options(name)
-    for group in GROUPS[name].values():
-        for option, said in group.taken.items():
-            assert given[option].help == said.words
-            assert given[option].rich_help_panel == said.heading
-            assert said.heading in HEADINGS
-
-
-def test_fit_takes_everything_and_explain_all_that_decides_what_fit_would_do() -> None:
-    for kind in (Reading, Wanted):
-        for name in ("fit", "explain"):
-            assert set(declared(kind)) <= set(options(name))
-    assert set(declared(Charged)) | set(declared(Printed)) <= set(options("fit"))
 
 
 def test_the_names_are_those_of_python() -> None:
@@ -117,19 +88,3 @@ def test_the_names_are_those_of_python() -> None:
     assert shared | {"options", "bounds", "zoom", "scale", "epsilon", "delta", "method"} <= mine
     wanted = set(declared(Wanted)) - {"public_rows", "pooled"} | {"rows"}
     assert wanted <= {field.name for field in attrs.fields(Request)}
-
-
-def test_help_is_under_headings_in_order(capsys: pytest.CaptureFixture[str]) -> None:
-    command = COMMANDS["fit"]
-    with pytest.raises(typer.Exit), command.make_context("fit", ["--help"]):
-        pass
-    lines = capsys.readouterr().out.splitlines()
-    found = [line[:-1] for line in lines if line.endswith(":") and line[:1].isalpha()]
-    assert found == ["Arguments", *HEADINGS, "Options", "Which way to read, by where rows are"]
-
-
-def test_ways_to_read_name_options_that_there_are() -> None:
-    flags = {flag for parameter in COMMANDS["fit"].params for flag in parameter.opts}
-    named = {word for _, way in WAYS for word in re.findall(r"--[a-z-]+", way)}
-    assert named
-    assert named <= flags

@@ -107,33 +107,12 @@ def test_files_without_names_and_several_of_them(folder: Path) -> None:
     rows = np.random.default_rng(0).normal(0, 0.3, (500, 2))
     np.save(folder / "a.npy", rows[:200])
     np.save(folder / "b.npy", rows[200:])
-    pd.DataFrame(rows, columns=["x", "y"]).to_csv(folder / "named.csv", index=False)
     ran("fit a.npy b.npy -k 2 --epsilon 1 --bounds=-1:1 --rows 500 --method su-lloyd --out result.json", folder)
-    centers = Result.load(folder / "result.json").centers
-    predicted(folder, "a.npy b.npy -o l.npy")
-    np.testing.assert_array_equal(np.load(folder / "l.npy"), metrics.labels(rows, centers))
-    predicted(folder, "a.npy -o l.csv --keep 1")
-    np.testing.assert_allclose(pd.read_csv(folder / "l.csv")["1"], rows[:200, 1])
-    predicted(folder, "named.csv -o l.npy --columns x,y")
-    np.testing.assert_array_equal(np.load(folder / "l.npy"), metrics.labels(rows, centers))
-    assert "which columns? There are x, y." in refused("predict result.json named.csv -o l.npy", folder)
-
-
-def test_memory_does_not_grow_with_the_rows(folder: Path) -> None:
-    """Rows are read and labels written a piece at a time: no piece is larger than another file's."""
-    seen = []
-    real = metrics.labels
-
-    def labels(rows: Any, *others: Any) -> Any:
-        seen.append(len(rows))
-        return real(rows, *others)
-
-    big = pd.concat([frame()] * 25)
-    big.to_parquet(folder / "big.parquet", row_group_size=len(big))
-    with patch.object(metrics, "labels", labels):
-        predicted(folder, "big.parquet -o labels.parquet")
-    assert sum(seen) == len(big) == 75_000
-    assert max(seen) <= 65_536
+    predicted(folder, "a.npy b.npy -o l.csv --keep 1")
+    table = pd.read_csv(folder / "l.csv")
+    np.testing.assert_array_equal(table["cluster"], metrics.labels(rows, Result.load(folder / "result.json").centers))
+    np.testing.assert_allclose(table["1"], rows[:, 1])
+    assert "which columns? There are id" in refused("predict result.json rows.csv -o l.npy", folder)
 
 
 def test_a_parquet_file_of_labels_says_itself_that_it_is_not_private(folder: Path) -> None:

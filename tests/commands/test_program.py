@@ -1,13 +1,9 @@
-"""The program around the commands: the parser's refusals, outputs that are closed, and Ctrl-C at any moment."""
+"""The program around the commands: the parser's refusals, outputs that are closed, and Ctrl-C as libraries load."""
 
 from __future__ import annotations
 
-import os
-import shlex
-import signal
 import subprocess
 import sys
-import time
 import warnings
 from pathlib import Path
 
@@ -21,7 +17,6 @@ from cloister.commands import program
 from cloister.core.errors import WorkerWarning
 from cloister.run.result import Result
 from tests.in_process import cloister
-from tests.waiting import PATIENCE
 
 PROGRAM = [sys.executable, "-m", "cloister"]
 FIT = "fit rows.npy -k 3 --epsilon 1 --delta 1e-6 --bounds=-1:1 --rows 1000 --method fastlloyd"
@@ -73,12 +68,6 @@ def test_a_closed_output_loses_nothing_that_was_paid_for(folder: Path) -> None:
     assert Result.load(path).columns == ("0", "1")
 
 
-@pytest.mark.thorough
-def test_an_error_that_nobody_can_read_is_not_printed_among_the_results(folder: Path) -> None:
-    done = shell(f"cloister {FIT} --epsilon 0 2>&-", folder)
-    assert (done.returncode, done.stdout, done.stderr) == (2, "", "")
-
-
 def test_a_warning_of_ours_is_one_line_and_others_are_as_python_has_them(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -125,79 +114,3 @@ def test_ctrl_c_while_libraries_are_loaded_is_one_line(name: str, folder: Path) 
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "cloister: interrupted\n")
     assert not Ledger.open(folder / "budget.db").runs()
-
-
-STARTED = """
-import builtins
-load = builtins.__import__
-def begun(name, *given):
-    if name == "cloister.cli":
-        builtins.__import__ = load
-        print("it has begun", flush=True)
-    return load(name, *given)
-builtins.__import__ = begun
-from cloister.__main__ import main
-main()
-"""
-"""Before that an interrupt is Python's own affair, however long a loaded machine takes to get there."""
-
-
-def interrupted(folder: Path, after: float, paid: str) -> tuple[int, str, str]:
-    np.save(folder / "rows.npy", np.random.default_rng(0).normal(0, 0.3, (200_000, 4)))
-    line = f"{FIT} --rows 200000 --delta 1e-8 --set rounds=200 --zoom off {paid}"
-    running = subprocess.Popen(
-        [sys.executable, "-c", STARTED, *line.split()],
-        cwd=folder,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    assert running.stdout is not None
-    assert running.stdout.readline() == "it has begun\n"
-    time.sleep(after)
-    running.send_signal(signal.SIGINT)
-    out, err = running.communicate(timeout=PATIENCE)
-    return running.returncode, out, err
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize(("after", "paid"), [(0.05, ""), (0.2, PAID), (0.4, ""), (0.8, PAID), (1.2, ""), (1.6, PAID)])
-def test_ctrl_c_at_any_moment_is_one_line(after: float, paid: str, folder: Path) -> None:
-    code, out, err = interrupted(folder, after, paid)
-    assert (code, out, err.count("\n")) == (130, "", 1), err
-    assert err.startswith("cloister: interrupted")
-    runs = Ledger.open(folder / "budget.db").runs()
-    assert len(runs) == ("is open in budget.db" in err) or "unless 'cloister ledger show" in err
-    assert sorted(p.name for p in folder.iterdir() if not p.name.startswith("budget.db")) == ["rows.npy"]
-
-
-@pytest.mark.thorough
-def test_ctrl_c_that_a_shell_keeps_from_its_background_is_not_heard(folder: Path) -> None:
-    def deaf() -> None:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-
-    running = subprocess.Popen(
-        [*PROGRAM, *FIT.split(), "--json"],
-        cwd=folder,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        preexec_fn=deaf,  # noqa: PLW1509
-    )
-    for _ in range(5):
-        time.sleep(0.1)
-        os.kill(running.pid, signal.SIGINT)
-    assert running.communicate(timeout=PATIENCE)[1] == b""
-    assert running.returncode == 0
-
-
-def test_a_shell_completes_commands_and_options_once_it_is_told_how(tmp_path: Path) -> None:
-    home = {**os.environ, "HOME": str(tmp_path), "COLUMNS": "120"}
-    words = shlex.join([*PROGRAM, "--install-completion"])  # which asks whose child it is
-    done = subprocess.run(["bash", "-c", f"{words}; exit $?"], env=home, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    script = next(tmp_path.rglob("cloister.sh"))
-    assert "_CLOISTER_COMPLETE=complete_bash" in script.read_text()
-    for words, wanted in (("cloister expl", "explain"), ("cloister fit --user-c", "--user-column")):
-        asked = {"_CLOISTER_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(len(words.split()) - 1)}
-        shown = subprocess.run(PROGRAM, env={**home, **asked}, capture_output=True, text=True, check=False)
-        assert shown.stdout.split() == [wanted]

@@ -11,10 +11,8 @@ import numpy as np
 import pytest
 
 from cloister.commands import progress
-from cloister.commands.progress import event_log, signs_of_life
 from cloister.rows.workers.machine import Threads
 from tests.in_process import ran, refused
-from tests.waiting import until
 
 FIT = "-k 3 --epsilon 1 --delta 1e-6 --bounds=-1:1 --rows 2000 --method fastlloyd --zoom off --set rounds=2"
 
@@ -28,36 +26,6 @@ def folder(tmp_path: Path) -> Path:
 
 def events(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text().splitlines()]
-
-
-def test_a_line_a_minute_and_every_new_step(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(progress, "GLANCE", 0.001)
-    stands = ["round 1 of 2"]
-    with event_log(tmp_path / "log") as write, signs_of_life(lambda: stands[0], write):
-        until(lambda: len(events(tmp_path / "log")) == 1)
-        stands[0] = "round 2 of 2"
-        until(lambda: len(events(tmp_path / "log")) == 2)
-        assert capsys.readouterr().err == ""
-        monkeypatch.setattr(progress, "MINUTE", 0.001)
-        until(lambda: len(events(tmp_path / "log")) >= 4)
-    assert capsys.readouterr().err.startswith("round 2 of 2, after 0 min\n")
-    found = events(tmp_path / "log")
-    assert [e["what"] for e in found[:3]] == ["round 1 of 2", "round 2 of 2", "round 2 of 2"]
-    assert found[-1]["event"] == "finished"
-    assert {"time", "event", "what", "seconds"} == set(found[0])
-
-
-def test_a_terminal_has_a_bar_and_no_lines(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(progress, "MINUTE", 0.0)
-    monkeypatch.setattr(progress, "on_terminal", lambda: True)
-    with event_log(tmp_path / "log") as write, signs_of_life(lambda: "reading", write):
-        pass
-    assert capsys.readouterr().err == ""
-    assert [e["event"] for e in events(tmp_path / "log")] == ["progress", "finished"]
 
 
 def test_a_fit_says_once_a_minute_where_it_stands_and_nothing_before(

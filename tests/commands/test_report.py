@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shutil
 import subprocess
 import webbrowser
@@ -62,26 +61,10 @@ def test_the_page_is_opened_where_that_is_asked_for(folder: Path, monkeypatch: p
     assert opened == [(folder / "b.html").as_uri()]
 
 
-def test_lines_over_the_columns_are_a_picture_too(folder: Path) -> None:
-    done = ran("plot result.json -o lines.svg --parallel --json", folder)
-    assert json.loads(done.stdout)["picture"] == "parallel coordinates"
-    assert "c2" in (folder / "lines.svg").read_text()
-
-
 def browsed(page: Path, tmp_path: Path) -> subprocess.CompletedProcess[str]:
     """What a browser makes of a page: its document, and its console on stderr."""
     command = [str(CHROMIUM), *FLAGS, f"--user-data-dir={tmp_path / 'browser'}", "--dump-dom", page.as_uri()]
     return subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
-
-
-@pytest.mark.thorough
-@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed")
-def test_a_browser_shows_the_page_without_a_complaint(folder: Path, tmp_path: Path) -> None:
-    ran("report result.json -o page.html", folder)
-    done = browsed(folder / "page.html", tmp_path)
-    assert "<title>3 clusters by fastlloyd: cloister report</title>" in done.stdout
-    assert len(re.findall("<article", done.stdout)) == 3
-    assert "CONSOLE" not in done.stderr
 
 
 @pytest.mark.thorough
