@@ -18,26 +18,13 @@ from cloister.federated.protocol.agreement import HASH, NONCE, Masks, session_of
 from cloister.federated.protocol.coordinator import Coordinator
 from cloister.federated.protocol.journal import Memory
 from cloister.federated.protocol.masking import Keyring
-from cloister.federated.protocol.messages import HEAD, TAG, Kind, Message, Reason, Rejected
+from cloister.federated.protocol.messages import HEAD, Kind, Message, Reason, Rejected
 from cloister.federated.protocol.party import JOINED, Party
-from cloister.federated.protocol.streams import Place, agreed, coordinator_mask, new_private_key, public_key
-from cloister.federated.protocol.vectors import VectorShape, unpack
-from tests.federated.federated_session import NAMES, SHAPE, Keys, no_noise, opened
+from cloister.federated.protocol.streams import Place, coordinator_mask, new_private_key, public_key
+from tests.federated.federated_session import NAMES, SHAPE, Keys, opened
 
 MODES: tuple[Masks, ...] = ("shared", "pairwise")
 LOW_ORDER = (bytes(32), bytes([1]) + bytes(31))
-
-
-def test_two_sides_agree_on_a_secret_that_nobody_else_has() -> None:
-    one, other, third = (new_private_key() for _ in range(3))
-    assert agreed(one, public_key(other)) == agreed(other, public_key(one))
-    assert agreed(one, public_key(other)) != agreed(third, public_key(other))
-    for wrong in (b"", bytes(31), bytes(33)):
-        with pytest.raises(InvalidInput, match="32 bytes"):
-            public_key(wrong)
-    for weak in LOW_ORDER:
-        with pytest.raises(InvalidInput, match="low order"):
-            agreed(one, weak)
 
 
 def test_masks_depend_on_their_kind_secret_session_party_and_every_part_of_their_place() -> None:
@@ -52,27 +39,6 @@ def test_masks_depend_on_their_kind_secret_session_party_and_every_part_of_their
             ]
     every = np.concatenate(words)
     assert len(np.unique(every)) == len(every) == 2 * 2 * 8 * 2 * 3 * 16
-
-
-@pytest.mark.parametrize("masks", MODES)
-def test_no_word_of_a_masked_zero_repeats_over_rounds_tensors_attempts_parties_and_sessions(masks: Masks) -> None:
-    """Of 20,000 words of 64 bits two are equal with probability 1.1e-11."""
-    keys, wide = Keys(masks), (VectorShape(500, 64), VectorShape(300, 64))
-    found = list[Ids]()
-    for _ in range(2):
-        coordinator, parties = opened(keys)
-        coordinator._rounds = [(wide, lambda: no_noise(wide))] * 2
-        for round, some in product(range(2), (parties[:2], parties)):
-            for party in some:
-                data = party.vector(round, "d", wide, lambda: no_noise(wide))
-                coordinator.receive(party.name, data)
-                found += unpack(data[HEAD.size + TAG :], wide)
-            if some is not parties:
-                coordinator.abort()
-                for party in parties:
-                    party.aborted(round, 1)
-    words = np.concatenate(found)
-    assert len(np.unique(words)) == len(words) == 2 * 2 * 5 * 800
 
 
 @pytest.mark.parametrize("masks", MODES)

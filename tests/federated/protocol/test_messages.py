@@ -21,7 +21,6 @@ from cloister.federated.protocol.messages import (
     Reason,
     Rejected,
     checksum,
-    refused,
 )
 from tests.federated.federated_session import NAMES, SHAPE, Keys, answered, expected, found, opened, vector
 
@@ -124,13 +123,6 @@ def test_a_party_refuses_ten_thousand_wrong_answers() -> None:
             taken += 1
     assert taken < MANY / 40
     assert found(me.known(0, SHAPE)) == expected(0)
-
-
-def test_a_refusal_that_cannot_be_read_is_a_refusal() -> None:
-    g = random.Random(3)
-    for _ in range(2000):
-        error = refused(Message(Kind.REFUSAL, 0, bytes(32), body=g.randbytes(g.randrange(40))))
-        assert isinstance(error, Rejected)
 
 
 def written(path: Path, *entries: tuple[int, bytes]) -> list[tuple[int, bytes]]:

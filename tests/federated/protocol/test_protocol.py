@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import attrs
-import numpy as np
 import pytest
 
 from cloister.core.errors import Damaged, InvalidInput, Refused
 from cloister.core.types import Ids
-from cloister.federated.protocol.agreement import Agreement, Masks, Member, statement
+from cloister.federated.protocol.agreement import Agreement, Masks, Member
 from cloister.federated.protocol.coordinator import Coordinator, Due
 from cloister.federated.protocol.journal import Memory
 from cloister.federated.protocol.messages import HEAD, TAG, Reason, Rejected, refusal
@@ -51,16 +50,6 @@ def test_every_party_unmasks_the_sum_of_all(masks: Masks) -> None:
         assert coordinator.missing == NAMES[1:]
         answer = answered(coordinator, parties[1:], round)
         assert [found(p.answer(answer, round, SHAPE)) for p in parties] == [expected(round)] * 3
-
-
-def test_the_coordinators_noise_is_in_the_sum_once() -> None:
-    keys = Keys()
-    coordinator, parties = keys.coordinate(), [keys.party(i) for i in range(3)]
-    coordinator.expect(SHAPE, lambda: (np.full(3, 7, np.uint64), np.full(6, 2**64 - 5, np.uint64)))
-    join(coordinator, parties)
-    first, second = expected(0)
-    sums = parties[1].answer(answered(coordinator, parties), 0, SHAPE)
-    assert found(sums) == [[x + 7 for x in first], [x - 5 for x in second]]
 
 
 @pytest.mark.parametrize("change", ["plan", "order", "key", "masks", "fewer", "coordinator"])
@@ -323,23 +312,3 @@ def test_nobody_takes_the_journal_of_somebody_else_or_of_another_plan_or_order_f
     for start in (keys.coordinate, lambda journal: keys.party(0, journal)):
         with pytest.raises(Damaged):
             start(wrong)
-
-
-@pytest.mark.parametrize("masks", MODES)
-@pytest.mark.parametrize("shares", [1, 3])
-def test_every_mode_says_who_learns_what(masks: Masks, shares: int) -> None:
-    words = " ".join(statement(masks, shares, 1))
-    assert "emi-honest" in words
-    assert ("no privacy" in words) == (shares == 1)
-
-
-def test_rounds_and_attempts_count_from_1_in_words() -> None:
-    coordinator, parties = opened()
-    coordinator.receive("north", vector(parties[0], 0))
-    with pytest.raises(Rejected, match="second vector for round 1, attempt 1"):
-        coordinator.receive("north", vector(parties[0], 0))
-    with pytest.raises(Rejected, match="asks for round 3; round 1 is open"):
-        coordinator.receive("south", parties[1].ask(2))
-    coordinator.abort()
-    with pytest.raises(Rejected, match="for round 1, attempt 1; attempt 2 is open"):
-        coordinator.receive("south", vector(parties[1], 0))

@@ -63,9 +63,3 @@ def test_no_two_parties_questions_or_rounds_share_their_share_of_the_noise(oracl
     assert not any(words.any() for words in none)
     assert len(drawn) == (12 if shares else 4)
     assert all(abs(correlation(a, b, bits)) < 6 / SIZE**0.5 for a, b in combinations(drawn, 2))
-
-
-def test_with_secret_noise_every_draw_is_another() -> None:
-    asked, rng = round_of(SHARES), NoiseRng.secret()
-    (one,), (other,) = (party_words(asked, sums(0), 0, 3, rng) for _ in range(2))
-    assert abs(correlation(one, other, outline(asked, 3)[0].bits)) < 6 / SIZE**0.5

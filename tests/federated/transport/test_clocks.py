@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import shutil
-import subprocess
 from datetime import UTC, datetime, timedelta
-from importlib.metadata import version
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -25,12 +21,10 @@ from cloister.federated.transport.certificates import Credentials
 from cloister.federated.transport.signatures import complaint, soon_over
 from cloister.federated.transport.tls import APART, CLOCK, Line
 from tests.docs.pages import ROOT
-from tests.federated.federated_session import NAMES
 from tests.federated.pooling import HOUR, lay_out
 from tests.federated.transport.test_failing_fast import certified
-from tests.in_process import PROGRAM, cloister
+from tests.in_process import cloister
 
-DAY = 86_400
 NOW = 1.8e9
 WHOSE = "the coordinator's"
 
@@ -113,54 +107,6 @@ def test_a_line_warns_once_of_another_clock_and_takes_every_reply_all_the_same(
         f"this machine's clock is 3,600.0 seconds ahead of {WHOSE}"
     ]
     line.close()
-
-
-@pytest.mark.thorough
-@pytest.mark.skipif(shutil.which("faketime") is None, reason="faketime is not installed")
-@pytest.mark.skipif(
-    version("grpcio").startswith(("1.60.", "1.61.")), reason="this gRPC's server never starts under faketime"
-)
-def test_processes_whose_clocks_differ_are_warned_and_pool_all_the_same_until_a_certificate_is_over(
-    tmp_path: Path,
-) -> None:
-    """Real ones: an hour apart they warn; by a month certificates are over, and each end says whose clock says so."""
-    lay_out(tmp_path)
-    running = list[subprocess.Popen[str]]()
-
-    def start(ahead: int, *words: str) -> subprocess.Popen[str]:
-        command = ["faketime", "-f", f"{ahead:+d}", PROGRAM, *words, "--unsigned"]
-        running.append(subprocess.Popen(command, stdout=-1, stderr=-1, text=True, cwd=tmp_path, env=os.environ))
-        return running[-1]
-
-    def join(name: str, ahead: int, *more: str) -> subprocess.Popen[str]:
-        to = ("--connect", f"127.0.0.1:{port}", "--cert", f"certs/{name}.pem", "--data", f"{name}.csv")
-        return start(ahead, "join", "plan.toml", "--party", name, *to, *more)
-
-    def ended(process: subprocess.Popen[str], code: int = 0) -> str:
-        out, err = process.communicate(timeout=120)
-        assert process.returncode == code, out + err
-        return out + err
-
-    try:
-        coordinate = "coordinate plan.toml --listen 127.0.0.1:0 --cert certs/coordinator.pem --log log.jsonl"
-        coordinator = start(29 * DAY, *coordinate.split())
-        assert coordinator.stderr is not None
-        port = coordinator.stderr.readline().split()[3]
-        over, behind = join("south", 31 * DAY, "--check"), join("north", 29 * DAY - 3600, "--check")
-        words = ended(behind)
-        assert re.search(r"warning: this machine's clock is [\d,.]+ seconds behind the coordinator's", words)
-        assert "the certificate of north ends on" in words
-        assert "clock, which says" in ended(over, 2)
-        parties = [join(name, 29 * DAY + 7200 * i) for i, name in enumerate(NAMES)]
-        told = [ended(process) for process in parties]
-        assert ["ahead of the coordinator's" in words for words in told] == [False, True, True]
-        ended(coordinator)
-        log = [json.loads(line) for line in (tmp_path / "log.jsonl").read_text().splitlines()]
-        assert [e["party"] for e in log if e["event"] == "ends soon"] == ["the authority", "coordinator"]
-    finally:
-        for process in running:
-            process.kill()
-            process.communicate()
 
 
 # the log

@@ -11,12 +11,9 @@ import pytest
 
 pytest.importorskip("cryptography")
 
-from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from cloister.core.errors import InvalidInput
 from cloister.federated.protocol.agreement import Agreement, Member
-from cloister.federated.transport import certificates
 from cloister.federated.transport.certificates import Credentials, make_test_certificates
 from cloister.federated.transport.signatures import Signature, check_signatures, sign
 
@@ -98,30 +95,18 @@ def test_no_changed_byte_of_a_signature_is_accepted(certs: Path, tmp_path: Path)
     flipped = [value[:i] + bytes([value[i] ^ 1]) + value[i + 1 :] for i in range(len(value))]
     damaged = {
         "not the signature of 'north'": [json.dumps({**facts, "signature": other.hex()}) for other in flipped],
-        "is not a signature": ["", "{}", "[]", "no JSON", json.dumps({**facts, "certificate": 5}), "x" * 2**17],
+        "is not a signature": [
+            "",
+            "{}",
+            "[]",
+            "no JSON",
+            "[" * 2**16,
+            json.dumps({**facts, "certificate": 5}),
+            "x" * 2**17,
+        ],
         "cannot be read": [json.dumps({**facts, "certificate": "no PEM"})],
     }
     for words, texts in damaged.items():
         for text in texts:
             path.write_text(text)
             refused(words, tmp_path, certs / "ca.pem")
-
-
-@pytest.mark.parametrize("kind", ["rsa", "ed25519"])
-def test_certificates_with_other_keys_sign_too(tmp_path: Path, kind: str) -> None:
-    root = ec.generate_private_key(ec.SECP256R1())
-    ca = certificates._certificate("authority", root, None, root, 5)
-    key = rsa.generate_private_key(65537, 2048) if kind == "rsa" else ed25519.Ed25519PrivateKey.generate()
-    own = certificates._certificate("north", key, ca, root, 5)
-    pem = Encoding.PEM
-    credentials = Credentials(
-        ca.public_bytes(pem), own.public_bytes(pem), key.private_bytes(pem, PrivateFormat.PKCS8, NoEncryption())
-    )
-    (tmp_path / "north.sig").write_text(sign(AGREED, "north", credentials).to_text())
-    (tmp_path / "ca.pem").write_bytes(credentials.authority)
-    refused("south has not signed", tmp_path, tmp_path / "ca.pem")
-
-
-def test_a_file_that_is_nested_too_deeply_is_no_signature(certs: Path, tmp_path: Path) -> None:
-    (tmp_path / "north.sig").write_text("[" * 2**16)
-    refused("is not a signature", tmp_path, certs / "ca.pem")

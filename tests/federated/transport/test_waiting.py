@@ -15,11 +15,7 @@ import pytest
 
 pytest.importorskip("grpc")
 
-import typer
 
-from cloister.commands.program import ending
-from cloister.commands.progress import event_log
-from cloister.core.errors import InvalidInput
 from cloister.core.randomness import NoiseRng
 from cloister.federated.population import Joined
 from cloister.federated.protocol.journal import FileJournal
@@ -151,31 +147,6 @@ def test_a_session_that_was_given_up_goes_on_when_all_come_back_with_their_journ
         own.close()
         assert set(run.errors) == (set(NAMES) if clocks else set())
     run.check()
-
-
-@pytest.mark.parametrize(
-    ("error", "code", "words"),
-    [
-        (KeyboardInterrupt(), 130, "interrupted"),
-        (InvalidInput("no room"), 2, "no room"),
-        (OSError(errno.ENOSPC, "No space left on device"), 2, "No space left on device"),
-    ],
-)
-def test_whatever_cuts_a_program_off_is_one_line_that_says_how_to_go_on(
-    error: BaseException, code: int, words: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.raises(typer.Exit) as ended, ending(lambda error: "go on with --journal x", lambda: True):
-        raise error
-    assert ended.value.exit_code == code
-    assert capsys.readouterr().err == f"cloister: {words}; go on with --journal x\n"
-
-
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
-def test_a_log_that_cannot_be_written_is_said_once_and_ends_no_run(capsys: pytest.CaptureFixture[str]) -> None:
-    with event_log(Path("/dev/full")) as write:
-        write({"event": "joined"})
-        write({"event": "round"})
-    assert capsys.readouterr().err.count("/dev/full") == 1
 
 
 class Site:
