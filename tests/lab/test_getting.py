@@ -14,7 +14,7 @@ import pytest
 
 from cloister.core.errors import CloisterError, Damaged, InvalidInput
 from cloister.lab import public_sets, public_sets as catalogues
-from cloister.lab.public_sets import Entry, catalogue, entry_of, fetched, rows_digest, rows_of
+from cloister.lab.public_sets import Entry, catalogue, fetched, rows_digest, rows_of
 from tests.in_process import cloister
 
 ROWS = np.array([[1.0, 2.5], [-3.0, 0.0], [7.0, 1e-3]])
@@ -90,22 +90,6 @@ def test_every_entry_is_whole_and_from_https_or_scikit_learn() -> None:
         assert one.carried or all(source.startswith("https://") for source in one.source)
 
 
-@pytest.mark.parametrize("name", [name for name, one in catalogue().items() if one.carried])
-def test_what_scikit_learn_carries_needs_no_download(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(public_sets, "fetched", None)
-    assert rows_of(entry_of(name)).shape == (entry_of(name).rows, entry_of(name).columns)
-
-
-def test_the_digest_is_that_of_the_rows_and_not_of_their_order_or_text() -> None:
-    assert rows_digest(ROWS) == rows_digest(ROWS[::-1])
-    assert rows_digest(ROWS) == rows_digest(ROWS[[2, 0, 1]])
-    assert rows_digest(np.array([[0.0]])) == rows_digest(np.array([[-0.0]]))
-    assert rows_digest(ROWS) != rows_digest(ROWS[:, ::-1])
-    assert rows_digest(ROWS) != rows_digest(ROWS[:2])
-    assert rows_digest(ROWS.reshape(2, 3)) != rows_digest(ROWS)
-    assert rows_digest(ROWS) != rows_digest(np.nextafter(ROWS, 9))
-
-
 # from a server
 
 
@@ -176,21 +160,6 @@ def known(site: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Entry:
     catalogue.cache_clear()
     yield one  # type: ignore[misc]
     catalogue.cache_clear()
-
-
-def test_a_set_that_is_not_what_it_was_or_cannot_be_got_is_not_saved(
-    known: Entry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def away(*_: object, **__: object) -> None:
-        raise OSError("Name or service not known")
-
-    Site.pages["/rows.txt"] = TEXT + b"1 1\n"
-    for said in ("SHA-256 differs", "is there a network?"):
-        done = cloister("data", "get", "tiny", folder=tmp_path)
-        assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
-        assert said in done.stderr
-        monkeypatch.setattr(public_sets.urllib.request, "urlopen", away)
-    assert not list(tmp_path.glob("tiny*"))
 
 
 def test_get_saves_a_set_and_says_whose_it_is(known: Entry, tmp_path: Path) -> None:

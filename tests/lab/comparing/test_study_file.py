@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from cloister.core.errors import CloisterError, Damaged, InvalidInput
+from cloister.core.errors import Damaged, InvalidInput
 from cloister.lab.comparing import comparison
 from tests.lab.comparing.studies import ROWS, study
 
@@ -52,15 +52,6 @@ def test_a_line_that_a_crash_cut_short_is_dropped(tmp_path: Path) -> None:
         assert len(again) == 2
         assert again[0] == first[0] or cut > 20
         assert len([line for line in out.read_bytes().splitlines() if b'"run"' in line]) == 2
-
-
-def test_more_methods_budgets_and_runs_join_a_study(tmp_path: Path) -> None:
-    out = tmp_path / "study.jsonl"
-    first = study(out=out).cells[0].nicv
-    found = study(out=out, runs=3, epsilons=[1, 2], methods=["fastlloyd:rounds=1", "fastlloyd"])
-    mine = next(cell for cell in found.cells if (cell.label, cell.epsilon) == ("fastlloyd", 1))
-    assert mine.nicv[:2] == first
-    assert len(mine.nicv) == 3
 
 
 OTHER: dict[str, dict[str, Any]] = {
@@ -108,40 +99,3 @@ def test_two_processes_do_not_write_one_study(tmp_path: Path) -> None:
         fcntl.flock(file, fcntl.LOCK_EX)
         with pytest.raises(InvalidInput, match="held by another process"):
             study(out=out)
-
-
-def test_a_worker_that_dies_loses_no_finished_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from concurrent.futures.process import BrokenProcessPool
-
-    out = tmp_path / "study.jsonl"
-
-    def broken(*_: Any) -> Any:
-        raise BrokenProcessPool
-
-    study(out=out)
-    monkeypatch.setattr(comparison, "pool_of", lambda *_: _Pool(broken))
-    with pytest.raises(CloisterError, match="fewer workers"):
-        study(out=out, runs=5, workers=2)
-    monkeypatch.undo()
-    assert len(study(out=out).cells[0].nicv) == 2
-
-
-class _Pool:
-    """A pool whose work fails."""
-
-    def __init__(self, work: Any) -> None:
-        from concurrent.futures import ThreadPoolExecutor
-
-        self._work, self._threads = work, ThreadPoolExecutor(1)
-
-    def __enter__(self) -> _Pool:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._threads.shutdown()
-
-    def submit(self, fn: Any, trial: Any) -> Any:
-        return self._threads.submit(self._work, trial)
-
-    def shutdown(self, **_: Any) -> None:
-        pass

@@ -116,27 +116,6 @@ def test_centres_appear_as_the_crowd_reports(demonstration: tuple[str, Recorder]
         assert browser.complaints == []
 
 
-@pytest.mark.parametrize(("width", "dark"), [(1200, False), (400, False), (400, True)])
-def test_it_fits_its_window_and_everything_has_a_name(
-    width: int, dark: bool, demonstration: tuple[str, Recorder], tmp_path: Path
-) -> None:
-    with Browser(tmp_path / "profile") as browser:
-        browser.look(width, dark)
-        phone(browser, demonstration[0])
-        send(browser)
-        assert browser.value("document.documentElement.scrollWidth") <= width
-        nodes = [node for node in browser.tell("Accessibility.getFullAXTree")["nodes"] if not node["ignored"]]
-        named = {(node["role"]["value"], node.get("name", {}).get("value", "")) for node in nodes}
-        assert {"slider", "button", "image", "progressbar", "checkbox"} <= {role for role, _ in named}
-        assert [role for role, name in named if role in NAMED and not name] == []
-        ids = "[...document.querySelectorAll('[id]')].map((e) => e.id)"
-        assert browser.value(f"new Set({ids}).size === {ids}.length")
-
-
-NAMED = {"slider", "button", "image", "progressbar", "checkbox", "region", "heading", "DisclosureTriangle"}
-"""What a reader of screens must be able to say the name of."""
-
-
 def test_a_phone_refuses_what_was_changed_on_its_way_and_sends_nothing(tmp_path: Path) -> None:
     with serving() as (address, recorder), Browser(tmp_path / "profile") as browser:
         recorder.changed["/bundle-1.json"] = lambda body: body.replace(b'"users":4000', b'"users":4001')
