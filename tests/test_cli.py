@@ -113,47 +113,6 @@ def test_a_config_file_carries_the_same_options_and_flags_win(folder: Path) -> N
     assert {s["mechanism"] for s in result["privacy"]["spends"]} == {"discrete-laplace", "discrete-gaussian"}
 
 
-def test_evaluate_says_that_it_is_not_private(folder: Path) -> None:
-    cloister("fit", "rows.parquet", *BASE, "--columns", "*", "--out", "result.json", folder=folder)
-    done = cloister("evaluate", "result.json", "rows.parquet", "--reference", folder=folder)
-    assert done.stdout.startswith("NOT private")
-    figures = json.loads(cloister("evaluate", "result.json", "rows.parquet", "--json", folder=folder).stdout)
-    assert figures["private"] is False
-    assert 0 < figures["nicv"] < 0.2
-    assert {"nicv", "k_median", "silhouette", "davies_bouldin"} <= set(figures)
-
-
-def test_centres_without_column_names_are_evaluated_on_files_that_have_them(folder: Path) -> None:
-    """Plans may say how many columns there are, and not what they are called."""
-    cloister("fit", "rows.npy", *BASE, "--out", "unnamed.json", folder=folder)
-    asked = "evaluate", "unnamed.json", "rows.parquet"
-    assert "which columns? There are x (numbers), y" in cloister(*asked, folder=folder).stderr
-    named = json.loads(cloister(*asked, "--columns", "x,y", "--json", folder=folder).stdout)
-    assert named == json.loads(cloister("evaluate", "unnamed.json", "rows.npy", "--json", folder=folder).stdout)
-    told = cloister("evaluate", "unnamed.json", "rows.npy", folder=folder).stdout
-    assert "mean squared distance to the nearest centre" in told
-
-
-def test_the_non_private_method_needs_its_flag(folder: Path) -> None:
-    allowed = cloister("fit", "rows.npy", *BASE, "--method", "lloyd", "--not-private", "--json", folder=folder)
-    assert json.loads(allowed.stdout)["privacy"]["headline"].startswith("NOT PRIVATE")
-
-
-def test_demo_shows_four_costs_and_the_statement() -> None:
-    shown = json.loads(cloister("demo", "--json").stdout)
-    costs = list(shown["costs"].values())
-    assert len(costs) == 4
-    assert costs[0] < costs[1] < costs[3]
-    assert shown["result"]["privacy"]["private"] is True
-
-
-def test_the_demo_can_be_dealt_out_to_parties() -> None:
-    shown = json.loads(cloister("demo", "--federated", "--json").stdout)
-    privacy = shown["result"]["privacy"]
-    assert (privacy["trust"], privacy["simulated"], privacy["private"]) == ("Aggregated", True, True)
-    assert shown["costs"]["cloister, private"] < shown["costs"]["the midpoint of the bounds"]
-
-
 def test_files_of_parties_are_pooled_in_one_process(folder: Path) -> None:
     rows = np.load(folder / "rows.npy")
     for name, part in (("north", rows[::2]), ("south", rows[1::2])):

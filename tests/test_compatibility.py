@@ -44,13 +44,3 @@ def test_the_page_lists_every_name_and_format_that_is_kept(kept: Any) -> None:
     page = "".join(kept.page())
     assert all(f"``{name}``" in page for names in kept.kept().values() for name in names)
     assert page.count("``test_") == (kept.BEFORE / "formats.toml").read_text("utf-8").count("[[format]]")
-
-
-def test_a_name_that_is_gone_is_named(kept: Any) -> None:
-    there = kept.today()
-    there["cloister fit"].remove("--bounds")
-    there["from cloister.plugin import"].remove("Spec")
-    del there["cloister decode"]
-    gone = missing(kept.kept(), there)
-    assert {"cloister fit --bounds", "from cloister.plugin import Spec"} <= set(gone)
-    assert any(line.startswith("cloister decode ") for line in gone)

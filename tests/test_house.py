@@ -92,21 +92,6 @@ def test_modules_of_ours_are_named_by_text_in_the_registry_alone(by_text: dict[s
     assert by_text == {}
 
 
-@pytest.mark.parametrize(
-    ("source", "found"),
-    [
-        ('import_module("cloister.showing.report").html_of(x)', ["cloister.showing.report"]),
-        ('HOME = "cloister.run.result:Result"', ["cloister.run.result"]),
-        ('importlib.import_module(f"cloister.plugins.{name}")', ["?", "?"]),
-        ('importlib.import_module("cloister." + name)', ["?"]),
-        ('import_module(".report", "cloister")', ["?"]),
-        ('import_module("sklearn.datasets"); print("cloister.Tensor", "cloister")', []),
-    ],
-)
-def test_a_module_named_by_text_is_found(source: str, found: list[str]) -> None:
-    assert list(spelled(ast.parse(source), {"cloister", "cloister.showing.report", "cloister.run.result"})) == found
-
-
 def test_a_component_never_imports_another_one(imports: grimp.ImportGraph) -> None:
     """It receives it in a slot. Which files hold components is the manifest's to say."""
     files = sorted({spec.target.partition(":")[0] for spec in built_in().specs()})

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shutil
-import socket
 from pathlib import Path
 
 import pytest
@@ -60,12 +59,6 @@ def test_the_readmes_two_commands_are_where_ci_takes_them_from() -> None:
     assert f"^```sh {info}$".replace("/", r"\/") in (ROOT / ".ci" / "run").read_text("utf-8")
 
 
-@pytest.mark.parametrize("other", ELSEWHERE.items())
-def test_pages_that_are_run_elsewhere_are(other: tuple[str, str]) -> None:
-    page, test = other
-    assert page in (ROOT / test).read_text("utf-8")
-
-
 @pytest.mark.parametrize(
     ("text", "fault"),
     [
@@ -79,29 +72,3 @@ def test_pages_that_are_run_elsewhere_are(other: tuple[str, str]) -> None:
 def test_a_command_that_ends_otherwise_than_the_page_has_it_is_seen(text: str, fault: str, tmp_path: Path) -> None:
     with pytest.raises(AssertionError, match=fault):
         Runner(tmp_path, "").run(Block("page", 1, "sh", "", text))
-
-
-@pytest.mark.thorough
-def test_a_server_stays_up_until_the_page_ends(tmp_path: Path) -> None:
-    listen = (
-        "import socket, time; s = socket.create_server(('127.0.0.1', 0)); print(s.getsockname()[1]); time.sleep(99)"
-    )
-    with Runner(tmp_path, "") as runner:
-        runner.run(Block("page", 1, "python", "server.py", listen))
-        runner.run(Block("page", 1, "sh", "stays up", "python server.py | tee port.txt  # or another port"))
-        port = int((tmp_path / "page" / "port.txt").read_text())
-        socket.create_connection(("127.0.0.1", port)).close()
-    with pytest.raises(ConnectionRefusedError):
-        socket.create_connection(("127.0.0.1", port))
-    with Runner(tmp_path / "page", "") as runner, pytest.raises(AssertionError, match="ended with 1"):
-        runner.run(Block("page", 1, "sh", "stays up", "false"))
-
-
-def test_python_shares_one_namespace_and_finds_the_page_s_files(tmp_path: Path) -> None:
-    runner = Runner(tmp_path, "<!-- has: bounds.toml -->")
-    runner.run(Block("page", 1, "python", "", "from pathlib import Path\nbounds = Path('bounds.toml').read_text()"))
-    runner.run(Block("page", 5, "toml", "other.toml", "a = 1\n"))
-    runner.run(Block("page", 9, "python", "", "assert bounds and Path('other.toml').read_text() == 'a = 1\\n'"))
-    runner.run(Block("page", 9, "python", "raises: KeyError", "{}[0]"))
-    with pytest.raises(pytest.fail.Exception):
-        runner.run(Block("page", 9, "python", "raises: KeyError", "0"))
