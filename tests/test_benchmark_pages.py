@@ -51,17 +51,6 @@ def test_figures_are_older_than_code_that_changed_after_their_table(
     assert list(pages.stale(tmp_path, TABLE)) == []
 
 
-def test_a_table_that_moves_to_another_page_is_as_old_as_it_was(commit: Callable[..., None], tmp_path: Path) -> None:
-    table = "".join(f"| a figure of a set | {i}.25 +- 0.125 |\n" for i in range(9))
-    commit(
-        docs__a_md="| 1.0 | 2 |\n" + table, docs__b_md="| 3.0 |\n", src__a__x_py="a", src__b__y_py="b", src__c_py="c"
-    )
-    commit(src__c_py="d")
-    commit(docs__a_md="| 1.0 | 2 |\n", docs__b_md=table)
-    ((page, _, (later,)),) = pages.stale(tmp_path, TABLE)
-    assert (page, later.split(" ", 2)[2]) == ("docs/b.md", "src__c_py")
-
-
 def test_every_page_that_names_a_benchmark_is_made_by_one_command() -> None:
     """With all benchmarks that it names; and scripts and code are where the table says."""
     named = {

@@ -24,7 +24,6 @@ from cloister.core.randomness import PublicRng
 from cloister.estimators import EXPECTED_FAILED_CHECKS, expected_failed_checks, parameters
 from cloister.plugins.methods.sphere_packing import sphere_packing
 from cloister.run.request import Request, prepare
-from cloister.run.result import Result
 from tests.estimators.fitted import blobs, model as unseeded
 
 ASKED: dict[str, Any] = {"n_clusters": 3, "bounds": (-100.0, 100.0), "rows": 100, "epsilon": 1.0}
@@ -136,40 +135,6 @@ def test_bounds_of_a_frame_are_read_by_its_own_names_wherever_they_could_mean_so
     assert fitted.result_.problem["bounds"] == {"lower": [-1.0, -1.0], "upper": [1.0, 2.0]}
     with pytest.raises(ValueError, match="columns are called lower and upper"):
         cloister.KMeans(bounds=ends, **asked).fit(pd.DataFrame({"lower": rows[:, 0], "upper": rows[:, 1]}))
-    with pytest.raises(ValueError, match="no column 'yy': did you mean y"):
-        cloister.KMeans(bounds={"x": [0, 1], "yy": [0, 1], "z": [0, 1]}, **asked).fit(
-            pd.DataFrame({"x": rows[:, 0], "y": rows[:, 1]})
-        )
-
-
-def test_numbers_of_numpy_are_taken_for_every_figure_and_what_is_released_can_be_saved(tmp_path: Path) -> None:
-    """A search over ``numpy.arange`` sets them, and a run that was paid for must not fail when it is saved."""
-    numbers: dict[str, Any] = {
-        "n_clusters": np.int64(3),
-        "epsilon": np.float32(4.0),
-        "delta": np.float64(1e-6),
-        "rows": np.int32(2000),
-        "random_state": np.uint64(7),
-        "options": {"rounds": np.int64(2), "radius_scale": np.float32(0.5)},
-        "bounds": (np.float32(-1), np.int8(1)),
-        "method": "fastlloyd",
-        "zoom": np.float32(0.1),
-        "scale": np.array([1, 3], np.int16),
-        "threads": np.int64(1),
-        "not_private": np.bool_(False),
-        "rows_per_user": np.int64(2),
-    }
-    ledger = str(tmp_path / "budget.db")
-    Ledger.open(ledger, create=True).declare("mine", np.float32(8.0), np.float64(1e-5), unit="users")  # type: ignore[arg-type]
-    result = cloister.KMeans(**numbers, ledger=ledger, dataset="mine").fit(blobs(), users=np.arange(2000) // 2).result_
-    for ending in ("json", "npz"):
-        result.save(tmp_path / f"r.{ending}")
-        assert Result.load(tmp_path / f"r.{ending}").as_dict() == result.as_dict()
-    assert cloister.KMeans.load(tmp_path / "r.npz").get_params()["rows_per_user"] == 2
-    book = Ledger.open(ledger)
-    assert Result.from_text(book.result(book.runs()[-1].id)).as_dict() == result.as_dict()
-    assert (result.problem["k"], result.problem["rows"], result.method["options"]["rounds"]) == (3, 2000, 2)
-    assert json.dumps(result.as_dict())
 
 
 def test_a_plan_is_the_same_whichever_library_its_numbers_are_of() -> None:

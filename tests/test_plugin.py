@@ -47,11 +47,6 @@ def test_a_manifest_loads_nothing_heavy() -> None:
     assert not loaded("from cloister.plugin import Spec, hookimpl") & {"numpy", "scipy", "opendp"}
 
 
-def test_a_name_that_is_not_there_is_an_attribute_error() -> None:
-    with pytest.raises(AttributeError, match="Oracle"):
-        face.Oracle  # noqa: B018
-
-
 def test_components_are_made_by_their_names() -> None:
     lloyd: Any = make("Method", "fastlloyd", counts="discrete-laplace", rounds=3)
     assert (lloyd.rounds, type(lloyd.counts)) == (3, type(make("FrequencyOracle", "discrete-laplace")))

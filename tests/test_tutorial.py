@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import math
 import os
 import re
 import shlex
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import pytest
 
 from cloister.commands.new_plugin import EXAMPLES, examples
-from cloister.core.domains import Box
-from cloister.core.lattice import Bound
-from cloister.plugin import Budget, Problem, PublicRng, Rows, Session, count, make, vector_sum
+from cloister.plugin import make
 from cloister.testing import checks_for
-from cloister.testing.stubs import Handful
 from tests.in_process import cloister
 from tests.outside import environment
 from tests.testing.zoo_noise import Clamped, ClampedInSilence
@@ -63,15 +57,6 @@ def test_every_block_says_where_it_is_from() -> None:
     assert [text for kind, name, text in BLOCKS if kind != "sh" and not name] == []
 
 
-@pytest.mark.parametrize(("role", "most"), [("oracle", 40), ("method", 60), ("tree", 60), ("solver", 60)])
-def test_the_examples_are_short_and_import_one_module_of_cloister(role: str, most: int) -> None:
-    source = shown(EXAMPLES[role], f"{role}.py")
-    assert len(source) <= most
-    assert [line for line in source if re.match("(from|import) cloister", line)] == [
-        next(line for line in source if line.startswith("from cloister.plugin import"))
-    ]
-
-
 @pytest.mark.thorough
 def test_its_commands_run_in_the_order_in_which_they_stand(tmp_path: Path) -> None:
     """As somebody types them, but that nothing is downloaded, and that the kit is left to the tests of
@@ -105,25 +90,6 @@ def test_the_checks_that_it_explains_are_the_kits() -> None:
     explained = set(re.findall("`([a-z]+_[a-z_]+)`", "".join(re.findall(r"^\|([^|]+)\|", table, re.MULTILINE))))
     assert len(explained) > 15
     assert explained <= {check.name for component in every for check in checks_for(component)}
-
-
-@pytest.mark.parametrize("bound", [None, 1])
-def test_sums_over_a_trees_cells_are_relative_to_the_middle_and_a_small_bound_clips_them(bound: int | None) -> None:
-    assert "`vector_sum(Rows.of(tree, problem.domain), oracle=self.sums, budget=per_sum)`" in TEXT
-    assert "`problem.domain.middle + sums / counts`" in TEXT
-    problem = Problem(2, Box((0.0, 10.0), (4.0, 20.0)), 200, Budget("exact", math.inf))
-    tree = make("TreeBuilder", "grid").open(problem, PublicRng.from_seed(0))
-    rows = problem.domain.sample(np.random.default_rng(0), 200, 0.0)
-    session: Session[Any] = Session(problem, PublicRng.from_seed(1), Handful(rows, 200))
-    vectors = Rows.of(tree, problem.domain) if bound is None else Rows(tree, Bound(bound, 2))
-    counts, sums = session.ask(
-        count(tree, oracle=make("FrequencyOracle", "exact"), budget=problem.budget),
-        vector_sum(vectors, oracle=make("VectorSumOracle", "exact"), budget=problem.budget),
-    )
-    level, ids = tree.space.levels - 1, tree.locate(problem.domain.snap(rows))[:, -1]
-    cell = ids[:1]
-    mean = problem.domain.middle + sums.at(cell, level) / counts.at(cell, level)[:, None]
-    assert np.allclose(mean, rows[ids == cell].mean(axis=0), atol=1e-3) is (bound is None)
 
 
 def test_the_checks_that_biased_oracles_are_excused_from_are_those_it_lists() -> None:

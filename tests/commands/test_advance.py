@@ -54,24 +54,14 @@ def test_from_rows_to_centres_in_rounds(tmp_path: Path, plan: CollectionPlan) ->
 def test_json_for_programs_and_a_closed_round_stays_closed(folder: Path, plan: CollectionPlan) -> None:
     said = json.loads(ran(f"{ANSWER} --json", folder).stdout)
     assert (said["plan"], said["round"], said["rounds"], said["reports"]) == (plan.hash, 1, ROUNDS, N)
-    assert (folder / said["file"]).exists()
     after = json.loads(ran(f"{ADVANCE} --round 1 --json", folder).stdout)
     assert (after["open"], after["result"]) == (2, None)
     standing = json.loads(ran("rounds plan --json", folder).stdout)
     assert standing == {name: value for name, value in after.items() if name != "result"}
-    assert [one["state"] for one in standing["rounds"]] == ["closed", "open", "to come"]
-    assert [one["reports"] for one in standing["rounds"]] == [N, 0, 0]
-    first = standing["rounds"][0]
-    assert (first["published"], first["users"]) == ((folder / "plan" / "round-1.json").stat().st_size, N)
-    assert standing["bytes per user"] == pytest.approx(sum(one["bytes"] for one in standing["rounds"]))
+    found = [(one["state"], one["reports"]) for one in standing["rounds"]]
+    assert found == [("closed", N), ("open", 0), ("to come", 0)]
     assert ran(f"{ADVANCE} --round 1", folder).stdout == "round 2 of 3 is open: publish plan as it is now\n"
     assert refused(f"{ADVANCE} --round 3", folder) == "cloister: round 3 is not open: the open one is 2\n"
-
-
-def test_the_rounds_of_a_plan_of_one_are_shown_too(tmp_path: Path) -> None:
-    ran(f"plan -k 3 --epsilon 2 --rows {N} --bounds=-1:1 --dimension 2 --out plan", tmp_path)
-    standing = json.loads(ran("rounds plan --json", tmp_path).stdout)
-    assert (standing["open"], len(standing["rounds"])) == (1, 1)
 
 
 def test_refusals_are_one_line(folder: Path) -> None:

@@ -6,16 +6,13 @@ import json
 import os
 import re
 import signal
-import socket
 import subprocess
-import webbrowser
 from pathlib import Path
 from urllib.request import urlopen
 
 import pytest
 
-import cloister.lab.phones.server
-from tests.in_process import PROGRAM, cloister as command
+from tests.in_process import PROGRAM
 
 pytestmark = pytest.mark.thorough
 
@@ -40,22 +37,3 @@ def test_it_says_where_the_page_is_until_it_is_ended_and_leaves_nothing(tmp_path
         serving.send_signal(signal.SIGINT)
         assert (serving.wait(30), serving.stdout.read(), serving.stderr.read()) == (0, "", "")
     assert list(tmp_path.iterdir()) == []
-
-
-def test_the_page_is_opened_where_that_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    opened = list[str]()
-    monkeypatch.setattr(webbrowser, "open", opened.append)
-    monkeypatch.setattr(
-        cloister.lab.phones.server, "run", lambda epsilon, port, started: started(f"http://here:{port}/")
-    )
-    assert command("demo", "--phones", "--port", "81").returncode == 0
-    assert opened == []
-    command("demo", "--phones", "--port", "81", "--open")
-    assert opened == ["http://here:81/"]
-
-
-def test_a_port_that_is_taken_is_one_line() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        done = command("demo", "--phones", "--port", taken.getsockname()[1])
-    assert (done.returncode, done.stdout) == (2, "")
-    assert len(done.stderr.strip().splitlines()) == 1

@@ -1,4 +1,4 @@
-"""``cloister drift``, ``fit --start`` and ``explain --every`` from files of rows to their words."""
+"""``cloister drift`` and ``explain --every`` from files of rows to their words."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from cloister.accounting.ledger.ledger import Ledger
 from cloister.run.result import Result
 from tests.in_process import ran, refused
 
@@ -20,7 +19,7 @@ PUBLIC = "--epsilon 1 --delta 1e-6 --rows 6000 --category ward=A,B --bounds boun
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Three months of rows, of which the last has a new group; the first one's result; a ledger."""
+    """Three months of rows, of which the last has a new group; the first one's result."""
     folder = tmp_path_factory.mktemp("drift")
     for name, elsewhere in (("january", 0), ("february", 0), ("march", 600)):
         g = np.random.default_rng(len(name))
@@ -38,7 +37,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         )
     (folder / "bounds.toml").write_text("age = [0, 120]\nvisits = [0, 20]\n")
     ran(f"fit january.parquet -k 2 {PUBLIC} --out january.json", folder)
-    Ledger.open(folder / "budget.db", create=True).declare("visits", 1.0)
     return folder
 
 
@@ -61,25 +59,9 @@ def test_the_first_count_is_a_reference_for_the_next_ones(folder: Path) -> None:
     assert "group 1" in moved
 
 
-def test_a_ledger_is_charged_once_and_refuses_what_it_cannot_pay(folder: Path) -> None:
-    ran("drift january.json february.parquet --epsilon 0.6 --ledger budget.db --dataset visits", folder)
-    assert "0.4" in refused(
-        "drift january.json march.parquet --epsilon 0.6 --ledger budget.db --dataset visits", folder
-    )
-    assert [run.epsilon for run in Ledger.open(folder / "budget.db").runs()] == [0.6]
-
-
 def test_rows_of_other_columns_are_read_by_their_names_or_refused(folder: Path) -> None:
     pq.write_table(pa.table({"age": [1.0], "calls": [2.0], "ward": ["A"]}), folder / "other.parquet")
     assert "visits" in refused("drift january.json other.parquet --epsilon 1", folder)
-
-
-def test_fit_starts_from_the_result_whatever_the_order_of_columns(folder: Path) -> None:
-    said = ran(f"fit february.csv -k 2 {PUBLIC} --start january.json --out february.json", folder).stdout
-    assert "went on from the given centres" in said
-    old, new = (Result.load(folder / f"{name}.json") for name in ("january", "february"))
-    order = [new.columns.index(name) for name in old.columns]
-    assert np.abs(new.centers[:, order] - old.centers).max(axis=0) == pytest.approx(np.zeros(4), abs=3)
 
 
 def test_explain_says_how_long_a_lifetime_lasts(folder: Path) -> None:

@@ -4,7 +4,6 @@ private."""
 from __future__ import annotations
 
 import json
-from collections.abc import Generator
 from functools import reduce
 from pathlib import Path
 from typing import Any
@@ -15,8 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from cloister import metrics
-from cloister.commands.evaluating import SILHOUETTE, Clipped, judged
-from cloister.plugins.populations.arrays import Arrays
+from cloister.commands.evaluating import SILHOUETTE, Clipped
 from cloister.rows.reading import Chunk, DrawnRows, user_numbers
 from cloister.run.result import Result
 from tests.in_process import ran, refused
@@ -103,34 +101,16 @@ def test_units_of_the_run_have_figures_of_their_own(tmp_path: Path) -> None:
     assert found["scaled"]["davies_bouldin"] == pytest.approx(own.davies_bouldin, rel=1e-9)
 
 
-@pytest.mark.thorough
-def test_rows_are_read_a_piece_at_a_time_and_samples_do_not_depend_on_the_pieces(folder: Path) -> None:
-    """Nothing that is kept grows with the rows."""
+def test_a_sample_is_of_all_rows_and_does_not_depend_on_the_pieces_that_they_are_read_in() -> None:
     rows = np.sort(G.normal(size=(4 * SILHOUETTE, 1)), axis=0)
 
-    def drawn(some: Any, start: int) -> DrawnRows:
-        return DrawnRows.of(SILHOUETTE, Chunk(start, some), user_numbers(start, len(some)), some)
+    def drawn(low: int, high: int) -> DrawnRows:
+        return DrawnRows.of(SILHOUETTE, Chunk(low, rows[low:high]), user_numbers(low, high - low), rows[low:high])
 
-    whole, pieces = (
-        drawn(rows, 0),
-        [drawn(rows[low:high], low) for low, high in ((9, 30_000), (0, 9), (30_000, 40_000))],
-    )
+    whole, pieces = drawn(0, 40_000), [drawn(*ends) for ends in ((9, 30_000), (0, 9), (30_000, 40_000))]
     np.testing.assert_array_equal(whole.rows, reduce(DrawnRows.merge, pieces).rows)
     assert len(whole.rows) == SILHOUETTE
     assert abs(whole.rows.mean()) < 5 / SILHOUETTE**0.5
-
-    class Many(Arrays):
-        """More rows than memory is to hold: the same chunk, again and again."""
-
-        def chunks(self) -> Generator[Chunk]:
-            for i in range(50):
-                yield Chunk(i * len(ROWS), ROWS)
-
-    result = Result.load(folder / "result.json")
-    found, once = judged(result, Many(ROWS), "refuse"), judged(result, Arrays(ROWS), "refuse")
-    assert found.rows == 50 * once.rows
-    assert found.raw.figures.nicv == pytest.approx(once.raw.figures.nicv, rel=1e-9)
-    assert found.raw.figures.davies_bouldin == pytest.approx(once.raw.figures.davies_bouldin, rel=1e-9)
 
 
 def test_a_sample_is_drawn_by_the_places_of_rows(folder: Path) -> None:
@@ -138,10 +118,3 @@ def test_a_sample_is_drawn_by_the_places_of_rows(folder: Path) -> None:
     result, chunks = Result.load(folder / "result.json"), [Chunk(start, ROWS[:100]) for start in (0, 100, 0)]
     numbers = [Clipped.of(chunk, result, "refuse").numbers.tolist() for chunk in chunks]
     assert numbers == [list(range(100)), list(range(100, 200)), list(range(100))]
-
-
-@pytest.mark.thorough
-def test_workers_find_what_one_process_finds(folder: Path) -> None:
-    asked = "bad.parquet --missing drop"
-    alone, spread = figures(folder, asked), figures(folder, f"{asked} --engine processes --workers 2")
-    assert spread == pytest.approx(alone, rel=1e-12)

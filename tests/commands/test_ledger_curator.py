@@ -1,13 +1,14 @@
-"""The curator's side of a ledger: owners and notes, tables for whoever audits it, reservations that are given back."""
+"""The curator's side of a ledger: owners and notes, tables for whoever audits it, and finished runs' results, which are
+printed and saved again without the rows, for nothing."""
 
 from __future__ import annotations
 
 import csv
 import json
-import shlex
 import sqlite3
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import attrs
 import numpy as np
@@ -15,8 +16,8 @@ import pytest
 
 from cloister.accounting.ledger.database import RunStatus
 from cloister.accounting.ledger.ledger import Ledger
-from tests.in_process import cloister, ran, refused
-from tests.killed import killed_after
+from cloister.run.result import Result
+from tests.in_process import ran, refused
 
 DECLARE = "ledger declare budget.db mine --epsilon 3 --delta 1e-4"
 FIT = "fit rows.npy -k 3 --rows 1000 --epsilon 1 --delta 1e-6 --bounds=-1:1 --ledger budget.db --dataset mine"
@@ -83,24 +84,44 @@ def test_no_text_of_a_table_is_worked_out_by_a_spreadsheet(folder: Path, note: s
     assert not [cell for cell in line.values() if cell.startswith(("=", "+", "-", "@", "\t"))]
 
 
-def test_a_run_that_was_cut_off_before_it_asked_is_given_back_and_one_that_asked_is_not(
+def the_run(folder: Path) -> Any:
+    return Ledger.open(folder / "budget.db").runs()[-1]
+
+
+def test_a_finished_run_is_printed_and_saved_again_without_rows_or_options(folder: Path) -> None:
+    first = ran(FIT, folder)
+    (folder / "rows.npy").unlink()
+    before, run = (folder / "budget.db").read_bytes(), the_run(folder)
+    again = ran(f"ledger result budget.db {run.id}", folder)
+    assert (again.stdout, again.stderr) == (first.stdout, "")
+    saved = ran(f"ledger result budget.db {run.id} --json --out again.npz", folder)
+    assert json.loads(saved.stdout) == Result.load(folder / "again.npz").as_dict()
+    assert (folder / "budget.db").read_bytes() == before
+
+
+def test_details_that_are_no_plain_data_do_not_keep_a_paid_run_from_ending(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def dies(*_: object) -> None:
-        raise KeyboardInterrupt
+    monkeypatch.setattr(Result, "text", lambda result: json.dumps(object()))
+    ran(FIT, folder)
+    assert the_run(folder).state == "done"
 
-    with monkeypatch.context() as patch:
-        patch.setattr("cloister.accounting.ledger.run.Run.open_round", dies)
-        assert cloister(*shlex.split(FIT), folder=folder).returncode == 130
-    (cut,) = Ledger.open(folder / "budget.db").runs()
-    assert f"resume with --resume {cut.id}, or give it back ('cloister ledger give-back')" in shown(folder)
-    told = ran(f"ledger give-back budget.db {cut.id}", folder).stdout
-    assert told == f"run {cut.id} asked nothing: epsilon 1, delta 1e-06 are back in 'mine'\n"
-    assert "left: epsilon 3, delta 0.0001\n" in shown(folder)
-    assert "is finished" in refused(f"{FIT} --resume {cut.id}", folder)
-    with killed_after(1, "open_round"):
-        ran(FIT, folder)
-    _, asked = Ledger.open(folder / "budget.db").runs()
-    assert "opened 1 rounds" in refused(f"ledger give-back budget.db {asked.id}", folder)
-    assert "or give it back" not in shown(folder)
-    ran(f"{FIT} --resume {asked.id}", folder)
+
+def test_the_ledger_shows_what_each_run_was_and_its_note(folder: Path) -> None:
+    ran(f"{FIT} --note 'for the board'", folder)
+    ran(f"{FIT} -k 2..4 --method hst-means", folder)
+    shown = ran("ledger show budget.db", folder).stdout
+    assert "k = 3, columns 0, 1\n    note: for the board\n" in shown
+    assert "hst-means, k = 2..4, columns 0, 1\n" in shown
+    first, second = json.loads(ran("ledger show budget.db --json", folder).stdout)[0]["runs"]
+    assert (first["note"], first["k"], first["columns"]) == ("for the board", "3", ["0", "1"])
+    assert (second["note"], second["method"], second["k"]) == ("", "hst-means", "2..4")
+
+
+@pytest.mark.parametrize("note", ["two\nlines", "x" * 201, "\x1b[2J"])
+def test_a_note_is_one_short_line_of_plain_text(folder: Path, note: str) -> None:
+    told = refused(f"{FIT} --note '{note}'", folder)
+    assert "give one line of at most 200 printable characters" in told
+    assert Ledger.open(folder / "budget.db").runs() == ()
+    alone = FIT.removesuffix(" --ledger budget.db --dataset mine")
+    assert "give --note with --ledger" in refused(f"{alone} --note '{note}'", folder)

@@ -42,17 +42,6 @@ def test_it_prints_sizes_centres_and_figures_with_their_errors_or_the_same_as_js
     assert found["silhouette"]["error"] > 0
 
 
-def test_without_errors_there_are_sizes_alone_and_names_of_columns_print_as_they_are(fitted: Path) -> None:
-    """Untrusted text: no markup, no control characters."""
-    data = json.loads((fitted / "r.json").read_text())["result"]
-    data |= {"details": {}, "columns": ["price [/m2]", "a\x1b[31mb"]}
-    (fitted / "odd.json").write_text(json.dumps(data))
-    shown = ran("profile odd.json", fitted).stdout
-    assert "Standard errors are not known" in shown
-    assert "price [/m2]" in shown
-    assert "\x1b" not in shown
-
-
 @pytest.fixture(scope="module")
 def with_rows(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A result with a category, and rows of which one lacks a cell and one is far outside the bounds."""
@@ -89,18 +78,6 @@ def test_rows_that_one_may_see_are_added_up_in_each_cluster(with_rows: Path) -> 
         np.testing.assert_allclose(group["means"], features[label == i].mean(axis=0), rtol=1e-12, atol=1e-15)
         np.testing.assert_allclose(group["spreads"], features[label == i].std(axis=0), rtol=1e-9, atol=1e-7)
         assert "unclipped_means" not in group
-
-
-def test_files_and_a_database_give_the_same_profile(with_rows: Path) -> None:
-    duckdb = pytest.importorskip("duckdb")
-    with duckdb.connect(str(with_rows / "lake.db")) as connection:
-        connection.execute(f"create table visits as from '{with_rows / 'rows.csv'}'")
-    expected = of_rows(with_rows, "rows.csv")
-    assert of_rows(with_rows, "rows.parquet") == expected
-    seen = of_rows(with_rows, "duckdb:///lake.db --table visits")
-    assert [group["rows"] for group in seen["groups"]] == [group["rows"] for group in expected["groups"]]
-    for one, other in zip(seen["groups"], expected["groups"], strict=True):
-        np.testing.assert_allclose(one["means"], other["means"], rtol=1e-12, atol=1e-15)
 
 
 def test_missing_cells_are_refused_or_counted_and_absurd_ones_clipped_with_both_figures(with_rows: Path) -> None:

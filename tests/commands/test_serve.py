@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from cloister.collection.service.limits import REASONS, ServiceCounts
+from cloister.collection.service.limits import ServiceCounts
 from cloister.commands.serve import _counter, _in_words, _told
 
 
@@ -15,18 +15,11 @@ from cloister.commands.serve import _counter, _in_words, _told
     ("event", "words"),
     [
         (
-            {"event": "listening", "address": "http://127.0.0.1:1", "plan": "ab" * 32, "reports": 0},
-            "collecting for plan abababababababab on http://127.0.0.1:1",
-        ),
-        (
             {"event": "listening", "address": "http://127.0.0.1:1", "plan": "ab" * 32, "reports": 1234},
             "collecting for plan abababababababab on http://127.0.0.1:1; 1,234 reports are here already",
         ),
-        ({"event": "round", "round": 2}, "round 2 is open"),
-        ({"event": "closed", "round": 2}, "all rounds are closed: no report is taken any more"),
         ({"event": "waiting", "why": "cut"}, "the next round cannot be opened yet: cut"),
         ({"event": "disk", "why": "full"}, "nothing can be written (full): reports are sent back until it can"),
-        ({"event": "disk works"}, "the disk works again"),
         ({"event": "end"}, ""),
     ],
 )
@@ -34,11 +27,6 @@ def test_events_in_words(event: dict[str, Any], words: str, capsys: pytest.Captu
     assert _in_words(event) == words
     _told(False)(event)
     assert capsys.readouterr() == ("", f"{words}\n" if words else "")
-
-
-def test_events_for_programs_are_a_line_of_json(capsys: pytest.CaptureFixture[str]) -> None:
-    _told(True)({"event": "round", "round": 2})
-    assert capsys.readouterr().out == '{"event": "round", "round": 2}\n'
 
 
 def test_counts_on_a_terminal_are_said_when_they_change(capsys: pytest.CaptureFixture[str]) -> None:
@@ -50,9 +38,3 @@ def test_counts_on_a_terminal_are_said_when_they_change(capsys: pytest.CaptureFi
     assert capsys.readouterr().err == (
         "0 reports of 10,000 users; refused 0\n1,234 reports of 10,000 users; refused 0\n"
     )
-
-
-def test_refusals_are_a_line_for_each_reason_that_occurred() -> None:
-    counts = ServiceCounts()
-    counts.refused.update({"duplicate": 2, "too slow": 1})
-    assert counts.lines() == [f"refused 2 {REASONS['duplicate']}", f"refused 1 {REASONS['too slow']}"]

@@ -38,24 +38,18 @@ def test_from_rows_to_centres(tmp_path: Path) -> None:
     shown = ran(f"plan {shape} --out plan", tmp_path).stdout
     for said in ("epsilon = 1, delta = 1e-06, Shuffled trust", "900 people", "one message at most", "messages alone"):
         assert said in shown
-    facts = json.loads((tmp_path / "plan" / "plan.json").read_text())
-    crowd = facts["crowd"]
-    assert (facts["trust"], crowd["least honest people"], crowd["messages per user"]) == ("Shuffled", 900, 1)
+    crowd = json.loads((tmp_path / "plan" / "plan.json").read_text())["crowd"]
+    assert (crowd["least honest people"], crowd["messages per user"]) == (900, 1)
     assert 1 < crowd["epsilon alone"] < 10
     encode = "encode plan mine.npy --columns 0,1,2,3,4 --state mine.state --out"
-    shown = ran(f"{encode} reports", tmp_path).stdout
-    assert shown.startswith("messages of 1,000 people under plan")
-    assert "for the shuffler" in shown
+    assert ran(f"{encode} reports", tmp_path).stdout.startswith("messages of 1,000 people under plan")
     ran(f"{encode} again", tmp_path)
-    one, other = (next((tmp_path / name).iterdir()).read_bytes() for name in ("reports", "again"))
-    assert one == other
     done = ran("shuffle plan reports again --out shuffled --json", tmp_path)
     found = json.loads(done.stdout)
     assert (found["people"], found["messages"], found["refused"]["duplicate"]) == (N, N, N)
     assert "refused 1,000 people who have sent messages already" in done.stderr
     assert "a plan is shuffled once" in refused("shuffle plan reports --out shuffled", tmp_path)
-    shown = ran("shuffle plan reports --out more", tmp_path).stdout
-    assert shown.startswith("1,000 messages of 1,000 people under plan")
+    ran("shuffle plan reports --out more", tmp_path)
     found = json.loads(ran("decode plan shuffled --json", tmp_path).stdout)
     assert found["details"]["reports"]["accepted"] == N
     assert np.shape(found["centers"]) == (2, D)
@@ -90,14 +84,9 @@ def test_all_files_of_one_shuffle_or_none(
 
     with pytest.raises(InvalidInput, match="changed while it was read"):
         decode(plan, files, progress=swapped)
-    for at in (12, 20, 60, len(whole) - 1):  # in its head, in that of a batch, in a message
-        flipped = bytearray(whole)
-        flipped[at] ^= 1
-        files[2].write_bytes(flipped)
-        with pytest.raises(InvalidInput, match="damaged or cut short"):
-            decode(plan, files)
-    one = len(whole) // 4
-    for changed in (whole[:-1], whole + b"0", whole[:-one], whole[:45]):
+    flips = (12, 20, 60, len(whole) - 1)  # in its head, in that of a batch, in a message
+    flipped = [whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :] for at in flips]
+    for changed in (*flipped, whole[:-1], whole + b"0", whole[: -len(whole) // 4], whole[:45]):
         files[2].write_bytes(changed)
         with pytest.raises(InvalidInput, match="damaged or cut short"):
             decode(plan, files)

@@ -1,4 +1,5 @@
-"""A data holder's half of a round, and how reports come together."""
+"""A data holder's half of a round, and how reports come together. Ids that are of no bucket, and vectors that are not
+as promised, are refused before any oracle is given them: a randomiser may send them as they are."""
 
 from __future__ import annotations
 
@@ -8,17 +9,20 @@ import attrs
 import numpy as np
 import pytest
 
-from cloister.core.buckets import QuestionContext
+from cloister.core.buckets import QuestionContext, Space
 from cloister.core.budget import Budget, Share
-from cloister.core.domains import Ball
-from cloister.core.encoding import absorb, encode_lattice, encode_rows, map_merge, merge_summaries
-from cloister.core.errors import Refused
+from cloister.core.encoding import absorb, encode_lattice, encode_owned, encode_rows, merge_summaries, summarise_lattice
+from cloister.core.errors import InvalidInput, Refused
 from cloister.core.lattice import Bound
 from cloister.core.nearest import NearestCenter
 from cloister.core.questions import OpenedQuestion, Round, Rows
 from cloister.core.randomness import NoiseRng
+from cloister.core.registry.components import Spec
+from cloister.core.registry.compose import compose
+from cloister.core.registry.registry import registry
 from cloister.core.trust import Central, Local
 from cloister.plugins.oracles.central.exact import Exact
+from cloister.testing.probes import budget_of
 from tests.core.core_fakes import BOX, SEED, Strips
 
 NOISE = NoiseRng.for_tests(0)
@@ -70,50 +74,9 @@ def test_counts_and_sums_are_those_of_the_lattice() -> None:
     assert np.array_equal(sums.reshape(-1, 2), expected)
 
 
-@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
-def test_a_row_with_a_cell_that_is_no_number_is_dropped_and_no_other(bad: float) -> None:
-    rows, cells = np.random.default_rng(1).uniform(-1, 1, (50, 2)), Strips(BOX.max_norm)
-    round = a_round(counted(cells), counted(cells, Share(SEED, 0, 0.0, 0.5)), trust=Local)
-    holed = rows.copy()
-    holed[[3, 17, 18], [0, 1, 0]] = bad
-    keep = np.delete(np.arange(50), [3, 17, 18])
-    assert all(map(np.array_equal, totals(round, holed), totals(round, rows[keep], users(50)[keep])))
-    assert totals(round, np.full((2, 2), bad))[0].sum() == 0
-
-
-def test_whole_numbers_short_floats_and_no_rows_are_rows_too() -> None:
-    whole, cells = np.random.default_rng(2).integers(-1, 2, (40, 2)), Strips(BOX.max_norm)
-    round = a_round(counted(cells), summed(Rows(cells, Bound(5, 2))))
-    for dtype in (np.int8, np.int64, np.float32, bool):
-        kept = whole.astype(dtype)
-        assert all(map(np.array_equal, totals(round, kept), totals(round, kept.astype(float))))
-    assert not any(total.any() for total in totals(round, np.zeros((0, 2))))
-
-
-@pytest.mark.parametrize(("size", "domain"), [(1, BOX), (7, Ball((0.0, 0.0), 1.0)), (99, BOX)])
-def test_chunks_add_up_to_the_whole_in_any_order(size: int, domain: Any) -> None:
-    rows = np.random.default_rng(3).normal(0, 0.7, (200, 2))
-    centers = domain.snap(np.random.default_rng(4).uniform(-1, 1, (5, 2)))
-    near = NearestCenter(centers, domain.max_norm, domain.max_norm // 3)
-    asked = counted(near), summed(near.offsets()), counted(near, Share(SEED, 0, 0.2, 0.7))
-    round = a_round(*asked, trust=Local, domain=domain)
-    whole = totals(round, rows)
-
-    def summary(at: int) -> tuple[Any, ...]:
-        chunk = slice(at, at + size)
-        return absorb(round, encode_rows(round, rows[chunk], users(200)[chunk], NOISE))
-
-    starts = range(0, 200, size)
-    for order in (starts, reversed(starts)):
-        merged = map_merge(order, summary, merge_summaries)
-        assert all(np.array_equal(part.vector, total) for part, total in zip(merged, whole, strict=True))
-    shuffled = np.random.default_rng(5).permutation(200)
-    assert all(map(np.array_equal, totals(round, rows[shuffled], users(200)[shuffled]), whole))
-
-
 def test_reports_carry_the_users_whose_rows_they_are() -> None:
     rows, spy = np.random.default_rng(8).uniform(-1, 1, (300, 2)), Spy()
-    rows[::7] = np.nan
+    rows[::21], rows[7::21, 0], rows[14::21, 1] = np.nan, np.inf, -np.inf
     who = np.random.default_rng(9).integers(0, 2**64, 300, dtype=np.uint64)
     cells, share = Strips(BOX.max_norm), Share(SEED, 0, 0.0, 0.4)
     parts = (OpenedQuestion(cells, None, among, spy) for among in (share, None))  # type: ignore[arg-type]
@@ -165,3 +128,93 @@ def test_reports_that_do_not_belong_to_the_round_are_refused() -> None:
         absorb(round, good[:1])
     with pytest.raises(ValueError, match=r"shorter|longer"):
         merge_summaries(absorb(round, good), ())
+
+
+BUILT_IN = next(plugin.specs for plugin in registry().plugins if plugin.origin == "built in")
+ORACLES = [spec for spec in BUILT_IN if spec.role in ("FrequencyOracle", "VectorSumOracle")]
+SPACE = Space((3, 5))
+N = 40
+ROWS = np.random.default_rng(0).uniform(-1, 1, (N, 2))
+USERS = np.arange(N, dtype=np.uint64)
+
+
+@attrs.frozen(eq=False)
+class Stranger:
+    """A stranger's bucketing: every row is in the first buckets, but for what it says of the last one."""
+
+    last: Any
+    space: Space = SPACE
+
+    def locate(self, rows: np.ndarray) -> np.ndarray:
+        ids = np.zeros((len(rows), self.space.levels), np.int64)
+        if len(rows):
+            ids[-1] = self.last
+        return ids
+
+
+def asked_of(spec: Spec, cells: Any) -> Round[Any]:
+    oracle = compose(registry(), spec.role, spec.name, {}, {}).value
+    bound = () if spec.role == "FrequencyOracle" else (Bound(BOX.max_norm, 2),)
+    context = QuestionContext(100_000, BOX.unit, SEED)
+    channel = oracle.open(cells.space, budget_of(oracle.measure, 1.0), context, *bound)
+    vectors = None if spec.role == "FrequencyOracle" else Rows(cells, Bound(BOX.max_norm, 2))
+    return Round(0, oracle.trust, BOX, (OpenedQuestion(cells, vectors, None, channel),))
+
+
+@pytest.mark.parametrize("last", [(3, 0), (0, 5), (-2, 0), (0, 2**40), (-(2**63), 0)])
+@pytest.mark.parametrize("spec", ORACLES, ids=lambda s: s.name)
+def test_no_oracle_is_given_an_id_that_is_of_no_bucket(spec: Spec, last: tuple[int, int]) -> None:
+    round, noise = asked_of(spec, Stranger(last)), NoiseRng.for_tests(0)
+    for encode in (encode_rows, encode_owned):
+        with pytest.raises(InvalidInput, match="the bucketing Stranger returned an id outside its space") as error:
+            encode(round, ROWS, USERS, noise)
+        assert not any(str(number) in str(error.value) for number in last if number)  # it says nothing of the row
+    for work in (encode_lattice, summarise_lattice):
+        with pytest.raises(InvalidInput, match="Nothing was encoded"):
+            work(round, BOX.snap(ROWS), USERS, noise)
+
+
+@attrs.frozen(eq=False)
+class Odd:
+    """What is no ids at all."""
+
+    ids: np.ndarray
+    space: Space = SPACE
+
+    def locate(self, rows: np.ndarray) -> np.ndarray:
+        return self.ids[: len(rows)]
+
+
+def test_what_is_no_ids_is_refused() -> None:
+    for shape, kind in (((N, 2), float), ((N, 1), int), ((N, 2), np.uint64), (N, int), ((3, 2), int)):
+        with pytest.raises(InvalidInput, match="the bucketing Odd"):
+            encode_rows(asked_of(ORACLES[0], Odd(np.zeros(shape, kind))), ROWS, USERS, NoiseRng.for_tests(0))
+
+
+@attrs.frozen(eq=False)
+class Promising:
+    """Vectors of two numbers, it says."""
+
+    made: Any
+    cells: Any = Stranger(0)
+    bound = Bound(BOX.max_norm, 2)
+
+    def values(self, rows: np.ndarray, buckets: np.ndarray) -> Any:
+        return self.made(rows)
+
+
+@pytest.mark.parametrize(
+    ("made", "found"),
+    [
+        (lambda rows: rows[:, 0], r"\(n\) and type int64"),
+        (lambda rows: rows / 2, r"\(n, 2\) and type float64"),
+        (lambda rows: rows[1:], r"\(not n, 2\) and type int64"),
+        (lambda rows: rows.tolist(), r"\(n, 2\) and type list"),
+    ],
+)
+def test_vectors_of_another_shape_or_type_are_refused_by_name(made: Any, found: str) -> None:
+    (spec,) = (spec for spec in ORACLES if (spec.name, spec.role) == ("discrete-gaussian", "VectorSumOracle"))
+    round = asked_of(spec, Stranger(0))
+    round = attrs.evolve(round, parts=(attrs.evolve(round.parts[0], vectors=Promising(made)),))
+    with pytest.raises(InvalidInput, match=rf"Promising\.values of n rows .*{found}; its bound promises \(n, 2\)"):
+        encode_rows(round, ROWS, USERS, NoiseRng.for_tests(0))

@@ -86,16 +86,6 @@ def test_a_list_is_written_down_before_it_is_seen() -> None:
             asked(journal=Durable(fail=entry)).listed()
 
 
-def test_a_full_record_lists_the_same_without_rows() -> None:
-    journal = Durable()
-    ids, values = asked(journal=journal).listed()
-    again = asked(record=copied(journal.kept), rows=None).listed()
-    assert np.array_equal(again[0], ids)
-    assert np.array_equal(again[1], values)
-    with pytest.raises(Refused, match="other buckets than the recorded run"):
-        asked(record=copied(journal.kept), rows=None).listed(1)
-
-
 @pytest.mark.parametrize("noise", range(2, 8))
 def test_what_was_seen_before_a_run_was_cut_off_keeps_its_noise_in_a_later_list(noise: int) -> None:
     """A bucket that read 0 is not listed by the noise of another process, and one that did not is."""
@@ -133,10 +123,3 @@ def test_counts_without_a_threshold_and_small_tables_list_nothing() -> None:
         with pytest.raises(Refused, match="by counts above a threshold alone"):
             asked(oracle=oracle, cells=cells, journal=journal).listed()
         assert not journal.kept.lookups
-
-
-def test_a_forecast_lists_nothing() -> None:
-    session = Session[Any](PROBLEM, SEED, forecasting=True)
-    table: Any = session.ask(count(CELLS, oracle=ThresholdedGaussian(), budget=PROBLEM.budget))[0]
-    ids, values = table.listed()
-    assert (ids.dtype, len(ids), len(values)) == (np.int64, 0, 0)

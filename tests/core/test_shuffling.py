@@ -183,11 +183,7 @@ def test_roles_cost_the_largest_and_questions_to_everybody_and_rounds_add_up() -
     for share in BUDGET.split_users(SEED, 1.0, 1.0):
         session.ask(count(CELLS, oracle=HIDDEN, budget=share))
     assert paid(session.released) == (2.0, 2e-6, 4.0)
-    rho = Budget("zcdp", 0.1, delta=1e-6)
-    session = Session(Problem(2, BOX, N, rho), SEED, forecasting=True)
-    session.ask(count(CELLS, oracle=HIDDEN, budget=rho))
-    spent = Spent.on(session.released)
-    assert (spent.rho, spent.delta) == (0.1, 1e-6)
+    spent = Spent.on([Event("x", Budget("zcdp", 0.1), delta=1e-6)])
     assert spent.epsilon(2e-6) == Spent(rho=0.1, all_rho=0.1).epsilon(2e-6 - 1e-6)
     with pytest.raises(Exception, match="epsilon_without_shuffler"):
         Spent.on([Event("x", BUDGET, epsilon_without_shuffler=math.nan)])

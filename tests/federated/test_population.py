@@ -1,5 +1,5 @@
-"""Whatever method asks only enumerable buckets runs pooled, with the curator's results; and plans say what is wrong
-with them."""
+"""Whatever method asks only enumerable buckets runs pooled, with the curator's results; plans say what is wrong with
+them; and one whose noise can be repeated protects nobody: no program obeys it unless the party says so itself."""
 
 from __future__ import annotations
 
@@ -13,20 +13,17 @@ from cloister.core.errors import InvalidInput, UnknownName
 from cloister.core.randomness import NoiseRng
 from cloister.federated.plan import FederatedPlan, _parts, pool_plan, read_pool_plan
 from cloister.federated.protocol.agreement import PUBLISHED
-from cloister.federated.protocol.messages import HEAD, TAG
 from cloister.federated.protocol.streams import new_private_key, public_key
-from cloister.federated.protocol.vectors import channels_of, outline, shape_bytes
 from cloister.run.fit import fit
-from tests.federated.pooling import PARTS, ROWS, arrays, central, pool, request
+from tests.federated.pooling import PARTS, ROWS, TOML, arrays, central, lay_out, pool, request
+from tests.in_process import cloister
 
 
 @pytest.mark.parametrize(
     ("method", "components", "masks", "cuts"),
     [
-        ("fastlloyd", {}, "shared", [450]),
         ("fastlloyd", {}, "pairwise", [1, 10, 899]),
-        ("gauss-lloyd", {}, "pairwise", [300, 500]),
-        ("one-round", {}, "shared", [10, 20]),
+        ("gauss-lloyd", {}, "shared", [450]),
         ("one-round", {"tree": "grid"}, "pairwise", [300, 500]),
     ],
 )
@@ -89,18 +86,6 @@ def drawn_by(plan: FederatedPlan) -> set[str]:
     return {part.spec.name for name, part in _parts(plan.plan.composed) if name in ("counts", "sums")}
 
 
-def test_a_plan_fills_every_slot_that_asks_also_of_a_method_that_another_one_starts_from() -> None:
-    for method in ("gauss-lloyd", "one-round"):
-        plan = pool_plan(facts(method=method, oracle="skellam"))
-        config = plan.plan.composed.config()["slots"]
-        for slot in ("counts", "sums"):
-            assert (config[slot]["name"], config[slot]["options"]["parties"]) == ("skellam", 2)
-        assert any("at most 1 of 2" in words for words in plan.trust)
-    start = pool_plan(facts(method="hst-means")).plan.composed.config()["slots"]["start"]["slots"]
-    assert [start[slot]["name"] for slot in ("tree_counts", "counts", "sums")] == ["skellam"] * 3
-    assert start["tree_counts"]["options"]["parties"] == 2
-
-
 def test_nobody_knows_the_noise_unless_a_plan_says_so() -> None:
     """A result that is published then tells the coordinator nothing more: what draws the noise in one place has to be
     asked for."""
@@ -123,14 +108,6 @@ def test_a_plan_whose_coordinator_draws_any_of_the_noise_promises_nothing_agains
     assert "The coordinator together with any one party: no privacy" in mixed
     assert "must be kept from whoever runs the coordinator" in mixed
     assert "nobody knows all of it" not in mixed
-
-
-def test_both_ends_take_messages_as_long_as_the_longest_round_of_as_many_parties_as_are_listed() -> None:
-    plan = pool_plan(facts(method="tree-means", set={"tree.depth": 23}))
-    assert plan.most_bytes > HEAD.size + TAG + shape_bytes(outline(plan.script.rounds[0], 2)) > 2**26
-    many, few = pool_plan(facts(party=listed(*(f"p{i}" for i in range(40))))), pool_plan(facts())
-    assert all(c.parties == 40 for round in many.script.rounds for c in channels_of(round, 40))
-    assert shape_bytes(outline(few.script.rounds[0], 2)) < shape_bytes(outline(many.script.rounds[0], 40))
 
 
 @pytest.mark.parametrize(
@@ -170,14 +147,44 @@ def test_unknown_entries_and_files_are_refused(tmp_path: Path) -> None:
         pool_plan(facts(epsilom=1))
     with pytest.raises(InvalidInput, match="cannot read"):
         read_pool_plan(tmp_path / "none.toml")
-    (tmp_path / "bad.toml").write_text("k = ")
-    with pytest.raises(InvalidInput, match="not valid TOML"):
-        read_pool_plan(tmp_path / "bad.toml")
+    for text in ("k = ", "k = " + "[" * 100_000):
+        (tmp_path / "bad.toml").write_text(text)
+        with pytest.raises(InvalidInput, match="not valid TOML"):
+            read_pool_plan(tmp_path / "bad.toml")
 
 
-def test_a_plan_may_ask_for_zoom_and_scale_and_otherwise_works_in_its_bounds_as_they_are() -> None:
-    plain, zoomed = (pool_plan(facts(**more)) for more in ({}, {"zoom": 0.1, "scale": [1, 2]}))
-    assert plain.plan.composed.spec.name == "fastlloyd"
-    assert len(zoomed.script.rounds) == 1 + len(plain.script.rounds)
-    assert zoomed.plan.composed.config()["options"] == {"share": 0.1, "scale": "1.0,2.0"}
-    assert zoomed.agreement != plain.agreement
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    pytest.importorskip("grpc")
+    return lay_out(tmp_path_factory.mktemp("seeded"), "test_noise_seed = 4\n" + TOML)
+
+
+COMMANDS = {
+    "sign": "--party north --cert certs/north.pem",
+    "join": "--party north --data north.csv --cert certs/north.pem --connect 127.0.0.1:9 --patience 0.2 --unsigned "
+    "--journal north.journal",
+    "coordinate": "--listen 127.0.0.1:0 --cert certs/coordinator.pem --unsigned --patience 0.1 --timeout 0.1 "
+    "--attempts 1",
+}
+
+
+def test_a_seeded_plan_is_refused_without_the_partys_own_flag(folder: Path) -> None:
+    for name, flags in COMMANDS.items():
+        refused = cloister(name, "plan.toml", *flags.split(), folder=folder)
+        assert refused.returncode == 2
+        assert "test_noise_seed" in refused.stderr
+        assert "--not-private" in refused.stderr
+    assert not {"plan.signatures", "north.journal"} & {path.name for path in folder.iterdir()}
+    for name, flags in COMMANDS.items():
+        allowed = cloister(name, "plan.toml", *flags.split(), "--not-private", folder=folder)
+        assert "--not-private" not in allowed.stderr
+        assert "protects nobody" in allowed.stderr
+
+
+def test_what_a_seeded_plan_releases_says_that_it_is_not_private() -> None:
+    seeded = fit(request(rounds=1), pool(), noise=NoiseRng.for_tests(1))
+    assert seeded.privacy.headline.startswith("not private: seeded")
+    (words,) = pool_plan(facts(test_noise_seed=4)).trust
+    assert words.startswith("not private: seeded")
+    assert "not private" not in " ".join(pool_plan(facts()).trust)
+    assert not pool_plan(facts()).noise.seeded

@@ -42,12 +42,6 @@ def test_groups_come_by_their_sizes_and_columns_by_their_counts_within_the_group
         assert off([made_rows.columns["urgent"][mine].mean()], urgent.shares[group, :1], n) < 5
 
 
-def test_numbers_are_spread_evenly_within_their_part_of_the_range() -> None:
-    stay = sample(described(), ROWS)[0].columns["stay"]
-    inside = np.sort(stay % 5) / 5
-    assert np.abs(inside - np.linspace(0, 1, ROWS)).max() < 5 / np.sqrt(ROWS)
-
-
 def test_booleans_are_booleans_and_what_was_not_listed_is_told_from_a_value_that_is_called_so() -> None:
     columns = sample(described(), 1000)[0].columns
     assert columns["urgent"].dtype == bool
@@ -148,18 +142,3 @@ def test_the_program_saves_the_rows_and_says_that_they_cost_nothing_and_what_is_
     expected = sample(described(), 500, 2)[0].columns
     pd.testing.assert_frame_equal(table, pd.DataFrame(dict(expected)), check_dtype=False)
     assert "saved as .csv or .parquet" in refused("sample r.json --out s.npy", tmp_path)
-
-
-def test_rows_of_a_described_run_are_drawn_and_clustered_again_by_the_same_words(tmp_path: Path) -> None:
-    g = np.random.default_rng(0)
-    group = g.integers(0, 2, 4000)
-    rows = {"age": group * 40 + 20 + g.normal(0, 3, 4000), "ward": np.array(["A", "B"])[group], "well": group == 1}
-    pd.DataFrame(rows).to_csv(tmp_path / "rows.csv", index=False)
-    (tmp_path / "b.toml").write_text("age = [0, 100]\nwell = [0, 1]\n")
-    asked = "-k 2 --epsilon 5 --delta 1e-6 --columns age --bounds b.toml --category ward=A,B --describe ward,well"
-    ran(f"fit rows.csv {asked} --rows 4000 --out r.json", tmp_path)
-    ran("sample r.json -n 4000 --out again.csv", tmp_path)
-    drawn = pd.read_csv(tmp_path / "again.csv")
-    assert set(drawn.columns) == {"age", "ward", "well", "synthetic"}
-    assert pd.crosstab(drawn["ward"] == "B", drawn["age"] > 40).to_numpy().diagonal().sum() > 3900
-    ran(f"fit again.csv {asked} --rows 4000 --out again.json", tmp_path)

@@ -44,29 +44,17 @@ class QuieterThanItSays(HonestCounts):
 
 
 class _Flipped(Channel):
-    """One in forty of the numbers below 0, or of those up to some size more, loses its sign."""
-
-    chance, most = 0.025, 2**62
+    """One in forty of the numbers below 0 loses its sign."""
 
     def noise(self, level: int, size: int, rng: NoiseRng) -> Ints:
         drawn = super().noise(level, size, rng)
         words = rng.child("sign").words(np.arange(size, dtype=np.uint64), 1)[:, 0]
-        lost = (words < np.uint64(self.chance * 2.0**64)) & (drawn < 0) & (drawn >= -self.most)
+        lost = (words < np.uint64(0.025 * 2.0**64)) & (drawn < 0)
         return np.where(lost, -drawn, drawn)
-
-
-class _SmallFlipped(_Flipped):
-    chance, most = 0.07, 2
 
 
 class FlipsSignsSeldom(HonestSums):
     channel = _Flipped
-
-
-class FlipsSignsOfSmallNumbers(HonestCounts):
-    """Of 7% of -1 and -2, near which Laplace noise tells most."""
-
-    channel = _SmallFlipped
 
 
 class QuieterSums(HonestGaussianSums):
@@ -74,13 +62,6 @@ class QuieterSums(HonestGaussianSums):
 
 
 class QuieterAndAdmitsIt(HonestCounts):
-    """Noise too small by 1.2, with the standard error that it has."""
-
-    def scales(self, space: Space, bound: Bound | None, budget: Budget) -> tuple[float, ...]:
-        return tuple(s / 1.2 for s in super().scales(space, bound, budget))
-
-
-class QuieterGaussianAndAdmitsIt(HonestGaussianSums):
     """Noise too small by 1.2, with the standard error that it has."""
 
     def scales(self, space: Space, bound: Bound | None, budget: Budget) -> tuple[float, ...]:
@@ -103,14 +84,6 @@ class LevelsNotCounted(HonestGaussianCounts):
 
     def scales(self, space: Space, bound: Bound | None, budget: Budget) -> tuple[float, ...]:
         return (1 / budget.mu,) * space.levels
-
-
-class EpsilonPerCoordinate(HonestSums):
-    """Every coordinate gets the whole epsilon: the L2 bound where the L1 bound belongs."""
-
-    def scales(self, space: Space, bound: Bound | None, budget: Budget) -> tuple[float, ...]:
-        assert bound is not None
-        return (space.levels * bound.l2 / budget.epsilon,) * space.levels
 
 
 class BoundPerCoordinate(HonestGaussianSums):

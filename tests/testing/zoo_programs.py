@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any, ClassVar
 
 import attrs
 import numpy as np
 
 from cloister.core.buckets import Space
-from cloister.core.budget import Budget, Measure
+from cloister.core.budget import Budget
 from cloister.core.clustering import Clustering, Problem
 from cloister.core.encoding import absorb, encode_rows
 from cloister.core.errors import InvalidInput
@@ -17,28 +16,14 @@ from cloister.core.lattice import Bound
 from cloister.core.nearest import NearestCenter
 from cloister.core.questions import Round, Rows, count, vector_sum
 from cloister.core.randomness import NoiseRng, PublicRng
-from cloister.core.registry.components import component
 from cloister.core.session import Session
 from cloister.core.types import Floats, Ids, Ints
 from tests.testing.honest import (
     Chunks,
     FirstPoints,
-    HonestCounts,
     Plain,
     UnaryCounts,
 )
-from tests.testing.zoo_noise import Silent
-
-
-class TriesAgain(Plain):
-    """Keeps the best of several tries without paying for the choice: asks once more when a cluster came out small."""
-
-    def step(self, problem: Problem, session: Session[Any], centers: Floats, budget: Budget, index: int) -> Floats:
-        near = NearestCenter(problem.domain.snap(centers), problem.domain.max_norm)
-        (counts,) = session.ask(count(near, oracle=self.counts, budget=budget.over(2)))
-        if counts.at(np.arange(problem.k)).min() < 0:
-            session.ask(count(near, oracle=self.counts, budget=budget.over(2)))
-        return centers
 
 
 class StopsEarly(Plain):
@@ -107,28 +92,6 @@ class SwappedSplit(Plain):
         vectors = Rows(near, Bound(domain.max_norm, domain.dimension))
         sums = [vector_sum(vectors, oracle=self.sums, budget=per_sum) for _ in range(domain.dimension)]
         session.ask(count(near, oracle=self.counts, budget=per_count), *sums)
-        return centers
-
-
-@component
-class _Bare(HonestCounts):
-    """Exact counts. NOT private."""
-
-    channel = Silent
-    measure: ClassVar[Measure] = "exact"
-
-    def scales(self, space: Space, bound: Bound | None, budget: Budget) -> tuple[float, ...]:
-        return (1.0,) * space.levels
-
-
-class LastRoundUnnoised(Plain):
-    """The last round's counts are exact."""
-
-    def step(self, problem: Problem, session: Session[Any], centers: Floats, budget: Budget, index: int) -> Floats:
-        if index < self.rounds - 1:
-            return super().step(problem, session, centers, budget, index)
-        near = NearestCenter(problem.domain.snap(centers), problem.domain.max_norm)
-        session.ask(count(near, oracle=_Bare(), budget=Budget("exact", math.inf)))
         return centers
 
 
@@ -302,13 +265,6 @@ class NanIsZero(Chunks):
     def encoded(self, round: Round[Any], start: int, rng: NoiseRng) -> tuple[Any, ...]:
         some = np.nan_to_num(self.rows[start : start + 1000], posinf=0.0, neginf=0.0)
         return absorb(round, encode_rows(round, some, self.users(start, len(some)), rng))
-
-
-class NumbersPerChunk(Chunks):
-    """Users are numbered anew in every chunk."""
-
-    def users(self, start: int, n: int) -> Ids:
-        return np.arange(n, dtype=np.uint64)
 
 
 class NewNumbers(Chunks):

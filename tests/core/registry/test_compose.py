@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any, Generic, Literal
 
 import attrs
@@ -10,10 +9,10 @@ import pytest
 
 from cloister.core.errors import InvalidInput, UnknownName, WrongComposition
 from cloister.core.registry.components import Role, Spec, component, option, slot
-from cloister.core.registry.compose import compose, parse, slot_role, slot_trust
+from cloister.core.registry.compose import compose, slot_role
 from cloister.core.registry.registry import Plugin, Registry, registry
-from cloister.core.roles import FrequencyOracle, NonPrivateSolver, TreeBuilder, VectorSumOracle
-from cloister.core.trust import Aggregated, Central, Local, T
+from cloister.core.roles import FrequencyOracle, NonPrivateSolver, VectorSumOracle
+from cloister.core.trust import Central, Local, T
 
 
 @component
@@ -121,12 +120,6 @@ def test_slots_and_options_are_filled_by_name() -> None:
     assert not two({"sums": "sums", "counts": "careless"}).private
 
 
-def test_presets_fill_what_the_caller_does_not() -> None:
-    assert two(name="two-set").value.rate == 0.25
-    assert two(name="two-set").value.sums == Sums()
-    assert two({"sums": "pooled"}, {"rate": 0.5}, "two-set").value.rate == 0.5
-
-
 def test_slots_may_be_nested_and_the_configuration_says_all_names_and_options() -> None:
     made = two({"sums": "pooled", "sums.inner": "plain"}, {"sums.inner.levels": 5, "counts.levels": 3})
     assert (made.value.sums.inner, made.value.counts) == (Counts(levels=5), Counts(levels=3))
@@ -216,36 +209,6 @@ def test_a_value_that_is_none_of_its_option_is_refused(option: str, given: str, 
         two({}, {option: given}, "two-set")
 
 
-@pytest.mark.parametrize(
-    ("text", "hint", "value"),
-    [
-        ("3", int, 3),
-        ("1e3", float, 1000.0),
-        ("-inf", float, -math.inf),
-        ("True", bool, True),
-        ("none", int | None, None),
-        ("4", int | None, 4),
-        ("none", str, "none"),
-        ("b", Literal["a", "b"], "b"),
-        (None, int, None),
-    ],
-)
-def test_text_becomes_the_value_that_the_annotation_asks_for(text: Any, hint: Any, value: Any) -> None:
-    parsed = parse("x", text, hint)
-    assert (parsed, type(parsed)) == (value, type(value))
-
-
-def test_annotations_say_role_and_trust() -> None:
-    for hint, role, trust in (
-        (FrequencyOracle[Aggregated], "FrequencyOracle", "Aggregated"),
-        (FrequencyOracle[T], "FrequencyOracle", None),
-        (TreeBuilder, "TreeBuilder", None),
-    ):
-        assert (slot_role(hint), slot_trust(hint)) == (role, trust)
-    with pytest.raises(TypeError, match="annotated with a role"):
-        slot_role(int)
-
-
 @pytest.mark.parametrize(("named", "private"), [({}, False), ({"counts"}, False), ({"counts", "sums"}, True)])
 def test_a_preset_of_exact_oracles_is_private_with_other_ones_in_all_of_its_slots(
     named: set[str], private: bool
@@ -263,3 +226,8 @@ def test_a_name_that_claims_no_guarantee_of_its_own_has_none_whatever_stands_in_
     found = Registry((Plugin("a", "a", (leaky, *every)),))
     wires = dict.fromkeys(("counts", "sums"), "discrete-gaussian")
     assert not compose(found, "Method", "leaky", wires, {}).private
+
+
+def test_a_slot_that_is_annotated_with_no_role_is_an_error_of_the_author() -> None:
+    with pytest.raises(TypeError, match="annotated with a role"):
+        slot_role(int)

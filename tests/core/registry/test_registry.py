@@ -11,8 +11,7 @@ import pytest
 
 from cloister.core.errors import InvalidInput, UnknownName, WrongComposition
 from cloister.core.registry import registry as module
-from cloister.core.registry.components import ROLES, Spec
-from cloister.core.registry.describe import describe
+from cloister.core.registry.components import Spec
 from cloister.core.registry.registry import Plugin, Registry, registry
 from cloister.plugin import hookimpl
 
@@ -134,29 +133,9 @@ def test_an_unknown_name_comes_with_near_ones_and_with_its_other_role() -> None:
     assert some.find("lloyd") == (LLOYD,)
 
 
-def test_components_are_listed_by_role_and_name() -> None:
-    some = Registry((plugin("z", counts("b"), LLOYD), plugin("a", counts("a"))))
-    assert [spec.name for spec in some.specs()] == ["lloyd", "a", "b"]
-    assert [spec.name for spec in some.specs("FrequencyOracle")] == ["a", "b"]
-    assert some.specs("Population") == ()
-
-
 @pytest.mark.parametrize("target", ["nowhere.at.all:Thing", f"{LAPLACE}s", "cloister.core.errors", ":"])
 def test_a_target_that_is_not_there_or_of_another_trust_is_one_line(target: str) -> None:
     with pytest.raises(InvalidInput, match=f"the FrequencyOracle 'x' cannot be loaded from {target}"):
         Registry(()).load(counts("x", target))
     with pytest.raises(InvalidInput, match="the spec of 'x' says trust Local, its class says Central"):
         Registry(()).load(counts("x", trust="Local"))
-
-
-def test_every_built_in_component_is_what_its_spec_says_and_can_be_described() -> None:
-    for spec in registry().plugins[0].specs:
-        told = describe(registry(), spec)
-        assert spec.role in ROLES
-        assert spec.summary
-        assert (getattr(registry().load(spec), "trust", None) is None) == (spec.trust is None)
-        assert spec.private == (spec.name not in {"exact", "lloyd"})
-        assert (told["name"], told["role"]) == (spec.name, spec.role)
-        assert told["documentation"]
-        assert told["runs under"]
-        assert bool(told["options"] or told["slots"]) <= (spec.role != "Population")

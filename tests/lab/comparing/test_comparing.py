@@ -9,17 +9,14 @@ from typing import Any
 import numpy as np
 import pandas
 import pytest
-from matplotlib.figure import Figure
 
 from cloister.core.errors import CloisterError, InvalidInput
 from cloister.lab.comparing import Contender, Study, compare, comparison
 from cloister.lab.comparing.conditions import population_of, usual_delta
-from cloister.lab.comparing.study import MEAN, MIDPOINT, REFERENCE, _costs
+from cloister.lab.comparing.study import MEAN, MIDPOINT, REFERENCE
 from cloister.lab.comparing.study_file import NOTE
-from cloister.run.estimates import Estimate
 from cloister.run.fit import fit, source
 from cloister.run.request import Request
-from tests.alarms import Alarm
 from tests.lab.comparing.studies import ROWS, plain, study
 
 # what a study holds
@@ -45,13 +42,6 @@ def test_baselines_are_what_they_say() -> None:
     assert costs[MIDPOINT] == pytest.approx(np.square(ROWS).sum(axis=1).mean())
     assert costs[MEAN] == pytest.approx(np.square(ROWS - ROWS.mean(axis=0)).sum(axis=1).mean())
     assert costs[REFERENCE] < costs[MEAN] <= costs[MIDPOINT]
-
-
-def test_the_default_is_auto_and_what_it_picks_from() -> None:
-    found = study(methods=None, runs=1)
-    labels = [cell.label for cell in found.cells]
-    assert labels[0] == "auto"
-    assert {"fastlloyd", "grid-means", "hst-means"} < set(labels)
 
 
 def test_delta_and_the_number_of_rows_are_the_papers_unless_they_are_given() -> None:
@@ -111,24 +101,6 @@ def test_bounds_can_be_read_off_the_rows_and_then_the_study_says_so() -> None:
     assert study(rows=constant, bounds="rows", runs=1).conditions.domain.upper[3] == 8
 
 
-def test_local_methods_take_part_and_name_their_trust() -> None:
-    found = study(methods=["one-round", "fastlloyd:trust=local"], runs=1)
-    assert [cell.trust for cell in found.cells] == ["Local", "Local"]
-
-
-@pytest.mark.alarm(1e-8)
-@pytest.mark.thorough
-def test_two_workers_find_a_study_of_the_same_form_as_one(tmp_path: Path, alarm: Alarm) -> None:
-    """Costs are noise, and of one law: as the means of 20 runs are."""
-    one, two = (study(runs=20, workers=workers) for workers in (1, 2))
-    assert one.costs == two.costs
-    assert [(c.label, len(c.nicv)) for c in one.cells] == [(c.label, len(c.nicv)) for c in two.cells]
-    a, b = one.cells[0].mean, two.cells[0].mean
-    assert a is not None
-    assert b is not None
-    alarm.near(a.value, b.value, np.hypot(a.standard_error, b.standard_error))
-
-
 # what it says
 
 
@@ -154,19 +126,6 @@ def test_a_method_that_gives_no_guarantee_is_marked() -> None:
     assert [cell.private for cell in found.cells] == [False, True]
     (line,) = [line for line in found.table().splitlines() if "lloyd" in line and "fastlloyd" not in line]
     assert "NOT private" in line
-
-
-def test_a_single_run_shows_no_standard_error() -> None:
-    found = study(runs=1)
-    assert "±" not in found.table().partition("epsilon =")[2]
-    assert found.records()[0]["standard_error"] is None
-    found.plot()
-
-
-def test_a_cost_of_zero_has_no_ratio_over_it() -> None:
-    found = study(rows=np.repeat(np.array([[0.0, 0.5], [0.5, 0.0]]), 50, axis=0), k=2)
-    assert found.records()[0]["ratio"] is None
-    found.plot()
 
 
 # refusals
@@ -226,31 +185,6 @@ def test_what_makes_no_sense_is_refused_before_any_run(
 
 
 # contenders
-
-
-def test_a_contenders_text_names_options_slots_trust_and_delta() -> None:
-    text = "fastlloyd:counts=discrete-laplace:rounds=3:trust=central:delta=1e-06"
-    one = Contender.of(text)
-    assert one == Contender("fastlloyd", {"rounds": "3"}, {"counts": "discrete-laplace"}, "central", 1e-6)
-    assert one.label == text
-    assert Contender.of(one.label) == one
-
-
-def test_figures_have_the_digits_that_their_errors_let_mean_something() -> None:
-    found = plain()
-    cell = found.at(found.epsilons[0])[0]
-    assert cell.mean is not None
-    assert Estimate(cell.mean.value, cell.mean.standard_error).text in found.table()
-    assert f" {found.ratio(cell.mean.value):.3f} " in found.table()
-
-
-def test_costs_can_be_read_off_the_picture_however_little_they_differ() -> None:
-    for spread in (1.3, 4.0, 1e5):
-        axes = Figure().subplots()
-        axes.set(yscale="log", ylim=(0.083, 0.083 * spread))
-        _costs(axes)
-        labels = [float(label.get_text()) for label in axes.get_yticklabels()]
-        assert 2 <= sum(0.083 <= label <= 0.083 * spread for label in labels) <= 12
 
 
 def test_costs_are_of_rows_clipped_as_runs_clip_and_the_others_stand_beside(tmp_path: Path) -> None:
