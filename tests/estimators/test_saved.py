@@ -17,7 +17,6 @@ from sklearn.base import clone
 
 import cloister
 from cloister.accounting.ledger.ledger import Ledger
-from cloister.core.errors import Damaged, InvalidInput
 from cloister.run.fit import fit, source
 from cloister.run.request import Request
 from cloister.run.result import Result
@@ -38,14 +37,6 @@ def test_a_saved_result_is_loaded_as_an_estimator_that_predicts_alike(tmp_path: 
     assert (loaded.predict(frame.assign(mrn=1)[["mrn", "glucose", "age"]]) == fitted.predict(frame)).all()
     with pytest.raises(ValueError, match="no column 'age'"):
         loaded.predict(frame.rename(columns={"age": "weight"}))
-
-
-def test_what_is_no_result_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInput, match="cannot read"):
-        cloister.KMeans.load(tmp_path / "none.json")
-    (tmp_path / "r.json").write_text("{}")
-    with pytest.raises(Damaged, match="not a result"):
-        cloister.KMeans.load(tmp_path / "r.json")
 
 
 @pytest.mark.parametrize(
