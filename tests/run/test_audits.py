@@ -23,8 +23,6 @@ import numpy as np
 import pytest
 from scipy.stats import beta
 
-from cloister.accounting import total as accounting
-from cloister.accounting.composition import Spent
 from cloister.accounting.mixed import epsilon_of_mixed
 from cloister.core.domains import Ball, Box
 from cloister.core.frames import cube
@@ -33,8 +31,6 @@ from cloister.core.randomness import NoiseRng
 from cloister.core.record import SETTLED, Lookup
 from cloister.core.session import Session
 from cloister.core.types import Floats, Ints
-from cloister.plugins.methods.clipping import ClippedOffsets
-from cloister.plugins.populations.arrays import Arrays
 from cloister.run import fit as running
 from cloister.run.fit import fit, source
 from cloister.run.request import Request, prepare
@@ -185,33 +181,6 @@ def test_no_run_gives_an_adversary_more_than_its_budget(case: str, monkeypatch: 
     assert abs((away**2).mean() - 1) < 5 * math.sqrt(2 / len(away))
 
 
-@pytest.mark.thorough
-@pytest.mark.parametrize("case", ["auto, counted", "zoom", "users"])
-def test_noise_that_is_too_small_by_a_factor_of_1_2_is_seen(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    honest = NoiseRng.discrete_gaussian
-    monkeypatch.setattr(NoiseRng, "discrete_gaussian", lambda rng, sigma, size: honest(rng, sigma / 1.2, size))
-    _, _, away = played(case, RUNS, False, monkeypatch)
-    assert 1 - (away**2).mean() > 5 * math.sqrt(2 / len(away))
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize("case", ["grid-means", "radius-means", "users", "zoom"])
-def test_vectors_that_are_too_long_by_a_fifth_are_seen(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All of the budget is used, or nearly: what is spent beyond it shows in every run."""
-    honest = ClippedOffsets.values
-    monkeypatch.setattr(ClippedOffsets, "values", lambda own, rows, ids: honest(own, rows, ids) * 6 // 5)
-    _, realised, _ = played(case, 2, False, monkeypatch)
-    assert realised.max() > promised(case)
-
-
-@pytest.mark.thorough
-def test_rows_of_a_user_that_should_not_count_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    honest = Arrays.keep
-    monkeypatch.setattr(Arrays, "keep", lambda own, most, rng: honest(own, OWNED, rng))
-    there, realised, _ = played("users", RUNS, True, monkeypatch)
-    assert (there - realised).mean() > 5 / math.sqrt(RUNS)
-
-
 MIXED = (
     "fastlloyd",
     "gauss-lloyd",
@@ -287,14 +256,3 @@ def test_no_run_of_pure_and_gaussian_looks_gives_an_adversary_more_than_epsilon(
     assert seen <= promised
     assert seen > TIGHT_MIXED.get(method, 0.95) * promised, "not the worst case: the audit sees little"
     assert abs((away**2).mean() - 1) < 5 * math.sqrt(5 / len(away))
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize("method", ["grid-means", "shrunk-lloyd"])
-def test_a_share_that_is_scaled_too_far_is_seen(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By a factor of 1.1 in every noise: no accountant stands in its way here."""
-    honest = accounting._factor
-    monkeypatch.setattr(accounting, "_factor", lambda spent, total: 1.21 * honest(spent, total))
-    monkeypatch.setattr(Spent, "epsilon", lambda own, delta: 0.0)
-    seen, promised, _ = worth(method, monkeypatch)
-    assert seen > promised

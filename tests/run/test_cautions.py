@@ -58,16 +58,6 @@ def test_the_command_line_says_it_on_stderr_before_the_result_and_prints_clean_j
     assert delta in ran(f"{fitting} --epsilon 1", tmp_path).stdout
 
 
-def test_empty_centres_are_said_in_the_same_words(capsys: pytest.CaptureFixture[str]) -> None:
-    request = Request(k=3, epsilon=1.0, delta=1e-6, bounds=(-1, 1), rows=1000, method="fastlloyd")
-    found = fit(request, source(np.zeros((1000, 2))))
-    for weights, words in (([998.0, 3.0, 2.0], "2 of 3 centres hold hardly any rows"), ([900.0, 50.0, 50.0], "")):
-        result = attrs.evolve(found, weights=np.array(weights))
-        assert [str(warning)[: len(words)] for warning in after(result)] == ([words] if words else [])
-        print_result(result)
-        assert ("WARNING: 2 of 3 centres hold" in capsys.readouterr().out) == bool(words)
-
-
 # figures beyond all sense
 
 
@@ -133,15 +123,13 @@ def test_bounds_that_were_kept_and_runs_that_did_not_look_warn_of_nothing(plain:
     del scaled.details["unseen"]
     assert ends_cut(scaled) is None
     assert beyond(scaled) == []
-    ball = result(plain, [[20, 50], [0, 100]], [[0, 40], [0, 100]], bounds={"center": [0, 0], "radius": 1})
-    assert beyond(ball) == []
-    other = result(plain, [[20, 50], [0, 100]], [[0, 40], [0, 100]], bounds={"lower": [0.0], "upper": [1.0]})
-    assert beyond(other) == []
+    for bounds in ({"center": [0, 0], "radius": 1}, {"lower": [0.0], "upper": [1.0]}):
+        assert beyond(result(plain, [[20, 50], [0, 100]], [[0, 40], [0, 100]], bounds=bounds)) == []
 
 
 @pytest.mark.parametrize(
     ("center", "at"),
-    [(38.1, True), (37.9, False), (41.0, True), (1.0, False), (61.0, True), (30.0, False)],
+    [(38.1, True), (37.9, False), (41.0, True), (1.0, False)],
 )
 def test_a_centre_is_at_an_end_within_a_twentieth_of_the_interval_or_beyond(
     plain: Result, center: float, at: bool
@@ -169,7 +157,7 @@ def test_both_ends_are_looked_at_and_unknown_bounds_are_always_cut(plain: Result
     assert ["of age, size" in beyond(found)[0], "centre 1 (size)" in beyond(found)[1]] == [True, True]
 
 
-def test_fit_profile_and_report_say_the_same(plain: Result, tmp_path: Path, capsys: Any) -> None:
+def test_fit_profile_and_report_say_the_same(plain: Result, capsys: Any) -> None:
     found = result(plain, [[20, 50], [39, 50]], [[0, 40], [0, 100]])
     said = beyond(found)
     assert len(said) == 2
@@ -177,16 +165,9 @@ def test_fit_profile_and_report_say_the_same(plain: Result, tmp_path: Path, caps
     print_result(found)
     printed = " ".join(capsys.readouterr().out.split())
     assert all(f"WARNING: {text}." in printed for text in said)
-    profile = profile_of(found)
-    assert profile.beyond == tuple(said)
-    assert [f"WARNING: {text}." for text in said] == profile.notes[-2:]
-    assert list(profile.as_dict()["beyond"]) == said
-    found.save(tmp_path / "r.json")
-    shown = ran("profile r.json", tmp_path).stdout
-    assert "WARNING: zoom cannot tell whether groups of less than 9.0%" in " ".join(shown.split())
-    html = html_of(found)
-    assert "ROWS BEYOND" in html
-    assert "Zoom cannot tell whether groups of less than 9.0%" in html
+    assert profile_of(found).beyond == tuple(said)
+    assert [f"WARNING: {text}." for text in said] == profile_of(found).notes[-2:]
+    assert "Zoom cannot tell whether groups of less than 9.0%" in html_of(found)
 
 
 def test_the_share_is_stated_before_the_run_and_in_the_statement() -> None:

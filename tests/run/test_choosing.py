@@ -6,11 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Generic
 
-import attrs
 import numpy as np
 import pytest
 
-from cloister.accounting import Ledger
 from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.plan.publish import publish
 from cloister.core.clustering import Clustering, Problem
@@ -29,7 +27,6 @@ from cloister.plugins.methods.auto import Auto
 from cloister.plugins.methods.sphere_packing import sphere_packing
 from cloister.plugins.trees.grid import Grid
 from cloister.run import choosing, request as requests
-from cloister.run.account import Account
 from cloister.run.fit import fit, source
 from cloister.run.request import Request, prepare
 
@@ -108,15 +105,6 @@ def test_a_strangers_method_takes_part_and_wins_by_what_it_predicts() -> None:
 
 
 @pytest.mark.usefixtures("with_strangers")
-def test_a_candidate_that_cannot_solve_the_problem_is_passed_over_and_says_why() -> None:
-    made = prepare(request(), list("abcde"))
-    assert made.choice is not None
-    (out,) = (c for c in made.choice.candidates if c.name == "confident")
-    assert (out.error, out.why) == (None, "not so many columns")
-    assert made.composed.spec.name != "confident"
-
-
-@pytest.mark.usefixtures("with_strangers")
 def test_a_method_that_cannot_be_loaded_is_named_with_the_reason() -> None:
     """As one is whose extra is not installed: what is picked instead may be worse."""
     found = fit(request(), source(ROWS))
@@ -170,13 +158,6 @@ def test_what_is_picked_does_not_depend_on_rows_and_is_said_once() -> None:
     assert [picked in note for note in privacy.as_dict()["notes"]].count(True) == 1
 
 
-def test_more_columns_than_a_grid_can_hold_need_no_grid() -> None:
-    for d in (1, 4, 20):
-        choice = prepare(request(), [str(j) for j in range(d)]).choice
-        assert choice is not None
-        assert choice.error == min(c.error for c in choice.candidates if c.error is not None)
-
-
 def test_the_method_of_python_code_picks_for_the_problem_that_it_is_given() -> None:
     method = make("Method", "auto")
     made = prepare(request(k=4), ["x", "y"])
@@ -187,10 +168,6 @@ def test_the_method_of_python_code_picks_for_the_problem_that_it_is_given() -> N
         made.problem, Session(made.problem, PublicRng.from_seed(1), forecasting=True), PublicRng.from_seed(2)
     )
     assert found.details["picked"] == "only"
-    with pytest.raises(InvalidInput, match="no candidate can solve this problem: no: "):
-        Auto(candidates={"no": Confident(counts=one.candidates["only"].counts)}).errors(
-            attrs.evolve(made.problem, domain=attrs.evolve(made.problem.domain, lower=(-1.0,) * 4, upper=(1.0,) * 4))
-        )
 
 
 # a plan means one method, wherever it is read
@@ -215,40 +192,9 @@ def test_a_published_plan_of_auto_is_read_without_auto(tmp_path: Path) -> None:
     assert CollectionPlan.read(tmp_path / "plan").round().digest() == made.digest
 
 
-def interrupted(asked: Request, ledger: Ledger) -> str:
-    """The id of a run that was cut off after it was reserved."""
-    ids = list[str]()
-
-    def cut(run: str) -> None:
-        ids.append(run)
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        fit(asked, source(ROWS), account=Account(ledger=ledger.path, dataset="mine"), reserved=cut)
-    return ids[0]
-
-
-def test_a_run_goes_on_with_what_was_picked_though_another_would_be_now(
-    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    run, now = interrupted(request(), ledger), prepare(request(), ["x", "y"]).composed.spec.name
-    for module in (choosing, requests):
-        monkeypatch.setattr(module, "registry", strangers)
-    assert prepare(request(), ["x", "y"]).composed.spec.name == "confident"
-    account = Account(ledger=ledger.path, dataset="mine", resume=run)
-    assert fit(request(seed=None), source(ROWS), account=account).method["name"] == now
-
-
 # which oracles fill slots
 
 METHODS = sorted(s.name for s in registry().specs("Method") if s.private and s.name != "naive-noise")
-
-
-@pytest.mark.parametrize("trust", TRUSTS)
-def test_a_trust_model_fills_every_slot_of_every_method(trust: str) -> None:
-    for name in METHODS:
-        made = Filler(registry(), trust).filled("Method", name, {}, {})
-        assert {part.trust for _, part in parts(made)} <= {trust}, name
 
 
 @pytest.mark.parametrize("name", METHODS)

@@ -7,7 +7,7 @@ import pytest
 
 from cloister import metrics
 from cloister.core.types import Floats
-from cloister.showing.figures import FilledBoxes, Model, Spheres, estimated, silhouette, spread
+from cloister.showing.figures import FilledBoxes, Spheres, estimated, silhouette, spread
 
 CENTERS = np.array([[0.0, 0.0], [4.0, 0.0], [0.0, 5.0]])
 
@@ -41,13 +41,6 @@ def test_the_silhouette_is_that_of_scikit_learn(n: int) -> None:
     alone = np.concatenate([rows(n), [[90.0, 90.0]]])
     centers = np.concatenate([CENTERS, [[90.0, 90.0]]])
     assert silhouette(alone, centers) == pytest.approx(metrics.silhouette(alone, centers), abs=1e-9)
-
-
-@pytest.mark.parametrize("model", [boxes(0.25), boxes(1.0), spheres()], ids=["fine boxes", "boxes", "distances"])
-def test_without_noise_figures_are_near_those_of_the_rows(model: Model) -> None:
-    assert model.cost(2) == pytest.approx(metrics.nicv(rows(), CENTERS), rel=0.06)
-    assert model.cost(1) == pytest.approx(metrics.k_median_cost(rows(), CENTERS) / 3000, rel=0.06)
-    assert silhouette(model.points(1500), CENTERS) == pytest.approx(metrics.silhouette(rows(), CENTERS), abs=0.03)
 
 
 @pytest.mark.parametrize("made", [lambda e: boxes(0.5, e), spheres], ids=["boxes", "distances"])

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from cloister.accounting.ledger.ledger import Ledger
-from cloister.core.errors import BudgetExceeded, InvalidInput, Refused, UnknownName
+from cloister.core.errors import BudgetExceeded, InvalidInput, Refused
 from cloister.rows.selection import Selection
 from cloister.rows.words import Texts
 from cloister.run.account import Account
@@ -52,16 +52,3 @@ def test_a_lifetime_without_a_ledger_has_both_compositions() -> None:
     assert lasting(pure, 12, None, 1.0, 0.0).runs == {"basic": 5}
     with pytest.raises(InvalidInput, match="may cost delta = 1e-07, and the lifetime has none: give --lifetime-delta"):
         lasting(PLAN, 12, None, 1.0, 0.0)
-
-
-def test_no_lifetime_two_of_them_and_an_unknown_one_are_refused(tmp_path: Path) -> None:
-    Ledger.open(tmp_path / "b.db", create=True)
-    account = Account(ledger=tmp_path / "b.db", dataset="mine")
-    with pytest.raises(InvalidInput, match="give --ledger and --dataset, or --lifetime-epsilon"):
-        lasting(PLAN, 12, None, None, 0.0)
-    with pytest.raises(InvalidInput, match="or of its own"):
-        lasting(PLAN, 12, account, 1.0, 0.0)
-    with pytest.raises(InvalidInput, match="every is 0"):
-        lasting(PLAN, 0, None, 1.0, 0.0)
-    with pytest.raises(UnknownName):
-        lasting(PLAN, 12, account, None, 0.0)

@@ -43,24 +43,6 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("fits", [12, pytest.param(40, marks=pytest.mark.long)])
-def test_many_processes_never_overspend_and_lose_no_row(fits: int, folder: Path) -> None:
-    """Lifetime 1, a dozen fits of 1/8: exactly eight are admitted, and each of them is in the ledger with its own
-    result. (Fifty at once reserve in ``accounting/test_ledger_processes``.)"""
-    ends = []
-    for first in range(0, fits, 10):  # more interpreters at once would only measure this machine's memory
-        running = [start(folder) for _ in range(first, min(fits, first + 10))]
-        ends += [(p.communicate(timeout=120), p.returncode) for p in running]
-    good = [json.loads(out) for (out, _), code in ends if code == 0]
-    assert [code for _, code in ends].count(2) == fits - 8
-    assert all("was asked: nothing was read or spent" in err for (_, err), code in ends if code == 2)
-    data = show(folder)
-    assert len(good) == len(data["runs"]) == 8
-    assert all(run["state"] == "done" for run in data["runs"])
-    assert data["spent"]["epsilon"] == pytest.approx(1.0, abs=1e-9)
-
-
-@pytest.mark.thorough
 @pytest.mark.parametrize("kills", [2, pytest.param(7, marks=pytest.mark.long)])
 def test_a_killed_fit_is_recorded_in_full_and_goes_on_with_the_same_values(kills: int, folder: Path) -> None:
     """kill -9 at random moments after the reservation: whatever was released is in the ledger, the run stays reserved,

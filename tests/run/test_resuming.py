@@ -27,7 +27,6 @@ from cloister.run.account import Account
 from cloister.run.fit import fit, parties, source
 from cloister.run.request import Request
 from cloister.run.result import Result
-from tests.in_process import ran, refused
 from tests.killed import killed_after
 
 REQUEST = Request(k=3, method="su-lloyd", epsilon=1.0, bounds=(-1, 1), rows=2000, options={"rounds": 2})
@@ -139,14 +138,6 @@ def test_a_run_does_not_go_on_with_files_that_changed(
     assert ledger.runs()[-1].state == "done"
 
 
-def test_files_in_another_order_or_number_are_other_rows(tmp_path: Path) -> None:
-    paths = [written(tmp_path, f"{name}.npy", seed) for seed, name in enumerate("abc")]
-    found = [source(some).marks(KEY) for some in (paths, paths[::-1], paths[:2])]
-    differ = [[what for what in marks if marks[what] != found[0][what]] for marks in found]
-    assert "the names of files, or their order" in differ[1]
-    assert "the number of files" in differ[2]
-
-
 def test_a_folder_that_was_moved_holds_the_same_files(ledger: Ledger, tmp_path: Path) -> None:
     (tmp_path / "here").mkdir()
     path = written(tmp_path / "here")
@@ -202,18 +193,6 @@ def test_a_copy_is_read_as_the_file_was(ledger: Ledger, tmp_path: Path) -> None:
         run(ledger, source(path, **READ, encoding="latin-1"), resume=name, same_rows=True)
     run(ledger, source(path, **READ), resume=name, same_rows=True)
     assert ledger.runs()[-1].state == "done"
-
-
-def test_two_categories_whose_features_have_the_same_name_are_two(tmp_path: Path) -> None:
-    path = tmp_path / "a.csv"
-    path.write_text("a,a=b\nb=c,d\n")
-    first, second = (source(path, categories=c) for c in ({"a": ["b=c"]}, {"a=b": ["c"]}))
-    assert first.columns == second.columns
-    found, other = first.marks(KEY), second.marks(KEY)
-    assert [what for what in found if found[what] != other[what]] == [
-        "--columns (columns=)",
-        "--category (categories=)",
-    ]
 
 
 def test_who_the_users_are_what_they_are_called_and_where_their_numbers_begin_is_said_by_marks(tmp_path: Path) -> None:
@@ -273,20 +252,6 @@ def test_a_data_set_without_its_ledger_is_no_account() -> None:
     with pytest.raises(InvalidInput, match="give --resume too"):
         Account.of("budget.db", "mine", same_rows=True)
     assert Account.of(None, None) is None
-
-
-FIT = (
-    "fit a.npy -k 3 --epsilon 1 --bounds=-1:1 --rows 2000 --method su-lloyd --set rounds=2 --ledger budget.db "
-    "--dataset mine --json"
-)
-
-
-def test_the_command_line_asks_for_same_rows(ledger: Ledger, tmp_path: Path) -> None:
-    path = written(tmp_path)
-    name = cut_off(ledger, source(path, ["0", "1"]))
-    touched(path)
-    assert "go on with --same-rows" in refused(f"{FIT} --resume {name}", tmp_path)
-    ran(f"{FIT} --resume {name} --same-rows", tmp_path)
 
 
 # finished runs
@@ -357,14 +322,3 @@ def test_a_finished_run_whose_record_ends_early_reads_no_row(ledger: Ledger, dam
     counter_of(ledger.path).unlink()  # which would refuse the ledger first
     with pytest.raises(Refused, match=message):
         run(ledger, Gone(first.columns), resume=ledger.runs()[0].id)
-
-
-def test_the_command_line_prints_a_finished_run_again(ledger: Ledger, tmp_path: Path) -> None:
-    path = written(tmp_path)
-    first = ran(FIT, tmp_path)
-    (done,) = ledger.runs()
-    path.write_bytes(path.read_bytes()[:128] + bytes(len(path.read_bytes()) - 128))  # its header alone is what it was
-    again = ran(f"{FIT} --resume {done.id} --out again.json", tmp_path)
-    assert again.stdout == first.stdout
-    assert Result.load(tmp_path / "again.json").as_dict() == json.loads(first.stdout)
-    assert ledger.runs() == (done,)

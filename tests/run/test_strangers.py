@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 
-from cloister.accounting import Ledger
-from cloister.core.errors import InvalidInput, Refused
+from cloister.core.errors import InvalidInput
 from cloister.plugin import CAP, Floats, NoiseRng, Population, Round, summarise_rows
-from cloister.run.account import Account
-from cloister.run.fit import fit, parties
+from cloister.run.fit import fit
 from cloister.run.request import Request
 from cloister.testing import parametrize
 
@@ -32,18 +28,8 @@ class Minimal:
         return summarise_rows(round, self.rows, np.arange(len(self.rows), dtype=np.uint64), rng)
 
 
-class Counting(Minimal):
-    """Says how many people it has."""
-
-    @property
-    def people(self) -> int:
-        return len(self.rows)
-
-
 ROWS = np.random.default_rng(0).normal(0, 0.3, (2000, 2))
 LOCAL = {"counts": "hadamard-response", "sums": "hadamard-vector"}
-SHUFFLED = {"counts": "amplified-counts", "sums": "amplified-vectors"}
-POOLED = {"counts": "masked-gaussian", "sums": "masked-gaussian"}
 
 
 def request(method: str = "fastlloyd", **components: str) -> Request:
@@ -61,22 +47,3 @@ def test_it_runs_under_central_and_local_trust() -> None:
     population: Population[Any] = Minimal(ROWS)
     assert fit(request(), population).centers.shape == (2, 2)
     assert fit(request("one-round", **LOCAL), population).privacy.simulated
-
-
-def test_under_shuffled_trust_it_must_say_how_many_people_it_has() -> None:
-    assert fit(request("one-round", **SHUFFLED), Counting(ROWS)).centers.shape == (2, 2)
-    with pytest.raises(Refused, match="people"):
-        fit(request("one-round", **SHUFFLED), Minimal(ROWS))
-
-
-def test_it_is_charged_to_a_ledger(tmp_path: Path) -> None:
-    Ledger.open(tmp_path / "ledger", create=True).declare("rows", 2.0, 1e-5)
-    fit(request(), Minimal(ROWS), account=Account(ledger=tmp_path / "ledger", dataset="rows"))
-
-
-def test_two_of_them_are_parties() -> None:
-    pooled = fit(request(**POOLED), parties({"one": Minimal(ROWS[:900]), "other": Minimal(ROWS[900:])}))
-    assert pooled.privacy.simulated
-    assert pooled.columns == ("column 0", "column 1")
-    with pytest.raises(InvalidInput, match="parties pool their rows"):
-        fit(request(**POOLED), Minimal(ROWS))
