@@ -41,10 +41,8 @@ def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_a_table_is_found_by_its_name_alone_or_with_its_schema_and_catalogue(lake: Path) -> None:
     for name, column in (
-        ("visits", "age"),
         ("lake.main.visits", "age"),
         ("ward.beds", "bed"),
-        ("lake.ward.beds", "bed"),
         ("ward.bay.1", "stay"),
         ("lake.ward.bay.1", "stay"),
     ):
@@ -105,12 +103,6 @@ def test_a_table_of_another_schema_or_of_other_letters_is_named_as_it_must_be_gi
     postgres.run("DROP SCHEMA ward CASCADE")
 
 
-def test_settings_stand_behind_a_question_mark(lake: Path) -> None:
-    backend = opened("duckdb:///lake.db?memory_limit=1GB&threads=1", "visits", threads=2).get_backend()
-    assert backend.con.sql("SELECT current_setting('threads')").fetchall() == [(1,)]
-    backend.disconnect()
-
-
 def test_a_file_that_is_written_says_by_whom_and_what_to_do(lake: Path) -> None:
     held = f"import duckdb; held = duckdb.connect({str(lake)!r}); print(flush=True); input()"
     with subprocess.Popen(
@@ -129,8 +121,6 @@ def test_a_file_that_is_written_says_by_whom_and_what_to_do(lake: Path) -> None:
     ("message", "said"),
     [
         ("failed to resolve host 'u:secret@db': [Errno -2] Name or service not known", "no such host"),
-        ("connection to server at secret failed: Connection refused", "is the server running"),
-        ('FATAL:  password authentication failed for user "u" (secret)', "user or the password"),
         ('FATAL:  role "secret" does not exist', "user or the password"),
         ('FATAL:  database "secret" does not exist', "no such database"),
         ('FATAL:  permission denied for database "secret"', "permission denied"),
@@ -259,13 +249,6 @@ def test_a_connection_ends_with_the_population_that_made_it_and_no_other_one_doe
     with pytest.raises(UnknownName, match="column"):
         source("duckdb:///lake.db", ["age"], "refuse", table="ward.beds")
     duckdb.connect(str(lake)).close()
-
-
-def test_what_does_not_go_together_is_refused(lake: Path) -> None:
-    with pytest.raises(InvalidInput, match="one of the table's columns"):
-        source("duckdb:///lake.db", ["age"], "refuse", table="visits", users=[1])
-    with pytest.raises(InvalidInput, match="go with a database's address"):
-        source([[1.0]], ["age"], "refuse", materialise=True)
 
 
 def test_an_estimator_is_fitted_to_a_table_where_it_is() -> None:

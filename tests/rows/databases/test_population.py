@@ -13,14 +13,11 @@ import ibis
 import numpy as np
 import pytest
 
-from cloister.core.randomness import NoiseRng
 from cloister.core.registry.registry import registry
 from cloister.core.types import Floats
 from cloister.plugins.populations.arrays import Arrays
 from cloister.plugins.populations.sql_table import SqlTable
 from cloister.rows.databases.database import DIALECTS
-from cloister.run.fit import fit, parties
-from cloister.run.request import Request
 from cloister.testing import parametrize
 from cloister.testing.checks.populations import exact_round, gathered, rows
 from tests.rows.databases.engines import ENGINES, TestEngine
@@ -71,32 +68,6 @@ def test_of_a_round_by_query_only_what_has_no_form_in_sql_is_streamed(engine: Te
     assert all(map(np.array_equal, found, gathered(Arrays(rows(3000)), exact_round())))
     assert len(told) == 1
     assert "Dealt" in told[0]
-
-
-@pytest.mark.parametrize("materialise", [False, True])
-@pytest.mark.parametrize("engine", QUICK, indirect=True)
-def test_parties_whose_rows_are_in_databases_pool_the_sums_of_all(engine: TestEngine, materialise: bool) -> None:
-    def pooled(*members: Any) -> Any:
-        masked = dict.fromkeys(("counts", "sums"), "masked-gaussian")
-        asked = Request(
-            method="gauss-lloyd",
-            k=3,
-            epsilon=1.0,
-            delta=1e-6,
-            bounds="-1:1",
-            rows=4000,
-            seed=1,
-            components=masked,
-            options={f"{slot}.parties": 2 for slot in masked},
-        )
-        return fit(asked, parties(dict(zip(("north", "south"), members, strict=True))), noise=NoiseRng.for_tests(1))
-
-    shares = np.split(rows(4000), [1500])
-    tables = [engine.put(name, as_table(some)) for name, some in zip(("north", "south"), shares, strict=True)]
-    held = [SqlTable(table, "*", materialise=materialise) for table in tables]
-    with held[0], held[1]:
-        found = pooled(*held)
-    assert found.centers.tobytes() == pooled(*(Arrays(some) for some in shares)).centers.tobytes()
 
 
 @pytest.mark.parametrize("beside", ["", "import polars; polars.DataFrame({'x': [1]}).lazy().collect()"])

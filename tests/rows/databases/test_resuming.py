@@ -65,23 +65,6 @@ def test_a_run_does_not_go_on_with_a_table_that_changed(
     assert ledger.runs()[-1].state == "done"
 
 
-def test_a_run_does_not_go_on_with_a_table_that_is_read_otherwise(ledger: Ledger, lake: Any) -> None:
-    lake.raw_sql("ALTER TABLE visits ADD COLUMN ward VARCHAR DEFAULT 'A'")
-    read: dict[str, Any] = {"columns": ["x", "y"], "categories": {"ward": ["A", "B"]}}
-    others = [
-        ({"categories": {"ward": ["B", "A"]}}, r"--category \(categories=\)"),
-        ({"missing": "drop"}, r"--missing \(missing=\)"),
-    ]
-    with SqlTable(lake.table("visits"), **read) as before:
-        cut = cut_off(ledger, before)
-    for other, differs in others:
-        with (
-            SqlTable(lake.table("visits"), **read | other) as changed,
-            pytest.raises(Refused, match=f"otherwise: {differs} differ"),
-        ):
-            run(ledger, changed, resume=cut, same_rows=True)
-
-
 def test_rows_are_known_again_in_any_order_and_in_a_copy(ledger: Ledger, lake: Any) -> None:
     with visits(lake) as some:
         marks, cut = some.marks(KEY), cut_off(ledger, some)

@@ -143,17 +143,6 @@ def test_rows_made_at_random_are_found_and_copied_or_held_once(lake: Any, way: s
         assert counted(some) == counted(some)
 
 
-@pytest.mark.parametrize("materialise", [False, True])
-def test_rows_that_changed_after_the_snapshot_ended_are_found(lake: Any, materialise: bool) -> None:
-    some = population(lake, materialise=materialise)
-    some.check()
-    counted(some)
-    some.close()
-    lake.execute("UPDATE rows SET x = 0.123 WHERE x > 0.98")
-    with some, pytest.raises(InvalidInput, match="not what they were"):
-        counted(some)
-
-
 @pytest.mark.parametrize("lacking", [["begin"], ["hashed"], ["begin", "hashed"]])
 def test_an_engine_with_neither_snapshot_nor_hashes_is_refused_before_a_row_is_read(
     lake: Any, lacking: list[str], monkeypatch: pytest.MonkeyPatch
@@ -167,15 +156,6 @@ def test_an_engine_with_neither_snapshot_nor_hashes_is_refused_before_a_row_is_r
     with population(lake, materialise=len(lacking) == 2) as some:
         some.check()
         assert some.people == 200
-
-
-def test_a_database_that_may_only_be_read_is_copied_too(tmp_path: Path) -> None:
-    with duckdb.connect(str(tmp_path / "a.db")) as writer:
-        writer.execute("CREATE TABLE rows AS SELECT 0.5 AS x, 0.1 AS y")
-    with duckdb.connect(str(tmp_path / "a.db"), read_only=True) as reader:
-        for materialise in (False, True):
-            with population(reader, materialise=materialise) as some:
-                assert counted(some) == [0, 1]
 
 
 @pytest.mark.parametrize(("x", "y"), [(-0.0, 0.0), (0.1, 0.1)])

@@ -26,7 +26,6 @@ from cloister.rows.databases import spark
 from cloister.rows.databases.database import Database, EngineFailed
 from cloister.rows.databases.spark import SPARK
 from cloister.rows.workers import machine
-from cloister.rows.workers.machine import packed
 from tests.rows.databases.rounds import answers, same
 from tests.rows.databases.spark import Spark
 
@@ -68,36 +67,6 @@ def test_an_error_quotes_no_cell(pyspark: Spark, capfd: pytest.CaptureFixture[st
     assert "1.23456789" not in str(told.value) + out + err
 
 
-def test_rows_that_are_replaced_are_found_and_a_copy_is_not_touched(pyspark: Spark) -> None:
-    table = pyspark.put("rows", TABLE)
-    wanted = answers(Arrays(ROWS, missing="drop"), DOMAIN, *ASKED)
-    with SqlTable(table, "*", "drop") as population, SqlTable(table, "*", "drop", materialise=True) as copied:
-        population.check()
-        copied.check()
-        views = {view.name for view in pyspark.session.catalog.listTables()}
-        moved = ROWS[:, 1] + np.where(np.arange(5000) == 7, 0.25, 0.0)
-        pa.parquet.write_table(pa.table({"x": ROWS[:, 0], "y": moved}), pyspark.files["rows"], row_group_size=2000)
-        with pytest.raises(InvalidInput):
-            answers(population, DOMAIN, *ASKED)
-        assert same(answers(copied, DOMAIN, *ASKED), wanted)
-    assert {view.name for view in pyspark.session.catalog.listTables()} < views
-
-
-def test_a_session_that_stopped_is_one_line_and_another_one_goes_on(pyspark: Spark) -> None:
-    with SqlTable(pyspark.put("rows", TABLE), "*", "drop") as population:
-        population.check()
-        pyspark.session.stop()
-        try:
-            with pytest.raises(EngineFailed, match="nothing was answered") as told:
-                answers(population, DOMAIN, *ASKED)
-        finally:
-            pyspark.start()
-    assert "\n" not in str(told.value)
-    with SqlTable(pyspark.again("rows"), "*", "drop") as population:
-        found = answers(population, DOMAIN, *ASKED)
-    assert same(found, answers(Arrays(ROWS, missing="drop"), DOMAIN, *ASKED))
-
-
 @attrs.frozen(eq=False)
 class Ending:
     """Vectors of a round whose worker is killed: by the first that sees a file, which it takes away, or by all."""
@@ -130,16 +99,6 @@ def test_a_worker_that_is_killed_in_the_middle_of_a_pass_counts_once(pyspark: Sp
     with SqlTable(pyspark.put("rows", TABLE), "*", "drop", passes="workers") as population:
         found = answers(population, DOMAIN, *asked)
     assert not file.exists()
-    assert same(found, answers(Arrays(ROWS, missing="drop"), DOMAIN, *ASKED))
-
-
-def test_workers_that_are_killed_every_time_are_one_line_and_the_next_round_goes_on(pyspark: Spark) -> None:
-    with SqlTable(pyspark.put("rows", TABLE), "*", "drop", passes="workers") as population:
-        population.check()
-        with pytest.raises(EngineFailed, match="nothing was answered") as told:
-            answers(population, DOMAIN, (vector_sum, Ending(Rows.of(NEAR, DOMAIN), None)))
-        found = answers(population, DOMAIN, *ASKED)
-    assert "\n" not in str(told.value)
     assert same(found, answers(Arrays(ROWS, missing="drop"), DOMAIN, *ASKED))
 
 
@@ -178,28 +137,6 @@ def test_workers_read_the_rows_of_users_that_are_kept(pyspark: Spark) -> None:
             found.append(answers(population, DOMAIN, *ASKED))
     assert same(found[0], found[1])
     assert same(found[2], found[1])
-
-
-def test_a_table_without_rows_is_refused_by_workers_too(pyspark: Spark) -> None:
-    with (
-        SqlTable(pyspark.put("none", TABLE.slice(0, 0)), "*", "drop", passes="workers") as population,
-        pytest.raises(InvalidInput, match="rows"),
-    ):
-        population.check()
-
-
-def test_the_values_that_come_back_do_not_grow_with_partitions(pyspark: Spark, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spark, "TASKS", 3)
-    assert pyspark.put("rows", TABLE) is not None
-    many = pyspark.backend.sql("SELECT /*+ REPARTITION(40) */ * FROM rows")
-    assert SPARK.spread is not None
-    asked, end = SPARK.spread(many)
-    assert len(asked(packed(len_of))) == 3
-    end()
-
-
-def len_of(batches: Any) -> int:
-    return sum(len(batch) for batch in batches)
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ import pytest
 from cloister.core.errors import InvalidInput, WorkerWarning
 from cloister.plugins.populations.files import Files
 from cloister.rows.workers.dask_cluster import Dask
-from cloister.rows.workers.engine import Engine, Processes
+from cloister.rows.workers.engine import Engine
 from tests.rows.workers.engine_rows import NAMES, Halves, answers
 
 pytestmark = [pytest.mark.thorough, pytest.mark.filterwarnings("ignore::cloister.core.errors.WorkerWarning")]
@@ -91,16 +91,6 @@ def test_a_dask_worker_killed_from_outside_changes_no_answer(shared: dict[str, E
     expected = answers(Files(many, "*"))
     assert answers(Files(many, "*", engine=engine, progress=kill)) == expected
     assert killed
-
-
-def test_a_pool_process_killed_between_rounds_changes_no_answer(shared: dict[str, Engine], many: list[Path]) -> None:
-    engine = shared["processes"]
-    assert isinstance(engine, Processes)
-    population = Files(many, "*", engine=engine)
-    expected = answers(population)
-    for pid in engine.pids:
-        os.kill(pid, signal.SIGKILL)
-        assert answers(population) == expected
 
 
 def test_a_part_that_kills_every_process_gives_no_answer(

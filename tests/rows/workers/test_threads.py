@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import os
 import threading
 import time
 from collections.abc import Iterator
@@ -86,13 +85,6 @@ def test_by_default_there_is_a_thread_per_core_or_as_many_as_openmp_may_take(mon
         assert allowed() == Threads().count == many, said
 
 
-def test_cores_are_those_that_this_process_is_bound_to(monkeypatch: pytest.MonkeyPatch) -> None:
-    if not hasattr(os, "sched_getaffinity"):
-        pytest.skip("this system binds no process to cores")
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {1})
-    assert machine.cores() == 1
-
-
 @pytest.mark.parametrize("inner", [1, 2])
 def test_parts_of_a_part_end_soon_after_another_part_failed(inner: int) -> None:
     done, begun = list[int](), threading.Event()
@@ -113,9 +105,3 @@ def test_parts_of_a_part_end_soon_after_another_part_failed(inner: int) -> None:
     with pytest.raises(InvalidInput, match="this part"):
         list(Threads(2).run(work, [0, 1]))
     assert not done, "it was cut off"
-
-
-@pytest.mark.parametrize("many", [0, -1, 1025, 1.5, True, "2"])
-def test_a_number_of_threads_that_is_none_is_refused(many: Any) -> None:
-    with pytest.raises(InvalidInput, match="whole number between 1 and 1024"):
-        Threads(many)
