@@ -66,12 +66,6 @@ def test_empty_centres_are_said_and_an_error_made_of_it_loses_no_result(monkeypa
     assert fitted.predict(blobs()).shape == (2000,)
 
 
-def test_where_rows_are_counted_their_number_is_judged_afterwards() -> None:
-    with pytest.warns(PrivacyWarning, match="delta is not well below 1 / rows"):
-        fitted = model(rows=None, delta=2e-4).fit(blobs())
-    assert fitted.privacy_.count_share
-
-
 def test_what_cuts_off_a_run_of_a_ledger_names_it_and_it_is_gone_on_with(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

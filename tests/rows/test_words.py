@@ -64,15 +64,6 @@ def test_a_word_is_its_first_ten_characters_as_a_number(word: str) -> None:
     assert word_of(code) == (word if len(word) < LENGTH else word[:LENGTH] + "\u2026")
 
 
-def test_of_other_alphabets_the_length_is_left_and_of_codes_the_letters_and_digits() -> None:
-    """As the page says, which tells people to write such words in Latin letters."""
-    words = [
-        word_of(code_of(word)) for cell in (["A41.9", "K\xf6ln"], ["больной", "лечение"]) for word in words_of(cell)
-    ]
-    assert words == ["a41_9", "koln", "_______", "_______"]
-    assert not list(words_of("больной лечение"))
-
-
 def test_words_are_told_apart_by_ten_characters_and_other_characters_are_one() -> None:
     assert code_of("clustering") == code_of("clusterings") != code_of("clusterin")
     assert code_of("c++") == code_of("c##") != code_of("c+")
@@ -130,15 +121,6 @@ def test_words_come_after_all_columns_and_are_the_same_wherever_rows_are(tmp_pat
     for found, values in read.values():
         assert found == names
         assert np.array_equal(values, expected)
-
-
-def test_lists_are_read_from_frames_and_parquet(tmp_path: Path) -> None:
-    plain = {"age": [1.0, 2.0], "codes": [["E11", "I10"], []]}
-    pq.write_table(pa.table(plain), tmp_path / "a.parquet")
-    for rows in (pa.table(plain), pl.DataFrame(plain), pd.DataFrame(plain), str(tmp_path / "a.parquet")):
-        _, values = features(rows, Texts("codes", 4))
-        assert set(values[0, 1::2] * HALF + values[0, 2::2]) - {0} == {code_of("e11"), code_of("i10")}
-        assert not values[1, 1:].any()
 
 
 def test_a_cell_that_is_no_text_has_no_words_and_ends_no_run(tmp_path: Path) -> None:

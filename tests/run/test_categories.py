@@ -11,7 +11,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import cloister as package
 from cloister.accounting.ledger.ledger import Ledger
 from cloister.core.domains import Box
 from cloister.core.errors import InvalidInput
@@ -179,17 +178,10 @@ def test_a_value_with_a_comma_goes_in_and_comes_back(tmp_path: Path) -> None:
     rows.to_csv(tmp_path / "rows.csv", index=False)
     common = f"fit rows.csv {FIT} --epsilon 9 --columns age --bounds 0:120"
     (tmp_path / "c.toml").write_text("[category]\nward = ['A, B', 'C\"D', 'e=f']\n")
-    for say, out in (
-        ("""--category 'ward="A, B","C""D",e=f'""", "flag.json"),
-        ("""--category 'ward= "A, B",C"D, e=f'""", "plain.json"),
-        ("--config c.toml", "config.json"),
-    ):
+    for say, out in (("""--category 'ward="A, B","C""D",e=f'""", "flag.json"), ("--config c.toml", "config.json")):
         ran(f"{common} {say} --out {out}", tmp_path)
         result = Result.load(tmp_path / out)
         assert result.problem["categories"] == {"ward": listed}
         assert result.columns == ("age", "ward=A, B", 'ward=C"D', "ward=e=f")
         assert not [warning for warning in after(result) if "listed value" in str(warning)]
         assert set(profile_of(result).clusters[0].categories["ward"]) == set(listed)
-    again = package.KMeans.load(tmp_path / "flag.json")
-    assert again.get_params()["categories"] == {"ward": listed}
-    assert (again.predict(rows) >= 0).all()

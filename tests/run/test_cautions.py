@@ -177,7 +177,6 @@ def test_the_share_is_stated_before_the_run_and_in_the_statement() -> None:
     rows = np.random.default_rng(1).normal([[-5, 5]], 1, (5000, 2))
     found = fit(asked, source(rows))
     assert plan.price in found.privacy.text()
-    assert "Rows outside were clipped to them, which no size, centre or standard error shows." in found.privacy.text()
     assert f"{found.details['unseen']:.1%}" in plan.price
     hopeless = prepare(attrs.evolve(asked, zoom=0.0001), ["x", "y"])
     assert "How many rows lie outside the intervals that it finds cannot be promised." in hopeless.price

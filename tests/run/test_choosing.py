@@ -134,8 +134,6 @@ def test_options_and_slots_of_candidates_are_named_by_path_and_candidates_can_be
     swapped = prepare(request(components={"confident.counts": "discrete-gaussian"}), ["x", "y"])
     assert swapped.choice is not None
     assert next(c.error for c in swapped.choice.candidates if c.name == "confident") == 2.0
-    with pytest.raises(UnknownName, match="did you mean confident"):
-        prepare(request(components={"confidnt.counts": "discrete-gaussian"}), ["x", "y"])
     every = {spec.name: "none" for spec in strangers().candidates("k-means")}
     with pytest.raises(WrongComposition, match="no method is left"):
         prepare(request(components=every), ["x", "y"])
@@ -168,6 +166,22 @@ def test_the_method_of_python_code_picks_for_the_problem_that_it_is_given() -> N
         made.problem, Session(made.problem, PublicRng.from_seed(1), forecasting=True), PublicRng.from_seed(2)
     )
     assert found.details["picked"] == "only"
+
+
+def test_what_auto_says_names_the_next_best_and_warns_from_an_error_of_one_on() -> None:
+    others = (choosing.Candidate("b", 0.5), choosing.Candidate("a", 0.25), choosing.Candidate("c", None, "it cannot"))
+    choice = choosing.Choice("auto", "a", others)
+    assert choice.error == 0.25
+    assert choice.words == "auto picked a: predicted error 0.25 of one centre's; next: b 0.5"
+    assert choice.note.startswith(choice.words)
+    assert choice.warning == ""
+    for error, warned in ((0.999, False), (1.0, True), (3.0, True)):
+        alone = choosing.Choice(
+            "auto", "a", (choosing.Candidate("a", error), choosing.Candidate("c", None, "it cannot"))
+        )
+        assert alone.words.endswith("of one centre's")
+        assert bool(alone.warning) == warned
+        assert alone.as_dict()["warning"] == alone.warning
 
 
 # a plan means one method, wherever it is read
@@ -206,13 +220,6 @@ def test_a_method_asks_questions_of_the_trust_that_was_asked_for_alone(name: str
     made = prepare(asked, list("abcd"))
     rounds = made.forecast(PublicRng.from_seed(1))
     assert {part.trust for _, part in parts(made.composed)} | {round.trust.__name__ for round in rounds} <= {trust}
-
-
-def test_a_slot_that_is_named_stays_as_named() -> None:
-    made = prepare(request(method="hst-means", trust="local", components={"counts": "subset-selection"}), ["x", "y"])
-    held = {path: part.spec.name for path, part in parts(made.composed)}
-    assert held["counts"] == "subset-selection"
-    assert held["start.counts"] == "optimised-local-hashing"
 
 
 def test_a_tree_of_many_cells_gets_an_oracle_that_can_hold_them() -> None:

@@ -180,8 +180,6 @@ def test_a_description_costs_its_share_and_is_said_beforehand() -> None:
 def test_a_description_that_says_little_is_warned_of() -> None:
     warned = [str(w) for w in before(prepare(request(epsilon=0.02), (), chosen_columns=rows().selection))]
     assert any("counts of the description have a standard error of" in text for text in warned)
-    hopeless = before(prepare(request(epsilon=1e-5), (), chosen_columns=rows().selection))
-    assert [("description" in str(w), "of one centre" in str(w)) for w in hopeless] == [(True, False), (False, True)]
     assert not any("description" in str(w) for w in before(prepare(request(), (), chosen_columns=rows().selection)))
 
 
@@ -206,8 +204,6 @@ def test_python_takes_one_name_and_positions_of_an_array() -> None:
     assert list(one.feature_names_in_) == COLUMNS
     two = KMeans(3, **some, bounds=(0, 200), describe=position).fit(TABLE[COLUMNS].to_numpy())
     assert [column.name for column in told(two.result_).columns] == ["1"]
-    with pytest.raises(CloisterError, match="no described column '1'"):
-        KMeans(3, **some, columns=COLUMNS, bounds=BOUNDS, describe=position).fit(TABLE)
 
 
 @pytest.mark.parametrize(
@@ -221,7 +217,6 @@ def test_python_takes_one_name_and_positions_of_an_array() -> None:
         ),
         ({"method": "sphere-packing", "describe": ["stay"]}, "cannot describe its groups"),
         ({"trust": "shuffled", "describe": ["stay"]}, r"\(Shuffled trust\) has no oracle for such counts"),
-        *(({"describe_share": share}, "give a part of the budget") for share in (0.0, 1, float("nan"), True, "half")),
     ],
 )
 def test_what_cannot_be_described_is_refused_with_the_reason(given: dict[str, Any], why: str | None) -> None:
@@ -252,7 +247,5 @@ def test_counts_that_fit_together_are_nearest_to_the_answers() -> None:
         assert (column.counts >= 0).all()
         assert np.allclose(column.counts.sum(axis=1), found.sizes)
         assert np.allclose(column.shares.sum(axis=1), 1)
-    exact = told(run(method="lloyd", not_private=True, zoom="off"))
-    stay = next(column for column in exact.columns if column.name == "stay")
+    stay = next(column for column in found.columns if column.name == "stay")
     assert stay.quantile(0, 0.5) == pytest.approx(np.interp(0.5, np.cumsum([0, *stay.shares[0]]), stay.edges))
-    assert np.isnan(exact.columns[0].quantile(0, 0.5))

@@ -1,4 +1,4 @@
-"""``cloister explain``: what a run would do, from public figures alone."""
+"""``cloister explain``: what a run would do, what an error takes and how long a lifetime lasts, by public figures."""
 
 from __future__ import annotations
 
@@ -7,14 +7,19 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
+from cloister.accounting.ledger.ledger import Ledger
+from cloister.core.errors import BudgetExceeded, InvalidInput, Refused
 from cloister.core.randomness import PublicRng
 from cloister.rows.files.npy import Npy
+from cloister.rows.selection import Selection
+from cloister.rows.words import Texts
+from cloister.run.account import Account
 from cloister.run.explaining import explain
 from cloister.run.fit import fit, source
+from cloister.run.lasting import lasting
+from cloister.run.needing import MOST_EPSILON, STEPS, needs
 from cloister.run.request import Request, prepare
 from tests.in_process import cloister, ran, refused
 
@@ -44,11 +49,6 @@ def test_the_schedule_is_that_of_the_run(method: str, trust: str) -> None:
     assert [a.round for a in told.asked] == [round.index + 1 for round in rounds for _ in round.parts]
     assert [a.mechanism for a in told.asked] == [e.mechanism for round in rounds for e in round.events]
     assert [a.kind for a in told.asked] == ["sums" if p.vectors else "counts" for round in rounds for p in round.parts]
-
-
-def test_shares_add_up_to_the_budget() -> None:
-    told = explain(request(method="hst-means"), COLUMNS)
-    assert sum(a.share for a in told.asked if a.share is not None) == pytest.approx(1.0, rel=1e-9)
 
 
 def test_noise_is_what_the_tables_of_a_run_state(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -128,19 +128,6 @@ def test_a_dry_run_spends_nothing(tmp_path: Path) -> None:
     assert mine["runs"] == []
 
 
-def test_explain_takes_what_fit_takes_and_says_the_same(tmp_path: Path) -> None:
-    """Rows of users, and every option of rows, privacy and method."""
-    table = pa.table({"x": ROWS[:, 0], "y": ROWS[:, 1], "who": np.arange(3000) // 2})
-    pq.write_table(table, tmp_path / "rows.parquet")
-    alone = f"rows.parquet {BASE} --columns * --user-column who --missing drop --threads 1 --seed 1 --json"
-    words = f"{alone} --rows-per-user 2"
-    told = ran(f"explain {words}", tmp_path)
-    assert "who (names the users)" in told.stderr
-    assert told.stdout == ran(f"fit {words} --dry-run", tmp_path).stdout
-    assert "rows per user need a curator" in refused(f"explain {words} --trust local", tmp_path)
-    assert "rows are of users" in refused(f"explain {alone}", tmp_path)
-
-
 def test_without_a_number_of_rows_it_says_what_one_would_change() -> None:
     told = explain(request(rows=None), COLUMNS)
     assert "1% of the budget counts the rows first" in told.text
@@ -163,3 +150,105 @@ def test_candidates_that_cannot_run_are_named_with_the_reason_by_a_run_and_a_pla
     local = f"plan {words} --dimension 12 --method auto --trust local --out plan"
     assert "Candidates that cannot run here: " in ran(local, tmp_path).stdout
     assert "Candidates that cannot run here: " in (tmp_path / "plan" / "README.txt").read_text()
+
+
+# from an error to a budget
+
+
+def many(**given: Any) -> Request:
+    return request(**{"k": 15, "rows": 5000, "seed": None, **given})
+
+
+@pytest.mark.parametrize("asked", [many(), many(trust="local", epsilon=4.0, method="one-round", delta=0.0)])
+def test_what_is_said_to_be_enough_is_and_less_is_not(asked: Request) -> None:
+    """By forecasts of their own; two digits, and a hundredth, are how far above the least it may be."""
+    error = 0.02
+    found = needs(asked, COLUMNS, error)
+    assert found.epsilon is not None
+    assert found.rows is not None
+    for name, least in (("epsilon", found.epsilon.epsilon), ("rows", found.rows.rows)):
+        enough = prepare(Request(**{**vars_of(asked), name: least}), COLUMNS).error
+        fewer = type(least)(least / (1.11 * STEPS))
+        lacking = prepare(Request(**{**vars_of(asked), name: fewer}), COLUMNS).error
+        assert enough is not None
+        assert lacking is not None
+        assert enough <= error < lacking
+
+
+def vars_of(asked: Request) -> dict[str, Any]:
+    return {name: getattr(asked, name) for name in ("k", "method", "epsilon", "delta", "bounds", "rows", "trust")}
+
+
+def test_what_no_budget_or_number_reaches_is_said() -> None:
+    found = needs(many(rows=100, k=40), COLUMNS, 1e-15)
+    assert (found.epsilon, found.rows) == (None, None)
+    assert f"takes no epsilon up to {MOST_EPSILON:g} with 100 rows" in found.text
+    assert "it takes no number up to 2,000,000,000 rows" in found.text
+
+
+@pytest.mark.parametrize(
+    ("asked", "error", "why"),
+    [
+        (many(), 0.0, "error is 0.0: give a part of one centre's"),
+        (many(), float("nan"), "error is nan"),
+        (many(rows=None), 0.01, "no public number of rows"),
+        (many(method="k-variates"), 0.01, "'k-variates' predicts no error"),
+    ],
+)
+def test_what_cannot_be_forecast_is_refused(asked: Request, error: float, why: str) -> None:
+    with pytest.raises(InvalidInput, match=why):
+        needs(asked, COLUMNS, error)
+
+
+def test_the_command_prints_a_table_json_and_a_picture_and_reads_no_row(tmp_path: Path) -> None:
+    words = "explain --columns x,y -k 15 --delta 1e-6 --bounds=-1:1 --rows 5000"
+    done = ran(f"{words} --error 0.001 --picture p.svg", tmp_path)
+    assert "A predicted error of at most 0.001 of one centre's takes epsilon = 0.0" in done.stdout
+    assert "0.001, asked for" in (tmp_path / "p.svg").read_text()
+    told = json.loads(ran(f"{words} --epsilon 0.5 --error 0.001 --json", tmp_path).stdout)
+    assert (told["error"], told["asked"]["epsilon"], len(told["table"])) == (0.001, 0.5, 18)
+    assert "--picture draws predicted errors: give --error too" in refused(
+        f"{words} --epsilon 1 --picture p.svg", tmp_path
+    )
+
+
+# a lifetime holds as many runs as a ledger then admits
+
+PLAN = prepare(Request(k=2, epsilon=0.2, delta=1e-7, bounds=(-1, 1), rows=5000, method="fastlloyd"), ("x", "y"))
+
+
+@pytest.mark.parametrize("composition", ["basic", "zcdp"])
+def test_a_ledger_admits_as_many_as_it_is_said_to_hold_and_no_more(tmp_path: Path, composition: str) -> None:
+    ledger = Ledger.open(tmp_path / "b.db", create=True)
+    ledger.declare("mine", 1.0, 1e-5, composition)  # type: ignore[arg-type]  # parametrised
+    ledger.reserve("mine", PLAN.total, PLAN.budget, "plan", b"seed")
+    found = lasting(PLAN, 12, Account(ledger=tmp_path / "b.db", dataset="mine"), None, 0.0)
+    for _ in range(found.runs[composition]):
+        ledger.reserve("mine", PLAN.total, PLAN.budget, "plan", b"seed")
+    with pytest.raises(BudgetExceeded):
+        ledger.reserve("mine", PLAN.total, PLAN.budget, "plan", b"seed")
+
+
+def test_a_ledger_that_admits_no_words_is_not_said_to_hold_runs_with_some(tmp_path: Path) -> None:
+    table = Selection(("x", "y")).describing([Texts("notes")])
+    request = Request(k=2, epsilon=0.2, delta=1e-7, bounds=(-1, 1), rows=5000, describe_words="notes")
+    plan = prepare(request, table.features, chosen_columns=table)
+    account = Account(ledger=tmp_path / "b.db", dataset="mine")
+    ledger = Ledger.open(tmp_path / "b.db", create=True)
+    ledger.declare("mine", 1.0, 1e-5, "zcdp")
+    for asked in (
+        lambda: lasting(plan, 12, account, None, 0.0),
+        lambda: ledger.reserve("mine", plan.total, plan.budget, "plan", b"seed"),
+    ):
+        with pytest.raises(Refused, match="no delta left for thresholds"):
+            asked()
+
+
+def test_a_lifetime_without_a_ledger_has_both_compositions() -> None:
+    found = lasting(PLAN, 12, None, 1.0, 1e-5)
+    assert found.runs["basic"] == 5 < found.runs["zcdp"]
+    assert f"5 (basic composition): {5 / 12:.3g} years" in found.text
+    pure = prepare(Request(k=2, epsilon=0.2, bounds=(-1, 1), rows=5000), ("x", "y"))
+    assert lasting(pure, 12, None, 1.0, 0.0).runs == {"basic": 5}
+    with pytest.raises(InvalidInput, match="may cost delta = 1e-07, and the lifetime has none: give --lifetime-delta"):
+        lasting(PLAN, 12, None, 1.0, 0.0)

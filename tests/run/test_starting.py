@@ -99,16 +99,13 @@ def test_a_start_is_compared_under_every_trust_model(trust: str) -> None:
 
 
 def test_files_of_results_and_of_columns_are_read(earlier: Result, tmp_path: Path) -> None:
-    for name in ("r.json", "r.npz"):
-        earlier.save(tmp_path / name)
+    earlier.save(tmp_path / "r.npz")
     (tmp_path / "bare.json").write_text(json.dumps(earlier.as_dict()))
     table = dict(zip(earlier.columns, earlier.centers.T.tolist(), strict=True))
     (tmp_path / "table.json").write_text(json.dumps(table))
     (tmp_path / "table.toml").write_text("".join(f'"{name}" = {values}\n' for name, values in table.items()))
-    texts = {
-        option(tmp_path / f, list(earlier.columns))
-        for f in ("r.json", "r.npz", "bare.json", "table.json", "table.toml")
-    }
+    files = "r.npz", "bare.json", "table.json", "table.toml"
+    texts = {option(tmp_path / name, list(earlier.columns)) for name in files}
     assert texts == {option(table, list(earlier.columns))}
 
 

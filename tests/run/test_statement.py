@@ -51,7 +51,6 @@ def test_shares_of_the_users_are_told() -> None:
         ({}, "(add-or-remove one row) epsilon = 1, delta = 1e-06, Central trust"),
         ({"delta": 0.0}, "(add-or-remove one row) epsilon = 1, Central trust"),
         ({"trust": "Local"}, "(replace one row) epsilon = 1, delta = 1e-06, Local trust"),
-        ({"trust": "Shuffled", "delta": 0.0}, "(replace one row) epsilon = 1, Shuffled trust"),
         ({"trust": "Aggregated", "delta": 0.0}, "(add-or-remove one row) epsilon = 1, Aggregated trust"),
         ({"seeded": True}, "not private: seeded (the noise can be repeated)"),
         ({"private": False}, "NOT PRIVATE: exact answers were released"),

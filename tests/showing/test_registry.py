@@ -159,10 +159,8 @@ def test_everything_that_is_demanded_and_missing_is_named_at_once() -> None:
     ("part", "wrong", "says"),
     [
         ("baisc", {"name": "x"}, "'baisc' was unexpected"),
-        ("basic", {"nam": "x"}, "basic: .*'nam' was unexpected"),
         ("basic", {"publication_date": "1/1/2026"}, "publication_date: '1/1/2026' is not a 'date'"),
         ("basic", {"data_curators": [{"data_curator_name": "x"}]}, "'data_curator_type' is a required"),
-        ("administrative", {"evidence_sources": {"a": {"book": {}, "misc": {}}}}, "evidence_sources.a: "),
         ("basic", "x", "'basic' stands in no part"),
     ],
 )

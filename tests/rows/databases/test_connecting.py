@@ -13,7 +13,6 @@ from unittest.mock import patch
 import duckdb
 import ibis
 import numpy as np
-import pyarrow as pa
 import pytest
 from hypothesis import example, given, settings, strategies as st
 
@@ -23,7 +22,6 @@ from cloister.rows.databases import connecting
 from cloister.rows.databases.connecting import opened
 from cloister.run.fit import source
 from cloister.run.population import is_address
-from tests.rows.databases.postgres import OWNER, Postgres
 
 
 @pytest.fixture
@@ -73,34 +71,12 @@ def test_an_embedded_database_cannot_be_written(lake: Path, settings: str) -> No
     backend.disconnect()
 
 
-def test_a_table_of_another_schema_or_of_other_letters_is_named_as_it_must_be_given(
-    lake: Path, postgres: Postgres
-) -> None:
-    """Never as it was given already."""
-    wanted = {
-        "visit": "visits",
-        "Beds": "ward.beds",
-        "VISITS": "visits",
-        "ward.Beds": "ward.beds",
-        "bay.1": "ward.bay.1",
-    }
-    postgres.put("visits", pa.table({"age": [1.0]}))
-    postgres.run(
-        "DROP SCHEMA IF EXISTS ward CASCADE",
-        "CREATE SCHEMA ward",
-        "CREATE TABLE ward.beds (bed float8)",
-        'CREATE TABLE ward."bay.1" (stay float8)',
-    )
-    where = f"postgres://{OWNER}@/postgres?host={postgres.server.home}"
-    for address in (where, "duckdb:///lake.db"):
-        for written, meant in wanted.items():
-            if "duckdb" in address and written in ("VISITS", "ward.Beds"):
-                continue  # to DuckDB these are the same
-            with pytest.raises(UnknownName, match=f"no table '{written}': did you mean .*in {address[:6]}") as caught:
-                opened(address, written)
-            assert meant in caught.value.near
-            opened(address, meant).get_backend().disconnect()
-    postgres.run("DROP SCHEMA ward CASCADE")
+def test_a_table_of_another_schema_is_named_as_it_must_be_given(lake: Path) -> None:
+    for written, meant in (("visit", "visits"), ("Beds", "ward.beds"), ("bay.1", "ward.bay.1")):
+        with pytest.raises(UnknownName, match=f"no table '{written}': did you mean ") as caught:
+            opened("duckdb:///lake.db", written)
+        assert meant in caught.value.near
+        opened("duckdb:///lake.db", meant).get_backend().disconnect()
 
 
 def test_a_file_that_is_written_says_by_whom_and_what_to_do(lake: Path) -> None:
@@ -260,4 +236,3 @@ def test_an_estimator_is_fitted_to_a_table_where_it_is() -> None:
     assert np.sort(model.cluster_centers_[:, 0]) == pytest.approx([0, 0.5, 1], abs=0.1)
     with pytest.raises(ValueError, match="have no order"):
         model.predict(table)
-    backend.raw_sql("BEGIN TRANSACTION")  # no snapshot is left open

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import attrs
@@ -10,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from cloister.core.domains import Ball, Box
-from cloister.core.frames import UNKNOWN, Graded, Reframed, Without, cube
+from cloister.core.frames import GRADES, OCTAVES, STEPS, UNKNOWN, Graded, Reframed, Without, cube, least_of
 from cloister.core.lattice import Bound
 from cloister.core.nearest import NearestCenter
 from cloister.core.questions import count, vector_sum
@@ -19,6 +20,8 @@ from cloister.plugins.methods.zoom_ranges import Columns
 from cloister.plugins.populations.arrays import Arrays
 from cloister.plugins.populations.sql_table import SqlTable
 from cloister.rows.databases.database import DIALECTS, Database
+from cloister.rows.databases.lattices import snapped
+from cloister.rows.databases.stage import Described, Stage
 from tests.rows.databases.asking import QUESTIONS, points
 from tests.rows.databases.engines import TestEngine, mostly
 from tests.rows.databases.hostile import as_table, hostile
@@ -180,3 +183,33 @@ def test_all_columns_are_counted_in_one_query_where_an_engine_can(
         found = answers(population, box, question)
     assert len(asked) == (1 if sets else 3)
     assert same(found, answers(Arrays(rows, missing="drop"), box, question))
+
+
+HALF_KNOWN = Box((UNKNOWN[0], -1.0), (UNKNOWN[1], 1.0))
+GRADED = Graded(HALF_KNOWN, (0,))
+
+
+def hard_numbers() -> np.ndarray:
+    """The ends of every octave and of some grades in it, and what is next to them, of both signs; zeros; numbers below
+    the first octave and beyond the last one, up to the largest of all."""
+    first = np.arange(2 * OCTAVES) * STEPS
+    ends = least_of(np.concatenate([first, first + 1, first + 100, first + STEPS - 1, [GRADES]]))
+    beyond = [5e-324, 2.0**-70, 2.0**65, 2.0**70, 1e300, sys.float_info.max]
+    found = np.concatenate([ends, np.nextafter(ends, 0), np.nextafter(ends, np.inf), beyond])
+    return np.unique(np.concatenate([found, -found]))
+
+
+@pytest.mark.parametrize("engine", mostly("duckdb", "postgres"), indirect=True)
+def test_every_number_has_the_grade_that_it_has_in_memory(engine: TestEngine) -> None:
+    numbers = np.append(hard_numbers(), -0.0)
+    table = engine.put("grades", pa.table({"i": np.arange(len(numbers)), "x": numbers, "y": np.zeros(len(numbers))}))
+    database = Database(table)
+    known = Described()
+    stage = snapped(Stage(table, ("x", "y"), database.dialect.fence), known.of(GRADED))
+    found = database.answer(stage.table.select("i", grade=stage[stage.row[0]]))
+    wanted = GRADED.snap(np.column_stack([numbers, np.zeros(len(numbers))]))[:, 0]
+    got = found["grade"].to_numpy()[np.argsort(found["i"].to_numpy())]
+    assert [x.hex() for x in numbers[got != wanted].tolist()] == []
+    assert (wanted.min(), wanted.max()) == (-GRADES, GRADES - 1)
+    assert isinstance(stage.bound, Bound)
+    assert stage.bound.l2 >= np.hypot(GRADES, HALF_KNOWN.max_norm) > stage.bound.l2 - 2

@@ -10,16 +10,13 @@ from typing import Any
 
 import attrs
 import ibis
-import numpy as np
 import pytest
 
 from cloister.core.registry.registry import registry
 from cloister.core.types import Floats
-from cloister.plugins.populations.arrays import Arrays
 from cloister.plugins.populations.sql_table import SqlTable
 from cloister.rows.databases.database import DIALECTS
 from cloister.testing import parametrize
-from cloister.testing.checks.populations import exact_round, gathered, rows
 from tests.rows.databases.engines import ENGINES, TestEngine
 from tests.rows.databases.hostile import as_table
 from tests.waiting import PATIENCE
@@ -58,16 +55,6 @@ def test_rows_in_a_database_conform(component: Any, check: Any, engine: TestEngi
         check(component if check.name == "the_registry_says_what_the_class_is" else make)
     finally:
         make.close()
-
-
-def test_of_a_round_by_query_only_what_has_no_form_in_sql_is_streamed(engine: TestEngine) -> None:
-    told = list[str]()
-    make = Populations(engine, passes="query", told=told.append)
-    found = gathered(make(rows(3000)), exact_round())
-    make.close()
-    assert all(map(np.array_equal, found, gathered(Arrays(rows(3000)), exact_round())))
-    assert len(told) == 1
-    assert "Dealt" in told[0]
 
 
 @pytest.mark.parametrize("beside", ["", "import polars; polars.DataFrame({'x': [1]}).lazy().collect()"])

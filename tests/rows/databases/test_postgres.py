@@ -77,25 +77,6 @@ def test_a_trial_over_made_up_rows_says_which_pass_is_faster_and_reads_none(
     assert status(con) == "IDLE"
 
 
-@pytest.mark.parametrize("held", [0, 2**28])
-def test_streamed_rows_are_the_ones_that_are_there_to_the_last_bit(
-    postgres: Postgres, held: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """More than a batch, an empty table, cells that are missing or none."""
-    monkeypatch.setattr("cloister.plugins.populations.sql_table.HELD", held)
-    rows = np.random.default_rng(3).normal(0, 1e3, (40_000, 2)) ** 3
-    rows[::7, 0], rows[5::11, 1] = np.nan, -np.inf
-    with SqlTable(put(postgres, rows), "*", "drop", passes="stream") as population:
-        for _ in range(2):
-            found = np.concatenate([chunk.rows for chunk in population.chunks()])
-            assert np.array_equal(found, rows, equal_nan=True)
-        assert population.people == int(np.isfinite(rows).all(axis=1).sum())
-    with SqlTable(put(postgres, rows[:0]), "*", passes="stream") as population:
-        assert [len(chunk.rows) for chunk in population.chunks()] == [0]
-        with pytest.raises(InvalidInput, match="there are no rows to use"):
-            population.check()
-
-
 # the snapshot
 
 
@@ -139,18 +120,6 @@ def begun(con: Any, level: str) -> Iterator[None]:
         con.execute("COMMIT")
     finally:
         con.rollback()
-
-
-def test_a_transaction_of_the_connection_that_is_a_snapshot_is_used_and_left_to_its_owner(
-    postgres: Postgres, con: Any
-) -> None:
-    table = put(postgres)
-    with begun(con, "REPEATABLE READ"):
-        with SqlTable(table, "*") as population:
-            postgres.run("UPDATE rows SET x0 = 0 WHERE x0 > 0.3")
-            assert same(asked(population), asked(Arrays(np.vstack([ROWS, [0.1, 0.2]]))))
-        con.execute("INSERT INTO rows VALUES (0.1, 0.2)")
-    assert counted(table) == len(ROWS) + 2
 
 
 def test_a_transaction_of_the_connection_that_is_no_snapshot_or_has_failed_is_refused_and_left_as_it_is(

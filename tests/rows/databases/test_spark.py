@@ -120,13 +120,6 @@ def test_workers_hold_the_rows_and_find_that_those_are_replaced_which_they_read_
                 answers(population, DOMAIN, *ASKED)
 
 
-def test_nothing_is_held_once_a_table_is_closed(pyspark: Spark) -> None:
-    with SqlTable(pyspark.put("rows", TABLE), "*", "drop", passes="workers") as population:
-        population.check()
-        assert len(pyspark.session.sparkContext._jsc.getPersistentRDDs()) == 1
-    assert not len(pyspark.session.sparkContext._jsc.getPersistentRDDs())
-
-
 def test_workers_read_the_rows_of_users_that_are_kept(pyspark: Spark) -> None:
     users = pa.array([None if i % 53 == 0 else f"u{i % 700}" for i in range(5000)])
     table, found = pyspark.put("owned", TABLE.append_column("u", users)), list[Any]()

@@ -77,22 +77,6 @@ def test_a_death_in_every_round_is_said_and_costs_its_part_alone(
         assert begun.total() == parts + 1 or not alone
 
 
-def test_a_dask_worker_killed_from_outside_changes_no_answer(shared: dict[str, Engine], many: list[Path]) -> None:
-    """Also results that it had, and that nobody had fetched, are not lost."""
-    engine = shared["dask"]
-    assert isinstance(engine, Dask)
-    killed: list[int] = []
-
-    def kill(_: int) -> None:
-        if not killed:
-            killed.extend(engine.client().run(os.getpid).values())
-            os.kill(killed[0], signal.SIGKILL)
-
-    expected = answers(Files(many, "*"))
-    assert answers(Files(many, "*", engine=engine, progress=kill)) == expected
-    assert killed
-
-
 def test_a_part_that_kills_every_process_gives_no_answer(
     shared: dict[str, Engine], many: list[Path], traps: Callable[[int], Halves]
 ) -> None:

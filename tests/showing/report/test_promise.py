@@ -87,8 +87,6 @@ def test_shares_of_the_budget_add_up_in_each_unit_and_like_questions_share_a_lin
     )
     lines = lines_of(spends)
     assert [line.share for line in lines] == [50.0, 50.0, 25.0, 75.0, None]
-    assert [line.round for line in lines] == [1, 2, 2, 3, 4]
-    assert [line.first for line in lines] == [True, True, False, True, True]
     assert lines[0].asked == "how many rows fall in each bucket (2 questions)"
     assert [line.amount for line in lines] == [
         "μ² 1 each",
