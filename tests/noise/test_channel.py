@@ -105,7 +105,7 @@ def test_a_threshold_is_in_rows_however_far_totals_are_shifted(sizes: tuple[int,
     assert channel.decode(summary, rng).at(np.arange(6)).tolist() == [0, 0, 0, 0, 11, 40]
 
 
-# a law of an author: even numbers, eps-DP, post-processed
+# a law of an author
 
 
 ITEMS = np.array([[0], [2], [2], [2]])
@@ -125,7 +125,10 @@ class Even(Laplace):
 
 @component
 class EvenNoise(AdditiveNoise):
-    """Even numbers, from noise of scale sensitivity / eps."""
+    """Even numbers, from noise of scale sensitivity / eps.
+
+    Guarantee (Central; add-or-remove one row): eps-DP, post-processed.
+    """
 
     trust = Central
     mechanism = "even"

@@ -128,6 +128,15 @@ def test_a_dry_run_spends_nothing(tmp_path: Path) -> None:
     assert mine["runs"] == []
 
 
+def test_explain_reads_a_config_file_by_either_name_of_an_option(tmp_path: Path) -> None:
+    base = 'k = 3\nepsilon = 1\ndelta = 1e-6\nbounds = "-1:1"\nmethod = "fastlloyd"\n'
+    (tmp_path / "flags.toml").write_text(f"{base}rows = 3000\n[set]\nrounds = 4\n")
+    (tmp_path / "python.toml").write_text(f"{base}public_rows = 3000\n[options]\nrounds = 4\n")
+    told = [ran(f"explain --dimension 2 --config {name}.toml", tmp_path) for name in ("flags", "python")]
+    assert told[0].stdout == told[1].stdout
+    assert "5 rounds" in told[0].stdout  # with that of zoom
+
+
 def test_without_a_number_of_rows_it_says_what_one_would_change() -> None:
     told = explain(request(rows=None), COLUMNS)
     assert "1% of the budget counts the rows first" in told.text
