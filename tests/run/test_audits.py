@@ -134,15 +134,21 @@ def unit(part: OpenedQuestion, lattice: Any) -> float:
     return 1.0 if part.vectors is None else float((cube(lattice.dimension) if framed else lattice).unit)
 
 
-def played(case: str, runs: int, there: bool, monkeypatch: pytest.MonkeyPatch) -> tuple[Floats, Floats, Floats]:
-    """What ``guessed`` finds in so many runs. Args: there (whether her rows are)."""
-    changes, sessions = CASES[case], list[Session[Any]]()
+def watched(monkeypatch: pytest.MonkeyPatch) -> list[Session[Any]]:
+    """The sessions of runs to come."""
+    sessions = list[Session[Any]]()
 
     def spied(*args: Any, **more: Any) -> Session[Any]:
         sessions.append(Session(*args, **more))
         return sessions[-1]
 
     monkeypatch.setattr(running, "Session", spied)
+    return sessions
+
+
+def played(case: str, runs: int, there: bool, monkeypatch: pytest.MonkeyPatch) -> tuple[Floats, Floats, Floats]:
+    """What ``guessed`` finds in so many runs. Args: there (whether her rows are)."""
+    changes, sessions = CASES[case], watched(monkeypatch)
     of_users = "rows_per_user" in changes
     rows = np.concatenate([CROWD, np.repeat(FAR, OWNED if of_users else 1, axis=0)]) if there else CROWD
     users = np.minimum(np.arange(len(rows)), len(CROWD)) if of_users else None
@@ -227,13 +233,7 @@ def losses(session: Session[Any], common: Floats, hers: Floats) -> tuple[list[fl
 def worth(method: str, monkeypatch: pytest.MonkeyPatch) -> tuple[float, float, Floats]:
     """The epsilon, at the run's delta, of all that she sees in the worst of two runs; that of its promise; and how far
     answers in Laplace noise are from the truth, over six runs."""
-    sessions = list[Session[Any]]()
-
-    def spied(*args: Any, **more: Any) -> Session[Any]:
-        sessions.append(Session(*args, **more))
-        return sessions[-1]
-
-    monkeypatch.setattr(running, "Session", spied)
+    sessions = watched(monkeypatch)
     components = {"counts": "discrete-laplace", "sums": "discrete-gaussian"}
     asked = request(method=method, components=components, epsilon=4.0)
     for seed in range(6):

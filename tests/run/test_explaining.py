@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import attrs
 import numpy as np
 import pytest
 
@@ -176,16 +177,11 @@ def test_what_is_said_to_be_enough_is_and_less_is_not(asked: Request) -> None:
     assert found.epsilon is not None
     assert found.rows is not None
     for name, least in (("epsilon", found.epsilon.epsilon), ("rows", found.rows.rows)):
-        enough = prepare(Request(**{**vars_of(asked), name: least}), COLUMNS).error
-        fewer = type(least)(least / (1.11 * STEPS))
-        lacking = prepare(Request(**{**vars_of(asked), name: fewer}), COLUMNS).error
+        enough = prepare(attrs.evolve(asked, **{name: least}), COLUMNS).error
+        lacking = prepare(attrs.evolve(asked, **{name: type(least)(least / (1.11 * STEPS))}), COLUMNS).error
         assert enough is not None
         assert lacking is not None
         assert enough <= error < lacking
-
-
-def vars_of(asked: Request) -> dict[str, Any]:
-    return {name: getattr(asked, name) for name in ("k", "method", "epsilon", "delta", "bounds", "rows", "trust")}
 
 
 def test_what_no_budget_or_number_reaches_is_said() -> None:
