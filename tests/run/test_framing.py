@@ -169,13 +169,6 @@ def test_pictures_are_drawn_in_the_callers_units(d: int) -> None:
     assert (Curve.of(result).costs >= 0).all()
 
 
-def test_costs_are_in_the_callers_units_where_there_is_one_unit() -> None:
-    rows = 1000 * blobs()
-    near = fit(request(method="tree-means", bounds=(-1, 1), zoom="off"), source(rows / 1000))
-    far = fit(request(method="tree-means", bounds=(-9000, 9000)), source(rows))
-    assert 0.1 < far.details["costs"][0] / near.details["costs"][0] / 1e6 < 10
-
-
 def test_labels_are_by_the_distances_that_the_run_took() -> None:
     """The widest column does not decide alone whose row it is."""
     g = np.random.default_rng(6)

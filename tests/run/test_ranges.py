@@ -165,8 +165,9 @@ def test_the_command_line_says_what_it_suggests_and_draws_it(tmp_path: Path) -> 
     assert f"{told} (silhouette 0." in done.stdout
     assert "round 1, question 1" not in done.stdout
     assert "round 1, question 1" in ran(f"{fitting} --verbose", tmp_path).stdout
-    drawn = ran("plot r.json --curve -o c.png", tmp_path)
+    drawn = ran("plot r.json --curve -o c.svg", tmp_path)
     assert "cost per row with 2 to 12 centres; 5 are suggested" in drawn.stdout
+    assert "k = 5, as suggested" in (tmp_path / "c.svg").read_text()
     assert "2 to 12 centres (planned for 12" in ran(f"{fitting} --dry-run", tmp_path).stdout
 
 

@@ -15,7 +15,7 @@ from cloister.core.errors import Damaged
 from cloister.run.result import Result
 from cloister.showing.lines import MOST_COLUMNS, Parallel
 from cloister.showing.plot_data import FLAT, OVERLAPPING, Curve, Map
-from cloister.showing.plots import draw_curve, draw_map, draw_parallel, save
+from cloister.showing.plots import draw_map, draw_parallel, save
 from cloister.showing.projection import TREE, principal
 from tests.showing.report import pages
 from tests.showing.report.pages import STATEMENT
@@ -86,21 +86,6 @@ def test_principal_axes_are_orthonormal_and_keep_what_is_spread_most() -> None:
     for centers in (np.zeros((4, 5)), np.full((1, 2), 1e90), np.eye(5)[:2] * 1e-90):
         plane = principal(centers - centers.mean(axis=0))
         assert np.allclose(plane.T @ plane, np.eye(2))
-
-
-@pytest.mark.parametrize(
-    ("scale", "shape"), [(1e-90, "ball"), (1e90, "box"), (1e6, "flat"), (1e-90, "flat"), (1e90, "ball")]
-)
-def test_domains_of_every_size_are_drawn(scale: float, shape: str, tmp_path: Path) -> None:
-    thin = 1e-6 if shape == "flat" else 1.0
-    upper = np.array([scale, scale * thin, scale])
-    bounds = {"center": [0.0] * 3, "radius": scale} if shape == "ball" else {"lower": -upper, "upper": upper}
-    details = boxes(9, 3)
-    details["cells"] *= scale
-    result = made(3, problem={"k": 3, "bounds": bounds}, centers=np.eye(3) * scale * 1e-6, details=details)
-    for projected in (False, True):
-        save(draw_map(result, project=projected), tmp_path / "map.svg", "t")
-        words(tmp_path / "map.svg")
 
 
 def labels(result: Result) -> list[str]:
@@ -190,13 +175,6 @@ def test_principal_axes_are_in_the_units_that_the_run_took_distances_in() -> Non
 def test_what_is_left_of_a_difference_is_no_cost() -> None:
     curve = Curve.of(made(details={"costs": [1e10, 1e3, 2e-3, 2e-3]}))
     assert np.array_equal(curve.costs, [1e10, 1e3, 0.0, 0.0])
-
-
-def test_a_curve_over_a_range_is_drawn_with_its_suggestion() -> None:
-    found = {"k": [2, 4, 8], "costs": [9.0, 3.0, 2.0], "suggested": 4}
-    axes = draw_curve(made(details={"curve": found, "costs": [1.0]})).axes[0]
-    assert [str(line.get_label()) for line in axes.lines] == ["least cost", "k = 4, as suggested"]
-    assert np.asarray(axes.lines[0].get_xdata()).tolist() == [2, 4, 8]
 
 
 # parallel coordinates

@@ -69,10 +69,10 @@ def test_an_error_quotes_no_cell(pyspark: Spark, capfd: pytest.CaptureFixture[st
 
 @attrs.frozen(eq=False)
 class Ending:
-    """Vectors of a round whose worker is killed: by the first that sees a file, which it takes away, or by all."""
+    """Vectors of a round whose worker is killed: by the first that sees a file, which it takes away."""
 
     of: Any
-    file: Path | None
+    file: Path
 
     @property
     def cells(self) -> Any:
@@ -84,8 +84,7 @@ class Ending:
 
     def values(self, rows: Any, buckets: Any) -> Any:
         try:
-            if self.file is not None:
-                self.file.unlink()
+            self.file.unlink()
             os.kill(os.getpid(), signal.SIGKILL)
         except FileNotFoundError:
             pass

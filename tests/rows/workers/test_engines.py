@@ -148,22 +148,6 @@ def test_dask_that_is_not_installed_is_named_with_its_extra(monkeypatch: pytest.
         engine_of("dask")
 
 
-def _threads(part: int) -> str | None:
-    return os.environ.get("OPENBLAS_NUM_THREADS")
-
-
-def test_workers_do_linear_algebra_on_one_core_each(monkeypatch: pytest.MonkeyPatch) -> None:
-    for own, seen in ((None, "1"), ("3", "3")):
-        if own is None:
-            monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)
-        else:
-            monkeypatch.setenv("OPENBLAS_NUM_THREADS", own)
-        engine = engine_of("processes", 1)
-        assert list(engine.run(_threads, [0])) == [seen]
-        engine.close()
-        assert os.environ.get("OPENBLAS_NUM_THREADS") == own
-
-
 def test_no_worker_outlives_its_engine() -> None:
     engine = Processes(3)
     assert sorted(engine.run(abs, range(-9, 0))) == list(range(1, 10))
