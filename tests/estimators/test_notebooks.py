@@ -58,15 +58,6 @@ def test_a_notebook_shows_pictures_without_any_backend_of_matplotlib(fitted: Any
     from IPython.core.formatters import DisplayFormatter
 
     assert DisplayFormatter().format(fitted.plot(NAMES))[0]["image/png"].startswith(b"\x89PNG")
-    with pytest.raises(ValueError, match="no column 'weight'"):
-        fitted.plot(["age", "weight"])
-    with pytest.raises(ValueError, match="axes and project are for the map"):
-        fitted.plot(NAMES, curve=True)
-
-
-def test_nothing_is_shown_where_nobody_watches(capfd: pytest.CaptureFixture[str]) -> None:
-    model(method="fastlloyd").fit(blobs())
-    assert capfd.readouterr() == ("", "")
 
 
 def test_short_work_shows_nothing_on_a_terminal_and_long_work_does(
@@ -118,29 +109,3 @@ def test_a_notebook_that_is_saved_half_way_has_no_number_of_rows(
     model(rows=public, progress=True, delta=0.0, method="su-lloyd").fit(blobs(1987))
     assert len(seen) > 4
     assert not [text for text in seen if re.search(r"1,?9\d\d|3,?9\d\d", text)]
-
-
-def test_a_notebook_shows_a_bar_that_moves_within_the_rounds_and_vanishes(monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("IPython")
-    bundles = list[dict[str, str]]()
-
-    class Handle:
-        def update(self, bundle: dict[str, str], raw: bool) -> None:
-            bundles.append(bundle)
-
-    def display(bundle: dict[str, str], raw: bool, display_id: bool) -> Handle:
-        bundles.append(bundle)
-        return Handle()
-
-    monkeypatch.setattr("IPython.display.display", display)
-    monkeypatch.setattr(shown, "_in_notebook", lambda: True)
-    monkeypatch.setattr(shown, "OFTEN", 0.0)
-    fitted = model(method="fastlloyd", options={"rounds": 2}, zoom="off", progress=True).fit(blobs())
-    assert [bundle["text/plain"] for bundle in bundles] == [
-        "2 rounds: 0%",
-        "round 1 of 2: 50%",
-        "round 2 of 2: 100%",
-        "",
-    ]
-    assert '<progress value="50" max="100">' in bundles[1]["text/html"]
-    assert "progress" not in fitted.result_.details

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -30,15 +29,6 @@ def quick(**more: Any) -> Any:
     return model(**{"method": "fastlloyd", "options": {"rounds": 1}, "zoom": "off", **more})
 
 
-def test_names_of_a_frames_columns_stand_in_the_result(fitted: Any) -> None:
-    rows = blobs()
-    named = {"age": rows[:, 0], "glucose": rows[:, 1]}
-    indexed = pd.DataFrame(named, index=pd.Index(range(2000), name="mrn"))
-    for frame in (pd.DataFrame(named), pl.DataFrame(named), indexed):
-        assert quick().fit(frame).result_.columns == ("age", "glucose")
-    assert fitted.result_.columns == ("0", "1")
-
-
 def whole_run(rows: Any, **asked: Any) -> Any:
     """A fit, and all that asks for the same columns again."""
     fitted = quick(**asked).fit(rows)
@@ -57,11 +47,8 @@ def test_columns_of_pandas_that_are_no_texts_are_known_by_their_names_as_texts()
     assert not hasattr(plain, "feature_names_in_"), "scikit-learn knows no names but texts"
     assert (plain.predict(blobs()) >= 0).all()
     for columns in ([1, 0], ["1", "0"]):
-        fitted = whole_run(rows, columns=columns)
-        assert fitted.result_.columns == ("1", "0")
-        assert (cloister.KMeans.of(fitted.result_).predict(rows) == fitted.predict(rows)).all()
+        assert whole_run(rows, columns=columns).result_.columns == ("1", "0")
     assert whole_run(rows, bounds={0: (-1, 1), 1: (-1, 1)}).result_.columns == ("0", "1")
-    assert whole_run(two.set_axis([0.5, "age"], axis=1)).result_.columns == ("0.5", "age")
     wards = rows.assign(**{"3": "A"}).set_axis([0, 1, 2, 3], axis=1)[[0, 1, 3]]
     assert whole_run(wards, categories={3: ["A", "B"]}, columns=[0, 1]).result_.columns == ("0", "1", "3=A", "3=B")
     people = quick(user_column=2, rows_per_user=1, columns=[0, 1]).fit(rows)
@@ -108,27 +95,6 @@ def test_the_columns_that_bounds_and_categories_name_are_used_and_others_may_sta
         fitted.predict(np.ones((2, 2)))
 
 
-def test_a_frame_that_is_read_in_chunks_has_the_labels_of_its_own_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = blobs()
-    fitted = quick().fit(rows)
-    named = quick().fit(frame := pd.DataFrame(rows, columns=["a", "b"]))
-    named.cluster_centers_ = fitted.cluster_centers_
-    monkeypatch.setattr("cloister.plugins.populations.arrays.chunk_rows", lambda dimension: 300)
-    assert (named.predict(frame) == fitted.predict(rows)).all()
-    assert np.array_equal(source(frame, None, "refuse").features(), rows)
-
-
-def test_bounds_of_a_file_name_columns_too(tmp_path: Path) -> None:
-    path = tmp_path / "bounds.toml"
-    path.write_text("age = [0, 120]\n")
-    fitted = quick(bounds=str(path)).fit(mixed())
-    assert fitted.result_.columns == ("age",)
-    assert fitted.result_.problem["bounds"] == {"lower": [0.0], "upper": [120.0]}
-    named = quick(bounds=[(0, 120)], columns=["age"]).fit(mixed())
-    assert named.result_.columns == ("age",)
-    assert named.predict(mixed()).min() >= 0
-
-
 def test_text_is_refused_and_arrays_have_no_names() -> None:
     with pytest.raises(ValueError, match="column 'ward' does not hold numbers"):
         model().fit(mixed())
@@ -153,10 +119,6 @@ def test_rows_that_cannot_be_used_are_dropped_alike_everywhere() -> None:
     assert (fitted.predict(np.full((2, 2), np.nan)) == -1).all()
     with pytest.raises(ValueError, match="no row can be used"):
         fitted.score(np.full((2, 2), np.nan))
-    whole = quick().fit(rows)
-    for use in ("fit", "predict", "transform", "score", "fit_predict"):
-        with pytest.raises(ValueError, match=r"NaN|missing"):
-            getattr(whole, use)(broken)
 
 
 def test_weights_of_rows_are_refused_with_the_reason() -> None:
@@ -177,7 +139,6 @@ def test_each_estimator_scores_by_its_own_cost() -> None:
     assert medians.result_.method["name"] in ("grid-median", "hst-median", "private-lloyd-median")
     assert (one_round.privacy_.trust, one_round.result_.method["name"]) == ("Local", "one-round")
     assert "SIMULATED" in one_round.privacy_.text()
-    assert "SIMULATED" in one_round.result_._repr_html_()
 
 
 SECRET = 0.987654321
@@ -239,15 +200,10 @@ READ = r"pandas\.read_parquet\(path\).* 'cloister fit', which takes paths"
 
 NOT_HERE: dict[str, tuple[Callable[[], Any], str]] = {
     "a path as text": (lambda: "rows.parquet", READ),
-    "a path": (lambda: Path("rows.csv"), READ),
     "an address": (lambda: "duckdb:///lake.db", r"ibis\.connect\(address\)\.table\('NAME'\)"),
     "a lazy frame": (lambda: LAZY, r"lazy LazyFrame of polars: fetch them first, as in rows\.collect\(\)"),
     "a frame of dask": (
         lambda: pytest.importorskip("dask.dataframe").from_pandas(FRAME, npartitions=1),
-        r"rows\.compute\(\)",
-    ),
-    "an array of dask": (
-        lambda: pytest.importorskip("dask.array").from_array(FRAME.to_numpy()),
         r"rows\.compute\(\)",
     ),
     "a relation": (
@@ -261,7 +217,7 @@ NOT_HERE: dict[str, tuple[Callable[[], Any], str]] = {
 def test_rows_that_are_elsewhere_are_to_be_fetched_first(what: str, fitted: Any) -> None:
     made, says = NOT_HERE[what]
     asks = [quick().fit]
-    if what in ("a path as text", "a path", "a lazy frame"):
+    if what in ("a path as text", "a lazy frame"):
         asks.append(PublicScaler("-1:1").fit)
     if what == "a lazy frame":
         asks.append(fitted.predict)

@@ -76,22 +76,6 @@ def test_bounds_and_categories_name_columns_where_nothing_else_does() -> None:
         chosen(bounded=["glucos"])
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ((["visit"],), "column 'visit' does not hold numbers but is a date"),
-        (([],), "no column was asked for"),
-        ((None, {"ward": []}), "category 'ward' has no values"),
-        ((None, {"ward": [1, "1.0"]}), "category 'ward' lists '1' more than once"),
-        ((None, {"ward": [1.5]}), "give texts, whole numbers or booleans"),
-        ((None, {"ward": "AB"}), "list the column's public values"),
-    ],
-)
-def test_what_cannot_be_used_is_refused_by_name(arguments: tuple[Any, ...], message: str) -> None:
-    with pytest.raises(InvalidInput, match=message):
-        chosen(*arguments)
-
-
 @pytest.mark.parametrize("asked", [{"asked": ["x"]}, {"asked": "*"}, {"bounded": ["x"]}, {"everything": True}])
 def test_a_column_that_is_not_the_only_one_of_its_name_is_refused(asked: Any) -> None:
     table = [TableColumn("x", "numbers"), TableColumn("y", "numbers"), TableColumn("x", "numbers")]
@@ -165,14 +149,6 @@ def test_many_columns_are_told_in_one_short_line() -> None:
     assert re.fullmatch(r"columns used: x0, .*, x19, and 480 more", select(table, "*").words)
 
 
-def test_nobody_is_told_to_list_identifiers_or_dates() -> None:
-    for name in ("mrn", "visit_date", "email"):
-        assert not_numbers(name) == f"column '{name}' does not hold numbers: leave it out of --columns (columns=)"
-        with pytest.raises(InvalidInput, match="which columns") as caught:
-            select([TableColumn("age", "numbers"), TableColumn(name, "text")])
-        assert "categor" not in str(caught.value)
-
-
 def test_no_column_of_text_is_said_to_be_a_category_since_its_values_may_tell_people_apart() -> None:
     assert not_numbers("pseudonym").endswith(f"(columns=). {CATEGORIES}")
     with pytest.raises(InvalidInput, match=r"There are age \(numbers\), pseudonym \(text\)\. Give") as caught:
@@ -186,10 +162,8 @@ def test_what_is_described_only_comes_last_and_is_not_clustered_by() -> None:
     assert found.features == ("age", "ward=A", "ward=B", "smoker")
     assert (found.described, found.beside) == (("ward", "smoker", "age"), 2)
     assert found.clustered.features == ("age",)
-    assert (found.clustered.categories, found.clustered.booleans) == ((), ())
     assert [found.place(name) for name in found.used] == [0, 1, 3]
     assert found.words.startswith("columns used: age; described only: ward (category), smoker; left out:")
-    assert chosen(["age"], {"ward": ["A", "B"]}, described=["age"]).clustered.used == ("age", "ward")
     assert chosen(None, {"ward": ["A"]}, ["age"], described=["ward", "glucose"]).clustered.used == ("age", "ward")
 
 
@@ -197,10 +171,8 @@ def test_what_is_described_only_comes_last_and_is_not_clustered_by() -> None:
     ("described", "users", "why"),
     [
         (["mrn"], None, "'mrn' tells people apart by its name"),
-        (["ward"], None, r"'ward' does not hold numbers: leave it out of --describe \(describe=\). Only a column"),
         (["visit"], None, "'visit' does not hold numbers but is a date: .* leave it out of --describe"),
         (["glucose"], "glucose", "'glucose' names users, and describes nobody"),
-        (["weight"], None, "no described column 'weight'"),
     ],
 )
 def test_columns_that_describe_no_group_are_refused(described: list[str], users: str | None, why: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -39,26 +38,11 @@ def test_labels_are_those_of_the_formula_whatever_rows_they_come_with(seed: int)
 
 
 def test_the_label_is_the_nearest_centre_and_of_ties_the_lowest() -> None:
-    """Of whole numbers by integers, and of others by fractions."""
     rng = np.random.default_rng(1)
     rows, centers = rng.integers(-5, 6, (2000, 3)).astype(float), rng.integers(-5, 6, (30, 3)).astype(float)
     exact = ((rows[:, None] - centers) ** 2).sum(axis=2)
     assert (np.sort(exact, axis=1)[:, 0] == np.sort(exact, axis=1)[:, 1]).any()
     assert np.array_equal(Labelling.of(centers).labels(rows), exact.argmin(axis=1))
-    rows, centers, units = rng.normal(size=(100, 4)), rng.normal(size=(9, 4)), rng.uniform(0.1, 10, 4)
-    labels = Labelling.of(centers, units).labels(rows)
-    x, c, u = (np.vectorize(Fraction, otypes=[object])(some) for some in (rows, centers, units))
-    assert np.array_equal(labels, np.square((x[:, None] - c) / u).sum(axis=2).argmin(axis=1))
-
-
-def test_only_rows_near_a_boundary_are_left_to_the_formula(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen = list[int]()
-    formula = Labelling.scores
-    monkeypatch.setattr(Labelling, "scores", lambda self, rows: (seen.append(len(rows)), formula(self, rows))[1])
-    rng = np.random.default_rng(3)
-    centers = rng.normal(size=(100, 8))
-    Labelling.of(np.concatenate([centers, centers])).labels(rng.normal(size=(20_000, 8)))
-    assert sum(seen) < 20
 
 
 def test_numbers_that_cannot_be_compared_are_refused() -> None:
@@ -128,16 +112,6 @@ def test_columns_of_other_sizes_than_their_units_and_single_huge_cells_are_label
     found = labelling.labels(rows)
     assert 20 <= sum(seen) < 100
     assert np.array_equal(found, by_the_formula(labelling, rows))
-
-
-@pytest.mark.parametrize("kind", ["<f4", "<i2", "<u8", "?", "<f2"])
-def test_labels_of_rows_of_other_types_are_those_of_their_doubles(kind: str) -> None:
-    rng = np.random.default_rng(6)
-    rows, labelling = rng.integers(0, 2, (3000, 4)).astype(kind), Labelling.of(rng.uniform(0, 1, (5, 4)))
-    wanted = by_the_formula(labelling, rows.astype(np.float64))
-    assert np.array_equal(labelling.labels(rows), wanted)
-    assert np.array_equal(labelling.labels(np.asfortranarray(rows)), wanted)
-    assert np.array_equal(labelling.labels(np.repeat(rows, 2, axis=1)[:, ::2]), wanted)
 
 
 SMALL, FAR = np.random.default_rng(0).uniform(-1, 1, (50, 1)), np.random.default_rng(8)

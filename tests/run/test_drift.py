@@ -48,15 +48,6 @@ def test_a_tenth_of_a_groups_rows_elsewhere_is_seen(how: str) -> None:
     assert sum(seen) >= 4
 
 
-def test_more_noise_and_other_rows_of_the_same_groups_are_no_shift() -> None:
-    found = [drift(kept(month(s), s), kept(month(100 + s), 100 + s)) for s in range(5)]
-    assert sum(each.shifted for each in found) <= 1
-    for each in found:
-        assert each.cost is not None
-        assert each.cost_error is not None
-        assert abs(each.cost - 1) < 6 * each.cost_error
-
-
 @pytest.mark.thorough
 @pytest.mark.alarm(1e-8)
 def test_without_a_shift_the_chance_is_as_it_says(alarm: Alarm) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -11,13 +10,13 @@ import attrs
 import matplotlib as mpl
 import numpy as np
 import pytest
-from matplotlib.text import Text
 
-from cloister.core.errors import Damaged, InvalidInput, MissingExtra
+from cloister.core.errors import Damaged
 from cloister.run.result import Result
+from cloister.showing.lines import MOST_COLUMNS, Parallel
 from cloister.showing.plot_data import FLAT, OVERLAPPING, Curve, Map
-from cloister.showing.plots import draw_curve, draw_map, draw_parallel, figure_of, save
-from cloister.showing.projection import TREE, View, principal, shade
+from cloister.showing.plots import draw_map, draw_parallel, save
+from cloister.showing.projection import TREE, principal
 from tests.showing.report import pages
 from tests.showing.report.pages import STATEMENT
 
@@ -38,12 +37,6 @@ def words(path: Path) -> str:
     return "\n".join(ElementTree.parse(path).getroot().itertext())
 
 
-def test_without_matplotlib_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(MissingExtra, match=r"needs matplotlib: pip install '.*\[plot\]'"):
-        draw_map(made())
-
-
 def test_settings_of_the_user_change_no_picture_and_are_not_changed(tmp_path: Path) -> None:
     result = made(details=boxes(5, 2))
     save(draw_map(result), tmp_path / "a.svg", "t")
@@ -53,31 +46,11 @@ def test_settings_of_the_user_change_no_picture_and_are_not_changed(tmp_path: Pa
     assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
 
 
-@pytest.mark.parametrize("d", [2, 3, 6])
-def test_a_box_is_seen_as_the_hull_of_its_corners(d: int) -> None:
-    from scipy.spatial import ConvexHull
-
-    g = np.random.default_rng(d)
-    view = View(("a", "b"), g.normal(size=d), np.linalg.qr(g.normal(size=(d, 2)))[0])
-    corners = boxes(20, d)["cells"]
-    for box, outline in zip(corners, view.outlines(corners), strict=True):
-        ends = np.array(np.meshgrid(*box.T)).reshape(d, -1).T
-        hull = ConvexHull(view.of(ends))
-        assert ConvexHull(outline).volume == pytest.approx(hull.volume, rel=1e-9)  # in two dimensions volume is area
-        x, y = outline.T
-        assert abs(x @ np.roll(y, -1) - y @ np.roll(x, -1)) / 2 == pytest.approx(hull.volume, rel=1e-9)
-        assert np.abs(hull.points[hull.vertices][:, None] - outline).max(axis=2).min(axis=1).max() < 1e-9
-
-
-def test_two_columns_show_cells_as_they_are() -> None:
+def test_two_columns_are_seen_in_the_order_asked() -> None:
     result = made(3, details=boxes(5, 3))
     seen = Map.of(result, axes=("c2", "c0"))
     assert seen.view.names == ("c2", "c0")
     assert np.array_equal(seen.centers, result.centers[:, [2, 0]])
-    weights = result.details["cell_weights"]
-    for outline, box in zip(seen.cells, result.details["cells"][np.argsort(weights)], strict=True):
-        assert outline.min(axis=0) == pytest.approx(box[0, [2, 0]])
-        assert outline.max(axis=0) == pytest.approx(box[1, [2, 0]])
     assert np.array_equal(seen.border.min(axis=0), [-1, -1])
 
 
@@ -88,7 +61,6 @@ def test_of_many_cells_the_heaviest_are_drawn() -> None:
         assert (len(seen.cells), seen.all_cells) == (most, 3000)
         heaviest = cells["cells"][np.argmax(cells["cell_weights"]), :, :2]
         assert seen.cells[-1].min(axis=0) == pytest.approx(heaviest[0])
-    assert "the 166 heaviest of 3,000 cells" in "".join(text.get_text() for text in draw_map(result).texts)
 
 
 def test_a_tree_of_a_projection_is_seen_in_it_and_from_elsewhere_without_cells() -> None:
@@ -100,7 +72,6 @@ def test_a_tree_of_a_projection_is_seen_in_it_and_from_elsewhere_without_cells()
     assert seen.cells[-1].max(axis=0) == pytest.approx(
         result.details["cells"][result.details["cell_weights"].argmax(), 1, :2]
     )
-    assert np.array_equal(Map.of(result, project=True).cells, seen.cells)
     elsewhere = Map.of(result, axes=("c0", "c1"))
     assert (len(elsewhere.cells), elsewhere.all_cells) == (0, 10)
     assert "seen in its own projection only" in "".join(t.get_text() for t in draw_map(result, ("c0", "c1")).texts)
@@ -112,49 +83,9 @@ def test_principal_axes_are_orthonormal_and_keep_what_is_spread_most() -> None:
     assert np.allclose(plane.T @ plane, np.eye(2))
     assert plane[1, 0] > 0.99
     assert plane[3, 1] > 0.99
-    for centers in (np.zeros((1, 5)), np.zeros((4, 5)), np.full((1, 2), 1e90), np.eye(5)[:2] * 1e-90):
+    for centers in (np.zeros((4, 5)), np.full((1, 2), 1e90), np.eye(5)[:2] * 1e-90):
         plane = principal(centers - centers.mean(axis=0))
         assert np.allclose(plane.T @ plane, np.eye(2))
-    seen = Map.of(made(5, details=boxes(10, 5)), project=True)
-    assert seen.view.projected == "principal axes of the centres"
-    assert seen.cells.shape == (10, 10, 2)
-
-
-def test_more_rows_per_area_are_darker_and_none_are_white() -> None:
-    square = np.array([[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 1.0]])
-    cells = np.array([square, square, 2 * square, square, 0 * square])
-    empty, few, many_wide, many, point = shade(np.array([0.0, 4.0, 16.0, 16.0, 1.0]), cells)
-    assert empty == 0
-    assert 0 < few == many_wide < many == point == 1
-
-
-@pytest.mark.parametrize(
-    "bounds",
-    [{"lower": [0.0], "upper": [5.0]}, {"center": [1.0], "radius": 3.0}],
-)
-def test_one_column_is_a_strip(bounds: dict[str, Any], tmp_path: Path) -> None:
-    result = made(1, problem={"k": 3, "bounds": bounds}, details={**boxes(4, 1), "iterates": np.zeros((2, 3, 1))})
-    seen = Map.of(result)
-    assert np.array_equal(seen.centers[:, 1], np.zeros(3))
-    save(draw_map(result), tmp_path / "strip.png", "t")
-    for wrong in ({"axes": ("c0", "c0")}, {"project": True}):
-        with pytest.raises(InvalidInput, match="one column only"):
-            Map.of(result, **wrong)
-
-
-@pytest.mark.parametrize(
-    ("scale", "shape"), [(1e-90, "ball"), (1e90, "box"), (1e6, "flat"), (1e-90, "flat"), (1e90, "ball")]
-)
-def test_domains_of_every_size_are_drawn(scale: float, shape: str, tmp_path: Path) -> None:
-    thin = 1e-6 if shape == "flat" else 1.0
-    upper = np.array([scale, scale * thin, scale])
-    bounds = {"center": [0.0] * 3, "radius": scale} if shape == "ball" else {"lower": -upper, "upper": upper}
-    details = boxes(9, 3)
-    details["cells"] *= scale
-    result = made(3, problem={"k": 3, "bounds": bounds}, centers=np.eye(3) * scale * 1e-6, details=details)
-    for projected in (False, True):
-        save(draw_map(result, project=projected), tmp_path / "map.svg", "t")
-        words(tmp_path / "map.svg")
 
 
 def labels(result: Result) -> list[str]:
@@ -179,17 +110,6 @@ def test_a_map_shows_numbers_before_the_values_of_categories() -> None:
     assert Map.of(made(4, columns=columns, problem=problem)).view.names == ("age", "stay")
     few = made(3, columns=columns[:3], problem={**made(3).problem, "categories": {"ward": ["A", "B"]}})
     assert Map.of(few).view.names == ("ward=A", "ward=B")
-    with pytest.raises(Damaged, match="categories are damaged"):
-        Map.of(made(problem={**made().problem, "categories": 3}))
-
-
-def test_text_is_never_smaller_than_nine_points() -> None:
-    for figure in (
-        draw_map(made(3, details=boxes(9, 3)), project=True),
-        draw_curve(made(details=boxes(9, 2))),
-        draw_parallel(made(5)),
-    ):
-        assert min(t.get_fontsize() for t in figure.findobj(Text)) >= 9
 
 
 ODD = ["$x$", r"\$x", "柱", "<&>\"'", "a\nb", "\x00\x07", "\ud800", "x" * 300, "", "y"]
@@ -224,39 +144,25 @@ def test_a_picture_says_who_is_protected() -> None:
 def test_results_without_sense_are_refused() -> None:
     four = boxes(4, 2)
     for change in (
-        {"details": {"cells": np.zeros((3, 2, 5))}},
         {"details": {"cells": [[1], [2, 3]]}},
-        {"details": {"cells": np.full((1, 2, 2), np.nan)}},
-        {"details": {"cells": "cells"}},
         {"details": {"cells": np.array([[[1.0, 1.0], [0.0, 2.0]]])}},
-        {"details": {**four, "cell_weights": [1.0]}},
         {"details": {**four, "cell_weights": [np.inf] * 4}},
-        {"details": {"iterates": np.zeros((2, 3))}},
-        {"details": {"iterates": {"a": 1}}},
         {"details": {**four, "projection": np.zeros((2, 2))}},
-        {"details": {**four, "projection": [1.0]}},
         {"centers": np.full((3, 2), np.nan)},
         {"weights": np.full(3, np.inf)},
+        {"problem": {**made().problem, "categories": 3}},
         {"problem": {"k": 3, "bounds": {"lower": [0], "upper": [1]}}},
-        {"problem": {"k": 3, "bounds": {"center": "a", "radius": 1}}},
         {"problem": {"k": 3, "bounds": 5}},
-        {"problem": {"k": "x", "bounds": {"lower": [0, 0], "upper": [1, 1]}}},
-        {"method": {}},
         {"privacy": attrs.evolve(STATEMENT, epsilon="much")},
     ):
         with pytest.raises(Damaged):
             pytest.fail(f"{change} is drawn: {Map.of(made(**change))}")
-    for costs in ([[1.0]], ["a"], [-1.0, 0.0], [np.nan], 3):
+    for change in ({"centers": np.full((3, 2), np.nan)}, {"weights": np.full(3, np.inf)}):
+        with pytest.raises(Damaged, match="cannot be drawn"):
+            Parallel.of(made(**change))
+    for costs in (["a"], [-1.0, 0.0], 3):
         with pytest.raises(Damaged, match="costs cannot be drawn"):
             pytest.fail(f"{costs} are drawn: {Curve.of(made(details={'costs': costs}))}")
-
-
-@pytest.mark.parametrize("empty", [[], np.empty((0, 2, 2))])
-def test_empty_details_are_as_good_as_none(empty: Any) -> None:
-    seen = Map.of(made(details={"cells": empty, "iterates": empty, "cell_weights": []}))
-    assert (seen.all_cells, len(seen.paths)) == (0, 0)
-    with pytest.raises(InvalidInput, match="holds no costs"):
-        draw_curve(made(details={"costs": []}))
 
 
 def test_principal_axes_are_in_the_units_that_the_run_took_distances_in() -> None:
@@ -266,37 +172,27 @@ def test_principal_axes_are_in_the_units_that_the_run_took_distances_in() -> Non
     assert np.allclose(Map.of(wide, project=True).centers, Map.of(made(3), project=True).centers)
 
 
-def test_a_bare_figure_has_no_words_above() -> None:
-    result = made(details={"costs": [3.0, 2.0, 1.0]})
-    for picture in (Map, Curve):
-        assert not figure_of(picture.of(result), bare=True).texts
-        assert figure_of(picture.of(result)).texts
-
-
-@pytest.mark.parametrize(
-    ("costs", "scale"),
-    [([5.0], "linear"), ([0.0, 0.0], "linear"), ([1e10, 1e4, 0.0], "log"), ([1e300, 1e200, 1.0], "linear")],
-)
-def test_costs_of_every_size_are_drawn(costs: Any, scale: str, tmp_path: Path) -> None:
-    figure = draw_curve(made(details={"costs": costs}))
-    assert figure.axes[0].get_yscale() == scale
-    save(figure, tmp_path / "curve.svg", "t")
-    assert "mathdefault" not in words(tmp_path / "curve.svg")
-
-
-def test_the_curve_says_what_a_cost_is() -> None:
-    for power, label in ((1, "rows · tree distance"), (2, "rows · tree distance²"), ("x", "cost on the tree")):
-        axes = draw_curve(made(details={"costs": [2.0, 1.0], "power": power})).axes[0]
-        assert axes.get_ylabel() == label
-
-
 def test_what_is_left_of_a_difference_is_no_cost() -> None:
     curve = Curve.of(made(details={"costs": [1e10, 1e3, 2e-3, 2e-3]}))
     assert np.array_equal(curve.costs, [1e10, 1e3, 0.0, 0.0])
 
 
-def test_a_curve_over_a_range_is_drawn_with_its_suggestion() -> None:
-    found = {"k": [2, 4, 8], "costs": [9.0, 3.0, 2.0], "suggested": 4}
-    axes = draw_curve(made(details={"curve": found, "costs": [1.0]})).axes[0]
-    assert [str(line.get_label()) for line in axes.lines] == ["least cost", "k = 4, as suggested"]
-    assert np.asarray(axes.lines[0].get_xdata()).tolist() == [2, 4, 8]
+# parallel coordinates
+
+
+def test_a_line_runs_between_the_bounds_of_its_columns() -> None:
+    problem = {"k": 3, "rows": 1000, "bounds": {"lower": [0.0, -10.0], "upper": [4.0, 30.0]}}
+    seen = Parallel.of(made(2, centers=np.array([[1.0, 10.0], [4.0, -10.0], [0.0, 99.0]]), problem=problem))
+    assert np.array_equal(seen.heights, [[0.25, 0.5], [1.0, 0.0], [0.0, 1.0]])
+    assert (seen.low.tolist(), seen.high.tolist()) == ([0.0, -10.0], [4.0, 30.0])
+
+
+def test_of_many_columns_those_that_differ_most_are_seen_in_their_order(tmp_path: Path) -> None:
+    centers = np.zeros((3, 100))
+    centers[0, 5 : 5 + MOST_COLUMNS] = 0.5
+    seen = Parallel.of(made(100, centers=centers))
+    assert seen.columns == tuple(f"c{j}" for j in range(5, 5 + MOST_COLUMNS))
+    assert seen.text() == "3 centres over the 30 of 100 columns in which they differ most"
+    assert seen.as_dict()["columns in the result"] == 100
+    save(draw_parallel(made(100, centers=centers)), tmp_path / "lines.svg", "t")
+    assert "c34" in words(tmp_path / "lines.svg")

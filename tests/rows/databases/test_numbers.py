@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import attrs
@@ -16,9 +15,8 @@ from cloister.core.errors import InvalidInput
 from cloister.core.questions import OpenedQuestion, Round
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.trust import Central, Local, Shuffled
-from cloister.plugins.populations.files import Files
 from cloister.plugins.populations.sql_table import SqlTable
-from cloister.run.fit import fit, source
+from cloister.run.fit import fit
 from cloister.run.request import Request
 from cloister.testing.checks.populations import Roll
 from cloister.testing.stubs import Dealt
@@ -142,12 +140,3 @@ def test_a_run_whose_people_answer_one_by_one_needs_a_key_before_a_row_is_read(e
     again = engine.put("runs_twice", pa.concat_tables([people(), people()]))
     with SqlTable(again, ["x", "y"], users="key") as population, pytest.raises(InvalidInput, match="two rows name one"):
         fit(request, population)
-
-
-def test_rows_of_files_have_places_and_need_no_key(tmp_path: Path) -> None:
-    people().to_pandas().to_csv(tmp_path / "rows.csv", index=False)
-    rows = [str(tmp_path / "rows.csv")]
-    with Files(rows, ["x", "y"]) as population:
-        fit(asked(), population)
-    with pytest.raises(InvalidInput, match=r"numbered by its place here.*leave the user column out"):
-        fit(asked(), source(rows, ["x", "y"], "refuse", users="key"))
