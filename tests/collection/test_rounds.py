@@ -13,7 +13,6 @@ from cloister.collection.client.encoder import PlanEncoder, State, encode, trans
 from cloister.collection.plan.costs import sent_bytes
 from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.plan.publish import words
-from cloister.collection.plan.transcript import Transcript
 from cloister.collection.server.aggregator import advance, decode, result_of
 from cloister.core.errors import BudgetExceeded, CloisterError, InvalidInput, Refused
 from cloister.core.randomness import NoiseRng
@@ -135,29 +134,6 @@ def test_who_is_not_asked_sends_and_pays_nothing(
     assert [State(tmp_path / "mine.state").spent(user) for user in (0, 1, 2)] == [0.0, EPSILON, 0.0]
     monkeypatch.setattr(PlanEncoder, "asked", lambda encoder, users: users < 0)
     assert answered(tmp_path) == (None, 0)
-
-
-def test_a_closed_round_is_not_closed_again(tmp_path: Path, plan: CollectionPlan) -> None:
-    up_to(tmp_path, plan, 1)
-    before = (tmp_path / "plan" / "round-1.json").read_bytes()
-    done = advanced(tmp_path, only=0)
-    assert (done.intake, done.transcript.index) == (None, 1)
-    with pytest.raises(InvalidInput, match="no report can be used; left alone 1 files of rounds that are closed"):
-        advanced(tmp_path)
-    with pytest.raises(InvalidInput, match="round 3 is not open: the open one is 2"):
-        advanced(tmp_path, only=2)
-    assert (tmp_path / "plan" / "round-1.json").read_bytes() == before
-    assert not (tmp_path / "plan" / "round-2.json").exists()
-
-
-def test_too_few_reports_close_nothing_and_decode_says_who_closes_rounds(tmp_path: Path, plan: CollectionPlan) -> None:
-    prepared(tmp_path, plan)
-    answered(tmp_path)
-    with pytest.raises(InvalidInput, match="900 reports count, at least 1,000 are wanted"):
-        advanced(tmp_path, least=1000)
-    assert Transcript.read(tmp_path / "plan").index == 0
-    with pytest.raises(InvalidInput, match="this plan has 3 rounds: 'cloister advance' closes"):
-        decode(tmp_path / "plan", tmp_path / "reports")
 
 
 def test_a_plan_has_no_more_rounds_than_a_report_can_name(

@@ -8,9 +8,7 @@ beyond epsilon is refused is among the wrong bundles of ``tests/vectors``.
 
 from __future__ import annotations
 
-import base64
 import json
-import random
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from functools import cache, partial
@@ -21,11 +19,9 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from cloister.plugins.oracles.shuffled.blanket_histogram import delta_of
 from tests.reference_client import counts
 from tests.reference_client.checks import ALL, power
-from tests.reference_client.client import Client
-from tests.reference_client.words import Words, word
+from tests.reference_client.words import Words
 
 VECTORS = Path(__file__).parents[1] / "vectors"
 FILES = ("local-counts", "local-vectors", "local-others", "shuffled")
@@ -115,44 +111,3 @@ def test_subsets_keep_epsilon_exactly_whatever_set_was_drawn() -> None:
             laws = laws_of(level, [evenly(k), [int(level["keep"])], evenly(m)], ranks)
             reached = set[tuple[int, ...]]().union(*laws)
             assert worst([{z: law.get(z, Fraction(0)) for z in reached} for law in laws]) <= limit
-
-
-def test_under_a_shuffler_her_number_and_her_role_depend_on_no_row() -> None:
-    """The number that stands for her is drawn before anything of her row is read, and it decides all else."""
-    every = bundles("shuffled")
-    (one,) = [one for one in every if "blanket" not in one["bundle"] and '"shares"' not in one["bundle"]]
-    client, g = Client(one["bundle"], base64.b64decode(one["arrays"])), random.Random(1)
-    for _ in range(20):
-        drawn, places = [g.getrandbits(64) for _ in range(100)], set[bytes]()
-        for row in ([0.0, 0.0], [1.0, 0.0], [-0.3, 0.4]):
-            report, at = client.report(row, USER, Words(drawn)), 18
-            assert report is not None
-            for drawing in client.bundle["drawings"]:
-                places.add(report[at : at + 2 + 8])
-                at += drawing["bytes"]
-        assert len(places) == len(client.bundle["drawings"])
-        assert {int.from_bytes(place[2:], "little") for place in places} == set(drawn[: len(places)])
-
-
-def test_blankets_hide_one_message_among_those_of_honest_users() -> None:
-    found = [(f, q) for f, q in questions() if q["channel"]["kind"] == "blanket"]
-    assert found
-    for facts, question in found:
-        channel = question["channel"]
-        least = -(-9 * facts["users"] // 10)
-        delta = delta_of(question["epsilon"], channel["blankets"] * least, channel["values"], len(channel["levels"]))
-        assert delta <= question["delta"] * (1 + 1e-9)
-
-
-def test_the_rounds_that_one_person_answers_cost_the_plan_s_epsilon_together() -> None:
-    """What a client remembers and adds up: the questions that she was asked, over all rounds."""
-    for file in VECTORS.glob("method-*.json"):
-        rounds = [json.loads(one["bundle"]) for one in bundles(file.stem)]
-        for user in range(50):
-            asked = [q for facts in rounds for q in facts["questions"] if is_asked(q["share"], user)]
-            for cost in ("epsilon", "delta"):
-                assert sum(q[cost] for q in asked) <= rounds[0][cost] * (1 + 1e-9)
-
-
-def is_asked(share: Facts | None, user: int) -> bool:
-    return share is None or share["from"] <= word(share["key"], user) >> 11 < share["to"]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import warnings
 from functools import cache
 from pathlib import Path
@@ -14,7 +12,7 @@ import pytest
 
 import cloister.encoder
 from cloister.collection.client import encoder as long_name
-from cloister.collection.client.encoder import PlanEncoder, PrivacyWarning, encode, read
+from cloister.collection.client.encoder import PlanEncoder, PrivacyWarning, encode
 from cloister.collection.client.state import State
 from cloister.collection.plan.plan import CollectionPlan
 from cloister.core.encoding import encode_rows
@@ -63,18 +61,7 @@ def test_a_report_is_a_function_of_its_own_row_alone(oracle: str) -> None:
         part = encoder.encode(ROWS[some], USERS[some])
         assert np.array_equal(part.answers, whole[part.users.astype(int)])
 
-
-def test_answers_are_secret_and_drawn_anew() -> None:
-    encoder = PlanEncoder(planned())
-    one, other = (encoder.encode(ROWS, USERS).answers for _ in range(2))
-    assert (one != other).any(axis=1).mean() > 0.5
     # a one-byte answer repeats itself by chance; public coins are the same
-
-
-def test_users_are_whole_numbers_of_any_type_and_one_person_needs_no_array() -> None:
-    for users in ([3, 1, 2], (3, 1, 2), np.array([3.0, 1, 2]), np.array([3, 1, 2], np.int8), USERS[:3] * 0 + [3, 1, 2]):
-        assert encode(planned(), ROWS[:3], users).users.tolist() == [1, 2, 3]
-    assert encode(planned(), [[0.1] * D], [17]).users.tolist() == [17]
 
 
 ROW = [0.0] * D
@@ -119,45 +106,6 @@ def test_a_number_that_stands_twice_among_others_draws_nothing_and_charges_nobod
         with pytest.raises(InvalidInput, match="a user number stands twice: give each user one row"):
             PlanEncoder(planned()).encode(ROWS[: len(users)], users, given)
     assert not any(state.spent(user) for user in users)
-
-
-def test_rows_far_outside_the_bounds_are_clipped() -> None:
-    encoder = PlanEncoder(planned(), noise=NoiseRng.for_tests(1))
-    near, far = (encoder.encode([[size, *ROW[1:]]] * 50, range(50)).answers for size in (1.0, 1e300))
-    assert np.array_equal(near, far)
-
-
-LIGHT = """
-import sys, importlib.abc
-from pathlib import Path
-
-class Only(importlib.abc.MetaPathFinder):
-    def find_spec(self, name, path=None, target=None):
-        top = name.partition(".")[0]
-        if top in {"numpy", "attr", "attrs", "cloister"} | sys.stdlib_module_names or top.startswith("_"):
-            return None
-        raise ImportError(f"{name} is not light")
-
-sys.meta_path.insert(0, Only())
-from cloister.encoder import encode, read
-for folder in Path(sys.argv[1]).iterdir():
-    plan = read(folder)
-    reports = encode(plan, [[0.1] * plan.dimension] * 40, list(range(40)), state=folder / "state")
-    assert len(reports.answers) == 40 and reports.columns()
-    assert reports.to_bytes()[0] == 0xC2
-heavy = {"pluggy", "scipy", "opendp", "typer", "rich", "narwhals", "pyarrow", "sklearn", "pandas", "polars", "numba"}
-assert not heavy & {m.partition(".")[0] for m in sys.modules}
-"""
-
-
-@pytest.mark.thorough
-def test_encoding_needs_numpy_and_attrs_only(tmp_path: Path) -> None:
-    for oracle in ORACLES:
-        planned(oracle).write(tmp_path / oracle, "")
-    done = subprocess.run([sys.executable, "-c", LIGHT, str(tmp_path)], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    for folder in tmp_path.iterdir():
-        assert len(encode(read(folder), [[0.1] * D] * 40, range(40), state=folder / "state").answers) == 40
 
 
 def test_the_short_name_that_devices_import_is_the_same_program() -> None:

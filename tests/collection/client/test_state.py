@@ -3,7 +3,6 @@ it."""
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import shutil
 import sqlite3
@@ -17,7 +16,7 @@ import numpy as np
 import pytest
 
 from cloister.collection.client import state as memory
-from cloister.collection.client.encoder import PlanEncoder, State, encode, read, transcript_of
+from cloister.collection.client.encoder import PlanEncoder, State, encode, transcript_of
 from cloister.collection.plan.plan import CollectionPlan
 from cloister.core.errors import BudgetExceeded, CloisterError, Damaged, InvalidInput, Refused
 from cloister.core.randomness import NoiseRng
@@ -68,17 +67,6 @@ def test_an_older_copy_of_a_state_draws_anew_and_forgets_what_was_charged(state:
         answers(state, planned(3, 0.5))
     assert (State(state).spent(3), State(older).spent(3)) == (2.5, 0.5)
     assert not np.array_equal(first, answers(older, plan, slice(N)))
-
-
-def test_what_is_remembered_is_what_was_drawn(state: Path) -> None:
-    """Same words, same reports: the file changes nothing."""
-    encoder = PlanEncoder(planned(), noise=NoiseRng.for_tests(4))
-    expected, memory = encoder.encode(ROWS, USERS).answers, State(state)
-    memory.charge(encoder.transcript, [USERS])
-    width = expected.shape[1]
-    found = memory.fill(encoder.transcript, USERS, width, lambda which: encoder.draw(ROWS[which], USERS[which]))
-    assert np.array_equal(found, expected)
-    assert np.array_equal(memory.answers(encoder.transcript, USERS[5:50], width), expected[5:50])
 
 
 def test_repeatable_noise_is_not_remembered(state: Path) -> None:
@@ -177,15 +165,6 @@ def test_a_lifetime_goes_down_and_never_up(state: Path) -> None:
     assert State(state).spent(0) == 1.0
 
 
-def test_a_state_without_a_lifetime_goes_on_without_one(state: Path) -> None:
-    """Whoever gives one later is kept to it."""
-    for seed in (1, 2):
-        answers(state, planned(seed))
-    for lifetime in ({"lifetime": 5.0}, {}):
-        with pytest.raises(BudgetExceeded, match="the lifetime epsilon of 5 of 3 of these people has 1"):
-            answers(state, planned(3), **lifetime)
-
-
 def test_a_plan_that_was_charged_and_never_answered_counts(state: Path) -> None:
     """What a process that died between the charge and the draw leaves: it may have sent its report to another disk."""
     State(state, 3.0).charge(transcript_of(planned(1)), [USERS[:3]])
@@ -193,21 +172,6 @@ def test_a_plan_that_was_charged_and_never_answered_counts(state: Path) -> None:
     with pytest.raises(BudgetExceeded, match="has 1"):
         State(state, 3.0).charge(transcript_of(planned(2)), [USERS[:3]])
     assert State(state).spent(1) == 2.0
-
-
-@pytest.mark.parametrize("lifetime", [(0.0,), (-1.0,), (np.nan,), (np.inf,), (3.0, -1e-9), (3.0, 1.0), (3.0, np.nan)])
-def test_a_lifetime_is_a_positive_number_and_its_delta_one_below_1(state: Path, lifetime: tuple[float, ...]) -> None:
-    given = dict(zip(("lifetime", "lifetime_delta"), lifetime, strict=False))
-    with pytest.raises(InvalidInput, match="the lifetime's delta is" if len(given) == 2 else "the lifetime is"):
-        State(state, **given)
-
-
-def test_a_lifetime_has_a_state_and_its_delta_a_lifetime(state: Path) -> None:
-    for given in ({"lifetime": 3.0}, {"lifetime_delta": 1e-6}):
-        with pytest.raises(InvalidInput, match="needs a state"):
-            encode(planned(), ROWS[:1], [0], **given)
-    with pytest.raises(InvalidInput, match="has no lifetime, so no delta can be limited"):
-        answers(state, planned(), lifetime_delta=1e-4)
 
 
 def test_nobody_reports_without_a_charge(state: Path) -> None:
@@ -218,44 +182,12 @@ def test_nobody_reports_without_a_charge(state: Path) -> None:
         State(state).answers(transcript_of(plan), USERS[:3], 4)
 
 
-def test_a_failure_while_drawing_keeps_the_charge_and_draws_once(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*_: Any) -> Any:
-        raise RuntimeError("no entropy")
-
-    monkeypatch.setattr(PlanEncoder, "draw", fail)
-    with pytest.raises(RuntimeError):
-        answers(state, planned())
-    assert State(state).spent(0) == 2.0
-    monkeypatch.undo()
-    assert np.array_equal(answers(state, planned()), answers(state, planned()))
-    assert State(state).spent(0) == 2.0
-
-
-@pytest.mark.parametrize(
-    "content",
-    [b"not a database at all, but long enough to be looked at" * 9, b"SQLite format 3\0" + bytes(100), bytes(5000)],
-)
-def test_another_file_is_no_state(state: Path, content: bytes) -> None:
-    state.write_bytes(content)
-    with pytest.raises(CloisterError) as error:
-        answers(state, planned())
-    assert "\n" not in str(error.value)
-    assert state.read_bytes() == content
-
-
 def test_a_changed_report_in_the_file_is_noticed(state: Path) -> None:
     answers(state, planned())
     with closing(sqlite3.connect(state, isolation_level=None)) as db:
         db.execute("update reports set report = x'0000' where user = 2")
     with pytest.raises(Damaged, match="no report of its plan"):
         answers(state, planned())
-
-
-def test_a_state_where_none_can_be_is_one_line(tmp_path: Path) -> None:
-    for path in (tmp_path / "no" / "folder", tmp_path):
-        with pytest.raises(CloisterError, match="cannot be used") as error:
-            answers(path, planned())
-        assert "\n" not in str(error.value)
 
 
 @pytest.mark.parametrize(("durable", "level"), [(True, 3), (False, 0)])
@@ -332,25 +264,3 @@ def test_a_state_that_could_be_read_is_closed_when_it_is_used(state: Path) -> No
     with pytest.raises(CloisterError):
         State(other).spent(0)
     assert shown(other) == 0o044
-
-
-def _encode(folder: Path, number: int, start: Any) -> None:
-    plan = read(folder / "plan")
-    start.wait()
-    np.save(folder / f"{number}.npy", encode(plan, ROWS * (number + 1), USERS, state=folder / "state").answers)
-
-
-@pytest.mark.thorough
-def test_processes_that_encode_the_same_people_send_the_same_bytes(tmp_path: Path) -> None:
-    planned().write(tmp_path / "plan", "")
-    context = multiprocessing.get_context("spawn")
-    start = context.Barrier(3)
-    workers = [context.Process(target=_encode, args=(tmp_path, number, start)) for number in range(3)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
-        assert worker.exitcode == 0
-    first, *others = (np.load(tmp_path / f"{number}.npy") for number in range(3))
-    assert all(np.array_equal(first, other) for other in others)
-    assert State(tmp_path / "state").spent(0) == 2.0

@@ -16,10 +16,8 @@ from cloister.accounting.composition import Spent
 from cloister.accounting.total import Total
 from cloister.collection.plan import bundle
 from cloister.collection.plan.bundle import Bundle, addable, bundle_of
-from cloister.collection.plan.costs import sent_bytes
 from cloister.collection.plan.plan import CollectionPlan, read
 from cloister.collection.plan.publish import words
-from cloister.collection.wire.answers import layout_of
 from cloister.core.budget import Budget, Event, Share
 from cloister.core.errors import Damaged, InvalidInput, Refused
 from cloister.core.questions import Round
@@ -73,34 +71,6 @@ def test_a_bundle_is_made_with_its_plan_and_is_the_same_bytes_for_every_reader(n
     assert max(map(abs, integers)) <= 2**53
     assert made.content == json.dumps(facts, sort_keys=True, separators=(",", ":")).encode("ascii") + b"\n"
     assert facts["arrays"] == {"bytes": len(made.arrays), "sha256": hashlib.sha256(made.arrays).hexdigest()}
-
-
-@pytest.mark.parametrize("name", PLANS)
-def test_it_says_what_the_plan_promises_and_how_long_an_answer_is(name: str) -> None:
-    plan, facts = planned(name), bundled(name).as_dict()
-    round, page = plan.round(), words(plan, plan.rounds())
-    assert (facts["plan"], facts["head"], facts["round"], facts["rounds"]) == (plan.hash, plan.hash, 1, plan.length)
-    assert (facts["epsilon"], facts["delta"]) == (plan.total.epsilon, plan.total.delta)
-    assert all(f"  {line}\n" in page for line in facts["words"])
-    layout = layout_of(round)
-    assert sent_bytes(round) == 18 + facts["answer_bytes"]
-    assert f"{sent_bytes(round):,} bytes" in page
-    assert facts["answer_bytes"] == layout.bytes == sum(one["bytes"] for one in facts["drawings"])
-    assert sorted(j for one in facts["drawings"] for j in one["questions"]) == list(range(len(round.parts)))
-    assert [one["body_bytes"] for one in facts["questions"]] == [body.bytes for body in layout.bodies]
-
-
-def test_a_share_of_the_users_is_the_same_in_whole_numbers() -> None:
-    """Also for those whose hash is at a share's very ends."""
-    questions = bundled("local").as_dict()["questions"]
-    ends = [one["share"][name] for one in questions for name in ("from", "to")]
-    for part, one in zip(planned("local").round().parts, questions, strict=True):
-        share = part.user_share
-        assert share is not None
-        assert one["share"]["key"] == share.rng.key[:16].hex()
-        for high in (end + i for end in ends for i in (-1, 0, 1) if 0 <= end + i < 2**53):
-            u = high * 2.0**-53
-            assert (share.low <= u < share.high) == (one["share"]["from"] <= high < one["share"]["to"])
 
 
 def test_a_question_says_what_its_answer_costs_with_and_without_a_shuffler() -> None:

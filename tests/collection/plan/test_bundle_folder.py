@@ -12,7 +12,7 @@ from cloister.collection.plan.bundle import Bundle
 from cloister.collection.plan.canonical_json import laid_out, with_hash
 from cloister.collection.plan.transcript import Transcript
 from cloister.core.errors import Damaged, InvalidInput
-from tests.collection.rounds_fakes import ROUNDS, advanced, answered, planned, prepared, up_to
+from tests.collection.rounds_fakes import planned, up_to
 from tests.in_process import cloister
 
 
@@ -29,20 +29,6 @@ def folder(closed: Path, tmp_path: Path) -> Path:
 
 def bundles_in(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.glob("bundle-*")}
-
-
-def test_every_round_gets_its_bundle_when_it_opens(tmp_path: Path) -> None:
-    prepared(tmp_path, planned())
-    for number in range(1, ROUNDS + 1):
-        assert sorted(bundles_in(tmp_path / "plan")) == sorted(
-            f"bundle-{i}.{kind}" for i in range(1, number + 1) for kind in ("bin", "json")
-        )
-        found, transcript = Bundle.read(tmp_path / "plan", number), Transcript.read(tmp_path / "plan")
-        assert (found.as_dict()["head"], found.as_dict()["round"]) == (transcript.head, number)
-        assert found.as_dict()["rounds"] == ROUNDS
-        answered(tmp_path)
-        advanced(tmp_path)
-    assert [one.round for one in bundle.check(tmp_path / "plan")] == [1, 2, 3]
 
 
 def test_bundles_that_a_crash_left_out_are_made_and_are_the_same_beside_the_plan_or_apart(
@@ -71,12 +57,6 @@ def test_a_file_that_differs_is_never_written_over(folder: Path) -> None:
         bundle.make(folder)
     assert (folder / "bundle-1.bin").read_bytes() == b""
     assert not (folder / "bundle-2.json").exists()
-
-
-def test_the_bundle_of_a_round_before_is_no_bundle_of_this_one(folder: Path) -> None:
-    (folder / "bundle-2.json").write_bytes((folder / "bundle-1.json").read_bytes())
-    with pytest.raises(Damaged, match="it is the bundle of round 1"):
-        bundle.check(folder)
 
 
 def test_other_answers_of_a_closed_round_have_another_bundle(folder: Path) -> None:

@@ -16,7 +16,7 @@ from cloister.core.encoding import encode_rows
 from cloister.core.questions import OpenedQuestion
 from cloister.core.randomness import NoiseRng
 from tests.alarms import Alarm
-from tests.collection.liars import asked, pulling, supporting
+from tests.collection.liars import pulling, supporting
 from tests.collection.plans import local_plan
 from tests.in_process import cloister
 
@@ -48,22 +48,6 @@ def test_liars_invent_as_many_people_as_the_plan_says_and_no_more(oracle, epsilo
     after = before.merge(part.channel.absorb(supporting(part, LIARS, 5)))
     invented = looked(part, after, 5) - looked(part, before, 5)
     assert invented == pytest.approx(M * harm(plan, [round]).invented)
-
-
-@pytest.mark.alarm(1e-8)
-def test_where_the_users_are_shared_liars_with_given_numbers_invent_as_many(alarm: Alarm):
-    """However few of them are asked: as many as the plan says, but for the chance that more of them are."""
-    plan = planned(6)
-    (round,) = plan.rounds()
-    said = harm(plan, [round])
-    part = next(part for part in round.parts if part.vectors is None)
-    nobody = part.channel.absorb(supporting(part, LIARS[:0], 5))
-    invented = looked(part, nobody.merge(part.channel.absorb(supporting(part, LIARS, 5))), 5)
-    f = part.fraction
-    assert f < 0.5
-    assert invented <= len(asked(part, LIARS)) / f * said.invented * (1 + 1e-9)
-    alarm.near(invented, M * said.invented, math.sqrt(M * (1 - f) / f) * said.invented)
-    assert said.chosen == pytest.approx(max(1 / part.fraction for part in round.parts))
 
 
 @pytest.mark.alarm(1e-8)

@@ -72,19 +72,6 @@ def test_what_is_read_is_what_was_written(name: str, tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["plan"]
 
 
-def test_a_plan_is_made_the_same_from_the_same_seed_and_differently_from_a_fresh_one() -> None:
-    assert PLANS["one-round"]().hash == planned("one-round").hash
-    fresh = [publish(request(seed=None), dimension=8) for _ in range(2)]
-    assert len({p.hash for p in fresh} | {p.digest for p in fresh}) == 4
-
-
-def test_the_folder_says_in_words_what_is_promised(whole: Path) -> None:
-    text = (whole / WORDS).read_text()
-    said = ("epsilon = 2, Local trust", "replace one row", "100,000 people", "rows: v = 0.1 needs about")
-    for part in (read(whole).hash, *said):
-        assert part in text
-
-
 def leaves(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     found = False
@@ -110,16 +97,6 @@ def at(path: tuple[Any, ...], change: Callable[[Any], Any]) -> Callable[[dict[st
         facts[path[-1]] = change(facts[path[-1]])
 
     return apply
-
-
-def test_a_plan_that_lacks_a_field_is_refused(folder: Path) -> None:
-    """One that was changed in any byte is, too: ``tests/collection/test_rounds_refusals.py``."""
-    original = (folder / FILE).read_text()
-    for name in json.loads(original):
-        (folder / FILE).write_text(original)
-        rewrite(folder, lambda facts, name=name: facts.pop(name), sealed=name != "hash")  # type: ignore[misc]
-        with pytest.raises(Damaged):
-            read(folder)
 
 
 @pytest.mark.parametrize(
@@ -197,19 +174,6 @@ def test_a_sealed_plan_of_nonsense_anywhere_is_refused_or_whole(tmp_path: Path) 
             assert found.hash == json.loads(file.read_text())["hash"], (node, value)
 
 
-def test_no_plan_is_written_over_anything(folder: Path, tmp_path: Path) -> None:
-    plan = read(folder)
-    with pytest.raises(InvalidInput, match="is not empty"):
-        plan.write(folder, "")
-    (tmp_path / "file").write_text("")
-    with pytest.raises(InvalidInput, match="it is a file"):
-        plan.write(tmp_path / "file", "")
-    (tmp_path / "empty").mkdir()
-    for place in (tmp_path / "empty", tmp_path / "new" / "deep"):
-        plan.write(place, "")
-        assert read(place).hash == plan.hash
-
-
 def test_a_crash_while_writing_leaves_no_plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for file in range(3):
         calls = list[int]()
@@ -223,11 +187,6 @@ def test_a_crash_while_writing_leaves_no_plan(tmp_path: Path, monkeypatch: pytes
         with pytest.raises(InvalidInput, match="No space left"):
             planned("one-round").write(tmp_path / "other", "words", {"bundle-1.json": b""})
         assert not list(tmp_path.iterdir())
-
-
-def test_there_is_no_plan_where_there_is_none(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInput, match="cannot read the plan"):
-        read(tmp_path)
 
 
 @pytest.mark.parametrize(

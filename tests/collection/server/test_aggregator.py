@@ -65,18 +65,3 @@ def test_a_statement_says_that_the_start_of_a_plan_counts_as_public(tmp_path: Pa
     some = PlanEncoder(plan).encode(np.zeros((500, D)), np.arange(500))
     text = decode(plan, written(tmp_path / "a.reports", some)).result.privacy.text()
     assert "The centres that the run began from count as public" in text
-
-
-def test_weights_are_of_those_who_reported(tmp_path: Path, plan: CollectionPlan, done: Encoded) -> None:
-    """Sums of weights have a standard error of a few hundred rows; centres stand within 0.25 of the corners (10
-    errors). One report is enough to run."""
-    for share in (1.0, 0.5):
-        some = np.flatnonzero(np.random.default_rng(3).random(N) < share)
-        found = decode(plan, written(tmp_path / "a.reports", done, some))
-        assert found.intake.accepted == len(some)
-        assert found.result.details["reports"]["share of the planned users"] == len(some) / N
-        assert found.result.weights is not None
-        assert abs(found.result.weights.sum() - len(some)) < 0.2 * N
-        assert np.linalg.norm(CORNERS[:, None] - found.result.centers[None], axis=2).min(axis=1).max() < 0.25
-    alone = decode(plan, done.form.batch(done.users[7:8], done.answers[7:8]))
-    assert (alone.intake.accepted, np.isfinite(alone.result.centers).all()) == (1, True)

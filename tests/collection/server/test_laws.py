@@ -71,12 +71,6 @@ def test_a_number_within_its_bounds_is_no_wonder_and_others_have_at_most_the_cha
         assert log_chance(0, 0) == 0.0
 
 
-def test_of_numbers_with_the_same_bounds_the_smallest_and_the_largest_stand_for_all() -> None:
-    law = ReportLaw.alike("symbol {}".format, np.array([5, 2, 9, 4]), 20, 0.2, 0.3)
-    assert [(one.what, one.found) for one in law.proportions] == [("symbol 1", 2), ("symbol 2", 9)]
-    assert law.of == 4
-
-
 @attrs.frozen
 class Knowing(ReportFacts):
     """A channel that knows some laws. Args: known."""
@@ -214,12 +208,3 @@ def test_liars_who_pull_along_one_vector_show_it_by_its_signs(block: Any) -> Non
 def test_devices_that_all_send_the_same_codeword_are_found() -> None:
     round = of_all(HadamardVector(), "users")
     assert "codeword 7: " in unlikely(round, with_liars(round, [7], N, 300))[0]
-
-
-def test_shuffled_reports_have_the_law_of_the_reports_inside() -> None:
-    """1,200 beside 10,000 people's, who all send the bit that is not sent for bucket 0."""
-    round, inner = (of_all(block, "users") for block in (BLOCKS["amplified-counts"], HadamardResponse()))
-    channel: Any = round.parts[0].channel
-    inner = attrs.evolve(inner, parts=(attrs.evolve(inner.parts[0], channel=channel.inner),))
-    summaries = with_liars(inner, [1], 10_000, 1_200)
-    assert unlikely(round, summaries) == unlikely(inner, summaries) != []

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -17,9 +15,7 @@ from cloister.collection.intake.sieve import Intake
 from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.server import reports
 from cloister.collection.wire import batches
-from cloister.core.errors import InvalidInput, Refused
-from cloister.rows.workers.dask_cluster import Dask
-from cloister.rows.workers.engine import Engine, Processes
+from cloister.core.errors import InvalidInput
 from tests.collection.server.collected import KINDS, Apart, encoded, gathered, same, small_plan, written
 
 N = 500
@@ -77,12 +73,6 @@ def test_parts_of_any_size_give_what_one_pass_gives(
             assert said(other) == said(intake)
 
 
-def test_a_strict_intake_refuses_in_parts_too(plan: CollectionPlan, tmp_path: Path) -> None:
-    folder = contest(plan, tmp_path / "reports", 1)
-    with pytest.raises(Refused, match=r"has reports|is one of the files"):
-        gathered(plan, folder, engine=Apart(), strict=True)
-
-
 class Changing(Apart):
     """Parts before which something happens to the files. Args: what, after (so many passes)."""
 
@@ -96,14 +86,6 @@ class Changing(Apart):
             self.what()
 
 
-def test_a_file_that_is_another_one_in_the_second_pass_is_no_result(plan: CollectionPlan, tmp_path: Path) -> None:
-    some, path = encoded(plan, np.arange(N)), tmp_path / "a.reports"
-    for content in (some.form.batch(some.users[:9], some.answers[:9]), bytes(len(some.in_batches()))):
-        path.write_bytes(some.in_batches())
-        with pytest.raises(InvalidInput, match="changed while it was read"):
-            gathered(plan, path, engine=Changing(lambda content=content: path.write_bytes(content)))  # type: ignore[misc]
-
-
 @pytest.mark.parametrize("passes", [1, 2], ids=["before the others count", "before the contested count"])
 def test_files_that_hold_other_numbers_in_a_later_pass_are_no_result(
     passes: int, plan: CollectionPlan, tmp_path: Path
@@ -115,45 +97,3 @@ def test_files_that_hold_other_numbers_in_a_later_pass_are_no_result(
     changing = Changing(lambda: written(one, encoded(plan, [11, 12])), passes)
     with pytest.raises(InvalidInput, match="changed while it was read"):
         gathered(plan, [one, two], engine=changing)
-
-
-def test_streams_are_read_in_one_process(plan: CollectionPlan) -> None:
-    with pytest.raises(InvalidInput, match="apply to files only"):
-        gathered(plan, encoded(plan, np.arange(9)).to_bytes(), engine=Apart())
-
-
-@pytest.fixture(scope="module")
-def engines() -> Iterator[dict[str, Engine]]:
-    found: dict[str, Engine] = {"processes": Processes(2), "dask": Dask(2)}
-    yield found
-    for engine in found.values():
-        engine.close()
-
-
-@pytest.mark.thorough
-@pytest.mark.filterwarnings("ignore::cloister.core.errors.WorkerWarning")
-@pytest.mark.parametrize("name", ["processes", "dask"])
-def test_every_engine_gives_what_one_process_gives_and_a_worker_killed_changes_nothing(
-    name: str, plan: CollectionPlan, engines: dict[str, Engine], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(parts, "PART", 3000)
-    folder, engine, killed = contest(plan, tmp_path / "reports", 2), engines[name], list[int]()
-    expected, intake = gathered(plan, folder)
-
-    def kill(_: int) -> None:
-        if not killed:
-            killed.extend(_workers(engine))
-            os.kill(killed[0], signal.SIGKILL)
-
-    for told in (None, kill):
-        found, other = gathered(plan, folder, engine=engine, progress=told)
-        assert same(found, expected)
-        assert said(other) == said(intake)
-    assert killed
-
-
-def _workers(engine: Engine) -> list[int]:
-    if isinstance(engine, Dask):
-        return list(engine.client().run(os.getpid).values())
-    assert isinstance(engine, Processes)
-    return engine.pids

@@ -18,8 +18,7 @@ from cloister.core.lattice import Bound
 from cloister.core.questions import OpenedQuestion, Round, Rows
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.reports import SIGNIFICANCE, Proportion
-from cloister.core.shuffling import asked, messages, numbers
-from cloister.core.trust import Local, Shuffled
+from cloister.core.trust import Local
 from cloister.plugins.oracles.local.counts.hadamard_response import HadamardResponse
 from cloister.plugins.oracles.local.counts.local_hashing import ExplicitHistogram
 from cloister.plugins.oracles.local.vectors.ldp_average import LdpAverage
@@ -99,12 +98,6 @@ def test_as_few_who_chose_as_chance_explains_go_unseen() -> None:
     assert doubts(round, *came(round, few)) == []
 
 
-def test_people_who_leave_a_question_out_are_found() -> None:
-    round = a_round()
-    left = users(N)[~asked_of(round, users(N), 4)]
-    assert doubts(round, *came(round, left))[0].startswith("question 5 has 0 of")
-
-
 LEVELS = {
     "hadamard-response": HadamardResponse(),
     "explicit-histogram": ExplicitHistogram(),
@@ -140,19 +133,6 @@ def test_people_who_chose_their_level_are_found(oracle: Any) -> None:
     round = of_all(oracle, "budget")
     assert round.parts[0].channel.answered(came(round, users(50))[1][0]) == ()
     assert doubts(round, *came(round, users(50))) == []
-
-
-def test_private_numbers_that_were_chosen_are_found_by_the_messages() -> None:
-    """Under Shuffled trust a number is drawn in private; a liar picks it all the same."""
-    round = a_round(oracle=AMPLIFIED, trust=Shuffled)
-    drawn = numbers(round, users(N), NOISE)[0]
-    counts = [int(who.sum()) for who in asked(round, [drawn] * 6) if who is not None]
-    assert all(messages(part) == 1 for part in round.parts)
-    local = a_round(oracle=AMPLIFIED)
-    summaries = absorb(local, encode_rows(local, np.zeros((N, 2)), drawn, NOISE))
-    assert doubts(round, counts, summaries) == []
-    counts[1] += 200
-    assert doubts(round, counts, summaries)[0].startswith("question 2 has")
 
 
 def test_the_significance_is_that_of_the_round() -> None:

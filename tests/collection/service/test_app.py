@@ -157,23 +157,6 @@ def test_without_tickets_whoever_knows_a_number_uses_it_up_and_everybody_sees_wh
     assert form.parse(kept.read_bytes()).answers[0, 0] == 1
 
 
-def test_a_plan_without_a_bundle_says_so(tmp_path: Path, out: Path) -> None:
-    plan_in(tmp_path / "plan")
-    (tmp_path / "plan" / "bundle-1.bin").unlink()
-    with Client(collector(tmp_path / "plan", out)) as client:
-        assert client.get("/round").json()["bundle"] is None
-        assert client.get("/bundle-1.bin").status_code == 404
-
-
-def test_only_those_methods_that_are_meant(client: Client) -> None:
-    asked = client.get("/reports")
-    assert (asked.status_code, asked.headers["allow"], "by POST" in asked.text) == (405, "POST", True)
-    for method in ("put", "delete", "patch"):
-        for path in ("/reports", "/round", "/plan.json", "/metrics"):
-            assert client.request(method, path).status_code == 405
-    assert client.request("POST", "/round").status_code == 405
-
-
 def limited(folder: Path, out: Path, **limits: Any) -> Client:
     return Client(collector(folder, out, limits=Limits(**limits)))
 

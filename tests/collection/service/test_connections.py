@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import random
 import socket
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from pathlib import Path
 
 import httpx
@@ -118,12 +117,6 @@ def test_who_sends_too_much_is_told_so_though_she_sends_it_all_first(collector: 
     assert line.recv(1000).startswith(b"HTTP/1.1 413")
 
 
-def test_thousands_of_requests_in_one_piece_are_not_queued(collector: Process, line: socket.socket) -> None:
-    line.sendall(b"GET /round HTTP/1.1\r\nhost: x\r\n\r\n" * 5000)
-    assert ended(line).count(b"HTTP/1.1") < 100
-    assert works(collector)
-
-
 def test_connections_beyond_the_limit_are_told_to_come_later(collector: Process) -> None:
     time.sleep(SECONDS)
     with ExitStack() as stack:
@@ -132,30 +125,6 @@ def test_connections_beyond_the_limit_are_told_to_come_later(collector: Process)
         assert late.startswith(b"HTTP/1.1 503")
         assert b"retry-after" in late
     until(lambda: works(collector))
-
-
-def test_thousands_of_malformed_requests_are_counted_and_harm_nothing(collector: Process) -> None:
-    rng, before = random.Random(1), count(collector, "no HTTP")
-    good = HEAD + b"content-length: 5\r\n\r\nhello"
-    for _ in range(MANY):
-        wrong = bytearray(good[: rng.randrange(1, len(good))] if rng.random() < 0.3 else good)
-        for _ in range(rng.randrange(1, 20)):
-            wrong[rng.randrange(len(wrong))] = rng.randrange(256)
-        with connected(collector) as line, suppress(OSError):  # it may have ended already
-            line.sendall(bytes(wrong))
-            line.shutdown(socket.SHUT_WR)
-            if rng.random() < 0.2:
-                ended(line)
-    assert count(collector, "no HTTP") > before + MANY // 2
-    assert works(collector)
-    assert collector.memory < 300
-
-
-def test_an_upgrade_to_another_protocol_is_not_followed(collector: Process, line: socket.socket) -> None:
-    upgrade = b"connection: upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\n"
-    line.sendall(HEADS + upgrade + b"sec-websocket-key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n")
-    assert b"101" not in ended(line)[:15]
-    assert works(collector)
 
 
 def test_metrics_on_a_port_of_their_own_are_nowhere_else_and_answer_while_all_connections_are_taken(

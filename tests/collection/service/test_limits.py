@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
 from cloister.collection.service import limits
@@ -85,11 +83,3 @@ def test_addresses_are_bounded(clock: Clock, monkeypatch: pytest.MonkeyPatch) ->
     for number in range(1000):
         rates.wait(f"10.0.{number // 250}.{number % 250}")
     assert len(rates) == 50
-
-
-def test_setting_the_machine_s_clock_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    rates = Rates(1)
-    assert allowed(rates, "203.0.113.5", 10) == 2
-    for jump in (1e9, -1e9):
-        monkeypatch.setattr(time, "time", lambda jump=jump: jump)
-        assert allowed(rates, "203.0.113.5", 10) == 0

@@ -108,24 +108,6 @@ def test_between_two_rounds_reports_are_sent_back(folder: Path, monkeypatch: pyt
         assert client.send(answers(folder))[0] == 200
 
 
-def test_collectors_that_have_copies_of_a_plan_go_on_when_they_are_given_its_new_files(folder: Path) -> None:
-    here, there = folder / "plan", Path(shutil.copytree(folder / "plan", folder / "copy"))
-    out = [folder / "a", folder / "b"]
-    with Client(collector(here, out[0])) as first, Client(collector(there, out[1])) as second:
-        late = answers(folder, slice(0, 1))
-        assert first.send(answers(folder, slice(1, 9)))[1]["accepted"] == 8
-        assert second.send(answers(folder, slice(5, None)))[1]["accepted"] == len(ROWS) - 5
-        advance(here, out)
-        assert second.send(late)[1]["accepted"] == 1, "it knows of no other round yet"
-        for name in ("bundle-2.bin", "bundle-2.json", "round-1.json"):
-            shutil.copy(here / name, there)
-        for client in (first, second):
-            wait_for(client, shows(client, round=2, reports=0))
-            client.send(answers(folder))
-    advance(here, out)
-    assert [closed.reports["accepted"] for closed in Transcript.read(here).closed] == [len(ROWS) - 1, len(ROWS)]
-
-
 def test_a_plan_s_messages_go_to_its_shuffler_only_and_reports_to_none(tmp_path: Path) -> None:
     plan_in(tmp_path / "local")
     plan_in(tmp_path / "shuffled", delta=1e-6, rows=100, components=WIRES, method="one-round", trust=None)

@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 
 from cloister.collection.service.segments import LOCK, Segments, collecting
-from cloister.collection.wire import batches
 from cloister.collection.wire.batches import BatchForm
-from cloister.core.errors import Damaged, InvalidInput, Refused
+from cloister.core.errors import Damaged, Refused
 from cloister.core.types import Ids
 from tests.collection.service.collectors import batch, on_disk
 
@@ -124,19 +123,6 @@ def test_files_of_another_plan_are_refused_and_left_alone(tmp_path: Path) -> Non
     assert path.read_bytes() == other
 
 
-def test_files_are_left_for_new_ones_at_a_size_and_are_read_in_pieces(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    segments = opened(tmp_path, size=3 * len(batch(FORM, 1)))
-    for user in range(8):
-        put(segments, user)
-    assert [path.stat().st_size // len(batch(FORM, 1)) for path in files(tmp_path)] == [3, 3, 2]
-    assert on_disk(tmp_path, FORM).tolist() == list(range(8))
-    for piece in (1, 7, 28, 29):
-        monkeypatch.setattr(batches, "CHUNK", piece)
-        assert opened(tmp_path).seen.count == 8
-
-
 def test_a_finished_file_carries_no_time(tmp_path: Path) -> None:
     """One that a killed process left loses its own at the next start."""
     segments = opened(tmp_path, size=1)
@@ -174,12 +160,6 @@ def test_messages_with_their_senders_are_not_put_where_others_read(tmp_path: Pat
         tmp_path.chmod(mode)
         with pytest.raises(Refused, match="messages name their senders: chmod 700"), collecting(tmp_path, private=True):
             pass
-
-
-def test_a_folder_that_cannot_be_made_is_said(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    with pytest.raises(InvalidInput, match="cannot write"), collecting(tmp_path / "file" / "out", private=False):
-        pass
 
 
 class Full:

@@ -19,11 +19,9 @@ import pytest
 
 from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.server.aggregator import decode
-from cloister.collection.service.app import collector
 from cloister.collection.service.running import FILES
 from cloister.collection.service.segments import LOCK
 from cloister.collection.wire.batches import BatchForm
-from cloister.core.errors import InvalidInput
 from cloister.federated.transport.certificates import COORDINATOR_NAME, make_test_certificates
 from tests.collection.service.collectors import (
     OCTETS,
@@ -259,15 +257,6 @@ def test_a_bundle_that_is_missing_or_altered_is_said(folder: Path, altered: Any,
     with collecting(folder) as process:
         assert process.end() == 0
     assert all(text in process.stderr for text in said)
-
-
-@pytest.mark.parametrize("out", ["plan", "plan/reports", ".", "link/reports"])
-def test_reports_in_the_plan_s_folder_or_around_it_are_refused_before_anything_is_made(folder: Path, out: str) -> None:
-    (folder / "link").symlink_to("plan")
-    before = sorted(folder.rglob("*"))
-    with pytest.raises(InvalidInput, match="holds the plan's folder, or is in it"):
-        collector(folder / "plan", folder / out)
-    assert sorted(folder.rglob("*")) == before
 
 
 def test_a_port_that_is_taken_is_said_in_one_line(folder: Path) -> None:

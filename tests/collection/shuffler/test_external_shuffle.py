@@ -30,12 +30,6 @@ def shuffled(folder: Path, size: int, rng: Any, files: int, pieces: int = 1) -> 
     return tuple(np.ascontiguousarray(out).view("<u4").reshape(-1).tolist())
 
 
-@pytest.mark.parametrize(("size", "files", "pieces"), [(1, 1, 1), (5, 16, 2), (5_000, 1, 3), (5_000, 128, 7)])
-def test_everything_comes_out_once(tmp_path: Path, size: int, files: int, pieces: int) -> None:
-    found = shuffled(tmp_path / "work", size, NoiseRng.for_tests(0), files, pieces)
-    assert sorted(found) == list(range(size))
-
-
 @final
 class Told:
     """Words that are told: the files that messages go to, and the order of the words that sort each file."""

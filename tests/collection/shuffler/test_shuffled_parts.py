@@ -7,23 +7,20 @@ import os
 import signal
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from cloister.collection.client.encoder import Encoded
 from cloister.collection.intake import parts
 from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.shuffler.release import Permute, Scattered
 from cloister.collection.shuffler.shuffler import shuffle
-from cloister.core.errors import Refused
 from cloister.core.randomness import NoiseRng
 from cloister.rows.workers.engine import Processes
 from tests.alarms import Alarm
 from tests.collection.server.collected import Apart
-from tests.collection.shuffled_plans import FEW as N, MIXED, multiset, released, sent, small_plan, write
+from tests.collection.shuffled_plans import FEW as N, multiset, released, sent
 
 
 def contest(plan: CollectionPlan, folder: Path, seed: int) -> Path:
@@ -60,35 +57,6 @@ def test_parts_of_any_size_release_what_one_process_releases(
         assert done.tally.unfinished == one.tally.unfinished > 0
         assert multiset(released(out, plan)) == expected
         assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
-
-
-@pytest.mark.parametrize("changes", [{}, MIXED], ids=["amplified", "several messages"])
-def test_what_devices_send_is_released(changes: Any, tmp_path: Path) -> None:
-    plan = small_plan(rows=40, **changes)
-    some = sent(plan)
-    done = shuffle(plan, some.to_bytes(), tmp_path / "out")
-    assert (done.people, done.messages) == (plan.rows, len(some.messages))
-    assert multiset(released(tmp_path / "out", plan)) == multiset(some.messages)
-
-
-def test_a_sender_who_sends_twice_in_a_row_counts_once_for_the_first(
-    plan: CollectionPlan, theirs: Encoded, tmp_path: Path
-) -> None:
-    place = [*range(8), 7, *range(8, N)]
-    users, answers = theirs.users[place], theirs.answers[place]
-    answers[8] = sent(plan, 3, users=[7]).answers[0]
-    done = shuffle(plan, theirs.form.batch(users, answers), tmp_path / "out")
-    assert (done.people, done.tally.refused) == (N, Counter(duplicate=1))
-    assert multiset(released(tmp_path / "out", plan)) == multiset(theirs.messages)
-
-
-def test_too_few_people_are_refused_before_anything_is_permuted(
-    plan: CollectionPlan, theirs: Encoded, tmp_path: Path
-) -> None:
-    few = write(tmp_path / "r" / "a.reports", theirs, slice(0, 5))
-    with pytest.raises(Refused, match="nothing is released"):
-        shuffle(plan, few, tmp_path / "out", engine=Apart())
-    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.alarm(1e-7)

@@ -30,51 +30,11 @@ def test_a_batch_and_a_report_are_these_bytes() -> None:
     assert ticketed.batch(USERS, ANSWERS, np.zeros((3, 64), np.uint8))[0] == 0xC4
 
 
-def test_batches_and_reports_that_are_joined_are_read_in_order() -> None:
-    data = FORM.batch(USERS, ANSWERS) + FORM.report(9, b"\x05\x06") + FORM.batch(USERS[:0], ANSWERS[:0])
-    found = FORM.parse(data + FORM.report(10, b"\x07\x08"))
-    assert found.users.tolist() == [*USERS.tolist(), 9, 10]
-    assert found.answers.tolist() == [*ANSWERS.tolist(), [5, 6], [7, 8]]
-    assert (found.end, found.wrong, found.refused) == (len(data) + 20, None, Counter())
-
-
-def test_tickets_come_back_beside_their_reports() -> None:
-    form, tickets = BatchForm(HEAD, 3, 2, tickets=True), np.arange(192).astype(np.uint8).reshape(3, 64)
-    found = form.parse(form.batch(USERS, ANSWERS, tickets) + form.report(9, b"\x05\x06", tickets[0].tobytes()))
-    assert found.tickets is not None
-    assert found.tickets.tolist() == [*tickets.tolist(), tickets[0].tolist()]
-    assert found.users.tolist() == [*USERS.tolist(), 9]
-    assert form.parse(FORM.batch(USERS, ANSWERS)).wrong == "no reports"
-
-
-def test_what_is_cut_short_at_the_end_is_not_there_and_nothing_is_refused() -> None:
-    whole = FORM.batch(USERS, ANSWERS)
-    for cut in range(1, len(whole) + 1):
-        found = FORM.parse(whole + whole[:-cut])
-        assert (found.users.tolist(), found.end, found.refused) == (USERS.tolist(), len(whole), Counter()), cut
-
-
 def test_a_batch_without_its_checksum_is_refused_and_the_next_one_is_read() -> None:
     bad = bytearray(FORM.batch(USERS, ANSWERS))
     bad[-1] ^= 1
     found = FORM.parse(bytes(bad) * 2 + FORM.batch(USERS[:1], ANSWERS[:1]))
     assert (found.users.tolist(), found.refused) == ([7], Counter(damaged=2))
-
-
-def test_nothing_is_read_after_bytes_of_another_round() -> None:
-    mine = FORM.batch(USERS, ANSWERS)
-    for other, why, stamp in (
-        (BatchForm("ff" * 32, 3, 2), "another plan", "ff" * 8),
-        (BatchForm(HEAD, 2, 2), "another plan", HEAD[:16]),
-    ):
-        found = FORM.parse(mine + other.batch(USERS, ANSWERS) + mine)
-        assert (found.users.tolist(), found.end, found.wrong, found.stamp) == (USERS.tolist(), len(mine), why, stamp)
-        assert found.refused == Counter([why])
-
-
-def test_bytes_that_begin_no_report_are_told_from_those_that_follow_some() -> None:
-    for data, wrong in ((b"PAR1", "no reports"), (FORM.report(1, b"ab") + b"\0", "damaged"), (b"", None)):
-        assert FORM.parse(data).wrong == wrong
 
 
 def test_a_batch_that_says_it_is_larger_than_a_batch_may_be_is_damaged() -> None:
@@ -83,13 +43,6 @@ def test_a_batch_that_says_it_is_larger_than_a_batch_may_be_is_damaged() -> None
     assert FORM.parse(FORM.prefix(0xC2) + struct.pack("<II", most + 1, 0)).wrong == "damaged"
     with pytest.raises(InvalidInput, match="at most"):
         FORM.batch(np.zeros(most + 1, np.uint64), np.zeros((most + 1, 2), np.uint8))
-
-
-def test_many_reports_go_into_several_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cloister.collection.wire.batches.MAX_RECORDS", 20)
-    made = list(FORM.batches(USERS, ANSWERS))
-    assert len(made) == 2
-    assert FORM.parse(b"".join(made)).users.tolist() == USERS.tolist()
 
 
 def test_answers_of_another_length_and_rounds_beyond_a_byte_are_refused() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -45,13 +44,6 @@ def said(some: Iterable[Parsed]) -> tuple[Any, ...]:
     last = found[-1]
     left = 0 if last.wrong else last.left
     return users.tolist(), answers.tolist(), sum(one.damaged for one in found), last.wrong, last.stamp, left
-
-
-@pytest.mark.parametrize("chunk", [1, 7, 97])
-def test_pieces_may_end_anywhere(chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batches, "CHUNK", chunk)
-    for seed in range(60):
-        assert said(parsed(io.BytesIO(file(seed)), FORM)) == said([FORM.parse(file(seed))])
 
 
 @pytest.mark.parametrize("chunk", [40, 1000])

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from cloister.collection.wire.user_set import UserSet, first_of
+from cloister.collection.wire.user_set import UserSet
 from cloister.core.errors import InvalidInput
 
 
@@ -34,15 +34,3 @@ def test_a_number_is_entered_once_by_one_call_or_by_two(again: Sequence[int]) ->
     with pytest.raises(InvalidInput, match="a user number stands twice"):
         roll.add(np.array(again, np.uint64))
     assert roll.count == 2
-
-
-@pytest.mark.parametrize("beyond", [1000, 1007, 2**64 - 1])
-def test_a_number_beyond_the_plan_is_not_entered(beyond: int) -> None:
-    with pytest.raises(InvalidInput, match="from 0 to 999"):
-        entered(3, beyond)
-
-
-def test_the_first_of_equal_numbers_is_found_in_any_order() -> None:
-    for numbers in ([1, 2, 3], [3, 1, 3, 2, 1], [2, 2], []):
-        expected = [number not in numbers[:at] for at, number in enumerate(numbers)]
-        assert first_of(np.array(numbers, np.uint64)).tolist() == expected
