@@ -3,15 +3,15 @@
 Laws of randomisers of a bucket are enumerated: the intervals of secret words on which the reference client sends one
 answer, at both edges of each, compared between all inputs, 'in no bucket' included. Vectors tie the client to cloister,
 whose own enumerations (``tests/plugins/oracles``) tie it, and the randomisers of vectors, to their proofs; that a word
-beyond epsilon is refused is among the wrong bundles of ``tests/vectors``.
+beyond epsilon is refused is among the wrong bundles of ``tests/vectors``, which ``clients/javascript`` refuses.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
-from functools import cache, partial
+from functools import partial
 from itertools import combinations, pairwise, product
 from math import prod
 from pathlib import Path
@@ -20,38 +20,22 @@ from typing import Any, TypeAlias
 import pytest
 
 from tests.reference_client import counts
-from tests.reference_client.checks import ALL, power
-from tests.reference_client.words import Words
+from tests.reference_client.words import ALL, Words
+from tests.vectors.wrong_channels import power
 
 VECTORS = Path(__file__).parents[1] / "vectors"
-FILES = ("local-counts", "local-vectors", "local-others", "shuffled")
+FILES = ("local-counts", "local-others", "shuffled")
 USER = 12345
 
 Facts: TypeAlias = dict[str, Any]
 Law: TypeAlias = dict[tuple[int, ...], Fraction]
 
 
-def bundles(name: str) -> list[Facts]:
-    found: list[Facts] = json.loads((VECTORS / f"{name}.json").read_text())["bundles"]
-    return found
-
-
-@cache
-def small() -> list[Facts]:
-    """Every bundle of small vectors."""
-    return [json.loads(one["bundle"]) for name in FILES for one in bundles(name)]
-
-
-def questions() -> Iterator[tuple[Facts, Facts]]:
-    """Every bundle of small vectors, with each of its questions."""
-    return ((facts, question) for facts in small() for question in facts["questions"])
-
-
 def levels(randomiser: str, most: int) -> list[tuple[Facts, Fraction]]:
-    """Levels with a randomiser and at most so many buckets, each kind once, with e^epsilon of one answer; one or
-    more."""
+    """Levels of the vectors with a randomiser and at most so many buckets, and e^epsilon of an answer; each kind once."""
     found = dict[str, tuple[Facts, Fraction]]()
-    for _, question in questions():
+    bundles = (one for name in FILES for one in json.loads((VECTORS / f"{name}.json").read_text())["bundles"])
+    for question in (question for one in bundles for question in json.loads(one["bundle"])["questions"]):
         channel = question["channel"]
         for level in channel["levels"]:
             if level.get("randomiser") == randomiser and int(level["size"]) <= most:

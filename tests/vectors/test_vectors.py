@@ -15,7 +15,6 @@ from zlib import crc32
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-from tests.reference_client.checks import Wrong, check
 from tests.reference_client.client import Client
 from tests.reference_client.snapping import snap
 from tests.reference_client.words import Words, below, hashed, word
@@ -26,7 +25,6 @@ REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
 SPECIFICATION = "".join(page.read_text() for page in (REFERENCE / "format.md", *REFERENCE.glob("format_*.md")))
 FILES = [group.name for group in plans.GROUPS]
 STEPS = json.loads((HERE / "primitives.json").read_text())
-WRONG = json.loads((HERE / "wrong.json").read_text())["cases"]
 
 
 @cache
@@ -43,28 +41,15 @@ def levels() -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_a_client_that_knows_the_specification_alone_takes_the_bundle_and_sends_the_same_bytes(name: str) -> None:
+def test_a_client_that_knows_the_specification_alone_sends_the_same_bytes(name: str) -> None:
     for one in bundles(name):
         arrays = base64.b64decode(one["arrays"])
-        check(one["bundle"], arrays)
         client = Client(one["bundle"], arrays)
         for case in one["cases"]:
             words = Words(int(w, 16) for w in case["words"])
             report = client.report(case["row"], int(case["user"]), words)
             assert (report.hex() if report else None) == case["report"]
             assert words.taken == len(case["words"])
-
-
-def test_wrong_bundles_are_refused() -> None:
-    assert [case["why"] for case in WRONG if passes(case)] == []
-
-
-def passes(case: dict[str, str]) -> bool:
-    try:
-        check(case["bundle"], base64.b64decode(case["arrays"]))
-    except Wrong:
-        return False
-    return True
 
 
 LATER_ROUNDS = {
