@@ -163,19 +163,3 @@ def test_a_collector_that_sends_on_gets_no_report_to_another_host(browser: Brows
         assert "or sends on to another address, which is not followed" in browser.value(REPORTED % json.dumps(near))
     assert any(first.sent)
     assert other.sent == []
-
-
-def test_two_tabs_at_once_send_one_report(origin: str, browser: Browser, folder: Path) -> None:
-    with collecting(folder, "--origin", origin) as collector:
-        begin = f"void (window.done = {answered(collector.address, 5, 'tabs')})"
-        browser.value(begin)
-        with browser.another_tab():
-            browser.open(f"{origin}/clients/javascript/")
-            browser.value(begin)
-            other = browser.value("window.done")
-        one = browser.value("window.done")
-        assert collector.end() == 0
-    assert one["report"] == other["report"]
-    assert {one["status"], other["status"]} <= {"accepted", "duplicate", "sent"}
-    assert [one["status"], other["status"]].count("accepted") == 1
-    assert reported(folder) == [5]

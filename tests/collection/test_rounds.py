@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -148,36 +147,15 @@ def test_a_plan_has_no_more_rounds_than_a_report_can_name(
         CollectionPlan.read(tmp_path / "plan")
 
 
-DELTA = 1e-6
-BY_BUDGET = {"divide_steps": "budget", "divide_radii": "budget", "divide_repetitions": "budget"}
-
-
-@pytest.mark.parametrize(
-    ("vectors", "options"),
-    [
-        ("hadamard-vector", {}),
-        ("ldp-average", {}),
-        ("ldp-average", BY_BUDGET),
-        ("hadamard-vector", {"assignment": "nearest"}),
-    ],
-    ids=["users", "users and delta", "budget", "nearest"],
-)
-def test_rounds_of_which_a_public_coin_chooses_one_cost_the_budget_together_delta_included(
-    vectors: str, options: dict[str, Any]
-) -> None:
-    """Stemmer's weighted centres: five rounds, with and without delta."""
-    given = {"method": "weighted-centers", "epsilon": 8.0, "delta": DELTA, "components": {"sums": vectors}}
-    plan = planned(options=options, **given)
+def test_rounds_of_which_a_public_coin_chooses_one_cost_the_budget_together_delta_included() -> None:
+    """Stemmer's weighted centres: five rounds, each asked of some of the people."""
+    plan = planned(method="weighted-centers", epsilon=8.0, delta=1e-6, components={"sums": "ldp-average"})
     rounds = plan.rounds()
     spent = Spent.on(event for round in rounds for event in round.events)
-    delta = DELTA if vectors == "ldp-average" else 0.0
-    assert plan.length == len(rounds) == (4 if options.get("assignment") == "nearest" else 5)
-    assert spent.epsilon(DELTA) == pytest.approx(8.0, rel=1e-9)
-    assert spent.delta == pytest.approx(delta, rel=1e-9)
-    own = f" at delta = 1e-06, of which mechanisms take {DELTA:.4g} themselves" if delta else " at delta = 1e-06,"
-    assert f"All {plan.length} rounds together cost a person who answers each of them epsilon = 8{own}" in words(
-        plan, rounds
-    )
-    asked = sum(step.asked for step in plan.schedule)
-    assert asked == pytest.approx(plan.length if options is BY_BUDGET else 1.0)
+    assert plan.length == len(rounds) == 5
+    assert spent.epsilon(1e-6) == pytest.approx(8.0, rel=1e-9)
+    assert spent.delta == pytest.approx(1e-6, rel=1e-9)
+    own = "epsilon = 8 at delta = 1e-06, of which mechanisms take 1e-06 themselves"
+    assert f"All 5 rounds together cost a person who answers each of them {own}" in words(plan, rounds)
+    assert sum(step.asked for step in plan.schedule) == pytest.approx(1.0)
     assert plan.size.total == pytest.approx(sum(step.size.total for step in plan.schedule))

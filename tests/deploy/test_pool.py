@@ -141,8 +141,3 @@ def test_keys_that_are_there_are_not_made_again(site: str, sites: Sites) -> None
     key.write_text("ours")
     assert f"there is a {site}.key already" in sites.says(site, "keys", code=2)
     assert key.read_text() == "ours"
-
-
-@pytest.mark.parametrize("site", ["coordinator", "north"])
-def test_a_step_that_there_is_not_is_refused(site: str, sites: Sites) -> None:
-    assert "is no step: say keys" in sites.says(site, "start", code=2)

@@ -41,10 +41,10 @@ def environment(kernel: str) -> dict[str, str]:
     return {**ours, **KERNELS[kernel], "PYTHONPATH": path, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 
 
-def run(kernel: str, *arguments: str, folder: Path = ROOT) -> str:
+def run(kernel: str, *arguments: str) -> str:
     """What Python prints in a process under a kernel."""
     done = subprocess.run(
-        [sys.executable, *arguments], env=environment(kernel), cwd=folder, capture_output=True, text=True, check=False
+        [sys.executable, *arguments], env=environment(kernel), cwd=ROOT, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
     return done.stdout

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_right
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from tests.reference_client import hashed_buckets, nets
+from tests.reference_client.words import MASK, word
 
 Cells: TypeAlias = dict[str, Any]
 Row: TypeAlias = list[int]
@@ -138,7 +139,7 @@ def _assigned(cells: Cells, row: Row) -> int:
     for rank in sorted({own["rank"] for own in cells["own"]}, reverse=True):
         created = list[tuple[int, int]]()
         for own in cells["own"]:
-            at, square = hashed_buckets.closest(own["created"], row)
+            at, square = closest(own["created"], row)
             if own["rank"] == rank and at >= 0:
                 created.append((square, own["start"] + at))
         if created:
@@ -156,6 +157,118 @@ def _nearest_of(places: list[Row], some: list[int], row: Row) -> int:
     return some[nearest([places[i] for i in some], row)[0]] if some else -1
 
 
+def nets(cells: Cells, row: Row) -> list[int]:
+    point, found = _projected(cells, row), list[int]()
+    for net in reversed(cells["nets"]):
+        name = _net_point(net, _inside(point, cells["radius"]))
+        found.insert(0, _id(net, name))
+        point = [u * net["step"] + s for u, s in zip([*name, 0], net["shift"], strict=True)]
+    return found
+
+
+def _energy(point: list[int]) -> int:
+    return len(point) * dot(point, point) - sum(point) ** 2
+
+
+def _projected(cells: Cells, row: Row) -> list[int]:
+    """The row's image; 0 where it leaves the ball."""
+    columns = zip(*cells["matrix"], strict=True)
+    image = [dot(list(column), row) >> cells["bits"] for column in columns]
+    radius = cells["radius"]
+    inside = all(abs(y) <= radius for y in image) and _energy(image) <= len(image) * radius**2
+    return image if inside else [0] * len(image)
+
+
+def _inside(point: list[int], radius: int) -> list[int]:
+    """A point put back on the ball if it is outside."""
+    size, energy = len(point), _energy(point)
+    if energy <= size * radius**2:
+        return point
+    factor, total = radius / math.sqrt(float(energy) * size), sum(point)
+    return [math.floor((size * y - total) * factor) for y in point]
+
+
+def _net_point(net: dict[str, Any], point: list[int]) -> list[int]:
+    """The name of the net's nearest point."""
+    step, size = net["step"], len(point)
+    moved = [y - s for y, s in zip(point, net["shift"], strict=True)]
+    whole, rest = [y // step for y in moved], [y % step for y in moved]
+    order = sorted(range(size), key=lambda j: -rest[j])  # the first of equals first
+    best, least, total = 0, 0, 0
+    for k in range(1, size):
+        total += rest[order[k - 1]]
+        far = step * k * (size - k) - 2 * size * total + 2 * k * sum(rest)
+        if far < least:
+            best, least = k, far
+    for j in order[:best]:
+        whole[j] += 1
+    return [u - whole[-1] for u in whole[:-1]]
+
+
+def _id(net: dict[str, Any], name: list[int]) -> int:
+    if net["keys"] is None:
+        return sum((u + net["base"] // 2) * net["base"] ** j for j, u in enumerate(name))
+    mixed = 0
+    for key, u in zip(net["keys"], name, strict=True):
+        mixed = word(key, mixed ^ u & MASK)
+    return mixed >> 2
+
+
+def value(hash: dict[str, Any], row: list[int]) -> int:
+    mixed = 0
+    for slope, shift, key in zip(hash["slopes"], hash["shifts"], hash["keys"], strict=True):
+        step = (dot(slope, row) + shift) // int(hash["width"])
+        mixed = word(key, mixed ^ step & MASK)
+    return mixed >> 64 - hash["bits"]
+
+
+def along(intervals: dict[str, Any], row: list[int]) -> list[int]:
+    """The number of the row's interval on every axis."""
+    found = []
+    for axis, start in zip(intervals["basis"], intervals["start"], strict=True):
+        step = (dot(axis, row) - start) // int(intervals["length"])
+        found.append(max(0, min(intervals["number"] - 1, step)))
+    return found
+
+
+def hashes(cells: Cells, row: Row) -> list[int]:
+    found = value(cells["hash"], row)
+    return [found >> cells["hash"]["bits"] - bits for bits in cells["bits"]]
+
+
+def intervals(cells: Cells, row: Row) -> list[int]:
+    first = value(cells["hash"], row) * cells["intervals"]["number"]
+    return [first + number for number in along(cells["intervals"], row)]
+
+
+def regions(cells: Cells, row: Row) -> list[int]:
+    at = _place(cells, row)
+    if at < 0:
+        return [-1]
+    numbers = zip(along(cells["intervals"], row), cells["chosen"][at], strict=True)
+    return [at if all(abs(number - middle) <= 1 for number, middle in numbers) else -1]
+
+
+def created(cells: Cells, row: Row) -> list[int]:
+    return [closest(cells, row)[0]]
+
+
+def closest(cells: Cells, row: Row) -> tuple[int, int]:
+    """The centre that the row created, or -1, and its squared distance."""
+    at = _place(cells, row)
+    if at < 0:
+        return -1, 0
+    away = less(row, cells["centers"][at])
+    square = dot(away, away)
+    return (at if square <= cells["within"] ** 2 else -1), square
+
+
+def _place(cells: Cells, row: Row) -> int:
+    """Where the row's hash value stands in the list of values, or -1."""
+    found = value(cells["hash"], row)
+    return cells["values"].index(found) if found in cells["values"] else -1
+
+
 KINDS: dict[str, Callable[[Cells, Row], list[int]]] = {
     "one": one,
     "grid": grid,
@@ -167,13 +280,13 @@ KINDS: dict[str, Callable[[Cells, Row], list[int]]] = {
     "grouped": grouped,
     "columns": columns,
     "quadtree": quadtree,
-    "nets": nets.locate,
+    "nets": nets,
     "last": last,
     "spared": spared,
     "facets": facets,
-    "hashes": hashed_buckets.hashes,
-    "intervals": hashed_buckets.intervals,
-    "regions": hashed_buckets.regions,
-    "created": hashed_buckets.created,
+    "hashes": hashes,
+    "intervals": intervals,
+    "regions": regions,
+    "created": created,
     "assigned": assigned,
 }

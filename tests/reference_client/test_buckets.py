@@ -13,7 +13,6 @@ from cloister.core.types import Ints
 from cloister.plugins.methods.clipping import ClippedOffsets, DistanceBins
 from cloister.plugins.methods.described import Facet, Facets
 from cloister.plugins.methods.hst import Spared
-from cloister.plugins.methods.k_variates import Finest
 from cloister.plugins.methods.lloyd_median import Pulls
 from cloister.plugins.methods.measuring import Shells
 from cloister.plugins.methods.weighted_centers.buckets import (
@@ -128,14 +127,6 @@ def _few(columns: int, side: int) -> Ints:
     return np.random.default_rng(13).integers(-side, side + 1, (400, columns))
 
 
-def test_a_projected_quadtree_and_the_last_level_of_a_tree() -> None:
-    cube = Box((-1.0,) * 40, (1.0,) * 40)
-    tree = Quadtree(Reduction.random(cube, 4, SEED), SEED.child("cuts"), 32, 2, 3.0)
-    rows = np.concatenate([rows_of(cube, 200), np.sign(rows_of(cube, 100)) * cube.sides[0]])
-    check_cells(tree, rows)
-    check_cells(Finest(SimHashTree(cube, directions(SEED, 9, 40, "unit"), 1.0)), rows)
-
-
 @pytest.mark.parametrize(("m", "scale"), [(1, 3.0), (2, 0.7), (5, 3.0), (8, 0.7)])
 def test_nets_whose_ids_are_packed_and_hashed(m: int, scale: float) -> None:
     """At the larger scale most rows leave the ball, and nets' points lie outside it."""
@@ -184,17 +175,6 @@ def test_regions_of_hash_values_and_intervals(length: float) -> None:
     check_cells(regions, rows)
     check_vectors(Centred(regions, intervals.middles(regions.chosen), Bound(70_000, 2)), rows)
     check_cells(Regions(hash, intervals, values[:0], regions.chosen[:0], 4), rows)
-
-
-@pytest.mark.parametrize("m", [1, 2, 4])
-def test_points_that_are_equally_near_to_several_of_a_nets(m: int) -> None:
-    """Nets of few lattice steps, on which most points are half way between two."""
-    domain = Box((-1.0,) * m, (1.0,) * m)
-    nets = tuple(Net(step, np.zeros(m + 1, np.int64)) for step in (12, 6, 4))
-    whole = Projection(domain, np.eye(m, m + 1, dtype=np.int64), 0, 1.0)
-    tree = NetTreeOpened(whole, nets, SEED.child("ids"), 1, 1, 1.0, 1)
-    rows = np.random.default_rng(2).integers(-40, 41, (300, m))
-    check_cells(tree, rows)
 
 
 @pytest.mark.parametrize("m", [2, 4])

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from cloister.core.domains import Ball, Box, Domain, Lattice
-from cloister.core.frames import UNKNOWN, Graded, Reframed, Without, cube, least_of
+from cloister.core.frames import UNKNOWN, Graded, Reframed, cube, least_of
 from cloister.core.types import Floats
 from tests.reference_client.comparing import check_snapping
 
@@ -86,10 +86,3 @@ def test_rows_of_a_frame_and_of_columns_whose_range_nobody_knows() -> None:
     graded = Graded(Reframed.of(np.array([UNKNOWN, (-1.0, 1.0), UNKNOWN]), cube(3).half_widths), (0, 2))
     grades = around(least_of(np.arange(-32768, 32768, 17)))
     check_snapping(graded, repeated(np.concatenate([grades, ALWAYS]), graded))
-
-
-@pytest.mark.parametrize("first", [BOXES[2], BALLS[1], Reframed((0.3, -1e9), (2.5, 1e7))], ids=repr)
-def test_rows_whose_last_columns_are_left_out(first: Lattice) -> None:
-    rows = np.random.default_rng(14).uniform(-12, 12, (500, first.dimension + 2))
-    rows[:, -2:] *= HUGE / 12
-    check_snapping(Without(first, 2), np.concatenate([rows, repeated(ALWAYS, Without(first, 2))]))

@@ -66,24 +66,13 @@ def test_a_report_is_a_function_of_its_own_row_alone(oracle: str) -> None:
 
 ROW = [0.0] * D
 BAD: dict[str, tuple[Any, Any]] = {
-    "a negative number": ([ROW] * 2, [-1, 0]),
     "a number beyond the plan": ([ROW] * 2, [0, N]),
-    "a number beyond 63 bits": ([ROW] * 2, [0, 2**63]),
     "a number beyond 64 bits": ([ROW] * 2, [2**70, 1]),
-    "a half": ([ROW] * 2, [0.5, 1]),
     "no number": ([ROW] * 2, [float("nan"), 1]),
     "text for numbers": ([ROW] * 2, ["0", "1"]),
-    "too few numbers": ([ROW] * 2, [1]),
-    "nested numbers": ([ROW] * 2, [[0], [1]]),
-    "truth for numbers": ([ROW] * 2, [True, False]),
-    "None among numbers": ([ROW] * 2, [None, 1]),
     "a coordinate that is no number": ([[float("nan")] * D], [0]),
-    "an infinite coordinate": ([[float("inf"), *ROW[1:]]], [0]),
     "a narrow row": ([ROW[1:]], [0]),
-    "a line": (ROW, [0]),
-    "a row too many": ([ROW] * 2, [0]),
     "text": ([["a"] * D], [0]),
-    "ragged rows": ([[0.0], [0.0, 1.0]], [0]),
     "no rows": (None, [0]),
 }
 

@@ -32,10 +32,7 @@ def local(**changes: Any) -> CollectionPlan:
 
 PLANS: dict[str, Callable[[], CollectionPlan]] = {
     "local": local,
-    "grid": lambda: local(bounds="-1:2"),
     "lsh": lambda: local(method="one-round-lsh", delta=1e-6),
-    "privunit": lambda: local(options={"sums.randomiser": "privunit"}),
-    "subsets": lambda: local(components={"counts": "subset-selection"}),
     "tree": lambda: local(method="tree-means", trust="local"),
     "shuffled": lambda: small_plan(rows=FEW),
     "everybody": lambda: small_plan(rows=FEW, **{**MIXED, "options": {"share": "budget"}}),

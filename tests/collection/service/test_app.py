@@ -64,16 +64,6 @@ def test_a_report_is_acknowledged_once_and_is_on_the_disk_then(folder: Path, out
     assert on_disk(out, form).tolist() == [0, 1]
 
 
-def test_a_batch_is_told_how_many_count_and_why_others_do_not(client: Client, form: BatchForm, out: Path) -> None:
-    client.send(report(form, 5))
-    sent = batch(form, 1, 2, 2, 5, USERS, 2**63) + batch(form, 3, 1)
-    assert client.send(sent) == (200, {"accepted": 3, "refused": {"out of range": 2, "duplicate": 3}})
-    assert sorted(on_disk(out, form).tolist()) == [1, 2, 3, 5]
-    assert client.send(batch(form)) == (200, {"accepted": 0, "refused": {}})
-    assert client.send(batch(form, 1)) == (200, {"accepted": 0, "refused": {"duplicate": 1}})
-    assert client.refused("duplicate") == 4
-
-
 def test_a_request_that_is_wrong_is_refused_whole_and_counted(client: Client, form: BatchForm, out: Path) -> None:
     good, flipped, told = report(form, 7), bytearray(batch(form, 8, 9)), Counter[str]()
     flipped[-1] ^= 1

@@ -18,7 +18,6 @@ from tests.waiting import PATIENCE, until
 pytestmark = pytest.mark.thorough
 
 SECONDS, CONNECTIONS = 1.0, 20
-MANY = 2_000
 HEAD = b"POST /reports HTTP/1.1\r\nhost: x\r\ncontent-type: application/octet-stream\r\n"
 
 
@@ -93,10 +92,7 @@ HEADS = b"GET /round HTTP/1.1\r\nhost: x\r\n"
 CHUNK = b"10000\r\n" + bytes(2**16) + b"\r\n"
 ENDLESS = {
     "a body": (HEAD + b"transfer-encoding: chunked\r\n\r\n", CHUNK),
-    "a body to a page that reads none": (HEADS + b"transfer-encoding: chunked\r\n\r\n", CHUNK),
-    "a name": (HEADS, b"a" * 1000),
     "headers": (HEADS, b"x-header: value\r\n" * 50),
-    "blank lines": (b"", b"\r\n" * 500),
     "questions of who does not read": (b"", b"GET /plan.json HTTP/1.1\r\nhost: x\r\n\r\n" * 5),
     "a byte now and then": (HEAD, b"x"),
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cloister.collection.service import limits
-from cloister.collection.service.limits import Rates, retry_after
+from cloister.collection.service.limits import Rates
 
 
 class Clock:
@@ -35,17 +35,6 @@ def test_a_burst_then_the_rate(clock: Clock) -> None:
     assert allowed(rates, "203.0.113.5", 100) == 10
     clock.now += 10**6
     assert allowed(rates, "203.0.113.5", 100) == 20
-
-
-def test_the_wait_is_how_long_until_one_is_allowed(clock: Clock) -> None:
-    rates = Rates(0.5, clock)
-    assert rates.wait("203.0.113.5") == 0
-    wait = rates.wait("203.0.113.5")
-    assert wait == pytest.approx(2)
-    clock.now += wait + 1e-9
-    assert rates.wait("203.0.113.5") == 0
-    assert retry_after(wait) == {"retry-after": "2"}
-    assert retry_after(0.01) == {"retry-after": "1"}
 
 
 def test_a_network_of_version_6_is_one_address(clock: Clock) -> None:

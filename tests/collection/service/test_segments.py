@@ -42,22 +42,6 @@ def names(folder: Path) -> list[str]:
     return [path.name for path in files(folder)]
 
 
-def test_what_was_appended_is_in_a_file_and_is_known_to_the_next_process(tmp_path: Path) -> None:
-    """Which writes into a file of its own."""
-    first = opened(tmp_path)
-    put(first, 3, 5)
-    put(first, 4)
-    (path,) = files(tmp_path)
-    content = path.read_bytes()
-    assert content == FORM.batch(ids(3, 5), answers(ids(3, 5))) + FORM.batch(ids(4), answers(ids(4)))
-    again = opened(tmp_path)
-    assert again.seen.count == 3
-    assert again.seen.has(ids(3, 4, 5, 6)).tolist() == [True, True, True, False]
-    put(again, 7)
-    assert names(tmp_path) == ["round-001-000001.reports", "round-001-000002.reports"]
-    assert (path.read_bytes(), on_disk(tmp_path, FORM).tolist()) == (content, [3, 5, 4, 7])
-
-
 def test_a_torn_batch_is_cut_off_at_the_start_wherever_it_was_torn(tmp_path: Path) -> None:
     """And zeros, which a power cut leaves at the end."""
     torn = [batch(FORM, 7)[:size] for size in range(1, len(batch(FORM, 7)))]
@@ -230,16 +214,6 @@ def test_a_file_that_was_removed_meanwhile_acknowledges_nothing_and_a_new_one_is
     assert not segments.seen.has(ids(2)).any()
     put(segments, 2)
     assert on_disk(tmp_path, FORM).tolist() == [2]
-
-
-def test_a_new_file_that_cannot_be_begun_acknowledges_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    segments, disk = opened(tmp_path), Full(monkeypatch, 10**6)
-    disk.failing = True
-    with pytest.raises(OSError, match="Input/output"):
-        put(segments, 1)
-    disk.failing = False
-    put(segments, 1)
-    assert on_disk(tmp_path, FORM).tolist() == [1]
 
 
 def synced(monkeypatch: pytest.MonkeyPatch) -> list[int]:

@@ -237,26 +237,13 @@ def test_with_a_certificate_it_speaks_tls_and_nothing_else(folder: Path, plan: C
     assert process.stderr == ""
 
 
-@pytest.mark.parametrize(
-    ("altered", "said"),
-    [
-        (None, ["'cloister bundle' makes it"]),
-        (
-            (b'"round":1', b'"round":1 '),
-            ["bundle-1 in plan is not what this plan says", "'cloister bundle plan --check'"],
-        ),
-    ],
-    ids=["missing", "altered"],
-)
-def test_a_bundle_that_is_missing_or_altered_is_said(folder: Path, altered: Any, said: list[str]) -> None:
+def test_a_bundle_that_is_altered_is_said(folder: Path) -> None:
     path = folder / "plan" / "bundle-1.json"
-    if altered is None:
-        path.unlink()
-    else:
-        path.write_bytes(path.read_bytes().replace(*altered))
+    path.write_bytes(path.read_bytes().replace(b'"round":1', b'"round":1 '))
     with collecting(folder) as process:
         assert process.end() == 0
-    assert all(text in process.stderr for text in said)
+    assert "bundle-1 in plan is not what this plan says" in process.stderr
+    assert "'cloister bundle plan --check'" in process.stderr
 
 
 def test_a_port_that_is_taken_is_said_in_one_line(folder: Path) -> None:

@@ -18,13 +18,12 @@ from cloister.core.randomness import NoiseRng
 from cloister.core.types import Ids
 
 
-def shuffled(folder: Path, size: int, rng: Any, files: int, pieces: int = 1) -> tuple[int, ...]:
+def shuffled(folder: Path, size: int, rng: Any, files: int) -> tuple[int, ...]:
     """The numbers 0 .. size - 1, in the order in which they stand in the end."""
     folder.mkdir()
     numbers = np.arange(size, dtype="<u4").view(np.uint8).reshape(size, 4)
     scattered = Scattered(folder, 4, rng, files)
-    for piece in np.array_split(numbers, pieces):
-        scattered.add(piece)
+    scattered.add(numbers)
     out = np.concatenate(list(scattered.shuffled()))
     folder.rmdir()  # it is empty
     return tuple(np.ascontiguousarray(out).view("<u4").reshape(-1).tolist())

@@ -46,7 +46,7 @@ def said(some: Iterable[Parsed]) -> tuple[Any, ...]:
     return users.tolist(), answers.tolist(), sum(one.damaged for one in found), last.wrong, last.stamp, left
 
 
-@pytest.mark.parametrize("chunk", [40, 1000])
+@pytest.mark.parametrize("chunk", [7, 1000])
 def test_parts_may_end_at_any_batch(chunk: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where an answer looks like a batch."""
     monkeypatch.setattr(batches, "CHUNK", chunk)
@@ -59,5 +59,5 @@ def test_parts_may_end_at_any_batch(chunk: int, tmp_path: Path, monkeypatch: pyt
 
     for seed in range(60):
         path.write_bytes(file(seed))
-        for most in (1, 200):
+        for most in (1, 200, 10**6):
             assert said(read(most)) == said([FORM.parse(file(seed))])
