@@ -26,7 +26,6 @@ CLIENT = Path(__file__).parents[2] / "clients" / "javascript"
 
 AUDITED = {
     "a byte": (4, {}, "u1"),
-    "a grid": (2, {}, "u1"),
     "bits": (4, {"components": {"counts": "optimised-unary"}, "options": {"tree.cells": 4}}, "u1"),
     "privunit": (4, {"options": {"sums.randomiser": "privunit"}}, "<u2"),
     "duchi": (4, {"options": {"sums.randomiser": "duchi"}}, "<u2"),

@@ -12,19 +12,16 @@ from cloister.collection.client.encoder import PlanEncoder, State, encode, trans
 from cloister.collection.plan.costs import sent_bytes
 from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.plan.publish import words
-from cloister.collection.server.aggregator import advance, decode, result_of
+from cloister.collection.server.aggregator import advance, result_of
 from cloister.core.errors import BudgetExceeded, CloisterError, InvalidInput, Refused
 from cloister.core.randomness import NoiseRng
 from cloister.run.fit import fit, source
-from tests.collection.plans import local_plan
 from tests.collection.rounds_fakes import (
-    CENTERS,
     EPSILON,
     REQUEST,
     ROUNDS,
     ROWS,
     USERS,
-    D,
     N,
     advanced,
     answered,
@@ -50,22 +47,6 @@ def test_files_and_fit_find_the_same_centres_with_the_same_noise(tmp_path: Path,
     assert np.array_equal(found.centers, simulated.centers)
     assert found.privacy.spends == simulated.privacy.spends
     assert not found.privacy.simulated
-    distances = np.linalg.norm(CENTERS[:, None] - found.centers[None], axis=2)
-    assert distances.min(axis=1).max() < 0.8  # noise is wide here, and draws centres to the middle
-
-
-def test_a_plan_of_one_round_advances_to_what_decode_finds(tmp_path: Path) -> None:
-    one = local_plan(D, epsilon=4.0, bounds="-1:1", rows=N)
-    assert (one.length, one.schedule, one.as_dict()["format"]) == (1, (), 1)
-    assert "rounds" not in one.as_dict()
-    prepared(tmp_path, one)
-    answered(tmp_path)
-    expected = decode(tmp_path / "plan", tmp_path / "reports").result
-    done = advanced(tmp_path)
-    assert done.result is not None
-    assert done.result.as_dict() == expected.as_dict()
-    with pytest.raises(Refused, match="all 1 rounds of this plan are closed"):
-        encode(tmp_path / "plan", ROWS, USERS)
 
 
 def test_the_schedule_adds_up_to_the_budget(plan: CollectionPlan) -> None:
@@ -131,8 +112,6 @@ def test_who_is_not_asked_sends_and_pays_nothing(
     assert count == N // 3
     assert encode(plan, ROWS, USERS, state=tmp_path / "mine.state").users.tolist() == list(range(1, N, 3))
     assert [State(tmp_path / "mine.state").spent(user) for user in (0, 1, 2)] == [0.0, EPSILON, 0.0]
-    monkeypatch.setattr(PlanEncoder, "asked", lambda encoder, users: users < 0)
-    assert answered(tmp_path) == (None, 0)
 
 
 def test_a_plan_has_no_more_rounds_than_a_report_can_name(

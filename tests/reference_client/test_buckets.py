@@ -31,7 +31,7 @@ from cloister.plugins.trees.directions import NORM, directions
 from cloister.plugins.trees.grid_cells import GridCells
 from cloister.plugins.trees.nearest_direction import NearestDirection
 from cloister.plugins.trees.net_tree import NetTreeOpened, _net
-from cloister.plugins.trees.nets import RADIUS, Net, Projection, energy
+from cloister.plugins.trees.nets import Projection
 from cloister.plugins.trees.quadtree import Quadtree
 from cloister.plugins.trees.reduction import Reduction
 from cloister.plugins.trees.simhash import SimHashTree
@@ -175,20 +175,3 @@ def test_regions_of_hash_values_and_intervals(length: float) -> None:
     check_cells(regions, rows)
     check_vectors(Centred(regions, intervals.middles(regions.chosen), Bound(70_000, 2)), rows)
     check_cells(Regions(hash, intervals, values[:0], regions.chosen[:0], 4), rows)
-
-
-@pytest.mark.parametrize("m", [2, 4])
-def test_points_of_a_net_outside_the_ball_are_put_back_on_it(m: int) -> None:
-    """Rows at its border, in a matrix that keeps their directions: many a nearest point lies outside."""
-    domain, g = Box((-1.0,) * m, (1.0,) * m), np.random.default_rng(2)
-    toward = g.standard_normal((2000, m))
-    energies = (m + 1) * (toward**2).sum(axis=1) - toward.sum(axis=1) ** 2
-    rows = np.floor(toward * (2**19 * np.sqrt((m + 1) / energies) * g.uniform(1 - 1e-5, 1, 2000))[:, None])
-    rows = rows[(rows**2).sum(axis=1) <= 2**40].astype(np.int64)[:300]
-    nets = tuple(Net(step, np.arange(m + 1)) for step in (3, 50, 7_000))
-    tree = NetTreeOpened(
-        Projection(domain, 128 * np.eye(m, m + 1, dtype=np.int64), 0, 1.0), nets, SEED.child("ids"), 1, 1, 1.0, 1
-    )
-    points = nets[-1].points(tree.parent(2, tree.projection.of(rows)))
-    assert int((energy(points) > (m + 1) * RADIUS**2).sum()) > 30
-    check_cells(tree, rows)

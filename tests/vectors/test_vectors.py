@@ -16,8 +16,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from tests.reference_client.client import Client
-from tests.reference_client.snapping import snap
-from tests.reference_client.words import Words, below, hashed, word
+from tests.reference_client.words import Words
 from tests.vectors import make, plans
 
 HERE = Path(__file__).parent
@@ -101,18 +100,6 @@ def test_all_randomisers_and_channels_are_among_the_vectors() -> None:
     assert named == wanted
     assert {level["size"] for _, level in levels() if level.get("randomiser") == "codebook"} == {128, 256, 512}
     assert any(level.get("place") for _, level in levels())
-
-
-def test_steps_are_what_the_specification_says() -> None:
-    for one in STEPS["word"]:
-        assert f"{word(one['key'], int(one['u'])):016x}" == one["word"]
-    for one in STEPS["below"]:
-        assert below(int(one["word"], 16), one["m"]) == one["below"]
-    for one in STEPS["hash"]:
-        found = hashed(one["low"], one["high"], one["shift"], int(one["v"]), int(one["x"]), one["k"])
-        assert found == one["hash"]
-    for one in STEPS["snap"]:
-        assert snap(one["domain"], one["row"]) == one["lattice"]
 
 
 def test_batches_and_tickets_are_what_the_specification_says() -> None:

@@ -26,7 +26,6 @@ from cloister.plugins.oracles.local.reports import Reports
 from cloister.plugins.oracles.local.vectors.unit_randomiser import sent
 from cloister.plugins.oracles.local.vectors.vector_sums import ExplicitHistogramVector, HadamardVector
 from cloister.plugins.oracles.shuffled.amplified import AmplifiedCounts
-from tests.alarms import Alarm
 from tests.collection.server.test_shares import of_all
 from tests.core.core_fakes import BOX
 
@@ -115,24 +114,6 @@ def test_honest_reports_are_never_doubted(block: Any, share: str) -> None:
             some = users(N, 10**6 * seed)
             reports = encode_rows(round, rows(how, N, seed), some, NoiseRng.for_tests(seed))
             assert unlikely(round, absorb(round, reports)) == []
-
-
-@pytest.mark.alarm(1e-7)
-@each_block
-def test_honest_reports_come_as_near_to_their_bounds_as_chance_lets_them(block: Any, alarm: Alarm) -> None:
-    """60 rounds: of each law's numbers a round's least likely has a chance of at most 1 in 100 in no more rounds than
-    chance makes. So bounds are bounds; had they been a little too tight, this test would see
-    it."""
-    round, seldom = of_all(block, "users"), 0
-    for seed in range(60):
-        some = users(1000, 10**6 * seed)
-        reports = encode_rows(round, rows("together", 1000, seed), some, NoiseRng.for_tests(seed))
-        (summary,) = absorb(round, reports)
-        laws = round.parts[0].channel.laws(summary)
-        assert laws
-        chances = [min(one.log_chance() for one in law.proportions) + math.log(law.of) for law in laws]
-        seldom += sum(chance <= math.log(0.01) for chance in chances)
-    assert seldom <= binom.isf(alarm.each(), 60 * len(laws), 0.01)
 
 
 def with_liars(round: Round[Any], answers: Any, honest: int, liars: int) -> tuple[Any, ...]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import threading
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
@@ -12,7 +11,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cloister.collection.plan.bundle import Bundle
 from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.service import desk
 from cloister.collection.service.app import collector
@@ -50,18 +48,6 @@ def out(tmp_path: Path) -> Path:
 def client(folder: Path, out: Path) -> Iterator[Client]:
     with Client(collector(folder, out)) as client:
         yield client
-
-
-def test_a_report_is_acknowledged_once_and_is_on_the_disk_then(folder: Path, out: Path, form: BatchForm) -> None:
-    """And is known after a restart."""
-    for start in range(2):
-        with Client(collector(folder, out)) as client:
-            assert client.get("/round").json()["reports"] == start
-            assert client.send(report(form, start, 3)) == (201, {"accepted": 1, "refused": {}})
-            assert on_disk(out, form).tolist() == list(range(start + 1))
-            for user in range(start + 1):
-                assert client.send(report(form, user, 4)) == (409, {"accepted": 0, "refused": {"duplicate": 1}})
-    assert on_disk(out, form).tolist() == [0, 1]
 
 
 def test_a_request_that_is_wrong_is_refused_whole_and_counted(client: Client, form: BatchForm, out: Path) -> None:
@@ -127,13 +113,6 @@ def test_the_plan_s_files_are_given_out_as_they_are_and_nothing_else(client: Cli
     for name in ("secret.json", "..%2Fplan%2Fplan.json", "bundle-2.json", "round-1.json", "bundle-01.json", ".", "x"):
         assert client.get(f"/{name}").status_code in (404, 405), name
     (folder / "secret.json").unlink()
-
-
-def test_the_round_says_what_a_device_needs_to_go_on(client: Client, plan: CollectionPlan, folder: Path) -> None:
-    digest = hashlib.sha256((folder / "bundle-1.json").read_bytes()).hexdigest()
-    said = {"plan": plan.hash, "round": 1, "rounds": 1, "head": plan.hash, "open": True, "reports": 0}
-    assert client.get("/round").json() == {**said, "bundle": "/bundle-1.json", "sha256": digest}
-    assert Bundle.read(folder, 1).sha256 == digest
 
 
 def test_without_tickets_whoever_knows_a_number_uses_it_up_and_everybody_sees_when_reports_come(

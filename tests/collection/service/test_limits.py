@@ -47,7 +47,7 @@ def test_a_network_of_version_6_is_one_address(clock: Clock) -> None:
 
 @pytest.mark.parametrize(
     ("address", "rate"),
-    [("127.0.0.1", 1), ("::1", 1), ("::ffff:127.0.0.1", 1), ("127.3.2.1", 1), ("", 1), ("203.0.113.5", 0)],
+    [("::1", 1), ("::ffff:127.0.0.1", 1), ("127.3.2.1", 1), ("", 1), ("203.0.113.5", 0)],
 )
 def test_this_machine_has_no_limit_and_rate_0_is_none(clock: Clock, address: str, rate: float) -> None:
     rates = Rates(rate, clock)

@@ -1,15 +1,22 @@
-"""Reports as bytes: batches, single reports, and what is no report."""
+"""Reports as bytes: batches, single reports, and what is no report; read a part and a piece at a time they are those of
+one look at all of it, wherever these end; and the numbers of those whose report has come."""
 
 from __future__ import annotations
 
 import struct
 import zlib
 from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from cloister.collection.wire.batches import MAX_RECORDS, BatchForm
+from cloister.collection.intake.parts import divided
+from cloister.collection.wire import batches
+from cloister.collection.wire.batches import BATCH, COUNTED, MAX_RECORDS, BatchForm, Parsed, parsed
+from cloister.collection.wire.user_set import UserSet
 from cloister.core.errors import InvalidInput
 from cloister.core.types import AnyArray, Ids
 
@@ -52,3 +59,67 @@ def test_answers_of_another_length_and_rounds_beyond_a_byte_are_refused() -> Non
         FORM.batch(USERS, np.zeros((3, 3), np.uint8))
     with pytest.raises(InvalidInput, match="rounds 1 to 255"):
         BatchForm(HEAD, 256, 1)
+
+
+WIDTH = 21
+BLOCKS, EARLIER = (BatchForm(head * 32, 1, WIDTH) for head in ("ab", "cd"))
+FAKE = (BLOCKS.prefix(BATCH) + COUNTED.pack(1, 0)).ljust(WIDTH, b"\0")
+"""An answer that looks like the beginning of a batch."""
+
+
+def sent(g: np.random.Generator, form: BatchForm = BLOCKS) -> bytes:
+    """A batch of some reports, or a report."""
+    many = int(g.integers(5))
+    answers = g.integers(0, 256, (many, WIDTH)).astype(np.uint8)
+    answers[::2] = np.frombuffer(FAKE, np.uint8)
+    users = g.integers(0, 50, many).astype(np.uint64)
+    return form.report(7, answers[0].tobytes()) if many == 1 else form.batch(users, answers)
+
+
+def file(seed: int) -> bytes:
+    """A file that may have flipped bits, batches of an earlier round, bytes of nothing, and a torn end."""
+    g = np.random.default_rng(seed)
+    data = bytearray(b"".join(sent(g) for _ in range(int(g.integers(1, 12)))))
+    for _ in range(int(g.integers(3))):
+        data[int(g.integers(len(data)))] ^= 1 << int(g.integers(8))
+    data += (b"", b"", b"nothing" + sent(g), sent(g, EARLIER) + sent(g, EARLIER))[int(g.integers(4))]
+    return bytes(data[: len(data) - int(g.integers(40)) * int(g.integers(2))])
+
+
+def said(some: Iterable[Parsed]) -> tuple[Any, ...]:
+    found = list(some)
+    users, answers = (np.concatenate([getattr(one, name) for one in found]) for name in ("users", "answers"))
+    last = found[-1]
+    left = 0 if last.wrong else last.left
+    return users.tolist(), answers.tolist(), sum(one.damaged for one in found), last.wrong, last.stamp, left
+
+
+@pytest.mark.parametrize("chunk", [7, 1000])
+def test_parts_may_end_at_any_batch(chunk: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where an answer looks like a batch."""
+    monkeypatch.setattr(batches, "CHUNK", chunk)
+    path = tmp_path / "a.reports"
+
+    def read(most: int) -> Iterator[Parsed]:
+        for where in (stretch for part in divided([str(path)], BLOCKS, most) for stretch in part.stretches):
+            with where.opened() as opened:
+                yield from parsed(opened, BLOCKS, where.size, where.start > 0)
+
+    for seed in range(60):
+        path.write_bytes(file(seed))
+        for most in (1, 200, 10**6):
+            assert said(read(most)) == said([BLOCKS.parse(file(seed))])
+
+
+def entered(*numbers: int) -> UserSet:
+    roll = UserSet(1000)
+    roll.add(np.array(numbers, np.uint64))
+    return roll
+
+
+@pytest.mark.parametrize("again", [[5], [7, 5], [5, 8], [9, 1, 9], [9, 9], [8, 9, 9]])
+def test_a_number_is_entered_once_by_one_call_or_by_two(again: Sequence[int]) -> None:
+    roll = entered(5, 6)
+    with pytest.raises(InvalidInput, match="a user number stands twice"):
+        roll.add(np.array(again, np.uint64))
+    assert roll.count == 2
