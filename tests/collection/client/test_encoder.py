@@ -10,8 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-import cloister.encoder
-from cloister.collection.client import encoder as long_name
 from cloister.collection.client.encoder import PlanEncoder, PrivacyWarning, encode
 from cloister.collection.client.state import State
 from cloister.collection.plan.plan import CollectionPlan
@@ -95,11 +93,6 @@ def test_a_number_that_stands_twice_among_others_draws_nothing_and_charges_nobod
         with pytest.raises(InvalidInput, match="a user number stands twice: give each user one row"):
             PlanEncoder(planned()).encode(ROWS[: len(users)], users, given)
     assert not any(state.spent(user) for user in users)
-
-
-def test_the_short_name_that_devices_import_is_the_same_program() -> None:
-    assert cloister.encoder.__all__ == long_name.__all__
-    assert all(getattr(cloister.encoder, name) is getattr(long_name, name) for name in long_name.__all__)
 
 
 def loud(epsilon: float = 30.0, delta: float = 0.0) -> CollectionPlan:

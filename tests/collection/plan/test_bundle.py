@@ -127,9 +127,6 @@ def test_what_is_no_bundle_is_refused_in_one_line(folder: Path) -> None:
     path.unlink()
     with pytest.raises(InvalidInput, match="cannot read the bundle"):
         Bundle.read(folder, 1)
-    for number in (0, 2):
-        with pytest.raises(Refused, match="the open one is 1"):
-            bundle_of(folder, number)
 
 
 RHO = Budget("zcdp", 0.5 * 0.01**2)

@@ -32,9 +32,6 @@ LOCAL: dict[str, Callable[[], CollectionPlan]] = {
     "one-round": lambda: publish(request(), dimension=8),
     "grid": lambda: publish(request(bounds="0:2.5,-1:1e3"), columns=["age", "income"]),
     "lsh": lambda: publish(request(method="one-round-lsh", epsilon=0.7), dimension=5),
-    "swapped": lambda: publish(
-        request(components={"counts": "hadamard-response"}, options={"partitions": "3"}), dimension=8
-    ),
     "lloyd": lambda: publish(
         request(method="fastlloyd", components=LLOYD, options={"rounds": "1"}), columns=["a", "b"]
     ),

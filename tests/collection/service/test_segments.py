@@ -58,14 +58,6 @@ def test_a_torn_batch_is_cut_off_at_the_start_wherever_it_was_torn(tmp_path: Pat
         assert sorted(on_disk(folder, FORM).tolist()) == [1, 2, 7]
 
 
-def test_a_file_of_nothing_but_a_torn_batch_goes(tmp_path: Path) -> None:
-    (tmp_path / "round-001-000004.reports").write_bytes(batch(FORM, 7)[:-1])
-    again = opened(tmp_path)
-    assert not files(tmp_path)
-    put(again, 1)
-    assert names(tmp_path) == ["round-001-000005.reports"]
-
-
 def test_a_batch_that_was_damaged_does_not_hide_the_next_one(tmp_path: Path) -> None:
     first = opened(tmp_path)
     put(first, 1)

@@ -26,7 +26,6 @@ from cloister.federated.transport.certificates import COORDINATOR_NAME, make_tes
 from tests.collection.service.collectors import (
     OCTETS,
     USERS,
-    Process,
     batch,
     collecting,
     form_of,
@@ -244,11 +243,3 @@ def test_a_bundle_that_is_altered_is_said(folder: Path) -> None:
         assert process.end() == 0
     assert "bundle-1 in plan is not what this plan says" in process.stderr
     assert "'cloister bundle plan --check'" in process.stderr
-
-
-def test_a_port_that_is_taken_is_said_in_one_line(folder: Path) -> None:
-    with (
-        collecting(folder) as process,
-        pytest.raises(AssertionError, match=r"Address already in use\. Choose another --port"),
-    ):
-        Process(folder, "--out", "others", "--port", str(process.port))

@@ -13,8 +13,6 @@ import numpy as np
 import pytest
 
 from cloister.collection.shuffler.release import Scattered
-from cloister.core.errors import InvalidInput
-from cloister.core.randomness import NoiseRng
 from cloister.core.types import Ids
 
 
@@ -62,9 +60,3 @@ def test_every_order_of_four_is_equally_likely_exactly(tmp_path: Path, files: in
 def test_equal_words_are_drawn_anew(tmp_path: Path) -> None:
     words = Told((0, 0, 0), {"order 0 0": (5, 7, 5), "order 0 1": (2, 1, 0)})
     assert shuffled(tmp_path / "work", 3, words, 1) == (2, 1, 0)
-
-
-def test_the_number_of_files_is_a_power_of_two(tmp_path: Path) -> None:
-    for files in (0, 3, 2**17):
-        with pytest.raises(InvalidInput, match="power of two"):
-            Scattered(tmp_path, 4, NoiseRng.secret(), files)
