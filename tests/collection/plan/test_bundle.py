@@ -223,6 +223,7 @@ def closed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def second(closed: Path, tmp_path: Path) -> Path:
+    """A folder of its own, whose second round is open."""
     return Path(shutil.copytree(closed, tmp_path / "plan"))
 
 
@@ -240,7 +241,7 @@ def test_bundles_that_a_crash_left_out_are_made_and_are_the_same_beside_the_plan
             (second / name).unlink()
         bundle.make(second)
         assert bundles_in(second) == whole
-    assert not list(folder.glob("*.tmp"))
+    assert not list(second.glob("*.tmp"))
     for name in whole:
         (second / name).unlink()
     bundle.make(second, tmp_path / "apart" / "deep")

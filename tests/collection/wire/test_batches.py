@@ -111,15 +111,10 @@ def test_parts_may_end_at_any_batch(chunk: int, tmp_path: Path, monkeypatch: pyt
             assert said(read(most)) == said([BLOCKS.parse(file(seed))])
 
 
-def entered(*numbers: int) -> UserSet:
-    roll = UserSet(1000)
-    roll.add(np.array(numbers, np.uint64))
-    return roll
-
-
 @pytest.mark.parametrize("again", [[5], [7, 5], [5, 8], [9, 1, 9], [9, 9], [8, 9, 9]])
 def test_a_number_is_entered_once_by_one_call_or_by_two(again: Sequence[int]) -> None:
-    roll = entered(5, 6)
+    roll = UserSet(1000)
+    roll.add(np.array([5, 6], np.uint64))
     with pytest.raises(InvalidInput, match="a user number stands twice"):
         roll.add(np.array(again, np.uint64))
     assert roll.count == 2
