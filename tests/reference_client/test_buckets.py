@@ -26,7 +26,6 @@ from cloister.plugins.methods.weighted_centers.buckets import (
     Regions,
 )
 from cloister.plugins.methods.weighted_centers.partitions import Intervals, Prefixes, PStable
-from cloister.plugins.methods.zoom_ranges import Columns
 from cloister.plugins.trees.directions import NORM, directions
 from cloister.plugins.trees.grid_cells import GridCells
 from cloister.plugins.trees.nearest_direction import NearestDirection
@@ -134,13 +133,6 @@ def test_nets_whose_ids_are_packed_and_hashed(m: int, scale: float) -> None:
     nets = tuple(_net(m, level, SEED.child("shift", level)) for level in range(1, 12))
     tree = NetTreeOpened(Projection.random(domain, m, scale, SEED), nets, SEED.child("ids"), 1, 1, 1.0, 1)
     check_cells(tree, rows_of(domain, 120))
-
-
-@pytest.mark.parametrize("side", [2, 2**10, 2**15, 2**19])
-def test_ranges_of_columns(side: int) -> None:
-    rows = np.random.default_rng(5).integers(-side, side + 1, (500, 3))
-    rows[:3] = [[-side] * 3, [side] * 3, [0, -1, 1]]
-    check_cells(Columns((side,) * 3, 4), rows)
 
 
 @pytest.mark.parametrize("groups", [0, 1, 4])

@@ -174,6 +174,13 @@ def test_a_plan_that_was_charged_and_never_answered_counts(state: Path) -> None:
     assert State(state).spent(1) == 2.0
 
 
+def test_a_lifetime_has_a_state_and_its_delta_a_lifetime(state: Path) -> None:
+    with pytest.raises(InvalidInput, match="needs a state"):
+        encode(planned(), ROWS[:1], [0], lifetime=3.0)
+    with pytest.raises(InvalidInput, match="has no lifetime, so no delta can be limited"):
+        answers(state, planned(), lifetime_delta=1e-4)
+
+
 def test_nobody_reports_without_a_charge(state: Path) -> None:
     plan = planned()
     with pytest.raises(InvalidInput, match="was not charged"):

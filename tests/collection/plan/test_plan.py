@@ -59,6 +59,7 @@ def folder(tmp_path: Path, whole: Path) -> Path:
 @pytest.mark.parametrize("name", PLANS)
 def test_what_is_read_is_what_was_written(name: str, tmp_path: Path) -> None:
     plan = planned(name)
+    (tmp_path / "plan").mkdir()
     plan.write(tmp_path / "plan", "words")
     found = read(tmp_path / "plan")
     assert found.as_dict() == plan.as_dict()

@@ -15,7 +15,7 @@ from cloister.collection.intake.sieve import Intake
 from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.server import reports
 from cloister.collection.wire import batches
-from cloister.core.errors import InvalidInput
+from cloister.core.errors import InvalidInput, Refused
 from tests.collection.server.collected import KINDS, Apart, encoded, gathered, same, small_plan, written
 
 N = 500
@@ -71,6 +71,12 @@ def test_parts_of_any_size_give_what_one_pass_gives(
             found, other = gathered(plan, folder, engine=Apart())
             assert same(found, expected)
             assert said(other) == said(intake)
+
+
+def test_a_strict_intake_refuses_in_parts_too(plan: CollectionPlan, tmp_path: Path) -> None:
+    folder = contest(plan, tmp_path / "reports", 1)
+    with pytest.raises(Refused, match=r"has reports|is one of the files"):
+        gathered(plan, folder, engine=Apart(), strict=True)
 
 
 class Changing(Apart):

@@ -12,12 +12,11 @@ import pytest
 from cloister.collection.client.encoder import Encoded
 from cloister.collection.intake.sieve import TRIES
 from cloister.collection.plan.plan import CollectionPlan
-from cloister.collection.server.reports import Collected
 from cloister.collection.wire.answers import AnswerLayout, layout_of
 from cloister.core.encoding import absorb
-from cloister.core.errors import InvalidInput, Refused
+from cloister.core.errors import Refused
 from cloister.core.types import AnyArray, Ids
-from tests.collection.server.collected import KINDS, NOISE, encoded, gathered, same, small_plan, tables, written
+from tests.collection.server.collected import KINDS, encoded, gathered, same, small_plan, tables, written
 
 N = 400
 
@@ -131,11 +130,3 @@ def test_a_user_counts_once(plan: CollectionPlan, sent: Encoded, tmp_path: Path)
     assert (intake.accepted, dict(intake.refused)) == (N, {"duplicate": 350 + 60 + 100})
     with pytest.raises(Refused, match=r"a\.reports' has reports of users who have reported already"):
         gathered(plan, tmp_path, strict=True)
-
-
-def test_a_plan_for_more_users_than_memory_is_refused_in_words(
-    plan: CollectionPlan, sent: Encoded, tmp_path: Path
-) -> None:
-    written(tmp_path / "a.reports", sent)
-    with pytest.raises(InvalidInput, match="more memory than there is"):
-        Collected(tmp_path, plan.hash, 2**62).gather(plan.round(), NOISE)

@@ -21,6 +21,7 @@ from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.reports import SIGNIFICANCE, Proportion
 from cloister.core.trust import Local
 from cloister.plugins.oracles.local.counts.hadamard_response import HadamardResponse
+from cloister.plugins.oracles.local.counts.local_hashing import ExplicitHistogram
 from cloister.plugins.oracles.local.vectors.ldp_average import LdpAverage
 from cloister.plugins.oracles.local.vectors.vector_sums import HadamardVector
 from cloister.plugins.oracles.shuffled.amplified import AmplifiedCounts
@@ -100,7 +101,7 @@ def test_as_few_who_chose_as_chance_explains_go_unseen() -> None:
 
 LEVELS = {
     "hadamard-response": HadamardResponse(),
-    "hadamard-vector": HadamardVector(),
+    "explicit-histogram": ExplicitHistogram(),
     "ldp-average": LdpAverage(),
     "amplified-counts": AMPLIFIED,
 }

@@ -77,6 +77,8 @@ def test_a_request_that_is_wrong_is_refused_whole_and_counted(client: Client, fo
 def test_other_kinds_of_content_are_refused_so_that_browsers_ask_first(client: Client, form: BatchForm) -> None:
     said = {"accepted": 0, "refused": {"form": 1}}
     said["why"] = "refused: requests whose content is not application/octet-stream"
+    asked = client.get("/reports")
+    assert (asked.status_code, asked.headers["allow"]) == (405, "POST")
     for kind in ("text/plain", "application/x-www-form-urlencoded", ""):
         assert client.send(report(form, 1), **{"content-type": kind}) == (415, said)
     assert client.send(report(form, 1), **{"content-type": "Application/Octet-Stream; x=y"})[0] == 201
@@ -124,6 +126,14 @@ def test_without_tickets_whoever_knows_a_number_uses_it_up_and_everybody_sees_wh
     assert client.send(report(form, 7, 2))[0] == 409
     (kept,) = out.glob("*.reports")
     assert form.parse(kept.read_bytes()).answers[0, 0] == 1
+
+
+def test_a_plan_without_a_bundle_says_so(tmp_path: Path, out: Path) -> None:
+    plan_in(tmp_path / "plan")
+    (tmp_path / "plan" / "bundle-1.bin").unlink()
+    with Client(collector(tmp_path / "plan", out)) as client:
+        assert client.get("/round").json()["bundle"] is None
+        assert client.get("/bundle-1.bin").status_code == 404
 
 
 def limited(folder: Path, out: Path, **limits: Any) -> Client:

@@ -58,19 +58,6 @@ def test_a_torn_batch_is_cut_off_at_the_start_wherever_it_was_torn(tmp_path: Pat
         assert sorted(on_disk(folder, FORM).tolist()) == [1, 2, 7]
 
 
-def test_a_batch_that_was_damaged_does_not_hide_the_next_one(tmp_path: Path) -> None:
-    first = opened(tmp_path)
-    put(first, 1)
-    put(first, 2)
-    (path,) = files(tmp_path)
-    content = bytearray(path.read_bytes())
-    content[20] ^= 1
-    path.write_bytes(content)
-    again = opened(tmp_path)
-    assert (again.damaged, again.seen.has(ids(1, 2)).tolist()) == (1, [False, True])
-    assert path.read_bytes() == content
-
-
 def test_a_damaged_length_is_no_torn_end_and_nothing_behind_it_is_cut_off(tmp_path: Path) -> None:
     """A bit of a batch's count flips on the disk: what follows was acknowledged."""
     segments = opened(tmp_path)
