@@ -40,8 +40,7 @@ def contest(plan: CollectionPlan, folder: Path, seed: int) -> Path:
     return folder
 
 
-@pytest.mark.thorough
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.thorough) for seed in (1, 2))])
 def test_parts_of_any_size_release_what_one_process_releases(
     seed: int, plan: CollectionPlan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
