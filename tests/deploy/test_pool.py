@@ -133,16 +133,3 @@ def test_the_authority_signs_no_request_under_another_name_and_begins_once(sites
     shutil.copy(sites.folder / "north/north.csr", sites.folder / "authority/coordinator.csr")
     assert "is for subject=CN=north, not for coordinator" in sites.says("authority", "coordinator", code=2)
     assert not (sites.folder / "authority/coordinator.pem").exists()
-
-
-@pytest.mark.parametrize("site", ["coordinator", "north"])
-def test_keys_that_are_there_are_not_made_again(site: str, sites: Sites) -> None:
-    key = sites.folder / site / f"{site}.key"
-    key.write_text("ours")
-    assert f"there is a {site}.key already" in sites.says(site, "keys", code=2)
-    assert key.read_text() == "ours"
-
-
-@pytest.mark.parametrize("site", ["coordinator", "north"])
-def test_a_step_that_there_is_not_is_refused(site: str, sites: Sites) -> None:
-    assert "is no step: say keys" in sites.says(site, "start", code=2)

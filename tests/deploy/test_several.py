@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+import itertools
 import shutil
 import threading
-from contextlib import ExitStack
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +22,7 @@ from cloister.collection.server.aggregator import decode
 from cloister.lab.phones.crowd import plan_of, rows
 from tests.collection.service.collectors import OCTETS, USERS, collecting, form_of, on_disk, plan_in, report
 from tests.deploy.kit import PORTS, caddy, needs, nginx
-from tests.deploy.phones import Crowd, address
-from tests.waiting import until
+from tests.waiting import PATIENCE, until
 
 pytestmark = pytest.mark.thorough
 
@@ -39,6 +41,38 @@ def asked(folder: Path, people: int) -> tuple[CollectionPlan, list[bytes]]:
     return plan, [form.report(user, answer.tobytes()) for user, answer in pairs]
 
 
+LANES, LATER = 64, 0.05
+"""Phones that report at once; seconds until one tries again, of which a real one waits for more."""
+
+
+def address(phone: int) -> str:
+    """The address of a phone, which no other one has."""
+    return f"10.{phone >> 16}.{phone >> 8 & 255}.{phone & 255}"
+
+
+async def crowd(proxy: str, reports: list[bytes], told: Callable[[int], None]) -> None:
+    """Each phone reports, on connections of its own, until it hears that its report is kept, as the clients do. Args:
+    proxy (its address), told (called with the number of phones that are done, whenever one is)."""
+    left, done = iter(enumerate(reports)), itertools.count(1)
+
+    async def lane(client: httpx.AsyncClient) -> None:
+        for phone, body in left:
+            status, headers = 0, {**OCTETS, "x-forwarded-for": address(phone)}
+            while status not in (201, 409):
+                with suppress(httpx.TransportError):
+                    status = (await client.post("/reports", content=body, headers=headers)).status_code
+                assert status in (0, 201, 409, 429) or status >= 500, f"a phone is told {status}"
+                if status not in (201, 409):
+                    await asyncio.sleep(LATER)
+            told(next(done))
+
+    own = httpx.Limits(max_keepalive_connections=0)
+    visitors = httpx.AsyncClient(base_url=proxy, verify=False, limits=own, timeout=PATIENCE)
+    async with visitors as client, asyncio.TaskGroup() as lanes:
+        for _ in range(LANES):
+            lanes.create_task(lane(client))
+
+
 @pytest.mark.parametrize(
     ("front", "people"),
     [
@@ -55,7 +89,7 @@ def test_phones_report_through_a_proxy_to_two_collectors_of_which_one_is_killed_
         first, second = (stack.enter_context(collecting(tmp_path, "--out", out)) for out in ("a", "b"))
         behind = dict(zip(PORTS, (first.port, second.port), strict=True))
         name = stack.enter_context(front(tmp_path / "front", behind))
-        Crowd(name, lambda done: second.kill() if done == people // 2 else None).report(reports)
+        asyncio.run(crowd(name, reports, lambda done: second.kill() if done == people // 2 else None))
         assert first.end() == 0
     form = form_of(plan)
     kept = [set(on_disk(tmp_path / out, form).tolist()) for out in ("a", "b")]

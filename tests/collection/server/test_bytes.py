@@ -6,7 +6,6 @@ import io
 import os
 import re
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -27,13 +26,12 @@ def tallied() -> CollectionPlan:
     return small_plan("tallied", N)
 
 
-@pytest.mark.parametrize(("piece", "chunk"), [(1, 7), (40, 100), (300, 2000)])
 def test_reports_batches_files_and_streams_cut_anyhow_give_the_same(
-    tallied: CollectionPlan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, piece: int, chunk: int
+    tallied: CollectionPlan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With doubles among them, in files, as bytes, and together."""
-    monkeypatch.setattr(reports, "PIECE", piece)
-    monkeypatch.setattr(batches, "CHUNK", chunk)
+    monkeypatch.setattr(reports, "PIECE", 40)
+    monkeypatch.setattr(batches, "CHUNK", 100)
     whole, early = encoded(tallied, np.arange(N)), encoded(tallied, np.arange(50))
     written(tmp_path / "a.reports", early)
     written(tmp_path / "b.reports", whole)
@@ -55,30 +53,6 @@ def test_reports_batches_files_and_streams_cut_anyhow_give_the_same(
         gathered(tallied, [single[0], tmp_path])
     with pytest.raises(InvalidInput, match="not a StringIO"):
         gathered(tallied, io.StringIO("text"))
-
-
-def test_mutated_batches_never_count_and_never_crash(tallied: CollectionPlan) -> None:
-    rng, many = np.random.default_rng(4), 3000
-    whole, rest = encoded(tallied, np.arange(20)).to_bytes(), encoded(tallied, np.arange(20, N)).to_bytes()
-
-    def mutated() -> Iterator[bytes]:
-        for _ in range(many):
-            data = bytearray(whole)
-            for _ in range(int(rng.integers(1, 4))):
-                at = int(rng.integers(len(data)))
-                if rng.integers(2):
-                    data[at] ^= int(rng.integers(1, 256))
-                else:
-                    data[at : at + int(rng.integers(4))] = rng.bytes(int(rng.integers(4)))
-            if bytes(data) != whole:
-                yield bytes(data)
-        yield rest
-
-    found, intake = gathered(tallied, mutated())
-    assert same(found, gathered(tallied, rest)[0])
-    assert intake.accepted == N - 20
-    assert intake.refused.total() > 0.9 * many
-    assert set(intake.refused) == {"another plan", "no reports", "damaged"}
 
 
 def test_a_file_that_grows_counts_as_far_as_it_is_whole_and_what_is_left_is_said(

@@ -26,7 +26,6 @@ from cloister.plugins.oracles.local.reports import Reports
 from cloister.plugins.oracles.local.vectors.unit_randomiser import sent
 from cloister.plugins.oracles.local.vectors.vector_sums import ExplicitHistogramVector, HadamardVector
 from cloister.plugins.oracles.shuffled.amplified import AmplifiedCounts
-from tests.alarms import Alarm
 from tests.collection.server.test_shares import of_all
 from tests.core.core_fakes import BOX
 
@@ -69,12 +68,6 @@ def test_a_number_within_its_bounds_is_no_wonder_and_others_have_at_most_the_cha
             if least <= found / among <= most:
                 assert log_chance(found) == pytest.approx(math.log(2))
         assert log_chance(0, 0) == 0.0
-
-
-def test_of_numbers_with_the_same_bounds_the_smallest_and_the_largest_stand_for_all() -> None:
-    law = ReportLaw.alike("symbol {}".format, np.array([5, 2, 9, 4]), 20, 0.2, 0.3)
-    assert [(one.what, one.found) for one in law.proportions] == [("symbol 1", 2), ("symbol 2", 9)]
-    assert law.of == 4
 
 
 @attrs.frozen
@@ -121,24 +114,6 @@ def test_honest_reports_are_never_doubted(block: Any, share: str) -> None:
             some = users(N, 10**6 * seed)
             reports = encode_rows(round, rows(how, N, seed), some, NoiseRng.for_tests(seed))
             assert unlikely(round, absorb(round, reports)) == []
-
-
-@pytest.mark.alarm(1e-7)
-@each_block
-def test_honest_reports_come_as_near_to_their_bounds_as_chance_lets_them(block: Any, alarm: Alarm) -> None:
-    """60 rounds: of each law's numbers a round's least likely has a chance of at most 1 in 100 in no more rounds than
-    chance makes. So bounds are bounds; had they been a little too tight, this test would see
-    it."""
-    round, seldom = of_all(block, "users"), 0
-    for seed in range(60):
-        some = users(1000, 10**6 * seed)
-        reports = encode_rows(round, rows("together", 1000, seed), some, NoiseRng.for_tests(seed))
-        (summary,) = absorb(round, reports)
-        laws = round.parts[0].channel.laws(summary)
-        assert laws
-        chances = [min(one.log_chance() for one in law.proportions) + math.log(law.of) for law in laws]
-        seldom += sum(chance <= math.log(0.01) for chance in chances)
-    assert seldom <= binom.isf(alarm.each(), 60 * len(laws), 0.01)
 
 
 def with_liars(round: Round[Any], answers: Any, honest: int, liars: int) -> tuple[Any, ...]:
@@ -214,12 +189,3 @@ def test_liars_who_pull_along_one_vector_show_it_by_its_signs(block: Any) -> Non
 def test_devices_that_all_send_the_same_codeword_are_found() -> None:
     round = of_all(HadamardVector(), "users")
     assert "codeword 7: " in unlikely(round, with_liars(round, [7], N, 300))[0]
-
-
-def test_shuffled_reports_have_the_law_of_the_reports_inside() -> None:
-    """1,200 beside 10,000 people's, who all send the bit that is not sent for bucket 0."""
-    round, inner = (of_all(block, "users") for block in (BLOCKS["amplified-counts"], HadamardResponse()))
-    channel: Any = round.parts[0].channel
-    inner = attrs.evolve(inner, parts=(attrs.evolve(inner.parts[0], channel=channel.inner),))
-    summaries = with_liars(inner, [1], 10_000, 1_200)
-    assert unlikely(round, summaries) == unlikely(inner, summaries) != []

@@ -12,12 +12,11 @@ import pytest
 from cloister.collection.client.encoder import Encoded
 from cloister.collection.intake.sieve import TRIES
 from cloister.collection.plan.plan import CollectionPlan
-from cloister.collection.server.reports import Collected
 from cloister.collection.wire.answers import AnswerLayout, layout_of
 from cloister.core.encoding import absorb
-from cloister.core.errors import InvalidInput, Refused
+from cloister.core.errors import Refused
 from cloister.core.types import AnyArray, Ids
-from tests.collection.server.collected import KINDS, NOISE, encoded, gathered, same, small_plan, tables, written
+from tests.collection.server.collected import KINDS, encoded, gathered, same, small_plan, tables, written
 
 N = 400
 
@@ -35,14 +34,6 @@ def sent(plan: CollectionPlan) -> Encoded:
 def expected(some: Encoded, who: Any = slice(None)) -> list[Any]:
     found = layout_of(some.round).reports(some.users[who], some.answers[who])
     return tables(some.round, absorb(some.round, found))
-
-
-def test_the_answers_are_those_of_all_reports(plan: CollectionPlan, sent: Encoded, tmp_path: Path) -> None:
-    told = list[int]()
-    found, intake = gathered(plan, written(tmp_path / "a.reports", sent), progress=told.append)
-    assert same(found, expected(sent))
-    assert (intake.accepted, intake.files, intake.lines(), sum(told)) == (N, 1, [], N)
-    assert intake.questions == [int(who.sum()) for who in layout_of(sent.round).who(sent.users)]
 
 
 def test_a_folder_has_finished_files_and_others(plan: CollectionPlan, sent: Encoded, tmp_path: Path) -> None:
@@ -139,31 +130,3 @@ def test_a_user_counts_once(plan: CollectionPlan, sent: Encoded, tmp_path: Path)
     assert (intake.accepted, dict(intake.refused)) == (N, {"duplicate": 350 + 60 + 100})
     with pytest.raises(Refused, match=r"a\.reports' has reports of users who have reported already"):
         gathered(plan, tmp_path, strict=True)
-
-
-def test_of_two_answers_the_one_in_the_first_file_by_name_counts(
-    plan: CollectionPlan, sent: Encoded, tmp_path: Path
-) -> None:
-    other = encoded(plan, np.arange(N, dtype=np.uint64), 9)
-    one, two = written(tmp_path / "a.reports", other), written(tmp_path / "b.reports", sent)
-    for order in ([two, one], tmp_path, f"{tmp_path}/*"):
-        assert same(gathered(plan, order)[0], expected(other))
-
-
-def test_there_must_be_files(plan: CollectionPlan, tmp_path: Path) -> None:
-    for path, said in (
-        (tmp_path, "there are no files of reports"),
-        (f"{tmp_path}/*.reports", "there are no files of reports"),
-        (tmp_path / "a.reports", "cannot be opened"),
-        ([], "there are no files"),
-    ):
-        with pytest.raises(InvalidInput, match=said):
-            Collected(path, plan.hash, plan.rows)
-
-
-def test_a_plan_for_more_users_than_memory_is_refused_in_words(
-    plan: CollectionPlan, sent: Encoded, tmp_path: Path
-) -> None:
-    written(tmp_path / "a.reports", sent)
-    with pytest.raises(InvalidInput, match="more memory than there is"):
-        Collected(tmp_path, plan.hash, 2**62).gather(plan.round(), NOISE)

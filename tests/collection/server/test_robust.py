@@ -121,21 +121,6 @@ def looked_up(*values: float) -> LookupTable:
     return LookupTable(lambda ids, level: np.array(values)[ids], [0.0])
 
 
-def test_sums_are_as_long_as_people_and_noise_can_make_them_and_shorter_ones_as_they_are():
-    """Counts of 100, 5 and -3 people (none of them above a limit that is 0), vectors of norm at most 2, half of the
-    users asked for sums, noise of 1 in 4 coordinates: limits 100 + 6, 5 + 6, and 2 + 6 for one person at least."""
-    gain = Gain(1.0, 1.0, 1.0, 1)
-    counts = LimitedCounts(looked_up(100.0, 5.0, -3.0), [0.0], [0.0])
-    given = np.array([[90.0, 30.0, 0.0, 0.0], [0.0, 40.0, 0.0, 0.0], [0.0, 0.0, 9.0, 0.0]])
-    table = LimitedSums(LookupTable(lambda ids, level: given[ids], [1.0]), counts, counts, 2.0, 0.5)
-    found = table.at(np.arange(3))
-    assert np.array_equal(found[0], given[0])
-    assert found[1] == pytest.approx([0.0, 11.0, 0.0, 0.0])
-    assert found[2] == pytest.approx([0.0, 0.0, 8.0, 0.0])
-    assert np.array_equal(table.standard_error(np.arange(3)), np.ones(3))
-    assert noise(attrs.evolve(gain, factor=3.0), 100) == pytest.approx(3 * noise(gain, 100))
-
-
 def read(k: int, *values: float) -> tuple[LimitedCounts, list[float], Withstanding]:
     """Counts of which liars can invent 30 (b) and noise 20 (B), as they are read, and a reading of these alone."""
     counts, reading = LimitedCounts(looked_up(*values), [30.0], [20.0]), Withstanding(0.1, k)

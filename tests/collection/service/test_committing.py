@@ -88,11 +88,6 @@ def test_a_number_counts_once_also_within_one_batch(disk: Disk) -> None:
     disk.run(work, 3)
 
 
-def test_thousands_at_once_take_few_writes(disk: Disk) -> None:
-    disk.run(lambda committer: asyncio.gather(*(put(committer, user) for user in range(1000))), *range(1000))
-    assert disk.writes < 10
-
-
 def test_a_failing_disk_acknowledges_nothing_but_what_it_has(disk: Disk) -> None:
     async def work(committer: Committer) -> None:
         await put(committer, 1)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -12,10 +11,10 @@ from cloister.collection.client.encoder import Encoded, PlanEncoder
 from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.wire.answers import NOTHING, NUMBER, layout_of
 from cloister.collection.wire.messages import from_answers
-from cloister.core.encoding import encode_owned, encode_rows
+from cloister.core.encoding import encode_rows
 from cloister.core.randomness import NoiseRng
 from tests.collection.plans import local_plan
-from tests.collection.shuffled_plans import FEW, MIXED, small_plan
+from tests.collection.shuffled_plans import FEW, small_plan
 
 N, D = 400, 10
 TWO_LENGTHS = {"components": {"sums": "ldp-average"}, "delta": 1e-6, "k": 8, "rows": 10_000, "bounds": (-1, 1)}
@@ -52,26 +51,6 @@ def test_answers_are_the_reports_that_went_in(changes: dict[str, Any]) -> None:
             np.testing.assert_array_equal(mine.columns()[name], values)
 
 
-@pytest.mark.parametrize("changes", [{}, MIXED], ids=["amplified", "several messages"])
-def test_answers_are_the_messages_that_went_in_those_of_a_sender_together(changes: dict[str, Any]) -> None:
-    encoded = _of(small_plan(rows=FEW, **changes), 4 if changes else FEW // 2)
-    found = encoded.form.parse(encoded.to_bytes())
-    messages, good, _ = from_answers(found.users, found.answers, encoded.round)
-    assert good.all()
-    assert messages.senders is not None
-    assert (np.diff(messages.senders.astype(int)) >= 0).all()
-    drawn = encode_owned(encoded.round, rows_of(5, len(found.users)), found.users, NoiseRng.for_tests(2))
-    bodies = layout_of(encoded.round).bodies
-    expected, sent = Counter[tuple[int, int, bytes]](), Counter[tuple[int, int, bytes]]()
-    for j, (answer, body) in enumerate(zip(drawn, bodies, strict=True)):
-        packed = body.kind.body.packed(answer.report.columns())
-        owners = found.users[answer.rows].repeat(body.many)
-        expected.update((int(user), j, bytes(one)) for user, one in zip(owners, packed, strict=True))
-    for user, j, one in zip(messages.senders.tolist(), messages.questions.tolist(), messages.bodies, strict=True):
-        sent[user, j, bytes(one[: bodies[j].kind.body.bytes])] += 1
-    assert sent == expected
-
-
 def test_the_default_blocks_take_one_byte_and_a_report_nineteen() -> None:
     plan = local_plan(100, k=8, epsilon=1.0, trust="local", bounds=(-1, 1), rows=10**6)
     encoded = PlanEncoder(plan, noise=NoiseRng.for_tests(1)).encode(np.zeros((1, 100)), [17])
@@ -87,14 +66,6 @@ def test_whatever_stands_beside_a_body_is_not_sound() -> None:
     assert len(set(lengths.tolist())) > 1
     answers[np.arange(N), np.minimum(lengths[asked], slot.bytes - 1)] ^= 1
     np.testing.assert_array_equal(layout.sound(users, answers), lengths[asked] == slot.bytes)
-
-
-def test_users_whom_a_round_asks_nothing_send_zeros(monkeypatch: pytest.MonkeyPatch) -> None:
-    encoded = made()
-    layout = layout_of(encoded.round)
-    monkeypatch.setattr(type(layout), "_asked", lambda self, slot, users: np.full(len(users), -1))
-    assert layout.sound(encoded.users, layout.empty(N)).all()
-    np.testing.assert_array_equal(layout.sound(encoded.users, encoded.answers), encoded.answers[:, 0] == 0)
 
 
 def test_slots_of_no_question_and_forged_roles_are_messages_that_are_none() -> None:

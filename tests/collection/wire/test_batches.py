@@ -1,15 +1,22 @@
-"""Reports as bytes: batches, single reports, and what is no report."""
+"""Reports as bytes: batches, single reports, and what is no report; read a part and a piece at a time they are those of
+one look at all of it, wherever these end; and the numbers of those whose report has come."""
 
 from __future__ import annotations
 
 import struct
 import zlib
 from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from cloister.collection.wire.batches import MAX_RECORDS, BatchForm
+from cloister.collection.intake.parts import divided
+from cloister.collection.wire import batches
+from cloister.collection.wire.batches import BATCH, COUNTED, MAX_RECORDS, BatchForm, Parsed, parsed
+from cloister.collection.wire.user_set import UserSet
 from cloister.core.errors import InvalidInput
 from cloister.core.types import AnyArray, Ids
 
@@ -30,51 +37,11 @@ def test_a_batch_and_a_report_are_these_bytes() -> None:
     assert ticketed.batch(USERS, ANSWERS, np.zeros((3, 64), np.uint8))[0] == 0xC4
 
 
-def test_batches_and_reports_that_are_joined_are_read_in_order() -> None:
-    data = FORM.batch(USERS, ANSWERS) + FORM.report(9, b"\x05\x06") + FORM.batch(USERS[:0], ANSWERS[:0])
-    found = FORM.parse(data + FORM.report(10, b"\x07\x08"))
-    assert found.users.tolist() == [*USERS.tolist(), 9, 10]
-    assert found.answers.tolist() == [*ANSWERS.tolist(), [5, 6], [7, 8]]
-    assert (found.end, found.wrong, found.refused) == (len(data) + 20, None, Counter())
-
-
-def test_tickets_come_back_beside_their_reports() -> None:
-    form, tickets = BatchForm(HEAD, 3, 2, tickets=True), np.arange(192).astype(np.uint8).reshape(3, 64)
-    found = form.parse(form.batch(USERS, ANSWERS, tickets) + form.report(9, b"\x05\x06", tickets[0].tobytes()))
-    assert found.tickets is not None
-    assert found.tickets.tolist() == [*tickets.tolist(), tickets[0].tolist()]
-    assert found.users.tolist() == [*USERS.tolist(), 9]
-    assert form.parse(FORM.batch(USERS, ANSWERS)).wrong == "no reports"
-
-
-def test_what_is_cut_short_at_the_end_is_not_there_and_nothing_is_refused() -> None:
-    whole = FORM.batch(USERS, ANSWERS)
-    for cut in range(1, len(whole) + 1):
-        found = FORM.parse(whole + whole[:-cut])
-        assert (found.users.tolist(), found.end, found.refused) == (USERS.tolist(), len(whole), Counter()), cut
-
-
 def test_a_batch_without_its_checksum_is_refused_and_the_next_one_is_read() -> None:
     bad = bytearray(FORM.batch(USERS, ANSWERS))
     bad[-1] ^= 1
     found = FORM.parse(bytes(bad) * 2 + FORM.batch(USERS[:1], ANSWERS[:1]))
     assert (found.users.tolist(), found.refused) == ([7], Counter(damaged=2))
-
-
-def test_nothing_is_read_after_bytes_of_another_round() -> None:
-    mine = FORM.batch(USERS, ANSWERS)
-    for other, why, stamp in (
-        (BatchForm("ff" * 32, 3, 2), "another plan", "ff" * 8),
-        (BatchForm(HEAD, 2, 2), "another plan", HEAD[:16]),
-    ):
-        found = FORM.parse(mine + other.batch(USERS, ANSWERS) + mine)
-        assert (found.users.tolist(), found.end, found.wrong, found.stamp) == (USERS.tolist(), len(mine), why, stamp)
-        assert found.refused == Counter([why])
-
-
-def test_bytes_that_begin_no_report_are_told_from_those_that_follow_some() -> None:
-    for data, wrong in ((b"PAR1", "no reports"), (FORM.report(1, b"ab") + b"\0", "damaged"), (b"", None)):
-        assert FORM.parse(data).wrong == wrong
 
 
 def test_a_batch_that_says_it_is_larger_than_a_batch_may_be_is_damaged() -> None:
@@ -85,13 +52,6 @@ def test_a_batch_that_says_it_is_larger_than_a_batch_may_be_is_damaged() -> None
         FORM.batch(np.zeros(most + 1, np.uint64), np.zeros((most + 1, 2), np.uint8))
 
 
-def test_many_reports_go_into_several_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cloister.collection.wire.batches.MAX_RECORDS", 20)
-    made = list(FORM.batches(USERS, ANSWERS))
-    assert len(made) == 2
-    assert FORM.parse(b"".join(made)).users.tolist() == USERS.tolist()
-
-
 def test_answers_of_another_length_and_rounds_beyond_a_byte_are_refused() -> None:
     with pytest.raises(InvalidInput, match="2 bytes and a ticket of 0: these have 1 and 0"):
         FORM.report(1, b"a")
@@ -99,3 +59,62 @@ def test_answers_of_another_length_and_rounds_beyond_a_byte_are_refused() -> Non
         FORM.batch(USERS, np.zeros((3, 3), np.uint8))
     with pytest.raises(InvalidInput, match="rounds 1 to 255"):
         BatchForm(HEAD, 256, 1)
+
+
+WIDTH = 21
+BLOCKS, EARLIER = (BatchForm(head * 32, 1, WIDTH) for head in ("ab", "cd"))
+FAKE = (BLOCKS.prefix(BATCH) + COUNTED.pack(1, 0)).ljust(WIDTH, b"\0")
+"""An answer that looks like the beginning of a batch."""
+
+
+def sent(g: np.random.Generator, form: BatchForm = BLOCKS) -> bytes:
+    """A batch of some reports, or a report."""
+    many = int(g.integers(5))
+    answers = g.integers(0, 256, (many, WIDTH)).astype(np.uint8)
+    answers[::2] = np.frombuffer(FAKE, np.uint8)
+    users = g.integers(0, 50, many).astype(np.uint64)
+    return form.report(7, answers[0].tobytes()) if many == 1 else form.batch(users, answers)
+
+
+def file(seed: int) -> bytes:
+    """A file that may have flipped bits, batches of an earlier round, bytes of nothing, and a torn end."""
+    g = np.random.default_rng(seed)
+    data = bytearray(b"".join(sent(g) for _ in range(int(g.integers(1, 12)))))
+    for _ in range(int(g.integers(3))):
+        data[int(g.integers(len(data)))] ^= 1 << int(g.integers(8))
+    data += (b"", b"", b"nothing" + sent(g), sent(g, EARLIER) + sent(g, EARLIER))[int(g.integers(4))]
+    return bytes(data[: len(data) - int(g.integers(40)) * int(g.integers(2))])
+
+
+def said(some: Iterable[Parsed]) -> tuple[Any, ...]:
+    found = list(some)
+    users, answers = (np.concatenate([getattr(one, name) for one in found]) for name in ("users", "answers"))
+    last = found[-1]
+    left = 0 if last.wrong else last.left
+    return users.tolist(), answers.tolist(), sum(one.damaged for one in found), last.wrong, last.stamp, left
+
+
+@pytest.mark.parametrize("chunk", [7, 1000])
+def test_parts_may_end_at_any_batch(chunk: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where an answer looks like a batch."""
+    monkeypatch.setattr(batches, "CHUNK", chunk)
+    path = tmp_path / "a.reports"
+
+    def read(most: int) -> Iterator[Parsed]:
+        for where in (stretch for part in divided([str(path)], BLOCKS, most) for stretch in part.stretches):
+            with where.opened() as opened:
+                yield from parsed(opened, BLOCKS, where.size, where.start > 0)
+
+    for seed in range(60):
+        path.write_bytes(file(seed))
+        for most in (1, 200, 10**6):
+            assert said(read(most)) == said([BLOCKS.parse(file(seed))])
+
+
+@pytest.mark.parametrize("again", [[5], [7, 5], [5, 8], [9, 1, 9], [9, 9], [8, 9, 9]])
+def test_a_number_is_entered_once_by_one_call_or_by_two(again: Sequence[int]) -> None:
+    roll = UserSet(1000)
+    roll.add(np.array([5, 6], np.uint64))
+    with pytest.raises(InvalidInput, match="a user number stands twice"):
+        roll.add(np.array(again, np.uint64))
+    assert roll.count == 2

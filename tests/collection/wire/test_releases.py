@@ -61,17 +61,6 @@ def test_a_file_is_what_the_page_says() -> None:
     assert well_formed(again, PLAN.round()).all()
 
 
-def test_a_message_of_no_question_or_with_more_behind_it_has_no_form() -> None:
-    questions, bodies = SENT.questions.copy(), SENT.bodies.copy()
-    questions[3] = len(PLAN.round().parts)
-    lengths = [body.kind.body.bytes for body in layout_of(PLAN.round()).bodies]
-    bodies[5, :8] = bodies[int(np.flatnonzero(SENT.questions != SENT.questions[5])[0]), :8]  # another role's number
-    assert np.flatnonzero(~well_formed(Messages(questions, bodies), PLAN.round())).tolist() == [3, 5]
-    longer = np.hstack([SENT.bodies, np.zeros((200, 1), np.uint8)])
-    longer[9, lengths[SENT.questions[9]]] = 1
-    assert np.flatnonzero(~well_formed(Messages(SENT.questions, longer), PLAN.round())).tolist() == [9]
-
-
 def test_whatever_is_cut_or_changed_does_not_count() -> None:
     content, rng = file_of(SENT), np.random.default_rng(0)
     for stop in range(len(content)):

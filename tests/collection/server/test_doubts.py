@@ -1,5 +1,5 @@
-"""People who chose their user numbers by what these are asked: the server says so and releases nothing, unless it is
-told to."""
+"""People who chose their user numbers by what these are asked, and liars whose reports no encoder explains: the server
+says so and releases nothing, unless it is told to."""
 
 from __future__ import annotations
 
@@ -20,8 +20,11 @@ from cloister.collection.shuffler.shuffler import shuffle
 from cloister.collection.wire.answers import layout_of
 from cloister.collection.wire.messages import ReleaseForm, records_of
 from cloister.core.errors import Refused
+from cloister.core.randomness import NoiseRng
+from cloister.plugins.oracles.local.randomised_response import packed
+from cloister.plugins.oracles.local.reports import Reports
 from tests.collection.plans import local_plan
-from tests.collection.server.collected import written
+from tests.collection.server.collected import of_reports, written
 from tests.collection.shuffled_plans import folder_of, released, sent, small_plan
 from tests.in_process import cloister
 
@@ -92,3 +95,48 @@ def test_messages_that_leave_a_question_out_are_doubted_after_the_shuffle(tmp_pa
     path.write_bytes(form.begin(place) + form.batch(place, 0, left))
     with pytest.raises(Refused, match=f"question {least + 1} has 0 of .*{DOUBT}"):
         decode(plan, tmp_path / "shuffled")
+
+
+LIARS = 12
+UNLIKELY = "whatever the rows are: so far off comes by chance in less than one of 1,000,000,000 rounds"
+
+
+@pytest.fixture(scope="module")
+def unary() -> CollectionPlan:
+    options = {"components": {"counts": "optimised-unary"}, "options": {"grid.side": 16}}
+    return local_plan(2, bounds="-1:1", rows=N, **options)
+
+
+@pytest.fixture(scope="module")
+def liars(tmp_path_factory: pytest.TempPathFactory, unary: CollectionPlan) -> Path:
+    """The reports of N people of whom 12 send the largest sets that are taken, or none do."""
+    folder, users, g = tmp_path_factory.mktemp("liars"), np.arange(N, dtype=np.uint64), np.random.default_rng(0)
+    rows = np.array([[-0.55, -0.55], [0.55, -0.55], [-0.55, 0.55]])[g.integers(0, 3, N)] + g.normal(0, 0.02, (N, 2))
+    made = PlanEncoder(unary, noise=NoiseRng.for_tests(1)).encode(rows, users).reports[0]
+    (level,) = unary.round().parts[0].channel.asked.levels
+    lied = made.answers.copy()
+    lied[:LIARS] = packed(np.arange(level.size) < np.full((LIARS, 1), level.most))
+    for name, answers in (("honest", made.answers), ("lied", lied)):
+        (folder / name).mkdir()
+        for number, half in enumerate((slice(0, N // 2), slice(N // 2, N))):
+            some = Reports(users[half], answers[half], made.question)
+            of_reports(folder / name / f"{number}.reports", unary.round(), unary.hash, [some], users[half])
+    return folder
+
+
+@pytest.mark.parametrize(
+    "how", [{}, pytest.param({"engine": "processes", "workers": 2}, marks=pytest.mark.thorough, id="processes")]
+)
+def test_decode_releases_nothing_of_liars_whose_law_gives_them_away(
+    liars: Path, unary: CollectionPlan, how: dict[str, Any]
+) -> None:
+    with pytest.raises(Refused, match=f"buckets or more at once: .*{UNLIKELY}.*: nothing was released.*accept-shares"):
+        decode(unary, liars / "lied", **how)
+    assert decode(unary, liars / "honest", **how).intake.doubts == []
+
+
+def test_withstanding_liars_does_not_stand_for_accepting_them(liars: Path, unary: CollectionPlan) -> None:
+    with pytest.raises(Refused, match=UNLIKELY):
+        decode(unary, liars / "lied", robust=0.01)
+    intake = decode(unary, liars / "lied", robust=0.01, accept_shares=True).intake
+    assert (intake.withstands, any(UNLIKELY in said for said in intake.doubts)) == (0.01, True)
