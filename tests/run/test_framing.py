@@ -66,6 +66,9 @@ def test_which_method_wraps_another_one_is_its_specs_to_say(monkeypatch: pytest.
     assert recorded(plan.composed) == plain | {"frame": plain["frame"] | {"name": "lens"}}
     with pytest.raises(InvalidInput, match="'lens' has its own options"):
         prepared(method="lens", zoom=0.2)
+    bare = tuple(attrs.evolve(s, wraps="") for s in specs)
+    with pytest.raises(InvalidInput, match="no installed method wraps another one"):
+        Registry((Plugin("x", "y", bare),)).wrapper()
 
 
 @pytest.mark.parametrize(

@@ -154,6 +154,11 @@ def test_runs_for_users_and_for_rows_do_not_share_a_lifetime(ledger: Ledger, dat
     assert ledger.runs() == ()
 
 
+def test_a_lifetime_is_of_rows_or_of_users(ledger: Ledger) -> None:
+    with pytest.raises(InvalidInput, match="expected 'rows' or 'users'"):
+        ledger.declare("others", 1.0, unit="persons")  # type: ignore[arg-type]
+
+
 def test_a_run_goes_on_with_the_rows_that_it_kept(ledger: Ledger) -> None:
     """Resumed, it keeps the same rows of every user, by the seed in the ledger, and ends as if never cut off."""
     request = asked(method="su-lloyd", delta=0.0, seed=None, options={"rounds": 3}, rows=2000)
