@@ -110,8 +110,12 @@ def test_parts_are_named_or_made_and_trust_models_are_not_mixed() -> None:
     local = make("FrequencyOracle", "explicit-histogram")
     with pytest.raises(ValueError, match="because slot 'counts' holds 'explicit-histogram'"):
         model(lloyd(counts=local)).fit(rows())
+    with pytest.raises(InvalidInput, match="no slot or option 'count': did you mean counts"):
+        make("Method", "fastlloyd", count=counts)
     with pytest.raises(WrongComposition, match="'explicit-histogram' is a FrequencyOracle: give a VectorSumOracle"):
         make("Method", "fastlloyd", sums=local)
+    auto: Any = make("Method", "auto", candidates={"only": make("Method", "hst-means", counts="discrete-laplace")})
+    assert list(auto.candidates) == ["only"]
 
 
 def test_what_is_no_method_and_parts_beside_a_component_are_refused_with_what_to_give() -> None:

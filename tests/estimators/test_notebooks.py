@@ -7,6 +7,7 @@ import pty
 import re
 import sys
 from contextlib import suppress
+from types import SimpleNamespace
 from typing import Any
 
 import attrs
@@ -58,6 +59,8 @@ def test_a_notebook_shows_pictures_without_any_backend_of_matplotlib(fitted: Any
     from IPython.core.formatters import DisplayFormatter
 
     assert DisplayFormatter().format(fitted.plot(NAMES))[0]["image/png"].startswith(b"\x89PNG")
+    with pytest.raises(ValueError, match="axes and project are for the map"):
+        fitted.plot(NAMES, curve=True)
 
 
 def test_short_work_shows_nothing_on_a_terminal_and_long_work_does(
@@ -109,3 +112,18 @@ def test_a_notebook_that_is_saved_half_way_has_no_number_of_rows(
     model(rows=public, progress=True, delta=0.0, method="su-lloyd").fit(blobs(1987))
     assert len(seen) > 4
     assert not [text for text in seen if re.search(r"1,?9\d\d|3,?9\d\d", text)]
+
+
+def test_a_notebook_shows_a_bar_that_moves_within_the_rounds_and_vanishes(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("IPython")
+    bundles = list[dict[str, str]]()
+
+    def display(bundle: dict[str, str], **how: Any) -> Any:
+        bundles.append(bundle)
+        return SimpleNamespace(update=display)
+
+    monkeypatch.setattr("IPython.display.display", display)
+    monkeypatch.setattr(shown, "_in_notebook", lambda: True)
+    monkeypatch.setattr(shown, "OFTEN", 0.0)
+    model(method="fastlloyd", options={"rounds": 2}, zoom="off", progress=True).fit(blobs())
+    assert [bundle["text/plain"] for bundle in bundles][1:] == ["round 1 of 2: 50%", "round 2 of 2: 100%", ""]

@@ -17,6 +17,8 @@ from sklearn.base import clone
 
 import cloister
 from cloister.accounting.ledger.ledger import Ledger
+from cloister.run.fit import fit, source
+from cloister.run.request import Request
 from cloister.run.result import Result
 from tests.estimators.fitted import blobs, mixed, model
 
@@ -62,6 +64,8 @@ def test_a_clone_of_what_is_loaded_works_in_the_same_frame() -> None:
     result = model(method="hst-means", bounds=[(-1, 1), (-5e3, 5e3)], zoom=0.1).fit(rows).result_
     assert "frame" in result.method
     assert clone(result.estimator()).fit(rows).result_.method == result.method
+    ball = fit(Request(k=3, epsilon=4.0, delta=1e-6, bounds="ball:2", rows=2000), source(blobs(), None, "refuse"))
+    assert ball.estimator().fit(blobs()).result_.problem == ball.problem
 
 
 def traces(rows: Any) -> set[bytes]:

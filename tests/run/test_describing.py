@@ -215,6 +215,10 @@ def test_python_takes_one_name_and_positions_of_an_array() -> None:
             {"bounds": {**BOUNDS, "stay": "unknown"}, "describe": ["stay"]},
             "'stay' is described only, and its range is not known",
         ),
+        (
+            {"bounds": {"age": (0, 1), "weight": (0, 1)}, "describe": ["stay"]},
+            "no bounds for column stay, which groups",
+        ),
         ({"method": "sphere-packing", "describe": ["stay"]}, "cannot describe its groups"),
         ({"trust": "shuffled", "describe": ["stay"]}, r"\(Shuffled trust\) has no oracle for such counts"),
     ],

@@ -77,4 +77,6 @@ def test_the_budget_is_one_line_where_its_list_is_not_asked_for() -> None:
     twice = (*spends, Spend(0, "question 2 (sums)", "discrete-gaussian", "zcdp", 0.05))
     last = statement(spends=twice).text(brief=True).splitlines()[-1]
     assert last == "Budget by round (rho): 0.15, 2 times 0.2; --verbose lists every question."
+    split = statement(spends=tuple(attrs.evolve(s, users=0.5) for s in twice)).text(brief=True)
+    assert split.endswith("Budget: 4 questions in 3 rounds; --verbose lists them.")
     assert statement().text(brief=True).startswith(statement().text().split("Budget")[0])

@@ -68,6 +68,7 @@ def test_a_profile_holds_the_words_and_all_figures_and_is_what_it_was_without_a_
 
 def test_the_picture_has_a_histogram_for_each_group_and_column_the_largest_group_first() -> None:
     picture = Histograms.of(described())
+    assert set(picture.as_dict()["columns"]) == {"ward", "stay", "urgent"}
     figure = figure_of(picture)
     axes = figure.axes[0]
     assert [text.get_text() for text in axes.get_yticklabels()] == ["cluster 1", "cluster 0", "cluster 2"]
