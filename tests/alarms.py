@@ -53,6 +53,10 @@ class Alarm:
         """Observations follow a law. Args: p_values (of tests of it), of (so many calls are made in the test)."""
         assert min(p_values) > self.each(len(p_values) * of), p_values
 
+    def refutes(self, *p_values: Any) -> None:
+        """Observations do not follow a law that is off by as much as the test promises to see."""
+        assert max(p_values) < self.rate, p_values
+
     def proportion(self, hits: int, n: int, comparisons: int = 1) -> tuple[float, float]:
         """Bounds on a probability from ``hits`` in ``n`` trials, exact (Clopper and Pearson 1934)."""
         from scipy.stats import beta

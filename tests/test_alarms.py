@@ -8,6 +8,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 from scipy.stats import binom, norm
 
@@ -28,6 +29,20 @@ def test_thresholds_follow_from_the_rate() -> None:
     assert binom.sf(29, 100, low) == pytest.approx(1e-7 / 8, rel=1e-6)
     assert binom.cdf(30, 100, high) == pytest.approx(1e-7 / 8, rel=1e-6)
     assert (alarm.proportion(0, 9)[0], alarm.proportion(9, 9)[1]) == (0.0, 1.0)
+
+
+@pytest.mark.parametrize("of", [1, 50])
+def test_each_comparison_gets_an_equal_share(of: int) -> None:
+    alarm, off = Alarm(1e-7), np.array([0.0, 0.0])
+    off[1] = 0.999 * norm.isf(1e-7 / (4 * of))
+    alarm.near(off, 0, 1, of=of)
+    alarm.fits(1.001e-7 / (2 * of), 0.5, of=of)
+    with pytest.raises(AssertionError, match="standard errors"):
+        alarm.near(off * 1.002, 0, 1, of=of)
+    with pytest.raises(AssertionError):
+        alarm.fits(0.999e-7 / (2 * of), 0.5, of=of)
+    with pytest.raises(AssertionError):
+        alarm.refutes(1e-9, 2e-7)
 
 
 @pytest.mark.parametrize("arguments", [(1,), ("1e-7",), (0.0,), (2 * HIGHEST,), (1e-8, 1e-8)])
