@@ -25,14 +25,15 @@ def plain() -> Result:
 
 def made(of: Result, centers: Any, weights: Any, details: Any = None, columns: Any = None, **problem: Any) -> Result:
     places = np.array(centers, float)
-    names = columns or tuple("abcdefgh"[: places.shape[1]])
+    d = places.shape[1]
+    names = columns or tuple("abcdefgh"[:d])
     return attrs.evolve(
         of,
         centers=places,
         weights=np.array(weights, float),
         details=details or {},
         columns=names,
-        problem={**of.problem, **problem},
+        problem={**of.problem, "bounds": {"lower": [-1.0] * d, "upper": [1.0] * d}, **problem},
     )
 
 

@@ -130,6 +130,11 @@ class TableRows(ABC):
         self._users, self._progress = users, progress
         self._missing: Missing = as_missing(missing)
 
+    def _tell(self, rows: int) -> None:
+        """So many more rows are done."""
+        if self._progress is not None:
+            self._progress(rows)
+
     @property
     def dimension(self) -> int:
         """How many features there are."""
@@ -154,8 +159,7 @@ class TableRows(ABC):
         def told(fn: Callable[[Chunk], V], chunks: Iterable[Chunk]) -> Iterator[V]:
             for chunk in chunks:
                 yield fn(chunk)
-                if self._progress is not None:
-                    self._progress(len(chunk.rows))
+                self._tell(len(chunk.rows))
 
         with closing(self.chunks()) as chunks:  # also where it fails: an engine answers one question at a time
             return map_merge(chunks, fn, merge, told)

@@ -41,10 +41,16 @@ def ledger(tmp_path: Path) -> Ledger:
 
 class Asked:
     """A population, and the rounds that it was asked. Args: at, what is done when a round begins; lost, a round that is
-    asked until it fails: what breaks it may come late."""
+    asked until it fails: what breaks it may come late; passes, as of ``SqlTable``."""
 
-    def __init__(self, table: Any, at: Callable[[int], None] = lambda number: None, lost: int = -1) -> None:
-        self.inner = SqlTable(table, "*")
+    def __init__(
+        self,
+        table: Any,
+        at: Callable[[int], None] = lambda number: None,
+        lost: int = -1,
+        passes: str | None = None,
+    ) -> None:
+        self.inner = SqlTable(table, "*", passes=passes)
         self.columns, self.check, self.marks = self.inner.columns, self.inner.check, self.inner.marks
         self.rounds, self._at, self._lost = list[int](), at, lost
 
@@ -102,12 +108,12 @@ def test_a_run_goes_on_after_its_connection_died_in_any_round(
     goes_on(ledger, first, breakable.again("rows"), known)
 
 
-def goes_on(ledger: Ledger, first: Asked, table: Any, known: list[Any]) -> None:
+def goes_on(ledger: Ledger, first: Asked, table: Any, known: list[Any], passes: str | None = None) -> None:
     """The ledger's open run asks what was not answered, keeps what was, and costs what it would have cost."""
     (cut,) = ledger.runs()
     assert cut.state == "open"
     assert cut.epsilon == pytest.approx(1.0)
-    second = Asked(table)
+    second = Asked(table, passes=passes)
     with second.inner:
         result = run(ledger, second, cut.id)
     assert second.rounds == list(range(first.rounds[-1], ROUNDS))

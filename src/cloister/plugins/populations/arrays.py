@@ -236,8 +236,7 @@ class Arrays(TableRows):
         self, fn: Callable[[list[_Chunk]], tuple[Any, ...]], lots: Iterable[list[_Chunk]]
     ) -> Iterator[tuple[Any, ...]]:
         for lot, summary in zip(self._lots, self._threads.run(fn, lots), strict=True):
-            if self._progress is not None:
-                self._progress(sum(part.rows for part in lot))
+            self._tell(sum(part.rows for part in lot))
             yield summary
 
     def _snap(self, domain: Lattice) -> None:

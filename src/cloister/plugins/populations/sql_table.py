@@ -75,7 +75,7 @@ class SqlTable(TableRows):
     Args:
         table: of Ibis, or an expression that is one.
         columns, missing, categories, bounded, described: as of ``Files``.
-        progress: told how many rows of a round are done, all at once.
+        progress: told how many rows of a round are done: of a stream as they come, else all at once.
         materialise: whether the columns in use are first copied to a temporary table of the session, which all rounds
             read, and ``close`` drops. It is for rows without a snapshot, and for views that are slow: DuckDB reads its
             own tables of floats 1.5 times as fast as a copy, which is of doubles.
@@ -142,8 +142,7 @@ class SqlTable(TableRows):
         Raises: InvalidInput: the engine fails, there are no rows, too many, or missing or infinite cells that were not
             to be dropped.
         """
-        if self._progress is not None:
-            self._progress(0)  # the engine does not tell how far it is: the bar moves until it is done
+        self._tell(0)  # the engine does not tell how far it is: the bar moves until it is done
         rows, found = self._counted()
         refuse_too_many(rows)
         if self._missing == "refuse" and found.rows < rows:
@@ -225,8 +224,8 @@ class SqlTable(TableRows):
         left = [i for i in range(len(round.parts)) if i not in summaries]
         if left:
             summaries |= dict(zip(left, self._streamed(round, left, rng), strict=True))
-        if self._progress is not None:
-            self._progress(self.people)
+        else:
+            self._tell(self.people)
         return tuple(summaries[i] for i in range(len(round.parts)))
 
     def chunks(self) -> Generator[Chunk]:
@@ -370,9 +369,16 @@ class SqlTable(TableRows):
         some = attrs.evolve(round, parts=tuple(round.parts[i] for i in numbers))
         numbered = _in_numbers(round)
         if self._way == "workers" and not numbered:
-            return self._spread(some).summaries
+            found = self._spread(some)
+            self._tell(found.rows)
+            return found.summaries
+
+        def summary(chunk: Chunk) -> tuple[Any, ...]:
+            self._tell(len(chunk.rows))
+            return chunk.summary(some, rng)
+
         with closing(self._read(self._usable.table, self._reading, True) if numbered else self._pass()) as chunks:
-            return map_merge(chunks, lambda chunk: chunk.summary(some, rng), merge_summaries, Threads(1).run)
+            return map_merge(chunks, summary, merge_summaries, Threads(1).run)
 
     def _pass(self) -> Generator[Chunk]:
         """The rows of a round, and where they are watched here those that cannot be used; a stream's are held."""
