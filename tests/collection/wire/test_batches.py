@@ -3,6 +3,7 @@ one look at all of it, wherever these end; and the numbers of those whose report
 
 from __future__ import annotations
 
+import io
 import struct
 import zlib
 from collections import Counter
@@ -92,6 +93,13 @@ def said(some: Iterable[Parsed]) -> tuple[Any, ...]:
     last = found[-1]
     left = 0 if last.wrong else last.left
     return users.tolist(), answers.tolist(), sum(one.damaged for one in found), last.wrong, last.stamp, left
+
+
+@pytest.mark.parametrize("chunk", [1, 7, 97])
+def test_pieces_may_end_anywhere(chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(batches, "CHUNK", chunk)
+    for seed in range(60):
+        assert said(parsed(io.BytesIO(file(seed)), BLOCKS)) == said([BLOCKS.parse(file(seed))])
 
 
 @pytest.mark.parametrize("chunk", [7, 1000])
