@@ -135,6 +135,16 @@ class TableRows(ABC):
         if self._progress is not None:
             self._progress(rows)
 
+    def _telling(self, fn: Callable[[Chunk], V]) -> Callable[[Chunk], V]:
+        """The same function, after which its chunk's rows are told of as done."""
+
+        def told(chunk: Chunk) -> V:
+            value = fn(chunk)
+            self._tell(len(chunk.rows))
+            return value
+
+        return told
+
     @property
     def dimension(self) -> int:
         """How many features there are."""
@@ -155,14 +165,8 @@ class TableRows(ABC):
 
         Args: fn, merge (as of ``core.encoding.map_merge``; ``fn`` keeps no rows, whose memory the next chunk takes).
         """
-
-        def told(fn: Callable[[Chunk], V], chunks: Iterable[Chunk]) -> Iterator[V]:
-            for chunk in chunks:
-                yield fn(chunk)
-                self._tell(len(chunk.rows))
-
         with closing(self.chunks()) as chunks:  # also where it fails: an engine answers one question at a time
-            return map_merge(chunks, fn, merge, told)
+            return map_merge(chunks, self._telling(fn), merge)
 
     def table(self) -> Floats:
         """The usable rows (n, d) themselves, all in memory, for their holder. NOT private."""

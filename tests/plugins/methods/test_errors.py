@@ -24,8 +24,11 @@ from cloister.core.session import Session
 from cloister.plugins.methods.errors import (
     BORDER,
     CLIPPED,
+    MOST,
     UNFINISHED,
     count_error,
+    divided,
+    evenly_in,
     hidden,
     of_points,
     of_steps,
@@ -176,3 +179,20 @@ def test_in_pure_noise_a_group_is_measured_in_errors_of_a_coordinate_of_its_sum(
     assert strength_in(1, "discrete-laplace", sums) == pytest.approx(1000 / math.sqrt(2), rel=1e-3)
     local = "optimised-local-hashing", "hadamard-vector"
     assert strength_in(9, *local) == strength_in(1, *local)
+
+
+@pytest.mark.parametrize("d", [1, 2, 3, 6])
+def test_points_fill_their_box_evenly(d: int) -> None:
+    boxes = np.array([[[0.0] * d, [1.0] * d], [[-3.0] * d, [5.0] * d]])
+    points = evenly_in(boxes, 1000)
+    assert points.shape == (MOST, 2, d)
+    assert (boxes[:, 0] <= points).all()
+    assert (points < boxes[:, 1]).all()
+    assert points.mean(axis=0) == pytest.approx(boxes.mean(axis=1), abs=0.2)
+    assert points[:, 0].var(axis=0) == pytest.approx(np.full(d, 1 / 12), rel=0.15)
+    assert (points == evenly_in(boxes, 1000)).all()
+
+
+def test_cells_are_divided_by_volume() -> None:
+    cells = np.array([[[-2.0, -1.0], [-1.0, 1.0]], [[-0.5, -1.0], [0.5, 1.0]], [[-0.25, -1.0], [0.75, 1.0]]])
+    assert divided(cells, PAIR) == pytest.approx(np.array([[1, 0], [0.5, 0.5], [0.25, 0.75]]), abs=0.05)

@@ -130,3 +130,19 @@ def test_a_negative_root_gives_weights_of_zero() -> None:
     nodes = Nodes.grown(Random(1, -100.0), 0, 5, 3.0)
     assert not nodes.consistent()[0].any()
     assert nodes.split.tolist() == [False]
+
+
+DOMAINS: tuple[Domain, ...] = (Box((0.0,), (1.0,)), BOX, Ball((0.5, -0.5), 2.0), Ball((0.0,) * 12, 1.0))
+
+
+@pytest.mark.parametrize("domain", DOMAINS)
+def test_every_row_is_in_the_box_of_its_cell_and_children_are_inside_their_parents(domain: Domain) -> None:
+    tree = opened(domain, depth=12, top=0)
+    rows = rows_of(domain)
+    ids, images = tree.locate(rows), tree.reduced.of(rows)
+    before = tree.boxes(np.zeros(len(rows), np.int64), ids[:, 0])
+    for level in range(1, 13):
+        boxes = tree.boxes(np.full(len(rows), level), ids[:, level])
+        assert ((boxes[:, 0] <= images) & (images <= boxes[:, 1])).all()
+        assert ((before[:, 0] <= boxes[:, 0]) & (boxes[:, 1] <= before[:, 1])).all()
+        before = boxes

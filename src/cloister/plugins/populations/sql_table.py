@@ -372,11 +372,7 @@ class SqlTable(TableRows):
             found = self._spread(some)
             self._tell(found.rows)
             return found.summaries
-
-        def summary(chunk: Chunk) -> tuple[Any, ...]:
-            self._tell(len(chunk.rows))
-            return chunk.summary(some, rng)
-
+        summary = self._telling(lambda chunk: chunk.summary(some, rng))
         with closing(self._read(self._usable.table, self._reading, True) if numbered else self._pass()) as chunks:
             return map_merge(chunks, summary, merge_summaries, Threads(1).run)
 
