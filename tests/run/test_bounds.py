@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from cloister.core.domains import Box
+from cloister.core.domains import Ball, Box
 from cloister.core.errors import InvalidInput
 from cloister.run.bounds import domain_of, table_from
 
@@ -29,14 +29,23 @@ def test_one_box_can_be_given_in_several_ways(bounds: Any) -> None:
     assert domain_of(bounds, COLUMNS) == BOX
 
 
+def test_a_ball_can_be_given_in_two_ways_whatever_columns_are_called() -> None:
+    assert domain_of({"center": [0, 0], "radius": 2}, ("center", "radius")) == Ball((0.0, 0.0), 2.0)
+    assert domain_of("ball:2", COLUMNS) == domain_of({"center": [0, 0], "radius": 2}, COLUMNS) == Ball((0.0, 0.0), 2.0)
+
+
 @pytest.mark.parametrize(
     ("bounds", "says"),
     [
-        ({"age": "12", "pressure": [0, 1]}, "'12' in the bounds is one value where two or more belong"),
+        ({"age": 120, "pressure": [0, 1]}, "120 in the bounds is one value where two or more belong"),
+        ({"age": "12", "pressure": [0, 1]}, "'12' in the bounds is one value"),
         ({"age": [0, 120, 3], "pressure": [0, 1]}, "is not a pair"),
+        ({"age": [0, "old"], "pressure": [0, 1]}, "'old' in the bounds is not a number"),
         ({"age": [0, 120]}, "no bounds for column pressure: leave it out with --columns, or give one pair"),
         ({"age": [0, 120], "presure": [0, 1], "size": [0, 1]}, r"column pressure \(they have 'presure': is that meant"),
+        ({"lower": 0, "upper": 1}, "0 in the bounds is one value"),
         ({"lower": [0, 0], "upper": [1]}, "2 lower ends and 1 upper ones"),
+        ({"center": 0, "radius": 1}, "0 in the bounds is one value"),
         ({"center": ["a", 0], "radius": 1}, "'a' in the bounds is not a number"),
         (3, "bounds 3 are not understood"),
     ],
@@ -67,7 +76,9 @@ def test_bounds_that_two_readings_fit_are_refused_and_never_guessed(columns: tup
         ),
         ({"lower": [0, 0, 0], "upper": [1, 2, 3]}, ("lower", "upper", "x"), Box((0.0, 0.0, 0.0), (1.0, 2.0, 3.0))),
         ({"lower": [0], "upper": [1]}, ("lower", "upper"), Box((0.0, 0.0), (1.0, 1.0))),
+        ({"lower": [0, 10]}, ("lower",), Box((0.0,), (10.0,))),
         ({"lower": [0, 10], "upper": [120, 250]}, ("lower",), Box((0.0,), (10.0,))),
+        ({"center": [0, 10], "radius": [120, 250]}, ("center", "radius"), Box((0.0, 120.0), (10.0, 250.0))),
         ({"center": [0, 10], "radius": [120, 250]}, ("radius", "center"), Box((120.0, 0.0), (250.0, 10.0))),
     ],
 )
@@ -75,6 +86,26 @@ def test_bounds_that_one_reading_fits_are_read_so_whatever_columns_are_called(
     bounds: Any, columns: tuple[str, ...], box: Box
 ) -> None:
     assert domain_of(bounds, columns) == box
+
+
+@pytest.mark.parametrize(
+    ("bounds", "columns", "says"),
+    [
+        ({"lower": [0, 10], "upper": [120, 250]}, ("lower", "upper", "x"), "no bounds for column x"),
+        ({"center": [0, 10], "radius": [1, 2]}, ("radius", "x"), "no bounds for column x"),
+        ({"center": [0, 10], "radius": [1, 2]}, ("center", "x"), "no bounds for column x"),
+        (
+            {"lower": [0, 0, 0], "upper": [1, 1, 1]},
+            ("lower", "upper"),
+            r"3 columns were given, the data have 2 \(lower, upper\)",
+        ),
+    ],
+)
+def test_bounds_that_neither_reading_fits_are_refused_in_the_words_of_the_nearer_one(
+    bounds: Any, columns: tuple[str, ...], says: str
+) -> None:
+    with pytest.raises(InvalidInput, match=says):
+        domain_of(bounds, columns)
 
 
 @pytest.mark.parametrize(("name", "text"), [("bounds.json", "["), ("bounds.toml", "a = [")])

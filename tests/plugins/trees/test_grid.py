@@ -1,9 +1,8 @@
-"""Grids: cells of a ball, the significance rule, and how many cells there are."""
+"""Grids: exact cells that cover the box once, cells of a ball, the significance rule, options."""
 
 from __future__ import annotations
 
 import itertools
-import math
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,6 @@ from cloister.core.domains import Ball, Box, Domain
 from cloister.core.errors import InvalidInput
 from cloister.core.randomness import PublicRng
 from cloister.plugins.trees.grid import Grid, GridTree
-from cloister.plugins.trees.grid_cells import MAX_CELLS, GridCells
 from tests.plugins.tables import Table
 
 SEED = PublicRng.from_seed(34)
@@ -28,6 +26,20 @@ def opened(domain: Domain, k: int = 2, rows: int = 1000, budget: Budget | None =
 def first_of(cell: int, side: int, reach: int) -> int:
     """The lowest coordinate x of a cell: floor((x + s) G / (2 s + 1)) = cell, in Python integers."""
     return -((-cell * (2 * reach + 1)) // side) - reach
+
+
+@pytest.mark.parametrize("side", [1, 2, 7, 1000])
+def test_cells_cover_a_column_once_and_in_order(side: int) -> None:
+    """Every border, exactly: the first coordinate of each cell, and the one before it."""
+    tree = opened(Box((0.0,), (3.0,)), side=side)
+    s = int(tree.domain.sides[0])
+    firsts = [first_of(cell, side, s) for cell in range(side)]
+    assert firsts[0] == -s
+    assert tree.locate(np.array(firsts)[:, None])[:, 0].tolist() == list(range(side))
+    if side > 1:
+        before = np.array(firsts[1:])[:, None] - 1
+        assert tree.locate(before)[:, 0].tolist() == list(range(side - 1))
+    assert tree.locate(np.array([[s]])).tolist() == [[side - 1]]
 
 
 @pytest.mark.parametrize(("d", "side"), [(1, 5), (2, 3), (2, 16), (3, 7)])
@@ -57,13 +69,16 @@ def test_points_are_middles_in_the_caller_s_units() -> None:
     assert grown.points == pytest.approx(np.array([[1.0, 15.0], [1.0, 25.0], [3.0, 15.0], [3.0, 25.0]]), abs=1e-4)
 
 
-@pytest.mark.parametrize(("k", "kept"), [(1, [2, 5]), (3, [2, 3, 5]), (50, [0, 1, 2, 3, 4, 5])])
-def test_cells_are_kept_by_significance_or_the_largest(k: int, kept: list[int]) -> None:
-    """Two are significant; where that is too few, the k largest instead."""
+def test_cells_are_kept_by_significance_or_the_largest() -> None:
+    domain = Box((0.0,), (1.0,))
     values, errors = np.array([0.0, 2.5, 2.6, 5.0, -9.0, 100.0]), np.array([1.0, 1.0, 1.0, 2.0, 1.0, 39.0])
-    grown = opened(Box((0.0,), (1.0,)), side=6, k=k).grow(Table(values, errors))
-    assert grown.leaves.ids.tolist() == kept
-    assert grown.errors.weights.tolist() == errors[kept].tolist()
+    grown = opened(domain, side=6, k=1).grow(Table(values, errors))
+    assert grown.leaves.ids.tolist() == [2, 5]
+    assert grown.errors.weights.tolist() == [1.0, 39.0]
+    grown = opened(domain, side=6, k=3).grow(Table(values, errors))
+    assert grown.leaves.ids.tolist() == [2, 3, 5]  # two are significant: the three largest instead
+    grown = opened(domain, side=6, k=50).grow(Table(values, errors))
+    assert len(grown.points) == 6
 
 
 @pytest.mark.parametrize(
@@ -71,6 +86,8 @@ def test_cells_are_kept_by_significance_or_the_largest(k: int, kept: list[int]) 
     [
         (Budget("pure", 2.0), 500_000, 256),
         (Budget("pure", 2.0), 500_001, 1024),
+        (Budget("zcdp", 2.0), 500_001, 1024),
+        (Budget("gaussian", 4.0), 500_000, 256),
         (Budget("gaussian", 4.0), 500_001, 1024),
         (Budget("exact", 1.0), 1000, 256),
     ],
@@ -85,30 +102,3 @@ def test_the_default_grid_follows_rows_times_epsilon_squared_in_every_measure(
 def test_a_grid_in_many_columns_is_refused_with_a_way_out() -> None:
     with pytest.raises(InvalidInput, match="spread-cells"):
         opened(Ball((0.0,) * 100, 1.0))
-
-
-# how many parts each column is cut into
-
-
-@pytest.mark.parametrize(
-    ("widths", "cells", "parts"),
-    [
-        ((1.0, 1.0), 100, (10, 10)),
-        ((100.0, 1.0), 100, (100, 1)),
-        ((1000.0, 10.0, 1e-3), 400, (200, 2, 1)),
-        ((1.0, 1.0), 0.0, (1, 1)),
-        ((1.0, 1.0), math.inf, (256, 256)),
-    ],
-    ids=str,
-)
-def test_cells_are_nearly_square_whatever_the_columns_widths(
-    widths: tuple[float, ...], cells: float, parts: tuple[int, ...]
-) -> None:
-    assert GridCells.nearly_square(Box((0.0,) * len(widths), widths), cells).parts == parts
-
-
-@pytest.mark.parametrize("d", [1, 2, 6])
-def test_there_are_never_more_cells_than_may_be_looked_at(d: int) -> None:
-    for cells in (2.0**d, 1000.0, 50_000.0, 65_536.0, math.inf):
-        for domain in (Ball((0.0,) * d, 1.0), Box((0.0,) * d, tuple(1.0 + j / 3 for j in range(d)))):
-            assert 1 <= GridCells.nearly_square(domain, cells).space.sizes[0] <= MAX_CELLS

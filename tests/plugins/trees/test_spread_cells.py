@@ -1,4 +1,4 @@
-"""Spread cells: the filter in float32 against Python integers, cells that are kept, and their directions."""
+"""Spread cells: the filter in float32 against Python integers, ties, blocks, odd counts, options."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cloister.core.domains import REACH, Ball
 from cloister.core.errors import InvalidInput
 from cloister.core.randomness import PublicRng
 from cloister.core.types import Ints
-from cloister.plugins.trees.directions import MAX_REPELLED, NORM, directions
+from cloister.plugins.trees.directions import NORM
 from cloister.plugins.trees.spread_cells import SpreadCells, SpreadTree, number_of_cells
 from tests.plugins.tables import Table
 
@@ -88,24 +88,3 @@ def test_cells_are_kept_by_their_own_errors_or_the_largest(less: int, kept: list
     assert not grown.errors.sums.any()
     assert np.linalg.norm(grown.points, axis=1) == pytest.approx(np.full(4, 0.5), abs=1e-3)
     assert tree.locate(ball(6).snap(grown.points))[:, 0].tolist() == kept
-
-
-# directions
-
-
-@pytest.mark.parametrize("d", [1, 30, 100, 1000])
-def test_every_partial_sum_of_a_product_is_an_integer_that_float64_holds(d: int) -> None:
-    """The worst row for any order of adding: parallel to |g|, of the largest norm of a lattice point."""
-    around = directions(SEED, 4, d, "unit")
-    for g in around.tolist():
-        length = sum(v * v for v in g) ** 0.5
-        worst = [int(abs(v) * REACH / length) for v in g]
-        assert sum(abs(v) * x for v, x in zip(g, worst, strict=True)) < 2**51
-
-
-def test_too_many_directions_are_not_spread() -> None:
-    """Pairs of 2^15 directions are 8 GB: a plan must open on a phone."""
-    many = MAX_REPELLED + 1
-    with pytest.raises(InvalidInput, match="'orthogonal'"):
-        directions(SEED, many, 4, "repelled")
-    assert np.array_equal(directions(SEED, many, 4, "auto"), directions(SEED, many, 4, "orthogonal"))
