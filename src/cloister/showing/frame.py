@@ -104,13 +104,18 @@ def words(figure: Figure, heading: Heading | None, note: str) -> None:
     width, height = (float(side) for side in figure.get_size_inches())
     if heading is not None:
         _head(figure, heading, note, 0.15 / width, height)
+    legend(figure)
+
+
+def legend(figure: Figure) -> None:
+    """A legend below, without duplicates."""
     handles, labels = figure.axes[0].get_legend_handles_labels()
     entries = dict(zip(labels, handles, strict=True))
     figure.legend(
         entries.values(),
         entries,
         loc="lower left",
-        bbox_to_anchor=(0, 0.04 / height),
+        bbox_to_anchor=(0, 0.04 / figure.get_size_inches()[1]),
         ncols=2,
         frameon=False,
         borderaxespad=0.1,

@@ -16,7 +16,7 @@ from cloister.lab.comparing.study_file import NOTE
 from cloister.metrics import Mean, mean_interval
 from cloister.run.estimates import Estimate
 from cloister.run.result import checked_target
-from cloister.showing.frame import ALARM, COLOURS, FAINT, INK, MARKERS, frame, settings
+from cloister.showing.frame import ALARM, COLOURS, FAINT, INK, MARKERS, frame, legend, settings
 from cloister.showing.plots import ENDINGS, save as save_figure
 
 REFERENCE, MIDPOINT, MEAN = "k-means++ of scikit-learn", "midpoint of the bounds", "mean of the rows"
@@ -336,17 +336,7 @@ def _words(figure: Figure, study: Figures) -> None:
     )
     for text, down, size, weight, color in lines:
         figure.text(0.15 / width, 1 - down / height, text, fontsize=size, fontweight=weight, color=color, va="top")
-    handles, labels = figure.axes[0].get_legend_handles_labels()
-    figure.legend(
-        handles,
-        labels,
-        loc="lower left",
-        bbox_to_anchor=(0, 0.04 / height),
-        ncols=2,
-        frameon=False,
-        borderaxespad=0.1,
-        borderpad=0.6,
-    )
+    legend(figure)
 
 
 @final
