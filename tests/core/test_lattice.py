@@ -73,6 +73,10 @@ def test_vectors_exactly_at_the_bound_stay_and_one_beyond_is_clipped() -> None:
     at, beyond = shrink(np.array([[REACH, 0], [REACH, 1]]), Bound(REACH, 2))
     assert at.tolist() == [REACH, 0]
     assert l2_squared(beyond) <= REACH**2
+    for even, bound in (([5, 5, 5], Bound(8, 3)), ([3, 3, 3], Bound(100, 3, 7))):  # no number alone is beyond it
+        shorter = shrink(np.array([even]), bound)[0]
+        assert l2_squared(shorter) <= bound.l2**2
+        assert l1(shorter) <= bound.l1
 
 
 def test_many_large_coordinates_are_clipped_alike_in_every_memory_layout() -> None:
