@@ -52,6 +52,10 @@ def test_two_columns_are_seen_in_the_order_asked() -> None:
     assert seen.view.names == ("c2", "c0")
     assert np.array_equal(seen.centers, result.centers[:, [2, 0]])
     assert np.array_equal(seen.border.min(axis=0), [-1, -1])
+    assert seen.within == "the domain"
+    narrowed = Map.of(made(details={"intervals": [[0, 1], [0, 2]]}))
+    assert narrowed.border.max(axis=0).tolist() == [1, 2]
+    assert narrowed.within == "where zoom found rows"
 
 
 def test_of_many_cells_the_heaviest_are_drawn() -> None:

@@ -90,6 +90,7 @@ class Map:
         all_cells: number of cells in the result.
         paths: (rounds, k, 2) of the centres over the rounds.
         called: the centres (k,) by number, and by name if they have one.
+        within: what the border is of.
     """
 
     heading: Heading
@@ -102,6 +103,7 @@ class Map:
     all_cells: int
     paths: Floats
     called: list[str]
+    within: str
 
     @classmethod
     def of(cls, result: Result, axes: Sequence[str] | None = None, project: bool = False) -> Map:
@@ -144,6 +146,7 @@ class Map:
             len(cells),
             view.of(paths),
             result.called,
+            "where zoom found rows" if "intervals" in result.details else "the domain",
         )
 
     def as_dict(self) -> dict[str, Any]:

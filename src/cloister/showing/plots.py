@@ -150,7 +150,7 @@ def _map(shown: Map, bare: bool) -> Figure:
     if equal:
         axes.set_aspect("equal", anchor="W")
     (border,) = axes.fill(
-        *shown.border.T, facecolor="none", edgecolor=INK, linewidth=1.2, zorder=3, label="border of the domain"
+        *shown.border.T, facecolor="none", edgecolor=INK, linewidth=1.2, zorder=3, label=f"border of {shown.within}"
     )
     _cells(axes, shown, border)
     if len(shown.paths) > 1:
