@@ -16,9 +16,10 @@ import attrs
 import numpy as np
 
 from cloister import metrics
+from cloister.core.encoding import finite
 from cloister.core.errors import InvalidInput
 from cloister.core.types import Floats, Ids, Ints
-from cloister.rows.reading import Chunk, DrawnRows, Missing, TableRows, finite, refuse_missing, user_numbers
+from cloister.rows.reading import Chunk, DrawnRows, Missing, TableRows, refuse_missing, user_numbers
 from cloister.run.result import Result
 
 SILHOUETTE = 10_000

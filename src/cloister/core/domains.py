@@ -174,6 +174,11 @@ class Box:
         inside = np.clip(np.asarray(rows, np.float64), np.array(self.lower), np.array(self.upper))
         inside -= self.middle
         inside *= 1 / self.unit
+        return self.rounded(inside)
+
+    def rounded(self, inside: Floats) -> Ints:
+        """Points (n, d), less the middle, in lattice units and in memory that is used up: the lattice points next to
+        them, or at the border."""
         sides = self.sides.astype(np.float64)
         return np.clip(np.rint(inside, out=inside), -sides, sides, out=inside).astype(np.int64)
 

@@ -26,7 +26,7 @@ Progress: TypeAlias = Callable[[int], None]
 
 def chunk_rows(dimension: int) -> int:
     """How many rows of this dimension to encode at once: a chunk stays in a core's second-level cache."""
-    return max(256, min(16_384, 131_072 // dimension))
+    return max(256, min(65_536, 524_288 // dimension))
 
 
 def keep_memory() -> None:
@@ -97,9 +97,15 @@ def _summary(channel: Channel[Any, Any, Any, Any], items: Ints | BucketedVectors
     return channel.absorb(channel.encode(items, users, rng)) if several is None else several.pooled(items, users, rng)
 
 
+def finite(rows: AnyArray) -> Bools:
+    """Which rows (n,) have no missing or infinite cell."""
+    cells = np.isfinite(rows)
+    return np.ones(len(rows), bool) if cells.all() else np.asarray(cells.all(axis=1))
+
+
 def _snapped(round: Round[Any], rows: AnyArray, users: Ids) -> tuple[Ints, Ids]:
     """The usable rows on the lattice, with their users."""
-    whole = np.isfinite(rows).all(axis=1) if rows.dtype.kind == "f" else np.ones(len(rows), bool)
+    whole = finite(rows)
     if not whole.all():
         rows, users = rows[whole], users[whole]
     return round.domain.snap(rows), users

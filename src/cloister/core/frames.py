@@ -62,9 +62,13 @@ class Reframed:
         return len(self.offset)
 
     def snap(self, rows: AnyArray) -> Ints:
+        whole = cube(self.dimension)
         with np.errstate(over="ignore"):  # the cube clips what is beyond all numbers
-            inside = (np.asarray(rows, np.float64) - np.array(self.offset)) / np.array(self.scale)
-        return cube(self.dimension).snap(inside)
+            inside = np.asarray(rows, np.float64) - np.array(self.offset)
+            # by a power of two more, which rounds nothing; the cube's middle is 0, and rounding keeps the order of
+            # points, so that to clip them once, at the end, is enough
+            inside /= np.array(self.scale) * whole.unit
+        return whole.rounded(inside)
 
     def bundled(self, arrays: BundleArrays) -> Mapping[str, Any]:
         inner = cube(self.dimension).bundled(arrays)

@@ -98,7 +98,7 @@ def _within(vectors: Ints, bound: Bound) -> bool:
     """Whether the largest coordinate m alone shows that no vector is beyond the bound, in a fifth of the time of norms:
     d m <= l1 <= sqrt(d) l2 says sqrt(d) m <= l2 too."""
     largest = max(int(vectors.max(initial=0)), -int(vectors.min(initial=0)))
-    return vectors.shape[1] * largest <= bound.l1
+    return bool(vectors.shape[1] * largest <= bound.l1)
 
 
 def _scaled(vectors: Ints, which: Bools, factor: Floats) -> Ints:

@@ -44,11 +44,14 @@ class _Block:
     def _lines(self) -> Floats:
         return np.hstack([self.slopes, self.offsets])
 
-    def nearest(self, columns: Floats) -> tuple[Ints, Ints]:
-        """Index of the nearest of these centres, and its squared distance less |x|^2, for each row: columns (d + 1, n)
-        are x, 1."""
-        least = (self._lines @ columns).min(axis=0).astype(np.int64)
-        return (least & ((1 << self.bits) - 1)) + self.start, least >> self.bits
+    def least(self, columns: Floats, out: Floats) -> None:
+        """S (|c|^2 - 2 <x, c>) + j of the nearest of these centres for each row (n,): columns (d + 1, n) are x, 1."""
+        np.min(self._lines @ columns, axis=0, out=out)
+
+    def parted(self, least: Floats) -> tuple[Ints, Ints]:
+        """Index of the nearest of these centres, and its squared distance less |x|^2."""
+        whole = least.astype(np.int64)
+        return (whole & ((1 << self.bits) - 1)) + self.start, whole >> self.bits
 
 
 @final
@@ -97,26 +100,24 @@ class NearestCenter:
 
     def _nearest(self, rows: Ints, squared: bool) -> tuple[Ints, Ints]:
         """The nearest centre, and its squared distance, or that less |x|^2, for each row (n, d)."""
-        d = self.centers.shape[1]
-        step = max(1, min(ROWS, BLOCK // max(d + 1, len(self.blocks[0].slopes))))
-        nearest, distance = np.empty(len(rows), np.int64), np.empty(len(rows), np.int64)
+        d, blocks = self.centers.shape[1], self.blocks
+        step = max(1, min(ROWS, BLOCK // max(d + 1, len(blocks[0].slopes))))
+        least, lengths = np.empty((len(blocks), len(rows))), np.zeros(len(rows))
         columns = np.ones((d + 1, step))  # a product of these takes half the time of one of rows
         for start in range(0, len(rows), step):
             some = slice(start, start + step)
             x = columns[:, : len(rows) - start]
             x[:d] = rows[some].T
-            nearest[some], distance[some] = self._among_all(x)
+            for block, found in zip(blocks, least, strict=True):
+                block.least(x, found[some])
             if squared:
-                distance[some] += np.einsum("ji,ji->i", x[:d], x[:d]).astype(np.int64)
-        return nearest, distance
-
-    def _among_all(self, columns: Floats) -> tuple[Ints, Ints]:
-        nearest, distance = self.blocks[0].nearest(columns)
-        for block in self.blocks[1:]:
-            other, closer = block.nearest(columns)
+                np.einsum("ji,ji->i", x[:d], x[:d], out=lengths[some])
+        nearest, distance = blocks[0].parted(least[0])
+        for block, found in zip(blocks[1:], least[1:], strict=True):
+            other, closer = block.parted(found)
             nearest = np.where(closer < distance, other, nearest)
             distance = np.minimum(distance, closer)
-        return nearest, distance
+        return nearest, distance + lengths.astype(np.int64) if squared else distance
 
     def bundled(self, arrays: BundleArrays) -> Mapping[str, Any]:
         sizes, centers = integers(self.space.sizes), arrays.add(self.centers)

@@ -18,7 +18,7 @@ import attrs
 import numpy as np
 
 from cloister.core.domains import Lattice
-from cloister.core.encoding import Progress, map_merge, summarise_rows
+from cloister.core.encoding import Progress, finite, map_merge, summarise_rows
 from cloister.core.errors import InvalidInput, Refused
 from cloister.core.lattice import CAP
 from cloister.core.questions import Round
@@ -288,11 +288,6 @@ def _copy(piece: Piece, rows: slice, out: Floats) -> None:
         else:
             for row, column in zip(out, piece, strict=True):
                 row[:] = column[rows]
-
-
-def finite(rows: Floats) -> Bools:
-    """Which rows (n,) have no missing or infinite cell."""
-    return np.asarray(np.isfinite(rows).all(axis=1))
 
 
 def usable(chunks: Iterable[Floats], missing: Missing) -> int:

@@ -24,9 +24,10 @@ from cloister.collection.plan.canonical_json import OWNERS_FOLDER, appearing, ma
 from cloister.collection.wire.answers import Packed
 from cloister.collection.wire.batches import form_of
 from cloister.collection.wire.user_set import UserSet
+from cloister.core.encoding import finite
 from cloister.core.errors import InvalidInput
 from cloister.core.types import Floats, Ids
-from cloister.rows.reading import finite, refuse_missing
+from cloister.rows.reading import refuse_missing
 from cloister.rows.selection import Selection
 from cloister.run.fit import source
 from cloister.run.population import in_database

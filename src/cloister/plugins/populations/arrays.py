@@ -10,7 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cloister.core.domains import Lattice
-from cloister.core.encoding import Progress, chunk_rows, keep_memory, map_merge, merge_summaries, summarise_lattice
+from cloister.core.encoding import (
+    Progress,
+    chunk_rows,
+    finite,
+    keep_memory,
+    map_merge,
+    merge_summaries,
+    summarise_lattice,
+)
 from cloister.core.errors import InvalidInput
 from cloister.core.lattice import CAP
 from cloister.core.questions import Round
@@ -26,7 +34,6 @@ from cloister.rows.reading import (
     TableRows,
     as_first,
     encoded,
-    finite,
     fit,
     frame_of,
     marks_of_reading,
@@ -74,10 +81,6 @@ class _Chunk:
     def lattice(self) -> slice:
         """Where those that can be used are in the lattice."""
         return slice(self.start, self.start + (self.rows if self.used is None else len(self.used)))
-
-
-LOT = 4
-"""Chunks that a thread works on by itself: so few that few rows are shared evenly, so many that threads seldom meet."""
 
 
 class Arrays(TableRows):
@@ -134,7 +137,7 @@ class Arrays(TableRows):
         self._people: int | None = None
         self._domain: Lattice | None = None
         self._lattice = np.empty((0, 0), np.int32)
-        self._lots: list[list[_Chunk]] = []
+        self._parts: list[_Chunk] = []
 
     def check(self, most_rows: int = CAP) -> None:
         """The validation pass, for the data holder's eyes: rows outside the bounds are fine.
@@ -184,7 +187,7 @@ class Arrays(TableRows):
 
     def _counted(self, missing: Missing) -> int:
         chosen = self.selection.needed(None)
-        return sum(self._over_lots(lambda start: usable(self._lot(start, chosen), missing)))
+        return sum(self._over_chunks(lambda start: usable([self._chunk(start, chosen)], missing)))
 
     def chunks(self) -> Generator[Chunk]:
         start = 0
@@ -227,16 +230,11 @@ class Arrays(TableRows):
             some = lattice[part.lattice].astype(np.int64)
             return summarise_lattice(round, some, part.users(self._first), rng.child("chunk", part.start))
 
-        def merged(lot: list[_Chunk]) -> tuple[Any, ...]:
-            return map_merge(lot, encoded, merge_summaries, Threads(1).run)
+        return map_merge(self._parts, encoded, merge_summaries, self._run)
 
-        return map_merge(self._lots, merged, merge_summaries, self._run)
-
-    def _run(
-        self, fn: Callable[[list[_Chunk]], tuple[Any, ...]], lots: Iterable[list[_Chunk]]
-    ) -> Iterator[tuple[Any, ...]]:
-        for lot, summary in zip(self._lots, self._threads.run(fn, lots), strict=True):
-            self._tell(sum(part.rows for part in lot))
+    def _run(self, fn: Callable[[_Chunk], tuple[Any, ...]], parts: Iterable[_Chunk]) -> Iterator[tuple[Any, ...]]:
+        for part, summary in zip(self._parts, self._threads.run(fn, parts), strict=True):
+            self._tell(part.rows)
             yield summary
 
     def _snap(self, domain: Lattice) -> None:
@@ -245,35 +243,33 @@ class Arrays(TableRows):
             return
         fit(domain, self.columns)
         refuse_too_many(self._table.length)
-        self._domain, self._lots, self._lattice = None, [], np.empty((0, 0), np.int32)
+        self._domain, self._parts, self._lattice = None, [], np.empty((0, 0), np.int32)
         width, chosen = domain.snap(np.empty((0, self.dimension))).shape[1], self.selection.needed(domain)
         lattice = np.empty((self._table.length, width), np.int32)
 
-        def snapped(start: int) -> list[_Chunk]:
-            parts = list[_Chunk]()
-            for chunk in self._lot(start, chosen):
-                whole = finite(chunk)
-                if self._kept is not None:
-                    whole &= self._kept[start : start + len(chunk)]
-                used = None if whole.all() else np.flatnonzero(whole).astype(np.uint16)
-                parts.append(_Chunk(start, len(chunk), used))
-                points = domain.snap(chunk if used is None else chunk[used])
-                # before it is put in another order, which takes half the time
-                lattice[parts[-1].lattice] = points.astype(np.int32)
-                start += len(chunk)
-            return parts
+        def snapped(start: int) -> _Chunk:
+            chunk = self._chunk(start, chosen)
+            whole = finite(chunk)
+            if self._kept is not None:
+                whole &= self._kept[start : start + len(chunk)]
+            used = None if whole.all() else np.flatnonzero(whole).astype(np.uint16)
+            part = _Chunk(start, len(chunk), used)
+            points = domain.snap(chunk if used is None else chunk[used])
+            # before it is put in another order, which takes half the time
+            lattice[part.lattice] = points.astype(np.int32)
+            return part
 
-        self._lots = list(self._over_lots(snapped)) or [[_Chunk(0, 0, None)]]
+        self._parts = list(self._over_chunks(snapped)) or [_Chunk(0, 0, None)]
         self._lattice, self._domain = lattice, domain
 
-    def _over_lots(self, fn: Callable[[int], V]) -> Iterator[V]:
-        """What is made of each lot of rows, in order. Args: fn (of the position of a lot's first row)."""
-        return self._threads.run(fn, range(0, self._table.length, LOT * chunk_rows(self.dimension)))
+    def _over_chunks(self, fn: Callable[[int], V]) -> Iterator[V]:
+        """What is made of each chunk, in order. Args: fn (of the position of its first row)."""
+        return self._threads.run(fn, range(0, self._table.length, chunk_rows(self.dimension)))
 
-    def _lot(self, start: int, chosen: Selection) -> Iterator[Floats]:
-        """Rows of the lot that begins here, a chunk at a time."""
+    def _chunk(self, start: int, chosen: Selection) -> Floats:
+        """The rows of the chunk that begins here."""
         size = chunk_rows(self.dimension)
-        return regroup(self._table.pieces(chosen, slice(start, start + LOT * size)), self.dimension, size)
+        return next(regroup(self._table.pieces(chosen, slice(start, start + size)), self.dimension, size))
 
     def _chunks(self) -> Iterator[Floats]:
         """All rows, a chunk at a time."""

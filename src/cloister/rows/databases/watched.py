@@ -9,12 +9,12 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
-from cloister.core.encoding import map_merge, merge_summaries
+from cloister.core.encoding import finite, map_merge, merge_summaries
 from cloister.core.errors import InvalidInput
 from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng
 from cloister.core.types import Floats
-from cloister.rows.reading import Chunk, finite
+from cloister.rows.reading import Chunk
 from cloister.rows.users import numbers_of
 from cloister.rows.workers.machine import Threads
 
