@@ -39,7 +39,7 @@ def test_a_row_lands_on_the_same_point_alone_and_in_any_batch(frame: Reframed, g
     assert whole.dtype == np.int64
 
 
-@pytest.mark.parametrize("frame", FRAMES)
+@pytest.mark.parametrize("frame", [*FRAMES, Reframed((0.0, 1.0), (5e-324, 1e-310))])
 def test_every_row_lies_within_the_cube_wherever_the_frame_is(frame: Reframed) -> None:
     """The norm that noise is calibrated to does not depend on where a frame was found."""
     domain, points = cube(frame.dimension), frame.snap(rows_of(frame))

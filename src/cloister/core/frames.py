@@ -65,9 +65,9 @@ class Reframed:
         whole = cube(self.dimension)
         with np.errstate(over="ignore"):  # the cube clips what is beyond all numbers
             inside = np.asarray(rows, np.float64) - np.array(self.offset)
-            # by a power of two more, which rounds nothing; the cube's middle is 0, and rounding keeps the order of
-            # points, so that to clip them once, at the end, is enough
-            inside /= np.array(self.scale) * whole.unit
+            inside /= np.array(self.scale)
+            inside *= 1 / whole.unit  # a power of two: nothing is rounded
+        # the cube's middle is 0, and rounding keeps the order of points: it is enough to clip them once, at the end
         return whole.rounded(inside)
 
     def bundled(self, arrays: BundleArrays) -> Mapping[str, Any]:
