@@ -23,7 +23,7 @@ from cloister.core.session import Session
 from cloister.core.types import Floats
 from cloister.plugins.populations.arrays import Arrays
 from cloister.plugins.populations.sql_table import SqlTable
-from tests.rows.databases.engines import TestEngine, mostly
+from tests.rows.databases.engines import ENGINES, TestEngine, mostly
 from tests.rows.databases.hostile import as_table, hostile
 from tests.rows.databases.rounds import same
 
@@ -33,6 +33,12 @@ SEED = PublicRng.from_seed(90)
 EXACT = {"counts": "exact", "sums": "exact"}
 NAMED = ("fastlloyd", "hst-means", "tree-coreset", "auto", "su-lloyd")
 FEW_COLUMNS = ("grid-means", "grid-median")
+CASES = [
+    *(("duckdb", "query", of) for of in ("adult", "shuttle", "birch2")),
+    *((engine, way, "hostile") for engine in ENGINES for way in ("query", "stream")),
+    ("duckdb", "stream again and again", "hostile"),
+]
+"""Engine, way of a pass, and whose rows."""
 
 
 def the_rows(name: str, n: int) -> Floats:
@@ -103,7 +109,7 @@ def test_queries_that_would_be_slow_are_not_made_and_the_answers_are_the_same(en
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("of", ["adult", "shuttle", "birch2", "hostile"])
+@pytest.mark.parametrize(("engine", "way", "of"), CASES, indirect=["engine", "way"])
 @pytest.mark.parametrize("name", [spec.name for spec in built_in().specs("Method")])
 def test_every_method_sees_the_same_answers_if_queries_may_be_long_or_else_as_the_engine_is_left_to_do(
     engine: TestEngine, name: str, of: str
