@@ -17,7 +17,18 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar, final
 import attrs
 
 from cloister.core.errors import InvalidInput, MissingExtra, UnknownName
-from cloister.rows.workers.machine import GUARD, SLICE, attempt, cores, lost, packed, pool_of, settled, starting
+from cloister.rows.workers.machine import (
+    GUARD,
+    SLICE,
+    UNGUARDED,
+    attempt,
+    cores,
+    lost,
+    packed,
+    pool_of,
+    settled,
+    starting,
+)
 
 if TYPE_CHECKING:
     from concurrent.futures import ProcessPoolExecutor
@@ -143,7 +154,8 @@ class Processes:
         return [process.pid for worker in self._all() for process in worker.processes]
 
     def run(self, fn: Callable[[P], V], parts: Iterable[P]) -> Iterator[V]:
-        """Raises: InvalidInput if ``DEATHS`` workers in a row end on one part, or a part fails."""
+        """Raises: InvalidInput if ``DEATHS`` workers in a row end on one part, a part fails, or workers want to start
+        workers."""
         work, held = packed(fn), list(parts)
         left, deaths = deque(range(len(held))), Counter[int]()
         try:
@@ -161,7 +173,7 @@ class Processes:
                     if deaths[number] == DEATHS:
                         raise InvalidInput(
                             f"{DEATHS} workers in a row ended on the same part: nothing was answered. At last {how}, "
-                            f"with {many} of {len(held)} parts left. Perhaps memory ran out; and {GUARD}"
+                            f"with {many} of {len(held)} parts left. Perhaps memory ran out"
                         )
                     lost(how)
         finally:  # what is still worked on then, nobody waits for
@@ -200,6 +212,8 @@ class _Worker:
     def ended(self) -> str:
         """How it ended by itself, once its pool is done with it: a process has no exit code before."""
         self.pool.shutdown()
+        if any(each.exitcode == UNGUARDED for each in self.processes):
+            raise InvalidInput(f"no worker could be started: {GUARD}")
         return ", ".join(f"process {each.pid} ended {_how(each.exitcode or 0)}" for each in self.processes)
 
 

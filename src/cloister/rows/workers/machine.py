@@ -155,6 +155,9 @@ def _waited(future: Future[V]) -> V:
 
 GUARD = "a script that starts workers does so under if __name__ == '__main__'"
 
+UNGUARDED = 86
+"""Exit code of a worker that runs the script by which it was started, until that wants workers of its own."""
+
 
 def pool_of(workers: int, begun: Callable[..., None] | None = None, *given: Any) -> ProcessPoolExecutor:
     """A pool whose processes start when work is submitted, which is to be done in a block of ``starting``.
@@ -163,6 +166,8 @@ def pool_of(workers: int, begun: Callable[..., None] | None = None, *given: Any)
     """
     from concurrent.futures import ProcessPoolExecutor
 
+    if getattr(multiprocessing.current_process(), "_inheriting", False):  # Python would say so at length
+        os._exit(UNGUARDED)
     # spawned, not forked: a copy of threads' locks and of secret state has no place in a worker
     fresh = multiprocessing.get_context("spawn")
     return ProcessPoolExecutor(workers, fresh, initializer=_begin, initargs=(begun, *given))
