@@ -204,10 +204,11 @@ class Arrays(TableRows):
 
     def marks(self, key: bytes) -> dict[str, bytes]:
         """By which a run that goes on knows these rows again: ``core.record``."""
-        columns = (np.ascontiguousarray(chunk.T) for chunk in self._chunks())
+        pieces = self._chunks(max(256, min(16_384, 131_072 // self.dimension)))  # as runs that go on marked them
+        columns = (np.ascontiguousarray(piece.T) for piece in pieces)
         return {
             "the number of rows": mark_of(key, [self._table.length]),
-            "the rows": mark(key, (column for chunk in columns for column in chunk)),
+            "the rows": mark(key, (column for piece in columns for column in piece)),
             "the number of the first user": mark_of(key, [self._first]),
         } | (
             marks_of_reading(self.selection, self._missing, self._users if isinstance(self._users, str) else None)
@@ -271,9 +272,10 @@ class Arrays(TableRows):
         size = chunk_rows(self.dimension)
         return next(regroup(self._table.pieces(chosen, slice(start, start + size)), self.dimension, size))
 
-    def _chunks(self) -> Iterator[Floats]:
-        """All rows, a chunk at a time."""
-        return regroup(self._table.pieces(self.selection, slice(None)), self.dimension, chunk_rows(self.dimension))
+    def _chunks(self, size: int = 0) -> Iterator[Floats]:
+        """All rows, so many at a time (0: a chunk)."""
+        pieces = self._table.pieces(self.selection, slice(None))
+        return regroup(pieces, self.dimension, size or chunk_rows(self.dimension))
 
 
 class _Array:
