@@ -19,10 +19,10 @@ CELL = "cell"
 
 
 def bound(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """In a worker: batches in cells of bytes, a row each, of a quarter of a chunk: a JVM keeps objects that are larger
-    apart, and soon has no room for them."""
+    """In a worker: batches in cells of bytes, a row each, of a sixteenth of a chunk: a JVM keeps larger objects apart, and
+    soon has no room for them."""
     for batch in batches:
-        size = max(1, chunk_rows(batch.num_columns) // 4)
+        size = max(1, chunk_rows(batch.num_columns) // 16)
         for start in range(0, batch.num_rows, size):
             sink = pa.BufferOutputStream()
             with pa.ipc.new_stream(sink, batch.schema) as writer:
