@@ -19,8 +19,8 @@ CELL = "cell"
 
 
 def bound(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """In a worker: batches in cells of bytes, a row each, of a sixteenth of a chunk: a JVM keeps larger objects apart, and
-    soon has no room for them."""
+    """In a worker: batches in cells of bytes, a row each, of a sixteenth of a chunk: a JVM keeps larger objects apart,
+    and soon has no room for them."""
     for batch in batches:
         size = max(1, chunk_rows(batch.num_columns) // 16)
         for start in range(0, batch.num_rows, size):
