@@ -3,7 +3,8 @@
     python benchmarks/speed.py                 1M x 10, one thread: fits at k = 10, passes at k = 10 and 100
     python benchmarks/speed.py --markdown      the same as tables for docs/explanation/speed.md
     python benchmarks/speed.py --memory        megabytes of a fit over its rows, a fresh process each
-    python benchmarks/speed.py --file          one fit from a Parquet file of 20M x 8 float32 rows (700 MB of disk)
+    python benchmarks/speed.py --cores         what all cores are worth: 8M x 8 rows in memory, and a Parquet file of
+                                               20M x 8 float32 rows (700 MB of disk); seconds by the clock
 
 A ratio is of medians of seconds of processor time in one process, where both sides take turns, so that other programs
 disturb both alike. It is run before each release (CONTRIBUTING.md), on a machine that does little else.
@@ -175,18 +176,63 @@ def memory(name: str, n: int, d: int) -> None:
     print(json.dumps({"name": name, "megabytes": peak.most - before}))
 
 
-def file(path: Path) -> None:
-    """In a process of its own: one fit from a file."""
+WAYS: dict[str, dict[str, str]] = {
+    "one core": {},
+    "threads (the default)": {},
+    "processes": {"engine": "processes"},
+    "Dask": {"engine": "dask"},
+}
+"""Who works on a file, and the options of ``source`` that say so."""
+
+
+def on_cores(path: str | None, way: str) -> None:
+    """In a process of its own: seconds of a fit from a file (None: rows in memory), and until workers had started."""
+    from cloister.rows.workers.engine import spread
     from cloister.run.fit import fit, source
     from cloister.run.request import Request
 
-    request = Request(k=8, epsilon=1.0, delta=1e-9, bounds=(-1.0, 1.0), rows=20_000_000)
-    with Peak() as peak:
-        start = time.perf_counter()
-        result = fit(request, source(str(path), "*"))
-        seconds = time.perf_counter() - start
-    rounds = len({s.round for s in result.privacy.spends})
-    print(json.dumps({"name": "fastlloyd from Parquet", "seconds": seconds, "megabytes": peak.most, "rounds": rounds}))
+    if way == "one core":
+        os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+    n = 20_000_000 if path else 8_000_000
+    rows: Any = path or mixture(n, 8, 8)
+    request = Request(k=8, method="fastlloyd", epsilon=1.0, delta=1e-9, bounds=(-1.0, 1.0), rows=n)
+    begun = time.perf_counter()
+    with spread(WAYS[way].get("engine", "serial")) as engine, Peak() as peak:
+        if engine.apart:
+            list(engine.run(abs, range(2 * (os.cpu_count() or 1))))
+        started = time.perf_counter()
+        with source(rows, "*" if path else None, **({"engine": engine} if engine.apart else {})) as population:
+            fit(request, population)
+        ended = time.perf_counter()
+    print(json.dumps({"start": started - begun, "fit": ended - started, "megabytes": peak.most}))
+
+
+def cores(repeats: int) -> None:
+    """A table of them, each the median of so many, in turns."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "rows.parquet"
+        write(path, 20_000_000, 8)
+        cases: list[tuple[str, str, tuple[str, ...]]] = [("rows in memory", way, ()) for way in list(WAYS)[:2]]
+        cases += [("a file", way, ("--path", str(path))) for way in WAYS]
+        found: dict[tuple[str, str], list[Any]] = {}
+        for _ in range(repeats):
+            for where, way, more in cases:
+                arguments = ("--only", "cores", "--name", way, *more)
+                found.setdefault((where, way), []).append(fresh(*arguments, threads=None))
+    print(
+        "| rows | who works | start, s | fit, s | one core over it | MB here |\n| --- | --- | --- | --- | --- | --- |"
+    )
+    for (where, way), times in found.items():
+        start, fit, one, mb = (
+            sorted(each[what] for each in group)[repeats // 2]
+            for what, group in (
+                ("start", times),
+                ("fit", times),
+                ("fit", found[where, "one core"]),
+                ("megabytes", times),
+            )
+        )
+        print(f"| {where} | {way} | {start:.1f} | {fit:.1f} | {one / fit:.2f} | {mb:.0f} |")
 
 
 def write(path: Path, n: int, d: int) -> None:
@@ -222,24 +268,23 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=9, help="of each pass; a third as many of each fit")
     parser.add_argument("--markdown", action="store_true")
     parser.add_argument("--memory", action="store_true")
-    parser.add_argument("--file", action="store_true")
-    parser.add_argument("--only", choices=("ratios", "threads", "memory", "file"), help=argparse.SUPPRESS)
+    parser.add_argument("--cores", action="store_true")
+    parser.add_argument("--only", choices=("ratios", "threads", "memory", "cores"), help=argparse.SUPPRESS)
     parser.add_argument("--name", help=argparse.SUPPRESS)
+    parser.add_argument("--path", help=argparse.SUPPRESS)
     o = parser.parse_args()
     warnings.simplefilter("ignore")
     size = ("--rows", str(o.rows), "--columns", str(o.columns), "--repeats", str(o.repeats))
-    if o.only == "file":
-        file(Path(o.name))
+    if o.only == "cores":
+        on_cores(o.path, o.name)
     elif o.only == "memory":
         memory(o.name, o.rows, o.columns)
     elif o.only:
         ratios = found_ratios if o.only == "ratios" else threads_ratios
         print(json.dumps(ratios(o.rows, o.columns, o.repeats)))
-    elif o.file:
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "rows.parquet"
-            write(path, 20_000_000, 8)
-            print(fresh("--only", "file", "--name", str(path)))
+    elif o.cores:
+        print(f"{machine()}; load {os.getloadavg()[0]:.1f}\n")
+        cores(max(1, o.repeats // 3))
     elif o.memory:
         print("| fit | MB over the rows |\n| --- | --- |")
         for name in (THEIRS, *FITS):
