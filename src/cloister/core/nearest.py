@@ -13,7 +13,7 @@ from cloister.core.buckets import BundleArrays, Space, integers
 from cloister.core.lattice import EXACT, Bound
 from cloister.core.types import Floats, Ints
 
-ROWS, BLOCK = 8192, 2**17
+ROWS, BLOCK = 16_384, 2**18
 """Rows, and products or coordinates, that are held at once: they stay in a core's cache, and take so long that two
 threads seldom wait for the interpreter's lock at once."""
 
