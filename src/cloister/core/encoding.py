@@ -25,7 +25,8 @@ Progress: TypeAlias = Callable[[int], None]
 
 
 def chunk_rows(dimension: int) -> int:
-    """How many rows of this dimension to encode at once: a chunk stays in a core's second-level cache."""
+    """How many rows of this dimension to encode at once: 4 MB of float64, so that calls take long enough for other
+    threads to get the interpreter's lock meanwhile. What must stay in a core's cache works on blocks of a chunk."""
     return max(256, min(65_536, 524_288 // dimension))
 
 
