@@ -74,10 +74,13 @@ class Result:
     def clipped(self, rows: AnyArray) -> tuple[Floats, Bools]:
         """Rows (n, d) as the run clipped them, to its bounds (not to the narrower intervals that zoom may have found),
         and which of them (n,) lay outside. NOT private: they are the rows you pass."""
-        domain = self.domain
-        moved: Floats = domain.truncate(np.asarray(rows, np.float64))
+        domain, rows = self.domain, np.asarray(rows, np.float64)
         if isinstance(domain, Box):
-            return moved, (moved != rows).any(axis=1)
+            inside = (rows >= domain.lower) & (rows <= domain.upper)
+            if inside.all():
+                return rows, np.zeros(len(rows), bool)
+            return domain.truncate(rows), np.asarray(~inside.all(axis=1))
+        moved = domain.truncate(rows)
         outside = np.linalg.norm(rows - domain.middle, axis=1) > domain.radius
         return np.where(outside[:, None], moved, rows), outside
 
