@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -18,15 +19,14 @@ from tests.rows.databases.engines import ENGINES, TestEngine
 HERE = Path(__file__).parent
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """All tests of this folder are about real engines."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """All tests of this folder are about real engines. PySpark, where it is installed, closes sockets by forgetting
+    them, which is noticed in whatever test comes later."""
     for item in items:
         if HERE in item.path.parents:
             item.add_marker(pytest.mark.thorough)
-
-
-MARKS = {"pyspark": [pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")]}
-"""PySpark closes a socket by forgetting it."""
+    if find_spec("pyspark") is not None:
+        config.addinivalue_line("filterwarnings", "ignore:unclosed <socket:ResourceWarning")
 
 
 @pytest.fixture(autouse=True)
@@ -61,7 +61,7 @@ def pyspark(running: Callable[[str], TestEngine]) -> TestEngine:
     return running("pyspark")
 
 
-@pytest.fixture(scope="session", params=[pytest.param(name, marks=MARKS.get(name, ())) for name in ENGINES])
+@pytest.fixture(scope="session", params=list(ENGINES))
 def engine(request: pytest.FixtureRequest, running: Callable[[str], TestEngine]) -> TestEngine:
     return running(request.param)
 
