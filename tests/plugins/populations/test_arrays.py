@@ -56,6 +56,17 @@ def test_the_mark_of_rows_is_the_same_in_every_version() -> None:
     assert Arrays(rows).marks(bytes(32))["the rows"].hex()[:16] == "07f646d5ffff951d"
 
 
+def test_users_of_a_full_chunk_with_missing_rows_keep_their_numbers() -> None:
+    """Positions in a chunk take 16 bits."""
+    size = arrays.chunk_rows(1)
+    rows = np.zeros((size, 1))
+    rows[0] = np.nan
+    population = Arrays(rows, missing="drop")
+    totals(population, unit_box(1))
+    (part,) = population._parts
+    assert part.users(7).tolist() == list(range(8, size + 7))
+
+
 @pytest.mark.parametrize("dtype", ["?", "i1", "u2", "i4", "u8", "i8", "f2", "f4", "f8", "g", ">f8", ">i4"])
 def test_every_type_of_number_means_its_value(dtype: str) -> None:
     for order in "CF":
