@@ -86,13 +86,14 @@ def test_shares_do_not_follow_the_last_bits_of_a_weight() -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("k", [7, 2, 12])
-@pytest.mark.parametrize("dimension", [2, 5, 20, 60])
-@pytest.mark.parametrize("trust", TRUSTS)
+@pytest.mark.parametrize(("j", "dimension"), list(enumerate((2, 5, 20, 60))))
+@pytest.mark.parametrize(("i", "trust"), list(enumerate(TRUSTS)))
 def test_plans_bundles_and_replayed_rounds_are_the_same_under_all_kernels(
-    trust: str, dimension: int, k: int, tmp_path: Path
+    i: int, trust: str, j: int, dimension: int, tmp_path: Path
 ) -> None:
-    """About 800 runs, each replayed by every other kernel."""
+    """About 300 runs, each replayed by every other kernel: every number of centres with every trust model, and with
+    every dimension."""
+    k = (7, 2, 12)[(i + j) % 3]
     cases = [f"{method} {trust} {dimension} {k}" for method in METHODS]
     runnable = [kernel for kernel in kernels.KERNELS if kernels.runnable(kernel)]
     found = {kernel: kernels.choices(kernel, tmp_path, cases) for kernel in runnable}

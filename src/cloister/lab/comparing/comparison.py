@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any, Literal, final
 
 import attrs
@@ -28,7 +29,7 @@ from cloister.lab.comparing.conditions import (
 from cloister.lab.comparing.study import MEAN, MIDPOINT, REFERENCE, Cell, Study
 from cloister.lab.comparing.study_file import ENDINGS, Outcome, StudyFile
 from cloister.metrics import nicv, reference_centers
-from cloister.rows.workers.machine import GUARD, cores, pool_of, starting
+from cloister.rows.workers.machine import GUARD, cores, end, pool_of, starting
 from cloister.run.fit import fit, source
 from cloister.run.framing import unframed
 from cloister.run.request import prepare
@@ -97,20 +98,25 @@ def outcomes(
             bench = Bench.of(rows, conditions)
             yield from ((trial, bench.run(trial)) for trial in trials)
         return
-    from concurrent.futures import BrokenExecutor, as_completed
+    from concurrent.futures import BrokenExecutor, Future
 
-    with pool_of(min(workers, len(trials)), _hold, rows, conditions) as pool:
+    # not as_completed: interrupted while it locks the futures, it leaves some locked, and the pool never ends
+    done = SimpleQueue[Future[Outcome]]()
+    pool = pool_of(min(workers, len(trials)), _hold, rows, conditions)
+    try:
         with starting():
             futures = {pool.submit(_run, trial): trial for trial in trials}
-        try:
-            for future in as_completed(list(futures)):
-                yield futures.pop(future), future.result()
-        except BrokenExecutor as error:
-            raise CloisterError(
-                f"a worker process ended before its run did: perhaps memory ran out (take fewer workers); and {GUARD}"
-            ) from error
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)
+        for future in futures:
+            future.add_done_callback(done.put)
+        while futures:
+            future = done.get()
+            yield futures.pop(future), future.result()
+    except BrokenExecutor as error:
+        raise CloisterError(
+            f"a worker process ended before its run did: perhaps memory ran out (take fewer workers); and {GUARD}"
+        ) from error
+    finally:
+        end(pool)
 
 
 _bench: Bench | None = None

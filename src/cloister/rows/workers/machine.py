@@ -173,6 +173,14 @@ def pool_of(workers: int, begun: Callable[..., None] | None = None, *given: Any)
     return ProcessPoolExecutor(workers, fresh, initializer=_begin, initargs=(begun, *given))
 
 
+def end(pool: ProcessPoolExecutor) -> None:
+    """End the processes of a pool, whatever they do, and wait until they have: a program that ends before them takes
+    away what they start with, and they say so at length."""
+    for process in list((pool._processes or {}).values()):
+        process.terminate()
+    pool.shutdown()
+
+
 @contextmanager
 def starting() -> Iterator[None]:
     """Processes that start in this block are single-threaded, and end quietly."""
