@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -110,38 +111,16 @@ def test_two_processes_do_not_write_one_study(tmp_path: Path) -> None:
             study(out=out)
 
 
+@pytest.mark.thorough
 def test_a_worker_that_dies_loses_no_finished_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from concurrent.futures.process import BrokenProcessPool
-
     out = tmp_path / "study.jsonl"
-
-    def broken(*_: Any) -> Any:
-        raise BrokenProcessPool
-
     study(out=out)
-    monkeypatch.setattr(comparison, "pool_of", lambda *_: _Pool(broken))
+    monkeypatch.setattr(comparison, "_hold", _dies)
     with pytest.raises(CloisterError, match="fewer workers"):
         study(out=out, runs=5, workers=2)
     monkeypatch.undo()
     assert len(study(out=out).cells[0].nicv) == 2
 
 
-class _Pool:
-    """A pool whose work fails."""
-
-    def __init__(self, work: Any) -> None:
-        from concurrent.futures import ThreadPoolExecutor
-
-        self._work, self._threads = work, ThreadPoolExecutor(1)
-
-    def __enter__(self) -> _Pool:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._threads.shutdown()
-
-    def submit(self, fn: Any, trial: Any) -> Any:
-        return self._threads.submit(self._work, trial)
-
-    def shutdown(self, **_: Any) -> None:
-        pass
+def _dies(*_: Any) -> None:
+    os._exit(9)
