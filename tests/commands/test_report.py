@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import subprocess
 import webbrowser
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -14,22 +13,9 @@ from threading import Thread
 
 import pytest
 
+from tests.browser import CHROMIUM, FLAGS
 from tests.in_process import ran
 from tests.showing.report.pages import Page, made
-
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-FLAGS = (
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--enable-logging=stderr",
-    "--v=0",
-)
 
 
 @pytest.fixture
@@ -70,7 +56,8 @@ def test_lines_over_the_columns_are_a_picture_too(folder: Path) -> None:
 
 def browsed(page: Path, tmp_path: Path) -> subprocess.CompletedProcess[str]:
     """What a browser makes of a page: its document, and its console on stderr."""
-    command = [str(CHROMIUM), *FLAGS, f"--user-data-dir={tmp_path / 'browser'}", "--dump-dom", page.as_uri()]
+    flags = [*FLAGS, "--enable-logging=stderr", "--v=0", f"--user-data-dir={tmp_path / 'browser'}", "--dump-dom"]
+    command = [str(CHROMIUM), *flags, page.as_uri()]
     return subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
 
 
