@@ -87,6 +87,24 @@ def test_reports_carry_the_users_whose_rows_they_are() -> None:
         assert np.array_equal(items, cells.locate(BOX.snap(rows[asked])))
 
 
+def test_a_sender_whose_row_cannot_be_used_reports_too_and_is_in_no_bucket() -> None:
+    """Who sends nothing would say for certain that a cell of hers is missing."""
+    rows, spy, who = np.random.default_rng(8).uniform(-1, 1, (300, 2)), Spy(), users(300)
+    rows[::21], rows[7::21, 0], rows[14::21, 1] = np.nan, np.inf, -np.inf
+    cells, share = Strips(BOX.max_norm), Share(SEED, 0, 0.0, 0.4)
+    sums = OpenedQuestion(cells, Rows(cells, Bound(BOX.max_norm, 2)), None, spy)  # type: ignore[arg-type]
+    parts = [OpenedQuestion(cells, None, among, spy) for among in (share, None)]  # type: ignore[arg-type]
+    reports = encode_owned(a_round(*parts, sums, trust=Local), rows, who, NOISE)
+    whole, located = np.isfinite(rows).all(axis=1), cells.locate(BOX.snap(np.nan_to_num(rows)))
+    for report, (items, users_of), asked in zip(
+        reports, spy.seen, (share.holds(who), np.ones(300, bool), np.ones(300, bool)), strict=True
+    ):
+        assert np.array_equal(report.rows, np.flatnonzero(asked))
+        assert np.array_equal(users_of, who[asked])
+        ids = getattr(items, "buckets", items)
+        assert np.array_equal(ids, np.where(whole[:, None], located, -1)[asked])
+
+
 @attrs.frozen(eq=False)
 class Far:
     """Vectors beyond any bound."""

@@ -17,9 +17,8 @@ import numpy as np
 
 from cloister import metrics
 from cloister.core.encoding import finite
-from cloister.core.errors import InvalidInput
 from cloister.core.types import Floats, Ids, Ints
-from cloister.rows.reading import Chunk, DrawnRows, Missing, TableRows, refuse_missing, user_numbers
+from cloister.rows.reading import Chunk, DrawnRows, Missing, TableRows, refuse_missing, refuse_none, user_numbers
 from cloister.run.result import Result
 
 SILHOUETTE = 10_000
@@ -312,7 +311,7 @@ def judged(result: Result, population: TableRows, missing: Missing, reference: b
     begun = partial(_first, result=result, missing=missing, scales=scales, most=most)
     seen = population.added_up(begun, FirstPass.merge)
     if not seen.rows:
-        raise InvalidInput("there are no rows to use")
+        refuse_none()
     drawn = np.empty((0, dimension)) if seen.many is None else seen.many.rows
     others = [_reference(drawn, scale, k) for scale in scales]
     means = [tally.means for tally in seen.tallies]
@@ -368,7 +367,7 @@ def grouped(result: Result, population: TableRows, missing: Missing) -> GroupsOf
     scale = CentersInUnits(result.centers, np.ones(len(result.columns)) if result.units is None else result.units)
     found = population.added_up(partial(_sums, result=result, missing=missing, scale=scale), SpreadSums.merge)
     if not found.sizes.sum():
-        raise InvalidInput("there are no rows to use")
+        refuse_none()
     with np.errstate(invalid="ignore", over="ignore"):
         many = np.where(found.sizes > 0, found.sizes, np.nan)[:, None]
         mean = found.away / many

@@ -101,15 +101,15 @@ def predict(
         view = LabelView(Result.load(result), table, _address(rows, create), dialect, reading.columns, names(keep))
         _as_view(view, name, create, as_json)
         return
-    refuse_with(
-        {"--table": table, "--name": name, "--dialect": dialect}, "these options go with --sql and labels in a database"
-    )
     from cloister.run.population import is_address
 
     if not rows or any(is_address(path) for path in rows):
         raise InvalidInput(
             "give files of rows; for rows in a database print a query (--sql) or create a view (--create)"
         )
+    refuse_with(
+        {"--table": table, "--name": name, "--dialect": dialect}, "these options go with --sql and labels in a database"
+    )
     if out is None:
         raise InvalidInput("the labels have no file: give --out labels.parquet")
     target = checked_target(out, ENDINGS, "labels")

@@ -71,13 +71,18 @@ class Owned:
 
 
 def encode_owned(round: Round[Any], rows: AnyArray, users: Ids, rng: NoiseRng) -> tuple[Owned, ...]:
-    """Finite raw rows (n, d) to one report per question, with its senders: for the senders themselves."""
-    snapped = round.domain.snap(rows)
+    """Raw rows (n, d) to one report per question, with its senders: for the senders themselves.
+
+    A row with a cell that is not a finite number is in no bucket, and its sender reports as everybody does: a report
+    that is not there would say for certain that a cell is missing.
+    """
+    whole = finite(rows)
+    snapped = round.domain.snap(rows if whole.all() else np.where(whole[:, None], rows, 0.0))
     return tuple(
         Owned(
             part.channel.encode(items, them, coins), np.arange(len(users)) if who is None else np.flatnonzero(who), them
         )
-        for part, items, them, coins, who in _asked(round, snapped, users, rng)
+        for part, items, them, coins, who in _asked(round, snapped, users, rng, None if whole.all() else ~whole)
     )
 
 
@@ -113,12 +118,17 @@ def _snapped(round: Round[Any], rows: AnyArray, users: Ids) -> tuple[Ints, Ids]:
 
 
 def _asked(
-    round: Round[Any], rows: Ints, users: Ids, rng: NoiseRng
+    round: Round[Any], rows: Ints, users: Ids, rng: NoiseRng, nowhere: Bools | None = None
 ) -> Iterator[tuple[OpenedQuestion, Ints | BucketedVectors, Ids, NoiseRng, Bools | None]]:
-    """Input of each channel: items, user numbers, randomness, and who of the users (n,) are asked (None: all)."""
+    """Input of each channel: items, user numbers, randomness, and who of the users (n,) are asked (None: all).
+
+    Args: nowhere, whose rows are in no bucket, whatever they are.
+    """
     names = numbers(round, users, rng)
     asked = whom(round, names)
     located = _located(round, asked, rows)
+    if nowhere is not None:
+        located = {cells: np.where(nowhere[:, None], -1, ids) for cells, ids in located.items()}
     for number, (part, who) in enumerate(zip(round.parts, asked, strict=True)):
         buckets, mine, them = located[id(part.cells)], rows, names[number]
         if who is not None:

@@ -16,7 +16,6 @@ from cloister.run.population import refuse_lazy, refuse_path
 ROWS = "give a table of numbers, an array (rows, columns) or a data frame"
 
 HARMLESS = (
-    "Input X contains",
     "Found array with 0 ",
     "Found array with dim",
     "X has ",
@@ -26,6 +25,8 @@ HARMLESS = (
 """How scikit-learn's messages begin that name types, columns and shapes of columns alone."""
 
 QUOTING = {
+    "Input X contains": "Input X contains NaN or infinity: fill such cells in by a public constant, or leave their "
+    "rows out with missing='drop'",
     "could not convert": "some cells are not numbers: encode them as numbers, or leave their columns out",
     "too large to convert": "some cells are numbers beyond all of 64 bits: leave their rows out",
     "Complex data": "Complex data not supported: give real numbers, such as rows.real",
@@ -33,7 +34,7 @@ QUOTING = {
     "Expected 2D array": "Expected 2D array, got another. Reshape your data: rows.reshape(-1, 1) is one column, "
     "rows.reshape(1, -1) one row",
 }
-"""By a part of a message that quotes cells: what is said in its place."""
+"""By a part of a message that quotes cells, or advises what nobody pays for: what is said in its place."""
 
 
 class InvalidRows(InvalidInput, ValueError):

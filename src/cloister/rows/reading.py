@@ -306,6 +306,14 @@ def usable(chunks: Iterable[Floats], missing: Missing) -> int:
     return used
 
 
+def refuse_none() -> NoReturn:
+    """Raises: InvalidInput: no row can be used."""
+    raise InvalidInput(
+        "there are no rows to use: the table is empty, or every row has a missing or infinite cell in a column that is "
+        "used, as where a column has no values at all"
+    )
+
+
 def refuse_unfit(used: int, most_rows: int = CAP) -> None:
     """Refusal by the validation pass of the number of rows that can be used (law 7).
 
@@ -313,7 +321,7 @@ def refuse_unfit(used: int, most_rows: int = CAP) -> None:
         InvalidInput: there are none, or more than ``most_rows``. No message says how many.
     """
     if not used:
-        raise InvalidInput("there are no rows to use")
+        refuse_none()
     if used > most_rows:
         raise InvalidInput(
             f"there are more rows than most_rows = {most_rows}, which the plan lets one party have: raise that option "

@@ -58,7 +58,7 @@ class ClusterProfile:
         size: noisy rows nearest to the centre. size_error: its standard error. share: of all sizes.
         center: (d,) in the caller's units. center_error: standard errors (d,) of its coordinates.
         apart: columns that set it apart, as in 'age high' or 'ward mostly A', the clearest first.
-        categories: the share of each category, by column.
+        categories: the share of each listed value, by column, of all rows of the group.
         held: words on what its rows hold, by described column.
     """
 
@@ -296,7 +296,7 @@ def _said(name: str, one_hot: Mapping[str, tuple[str, str]], mark: float, center
 
 
 def _categories(result: Result) -> list[dict[str, dict[str, float]]]:
-    """The share of each category in each cluster, if the run had categories."""
+    """The share of each listed value in each cluster, if the run had categories. What is left has none of them."""
     places = {name: j for j, name in enumerate(result.columns)}
     found: list[dict[str, dict[str, float]]] = [{} for _ in result.centers]
     for column, values in dict(result.problem.get("categories", {})).items():
@@ -306,7 +306,7 @@ def _categories(result: Result) -> list[dict[str, dict[str, float]]]:
         for i, center in enumerate(result.centers):
             held = np.maximum([center[j] for j in features if j is not None], 0.0)
             if held.any():
-                shares = held / held.sum()
+                shares = held / max(1.0, held.sum())  # noise may lift their sum above all rows
                 found[i][column] = {str(value): float(share) for value, share in zip(values, shares, strict=True)}
     return found
 

@@ -27,7 +27,7 @@ from cloister.collection.wire.user_set import UserSet
 from cloister.core.encoding import finite
 from cloister.core.errors import InvalidInput
 from cloister.core.types import Floats, Ids
-from cloister.rows.reading import refuse_missing
+from cloister.rows.reading import refuse_missing, refuse_none
 from cloister.rows.selection import Selection
 from cloister.run.fit import source
 from cloister.run.population import in_database
@@ -104,8 +104,12 @@ class RowTable:
         self._rows.close()
 
     def chunks(self) -> Iterator[tuple[Ids, Floats]]:
-        """Yield users (n,) and their usable rows (n, d); a chunk is valid until the next one is asked for. Raises:
-        InvalidInput: rows or a user number cannot be used."""
+        """Yield users (n,) and their rows (n, d); a chunk is valid until the next one is asked for. Where rows with
+        missing cells are left out, they stay here: their users report as being nowhere
+        (``core.encoding.encode_owned``).
+
+        Raises: InvalidInput: rows or a user number cannot be used.
+        """
         for chunk in self._rows.chunks():
             if self._column is None:
                 first, rows = chunk.start + self._first, chunk.rows
@@ -117,11 +121,8 @@ class RowTable:
                     )
             else:
                 users, rows = self._encoder.users(chunk.rows[:, -1]), chunk.rows[:, :-1]
-            whole = finite(rows)
-            if not whole.all():
-                if self._missing == "refuse":
-                    refuse_missing()
-                users, rows = users[whole], rows[whole]
+            if self._missing == "refuse" and not finite(rows).all():
+                refuse_missing()
             yield users, rows
             self._progress(len(chunk.rows))
 
@@ -139,7 +140,7 @@ class RowTable:
             everybody.add(users)
             asked.add(users[self._encoder.asked(users)])
         if not everybody.count:
-            raise InvalidInput("there are no rows to use")
+            refuse_none()
         if everybody.count == 1 < people and self._given_first is None and self.ascending:
             raise InvalidInput(
                 "a single row is one person's, and nothing says whose: give her user number with --first, or the "

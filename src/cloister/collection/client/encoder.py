@@ -164,7 +164,7 @@ class PlanEncoder:
         return Encoded(self.plan.hash, self.transcript.head, users, answers, self.round)
 
     def draw(self, rows: Floats, users: Ids) -> Packed:
-        """Draw fresh answers (n, A) for finite rows (n, d) of ascending users (n,). Every call spends budget."""
+        """Draw fresh answers (n, A) for rows (n, d) of ascending users (n,). Every call spends budget."""
         layout = layout_of(self.round)
         answers = layout.empty(len(users))
         step = max(1, min(chunk_rows(self.plan.dimension), BYTES // self.width))
