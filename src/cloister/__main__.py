@@ -1,5 +1,6 @@
 """The program ``cloister``. It is light, so that Ctrl-C is met before the libraries are loaded and after the last word:
-there is never a traceback, and no second line."""
+there is never a traceback, and no second line. SIGTERM, by which containers and schedulers end a program, is met alike:
+what was written is told, and files that hold rows for a while are removed."""
 
 from __future__ import annotations
 
@@ -16,20 +17,23 @@ INTERRUPTED = 130
 
 def main() -> None:
     """Run the command line, and end the process with its exit code."""
-    heard = signal.getsignal(signal.SIGINT) is signal.default_int_handler  # not in a shell's background
-    if heard:
-        signal.signal(signal.SIGINT, _stop)
+    usual = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
+    heard = [one for one, how in usual.items() if signal.getsignal(one) is how]  # not Ctrl-C in a shell's background
+
+    def meet(how: Any) -> None:
+        for one in heard:
+            signal.signal(one, how)
+
+    meet(_stop)
     from cloister.cli import main as run
 
     try:
-        if heard:
-            signal.signal(signal.SIGINT, signal.default_int_handler)
+        meet(signal.default_int_handler)
         run()
     except KeyboardInterrupt:
         _stop()
     except SystemExit as end:
-        if heard:
-            signal.signal(signal.SIGINT, lambda *_: os._exit(INTERRUPTED))
+        meet(lambda *_: os._exit(INTERRUPTED))
         if end.code == INTERRUPTED:  # Python itself ends by the signal if a library's import was interrupted
             atexit._run_exitfuncs()
             os._exit(INTERRUPTED)

@@ -167,7 +167,7 @@ main()
 """Before that an interrupt is Python's own affair, however long a loaded machine takes to get there."""
 
 
-def interrupted(folder: Path, after: float, paid: str) -> tuple[int, str, str]:
+def interrupted(folder: Path, after: float, paid: str, by: signal.Signals) -> tuple[int, str, str]:
     np.save(folder / "rows.npy", np.random.default_rng(0).normal(0, 0.3, (200_000, 4)))
     line = f"{FIT} --rows 200000 --delta 1e-8 --set rounds=200 --zoom off {paid}"
     running = subprocess.Popen(
@@ -180,20 +180,47 @@ def interrupted(folder: Path, after: float, paid: str) -> tuple[int, str, str]:
     assert running.stdout is not None
     assert running.stdout.readline() == "it has begun\n"
     time.sleep(after)
-    running.send_signal(signal.SIGINT)
+    running.send_signal(by)
     out, err = running.communicate(timeout=PATIENCE)
     return running.returncode, out, err
 
 
 @pytest.mark.thorough
+@pytest.mark.parametrize("by", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize(("after", "paid"), [(0.05, ""), (0.2, PAID), (0.4, ""), (0.8, PAID), (1.2, ""), (1.6, PAID)])
-def test_ctrl_c_at_any_moment_is_one_line(after: float, paid: str, folder: Path) -> None:
-    code, out, err = interrupted(folder, after, paid)
+def test_ctrl_c_and_sigterm_at_any_moment_are_one_line(
+    after: float, paid: str, by: signal.Signals, folder: Path
+) -> None:
+    code, out, err = interrupted(folder, after, paid, by)
     assert (code, out, err.count("\n")) == (130, "", 1), err
     assert err.startswith("cloister: interrupted")
     runs = Ledger.open(folder / "budget.db").runs()
     assert len(runs) == ("is open in budget.db" in err) or "unless 'cloister ledger show" in err
     assert sorted(p.name for p in folder.iterdir() if not p.name.startswith("budget.db")) == ["rows.npy"]
+
+
+SPILLING = """
+import os, signal, sys, typer
+from cloister import cli
+from cloister.commands.program import run
+from cloister.rows.databases.duckdb import settings
+app = typer.Typer()
+@app.command()
+def work():
+    print(os.path.dirname(settings()["temp_directory"]), flush=True)
+    os.kill(os.getpid(), signal.SIGTERM)
+cli.main = lambda: sys.exit(run(app, []))
+from cloister.__main__ import main
+main()
+"""
+
+
+def test_rows_that_spilled_to_a_folder_do_not_outlive_a_program_that_is_ended(folder: Path) -> None:
+    done = subprocess.run([sys.executable, "-c", SPILLING], cwd=folder, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (130, "cloister: interrupted\n")
+    spilled = Path(done.stdout.strip())
+    assert spilled.is_absolute()
+    assert not spilled.exists()
 
 
 @pytest.mark.thorough

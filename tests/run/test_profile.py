@@ -171,9 +171,12 @@ def wards(plain: Result, centers: Any, name: str) -> Result:
     )
 
 
-def test_categories_are_shares_of_their_column(plain: Result) -> None:
-    one, other = profile_of(wards(plain, [[0.2, 0.6, 0.2], [0.5, 0.0, -0.1]], "age")).clusters
-    assert one.categories == {"ward": {"A": pytest.approx(0.75), "B": pytest.approx(0.25)}}
+def test_categories_are_shares_of_all_rows_of_a_group(plain: Result) -> None:
+    """As its centre says, so that rows without a listed value show; noise lifts no sum above all rows."""
+    centers = [[0.2, 0.6, 0.2], [0.2, 0.9, 0.3], [0.5, 0.0, -0.1]]
+    one, lifted, other = profile_of(wards(plain, centers, "age")).clusters
+    assert one.categories == {"ward": {"A": 0.6, "B": 0.2}}
+    assert lifted.categories == {"ward": {"A": pytest.approx(0.75), "B": pytest.approx(0.25)}}
     assert other.categories == {}
 
 

@@ -117,7 +117,7 @@ def canonical(value: Any) -> str:
         return str(int(value)) if abs(int(value)) < BEYOND else TOO_LONG
     if isinstance(value, (float, np.floating)) and math.isfinite(value) and float(value).is_integer():
         return str(int(float(value)))
-    text = _decimal(value) if isinstance(value, Decimal) else _text(value)
+    text = _decimal(value) if isinstance(value, Decimal) else as_text(value)
     if text.lower() in ("true", "false"):
         return text.lower()
     whole = WHOLE.fullmatch(text)
@@ -131,7 +131,8 @@ def _decimal(value: Decimal) -> str:
     return format(value, "f") if abs(value.adjusted()) < LONGEST else TOO_LONG
 
 
-def _text(value: Any) -> str:
+def as_text(value: Any) -> str:
+    """A cell as text; empty if Python does not write it out."""
     try:
         return str(value)
     except ValueError:  # a fraction of numbers that Python does not write out

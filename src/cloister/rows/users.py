@@ -18,7 +18,7 @@ of a number of 64 bits the number itself, so that no two of them meet; of a text
 with the same words would be one user, which is *not* harmless: without one of them up to m rows of the other would be
 kept in place of hers, which moves 2 m rows. Among 2^31 users with texts for names the chance that any two meet is below
 2^-66, and to look for such texts on purpose takes 2^64 hashes. Numbers that were turned into floats may have met
-already: beyond 2^53 (2^24 in floats of 32 bits) they are refused.
+already: from 2^53 on (2^24 in floats of 32 bits) they are refused.
 
 **Memory.** While the choice is made, about 10 bytes per row and 80 per user of each part of the data (a million rows),
 and 40 per row of the user who has most; then one bit per row, or one byte of rows in memory.
@@ -56,7 +56,7 @@ MIX = PublicRng(bytes(32))
 """Everybody's key: mixing tells nothing and hides nothing."""
 
 EXACT = 2**53
-"""Whole floats up to here are the numbers that were meant."""
+"""Whole floats below this are the numbers that were meant; 2^53 + 1 becomes 2^53."""
 
 
 @final
@@ -182,7 +182,7 @@ DIGITS = re.compile("0|-?[1-9][0-9]{0,18}")
 """How a whole number is written."""
 
 NO_NAME = (
-    "a user is named by a whole number (as a float, one up to 2^53, of 32 bits up to 2^24) or a text, and some rows "
+    "a user is named by a whole number (as a float, one below 2^53, of 32 bits below 2^24) or a text, and some rows "
     "name theirs otherwise: choose another user column"
 )
 
@@ -194,9 +194,9 @@ def _numbers(values: Any) -> Ints | None:
         return None
     if values.dtype.kind == "f":
         exact, sizes = 2 ** (np.finfo(values.dtype).nmant + 1), np.abs(values.astype(np.float64))
-        if exact < EXACT and (sizes > exact).any():
+        if exact < EXACT and (sizes >= exact).any():
             raise InvalidInput(NO_NAME)
-        if not (sizes <= EXACT).all():
+        if not (sizes < EXACT).all():
             return None
     numbers = values.astype(np.int64)
     return numbers if (numbers == values).all() and (values.dtype.kind != "u" or (numbers >= 0).all()) else None
@@ -234,7 +234,7 @@ def _meant(value: float | Decimal) -> bool:
     """Whether a whole one is the number that was meant."""
     if isinstance(value, Decimal):
         return value.is_finite() and value.adjusted() < LONGEST
-    return -EXACT <= value <= EXACT
+    return -EXACT < value < EXACT
 
 
 def _short(value: str | Integral) -> bool:

@@ -27,6 +27,7 @@ import numpy as np
 
 from cloister.core.errors import InvalidInput
 from cloister.core.types import Floats
+from cloister.rows.categories import as_text
 
 LETTERS = "\0abcdefghijklmnopqrstuvwxyz0123456789"
 LENGTH, BASE = 10, len(LETTERS) + 1
@@ -101,7 +102,7 @@ def words_of(cell: Any) -> Iterator[str]:
     if isinstance(cell, str):
         return (run[0] for run in RUN.finditer(_folded(cell)) if run[0] not in STOP)
     if isinstance(cell, (list, tuple)) or (isinstance(cell, np.ndarray) and cell.ndim):
-        return (_folded(str(item)) for item in cell if item is not None and str(item))
+        return (_folded(text) for item in cell if item is not None and (text := as_text(item)))
     return iter(())
 
 

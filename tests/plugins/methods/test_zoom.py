@@ -106,6 +106,17 @@ def test_a_column_that_is_constant_gives_a_narrow_interval(value: float) -> None
     assert high - low <= 0.01 * abs(value) + 1e-18
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("given", [{}, {"scale": "bounds"}])
+def test_bounds_that_doubles_hardly_tell_apart_are_kept(given: Any) -> None:
+    """A bin would be narrower than the next double is far, an interval of no width, and its unit 0."""
+    rows = np.full((5000, 2), 1e15 + 1.125)
+    domain = Box((1e15, 1e15), (1e15 + 4, 2e15))
+    found = intervals(zoom(**given), rows, domain)
+    assert found[0].tolist() == [1e15, 1e15 + 4]
+    assert found[1][1] < 1.1e15
+
+
 def test_numbers_beyond_all_bounds_break_nothing() -> None:
     rows = np.random.default_rng(6).normal(0, 1, (5000, 2))
     rows[:9, 0], rows[9:18, 1] = 1.7e308, -1.7e308

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pyarrow.feather
 import pyarrow.parquet
@@ -114,10 +115,22 @@ def test_what_may_name_two_people_is_refused(name: Any) -> None:
 @pytest.mark.parametrize("kind", [np.float16, np.float32])
 def test_short_floats_that_may_have_met_are_refused(kind: Any) -> None:
     """2^24 + 1 is no float of 32 bits: two people had the same name before anybody read it."""
-    last = 2.0 ** (np.finfo(kind).nmant + 1)
+    last = 2.0 ** (np.finfo(kind).nmant + 1) - 1
     assert len(Owners.read(np.array([last, last - 1, math.nan], kind)).names) == 2
-    with pytest.raises(InvalidInput, match="of 32 bits up to"):
-        Owners.read(np.array([last, last + 2], kind))
+    with pytest.raises(InvalidInput, match="of 32 bits below"):
+        Owners.read(np.array([last, last + 1], kind))
+
+
+@pytest.mark.parametrize("made", [pl.Series, pa.array, lambda ids: pa.chunked_array([ids]), pd.array, pd.Series])
+def test_short_floats_of_any_library_are_known_for_what_they_are(made: Any) -> None:
+    """Their Python numbers have 64 bits, and would be taken for names that nobody shares."""
+    last = 2.0**24 - 1
+    met, apart = (made(np.array([1.0, a, b], np.float32)) for a, b in ((last + 1, last + 2), (last - 1, last)))
+    with pytest.raises(InvalidInput, match="of 32 bits below"):
+        Arrays(np.zeros((3, 1)), users=met).check()
+    rows = Arrays(np.zeros((3, 1)), users=apart)
+    rows.check()
+    assert rows.people == 3
 
 
 @pytest.mark.parametrize("words", [[(0, 0), (0, 1), (1, 0)], [(5, 2**64 - 1), (5, 2**63), (4, 2**63)]])
@@ -279,7 +292,7 @@ def test_there_is_one_name_per_row(names: list[int]) -> None:
 def test_cells_that_name_nobody_for_certain_are_refused_and_not_quoted(tmp_path: Path) -> None:
     rows = frame().dropna().assign(who=lambda r: r["x"])
     short = rows.assign(who=np.float32(2.0**24) + 2 * np.arange(len(rows), dtype=np.float32))
-    for some, said in ((rows, "a user is named by a whole number"), (short, "of 32 bits up to")):
+    for some, said in ((rows, "a user is named by a whole number"), (short, "of 32 bits below")):
         for population in (Arrays(some, users="who"), Files(written(some, tmp_path, "parquet"), "*", users="who")):
             with pytest.raises(InvalidInput, match=said) as error:
                 population.check()

@@ -194,8 +194,8 @@ NAMES: dict[str, tuple[pa.Array, int]] = {
     ),
     "whole numbers": (pa.array([2**63 - 1, 2**63 - 2, -1, 0, None, 0]), 4),
     "large numbers": (pa.array([2**64 - 1, 2**64 - 2, 0, None], "uint64"), 3),
-    "floats": (pa.array([2.0**53, 2.0**53 - 1, -0.0, 0.0, math.nan, None]), 3),
-    "short floats": (pa.array([2.0**24, 7.0, 7.0, math.nan], "float32"), 2),
+    "floats": (pa.array([2.0**53 - 1, 2.0**53 - 2, -0.0, 0.0, math.nan, None]), 3),
+    "short floats": (pa.array([2.0**24 - 1, 7.0, 7.0, math.nan], "float32"), 2),
     "decimals": (pa.array([Decimal("7.00"), Decimal("-7.00"), Decimal("70.00"), None], pa.decimal128(20, 2)), 3),
 }
 

@@ -98,6 +98,10 @@ four times as wide as rows need whose extremes are four standard deviations from
 a method's ``slack`` keeps them so. With a narrow column for a measure a category says a little less than it could; with
 a wide one it would be all that is clustered by. Measured: ``tests/plugins/methods/test_zoom_categories.py``."""
 
+FINEST = 2.0**-40
+"""Width of an interval, of its ends' size, from which on doubles tell its rows apart; a narrower one is not taken. It
+may have no width at all, where bounds are far from 0 for how close they are."""
+
 NOWHERE = -1.0, 1.0
 """Range of a column that nobody knows, and whose counts are no more than noise."""
 
@@ -323,7 +327,7 @@ def _widened(
     ends: tuple[int, int] | None, declared: Floats, unknown: bool, margin: float, kept: float
 ) -> tuple[float, float]:
     """The interval between these ends with its margins, in the caller's units: within the declared range, or all of it
-    if the ends are so near to it (``kept``, a part of it)."""
+    if the ends are so near to it (``kept``, a part of it), or doubles cannot tell them apart."""
     low, high = declared.tolist()
     if ends is None:
         return NOWHERE if unknown else (low, high)
@@ -334,7 +338,8 @@ def _widened(
     if last - first >= kept * (high - low):
         return low, high
     more = margin * (last - first)
-    return max(low, first - more), min(high, last + more)
+    first, last = max(low, first - more), min(high, last + more)
+    return (first, last) if last - first > FINEST * max(abs(first), abs(last)) else (low, high)
 
 
 def _returned(details: dict[str, Any], frame: Reframed) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, final
 
@@ -47,7 +48,7 @@ from cloister.rows.reading import (
     user_numbers,
 )
 from cloister.rows.selection import Selection
-from cloister.rows.users import Names, Owners
+from cloister.rows.users import MISSING, Names, Owners
 from cloister.rows.words import Texts
 from cloister.rows.workers.machine import Threads
 
@@ -55,6 +56,9 @@ if TYPE_CHECKING:
     from narwhals.typing import IntoDataFrame
 
 V = TypeVar("V")
+
+SHORT = {"float32", "float", "halffloat", "float16"}
+"""What libraries of data frames call floats of up to 32 bits, in lower case."""
 
 
 @final
@@ -356,13 +360,15 @@ def _kind(kind: Any) -> Kind:
 
 def _listed(users: Any) -> Names:
     """Names of users: an array of numbers, or a list."""
-    kind = getattr(users, "dtype", None)
+    kind = getattr(users, "dtype", getattr(users, "type", None))
     if isinstance(kind, np.dtype) and kind.kind in "iuf":
         return np.asarray(users)
-    for way in ("tolist", "to_list", "to_pylist"):
-        if hasattr(users, way):
-            return list(getattr(users, way)())
-    return list(users)
+    way = next((way for way in ("tolist", "to_list", "to_pylist") if hasattr(users, way)), None)
+    listed = list(users if way is None else getattr(users, way)())
+    if str(kind).lower() not in SHORT:
+        return listed
+    named = [type(name).__name__ not in MISSING for name in listed]  # as numbers again, so that their size is known
+    return np.array([name if there else math.nan for name, there in zip(listed, named, strict=True)], np.float32)
 
 
 def _numbers(column: Any) -> Floats:

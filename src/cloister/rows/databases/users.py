@@ -76,7 +76,7 @@ def _of_float(column: Expr, exact: int, dialect: Dialect) -> dict[str, Expr]:
     double: Expr = column.cast("float64")
     if dialect.finite is not None:  # by which NaN is known
         double = ibis.ifelse(dialect.finite(column) | column.isinf(), double, ibis.null("float64"))
-    inside: Expr = double.between(number(-exact), number(exact))
+    inside: Expr = double.between(number(1 - exact), number(exact - 1))
     whole = inside.ifelse(floored(double) == double, False).fill_null(False)
     there = double.notnull() & ~double.isnan()
     return {USER: (whole & there).ifelse(double, ibis.null("float64")).cast("int64"), ODD: there & ~whole}
