@@ -59,6 +59,20 @@ def test_the_first_count_is_a_reference_for_the_next_ones(folder: Path) -> None:
     assert "group 1" in moved
 
 
+def test_an_answer_that_protects_rows_where_the_result_protects_users_says_so(tmp_path: Path) -> None:
+    of = np.arange(3000) // 3
+    table = {"x": np.random.default_rng(0).uniform(-1, 1, 3000), "who": of}
+    pq.write_table(pa.table(table), tmp_path / "rows.parquet")
+    users = "--user-column who --rows-per-user 2"
+    ran(f"fit rows.parquet -k 2 --epsilon 1 --delta 1e-6 --columns x --bounds=-1:1 {users} --out a.json", tmp_path)
+    said = "WARNING: the earlier result protects users, and this answer single rows"
+    assert said in ran("drift a.json rows.parquet --epsilon 0.3", tmp_path).stderr
+    assert said not in ran(f"drift a.json rows.parquet --epsilon 0.3 {users}", tmp_path).stderr
+    read = "3,000 rows. These are all rows: the run kept at most 2 of each user."
+    assert read in ran("evaluate a.json rows.parquet --no-reference", tmp_path).stdout
+    assert read in ran("profile a.json --rows rows.parquet", tmp_path).stdout
+
+
 def test_rows_of_other_columns_are_read_by_their_names_or_refused(folder: Path) -> None:
     pq.write_table(pa.table({"age": [1.0], "calls": [2.0], "ward": ["A"]}), folder / "other.parquet")
     assert "visits" in refused("drift january.json other.parquet --epsilon 1", folder)

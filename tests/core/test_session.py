@@ -61,6 +61,14 @@ def test_a_round_is_charged_opened_read_closed_and_every_look_is_written_before_
     assert log == [entry for i in (0, 1) for entry in (f"charge {i}", f"open {i}", f"gather {i}", f"close {i}", *looks)]
 
 
+def test_what_a_method_writes_into_the_record_is_no_round_that_was_paid_before() -> None:
+    log: list[str] = []
+    session = session_of(InMemory(ROWS, log), accountant=Charges(log))
+    session.record.digests.append(next_round(Explorer(), PROBLEM, SEED).digest())
+    session.ask(*Explorer().questions(PROBLEM, 0))
+    assert log == ["charge 0", "gather 0"]
+
+
 def test_the_answers_are_the_sums_of_the_rows_with_the_noise_of_their_standard_error() -> None:
     problem, ids = attrs.evolve(PROBLEM, budget=Budget("gaussian", 1e5)), np.arange(4)
     counts, sums = session_of(InMemory(ROWS), problem).ask(*Explorer().questions(problem, 0))

@@ -68,6 +68,14 @@ class Confident(Generic[T]):
 
 
 @component
+class Faulty(Confident[T]):
+    """Fails where it is to predict its error."""
+
+    def expected_error(self, problem: Problem) -> float:
+        return 1 / (problem.k - problem.k)
+
+
+@component
 class Silent:
     """Says nothing of its error."""
 
@@ -76,10 +84,10 @@ class Silent:
 
 
 def strangers() -> Registry:
-    """A plugin with a method that is sure of itself, one that predicts nothing, one that cannot be loaded, and one for
+    """A plugin with a method that is sure of itself, one that predicts nothing, two that fail, and one for
     another objective."""
-    facts = [("confident", "Confident", "k-means"), ("silent", "Silent", "k-means"), ("broken", "Missing", "k-means")]
-    specs = [Spec(name, "Method", f"{__name__}:{cls}", "x", objective=to) for name, cls, to in facts]
+    classes = {"confident": "Confident", "faulty": "Faulty", "silent": "Silent", "broken": "Missing"}
+    specs = [Spec(name, "Method", f"{__name__}:{cls}", "x", objective="k-means") for name, cls in classes.items()]
     median = Spec("confident-median", "Method", f"{__name__}:Confident", "x", objective="k-median")
     return Registry((*registry().plugins, Plugin("stranger", "here", (*specs, median))))
 
@@ -100,6 +108,8 @@ def test_a_strangers_method_takes_part_and_wins_by_what_it_predicts() -> None:
     told = found.details["auto"]
     assert (told["picked"], told["candidates"][0]["name"]) == ("confident", "confident")
     assert told["words"].startswith("auto picked confident: predicted error 1e-09 of a single centre's cost; next: ")
+    unable = {candidate["name"]: candidate["why"] for candidate in told["candidates"] if candidate["why"]}
+    assert unable["faulty"] == "Faulty does not predict its error: ZeroDivisionError: division by zero"
     names = {candidate["name"] for candidate in told["candidates"]}
     assert not names & {"silent", "confident-median"}
     median = prepare(request(method="auto-median"), ["x", "y"]).choice

@@ -179,6 +179,14 @@ def charged(ledger: Ledger, population: Any, **more: Any) -> Result:
     return fit(request(), population, account=Account(ledger=ledger.path, dataset="mine", **more))
 
 
+def test_a_method_that_is_picked_by_the_count_is_not_named_before_it(ledger: Ledger) -> None:
+    for n in (None, 400):
+        fit(request(method="auto", rows=n), source(rows(400)), account=Account(ledger=ledger.path, dataset="mine"))
+    auto, named = (run.method for run in ledger.runs())
+    assert auto == "auto"
+    assert named not in ("", "auto")
+
+
 @pytest.mark.thorough
 @pytest.mark.parametrize("step", ["open_round", "close_round", "write"])
 @pytest.mark.parametrize("calls", [1, 2])

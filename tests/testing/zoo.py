@@ -144,6 +144,7 @@ CAUGHT: dict[str, tuple[type[Any], ...]] = {
     "all_rounds_together_keep_the_budget": (programs.SwappedSplit,),
     "rows_are_reached_by_asking_only": (
         programs.StartsAtARow,
+        programs.BringsItsOwnNoise,
         programs.AsksOnceMore,
     ),
     "only_answers_tell_of_the_rows": (

@@ -147,6 +147,14 @@ class StartsAtARow(Plain):
         return problem.domain.truncate(population.rows[: problem.k])
 
 
+class BringsItsOwnNoise(Plain):
+    """The answers' noise is one that it knows."""
+
+    def start(self, problem: Problem, session: Session[Any], rng: PublicRng) -> Floats:
+        session._noise = NoiseRng.for_tests(7)
+        return super().start(problem, session, rng)
+
+
 @attrs.frozen(eq=False)
 class _Keeping:
     """One bucket for everybody, which keeps whom it sees, for all of its kind."""

@@ -61,6 +61,11 @@ def drift(
             checked=lambda: tell_columns(population),
             caution=lambda warning: say(f"WARNING: {warning}."),
         )
+    if earlier.privacy.rows_per_user is not None and found.privacy.rows_per_user is None:
+        say(
+            "WARNING: the earlier result protects users, and this answer single rows: name the users as then, with "
+            "--user-column and --rows-per-user."
+        )
     seen = compared(earlier, found)
     with printing(standing.where, only=target is None):
         if printed.as_json:

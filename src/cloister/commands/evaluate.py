@@ -16,6 +16,7 @@ from cloister.commands.taking import lacks, taking
 
 if TYPE_CHECKING:
     from cloister.commands.evaluating import GroupsOfRows, Judged
+    from cloister.run.result import Result
 
 MEANING = {
     "nicv": "mean squared distance to the nearest centre",
@@ -64,7 +65,7 @@ def evaluate(
             print_json(_plain(found))
             return
         show(NOT_PRIVATE)
-        show(_rows(found, reference))
+        show(_rows(found, loaded, reference))
         if found.scaled is not None:
             show("In the units that the run took distances in, column by column:")
             show(_lines(found.scaled.as_dict(found.clipped)))
@@ -78,15 +79,20 @@ def _plain(found: Judged) -> dict[str, Any]:
     return {"private": False, **counts, **found.raw.as_dict(found.clipped), **scaled}
 
 
-def which_rows(found: Judged | GroupsOfRows) -> str:
-    """Which rows the figures are of."""
+def which_rows(found: Judged | GroupsOfRows, result: Result) -> str:
+    """Which rows the figures are of, and where the run read others."""
     left = f", {found.left_out:,} left out for missing or infinite cells" if found.left_out else ""
     moved = f", {found.clipped:,} of them clipped to the run's bounds, as the run clipped them" if found.clipped else ""
-    return f"{found.rows:,} rows{moved}{left}."
+    most, described = result.privacy.rows_per_user, result.problem.get("described")
+    others = [
+        *([] if most is None else [f"the run kept at most {most:,} of each user"]),
+        *(["the run left out those with missing cells in columns that are only described, too"] if described else []),
+    ]
+    return f"{found.rows:,} rows{moved}{left}." + "".join(f" These are all rows: {words}." for words in others)
 
 
-def _rows(found: Judged, reference: bool) -> str:
-    text = which_rows(found)
+def _rows(found: Judged, result: Result, reference: bool) -> str:
+    text = which_rows(found, result)
     if not reference:
         return text
     if found.raw.reference is None:

@@ -101,8 +101,8 @@ class Reading:
 
     columns: list[str] | None = said(
         "Columns to use, separated by commas: names (one with a comma in double quotes), or patterns such as '*', "
-        "which take numbers that are neither id-like nor dates. Default: those of the result or the plan, or else "
-        "those that --bounds and --category name; of NPY and NPZ all.",
+        "which take numbers that are neither id-like nor dates (of CSV, any columns). Default: those "
+        "of the result or the plan, or else those that --bounds and --category name; of NPY and NPZ all.",
         ROWS,
         kind=str | None,
         read=names,
@@ -220,10 +220,16 @@ class Wanted:
         METHOD,
     )
     components: Mapping[str, str] | None = said(
-        "slot=component, e.g. counts=discrete-laplace. Repeatable.", METHOD, "--with", kind=list[str] | None
+        "slot=component of the --method, e.g. counts=discrete-laplace. Repeatable.",
+        METHOD,
+        "--with",
+        kind=list[str] | None,
     )
     options: Mapping[str, Any] | None = said(
-        "option=value, e.g. rounds=5. Repeatable.", METHOD, "--set", kind=list[str] | None
+        "option=value of the --method, or NAME.option=value of a part of it, e.g. rounds=5. Repeatable.",
+        METHOD,
+        "--set",
+        kind=list[str] | None,
     )
     zoom: Any = said(
         "Pay to find where the rows are within wide bounds: auto (default), off, or a share of the budget.",

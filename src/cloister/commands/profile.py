@@ -68,7 +68,7 @@ def profile(
         print_table(_centre(found, cluster), terminal)
     show("\n".join([*found.spoken, *found.figures, *found.notes]))
     if seen is not None:
-        show(f"\n{NOT_PRIVATE}\n{which_rows(seen)}")
+        show(f"\n{NOT_PRIVATE}\n{which_rows(seen, loaded)}")
         for cluster in found.by_size:
             print_table(_of_rows(found, cluster, seen), terminal)
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any, Protocol, runtime_checkable
 
 from cloister.core.clustering import Coreset, Problem, Released
-from cloister.core.errors import InvalidInput
+from cloister.core.errors import InvalidInput, theirs
 from cloister.core.randomness import PublicRng
 from cloister.core.types import Bools, Floats, Ints
 
@@ -120,7 +120,8 @@ def predicted_error(method: Any, problem: Problem) -> float:
     """The error that a method predicts. Raises: InvalidInput: it predicts none, or cannot solve the problem."""
     if not isinstance(method, PredictsError):
         raise InvalidInput(f"{type(method).__name__} does not predict its error")
-    error = float(method.expected_error(problem))
+    with theirs(f"{type(method).__name__} does not predict its error"):
+        error = float(method.expected_error(problem))
     if not 0 <= error < math.inf:
         raise InvalidInput(f"the expected error of {type(method).__name__} must be finite and >= 0, not {error}")
     return error

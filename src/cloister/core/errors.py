@@ -5,7 +5,8 @@ from __future__ import annotations
 import difflib
 import os
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +48,20 @@ class CloisterError(Exception):
 
 class InvalidInput(CloisterError):
     """An argument, option, file or row that cannot be used."""
+
+
+@contextmanager
+def theirs(what: str) -> Iterator[None]:
+    """Run a plugin's code, before any row is read. Args: what cannot be done if it fails.
+
+    Raises: InvalidInput: it raised something else than an error of cloister.
+    """
+    try:
+        yield
+    except CloisterError:
+        raise
+    except (Exception, SystemExit) as error:  # third-party code: whatever it raises
+        raise InvalidInput(f"{what}: {type(error).__name__}: {error}") from error
 
 
 class UnknownName(InvalidInput):

@@ -206,6 +206,7 @@ class Session(Generic[T]):
         self._noise = NoiseRng.secret() if noise is None else noise
         self._reading, self._settle = reading, settle
         self._past = list(self.record.lookups)
+        self._before = len(self.record.digests), self.record.closed  # what others add later is no earlier release
         self._lattice: Lattice = problem.domain
         self._others = 0
 
@@ -329,7 +330,7 @@ class Session(Generic[T]):
 
     def _answered(self, round: Round[T]) -> Callable[[int], Table]:
         """Gather the round's answers unless they are recorded; return a function from question number to live table."""
-        opened, closed = round.index < len(self.record.digests), round.index < self.record.closed
+        opened, closed = (round.index < many for many in self._before)
         if opened and self.record.digests[round.index] != round.digest():
             raise Refused(
                 f"round {round.index} is not the one that was opened before: other options, another version, or a "

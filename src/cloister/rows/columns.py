@@ -134,6 +134,11 @@ def select(
     encoded = [category.column for category in listed]
     for name in encoded:
         _known("category", name, names)
+    if users is not None and asked is None and users in (bounded or ()):
+        raise InvalidInput(
+            f"column '{users}' names the users, and has bounds: is it clustered by? Say which columns are "
+            f"(--columns), or leave it out of the bounds"
+        )
     asked_for = Selection(()).describing(described or ())
     told, texts = _described(asked_for.described, known, users, encoded), asked_for.texts
     spoken = [each.column for each in texts]

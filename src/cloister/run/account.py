@@ -104,7 +104,10 @@ class Account:
         if self.resume is None:
             p = plan.problem
             k = str(p.k) if p.fewest is None else f"{p.fewest}..{p.k}"
-            about = About(self.note, unframed(plan.composed).spec.name, k, plan.columns)
+            method = unframed(plan.composed).spec.name
+            if plan.rows is None and plan.choice is not None:  # picked once they are counted
+                method = plan.choice.method
+            about = About(self.note, method, k, plan.columns)
             return ledger.reserve(self.dataset, plan.total, plan.budget, name, seed.key, rows, run, about)
         return ledger.resume(run, self.dataset, name, rows, self.same_rows)
 

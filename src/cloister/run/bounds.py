@@ -158,7 +158,7 @@ def _from_mapping(bounds: Mapping[str, Any], columns: Sequence[str]) -> Box | Ba
         middle = tuple(_number(value) for value in _list(bounds["center"]))
         return domain_of(Ball(middle, _number(bounds["radius"])), columns)
     check_named(bounds, columns, "bounds", HELP)
-    return _box([_ends(bounds[name]) for name in columns])
+    return _box([_ends(bounds[name]) for name in columns], columns)
 
 
 def check_named(given: Mapping[str, Any], columns: Sequence[str], what: str, otherwise: str) -> None:
@@ -227,14 +227,17 @@ def _from_sequence(bounds: Any, columns: Sequence[str]) -> Box:
     if len(pairs) != d:
         named = f" ({', '.join(columns)})" if d <= SHOWN else ""
         raise InvalidInput(f"bounds for {len(pairs)} columns were given, the data have {d}{named}: {HELP}")
-    return _box(pairs)
+    return _box(pairs, columns)
 
 
-def _box(pairs: Sequence[Any]) -> Box:
+def _box(pairs: Sequence[Any], columns: Sequence[str]) -> Box:
     for pair in pairs:
         if len(pair) != 2:
             raise InvalidInput(f"{pair!r} in the bounds is not a pair (lower, upper): {HELP}")
     lower, upper = [_number(p[0]) for p in pairs], [_number(p[1]) for p in pairs]
     if not all(math.isfinite(v) for v in lower + upper):
         raise InvalidInput(f"bounds must be finite numbers: {HELP}")
+    for name, low, high in zip(columns, lower, upper, strict=True):
+        if not low < high:
+            raise InvalidInput(f"bounds of column {name} are {low:g} and {high:g}: the lower one must be smaller")
     return Box(tuple(lower), tuple(upper))

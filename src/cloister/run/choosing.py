@@ -25,7 +25,7 @@ from cloister.accounting.total import Total, budget_of, problem_of
 from cloister.core.capabilities import chooses_k, predicted_error
 from cloister.core.clustering import Problem
 from cloister.core.domains import Domain
-from cloister.core.errors import CloisterError, InvalidInput
+from cloister.core.errors import CloisterError, InvalidInput, theirs
 from cloister.core.randomness import ANY_KEY
 from cloister.core.registry.components import Choices, own_number, slots_of
 from cloister.core.registry.compose import Composed, below, compose
@@ -298,5 +298,6 @@ class Chooser:
     def check(self, composed: Composed) -> None:
         """Forecast a run. Raises: CloisterError: a question does not open, or all together cost too much."""
         problem = self.problem(composed)
-        rounds = forecast(composed.value, problem, ANY_KEY)
+        with theirs(f"the method '{composed.spec.name}' as composed does not run"):
+            rounds = forecast(composed.value, problem, ANY_KEY)
         Accountant(self.total, problem.budget).forecast([round.events for round in rounds])

@@ -142,7 +142,8 @@ def doubts(budget: Budget, problem: Problem) -> tuple[str, ...]:
     first, found = shares(budget)[0], list[str]()
     if problem.rows <= problem.k:
         found.append(
-            f"WARNING: no more rows were counted than centres were asked for ({problem.k}): ask for far fewer centres."
+            f"WARNING: no more rows were counted than centres were asked for ({problem.k}), and that number "
+            f"was taken in place of the count: ask for far fewer centres."
         )
     error = math.sqrt(_question(first).variance(problem.context(first)))
     if error > DOUBTED * problem.rows:

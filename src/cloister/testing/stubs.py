@@ -257,7 +257,10 @@ class Fenced:
     """A session that a method sees by its public names."""
 
     def __init__(self, inner: Any) -> None:
-        self._fenced = inner
+        object.__setattr__(self, "_fenced", inner)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise Broken(f"the session's '{name}' was set: a method asks, and changes nothing")
 
     def __getattribute__(self, name: str) -> Any:
         if name.startswith("_"):

@@ -37,6 +37,9 @@ from cloister.core.budget import Budget
 from cloister.core.errors import InvalidInput, Refused, UnknownName
 from cloister.core.record import Marking, Record
 
+LATEST = 8
+"""Most finished runs that are named where none is open."""
+
 
 @final
 @attrs.frozen
@@ -318,7 +321,9 @@ def _found(
     """
     row = db.execute("select dataset, plan, state, seed, owner from runs where id = ?", [run]).fetchone()
     if row is None:
-        raise UnknownName("run", run, (str(r[0]) for r in db.execute("select id from runs where state = 'open'")))
+        there = db.execute("select id, state from runs order by rowid desc").fetchall()
+        left = [name for name, now in there if now == "open"]
+        raise UnknownName("run", run, left or [name for name, _ in there[:LATEST]])
     owned, known, now, seed, owner = row
     if dataset not in (None, owned):
         raise Refused(f"run {run} is on data set '{owned}', not '{dataset}': it cannot go on with other data")

@@ -25,7 +25,7 @@ from cloister.collection.wire.answers import Packed
 from cloister.collection.wire.batches import form_of
 from cloister.collection.wire.user_set import UserSet
 from cloister.core.encoding import finite
-from cloister.core.errors import InvalidInput
+from cloister.core.errors import InvalidInput, UnknownName
 from cloister.core.types import Floats, Ids
 from cloister.rows.reading import refuse_missing, refuse_none
 from cloister.rows.selection import Selection
@@ -86,8 +86,16 @@ class RowTable:
             with closing(read(some)) as found:
                 return cast(Selection, found.selection)
 
-        if self._column is not None:
-            chosen([self._column])  # report an unknown name before complaining that there is one column too many
+        if self._column is not None:  # told of before there seems to be one column too many
+            try:
+                chosen([self._column])
+            except UnknownName:
+                raise
+            except InvalidInput:
+                raise InvalidInput(
+                    f"column '{self._column}' holds no numbers: --user-column names the one that holds each person's "
+                    f"number in this plan, 0 to {plan.rows - 1}"
+                ) from None
         wanted = [name for name in chosen(asked).features if name != self._column or name in (asked or ())]
         if len(wanted) != plan.dimension:
             raise InvalidInput(

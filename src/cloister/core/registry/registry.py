@@ -14,7 +14,7 @@ from typing import Any
 
 import attrs
 
-from cloister.core.errors import CloisterError, InvalidInput, UnknownName, WrongComposition
+from cloister.core.errors import CloisterError, InvalidInput, UnknownName, WrongComposition, theirs
 from cloister.core.registry.components import GROUP, ROLES, Role, Spec, trust_of
 
 MANIFEST = "cloister.plugins.manifest"
@@ -64,12 +64,8 @@ class Registry:
     def load(self, spec: Spec) -> type[Any]:
         """Import a component's class. Raises: InvalidInput if that fails, or the class is not as its spec says."""
         module, _, name = spec.target.partition(":")
-        try:
+        with theirs(f"the {spec.role} '{spec.name}' cannot be loaded from {spec.target}"):
             cls: type[Any] = getattr(importlib.import_module(module), name)
-        except CloisterError:
-            raise
-        except Exception as error:
-            raise InvalidInput(f"the {spec.role} '{spec.name}' cannot be loaded from {spec.target}: {error}") from error
         if (own := trust_of(cls)) and spec.trust not in (None, own):
             raise InvalidInput(f"the spec of '{spec.name}' says trust {spec.trust}, its class says {own}")
         return cls
@@ -128,7 +124,7 @@ def _plugin(name: str, origin: str, load: Any) -> Plugin:
 
     try:
         return Plugin(name, origin, offered(load(), name))
-    except Exception as error:  # third-party code: report whatever it raises
+    except (Exception, SystemExit) as error:  # third-party code: report whatever it raises
         return Plugin(name, origin, error=f"{type(error).__name__}: {error}".splitlines()[0])
 
 
