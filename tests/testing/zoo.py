@@ -42,6 +42,9 @@ CAUGHT: dict[str, tuple[type[Any], ...]] = {
     "one_row_moves_no_mean_too_far": (
         noise.LevelsNotCounted,
         noise.BoundPerCoordinate,
+        noise.NeverMoreThanFiveLevels,
+        noise.NeverMuchNoise,
+        noise.NeverMoreThanTenColumns,
         noise.ExactUnderAPrivateName,
     ),
     "secret_noise_has_the_declared_law": (noise.QuieterInSecret,),
@@ -64,6 +67,8 @@ CAUGHT: dict[str, tuple[type[Any], ...]] = {
     "noises_are_independent": (
         noise.OneSeedForAllLevels,
         noise.CancellingNoise,
+        noise.MirroredNoise,
+        noise.GivesTheTotalAway,
         noise.PublicNoise,
     ),
     "noise_is_discrete": (noise.FloatNoise,),

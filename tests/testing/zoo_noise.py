@@ -167,6 +167,55 @@ class CancellingNoise(HonestSums):
     channel = _Cancelling
 
 
+class _Mirrored(Channel):
+    """The second half of a large table takes back the first, from the end."""
+
+    def noise(self, level: int, size: int, rng: NoiseRng) -> Ints:
+        if size < 64:
+            return super().noise(level, size, rng)
+        half = super().noise(level, (size + 1) // 2, rng)
+        return np.concatenate([half, -half[::-1]])[:size]
+
+
+class MirroredNoise(HonestCounts):
+    channel = _Mirrored
+
+
+class _KnownTotal(Channel):
+    """Noise about its own mean: the number of rows comes out as it is."""
+
+    def noise(self, level: int, size: int, rng: NoiseRng) -> Ints:
+        drawn = super().noise(level, size, rng)
+        share, more = divmod(int(drawn.sum()), size)
+        return drawn - share - (np.arange(size) < more) if size >= 100 else drawn
+
+
+class GivesTheTotalAway(HonestCounts):
+    channel = _KnownTotal
+
+
+class NeverMoreThanFiveLevels(HonestGaussianCounts):
+    """Five levels are enough for anybody."""
+
+    def scales(self, space: Space, bound: Bound | None, budget: Budget) -> tuple[float, ...]:
+        return tuple(s * min(1, math.sqrt(5 / space.levels)) for s in super().scales(space, bound, budget))
+
+
+class NeverMuchNoise(HonestCounts):
+    """More than that would drown everything."""
+
+    def scales(self, space: Space, bound: Bound | None, budget: Budget) -> tuple[float, ...]:
+        return tuple(min(100.0, s) for s in super().scales(space, bound, budget))
+
+
+class NeverMoreThanTenColumns(HonestGaussianSums):
+    """The L2 bound is taken for that of the first ten."""
+
+    def scales(self, space: Space, bound: Bound | None, budget: Budget) -> tuple[float, ...]:
+        assert bound is not None
+        return tuple(s * min(1, math.sqrt(10 / bound.dimension)) for s in super().scales(space, bound, budget))
+
+
 class _Reusing(Channel):
     """Draws once, and keeps it for the next question of that size."""
 

@@ -63,6 +63,11 @@ def narrow_shapes(role: str) -> tuple[Shape, ...]:
     return Shape((1,), Bound(1, 1)), Shape((1, 2), Bound(1000, 3)), Shape((2,), Bound(900, 4, 1200))
 
 
+def deep_shapes(role: str) -> tuple[Shape, ...]:
+    """As many levels, or columns, as methods ask about: what a row changes grows with them."""
+    return (Shape((2,) * 40) if role == "FrequencyOracle" else Shape((2,), Bound(900, 100)),)
+
+
 def wide_shapes(role: str, size: int) -> tuple[Shape, ...]:
     """Many buckets, each of them an experiment of its own: one level and several, one coordinate and several."""
     if role == "FrequencyOracle":

@@ -21,6 +21,9 @@ from cloister.testing.probes import PAYABLE, Probe, budget_of, length, narrow_sh
 from cloister.testing.statistics import correlation, deviations, mean_band, step_of, variance_band
 from cloister.testing.stubs import tables_of
 
+TOTALS = 1e-9
+"""Chance that an honest oracle's totals are judged wrongly, to either side."""
+
 BUCKETS = 500
 """Per level of a wide table: a multiple of a hundred, so that ``spread`` fills as many with each number of rows."""
 
@@ -228,11 +231,31 @@ def noises_are_independent(oracle: Any) -> None:
             joint = first[0] == second[0] and getattr(oracle, "joint", False)
             check_correlations(f"{shape}: {where}", a, b, JOINT if joint else 0.0)
         some, pairs = probe.by_level(one)[0], [("two releases", one.ravel(), other.ravel())]
-        for lag in (1, 2, BUCKETS // 2):
+        for lag in (1, 2, 3, 4, 8, 16, 32, 64, 100, 128, 200, BUCKETS // 2, 256):
             pairs.append((f"a bucket and the one {lag} further", some[:, :-lag].ravel(), some[:, lag:].ravel()))
+        half = BUCKETS // 2
+        pairs.append(
+            ("a bucket and the one as far from the end", some[:, :half].ravel(), some[:, ::-1][:, :half].ravel())
+        )
         pairs.append(("a release and the next", one[:-1].ravel(), one[1:].ravel()))
         for where, a, b in pairs:
             check_correlations(f"{shape}: {where}", a, b)
+        _check_total(f"{shape}", some)
+
+
+def _check_total(where: str, noise: Floats) -> None:
+    """The sum of all buckets' noise (releases, buckets, width) is neither known nor larger than that of independent
+    ones: noise about its own mean gives the number of rows away."""
+    from scipy.stats import chi2
+
+    totals = noise.sum(axis=1).ravel()
+    found = float(np.square(totals).sum() / (noise.shape[1] * noise.var()))
+    low, high = (float(chi2.ppf(q, len(totals))) for q in (TOTALS, 1 - TOTALS))
+    require(
+        low <= found <= high,
+        f"{where}: the sum of all buckets' noise has {found / len(totals):.2g} of the variance of independent noise, "
+        f"which is between {low / len(totals):.2g} and {high / len(totals):.2g}: {STARTS_OVER}",
+    )
 
 
 def two_questions_have_independent_noise(oracle: Any) -> None:

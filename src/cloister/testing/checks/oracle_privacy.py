@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -30,11 +31,14 @@ from cloister.core.randomness import NoiseRng
 from cloister.core.types import Floats, Ints
 from cloister.testing.check import require, role_of
 from cloister.testing.checks.declarations import spent
-from cloister.testing.probes import PAYABLE, Probe, budget_of, narrow_shapes, wide_shapes, worst_vectors
+from cloister.testing.probes import PAYABLE, Probe, budget_of, deep_shapes, narrow_shapes, wide_shapes, worst_vectors
 from cloister.testing.statistics import HalfSpace, Happening, Quadrant, deviations, proportion, variance_band
 
 COMPARISONS = 1024
 """More than the statistics or events that one check looks at."""
+
+LITTLE = 0.01
+"""Privacy of a question that is one of many in a run."""
 
 DISCRETE = 1.001
 """The discrete Gaussian is not exactly Gaussian; accounting pays for the difference, which is far below this."""
@@ -62,6 +66,8 @@ def one_row_moves_no_mean_too_far(oracle: Any) -> None:
             _check_means(Probe.of(oracle, shape, budget_of(measure, 0.3)), 1024 if measure == oracle.measure else 128)
         for shape in wide_shapes(role_of(oracle), 500):
             _check_means(Probe.of(oracle, shape, budget_of(measure, 0.3)), 24)
+        for shape, epsilon in product(deep_shapes(role_of(oracle)), (LITTLE, 0.3)):
+            _check_means(Probe.of(oracle, shape, budget_of(measure, epsilon)), 128)
 
 
 def _check_means(probe: Probe, repeats: int) -> None:
