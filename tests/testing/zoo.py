@@ -210,6 +210,7 @@ MADE: dict[str, dict[str, tuple[Any, ...]]] = {
         "a_row_falls_in_the_same_bucket_in_any_batch": (
             cells.made(cells._Float64),
             cells.made(cells._MeanCentred),
+            cells.made(cells._FittedOnce),
         ),
         "ids_are_those_of_the_nearest_centers": (cells.made(cells._LastTie),),
         "ids_are_within_the_space": (cells.made(cells._OneTooMany),),

@@ -59,6 +59,15 @@ class _MeanCentred(_Cells):
         return NearestCenter(self.centers, self.reach).locate(rows - middle)
 
 
+class _FittedOnce(_Cells):
+    """Cells are laid around the mean of the rows that come first, and kept."""
+
+    def locate(self, rows: Ints) -> Ints:
+        if "_middle" not in vars(self) and len(rows):
+            object.__setattr__(self, "_middle", rows.mean(axis=0).astype(np.int64))
+        return NearestCenter(self.centers, self.reach).locate(rows - vars(self).get("_middle", 0))
+
+
 class _LastTie(_Cells):
     def locate(self, rows: Ints) -> Ints:
         turned = NearestCenter(self.centers[::-1].copy(), self.reach).locate(rows)

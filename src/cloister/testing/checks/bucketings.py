@@ -115,6 +115,17 @@ def a_row_falls_in_the_same_bucket_in_any_batch(make: Maker) -> None:
     it (a floating-point matrix product does not manage that near ties; nor does anything read off the batch)."""
     for domain, cells, rows in made(make):
         check_alone(str(domain), cells.locate, rows, "fall in another bucket")
+        again = make(domain, PublicRng.from_seed(50).child(DOMAINS.index(domain)))
+        check_forgetful(str(domain), cells.locate, again.locate, rows, "fall in another bucket")
+
+
+def check_forgetful(where: str, of_rows: Any, again: Any, rows: Ints, otherwise: str) -> None:
+    """Nothing is kept of the rows that were seen first: a twin that begins with other rows computes the same of each.
+    Args: again, the twin's, which has seen none."""
+    far = np.argsort(-np.abs(rows).max(axis=1))[: max(1, len(rows) // 4)]
+    again(rows[far])
+    moved = (again(rows) != of_rows(rows)).any(axis=1)
+    require(not moved.any(), f"{where}: after other rows were seen first, {int(moved.sum())} rows {otherwise}")
 
 
 def check_alone(where: str, of_rows: Any, rows: Ints, otherwise: str, few: int = 2600) -> None:
@@ -179,21 +190,23 @@ def its_digest_travels(make: Maker) -> None:
 def vectors_are_bounded_and_of_their_row_alone(make: Maker) -> None:
     """A row's vector is of int64, depends on that row alone, and is within the bound for every row that is in a
     bucket."""
-    for domain, vectors in _made_vectors(make):
-        check_vectors(str(domain), vectors, rows_of(domain, vectors.cells))
+    for (domain, vectors), (_, again) in zip(_made_vectors(make), _made_vectors(make), strict=True):
+        check_vectors(str(domain), vectors, again, rows_of(domain, vectors.cells))
 
 
-def check_vectors(where: str, vectors: Any, rows: Ints, few: int = 2600) -> None:
-    """Vectors are int64 (n, dimension), of each row alone, and within their bound where the row is in a bucket."""
+def check_vectors(where: str, vectors: Any, again: Any, rows: Ints, few: int = 2600) -> None:
+    """Vectors are int64 (n, dimension), of each row alone, and within their bound where the row is in a bucket. Args:
+    again, equal ones that have seen no row."""
 
-    def of_rows(some: Ints) -> Any:
-        return vectors.values(some, vectors.cells.locate(some))
+    def of_rows(some: Ints, kind: Any = vectors) -> Any:
+        return kind.values(some, kind.cells.locate(some))
 
     values, bound, wanted = of_rows(rows), vectors.bound, (len(rows), vectors.bound.dimension)
     found = f"{getattr(values, 'dtype', type(values))} {np.shape(values)}"
     fits = isinstance(values, np.ndarray) and values.shape == wanted and values.dtype == np.int64
     require(fits, f"{where}: values are {found}, not int64 {wanted}")
     check_alone(where, of_rows, rows, "have another vector", few)
+    check_forgetful(where, of_rows, lambda some: of_rows(some, again), rows, "have another vector")
     placed = values[(vectors.cells.locate(rows) >= 0).any(axis=1)]
     squares = int((placed**2).sum(axis=1).max(initial=0))
     lengths = int(np.abs(placed).sum(axis=1).max(initial=0))

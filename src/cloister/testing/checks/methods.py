@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator, Mapping
+from copy import deepcopy
 from typing import Any
 
 import numpy as np
@@ -184,11 +185,13 @@ def its_questions_see_each_row_alone(method: Any) -> None:
             if key in seen:
                 continue
             seen.add(key)
+            twin, others = deepcopy((cells, vectors))  # before they see a row
             rows, named = bucketings.rows_of(domain, cells), f"{where}: {type(cells).__name__}"
             bucketings.check_ids(named, cells, rows)
             bucketings.check_alone(named, cells.locate, rows, "fall in another bucket", FEW)
+            bucketings.check_forgetful(named, cells.locate, twin.locate, rows, "fall in another bucket")
             if vectors is not None:
-                bucketings.check_vectors(f"{where}: {type(vectors).__name__}", vectors, rows, FEW)
+                bucketings.check_vectors(f"{where}: {type(vectors).__name__}", vectors, others, rows, FEW)
 
 
 def any_answers_give_centers_inside_the_domain(method: Any) -> None:
