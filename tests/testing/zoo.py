@@ -35,6 +35,7 @@ CAUGHT: dict[str, tuple[type[Any], ...]] = {
     "neighbours_are_hard_to_tell_apart": (
         noise.QuieterAndAdmitsIt,
         noise.LevelsNotCounted,
+        noise.NeverMoreThanFivePureLevels,
         noise.RhoForEpsilon,
         noise.ShortTails,
         claims.CheaperOnPaper,

@@ -201,6 +201,13 @@ class NeverMoreThanFiveLevels(HonestGaussianCounts):
         return tuple(s * min(1, math.sqrt(5 / space.levels)) for s in super().scales(space, bound, budget))
 
 
+class NeverMoreThanFivePureLevels(HonestCounts):
+    """The same in pure noise, where no mean tells: losses add up, and their roots do not."""
+
+    def scales(self, space: Space, bound: Bound | None, budget: Budget) -> tuple[float, ...]:
+        return tuple(s * min(1, 5 / space.levels) for s in super().scales(space, bound, budget))
+
+
 class NeverMuchNoise(HonestCounts):
     """More than that would drown everything."""
 

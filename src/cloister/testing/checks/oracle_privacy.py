@@ -37,6 +37,9 @@ from cloister.testing.statistics import HalfSpace, Happening, Quadrant, deviatio
 COMPARISONS = 1024
 """More than the statistics or events that one check looks at."""
 
+REPEATS = 512
+"""Releases, of which losses are estimated."""
+
 LITTLE = 0.01
 """Privacy of a question that is one of many in a run."""
 
@@ -107,6 +110,32 @@ def neighbours_are_hard_to_tell_apart(oracle: Any) -> None:
             vectors = worst_vectors(shape.bound)
             lengths = np.abs(vectors).sum(axis=1) if oracle.measure == "pure" else (vectors**2).sum(axis=1)
             _check_events(Probe.of(oracle, shape, budget_of(measure, epsilon)), vectors[int(np.argmax(lengths))])
+    if oracle.measure == "pure" and not getattr(oracle, "joint", False):
+        for shape in deep_shapes(role_of(oracle)):
+            _check_losses(Probe.of(oracle, shape, budget_of("pure", 1.0)))
+
+
+def _check_losses(probe: Probe) -> None:
+    """Where numbers have independent noise, the losses of all that a row changes add up: P(Z_i >= 0) / P(Z_i >= c_i) is
+    how much likelier it makes it that number i is beyond its change c_i, and the product is what it does to all."""
+    vectors = worst_vectors(probe.shape.bound)
+    vector = vectors[int(np.argmax(np.abs(vectors).sum(axis=1)))]
+    base, added = (_rows(probe, v, wide=False) for v in (np.zeros_like(vector), vector))
+    change = (probe.exact(added) - probe.exact(base)).ravel()
+    touched = np.flatnonzero(change)
+    noise = probe.noise(base, REPEATS, NoiseRng.for_tests(25)).reshape(REPEATS, -1)[:, touched] * np.sign(
+        change[touched]
+    )
+    beyond, further = (noise >= 0).sum(axis=0), (noise >= np.abs(change[touched])).sum(axis=0)
+    found = float(np.log(np.maximum(beyond, 1) / np.maximum(further, 1)).sum())
+    # of the rows beyond 0, those that are short of the change are what is counted with chance
+    error = math.sqrt(float(((beyond - further) / np.maximum(further, 1) ** 2.0).sum()))
+    least, paid = found - deviations(COMPARISONS) * error, spent(probe.channel.events)
+    require(
+        least <= paid.epsilon,
+        f"{len(probe.shape.sizes)} levels, {probe.width} columns: the losses of all {len(touched)} numbers that a row "
+        f"changes add up to an epsilon of at least {least:.4g}, not {paid.epsilon:.4g}",
+    )
 
 
 def _check_events(probe: Probe, vector: Ints) -> None:
