@@ -199,8 +199,8 @@ class PlanEncoder:
             )
         if not np.isfinite(table).all():
             raise InvalidInput(
-                "some cells are missing or infinite: fill them in by a public constant, or leave such rows and their "
-                "users out"
+                "some cells are missing or infinite: fill them in by a public constant (who sends nothing for want of "
+                "a cell tells that it is missing)"
             )
         return table
 
