@@ -83,10 +83,11 @@ def which_rows(found: Judged | GroupsOfRows, result: Result) -> str:
     """Which rows the figures are of, and where the run read others."""
     left = f", {found.left_out:,} left out for missing or infinite cells" if found.left_out else ""
     moved = f", {found.clipped:,} of them clipped to the run's bounds, as the run clipped them" if found.clipped else ""
-    most, described = result.privacy.rows_per_user, result.problem.get("described")
+    most, problem = result.privacy.rows_per_user, result.problem
+    beside = set(problem.get("described", ())).difference(result.columns, problem.get("categories", ()))
     others = [
         *([] if most is None else [f"the run kept at most {most:,} of each user"]),
-        *(["the run left out those with missing cells in columns that are only described, too"] if described else []),
+        *(["the run left out those with missing cells in columns that are only described, too"] if beside else []),
     ]
     return f"{found.rows:,} rows{moved}{left}." + "".join(f" These are all rows: {words}." for words in others)
 

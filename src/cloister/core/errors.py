@@ -58,7 +58,7 @@ def theirs(what: str) -> Iterator[None]:
     """
     try:
         yield
-    except CloisterError:
+    except (CloisterError, MemoryError):
         raise
     except (Exception, SystemExit) as error:  # third-party code: whatever it raises
         raise InvalidInput(f"{what}: {type(error).__name__}: {error}") from error
