@@ -68,6 +68,15 @@ def test_empty_centres_are_said_in_the_same_words(capsys: pytest.CaptureFixture[
         assert ("WARNING: 2 of 3 centres hold" in capsys.readouterr().out) == bool(words)
 
 
+@pytest.mark.parametrize(("rows", "there"), [(1000, 2500), (1000, 4000), (1000, 300), (None, 4000)])
+def test_released_sizes_tell_of_a_number_of_rows_that_is_far_too_small(rows: int | None, there: int) -> None:
+    request = Request(k=3, epsilon=1.0, delta=1e-6, bounds=(-1, 1), rows=rows, method="fastlloyd")
+    spread = np.random.default_rng(0).uniform(-1, 1, (there, 2))
+    told = [str(w) for w in after(fit(request, source(spread))) if "were said to be there" in str(w)]
+    assert bool(told) == (rows == 1000 and there == 4000)
+    assert all(text.startswith("the released sizes add up to about") and "1,000 were said" in text for text in told)
+
+
 # figures beyond all sense
 
 

@@ -55,7 +55,7 @@ def after(result: Result) -> Iterator[UserWarning]:
             f"{empty} of {len(result.centers)} centres hold hardly any rows by their noisy counts: fewer centres, "
             f"narrower bounds or more budget would use them better"
         )
-    for text in beyond(result):
+    for text in (*beyond(result), *misjudged(result)):
         yield UtilityWarning(text)
     if text := result.details.get("auto", {}).get("warning"):
         yield UtilityWarning(text)
@@ -63,11 +63,32 @@ def after(result: Result) -> Iterator[UserWarning]:
         yield UtilityWarning(text)
 
 
+MANY = 3.0
+"""Times the public number of rows, from which on the released sizes say that it was misjudged."""
+
+
+def misjudged(result: Result) -> list[str]:
+    """A sentence where the released sizes are clearly of far more rows than were said to be there."""
+    errors, rows = table_in(result.details, "weights_error", (len(result.centers),)), result.privacy.rows
+    if result.weights is None or errors is None or result.privacy.count_share:
+        return []
+    found = float(result.weights.sum())
+    if found - CERTAIN * float(np.abs(errors).sum()) <= MANY * rows:
+        return []
+    return [
+        f"the released sizes add up to about {found:,.0f} rows, and {rows:,} were said to be there: what was planned "
+        f"by that number suits fewer rows. Give a round public figure of the right size (--rows, rows=), or none"
+    ]
+
+
 GROUP = 0.04
 """Zoom aims to keep the middle of every group of this share of the rows inside; a larger share is said."""
 
 NEAR = 0.05
 """Part of an interval: a centre that is nearer to an end lies in its margin, before all that was clearly seen."""
+
+CERTAIN = 5.0
+"""Standard errors beyond which noise explains nothing."""
 
 CLEAR = 2.0
 """Standard errors within which a centre is as good as at an end."""
