@@ -63,7 +63,7 @@ def after(result: Result) -> Iterator[UserWarning]:
         yield UtilityWarning(text)
 
 
-MANY = 3.0
+MANY = 2.0
 """Times the public number of rows, from which on the released sizes say that it was misjudged."""
 
 
