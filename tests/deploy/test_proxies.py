@@ -51,7 +51,8 @@ def test_reports_and_the_plan_pass_and_metrics_and_what_is_too_large_do_not(
         assert client.get("/round").json()["reports"] == 1
         assert client.get("/plan.json").content == (tmp_path / "plan" / "plan.json").read_bytes()
         assert send(client, bytes(DEFAULT.body)) == 400, "the collector looked at it"
-        assert send(client, bytes(DEFAULT.body + 1)) == 413
+        # Caddy says 502 where the collector, which has seen the length, closed before all was sent to it
+        assert send(client, bytes(DEFAULT.body + 1)) in ({413, 502} if front is caddy else {413})
         for path in METRICS:
             assert "cloister_" not in as_written(address, path), path
         assert send(client, report(form, 2)) == 201
