@@ -359,6 +359,12 @@ def _sums(chunk: Chunk, result: Result, missing: Missing, scale: CentersInUnits)
     return SpreadSums(some.left_out, int(some.outside.sum()), sizes, away, squares, own)
 
 
+def _about(centers: Floats, offsets: Floats) -> Floats:
+    """Means from their offsets about centres. What rounding alone makes of a mean of 0 is 0."""
+    means = centers + offsets
+    return np.where(np.abs(means) <= 2.0**-40 * np.abs(centers), 0.0, means)
+
+
 def grouped(result: Result, population: TableRows, missing: Missing) -> GroupsOfRows:
     """Put rows to their nearest centres, in the units that the run took distances in, and add them up in one pass.
 
@@ -372,5 +378,5 @@ def grouped(result: Result, population: TableRows, missing: Missing) -> GroupsOf
         many = np.where(found.sizes > 0, found.sizes, np.nan)[:, None]
         mean = found.away / many
         spreads = np.sqrt(np.maximum(found.squares / many - mean**2, 0.0))
-        means, own = result.centers + mean, result.centers + found.own / many
+        means, own = (_about(result.centers, offset) for offset in (mean, found.own / many))
     return GroupsOfRows(int(found.sizes.sum()), found.left_out, found.clipped, found.sizes, means, spreads, own)
