@@ -248,13 +248,14 @@ def _check_total(where: str, noise: Floats) -> None:
     ones: noise about its own mean gives the number of rows away."""
     from scipy.stats import chi2
 
-    totals = noise.sum(axis=1).ravel()
-    found = float(np.square(totals).sum() / (noise.shape[1] * noise.var()))
-    low, high = (float(chi2.ppf(q, len(totals))) for q in (TOTALS, 1 - TOTALS))
+    releases, buckets, width = noise.shape
+    free, spread = (releases - 1) * width, noise - noise.mean(axis=0)  # bias is another check's
+    found = float(np.square(spread.sum(axis=1)).sum() / (buckets * spread.var() * releases / (releases - 1)))
+    low, high = (float(chi2.ppf(q, free)) for q in (TOTALS, 1 - TOTALS))
     require(
         low <= found <= high,
-        f"{where}: the sum of all buckets' noise has {found / len(totals):.2g} of the variance of independent noise, "
-        f"which is between {low / len(totals):.2g} and {high / len(totals):.2g}: {STARTS_OVER}",
+        f"{where}: the sum of all buckets' noise has {found / free:.2g} of the variance of independent noise, "
+        f"which is between {low / free:.2g} and {high / free:.2g}: {STARTS_OVER}",
     )
 
 
