@@ -8,7 +8,7 @@ thorough:  ## the second ring: processes, kills, servers, databases, browsers, p
 	python -m pytest -q -n 2 -m thorough
 
 long:  ## the third ring: what has a shorter case in the others, at full length; before a release
-	python -m pytest -q -n 2 -m long
+	python -m pytest -q -n 2 --dist worksteal -m long
 
 mutations:  ## the last ring: deliberate faults, each of which a test must see
 	python -m pytest -q -n 2 --dist loadgroup -m mutations tests/mutations
