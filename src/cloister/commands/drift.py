@@ -39,6 +39,11 @@ def drift(
 
     earlier, target = Result.load(result), None if printed.out is None else checked_target(printed.out)
     check_released(earlier)  # refuses what cannot be compared, before anything is spent
+    if earlier.privacy.rows_per_user is not None and rows_per_user is None:
+        say(
+            "WARNING: the earlier result protects users, and this answer single rows: name the users as then, with "
+            "--user-column and --rows-per-user."
+        )
     request = Request(
         k=len(earlier.centers),
         method=METHOD,
@@ -60,11 +65,6 @@ def drift(
             reserved=standing.reserved,
             checked=lambda: tell_columns(population),
             caution=lambda warning: say(f"WARNING: {warning}."),
-        )
-    if earlier.privacy.rows_per_user is not None and found.privacy.rows_per_user is None:
-        say(
-            "WARNING: the earlier result protects users, and this answer single rows: name the users as then, with "
-            "--user-column and --rows-per-user."
         )
     seen = compared(earlier, found)
     with printing(standing.where, only=target is None):

@@ -114,7 +114,11 @@ class Reading:
         "--category",
         kind=list[str] | None,
     )
-    missing: str | None = said("Rows with missing or infinite cells: refuse (default) or drop.", ROWS)
+    missing: str | None = said(
+        "Rows with missing or infinite cells: refuse (default) or drop; under a plan, a person with such a row then "
+        "reports as being nowhere.",
+        ROWS,
+    )
     user_column: str | None = said(
         "Column that names each row's user. The promise is then about users, and needs --rows-per-user; where people "
         "report for themselves, it numbers them.",

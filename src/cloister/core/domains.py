@@ -9,7 +9,7 @@ by at most half a unit per column, a millionth of the domain's radius.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar, final
 
 import attrs
@@ -107,6 +107,13 @@ def _finite(values: Sequence[float], what: str) -> tuple[float, ...]:
     return out
 
 
+def check_ends(columns: Iterable[Any], lower: Sequence[float], upper: Sequence[float]) -> None:
+    """Raises: InvalidInput: a column's lower bound is not below its upper one. Args: columns, by names or positions."""
+    for name, low, high in zip(columns, lower, upper, strict=True):
+        if not low < high:
+            raise InvalidInput(f"bounds of column {name} are {low:g} and {high:g}: the lower one must be smaller")
+
+
 def _finite_lower(values: Sequence[float]) -> tuple[float, ...]:
     return _finite(values, "lower bounds")
 
@@ -137,9 +144,7 @@ class Box:
             raise InvalidInput(
                 f"a box needs as many lower as upper bounds, at least one: got {len(self.lower)} and {len(self.upper)}"
             )
-        for j, (low, high) in enumerate(zip(self.lower, self.upper, strict=True)):
-            if not low < high:
-                raise InvalidInput(f"bounds of column {j} are {low:g} and {high:g}: the lower one must be smaller")
+        check_ends(range(len(self.lower)), self.lower, self.upper)
         with np.errstate(over="ignore"):
             radius = float(lengths(self.half_widths[None])[0])
         _checked_size(radius)

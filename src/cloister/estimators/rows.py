@@ -11,6 +11,7 @@ from sklearn.utils.validation import validate_data
 
 from cloister.core.errors import InvalidInput
 from cloister.core.types import AnyArray, Bools
+from cloister.rows.reading import UNUSABLE
 from cloister.run.population import refuse_lazy, refuse_path
 
 ROWS = "give a table of numbers, an array (rows, columns) or a data frame"
@@ -25,8 +26,7 @@ HARMLESS = (
 """How scikit-learn's messages begin that name types, columns and shapes of columns alone."""
 
 QUOTING = {
-    "Input X contains": "Input X contains NaN or infinity: fill such cells in by a public constant, or leave their "
-    "rows out with missing='drop'",
+    "Input X contains": UNUSABLE,
     "could not convert": "some cells are not numbers: encode them as numbers, or leave their columns out",
     "too large to convert": "some cells are numbers beyond all of 64 bits: leave their rows out",
     "Complex data": "Complex data not supported: give real numbers, such as rows.real",

@@ -216,13 +216,16 @@ def marks_of_reading(
     )
 
 
+UNUSABLE = (
+    "some cells are missing or infinite: fill them in by a public constant, or leave such rows out with --missing drop "
+    "(missing='drop')"
+)
+
+
 def refuse_missing() -> NoReturn:
     """Raises: InvalidInput: some row cannot be used, and that was not allowed. It does not say how many, which or
     what."""
-    raise InvalidInput(
-        "some cells are missing or infinite: fill them in by a public constant, or leave such rows out with --missing "
-        "drop (missing='drop')"
-    )
+    raise InvalidInput(UNUSABLE)
 
 
 def refuse_all(unlimited: bool) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from cloister.core.domains import Ball, Box
+from cloister.core.domains import Ball, Box, check_ends
 from cloister.core.errors import InvalidInput, cause
 from cloister.core.frames import UNKNOWN
 from cloister.core.plain_data import parsed
@@ -237,7 +237,5 @@ def _box(pairs: Sequence[Any], columns: Sequence[str]) -> Box:
     lower, upper = [_number(p[0]) for p in pairs], [_number(p[1]) for p in pairs]
     if not all(math.isfinite(v) for v in lower + upper):
         raise InvalidInput(f"bounds must be finite numbers: {HELP}")
-    for name, low, high in zip(columns, lower, upper, strict=True):
-        if not low < high:
-            raise InvalidInput(f"bounds of column {name} are {low:g} and {high:g}: the lower one must be smaller")
+    check_ends(columns, lower, upper)
     return Box(tuple(lower), tuple(upper))

@@ -12,12 +12,13 @@ import numpy as np
 from cloister.core.aggregated import RingVector, whole_noise
 from cloister.core.buckets import BucketedVectors, QuestionContext, Space
 from cloister.core.budget import Budget, Measure
+from cloister.core.errors import InvalidInput
 from cloister.core.lattice import Bound, shrink
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.shuffling import in_messages
 from cloister.core.trust import Local, Shuffled
 from cloister.core.types import Floats, Ids, Ints
-from cloister.testing.check import require
+from cloister.testing.check import require, role_of
 
 UNIT = 2.0**-10
 """The lattice's spacing in the kit's questions: not 1, so that an oracle that forgets it is found out."""
@@ -61,11 +62,6 @@ def narrow_shapes(role: str) -> tuple[Shape, ...]:
     if role == "FrequencyOracle":
         return Shape((1,)), Shape((1, 2, 4)), Shape((2,) * 5)
     return Shape((1,), Bound(1, 1)), Shape((1, 2), Bound(1000, 3)), Shape((2,), Bound(900, 4, 1200))
-
-
-def deep_shapes(role: str) -> tuple[Shape, ...]:
-    """As many levels, or columns, as methods ask about: what a row changes grows with them."""
-    return (Shape((2,) * 40) if role == "FrequencyOracle" else Shape((2,), Bound(900, 100)),)
 
 
 def wide_shapes(role: str, size: int) -> tuple[Shape, ...]:
@@ -199,6 +195,17 @@ def _arguments(shape: Shape, budget: Budget, rows: int, seed: int) -> tuple[Any,
     """Arguments of ``open`` and ``variance``."""
     context = QuestionContext(rows, UNIT, PublicRng.from_seed(seed).child("probe"))
     return (Space(shape.sizes), budget, context, *(() if shape.bound is None else (shape.bound,)))
+
+
+def deep(oracle: Any, budget: Budget) -> Probe:
+    """About as many levels, or columns, as methods ask about, or as the oracle takes: what a row changes grows with
+    them."""
+    if role_of(oracle) == "FrequencyOracle":
+        return Probe.of(oracle, Shape((2,) * 40), budget)
+    try:
+        return Probe.of(oracle, Shape((2,), Bound(900, 100)), budget)
+    except InvalidInput:  # it is for fewer columns
+        return Probe.of(oracle, Shape((2,), Bound(900, 10)), budget)
 
 
 def length(items: Ints | BucketedVectors) -> int:
