@@ -24,7 +24,7 @@ from cloister.run.fit import fit, source
 from cloister.run.request import Request
 
 ROOT = Path(cloister.__file__).parent
-SPELLING = {"cloister.plugin", "cloister.plugins.manifest", "cloister.plugins.oracles.manifest"}
+SPELLING = {"cloister.plugin", *(f"cloister.plugins.{folder}manifest" for folder in ("", "methods.", "oracles."))}
 """Besides the registry the only ones that may name a module by text: what plugins import, and what is built in."""
 
 FACE = {"__init__", "__main__", "_version", "cli", "metrics", "plugin"}

@@ -1,4 +1,4 @@
-"""Base of the estimators: parameters, a fit with its warnings and progress, and measures of the caller's rows."""
+"""Base of the estimators: parameters, and a fit with its warnings and progress."""
 
 from __future__ import annotations
 
@@ -10,15 +10,14 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeAlias
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from cloister import metrics
-from cloister.core.errors import InvalidInput, PrivacyWarning, UtilityWarning
+from cloister.core.errors import InvalidInput, PrivacyWarning
 from cloister.core.registry.making import altered, parameters
 from cloister.core.session import Method
 from cloister.core.trust import Central, Local, Shuffled
-from cloister.core.types import AnyArray, Bools, Floats, Ints
+from cloister.core.types import Floats, Ints
+from cloister.estimators.applied import ReleasedCenters
 from cloister.estimators.parameters import (
     columns_of,
     parameters_of,
@@ -28,16 +27,15 @@ from cloister.estimators.parameters import (
     warn,
     warning_before,
 )
-from cloister.estimators.rows import among, refuse_names, refuse_others, refusing, table
+from cloister.estimators.rows import refuse_names, refuse_others, refusing, table
 from cloister.rows.reading import frame_of, picked
-from cloister.rows.selection import table_columns
 from cloister.rows.words import described
 from cloister.run.account import Account
 from cloister.run.bounds import named_in
 from cloister.run.cautions import after
 from cloister.run.describing import SHARE
 from cloister.run.fit import fit, source
-from cloister.run.population import is_ibis_table, refuse_lazy, refuse_path, refuse_relation, refuse_unordered
+from cloister.run.population import is_ibis_table, refuse_lazy, refuse_path, refuse_relation
 from cloister.run.result import Result
 from cloister.run.statement import large_delta
 from cloister.showing.progress import progress
@@ -54,20 +52,14 @@ SOON = 2.0
 """Seconds of work after which progress is shown."""
 
 
-class PrivateClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]  # untyped bases
+class PrivateClusterer(ReleasedCenters):
     """Base of the estimators; ``KMeans`` says it for callers. Laws: fitted attributes hold released values only."""
 
     n_features_in_: int
     feature_names_in_: Any
 
-    _power: ClassVar[int] = 2
-    """The exponent of distances in the cost that ``score`` takes."""
-
     _defaults: ClassVar[Mapping[str, str]] = {}
     """Meaning of 'auto' as the method, and of None as the trust."""
-
-    _by_names: bool = False
-    """Whether columns of a data frame were chosen by name, so that others may stand beside them."""
 
     def __init__(
         self,
@@ -271,100 +263,9 @@ class PrivateClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluste
         made._family = self._kin()
         return made
 
-    def predict(self, X: Any) -> Ints:  # noqa: N803
-        """Index (n,) of the nearest released centre of each row of X; -1 for rows that cannot be used, if ``missing``
-        is 'drop'. NOT private: it tells about the rows you pass."""
-        with refusing():
-            rows, used = self._usable(X)
-            if not len(rows):
-                return np.full(len(used), -1)
-            labels = metrics.labels(rows, self.cluster_centers_, self.threads, self.result_.units)
-            return labels if len(rows) == len(used) else among(used, labels, -1)
-
     def fit_predict(self, X: Any, y: Any = None, **kwargs: Any) -> Ints:  # noqa: N803
         """``fit`` and then ``predict`` on the same rows. The labels are NOT private; only the centres are."""
         return self.fit(X, y, **kwargs).predict(X)
-
-    def transform(self, X: Any) -> Floats:  # noqa: N803
-        """Distances (n, n_clusters) to the released centres, in the run's units where columns are scaled; NaN for rows
-        that cannot be used, if ``missing`` is 'drop'. NOT private: it tells about the rows you pass."""
-        with refusing():
-            rows, used, centers = self._measured(X)
-            if not len(rows):
-                return np.full((len(used), len(centers)), np.nan)
-            found = metrics.distances(rows, centers, self.threads)
-            return found if len(rows) == len(used) else among(used, found, np.nan)
-
-    def score(self, X: Any, y: Any = None, *, clip: bool = True, **others: Any) -> float:  # noqa: N803
-        """Minus the cost of the rows of X that can be used, clipped to the bounds as the run clipped them: the sum of
-        squared distances to the nearest centre, for k-median of distances. NOT private: it tells about the rows you
-        pass.
-
-        Args: clip (False: of the rows as they are).
-
-        Warns: UtilityWarning: rows lie outside the bounds, so that the two differ; it says the other one.
-        """
-        refuse_others(others, "score")
-        with refusing():
-            rows, used = self._usable(X)
-            if not used.any():
-                raise InvalidInput("no row can be used: each has a missing or infinite cell")
-            moved, outside = self.result_.clipped(rows)
-            score = self._score_of(moved if clip and outside.any() else rows)
-            if clip and outside.any():
-                words = (
-                    f"the score {score:g} is of rows clipped to the bounds, as the run clipped them: of the rows as "
-                    f"they are it is {self._score_of(rows):g} (score(X, clip=False))"
-                )
-                warn(set(), UtilityWarning(words))
-            return score
-
-    def _score_of(self, rows: AnyArray) -> float:
-        """Minus the cost of these rows (n, d), in the caller's units."""
-        scaled, centers = self._in_units(rows)
-        return -metrics.cost(scaled, centers, self._power, self.threads)
-
-    def _measured(self, rows: Any) -> tuple[AnyArray, Bools, Floats]:
-        """Rows that can be used, which ones they are, and the centres, each column in the run's unit of distance."""
-        checked, used = self._usable(rows)
-        scaled, centers = self._in_units(checked)
-        return scaled, used, centers
-
-    def _in_units(self, rows: AnyArray) -> tuple[AnyArray, Floats]:
-        """Rows (n, d) and the centres, each column in the run's unit of distance."""
-        units = self.result_.units
-        if units is None:
-            return rows, self.cluster_centers_
-        return rows / units.astype(rows.dtype), self.cluster_centers_ / units
-
-    def _usable(self, rows: Any) -> tuple[AnyArray, Bools]:
-        """Rows that can be used, and which ones they are."""
-        check_is_fitted(self)
-        checked = self._features(rows)
-        used: Bools = np.ones(len(checked), bool)
-        if self.missing == "drop":
-            np.isfinite(checked).all(axis=1, out=used)
-        return checked if used.all() else checked[used], used
-
-    def _features(self, rows: Any) -> AnyArray:
-        """New rows (n, d) as they were clustered. Data frames whose columns were chosen by name may have others."""
-        frame, drop, categories = frame_of(rows), self.missing == "drop", self.result_.problem.get("categories")
-        refuse_unordered(rows)
-        wanted = table_columns(self.result_.columns, categories or {})
-        if frame is None:
-            if categories:
-                raise InvalidInput(f"rows have categories: give a data frame with {', '.join(wanted)}")
-            return table(self, rows, reset=False, drop=drop)
-        if not self._by_names:
-            users = None if self.user_column is None else str(self.user_column)
-            wanted = [name for name in map(str, frame.columns) if name != users]
-        named = hasattr(self, "feature_names_in_")
-        chosen = source(rows, wanted, self.missing, threads=self.threads, categories=categories)
-        validate_data(self, picked(frame, wanted, named), reset=False, skip_check_array=True)
-        if not drop:
-            chosen.check()
-        features: AnyArray = chosen.features()
-        return features
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:

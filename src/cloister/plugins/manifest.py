@@ -3,161 +3,19 @@
 from __future__ import annotations
 
 from cloister.core.registry.components import Spec
-from cloister.plugins.oracles.manifest import DIAA, STEMMER, oracles
+from cloister.plugins.methods.manifest import CHANG, COHEN, methods
+from cloister.plugins.oracles.manifest import oracles
 
 TREES = "cloister.plugins.trees"
-LLOYD = "cloister.plugins.methods.lloyd:Lloyd"
-HST = "cloister.plugins.methods.hst:HST"
-ONE_ROUND = "cloister.plugins.methods.one_round:OneRoundMeans"
-WEIGHTED = "cloister.plugins.methods.weighted_centers.weighted_centers:WeightedCenters"
-CHANG = "Chang, Ghazi, Kumar, Manurangsi: Locally private k-means in one round (2021)"
-COHEN = "Cohen-Addad et al.: Scalable differentially private clustering via hierarchically separated trees (2022)"
-KAMATH = "Chang, Kamath: Practical differentially private clustering (2021)"
-SU = "Su, Cao, Li, Bertino, Jin: Differentially private k-means clustering (2016)"
-ONE_ROUND_PAPER = {"solver": "kmeans++", "grid_up_to": 0, "share": "budget", "partitions": 1, "clip": True}
-AUTO = "cloister.plugins.methods.auto:Auto"
-REFIT = "cloister.plugins.methods.refit:Refit"
-ABSOLUTE = {"updates": "absolute", "radius": "none", "clip_steps": False, "keep_below": 1.0}
 
 
 def components() -> list[Spec]:
-    """Methods first, then what fills their slots."""
-    gauss = {"counts": "discrete-gaussian", "sums": "discrete-gaussian"}
-    laplace = {"counts": "discrete-laplace", "sums": "discrete-laplace"}
-    exact = {"counts": "exact", "sums": "exact"}
+    """Methods first, then what fills their slots, and where rows are."""
     return [
-        Spec(
-            "auto",
-            "Method",
-            AUTO,
-            "k-means by whichever method predicts the least error for k, rows, columns and budget",
-        ),
-        Spec(
-            "auto-median",
-            "Method",
-            AUTO,
-            "k-median by whichever method predicts the least error",
-            presets={"candidates": "k-median"},
-        ),
-        Spec(
-            "fastlloyd",
-            "Method",
-            LLOYD,
-            "k-means by noisy rounds within a radius, relative updates, folding",
-            paper=DIAA,
-            presets=gauss,
-            objective="k-means",
-        ),
-        Spec(
-            "gauss-lloyd",
-            "Method",
-            LLOYD,
-            "k-means by noisy rounds with Gaussian noise",
-            paper=DIAA,
-            presets={**gauss, **ABSOLUTE},
-        ),
-        Spec(
-            "su-lloyd",
-            "Method",
-            LLOYD,
-            "k-means by noisy rounds with Laplace noise: pure privacy",
-            paper=SU,
-            presets={**laplace, **ABSOLUTE},
-        ),
-        Spec(
-            "zoom",
-            "Method",
-            "cloister.plugins.methods.zoom:Zoom",
-            "finds where the rows are within wide bounds, and clusters there",
-            paper="Karwa, Vadhan (2018)",
-            wraps="method",
-            fills=1,
-        ),
-        Spec(
-            "described",
-            "Method",
-            "cloister.plugins.methods.described:DescribedGroups",
-            "clusters by another method, and counts what each group's rows hold in any column",
-            wraps="method",
-            adds="description",
-            fills=1,
-        ),
-        Spec(
-            "worded",
-            "Method",
-            "cloister.plugins.methods.worded:Worded",
-            "clusters by another method, and counts the words that many rows of each group have",
-            wraps="method",
-            adds="words",
-            fills=1,
-        ),
-        Spec(
-            "shrunk-lloyd",
-            "Method",
-            "cloister.plugins.methods.shrunk_lloyd:ShrunkLloyd",
-            "k-means by rounds of clipped sums, shrunk by their known noise: for few rows",
-            paper=DIAA,
-            objective="k-means",
-        ),
-        Spec(
-            "refit",
-            "Method",
-            REFIT,
-            "k-means from public centres, such as an earlier result's, that are taken to fit",
-            presets={"start": "given-centers", "share": 0.0},
-            starts="start.centers",
-        ),
-        Spec(
-            "refit-or-fresh",
-            "Method",
-            REFIT,
-            "k-means from public centres, or from fresh ones where these fit better by a private comparison",
-            presets={"start": "given-centers"},
-            objective="k-means",
-            starts="start.centers",
-            fills=1,
-        ),
-        Spec(
-            "kept-centers",
-            "Method",
-            "cloister.plugins.methods.kept_centers:KeptCenters",
-            "a start's centres as they are, with counts of groups and of distances",
-            presets={"start": "given-centers"},
-            starts="start.centers",
-        ),
-        Spec(
-            "given-centers",
-            "Method",
-            "cloister.plugins.methods.given_centers:GivenCenters",
-            "k public centres, such as an earlier result's: a start that reads no row",
-        ),
-        Spec(
-            "lloyd",
-            "Method",
-            LLOYD,
-            "k-means by exact rounds, NOT private, for comparison",
-            presets={**exact, **ABSOLUTE},
-            private=False,
-        ),
+        *methods(),
         *oracles(),
-        *_one_round(),
         *_trees(),
-        *_median(),
-        *_rounds(),
-        Spec(
-            "kmeans++",
-            "NonPrivateSolver",
-            "cloister.plugins.solvers.plus_plus:KMeansPlusPlus",
-            "weighted k-means on released points",
-            paper="Arthur, Vassilvitskii (2007)",
-        ),
-        Spec(
-            "ward",
-            "NonPrivateSolver",
-            "cloister.plugins.solvers.ward:Ward",
-            "Ward's clustering with noise taken off distances, exchange, shrinking",
-            paper="Ward (1963)",
-        ),
+        *_solvers(),
         Spec(
             "arrays",
             "Population",
@@ -182,91 +40,57 @@ def components() -> list[Spec]:
 
 
 def _trees() -> list[Spec]:
-    """A trusted curator's trees: clustering by noisy counts of cells."""
-    central = {"counts": "discrete-gaussian", "sums": "discrete-gaussian"}
-    start = {"start_share": 0.7, "radius": "constant", "rounds": 1, "border": "truncate", "shrink": 1.0}
+    """How methods cut the space into cells."""
     return [
         Spec(
-            "hst-means",
-            "Method",
-            LLOYD,
-            "k-means by a random tree's noisy counts, lifted, merged, and a round within a radius",
-            paper=COHEN,
-            presets={**start, "start": "tree-means"},
-            objective="k-means",
+            "spread-cells",
+            "TreeBuilder",
+            f"{TREES}.spread_cells:SpreadCells",
+            "flat partition by direction, in any dimension",
         ),
+        Spec("simhash", "TreeBuilder", f"{TREES}.simhash:SimHash", "binary tree of sign bits", paper=CHANG),
         Spec(
-            "tree-means",
-            "Method",
-            HST,
-            "k-means by a random tree's noisy counts, lifted and merged",
-            paper=COHEN,
-            presets={"solver": "tree-program-means", "merge": "kmeans++"},
+            "net-tree",
+            "TreeBuilder",
+            f"{TREES}.net_tree:NetTree",
+            "lattice nets of halving radii over a random projection",
+            paper=CHANG,
         ),
-        Spec(
-            "tree-coreset",
-            "Method",
-            ONE_ROUND,
-            "k-means from noisy counts and means of cells, in one round",
-            paper=KAMATH,
-            presets=central,
-        ),
-        Spec(
-            "tree-coreset-lsh",
-            "Method",
-            ONE_ROUND,
-            "k-means from noisy counts and means of a tree of sign bits, as published",
-            paper=KAMATH,
-            presets={**ONE_ROUND_PAPER, **central, "tree": "simhash"},
-        ),
-        Spec(
-            "tree-coreset-median",
-            "Method",
-            ONE_ROUND,
-            "k-median from noisy counts and means of cells, in one round",
-            paper=KAMATH,
-            presets={**central, "solver": "kmedian++", "grid_up_to": 0},
-        ),
-        Spec(
-            "grid-means",
-            "Method",
-            "cloister.plugins.methods.grid_means:GridMeans",
-            "k-means in few columns from noisy counts on a grid, and a round of clipped sums",
-            paper=SU,
-            presets=central,
-            objective="k-means",
-            alternatives=({"counts": "discrete-laplace"},),
-        ),
-        Spec(
-            "radius-means",
-            "Method",
-            "cloister.plugins.methods.radius_means:RadiusMeans",
-            "k-means around a noisy mean, within measured radii: many columns, loose bounds",
-            presets=central,
-            objective="k-means",
-            paper="cloister's own; Biswas, Dong, Kamath, Ullman: CoinPress (2020)",
-        ),
-        Spec(
-            "evolution",
-            "Method",
-            "cloister.plugins.methods.evolution:Evolution",
-            "k-means by noisy counts of points that are clustered and mutated",
-            paper="PE-means: arXiv 2606.00342 (2026)",
-            presets={"counts": "discrete-gaussian"},
-        ),
-        Spec(
-            "sphere-packing",
-            "Method",
-            "cloister.plugins.methods.sphere_packing:SpherePacking",
-            "k public points far apart: a start that reads no row",
-            paper=SU,
-        ),
+        Spec("grid", "TreeBuilder", f"{TREES}.grid:Grid", "equal cells, in up to three dimensions"),
         Spec(
             "shifted-quadtree",
             "TreeBuilder",
             f"{TREES}.quadtree:ShiftedQuadtree",
             "binary tree of boxes with random cuts, over few columns or a random projection",
             paper=COHEN,
+        ),
+        Spec(
+            "simhash-nodes",
+            "TreeBuilder",
+            f"{TREES}.simhash:SimHash",
+            "512 nodes by nine sign bits",
+            paper=COHEN,
+            presets={"depth": 9},
+        ),
+    ]
+
+
+def _solvers() -> list[Spec]:
+    """Centres of released points, or on a tree's released counts."""
+    return [
+        Spec(
+            "kmeans++",
+            "NonPrivateSolver",
+            "cloister.plugins.solvers.plus_plus:KMeansPlusPlus",
+            "weighted k-means on released points",
+            paper="Arthur, Vassilvitskii (2007)",
+        ),
+        Spec(
+            "ward",
+            "NonPrivateSolver",
+            "cloister.plugins.solvers.ward:Ward",
+            "Ward's clustering with noise taken off distances, exchange, shrinking",
+            paper="Ward (1963)",
         ),
         Spec(
             "tree-program",
@@ -290,62 +114,6 @@ def _trees() -> list[Spec]:
             "drops released points one by one",
             paper="Chrobak, Kenyon, Young (2006); " + COHEN,
         ),
-    ]
-
-
-def _median() -> list[Spec]:
-    """k-median: what follows a start, the rivals, and the solver."""
-    return [
-        Spec(
-            "hst-median",
-            "Method",
-            "cloister.plugins.methods.lloyd_median:LloydMedian",
-            "k-median by a random tree's noisy counts, lifted, merged, and rounds of unit vectors",
-            paper=COHEN,
-            presets={"start": "tree-median", "start_share": 0.5, "rounds": 4},
-            objective="k-median",
-        ),
-        Spec(
-            "grid-median",
-            "Method",
-            "cloister.plugins.methods.lloyd_median:LloydMedian",
-            "k-median in few columns by a grid's noisy counts, and a round of unit vectors",
-            paper=COHEN,
-            presets={"start": "grid-means", "start_share": 0.8, "rounds": 1},
-            objective="k-median",
-        ),
-        Spec(
-            "tree-median",
-            "Method",
-            HST,
-            "k-median by a random tree's noisy counts, lifted and merged",
-            paper=COHEN,
-            presets={"merge": "kmedian++", "extra": 2},
-        ),
-        Spec(
-            "private-lloyd-median",
-            "Method",
-            "cloister.plugins.methods.lloyd_median:LloydMedian",
-            "k-median by noisy rounds of unit vectors from a public start",
-            paper=COHEN,
-            objective="k-median",
-        ),
-        Spec(
-            "k-variates",
-            "Method",
-            "cloister.plugins.methods.k_variates:KVariates",
-            "k-median seeding on noisy means of 512 nodes, no rounds",
-            paper="Nock, Canyasse, Boreli, Nielsen: k-variates++ (2016)",
-            objective="k-median",
-        ),
-        Spec(
-            "simhash-nodes",
-            "TreeBuilder",
-            f"{TREES}.simhash:SimHash",
-            "512 nodes by nine sign bits",
-            paper=COHEN,
-            presets={"depth": 9},
-        ),
         Spec(
             "kmedian++",
             "NonPrivateSolver",
@@ -353,87 +121,4 @@ def _median() -> list[Spec]:
             "weighted k-median on released points",
             paper="Arthur, Vassilvitskii (2007); Weiszfeld (1937)",
         ),
-    ]
-
-
-def _rounds() -> list[Spec]:
-    """Local trust in a constant number of rounds."""
-    return [
-        Spec(
-            "weighted-centers",
-            "Method",
-            WEIGHTED,
-            "k-means under local trust in five rounds: candidates by hashing, weighted twice",
-            paper=STEMMER,
-        ),
-        Spec(
-            "weighted-centers-median",
-            "Method",
-            WEIGHTED,
-            "k-median under local trust in five rounds",
-            paper=STEMMER,
-            presets={"solver": "kmedian++"},
-        ),
-        Spec(
-            "nearest-centers",
-            "Method",
-            WEIGHTED,
-            "k-means from the same candidates, each row at its nearest, once",
-            paper="Kaplan, Stemmer: Differentially private k-means with constant multiplicative error (2018)",
-            presets={"assignment": "nearest"},
-        ),
-    ]
-
-
-def _one_round() -> list[Spec]:
-    """One skeleton: the new design, the paper's two, and their trees."""
-    paper = {"counts": "explicit-histogram", "sums": "explicit-histogram-vector", **ONE_ROUND_PAPER}
-    return [
-        Spec(
-            "one-round",
-            "Method",
-            ONE_ROUND,
-            "k-means from one report per person: spread cells, noise-corrected clustering",
-            paper=CHANG,
-            objective="k-means",
-        ),
-        Spec(
-            "one-round-lsh",
-            "Method",
-            ONE_ROUND,
-            "k-means from one report per person, on a tree of sign bits, as the paper ran it",
-            paper=CHANG,
-            presets={**paper, "tree": "simhash", "count_share": 0.1},
-        ),
-        Spec(
-            "one-round-net-tree",
-            "Method",
-            ONE_ROUND,
-            "k-means from one report per person, on a net tree, as the paper proves it",
-            paper=CHANG,
-            presets={**paper, "tree": "net-tree", "count_share": 0.5, "centers": "groups"},
-        ),
-        Spec(
-            "naive-noise",
-            "Method",
-            "cloister.plugins.methods.naive_noise:NaiveNoise",
-            "k-means on rows noised one by one: the baseline that does not work",
-            "Local",
-            paper=CHANG,
-        ),
-        Spec(
-            "spread-cells",
-            "TreeBuilder",
-            f"{TREES}.spread_cells:SpreadCells",
-            "flat partition by direction, in any dimension",
-        ),
-        Spec("simhash", "TreeBuilder", f"{TREES}.simhash:SimHash", "binary tree of sign bits", paper=CHANG),
-        Spec(
-            "net-tree",
-            "TreeBuilder",
-            f"{TREES}.net_tree:NetTree",
-            "lattice nets of halving radii over a random projection",
-            paper=CHANG,
-        ),
-        Spec("grid", "TreeBuilder", f"{TREES}.grid:Grid", "equal cells, in up to three dimensions"),
     ]

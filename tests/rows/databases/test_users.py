@@ -18,7 +18,7 @@ from cloister.core.errors import InvalidInput, Refused
 from cloister.core.nearest import NearestCenter
 from cloister.core.questions import count, vector_sum
 from cloister.core.randomness import PublicRng
-from cloister.plugins.populations import sql_table
+from cloister.plugins.populations import sql_rows
 from cloister.plugins.populations.files import Files
 from cloister.plugins.populations.sql_table import SqlTable
 from cloister.rows.databases.database import Database, EngineFailed
@@ -149,7 +149,7 @@ def test_rows_are_chosen_once_in_a_run_and_in_a_table_that_goes_with_it(
         chose.append(of)
         return chosen(*of)
 
-    monkeypatch.setattr(sql_table, "chosen", counted)
+    monkeypatch.setattr(sql_rows, "chosen", counted)
     near = NearestCenter(SQUARE.snap(np.zeros((2, 2))), SQUARE.max_norm, None)
     with SqlTable(put, ["x", "y"], "drop", users="who", told=told.append) as population:
         population.check()

@@ -13,21 +13,21 @@ from cloister.core.encoding import Progress, chunk_rows, map_merge, merge_summar
 from cloister.core.errors import InvalidInput
 from cloister.core.lattice import CAP
 from cloister.core.questions import Round
-from cloister.core.randomness import NoiseRng, PublicRng
+from cloister.core.randomness import NoiseRng
 from cloister.core.record import mark_of
 from cloister.core.trust import Aggregated, Central
+from cloister.plugins.populations.sql_rows import SqlRows
 from cloister.rows.columns import select
 from cloister.rows.databases.database import Database
-from cloister.rows.databases.features import featured, table_columns, table_name, usable, used
+from cloister.rows.databases.features import table_columns
 from cloister.rows.databases.lattices import snapped
 from cloister.rows.databases.questions import Compiled, Grouped
-from cloister.rows.databases.stage import Described, Fence, NotCompiled, Stage
-from cloister.rows.databases.users import KEPT, ODD, SEVERAL, UNNUMBERED, USER, chosen, named, told_apart
-from cloister.rows.databases.watched import Batches, Pass, Passed, Seen, refuse_other
+from cloister.rows.databases.stage import Described, NotCompiled
+from cloister.rows.databases.users import USER
+from cloister.rows.databases.watched import Batches, Pass, Passed, Seen
 from cloister.rows.reading import (
     Chunk,
     Missing,
-    TableRows,
     fit,
     marks_of_reading,
     refuse_all,
@@ -35,12 +35,8 @@ from cloister.rows.reading import (
     refuse_too_many,
     refuse_unfit,
 )
-from cloister.rows.users import NO_NAME
 from cloister.rows.words import Texts
 from cloister.rows.workers.machine import Threads
-
-MARK = "mark"
-"""The column of rows' hashes."""
 
 PASSES = "stream", "query", "workers"
 
@@ -48,7 +44,7 @@ HELD = 2**28
 """Bytes of rows that are held here, at most."""
 
 
-class SqlTable(TableRows):
+class SqlTable(SqlRows):
     """A curator's rows in a database that Ibis speaks to.
 
     Each round is a query for each of its bucketings, compiled from their descriptions: rows are put on the lattice,
@@ -112,29 +108,12 @@ class SqlTable(TableRows):
                 "words are counted where rows are read by this process, and these are in a database: fetch them, as in "
                 "table.to_pandas(), or save them as Parquet"
             )
-        super().__init__(chosen, missing, users, progress)
-        self._told, self._owned, self._passes = told, owned, passes
-        self._database = Database(table, materialise, users is not None)
-        dialect = self._database.dialect
-        if passes == "workers" and dialect.spread is None:
-            raise InvalidInput(
-                f"pass is 'workers', and {self._database.name} has none for Python: choose stream or query"
-            )
-        naming = {} if users is None else named(table[users], dialect)
-        if naming is None:
-            raise InvalidInput(NO_NAME)
-        self._given, self._features = featured(table, self.selection, dialect, naming)
-        self._rows: Any = None
+        database = Database(table, materialise, users is not None)
+        if passes == "workers" and database.dialect.spread is None:
+            raise InvalidInput(f"pass is 'workers', and {database.name} has none for Python: choose stream or query")
+        super().__init__(table, chosen, database, missing, users, progress, told)
+        self._owned, self._passes = owned, passes
         self._held: list[Chunk] | None = None
-        self._limit: tuple[int, bytes] | None = None
-        self._numbered = self._settled = False
-        self._seen: Seen | None = None
-        self._narrowed: Seen | None = None
-        self._described = {"the engine": [self._database.name], "the table": [table_name(table)]} | {
-            "the columns, or their types": [
-                f"{name} {table.schema()[name]}" for name in (*self.selection.used, *([users] if users else []))
-            ]
-        }
 
     def check(self, most_rows: int = CAP) -> None:
         """The validation pass, for the data holder's eyes: rows outside the bounds are fine.
@@ -165,47 +144,12 @@ class SqlTable(TableRows):
         """Whether rows are counted and watched here: users are known to the engine alone."""
         return self._users is None and self._way != "query"
 
-    @property
-    def people(self) -> int:
-        """How many rows can be used."""
-        return self._known.rows
-
-    @property
-    def _known(self) -> Seen:
-        """Facts of all rows that can be used."""
-        if self._seen is None:
-            self._seen = self._counted()[1]
-        return self._seen
-
     def marks(self, key: bytes) -> dict[str, bytes]:
         """By which a run that goes on knows these rows again: ``core.record``."""
         known = self._figured()[1] if self._here else self._known  # of the engine: a run may go on by the other pass
         values = self._described | {"the number of rows": [known.rows], "the rows": [known.mark or 0]}
         read = marks_of_reading(self.selection, self._missing, self._users)
         return {name: mark_of(key, some) for name, some in values.items()} | read
-
-    def keep(self, most: int, rng: PublicRng) -> None:
-        """Read at most so many rows of each user from now on: ``rows.databases.users`` chooses them, once if the engine
-        can keep a copy, in every round anew if it cannot.
-
-        Raises: InvalidInput: the engine fails, it has no hash, or the rows are not what they were.
-        """
-        _, rows, self._limit = self._known, self._begun(), (most, rng.key)
-        self._choose(rows)
-        if not self._settled and self._told is not None:
-            self._told("every round chooses the rows of users anew, since no temporary table could be made for them")
-
-    def number_by_name(self) -> None:
-        """Raises: InvalidInput: rows name no users, two rows name one, or the engine fails."""
-        if self._users is None:
-            raise InvalidInput(UNNUMBERED)
-        if self._numbered:
-            return
-        rows = self._usable.table
-        found = self._figures(rows, names=told_apart(rows[USER], self._database.dialect).nunique())
-        if found["names"] != found["rows"]:
-            raise InvalidInput(SEVERAL)
-        self._numbered = True
 
     def gather(self, round: Round[Any], rng: NoiseRng) -> tuple[Any, ...]:
         """Raises: InvalidInput: the engine fails, the rows are not what they were, or users have no numbers."""
@@ -245,103 +189,13 @@ class SqlTable(TableRows):
             if self._owned:
                 self._database.backend.disconnect()
 
-    @property
-    def _usable(self) -> Stage:
-        """The rows that rounds read, with the column ``MARK`` where they are watched."""
-        rows = self._begun()
-        limited = self._limit is not None and not self._settled
-        return attrs.evolve(self._counting(rows), table=self._kept(rows)) if limited else self._counting(rows)
-
-    def _begun(self) -> Any:
-        """All rows as features, in their snapshot; or a copy, of those that are kept if some are not."""
-        if self._rows is None:
-            self._rows = self._database.begin(self._given)
-            if self._database.copies and self._seen is not None:
-                refuse_other(self._counted()[1], self._seen)
-            if self._limit is not None:
-                self._choose(self._rows)
-        return self._rows
-
-    def _counting(self, rows: Any) -> Stage:
-        """Those rows that can be used."""
-        stage = used(rows if self._users is None else rows.filter(rows[USER].notnull()), self._features, self._fence)
-        table = stage.table.mutate(**self._hashed(stage.table, self._marked))
-        return attrs.evolve(stage, table=table, steps=self._database.dialect.steps)
-
-    def _chosen(self, rows: Any) -> Any:
-        """Those that can be used, with the column ``KEPT``."""
-        assert self._limit is not None
-        if self._database.dialect.hashed is None:
-            raise InvalidInput(f"{self._database.name} has no hash that is known here, and rows of users need one")
-        return chosen(self._counting(rows).table, self._features, *self._limit, self._database.dialect)
-
-    def _choose(self, rows: Any) -> None:
-        """The rows that are kept from here on, in a copy that rounds read if the engine makes one: all that count are
-        in it, so that they are sorted once."""
-        table, names = self._chosen(rows), self._marked
-        copy = self._database.kept(table)
-        table = table if copy is None else copy
-        marks = {name: table[name].sum() for name in names}
-        marks |= {f"{KEPT}_{name}": table[name].sum(where=table[KEPT]) for name in names}
-        found = self._figures(table, **{KEPT: table[KEPT].sum()}, **marks)
-        self._recognise(found["rows"], found.get(MARK, 0), self._known)
-        self._narrowed = Seen(found[KEPT], found.get(f"{KEPT}_{MARK}"))
-        if copy is not None:
-            self._rows, self._settled = copy.filter(copy[KEPT]).drop(KEPT, *names), True
-
-    def _kept(self, rows: Any) -> Any:
-        table = self._chosen(rows)
-        return table.filter(table[KEPT]).drop(KEPT)
-
-    @property
-    def _fence(self) -> Fence:
-        return self._database.dialect.fence
-
-    @property
-    def _marked(self) -> list[str]:
-        """``MARK``, where hashes of rows are compared."""
-        return [MARK] if self._database.watched and not (self._here or self._settled) else []
-
-    def _hashed(self, table: Any, names: Sequence[str] = (MARK,)) -> dict[str, Any]:
-        """The column of rows' hashes, where the engine has any."""
-        hashed = self._database.dialect.hashed
-        cells = [table[name] for name in (*self._features, *([] if self._users is None else [USER]))]
-        return {} if hashed is None else {name: hashed(cells) for name in names}
-
     def _counted(self) -> tuple[int, Seen]:
-        """How many rows there are, and what is seen of those that can be used."""
         if not self._here:
-            return self._figured()
+            return super()._counted()
         workers = self._way == "workers"
         rows = self._spread(None).rows if workers else sum(len(chunk.rows) for chunk in self._pass())
         assert self._seen is not None
         return rows, self._seen
-
-    def _figured(self) -> tuple[int, Seen]:
-        """The same by the engine."""
-        rows = self._begun()
-        whole, odd = usable(rows, self._features), {}
-        if self._users is not None:
-            whole, odd = whole & rows[USER].notnull(), {ODD: rows[ODD].sum()}
-        marks = {name: hashed.sum(where=whole) for name, hashed in self._hashed(rows).items()}
-        found = self._figures(rows, used=whole.sum(), **marks, **odd)
-        if found.get(ODD):
-            raise InvalidInput(NO_NAME)
-        return found["rows"], Seen(found["used"], found.get(MARK))
-
-    def _figures(self, table: Any, **figures: Any) -> dict[str, int]:
-        """Whole numbers that a table adds up to, and how many rows it has."""
-        answer = self._database.answer(table.aggregate(rows=table.count(), **figures))
-        return {name: int(answer[name][0].as_py() or 0) for name in answer.column_names}
-
-    @property
-    def _reading(self) -> Seen:
-        """Facts of the rows that every round sees."""
-        return self._known if self._narrowed is None else self._narrowed
-
-    def _recognise(self, rows: int, mark: int, seen: Seen) -> None:
-        """Raises: InvalidInput unless these are the rows that were seen before. Args: mark, the sum of their hashes."""
-        refuse_other(Seen(rows, mark if self._marked or self._here else None), seen)
 
     def _compiled(self, round: Round[Any], numbers: list[int]) -> Compiled | None:
         """The queries of questions about one bucketing; None where there are none."""
