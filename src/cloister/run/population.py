@@ -54,9 +54,13 @@ def in_database(rows: Any) -> bool:
     return any(is_address(each) for each in several) or is_ibis_table(rows)
 
 
+def _is_relation(rows: Any) -> bool:
+    return type(rows).__name__ == "DuckDBPyRelation"
+
+
 def refuse_relation(rows: Any) -> None:
     """Raises: InvalidInput: rows are a relation of DuckDB's own, which has no snapshot and no connection to ask."""
-    if type(rows).__name__ == "DuckDBPyRelation":
+    if _is_relation(rows):
         raise InvalidInput(
             "rows are a relation of DuckDB: give a table of Ibis on the same connection, "
             "ibis.duckdb.from_connection(con).table('NAME'), or the file's address with table='NAME'"
@@ -94,11 +98,12 @@ def refuse_path(rows: Any) -> None:
 
 
 def refuse_unordered(rows: Any) -> None:
-    """Raises: InvalidInput: rows are a table of Ibis, whose rows have no order that answers could be given in."""
-    if is_ibis_table(rows):
+    """Raises: InvalidInput: rows are in a database, where they have no order that answers could be given in."""
+    if is_ibis_table(rows) or _is_relation(rows):
+        what, how = ("relation of DuckDB", "df") if _is_relation(rows) else ("table of Ibis", "to_pandas")
         raise InvalidInput(
-            "rows of a table of Ibis have no order: fetch them, as in table.to_pandas(), or have the engine label them "
-            "(cloister predict --sql)"
+            f"rows of a {what} have no order: fetch them, as in rows.{how}(), or have the engine label them "
+            f"(cloister predict --sql)"
         )
 
 
