@@ -59,11 +59,9 @@ class Alarm:
 
     def proportion(self, hits: int, n: int, comparisons: int = 1) -> tuple[float, float]:
         """Bounds on a probability from ``hits`` in ``n`` trials, exact (Clopper and Pearson 1934)."""
-        from scipy.stats import beta
+        from cloister.testing.statistics import ALARM, proportion
 
-        tail = self.each(comparisons) / 2
-        low = float(beta.ppf(tail, hits, n - hits + 1)) if hits else 0.0
-        return low, float(beta.isf(tail, hits + 1, n - hits)) if hits < n else 1.0
+        return proportion(hits, n, comparisons * ALARM / self.rate)
 
 
 def stated(item: pytest.Item) -> float:

@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -17,10 +16,10 @@ import pytest
 from cloister.core.registry.components import Spec
 from cloister.core.registry.registry import Plugin, Registry
 from cloister.run.result import Result
-from tests.in_process import cloister
+from tests.in_process import ran, refused
 
 GOLDEN = Path(__file__).parent / "golden"
-BASE = ("-k", "3", "--epsilon", "1", "--delta", "1e-6", "--bounds=-1:1", "--rows", "1000")
+BASE = "-k 3 --epsilon 1 --delta 1e-6 --bounds=-1:1 --rows 1000"
 
 
 @pytest.fixture(autouse=True)
@@ -40,8 +39,8 @@ def folder(tmp_path: Path) -> Path:
     "name", ["list", "list FrequencyOracle", "describe discrete-laplace", "describe fastlloyd", "plugins"]
 )
 def test_what_it_prints_is_what_it_printed(name: str) -> None:
-    done = cloister(*name.split())
-    assert (done.returncode, done.stderr) == (0, "")
+    done = ran(name)
+    assert done.stderr == ""
     golden = GOLDEN / f"{name.replace(' ', '-')}.txt"
     if os.environ.get("CLOISTER_GOLDEN") == "write":
         golden.write_text(done.stdout)
@@ -49,14 +48,12 @@ def test_what_it_prints_is_what_it_printed(name: str) -> None:
 
 
 def test_an_oracle_that_is_biased_is_described_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    def holding(cls: str) -> Registry:
-        spec = Spec("clamped", "FrequencyOracle", f"tests.testing.zoo_noise:{cls}", "counts", "Central")
-        return Registry((Plugin("zoo", "here", (spec,)),))
-
-    for cls, biased in (("Clamped", True), ("ClampedInSilence", False)):
-        monkeypatch.setattr("cloister.core.registry.registry.registry", partial(holding, cls))
-        assert ("\nbiased: released values may be off" in cloister("describe", "clamped").stdout) is biased
-        assert json.loads(cloister("describe", "clamped", "--json").stdout)[0]["biased"] is biased
+    """And no other: see the text of discrete-laplace."""
+    spec = Spec("clamped", "FrequencyOracle", "tests.testing.zoo_noise:Clamped", "counts", "Central")
+    installed = Registry((Plugin("zoo", "here", (spec,)),))
+    monkeypatch.setattr("cloister.core.registry.registry.registry", lambda: installed)
+    assert "\nbiased: released values may be off" in ran("describe clamped").stdout
+    assert json.loads(ran("describe clamped --json").stdout)[0]["biased"] is True
 
 
 def test_help_and_list_import_nothing_heavy() -> None:
@@ -76,9 +73,8 @@ def test_help_and_list_import_nothing_heavy() -> None:
 
 
 def test_fit_saves_and_prints_released_values_only(folder: Path) -> None:
-    done = cloister("fit", "rows.parquet", *BASE, "--columns", "x,y", "--out", "result.json", folder=folder)
-    assert done.returncode == 0, done.stderr
-    assert "epsilon = 1, delta = 1e-06, Central trust" in done.stdout
+    told = ran(f"fit rows.parquet {BASE} --columns x,y --out result.json", folder).stdout
+    assert "epsilon = 1, delta = 1e-06, Central trust" in told
     result = Result.load(folder / "result.json")
     assert (result.columns, result.centers.shape) == (("x", "y"), (3, 2))
     saved = set(json.loads((folder / "result.json").read_text())["result"])
@@ -88,10 +84,10 @@ def test_fit_saves_and_prints_released_values_only(folder: Path) -> None:
 
 def test_no_word_of_a_fit_tells_that_rows_were_clipped_or_dropped(folder: Path) -> None:
     np.save(folder / "holes.npy", np.vstack([np.load(folder / "rows.npy"), [[np.nan, 0.1]]]))
-    asked = (*BASE, "--method", "fastlloyd", "--zoom", "off", "--bounds=-0.01:0.01", "--missing", "drop", "--json")
     for rows in ("rows.npy", "holes.npy"):
-        done = cloister("fit", rows, *asked, folder=folder)
-        assert (done.returncode, done.stderr) == (0, "")
+        asked = "--method fastlloyd --zoom off --bounds=-0.01:0.01 --missing drop --json"
+        done = ran(f"fit {rows} {BASE} {asked}", folder)
+        assert done.stderr == ""
         assert np.abs(json.loads(done.stdout)["centers"]).max() <= 0.01
 
 
@@ -101,67 +97,38 @@ def test_a_config_file_carries_the_same_options_and_flags_win(folder: Path) -> N
         'k = 2\nmethod = "fastlloyd"\nepsilon = 0.5\ndelta = 1e-6\nbounds = "bounds.toml"\nrows = 1000\n'
         'columns = ["x", "y"]\n[set]\nrounds = 3\nborder = "truncate"\n'
     )
-    asked = ("-k", "4", "--rows", "2e3", "--with", "counts=discrete-laplace", "--json", "--out", "r.npz")
-    done = cloister("fit", "rows.parquet", "--config", "run.toml", *asked, folder=folder)
-    assert done.returncode == 0, done.stderr
-    result = json.loads(done.stdout)
+    asked = "-k 4 --rows 2e3 --with counts=discrete-laplace --json --out r.npz"
+    result = json.loads(ran(f"fit rows.parquet --config run.toml {asked}", folder).stdout)
     assert result == Result.load(folder / "r.npz").as_dict()
-    assert (result["problem"]["k"], result["problem"]["rows"]) == (4, 2000)
-    assert (result["method"]["name"], result["privacy"]["epsilon"]) == ("fastlloyd", 0.5)
-    assert result["problem"]["bounds"] == {"lower": [-1.0, -2.0], "upper": [1.0, 2.0]}
-    assert (result["method"]["options"]["rounds"], result["method"]["options"]["border"]) == (3, "truncate")
+    problem, method = result["problem"], result["method"]
+    assert (problem["k"], problem["rows"], problem["bounds"]["lower"]) == (4, 2000, [-1.0, -2.0])
+    assert (method["name"], method["options"]["rounds"], method["options"]["border"]) == ("fastlloyd", 3, "truncate")
+    assert result["privacy"]["epsilon"] == 0.5
     assert {s["mechanism"] for s in result["privacy"]["spends"]} == {"discrete-laplace", "discrete-gaussian"}
-
-
-def test_evaluate_says_that_it_is_not_private(folder: Path) -> None:
-    cloister("fit", "rows.parquet", *BASE, "--columns", "*", "--out", "result.json", folder=folder)
-    done = cloister("evaluate", "result.json", "rows.parquet", "--reference", folder=folder)
-    assert done.stdout.startswith("NOT private")
-    figures = json.loads(cloister("evaluate", "result.json", "rows.parquet", "--json", folder=folder).stdout)
-    assert figures["private"] is False
-    assert 0 < figures["nicv"] < 0.2
-    assert {"nicv", "k_median", "silhouette", "davies_bouldin"} <= set(figures)
 
 
 def test_centres_without_column_names_are_evaluated_on_files_that_have_them(folder: Path) -> None:
     """Plans may say how many columns there are, and not what they are called."""
-    cloister("fit", "rows.npy", *BASE, "--out", "unnamed.json", folder=folder)
-    asked = "evaluate", "unnamed.json", "rows.parquet"
-    assert "which columns? There are x (numbers), y" in cloister(*asked, folder=folder).stderr
-    named = json.loads(cloister(*asked, "--columns", "x,y", "--json", folder=folder).stdout)
-    assert named == json.loads(cloister("evaluate", "unnamed.json", "rows.npy", "--json", folder=folder).stdout)
-    told = cloister("evaluate", "unnamed.json", "rows.npy", folder=folder).stdout
-    assert "mean squared distance to the nearest centre" in told
+    ran(f"fit rows.npy {BASE} --out unnamed.json", folder)
+    assert "which columns? There are x (numbers), y" in refused("evaluate unnamed.json rows.parquet", folder)
+    named = ran("evaluate unnamed.json rows.parquet --columns x,y --json", folder).stdout
+    assert json.loads(named) == json.loads(ran("evaluate unnamed.json rows.npy --json", folder).stdout)
 
 
-def test_the_non_private_method_needs_its_flag(folder: Path) -> None:
-    allowed = cloister("fit", "rows.npy", *BASE, "--method", "lloyd", "--not-private", "--json", folder=folder)
-    assert json.loads(allowed.stdout)["privacy"]["headline"].startswith("NOT PRIVATE")
-
-
-def test_demo_shows_four_costs_and_the_statement() -> None:
-    shown = json.loads(cloister("demo", "--json").stdout)
-    costs = list(shown["costs"].values())
+@pytest.mark.parametrize(("options", "trust"), [("", "Central"), ("--federated", "Aggregated")])
+def test_demo_shows_four_costs_and_the_statement(options: str, trust: str) -> None:
+    shown = json.loads(ran(f"demo {options} --json").stdout)
+    costs, privacy = list(shown["costs"].values()), shown["result"]["privacy"]
     assert len(costs) == 4
     assert costs[0] < costs[1] < costs[3]
-    assert shown["result"]["privacy"]["private"] is True
-
-
-def test_the_demo_can_be_dealt_out_to_parties() -> None:
-    shown = json.loads(cloister("demo", "--federated", "--json").stdout)
-    privacy = shown["result"]["privacy"]
-    assert (privacy["trust"], privacy["simulated"], privacy["private"]) == ("Aggregated", True, True)
-    assert shown["costs"]["cloister, private"] < shown["costs"]["the midpoint of the bounds"]
+    assert (privacy["trust"], privacy["simulated"], privacy["private"]) == (trust, bool(options), True)
 
 
 def test_files_of_parties_are_pooled_in_one_process(folder: Path) -> None:
     rows = np.load(folder / "rows.npy")
     for name, part in (("north", rows[::2]), ("south", rows[1::2])):
         np.save(folder / f"{name}.npy", part)
-    asked = (*BASE, "--pooled", "--json", "--method", "hst-means")
-    privacy = json.loads(cloister("fit", "north.npy", "south.npy", *asked, folder=folder).stdout)["privacy"]
+    asked = f"{BASE} --pooled --json --method hst-means"
+    privacy = json.loads(ran(f"fit north.npy south.npy {asked}", folder).stdout)["privacy"]
     assert (privacy["trust"], privacy["simulated"], privacy["private"]) == ("Aggregated", True, True)
-    for files, told in ((["north.npy"], "two parties"), (["north.npy", "north.npy"], "was given twice")):
-        refused = cloister("fit", *files, *asked, folder=folder)
-        assert refused.returncode == 2
-        assert told in refused.stderr
+    assert "was given twice" in refused(f"fit north.npy north.npy {asked}", folder)

@@ -9,20 +9,19 @@ from typing import Any
 
 import attrs
 import numpy as np
-import pytest
 
 from cloister.core.domains import Domain
 from cloister.core.lattice import Bound
-from cloister.core.nearest import NearestCenter, Offsets
+from cloister.core.nearest import NearestCenter
 from cloister.core.questions import Rows
 from cloister.core.randomness import PublicRng
-from cloister.core.registry.components import Spec
 from cloister.core.registry.compose import compose
 from cloister.core.registry.registry import registry
 from cloister.core.types import Floats
 from cloister.plugins.methods.described import Facet, Facets
 from cloister.testing import parametrize
 from tests.rings import but
+from tests.testing.honest import nearest
 
 BUILT_IN = next(plugin.specs for plugin in registry().plugins if plugin.origin == "built in")
 MADE = {"Population"}
@@ -30,7 +29,7 @@ FIRST = {s.target: s.role for s in reversed(BUILT_IN)}
 """A class that fills two roles is checked in both when it is checked in the first one."""
 
 
-OTHERWISE: tuple[tuple[str, str, dict[str, Any]], ...] = (
+OTHERWISE = (
     ("Method", "k-variates", {"power": 2.0, "significance": 0.0}),
     ("Method", "private-lloyd-median", {"radius_scale": 0.8, "rounds": 2}),
     ("TreeBuilder", "spread-cells", {"cells": 64, "directions": "orthogonal"}),
@@ -41,22 +40,16 @@ OTHERWISE: tuple[tuple[str, str, dict[str, Any]], ...] = (
 """Components at options that take another way through their code."""
 
 
-def composed(spec: Spec) -> Any:
-    return compose(registry(), spec.role, spec.name, {}, {}).value
+def composed(role: str, name: str, options: dict[str, Any]) -> tuple[str, Any]:
+    """What its items are called, and the component."""
+    return "-".join([role, name, *map(str, options.values())]), compose(registry(), role, name, {}, options).value
 
 
-def at_other_options() -> dict[str, Any]:
-    return {
-        f"{role}-{name}-{'-'.join(map(str, options.values()))}": compose(registry(), role, name, {}, options).value
-        for role, name, options in OTHERWISE
-    }
+BY_DEFAULT = [(s.role, s.name, {}) for s in BUILT_IN if s.role not in MADE and s.role == FIRST[s.target]]
 
 
 @but(
-    parametrize(
-        named={f"{s.role}-{s.name}": composed(s) for s in BUILT_IN if s.role not in MADE and s.role == FIRST[s.target]}
-        | at_other_options(),
-    ),
+    parametrize(named=dict(composed(*one) for one in (*BY_DEFAULT, *OTHERWISE))),
     r"^(Method|VectorSumOracle)-|_of_sums$"
     r"|bias_is_as_declared|every_option_keeps_the_budget|nested_levels_have_noise_of_their_own"
     r"|standard_error_is_that_of_an_empty_bucket|a_message_hides_among_those_of_others"
@@ -74,12 +67,15 @@ def test_built_in_components_conform(component: Any, check: Any) -> None:
     check(component)
 
 
-@parametrize(registry().load(registry().spec("Population", "arrays")), role="Population")
+ARRAYS, FILES = (registry().load(registry().spec("Population", name)) for name in ("arrays", "files"))
+
+
+@parametrize(ARRAYS, role="Population")
 def test_rows_in_memory_conform(component: Any, check: Any) -> None:
     check(component)
 
 
-@parametrize(registry().load(registry().spec("Population", "files")), role="Population")
+@parametrize(FILES, role="Population")
 def test_rows_in_three_files_conform(component: Any, check: Any, tmp_path: Path) -> None:
     def in_files(folder: Path, rows: Floats) -> Any:
         for i, some in enumerate(np.array_split(rows, 3)):
@@ -89,24 +85,13 @@ def test_rows_in_three_files_conform(component: Any, check: Any, tmp_path: Path)
     check(component if check.name == "the_registry_says_what_the_class_is" else partial(in_files, tmp_path))
 
 
-def on_grid(domain: Domain, rng: PublicRng) -> Any:
-    """Seven lattice points on a coarse grid, so that rows of a grid tie."""
-    return domain.snap(
-        domain.real(rng.generator().integers(-4, 4, (7, domain.dimension), endpoint=True) * (domain.sides // 8))
-    )
-
-
-def nearest(domain: Domain, rng: PublicRng) -> NearestCenter:
-    return NearestCenter(on_grid(domain, rng), domain.max_norm)
-
-
 def nearest_within(domain: Domain, rng: PublicRng) -> NearestCenter:
-    return NearestCenter(on_grid(domain, rng), domain.max_norm, domain.max_norm // 3)
+    return attrs.evolve(nearest(domain, rng), within=domain.max_norm // 3)
 
 
 def facets_of_numbers(domain: Domain, rng: PublicRng) -> Facets:
     """Every column, in groups by the first ones."""
-    first = on_grid(domain, rng)[:, : 1 + domain.dimension // 2]
+    first = nearest(domain, rng).centers[:, : 1 + domain.dimension // 2]
     sides = tuple(int(side) for side in domain.sides // 2)
     columns = tuple(Facet(j) for j in range(domain.dimension))
     return Facets(NearestCenter(first, domain.max_norm), columns, sides, 16)
@@ -116,7 +101,7 @@ def facets(domain: Domain, rng: PublicRng) -> Facets:
     """The last columns are values of a category; levels are of one size, and the last centre stands for two more."""
     numbers, last = facets_of_numbers(domain, rng), (domain.dimension + 1) // 2
     listed = (Facet(domain.dimension - last, last), *numbers.facets)
-    centers = numbers.near.centers[[*range(7), 6, 6]]
+    centers = numbers.near.centers[[*range(6), 5, 5]]
     return attrs.evolve(numbers, near=NearestCenter(centers, domain.max_norm), facets=listed, size=19)
 
 
@@ -125,24 +110,18 @@ def test_nearest_centers_and_what_their_groups_hold_conform(component: Any, chec
     check(component)
 
 
-def offsets(domain: Domain, rng: PublicRng) -> Offsets:
-    return nearest(domain, rng).offsets()
-
-
-def offsets_within(domain: Domain, rng: PublicRng) -> Offsets:
-    return nearest_within(domain, rng).offsets()
-
-
-def rows(domain: Domain, rng: PublicRng) -> Rows:
-    return Rows(nearest(domain, rng), Bound(domain.max_norm, domain.dimension))
-
-
-@parametrize(offsets, offsets_within, rows, role="Vectors")
+@parametrize(
+    role="Vectors",
+    named={
+        "offsets": lambda domain, rng: nearest(domain, rng).offsets(),
+        "offsets_within": lambda domain, rng: nearest_within(domain, rng).offsets(),
+        "rows": lambda domain, rng: Rows(nearest(domain, rng), Bound(domain.max_norm, domain.dimension)),
+    },
+)
 def test_vectors_of_rows_conform(component: Any, check: Any) -> None:
     check(component)
 
 
-@pytest.mark.parametrize("spec", [s for s in BUILT_IN if s.role in MADE], ids=lambda s: s.name)
-def test_every_population_is_in_this_file(spec: Spec) -> None:
+def test_every_population_is_in_this_file() -> None:
     elsewhere = {"parties", "sql"}  # in tests/federated and tests/rows/databases
-    assert spec.name in {"arrays", "files"} | elsewhere
+    assert {spec.name for spec in BUILT_IN if spec.role == "Population"} == {"arrays", "files"} | elsewhere

@@ -119,6 +119,11 @@ def test_the_packages_face_holds_what_everybody_uses_and_folders() -> None:
     assert {path.stem for path in ROOT.glob("*.py")} == FACE
 
 
+def test_no_file_is_longer_than_four_hundred_lines() -> None:
+    lines = {path.name: path.read_text("utf-8").count("\n") for path in ROOT.rglob("*.py")}
+    assert {name: count for name, count in lines.items() if count > 400} == {}
+
+
 def test_files_that_contributing_sends_people_to_are_there() -> None:
     """But for those that they are to write."""
     root = Path(__file__).parents[1]

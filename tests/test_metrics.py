@@ -55,18 +55,16 @@ def test_the_cost_does_not_lose_digits_far_from_the_origin() -> None:
     assert metrics.distances(rows + far, rows[:5] + far) == pytest.approx(metrics.distances(rows, rows[:5]), abs=1e-9)
 
 
-@pytest.mark.parametrize("sign", [1.0, -1.0])
-def test_of_equal_centers_the_first_is_nearest(sign: float) -> None:
-    centers = sign * np.array([[5.0, 5.0], [1.0, 2.0], [1.0, 2.0], [5.0, 5.0], [1.0, 2.0]])
+def test_of_equal_centers_the_first_is_nearest() -> None:
+    centers = np.array([[5.0, 5.0], [1.0, 2.0], [1.0, 2.0], [5.0, 5.0], [1.0, 2.0]])
     rows = np.random.default_rng(5).normal(size=(1000, 2)) * 5
     assert set(metrics.labels(rows, centers).tolist()) == {0, 1}
 
 
 def test_the_distance_of_a_row_beside_its_center_keeps_its_digits() -> None:
     """The product alone would say 0, or 1e-8, beside terms of size 1."""
-    centers = np.array([[1.0, 0.0], [-1.0, 0.0]])
-    rows = centers[:1] + np.array([[1e-10, 0.0], [0.0, 3e-13]])
-    assert metrics.distances(rows, centers)[:, 0] == pytest.approx([1e-10, 3e-13], rel=1e-5)
+    rows = [[1.0 + 1e-10, 0.0], [1.0, 3e-13]]
+    assert metrics.distances(rows, [[1.0, 0.0], [-1.0, 0.0]])[:, 0] == pytest.approx([1e-10, 3e-13], rel=1e-5)
 
 
 # clusters
@@ -75,28 +73,31 @@ def test_the_distance_of_a_row_beside_its_center_keeps_its_digits() -> None:
 @pytest.mark.parametrize(
     "centers",
     [TWO, [*TWO.tolist(), [5.0, 5.0]], [*TWO.tolist(), [1e6, 1e6]]],
-    ids=["two", "and one with a row of its own", "and one without rows"],
 )
 def test_silhouette_and_davies_bouldin_are_scikit_learns(centers: Any) -> None:
     """Which gives 0 to a row alone in its cluster, as Rousseeuw does."""
     from sklearn.metrics import davies_bouldin_score, silhouette_score
 
     labels = brute_labels(EIGHT, centers)
-    assert metrics.silhouette(EIGHT, centers) == pytest.approx(silhouette_score(EIGHT, labels), rel=1e-12)
-    assert metrics.davies_bouldin(EIGHT, centers) == pytest.approx(davies_bouldin_score(EIGHT, labels), rel=1e-12)
+    expected = silhouette_score(EIGHT, labels), davies_bouldin_score(EIGHT, labels)
+    assert (metrics.silhouette(EIGHT, centers), metrics.davies_bouldin(EIGHT, centers)) == pytest.approx(
+        expected, rel=1e-12
+    )
 
 
-def test_rows_that_are_all_alone_have_figures() -> None:
-    assert (metrics.silhouette(EIGHT, EIGHT), metrics.davies_bouldin(EIGHT, EIGHT)) == (0.0, 0.0)
-
-
-@pytest.mark.parametrize("centers", [[[4.0, 4.0]], [[4.0, 4.0], [1e6, 1e6]], [[4.0, 4.0], [4.0, 4.0]]])
-def test_a_single_cluster_has_the_worst_figures(centers: list[list[float]]) -> None:
-    assert metrics.silhouette(EIGHT, centers) == -1.0
-    assert metrics.davies_bouldin(EIGHT, centers) == math.inf
-
-
-# centres
+@pytest.mark.parametrize(
+    ("centers", "silhouette", "davies_bouldin"),
+    [
+        (EIGHT, 0.0, 0.0),
+        ([[4.0, 4.0]], -1.0, math.inf),
+        ([[4.0, 4.0], [1e6, 1e6]], -1.0, math.inf),
+        ([[4.0, 4.0], [4.0, 4.0]], -1.0, math.inf),
+    ],
+)
+def test_rows_that_are_all_alone_have_figures_and_a_single_cluster_the_worst(
+    centers: Any, silhouette: float, davies_bouldin: float
+) -> None:
+    assert (metrics.silhouette(EIGHT, centers), metrics.davies_bouldin(EIGHT, centers)) == (silhouette, davies_bouldin)
 
 
 # summaries
@@ -106,18 +107,16 @@ def test_the_interval_agrees_with_scipy() -> None:
     from scipy import stats
 
     values = np.random.default_rng(9).exponential(size=17)
-    mean = metrics.mean_interval(values)
-    low, high = stats.t.interval(0.95, 16, loc=values.mean(), scale=stats.sem(values))
-    assert (mean.low, mean.high) == pytest.approx((low, high), rel=1e-12)
-    assert mean.standard_error == pytest.approx(stats.sem(values), rel=1e-12)
+    mean, error = metrics.mean_interval(values), stats.sem(values)
+    expected = (*stats.t.interval(0.95, 16, loc=values.mean(), scale=error), error)
+    assert (mean.low, mean.high, mean.standard_error) == pytest.approx(expected, rel=1e-12)
 
 
 def test_an_evaluation_holds_every_figure_and_is_fit_for_json() -> None:
     found = metrics.evaluate(EIGHT, TWO, reference=TWO + 1)
-    assert (found.nicv, found.k_median) == (metrics.nicv(EIGHT, TWO), metrics.k_median_cost(EIGHT, TWO))
-    assert found.silhouette == metrics.silhouette(EIGHT, TWO)
-    assert found.davies_bouldin == metrics.davies_bouldin(EIGHT, TWO)
-    assert found.center_mse == metrics.center_mse(TWO, TWO + 1)
+    assert (found.k_median, found.center_mse) == (metrics.k_median_cost(EIGHT, TWO), metrics.center_mse(TWO, TWO + 1))
+    for name in ("nicv", "silhouette", "davies_bouldin"):
+        assert getattr(found, name) == getattr(metrics, name)(EIGHT, TWO)
     single = metrics.evaluate(EIGHT, [[4.0, 4.0]]).as_dict()
     assert (single["davies_bouldin"], single["center_mse"]) == ("inf", None)
     assert json.loads(json.dumps(single, allow_nan=False)) == single
@@ -172,7 +171,6 @@ def test_a_bad_row_in_a_later_chunk_is_named(monkeypatch: pytest.MonkeyPatch) ->
         (lambda: metrics.center_mse(TWO, TWO * np.nan), "reference must be finite"),
         (lambda: metrics.reference_centers(EIGHT, 9, seed=0), "between 1 and the 8 rows"),
         (lambda: metrics.mean_interval([]), "at least one"),
-        (lambda: metrics.mean_interval([1.0, math.inf]), "values must be finite: number 1"),
     ],
 )
 def test_arguments_that_make_no_sense_are_refused(call: Any, says: str) -> None:

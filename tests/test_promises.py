@@ -4,21 +4,13 @@ from __future__ import annotations
 
 import ast
 import re
-from pathlib import Path
-from typing import Any
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
+from tests.docs.pages import ROOT, extension
 
-
-@pytest.fixture
-def table(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """``docs/_ext/promises.py``, which reads ``promises.toml``."""
-    monkeypatch.syspath_prepend(str(ROOT / "docs" / "_ext"))
-    import promises
-
-    return promises
+TABLE = extension("promises")
+"""``docs/_ext/promises.py``, which reads ``promises.toml``."""
 
 
 def words(path: str) -> str:
@@ -30,11 +22,11 @@ def words(path: str) -> str:
     return " ".join(text.split())
 
 
-def test_each_promise_is_said_and_has_faults_that_break_it(table: Any) -> None:
+def test_each_promise_is_said_and_has_faults_that_break_it() -> None:
     """A fault that is gone, or has another name, is an error too; that its tests exist and see it is tested where the
     faults are."""
-    for promise in table.promises():
-        assert promise.faults or promise.source == table.THREATS, promise.says
+    for promise in TABLE.promises():
+        assert promise.faults or promise.source == TABLE.THREATS, promise.says
         assert " ".join(promise.says.split()) in words(promise.source), promise.says
 
 
@@ -47,12 +39,12 @@ def test_each_promise_is_said_and_has_faults_that_break_it(table: Any) -> None:
         ("docs/explanation/liars.md", r"^\d\. (\*\w+\.\*)"),
     ],
 )
-def test_what_is_promised_in_a_list_is_in_the_table_to_the_last(path: str, pattern: str, table: Any) -> None:
+def test_what_is_promised_in_a_list_is_in_the_table_to_the_last(path: str, pattern: str) -> None:
     """Laws, trust models, what users and liars are told: one that is added has no test until it is in the table."""
     text = (ROOT / path).read_text("utf-8")
     if path == "CONTRIBUTING.md":
         text = text.partition("## Laws")[2].partition("\n## ")[0]
     items = [match.group(0) for match in re.finditer(pattern, text, re.MULTILINE)]
-    said = [" ".join(promise.says.split()) for promise in table.promises() if promise.source == path]
+    said = [" ".join(promise.says.split()) for promise in TABLE.promises() if promise.source == path]
     assert len(items) >= 4
     assert [item for item in items if not any(one in " ".join(item.split()) for one in said)] == []

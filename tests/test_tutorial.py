@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from cloister.commands.new_plugin import EXAMPLES, examples
-from cloister.plugin import make
 from cloister.testing import checks_for
 from tests.in_process import cloister
 from tests.outside import environment
+from tests.testing.zoo import SPECIMENS
 from tests.testing.zoo_noise import Clamped, ClampedInSilence
 
 PAGES = (
@@ -57,6 +57,11 @@ def test_every_block_says_where_it_is_from() -> None:
     assert [text for kind, name, text in BLOCKS if kind != "sh" and not name] == []
 
 
+def python(*arguments: str, folder: Path, around: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, *arguments]
+    return subprocess.run(command, cwd=folder, env=around, capture_output=True, text=True, check=False)
+
+
 @pytest.mark.thorough
 def test_its_commands_run_in_the_order_in_which_they_stand(tmp_path: Path) -> None:
     """As somebody types them, but that nothing is downloaded, and that the kit is left to the tests of
@@ -71,25 +76,16 @@ def test_its_commands_run_in_the_order_in_which_they_stand(tmp_path: Path) -> No
             around = environment(*installed)
         elif line != "python -m pytest":
             head = {"cloister": ["-m", "cloister.cli"], "python": []}[program]
-            done = subprocess.run(
-                [sys.executable, *head, *arguments], cwd=folder, env=around, capture_output=True, text=True, check=False
-            )
+            done = python(*head, *arguments, folder=folder, around=around)
             assert done.returncode == 0, f"{line}: {done.stderr}"
     assert len(installed) == 3
 
 
 def test_the_checks_that_it_explains_are_the_kits() -> None:
-    every = [
-        make("Method", "fastlloyd"),
-        make("TreeBuilder", "grid"),
-        make("NonPrivateSolver", "ward"),
-        make("FrequencyOracle", "discrete-laplace"),
-        make("FrequencyOracle", "explicit-histogram"),
-    ]
     table = TEXT.partition("## What the kit says")[2].partition("## ")[0]
     explained = set(re.findall("`([a-z]+_[a-z_]+)`", "".join(re.findall(r"^\|([^|]+)\|", table, re.MULTILINE))))
     assert len(explained) > 15
-    assert explained <= {check.name for component in every for check in checks_for(component)}
+    assert explained - {check for _, _, check in SPECIMENS} == {"the_registry_says_what_the_class_is"}
 
 
 def test_the_checks_that_biased_oracles_are_excused_from_are_those_it_lists() -> None:
@@ -99,6 +95,14 @@ def test_the_checks_that_biased_oracles_are_excused_from_are_those_it_lists() ->
     for column, names in enumerate((honest - biased, biased - honest)):
         listed = {name for row in rows for name in re.findall("`([a-z_]+)`", row[column])}
         assert listed == {name.removesuffix("_in_a_large_space") for name in names}
+
+
+def changed(name: str, role: str, file: str, before: str, after: str, folder: Path) -> Path:
+    """A new plugin with a change in one of its files."""
+    cloister("new-plugin", name, "--role", role, "--out", "broken", folder=folder)
+    (path,) = (folder / "broken").rglob(file)
+    path.write_text(path.read_text().replace(before, after))
+    return folder / "broken"
 
 
 @pytest.mark.parametrize(
@@ -112,12 +116,8 @@ def test_the_checks_that_biased_oracles_are_excused_from_are_those_it_lists() ->
 )
 def test_broken_plugins_are_reported_as_it_says(before: str, after: str, tmp_path: Path) -> None:
     (said,) = (text.splitlines() for _, name, text in BLOCKS if name == "broken")
-    cloister("new-plugin", "honeycomb-cells", "--role", "tree", "--out", "broken", folder=tmp_path)
-    (manifest,) = (tmp_path / "broken").rglob("manifest.py")
-    manifest.write_text(manifest.read_text().replace(before, after))
-    asked = [sys.executable, "-m", "cloister.cli", "plugins"]
-    around = environment(tmp_path / "broken")
-    done = subprocess.run(asked, env=around, capture_output=True, text=True, check=True)
+    package = changed("honeycomb-cells", "tree", "manifest.py", before, after, tmp_path)
+    done = python("-m", "cloister.cli", "plugins", folder=tmp_path, around=environment(package))
     broken = [line for line in done.stdout.splitlines() if "BROKEN" in line]
     assert len(broken) == 1
     assert broken[0] in said
@@ -126,12 +126,8 @@ def test_broken_plugins_are_reported_as_it_says(before: str, after: str, tmp_pat
 @pytest.mark.thorough
 def test_too_little_noise_is_found_as_it_says(tmp_path: Path) -> None:
     (said,) = (text.strip() for _, name, text in BLOCKS if name == "too-little-noise")
-    cloister("new-plugin", "rounded-counts", "--role", "oracle", "--out", "broken", folder=tmp_path)
-    (oracle,) = (tmp_path / "broken").rglob("oracle.py")
     change = "sensitivity.l1 / 2 / budget.epsilon"
     assert f"`{change}`" in TEXT
-    oracle.write_text(oracle.read_text().replace(change.replace("/ 2 ", ""), change))
-    asked = [sys.executable, "-m", "pytest", "-q", "-k", "RoundedCounts-neighbours_are_hard_to_tell_apart"]
-    around = environment(tmp_path / "broken")
-    done = subprocess.run(asked, cwd=tmp_path / "broken", env=around, capture_output=True, text=True, check=False)
-    assert said in done.stdout
+    package = changed("rounded-counts", "oracle", "oracle.py", change.replace("/ 2 ", ""), change, tmp_path)
+    asked = ["-m", "pytest", "-q", "-k", "RoundedCounts-neighbours_are_hard_to_tell_apart"]
+    assert said in python(*asked, folder=package, around=environment(package)).stdout

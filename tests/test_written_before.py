@@ -23,7 +23,7 @@ from cloister.federated.protocol.journal import FileJournal
 from cloister.run.account import Account
 from cloister.run.fit import fit, source
 from cloister.run.result import Result
-from tests.in_process import cloister
+from tests.in_process import ran, refused
 from tests.written_before.make import COMPARE, FILES, FIT, PAID, REQUEST, ROWS
 
 
@@ -33,12 +33,6 @@ def before(tmp_path: Path) -> Path:
     copied = Path(shutil.copytree(FILES, tmp_path / "before"))
     (copied / "budget.db.key").chmod(0o600)  # which a repository does not keep
     return copied
-
-
-def said(folder: Path, *arguments: str) -> str:
-    done = cloister(*arguments, folder=folder)
-    assert done.returncode == 0, done.stderr
-    return str(done.stdout)
 
 
 def found(path: Path) -> dict[str, Any]:
@@ -53,14 +47,14 @@ def found(path: Path) -> dict[str, Any]:
 @pytest.mark.parametrize("name", ["fit.json", "fit.npz", "centers.json", "crowd.json"])
 def test_a_result_is_read(name: str, before: Path) -> None:
     assert Result.load(before / name).columns == ("x", "y")
-    assert "2 clusters, from released values alone" in said(before, "profile", name)
+    assert "2 clusters, from released values alone" in ran(f"profile {name}", before).stdout
 
 
 def test_a_finished_run_is_printed_again_from_its_ledger_and_computed_again_from_its_record(before: Path) -> None:
     done, cut = Ledger.open(before / "budget.db").runs()
     assert (done.state, cut.state) == ("done", "open")
-    said(before, "ledger", "result", "budget.db", done.id, "--out", "printed.json")
-    said(before, *FIT, *PAID, "--resume", done.id, "--out", "computed.json")
+    ran(f"ledger result budget.db {done.id} --out printed.json", before)
+    ran(f"{FIT} {PAID} --resume {done.id} --out computed.json", before)
     assert found(before / "printed.json") == found(before / "computed.json") == found(before / "fit.json")
 
 
@@ -77,9 +71,9 @@ def test_a_run_that_was_cut_off_goes_on_with_its_rows_and_no_others(before: Path
 
 def test_a_counter_still_proves_which_run_asked_nothing(before: Path) -> None:
     asked, unused = Ledger.open(before / "counted.db").runs()
-    assert "\n  owner: A. Meyer\n  note: May\n" in said(before, "ledger", "show", "counted.db")
-    said(before, "ledger", "give-back", "counted.db", unused.id)
-    assert cloister("ledger", "give-back", "counted.db", asked.id, folder=before).returncode == 2
+    assert "\n  owner: A. Meyer\n  note: May\n" in ran("ledger show counted.db", before).stdout
+    ran(f"ledger give-back counted.db {unused.id}", before)
+    refused(f"ledger give-back counted.db {asked.id}", before)
 
 
 @pytest.mark.parametrize(("plan", "closed"), [("plan", 0), ("rounds", 1), ("crowd", 0)])
@@ -91,29 +85,29 @@ def test_a_plan_asks_the_rounds_that_it_was_published_with(plan: str, closed: in
 
 
 def test_reports_are_decoded_to_the_same_centres(before: Path) -> None:
-    said(before, "decode", "plan", "reports", "--out", "again.json")
+    ran("decode plan reports --out again.json", before)
     assert found(before / "again.json") == found(before / "centers.json")
 
 
 def test_messages_are_shuffled_and_decoded_to_the_same_centres(before: Path) -> None:
-    said(before, "shuffle", "crowd", "messages", "--out", "again")
+    ran("shuffle crowd messages --out again", before)
     for folder in ("shuffled", "again"):
-        said(before, "decode", "crowd", folder, "--out", "again.json")
+        ran(f"decode crowd {folder} --out again.json", before)
         assert found(before / "again.json") == found(before / "crowd.json")
 
 
 def test_a_state_gives_the_same_reports_and_keeps_its_lifetime(before: Path) -> None:
-    encode = ("encode", "plan", "rows.csv", "--first", "0", "--state", "one.state")
-    said(before, *encode, "--out", "again")
+    encode = "encode plan rows.csv --first 0 --state one.state"
+    ran(f"{encode} --out again", before)
     (path,) = (before / "again").iterdir()
     (then,) = (before / "reports").iterdir()
     assert path.read_bytes() == then.read_bytes()
-    assert cloister(*encode, "--out", "more", "--lifetime", "10", folder=before).returncode == 2
+    refused(f"{encode} --out more --lifetime 10", before)
 
 
 def test_a_state_answers_the_next_round_of_a_plan(before: Path) -> None:
-    said(before, "encode", "rounds", "rows.csv", "--first", "0", "--out", "answers", "--state", "two.state")
-    said(before, "advance", "rounds", "--reports", "answers", "--out", "done.json")
+    ran("encode rounds rows.csv --first 0 --out answers --state two.state", before)
+    ran("advance rounds --reports answers --out done.json", before)
     assert Result.load(before / "done.json").centers.shape == (2, 2)
 
 
@@ -130,7 +124,7 @@ def test_a_journal_is_read(owner: str, before: Path) -> None:
 
 def test_a_study_goes_on_with_what_is_finished(before: Path) -> None:
     content = (before / "study.jsonl").read_bytes()
-    said(before, *COMPARE)
+    ran(COMPARE, before)
     assert (before / "study.jsonl").read_bytes() == content
 
 

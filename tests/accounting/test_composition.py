@@ -122,24 +122,3 @@ def test_the_worst_user_pays_what_enumerating_the_users_says(
     events += [event("pure", x, Share(KEY, 0, low, high)) for low, high, x in spans]
     worst = max(sum(x for low, high, x in spans if low <= u / 16 < high) for u in range(16))
     assert compose(events, 0.0) == pytest.approx(worst + sum(all_))
-
-
-@settings(max_examples=20, deadline=None)
-@given(st.lists(st.sampled_from([("pure", 0.2), ("gaussian", 0.04), ("zcdp", 0.02)]), max_size=6), st.integers(0, 2))
-def test_one_more_event_never_costs_less(kinds: list[tuple[Measure, float]], more: int) -> None:
-    events = [event(*kind) for kind in kinds]
-    extra = event(*([("pure", 0.1), ("gaussian", 0.01), ("zcdp", 0.01)][more]))  # type: ignore[arg-type]
-    assert compose([*events, extra], 1e-6) >= compose(events, 1e-6)
-
-
-def test_composition_is_never_below_dp_accounting_and_close_to_it() -> None:
-    from dp_accounting.pld import privacy_loss_distribution as pld
-
-    optimistic = pld.from_gaussian_mechanism(6.0, value_discretization_interval=1e-3, pessimistic_estimate=False)
-    theirs = optimistic.self_compose(20).get_epsilon_for_delta(1e-6)
-    ours = compose([event("gaussian", 1 / 36)] * 20, 1e-6)
-    assert theirs <= ours <= theirs * 1.02
-    mixed = optimistic.self_compose(10).compose(
-        pld.from_laplace_mechanism(2.0, value_discretization_interval=1e-3, pessimistic_estimate=False)
-    )
-    assert mixed.get_epsilon_for_delta(1e-6) <= compose([event("gaussian", 10 / 36), event("pure", 0.5)], 1e-6)

@@ -27,22 +27,6 @@ def delta_of_one(sigma: float, shift: int, epsilon: float) -> float:
     return math.fsum(np.maximum(0.0, p - math.exp(epsilon) * near))
 
 
-def delta_of_two(one: tuple[float, int], two: tuple[float, int], epsilon: float) -> float:
-    """delta of two releases together: for each first answer, the second ones beyond a threshold, exactly."""
-    (s1, d1), (s2, d2) = one, two
-    x, p = law(s1, 12)
-    _, q = law(s2, 12)
-    loss = d1 * (2 * x - d1) / (2 * s1**2)  # log of P(x - d1) / P(x)
-    first = np.ceil((2 * s2**2 * (epsilon - loss) / d2 + d2) / 2).astype(np.int64)
-    above = np.concatenate([np.cumsum(q[::-1])[::-1], [0.0]])  # P(Y >= y)
-
-    def tail(at: NDArray[np.int64]) -> NDArray[np.float64]:
-        return above[np.clip(at + int(12 * s2), 0, len(q))]
-
-    shifted = np.exp(-((x - d1) ** 2) / (2 * s1**2)) * p.max()
-    return math.fsum(shifted * tail(first - d2) - math.exp(epsilon) * p * tail(first))
-
-
 @pytest.mark.parametrize("sigma", [139.0, 200.0, 1000.5, 2.0**12])
 def test_eta_bounds_the_ratio_of_the_rounded_and_the_discrete_law_and_is_tight(sigma: float) -> None:
     import mpmath
@@ -73,12 +57,6 @@ def test_noise_too_coarse_for_the_proof_has_no_bound() -> None:
         eta(math.nan)
 
 
-def test_raw_counts_at_the_analytic_sigma_break_their_promise() -> None:
-    """The reason for this module."""
-    assert delta_of_one(1 / mu_of(2.0, 1e-5), 1, 2.0) > 1.09 * 1e-5
-    assert delta_of_one(1 / mu_of(8.0, 1e-6), 1, 8.0) > 3 * 1e-6
-
-
 @pytest.mark.parametrize(("sigma", "epsilon"), [(2.0**10, 0.3), (2.0**12 + 0.37, 1.0), (2.0**10, 8.0)])
 def test_one_wide_release_keeps_the_promise_with_the_price(sigma: float, epsilon: float) -> None:
     delta = 1e-5
@@ -86,15 +64,6 @@ def test_one_wide_release_keeps_the_promise_with_the_price(sigma: float, epsilon
     claimed = epsilon_of_discrete(shift / sigma, eta(sigma), BEYOND, delta)
     assert delta_of_one(sigma, shift, claimed) <= delta
     assert delta_of_one(sigma, shift, claimed * (1 - 1e-3)) > delta
-
-
-def test_two_releases_of_different_width_keep_the_promise_with_the_price() -> None:
-    (s1, d1), (s2, d2) = (2048.0, 410), (1024.5, 300)
-    mu = math.hypot(d1 / s1, d2 / s2)
-    for delta in (1e-4, 1e-7):
-        claimed = epsilon_of_discrete(mu, eta(s1) + eta(s2), 2 * BEYOND, delta)
-        assert delta_of_two((s1, d1), (s2, d2), claimed) <= delta
-        assert delta_of_two((s1, d1), (s2, d2), epsilon_of_mu(mu, delta) * (1 - 1e-3)) > delta
 
 
 def test_the_price_grows_with_the_drift_and_is_nothing_without_and_beyond_all_below_the_tails() -> None:

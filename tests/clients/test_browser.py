@@ -1,4 +1,4 @@
-"""The JavaScript client in a real browser: the bytes of all vectors, and a memory that tabs share."""
+"""The JavaScript client in a real browser: the bytes of all vectors. Its memory: ``test_other_origins.py``."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ VECTORS = sorted(
 )
 
 HELPERS = """
-const { Bundle, Client, IndexedDBStore, encode } = await import("/clients/javascript/dist/cloister-client.js");
+const { Bundle, encode } = await import("/clients/javascript/dist/cloister-client.js");
 const vectors = async (name) => (await fetch(`/tests/vectors/${name}.json`)).json();
 const files = ({ bundle, arrays }) => ({
   json: new TextEncoder().encode(bundle), bin: Uint8Array.from(atob(arrays), (c) => c.charCodeAt(0)),
@@ -40,13 +40,6 @@ for (const name of %s)
 return { right, wrong };
 """
 
-ANSWERED = """
-const bundle = await Bundle.load(files((await vectors("method-tree-coreset-lsh")).bundles[0]));
-const client = () => new Client({ user: 7, store: new IndexedDBStore("test"), lifetime: 10 });
-return Promise.all(Array.from({ length: 6 }, async () => hex(await client().answer(bundle, [0.1, 0.2]))));
-"""
-
-SPENT = "return new Client({ user: 7, store: new IndexedDBStore('test') }).spent();"
 
 pytestmark = [
     pytest.mark.thorough,
@@ -80,22 +73,3 @@ def test_a_browser_makes_the_bytes_of_all_vectors(page: str, tmp_path: Path) -> 
         found = browser.value(program(ALL_VECTORS % json.dumps(VECTORS)))
     assert found["wrong"] == []
     assert found["right"] > len(VECTORS)
-
-
-def test_tabs_at_once_and_later_visits_send_one_report(page: str, tmp_path: Path) -> None:
-    """A frame is a page of its own: it shares with the other one what the browser stores, and nothing else."""
-    twice = f"""(async () => {{
-      const frame = document.body.appendChild(document.createElement("iframe"));
-      await new Promise((done) => {{ frame.onload = done; frame.src = location.href; }});
-      return Promise.all([window, frame.contentWindow].map((one) => one.eval({json.dumps(program(ANSWERED))})));
-    }})()"""
-    with Browser(tmp_path / "profile") as browser:
-        browser.open(page)
-        here, there = browser.value(twice)
-        browser.open(page)
-        later, spent = browser.value(program(ANSWERED)), browser.value(program(SPENT))
-    with Browser(tmp_path / "profile") as browser:
-        browser.open(page)
-        assert set(browser.value(program(ANSWERED))) == {*here, *there, *later}
-    assert len({*here, *there, *later}) == 1
-    assert (spent["epsilon"], spent["left"][0]) == (8, 2)

@@ -15,7 +15,6 @@ from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.plan.publish import publish
 from cloister.collection.plan.transcript import Transcript
 from cloister.collection.server.aggregator import Advanced, advance
-from cloister.collection.wire.batches import Parsed, form_of
 from cloister.core.randomness import NoiseRng
 from cloister.core.session import next_round
 from cloister.run.request import Request
@@ -54,12 +53,6 @@ def answered(folder: Path, noise: NoiseRng | None = None) -> tuple[Path | None, 
     encoder = PlanEncoder(transcript_of(folder / "plan"), noise=noise)
     table = RowTable(encoder, [str(folder / "mine.npy")])
     return collect(encoder, table, folder / "reports", None if noise else State(folder / "mine.state"))
-
-
-def sent(path: Path, plan: Path) -> Parsed:
-    """The reports of a file, as far as they are of the plan's open round."""
-    transcript = transcript_of(plan)
-    return form_of(transcript.head, transcript.round()).parse(path.read_bytes())
 
 
 def advanced(folder: Path, **options: Any) -> Advanced:

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from cloister.collection.client.encoder import Encoded, PlanEncoder
+from cloister.collection.client.encoder import Encoded
 from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.wire.messages import Messages, ReleaseForm, messages_of, well_formed
-from cloister.core.randomness import NoiseRng
 from cloister.core.types import AnyArray
 from tests.collection.plans import local_plan
+from tests.collection.server.collected import encoded, written
 
 N, D = 1000, 5
 FEW = 200
@@ -33,23 +33,13 @@ def small_plan(**changes: Any) -> CollectionPlan:
 
 def sent(plan: CollectionPlan, seed: int = 0, people: int | None = None, users: Any = None) -> Encoded:
     """What people send, from noise that can be repeated. Args: people (None: all of a plan's), users (numbers)."""
-    who = range(people or plan.rows) if users is None else users
-    rows = np.random.default_rng(seed).normal(0, 0.3, (len(who), plan.dimension))
-    return PlanEncoder(plan, noise=NoiseRng.for_tests(seed)).encode(rows, who)
-
-
-def write(path: Path, some: Encoded, who: Any = slice(None), answers: AnyArray | None = None) -> Path:
-    """A file of what some people send. Args: answers (everybody's, in place of their own)."""
-    path.parent.mkdir(exist_ok=True)
-    said = some.answers if answers is None else answers
-    path.write_bytes(some.form.batch(some.users[who], said[who]))
-    return path
+    return encoded(plan, range(people or plan.rows) if users is None else users, seed)
 
 
 def folder_of(path: Path, some: Encoded, answers: AnyArray | None = None) -> Path:
     """What they send in ``PARTS`` files."""
     for i in range(PARTS):
-        write(path / f"{i}.reports", some, some.users % np.uint64(PARTS) == i, answers)
+        written(path / f"{i}.reports", some, some.users % np.uint64(PARTS) == i, answers)
     return path
 
 

@@ -33,7 +33,6 @@ from tests.collection.rounds_fakes import (
     answered,
     lied,
     planned,
-    prepared,
     up_to,
 )
 
@@ -73,25 +72,6 @@ def test_any_byte_that_is_changed_is_refused_or_says_the_same(folder: Path) -> N
     assert Transcript.read(place).heads == true.heads
 
 
-MALFORMED: dict[str, Callable[[bytes], bytes]] = {
-    "cut": lambda content: content[:-1],
-    "longer": lambda content: content + b"\n",
-    "spaced": lambda content: content.replace(b": ", b":  ", 1),
-    "null": lambda content: b"null\n",
-    "twice": lambda content: content.replace(b'"format": 1,', b'"format": 1,\n "format": 1,'),
-    "deep": lambda content: b"[" * 100_000,
-}
-
-
-@pytest.mark.parametrize("change", MALFORMED.values(), ids=MALFORMED)
-def test_malformed_answers_are_one_line(folder: Path, change: Callable[[bytes], bytes]) -> None:
-    path = folder / "plan" / "round-2.json"
-    path.write_bytes(change(path.read_bytes()))
-    with pytest.raises(Damaged) as error:
-        Transcript.read(folder / "plan")
-    assert "\n" not in str(error.value)
-
-
 def resealed(path: Path, **changes: Any) -> None:
     """Change facts of answers, and seal them anew."""
     facts = json.loads(path.read_text())
@@ -126,27 +106,16 @@ def test_answers_that_do_not_fit_are_refused(folder: Path, changes: dict[str, An
 
 
 def test_a_gap_or_a_round_too_many_is_refused(folder: Path) -> None:
-    place = folder / "plan"
-    first, second = ((place / f"round-{number}.json").read_bytes() for number in (1, 2))
-    (place / "round-1.json").unlink()
-    with pytest.raises(Damaged, match="lacks the answers of a round before"):
-        Transcript.read(place)
-    (place / "round-1.json").write_bytes(second)
-    with pytest.raises(Damaged, match="do not belong to this plan"):
-        Transcript.read(place)
-    (place / "round-1.json").write_bytes(first)
     answered(folder)
     advanced(folder)
-    (place / f"round-{ROUNDS + 1}.json").write_bytes(second)
-    with pytest.raises(Damaged, match="do not belong"):
-        Transcript.read(place)
-
-
-def test_answers_of_another_plan_are_refused(folder: Path, tmp_path: Path) -> None:
-    other = up_to(tmp_path / "other", planned(seed=2), 1)
-    shutil.copy(other / "plan" / "round-1.json", folder / "plan" / "round-1.json")
+    first, beyond = (folder / "plan" / f"round-{number}.json" for number in (1, ROUNDS + 1))
+    shutil.copy(first, beyond)
     with pytest.raises(Damaged, match="do not belong to this plan"):
-        encode(folder / "plan", ROWS, USERS, state=folder / "mine.state")
+        Transcript.read(folder / "plan")
+    beyond.unlink()
+    first.unlink()
+    with pytest.raises(Damaged, match="lacks the answers of a round before"):
+        Transcript.read(folder / "plan")
 
 
 @pytest.mark.parametrize("number", [1, 2])
@@ -191,9 +160,15 @@ def test_answers_that_are_no_numbers_or_of_other_shapes_are_one_line(
     def alike(values: Callable[[Lookup], Any]) -> tuple[Lookup, ...]:
         return tuple(attrs.evolve(look, values=values(look)) for look in looks)
 
-    numbers = [alike(lambda look, x=x: np.full_like(look.values, x)) for x in (np.nan, np.inf, -1e308)]  # type: ignore[misc]
-    odd = alike(lambda look: np.zeros((len(look.ids), 7)))
-    for false in (*numbers, odd, looks[:1], (), tuple(attrs.evolve(look, level=1) for look in looks)):
+    wrong = [
+        alike(lambda look: look.values * np.nan),
+        alike(lambda look: np.full_like(look.values, np.inf)),
+        alike(lambda look: np.zeros((len(look.ids), 7))),
+        looks[:1],
+        (),
+        tuple(attrs.evolve(look, level=1) for look in looks),
+    ]
+    for false in wrong:
         answers = Transcript(plan).grown(attrs.evolve(true, lookups=false))
         with pytest.raises(Refused) as error:
             encode(answers, ROWS, USERS, state=tmp_path / "late.state")
@@ -206,6 +181,16 @@ def test_a_round_with_another_digest_gets_no_report(folder: Path) -> None:
     with pytest.raises(Refused, match="round 2 is not the one that was opened"):
         encode(folder / "plan", ROWS, USERS, state=folder / "new.state")
     assert not (folder / "new.state").exists()
+
+
+@pytest.mark.parametrize(
+    "changes", [{"asked": 0.0}, {"asked": -1.0}, {"asked": float("1e999")}, {"events": [{}]}, {"events": [[]]}]
+)
+def test_a_schedule_that_makes_no_sense_is_no_plan(plan: CollectionPlan, changes: dict[str, Any]) -> None:
+    facts = json.loads(json.dumps(plan.as_dict()))
+    facts["rounds"][1].update(changes)
+    with pytest.raises((ValueError, KeyError)):
+        CollectionPlan.from_dict(facts)
 
 
 def dearer(round: Round[Any]) -> tuple[Event, ...]:
@@ -240,23 +225,6 @@ def test_a_plan_whose_schedule_was_changed_gets_no_report(tmp_path: Path, plan: 
     assert not (tmp_path / "mine.state").exists()
 
 
-@pytest.mark.parametrize(
-    "changes", [{"asked": 0.0}, {"asked": -1.0}, {"asked": float("1e999")}, {"events": [{}]}, {"events": [[]]}]
-)
-def test_a_schedule_that_makes_no_sense_is_no_plan(
-    tmp_path: Path, plan: CollectionPlan, changes: dict[str, Any]
-) -> None:
-    """Whoever only looks at the plan is told so, too."""
-    facts = json.loads(json.dumps(plan.as_dict()))
-    facts["rounds"][1].update(changes)
-    with pytest.raises((ValueError, KeyError)):
-        CollectionPlan.from_dict(facts)
-    prepared(tmp_path, plan)
-    (tmp_path / "plan" / "plan.json").write_text(json.dumps(facts))
-    with pytest.raises(Damaged):
-        Transcript.read(tmp_path / "plan")
-
-
 def test_reports_of_another_versions_answers_do_not_count(folder: Path) -> None:
     """Those whom the lie reached first sent reports of another round: they are recognised."""
     place = folder / "plan"
@@ -279,7 +247,6 @@ def test_two_servers_publish_one_version(folder: Path) -> None:
     with pytest.raises(Refused, match="was closed with other reports in the meantime"):
         stale.publish(folder / "plan", attrs.evolve(mine, reports={"accepted": 1}))
     assert Transcript.read(folder / "plan").heads == done.heads
-    assert [path.name for path in (folder / "plan").iterdir() if path.name.startswith(".")] == []
 
 
 @pytest.mark.parametrize("second", [0, 1])

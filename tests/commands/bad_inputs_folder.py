@@ -8,11 +8,14 @@ import json
 import os
 import pickle
 import sqlite3
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyarrow import csv
 
 from cloister.accounting.ledger.ledger import Ledger
 from tests.in_process import ran
@@ -62,15 +65,21 @@ def made(folder: Path) -> Path:
 
 def _rows(folder: Path) -> None:
     rows = np.random.default_rng(0).normal(0, 0.3, (1000, 2))
-    np.save(folder / "rows.npy", rows)
-    np.save(folder / "wide.npy", np.hstack([rows, rows]))
-    np.save(folder / "one.npy", rows[:1])
-    np.save(folder / "complex.npy", rows.astype(complex))
-    np.save(folder / "words.npy", np.array([["a", "b"]]))
-    np.save(folder / "flat.npy", rows[:, 0])
-    np.save(folder / "none.npy", rows[:0])
-    np.save(folder / "cube.npy", rows.reshape(10, 100, 2))
-    np.save(folder / "objects.npy", np.array([[1, None]], object), allow_pickle=True)
+    arrays = {
+        "rows": rows,
+        "wide": np.hstack([rows, rows]),
+        "one": rows[:1],
+        "complex": rows.astype(complex),
+        "words": np.array([["a", "b"]]),
+        "flat": rows[:, 0],
+        "none": rows[:0],
+        "cube": rows.reshape(10, 100, 2),
+        "objects": np.array([[1, None]], object),
+        "holes": np.where(rows == rows[7, 1], np.nan, rows),
+        "infinite": np.where(rows == rows[7, 1], np.inf, rows),
+    }
+    for name, array in arrays.items():
+        np.save(folder / f"{name}.npy", array)
     np.savez(folder / "two.npz", a=rows, b=rows)
     np.savez(folder / "nothing.npz")
     x, y = rows.T
@@ -87,10 +96,6 @@ def _rows(folder: Path) -> None:
     }
     nothing = pa.array([None] * 3, pa.float64())
     pq.write_table(pa.table({"x": x[:3], "y": y[:3], "nothing": nothing, **users}), folder / "users.parquet")
-    for name, value in (("holes", np.nan), ("infinite", np.inf)):
-        bad = rows.copy()
-        bad[7, 1] = value
-        np.save(folder / f"{name}.npy", bad)
     for kind in ("rows.npy", "rows.parquet"):
         content = (folder / kind).read_bytes()
         (folder / f"cut.{kind.partition('.')[2]}").write_bytes(content[: len(content) // 2])
@@ -116,8 +121,7 @@ def _mixed(folder: Path) -> None:
     )
     pq.write_table(table, folder / "mixed.parquet")
     pq.write_table(table.select(["x", "y", "words"]), folder / "lists.parquet")
-    lines = [f"{i},{day},A,true,{x[i]},{x[-i]}\n" for i in range(n)]
-    (folder / "mixed.csv").write_text("".join(["id,visit,ward,urgent,x,y\n", *lines]))
+    csv.write_csv(table.drop_columns(["words"]), folder / "mixed.csv")
 
 
 def _databases(folder: Path) -> None:
@@ -129,8 +133,6 @@ def _databases(folder: Path) -> None:
             [str(folder / "rows.parquet")],
         )
         con.execute("CREATE TABLE holes AS SELECT CASE WHEN y > 0.5 THEN NULL ELSE x END AS x, y FROM visits")
-        con.execute("CREATE TABLE nans AS SELECT 'nan'::DOUBLE AS x, y FROM visits")
-        con.execute("CREATE TABLE vast AS SELECT 'inf'::DOUBLE AS x, y FROM visits")
         con.execute("CREATE TABLE none AS SELECT x, y FROM visits LIMIT 0")
         con.execute('CREATE TABLE "cluster" AS SELECT x, y, x AS cluster FROM visits')
         con.execute("CREATE TABLE half AS SELECT x FROM visits")
@@ -209,20 +211,24 @@ def _results_and_ledgers(folder: Path) -> None:
     ran(f"fit mixed.parquet --columns x --category ward=A,B {GOOD['fast']} --out ward.json", folder)
     ran(f"compare rows.npy {GOOD['compare']} -k 2 --out other.jsonl", folder)
     text = (folder / "result.json").read_text()
-    sealed = json.loads(text)
+    result = json.loads(text)["result"]
+
+    def otherwise(**facts: Any) -> str:
+        return json.dumps(result | facts)
+
     damaged = {
         "cut.json": text[:-200],
         "changed.json": text.replace('"k": 3', '"k": 4'),
         "nothing.json": "{}",
-        "bare.json": json.dumps({**sealed["result"], "format": "cloister-result-0"}),
+        "bare.json": otherwise(format="cloister-result-0"),
         "number.json": "3",
-        "shape.json": json.dumps({**sealed["result"], "columns": ["x"]}),
+        "shape.json": otherwise(columns=["x"]),
         "null.json": "null",
         "void.json": "",
-        "names.json": json.dumps({**sealed["result"], "columns": [1, 2]}),
-        "unbounded.json": json.dumps({**sealed["result"], "problem": {"k": 3}}),
-        "unsaid.json": json.dumps({**sealed["result"], "privacy": {}}),
-        "centers.json": json.dumps({**sealed["result"], "centers": [["a", "b"]]}),
+        "names.json": otherwise(columns=[1, 2]),
+        "unbounded.json": otherwise(problem={"k": 3}),
+        "unsaid.json": otherwise(privacy={}),
+        "centers.json": otherwise(centers=[["a", "b"]]),
     }
     for name, content in damaged.items():
         (folder / name).write_text(content)
@@ -230,29 +236,20 @@ def _results_and_ledgers(folder: Path) -> None:
     (folder / "text.db").write_text("not a ledger\n" * 100)
     (folder / "damaged.db").write_bytes(b"SQLite format 3\x00" + b"\xff" * 5000)
     (folder / "void.db").write_bytes(b"")
-    with sqlite3.connect(folder / "other.db") as other:
-        other.execute("create table t (x)")
-    other.close()
+    _executed(folder / "other.db", "create table t (x)")
     ran("ledger declare budget.db mine --epsilon 2 --delta 1e-5", folder)
     ran("ledger declare budget.db people --epsilon 2 --delta 1e-5 --unit users", folder)
     ran("ledger declare budget.db pure --epsilon 2 --delta 0", folder)
     ran(f"fit rows.npy {GOOD['fast']} {GOOD['paid']} --epsilon 0.5", folder)
     (done,) = Ledger.open(folder / "budget.db").runs()
-    with sqlite3.connect(folder / "budget.db") as db:  # names that a table of inputs can hold
-        db.execute("pragma foreign_keys = off")
-        for table, column in (
-            ("runs", "id"),
-            ("rounds", "run"),
-            ("looks", "run"),
-            ("marks", "run"),
-            ("results", "run"),
-        ):
-            db.execute(f"update {table} set {column} = 'd0ne' where {column} = ?", [done.id])
-        db.execute(
-            "insert into runs select '0pen', dataset, measure, 0.25, 1e-7, rho, plan, seed, owner, 'open', started, "
-            "null, note, method, k, columns from runs"
-        )
-    db.close()
+    _executed(
+        folder / "budget.db",
+        "pragma foreign_keys = off",
+        f"update runs set id = 'd0ne' where id = '{done.id}'",  # a name that a table of inputs can hold
+        *(f"update {table} set run = 'd0ne'" for table in ("rounds", "looks", "marks", "results")),
+        "insert into runs select '0pen', dataset, measure, 0.25, 1e-7, rho, plan, seed, owner, 'open', started, "
+        "null, note, method, k, columns from runs",
+    )
     (folder / "budget.db.count").rename(folder / "older.db.count")  # it counted the run that has another name now
     ran("ledger declare budget.db pure --epsilon 2 --delta 0", folder)
     content = (folder / "budget.db").read_bytes()
@@ -266,9 +263,13 @@ def _results_and_ledgers(folder: Path) -> None:
         ("halved", "update results set result = '[1'"),
     ):
         (folder / f"{name}.db").write_bytes(content)
-        with sqlite3.connect(folder / f"{name}.db") as other:
-            other.execute(change)
-        other.close()
+        _executed(folder / f"{name}.db", change)
+
+
+def _executed(path: Path, *commands: str) -> None:
+    with closing(sqlite3.connect(path)) as database, database:
+        for command in commands:
+            database.execute(command)
 
 
 def _collections(folder: Path) -> None:

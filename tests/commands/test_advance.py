@@ -10,7 +10,7 @@ import pytest
 
 from cloister.collection.plan.plan import CollectionPlan
 from cloister.run.result import Result
-from tests.collection.rounds_fakes import ROUNDS, N, lied, planned, prepared
+from tests.collection.rounds_fakes import ROUNDS, N, planned, prepared
 from tests.in_process import ran, refused
 
 ANSWER = "answer plan mine.npy --state mine.state --out reports"
@@ -62,18 +62,3 @@ def test_json_for_programs_and_a_closed_round_stays_closed(folder: Path, plan: C
     assert found == [("closed", N), ("open", 0), ("to come", 0)]
     assert ran(f"{ADVANCE} --round 1", folder).stdout == "round 2 of 3 is open: publish plan as it is now\n"
     assert refused(f"{ADVANCE} --round 3", folder) == "cloister: round 3 is not open: the open one is 2\n"
-
-
-def test_refusals_are_one_line(folder: Path) -> None:
-    for line in (ANSWER, ADVANCE, ANSWER):
-        ran(line, folder)
-    lied(folder, 1, 100.0)
-    warned, told = refused(ANSWER, folder).splitlines()
-    assert warned.startswith("WARNING: a report of epsilon = 9 hides little")
-    assert told.startswith("cloister: the published answers are not those that were published before")
-    said = refused("encode plan mine.npy --out elsewhere", folder)
-    assert "this plan has 3 rounds: give a state that remembers" in said
-    assert not (folder / "elsewhere").exists()
-    said = "cloister: round 2 of 3 is open: give the reports that close it (--reports)\n"
-    assert refused("advance plan", folder) == said
-    assert "cloister advance" in refused("decode plan reports", folder)

@@ -108,8 +108,3 @@ def test_a_process_of_its_own_says_the_same(folder: Path) -> None:
 def test_a_scheduler_that_does_not_answer_is_a_bad_input_too(folder: Path) -> None:
     asked = "fit rows.npy {fit} --engine dask --scheduler tcp://127.0.0.1:9"
     assert list(wrong([Bad(asked, "no Dask scheduler answers")], folder, cloister)) == []
-
-
-def test_no_two_are_the_same() -> None:
-    words = [bad.words for path in FILES for bad in read(path)]
-    assert len(set(words)) == len(words) > 800

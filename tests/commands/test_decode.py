@@ -1,44 +1,21 @@
-"""``cloister decode``, run as people run it: whole sessions, refusals in one line, damaged files, kills."""
+"""``cloister decode``, run as people run it: whole sessions, refusals in one line, damaged files."""
 
 from __future__ import annotations
 
 import json
-import signal
-import subprocess
-import time
 from pathlib import Path
 
 import numpy as np
-import pytest
 
-from cloister.collection.client.encoder import Encoded, PlanEncoder
-from cloister.collection.plan.plan import CollectionPlan
+from cloister.collection.client.encoder import PlanEncoder
 from cloister.collection.plan.publish import publish
 from cloister.run.request import Request
 from cloister.run.result import Result
 from tests.collection.server.collected import written
-from tests.in_process import PROGRAM, ran, refused
+from tests.in_process import ran, refused
 
 D, N = 5, 1000
 ROWS = np.random.default_rng(0).normal(0, 0.3, (N, D))
-
-
-@pytest.fixture(scope="module")
-def plan() -> CollectionPlan:
-    return publish(Request(k=3, method="one-round", epsilon=2.0, bounds="ball:1", rows=N, seed=1), dimension=D)
-
-
-@pytest.fixture(scope="module")
-def sent(plan: CollectionPlan) -> Encoded:
-    return PlanEncoder(plan).encode(ROWS, np.arange(N))
-
-
-@pytest.fixture
-def folder(tmp_path: Path, plan: CollectionPlan, sent: Encoded) -> Path:
-    plan.write(tmp_path / "plan", "")
-    (tmp_path / "reports").mkdir()
-    written(tmp_path / "reports" / "part-0.reports", sent)
-    return tmp_path
 
 
 def test_from_rows_to_centres(tmp_path: Path) -> None:
@@ -53,26 +30,31 @@ def test_from_rows_to_centres(tmp_path: Path) -> None:
     assert done.stdout.endswith("\nsaved to centers.json\n")
     result = Result.load(tmp_path / "centers.json")
     assert (result.centers.shape, result.privacy.simulated) == ((3, D), False)
-    facts = result.details["reports"]
-    assert (facts["accepted"], facts["share of the planned users"], sum(facts["per question"])) == (N, 1.0, N)
+    assert result.details["reports"]["accepted"] == N
 
 
-def test_json_for_programs_and_a_line_per_refusal_for_people(folder: Path, sent: Encoded) -> None:
-    written(folder / "reports" / "part-1.reports", sent, slice(0, 10))
-    bad = bytearray(written(folder / "reports" / "part-2.reports", sent, slice(10, 20)).read_bytes())
-    bad[-1] ^= 1
-    (folder / "reports" / "part-2.reports").write_bytes(bad)
-    done = ran("decode plan reports --out c.npz --json", folder)
+def test_json_for_programs_and_a_line_per_refusal_for_people(tmp_path: Path) -> None:
+    plan = publish(Request(k=3, method="one-round", epsilon=2.0, bounds="ball:1", rows=N, seed=1), dimension=D)
+    plan.write(tmp_path / "plan", "")
+    reports, sent = tmp_path / "reports", PlanEncoder(plan).encode(ROWS, np.arange(N))
+    reports.mkdir()
+    written(reports / "part-0.reports", sent)
+    written(reports / "part-1.reports", sent, slice(0, 10))
+    damaged = written(reports / "part-2.reports", sent, slice(10, 20))
+    content = bytearray(damaged.read_bytes())
+    content[-1] ^= 1
+    damaged.write_bytes(content)
+    done = ran("decode plan reports --out c.npz --json", tmp_path)
     assert done.stderr.splitlines() == [
         "refused 1 files or batches that are damaged or cut short (the first: 'reports/part-2.reports')",
         "refused 10 reports of users who have reported already (the first: 'reports/part-1.reports')",
     ]
     said = json.loads(done.stdout)
-    assert said == Result.load(folder / "c.npz").as_dict()
+    assert said == Result.load(tmp_path / "c.npz").as_dict()
     assert said["details"]["reports"]["refused"]["duplicate"] == 10
     said = "cloister: 'reports/part-2.reports' is one of the files or batches that are damaged or cut short\n"
-    assert refused("decode plan reports --out d.json --strict", folder) == said
-    assert not (folder / "d.json").exists()
+    assert refused("decode plan reports --out d.json --strict", tmp_path) == said
+    assert not (tmp_path / "d.json").exists()
 
 
 def test_too_few_reports_to_learn_anything_are_warned_of(tmp_path: Path) -> None:
@@ -87,22 +69,3 @@ def test_too_few_reports_to_learn_anything_are_warned_of(tmp_path: Path) -> None
     for name, told in (("few", True), ("more", False)):
         ran(f"encode plan {name}.npy --out {name}", tmp_path)
         assert ("expect no better than one centre" in ran(f"decode plan {name}", tmp_path).stderr) == told
-
-
-@pytest.mark.thorough
-def test_a_killed_decoder_leaves_the_old_result_or_the_new_one(folder: Path) -> None:
-    run = [PROGRAM, "decode", "plan", "reports", "--out", "c.json"]
-    started = time.monotonic()
-    subprocess.run(run, check=True, capture_output=True, cwd=folder)
-    whole, expected = time.monotonic() - started, (folder / "c.json").read_bytes()
-    for old in (b"the old one", None):
-        for wait in np.random.default_rng(7).uniform(0, whole, 2):
-            (folder / "c.json").unlink(missing_ok=True)
-            if old is not None:
-                (folder / "c.json").write_bytes(old)
-            process = subprocess.Popen(run, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-            time.sleep(float(wait))
-            process.send_signal(signal.SIGKILL)
-            process.wait()
-            found = (folder / "c.json").read_bytes() if (folder / "c.json").exists() else None
-            assert found in (old, expected)

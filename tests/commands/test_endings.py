@@ -10,11 +10,8 @@ from __future__ import annotations
 import errno
 import json
 import os
-import re
-import resource
 import shlex
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -27,7 +24,6 @@ import pytest
 
 from cloister.accounting.ledger.ledger import Ledger
 from cloister.accounting.ledger.run import Run
-from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.plan.publish import publish
 from cloister.core.session import Session
 from cloister.run.request import Request
@@ -40,9 +36,7 @@ FIT = "fit rows.parquet --columns * -k 3 --epsilon 1 --delta 1e-6 --bounds=-1:1 
 PAID = "--ledger budget.db --dataset 'my [set]'"
 
 
-def program(
-    line: str, folder: Path, encoding: str = "utf-8", before: Callable[[], None] | None = None, **streams: Any
-) -> subprocess.CompletedProcess[str]:
+def program(line: str, folder: Path, encoding: str = "utf-8", **streams: Any) -> subprocess.CompletedProcess[str]:
     """In a process of its own, whose output is held back as a user's is."""
     given = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **streams}
     own = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
@@ -52,7 +46,6 @@ def program(
         cwd=folder,
         text=True,
         encoding=encoding,
-        preexec_fn=before,
         env={**own, "COLUMNS": "120", "PYTHONIOENCODING": encoding},
         **given,
     )
@@ -80,8 +73,7 @@ def one_line(done: subprocess.CompletedProcess[str]) -> str:
 
 
 def the_run(folder: Path) -> Any:
-    (data,) = Ledger.open(folder / "budget.db").status()
-    return data.runs[-1]
+    return Ledger.open(folder / "budget.db").runs()[-1]
 
 
 def test_names_of_columns_are_text_and_never_markup(folder: Path) -> None:
@@ -100,29 +92,6 @@ def test_letters_that_a_terminal_lacks_are_printed_as_escapes(encoding: str, fol
     assert "epsilon = 1, delta = 1e-06, Central trust" in done.stdout
     refused = program(f"{FIT} --columns ☃", folder, encoding)
     assert (refused.returncode, r"no column '\u2603'" in one_line(refused)) == (2, True)
-
-
-@pytest.mark.thorough
-def test_a_full_output_loses_nothing_that_was_paid_for(folder: Path) -> None:
-    """With --out it is there; with a ledger the run prints it again; without either it is saved where the program
-    runs."""
-    with open("/dev/full", "w") as full:
-        saved = program(f"{FIT} --out result.json", folder, stdout=full)
-        assert (saved.returncode, Result.load(folder / "result.json").columns) == (1, ODD)
-        assert one_line(saved) == (
-            "cloister: cannot write the output: No space left on device; the result is in result.json"
-        )
-        paid = program(f"{FIT} {PAID}", folder, stdout=full)
-        told, run = one_line(paid), the_run(folder)
-        assert (paid.returncode, run.state) == (1, "done")
-        again = ["cloister", "ledger", "result", "budget.db", run.id]
-        assert f"run {run.id} is finished, and nothing is lost: {shlex.join(again)} prints it again for nothing" in told
-        lost = program(f"{FIT} --json", folder, stdout=full)
-    (kept,) = folder.glob("cloister-result-*.json")
-    assert lost.returncode == 1
-    assert f"the result is in {kept}: --out saves it where you want it" in one_line(lost)
-    assert Result.load(kept).columns == ODD
-    assert kept.stat().st_mode & 0o777 == 0o600
 
 
 def closed_pipe(line: str, folder: Path) -> subprocess.CompletedProcess[str]:
@@ -156,51 +125,6 @@ def test_an_output_that_cannot_be_written_is_one_line_for_every_program(line: st
         assert program(line, tmp_path, stdout=full, stderr=full).returncode == 1
     quiet = closed_pipe(line, tmp_path)
     assert (quiet.returncode, said(quiet)) == (1, "")
-
-
-INTERRUPTED_IN_A_ROUND = """
-import os, signal
-from cloister.accounting.ledger.run import Run
-opened = Run.open_round
-def then_interrupted(self, *given):
-    opened(self, *given)
-    os.kill(os.getpid(), signal.SIGINT)
-Run.open_round = then_interrupted
-from cloister.cli import main
-main()
-"""
-
-
-@pytest.mark.thorough
-def test_ctrl_c_says_which_run_is_open_and_its_own_words_go_on_with_it(folder: Path) -> None:
-    command = [sys.executable, "-c", INTERRUPTED_IN_A_ROUND, *shlex.split(f"{FIT} {PAID}")]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder)
-    told, run = one_line(done), the_run(folder)
-    assert (done.returncode, done.stdout, run.state) == (130, "", "open")
-    assert told.startswith(
-        f"cloister: interrupted; run {run.id} is open in budget.db, and its budget stays reserved: go on with "
-    )
-    words = re.findall(r"go on with (.*) and the same options, which pays nothing twice$", told)
-    ran(f"{FIT} {words[0]} --json", folder)
-    assert the_run(folder).state == "done"
-    (data,) = Ledger.open(folder / "budget.db").status()
-    assert len(data.runs) == 1
-    assert data.spent.epsilon <= 1
-
-
-@pytest.mark.thorough
-def test_a_full_disk_under_the_ledger_says_the_same(folder: Path) -> None:
-    size = (folder / "budget.db").stat().st_size + 4096
-
-    def limited() -> None:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
-
-    done = program(f"{FIT} {PAID} --set rounds=40", folder, before=limited)
-    assert done.returncode == 2
-    told, run = one_line(done), the_run(folder)
-    assert "the ledger budget.db cannot be used" in told
-    assert f"run {run.id} is open in budget.db" in told
-    assert f"{PAID} --resume {run.id}" in told
 
 
 def full(*_: Any) -> None:
@@ -284,6 +208,25 @@ def test_a_refusal_while_a_run_is_open_says_so_and_one_before_it_does_not(
     assert (run.state, run.epsilon) == ("open", 1.0), "what may have been asked is not given back"
 
 
+def test_ctrl_c_in_a_round_says_which_run_is_open_and_its_own_words_go_on_with_it(folder: Path) -> None:
+    opened = Run.open_round
+
+    def interrupted(run: Run, *given: Any) -> None:
+        opened(run, *given)
+        interrupt()
+
+    code, told = cut("cloister.accounting.ledger.run.Run.open_round", interrupted, f"{FIT} {PAID}", folder)
+    run = the_run(folder)
+    assert (code, run.state) == (130, "open")
+    about = f"cloister: interrupted; run {run.id} is open in budget.db, and its budget stays reserved: go on with "
+    words = told.removeprefix(about).removesuffix(" and the same options, which pays nothing twice\n")
+    assert told == f"{about}{words} and the same options, which pays nothing twice\n"
+    ran(f"{FIT} {words}", folder)
+    (data,) = Ledger.open(folder / "budget.db").status()
+    assert [run.state for run in data.runs] == ["done"]
+    assert data.spent.epsilon <= 1
+
+
 def test_ctrl_c_while_a_result_is_printed_says_where_it_is(folder: Path) -> None:
     code, told = cut("cloister.commands.common.print_table", interrupt, FIT, folder)
     (kept,) = folder.glob("cloister-result-*.json")
@@ -303,14 +246,10 @@ def test_a_result_that_can_be_kept_nowhere_is_not_said_to_be_kept(
     )
 
 
-@pytest.fixture(scope="module")
-def local_plan() -> CollectionPlan:
-    return publish(Request(k=2, method="one-round", epsilon=2.0, bounds="ball:1", rows=500, seed=1), dimension=2)
-
-
 @pytest.fixture
-def people(tmp_path: Path, local_plan: CollectionPlan) -> Path:
-    local_plan.write(tmp_path / "plan", "")
+def people(tmp_path: Path) -> Path:
+    request = Request(k=2, method="one-round", epsilon=2.0, bounds="ball:1", rows=500, seed=1)
+    publish(request, dimension=2).write(tmp_path / "plan", "")
     np.save(tmp_path / "mine.npy", np.random.default_rng(0).normal(0, 0.3, (500, 2)))
     return tmp_path
 
@@ -339,13 +278,9 @@ def test_an_encoder_that_is_cut_off_gives_the_same_reports_when_it_is_told_to_go
     assert path.read_bytes() == other.read_bytes()
 
 
-def test_an_encoder_without_a_state_that_is_cut_off_says_whether_anything_was_written(people: Path) -> None:
+def test_an_encoder_without_a_state_that_is_cut_off_says_that_nothing_was_written(people: Path) -> None:
     code, told = cut("cloister.collection.client.encoder.PlanEncoder.draw", interrupt, ENCODE, people)
     assert (code, told.splitlines()[-1]) == (130, "cloister: interrupted; no report was written: run it again")
-    code, told = cut("cloister.collection.plan.canonical_json.sync", interrupt, ENCODE, people)
-    (path,) = (people / "reports").iterdir()
-    there = f"cloister: interrupted; the reports are in reports/{path.name}, whole: send them"
-    assert (code, told.splitlines()[-1]) == (130, there)
 
 
 def test_a_decoder_that_is_cut_off_says_that_it_can_be_run_again(people: Path) -> None:

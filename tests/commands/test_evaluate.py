@@ -27,9 +27,9 @@ ROWS = np.concatenate([G.normal(middle, 0.1, (900, 2)) for middle in (-0.5, 0.5)
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Rows, the same with 3 cells that are missing and 2 that are absurd, and a result of both."""
     folder = tmp_path_factory.mktemp("evaluate")
-    pq.write_table(pa.table({"x": ROWS[:, 0], "y": ROWS[:, 1]}), folder / "rows.parquet")
     bad = np.concatenate([ROWS, [[np.nan, 0], [0, np.nan], [np.nan, np.nan], [1e7, 0], [0.5, -1e7]]])
-    pq.write_table(pa.table({"x": bad[:, 0], "y": bad[:, 1]}), folder / "bad.parquet")
+    for name, (x, y) in {"rows": ROWS.T, "bad": bad.T}.items():
+        pq.write_table(pa.table({"x": x, "y": y}), folder / f"{name}.parquet")
     ran(
         "fit rows.parquet -k 2 --epsilon 1 --delta 1e-6 --rows 2000 --columns x,y --bounds=-1:1 --out result.json",
         folder,

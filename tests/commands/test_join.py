@@ -49,17 +49,6 @@ def test_a_coordinator_makes_a_key_of_its_own(tmp_path: Path) -> None:
     assert made.stdout == f'coordinator_key = "{public_key((tmp_path / "mine.pool").read_bytes()).hex()}"\n'
 
 
-def test_a_coordinator_needs_the_key_of_the_plan(site: Path) -> None:
-    (site / "certs" / "coordinator.pool").unlink()
-    code, words = coordinate(site)
-    assert code == 2
-    assert "cannot read certs/coordinator.pool" in words
-    ran("party-key another.pool --coordinator", site)
-    code, words = coordinate(site, "plan.toml", "--secret", "another.pool")
-    assert code == 2
-    assert "does not belong to the plan's coordinator_key" in words
-
-
 @pytest.mark.parametrize(("oracle", "told"), [("skellam", False), ("masked-gaussian", True), (None, False)])
 def test_a_coordinator_that_will_know_the_noise_is_told_to_be_kept_from_the_result(
     site: Path, oracle: str | None, told: bool

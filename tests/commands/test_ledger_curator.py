@@ -57,19 +57,11 @@ def test_a_ledger_of_before_there_were_owners_is_read_and_has_one_once_it_is_sai
     assert "\n  owner: B. Ito\n" in shown(folder)
 
 
-def test_a_ledger_is_exported_as_json_that_show_prints_and_as_a_line_per_run(folder: Path) -> None:
-    ran("ledger declare budget.db others --epsilon 1", folder)
-    ran(f"{FIT} --note 'a, \"b\"'", folder)
-    ran(f"{FIT} -k 2..3 --method hst-means", folder)
-    ran("ledger export budget.db --out ledger.json", folder)
-    assert (folder / "ledger.json").read_text() == ran("ledger show budget.db --json", folder).stdout
+def exported(folder: Path) -> list[dict[str, str]]:
+    """The lines of the table of a ledger."""
     ran("ledger export budget.db --out runs.csv", folder)
     with (folder / "runs.csv").open(newline="") as file:
-        first, second = csv.DictReader(file)
-    assert tuple(first) == tuple(field.name for field in attrs.fields(RunStatus))
-    assert (first["note"], second["k"], json.loads(first["columns"])) == ('a, "b"', "2..3", ["0", "1"])
-    runs = Ledger.open(folder / "budget.db").runs()
-    assert [float(line["epsilon"]) for line in (first, second)] == [run.epsilon for run in runs]
+        return list(csv.DictReader(file))
 
 
 @pytest.mark.parametrize("note", ["=1+1", "+1", "-1", "@SUM(A1)"])
@@ -77,9 +69,7 @@ def test_no_text_of_a_table_is_worked_out_by_a_spreadsheet(folder: Path, note: s
     ran(f"{FIT} --note '{note}'", folder)
     with closing(sqlite3.connect(folder / "budget.db")) as db, db:
         db.execute("update runs set method = ?", [f"\t{note}"])
-    ran("ledger export budget.db --out runs.csv", folder)
-    with (folder / "runs.csv").open(newline="") as file:
-        (line,) = csv.DictReader(file)
+    (line,) = exported(folder)
     assert (line["note"], line["method"]) == (f"'{note}", f"'\t{note}")
     assert not [cell for cell in line.values() if cell.startswith(("=", "+", "-", "@", "\t"))]
 
@@ -108,14 +98,21 @@ def test_details_that_are_no_plain_data_do_not_keep_a_paid_run_from_ending(
 
 
 def test_the_ledger_shows_what_each_run_was_and_its_note(folder: Path) -> None:
-    ran(f"{FIT} --note 'for the board'", folder)
+    """In words, as JSON, which it exports too, and as a table with a line per run."""
+    ran(f"{FIT} --note 'a, \"b\"'", folder)
     ran(f"{FIT} -k 2..4 --method hst-means", folder)
-    shown = ran("ledger show budget.db", folder).stdout
-    assert "k = 3, columns 0, 1\n    note: for the board\n" in shown
-    assert "hst-means, k = 2..4, columns 0, 1\n" in shown
-    first, second = json.loads(ran("ledger show budget.db --json", folder).stdout)[0]["runs"]
-    assert (first["note"], first["k"], first["columns"]) == ("for the board", "3", ["0", "1"])
+    assert 'k = 3, columns 0, 1\n    note: a, "b"\n' in shown(folder)
+    assert "hst-means, k = 2..4, columns 0, 1\n" in shown(folder)
+    printed = ran("ledger show budget.db --json", folder).stdout
+    first, second = json.loads(printed)[0]["runs"]
+    assert (first["note"], first["k"], first["columns"]) == ('a, "b"', "3", ["0", "1"])
     assert (second["note"], second["method"], second["k"]) == ("", "hst-means", "2..4")
+    ran("ledger export budget.db --out ledger.json", folder)
+    assert (folder / "ledger.json").read_text() == printed
+    one, other = exported(folder)
+    assert tuple(one) == tuple(field.name for field in attrs.fields(RunStatus))
+    assert (one["note"], other["k"], json.loads(one["columns"])) == ('a, "b"', "2..4", ["0", "1"])
+    assert [float(line["epsilon"]) for line in (one, other)] == [first["epsilon"], second["epsilon"]]
 
 
 @pytest.mark.parametrize("note", ["two\nlines", "x" * 201, "\x1b[2J"])

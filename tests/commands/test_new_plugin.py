@@ -20,21 +20,25 @@ OF_NAMES = "registry or command_line"
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("checks", [OF_NAMES, pytest.param("", marks=pytest.mark.long)], ids=["some", "all"])
 @pytest.mark.parametrize("role", new_plugin.EXAMPLES)
-def test_what_it_writes_passes_the_kit_and_is_listed(role: str, checks: str, tmp_path: Path) -> None:
+def test_what_it_writes_passes_the_kit_is_listed_and_runs(role: str, tmp_path: Path) -> None:
     done = ran(f"new-plugin my-own-2 --role {role}", tmp_path)
     package = tmp_path / "cloister-my-own-2"
     assert f"edit src/cloister_my_own_2/{role}.py" in done.stdout
-    python, around = [sys.executable, "-m"], environment(package)
-    kit = subprocess.run(
-        [*python, "pytest", "-q", "-k", checks], cwd=package, env=around, capture_output=True, text=True, check=False
-    )
-    assert kit.returncode == 0, kit.stdout
-    listed = subprocess.run(
-        [*python, "cloister.cli", "plugins"], env=around, capture_output=True, text=True, check=True
-    )
-    assert listed.stdout.splitlines()[1:] == ["my-own-2 (cloister-my-own-2 0.1.0): 1 components"]
+    assert tomllib.loads((package / "pyproject.toml").read_text())["project"]["dependencies"] == ["cloister"]
+
+    def python(folder: Path, *words: str) -> str:
+        command, around = [sys.executable, "-m", *words], environment(package)
+        done = subprocess.run(command, cwd=folder, env=around, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    python(package, "pytest", "-q", "-k", OF_NAMES)
+    listed = python(tmp_path, "cloister.cli", "plugins")
+    assert listed.splitlines()[1:] == ["my-own-2 (cloister-my-own-2 0.1.0): 1 components"]
+    np.save(tmp_path / "rows.npy", np.random.default_rng(0).uniform(-1, 1, (1000, 2)))
+    (line,) = re.findall("^cloister (fit .*)$", (package / "README.md").read_text(), re.MULTILINE)
+    python(tmp_path, "cloister.cli", *line.split())
 
 
 @pytest.mark.parametrize("role", new_plugin.EXAMPLES)
@@ -44,25 +48,6 @@ def test_nothing_of_the_examples_name_is_left(role: str, tmp_path: Path) -> None
     assert len(files) == 6
     for spelling in new_plugin.spellings(new_plugin.EXAMPLES[role]):
         assert not [path for path in files if spelling in f"{path}{path.read_text()}"]
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize("role", new_plugin.EXAMPLES)
-def test_its_last_command_runs_with_what_it_depends_on(role: str, tmp_path: Path) -> None:
-    ran(f"new-plugin mine --role {role}", tmp_path)
-    package = tmp_path / "cloister-mine"
-    np.save(tmp_path / "rows.npy", np.random.default_rng(0).uniform(-1, 1, (1000, 2)))
-    (line,) = re.findall("^cloister (fit .*)$", (package / "README.md").read_text(), re.MULTILINE)
-    command = [sys.executable, "-m", "cloister.cli", *line.split()]
-    subprocess.run(command, cwd=tmp_path, env=environment(package), check=True)
-    assert tomllib.loads((package / "pyproject.toml").read_text())["project"]["dependencies"] == ["cloister"]
-
-
-def test_an_example_can_be_written_under_its_own_name(tmp_path: Path) -> None:
-    ran("new-plugin honeycomb-cells --role tree", tmp_path)
-    tree = Path("src", "cloister_honeycomb_cells", "tree.py")
-    original = new_plugin.examples() / "cloister-honeycomb-cells" / tree
-    assert (tmp_path / "cloister-honeycomb-cells" / tree).read_text() == original.read_text()
 
 
 def test_what_ends_half_way_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

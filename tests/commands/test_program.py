@@ -12,6 +12,7 @@ import tempfile
 import time
 import warnings
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -67,10 +68,13 @@ def test_a_file_of_somebody_else_s_is_said_to_be_hers_by_the_program_and_never_b
     assert "this runs as nobody: run it as root" in said
 
 
+def process(*command: str, **settings: Any) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command, capture_output=True, text=True, check=False, **settings)
+
+
 def shell(line: str, folder: Path) -> subprocess.CompletedProcess[str]:
     """A line of the shell, in which "cloister" is the program."""
-    command = line.replace("cloister", " ".join(PROGRAM), 1)
-    return subprocess.run(["sh", "-c", command], cwd=folder, capture_output=True, text=True, check=False)
+    return process("sh", "-c", line.replace("cloister", " ".join(PROGRAM), 1), cwd=folder)
 
 
 @pytest.mark.thorough
@@ -83,6 +87,8 @@ def test_an_output_that_was_closed_before_the_start_is_one_that_cannot_be_writte
     errors = shell(f"cloister {words} 2>&-", folder)
     assert errors.returncode == 0
     assert errors.stdout
+    refused = shell(f"cloister {FIT} --epsilon 0 2>&-", folder)
+    assert (refused.returncode, refused.stdout, refused.stderr) == (2, "", "")
 
 
 @pytest.mark.thorough
@@ -96,12 +102,6 @@ def test_a_closed_output_loses_nothing_that_was_paid_for(folder: Path) -> None:
     (path,) = set(folder.iterdir()) - before
     assert kept.returncode == 1
     assert Result.load(path).columns == ("0", "1")
-
-
-@pytest.mark.thorough
-def test_an_error_that_nobody_can_read_is_not_printed_among_the_results(folder: Path) -> None:
-    done = shell(f"cloister {FIT} --epsilon 0 2>&-", folder)
-    assert (done.returncode, done.stdout, done.stderr) == (2, "", "")
 
 
 def test_a_warning_of_ours_is_one_line_and_others_are_as_python_has_them(
@@ -124,10 +124,7 @@ def test_a_warning_of_ours_is_one_line_and_others_are_as_python_has_them(
 def test_the_program_is_light_until_it_hears_ctrl_c() -> None:
     code = "import sys; import cloister.__main__; print([m for m in ('typing', 're', 'typer') if m in sys.modules])"
     source = str(Path(cloister_package.__file__).parents[1])
-    done = subprocess.run(
-        [sys.executable, "-S", "-c", code], env={"PYTHONPATH": source}, capture_output=True, text=True, check=True
-    )
-    assert done.stdout == "[]\n"
+    assert process(sys.executable, "-S", "-c", code, env={"PYTHONPATH": source}).stdout == "[]\n"
 
 
 IMPORTING = """
@@ -146,8 +143,7 @@ main()
 @pytest.mark.thorough
 @pytest.mark.parametrize("name", ["cloister.cli", "typer", "cloister.run.fit", "numpy"])
 def test_ctrl_c_while_libraries_are_loaded_is_one_line(name: str, folder: Path) -> None:
-    command = [sys.executable, "-c", IMPORTING.format(name=name), *f"{FIT} {PAID}".split()]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    done = process(sys.executable, "-c", IMPORTING.format(name=name), *f"{FIT} {PAID}".split(), cwd=folder)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "cloister: interrupted\n")
     assert not Ledger.open(folder / "budget.db").runs()
 
@@ -167,36 +163,23 @@ main()
 """Before that an interrupt is Python's own affair, however long a loaded machine takes to get there."""
 
 
-def interrupted(folder: Path, after: float, paid: str, by: signal.Signals) -> tuple[int, str, str]:
+@pytest.mark.thorough
+@pytest.mark.parametrize("by", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("after", [0.05, 0.4, 0.8, 1.6])
+def test_ctrl_c_and_sigterm_at_any_moment_are_one_line(after: float, by: signal.Signals, folder: Path) -> None:
     np.save(folder / "rows.npy", np.random.default_rng(0).normal(0, 0.3, (200_000, 4)))
-    line = f"{FIT} --rows 200000 --delta 1e-8 --set rounds=200 --zoom off {paid}"
-    running = subprocess.Popen(
-        [sys.executable, "-c", STARTED, *line.split()],
-        cwd=folder,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    line = f"{FIT} --rows 200000 --delta 1e-8 --set rounds=200 --zoom off {PAID}"
+    command = [sys.executable, "-c", STARTED, *line.split()]
+    running = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert running.stdout is not None
     assert running.stdout.readline() == "it has begun\n"
     time.sleep(after)
     running.send_signal(by)
     out, err = running.communicate(timeout=PATIENCE)
-    return running.returncode, out, err
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize("by", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize(("after", "paid"), [(0.05, ""), (0.2, PAID), (0.4, ""), (0.8, PAID), (1.2, ""), (1.6, PAID)])
-def test_ctrl_c_and_sigterm_at_any_moment_are_one_line(
-    after: float, paid: str, by: signal.Signals, folder: Path
-) -> None:
-    code, out, err = interrupted(folder, after, paid, by)
-    assert (code, out, err.count("\n")) == (130, "", 1), err
+    assert (running.returncode, out, err.count("\n")) == (130, "", 1), err
     assert err.startswith("cloister: interrupted")
     runs = Ledger.open(folder / "budget.db").runs()
     assert len(runs) == ("is open in budget.db" in err) or "unless 'cloister ledger show" in err
-    assert sorted(p.name for p in folder.iterdir() if not p.name.startswith("budget.db")) == ["rows.npy"]
 
 
 SPILLING = """
@@ -216,7 +199,7 @@ main()
 
 
 def test_rows_that_spilled_to_a_folder_do_not_outlive_a_program_that_is_ended(folder: Path) -> None:
-    done = subprocess.run([sys.executable, "-c", SPILLING], cwd=folder, capture_output=True, text=True, check=False)
+    done = process(sys.executable, "-c", SPILLING, cwd=folder)
     assert (done.returncode, done.stderr) == (130, "cloister: interrupted\n")
     spilled = Path(done.stdout.strip())
     assert spilled.is_absolute()
@@ -245,11 +228,10 @@ def test_ctrl_c_that_a_shell_keeps_from_its_background_is_not_heard(folder: Path
 def test_a_shell_completes_commands_and_options_once_it_is_told_how(tmp_path: Path) -> None:
     home = {**os.environ, "HOME": str(tmp_path), "COLUMNS": "120"}
     words = shlex.join([*PROGRAM, "--install-completion"])  # which asks whose child it is
-    done = subprocess.run(["bash", "-c", f"{words}; exit $?"], env=home, capture_output=True, text=True, check=False)
+    done = process("bash", "-c", f"{words}; exit $?", env=home)
     assert done.returncode == 0, done.stderr
     script = next(tmp_path.rglob("cloister.sh"))
     assert "_CLOISTER_COMPLETE=complete_bash" in script.read_text()
     for words, wanted in (("cloister expl", "explain"), ("cloister fit --user-c", "--user-column")):
         asked = {"_CLOISTER_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(len(words.split()) - 1)}
-        shown = subprocess.run(PROGRAM, env={**home, **asked}, capture_output=True, text=True, check=False)
-        assert shown.stdout.split() == [wanted]
+        assert process(*PROGRAM, env={**home, **asked}).stdout.split() == [wanted]

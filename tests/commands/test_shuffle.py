@@ -4,7 +4,6 @@ them."""
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -38,9 +37,6 @@ def test_from_rows_to_centres(tmp_path: Path) -> None:
     shown = ran(f"plan {shape} --out plan", tmp_path).stdout
     for said in ("epsilon = 1, delta = 1e-06, Shuffled trust", "900 people", "one message at most", "messages alone"):
         assert said in shown
-    crowd = json.loads((tmp_path / "plan" / "plan.json").read_text())["crowd"]
-    assert (crowd["least honest people"], crowd["messages per user"]) == (900, 1)
-    assert 1 < crowd["epsilon alone"] < 10
     encode = "encode plan mine.npy --columns 0,1,2,3,4 --state mine.state --out"
     assert ran(f"{encode} reports", tmp_path).stdout.startswith("messages of 1,000 people under plan")
     ran(f"{encode} again", tmp_path)
@@ -70,12 +66,12 @@ def test_all_files_of_one_shuffle_or_none(
     assert decode(plan, files[::-1]).intake.accepted == N
     with pytest.raises(InvalidInput, match="these are 3 of the 4 files"):
         decode(plan, files[1:])
-    (tmp_path / "copy.messages").write_bytes(files[2].read_bytes())
+    whole = files[2].read_bytes()
+    (tmp_path / "copy.messages").write_bytes(whole)
     with pytest.raises(InvalidInput, match="one file twice"):
         decode(plan, [*files, tmp_path / "copy.messages"])
     with pytest.raises(InvalidInput, match="of another plan"):
         decode(small_plan(seed=2), files)
-    whole = files[2].read_bytes()
     shuffle(plan, tmp_path / "reports", tmp_path / "again")
     another = sorted((tmp_path / "again").iterdir())[2].read_bytes()
 
@@ -84,12 +80,9 @@ def test_all_files_of_one_shuffle_or_none(
 
     with pytest.raises(InvalidInput, match="changed while it was read"):
         decode(plan, files, progress=swapped)
-    flips = (12, 20, 60, len(whole) - 1)  # in its head, in that of a batch, in a message
-    flipped = [whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :] for at in flips]
-    for changed in (*flipped, whole[:-1], whole + b"0", whole[: -len(whole) // 4], whole[:45]):
-        files[2].write_bytes(changed)
-        with pytest.raises(InvalidInput, match="damaged or cut short"):
-            decode(plan, files)
+    files[2].write_bytes(whole[:-1])
+    with pytest.raises(InvalidInput, match="damaged or cut short"):
+        decode(plan, files)
 
 
 def test_an_impossible_message_is_refused_alone(plan: CollectionPlan, tmp_path: Path) -> None:
@@ -106,7 +99,7 @@ def test_an_impossible_message_is_refused_alone(plan: CollectionPlan, tmp_path: 
         decode(plan, tmp_path / "out", strict=True)
 
 
-def split_plan(counts: str = "split-and-mix-counts") -> CollectionPlan:
+def split_plan() -> CollectionPlan:
     request = Request(
         k=2,
         method="one-round",
@@ -115,7 +108,7 @@ def split_plan(counts: str = "split-and-mix-counts") -> CollectionPlan:
         bounds="ball:1",
         rows=100,
         seed=1,
-        components={"counts": counts, "sums": "split-and-mix"},
+        components={"counts": "split-and-mix-counts", "sums": "split-and-mix"},
         options={"grid_up_to": 0, "tree.cells": 2},
     )
     return publish(request, dimension=2)
@@ -139,24 +132,6 @@ def test_shares_of_a_sum_come_back_together(tmp_path: Path) -> None:
     assert decode(plan, tmp_path / "less").intake.accepted == 99
 
 
-@pytest.mark.parametrize(
-    ("frequencies", "which"),
-    [("split-and-mix-counts", "one"), ("blanket-histogram", "one"), ("blanket-histogram", "all")],
-)
-def test_impossible_messages_are_refused_with_their_sender_alone(tmp_path: Path, frequencies: str, which: str) -> None:
-    """Her messages spoil nobody else's: neither the shuffler nor the server stops for her."""
-    plan = split_plan(frequencies)
-    theirs = sent(plan, people=100)
-    answers, body = theirs.answers.copy(), layout_of(plan.round()).bodies[0]
-    wide = body.bytes // body.many
-    firsts = body.start + wide * np.arange(1 if which == "one" else body.many)
-    for person in (7, 42):
-        answers[person, firsts + 1] ^= 255  # a slot or a level beyond all
-    done = shuffle(plan, folder_of(tmp_path / "reports", theirs, answers), tmp_path / "out")
-    assert (done.people, dict(done.tally.refused)) == (98, {"impossible": 2})
-    assert decode(plan, tmp_path / "out").intake.accepted == 98
-
-
 def test_a_plan_asks_for_a_bounded_number_of_messages(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("cloister.collection.plan.costs.MAX_MESSAGES", 20)
     with pytest.raises(
@@ -165,24 +140,12 @@ def test_a_plan_asks_for_a_bounded_number_of_messages(monkeypatch: pytest.Monkey
         split_plan()
 
 
-def test_a_shuffled_plan_has_one_round() -> None:
-    request = Request(k=2, method="fastlloyd", epsilon=1.0, delta=1e-6, bounds="ball:1", rows=100, components=WIRES)
-    with pytest.raises(InvalidInput, match="a plan of trust Shuffled holds one"):
-        publish(request, dimension=2)
-
-
-CHANGES: dict[str, Callable[[Any], Any]] = {
-    "fewer people": lambda crowd: attrs.evolve(crowd, min_honest_users=2),
-    "less alone": lambda crowd: attrs.evolve(crowd, epsilon_without_shuffler=0.5),
-    "fewer messages": lambda crowd: attrs.evolve(crowd, bytes=1),
-    "local": lambda crowd: None,
-}
-
-
-@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("facts", [{"min_honest_users": 2}, {"epsilon_without_shuffler": 0.5}, {"bytes": 1}, None])
 def test_a_plan_that_says_something_else_of_its_crowd_is_refused(
-    plan: CollectionPlan, tmp_path: Path, change: str
+    plan: CollectionPlan, tmp_path: Path, facts: dict[str, Any] | None
 ) -> None:
-    attrs.evolve(plan, crowd=CHANGES[change](plan.crowd)).write(tmp_path / "plan", "")
+    assert plan.crowd is not None
+    crowd = attrs.evolve(plan.crowd, **facts) if facts else None
+    attrs.evolve(plan, crowd=crowd).write(tmp_path / "plan", "")
     with pytest.raises(Refused):
         read(tmp_path / "plan").round()

@@ -19,20 +19,6 @@ def problem(k: int, rows: int) -> Problem:
 
 
 @pytest.mark.parametrize(
-    ("k", "rows", "message"),
-    [
-        (0, 5, "k is 0: ask for at least one centre"),
-        (6, 5, "k is 6, but the public number of rows is 5"),
-        (1, CAP + 1, "public number of rows must be between 1 and 2147483648, not 2147483649"),
-    ],
-)
-def test_a_problem_may_have_as_many_centres_as_rows_and_no_more(k: int, rows: int, message: str) -> None:
-    assert all(problem(k, rows).k == k for k, rows in ((1, 1), (5, 5), (1, CAP)))
-    with pytest.raises(InvalidInput, match=message):
-        problem(k, rows)
-
-
-@pytest.mark.parametrize(
     ("k", "dimension", "most"),
     [(2**16 + 1, 1, 2**16), (10**12, 2, 2**16), (10**400, 3, 2**16), (2**22 // 100 + 1, 100, 2**22 // 100)],
     ids=["one more", "many", "huge", "columns"],

@@ -40,33 +40,28 @@ class Spy:
         self.seen.append((items, who))
 
 
-def counted(cells: Any, among: Share | None = None) -> OpenedQuestion:
-    return OpenedQuestion(cells, None, among, Exact().open(cells.space, SPEND, SETTING))
+def counted(cells: Any) -> OpenedQuestion:
+    return OpenedQuestion(cells, None, None, Exact().open(cells.space, SPEND, SETTING))
 
 
-def summed(vectors: Any, among: Share | None = None) -> OpenedQuestion:
-    return OpenedQuestion(
-        vectors.cells, vectors, among, Exact().open(vectors.cells.space, SPEND, SETTING, vectors.bound)
-    )
+def summed(vectors: Any) -> OpenedQuestion:
+    channel = Exact().open(vectors.cells.space, SPEND, SETTING, vectors.bound)
+    return OpenedQuestion(vectors.cells, vectors, None, channel)
 
 
-def a_round(*parts: OpenedQuestion, trust: Any = Central, domain: Any = BOX) -> Round[Any]:
-    return Round(0, trust, domain, parts)
+def a_round(*parts: OpenedQuestion, trust: Any = Central) -> Round[Any]:
+    return Round(0, trust, BOX, parts)
 
 
 def users(n: int) -> np.ndarray:
     return np.arange(n, dtype=np.uint64)
 
 
-def totals(round: Round[Any], rows: np.ndarray, who: np.ndarray | None = None) -> list[np.ndarray]:
-    who = users(len(rows)) if who is None else who
-    return [s.vector for s in absorb(round, encode_rows(round, rows, who, NOISE))]
-
-
 def test_counts_and_sums_are_those_of_the_lattice() -> None:
     rows = np.random.default_rng(0).normal(0, 0.7, (300, 2))
     cells = Strips(BOX.max_norm)
-    counts, sums = totals(a_round(counted(cells), summed(Rows(cells, Bound(BOX.max_norm, 2)))), rows)
+    round = a_round(counted(cells), summed(Rows(cells, Bound(BOX.max_norm, 2))))
+    counts, sums = (s.vector for s in absorb(round, encode_rows(round, rows, users(300), NOISE)))
     points = BOX.snap(rows)
     coarse, fine = cells.locate(points).T
     assert counts.tolist() == [*np.bincount(coarse, minlength=4), *np.bincount(fine, minlength=8)]
@@ -74,22 +69,10 @@ def test_counts_and_sums_are_those_of_the_lattice() -> None:
     assert np.array_equal(sums.reshape(-1, 2), expected)
 
 
-def test_reports_carry_the_users_whose_rows_they_are() -> None:
-    rows, spy = np.random.default_rng(8).uniform(-1, 1, (300, 2)), Spy()
-    rows[::21], rows[7::21, 0], rows[14::21, 1] = np.nan, np.inf, -np.inf
-    who = np.random.default_rng(9).integers(0, 2**64, 300, dtype=np.uint64)
-    cells, share = Strips(BOX.max_norm), Share(SEED, 0, 0.0, 0.4)
-    parts = (OpenedQuestion(cells, None, among, spy) for among in (share, None))  # type: ignore[arg-type]
-    encode_rows(a_round(*parts, trust=Local), rows, who, NOISE)
-    whole = np.isfinite(rows).all(axis=1)
-    for (items, users_of), asked in zip(spy.seen, (whole & share.holds(who), whole), strict=True):
-        assert np.array_equal(users_of, who[asked])
-        assert np.array_equal(items, cells.locate(BOX.snap(rows[asked])))
-
-
 def test_a_sender_whose_row_cannot_be_used_reports_too_and_is_in_no_bucket() -> None:
     """Who sends nothing would say for certain that a cell of hers is missing."""
-    rows, spy, who = np.random.default_rng(8).uniform(-1, 1, (300, 2)), Spy(), users(300)
+    g, spy = np.random.default_rng(8), Spy()
+    rows, who = g.uniform(-1, 1, (300, 2)), g.integers(0, 2**64, 300, dtype=np.uint64)
     rows[::21], rows[7::21, 0], rows[14::21, 1] = np.nan, np.inf, -np.inf
     cells, share = Strips(BOX.max_norm), Share(SEED, 0, 0.0, 0.4)
     sums = OpenedQuestion(cells, Rows(cells, Bound(BOX.max_norm, 2)), None, spy)  # type: ignore[arg-type]
@@ -103,28 +86,6 @@ def test_a_sender_whose_row_cannot_be_used_reports_too_and_is_in_no_bucket() -> 
         assert np.array_equal(users_of, who[asked])
         ids = getattr(items, "buckets", items)
         assert np.array_equal(ids, np.where(whole[:, None], located, -1)[asked])
-
-
-@attrs.frozen(eq=False)
-class Far:
-    """Vectors beyond any bound."""
-
-    cells: Any
-    bound: Bound
-
-    def values(self, rows: np.ndarray, buckets: np.ndarray) -> np.ndarray:
-        return np.full((len(rows), 2), 10**12)
-
-
-def test_vectors_are_clipped_to_their_bound_before_the_oracle_sees_them() -> None:
-    spy, cells, rows = Spy(), Strips(BOX.max_norm), np.zeros((3, 2), np.int64)
-    part = OpenedQuestion(cells, Far(cells, Bound(100, 2)), None, spy)  # type: ignore[arg-type]
-    encode_lattice(a_round(part), rows, users(3), NOISE)
-    ((given, _),) = spy.seen
-    lengths = (given.values**2).sum(axis=1)
-    assert (lengths > 98**2).all()
-    assert (lengths <= 100**2).all()
-    assert np.array_equal(given.buckets, cells.locate(rows))
 
 
 def test_a_row_in_no_bucket_adds_to_none() -> None:
@@ -158,16 +119,17 @@ USERS = np.arange(N, dtype=np.uint64)
 
 @attrs.frozen(eq=False)
 class Stranger:
-    """A stranger's bucketing: every row is in the first buckets, but for what it says of the last one."""
+    """A stranger's bucketing, which says these ids of the rows."""
 
-    last: Any
+    ids: np.ndarray
     space: Space = SPACE
 
     def locate(self, rows: np.ndarray) -> np.ndarray:
-        ids = np.zeros((len(rows), self.space.levels), np.int64)
-        if len(rows):
-            ids[-1] = self.last
-        return ids
+        return self.ids[: len(rows)]
+
+
+FIRST = Stranger(np.zeros((N, 2), np.int64))
+"""Every row is in the first buckets."""
 
 
 def asked_of(spec: Spec, cells: Any) -> Round[Any]:
@@ -182,7 +144,8 @@ def asked_of(spec: Spec, cells: Any) -> Round[Any]:
 @pytest.mark.parametrize("last", [(3, 0), (0, 5), (-2, 0), (0, 2**40), (-(2**63), 0)])
 @pytest.mark.parametrize("spec", ORACLES, ids=lambda s: s.name)
 def test_no_oracle_is_given_an_id_that_is_of_no_bucket(spec: Spec, last: tuple[int, int]) -> None:
-    round, noise = asked_of(spec, Stranger(last)), NoiseRng.for_tests(0)
+    ids = np.vstack([FIRST.ids[1:], last])
+    round, noise = asked_of(spec, Stranger(ids)), NoiseRng.for_tests(0)
     for encode in (encode_rows, encode_owned):
         with pytest.raises(InvalidInput, match="the bucketing Stranger returned an id outside its space") as error:
             encode(round, ROWS, USERS, noise)
@@ -192,21 +155,10 @@ def test_no_oracle_is_given_an_id_that_is_of_no_bucket(spec: Spec, last: tuple[i
             work(round, BOX.snap(ROWS), USERS, noise)
 
 
-@attrs.frozen(eq=False)
-class Odd:
-    """What is no ids at all."""
-
-    ids: np.ndarray
-    space: Space = SPACE
-
-    def locate(self, rows: np.ndarray) -> np.ndarray:
-        return self.ids[: len(rows)]
-
-
 def test_what_is_no_ids_is_refused() -> None:
     for shape, kind in (((N, 2), float), ((N, 1), int), ((N, 2), np.uint64), (N, int), ((3, 2), int)):
-        with pytest.raises(InvalidInput, match="the bucketing Odd"):
-            encode_rows(asked_of(ORACLES[0], Odd(np.zeros(shape, kind))), ROWS, USERS, NoiseRng.for_tests(0))
+        with pytest.raises(InvalidInput, match="the bucketing Stranger"):
+            encode_rows(asked_of(ORACLES[0], Stranger(np.zeros(shape, kind))), ROWS, USERS, NoiseRng.for_tests(0))
 
 
 @attrs.frozen(eq=False)
@@ -214,7 +166,7 @@ class Promising:
     """Vectors of two numbers, it says."""
 
     made: Any
-    cells: Any = Stranger(0)
+    cells: Any = FIRST
     bound = Bound(BOX.max_norm, 2)
 
     def values(self, rows: np.ndarray, buckets: np.ndarray) -> Any:
@@ -232,7 +184,7 @@ class Promising:
 )
 def test_vectors_of_another_shape_or_type_are_refused_by_name(made: Any, found: str) -> None:
     (spec,) = (spec for spec in ORACLES if (spec.name, spec.role) == ("discrete-gaussian", "VectorSumOracle"))
-    round = asked_of(spec, Stranger(0))
+    round = asked_of(spec, FIRST)
     round = attrs.evolve(round, parts=(attrs.evolve(round.parts[0], vectors=Promising(made)),))
     with pytest.raises(InvalidInput, match=rf"Promising\.values of n rows .*{found}; its bound promises \(n, 2\)"):
         encode_rows(round, ROWS, USERS, NoiseRng.for_tests(0))

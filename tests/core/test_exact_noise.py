@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import tracemalloc
 from collections.abc import Callable, Iterator
 from decimal import Context, Decimal, localcontext
 from fractions import Fraction
@@ -84,15 +83,6 @@ def test_a_coin_is_decided_by_the_bits_beyond_its_word(x: Fraction) -> None:
         bits = number + off
         rest = iter([bits >> 64 & (WORD - 1), bits & (WORD - 1)])
         assert Uniform(bits >> 128, lambda rest=rest: next(rest)).below_exp(x) is below  # type: ignore[misc]
-
-
-def test_a_coin_of_probability_one_always_falls_so_and_asks_for_no_more() -> None:
-    def refuse() -> int:
-        raise AssertionError
-
-    assert all(Uniform(word, refuse).below_exp(Fraction(0)) for word in (0, 1, WORD - 1))
-    assert Uniform(0, refuse).below_exp(Fraction(44))
-    assert not Uniform(WORD - 1, refuse).below_exp(Fraction(1, 2**40))
 
 
 def test_log_and_exp_are_a_hundred_times_better_than_they_are_trusted_to_be() -> None:
@@ -278,30 +268,11 @@ def test_a_shorter_draw_is_the_beginning_of_a_longer_one_in_chunks_of_any_length
                 assert np.array_equal(draw(NoiseRng.for_tests(2), law, size), numbers[:size])
 
 
-def test_memory_beside_the_numbers_is_that_of_one_chunk() -> None:
-    law = Law(0.3, squared=True)
-    draw(NoiseRng.secret(), law, 10)
-    tracemalloc.start()
-    draw(NoiseRng.secret(), law, MANY)
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert peak < 8 * MANY + 30 * 8 * exact_noise.CHUNK
-
-
 def test_noise_of_nearly_no_scale_is_zero() -> None:
     source = NoiseRng.secret()._source()
     for squared, scale in product((False, True), (5e-324, 1e-300, 1e-160, 2.0**-20, 0.01)):
         assert not Law(scale, squared).draw(5000, source).any()
         assert not Law(scale, squared, widened=2.0**45).draw(20, source).any()
-
-
-@pytest.mark.alarm(1e-8)
-def test_a_number_beyond_64_bits_is_an_error_and_never_wraps(alarm: Alarm) -> None:
-    """At s = 2^61, one number of Laplace's in 55 is beyond: that none of 3000 is has a chance of 1e-24."""
-    with pytest.raises(InvalidInput, match="64 bits"):
-        NoiseRng.for_tests(1).discrete_laplace(2.0**61, 3000)
-    sample = NoiseRng.for_tests(1).discrete_laplace(2.0**56, 10_000)
-    alarm.fits(fit(Law(2.0**56, False), sample))
 
 
 def candidate(law: Law, number: int) -> tuple[int, int, int]:

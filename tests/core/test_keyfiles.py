@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, TypeAlias
 
 import pytest
 
@@ -17,28 +18,31 @@ from cloister.core.errors import Refused
 from cloister.core.keyfiles import check_own
 from cloister.federated.transport.certificates import Credentials, make_test_certificates, read_file, write_secret
 
+Key: TypeAlias = tuple[Path, Callable[[Path], Any]]
+"""A key that was made in a folder, and what uses it."""
 
-def of_certificate(folder: Path) -> tuple[Path, Callable[[Path], Any]]:
+
+def of_certificate(folder: Path) -> Key:
     make_test_certificates(folder, ("a",))
     return folder / "a.key", lambda path: Credentials.read(folder / "a.pem")
 
 
-def of_server(folder: Path) -> tuple[Path, Callable[[Path], Any]]:
+def of_server(folder: Path) -> Key:
     make_test_certificates(folder, ("a",))
     return folder / "a.key", lambda path: running.certificate(folder / "a.pem", path)
 
 
-def of_pool(folder: Path) -> tuple[Path, Callable[[Path], Any]]:
+def of_pool(folder: Path) -> Key:
     write_secret(folder / "a.pool", b"secret")
     return folder / "a.pool", lambda path: read_file(path, secret=True)
 
 
-def of_issuer(folder: Path) -> tuple[Path, Callable[[Path], Any]]:
+def of_issuer(folder: Path) -> Key:
     tickets.new_key(folder / "issuer.key")
     return folder / "issuer.key", tickets.read_key
 
 
-def of_ledger(folder: Path) -> tuple[Path, Callable[[Path], Any]]:
+def of_ledger(folder: Path) -> Key:
     ledger = folder / "budget.db"
     Ledger.open(ledger, create=True)
     run._secret(ledger)
@@ -47,7 +51,7 @@ def of_ledger(folder: Path) -> tuple[Path, Callable[[Path], Any]]:
 
 @pytest.mark.parametrize("kind", [of_certificate, of_server, of_pool, of_issuer, of_ledger])
 def test_a_key_that_others_can_read_is_used_for_nothing_until_they_cannot(
-    kind: Callable[[Path], tuple[Path, Callable[[Path], Any]]], tmp_path: Path
+    kind: Callable[[Path], Key], tmp_path: Path
 ) -> None:
     path, use = kind(tmp_path)
     use(path)
@@ -77,11 +81,7 @@ def test_a_group_may_read_a_key_of_root_s_alone(
     owner: int, mode: int, fine: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Path, "stat", lambda path: SimpleNamespace(st_mode=0o100000 | mode, st_uid=owner))
-    try:
+    with nullcontext() if fine else pytest.raises(Refused):
         check_own(Path("a.key"))
-    except Refused:
-        assert not fine
-    else:
-        assert fine
     monkeypatch.setattr(keyfiles, "os", SimpleNamespace(name="nt"))
     check_own(Path("a.key"))

@@ -16,6 +16,7 @@ import httpx
 import pytest
 
 from cloister.federated.transport.certificates import COORDINATOR_NAME, make_test_certificates
+from tests.collection.service.collectors import OCTETS
 from tests.waiting import PATIENCE, until
 
 KIT = Path(__file__).parents[2] / "deploy"
@@ -32,6 +33,13 @@ def needs(tool: str) -> pytest.MarkDecorator:
 def program(tool: str) -> str:
     """Where a program is; those of administrators are not on everybody's path."""
     return str(shutil.which(tool, path=_path()))
+
+
+def ran(tool: str, *words: object, folder: Path | None = None) -> subprocess.CompletedProcess[str]:
+    """A program that ends well."""
+    done = subprocess.run([program(tool), *map(str, words)], cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done
 
 
 def _path() -> str:
@@ -140,3 +148,8 @@ def unlooked() -> ssl.SSLContext:
 def visitor(address: str) -> httpx.Client:
     """Whoever speaks to a proxy of the kit, and does not look at its certificate."""
     return httpx.Client(base_url=address, verify=False, timeout=PATIENCE)
+
+
+def send(client: httpx.Client, body: bytes, peer: str = "10.0.0.1") -> int:
+    """The status that somebody at this address is told of a report."""
+    return client.post("/reports", content=body, headers={**OCTETS, "x-forwarded-for": peer}).status_code

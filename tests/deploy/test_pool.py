@@ -17,8 +17,7 @@ import pytest
 pytest.importorskip("grpc")
 
 from tests.federated.federated_session import NAMES
-from tests.federated.pooling import PARTS, TOML, ledger, write_rows
-from tests.waiting import PATIENCE
+from tests.federated.pooling import PARTS, TOML, Programs, ended, ledger, write_rows
 
 KIT = Path(__file__).parents[2] / "deploy" / "pool"
 SITES = ("authority", "coordinator", *NAMES)
@@ -28,51 +27,32 @@ pytestmark = [
 ]
 
 
-class Sites:
+class Sites(Programs):
     """Folders of all sites below one, and what runs in them. Args: folder."""
 
     def __init__(self, folder: Path) -> None:
+        super().__init__()
         self.folder = folder
         self.environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
-        self.running = list[subprocess.Popen[str]]()
         for site in SITES:
             (folder / site).mkdir()
 
     def start(self, site: str, *words: str) -> subprocess.Popen[str]:
         """A site's script, with these words."""
         script = ["sh", str(KIT / site)] if site in SITES[:2] else ["sh", str(KIT / "hospital"), site]
-        begun = subprocess.Popen(
-            [*script, *words],
-            cwd=self.folder / site,
-            env=self.environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        self.running.append(begun)
-        return begun
+        return self.run([*script, *words], self.folder / site, env=self.environment)
 
     def says(self, site: str, *words: str, code: int = 0) -> str:
         """All that a site's script says, once it has ended with this code."""
-        begun = self.start(site, *words)
-        out, err = begun.communicate(timeout=PATIENCE)
-        assert begun.returncode == code, out + err
-        return out + err
+        return ended(self.start(site, *words), code)
 
     def send(self, name: str, *to: str) -> None:
         """A file by mail. Args: name ("site/file"), to (sites)."""
-        file = self.folder / name
-        for site in to:
-            if site != file.relative_to(self.folder).parts[0]:
-                place = self.folder / site / Path(*file.relative_to(self.folder).parts[1:])
-                place.parent.mkdir(exist_ok=True)
-                shutil.copy(file, place)
-
-    def end(self) -> None:
-        for process in self.running:
-            if process.poll() is None:
-                process.kill()
-            process.communicate()
+        own, _, rest = name.partition("/")
+        for site in set(to) - {own}:
+            place = self.folder / site / rest
+            place.parent.mkdir(exist_ok=True)
+            shutil.copy(self.folder / name, place)
 
 
 @pytest.fixture
@@ -117,8 +97,7 @@ def test_three_hospitals_go_from_keys_to_one_result_by_a_script_each(sites: Site
     assert not made.runs()
     parties = [sites.start(name, "join", *to) for name in NAMES]
     for process in (*parties, coordinator):
-        out, err = process.communicate(timeout=PATIENCE)
-        assert process.returncode == 0, out + err
+        ended(process)
     found = [json.loads((sites.folder / n / f"{n}.json").read_text())["result"]["centers"] for n in NAMES]
     assert found[0] == found[1] == found[2]
     log = (sites.folder / "coordinator/coordinator.jsonl").read_text().splitlines()

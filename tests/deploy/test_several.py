@@ -21,7 +21,7 @@ from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.server.aggregator import decode
 from cloister.lab.phones.crowd import plan_of, rows
 from tests.collection.service.collectors import OCTETS, USERS, collecting, form_of, on_disk, plan_in, report
-from tests.deploy.kit import PORTS, caddy, needs, nginx
+from tests.deploy.kit import PORTS, caddy, needs, nginx, send, visitor
 from tests.waiting import PATIENCE, until
 
 pytestmark = pytest.mark.thorough
@@ -130,15 +130,12 @@ def test_a_collector_restored_in_the_middle_of_a_round_counts_nobody_twice(tmp_p
     plan, kept, stopped = plan_in(tmp_path / "plan"), list[int](), threading.Event()
     form, reports, copy = form_of(plan), tmp_path / "reports", tmp_path / "copy"
 
-    def send(client: httpx.Client, user: int) -> int:
-        return client.post(f"{process.address}/reports", content=report(form, user), headers=OCTETS).status_code
-
     def people() -> None:
-        with httpx.Client() as client:
+        with visitor(process.address) as client:
             for user in range(USERS - 1):
                 if stopped.is_set():
                     return
-                assert send(client, user) == 201
+                assert send(client, report(form, user)) == 201
                 kept.append(user)
 
     with collecting(tmp_path) as process:
@@ -153,8 +150,8 @@ def test_a_collector_restored_in_the_middle_of_a_round_counts_nobody_twice(tmp_p
         process.kill()
     reports.rename(tmp_path / "old")
     copy.rename(reports)
-    with collecting(tmp_path) as process, httpx.Client() as client:
-        answers = {user: send(client, user) for user in [*kept, USERS - 1]}
+    with collecting(tmp_path) as process, visitor(process.address) as client:
+        answers = {user: send(client, report(form, user)) for user in [*kept, USERS - 1]}
         assert {answers[user] for user in known} == {409}
         assert set(answers.values()) == {201, 409}
         assert process.end() == 0

@@ -5,9 +5,13 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Iterator
+from functools import cache
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import attrs
+import pytest
 
 ROOT = Path(__file__).parents[2]
 MADE = {"_build", "pictures", "generated", "jupyter_execute"}
@@ -19,14 +23,22 @@ PAGES = {
     if not MADE & set(page.parts)
 }
 
-REASONS = {
-    "installs software": "tests install nothing; .ci/run does",
-    "run by .ci/run": "the README's two commands, in a fresh environment",
-    "other machines": "needs machines that tests do not have",
-    "other programs": "needs programs that neither Python nor cloister brings",
-    "runs for hours": "a benchmark over all its sets",
-}
+REASONS = (
+    "installs software",  # tests install nothing; .ci/run does
+    "run by .ci/run",  # the README's two commands, in a fresh environment
+    "other machines",  # needs machines that tests do not have
+    "other programs",  # needs programs that neither Python nor cloister brings
+    "runs for hours",  # a benchmark over all its sets
+)
 """Why a block may not be run: ``no-run: REASON`` after its language. Nothing else is a reason."""
+
+
+@cache
+def extension(name: str) -> Any:
+    """A module of docs/_ext, of those that need no Sphinx."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(ROOT / "docs" / "_ext"))
+        return import_module(name)
 
 
 @attrs.frozen

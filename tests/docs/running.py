@@ -90,16 +90,19 @@ class Runner:
             return line
         return re.sub(r"\bRUN\b", Ledger.open(self.folder / ledger[0]).runs()[-1].id, line)
 
-    def _bash(self, text: str, code: int) -> None:
-        with subprocess.Popen(
-            ["bash", "-euo", "pipefail", "-c", text],
+    def _started(self, *command: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            command,
             cwd=self.folder,
             env=self.environment,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
             start_new_session=True,
-        ) as shell:
+        )
+
+    def _bash(self, text: str, code: int) -> None:
+        with self._started("bash", "-euo", "pipefail", "-c", text) as shell:
             try:
                 said, _ = shell.communicate(timeout=120)
             finally:
@@ -110,14 +113,7 @@ class Runner:
     def _start(self, block: Block) -> None:
         """A server, which is there for the rest of the page. It is up once it says something."""
         (command,) = commands(block.text)
-        shell = subprocess.Popen(
-            ["bash", "-c", f"exec {command} 2>&1"],
-            cwd=self.folder,
-            env={**self.environment, "PYTHONUNBUFFERED": "1"},
-            stdout=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-        )
+        shell = self._started("bash", "-c", f"PYTHONUNBUFFERED=1 exec {command}")
         self._up.append(shell)
         assert shell.stdout is not None
         said = shell.stdout.readline()

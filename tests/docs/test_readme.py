@@ -1,11 +1,10 @@
-"""The README where only its text is, on an index of packages; and its pictures, which ``pictures.py`` here makes."""
+"""The README where only its text is, on an index of packages."""
 
 from __future__ import annotations
 
 import re
 import runpy
 import sys
-import tomllib
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -45,16 +44,3 @@ def test_links_and_pictures_of_the_readme_lead_to_the_version_in_the_repository(
 
 def test_without_an_address_the_readme_stays_as_it_is(shown: Any) -> None:
     assert shown() == README
-
-
-def test_the_build_asks_for_the_readme_and_says_where_the_repository_is() -> None:
-    """Under the one name that the hook reads, as soon as there is an address at all."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
-    assert project["project"]["dynamic"] == ["readme"]
-    assert project["tool"]["hatch"]["metadata"]["hooks"]["custom"]["path"] == HOOK
-    assert "Source" in project["project"].get("urls", {"Source": "not known yet"})
-
-
-def test_its_pictures_are_small() -> None:
-    for picture in (ROOT / "docs").glob("readme_*.png"):
-        assert 10_000 < picture.stat().st_size < 100_000

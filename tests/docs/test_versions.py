@@ -6,27 +6,18 @@ import json
 import shutil
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.browser import CHROMIUM, Browser
 from tests.clients.test_browser import Quiet
 from tests.clients.test_other_origins import served
-from tests.docs.pages import ROOT
+from tests.docs.pages import ROOT, extension
 
 PAGE = """<!doctype html><html data-content_root="{root}"><title>{version}</title>
 <a class="sidebar-brand">cloister</a><script defer src="{root}versions.js"></script>"""
 CHOICE = "[...document.querySelectorAll('.versions option')].map((each) => each.text + (each.selected ? '!' : ''))"
-
-
-@pytest.fixture
-def versions(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """``docs/_ext/versions.py``."""
-    monkeypatch.syspath_prepend(str(ROOT / "docs" / "_ext"))
-    import versions
-
-    return versions
+add = extension("versions").add
 
 
 def built(folder: Path, version: str) -> Path:
@@ -38,10 +29,10 @@ def built(folder: Path, version: str) -> Path:
     return folder
 
 
-def test_the_newest_comes_first_and_a_release_candidate_is_nobody_s_first_page(versions: Any, tmp_path: Path) -> None:
+def test_the_newest_comes_first_and_a_release_candidate_is_nobody_s_first_page(tmp_path: Path) -> None:
     site = tmp_path / "site"
     for version in ("0.9.0", "0.10.0", "0.2.0", "0.11.0rc1", "0.10.0"):
-        found = versions.add(built(tmp_path / "html", version), site, version)
+        found = add(built(tmp_path / "html", version), site, version)
     assert found == json.loads((site / "versions.json").read_text()) == ["0.11.0rc1", "0.10.0", "0.9.0", "0.2.0"]
     assert "url=0.10.0/" in (site / "index.html").read_text()
     assert "<title>0.9.0</title>" in (site / "0.9.0" / "index.html").read_text()
@@ -49,11 +40,11 @@ def test_the_newest_comes_first_and_a_release_candidate_is_nobody_s_first_page(v
 
 @pytest.mark.thorough
 @pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed")
-def test_a_reader_goes_from_one_version_to_another(versions: Any, tmp_path: Path) -> None:
+def test_a_reader_goes_from_one_version_to_another(tmp_path: Path) -> None:
     """From a page inside a folder too; a site that stands alone offers nothing."""
     site = tmp_path / "site"
     for version in ("0.1.0", "0.2.0"):
-        versions.add(built(tmp_path / "html", version), site, version)
+        add(built(tmp_path / "html", version), site, version)
     with served(partial(Quiet, directory=str(tmp_path))) as origin, Browser(tmp_path / "profile") as browser:
         browser.open(f"{origin}/html/index.html")
         assert browser.value(CHOICE) == []

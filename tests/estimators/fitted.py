@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 import cloister
+from cloister.accounting.ledger.ledger import Ledger
 
 NAMES = ["age", "<script>alert(1)</script>"]
 """The second is what somebody else may call a column."""
@@ -39,3 +40,8 @@ def model(kind: Any = cloister.KMeans, **more: Any) -> Any:
     """An estimator of three centres."""
     asked: dict[str, Any] = {"n_clusters": 3, "epsilon": 4.0, "delta": 1e-6, "bounds": (-1, 1), "rows": 2000}
     return kind(**{**asked, **more})
+
+
+def runs(ledger: dict[str, str]) -> Any:
+    """Those in a ledger, which parameters name."""
+    return Ledger.open(ledger["ledger"]).runs()

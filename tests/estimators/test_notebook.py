@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pytest
@@ -30,38 +29,23 @@ CELLS = (
 )
 FIT = 2
 
-ROWS = 20_000
 CLIPPED = "were clipped"
 """In every warning of columns that zoom cut: which ones, and whether a centre is near an end, the noise decides."""
 
 
-@pytest.fixture(scope="module")
-def ran(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Any]]:
-    """The notebook's folder, and its cells with what they have shown."""
-    folder = tmp_path_factory.mktemp("notebook")
-    pd.DataFrame(hospital(ROWS, seed=1).columns).to_csv(folder / "patients.csv", index=False)
-    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in CELLS])
-    nbclient.NotebookClient(notebook, timeout=120, resources={"metadata": {"path": str(folder)}}).execute()
-    return folder, notebook.cells
-
-
 @pytest.mark.thorough
-def test_no_cell_fails_or_warns_but_of_columns_whose_bounds_are_far_too_wide(
-    ran: tuple[Path, list[Any]],
-) -> None:
-    outputs = [output for cell in ran[1] for output in cell.outputs]
+def test_no_cell_fails_or_warns_but_of_wide_bounds_and_nothing_shown_or_written_is_of_a_row(tmp_path: Path) -> None:
+    rows = pd.DataFrame(hospital(20_000, seed=1).columns)
+    rows.to_csv(tmp_path / "patients.csv", index=False)
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in CELLS])
+    nbclient.NotebookClient(notebook, timeout=120, resources={"metadata": {"path": str(tmp_path)}}).execute()
+    outputs = [output for cell in notebook.cells for output in cell.outputs]
     warned = [output for output in outputs if output.output_type == "stream"]
     assert {output.output_type for output in outputs} - {"stream"} <= {"execute_result", "display_data"}, outputs
-    assert warned == [output for output in ran[1][FIT].outputs if output.output_type == "stream"]
+    assert warned == [output for output in notebook.cells[FIT].outputs if output.output_type == "stream"]
     assert all(CLIPPED in output["text"] for output in warned)
-
-
-@pytest.mark.thorough
-def test_nothing_shown_or_written_is_of_a_row(ran: tuple[Path, list[Any]]) -> None:
-    folder, cells = ran
-    page = (folder / "groups.html").read_text("utf-8")
+    page = (tmp_path / "groups.html").read_text("utf-8")
     assert Page(page).cards() == 7
-    text = page + "".join(str(output.get("data", {})) for cell in cells for output in cell.outputs)
-    rows = pd.read_csv(folder / "patients.csv")
+    text = page + "".join(str(output.get("data", {})) for output in outputs)
     assert not set(rows["mrn"]) & set(re.findall(r"P\d{7}", text))
     assert not set(rows["visit"]) & set(re.findall(r"\d{4}-\d\d-\d\d", text))

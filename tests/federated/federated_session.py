@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import zip_longest
+from typing import Any
 
+import attrs
 import numpy as np
+import pytest
 
 from cloister.core.aggregated import to_integers
+from cloister.core.errors import InvalidInput
 from cloister.core.types import Ids
 from cloister.federated.protocol.agreement import Agreement, Masks, Member
 from cloister.federated.protocol.coordinator import Coordinator, Due
-from cloister.federated.protocol.journal import SessionJournal
+from cloister.federated.protocol.journal import Memory, SessionJournal
 from cloister.federated.protocol.masking import new_secret
-from cloister.federated.protocol.messages import Kind, Message, read
+from cloister.federated.protocol.messages import Kind, Message, Reason, Rejected, read
 from cloister.federated.protocol.party import Party
 from cloister.federated.protocol.streams import new_private_key, public_key
 from cloister.federated.protocol.vectors import VectorShape
@@ -35,35 +40,65 @@ class Keys:
         return Coordinator(self.agreement, journal, private=self.coordinator)
 
     def party(self, i: int, journal: SessionJournal | None = None, agreement: Agreement | None = None) -> Party:
-        agreed = self.agreement if agreement is None else agreement
-        name = self.agreement.members[i].name
-        if agreed.masks == "shared":
-            return Party(agreed, name, secret=self.secret, journal=journal)
-        return Party(agreed, name, private=self.private[i], journal=journal)
+        agreed = agreement or self.agreement
+        own = {"secret": self.secret} if agreed.masks == "shared" else {"private": self.private[i]}
+        return Party(agreed, self.agreement.members[i].name, journal=journal, **own)
+
+
+def others(agreed: Agreement) -> list[Agreement]:
+    """Agreements that differ from this one in one thing each."""
+    *first, last = agreed.members
+    key = public_key(new_private_key())
+    changes: list[dict[str, Any]] = [
+        {"plan": "other bounds"},
+        {"masks": "shared"},
+        {"coordinator_key": key},
+        {"members": (last, *first)},
+        {"members": (*first, Member(last.name, key))},
+        {"members": (*first, last, Member("one more", key))},
+    ]
+    return [attrs.evolve(agreed, **change) for change in changes]
+
+
+class Full(Memory):
+    """A journal without room for one kind of entry."""
+
+    def __init__(self, kind: int) -> None:
+        super().__init__()
+        self.kind = kind
+
+    def write(self, kind: int, body: bytes) -> None:
+        if kind == self.kind:
+            raise InvalidInput("cannot write the journal: no space left")
+        super().write(kind, body)
 
 
 def no_noise(shape: tuple[VectorShape, ...] = SHAPE) -> tuple[Ids, ...]:
     return tuple(np.zeros(t.size, np.uint64) for t in shape)
 
 
+def begun(
+    keys: Keys | None = None,
+    journals: tuple[SessionJournal | None, ...] = (),
+    desk: SessionJournal | None = None,
+    noise: Callable[[], tuple[Ids, ...]] = no_noise,
+) -> tuple[Coordinator, list[Party]]:
+    """A coordinator that expects three rounds, and parties that have not joined. Args: journals (of the first parties),
+    desk (the coordinator's)."""
+    keys = keys or Keys()
+    coordinator = keys.coordinate(desk)
+    for _ in range(3):
+        coordinator.expect(SHAPE, noise)
+    return coordinator, [keys.party(i, journal) for i, journal in zip_longest(range(keys.agreement.parties), journals)]
+
+
 def opened(
     keys: Keys | None = None, journals: tuple[SessionJournal | None, ...] = (), desk: SessionJournal | None = None
 ) -> tuple[Coordinator, list[Party]]:
-    """A session of three rounds that all parties have joined. Args: journals (of the first parties), desk (the
-    coordinator's)."""
-    keys = keys or Keys()
-    coordinator = begun(keys, desk)
-    parties = [keys.party(i, journal) for i, journal in zip_longest(range(keys.agreement.parties), journals)]
+    """The same, when all have joined."""
+    coordinator, parties = begun(keys, journals, desk)
     join(coordinator, parties)
     return coordinator, parties
-
-
-def begun(keys: Keys, desk: SessionJournal | None = None) -> Coordinator:
-    """A coordinator that expects three rounds."""
-    coordinator = keys.coordinate(desk)
-    for _ in range(3):
-        coordinator.expect(SHAPE, no_noise)
-    return coordinator
 
 
 def join(coordinator: Coordinator, parties: list[Party]) -> None:
@@ -73,6 +108,15 @@ def join(coordinator: Coordinator, parties: list[Party]) -> None:
     assert opening is not None
     for party in parties:
         party.open(opening)
+
+
+def refuses(
+    coordinator: Coordinator, sender: str, data: bytes, reason: Reason, words: str | None = None, attempt: int = 0
+) -> None:
+    """The coordinator does, for this reason and in these words, and names the sender."""
+    with pytest.raises(Rejected, match=words) as error:
+        coordinator.receive(sender, data)
+    assert (error.value.reason, error.value.party, error.value.attempt) == (reason, sender, attempt)
 
 
 def answered(coordinator: Coordinator, parties: list[Party], round: int = 0) -> bytes:
@@ -86,6 +130,11 @@ def answered(coordinator: Coordinator, parties: list[Party], round: int = 0) -> 
 
 def message_of(data: bytes) -> Message:
     return read(data, frozenset(Kind), "somebody")
+
+
+def altered(data: bytes, **changes: Any) -> bytes:
+    """A message in which something is changed, with a checksum that fits."""
+    return attrs.evolve(message_of(data), **changes).to_bytes()
 
 
 def values(seed: int, shape: tuple[VectorShape, ...] = SHAPE) -> tuple[Ids, ...]:

@@ -3,13 +3,15 @@ off."""
 
 from __future__ import annotations
 
+import subprocess
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, wait
 from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pytest
@@ -31,6 +33,7 @@ from tests.federated.federated_session import NAMES, Keys
 from tests.in_process import cloister
 from tests.waiting import PATIENCE, until
 
+T = TypeVar("T")
 ROWS = np.random.default_rng(1).normal(0, 0.4, (900, 2))
 PARTS = np.split(ROWS, [300, 500])
 FACTS: dict[str, Any] = {
@@ -59,11 +62,9 @@ def pool(parts: list[Floats] = PARTS, masks: str = "pairwise") -> Any:
     return registry().load(registry().spec("Population", "parties"))(members, masks)
 
 
-def central(method: str = "fastlloyd", **changes: Any) -> Any:
+def central(**changes: Any) -> Any:
     """A curator's result, with the noise that the coordinator draws in ``service``."""
-    options = {"rounds": 4} if method == "fastlloyd" else {}
-    asked = Request(**{**FACTS, "method": method, "options": options, **changes})
-    return fit(asked, arrays(ROWS), noise=NoiseRng.for_tests(2))
+    return fit(Request(**{**FACTS, "options": {"rounds": 4}, **changes}), arrays(ROWS), noise=NoiseRng.for_tests(2))
 
 
 @cache
@@ -133,14 +134,51 @@ def kill_at(round: int, kind: Kind = Kind.VECTOR) -> Callable[[bytes], None]:
     return check
 
 
+def in_thread(call: Callable[[], T]) -> Future[T]:
+    """What a call comes to, in a thread that outlives no program."""
+    future = Future[T]()
+
+    def run() -> None:
+        try:
+            future.set_result(call())
+        except BaseException as error:
+            future.set_exception(error)
+
+    threading.Thread(target=run, daemon=True).start()
+    return future
+
+
+class Programs:
+    """Programs of their own."""
+
+    def __init__(self) -> None:
+        self.running = list[subprocess.Popen[str]]()
+
+    def run(self, words: Sequence[str], folder: Path, **settings: Any) -> subprocess.Popen[str]:
+        self.running.append(subprocess.Popen(words, stdout=-1, stderr=-1, text=True, cwd=folder, **settings))
+        return self.running[-1]
+
+    def end(self) -> None:
+        for process in self.running:
+            if process.poll() is None:
+                process.kill()
+            process.communicate()
+
+
+def ended(process: subprocess.Popen[str], code: int = 0) -> str:
+    """All that a program said, once it has ended with this code."""
+    out, err = process.communicate(timeout=PATIENCE)
+    assert process.returncode == code, out + err
+    return out + err
+
+
 class Run:
-    """Three parties in threads; results and errors by name."""
+    """Three parties in threads, by name."""
 
     def __init__(self, keys: Keys, here: CoordinatorService, journals: list[SessionJournal] | None = None) -> None:
-        self.keys, self.results, self.errors = keys, dict[str, Any](), dict[str, BaseException]()
+        self.keys, self.parties = keys, dict[str, Future[Any]]()
         self.journals = journals or [Memory() for _ in NAMES]
         self.lines = [Direct(name, lambda: here) for name in NAMES]
-        self.threads = list[threading.Thread]()
 
     def fit(self, i: int, account: Account | None) -> Any:
         """One party's centres."""
@@ -149,32 +187,34 @@ class Run:
         return fit(request(), population, noise=noise, account=account).centers
 
     def start(self, i: int, account: Account | None = None) -> None:
-        def work() -> None:
-            try:
-                self.results[NAMES[i]] = self.fit(i, account)
-            except BaseException as error:
-                self.errors[NAMES[i]] = error
-
-        self.threads.append(threading.Thread(target=work, daemon=True))
-        self.threads[-1].start()
+        self.parties[NAMES[i]] = in_thread(lambda: self.fit(i, account))
 
     def start_all(self, *accounts: Account | None) -> None:
         """Args: accounts, of the last parties."""
         for i, account in enumerate([None] * (3 - len(accounts)) + list(accounts)):
             self.start(i, account)
 
+    def west_dies(self, *accounts: Account | None) -> None:
+        """All begin, and west is killed while it sends round 3."""
+        self.lines[2].before = kill_at(2)
+        self.start_all(*accounts)
+        assert isinstance(self.parties["west"].exception(PATIENCE), Killed)
+
+    @property
+    def errors(self) -> dict[str, BaseException]:
+        """What ended those parties that failed, once all have ended."""
+        return {name: error for name, party in self.parties.items() if (error := party.exception(PATIENCE))}
+
     def end(self) -> None:
-        for thread in self.threads:
-            thread.join(PATIENCE)
-        assert not any(t.is_alive() for t in self.threads)
+        assert not wait(self.parties.values(), PATIENCE).not_done
         for journal in self.journals:
             if isinstance(journal, FileJournal):
                 journal.close()
 
     def check(self) -> None:
+        """All have the curator's centres."""
         wanted = central().centers
-        assert not self.errors
-        assert all(np.array_equal(self.results[name], wanted) for name in NAMES)
+        assert all(np.array_equal(self.parties[name].result(PATIENCE), wanted) for name in NAMES)
 
 
 class Clock:
@@ -189,11 +229,11 @@ class Clock:
 
         def over() -> bool:
             with here._changed:
-                if "west" in run.errors and here._coordinator.missing == ("west",):
+                if run.parties["west"].done() and here._coordinator.missing == ("west",):
                     self._ahead += HOUR
                     assert self._ahead < MOST * HOUR, "its timeout is over, and it waits"
                     here._changed.notify_all()
-            return not any(thread.is_alive() for thread in run.threads)
+            return all(party.done() for party in run.parties.values())
 
         until(over)
         run.end()

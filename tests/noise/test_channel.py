@@ -1,4 +1,5 @@
-"""What additive noise declares: how many of the released numbers one row can change."""
+"""What additive noise declares: how many of the released numbers one row can change. Where parties pool: the ring's
+size, noise in shares, and what is counted on."""
 
 from __future__ import annotations
 
@@ -9,9 +10,14 @@ import attrs
 import numpy as np
 import pytest
 
-from cloister.core.aggregated import whole_noise
+from cloister.accounting.composition import Spent
+from cloister.core import randomness
+from cloister.core.aggregated import RingVector, pooled, to_integers, to_words, whole_noise
+from cloister.core.budget import Event
+from cloister.core.randomness import skellam_ratio
 from cloister.noise.sparse import DENSE
 from cloister.plugin import (
+    CAP,
     UP,
     AdditiveNoise,
     Aggregated,
@@ -19,6 +25,7 @@ from cloister.plugin import (
     Budget,
     Central,
     Ints,
+    InvalidInput,
     Laplace,
     Measure,
     NoiseRng,
@@ -33,17 +40,14 @@ from cloister.plugin import (
     component,
 )
 from cloister.plugins.oracles.aggregated.masked_gaussian import MaskedGaussian
-from cloister.plugins.oracles.aggregated.skellam import SkellamShares
+from cloister.plugins.oracles.aggregated.skellam import MIN_SHARE, C, SkellamShares
 from cloister.plugins.oracles.central.discrete_gaussian import DiscreteGaussian
-from cloister.plugins.oracles.central.discrete_laplace import DiscreteLaplace
-from cloister.plugins.oracles.central.thresholded import ThresholdedCounts
-from cloister.testing import parametrize
-from tests.rings import but
+from tests.alarms import Alarm
 
 SPACES = [Space((7,)), Space((4, 9, 30)), Space((2, 4, 8, 16), nested=True), Space((2**40, 2**41), nested=True)]
 SETTING = QuestionContext(1000, 2.0**-10, PublicRng.from_seed(1))
 BOUND = Bound(1000, 5)
-GAUSSIAN = Budget("gaussian", 0.01)
+GAUSSIAN = Budget("gaussian", 0.04)
 
 
 @pytest.mark.parametrize(
@@ -58,20 +62,6 @@ def test_one_row_changes_a_count_or_a_vector_of_every_level(space: Space, oracle
         (event,) = oracle().open(space, GAUSSIAN, SETTING, bound).events
         assert event.l0_sensitivity == space.levels * width
         assert math.isfinite(event.sigma)
-
-
-@pytest.mark.parametrize("space", SPACES)
-def test_pure_noise_says_its_epsilon_where_it_is_paid_in_rho(space: Space) -> None:
-    """epsilon = sqrt(2 rho), the one that its scale is of; in epsilon the budget says so itself."""
-    rho, epsilon = Budget("zcdp", 0.02, delta=1e-6), Budget("pure", 0.2, delta=1e-6)
-    for spend, pure in ((rho, 0.2), (epsilon, math.inf)):
-        channels = (
-            DiscreteLaplace().open(space, spend, SETTING),
-            DiscreteLaplace().open(space, spend, SETTING, BOUND),
-            ThresholdedCounts().open(space, spend, SETTING),
-        )
-        assert [event.pure for channel in channels for event in channel.events] == [pure] * 3
-    assert DiscreteLaplace().open(space, rho, SETTING).law == DiscreteLaplace().open(space, epsilon, SETTING).law
 
 
 @pytest.mark.parametrize("space", SPACES)
@@ -105,10 +95,135 @@ def test_a_threshold_is_in_rows_however_far_totals_are_shifted(sizes: tuple[int,
     assert channel.decode(summary, rng).at(np.arange(6)).tolist() == [0, 0, 0, 0, 11, 40]
 
 
-# a law of an author
+# --- pooled by parties
 
 
-ITEMS = np.array([[0], [2], [2], [2]])
+@pytest.mark.parametrize("law", [MaskedGaussian, SkellamShares])
+@pytest.mark.parametrize(
+    ("most_rows", "parties", "bound"),
+    [
+        (1000, 2, None),
+        (1000, 32, Bound(2**16, 2)),
+        (10**6, 2, Bound(2**16, 2)),
+        (CAP, 32, None),
+        (CAP, 2, Bound(2**16, 2)),
+    ],
+)
+def test_the_largest_sum_with_the_largest_noise_does_not_wrap(
+    law: Any, most_rows: int, parties: int, bound: Bound | None
+) -> None:
+    channel = law(parties=parties, most_rows=most_rows).open(Space((4,)), GAUSSIAN, SETTING, bound)
+    rows = parties * most_rows * (bound.l2 if bound else 1) * 2**channel.tensor.shift
+    extreme = rows + int(64 * channel.tensor.law.deviation)
+    assert extreme < 2 ** (channel.bits - 1)
+    assert channel.bits == 8 or extreme >= 2 ** (channel.bits - 9)
+    ends = np.array([extreme, -1, 0, 1, -extreme])
+    for words in (to_words(ends), to_words(ends) & np.uint64(2**channel.bits - 1)):
+        assert to_integers(words, channel.bits).tolist() == ends.tolist()
+
+
+def test_a_sum_without_its_noise_is_not_decoded_and_noise_is_added_once() -> None:
+    channel = MaskedGaussian().open(Space((2,)), GAUSSIAN, SETTING)
+    empty = RingVector(np.zeros(2, np.uint64))
+    with pytest.raises(Refused, match="without its noise"):
+        channel.decode(empty, NoiseRng.secret())
+    noised = empty.released(channel.noise(NoiseRng.secret()))
+    for wrong in (lambda: noised.released(noised.vector), lambda: noised.merge(empty), lambda: empty.merge(noised)):
+        with pytest.raises(Refused):
+            wrong()
+
+
+def test_other_numbers_of_parties_than_the_oracle_was_opened_for_are_refused() -> None:
+    skellam, masked = (
+        oracle(parties=3).open(Space((2,)), GAUSSIAN, SETTING) for oracle in (SkellamShares, MaskedGaussian)
+    )
+    for channel, parties in ((skellam, 3), (masked, 3), (masked, 2)):
+        assert pooled(channel, parties) is channel
+    for channel, parties in ((skellam, 2), (skellam, 4), (masked, 4)):
+        with pytest.raises(InvalidInput, match="'parties'"):
+            pooled(channel, parties)
+    for share in ((3, 3), ()):
+        with pytest.raises(Refused):
+            skellam.noise(NoiseRng.secret(), *share)
+
+
+@pytest.mark.parametrize(
+    ("oracle", "amount", "message"),
+    [
+        (MaskedGaussian(parties=1024), 100.0, "could overflow 64 bits"),
+        (SkellamShares(parties=2, colluding=2), 0.04, "must be counted on"),
+        (SkellamShares(), 1e-12, "too small for noise in shares"),
+    ],
+)
+def test_sums_that_could_wrap_and_noise_that_nobody_can_draw_are_refused(
+    oracle: Any, amount: float, message: str
+) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        oracle.open(Space((4,)), Budget("gaussian", amount), SETTING)
+
+
+@pytest.mark.parametrize(
+    ("parties", "colluding", "amount", "dimension"),
+    [
+        (2, 0, 0.04, 3),
+        (2, 1, 0.0004, 3),
+        (3, 1, 4.0, 3),
+        (8, 3, 0.0004, 3),
+        (32, 31, 4.0, 3),
+        (2, 1, 0.006, 2000),
+        (32, 1, 0.006, 768),
+    ],
+)
+@pytest.mark.parametrize("measure", ["gaussian", "zcdp"])
+def test_the_honest_shares_alone_are_worth_the_budget(
+    parties: int, colluding: int, amount: float, dimension: int, measure: Measure
+) -> None:
+    """What their Gaussian law costs together with their ratio to it, in rho; and it takes hardly more noise than a
+    curator's, for many columns and parties, too."""
+    budget, honest = Budget(measure, amount if measure == "gaussian" else amount / 2), parties - colluding
+    oracle = SkellamShares(parties=parties, colluding=colluding)
+    channel = oracle.open(Space((4, 2)), budget, SETTING, Bound(1000, dimension))
+    law, (event,) = channel.tensor.law, channel.events
+    assert isinstance(event, Event)
+    assert (event.l0_sensitivity, law.shares, law.honest) == (2 * dimension, parties, honest)
+    assert law.share >= MIN_SHARE
+    assert event.sigma == pytest.approx(law.share * math.sqrt(honest))
+    assert law.deviation == pytest.approx(law.share * math.sqrt(parties))
+    assert event.ratio >= honest * skellam_ratio(law.share**2)
+    moved = math.sqrt(2) * 1000 * 2.0**channel.tensor.shift
+    rho = (moved / event.sigma) ** 2 / 2
+    assert (1 + C) * rho + (2 + 1 / C) * event.l0_sensitivity * event.ratio <= amount / 2
+    assert event.sigma <= 1.003 * moved / math.sqrt(amount)
+    spent = Spent.on([event])
+    assert spent.epsilon(1e-6) < math.inf
+    assert 0 < spent.drift < 1e-6
+
+
+@pytest.mark.parametrize("bits", [32, 44, 60, 80])
+def test_every_candidate_is_kept_at_least_as_often_as_the_ratio_says(
+    bits: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the coin that is just as rare: beyond 14 deviations, too."""
+    candidates, variance = np.arange(-20 * 2**16, 20 * 2**16, 2**8 - 1) * 2 ** (bits // 2 - 16), 2.0**bits
+    coin = math.exp(-skellam_ratio(variance))
+    monkeypatch.setattr(NoiseRng, "discrete_gaussian", lambda self, sigma, size: candidates)
+    monkeypatch.setattr(randomness, "unit_floats", lambda words: np.full(len(words), coin))
+    assert np.array_equal(NoiseRng.for_tests(1).skellam(variance, len(candidates)), candidates)
+    with pytest.raises(InvalidInput):
+        NoiseRng.secret().skellam(2.0**31, 3)
+
+
+@pytest.mark.alarm(1e-8)
+def test_every_party_draws_a_share_of_its_own_that_is_as_wide_as_is_counted_on(alarm: Alarm) -> None:
+    """So that those who know all shares but one have that one between them and the sum."""
+    channel = SkellamShares(parties=3).open(Space((5000,)), GAUSSIAN, SETTING)
+    for rng in (NoiseRng.for_tests(5), NoiseRng.secret()):
+        shares = [to_integers(channel.noise(rng.child("share", i), i, 3), 64).astype(float) for i in range(3)]
+        alarm.near(np.corrcoef(shares)[np.triu_indices(3, 1)], 0, 1 / math.sqrt(5000), of=4)
+        alarm.near(np.var(shares, axis=1) / channel.tensor.law.share**2, 1, math.sqrt(2 / 5000), of=4)
+
+
+# --- a law of an author
 
 
 @attrs.frozen
@@ -151,27 +266,14 @@ class PooledEven(EvenNoise):
         return self.pooled(space, bound, budget, unit, 4, 1000)
 
 
-@pytest.mark.thorough
-@but(
-    parametrize(EvenNoise()),
-    "rows_count|merging|no_rows|absorb|always_answers|tables|sessions"  # no matter of laws: as of all that is additive
-    "|(one_row_moves|nested|what_it_costs|two_questions|large_space).*_of_sums",  # beside counts
-    pytest.mark.long,
+@pytest.mark.parametrize(
+    ("oracle", "size"), [(EvenNoise(), 5), (EvenNoise(), 2**40), (PooledEven(), 5)], ids=["dense", "sparse", "pooled"]
 )
-def test_an_authors_law_conforms_in_both_roles(component: Any, check: Any) -> None:
-    check(component)
-
-
-@pytest.mark.parametrize("size", [5, 2**40])
-def test_what_is_released_is_post_processed_dense_or_sparse(size: int) -> None:
-    channel: Any = EvenNoise().open(Space((size,)), Budget("pure", 0.1), SETTING)
-    table = channel.decode(channel.absorb(channel.encode(ITEMS, np.arange(4), NoiseRng.secret())), NoiseRng.secret())
+def test_what_is_released_is_post_processed(oracle: Any, size: int) -> None:
+    channel, rng = oracle.open(Space((size,)), Budget("pure", 0.1), SETTING), NoiseRng.secret()
+    sent = channel.encode(np.array([[0], [2], [2], [2]]), np.arange(4), rng)
+    whole = sent.released(whole_noise(channel, rng)) if oracle.trust is Aggregated else channel.absorb(sent)
+    table = channel.decode(whole, rng)
     values = table.at(np.arange(5))
     assert (values % 2 == 0).all()
     assert (table.at(np.arange(5)) == values).all()
-
-
-def test_what_parties_release_is_post_processed_too() -> None:
-    channel: Any = PooledEven().open(Space((5,)), Budget("pure", 0.1), SETTING)
-    total = channel.encode(ITEMS, np.arange(4), NoiseRng.secret()).released(whole_noise(channel, NoiseRng.secret()))
-    assert (channel.decode(total, NoiseRng.secret()).at(np.arange(5)) % 2 == 0).all()

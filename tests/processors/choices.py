@@ -37,19 +37,18 @@ def rows_of(dimension: int, seed: int = 0, rows: int = ROWS) -> Any:
     return spread + (np.arange(rows) % 3)[:, None] / 8 * (-1.0) ** np.arange(dimension) / max(1.0, dimension / 8)
 
 
-def request_of(method: str, trust: str, dimension: int, k: int, **changes: Any) -> Request:
-    given: dict[str, Any] = {
-        "k": k,
-        "method": method,
-        "epsilon": 2.0,
-        "delta": 1e-6,
-        "rows": PLANNED,
-        "seed": 5,
-        "trust": trust,
-        "parties": 3 if trust == "aggregated" else 0,
-        "bounds": "ball:1" if k % 2 == 0 else [(-1.0, 1.5)] * dimension,
-    }
-    return Request(**{**given, **changes})
+def request_of(method: str, trust: str, dimension: int, k: int) -> Request:
+    return Request(
+        k=k,
+        method=method,
+        epsilon=2.0,
+        delta=1e-6,
+        rows=PLANNED,
+        seed=5,
+        trust=trust,
+        parties=3 if trust == "aggregated" else 0,
+        bounds="ball:1" if k % 2 == 0 else [(-1.0, 1.5)] * dimension,
+    )
 
 
 def short(value: Any) -> str:
@@ -89,30 +88,22 @@ def rows_for(trust: str, dimension: int) -> Any:
     return source(rows_of(dimension, rows=PLANNED if trust == "shuffled" else ROWS), names, "refuse")
 
 
-def facts(folder: Path, method: str, trust: str, dimension: int, k: int) -> dict[str, str]:
+def facts(folder: Path, case: str) -> dict[str, str]:
     """All digests of a case."""
+    method, trust, *numbers = case.split()
+    dimension, k = map(int, numbers)
     request, found = request_of(method, trust, dimension, k), dict[str, str]()
-    names = [str(j) for j in range(dimension)]
     try:
-        prepared = prepare(request, names)
+        prepared = prepare(request, [str(j) for j in range(dimension)])
         rounds = prepared.forecast(PublicRng.from_seed(5))
         found = {"prepared": short(prepared.digest()), "forecast": short([round.digest() for round in rounds])}
         if trust in ("local", "shuffled"):
             found |= plan_of(request, dimension)
-        found |= replayed(prepared, dimension, trust, folder / f"{method} {trust} {dimension} {k}")
+        found |= replayed(prepared, dimension, trust, folder / case)
     except CloisterError as error:
         found["refused"] = str(error)[:200]
     return found
 
 
-def main() -> None:
-    print(json.dumps({case: facts(Path(sys.argv[1]), *_parsed(case)) for case in sys.argv[2:]}))
-
-
-def _parsed(case: str) -> tuple[str, str, int, int]:
-    method, trust, dimension, k = case.split()
-    return method, trust, int(dimension), int(k)
-
-
 if __name__ == "__main__":
-    main()
+    print(json.dumps({case: facts(Path(sys.argv[1]), case) for case in sys.argv[2:]}))

@@ -62,15 +62,10 @@ def test_parties_on_three_makes_of_processors_pool(tmp_path: Path) -> None:
         words = coordinator.stderr.readline()
         assert words.startswith("listening on port"), words
         assert words.endswith("; 6 rounds\n"), words
-        processes += [
-            started(
-                ON[name],
-                f"join {common} --party {name} --data {name}.npy --cert certs/{name}.pem --out {name}.json "
-                f"--connect 127.0.0.1:{words.split()[3]}",
-                folder=tmp_path,
-            )
-            for name in NAMES
-        ]
+        joining = f"join {common} --connect 127.0.0.1:{words.split()[3]}"
+        for name in NAMES:
+            own = f"--party {name} --data {name}.npy --cert certs/{name}.pem --out {name}.json"
+            processes.append(started(ON[name], f"{joining} {own}", folder=tmp_path))
         for process in reversed(processes):
             _, err = process.communicate(timeout=PATIENCE)
             assert process.returncode == 0, err

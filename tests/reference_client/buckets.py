@@ -7,21 +7,13 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from tests.reference_client import hashed_buckets, nets
+from tests.reference_client.rows import Row, dot, less
 
 Cells: TypeAlias = dict[str, Any]
-Row: TypeAlias = list[int]
 
 
 def locate(cells: Cells, row: Row) -> list[int]:
     return KINDS[cells["kind"]](cells, row)
-
-
-def dot(a: Row, b: Row) -> int:
-    return sum(x * y for x, y in zip(a, b, strict=True))
-
-
-def less(a: Row, b: Row) -> Row:
-    return [x - y for x, y in zip(a, b, strict=True)]
 
 
 def nearest(centers: list[Row], row: Row) -> tuple[int, int]:

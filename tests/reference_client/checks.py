@@ -7,12 +7,11 @@ import json
 import math
 from fractions import Fraction
 from itertools import pairwise
-from typing import Any, TypeAlias
+from typing import Any
 
 from tests.reference_client import forms
-from tests.reference_client.forms import Wrong as Wrong, need
+from tests.reference_client.forms import Facts, Wrong as Wrong, need
 
-Facts: TypeAlias = dict[str, Any]
 ALL = 2**64
 BYTES = {"u1": 1, "u2": 2, "u4": 4, "u8": 8}
 SINES = "427a6507e910807d46cc244d4bcf41eedb31740e465979fdf4d83c83b428e7a7"

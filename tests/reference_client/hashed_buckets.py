@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from tests.reference_client.rows import dot, less
 from tests.reference_client.words import MASK, word
 
 
 def value(hash: dict[str, Any], row: list[int]) -> int:
     mixed = 0
     for slope, shift, key in zip(hash["slopes"], hash["shifts"], hash["keys"], strict=True):
-        step = (sum(a * x for a, x in zip(slope, row, strict=True)) + shift) // int(hash["width"])
+        step = (dot(slope, row) + shift) // int(hash["width"])
         mixed = word(key, mixed ^ step & MASK)
     return mixed >> 64 - hash["bits"]
 
@@ -19,7 +20,7 @@ def along(intervals: dict[str, Any], row: list[int]) -> list[int]:
     """The number of the row's interval on every axis."""
     found = []
     for axis, start in zip(intervals["basis"], intervals["start"], strict=True):
-        step = (sum(a * x for a, x in zip(axis, row, strict=True)) - start) // int(intervals["length"])
+        step = (dot(axis, row) - start) // int(intervals["length"])
         found.append(max(0, min(intervals["number"] - 1, step)))
     return found
 
@@ -51,7 +52,8 @@ def closest(cells: dict[str, Any], row: list[int]) -> tuple[int, int]:
     at = _place(cells, row)
     if at < 0:
         return -1, 0
-    square = sum((x - c) ** 2 for x, c in zip(row, cells["centers"][at], strict=True))
+    away = less(row, cells["centers"][at])
+    square = dot(away, away)
     return (at if square <= cells["within"] ** 2 else -1), square
 
 

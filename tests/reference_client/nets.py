@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from tests.reference_client.rows import dot, less
 from tests.reference_client.words import MASK, word
 
 
@@ -18,13 +19,13 @@ def locate(cells: dict[str, Any], row: list[int]) -> list[int]:
 
 
 def _energy(point: list[int]) -> int:
-    return len(point) * sum(y * y for y in point) - sum(point) ** 2
+    return len(point) * dot(point, point) - sum(point) ** 2
 
 
 def _projected(cells: dict[str, Any], row: list[int]) -> list[int]:
     """The row's image; 0 where it leaves the ball."""
     columns = zip(*cells["matrix"], strict=True)
-    image = [sum(a * x for a, x in zip(column, row, strict=True)) >> cells["bits"] for column in columns]
+    image = [dot(list(column), row) >> cells["bits"] for column in columns]
     radius = cells["radius"]
     inside = all(abs(y) <= radius for y in image) and _energy(image) <= len(image) * radius**2
     return image if inside else [0] * len(image)
@@ -42,7 +43,7 @@ def _inside(point: list[int], radius: int) -> list[int]:
 def _nearest(net: dict[str, Any], point: list[int]) -> list[int]:
     """The name of the net's nearest point."""
     step, size = net["step"], len(point)
-    moved = [y - s for y, s in zip(point, net["shift"], strict=True)]
+    moved = less(point, net["shift"])
     whole, rest = [y // step for y in moved], [y % step for y in moved]
     order = sorted(range(size), key=lambda j: -rest[j])  # the first of equals first
     best, least, total = 0, 0, 0

@@ -6,6 +6,8 @@ import math
 import struct
 from typing import Any
 
+from tests.reference_client.rows import dot, less
+
 WIDE = 2.0**80
 SHY = 1 - 2.0**-30
 """A factor that many roundings cannot push above its true value."""
@@ -57,7 +59,7 @@ DOMAINS = {"box": _box, "ball": _ball, "reframed": _reframed, "graded": _graded,
 
 def shrink(vector: list[int], l2: int, l1: int | None = None) -> list[int]:
     """A vector scaled to norms of at most l2 and, if it is given, l1."""
-    square = sum(v * v for v in vector)
+    square = dot(vector, vector)
     if square > l2 * l2:
         vector = _scaled(vector, l2 / math.sqrt(square))
     total = sum(map(abs, vector))
@@ -88,13 +90,12 @@ def sent(vectors: dict[str, Any], row: list[int], bucket: int) -> list[int]:
 
 
 def _less(row: list[int], centers: list[list[int]], bucket: int) -> list[int]:
-    center = centers[0 if len(centers) == 1 else bucket]
-    return [x - c for x, c in zip(row, center, strict=True)]
+    return less(row, centers[0 if len(centers) == 1 else bucket])
 
 
 def _clipped(vectors: dict[str, Any], row: list[int], bucket: int) -> list[int]:
     radii, away = vectors["radii"], _less(row, vectors["centers"], bucket)
     radius = float(radii[0 if len(radii) == 1 else bucket])
-    factor = vectors["scale"] * SHY / max(math.sqrt(sum(v * v for v in away)), radius)
+    factor = vectors["scale"] * SHY / max(math.sqrt(dot(away, away)), radius)
     found = [math.trunc(v * factor) for v in away]
     return [*found, math.trunc(factor * (radius * 0.5))] if vectors["weighted"] else found

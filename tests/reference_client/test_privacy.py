@@ -1,158 +1,30 @@
-"""Privacy on the path of bundles: exact chances, in words of 2^64, from a bundle's integers alone.
+"""Privacy on the path of bundles: what is asked of one person, over all rounds.
 
-Laws of randomisers of a bucket are enumerated: the intervals of secret words on which the reference client sends one
-answer, at both edges of each, compared between all inputs, 'in no bucket' included. Vectors tie the client to cloister,
-whose own enumerations (``tests/plugins/oracles``) tie it, and the randomisers of vectors, to their proofs; that a word
-beyond epsilon is refused is among the wrong bundles of ``tests/vectors``.
+That randomisers keep epsilon exactly is enumerated in ``tests/plugins/oracles``, that roles depend on no row is tested
+in ``tests/core/test_shuffling.py``. Vectors tie this client to them, its checks compare a bundle's integers with
+epsilon, and what lies beyond is among the wrong bundles of ``tests/vectors``.
 """
 
 from __future__ import annotations
 
-import base64
 import json
-import random
-from collections.abc import Callable, Iterator, Sequence
-from fractions import Fraction
-from functools import cache, partial
-from itertools import combinations, pairwise, product
-from math import prod
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
-import pytest
-
-from cloister.plugins.oracles.shuffled.blanket_histogram import delta_of
-from tests.reference_client import counts
-from tests.reference_client.checks import ALL, power
-from tests.reference_client.client import Client
-from tests.reference_client.words import Words, word
+from tests.reference_client.words import word
 
 VECTORS = Path(__file__).parents[1] / "vectors"
-FILES = ("local-counts", "local-vectors", "local-others", "shuffled")
-USER = 12345
-
-Facts: TypeAlias = dict[str, Any]
-Law: TypeAlias = dict[tuple[int, ...], Fraction]
-
-
-def bundles(name: str) -> list[Facts]:
-    found: list[Facts] = json.loads((VECTORS / f"{name}.json").read_text())["bundles"]
-    return found
-
-
-@cache
-def small() -> list[Facts]:
-    """Every bundle of small vectors."""
-    return [json.loads(one["bundle"]) for name in FILES for one in bundles(name)]
-
-
-def questions() -> Iterator[tuple[Facts, Facts]]:
-    """Every bundle of small vectors, with each of its questions."""
-    return ((facts, question) for facts in small() for question in facts["questions"])
-
-
-def levels(randomiser: str, most: int) -> list[tuple[Facts, Fraction]]:
-    """Levels with a randomiser and at most so many buckets, each kind once, with e^epsilon of one answer; one or
-    more."""
-    found = dict[str, tuple[Facts, Fraction]]()
-    for _, question in questions():
-        channel = question["channel"]
-        for level in channel["levels"]:
-            if level.get("randomiser") == randomiser and int(level["size"]) <= most:
-                parts = len(channel["levels"]) if channel["level_key"] is None else 1
-                coins = {name: value for name, value in level.items() if len(str(value)) != 32}
-                limit = power(Fraction(question["alone"]) / parts)
-                found.setdefault(json.dumps(coins, sort_keys=True), (level, limit))
-    assert found
-    return list(found.values())
-
-
-def worst(laws: list[Law]) -> Fraction:
-    """The largest ratio of the chances of one answer. Laws that do not reach the same answers have none."""
-    assert all(law.keys() == laws[0].keys() for law in laws)
-    assert all(sum(law.values()) == 1 for law in laws)
-    return max(max(law[z] for law in laws) / min(law[z] for law in laws) for z in laws[0])
-
-
-def law_of(send: Callable[[Words], list[int]], before: Sequence[int], cuts: list[list[int]]) -> Law:
-    """Exact chances of what is sent for secret words: some that are given, and one per list of cuts.
-
-    In every box of words between the cuts the same is sent at all corners: such a box is one answer's.
-    """
-    law: Law = {}
-    for box in product(*(pairwise(sorted({0, *ends, ALL})) for ends in cuts)):
-        corners = product(*((low, high - 1) for low, high in box))
-        (answer,) = {tuple(send(Words([*before, *corner]))) for corner in corners}
-        law[answer] = law.get(answer, Fraction(0)) + prod(Fraction(high - low, ALL) for low, high in box)
-    return law
-
-
-def evenly(parts: int) -> list[int]:
-    """Where ``below(word, parts)`` steps."""
-    return [-(-part * ALL // parts) for part in range(parts)]
-
-
-def laws_of(level: Facts, cuts: list[list[int]], before: Sequence[int] = ()) -> list[Law]:
-    """The laws of what is sent from every bucket, and from none."""
-    return [law_of(partial(counts.answer, level, x, USER), before, cuts) for x in range(-1, level["size"])]
-
-
-@pytest.mark.parametrize("randomiser", ["direct", "hashed", "signed", "unary"])
-def test_responses_and_unary_bits_keep_epsilon_exactly(randomiser: str) -> None:
-    for level, limit in levels(randomiser, 4 if randomiser == "unary" else 16):
-        if randomiser == "unary":
-            cuts = [[int(level["flip"]), 2**63]] * level["size"]
-        else:
-            cuts = [[int(level["keep"])], evenly(level["symbols"])]
-        assert 1 < worst(laws_of(level, cuts)) <= limit
-
-
-def test_subsets_keep_epsilon_exactly_whatever_set_was_drawn() -> None:
-    for level, limit in levels("subset", 4):
-        m, k = level["size"] + 1, level["chosen"]
-        for chosen in combinations(range(m), k):
-            ranks = [0 if at in chosen else ALL - 1 for at in range(m)]
-            laws = laws_of(level, [evenly(k), [int(level["keep"])], evenly(m)], ranks)
-            reached = set[tuple[int, ...]]().union(*laws)
-            assert worst([{z: law.get(z, Fraction(0)) for z in reached} for law in laws]) <= limit
-
-
-def test_under_a_shuffler_her_number_and_her_role_depend_on_no_row() -> None:
-    """The number that stands for her is drawn before anything of her row is read, and it decides all else."""
-    every = bundles("shuffled")
-    (one,) = [one for one in every if "blanket" not in one["bundle"] and '"shares"' not in one["bundle"]]
-    client, g = Client(one["bundle"], base64.b64decode(one["arrays"])), random.Random(1)
-    for _ in range(20):
-        drawn, places = [g.getrandbits(64) for _ in range(100)], set[bytes]()
-        for row in ([0.0, 0.0], [1.0, 0.0], [-0.3, 0.4]):
-            report, at = client.report(row, USER, Words(drawn)), 18
-            assert report is not None
-            for drawing in client.bundle["drawings"]:
-                places.add(report[at : at + 2 + 8])
-                at += drawing["bytes"]
-        assert len(places) == len(client.bundle["drawings"])
-        assert {int.from_bytes(place[2:], "little") for place in places} == set(drawn[: len(places)])
-
-
-def test_blankets_hide_one_message_among_those_of_honest_users() -> None:
-    found = [(f, q) for f, q in questions() if q["channel"]["kind"] == "blanket"]
-    assert found
-    for facts, question in found:
-        channel = question["channel"]
-        least = -(-9 * facts["users"] // 10)
-        delta = delta_of(question["epsilon"], channel["blankets"] * least, channel["values"], len(channel["levels"]))
-        assert delta <= question["delta"] * (1 + 1e-9)
 
 
 def test_the_rounds_that_one_person_answers_cost_the_plan_s_epsilon_together() -> None:
     """What a client remembers and adds up: the questions that she was asked, over all rounds."""
-    for file in VECTORS.glob("method-*.json"):
-        rounds = [json.loads(one["bundle"]) for one in bundles(file.stem)]
+    for path in VECTORS.glob("method-*.json"):
+        rounds = [json.loads(one["bundle"]) for one in json.loads(path.read_text())["bundles"]]
         for user in range(50):
             asked = [q for facts in rounds for q in facts["questions"] if is_asked(q["share"], user)]
             for cost in ("epsilon", "delta"):
                 assert sum(q[cost] for q in asked) <= rounds[0][cost] * (1 + 1e-9)
 
 
-def is_asked(share: Facts | None, user: int) -> bool:
+def is_asked(share: dict[str, Any] | None, user: int) -> bool:
     return share is None or share["from"] <= word(share["key"], user) >> 11 < share["to"]

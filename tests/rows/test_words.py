@@ -10,16 +10,14 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
-import pyarrow.csv
-import pyarrow.feather
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, strategies as st
 
 from cloister.core.types import Floats, Ints
 from cloister.plugins.populations.arrays import Arrays
 from cloister.plugins.populations.files import Files
-from cloister.rows.words import HALF, LENGTH, MOST, SHORTEST, STOP, WHOLE, Texts, code_of, word_of, words_of
+from cloister.rows.words import HALF, LENGTH, MOST, WHOLE, Texts, code_of, word_of, words_of
+from tests.rows.stored import stored
 
 WORD = st.text(string.ascii_lowercase + string.digits, min_size=1, max_size=14)
 CELL = st.one_of(st.none(), st.text(max_size=80), st.lists(st.one_of(st.none(), st.text(max_size=14)), max_size=9))
@@ -52,10 +50,6 @@ def numbers(cells: list[Any], most: int = MOST) -> Ints:
 )
 def test_texts_are_parted_and_items_of_lists_are_taken_as_they_are(cell: Any, words: list[str]) -> None:
     assert list(words_of(cell)) == words
-
-
-def test_words_that_say_nothing_are_small_letters_and_could_be_words() -> None:
-    assert all(word == next(iter(words_of([word]))) and len(word) >= SHORTEST for word in STOP)
 
 
 @given(WORD)
@@ -99,11 +93,8 @@ def tables(folder: Path) -> dict[str, Any]:
     texts = ["Pain, fever and cough", None, "no fever; PAIN again", "x" * 30, ""] * 30
     plain = {"age": [float(i % 7) for i in range(150)], "notes": texts}
     table = pa.table(plain)
-    pq.write_table(table, folder / "a.parquet", row_group_size=40)
-    pyarrow.feather.write_feather(table, folder / "a.feather")
-    pyarrow.csv.write_csv(table, folder / "a.csv")
     frames = {"pandas": pd.DataFrame(plain), "polars": pl.DataFrame(plain), "pyarrow": table}
-    return frames | {path.suffix: str(path) for path in sorted(folder.iterdir())}
+    return frames | {name: str(stored(table, folder / name, 40)) for name in ("a.parquet", "a.feather", "a.csv")}
 
 
 def features(rows: Any, told: Texts) -> tuple[list[str], Floats]:
@@ -118,7 +109,6 @@ def test_words_come_after_all_columns_and_are_the_same_wherever_rows_are(tmp_pat
     assert len(read) == 6
     assert names[:3] == ["age", "notes: word 1, part 1", "notes: word 1, part 2"]
     assert expected.shape == (150, 17)
-    assert {word_of(int(c)) for c in numbers(["Pain, fever and cough"], 8)[0] if c} == {"pain", "fever", "cough"}
     for found, values in read.values():
         assert found == names
         assert np.array_equal(values, expected)
@@ -130,9 +120,7 @@ def test_a_cell_that_is_no_text_has_no_words_and_ends_no_run(tmp_path: Path) -> 
     made = pa.array(cells, pa.binary())
     texts = pa.Array.from_buffers(pa.string(), 40, made.buffers())
     table = pa.table({"age": np.arange(40.0), "notes": texts, "codes": pa.ListArray.from_arrays(range(41), texts)})
-    pq.write_table(table, tmp_path / "a.parquet")
-    pyarrow.feather.write_feather(table, tmp_path / "a.feather")
-    for rows in (table, str(tmp_path / "a.parquet"), str(tmp_path / "a.feather")):
+    for rows in (table, *(str(stored(table, tmp_path / name)) for name in ("a.parquet", "a.feather"))):
         for column in ("notes", "codes"):
             _, values = features(rows, Texts(column, 4))
             assert set(np.flatnonzero(~values[:, 1:].any(axis=1))) == bad

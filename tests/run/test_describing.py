@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import attrs
@@ -20,7 +21,7 @@ from cloister.run.cautions import before
 from cloister.run.descriptions import Descriptions, descriptions_of
 from cloister.run.explaining import explain
 from cloister.run.fit import fit, parties, source
-from cloister.run.request import Request, prepare
+from cloister.run.request import PreparedRun, Request, prepare
 from cloister.run.result import Result
 from tests.alarms import Alarm
 
@@ -30,10 +31,10 @@ WARDS = {"ward": ["A", "B", "C"]}
 DESCRIBED = ["ward", "stay", "smoker", "age"]
 
 
-def table(n: int = 6000, seed: int = 0) -> pd.DataFrame:
+def table(n: int) -> pd.DataFrame:
     """Three groups, which a ward, a stay and smoking tell apart more or less; some wards are not listed, and some stays
     beyond their bounds."""
-    g = np.random.default_rng(seed)
+    g = np.random.default_rng(0)
     groups = g.choice(3, n, p=[0.5, 0.3, 0.2])
     rows = np.array([[30, 60], [60, 90], [85, 140]])[groups] + g.normal(size=(n, 2)) * 4
     ward = np.array(list("ABCZ"))[np.where(g.random(n) < 0.7, groups, g.integers(0, 4, n))]
@@ -41,12 +42,10 @@ def table(n: int = 6000, seed: int = 0) -> pd.DataFrame:
     return pd.DataFrame({"age": rows[:, 0], "weight": rows[:, 1], "ward": ward, "stay": stay, "smoker": smoker})
 
 
-TABLE = table()
+TABLE = table(6000)
 
 
-def request(**given: Any) -> Request:
-    asked: dict[str, Any] = {"k": 3, "epsilon": 1.0, "delta": 1e-6, "rows": 6000, "bounds": BOUNDS, "seed": 1}
-    return Request(**{**asked, "describe": DESCRIBED, **given})
+request = partial(Request, k=3, epsilon=1.0, delta=1e-6, rows=6000, bounds=BOUNDS, seed=1, describe=DESCRIBED)
 
 
 def rows(some: Any = TABLE, described: Any = DESCRIBED, **more: Any) -> Any:
@@ -55,6 +54,10 @@ def rows(some: Any = TABLE, described: Any = DESCRIBED, **more: Any) -> Any:
 
 def run(**given: Any) -> Result:
     return fit(request(**given), rows())
+
+
+def planned(population: Any = None, **given: Any) -> PreparedRun:
+    return prepare(request(**given), (), chosen_columns=(population or rows()).selection)
 
 
 def told(result: Result) -> Descriptions:
@@ -68,29 +71,11 @@ def counted(result: Result, some: pd.DataFrame = TABLE) -> dict[str, np.ndarray]
     units = np.ones(2) if result.units is None else result.units
     near = (((some[COLUMNS].to_numpy()[:, None] - result.centers) / units) ** 2).sum(axis=2).argmin(axis=1)
     codes = {
-        "ward": some["ward"].map({"A": 0, "B": 1, "C": 2, "Z": 3}).to_numpy(),
-        "stay": np.minimum(some["stay"].to_numpy() // 2, 15).astype(int),
-        "smoker": np.where(some["smoker"], 0, 1),
+        "ward": (4, some["ward"].map({"A": 0, "B": 1, "C": 2, "Z": 3}).to_numpy()),
+        "stay": (16, np.minimum(some["stay"].to_numpy() // 2, 15).astype(int)),
+        "smoker": (2, np.where(some["smoker"], 0, 1)),
     }
-    sizes = {"ward": 4, "stay": 16, "smoker": 2}
-    return {name: np.bincount(near * m + codes[name], minlength=3 * m).reshape(3, m) for name, m in sizes.items()}
-
-
-@pytest.mark.parametrize("scale", ["none", "bounds"])
-def test_without_noise_the_counts_are_those_of_the_rows(scale: str) -> None:
-    """Groups are those that labels would have, in the run's own units; rows beyond bounds are in the last part, and
-    values that are not listed are counted together."""
-    result = run(method="lloyd", not_private=True, zoom="off", scale=scale)
-    found, exact = told(result), counted(result)
-    assert [column.name for column in found.columns] == DESCRIBED
-    assert [column.labels for column in found.columns if column.edges is None] == [
-        ("A", "B", "C", "other"),
-        ("true", "false"),
-    ]
-    for column in found.columns[:3]:
-        assert np.array_equal(np.rint(column.counts), exact[column.name]), column.name
-        assert np.allclose(column.whole, exact[column.name].sum(axis=0) / len(TABLE))
-    assert np.array_equal(found.columns[1].edges, np.arange(0, 33, 2))
+    return {name: np.bincount(near * m + code, minlength=3 * m).reshape(3, m) for name, (m, code) in codes.items()}
 
 
 def test_centres_see_nothing_of_what_is_described_beside_them() -> None:
@@ -102,32 +87,38 @@ def test_centres_see_nothing_of_what_is_described_beside_them() -> None:
     assert any("what each group's rows hold in ward, stay, smoker, age" in note for note in run().privacy.notes)
 
 
+@pytest.mark.parametrize("scale", ["none", "bounds"])
+def test_without_noise_the_counts_are_those_of_the_rows(scale: str) -> None:
+    """Groups are those that labels would have, in the run's own units; rows beyond bounds are in the last part, and
+    values that are not listed are counted together."""
+    result = run(method="lloyd", not_private=True, zoom="off", scale=scale)
+    ward, stay, smoker, age = told(result).columns
+    assert [ward.name, stay.name, smoker.name, age.name] == DESCRIBED
+    assert (ward.labels, smoker.labels) == (("A", "B", "C", "other"), ("true", "false"))
+    for column in (ward, stay, smoker):
+        assert np.array_equal(np.rint(column.counts), counted(result)[column.name]), column.name
+
+
 @pytest.mark.alarm(1e-9)
 @pytest.mark.parametrize("trust", ["central", "aggregated", "local"])
 def test_shares_are_those_of_the_rows_but_for_stated_errors(trust: str, alarm: Alarm) -> None:
-    """Every share within the errors that so many normal figures may have, and nine of ten within two."""
-    more: dict[str, Any] = {"trust": trust}
-    some = TABLE
+    """Every share within the errors that so many normal figures may have, and nine of ten within two. No count is
+    negative, and all columns of a group add up to its size."""
+    some, more = TABLE, dict[str, Any]()
     if trust == "local":
-        some, more = table(200_000), {"epsilon": 4.0, "delta": 0.0, "rows": 200_000, "method": "one-round", **more}
+        some, more = table(200_000), {"epsilon": 4.0, "delta": 0.0, "rows": 200_000, "method": "one-round"}
     population = rows(some)
     if trust == "aggregated":
-        population = parties({str(i): rows(some[i::3]) for i in range(3)})
-        more["parties"] = 3
-    result = fit(request(**more), population)
-    found, exact = told(result), counted(result, some)
-    shares, errors, expected = [
-        np.concatenate([np.ravel(each) for each in some])
-        for some in zip(
-            *(
-                (c.shares, c.errors, exact[c.name] / exact[c.name].sum(axis=1, keepdims=True))
-                for c in found.columns[:3]
-            ),
-            strict=True,
-        )
-    ]
-    alarm.near(shares, expected, errors, of=len(shares))
-    assert (np.abs(shares - expected) < 2 * errors).mean() > 0.8
+        population, more = parties({str(i): rows(some[i::3]) for i in range(3)}), {"parties": 3}
+    result = fit(request(trust=trust, **more), population)
+    found, off = told(result), list[Any]()
+    for column in found.columns[:3]:
+        exact = counted(result, some)[column.name]
+        off.extend(np.ravel((column.shares - exact / exact.sum(axis=1, keepdims=True)) / column.errors))
+        assert (column.counts >= 0).all()
+        assert np.allclose(column.counts.sum(axis=1), found.sizes)
+    alarm.near(off, 0, 1, of=len(off))
+    assert (np.abs(off) < 2).mean() > 0.8
     assert found.telling(2)[0][0].name in {"ward", "age"}
 
 
@@ -143,44 +134,41 @@ def test_of_many_columns_the_telling_ones_are_chosen_and_counted_twice() -> None
     """Two rounds, whose buckets are as many whatever is chosen; of the chosen both answers are put together."""
     asked, population = many()
     result = fit(asked, population)
-    found = told(result)
-    assert len(found.columns) == 8
-    assert {"ward", "stay", "smoker"} <= {column.name for column in found.columns}
+    columns = told(result).columns
+    assert len(columns) == 8
+    assert {"ward", "stay", "smoker"} <= {column.name for column in columns}
     plan = prepare(asked, (), chosen_columns=population.selection)
     assert plan.price.endswith("Of these columns the 8 that tell the groups apart best are released.")
-    assert "that tell" not in prepare(request(), (), chosen_columns=rows().selection).price
+    assert "that tell" not in planned().price
     first, second = forecast(plan.composed.value, plan.problem, PublicRng.from_seed(1))[-2:]
     assert [len(part.cells.space.sizes) for part in (*first.parts, *second.parts)] == [15, 8]
     assert set(second.parts[0].cells.space.sizes) == {48}
-    amounts = [part.channel.events[0].spent.amount for part in (*first.parts, *second.parts)]
-    assert amounts[0] == pytest.approx(amounts[1] / 2)
+    one, two = (part.channel.events[0].spent.amount for part in (*first.parts, *second.parts))
+    assert one == pytest.approx(two / 2)
     errors = result.details["described"]["errors"][0][0][0]
-    assert errors == pytest.approx((15 / amounts[0] * 8 / amounts[1] / (15 / amounts[0] + 8 / amounts[1])) ** 0.5, 0.01)
+    assert errors == pytest.approx((15 / one * 8 / two / (15 / one + 8 / two)) ** 0.5, 0.01)
 
 
 def test_a_description_costs_its_share_and_is_said_beforehand() -> None:
-    table = rows().selection
-    plan = prepare(request(describe_share=0.2), (), chosen_columns=table)
+    plan = planned(describe_share=0.2)
+    budget = plan.problem.budget
     (*others, last) = forecast(plan.composed.value, plan.problem, PublicRng.from_seed(1))
     spent = sum(event.spent.amount for event in last.events)
-    assert spent == pytest.approx(0.2 * plan.problem.budget.amount)
-    assert spent + sum(e.spent.amount for r in others for e in r.events) <= plan.problem.budget.amount * (1 + 1e-9)
-    assert (
-        "Description: 20.0% of the budget counts what each group's rows hold in ward, stay, smoker, age" in plan.price
-    )
+    assert spent == pytest.approx(0.2 * budget.amount)
+    assert spent + sum(e.spent.amount for r in others for e in r.events) <= budget.amount * (1 + 1e-9)
+    said = "Description: 20.0% of the budget counts what each group's rows hold in ward, stay, smoker, age"
+    assert said in plan.price
     error = plan.composed.value.error(plan.problem)
-    assert error == pytest.approx(((4 if plan.problem.budget.measure == "gaussian" else 2) / spent) ** 0.5, rel=0.01)
-    assert "round" in explain(request(), (), table).text
-    assert (
-        prepare(request(), (), chosen_columns=table).choice.error
-        > prepare(request(describe=()), (), chosen_columns=table.clustered).choice.error
-    )
+    assert error == pytest.approx(((4 if budget.measure == "gaussian" else 2) / spent) ** 0.5, rel=0.01)
+    assert "round" in explain(request(), (), rows().selection).text
+    plain = prepare(request(describe=()), (), chosen_columns=rows().selection.clustered)
+    assert planned().choice.error > plain.choice.error
 
 
 def test_a_description_that_says_little_is_warned_of() -> None:
-    warned = [str(w) for w in before(prepare(request(epsilon=0.02), (), chosen_columns=rows().selection))]
-    assert any("counts of the description have a standard error of" in text for text in warned)
-    assert not any("description" in str(w) for w in before(prepare(request(), (), chosen_columns=rows().selection)))
+    little, much = (" ".join(map(str, before(planned(epsilon=epsilon)))) for epsilon in (0.02, 1.0))
+    assert "counts of the description have a standard error of" in little
+    assert "description" not in much
 
 
 def test_the_columns_that_were_chosen_stay_chosen_where_a_run_goes_on(
@@ -197,59 +185,38 @@ def test_the_columns_that_were_chosen_stay_chosen_where_a_run_goes_on(
 
 
 def test_python_takes_one_name_and_positions_of_an_array() -> None:
-    some: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-6, "rows": 6000}
-    position: list[Any] = [1]
-    one = KMeans(3, **some, columns=COLUMNS, bounds=BOUNDS, describe="stay").fit(TABLE)
-    assert [column.name for column in told(one.result_).columns] == ["stay"]
-    assert list(one.feature_names_in_) == COLUMNS
-    two = KMeans(3, **some, bounds=(0, 200), describe=position).fit(TABLE[COLUMNS].to_numpy())
-    assert [column.name for column in told(two.result_).columns] == ["1"]
+    model = partial(KMeans, 3, epsilon=1.0, delta=1e-6, rows=6000)
+    named = model(columns=COLUMNS, bounds=BOUNDS, describe="stay").fit(TABLE)
+    placed = model(bounds=(0, 200), describe=[1]).fit(TABLE[COLUMNS].to_numpy())
+    for fitted, name in ((named, "stay"), (placed, "1")):
+        assert [column.name for column in told(fitted.result_).columns] == [name]
 
 
 @pytest.mark.parametrize(
     ("given", "why"),
     [
-        ({"bounds": "ball:100", "describe": ["age"]}, None),
-        ({"bounds": "ball:100", "describe": ["stay"]}, "a ball bounds what is clustered alone"),
-        (
-            {"bounds": {**BOUNDS, "stay": "unknown"}, "describe": ["stay"]},
-            "'stay' is described only, and its range is not known",
-        ),
-        (
-            {"bounds": {"age": (0, 1), "weight": (0, 1)}, "describe": ["stay"]},
-            "no bounds for column stay, which groups",
-        ),
-        ({"method": "sphere-packing", "describe": ["stay"]}, "cannot describe its groups"),
-        ({"trust": "shuffled", "describe": ["stay"]}, r"\(Shuffled trust\) has no oracle for such counts"),
+        ({"bounds": "ball:100"}, "a ball bounds what is clustered alone"),
+        ({"bounds": {**BOUNDS, "stay": "unknown"}}, "'stay' is described only, and its range is not known"),
+        ({"bounds": {"age": (0, 1), "weight": (0, 1)}}, "no bounds for column stay, which groups"),
+        ({"method": "sphere-packing"}, "cannot describe its groups"),
+        ({"trust": "shuffled"}, r"\(Shuffled trust\) has no oracle for such counts"),
     ],
 )
-def test_what_cannot_be_described_is_refused_with_the_reason(given: dict[str, Any], why: str | None) -> None:
-    names = given.get("describe", DESCRIBED)
-    population = rows(
-        described=names, categories=WARDS if "ward" in names else None, bounds=given.get("bounds", BOUNDS)
-    )
-    if why is None:
-        assert prepare(request(**given), (), chosen_columns=population.selection).price
-        return
+def test_what_cannot_be_described_is_refused_with_the_reason(given: dict[str, Any], why: str) -> None:
+    population = rows(described=["stay"], categories=None, bounds=given.get("bounds", BOUNDS))
     with pytest.raises(InvalidInput, match=why):
-        prepare(request(**given), (), chosen_columns=population.selection)
+        planned(population, **given, describe=["stay"])
+
+
+def test_what_is_clustered_within_a_ball_can_be_described() -> None:
+    ball: dict[str, Any] = {"bounds": "ball:100"}
+    assert planned(rows(described=["age"], categories=None, **ball), **ball, describe=["age"]).price
 
 
 def test_damaged_descriptions_are_said_to_be() -> None:
     result = run()
-    assert descriptions_of(fit(request(describe=()), rows(described=()))) is None
     for broken in ({"columns": [7]}, {"counts": [[1.0]]}, {"errors": "x"}):
         details = result.details | {"described": result.details["described"] | broken}
         with pytest.raises(CloisterError, match="description of its groups is damaged"):
             descriptions_of(attrs.evolve(result, details=details))
-
-
-def test_counts_that_fit_together_are_nearest_to_the_answers() -> None:
-    """None is negative, all columns of a group add up to its size, and a quartile is where a quarter of it lies."""
-    found = told(run(epsilon=0.1))
-    for column in found.columns:
-        assert (column.counts >= 0).all()
-        assert np.allclose(column.counts.sum(axis=1), found.sizes)
-        assert np.allclose(column.shares.sum(axis=1), 1)
-    stay = next(column for column in found.columns if column.name == "stay")
-    assert stay.quantile(0, 0.5) == pytest.approx(np.interp(0.5, np.cumsum([0, *stay.shares[0]]), stay.edges))
+    assert descriptions_of(attrs.evolve(result, details={})) is None

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import attrs
 import numpy as np
 import pytest
@@ -12,7 +10,7 @@ from scipy.stats import binom
 from cloister.core.errors import InvalidInput
 from cloister.core.randomness import NoiseRng
 from cloister.core.types import Floats
-from cloister.run.drift import LEVEL, Compared, drift
+from cloister.run.drift import LEVEL, drift
 from cloister.run.fit import fit, source
 from cloister.run.request import Request
 from cloister.run.result import Result
@@ -65,24 +63,10 @@ def test_without_a_shift_the_chance_is_as_it_says(alarm: Alarm) -> None:
     alarm.fits(float(binom.sf(calls - 1, 400, 2 * LEVEL)))
 
 
-def test_a_change_of_shares_is_in_its_standard_errors() -> None:
-    """By hand: two groups, one bin, no noise: the difference of two binomial shares."""
-    counts = np.array([[[600.0], [400.0]], [[500.0], [500.0]]])
-    both = Compared(counts, np.zeros((2, 2, 1)), np.zeros(1))
-    _, apart, _ = both.tests(counts)
-    assert apart == pytest.approx([-0.1 / np.sqrt(0.55 * 2 / 1000), 0.1 / np.sqrt(0.45 * 2 / 1000)])
-
-
-def test_without_distances_sizes_alone_are_compared() -> None:
-    base = kept(month(1), 1)
-    old = attrs.evolve(base, details={"weights_error": base.details["weights_error"]})
-    found = drift(old, kept(month(2, "moved"), 2))
-    assert found.shifted
-    assert found.cost is None
+def test_without_distances_sizes_alone_are_compared_and_without_their_errors_nothing() -> None:
+    old, new = kept(month(1), 1), kept(month(2, "moved"), 2)
+    found = drift(attrs.evolve(old, details={"weights_error": old.details["weights_error"]}), new)
+    assert (found.shifted, found.cost) == (True, None)
     assert "sizes alone" in found.text
-
-
-def test_a_result_without_stated_sizes_is_refused() -> None:
-    bare: Any = attrs.evolve(kept(month(1), 1), weights=None, details={})
     with pytest.raises(InvalidInput, match="no sizes with standard errors"):
-        drift(bare, kept(month(1), 1))
+        drift(attrs.evolve(old, details={}), new)

@@ -1,22 +1,31 @@
-"""``cloister explain``: what a run would do, from public figures alone."""
+"""``cloister explain``: what a run would do, from public figures alone, what an error takes, and how often a lifetime
+pays for it."""
 
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import attrs
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
+from cloister.accounting.ledger.ledger import Ledger
+from cloister.core.errors import BudgetExceeded, InvalidInput, Refused
 from cloister.core.randomness import PublicRng
+from cloister.core.session import RecordedTable
 from cloister.rows.files.npy import Npy
-from cloister.rows.files.sources import FORMATS
+from cloister.rows.selection import Selection
+from cloister.rows.words import Texts
+from cloister.run.account import Account
 from cloister.run.explaining import explain
 from cloister.run.fit import fit, source
+from cloister.run.lasting import lasting
+from cloister.run.needing import MOST_EPSILON, STEPS, needs
 from cloister.run.request import Request, prepare
+from cloister.run.result import Result
 from tests.in_process import cloister, ran, refused
 
 ROWS = np.random.default_rng(0).normal(0, 0.3, (3000, 2))
@@ -24,8 +33,7 @@ BASE = "-k 3 --epsilon 1 --delta 1e-6 --bounds=-1:1 --rows 3000"
 COLUMNS = ["x", "y"]
 
 
-def request(**given: Any) -> Request:
-    return Request(**{"k": 3, "epsilon": 1.0, "delta": 1e-6, "bounds": (-1, 1), "rows": 3000, "seed": 1, **given})
+request = partial(Request, k=3, epsilon=1.0, delta=1e-6, bounds=(-1, 1), rows=3000, seed=1)
 
 
 @pytest.mark.parametrize(
@@ -40,37 +48,19 @@ def request(**given: Any) -> Request:
 )
 def test_the_schedule_is_that_of_the_run(method: str, trust: str) -> None:
     asked = request(method=method, trust=trust, parties=3)
-    told = explain(asked, COLUMNS)
+    told = explain(asked, COLUMNS).asked
     rounds = prepare(asked, COLUMNS).forecast(PublicRng.from_seed(1))
-    assert [a.round for a in told.asked] == [round.index + 1 for round in rounds for _ in round.parts]
-    assert [a.mechanism for a in told.asked] == [e.mechanism for round in rounds for e in round.events]
-    assert [a.kind for a in told.asked] == ["sums" if p.vectors else "counts" for round in rounds for p in round.parts]
-
-
-def test_without_the_reader_of_a_file_it_says_what_reads_it_and_what_does_without_as_fit_says_the_former(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def lacking(*given: Any) -> Any:
-        raise ImportError
-
-    (tmp_path / "rows.csv").write_text("x,y\n1,2\n")
-    monkeypatch.setitem(FORMATS, ".csv", lacking)
-    told = [refused(f"{command} rows.csv {BASE}", tmp_path) for command in ("fit", "explain")]
-    for text in told:
-        assert text.startswith("cloister: reading Parquet, Arrow and CSV needs pyarrow: pip install '")
-    assert told[1] == f"{told[0][:-1]}; or name the columns and give no file: --columns a,b,c, or --dimension 3\n"
-    assert ran(f"explain --columns x,y {BASE}", tmp_path).stdout
-
-
-def test_shares_add_up_to_the_budget() -> None:
-    told = explain(request(method="hst-means"), COLUMNS)
-    assert sum(a.share for a in told.asked if a.share is not None) == pytest.approx(1.0, rel=1e-9)
+    assert [(a.round, a.mechanism, a.kind) for a in told] == [
+        (round.index + 1, event.mechanism, "sums" if part.vectors else "counts")
+        for round in rounds
+        for part, event in zip(round.parts, round.events, strict=True)
+    ]
+    if trust == "central":
+        assert sum(a.share for a in told if a.share is not None) == pytest.approx(1.0, rel=1e-9)
 
 
 def test_noise_is_what_the_tables_of_a_run_state(monkeypatch: pytest.MonkeyPatch) -> None:
     """In rows for counts, in the caller's units for sums, of all users where a share of them is asked."""
-    from cloister.core.session import RecordedTable
-
     seen = dict[tuple[int, int], float]()
     looked = RecordedTable.at
 
@@ -81,34 +71,31 @@ def test_noise_is_what_the_tables_of_a_run_state(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(RecordedTable, "at", at)
     for asked in (request(method="fastlloyd"), request(method="one-round", trust="local", bounds=(-1, 3))):
         seen.clear()
-        columns = [str(j) for j in range(5)]
         fit(asked, source(np.zeros((3000, 5))))
-        told = explain(asked, columns)
-        numbers = [seen[key] for key in sorted(seen)]
-        assert [a.error for a in told.asked] == pytest.approx(numbers, rel=1e-2)
+        told = [a.error for a in explain(asked, "abcde").asked]
+        assert told == pytest.approx([seen[key] for key in sorted(seen)], rel=1e-2)
 
 
 def test_noise_of_sums_in_a_frame_does_not_depend_on_the_callers_units() -> None:
-    errors = [
-        [asked.error for asked in explain(request(bounds=f"0:{wide},0:{10 * wide}"), COLUMNS).asked if asked.framed]
-        for wide in (1, 1024)
-    ]
-    assert errors[0]
-    assert errors[0] == pytest.approx(errors[1])
+    narrow, wide = (
+        [asked.error for asked in explain(request(bounds=bounds), COLUMNS).asked if asked.framed]
+        for bounds in ("0:1,0:10", "0:1024,0:10240")
+    )
+    assert narrow
+    assert narrow == pytest.approx(wide)
 
 
 def test_candidates_errors_and_the_reason_are_in_words_and_in_json() -> None:
     told = explain(request(), COLUMNS)
-    assert told.plan.choice is not None
-    assert told.text.startswith(f"auto picked {told.plan.choice.picked}: predicted error ")
+    choice = told.plan.choice
+    assert choice is not None
+    assert told.text.startswith(f"auto picked {choice.picked}: predicted error ")
     assert "No row was read" in told.text
-    for candidate in told.plan.choice.candidates:
-        assert candidate.name in told.text
-        assert candidate.name.startswith(candidate.method)
+    assert all(candidate.name in told.text for candidate in choice.candidates)
     facts = json.loads(json.dumps(told.as_dict()))
     assert facts["auto"]["picked"] == facts["method"]["name"]
-    assert facts["error"] == pytest.approx(told.plan.choice.error)
-    assert "WARNING" in explain(request(epsilon=0.001, rows=100), [str(j) for j in range(10)]).text
+    assert facts["error"] == pytest.approx(choice.error)
+    assert "WARNING" in explain(request(epsilon=0.001, rows=100), "abcdefghij").text
 
 
 # on the command line
@@ -133,17 +120,9 @@ def rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_explaining_reads_no_row(rows: Path) -> None:
-    by_file, by_number, by_name, dry = (
-        ran(f"{asked} {BASE} --json", rows).stdout
-        for asked in (
-            "explain rows.npy",
-            "explain --dimension 2",
-            "explain --columns x,y",
-            "fit rows.npy --dry-run",
-        )
-    )
-    assert by_file == by_number == by_name == dry
-    assert json.loads(dry)["schedule"]
+    commands = "explain rows.npy", "explain --dimension 2", "explain --columns x,y", "fit rows.npy --dry-run"
+    (told,) = {ran(f"{command} {BASE} --json", rows).stdout for command in commands}
+    assert json.loads(told)["schedule"]
     with pytest.raises(Exploded):
         cloister("fit", "rows.npy", *BASE.split(), folder=rows)
 
@@ -156,19 +135,6 @@ def test_a_dry_run_spends_nothing(tmp_path: Path) -> None:
     assert not (tmp_path / "r.json").exists()
     (mine,) = json.loads(ran("ledger show budget.db --json", tmp_path).stdout)
     assert mine["runs"] == []
-
-
-def test_explain_takes_what_fit_takes_and_says_the_same(tmp_path: Path) -> None:
-    """Rows of users, and every option of rows, privacy and method."""
-    table = pa.table({"x": ROWS[:, 0], "y": ROWS[:, 1], "who": np.arange(3000) // 2})
-    pq.write_table(table, tmp_path / "rows.parquet")
-    alone = f"rows.parquet {BASE} --columns * --user-column who --missing drop --threads 1 --seed 1 --json"
-    words = f"{alone} --rows-per-user 2"
-    told = ran(f"explain {words}", tmp_path)
-    assert "who (names the users)" in told.stderr
-    assert told.stdout == ran(f"fit {words} --dry-run", tmp_path).stdout
-    assert "rows per user need a curator" in refused(f"explain {words} --trust local", tmp_path)
-    assert "rows are of users" in refused(f"explain {alone}", tmp_path)
 
 
 def test_explain_reads_a_config_file_by_either_name_of_an_option(tmp_path: Path) -> None:
@@ -186,27 +152,134 @@ def test_explain_reads_a_config_file_by_either_name_of_an_option(tmp_path: Path)
 def test_without_a_number_of_rows_it_says_what_one_would_change() -> None:
     told = explain(request(rows=None), COLUMNS)
     assert "1% of the budget counts the rows first" in told.text
-    assert [rows for rows, _, _ in told.by_rows] == [100, 10_000, 1_000_000]
-    errors = [error for _, _, error in told.by_rows]
-    assert None not in errors
-    assert errors == sorted(errors, key=lambda error: -(error or 0))
+    numbers, _, errors = zip(*told.by_rows, strict=True)
+    assert numbers == (100, 10_000, 1_000_000)
+    assert errors[0] > errors[1] > errors[2]
     assert explain(request(), COLUMNS).by_rows == []
 
 
 def test_candidates_that_cannot_run_are_named_with_the_reason_by_a_run_and_a_plan_too(tmp_path: Path) -> None:
     """Else a method that an installation lacks, or that takes fewer columns, is passed over without a word."""
     np.save(tmp_path / "wide.npy", np.random.default_rng(0).uniform(-1, 1, (500, 12)))
-    why = "grid-means: no Central oracles fit 'grid-means': a grid is for at most 6 columns, not 12: use 'hst-means'"
-    words = "-k 2 --epsilon 1 --rows 500 --bounds=-1:1"
-    fitted = ran(f"fit wide.npy {words} --out r.json", tmp_path)
-    assert f"Candidates that cannot run here: {why}" in fitted.stdout
-    candidates = json.loads((tmp_path / "r.json").read_text())["result"]["details"]["auto"]["candidates"]
-    assert [c["why"] for c in candidates if c["name"] == "grid-means"] == [why.removeprefix("grid-means: ")]
-    local = f"plan {words} --dimension 12 --method auto --trust local --json --out plan"
-    planned = ran(local.replace("--json", ""), tmp_path)
-    assert "auto picked " in planned.stdout
-    assert "Candidates that cannot run here: " in planned.stdout
-    assert "Candidates that cannot run here: " in (tmp_path / "plan" / "README.txt").read_text()
-    as_json = json.loads(ran(f"{local}-2", tmp_path).stdout)
+    unable, words = "Candidates that cannot run here: ", "-k 2 --epsilon 1 --rows 500 --bounds=-1:1"
+    why = "no Central oracles fit 'grid-means': a grid is for at most 6 columns, not 12: use 'hst-means'"
+    assert f"{unable}grid-means: {why}" in ran(f"fit wide.npy {words} --out r.json", tmp_path).stdout
+    candidates = Result.load(tmp_path / "r.json").details["auto"]["candidates"]
+    assert [c["why"] for c in candidates if c["name"] == "grid-means"] == [why]
+    local = f"plan {words} --dimension 12 --method auto --trust local --out"
+    planned = ran(f"{local} plan", tmp_path).stdout
+    assert "auto picked " in planned
+    for text in (planned, (tmp_path / "plan" / "README.txt").read_text()):
+        assert unable in text
+    as_json = json.loads(ran(f"{local} plan-2 --json", tmp_path).stdout)
     assert [c["name"] for c in as_json["auto"]["candidates"] if c["error"] is None]
     assert "auto" not in json.loads((tmp_path / "plan-2" / "plan.json").read_text())
+
+
+# from an error to a budget
+
+fifteen = partial(request, k=15, rows=5000)
+
+
+@pytest.mark.parametrize("asked", [fifteen(), fifteen(trust="local", epsilon=4.0, method="one-round", delta=0.0)])
+def test_what_is_said_to_be_enough_is_and_less_is_not(asked: Request) -> None:
+    """By forecasts of their own; two digits, and a hundredth, are how far above the least it may be."""
+    found = needs(asked, COLUMNS, 0.02)
+    for name, enough in (("epsilon", found.epsilon), ("rows", found.rows)):
+        assert enough is not None
+        least = getattr(enough, name)
+        lacking = type(least)(least / (1.11 * STEPS))
+        for given, reached in ((least, True), (lacking, False)):
+            error = prepare(attrs.evolve(asked, **{name: given}), COLUMNS).error
+            assert error is not None
+            assert (error <= 0.02) == reached
+
+
+def test_the_table_is_of_forecasts_and_falls_along_rows_and_epsilon() -> None:
+    found = needs(fifteen(), COLUMNS, 0.01)
+    errors = np.array([each.error for each in found.table], np.float64).reshape(6, 3)
+    assert (np.diff(errors, axis=0) < 0).all()
+    assert (np.diff(errors, axis=1) < 0).all()
+    own = next(each for each in found.table if (each.rows, each.epsilon) == (5000, 1.0))
+    assert own == found.asked
+    assert own.error == prepare(fifteen(), COLUMNS).error
+
+
+def test_what_no_budget_or_number_reaches_is_said() -> None:
+    found = needs(fifteen(rows=100, k=40), COLUMNS, 1e-15)
+    assert (found.epsilon, found.rows) == (None, None)
+    assert f"takes no epsilon up to {MOST_EPSILON:g} with 100 rows" in found.text
+    assert "it takes no number up to 2,000,000,000 rows" in found.text
+
+
+@pytest.mark.parametrize(
+    ("asked", "error", "why"),
+    [
+        (fifteen(), 0.0, "error is 0.0: give a part of a single centre's"),
+        (fifteen(rows=None), 0.01, "no public number of rows"),
+        (fifteen(method="k-variates"), 0.01, "'k-variates' predicts no error"),
+    ],
+)
+def test_what_cannot_be_forecast_is_refused(asked: Request, error: float, why: str) -> None:
+    with pytest.raises(InvalidInput, match=why):
+        needs(asked, COLUMNS, error)
+
+
+def test_the_command_prints_a_table_json_and_a_picture_and_reads_no_row(tmp_path: Path) -> None:
+    words = "explain --columns x,y -k 15 --delta 1e-6 --bounds=-1:1 --rows 5000"
+    done = ran(f"{words} --error 0.001 --picture p.svg", tmp_path).stdout
+    assert "A predicted error of at most 0.001 of a single centre's cost takes epsilon = 0.0" in done
+    assert "with epsilon = 1 it takes" in done
+    assert "picture saved to p.svg" in done
+    drawn = (tmp_path / "p.svg").read_text()
+    assert all(text in drawn for text in ("1,250 rows", "5,000 rows", "20,000 rows", "0.001, asked for"))
+    told = json.loads(ran(f"{words} --epsilon 0.5 --error 0.001 --json", tmp_path).stdout)
+    assert (told["error"], told["asked"]["epsilon"], len(told["table"])) == (0.001, 0.5, 18)
+    assert told["epsilon"]["error"] <= 0.001
+    for more, why in (("--epsilon 1 --picture p.svg", "give --error too"), ("--error 1 --picture p.txt", "pictures")):
+        assert why in refused(f"{words} {more}", tmp_path)
+
+
+# how many runs a lifetime holds
+
+OFTEN: dict[str, Any] = {"k": 2, "epsilon": 0.2, "delta": 1e-7, "rows": 5000}
+PLAN = prepare(request(**OFTEN, method="fastlloyd"), COLUMNS)
+
+
+@pytest.mark.parametrize("composition", ["basic", "zcdp"])
+def test_a_ledger_admits_as_many_as_it_is_said_to_hold_and_no_more(tmp_path: Path, composition: str) -> None:
+    ledger = Ledger.open(tmp_path / "b.db", create=True)
+    ledger.declare("mine", 1.0, 1e-5, composition)  # type: ignore[arg-type]  # parametrised
+
+    def reserve() -> None:
+        ledger.reserve("mine", PLAN.total, PLAN.budget, "plan", b"seed")
+
+    reserve()
+    found = lasting(PLAN, 12, Account(ledger=ledger.path, dataset="mine"), None, 0.0)
+    for _ in range(found.runs[composition]):
+        reserve()
+    with pytest.raises(BudgetExceeded):
+        reserve()
+
+
+def test_a_ledger_that_admits_no_words_is_not_said_to_hold_runs_with_some(tmp_path: Path) -> None:
+    table = Selection(("x", "y")).describing([Texts("notes")])
+    plan = prepare(request(**OFTEN, describe_words="notes"), table.features, chosen_columns=table)
+    ledger = Ledger.open(tmp_path / "b.db", create=True)
+    ledger.declare("mine", 1.0, 1e-5, "zcdp")
+    for asked in (
+        lambda: lasting(plan, 12, Account(ledger=ledger.path, dataset="mine"), None, 0.0),
+        lambda: ledger.reserve("mine", plan.total, plan.budget, "plan", b"seed"),
+    ):
+        with pytest.raises(Refused, match="no delta left for thresholds"):
+            asked()
+
+
+def test_a_lifetime_without_a_ledger_has_both_compositions() -> None:
+    found = lasting(PLAN, 12, None, 1.0, 1e-5)
+    assert found.runs["basic"] == 5 < found.runs["zcdp"]
+    assert f"5 (basic composition): {5 / 12:.3g} years" in found.text
+    pure = prepare(request(**OFTEN | {"delta": 0.0}), ("x", "y"))
+    assert lasting(pure, 12, None, 1.0, 0.0).runs == {"basic": 5}
+    with pytest.raises(InvalidInput, match="may cost delta = 1e-07, and the lifetime has none: give --lifetime-delta"):
+        lasting(PLAN, 12, None, 1.0, 0.0)

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import gc
-import hashlib
 import json
 import os
-import warnings
 from pathlib import Path
 from typing import Any
 
@@ -45,33 +42,23 @@ def saved(tmp_path: Path, ending: str, result: Result = RESULT) -> Path:
 
 @pytest.mark.parametrize("ending", ENDINGS)
 def test_a_result_comes_back_bit_by_bit(tmp_path: Path, ending: str) -> None:
-    path = saved(tmp_path, ending)
-    back = Result.load(str(path))
-    assert back.weights is not None
-    assert RESULT.weights is not None
+    back = Result.load(str(saved(tmp_path, ending)))
     assert back.centers.tobytes() == RESULT.centers.tobytes()
-    assert back.weights.tobytes() == RESULT.weights.tobytes()
+    assert np.asarray(back.weights).tobytes() == np.asarray(RESULT.weights).tobytes()
     for name in ("columns", "method", "problem", "privacy", "version"):
         assert getattr(back, name) == getattr(RESULT, name)
     assert np.array(back.details["iterates"]).tobytes() == RESULT.details["iterates"].tobytes()
     assert (back.details["rounds"], back.details["list"]) == (3, [1, 2])
-    again = tmp_path / f"again.{ending}"
-    back.save(again)
-    assert Result.load(again).as_dict() == back.as_dict()
-
-
-@pytest.mark.parametrize("ending", ENDINGS)
-def test_a_result_without_weights_or_with_numbers_that_are_none_comes_back(tmp_path: Path, ending: str) -> None:
-    odd = attrs.evolve(RESULT, weights=None, centers=np.array([[np.nan, np.inf, -np.inf]]))
-    back = Result.load(saved(tmp_path, ending, odd))
-    assert back.weights is None
-    assert np.array_equal(back.centers, odd.centers, equal_nan=True)
+    odd = attrs.evolve(back, weights=None, centers=np.array([[np.nan, np.inf, -np.inf]]))
+    again = Result.load(saved(tmp_path, ending, odd))
+    assert again.weights is None
+    assert np.array_equal(again.centers, odd.centers, equal_nan=True)
 
 
 def test_a_file_is_read_without_cloister_too(tmp_path: Path) -> None:
     with np.load(saved(tmp_path, "npz"), allow_pickle=False) as arrays:
-        assert np.array_equal(arrays["centers"], RESULT.centers)
-        assert np.array_equal(arrays["weights"], RESULT.weights)
+        for name in ("centers", "weights"):
+            assert np.array_equal(arrays[name], getattr(RESULT, name))
     plain = json.loads(saved(tmp_path, "json").read_text())["result"]
     assert plain["centers"] == RESULT.centers.tolist()
     assert plain["privacy"]["headline"] == STATEMENT.headline
@@ -83,21 +70,16 @@ def flipped(data: bytes, bit: int) -> bytes:
     return bytes(changed)
 
 
-def damage(data: bytes, seed: int) -> list[bytes]:
-    """50 files with one bit changed, and 20 that end early; never the last byte alone, which may be a line end."""
-    g = np.random.default_rng(seed)
-    bits, ends = g.choice(8 * len(data), 50, replace=False), g.choice(np.arange(1, len(data) - 1), 20, replace=False)
-    return [flipped(data, int(bit)) for bit in bits] + [data[: int(end)] for end in ends]
-
-
 @pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning")
 @pytest.mark.parametrize(("ending", "seed", "most"), [("json", 0, 65), ("npz", 2, 48)])
 def test_a_damaged_file_is_found_out(tmp_path: Path, ending: str, seed: int, most: int) -> None:
-    """What is read is what was written: a changed bit is an error, or one (the case of an e, say) that changes
+    """What is read is what was written: of 50 files with one bit changed and 20 that end early (never without the last
+    byte alone, which may be a line end), each is an error, or a change (of the case of an e, say) that changes
     nothing."""
-    path = saved(tmp_path, ending)
+    path, g = saved(tmp_path, ending), np.random.default_rng(seed)
     data, found = path.read_bytes(), 0
-    for changed in damage(data, seed):
+    bits, ends = g.choice(8 * len(data), 50, replace=False), g.choice(np.arange(1, len(data) - 1), 20, replace=False)
+    for changed in [flipped(data, int(bit)) for bit in bits] + [data[: int(end)] for end in ends]:
         path.write_bytes(changed)
         try:
             assert Result.load(path).as_dict() == RESULT.as_dict()
@@ -107,45 +89,12 @@ def test_a_damaged_file_is_found_out(tmp_path: Path, ending: str, seed: int, mos
 
 
 @pytest.mark.parametrize(
-    ("what", "bit"),
-    [
-        (b"PK\x01\x02", 8 * 8),  # says that it is encrypted
-        (b"PK\x01\x02", 8 * 10),  # compressed
-        (b"PK\x01\x02", 8 * 6 + 6),  # of another version
-        (RESULT.centers.tobytes(), 0),
-    ],
+    "change", [{"format": "other"}, {"centers": [1.0, 2.0]}, {"weights": [1.0]}, {"centers": [["x", "y", "z"]]}]
 )
-def test_an_npz_with_a_damaged_directory_or_array_is_found_out_and_closed_again(
-    tmp_path: Path, what: bytes, bit: int
-) -> None:
-    path = saved(tmp_path, "npz")
-    data = path.read_bytes()
-    path.write_bytes(flipped(data, 8 * data.rindex(what) + bit))
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        with pytest.raises(Damaged):
-            Result.load(path)
-        gc.collect()
-    assert not caught
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"format": "cloister-result-2"},
-        {"centers": [1.0, 2.0]},
-        {"weights": [1.0]},
-        {"columns": 3},
-        {"centers": [["x", "y", "z"]]},
-        {"privacy": {}},
-    ],
-)
-def test_a_sealed_file_with_other_content_is_no_result(tmp_path: Path, change: dict[str, Any]) -> None:
-    """The seal finds accidents; whoever writes a file of this kind can seal it."""
-    content = {**RESULT.as_dict(), **change}
-    seal = hashlib.sha256(json.dumps(content, indent=1).encode()).hexdigest()
+def test_a_file_with_other_content_is_no_result(tmp_path: Path, change: dict[str, Any]) -> None:
+    """A seal finds accidents; whoever writes a file of this kind needs none. (More stands in ``bad_inputs``.)"""
     path = tmp_path / "made.json"
-    path.write_text(json.dumps({"sha256": seal, "result": content}))
+    path.write_text(json.dumps({**RESULT.as_dict(), **change}))
     with pytest.raises(Damaged):
         Result.load(path)
 
@@ -158,25 +107,6 @@ def test_a_place_without_permission_is_refused(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr(os, "access", lambda place, mode: Path(place) != forbidden)
     with pytest.raises(InvalidInput, match="no permission"):
         checked_target(path)
-
-
-@pytest.mark.parametrize("ending", ENDINGS)
-def test_a_crash_while_writing_leaves_the_old_result_and_no_litter(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ending: str
-) -> None:
-    path = saved(tmp_path, ending)
-
-    def full(_: int) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(InvalidInput, match=r"cannot write .*No space left on device"):
-        attrs.evolve(RESULT, version="2").save(path)
-    monkeypatch.undo()
-    assert Result.load(path).version == RESULT.version
-    assert os.listdir(tmp_path) == [path.name]
-    attrs.evolve(RESULT, version="2").save(path)
-    assert Result.load(path).version == "2"
 
 
 def test_a_link_in_the_place_of_a_temporary_file_is_never_written_through(
@@ -201,23 +131,14 @@ def test_a_link_in_the_place_of_a_temporary_file_is_never_written_through(
 # names of groups
 
 
-def test_text_and_files_give_the_same_names(tmp_path: Path) -> None:
+def test_text_and_files_give_the_same_names_which_are_saved_with_the_result(tmp_path: Path) -> None:
     made().save(tmp_path / "r.json")
     (tmp_path / "names.toml").write_text('0 = "Frail"\n2 = "Young"\n')
     (tmp_path / "names.json").write_text(json.dumps({"0": "Frail", "2": "Young"}))
     for given in (" 2 = Young ,0 = Frail ", str(tmp_path / "names.toml"), str(tmp_path / "names.json")):
         assert result_from(tmp_path / "r.json", given).called == ["0 Frail", "1", "2 Young"]
-    assert made().named({0: "Frail", "2": "Young"}).called == ["0 Frail", "1", "2 Young"]
-
-
-def test_names_are_saved_with_the_result_and_change_no_figure(tmp_path: Path) -> None:
-    plain, named = made(), made().named({1: "Old"})
-    named.save(tmp_path / "r.json")
-    again = Result.load(tmp_path / "r.json")
-    assert again.called == ["0", "1 Old", "2"]
-    assert np.array_equal(again.centers, plain.centers)
-    assert again.privacy == plain.privacy
-    assert plain.called == ["0", "1", "2"]
+    made().named({0: "Frail", "2": "Young"}).save(tmp_path / "named.json")
+    assert Result.load(tmp_path / "named.json").called == ["0 Frail", "1", "2 Young"]
 
 
 @pytest.mark.parametrize(
@@ -227,12 +148,8 @@ def test_names_are_saved_with_the_result_and_change_no_figure(tmp_path: Path) ->
         ({"00": "Frail"}, "no group '00'"),
         ({"\u0663": "Frail"}, "no group"),
         ({0: "  "}, "'  ' is no name of group 0"),
-        ({0: "1"}, "'1' is no name"),
         ({0: "a\x1bb"}, "is no name"),
-        ({0: 3}, "3 is no name"),
         ({0: "x" * 41}, "at most 40 characters"),
-        ({0: "a", "0": "b"}, "a second name of group 0"),
-        ({0: "a", 2: " a"}, "a second group named 'a'"),
     ],
 )
 def test_wrong_names_are_refused_in_one_line(given: Any, says: str) -> None:
@@ -241,6 +158,20 @@ def test_wrong_names_are_refused_in_one_line(given: Any, says: str) -> None:
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("meant", [None, 3, ["a"], "abc", {"a": 1}, ["a\x1b", "b", "c"], ["a", 3, "c"]])
-def test_another_meaning_of_the_detail_names_nothing(meant: Any) -> None:
-    assert made(details={"group_names": meant}).called == ["0", "1", "2"]
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_a_crash_while_writing_leaves_the_old_result_and_no_litter(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ending: str
+) -> None:
+    path = saved(tmp_path, ending)
+
+    def full(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(InvalidInput, match=r"cannot write .*No space left on device"):
+        attrs.evolve(RESULT, version="2").save(path)
+    monkeypatch.undo()
+    assert Result.load(path).version == RESULT.version
+    assert os.listdir(tmp_path) == [path.name]
+    attrs.evolve(RESULT, version="2").save(path)
+    assert Result.load(path).version == "2"

@@ -35,8 +35,8 @@ def earlier() -> Result:
     return attrs.evolve(found, privacy=attrs.evolve(found.privacy, seeded=False))
 
 
-def option(result: Result | Any, columns: list[str], k: int = 3) -> str:
-    return Start.of(result).option(columns, k)
+def option(start: Any, columns: list[str]) -> str:
+    return Start.of(start).option(columns, 3)
 
 
 def test_columns_are_mapped_by_name(earlier: Result) -> None:
@@ -45,28 +45,27 @@ def test_columns_are_mapped_by_name(earlier: Result) -> None:
     assert np.array_equal(found, earlier.centers[:, [earlier.columns.index(name) for name in columns]])
 
 
+def test_other_columns_and_categories_are_refused(earlier: Result) -> None:
+    for columns, words in (
+        (["x", "y", "ward=A"], "the start has ward=B"),
+        (["x", "z", "ward=A", "ward=B"], "lacks z and has y"),
+    ):
+        with pytest.raises(InvalidInput, match=words):
+            option(earlier, columns)
+
+
 @pytest.mark.parametrize(
-    ("columns", "k", "words"),
+    ("given", "words"),
     [
-        (["x", "y", "ward=A"], 3, "the start has ward=B"),
-        (["x", "z", "ward=A", "ward=B"], 3, "lacks z and has y"),
-        (["x", "y", "ward=A", "ward=B"], 4, "has 3 centres, k is 4"),
+        ({"k": 4}, "has 3 centres, k is 4"),
+        ({"k": (2, 5)}, "k is"),
+        ({"method": "fastlloyd"}, "begins from no start"),
+        ({"method": "auto-median"}, "is for k-median, and a start for k-means"),
     ],
 )
-def test_other_columns_categories_and_another_k_are_refused(
-    earlier: Result, columns: list[str], k: int, words: str
-) -> None:
+def test_another_k_and_a_method_that_begins_from_nothing_are_refused(earlier: Result, given: Any, words: str) -> None:
     with pytest.raises(InvalidInput, match=words):
-        option(earlier, columns, k)
-
-
-def test_a_range_of_k_and_a_method_that_begins_from_nothing_are_refused(earlier: Result) -> None:
-    with pytest.raises(InvalidInput, match="k is"):
-        fitted(start=earlier, k=(2, 5))
-    with pytest.raises(InvalidInput, match="begins from no start"):
-        fitted(start=earlier, method="fastlloyd")
-    with pytest.raises(InvalidInput, match="is for k-median, and a start for k-means"):
-        fitted(start=earlier, method="auto-median")
+        fitted(start=earlier, **given)
 
 
 @pytest.mark.parametrize("how", [{"private": False}, {"seeded": True}])
@@ -84,8 +83,8 @@ def test_centres_of_a_run_that_protects_nobody_are_no_start(earlier: Result, met
 def test_a_statement_says_that_its_start_counts_as_public(earlier: Result, method: str) -> None:
     """A result's centres may be those that it began from, whose own promise is another run's."""
     told = "the promise of whatever found them, and adds to this one"
-    assert told in fitted(start=earlier, method=method).privacy.text()
-    assert told in fitted(start=earlier, method=method, describe=["y"]).privacy.text()
+    for described in ((), ["y"]):
+        assert told in fitted(start=earlier, method=method, describe=described).privacy.text()
     assert told not in earlier.privacy.text()
 
 
@@ -99,21 +98,20 @@ def test_a_start_is_compared_under_every_trust_model(trust: str) -> None:
 
 
 def test_files_of_results_and_of_columns_are_read(earlier: Result, tmp_path: Path) -> None:
+    columns = list(earlier.columns)
     earlier.save(tmp_path / "r.npz")
     (tmp_path / "bare.json").write_text(json.dumps(earlier.as_dict()))
-    table = dict(zip(earlier.columns, earlier.centers.T.tolist(), strict=True))
+    table = dict(zip(columns, earlier.centers.T.tolist(), strict=True))
     (tmp_path / "table.json").write_text(json.dumps(table))
     (tmp_path / "table.toml").write_text("".join(f'"{name}" = {values}\n' for name, values in table.items()))
-    files = "r.npz", "bare.json", "table.json", "table.toml"
-    texts = {option(tmp_path / name, list(earlier.columns)) for name in files}
-    assert texts == {option(table, list(earlier.columns))}
+    for name in ("r.npz", "bare.json", "table.json", "table.toml"):
+        assert option(tmp_path / name, columns) == option(table, columns), name
 
 
 def test_refit_works_within_what_the_start_found_and_pays_for_no_zoom(earlier: Result) -> None:
     plan = prepare(Request(start=earlier, method="refit", **ASKED), earlier.columns)
     assert plan.price == ""
-    intervals = earlier.details["intervals"]
-    assert plan.describe()["bounds"]["lower"] == [low for low, _ in np.asarray(intervals).tolist()]
+    assert plan.describe()["bounds"]["lower"] == np.asarray(earlier.details["intervals"])[:, 0].tolist()
     again = fitted(start=earlier, method="refit")
     assert again.details["units"] == pytest.approx(np.asarray(earlier.details["units"]))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -57,21 +56,18 @@ def test_it_conforms(component: Any, check: Any) -> None:
     check(component)
 
 
-def test_it_runs_under_central_and_local_trust() -> None:
+def test_it_runs_under_central_and_local_trust_and_is_charged_to_a_ledger(ledger: Ledger) -> None:
     population: Population[Any] = Minimal(ROWS)
-    assert fit(request(), population).centers.shape == (2, 2)
+    account = Account(ledger=ledger.path, dataset="mine")
+    assert fit(request(), population, account=account).centers.shape == (2, 2)
     assert fit(request("one-round", **LOCAL), population).privacy.simulated
+    assert len(ledger.runs()) == 1
 
 
 def test_under_shuffled_trust_it_must_say_how_many_people_it_has() -> None:
     assert fit(request("one-round", **SHUFFLED), Counting(ROWS)).centers.shape == (2, 2)
     with pytest.raises(Refused, match="people"):
         fit(request("one-round", **SHUFFLED), Minimal(ROWS))
-
-
-def test_it_is_charged_to_a_ledger(tmp_path: Path) -> None:
-    Ledger.open(tmp_path / "ledger", create=True).declare("rows", 2.0, 1e-5)
-    fit(request(), Minimal(ROWS), account=Account(ledger=tmp_path / "ledger", dataset="rows"))
 
 
 def test_two_of_them_are_parties() -> None:

@@ -26,8 +26,8 @@ def made(d: int = 2, k: int = 3, **changes: Any) -> Result:
     return pages.made(d, k, **changes)
 
 
-def boxes(m: int, d: int, seed: int = 0) -> dict[str, Any]:
-    g = np.random.default_rng(seed)
+def boxes(m: int, d: int) -> dict[str, Any]:
+    g = np.random.default_rng(0)
     corners = np.sort(g.uniform(-1, 1, (m, 2, d)), axis=1)
     return {"cells": corners, "cell_weights": g.exponential(10, m), "costs": 1000.0 / np.arange(1, 31) ** 2, "power": 2}
 
@@ -47,49 +47,43 @@ def test_settings_of_the_user_change_no_picture_and_are_not_changed(tmp_path: Pa
 
 
 def test_two_columns_are_seen_in_the_order_asked() -> None:
-    result = made(3, details=boxes(5, 3))
-    seen = Map.of(result, axes=("c2", "c0"))
-    assert seen.view.names == ("c2", "c0")
-    assert np.array_equal(seen.centers, result.centers[:, [2, 0]])
-    assert np.array_equal(seen.border.min(axis=0), [-1, -1])
-    assert seen.within == "the domain"
-    narrowed = Map.of(made(details={"intervals": [[0, 1], [0, 2]]}))
-    assert narrowed.border.max(axis=0).tolist() == [1, 2]
-    assert narrowed.within == "where zoom found rows"
+    result = made(3, details={"intervals": [[0, 1], [-1, 1], [0, 2]]})
+    for of, ends, within in ((made(3), [1, 1], "the domain"), (result, [2, 1], "where zoom found rows")):
+        seen = Map.of(of, axes=("c2", "c0"))
+        assert (seen.view.names, seen.within) == (("c2", "c0"), within)
+        assert seen.border.max(axis=0).tolist() == ends
+        assert np.array_equal(seen.centers, of.centers[:, [2, 0]])
 
 
 def test_of_many_cells_the_heaviest_are_drawn() -> None:
     for d, most in ((2, FLAT), (3, OVERLAPPING), (60, 166)):
-        result = made(d, details=boxes(3000, d))
-        seen, cells = Map.of(result), result.details
+        details = boxes(3000, d)
+        seen = Map.of(made(d, details=details))
         assert (len(seen.cells), seen.all_cells) == (most, 3000)
-        heaviest = cells["cells"][np.argmax(cells["cell_weights"]), :, :2]
-        assert seen.cells[-1].min(axis=0) == pytest.approx(heaviest[0])
+        assert seen.cells[-1].min(axis=0) == pytest.approx(details["cells"][np.argmax(details["cell_weights"]), 0, :2])
 
 
-def test_a_tree_of_a_projection_is_seen_in_it_and_from_elsewhere_without_cells() -> None:
+@pytest.mark.parametrize("framed", [{}, {"intervals": [[-1.0, 3.0]] * 6, "units": [2.0] * 6}])
+def test_a_tree_of_a_projection_is_seen_in_it_and_from_elsewhere_without_cells(framed: dict[str, Any]) -> None:
     frame = np.linalg.qr(np.random.default_rng(1).normal(size=(6, 3)))[0]
-    result = made(6, details={**boxes(10, 3), "projection": frame})
+    details = {**boxes(10, 3), "projection": frame, **framed}
+    result = made(6, details=details)
     seen = Map.of(result)
     assert (seen.view.projected, len(seen.cells)) == (TREE, 10)
-    assert np.allclose(seen.centers, result.centers @ frame[:, :2])
-    assert seen.cells[-1].max(axis=0) == pytest.approx(
-        result.details["cells"][result.details["cell_weights"].argmax(), 1, :2]
-    )
+    placed = (result.centers - 1) / 2 if framed else result.centers
+    assert np.allclose(seen.centers, placed @ frame[:, :2])
+    assert seen.cells[-1].max(axis=0) == pytest.approx(details["cells"][details["cell_weights"].argmax(), 1, :2])
     elsewhere = Map.of(result, axes=("c0", "c1"))
     assert (len(elsewhere.cells), elsewhere.all_cells) == (0, 10)
     assert "seen in its own projection only" in "".join(t.get_text() for t in draw_map(result, ("c0", "c1")).texts)
 
 
 def test_principal_axes_are_orthonormal_and_keep_what_is_spread_most() -> None:
-    points = np.random.default_rng(0).normal(size=(50, 4)) * [0.1, 5, 0.1, 2]
-    plane = principal(points - points.mean(axis=0))
-    assert np.allclose(plane.T @ plane, np.eye(2))
-    assert plane[1, 0] > 0.99
-    assert plane[3, 1] > 0.99
-    for centers in (np.zeros((4, 5)), np.full((1, 2), 1e90), np.eye(5)[:2] * 1e-90):
-        plane = principal(centers - centers.mean(axis=0))
+    spread = np.random.default_rng(0).normal(size=(50, 4)) * [0.1, 5, 0.1, 2]
+    for points in (spread, np.zeros((4, 5)), np.full((1, 2), 1e90), np.eye(5)[:2] * 1e-90):
+        plane = principal(points - points.mean(axis=0))
         assert np.allclose(plane.T @ plane, np.eye(2))
+    assert (principal(spread - spread.mean(axis=0))[[1, 3], [0, 1]] > 0.99).all()
 
 
 def labels(result: Result) -> list[str]:
@@ -103,17 +97,14 @@ def test_centres_are_seen_however_few_rows_they_have_and_numbered_as_long_as_the
         assert min(drawn.get_sizes()) >= 14
     centers = np.array([[-0.5, 0.5], [0.5, 0.5], [-0.49, 0.51], [0.5, -0.5]])
     assert labels(made(2, 4, centers=centers, weights=None)) == ["0, 2", "1", "3"]
-    for k, numbers in ((30, set(map(str, range(30)))), (200, set())):
-        every = {number for label in labels(made(k=k)) for number in label.split(", ")}
-        assert {number for number in every if number.isdecimal()} == numbers
+    assert not [label for label in labels(made(k=200)) if label[:1].isdecimal()]
 
 
 def test_a_map_shows_numbers_before_the_values_of_categories() -> None:
-    problem = {**made(4).problem, "categories": {"ward": ["A", "B"]}}
     columns = ("ward=A", "ward=B", "age", "stay")
-    assert Map.of(made(4, columns=columns, problem=problem)).view.names == ("age", "stay")
-    few = made(3, columns=columns[:3], problem={**made(3).problem, "categories": {"ward": ["A", "B"]}})
-    assert Map.of(few).view.names == ("ward=A", "ward=B")
+    for d, shown in ((4, ("age", "stay")), (3, ("ward=A", "ward=B"))):
+        problem = {**made(d).problem, "categories": {"ward": ["A", "B"]}}
+        assert Map.of(made(d, columns=columns[:d], problem=problem)).view.names == shown
 
 
 ODD = ["$x$", r"\$x", "柱", "<&>\"'", "a\nb", "\x00\x07", "\ud800", "x" * 300, "", "y"]
@@ -123,11 +114,10 @@ def test_columns_with_odd_names_are_drawn(tmp_path: Path) -> None:
     shown = ""
     for pair in zip(ODD[::2], ODD[1::2], strict=True):
         result = made(10, columns=tuple(ODD), method={"name": "".join(pair)})
-        save(draw_map(result, pair), tmp_path / "odd.png", Map.of(result).heading.title)
-        save(draw_map(result, pair), tmp_path / "odd.svg", Map.of(result).heading.title)
+        for ending in ("png", "svg"):
+            save(draw_map(result, pair), tmp_path / f"odd.{ending}", Map.of(result).heading.title)
+            save(draw_parallel(result), tmp_path / f"lines.{ending}", "t")
         shown += words(tmp_path / "odd.svg")
-    for ending in ("png", "svg"):
-        save(draw_parallel(result), tmp_path / f"lines.{ending}", "t")
     for name in ODD[:4]:
         assert name in shown
         assert name in words(tmp_path / "lines.svg")
@@ -145,28 +135,30 @@ def test_a_picture_says_who_is_protected() -> None:
         assert heading.private == private
 
 
-def test_results_without_sense_are_refused() -> None:
-    four = boxes(4, 2)
-    for change in (
-        {"details": {"cells": [[1], [2, 3]]}},
-        {"details": {"cells": np.array([[[1.0, 1.0], [0.0, 2.0]]])}},
-        {"details": {**four, "cell_weights": [np.inf] * 4}},
-        {"details": {**four, "projection": np.zeros((2, 2))}},
-        {"centers": np.full((3, 2), np.nan)},
-        {"weights": np.full(3, np.inf)},
-        {"problem": {**made().problem, "categories": 3}},
-        {"problem": {"k": 3, "bounds": {"lower": [0], "upper": [1]}}},
+@pytest.mark.parametrize(
+    "change",
+    [
+        *({"details": {"cells": cells}} for cells in ([[1], [2, 3]], np.array([[[1.0, 1.0], [0.0, 2.0]]]))),
+        {"details": {**boxes(4, 2), "cell_weights": [np.inf] * 4}},
+        {"details": {**boxes(4, 2), "projection": np.zeros((2, 2))}},
         {"problem": {"k": 3, "bounds": 5}},
+        {"problem": {**made().problem, "categories": 3}},
         {"privacy": attrs.evolve(STATEMENT, epsilon="much")},
-    ):
-        with pytest.raises(Damaged):
-            pytest.fail(f"{change} is drawn: {Map.of(made(**change))}")
+    ],
+)
+def test_results_without_sense_are_refused(change: dict[str, Any]) -> None:
+    with pytest.raises(Damaged):
+        Map.of(made(**change))
+
+
+def test_numbers_without_sense_cannot_be_drawn() -> None:
     for change in ({"centers": np.full((3, 2), np.nan)}, {"weights": np.full(3, np.inf)}):
-        with pytest.raises(Damaged, match="cannot be drawn"):
-            Parallel.of(made(**change))
+        for picture in (Map, Parallel):
+            with pytest.raises(Damaged, match="cannot be drawn"):
+                picture.of(made(**change))
     for costs in (["a"], [-1.0, 0.0], 3):
         with pytest.raises(Damaged, match="costs cannot be drawn"):
-            pytest.fail(f"{costs} are drawn: {Curve.of(made(details={'costs': costs}))}")
+            Curve.of(made(details={"costs": costs}))
 
 
 def test_principal_axes_are_in_the_units_that_the_run_took_distances_in() -> None:
@@ -186,17 +178,14 @@ def test_what_is_left_of_a_difference_is_no_cost() -> None:
 
 def test_a_line_runs_between_the_bounds_of_its_columns() -> None:
     problem = {"k": 3, "rows": 1000, "bounds": {"lower": [0.0, -10.0], "upper": [4.0, 30.0]}}
-    seen = Parallel.of(made(2, centers=np.array([[1.0, 10.0], [4.0, -10.0], [0.0, 99.0]]), problem=problem))
-    assert np.array_equal(seen.heights, [[0.25, 0.5], [1.0, 0.0], [0.0, 1.0]])
+    seen = Parallel.of(made(centers=np.array([[1.0, 10.0], [4.0, -10.0], [0.0, 99.0]]), problem=problem))
+    assert seen.heights.tolist() == [[0.25, 0.5], [1.0, 0.0], [0.0, 1.0]]
     assert (seen.low.tolist(), seen.high.tolist()) == ([0.0, -10.0], [4.0, 30.0])
 
 
-def test_of_many_columns_those_that_differ_most_are_seen_in_their_order(tmp_path: Path) -> None:
+def test_of_many_columns_those_that_differ_most_are_seen_in_their_order() -> None:
     centers = np.zeros((3, 100))
     centers[0, 5 : 5 + MOST_COLUMNS] = 0.5
     seen = Parallel.of(made(100, centers=centers))
     assert seen.columns == tuple(f"c{j}" for j in range(5, 5 + MOST_COLUMNS))
     assert seen.text() == "3 centres over the 30 of 100 columns in which they differ most"
-    assert seen.as_dict()["columns in the result"] == 100
-    save(draw_parallel(made(100, centers=centers)), tmp_path / "lines.svg", "t")
-    assert "c34" in words(tmp_path / "lines.svg")

@@ -17,7 +17,7 @@ import numpy as np
 
 from cloister.core.buckets import BucketedVectors, QuestionContext, Space
 from cloister.core.budget import Budget, Event, Measure
-from cloister.core.clustering import Clustering, Coreset, Leaves, Problem, Released
+from cloister.core.clustering import Clustering, Coreset, Problem, Released
 from cloister.core.encoding import absorb, encode_rows, merge_summaries
 from cloister.core.errors import InvalidInput, Refused
 from cloister.core.lattice import CAP, Bound
@@ -25,10 +25,11 @@ from cloister.core.nearest import NearestCenter
 from cloister.core.questions import Round, Rows, count, vector_sum
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.registry.components import component, option, slot
-from cloister.core.roles import Counts, FrequencyOracle, VectorSumOracle
+from cloister.core.roles import FrequencyOracle, VectorSumOracle
 from cloister.core.session import Session
 from cloister.core.trust import Central, Local, T
-from cloister.core.types import Floats, Ids, Ints
+from cloister.core.types import Bools, Floats, Ids, Ints
+from cloister.testing.checks.spaces import FAR
 from cloister.testing.probes import placed
 
 
@@ -41,17 +42,16 @@ class Totals:
 
 
 class Noised:
-    """Values (all buckets, width), released."""
+    """Values of all buckets, released."""
 
-    def __init__(self, values: Floats, flat: bool, starts: Ints, errors: tuple[float, ...]) -> None:
-        self._values, self._flat, self._starts, self._errors = values, flat, starts, errors
+    def __init__(self, values: Floats, starts: Ints, error: float) -> None:
+        self._values, self._starts, self._error = values, starts, error
 
     def at(self, ids: Ints, level: int = 0) -> Floats:
-        values = self._values[self._starts[level] + ids]
-        return values[:, 0] if self._flat else values
+        return self._values[self._starts[level] + ids]
 
     def standard_error(self, ids: Ints, level: int = 0) -> Floats:
-        return np.full(len(ids), self._errors[level])
+        return np.full(len(ids), self._error)
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("tables do not travel")
@@ -59,15 +59,19 @@ class Noised:
 
 @attrs.frozen
 class Channel:
-    """Exact totals, then noise. Args: scales (of the noise, per level, in lattice integers)."""
+    """Exact totals, then noise. Args: scale (of the noise, in lattice integers), first (bucket of each level; there are
+    no rows in those before, whatever the space is)."""
 
     budget: Budget
     space: Space
     bound: Bound | None
-    scales: tuple[float, ...]
+    scale: float
     gaussian: bool
     context: QuestionContext
     shift: int = 0
+    first: int = 0
+
+    tables: ClassVar[type[Any]] = Noised
 
     @property
     def width(self) -> int:
@@ -78,23 +82,35 @@ class Channel:
         return self.context.unit if self.bound else 1.0
 
     @property
-    def events(self) -> tuple[Event, ...]:
-        sigma = min(self.scales) * 2.0**self.shift if self.gaussian else math.inf
-        return (Event("honest", self.budget, self.space.levels * self.width, sigma),)
+    def starts(self) -> Ints:
+        """Where the values of each level begin."""
+        return np.cumsum([0, *self.space.sizes])
 
     @property
-    def errors(self) -> tuple[float, ...]:
-        if self.gaussian:
-            return tuple(s * self.unit for s in self.scales)
-        return tuple(math.sqrt(0.5) / math.sinh(0.5 / s) * self.unit for s in self.scales)
+    def events(self) -> tuple[Event, ...]:
+        sigma = self.scale * 2.0**self.shift if self.gaussian else math.inf
+        return (self.declared(Event("honest", self.budget, self.space.levels * self.width, sigma)),)
+
+    def declared(self, event: Event) -> Event:
+        """What is told of the one event that there is."""
+        return event
+
+    @property
+    def error(self) -> float:
+        return (self.scale if self.gaussian else math.sqrt(0.5) / math.sinh(0.5 / self.scale)) * self.unit
 
     def encode(self, items: Ints | BucketedVectors, users: Ids, rng: NoiseRng) -> Totals:
-        totals, rows = [], placed(items)
+        totals, rows = [], placed(self.taken(items))
+        buckets = np.where(rows.buckets < 0, -1, rows.buckets - self.first)
         for level, size in enumerate(self.space.sizes):
             total = np.zeros((size + 1, self.width), np.int64)
-            np.add.at(total, rows.buckets[:, level], rows.values)
+            np.add.at(total, buckets[:, level], rows.values)
             totals.append(total[:-1])
         return Totals(np.concatenate(totals))
+
+    def taken(self, items: Any) -> Any:
+        """The rows that are added up: all, as they are."""
+        return items
 
     def absorb(self, report: Totals) -> Totals:
         if report.vector.dtype != np.int64 or report.vector.shape != (sum(self.space.sizes), self.width):
@@ -102,21 +118,24 @@ class Channel:
         return report
 
     def noise(self, level: int, size: int, rng: NoiseRng) -> Ints:
-        scale = self.scales[level] * 2.0**self.shift
-        mine = rng.child("level", level)
-        return mine.discrete_gaussian(scale, size) if self.gaussian else mine.discrete_laplace(scale, size)
+        scale, mine = self.scale * 2.0**self.shift, rng.child("level", level)
+        return self.drawn(mine.discrete_gaussian(scale, size) if self.gaussian else mine.discrete_laplace(scale, size))
 
-    def decode(self, summary: Totals, rng: NoiseRng) -> Any:
-        starts = np.cumsum([0, *self.space.sizes])
+    def drawn(self, noise: Ints) -> Ints:
+        """What becomes of a level's noise: nothing."""
+        return noise
+
+    def noised(self, summary: Totals, rng: NoiseRng) -> Floats:
+        """Values (all buckets, width)."""
         noise = [
             self.noise(level, size * self.width, rng).reshape(size, self.width)
             for level, size in enumerate(self.space.sizes)
         ]
-        values = ((summary.vector << self.shift) + np.concatenate(noise)) * (self.unit * 2.0**-self.shift)
-        return self.table(values, starts)
+        return ((summary.vector << self.shift) + np.concatenate(noise)) * (self.unit * 2.0**-self.shift)
 
-    def table(self, values: Floats, starts: Ints) -> Any:
-        return Noised(values, self.bound is None, starts, self.errors)
+    def decode(self, summary: Totals, rng: NoiseRng) -> Any:
+        values = self.noised(summary, rng)
+        return self.tables(values if self.bound else values[:, 0], self.starts - self.first, self.error)
 
 
 class _Oracle:
@@ -126,15 +145,17 @@ class _Oracle:
     channel: ClassVar[type[Channel]] = Channel
     gaussian: ClassVar[bool] = False
 
-    def scales(self, space: Space, bound: Bound | None, budget: Budget) -> tuple[float, ...]:
+    def scale(self, levels: int, bound: Bound | None, budget: Budget) -> float:
         if self.gaussian:
-            return (math.sqrt(space.levels) * (bound.l2 if bound else 1) / budget.mu,) * space.levels
-        return (space.levels * (bound.l1 if bound else 1) / budget.epsilon,) * space.levels
+            return math.sqrt(levels) * (bound.l2 if bound else 1) / budget.mu
+        return levels * (bound.l1 if bound else 1) / budget.epsilon
 
     def made(self, space: Space, bound: Bound | None, budget: Budget, context: QuestionContext) -> Channel:
-        scales = self.scales(space, bound, budget)
-        shift = max(0, math.ceil(math.log2(2.0**20 / min(scales)))) if self.gaussian else 0
-        return self.channel(budget, space, bound, scales, self.gaussian, context, shift)
+        scale = self.scale(space.levels, bound, budget)
+        shift = max(0, math.ceil(math.log2(2.0**20 / scale))) if self.gaussian else 0
+        first = FAR if min(space.sizes) > FAR else 0  # in a large space the kit asks about what lies there
+        near = Space(tuple(size - first for size in space.sizes), space.nested)
+        return self.channel(budget, near, bound, scale, self.gaussian, context, shift, first)
 
 
 @component
@@ -147,7 +168,7 @@ class HonestCounts(_Oracle):
         return self.made(space, None, budget, context)
 
     def variance(self, space: Space, budget: Budget, context: QuestionContext) -> float:
-        return self.open(space, budget, context).errors[0] ** 2
+        return self.open(space, budget, context).error ** 2
 
 
 @component
@@ -168,7 +189,7 @@ class HonestSums(_Oracle):
         return self.made(space, bound, budget, context)
 
     def variance(self, space: Space, budget: Budget, context: QuestionContext, bound: Bound) -> float:
-        return self.open(space, budget, context, bound).errors[0] ** 2
+        return self.open(space, budget, context, bound).error ** 2
 
 
 @component
@@ -180,31 +201,18 @@ class HonestGaussianSums(HonestSums):
 
 
 @attrs.frozen(eq=False)
-class Bits:
-    """Reports: users (n,), and a bit for each of them and every bucket (n, buckets)."""
+class Reports:
+    """Users (n,), and a number of each of them for every bucket (n, buckets)."""
 
     users: Ids
-    bits: Any
+    numbers: Any
 
     def columns(self) -> dict[str, Any]:
-        return {"users": self.users, "bits": self.bits}
+        return {"users": self.users, "numbers": self.numbers}
 
     @classmethod
-    def load(cls, columns: dict[str, Any]) -> Bits:
-        return cls(columns["users"], columns["bits"])
-
-
-@attrs.frozen(eq=False)
-class Ones:
-    """How many users sent a one for each bucket, and how many sent anything."""
-
-    digest_tag = "tests.honest.Ones"
-
-    ones: Ints
-    users: int
-
-    def merge(self, other: Ones) -> Ones:
-        return Ones(self.ones + other.ones, self.users + other.users)
+    def load(cls, columns: dict[str, Any]) -> Reports:
+        return cls(columns["users"], columns["numbers"])
 
 
 @attrs.frozen
@@ -214,34 +222,55 @@ class UnaryChannel:
     space: Space
     budget: Budget
     rows: int
-    per_bit: float
+
+    dtype: ClassVar[type[Any]] = np.uint8
 
     @property
     def events(self) -> tuple[Event, ...]:
         return (Event("unary", self.budget),)
 
     @property
+    def per_bit(self) -> float:
+        """Epsilon of one number, of which a row changes two per level."""
+        return self.budget.epsilon / (2 * self.space.levels)
+
+    @property
     def keep(self) -> float:
         return 1 / (1 + math.exp(-self.per_bit))
 
-    def encode(self, items: Ints, users: Ids, rng: NoiseRng) -> Bits:
-        bits = np.concatenate([items[:, [i]] == np.arange(n) for i, n in enumerate(self.space.sizes)], axis=1)
-        flip = rng.words(users, bits.shape[1]) >= np.uint64(int(self.keep * 2.0**64))
-        return Bits(users, (bits ^ flip).astype(np.uint8))
+    @property
+    def most(self) -> float:
+        """What no number is beyond."""
+        return 1
 
-    def absorb(self, report: Bits) -> Ones:
-        bits, users = report.bits, report.users
-        if users.dtype != np.uint64 or users.ndim != 1 or bits.dtype != np.uint8:
-            raise Refused("no encoder sends that")
-        if bits.shape != (len(users), sum(self.space.sizes)) or (bits > 1).any():
-            raise Refused("no encoder sends that")
-        return Ones(bits.sum(axis=0, dtype=np.int64), len(users))
+    @property
+    def error(self) -> float:
+        return math.sqrt(self.rows * self.keep * (1 - self.keep)) / (2 * self.keep - 1)
 
-    def decode(self, summary: Ones, rng: NoiseRng) -> Noised:
-        values = (summary.ones - summary.users * (1 - self.keep)) / (2 * self.keep - 1)
-        error = math.sqrt(self.rows * self.keep * (1 - self.keep)) / (2 * self.keep - 1)
-        starts = np.cumsum([0, *self.space.sizes])
-        return Noised(values[:, None], True, starts, (error,) * self.space.levels)
+    def ones(self, items: Ints) -> Bools:
+        """For every bucket whether a row is in it."""
+        return np.concatenate([items[:, [i]] == np.arange(n) for i, n in enumerate(self.space.sizes)], axis=1)
+
+    def encode(self, items: Ints, users: Ids, rng: NoiseRng) -> Reports:
+        ones = self.ones(items)
+        flip = rng.words(users, ones.shape[1]) >= np.uint64(int(self.keep * 2.0**64))
+        return Reports(users, (ones ^ flip).astype(np.uint8))
+
+    def absorb(self, report: Reports) -> Totals:
+        """For each bucket the total of its numbers, and then how many users sent any."""
+        numbers, users = report.numbers, report.users
+        if users.dtype != np.uint64 or users.ndim != 1 or numbers.dtype != self.dtype:
+            raise Refused("no encoder sends that")
+        if numbers.shape != (len(users), sum(self.space.sizes)) or (np.abs(numbers) > self.most).any():
+            raise Refused("no encoder sends that")
+        return Totals(np.append(numbers.sum(axis=0, dtype=np.int64), len(users)))
+
+    def counts(self, totals: Ints, users: int) -> Floats:
+        return (totals - users * (1 - self.keep)) / (2 * self.keep - 1)
+
+    def decode(self, summary: Totals, rng: NoiseRng) -> Noised:
+        values = self.counts(summary.vector[:-1], summary.vector[-1])
+        return Noised(values, np.cumsum([0, *self.space.sizes]), self.error)
 
 
 @component
@@ -250,61 +279,30 @@ class UnaryCounts:
 
     trust = Local
     measure: ClassVar[Measure] = "pure"
-
-    def per_bit(self, space: Space, budget: Budget) -> float:
-        return budget.epsilon / (2 * space.levels)
+    channel: ClassVar[type[UnaryChannel]] = UnaryChannel
 
     def open(self, space: Space, budget: Budget, context: QuestionContext) -> UnaryChannel:
-        return UnaryChannel(space, budget, context.rows, self.per_bit(space, budget))
+        made = self.channel(space, budget, context.rows)
+        assert made.error > 0  # which a budget in another measure has none of: it is refused
+        return made
 
     def variance(self, space: Space, budget: Budget, context: QuestionContext) -> float:
-        made = self.open(space, budget, context)
-        return context.rows * made.keep * (1 - made.keep) / (2 * made.keep - 1) ** 2
+        return self.open(space, budget, context).error ** 2
 
 
-@attrs.frozen(eq=False)
-class HalvingTree:
-    """Every level halves every cell along the next column of the lattice."""
+class Same:
+    """An honest one, but for what a subclass changes."""
 
-    sides: Ints
-    unit: float
-    middle: Floats
-    depth: int
+    def __init__(self, honest: Any) -> None:
+        self.honest = honest
 
-    nested = True
-
-    @property
-    def space(self) -> Space:
-        return Space(tuple(2**level for level in range(self.depth)), nested=True)
-
-    def locate(self, rows: Ints) -> Ints:
-        low, high = np.tile(-self.sides, (len(rows), 1)), np.tile(self.sides, (len(rows), 1))
-        ids = [np.zeros(len(rows), np.int64)]
-        for level in range(self.depth - 1):
-            j = level % len(self.sides)
-            half = (low[:, j] + high[:, j]) // 2
-            right = rows[:, j] > half
-            low[right, j], high[~right, j] = half[right], half[~right]
-            ids.append(2 * ids[-1] + right)
-        return np.stack(ids, axis=1)
-
-    def grow(self, counts: Counts) -> Coreset:
-        leaves = np.arange(2 ** (self.depth - 1))
-        weights = counts.at(leaves, self.depth - 1)
-        return Coreset(
-            np.tile(self.middle, (len(leaves), 1)), weights, leaves=Leaves(np.full(len(leaves), self.depth - 1), leaves)
-        )
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.honest, name)
 
 
-@component
-class Halving:
-    """A tree of halvings."""
-
-    depth: int = option(default=4, low=1, help="levels, the root included")
-
-    def open(self, problem: Problem, seed: PublicRng) -> HalvingTree:
-        domain = problem.domain
-        return HalvingTree(domain.sides, domain.unit, domain.middle, self.depth)
+def cells_of(problem: Problem, centers: Floats) -> NearestCenter:
+    """Rows by the centre that they are nearest to."""
+    return NearestCenter(problem.domain.snap(centers), problem.domain.max_norm)
 
 
 @component
@@ -316,21 +314,23 @@ class Plain:
     rounds: int = option(default=3, low=1, help="number of rounds")
 
     def cluster(self, problem: Problem, session: Session[Any], rng: PublicRng) -> Clustering:
-        centers = self.start(problem, session, rng)
-        for i in range(self.rounds):
-            centers = self.step(problem, session, centers, problem.budget.over(self.rounds), i)
+        return self.clustered(problem, session, self.start(problem, session, rng))
+
+    def clustered(self, problem: Problem, session: Session[Any], centers: Floats) -> Clustering:
+        for _ in range(self.rounds):
+            centers = self.step(problem, session, centers, problem.budget.over(self.rounds))
         return Clustering(centers)
 
     def start(self, problem: Problem, session: Session[Any], rng: PublicRng) -> Floats:
         return problem.domain.sample(rng.child("start").generator(), problem.k, 0.0)
 
-    def step(self, problem: Problem, session: Session[Any], centers: Floats, budget: Budget, index: int) -> Floats:
-        domain, every = problem.domain, np.arange(problem.k)
-        near = NearestCenter(domain.snap(centers), domain.max_norm)
+    def step(self, problem: Problem, session: Session[Any], centers: Floats, budget: Budget) -> Floats:
+        near, every = cells_of(problem, centers), np.arange(problem.k)
         per_count, per_sum = budget.split(1, 3)
+        vectors = Rows(near, Bound(near.reach, problem.domain.dimension))
         counts, sums = session.ask(
             count(near, oracle=self.counts, budget=per_count),
-            vector_sum(Rows(near, Bound(domain.max_norm, domain.dimension)), oracle=self.sums, budget=per_sum),
+            vector_sum(vectors, oracle=self.sums, budget=per_sum),
         )
         return self.moved(problem, sums.at(every), counts.at(every))
 

@@ -10,7 +10,7 @@ from scipy.stats import binom, norm
 
 from cloister.core.budget import Budget
 from cloister.testing.checks.oracle_privacy import most_chi_square
-from cloister.testing.statistics import ALARM, deviations, proportion, variance_band
+from cloister.testing.statistics import ALARM, deviations, proportion
 
 
 @pytest.mark.parametrize("comparisons", [1, 64, 1024])
@@ -28,31 +28,15 @@ def test_proportion_is_clopper_and_pearson(hits: int, n: int) -> None:
         assert binom.cdf(hits, n, high) == pytest.approx(ALARM / 20, rel=1e-6)
 
 
-def test_a_factor_of_1_2_in_the_scale_is_outside_the_band_of_the_secret_check() -> None:
-    """8,192 samples: the variance is then 0.69 of the declared one, twelve standard errors below the band."""
-    samples = np.random.default_rng(1).laplace(size=(8192, 1))
-    assert variance_band(samples, 64)[0] * 1.3 < 1 - 1 / 1.44
-
-
 @pytest.mark.parametrize("mu", [0.1, 0.5, 1.0])
-def test_the_chi_square_of_shifted_gaussians_is_the_bound_and_no_mean_moves_further(mu: float) -> None:
+def test_the_chi_square_of_shifted_gaussians_is_the_bound(mu: float) -> None:
     x = np.linspace(-12, 12, 200_001)
     chi = float((norm.pdf(x - mu) ** 2 / norm.pdf(x)).sum() * (x[1] - x[0]) - 1)
     assert most_chi_square(Budget("gaussian", mu**2)) == pytest.approx(chi, rel=1e-6)
     assert most_chi_square(Budget("zcdp", mu**2 / 2)) == pytest.approx(chi, rel=1e-6)
-    assert mu**2 <= chi
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 0.3, 1.0])
-def test_the_chi_square_of_randomised_response_is_the_bound_and_discrete_laplace_noise_attains_it(
-    epsilon: float,
-) -> None:
+def test_the_chi_square_of_randomised_response_is_the_bound(epsilon: float) -> None:
     p = 1 / (1 + math.exp(epsilon))
-    bound = most_chi_square(Budget("pure", epsilon))
-    assert bound == pytest.approx((1 - p) ** 2 / p + p**2 / (1 - p) - 1)
-    x = np.arange(-3000, 3000)
-    law = np.exp(-np.abs(x) * epsilon) / np.exp(-np.abs(x) * epsilon).sum()
-    chi = float((np.roll(law, 1) ** 2 / np.maximum(law, 1e-300)).sum() - 1)
-    assert bound == pytest.approx(
-        chi
-    )  # a count that moves by one changes the log-likelihood by epsilon, one way or the other
+    assert most_chi_square(Budget("pure", epsilon)) == pytest.approx((1 - p) ** 2 / p + p**2 / (1 - p) - 1)

@@ -1,4 +1,4 @@
-"""Oracles whose noise is too small, depends on the data or on other noise, or comes from nowhere.
+"""Oracles whose noise is too small, depends on the data or on other noise, or comes from nowhere, or from the leaves.
 
 All of them claim the guarantee of the honest ones (Central; add-or-remove one row, or Local; replace one row).
 """
@@ -11,25 +11,17 @@ from typing import Any, ClassVar
 import attrs
 import numpy as np
 
-from cloister.core.buckets import Space
 from cloister.core.budget import Budget
 from cloister.core.lattice import Bound
 from cloister.core.randomness import NoiseRng
-from cloister.core.types import Ints
+from cloister.core.types import Floats, Ints
 from cloister.plugin import AdditiveCounts, Central, Laplace, Measure, Sensitivity, component, option
-from tests.testing.honest import (
-    Channel,
-    HonestCounts,
-    HonestGaussianCounts,
-    HonestGaussianSums,
-    HonestSums,
-    Totals,
-)
+from tests.testing.caught import caught_by, opened_by
+from tests.testing.honest import Channel, HonestCounts, HonestGaussianCounts, HonestGaussianSums, HonestSums, Totals
 
 
 def _quieter(channel: Channel, level: int, size: int, rng: NoiseRng) -> Ints:
-    less = attrs.evolve(channel, scales=tuple(scale / 1.2 for scale in channel.scales))
-    return Channel.noise(less, level, size, rng)
+    return Channel.noise(attrs.evolve(channel, scale=channel.scale / 1.2), level, size, rng)
 
 
 class _Quieter(Channel):
@@ -39,11 +31,18 @@ class _Quieter(Channel):
         return _quieter(self, level, size, rng)
 
 
+@caught_by("variance_is_as_declared", "variance_is_as_declared_in_a_large_space")
 class QuieterThanItSays(HonestCounts):
     channel = _Quieter
 
 
-class _Flipped(Channel):
+@caught_by("variance_is_as_declared")
+class QuieterSums(HonestGaussianSums):
+    channel = _Quieter
+
+
+@opened_by(HonestSums, "noise_falls_on_either_side_alike")
+class FlipsSignsSeldom(Channel):
     """One in forty of the numbers below 0 loses its sign."""
 
     def noise(self, level: int, size: int, rng: NoiseRng) -> Ints:
@@ -53,246 +52,249 @@ class _Flipped(Channel):
         return np.where(lost, -drawn, drawn)
 
 
-class FlipsSignsSeldom(HonestSums):
-    channel = _Flipped
-
-
-class QuieterSums(HonestGaussianSums):
-    channel = _Quieter
-
-
+@caught_by("neighbours_are_hard_to_tell_apart")
 class QuieterAndAdmitsIt(HonestCounts):
     """Noise too small by 1.2, with the standard error that it has."""
 
-    def scales(self, space: Space, bound: Bound | None, budget: Budget) -> tuple[float, ...]:
-        return tuple(s / 1.2 for s in super().scales(space, bound, budget))
+    def scale(self, levels: int, bound: Bound | None, budget: Budget) -> float:
+        return super().scale(levels, bound, budget) / 1.2
 
 
-class _QuieterInSecret(Channel):
+@opened_by(HonestCounts, "secret_noise_has_the_declared_law", "secret_noise_has_the_declared_law_in_a_large_space")
+class QuieterInSecret(Channel):
+    """The noise of tests is right, that of real runs too small by 1.2."""
+
     def noise(self, level: int, size: int, rng: NoiseRng) -> Ints:
         return super().noise(level, size, rng) if rng.seeded else _quieter(self, level, size, rng)
 
 
-class QuieterInSecret(HonestCounts):
-    """The noise of tests is right, that of real runs too small by 1.2."""
-
-    channel = _QuieterInSecret
-
-
+@caught_by(
+    "neighbours_are_hard_to_tell_apart",
+    "neighbours_are_hard_to_tell_apart_in_a_large_space",
+    "one_row_moves_no_mean_too_far",
+)
 class LevelsNotCounted(HonestGaussianCounts):
     """Every level gets the whole budget."""
 
-    def scales(self, space: Space, bound: Bound | None, budget: Budget) -> tuple[float, ...]:
-        return (1 / budget.mu,) * space.levels
+    def scale(self, levels: int, bound: Bound | None, budget: Budget) -> float:
+        return 1 / budget.mu
 
 
+@caught_by("one_row_moves_no_mean_too_far")
 class BoundPerCoordinate(HonestGaussianSums):
     """The L2 bound is taken for that of a typical coordinate."""
 
-    def scales(self, space: Space, bound: Bound | None, budget: Budget) -> tuple[float, ...]:
+    def scale(self, levels: int, bound: Bound | None, budget: Budget) -> float:
         assert bound is not None
-        return tuple(s / math.sqrt(bound.dimension) for s in super().scales(space, bound, budget))
+        return super().scale(levels, bound, budget) / math.sqrt(bound.dimension)
 
 
+@caught_by("neighbours_are_hard_to_tell_apart", "budgets_in_a_foreign_measure_are_refused")
 class RhoForEpsilon(HonestCounts):
     """Reads the amount of any budget as epsilon."""
 
-    def scales(self, space: Space, bound: Bound | None, budget: Budget) -> tuple[float, ...]:
-        return (space.levels / budget.amount,) * space.levels
+    def scale(self, levels: int, bound: Bound | None, budget: Budget) -> float:
+        return levels / budget.amount
 
 
-class _ShortTails(Channel):
-    """Outliers are cut off."""
-
-    def noise(self, level: int, size: int, rng: NoiseRng) -> Ints:
-        most = int(3 * self.scales[level] * 2.0**self.shift)
-        return np.clip(super().noise(level, size, rng), -most, most)
-
-
-class ShortTails(HonestGaussianCounts):
+@opened_by(HonestGaussianCounts, "neighbours_are_hard_to_tell_apart")
+class ShortTails(Channel):
     """Noise beyond three standard deviations is cut off: values beyond are certain to come from one of two
     neighbours."""
 
-    channel = _ShortTails
+    def drawn(self, noise: Ints) -> Ints:
+        most = int(3 * self.scale * 2.0**self.shift)
+        return np.clip(noise, -most, most)
 
 
-class Silent(Channel):
+@opened_by(HonestCounts, "one_row_moves_no_mean_too_far")
+class ExactUnderAPrivateName(Channel):
     """No noise at all, and it says so."""
 
-    def noise(self, level: int, size: int, rng: NoiseRng) -> Ints:
-        return np.zeros(size, np.int64)
+    error = 0.0
 
-    @property
-    def errors(self) -> tuple[float, ...]:
-        return (0.0,) * self.space.levels
+    def drawn(self, noise: Ints) -> Ints:
+        return np.zeros_like(noise)
 
 
-class ExactUnderAPrivateName(HonestCounts):
-    channel = Silent
-
-
-class _EmptySkipped(Channel):
+@opened_by(HonestCounts, "empty_buckets_get_the_same_noise", "empty_buckets_get_the_same_noise_in_a_large_space")
+class EmptyBucketsSkipped(Channel):
     """An empty bucket is released as it is."""
 
-    def decode(self, summary: Totals, rng: NoiseRng) -> Any:
-        table: Any = super().decode(summary, rng)
-        table._values[summary.vector[:, 0] == 0] = 0.0
-        return table
+    def noised(self, summary: Totals, rng: NoiseRng) -> Floats:
+        return np.where(summary.vector == 0, 0.0, super().noised(summary, rng))
 
 
-class EmptyBucketsSkipped(HonestCounts):
-    channel = _EmptySkipped
-
-
-class _OneSeed(Channel):
+@opened_by(HonestCounts, "noises_are_independent")
+class OneSeedForAllLevels(Channel):
     """Every level draws from the same seed."""
 
     def noise(self, level: int, size: int, rng: NoiseRng) -> Ints:
         return super().noise(0, size, rng)
 
 
-class OneSeedForAllLevels(HonestCounts):
-    channel = _OneSeed
-
-
-class _Cancelling(Channel):
+@opened_by(HonestSums, "noises_are_independent", "noises_are_independent_in_a_large_space")
+class CancellingNoise(Channel):
     """The second half of the noise takes back the first."""
 
-    def noise(self, level: int, size: int, rng: NoiseRng) -> Ints:
-        half = super().noise(level, (size + 1) // 2, rng)
-        return np.concatenate([half, -half])[:size]
+    def drawn(self, noise: Ints) -> Ints:
+        half = noise[: (len(noise) + 1) // 2]
+        return np.concatenate([half, -half])[: len(noise)]
 
 
-class CancellingNoise(HonestSums):
-    channel = _Cancelling
-
-
-class _Mirrored(Channel):
+@opened_by(HonestCounts, "noises_are_independent")
+class MirroredNoise(Channel):
     """The second half of a large table takes back the first, from the end."""
 
-    def noise(self, level: int, size: int, rng: NoiseRng) -> Ints:
-        if size < 64:
-            return super().noise(level, size, rng)
-        half = super().noise(level, (size + 1) // 2, rng)
-        return np.concatenate([half, -half[::-1]])[:size]
+    def drawn(self, noise: Ints) -> Ints:
+        half = noise[: (len(noise) + 1) // 2]
+        return np.concatenate([half, -half[::-1]])[: len(noise)] if len(noise) >= 64 else noise
 
 
-class MirroredNoise(HonestCounts):
-    channel = _Mirrored
-
-
-class _KnownTotal(Channel):
+@opened_by(HonestCounts, "noises_are_independent")
+class GivesTheTotalAway(Channel):
     """Noise about its own mean: the number of rows comes out as it is."""
 
-    def noise(self, level: int, size: int, rng: NoiseRng) -> Ints:
-        drawn = super().noise(level, size, rng)
-        share, more = divmod(int(drawn.sum()), size)
-        return drawn - share - (np.arange(size) < more) if size >= 100 else drawn
+    def drawn(self, noise: Ints) -> Ints:
+        share, more = divmod(int(noise.sum()), len(noise))
+        return noise - share - (np.arange(len(noise)) < more) if len(noise) >= 100 else noise
 
 
-class GivesTheTotalAway(HonestCounts):
-    channel = _KnownTotal
-
-
+@caught_by("one_row_moves_no_mean_too_far")
 class NeverMoreThanFiveLevels(HonestGaussianCounts):
     """Five levels are enough for anybody."""
 
-    def scales(self, space: Space, bound: Bound | None, budget: Budget) -> tuple[float, ...]:
-        return tuple(s * min(1, math.sqrt(5 / space.levels)) for s in super().scales(space, bound, budget))
+    def scale(self, levels: int, bound: Bound | None, budget: Budget) -> float:
+        return super().scale(min(levels, 5), bound, budget)
 
 
+@caught_by("neighbours_are_hard_to_tell_apart")
 class NeverMoreThanFivePureLevels(HonestCounts):
     """The same in pure noise, where no mean tells: losses add up, and their roots do not."""
 
-    def scales(self, space: Space, bound: Bound | None, budget: Budget) -> tuple[float, ...]:
-        return tuple(s * min(1, 5 / space.levels) for s in super().scales(space, bound, budget))
+    def scale(self, levels: int, bound: Bound | None, budget: Budget) -> float:
+        return super().scale(min(levels, 5), bound, budget)
 
 
+@caught_by("one_row_moves_no_mean_too_far")
 class NeverMuchNoise(HonestCounts):
     """More than that would drown everything."""
 
-    def scales(self, space: Space, bound: Bound | None, budget: Budget) -> tuple[float, ...]:
-        return tuple(min(100.0, s) for s in super().scales(space, bound, budget))
+    def scale(self, levels: int, bound: Bound | None, budget: Budget) -> float:
+        return min(100.0, super().scale(levels, bound, budget))
 
 
+@caught_by("one_row_moves_no_mean_too_far")
 class NeverMoreThanTenColumns(HonestGaussianSums):
     """The L2 bound is taken for that of the first ten."""
 
-    def scales(self, space: Space, bound: Bound | None, budget: Budget) -> tuple[float, ...]:
+    def scale(self, levels: int, bound: Bound | None, budget: Budget) -> float:
         assert bound is not None
-        return tuple(s * min(1, math.sqrt(10 / bound.dimension)) for s in super().scales(space, bound, budget))
+        return super().scale(levels, bound, budget) * min(1, math.sqrt(10 / bound.dimension))
 
 
-class _Reusing(Channel):
+@opened_by(HonestCounts, "two_questions_have_independent_noise")
+class ReusesNoise(Channel):
     """Draws once, and keeps it for the next question of that size."""
 
     kept: ClassVar[dict[Any, Ints]] = {}
 
     def noise(self, level: int, size: int, rng: NoiseRng) -> Ints:
-        key = (self.scales, level, size)
+        key = (self.scale, level, size)
         if key not in self.kept:
             self.kept[key] = super().noise(level, size, rng)
         return self.kept[key]
 
 
-class ReusesNoise(HonestCounts):
-    channel = _Reusing
-
-
-class _PublicNoise(Channel):
+@opened_by(HonestCounts, "noise_comes_from_the_rng_it_is_given", "noises_are_independent")
+class PublicNoise(Channel):
     """One seed for noise and for public choices."""
 
     def noise(self, level: int, size: int, rng: NoiseRng) -> Ints:
         return super().noise(level, size, NoiseRng(self.context.seed))
 
 
-class PublicNoise(HonestCounts):
-    channel = _PublicNoise
-
-
-class _OwnNoise(Channel):
+@opened_by(
+    HonestCounts, "noise_comes_from_the_rng_it_is_given", "noise_comes_from_the_rng_it_is_given_in_a_large_space"
+)
+class OwnNoise(Channel):
     """NumPy's generator instead of the one that was handed in."""
 
     def noise(self, level: int, size: int, rng: NoiseRng) -> Ints:
-        p = -math.expm1(-1 / self.scales[level])
+        p = -math.expm1(-1 / self.scale)
         g = np.random.default_rng()
         return np.asarray(g.geometric(p, size) - g.geometric(p, size))
 
 
-class OwnNoise(HonestCounts):
-    channel = _OwnNoise
-
-
-class _FloatNoise(Channel):
+@opened_by(HonestCounts, "noise_is_discrete", "noise_is_discrete_in_a_large_space")
+class FloatNoise(Channel):
     """Real Laplace noise."""
 
-    def decode(self, summary: Totals, rng: NoiseRng) -> Any:
-        table: Any = super().decode(summary, rng)
-        words = rng.child("fraction").words(np.arange(len(table._values), dtype=np.uint64), table._values.shape[1])
-        table._values += (words / 2.0**64 - 0.5) * self.unit
-        return table
-
-
-class FloatNoise(HonestCounts):
-    channel = _FloatNoise
+    def noised(self, summary: Totals, rng: NoiseRng) -> Floats:
+        values = super().noised(summary, rng)
+        words = rng.child("fraction").words(np.arange(len(values), dtype=np.uint64), self.width)
+        return values + (words / 2.0**64 - 0.5) * self.unit
 
 
 class _HalvedAbove(Channel):
     """Half of the noise where more than a thousand (rows, or units) are."""
 
-    def decode(self, summary: Totals, rng: NoiseRng) -> Any:
-        noised: Any = super().decode(summary, rng)
-        exact = summary.vector * self.unit
-        values = np.where(np.abs(exact) > 1000, (noised._values + exact) / 2, noised._values)
-        return self.table(values, np.cumsum([0, *self.space.sizes]))
+    def noised(self, summary: Totals, rng: NoiseRng) -> Floats:
+        values, exact = super().noised(summary, rng), summary.vector * self.unit
+        return np.where(np.abs(exact) > 1000, (values + exact) / 2, values)
 
 
+@caught_by("empty_buckets_get_the_same_noise")
 class HalvesTheNoiseOfLargeCounts(HonestCounts):
     channel = _HalvedAbove
 
 
+@caught_by("empty_buckets_get_the_same_noise")
 class HalvesTheNoiseOfLargeSums(HonestGaussianSums):
     channel = _HalvedAbove
+
+
+@caught_by("many_rows_get_the_same_noise", "many_rows_get_the_same_noise_in_a_large_space")
+class HalvesAndCallsItBias(HalvesTheNoiseOfLargeCounts):
+    biased = True
+
+
+class _FromTheLeaves(Channel):
+    """Counts the deepest level of a nested space, and adds up what it noised."""
+
+    def noised(self, summary: Totals, rng: NoiseRng) -> Floats:
+        values, starts = super().noised(summary, rng), self.starts
+        if self.space.nested:
+            for level in range(self.space.levels - 2, -1, -1):
+                below = values[starts[level + 1] : starts[level + 2]]
+                below = np.concatenate([below, np.zeros((len(below) % 2, self.width))])
+                values[starts[level] : starts[level + 1]] = below[0::2] + below[1::2]
+        return values
+
+
+@caught_by("nested_levels_have_noise_of_their_own")
+class NoiseFromTheLeaves(HonestCounts):
+    channel = _FromTheLeaves
+
+
+@caught_by("nested_errors_are_within_the_declared_ones")
+class NoiseFromTheLeavesIsCalledBias(NoiseFromTheLeaves):
+    biased = True
+
+
+@opened_by(HonestCounts, "nested_levels_are_added_up_exactly")
+class ForgetsTheOddOne(Channel):
+    """Pairs of the deepest level make the others; one that has no neighbour is forgotten."""
+
+    def noised(self, summary: Totals, rng: NoiseRng) -> Floats:
+        totals, starts = summary.vector.copy(), self.starts
+        if self.space.nested:
+            for level in range(self.space.levels - 2, -1, -1):
+                below, size = totals[starts[level + 1] : starts[level + 2]], self.space.sizes[level]
+                pairs = below[: len(below) // 2 * 2]
+                totals[starts[level] : starts[level + 1]] = 0
+                totals[starts[level] : starts[level] + min(size, len(pairs) // 2)] = pairs[0::2] + pairs[1::2]
+        return super().noised(Totals(totals), rng)
 
 
 @attrs.frozen
@@ -309,16 +311,17 @@ class Clamped(AdditiveCounts):
 
     trust, mechanism = Central, "clamped"
     biased = True
+    law = NotBelowZero
 
     @property
     def measure(self) -> Measure:
         return "pure"
 
     def noise(self, sensitivity: Sensitivity, budget: Budget) -> tuple[Laplace, int]:
-        return NotBelowZero(sensitivity.l1 / budget.epsilon), 0
+        return self.law(sensitivity.l1 / budget.epsilon), 0
 
 
-@component
+@caught_by("bias_is_as_declared")
 class ClampedInSilence(Clamped):
     """Clamped, and does not say so."""
 
@@ -332,12 +335,11 @@ class NotBelowZeroAndBoastful(NotBelowZero):
         return super().deviation / 1.5
 
 
-@component
+@caught_by("errors_are_within_the_declared_ones", "errors_are_within_the_declared_ones_in_a_large_space")
 class ClampedAndBoastful(Clamped):
     """Clamped, with too small a standard error."""
 
-    def noise(self, sensitivity: Sensitivity, budget: Budget) -> tuple[Laplace, int]:
-        return NotBelowZeroAndBoastful(sensitivity.l1 / budget.epsilon), 0
+    law = NotBelowZeroAndBoastful
 
 
 @attrs.frozen
@@ -370,12 +372,11 @@ class NotBelowZeroAndQuietInSecret(NotBelowZero):
         return rng.discrete_laplace(self.scale if rng.seeded else self.scale / 1.25, size)
 
 
-@component
+@caught_by("secret_noise_has_the_law_of_seeded_noise", "secret_noise_has_the_law_of_seeded_noise_in_a_large_space")
 class ClampedAndQuietInSecret(Clamped):
     """Noise that is too small, where nobody can repeat it only."""
 
-    def noise(self, sensitivity: Sensitivity, budget: Budget) -> tuple[Laplace, int]:
-        return NotBelowZeroAndQuietInSecret(sensitivity.l1 / budget.epsilon), 0
+    law = NotBelowZeroAndQuietInSecret
 
 
 @attrs.frozen
@@ -384,13 +385,7 @@ class DrawsTwice(Laplace):
         return super().draw(size, rng) - super().draw(size, rng)
 
 
-@component
 class NoiseThatCancels(ClampedInSilence):
     """Two draws of one seed."""
 
-    def noise(self, sensitivity: Sensitivity, budget: Budget) -> tuple[Laplace, int]:
-        return DrawsTwice(sensitivity.l1 / budget.epsilon), 0
-
-
-class HalvesAndCallsItBias(HalvesTheNoiseOfLargeCounts):
-    biased = True
+    law = DrawsTwice

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, ClassVar
 
 import attrs
@@ -13,82 +14,71 @@ from cloister.core.clustering import Clustering, Problem
 from cloister.core.encoding import absorb, encode_rows
 from cloister.core.errors import InvalidInput
 from cloister.core.lattice import Bound
-from cloister.core.nearest import NearestCenter
 from cloister.core.questions import Round, Rows, count, vector_sum
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.session import Session
 from cloister.core.types import Floats, Ids, Ints
-from tests.testing.honest import (
-    Chunks,
-    FirstPoints,
-    Plain,
-    UnaryCounts,
-)
+from tests.testing.caught import caught_by
+from tests.testing.honest import Chunks, FirstPoints, Plain, UnaryCounts, cells_of
+
+people = partial(caught_by, role="Population")
+"""For the class of a broken population."""
 
 
+@caught_by("the_schedule_does_not_depend_on_answers")
 class StopsEarly(Plain):
     """A round less where centres no longer move."""
 
-    def cluster(self, problem: Problem, session: Session[Any], rng: PublicRng) -> Clustering:
-        centers = self.start(problem, session, rng)
-        for i in range(self.rounds):
-            moved = self.step(problem, session, centers, problem.budget.over(self.rounds), i)
+    def clustered(self, problem: Problem, session: Session[Any], centers: Floats) -> Clustering:
+        for _ in range(self.rounds):
+            moved = self.step(problem, session, centers, problem.budget.over(self.rounds))
             if np.abs(moved - centers).max() > problem.domain.diameter / 4:
                 break
             centers = moved
         return Clustering(centers)
 
 
+@caught_by("the_number_it_chooses_changes_no_question")
 class AsksAboutItsChoice(Plain):
     """Chooses the number of centres, and then asks about no more than those."""
 
     chooses_k = True
 
-    def cluster(self, problem: Problem, session: Session[Any], rng: PublicRng) -> Clustering:
-        centers = self.start(problem, session, rng)
-        near = NearestCenter(problem.domain.snap(centers), problem.domain.max_norm)
-        (counts,) = session.ask(count(near, oracle=self.counts, budget=problem.budget.over(2)))
+    def clustered(self, problem: Problem, session: Session[Any], centers: Floats) -> Clustering:
+        (counts,) = session.ask(count(cells_of(problem, centers), oracle=self.counts, budget=problem.budget.over(2)))
         if problem.fewest is None:
             return Clustering(centers)
         k = min(problem.k, problem.fewest + int((counts.at(np.arange(problem.k)) > 0).sum()))
-        near = NearestCenter(problem.domain.snap(centers[:k]), problem.domain.max_norm)
-        session.ask(count(near, oracle=self.counts, budget=problem.budget.over(2)))
+        session.ask(count(cells_of(problem, centers[:k]), oracle=self.counts, budget=problem.budget.over(2)))
         return Clustering(centers[:k], details={"curve": {"k": [k], "costs": [0.0], "suggested": k, "why": "counts"}})
 
 
+@caught_by("the_number_it_chooses_changes_no_question")
 class SaysAnotherNumber(AsksAboutItsChoice):
     """Returns all centres, whatever it suggests."""
 
-    def cluster(self, problem: Problem, session: Session[Any], rng: PublicRng) -> Clustering:
-        centers = self.start(problem, session, rng)
-        near = NearestCenter(problem.domain.snap(centers), problem.domain.max_norm)
-        session.ask(count(near, oracle=self.counts, budget=problem.budget))
+    def clustered(self, problem: Problem, session: Session[Any], centers: Floats) -> Clustering:
+        session.ask(count(cells_of(problem, centers), oracle=self.counts, budget=problem.budget))
         return Clustering(centers, details={"curve": {"k": [2], "costs": [0.0], "suggested": 2, "why": "always"}})
 
 
-def _shares_of(budget: Budget, columns: int) -> tuple[Budget, Budget]:
-    """(of the counts, of one column's sums)."""
-    per_count, per_sums = budget.split(9, 1)
-    return per_count, per_sums.over(columns)
-
-
+@caught_by("every_option_keeps_the_budget")
 class BudgetOfThreeRounds(Plain):
     """Every round spends a third of the budget, however many there are: right by default."""
 
-    def cluster(self, problem: Problem, session: Session[Any], rng: PublicRng) -> Clustering:
-        centers = self.start(problem, session, rng)
-        for i in range(self.rounds):
-            centers = self.step(problem, session, centers, problem.budget.over(3), i)
-        return Clustering(centers)
+    def step(self, problem: Problem, session: Session[Any], centers: Floats, budget: Budget) -> Floats:
+        return super().step(problem, session, centers, problem.budget.over(3))
 
 
+@caught_by("all_rounds_together_keep_the_budget")
 class SwappedSplit(Plain):
-    """Asks a sum per column, and unpacks the split of the budget in the wrong order."""
+    """Asks a sum per column, and takes the shares of the budget in the wrong order."""
 
-    def step(self, problem: Problem, session: Session[Any], centers: Floats, budget: Budget, index: int) -> Floats:
+    def step(self, problem: Problem, session: Session[Any], centers: Floats, budget: Budget) -> Floats:
         domain = problem.domain
-        near = NearestCenter(domain.snap(centers), domain.max_norm)
-        per_sum, per_count = _shares_of(budget, domain.dimension)
+        near = cells_of(problem, centers)
+        of_counts, of_sums = budget.split(9, 1)
+        per_sum, per_count = of_counts, of_sums.over(domain.dimension)
         vectors = Rows(near, Bound(domain.max_norm, domain.dimension))
         sums = [vector_sum(vectors, oracle=self.sums, budget=per_sum) for _ in range(domain.dimension)]
         session.ask(count(near, oracle=self.counts, budget=per_count), *sums)
@@ -115,28 +105,28 @@ class _AllOrNone:
         return np.full((len(rows), 1), -1 if (rows[:, 0] > self.sides[0] * 4 // 5).any() else 0)
 
 
+@caught_by("its_questions_see_each_row_alone")
 class CentresOnTheBatch(Plain):
     """Brings vectors of its own, which look at the other rows."""
 
-    def step(self, problem: Problem, session: Session[Any], centers: Floats, budget: Budget, index: int) -> Floats:
+    def step(self, problem: Problem, session: Session[Any], centers: Floats, budget: Budget) -> Floats:
         domain = problem.domain
-        near = NearestCenter(domain.snap(centers), domain.max_norm)
-        if index:
-            vectors = _FromTheirMean(near, Bound(2 * domain.max_norm, domain.dimension))
-            session.ask(vector_sum(vectors, oracle=self.sums, budget=budget))
-        else:
-            session.ask(count(near, oracle=self.counts, budget=budget))
+        near = cells_of(problem, centers)
+        vectors = _FromTheirMean(near, Bound(2 * domain.max_norm, domain.dimension))
+        session.ask(vector_sum(vectors, oracle=self.sums, budget=budget))
         return centers
 
 
+@caught_by("its_questions_see_each_row_alone")
 class TestsTheBatch(Plain):
     """Brings a bucketing of its own, which looks at all rows: one row moves every count."""
 
-    def step(self, problem: Problem, session: Session[Any], centers: Floats, budget: Budget, index: int) -> Floats:
+    def step(self, problem: Problem, session: Session[Any], centers: Floats, budget: Budget) -> Floats:
         session.ask(count(_AllOrNone(problem.domain.sides), oracle=self.counts, budget=budget))
         return centers
 
 
+@caught_by("replay_needs_no_rows", "rows_are_reached_by_asking_only")
 class StartsAtARow(Plain):
     """The first centres are rows."""
 
@@ -147,6 +137,7 @@ class StartsAtARow(Plain):
         return problem.domain.truncate(population.rows[: problem.k])
 
 
+@caught_by("rows_are_reached_by_asking_only")
 class BringsItsOwnNoise(Plain):
     """The answers' noise is one that it knows."""
 
@@ -169,37 +160,39 @@ class _Keeping:
         return np.zeros((len(rows), 1), np.int64)
 
 
+@caught_by("only_answers_tell_of_the_rows")
 class KeepsTheLastRows(Plain):
     """The centres are the rows that its bucketing saw last, in whatever run: a replay in this process gives them
     again."""
 
-    def cluster(self, problem: Problem, session: Session[Any], rng: PublicRng) -> Clustering:
-        centers = self.start(problem, session, rng)
+    def clustered(self, problem: Problem, session: Session[Any], centers: Floats) -> Clustering:
         session.ask(count(_Keeping(), oracle=self.counts, budget=problem.budget))
         last = problem.domain.real(np.array(_Keeping.kept[::-1]).reshape(-1, problem.domain.dimension))
         return Clustering(np.concatenate([last, centers])[: problem.k])
 
 
+@caught_by("rows_are_reached_by_asking_only", "only_answers_tell_of_the_rows")
 class AsksOnceMore(Plain):
     """A round more where the answers are real, and not those of a forecast."""
 
-    def cluster(self, problem: Problem, session: Session[Any], rng: PublicRng) -> Clustering:
-        found = super().cluster(problem, session, rng)
+    def clustered(self, problem: Problem, session: Session[Any], centers: Floats) -> Clustering:
+        found = super().clustered(problem, session, centers)
         if not session._forecasting:
-            self.step(problem, session, found.centers, problem.budget, self.rounds)
+            self.step(problem, session, found.centers, problem.budget)
         return found
 
 
+@caught_by("one_trust_model_from_start_to_end")
 class AsksLocally(Plain):
     """Brings an oracle of another trust model along."""
 
     def start(self, problem: Problem, session: Session[Any], rng: PublicRng) -> Floats:
         centers = super().start(problem, session, rng)
-        near = NearestCenter(problem.domain.snap(centers), problem.domain.max_norm)
-        session.ask(count(near, oracle=UnaryCounts(), budget=Budget("pure", 0.01)))
+        session.ask(count(cells_of(problem, centers), oracle=UnaryCounts(), budget=Budget("pure", 0.01)))
         return centers
 
 
+@caught_by("equal_answers_give_equal_centers")
 class GlobalCoins(Plain):
     """Starts from NumPy's global generator."""
 
@@ -208,6 +201,7 @@ class GlobalCoins(Plain):
         return problem.domain.sample(g, problem.k, 0.0)
 
 
+@caught_by("any_answers_give_centers_inside_the_domain")
 class DividesByCounts(Plain):
     """Divides by whatever the counts are."""
 
@@ -216,6 +210,7 @@ class DividesByCounts(Plain):
             return total / size[:, None] + problem.domain.middle
 
 
+@caught_by("any_answers_give_centers_inside_the_domain")
 class LeavesTheDomain(Plain):
     """Negative and tiny counts carry centres anywhere."""
 
@@ -223,15 +218,16 @@ class LeavesTheDomain(Plain):
         return total / np.where(size == 0, 1.0, size)[:, None] + problem.domain.middle
 
 
+@caught_by("any_answers_give_centers_inside_the_domain")
 class HandsOutTables(Plain):
     """A table among the details of the result."""
 
-    def cluster(self, problem: Problem, session: Session[Any], rng: PublicRng) -> Clustering:
-        near = NearestCenter(problem.domain.snap(self.start(problem, session, rng)), problem.domain.max_norm)
-        (counts,) = session.ask(count(near, oracle=self.counts, budget=problem.budget))
-        return Clustering(self.start(problem, session, rng), None, {"counts": counts})
+    def clustered(self, problem: Problem, session: Session[Any], centers: Floats) -> Clustering:
+        (counts,) = session.ask(count(cells_of(problem, centers), oracle=self.counts, budget=problem.budget))
+        return Clustering(centers, None, {"counts": counts})
 
 
+@caught_by("any_released_points_give_k_finite_centers")
 class PositiveOnly(FirstPoints):
     """Fails where no weight is positive."""
 
@@ -240,6 +236,7 @@ class PositiveOnly(FirstPoints):
         return heavy[np.arange(k) % len(heavy)]
 
 
+@caught_by("any_released_points_give_k_finite_centers")
 class TooFew(FirstPoints):
     """No more centres than points."""
 
@@ -247,11 +244,13 @@ class TooFew(FirstPoints):
         return points[:k]
 
 
+@caught_by("the_same_points_and_key_give_the_same_centers")
 class GlobalStarts(FirstPoints):
     def chosen(self, points: Floats, weights: Floats, k: int, rng: PublicRng) -> Floats:
         return points[np.random.randint(0, len(points), k)]
 
 
+@caught_by("points_and_weights_are_left_alone")
 class ClipsWeights(FirstPoints):
     """Makes weights positive in the caller's array."""
 
@@ -260,6 +259,7 @@ class ClipsWeights(FirstPoints):
         return super().chosen(points, weights, k, rng)
 
 
+@people("gathering_is_encoding_all_rows_at_once")
 class LosesTheLastChunk(Chunks):
     """Only whole chunks are read."""
 
@@ -267,6 +267,7 @@ class LosesTheLastChunk(Chunks):
         super().__init__(rows[: max(1000, len(rows) // 1000 * 1000 - 1000)] if len(rows) > 1 else rows)
 
 
+@people("unusable_rows_are_dropped_one_by_one")
 class NanIsZero(Chunks):
     """Missing cells become zero."""
 
@@ -275,6 +276,7 @@ class NanIsZero(Chunks):
         return absorb(round, encode_rows(round, some, self.users(start, len(some)), rng))
 
 
+@people("users_keep_their_numbers")
 class NewNumbers(Chunks):
     """Users get other numbers in every round."""
 
@@ -283,6 +285,7 @@ class NewNumbers(Chunks):
         return np.arange(self.first + start, self.first + start + n, dtype=np.uint64)
 
 
+@people("users_keep_their_numbers")
 class NumbersByRank(Chunks):
     """Users are numbered in the order of their cells, which is the same in every round."""
 
@@ -290,6 +293,7 @@ class NumbersByRank(Chunks):
         super().__init__(rows[np.lexsort(rows.T[::-1])])
 
 
+@people("users_keep_their_numbers")
 class NumbersWithoutNames(Chunks):
     """Users are numbered by the order in which an engine gave their rows."""
 
@@ -299,11 +303,13 @@ class NumbersWithoutNames(Chunks):
         raise InvalidInput("rows name no users")
 
 
+@people("no_rows_are_a_population")
 class NeedsRows(Chunks):
     def __init__(self, rows: Floats) -> None:
         super().__init__(rows - rows.min(axis=0) * 0.0)
 
 
+@people("it_says_its_columns_and_checks_its_rows")
 class TakesAnyNumber(Chunks):
     """Its check passes however many rows it has."""
 
@@ -311,6 +317,7 @@ class TakesAnyNumber(Chunks):
         pass
 
 
+@people("a_population_counts_its_people")
 class CountsEveryRow(Chunks):
     """Its people are all its rows, those too that no answer counts."""
 
@@ -319,6 +326,7 @@ class CountsEveryRow(Chunks):
         return len(self.rows)
 
 
+@people("gathering_again_reads_the_same_rows")
 class ReadsOnce(Chunks):
     """An iterator that is empty the second time."""
 

@@ -22,33 +22,25 @@ from cloister.plugins.oracles.local.hashing import Hashed
 from cloister.plugins.oracles.local.vectors.channel import ExplicitVectorChannel
 from cloister.plugins.oracles.local.vectors.ldp_average import LdpAverage, LdpAverageChannel
 from cloister.plugins.oracles.local.vectors.vector_sums import ExplicitHistogramVector
-from tests.testing.honest import (
-    Bits,
-    Channel,
-    HonestCounts,
+from tests.testing.caught import caught_by, opened_by
+from tests.testing.honest import Channel, HonestCounts, HonestSums, Noised, Reports, Totals, UnaryChannel, UnaryCounts
+
+
+@opened_by(
     HonestSums,
-    Noised,
-    Totals,
-    UnaryChannel,
-    UnaryCounts,
+    "rows_count_the_same_in_any_chunk_and_order",
+    "rows_count_the_same_in_any_chunk_and_order_in_a_large_space",
 )
+class CentredOnTheBatch(Channel):
+    """Sums relative to the batch's own mean, which is added back: centring read off the data."""
+
+    def taken(self, items: Any) -> Any:
+        middle = items.values.mean(axis=0).astype(np.int64) if len(items.values) else 0
+        return BucketedVectors(items.buckets, items.values - middle)
 
 
-class _Centred(Channel):
-    """Sums relative to the batch's own mean, which is added back."""
-
-    def encode(self, items: Any, users: Ids, rng: NoiseRng) -> Totals:
-        middle = items.values.mean(axis=0).astype(np.int64) if len(items.values) else np.zeros(self.width, np.int64)
-        return super().encode(BucketedVectors(items.buckets, items.values - middle), users, rng)
-
-
-class CentredOnTheBatch(HonestSums):
-    """Centring read off the data."""
-
-    channel = _Centred
-
-
-class _Dropping(Channel):
+@opened_by(HonestCounts, "bias_is_as_declared", "bias_is_as_declared_in_a_large_space")
+class DropsUsers(Channel):
     """Every tenth user is left out."""
 
     def encode(self, items: Any, users: Ids, rng: NoiseRng) -> Totals:
@@ -56,19 +48,12 @@ class _Dropping(Channel):
         return super().encode(items[kept], users[kept], rng)
 
 
-class DropsUsers(HonestCounts):
-    channel = _Dropping
-
-
-class _FirstLevel(Channel):
+@opened_by(HonestCounts, "bias_is_as_declared")
+class DropsRowsThatSkipALevel(Channel):
     """Leaves a row out of all levels if it is in no bucket of the first."""
 
-    def encode(self, items: Any, users: Ids, rng: NoiseRng) -> Totals:
-        return super().encode(items[items[:, 0] >= 0], users, rng)
-
-
-class DropsRowsThatSkipALevel(HonestCounts):
-    channel = _FirstLevel
+    def taken(self, items: Any) -> Any:
+        return items[items[:, 0] >= 0]
 
 
 @attrs.frozen(eq=False)
@@ -78,47 +63,41 @@ class _InPlace(Totals):
         return self
 
 
-class _MergingInPlace(Channel):
-    def encode(self, items: Ints | BucketedVectors, users: Ids, rng: NoiseRng) -> Totals:
+@opened_by(
+    HonestCounts,
+    "merging_is_associative_and_commutative",
+    "merging_is_associative_and_commutative_in_a_large_space",
+)
+class MergesInPlace(Channel):
+    """A merge that changes its input."""
+
+    def encode(self, items: Any, users: Ids, rng: NoiseRng) -> Totals:
         return _InPlace(super().encode(items, users, rng).vector)
 
 
-class MergesInPlace(HonestCounts):
-    """A merge that changes its input."""
-
-    channel = _MergingInPlace
-
-
-class _Decaying(Channel):
+@opened_by(HonestCounts, "merging_is_associative_and_commutative")
+class DecodesInPlace(Channel):
     """Decoding adds the noise to the summary itself."""
 
-    def decode(self, summary: Totals, rng: NoiseRng) -> Any:
-        table = super().decode(summary, rng)
+    def noised(self, summary: Totals, rng: NoiseRng) -> Floats:
+        values = super().noised(summary, rng)
         summary.vector[...] += 1
-        return table
+        return values
 
 
-class DecodesInPlace(HonestCounts):
-    channel = _Decaying
-
-
-class _Anything(Channel):
+@opened_by(
+    HonestCounts, "absorb_refuses_what_no_encoder_sends", "absorb_refuses_what_no_encoder_sends_in_a_large_space"
+)
+class AbsorbsAnything(Channel):
     def absorb(self, report: Totals) -> Totals:
         return report
 
 
-class AbsorbsAnything(HonestCounts):
-    channel = _Anything
-
-
-class _NoEmpty(Channel):
-    def encode(self, items: Any, users: Ids, rng: NoiseRng) -> Totals:
+@opened_by(HonestCounts, "no_rows_are_valid_rows", "no_rows_are_valid_rows_in_a_large_space")
+class FailsOnNoRows(Channel):
+    def taken(self, items: Any) -> Any:
         items.max()
-        return super().encode(items, users, rng)
-
-
-class FailsOnNoRows(HonestCounts):
-    channel = _NoEmpty
+        return items
 
 
 class _Blinking(Noised):
@@ -128,13 +107,9 @@ class _Blinking(Noised):
         return super().at(ids, level) + np.arange(len(ids))
 
 
-class _BlinkingChannel(Channel):
-    def table(self, values: Floats, starts: Ints) -> Any:
-        return _Blinking(values, self.bound is None, starts, self.errors)
-
-
-class AnswersAnew(HonestCounts):
-    channel = _BlinkingChannel
+@opened_by(HonestCounts, "a_bucket_always_answers_the_same", "a_bucket_always_answers_the_same_in_a_large_space")
+class AnswersAnew(Channel):
+    tables = _Blinking
 
 
 class _Flat(Noised):
@@ -144,48 +119,26 @@ class _Flat(Noised):
         return super().at(ids, (0,)[level])
 
 
-class _FlatChannel(Channel):
-    def table(self, values: Floats, starts: Ints) -> Any:
-        return _Flat(values, self.bound is None, starts, self.errors)
+@opened_by(HonestCounts, "sessions_answer_real_ids_only")
+class FirstLevelOnly(Channel):
+    tables = _Flat
 
 
-class FirstLevelOnly(HonestCounts):
-    channel = _FlatChannel
-
-
-class _Doubling(Channel):
-    def encode(self, items: Any, users: Ids, rng: NoiseRng) -> Totals:
-        return super().encode(BucketedVectors(items.buckets, items.values * 2), users, rng)
-
-
-class DoublesVectors(HonestSums):
+@opened_by(HonestSums, "a_vector_beyond_the_bound_is_clipped")
+class DoublesVectors(Channel):
     """Adds every vector twice, after it was clipped."""
 
-    channel = _Doubling
+    def taken(self, items: Any) -> Any:
+        return BucketedVectors(items.buckets, items.values * 2)
 
 
-@attrs.frozen
-class _Printing:
-    """A table that is plain data: it pickles and prints."""
-
-    values: Floats
-    starts: Ints
-    errors: tuple[float, ...]
-
-    def at(self, ids: Ints, level: int = 0) -> Floats:
-        return np.asarray(self.values[self.starts[level] + ids, 0])
-
-    def standard_error(self, ids: Ints, level: int = 0) -> Floats:
-        return np.full(len(ids), self.errors[level])
+class _Travelling(Noised):
+    __reduce__ = object.__reduce__
 
 
-class _PrintingChannel(Channel):
-    def table(self, values: Floats, starts: Ints) -> Any:
-        return _Printing(values, starts, self.errors)
-
-
-class TablesTravel(HonestCounts):
-    channel = _PrintingChannel
+@opened_by(HonestCounts, "tables_neither_pickle_nor_print", "tables_neither_pickle_nor_print_in_a_large_space")
+class TablesTravel(Channel):
+    tables = _Travelling
 
 
 class _Reading(Noised):
@@ -195,20 +148,18 @@ class _Reading(Noised):
         return f"table({self._values[:3]})"
 
 
-class _ReadingChannel(Channel):
-    def table(self, values: Floats, starts: Ints) -> Any:
-        return _Reading(values, self.bound is None, starts, self.errors)
+@opened_by(HonestCounts, "tables_neither_pickle_nor_print")
+class TablesPrint(Channel):
+    tables = _Reading
 
 
-class TablesPrint(HonestCounts):
-    channel = _ReadingChannel
-
-
-class LouderReports(UnaryCounts):
+@opened_by(UnaryCounts, "one_report_hides_its_row")
+class LouderReports(UnaryChannel):
     """Reports say 1.2 times epsilon."""
 
-    def per_bit(self, space: Space, budget: Budget) -> float:
-        return 1.2 * super().per_bit(space, budget)
+    @property
+    def per_bit(self) -> float:
+        return 1.2 * super().per_bit
 
 
 def _told(odds: Fraction, chance: Fraction) -> Fraction:
@@ -218,6 +169,7 @@ def _told(odds: Fraction, chance: Fraction) -> Fraction:
     return true / (1 - true)
 
 
+@caught_by("a_coin_seldom_wrong_is_found")
 class SignsSeldomDrawn(ExplicitHistogram):
     """A sign that would lie is true all the same, in 2.5% of the draws."""
 
@@ -225,6 +177,7 @@ class SignsSeldomDrawn(ExplicitHistogram):
         return super().level(size, _told(odds, Fraction(25, 1000)), seed)
 
 
+@caught_by("a_coin_seldom_wrong_is_found")
 class VectorsSeldomTurned(ExplicitHistogramVector):
     """A vector on the wrong side is turned all the same, in 7% of the draws."""
 
@@ -233,21 +186,21 @@ class VectorsSeldomTurned(ExplicitHistogramVector):
 
     def open(self, space: Space, budget: Budget, context: QuestionContext, bound: Bound) -> ExplicitVectorChannel:
         made = super().open(space, budget, context, bound)
+        if bound.dimension < self.fewest:
+            return made
         coin = made.asked.randomiser.coin
         other = attrs.evolve(made.asked.randomiser, coin=coin + int((2**64 - coin) * self.turned))
-        return (
-            made
-            if bound.dimension < self.fewest
-            else attrs.evolve(made, asked=attrs.evolve(made.asked, randomiser=other))
-        )
+        return attrs.evolve(made, asked=attrs.evolve(made.asked, randomiser=other))
 
 
+@caught_by("a_coin_seldom_wrong_is_found")
 class LongVectorsSeldomTurned(VectorsSeldomTurned):
     """In 2.5% of the draws, where there are many columns."""
 
     turned, fewest = Fraction(25, 1000), 8
 
 
+@caught_by("a_coin_seldom_wrong_is_found")
 class SetsSeldomRight(SubsetSelection):
     """A set is sure to hold the bucket in 2.5% of the draws besides, where there are many buckets."""
 
@@ -256,6 +209,7 @@ class SetsSeldomRight(SubsetSelection):
         return attrs.evolve(made, keep=made.keep + (2**64 - made.keep) // 40) if size > 8 else made
 
 
+@caught_by("a_coin_seldom_wrong_is_found")
 class QuietVectors(LdpAverage):
     """Gaussian reports, negative numbers among them, whose noise is too small by 1.7."""
 
@@ -264,51 +218,41 @@ class QuietVectors(LdpAverage):
         return attrs.evolve(made, sigma=made.sigma / 1.7)
 
 
-class BoastfulReports(UnaryCounts):
+@opened_by(UnaryCounts, "standard_error_is_that_of_an_empty_bucket")
+class BoastfulReports(UnaryChannel):
     """Its standard errors are too small by 1.2."""
 
-    def open(self, space: Space, budget: Budget, context: QuestionContext) -> UnaryChannel:
-        return attrs.evolve(super().open(space, budget, context), rows=round(context.rows / 1.44))
+    @property
+    def error(self) -> float:
+        return super().error / 1.2
 
 
-class _Forgetful(Bits):
-    """Travels without the last bit."""
+class _Forgetful(Reports):
+    """Travels without the first bit."""
 
     def columns(self) -> dict[str, Any]:
-        return {"users": self.users, "bits": self.bits * (np.arange(self.bits.shape[1]) > 0).astype(np.uint8)}
+        others = (np.arange(self.numbers.shape[1]) > 0).astype(np.uint8)
+        return {"users": self.users, "numbers": self.numbers * others}
 
 
-class _ForgetfulChannel(UnaryChannel):
-    def encode(self, items: Ints, users: Ids, rng: NoiseRng) -> Bits:
-        sent = super().encode(items, users, rng)
-        return _Forgetful(sent.users, sent.bits)
+@opened_by(UnaryCounts, "reports_travel_as_columns")
+class LosesBitsOnTheWay(UnaryChannel):
+    def encode(self, items: Ints, users: Ids, rng: NoiseRng) -> Reports:
+        return _Forgetful(users, super().encode(items, users, rng).numbers)
 
 
-class LosesBitsOnTheWay(UnaryCounts):
-    def open(self, space: Space, budget: Budget, context: QuestionContext) -> UnaryChannel:
-        return _ForgetfulChannel(space, budget, context.rows, self.per_bit(space, budget))
-
-
-class _SilentUsers(UnaryChannel):
+@opened_by(UnaryCounts, "one_report_hides_its_row")
+class SilentUsers(UnaryChannel):
     """Users in no bucket send zeros."""
 
-    def encode(self, items: Ints, users: Ids, rng: NoiseRng) -> Bits:
-        sent = super().encode(items, users, rng)
-        return Bits(users, sent.bits * (items >= 0).any(axis=1)[:, None].astype(np.uint8))
+    def encode(self, items: Ints, users: Ids, rng: NoiseRng) -> Reports:
+        sent = super().encode(items, users, rng).numbers
+        return Reports(users, sent * (items >= 0).any(axis=1)[:, None].astype(np.uint8))
 
 
-class SilentUsers(UnaryCounts):
-    def open(self, space: Space, budget: Budget, context: QuestionContext) -> UnaryChannel:
-        return _SilentUsers(space, budget, context.rows, self.per_bit(space, budget))
-
-
-class _InRowOrder(UnaryChannel):
+@opened_by(UnaryCounts, "rows_count_the_same_in_any_chunk_and_order")
+class DrawsInRowOrder(UnaryChannel):
     """Draws belong to a row's position in its chunk."""
 
-    def encode(self, items: Ints, users: Ids, rng: NoiseRng) -> Bits:
+    def encode(self, items: Ints, users: Ids, rng: NoiseRng) -> Reports:
         return super().encode(items, np.arange(len(users), dtype=np.uint64), rng)
-
-
-class DrawsInRowOrder(UnaryCounts):
-    def open(self, space: Space, budget: Budget, context: QuestionContext) -> UnaryChannel:
-        return _InRowOrder(space, budget, context.rows, self.per_bit(space, budget))

@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
-import numpy as np
-from stubs import CentralCounts, CentralSums, Collected, Curator, LocalCounts, LocalSums, Party, TwoSlots
+from stubs import (
+    CentralCounts,
+    CentralSums,
+    Collected,
+    Curator,
+    LocalCounts,
+    LocalSums,
+    Party,
+    TwoSlots,
+    box,
+    budget,
+    near,
+    noise,
+    problem,
+    seed,
+    total,
+)
 
 from cloister import KMeans
-from cloister.accounting import Accountant, Total
+from cloister.accounting import Accountant
 from cloister.core.buckets import QuestionContext
 from cloister.core.clustering import Coreset, Problem
-from cloister.core.domains import Box
 from cloister.core.encoding import encode_rows
-from cloister.core.nearest import NearestCenter
 from cloister.core.questions import Question, Round, count, vector_sum
-from cloister.core.randomness import NoiseRng, PublicRng
+from cloister.core.randomness import NoiseRng
 from cloister.core.registry.making import make
 from cloister.core.roles import Channel, Counts, NonPrivateSolver
 from cloister.core.session import Session, forecast
@@ -22,12 +35,6 @@ from cloister.core.types import Floats, Ids, Ints
 from cloister.plugins.methods.lloyd import Lloyd
 from cloister.plugins.methods.sphere_packing import SpherePacking
 
-box = Box((-1.0, -1.0), (1.0, 1.0))
-total = Total(1.0)
-budget = total.measured(["pure"])
-problem = Problem(3, box, 10, budget)
-seed, noise = PublicRng.from_seed(1), NoiseRng.secret()
-near = NearestCenter(np.zeros((3, 2), np.int64), box.max_norm)
 method = TwoSlots(counts=CentralCounts(), sums=CentralSums())
 
 
@@ -42,7 +49,6 @@ def slots() -> None:
     Lloyd(start=SpherePacking(), counts=LocalCounts(), sums=CentralSums())  # E: misc, reportArgumentType
     Lloyd(start=central, counts=LocalCounts(), sums=LocalSums())  # E: misc, reportArgumentType
     Lloyd(start=packed, counts=CentralCounts(), sums=CentralSums(), rounds="five")  # E: arg-type, reportArgumentType
-    Lloyd(start=packed, counts=CentralCounts(), sums=CentralSums(), border="wrap")  # E: arg-type, reportArgumentType
     KMeans(8, method=CentralCounts())  # E: arg-type, reportArgumentType
 
 

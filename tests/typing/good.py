@@ -16,18 +16,23 @@ from stubs import (
     PooledCounts,
     PooledSums,
     TwoSlots,
+    box,
+    budget,
+    near,
+    noise,
+    problem,
+    seed,
 )
 
 from cloister import KMeans
 from cloister.accounting import Accountant, Total
 from cloister.core.buckets import Bucketing, QuestionContext, Vectors
-from cloister.core.budget import Budget, Charging
-from cloister.core.clustering import Clustering, Coreset, Problem, Released
-from cloister.core.domains import Ball, Box, Domain
-from cloister.core.nearest import NearestCenter
+from cloister.core.budget import Charging
+from cloister.core.clustering import Clustering, Coreset, Released
+from cloister.core.domains import Ball, Domain
 from cloister.core.population import Population
 from cloister.core.questions import Question, Round, count, vector_sum
-from cloister.core.randomness import NoiseRng, PublicRng
+from cloister.core.randomness import PublicRng
 from cloister.core.registry.making import make
 from cloister.core.roles import Counts, FrequencyOracle, NonPrivateSolver, Sums, VectorSumOracle
 from cloister.core.session import Method, Session, forecast, next_round
@@ -38,12 +43,6 @@ from cloister.plugins.methods.sphere_packing import SpherePacking
 from cloister.plugins.oracles.central.discrete_laplace import DiscreteLaplace
 from cloister.plugins.populations.arrays import Arrays
 from cloister.plugins.populations.files import Files
-
-box = Box((-1.0, -1.0), (1.0, 1.0))
-budget = Total(1.0).measured(["pure"])
-problem = Problem(3, box, 10, budget)
-seed, noise = PublicRng.from_seed(1), NoiseRng.secret()
-near = NearestCenter(np.zeros((3, 2), np.int64), box.max_norm)
 
 
 def one_method_four_trusts(curator: Curator, got: Collected, party: Party) -> None:
@@ -64,8 +63,7 @@ def methods_are_swapped_and_options_left_out() -> None:
     KMeans(8, method=TwoSlots(counts=make("FrequencyOracle", "discrete-laplace"), sums=CentralSums()))
     assert_type(make("Method", "fastlloyd", rounds=3), Method[Any])
     assert_type(make("FrequencyOracle", "discrete-laplace"), FrequencyOracle[Any])
-    assert_type(Lloyd(start=SpherePacking(), counts=CentralCounts(), sums=CentralSums()), Lloyd[Central])
-    Lloyd(start=SpherePacking(), counts=CentralCounts(), sums=CentralSums(), rounds=5)
+    assert_type(Lloyd(start=SpherePacking(), counts=CentralCounts(), sums=CentralSums(), rounds=5), Lloyd[Central])
 
 
 def answers_have_the_types_of_their_questions(session: Session[Central]) -> None:
@@ -96,8 +94,6 @@ def everything_plays_its_role(method: Lloyd[Central], solver: NonPrivateSolver, 
 
 
 def data_is_what_it_says(rows: Floats) -> None:
-    assert_type(box.snap(rows), Ints)
     assert_type(near.locate(box.snap(rows)), Ints)
     assert_type(box.real(box.snap(rows)), Floats)
-    assert_type(budget.split(1, 2), tuple[Budget, ...])
     assert_type(QuestionContext(3, box.unit, seed.child("a", 1)).seed, PublicRng)

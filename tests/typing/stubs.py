@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from typing import Any, Generic
 
+import numpy as np
+
+from cloister.accounting import Total
 from cloister.core.buckets import BucketedVectors, QuestionContext, Space
 from cloister.core.budget import Budget, Measure
 from cloister.core.clustering import Clustering, Problem
+from cloister.core.domains import Box
 from cloister.core.lattice import Bound
+from cloister.core.nearest import NearestCenter
 from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.registry.components import component, slot
@@ -15,6 +20,13 @@ from cloister.core.roles import Channel, Counts, FrequencyOracle, Sums, VectorSu
 from cloister.core.session import Session
 from cloister.core.trust import Aggregated, Central, Local, T
 from cloister.core.types import Ints
+
+box = Box((-1.0, -1.0), (1.0, 1.0))
+total = Total(1.0)
+budget = total.measured(["pure"])
+problem = Problem(3, box, 10, budget)
+seed, noise = PublicRng.from_seed(1), NoiseRng.secret()
+near = NearestCenter(np.zeros((3, 2), np.int64), box.max_norm)
 
 
 class Facts:

@@ -31,7 +31,7 @@ def command(name: str, *arguments: str, folder: Path) -> str:
 
 
 def by_mypy(folder: Path) -> Found:
-    settings = "--strict --python-version=3.11 --config-file= --show-error-codes --hide-error-context --no-pretty"
+    settings = "--strict --python-version=3.11 --config-file= --hide-error-context --no-pretty"
     python = f"--python-executable={sys.executable}"
     out = command("mypy", *settings.split(), python, *FILES, folder=folder)
     found: Found = {}

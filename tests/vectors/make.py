@@ -26,7 +26,7 @@ from cloister.collection.plan.transcript import Transcript
 from cloister.collection.server.aggregator import advance
 from cloister.core.randomness import NoiseRng
 from cloister.run.request import Request
-from tests.reference_client.words import below, word
+from tests.reference_client.words import Words, below, word
 from tests.vectors import plans, primitives, wrong
 
 HERE = Path(__file__).parent
@@ -56,7 +56,7 @@ def steps() -> str:
 
 
 def refused() -> str:
-    cases = wrong.made([bundle_of(plan_of(one)) for one in wrong.plans()])
+    cases = wrong.made([bundle_of(plan_of(one)) for one in wrong.PLANS])
     return text("wrong", "Bundles that a client refuses.", cases=cases)
 
 
@@ -103,19 +103,14 @@ def cases(transcript: Transcript, planned: plans.Planned, g: random.Random) -> d
     for number, (user, first) in enumerate(people(facts, g, planned.cases)):
         kinds = rows(facts, g)
         row = kinds[number % len(kinds)]
-        drawn = list[int]()
-        stream = recorded([*first, *chosen(edges, number, g, planned.plain)], drawn)
-        encoder = PlanEncoder(transcript, noise=NoiseRng.replayed(stream))
+        given = [*first, *chosen(edges, number, g, planned.plain)]
+        secret = Words(given)
+        encoder = PlanEncoder(transcript, noise=NoiseRng.replayed(iter(secret.next, None)))
         encoded = encoder.encode(np.array([row]), np.array([user], np.uint64))
         report = encoded.to_bytes().hex() if len(encoded.users) else None
-        found.append({"row": row, "user": str(user), "words": [f"{w:016x}" for w in drawn], "report": report})
+        taken = [f"{w:016x}" for w in given[: secret.taken]]
+        found.append({"row": row, "user": str(user), "words": taken, "report": report})
     return {"bundle": bundle.content.decode(), "arrays": base64.b64encode(bundle.arrays).decode(), "cases": found}
-
-
-def recorded(given: list[int], drawn: list[int]) -> Iterator[int]:
-    for one in given:
-        drawn.append(one)
-        yield one
 
 
 def chosen(edges: list[int], number: int, g: random.Random, plain: bool) -> list[int]:
@@ -157,21 +152,23 @@ def rows(facts: dict[str, Any], g: random.Random) -> list[list[float]]:
 
 def people(facts: dict[str, Any], g: random.Random, most: int) -> list[tuple[int, list[int]]]:
     """Users with the first words that they draw (private numbers), so that every question and level is answered."""
-    shuffled, found = facts["trust"] == "Shuffled", list[tuple[int, list[int]]]()
+    found, drawings = list[tuple[int, list[int]]](), len(facts["drawings"])
     missing = {(q, level) for q, one in enumerate(facts["questions"]) for level in range(len(one["channel"]["levels"]))}
     some = [0, facts["users"] - 1, *(g.randrange(facts["users"]) for _ in range(MOST_USERS))]
+
+    def numbers() -> list[int]:
+        return [g.getrandbits(64) for _ in range(drawings)] if facts["trust"] == "Shuffled" else []
+
     for user in some:
-        numbers = [g.getrandbits(64) for _ in facts["drawings"]] if shuffled else [user] * len(facts["drawings"])
-        new = missing & set(_roles(facts, numbers))
+        first = numbers()
+        new = missing & set(_roles(facts, first or [user] * drawings))
         if new or len(found) < min(2, most):
             missing -= new
-            found.append((user, numbers if shuffled else []))
+            found.append((user, first))
         if not missing:
             break
     while len(found) < most:
-        user = g.choice(some)
-        numbers = [g.getrandbits(64) for _ in facts["drawings"]] if shuffled else []
-        found.append((user, numbers))
+        found.append((g.choice(some), numbers()))
     return found
 
 

@@ -73,6 +73,10 @@ def _vectors(
     )
 
 
+def _local(name: str, method: str, dimension: int = 2, **changes: Any) -> Planned:
+    return planned(name, method, dimension, **{"trust": "local", "delta": 1e-6, "epsilon": 8.0, **changes})
+
+
 def _wide(randomiser: str, dimension: int) -> Planned:
     """Vectors of many columns in few buckets: long sums of doubles."""
     return planned(
@@ -86,8 +90,9 @@ def _wide(randomiser: str, dimension: int) -> Planned:
     )
 
 
-def _shuffled(name: str, **changes: Any) -> Planned:
-    return planned(name, "one-round-lsh", 2, trust="shuffled", delta=1e-6, **changes)
+def shuffled(name: str, counts: str, sums: str, **changes: Any) -> Planned:
+    components = {"counts": counts, "sums": sums}
+    return planned(name, "one-round-lsh", 2, trust="shuffled", delta=1e-6, components=components, **changes)
 
 
 DESCRIBED = planned(
@@ -172,29 +177,27 @@ GROUPS = (
         "shuffled",
         "Messages to a shuffler: amplified local reports, hash values among blankets, shares.",
         (
-            _shuffled(
-                "amplified",
-                components={"counts": "amplified-counts", "sums": "amplified-vectors"},
-                cases=8,
-                epsilon=1.0,
-            ),
-            _shuffled(
+            shuffled("amplified", "amplified-counts", "amplified-vectors", cases=8, epsilon=1.0),
+            shuffled(
                 "blanket-histogram",
-                components={"counts": "blanket-histogram", "sums": "split-and-mix"},
+                "blanket-histogram",
+                "split-and-mix",
                 options={"tree.depth": 2, "share": "budget"},
                 plain=True,
                 cases=3,
             ),
-            _shuffled(
+            shuffled(
                 "split-and-mix-counts",
-                components={"counts": "split-and-mix-counts", "sums": "split-and-mix"},
+                "split-and-mix-counts",
+                "split-and-mix",
                 options={"tree.depth": 2},
                 plain=True,
                 cases=2,
             ),
-            _shuffled(
+            shuffled(
                 "places by hashes",
-                components={"counts": "split-and-mix-counts", "sums": "split-and-mix"},
+                "split-and-mix-counts",
+                "split-and-mix",
                 options={"tree.depth": 3, "counts.buckets": 2, "sums.buckets": 2},
                 plain=True,
                 cases=2,
@@ -205,21 +208,9 @@ GROUPS = (
         "kinds",
         "Kinds of domain, bucketing and vectors that the other files lack.",
         (
-            planned(
-                "columns",
-                "zoom",
-                3,
-                options={"scale": "bounds,category:1,bounds"},
-                trust="local",
-                delta=1e-6,
-                bounds=(-1e6, 1e6),
-                epsilon=8.0,
-                cases=2,
-            ),
-            planned(
-                "graded", "zoom", 2, trust="local", delta=1e-6, bounds=(UNKNOWN, (-1e6, 1e6)), epsilon=8.0, cases=8
-            ),
-            planned("subspace", "tree-means", 30, trust="local", delta=1e-6, epsilon=8.0, cases=2),
+            _local("columns", "zoom", 3, options={"scale": "bounds,category:1,bounds"}, bounds=(-1e6, 1e6), cases=2),
+            _local("graded", "zoom", bounds=(UNKNOWN, (-1e6, 1e6)), cases=8),
+            _local("subspace", "tree-means", 30, cases=2),
             planned(
                 "net with keys",
                 "one-round-net-tree",
@@ -228,17 +219,7 @@ GROUPS = (
                 cases=2,
                 options={"tree.levels": 8, "tree.dimension": 6},
             ),
-            planned(
-                "spared",
-                "tree-means",
-                2,
-                trust="local",
-                delta=1e-6,
-                epsilon=20.0,
-                rounds=True,
-                cases=2,
-                options={"passes": 2, "margin": 0.33},
-            ),
+            _local("spared", "tree-means", epsilon=20.0, rounds=True, cases=2, options={"passes": 2, "margin": 0.33}),
         ),
     ),
     Group(
@@ -250,7 +231,7 @@ GROUPS = (
         Group(
             f"method-{name}",
             f"{name} under Local trust, round by round.",
-            (planned(name, name, 2, trust="local", delta=1e-6, epsilon=8.0, rounds=name not in FIRST, cases=2),),
+            (_local(name, name, rounds=name not in FIRST, cases=2),),
         )
         for name in METHODS
     ),

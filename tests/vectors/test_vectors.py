@@ -99,12 +99,6 @@ def test_the_generator_writes_the_steps_and_the_wrong_bundles_that_lie_there() -
     assert make.refused() == (HERE / "wrong.json").read_text()
 
 
-def test_nothing_else_lies_among_the_vectors_and_all_of_it_is_small() -> None:
-    found = {path.name: path.stat().st_size for path in HERE.glob("*.json")}
-    assert set(found) == {f"{name}.json" for name in [*FILES, "primitives", "wrong"]}
-    assert sum(found.values()) < 2_000_000
-
-
 def test_all_randomisers_and_channels_are_among_the_vectors() -> None:
     """As many as the specification has."""
     named = {(channel["kind"], level.get("randomiser"), channel.get("share")) for channel, level in levels()}

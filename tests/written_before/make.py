@@ -5,7 +5,6 @@ Noise is fresh, so that no two makings are alike. The rows are made up.
 
 from __future__ import annotations
 
-import shlex
 import shutil
 import tempfile
 from contextlib import suppress
@@ -19,7 +18,7 @@ from cloister.run.account import Account
 from cloister.run.fit import fit, source
 from cloister.run.request import Request
 from tests.federated.federated_session import SHAPE, Keys, join, no_noise, vector
-from tests.in_process import cloister
+from tests.in_process import ran
 
 FILES = Path(__file__).parent / "files"
 N = 60
@@ -27,11 +26,9 @@ ROWS = np.where(np.arange(N)[:, None] < N // 2, -0.6, 0.6) + 0.05 * np.sin(np.ar
 """Two groups of thirty people."""
 
 ASKED = f"--columns x,y --bounds=-1:1 --rows {N}"
-FIT = shlex.split(f"fit rows.csv -k 2 --epsilon 1 --delta 1e-7 {ASKED}")
-PAID = shlex.split("--ledger budget.db --dataset people")
-COMPARE = shlex.split(
-    "compare rows.csv --columns x,y -k 2 --epsilon 1 --methods fastlloyd --runs 1 --workers 1 --out study.jsonl"
-)
+FIT = f"fit rows.csv -k 2 --epsilon 1 --delta 1e-7 {ASKED}"
+PAID = "--ledger budget.db --dataset people"
+COMPARE = "compare rows.csv --columns x,y -k 2 --epsilon 1 --methods fastlloyd --runs 1 --workers 1 --out study.jsonl"
 PLANS = {
     "plan": "--epsilon 4 --bounds ball:1",
     "rounds": "--epsilon 4 --bounds=-1:1 --method su-lloyd --set rounds=2 "
@@ -51,22 +48,16 @@ def main() -> None:
         counted(folder)
         _collections(folder)
         _pool(folder)
-        _run(folder, *COMPARE)
+        ran(COMPARE, folder)
         shutil.rmtree(FILES, ignore_errors=True)
         shutil.copytree(folder, FILES)
 
 
-def _run(folder: Path, *arguments: str) -> str:
-    done = cloister(*arguments, folder=folder)
-    assert done.returncode == 0, done.stderr
-    return str(done.stdout)
-
-
 def _result_and_ledger(folder: Path) -> None:
     """A ledger with a run that is finished, its results, and a run that was cut off before its last step."""
-    _run(folder, "ledger", "declare", "budget.db", "people", "--epsilon", "10", "--delta", "1e-5")
-    _run(folder, *FIT, *PAID, "--out", "fit.json")
-    _run(folder, *FIT, "--out", "fit.npz")
+    ran("ledger declare budget.db people --epsilon 10 --delta 1e-5", folder)
+    ran(f"{FIT} {PAID} --out fit.json", folder)
+    ran(f"{FIT} --out fit.npz", folder)
 
     def cut(_: object) -> None:
         raise KeyboardInterrupt
@@ -78,7 +69,7 @@ def _result_and_ledger(folder: Path) -> None:
 
 def counted(folder: Path) -> None:
     """A ledger with an owner and a counter, a run that asked something, and one that did not."""
-    _run(folder, "ledger", "declare", "counted.db", "people", "--epsilon", "1", "--owner", "A. Meyer", "--note", "May")
+    ran("ledger declare counted.db people --epsilon 1 --owner 'A. Meyer' --note May", folder)
     ledger, total = Ledger.open(folder / "counted.db"), Total(0.25)
     asked, _ = (ledger.reserve("people", total, total.measured(["pure"]), "plan", b"seed") for _ in range(2))
     asked.open_round(0, "digest")
@@ -87,24 +78,23 @@ def counted(folder: Path) -> None:
 def _collections(folder: Path) -> None:
     """Plans of one round and of two, of which one is closed, and under a shuffler's trust; what their people send."""
     for plan, words in PLANS.items():
-        _run(folder, *shlex.split(f"plan -k 2 --rows {N} --seed 1 --columns x,y {words} --out {plan}"))
-    _encode(folder, "plan", "reports", "one.state", "--lifetime", "6")
-    _run(folder, "decode", "plan", "reports", "--out", "centers.json")
-    _encode(folder, "rounds", "answers", "two.state")
-    _run(folder, "advance", "rounds", "--reports", "answers")
-    _encode(folder, "crowd", "messages", "three.state")
-    _run(folder, "shuffle", "crowd", "messages", "--out", "shuffled")
-    _run(folder, "decode", "crowd", "shuffled", "--out", "crowd.json")
-
-
-def _encode(folder: Path, plan: str, out: str, state: str, *more: str) -> None:
-    _run(folder, "encode", plan, "rows.csv", "--first", "0", "--out", out, "--state", state, *more)
+        ran(f"plan -k 2 --rows {N} --seed 1 --columns x,y {words} --out {plan}", folder)
+    for line in (
+        "encode plan rows.csv --first 0 --out reports --state one.state --lifetime 6",
+        "decode plan reports --out centers.json",
+        "encode rounds rows.csv --first 0 --out answers --state two.state",
+        "advance rounds --reports answers",
+        "encode crowd rows.csv --first 0 --out messages --state three.state",
+        "shuffle crowd messages --out shuffled",
+        "decode crowd shuffled --out crowd.json",
+    ):
+        ran(line, folder)
 
 
 def _pool(folder: Path) -> None:
     """A pool's plan, and the journals of a session with one round."""
     with tempfile.TemporaryDirectory() as certificates:
-        keys = _run(folder, "test-certificates", f"{certificates}/new", "--party", "north", "--party", "south")
+        keys = ran(f"test-certificates {certificates}/new --party north --party south", folder).stdout
     (folder / "pool.toml").write_text(POOL + keys)
     names, session = ("coordinator", "north", "south", "west"), Keys("pairwise")
     journals = [FileJournal(folder / f"{name}.journal") for name in names]

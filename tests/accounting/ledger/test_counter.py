@@ -12,53 +12,28 @@ import subprocess
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, closing, suppress
+from contextlib import AbstractContextManager, suppress
+from functools import partial
 from pathlib import Path
 from threading import Barrier
 from typing import Any
 
-import numpy as np
 import pytest
 
-from cloister.accounting import Ledger, Run, Total
+from cloister.accounting import Ledger, Run
 from cloister.accounting.ledger import counter
 from cloister.accounting.ledger.counter import Counted, counter_of
 from cloister.accounting.ledger.sqlite import Store
 from cloister.core.budget import Budget, Event
 from cloister.core.errors import CloisterError, Damaged, Refused, UnknownName
-from cloister.core.record import Lookup, mark_of
+from tests.accounting.ledger.books import edit, look, reserve, resumed
 from tests.killed import Killed
 
-PURE = Total(0.25)
-OLDER = r"lacks rounds or answers of run \w+.*, which book.db.count counted\): restore a backup that is not older than"
-
-
-@pytest.fixture
-def ledger(tmp_path: Path) -> Ledger:
-    book = Ledger.open(tmp_path / "book.db", create=True)
-    book.declare("people", 1.0)
-    return book
-
-
-def reserve(book: Ledger) -> Run:
-    return book.reserve("people", PURE, PURE.measured(["pure"]), "plan", b"public seed")
-
-
-def resumed(book: Ledger, run: str) -> Run:
-    return book.resume(run, "people", "plan", same_rows=True)
-
-
-def look(round: int = 0) -> Lookup:
-    return Lookup(round, 0, 0, False, np.arange(2), np.ones(2))
+OLDER = r"lacks rounds or answers of run \w+.*, which .*\.count counted\): restore a backup that is not older than"
 
 
 def counted(book: Ledger) -> dict[str, Counted]:
     return counter.read(counter_of(book.path))
-
-
-def edit(book: Ledger, statement: str) -> None:
-    with closing(sqlite3.connect(book.path)) as db, db:
-        db.execute(statement)
 
 
 STEPS: list[Callable[[Run], None]] = [
@@ -77,29 +52,29 @@ HARMLESS = 2
 
 @pytest.mark.parametrize("step", range(len(STEPS)))
 def test_a_backup_of_before_any_step_is_refused_and_one_of_after_it_is_not(ledger: Ledger, step: int) -> None:
-    run, backup = reserve(ledger), ledger.path.with_name("backup")
+    run = reserve(ledger)
     for do in STEPS[:step]:
         do(run)
-    shutil.copy(ledger.path, backup)
+    backup = ledger.path.read_bytes()
     STEPS[step](run)
     now = ledger.path.read_bytes()
-    shutil.copy(backup, ledger.path)
+    ledger.path.write_bytes(backup)
     if step == HARMLESS:
-        resumed(ledger, run.id)
+        resumed(ledger, run)
         return
     for use in (
         ledger.status,
         lambda: Ledger.open(ledger.path),
         lambda: Ledger.open(ledger.path, create=True),
         lambda: reserve(ledger),
-        lambda: resumed(ledger, run.id),
+        lambda: resumed(ledger, run),
         lambda: ledger.give_back(run.id),
         lambda: run.finish([]),
     ):
         with pytest.raises(Damaged, match=OLDER):
             use()
     ledger.path.write_bytes(now)
-    resumed(ledger, run.id)
+    resumed(ledger, run)
 
 
 def test_a_backup_of_before_the_last_run_is_refused(ledger: Ledger) -> None:
@@ -118,17 +93,6 @@ def test_a_new_ledger_in_place_of_one_that_was_counted_is_refused(ledger: Ledger
     with pytest.raises(Damaged, match=OLDER):
         Ledger.open(ledger.path, create=True).declare("people", 1.0)
     assert not ledger.path.exists()
-
-
-@pytest.mark.parametrize("lost", ["rounds", "looks", "runs"])
-def test_a_ledger_whose_entries_were_deleted_is_refused(ledger: Ledger, lost: str) -> None:
-    run, other = reserve(ledger), reserve(ledger)
-    for do in STEPS[:2]:
-        do(run)
-    edit(ledger, f"delete from {lost}")
-    for one in (run.id, other.id):
-        with pytest.raises(Damaged, match=OLDER):
-            ledger.give_back(one)
 
 
 def test_a_ledger_that_is_swapped_between_its_commit_and_its_count_lowers_no_counter(
@@ -170,7 +134,7 @@ def test_a_run_that_asked_nothing_is_given_back_and_whoever_held_it_can_ask_noth
     was = ledger.give_back(run.id)
     assert (was.id, was.epsilon, was.state) == (run.id, 0.25, "open")
     (status,) = ledger.status()
-    assert (status.left, status.runs[0].state) == ("epsilon 0.75, delta 0", "done")
+    assert (status.left, status.runs[0].state) == ("epsilon 0.75, delta 1e-06", "done")
     for do in (*STEPS, lambda run: run.finish()):
         with pytest.raises(Refused, match="is finished"):
             do(run)
@@ -182,14 +146,6 @@ def test_a_run_that_asked_nothing_is_given_back_and_whoever_held_it_can_ask_noth
     assert counted(ledger) == {run.id: Counted(0, 0, True), other.id: Counted(1, 0, True)}
 
 
-def test_a_run_that_opened_a_round_is_never_given_back(ledger: Ledger) -> None:
-    run = reserve(ledger)
-    STEPS[0](run)
-    with pytest.raises(Refused, match=f"opened 1 rounds.*its reservation stays; go on with --resume {run.id}"):
-        ledger.give_back(run.id)
-    STEPS[1](run)
-
-
 def test_without_the_counter_all_works_as_before_and_nothing_of_then_is_given_back(ledger: Ledger) -> None:
     """Whoever deletes the counter and a round has a ledger that was moved alone."""
     run, other = reserve(ledger), reserve(ledger)
@@ -197,7 +153,7 @@ def test_without_the_counter_all_works_as_before_and_nothing_of_then_is_given_ba
     counter_of(ledger.path).unlink()
     edit(ledger, "delete from rounds")
     for one in (run.id, other.id):
-        with pytest.raises(Refused, match=r"nobody can tell whether run \w+ asked anything \(book.db.count has not"):
+        with pytest.raises(Refused, match=r"nobody can tell whether run \w+ asked anything \(.*\.count has not"):
             ledger.give_back(one)
     later = reserve(ledger)
     assert [found.whole for found in counted(ledger).values()].count(True) == 1
@@ -205,7 +161,7 @@ def test_without_the_counter_all_works_as_before_and_nothing_of_then_is_given_ba
         with pytest.raises(Refused, match="nobody can tell"):
             ledger.give_back(one)
     ledger.give_back(later.id)
-    STEPS[0](resumed(ledger, run.id))
+    STEPS[0](resumed(ledger, run))
 
 
 def test_an_older_counter_is_no_proof_and_learns_what_it_missed(ledger: Ledger) -> None:
@@ -213,9 +169,9 @@ def test_an_older_counter_is_no_proof_and_learns_what_it_missed(ledger: Ledger) 
     old, before = beside.read_bytes(), ledger.path.read_bytes()
     STEPS[0](run)
     beside.write_bytes(old)
-    with pytest.raises(Refused, match="opened 1 rounds"):
+    with pytest.raises(Refused, match=f"opened 1 rounds.*its reservation stays; go on with --resume {run.id}"):
         ledger.give_back(run.id)
-    ledger.declare("people", 1.0)  # whatever is written
+    ledger.declare("people", 1.0, 1e-6)  # whatever is written
     ledger.path.write_bytes(before)
     with pytest.raises(Damaged, match=OLDER):
         ledger.give_back(run.id)
@@ -225,24 +181,17 @@ def test_of_a_round_and_a_return_at_once_one_is_refused(ledger: Ledger) -> None:
     for _ in range(4):
         run, start = reserve(ledger), Barrier(2)
 
-        def asked(run: Run = run, start: Barrier = start) -> bool:
+        def done(step: Callable[[], object], start: Barrier = start) -> bool:
             start.wait()
             with suppress(Refused):
-                STEPS[0](run)
-                return True
-            return False
-
-        def returned(run: Run = run, start: Barrier = start) -> bool:
-            start.wait()
-            with suppress(Refused):
-                ledger.give_back(run.id)
+                step()
                 return True
             return False
 
         with ThreadPoolExecutor(2) as threads:
-            found = [threads.submit(one) for one in (asked, returned)]
-        assert sorted(one.result() for one in found) == [False, True]
-        if found[0].result():
+            asked, returned = threads.map(done, (partial(STEPS[0], run), partial(ledger.give_back, run.id)))
+        assert asked is not returned
+        if asked:
             run.finish([Event("nothing", Budget("pure", 1e-9))])
 
 
@@ -263,22 +212,6 @@ def test_a_counter_is_for_whoever_may_read_its_ledger_and_beside_the_file_that_l
     assert list(link.parent.iterdir()) == [link]
 
 
-def test_ledgers_that_share_a_key_have_a_counter_each(ledger: Ledger, tmp_path: Path) -> None:
-    other = Ledger.open(tmp_path / "other.db", create=True)
-    other.declare("people", 1.0)
-    other.path.with_name("other.db.key").symlink_to("book.db.key")
-    first, second = (
-        book.reserve("people", PURE, PURE.measured(["pure"]), "plan", b"", lambda key: {"rows": mark_of(key, ["1"])})
-        for book in (ledger, other)
-    )
-    STEPS[0](first)
-    assert set(counted(ledger)) == {first.id}
-    assert counted(other) == {second.id: Counted(0, 0, True)}
-    other.give_back(second.id)
-    with pytest.raises(Refused, match="opened 1 rounds"):
-        ledger.give_back(first.id)
-
-
 @pytest.mark.parametrize("content", [b"", b"{}", b"\xff", b"[]", b'{"format": "cloister-counter-1", "runs": [1]}'])
 def test_a_counter_that_cannot_be_read_is_one_clear_error_and_stays(ledger: Ledger, content: bytes) -> None:
     run, beside = reserve(ledger), counter_of(ledger.path)
@@ -291,7 +224,7 @@ def test_a_counter_that_cannot_be_read_is_one_clear_error_and_stays(ledger: Ledg
     assert beside.read_bytes() == content
     beside.unlink()
     beside.mkdir()
-    with pytest.raises(CloisterError, match=r"cannot use \S+book.db.count, the ledger's counter: Is a directory"):
+    with pytest.raises(CloisterError, match=r"cannot use .*\.count, the ledger's counter: Is a directory"):
         ledger.status()
 
 
@@ -304,13 +237,22 @@ def test_a_counter_that_cannot_be_written_lets_nobody_go_on(ledger: Ledger, monk
     with monkeypatch.context() as patch:
         patch.setattr(counter, "replace", full)
         for do in (lambda: reserve(ledger), lambda: STEPS[0](run)):
-            with pytest.raises(CloisterError, match=r"cannot use \S+book.db.count.*: No space left on device"):
+            with pytest.raises(CloisterError, match=r"cannot use .*\.count.*: No space left on device"):
                 do()
     assert [found.rounds for found in ledger.runs()] == [1]  # the reservation was undone, the round is open
-    STEPS[1](resumed(ledger, run.id))
+    STEPS[1](resumed(ledger, run))
 
 
 # kills
+
+
+def only_what_asked_nothing_comes_back(book: Ledger) -> None:
+    for run in book.runs():
+        if run.rounds:
+            with pytest.raises(Refused, match="opened 1 rounds"):
+                book.give_back(run.id)
+        else:
+            book.give_back(run.id)
 
 
 @pytest.mark.parametrize("moment", ["before", "after"])
@@ -335,12 +277,7 @@ def test_a_process_that_dies_around_any_write_of_the_counter_leaves_a_sound_ledg
             STEPS[0](reserve(ledger))
     runs = Ledger.open(ledger.path).runs()
     assert [run.rounds for run in runs] == [[], [0], [1]][write]
-    for found in runs:
-        if found.rounds:
-            with pytest.raises(Refused, match="opened 1 rounds"):
-                ledger.give_back(found.id)
-        else:
-            ledger.give_back(found.id)
+    only_what_asked_nothing_comes_back(ledger)
     later = reserve(ledger)
     assert set(counted(ledger)) == {*(run.id for run in runs), later.id}  # an announcement without a run is gone
 
@@ -392,11 +329,7 @@ def test_killed_at_any_system_call_nothing_sound_is_refused_and_nothing_given_ba
         for run in Ledger.open(book.path).runs():
             assert run.rounds >= words.count("opened")
             assert run.lookups >= words.count("wrote")
-            if run.rounds:
-                with pytest.raises(Refused, match="opened 1 rounds"):
-                    book.give_back(run.id)
-            else:
-                book.give_back(run.id)
+        only_what_asked_nothing_comes_back(book)
         if words:  # nobody has written since: what was told was counted
             book.path.write_bytes(backup)
             with pytest.raises(Damaged, match=OLDER):

@@ -12,11 +12,9 @@ from cloister.collection.client.encoder import Encoded, PlanEncoder
 from cloister.collection.intake.sieve import Intake
 from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.server.reports import Collected
-from cloister.collection.wire.answers import layout_of
-from cloister.collection.wire.batches import form_of
 from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng
-from cloister.core.types import AnyArray, Ids
+from cloister.core.types import AnyArray
 from tests.collection.plans import local_plan
 
 NOISE = NoiseRng.for_tests(0)
@@ -44,26 +42,16 @@ class Apart:
 
 
 def encoded(plan: CollectionPlan, users: Any, seed: int = 0) -> Encoded:
-    rows = np.random.default_rng(seed).normal(0, 0.3, (len(users), D))
+    """What people with these numbers send, from rows and noise that can be repeated."""
+    rows = np.random.default_rng(seed).normal(0, 0.3, (len(users), plan.dimension))
     return PlanEncoder(plan, noise=NoiseRng.for_tests(seed)).encode(rows, users)
 
 
 def written(path: Path, some: Encoded, who: Any = slice(None), answers: AnyArray | None = None) -> Path:
     """A file of some people's reports. Args: answers (everybody's, in place of their own)."""
     said = some.answers if answers is None else answers
+    path.parent.mkdir(exist_ok=True)
     path.write_bytes(b"".join(some.form.batches(some.users[who], said[who])))
-    return path
-
-
-def of_reports(path: Path, round: Round[Any], head: str, reports: Sequence[Any], users: Ids) -> Path:
-    """A file of reports that no encoder made. Args: reports (one per question, of some of the users)."""
-    layout, order = layout_of(round), np.argsort(users, kind="stable")
-    answers = layout.empty(len(users))
-    for j, report in enumerate(reports):
-        said = report.columns()
-        rows = order[np.searchsorted(users, said["users"], sorter=order)]
-        layout.put(answers, j, rows, layout.bodies[j].kind.body.packed(said))
-    path.write_bytes(b"".join(form_of(head, round).batches(users, answers)))
     return path
 
 

@@ -151,9 +151,13 @@ class Client:
         return found.status_code, found.json()
 
     def refused(self, reason: str) -> int:
-        """How often something was refused for a reason, as the metrics have it."""
-        text = self.get("/metrics").text
-        return int(text.partition(f'refused_total{{reason="{reason}"}} ')[2].split()[0])
+        """How often something was refused for a reason."""
+        return refused_in(self.get("/metrics").text, reason)
+
+
+def refused_in(metrics: str, reason: str) -> int:
+    """How often something was refused for a reason, as the metrics have it."""
+    return int(metrics.partition(f'refused_total{{reason="{reason}"}} ')[2].split()[0])
 
 
 def post(address: str, body: bytes, **headers: str) -> httpx.Response:

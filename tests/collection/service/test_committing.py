@@ -17,6 +17,7 @@ from cloister.collection.service.limits import ServiceCounts
 from cloister.collection.service.segments import Segments
 from cloister.collection.wire.batches import BatchForm
 from tests.collection.service.collectors import on_disk
+from tests.waiting import PATIENCE
 
 FORM = BatchForm("ab" * 32, 1, 1)
 Work = Callable[[Committer], Awaitable[Any]]
@@ -89,6 +90,8 @@ def test_a_number_counts_once_also_within_one_batch(disk: Disk) -> None:
 
 
 def test_a_failing_disk_acknowledges_nothing_but_what_it_has(disk: Disk) -> None:
+    """It is tried again by itself, and then takes reports."""
+
     async def work(committer: Committer) -> None:
         await put(committer, 1)
         disk.fails = True
@@ -97,25 +100,15 @@ def test_a_failing_disk_acknowledges_nothing_but_what_it_has(disk: Disk) -> None
         assert done[0] == 0
         # the last two have nothing of their own: whether they are duplicates depends on what was not written
         assert [(type(one), str(one)) for one in done[1:]] == [(DiskFailed, "No space left on device")] * 3
-
-    disk.run(work, 1)
-    assert disk.told == ["No space left on device"]
-
-
-def test_a_disk_that_failed_is_tried_again_by_itself_and_then_takes_reports(disk: Disk) -> None:
-    async def work(committer: Committer) -> None:
-        disk.fails = True
-        with pytest.raises(DiskFailed):
-            await put(committer, 2)
         await asyncio.sleep(0.05)
         assert committer.trouble == "No space left on device"
         disk.fails = False
-        async with asyncio.timeout(300):
+        async with asyncio.timeout(PATIENCE):
             while committer.trouble is not None:
                 await asyncio.sleep(0.01)
         assert await put(committer, 2) == 1
 
-    disk.run(work, 2)
+    disk.run(work, 1, 2)
     assert disk.told == ["No space left on device", None]
 
 

@@ -12,8 +12,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from cloister.collection.plan.plan import CollectionPlan
-from tests.collection.service.collectors import Process, collecting, plan_in
+from tests.collection.service.collectors import Process, collecting, plan_in, refused_in
 from tests.waiting import PATIENCE, until
 
 pytestmark = pytest.mark.thorough
@@ -24,14 +23,15 @@ HEAD = b"POST /reports HTTP/1.1\r\nhost: x\r\ncontent-type: application/octet-st
 
 
 @pytest.fixture(scope="module")
-def plan(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, CollectionPlan]:
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("connections")
-    return folder, plan_in(folder / "plan")
+    plan_in(folder / "plan")
+    return folder
 
 
 @pytest.fixture(scope="module")
-def collector(plan: tuple[Path, CollectionPlan]) -> Iterator[Process]:
-    with collecting(plan[0], "--timeout", str(SECONDS), "--connections", str(CONNECTIONS)) as process:
+def collector(folder: Path) -> Iterator[Process]:
+    with collecting(folder, "--timeout", str(SECONDS), "--connections", str(CONNECTIONS)) as process:
         yield process
         assert process.memory < 300
         assert process.end() == 0
@@ -59,8 +59,7 @@ def ended(line: socket.socket) -> bytes:
 
 
 def count(collector: Process, reason: str) -> int:
-    text = httpx.get(f"{collector.address}/metrics").text
-    return int(text.partition(f'refused_total{{reason="{reason}"}} ')[2].split()[0])
+    return refused_in(httpx.get(f"{collector.address}/metrics").text, reason)
 
 
 def fill(line: socket.socket, piece: bytes, pause: float) -> int:
@@ -148,21 +147,13 @@ def test_thousands_of_malformed_requests_are_counted_and_harm_nothing(collector:
                 ended(line)
     assert count(collector, "no HTTP") > before + MANY // 2
     assert works(collector)
-    assert collector.memory < 300
-
-
-def test_an_upgrade_to_another_protocol_is_not_followed(collector: Process, line: socket.socket) -> None:
-    upgrade = b"connection: upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\n"
-    line.sendall(HEADS + upgrade + b"sec-websocket-key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n")
-    assert b"101" not in ended(line)[:15]
-    assert works(collector)
 
 
 def test_metrics_on_a_port_of_their_own_are_nowhere_else_and_answer_while_all_connections_are_taken(
-    plan: tuple[Path, CollectionPlan], tmp_path: Path
+    folder: Path, tmp_path: Path
 ) -> None:
     apart = ("--out", str(tmp_path / "apart"), "--metrics-port", "0", "--connections", "2")
-    with collecting(plan[0], *apart) as process, ExitStack() as stack:
+    with collecting(folder, *apart) as process, ExitStack() as stack:
         assert httpx.get(f"{process.address}/metrics").status_code == 404
         for path in ("/round", "/plan.json", "/reports", "/health"):
             assert httpx.get(process.metrics.replace("/metrics", path)).status_code == 404

@@ -14,17 +14,7 @@ from cloister.core.errors import InvalidInput
 from tests.waiting import PATIENCE
 
 
-@pytest.mark.parametrize(
-    "origin",
-    [
-        "*",
-        "http://localhost:8080",
-        "http://example.org:443",
-        "https://example.org:80",
-        "https://[::1]:8080",
-        "https://xn--mnchen-3ya.example",
-    ],
-)
+@pytest.mark.parametrize("origin", ["*", "http://localhost:8080", "http://example.org:443", "https://[::1]:8080"])
 def test_an_origin_is_what_browsers_say(origin: str) -> None:
     check_origin(origin)
 
@@ -36,17 +26,13 @@ def test_an_origin_is_what_browsers_say(origin: str) -> None:
         ("ftp://example.org", "as in https"),
         ("https://example.org?a", "no path"),
         ("https://ann@example.org", "as in https"),
-        ("https://Example.org", "small letters"),
-        ("https://münchen.example", "xn--"),
         ("https://example.org:443", "leave the usual port out: --origin https://example.org, not"),
-        ("http://example.org:80", "leave the usual port out: --origin http://example.org, not"),
     ],
 )
 def test_what_no_browser_says_would_let_no_page_in_and_is_refused(origin: str, said: str) -> None:
-    with pytest.raises(InvalidInput) as refused:
+    """What else the program refuses stands in ``tests/commands/bad_inputs/serving.txt``."""
+    with pytest.raises(InvalidInput, match=said):
         check_origin(origin)
-    assert said in str(refused.value)
-    assert "\n" not in str(refused.value)
 
 
 def let_in(limits: Limits, addresses: list[str], monkeypatch: pytest.MonkeyPatch) -> list[bool]:

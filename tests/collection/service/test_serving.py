@@ -10,6 +10,7 @@ import socket
 import ssl
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -17,10 +18,8 @@ from typing import Any
 import httpx
 import pytest
 
-from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.server.aggregator import decode
 from cloister.collection.service.app import collector
-from cloister.collection.service.running import FILES
 from cloister.collection.service.segments import LOCK
 from cloister.collection.wire.batches import BatchForm
 from cloister.core.errors import InvalidInput
@@ -37,14 +36,15 @@ from tests.collection.service.collectors import (
     post,
     report,
 )
-from tests.waiting import PATIENCE, until
+from tests.waiting import until
 
 pytestmark = pytest.mark.thorough
 
 
 @pytest.fixture(scope="module")
-def plan(tmp_path_factory: pytest.TempPathFactory) -> CollectionPlan:
-    return plan_in(tmp_path_factory.mktemp("plan") / "plan")
+def form(tmp_path_factory: pytest.TempPathFactory) -> BatchForm:
+    """That of the reports of the plan that is collected for."""
+    return form_of(plan_in(tmp_path_factory.mktemp("plan") / "plan"))
 
 
 @pytest.fixture
@@ -53,52 +53,48 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
+LANES = 4
+
+
 class Load:
     """People who report until they are acknowledged, over several connections, one by one and in batches."""
 
     def __init__(self, form: BatchForm, address: str) -> None:
         self.form, self.address, self.acknowledged, self.stopped = form, address, list[int](), False
-        self._next, self._lock = iter(range(USERS)), threading.Lock()
-        self._threads = [threading.Thread(target=self._lane, args=(lane,)) for lane in range(4)]
-        for thread in self._threads:
-            thread.start()
+        self._pool = ThreadPoolExecutor(LANES)
+        self._lanes = [self._pool.submit(self._lane, lane) for lane in range(LANES)]
 
     def stop(self) -> None:
-        """Wait until all have ended."""
+        """Wait until all have ended. Raises: AssertionError: somebody was told what is wrong."""
         self.stopped = True
-        for thread in self._threads:
-            thread.join()
+        for lane in self._lanes:
+            lane.result()
 
     def _lane(self, lane: int) -> None:
-        rng = random.Random(lane)
+        rng, left, users = random.Random(lane), iter(range(lane, USERS, LANES)), list[int]()
         with httpx.Client() as client:
             while not self.stopped:
-                with self._lock:
-                    users = list(itertools.islice(self._next, 1 if lane % 2 else rng.randrange(2, 9)))
+                tried = bool(users)
+                users = users or list(itertools.islice(left, 1 if lane % 2 else rng.randrange(2, 9)))
                 body = report(self.form, users[0]) if len(users) == 1 else batch(self.form, *users)
-                self._until_acknowledged(client, users, body)
-
-    def _until_acknowledged(self, client: httpx.Client, users: list[int], body: bytes) -> None:
-        tried = False
-        while not self.stopped:
-            try:
-                found = client.post(f"{self.address}/reports", content=body, headers=OCTETS)
-            except httpx.HTTPError:  # it was killed: whoever asks again learns what became of the first try
-                tried = True
-                time.sleep(0.01)
-                continue
-            assert found.status_code in (200, 201, 409), found.text
-            said = found.json()
-            assert said["accepted"] + said["refused"].get("duplicate", 0) == len(users)
-            assert tried or not said["refused"]
-            self.acknowledged += users
-            return
+                try:
+                    found = client.post(f"{self.address}/reports", content=body, headers=OCTETS)
+                except httpx.HTTPError:  # it was killed: whoever asks again learns what became of the first try
+                    time.sleep(0.01)
+                    continue
+                assert found.status_code in (200, 201, 409), found.text
+                said = found.json()
+                assert said["accepted"] + said["refused"].get("duplicate", 0) == len(users)
+                assert tried or not said["refused"]
+                self.acknowledged += users
+                users = []
 
 
 @pytest.mark.parametrize("kills", [4, pytest.param(50, marks=pytest.mark.long)])
-def test_kills_under_load_lose_nothing_acknowledged_and_nothing_counts_twice(kills: int, folder: Path) -> None:
-    plan = CollectionPlan.read(folder / "plan")
-    form, rng, out, port = form_of(plan), random.Random(0), folder / "reports", 0
+def test_kills_under_load_lose_nothing_acknowledged_and_nothing_counts_twice(
+    kills: int, folder: Path, form: BatchForm
+) -> None:
+    rng, out, port = random.Random(0), folder / "reports", 0
 
     def kept() -> list[int]:
         """User numbers of all whole batches."""
@@ -119,20 +115,18 @@ def test_kills_under_load_lose_nothing_acknowledged_and_nothing_counts_twice(kil
                 process.kill()
             assert set(known) <= set(kept())
         with collecting(folder, "--port", str(port)) as process:
-            time.sleep(0.2)
+            until(lambda: len(load.acknowledged) > 100)
             load.stop()
             assert process.end() == 0
     assert sorted(kept()) == sorted(on_disk(out, form).tolist()), "all batches are whole"
     assert set(load.acknowledged) <= set(kept())
-    assert len(load.acknowledged) > 100
-    assert decode(plan, out, accept_shares=True).intake.accepted == len(kept())
+    assert decode(folder / "plan", out, accept_shares=True).intake.accepted == len(kept())
 
 
 @pytest.mark.parametrize("by", [signal.SIGTERM, signal.SIGINT])
 def test_told_to_end_it_answers_what_is_under_way_and_says_what_is_on_the_disk(
-    folder: Path, plan: CollectionPlan, by: signal.Signals
+    folder: Path, form: BatchForm, by: signal.Signals
 ) -> None:
-    form = form_of(plan)
     with collecting(folder) as process:
         for user in (0, 1, 2, 3, 3):
             post(process.address, report(form, user))
@@ -150,8 +144,6 @@ def test_told_to_end_it_answers_what_is_under_way_and_says_what_is_on_the_disk(
     assert "WARNING" not in process.stderr
     assert process.said[-1] == '{"event": "end", "accepted": 5, "reports": 5, "refused": {"duplicate": 1}}\n'
     assert on_disk(folder / "reports", form).tolist() == list(range(5))
-    with collecting(folder) as process:
-        assert '"reports": 5' in process.said[0]
 
 
 SECRETS = {
@@ -164,9 +156,9 @@ SECRETS = {
 }
 
 
-def test_no_address_port_time_or_header_of_a_report_is_written_anywhere(folder: Path, plan: CollectionPlan) -> None:
+def test_no_address_port_time_or_header_of_a_report_is_written_anywhere(folder: Path, form: BatchForm) -> None:
     """All that a collector wrote or printed is read for what a report came with: good and bad ones, HTTP and not."""
-    form, started, ports = form_of(plan), int(time.time()), list[int]()
+    started, ports = int(time.time()), list[int]()
 
     def send(content: bytes, answered: bool) -> None:
         with socket.socket() as line:
@@ -204,70 +196,40 @@ def test_no_address_port_time_or_header_of_a_report_is_written_anywhere(folder: 
     assert process.stderr == ""
 
 
-def test_with_a_certificate_it_speaks_tls_and_nothing_else(folder: Path, plan: CollectionPlan) -> None:
+def test_with_a_certificate_it_speaks_tls_and_nothing_else(folder: Path, form: BatchForm) -> None:
     make_test_certificates(folder, ())
-    own = (
-        "--cert",
-        f"{COORDINATOR_NAME}.pem",
-        "--key",
-        f"{COORDINATOR_NAME}.key",
-        "--timeout",
-        "1",
-        "--connections",
-        "9",
-    )
-    with collecting(folder, "--host", "0.0.0.0", "--connections", "9", *own) as process:
+    own = f"--host 0.0.0.0 --cert {COORDINATOR_NAME}.pem --key {COORDINATOR_NAME}.key --timeout 1 --connections 9"
+    with collecting(folder, *own.split()) as process:
         assert process.address == f"https://0.0.0.0:{process.port}"
         line = ("127.0.0.1", process.port)
         trusted = ssl.create_default_context(cafile=str(folder / "ca.pem"))
         trusted.verify_flags &= ~ssl.VERIFY_X509_STRICT  # test certificates name no key of their authority
         with httpx.Client(verify=trusted, base_url=f"https://127.0.0.1:{process.port}") as client:
             known: Any = {"headers": OCTETS, "extensions": {"sni_hostname": COORDINATOR_NAME}}
-            assert client.post("/reports", content=report(form_of(plan), 1), **known).status_code == 201
+            assert client.post("/reports", content=report(form, 1), **known).status_code == 201
             with pytest.raises(httpx.HTTPError):
                 httpx.get(f"http://127.0.0.1:{process.port}/round")
             for noise in (b"hello\r\n\r\n", os.urandom(300), b""):
                 with socket.create_connection(line) as other:
                     other.sendall(noise)
             assert client.get("/health", **known).status_code == 200
-            with ExitStack() as stack:  # who never says hello takes no more than her part of the process's files
-                silent = [stack.enter_context(socket.create_connection(line)) for _ in range(9 + FILES // 2)]
-                silent[-1].settimeout(PATIENCE)
-                assert silent[-1].recv(1) == b""
-            until(lambda: client.get("/health", **known).status_code == 200)
         assert process.end() == 0
     assert process.stderr == ""
 
 
-@pytest.mark.parametrize(
-    ("altered", "said"),
-    [
-        (None, ["'cloister bundle' makes it"]),
-        (
-            (b'"round":1', b'"round":1 '),
-            ["bundle-1 in plan is not what this plan says", "'cloister bundle plan --check'"],
-        ),
-    ],
-    ids=["missing", "altered"],
-)
-def test_a_bundle_that_is_missing_or_altered_is_said(folder: Path, altered: Any, said: list[str]) -> None:
+def test_a_bundle_that_is_altered_is_said(folder: Path) -> None:
     path = folder / "plan" / "bundle-1.json"
-    if altered is None:
-        path.unlink()
-    else:
-        path.write_bytes(path.read_bytes().replace(*altered))
+    path.write_bytes(path.read_bytes().replace(b'"round":1', b'"round":1 '))
     with collecting(folder) as process:
         assert process.end() == 0
-    assert all(text in process.stderr for text in said)
+    assert "bundle-1 in plan is not what this plan says" in process.stderr
+    assert "'cloister bundle plan --check'" in process.stderr
 
 
-@pytest.mark.parametrize("out", ["plan", "plan/reports", ".", "link/reports"])
-def test_reports_in_the_plan_s_folder_or_around_it_are_refused_before_anything_is_made(folder: Path, out: str) -> None:
+def test_reports_in_the_plan_s_folder_are_refused_also_by_another_name(folder: Path) -> None:
     (folder / "link").symlink_to("plan")
-    before = sorted(folder.rglob("*"))
     with pytest.raises(InvalidInput, match="holds the plan's folder, or is in it"):
-        collector(folder / "plan", folder / out)
-    assert sorted(folder.rglob("*")) == before
+        collector(folder / "plan", folder / "link" / "reports")
 
 
 def test_a_port_that_is_taken_is_said_in_one_line(folder: Path) -> None:

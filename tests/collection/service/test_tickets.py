@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -35,16 +36,12 @@ def test_a_ticket_is_valid_for_its_number_and_plan_and_for_no_other(key: Path, i
     assert issuer.valid(OTHER, [(7, ticket)]) == [False]
 
 
-def test_no_byte_of_a_ticket_can_be_changed_and_another_issuer_s_is_none(
-    tmp_path: Path, key: Path, issuer: Issuer
-) -> None:
+def test_a_changed_ticket_and_another_issuer_s_are_none(tmp_path: Path, key: Path, issuer: Issuer) -> None:
     ticket = one(key, PLAN, 7)
-    for at in range(64):
-        changed = ticket[:at] + bytes([ticket[at] ^ 1]) + ticket[at + 1 :]
-        assert issuer.valid(PLAN, [(7, changed)]) == [False]
     new_key(tmp_path / "other.key")
-    others = [(7, ticket), (7, bytes(64)), (7, one(tmp_path / "other.key", PLAN, 7))]
-    assert issuer.valid(PLAN, others) == [True, False, False]
+    changed = (ticket[:at] + bytes([ticket[at] ^ 1]) + ticket[at + 1 :] for at in (0, 31, 32, 63))
+    for wrong in (*changed, bytes(64), one(tmp_path / "other.key", PLAN, 7)):
+        assert issuer.valid(PLAN, [(7, ticket), (7, wrong)]) == [True, False]
 
 
 def test_what_is_signed_is_what_the_specification_says() -> None:
@@ -65,36 +62,15 @@ def test_the_issuer_s_key_is_for_her_alone_and_is_never_replaced(tmp_path: Path)
     assert not path.exists()
 
 
-@pytest.mark.parametrize("content", [b"", b"nothing", b"\xff" * 100, b"-----BEGIN PRIVATE KEY-----\nAAAA\n"])
-def test_what_is_no_key_is_refused(tmp_path: Path, content: bytes) -> None:
-    path = tmp_path / "x.pub"
-    path.write_bytes(content)
-    for read in (Issuer.read, read_key):
-        with pytest.raises(InvalidInput, match="holds no key"):
-            read(path)
-
-
-def test_the_two_keys_are_not_taken_for_one_another(key: Path) -> None:
-    with pytest.raises(InvalidInput, match=r"collectors take the other half of the pair, the file that ends in \.pub"):
-        Issuer.read(key)
-    with pytest.raises(InvalidInput, match="the public half of a pair, which checks tickets"):
-        read_key(key.with_suffix(".pub"))
-
-
-def test_a_file_of_tickets_is_whole_or_not_there(tmp_path: Path, key: Path, issuer: Issuer) -> None:
+def test_a_file_of_tickets_is_whole_or_not_there(tmp_path: Path, key: Path) -> None:
     path = tmp_path / "tickets.bin"
     write(path, mint(read_key(key), PLAN, range(5, 8)))
-    content = path.read_bytes()
     assert path.stat().st_mode & 0o777 == 0o600
-    assert issuer.valid(PLAN, [(5 + i, content[64 * i : 64 * i + 64]) for i in range(3)]) == [True] * 3
-    with pytest.raises(InvalidInput, match="is there already, and is not replaced"):
-        write(path, [])
-    assert path.read_bytes() == content
 
-    def cut() -> object:
+    def cut() -> Iterator[bytes]:
         yield bytes(64)
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        write(tmp_path / "cut.bin", cut())  # type: ignore[arg-type]
-    assert not (tmp_path / "cut.bin").exists()
+        write(tmp_path / "cut.bin", cut())
+    assert list(tmp_path.iterdir()) == [path]

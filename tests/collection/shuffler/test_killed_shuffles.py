@@ -1,19 +1,25 @@
-"""Shuffles that are killed, by processes that kill themselves at a point, and are run again."""
+"""Shuffles that are killed, by processes that kill themselves at a point, and are run again; and their workers."""
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from cloister.collection.client.encoder import Encoded
+from cloister.collection.intake import parts
 from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.shuffler.shuffler import _workshop, shuffle
 from cloister.core.errors import InvalidInput
-from tests.collection.shuffled_plans import FEW, folder_of, multiset, released
+from cloister.rows.workers.engine import Processes
+from tests.collection.server.collected import written
+from tests.collection.shuffled_plans import FEW, multiset, released, sent
 
 POINTS = {
     "while messages are scattered": ("Scattered.add", 3),
@@ -72,17 +78,6 @@ def test_killed_and_run_again_nothing_is_lost_or_doubled(
     assert multiset(released(out, plan)) == multiset(theirs.messages)
 
 
-def test_what_a_killed_run_left_is_cleared_away_by_the_next_one_and_holds_no_messages_once_they_are_released(
-    plan: CollectionPlan, theirs: Encoded, tmp_path: Path
-) -> None:
-    """The order of scattered messages nearly tells who sent them: it is gone before the folder appears."""
-    (left,) = (tmp_path / ".shuffled.0123456789abcdef.tmp",)
-    (left / "scattered").mkdir(parents=True)
-    (left / "scattered" / "0000").write_bytes(b"messages")
-    shuffle(plan, folder_of(tmp_path / "reports", theirs), tmp_path / "shuffled")
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["reports", "shuffled"]
-
-
 @pytest.mark.parametrize("name", ["out", "out[1]", "*", "?ut"])
 def test_what_another_run_left_is_not_touched_whatever_folders_are_called(tmp_path: Path, name: str) -> None:
     """Neither that of a folder whose name begins alike, nor what a name means as a pattern."""
@@ -93,3 +88,35 @@ def test_what_another_run_left_is_not_touched_whatever_folders_are_called(tmp_pa
     with _workshop(tmp_path / name):
         assert not mine.exists()
     assert all(folder.exists() for folder in others)
+
+
+@pytest.mark.thorough
+@pytest.mark.filterwarnings("ignore::cloister.core.errors.WorkerWarning")
+def test_a_worker_killed_changes_nothing(plan: CollectionPlan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor does it that files are read in parts: senders stand in several files, twice in one, and in a row."""
+    monkeypatch.setattr(parts, "PART", 2000)
+    rng, everybody, folder = np.random.default_rng(1), sent(plan, 9), tmp_path / "reports"
+    written(folder / "0.reports", everybody, slice(0, 180))
+    for i in range(1, 4):
+        some = sent(plan, i, users=rng.choice(FEW, int(rng.integers(20, FEW)), replace=False))
+        users, answers = some.users.copy(), some.answers.copy()
+        users[::40] = FEW + 1
+        answers[::7, 0] = 77  # no such question
+        twice = np.sort(rng.integers(0, len(users), len(users)))
+        data = [some.form.batch(users[s], answers[s]) for s in np.array_split(twice, 9)]
+        (folder / f"{i}.reports").write_bytes(b"".join(data) + data[0][:5])
+    expected, killed = shuffle(plan, folder, tmp_path / "one"), list[int]()
+
+    def kill(_: int) -> None:
+        if not killed:
+            killed.extend(engine.pids)
+            os.kill(killed[0], signal.SIGKILL)
+
+    with closing(Processes(2)) as engine:
+        done = shuffle(plan, folder, tmp_path / "two", engine=engine, progress=kill)
+    assert killed
+    assert (done.people, done.messages) == (expected.people, expected.messages)
+    assert done.tally.refused == expected.tally.refused
+    assert expected.tally.refused["duplicate"] > 0
+    assert done.tally.unfinished == expected.tally.unfinished > 0
+    assert multiset(released(tmp_path / "two", plan)) == multiset(released(tmp_path / "one", plan))

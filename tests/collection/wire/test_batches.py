@@ -3,7 +3,6 @@ one look at all of it, wherever these end; and the numbers of those whose report
 
 from __future__ import annotations
 
-import io
 import struct
 import zlib
 from collections import Counter
@@ -35,7 +34,6 @@ def test_a_batch_and_a_report_are_these_bytes() -> None:
     assert FORM.report(7, b"\x01\x02") == b"\xc1" + named + records[:10]
     ticketed = BatchForm(HEAD, 3, 2, tickets=True)
     assert ticketed.report(7, b"\x01\x02", bytes(64)) == b"\xc3" + named + records[:10] + bytes(64)
-    assert ticketed.batch(USERS, ANSWERS, np.zeros((3, 64), np.uint8))[0] == 0xC4
 
 
 def test_a_batch_without_its_checksum_is_refused_and_the_next_one_is_read() -> None:
@@ -53,13 +51,11 @@ def test_a_batch_that_says_it_is_larger_than_a_batch_may_be_is_damaged() -> None
         FORM.batch(np.zeros(most + 1, np.uint64), np.zeros((most + 1, 2), np.uint8))
 
 
-def test_answers_of_another_length_and_rounds_beyond_a_byte_are_refused() -> None:
+def test_answers_of_another_length_are_refused() -> None:
     with pytest.raises(InvalidInput, match="2 bytes and a ticket of 0: these have 1 and 0"):
         FORM.report(1, b"a")
     with pytest.raises(InvalidInput, match="these have 3 and 0"):
         FORM.batch(USERS, np.zeros((3, 3), np.uint8))
-    with pytest.raises(InvalidInput, match="rounds 1 to 255"):
-        BatchForm(HEAD, 256, 1)
 
 
 WIDTH = 21
@@ -95,16 +91,11 @@ def said(some: Iterable[Parsed]) -> tuple[Any, ...]:
     return users.tolist(), answers.tolist(), sum(one.damaged for one in found), last.wrong, last.stamp, left
 
 
-@pytest.mark.parametrize("chunk", [1, 7, 97])
-def test_pieces_may_end_anywhere(chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batches, "CHUNK", chunk)
-    for seed in range(60):
-        assert said(parsed(io.BytesIO(file(seed)), BLOCKS)) == said([BLOCKS.parse(file(seed))])
-
-
-@pytest.mark.parametrize("chunk", [7, 1000])
-def test_parts_may_end_at_any_batch(chunk: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also where an answer looks like a batch."""
+@pytest.mark.parametrize("chunk", [1, 7, 97, 1000])
+def test_pieces_may_end_anywhere_and_parts_at_any_batch(
+    chunk: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where an answer looks like a batch. The last part is all of the file, in pieces."""
     monkeypatch.setattr(batches, "CHUNK", chunk)
     path = tmp_path / "a.reports"
 
@@ -119,7 +110,7 @@ def test_parts_may_end_at_any_batch(chunk: int, tmp_path: Path, monkeypatch: pyt
             assert said(read(most)) == said([BLOCKS.parse(file(seed))])
 
 
-@pytest.mark.parametrize("again", [[5], [7, 5], [5, 8], [9, 1, 9], [9, 9], [8, 9, 9]])
+@pytest.mark.parametrize("again", [[5], [7, 5], [9, 1, 9], [8, 9, 9]])
 def test_a_number_is_entered_once_by_one_call_or_by_two(again: Sequence[int]) -> None:
     roll = UserSet(1000)
     roll.add(np.array([5, 6], np.uint64))

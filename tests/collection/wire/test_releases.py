@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import struct
+from unittest.mock import Mock
 from zlib import crc32
 
 import numpy as np
@@ -18,9 +19,8 @@ from cloister.collection.wire.messages import (
     Unusable,
     messages_of,
     records_of,
-    well_formed,
 )
-from tests.collection.shuffled_plans import FEW, multiset, sent, small_plan
+from tests.collection.shuffled_plans import FEW, sent, small_plan
 
 PLAN = small_plan(rows=FEW)
 FORM = ReleaseForm(PLAN.hash, PLAN.round())
@@ -56,9 +56,6 @@ def test_a_file_is_what_the_page_says() -> None:
     assert questions == SENT.questions.tolist()
     assert [one[2:] for one in found] == [bytes(body) for body in SENT.bodies]
     assert FORM.place(io.BytesIO(content)) == PLACE
-    again = Messages.joined(read(content))
-    assert multiset(again) == multiset(SENT)
-    assert well_formed(again, PLAN.round()).all()
 
 
 def test_whatever_is_cut_or_changed_does_not_count() -> None:
@@ -77,6 +74,14 @@ def test_whatever_is_cut_or_changed_does_not_count() -> None:
             read(other)
 
 
+def test_a_batch_that_asks_for_more_than_a_reader_holds_is_refused_unread() -> None:
+    content = FORM.begin(ReleasedFile(b"0" * 16, 0, 1, 2**40)) + struct.pack("<II", 2**32 - 1, 0)
+    file = Mock(wraps=io.BytesIO(content))
+    with pytest.raises(Unusable, match="damaged"):
+        list(FORM.batches(file))
+    assert max(size for ((size,), _) in file.read.call_args_list) <= MAX_RECORDS
+
+
 def test_files_of_other_kinds_and_plans_are_told_apart() -> None:
     people, other = sent(PLAN, users=range(20)), small_plan(rows=FEW, seed=2)
     for content, reason in (
@@ -89,17 +94,3 @@ def test_files_of_other_kinds_and_plans_are_told_apart() -> None:
     ):
         with pytest.raises(Unusable, match=reason):
             FORM.place(io.BytesIO(content))
-
-
-def test_a_batch_that_asks_for_more_than_a_reader_holds_is_refused_unread() -> None:
-    class Counting(io.BytesIO):
-        most = 0
-
-        def read(self, size: int | None = -1, /) -> bytes:
-            self.most = max(self.most, size or 0)
-            return super().read(size)
-
-    file = Counting(FORM.begin(ReleasedFile(b"0" * 16, 0, 1, 2**40)) + struct.pack("<II", 2**32 - 1, 0))
-    with pytest.raises(Unusable, match="damaged"):
-        list(FORM.batches(file))
-    assert file.most <= MAX_RECORDS

@@ -89,24 +89,44 @@ class Played:
 
     def group(self) -> Ids:
         """The sum of all masks of the group on the first tensor of the first attempt."""
-        masks = [self.parties[0]._ring.group_mask(Place(0, 0, 0), i, NUMBERS) for i in range(len(self.parties))]
-        return np.sum(masks, axis=0, dtype=np.uint64)
+        return added(self.parties[0]._ring.group_mask(Place(0, 0, 0), i, NUMBERS) for i in range(len(self.parties)))
 
     def sum_of(self, some: Iterable[int], tensor: int = 0) -> Ids:
         """These parties' exact sums, as words."""
-        return to_words(np.sum([self.exact[i][tensor] for i in some], axis=0))
+        return added(to_words(self.exact[i][tensor]) for i in some)
+
+    def noised(self, some: Iterable[int], tensor: int = 0) -> Ids:
+        """The same with their shares of the noise."""
+        return added(to_words(self.exact[i][tensor]) + self.shares[i][tensor] for i in some)
 
 
-def play(oracle: str, masks: Masks = "pairwise", parties: int = 3, colluding: int = 1, aborted: int = 0) -> Played:
-    """A round, after some attempts that the last party missed."""
+def added(vectors: Iterable[Ids]) -> Ids:
+    return np.sum(list(vectors), axis=0, dtype=np.uint64)
+
+
+def opened_for(oracle: str, parties: int, colluding: int = 1, most_rows: int = 10**6) -> RingChannel:
+    """A channel of an oracle's, for this number of parties."""
     made: Any = (
-        SkellamShares(parties=parties, colluding=colluding, most_rows=10**6)
+        SkellamShares(parties=parties, colluding=colluding, most_rows=most_rows)
         if oracle == "skellam"
-        else MaskedGaussian(parties=parties, most_rows=10**6)
+        else MaskedGaussian(parties=parties, most_rows=most_rows)
     )
-    channel = made.open(Space((NUMBERS,)), Budget("gaussian", 0.04), QuestionContext(1000, 1.0, PublicRng.from_seed(1)))
-    asked = Round(0, Aggregated, Box((-1.0,), (1.0,)), (OpenedQuestion(None, None, None, channel),) * 2)  # type: ignore[arg-type]
-    rng = NoiseRng.secret()
+    context = QuestionContext(1000, 1.0, PublicRng.from_seed(1))
+    return made.open(Space((NUMBERS,)), Budget("gaussian", 0.04), context)
+
+
+def round_of(channel: RingChannel, index: int = 0) -> Round[Any]:
+    """A round of two questions that have this channel."""
+    question = OpenedQuestion(None, None, None, channel)  # type: ignore[arg-type]
+    return Round(index, Aggregated, Box((-1.0,), (1.0,)), (question, question))
+
+
+def play(oracle: str, masks: Masks = "pairwise", parties: int = 3, colluding: int = 0, aborted: int = 0) -> Played:
+    """A round, after some attempts that the last party missed. Args: colluding (at most; 0: one, or with a shared
+    secret and noise in shares all but one, since no other plan is allowed)."""
+    colluding = colluding or (parties - 1 if masks == "shared" and oracle == "skellam" else 1)
+    channel = opened_for(oracle, parties, colluding)
+    asked, rng = round_of(channel), NoiseRng.secret()
     keys, shape, noise = Keys(masks, NAMES[:parties]), outline(asked, parties), coordinator_noise(asked, parties, rng)
     coordinator, machines = keys.coordinate(), [keys.party(i) for i in range(parties)]
     coordinator.expect(shape, lambda: noise)

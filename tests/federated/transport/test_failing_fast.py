@@ -1,39 +1,50 @@
-"""Patience is for silence: a refused party, a wrong column and a certificate that is over end everybody's wait at once,
-over real connections. And what ``join --check`` tries beforehand."""
+"""Who waits for whom, and for how long. Patience is for silence: a refused party, a wrong column and a certificate that
+is over end everybody's wait at once, over real connections. What ``join --check`` tries beforehand, and how a program
+that is cut off says how to go on."""
 
 from __future__ import annotations
 
-import json
+import errno
 import socket
-import threading
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from concurrent.futures import Future, wait
+from contextlib import ExitStack, closing
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import attrs
 import pytest
 
 pytest.importorskip("grpc")
 
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
-
-from cloister.commands.coordinate import in_words
-from cloister.core.errors import InvalidInput, Refused
+from cloister.commands.progress import event_log
 from cloister.federated.plan import FederatedPlan, read_pool_plan
 from cloister.federated.population import Joined
-from cloister.federated.protocol.coordinator import Coordinator
-from cloister.federated.protocol.messages import Reason, Rejected
-from cloister.federated.protocol.party import Party
-from cloister.federated.transport.certificates import Credentials, _certificate, write_secret
-from cloister.federated.transport.service import CoordinatorService
+from cloister.federated.protocol.journal import FileJournal
+from cloister.federated.protocol.messages import Kind, Reason, Rejected
+from cloister.federated.transport.certificates import Credentials
+from cloister.federated.transport.service import Stopped
 from cloister.federated.transport.signatures import check_certificate, check_signatures
-from cloister.federated.transport.tls import Line, Server
-from tests.federated.federated_session import NAMES, Keys
-from tests.federated.pooling import HOUR, PARTS, arrays, lay_out, ledger, said, service, write_rows
-from tests.in_process import cloister
-from tests.waiting import until
+from cloister.federated.transport.tls import Line
+from tests.federated.federated_session import NAMES, Keys, join, refuses
+from tests.federated.pooling import (
+    HOUR,
+    PARTS,
+    Clock,
+    Run,
+    arrays,
+    in_thread,
+    kill_at,
+    lay_out,
+    ledger,
+    said,
+    script,
+    service,
+    write_rows,
+)
+from tests.federated.transport.ends import certified, serving
+from tests.in_process import ran, refused
+from tests.waiting import PATIENCE, until
 
 pytestmark = pytest.mark.thorough
 
@@ -41,26 +52,21 @@ pytestmark = pytest.mark.thorough
 class Pool:
     """A coordinator that listens, and the files of three parties. All wait for an hour, if nothing ends it."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder, self.log = folder, list[dict[str, Any]]()
-        lay_out(folder)
+    def __init__(self, folder: Path, stack: ExitStack) -> None:
+        self.folder, self.log = lay_out(folder), list[dict[str, Any]]()
         self.plan = self.read("plan.toml")
-        self.coordinator = Coordinator(self.plan.agreement, private=self.private("coordinator"))
-        rounds = self.plan.script.expected(self.plan.noise)
-        for shape, noise in rounds:
-            self.coordinator.expect(shape, noise)
-        self.desk = CoordinatorService(self.coordinator, len(rounds), patience=HOUR, timeout=HOUR, log=self.log.append)
-        self.server = Server(self.desk, "127.0.0.1:0", self.credentials("coordinator"), 3, 2**20)
-        self.server.start()
-        self.errors = dict[str, BaseException]()
-        self.threads = list[threading.Thread]()
-        self.address = f"127.0.0.1:{self.server.port}"
+        self.keys = Keys()
+        self.keys.agreement = self.plan.agreement
+        self.keys.coordinator, *self.keys.private = (
+            (folder / "certs" / f"{name}.pool").read_bytes() for name in ("coordinator", *NAMES)
+        )
+        self.desk = service(self.keys, rounds=self.plan.script, patience=HOUR, timeout=HOUR, log=self.log.append)
+        self.coordinator = self.desk._coordinator
+        self.address = stack.enter_context(serving(self.desk, folder / "certs" / "coordinator.pem"))
+        self.waiting = dict[str, Future[None]]()
 
     def read(self, plan: str) -> FederatedPlan:
         return read_pool_plan(self.folder / plan)
-
-    def credentials(self, name: str) -> Credentials:
-        return Credentials.read(self.folder / "certs" / f"{name}.pem")
 
     def changed(self, old: str, new: str) -> str:
         """Another copy of the plan."""
@@ -69,121 +75,81 @@ class Pool:
         (self.folder / "other.toml").write_text(text.replace(old, new))
         return "other.toml"
 
-    def private(self, name: str) -> bytes:
-        return (self.folder / "certs" / f"{name}.pool").read_bytes()
-
-    def sign(self) -> None:
-        for name in NAMES:
-            cloister("sign", "plan.toml", "--party", name, "--cert", f"certs/{name}.pem", folder=self.folder)
-
-    def begins(self, name: str) -> None:
-        """This party joins, in a thread."""
-
-        def joins() -> None:
-            line = Line(self.address, self.credentials(name), HOUR)
-            state = Party(self.plan.agreement, name, private=self.private(name))
-            try:
-                Joined(arrays(PARTS[0]), state, line, self.plan.script).join()
-            except Refused as error:
-                self.errors[name] = error
-            line.close()
-
-        self.threads.append(threading.Thread(target=joins, daemon=True))
-        self.threads[-1].start()
-
     def waits(self, *names: str) -> None:
         """These parties have joined, and wait for the others."""
         for name in names:
             self.begins(name)
         until(lambda: {e["party"] for e in self.log if e["event"] == "hello"} >= set(names))
 
+    def begins(self, name: str) -> None:
+        """This party joins, in a thread."""
+
+        def joins() -> None:
+            with closing(Line(self.address, Credentials.read(self.folder / "certs" / f"{name}.pem"), HOUR)) as line:
+                state = self.keys.party(NAMES.index(name))
+                Joined(arrays(PARTS[0]), state, line, self.plan.script).join()
+
+        self.waiting[name] = in_thread(joins)
+
     def still_waits(self, *others: str) -> bool:
         """Whether nothing ended the wait of the first one, and nobody but these was heard of."""
         heard = {e["party"] for e in self.log} <= {"north", *others}
-        return heard and self.coordinator.failed is None and self.threads[0].is_alive()
+        return heard and self.coordinator.failed is None and not self.waiting["north"].done()
 
-    def join(self, name: str, *more: str, plan: str = "plan.toml", address: str | None = None) -> Any:
-        command = f"join {plan} --party {name} --data {name}.csv --cert certs/{name}.pem --unsigned --connect"
-        return cloister(*command.split(), address or self.address, *more, folder=self.folder)
+    def line(self, name: str, *more: str, plan: str = "plan.toml") -> str:
+        """What a party types to join."""
+        files = f"--data {name}.csv --cert certs/{name}.pem --unsigned --connect {self.address}"
+        return " ".join(("join", plan, "--party", name, files, *more))
 
-    def told(self) -> dict[str, str]:
+    def refused(self, name: str, *more: str, plan: str = "plan.toml") -> str:
+        """What a party is told that does not join."""
+        return refused(self.line(name, *more, plan=plan), self.folder)
+
+    def told(self) -> list[str]:
         """What those who waited were told, at once."""
-        for thread in self.threads:
-            thread.join(10)
-        assert not any(thread.is_alive() for thread in self.threads)
-        assert all(isinstance(e, Rejected) and e.reason is Reason.TIMEOUT for e in self.errors.values())
-        return {name: str(error) for name, error in self.errors.items()}
-
-    def ended(self) -> str:
-        """Why the coordinator ends, once everybody has been told: it waits for nobody any longer."""
-        found = list[str]()
-
-        def finishes() -> None:
-            try:
-                self.desk.finished(idle=HOUR)
-            except Rejected as error:
-                found.append(str(error))
-
-        thread = threading.Thread(target=finishes, daemon=True)
-        thread.start()
-        thread.join(10)
-        assert not thread.is_alive()
-        return found[0]
-
-    def end(self) -> None:
-        self.desk.stop()
-        self.server.stop(0)
+        errors = [waiting.exception(10) for waiting in self.waiting.values()]
+        assert all(isinstance(e, Rejected) and e.reason is Reason.TIMEOUT for e in errors)
+        return [str(error) for error in errors]
 
 
 @pytest.fixture
 def pool(tmp_path: Path) -> Iterator[Pool]:
-    made = Pool(tmp_path)
-    yield made
-    made.end()
+    with ExitStack() as stack:
+        yield Pool(tmp_path, stack)
 
 
 def test_a_party_with_another_plan_ends_everybodys_wait_at_once_and_who_comes_later_is_told_too(pool: Pool) -> None:
     pool.waits("north")
-    done = pool.join("west", plan=pool.changed("bounds = [[-1, 1], [-1, 1]]", "bounds = [[-1, 1], [-1, 2]]"))
-    assert done.returncode == 2
     words = "'west' agreed to something else: bounds of the plan differs"
-    assert words in done.stderr
-    told = pool.told()["north"]
+    assert words in pool.refused("west", plan=pool.changed("[[-1, 1], [-1, 1]]", "[[-1, 1], [-1, 2]]"))
+    (told,) = pool.told()
     assert words in told
     assert "nothing was sent or spent" in told
-    assert words in pool.join("south").stderr
-    assert words in pool.ended()
+    assert words in pool.refused("south")
+    ended = in_thread(lambda: pool.desk.finished(idle=HOUR)).exception(10)  # all have been told: it waits for nobody
+    assert words in str(ended)
 
 
 CHANGES = {
     "k": ("k = 3", "k = 4"),
-    "epsilon": ("epsilon = 1.0", "epsilon = 2.0"),
-    "delta": ("1e-6", "1e-7"),
-    "rows": ("rows = 900", "rows = 901"),
-    "method": ('"fastlloyd"', '"gauss-lloyd"'),
-    "seed": ("seed = 1", "seed = 2"),
     "columns": ('["x", "y"]', '["x", "z"]'),
     "set": ("rounds = 3", "rounds = 4"),
     "oracle": ("seed = 1\n", 'seed = 1\noracle = "masked-gaussian"\n'),
-    "zoom": ("seed = 1\n", "seed = 1\nzoom = 0.1\n"),
     "party": ('name = "south"', 'name = "east"'),
     "k, epsilon": ("k = 3\nepsilon = 1.0", "k = 2\nepsilon = 0.5"),
 }
 
 
 def test_each_entry_that_differs_is_named_and_no_other(pool: Pool) -> None:
-    private = pool.private("north")
-    key = (pool.folder / "plan.toml").read_text().split('coordinator_key = "')[1][:64]
+    key = pool.plan.agreement.coordinator_key.hex()
     for entry, change in {**CHANGES, "coordinator_key": (key, "09" + 31 * "00")}.items():
-        other = pool.read(pool.changed(*change)).agreement
-        with pytest.raises(Rejected, match=f"something else: {entry} of the plan differs") as error:
-            pool.coordinator.receive("north", Party(other, "north", private=private).check())
-        assert error.value.reason is Reason.OTHER_AGREEMENT
+        check = pool.keys.party(0, agreement=pool.read(pool.changed(*change)).agreement).check()
+        words = f"something else: {entry} of the plan differs"
+        refuses(pool.coordinator, "north", check, Reason.OTHER_AGREEMENT, words)
 
 
 def test_numbers_that_are_equal_are_the_same_entry_and_what_is_left_out_has_its_default(pool: Pool) -> None:
-    pool.changed("epsilon = 1.0\n", 'epsilon = 1\nmasks = "pairwise"\nscale = "none"\n')
-    (pool.folder / "other.toml").write_text('coordinator = "x:1"\n' + (pool.folder / "other.toml").read_text())
+    pool.changed("k = 3\nepsilon = 1.0\n", 'k = 3\nepsilon = 1\nmasks = "pairwise"\ncoordinator = "x:1"\n')
     other = pool.read("other.toml").agreement
     assert other == pool.plan.agreement
     assert "cloister's version" in dict(other.outline)
@@ -192,12 +158,9 @@ def test_numbers_that_are_equal_are_the_same_entry_and_what_is_left_out_has_its_
 def test_a_wrong_column_ends_everybodys_wait_at_once(pool: Pool) -> None:
     pool.waits("north", "south")
     write_rows(pool.folder / "west.csv", PARTS[2], "x,why")
-    done = pool.join("west", "--journal", "west.journal")
-    assert done.returncode == 2
-    assert "y" in done.stderr
-    assert all("'west' cannot begin" in words for words in pool.told().values())
-    assert "west cannot begin" in [in_words(entry, 3, 3) for entry in pool.log]
-    assert len(pool.told()) == 2
+    assert "y" in pool.refused("west", "--journal", "west.journal")
+    assert ["'west' cannot begin" in words for words in pool.told()] == [True, True]
+    assert "left" in [entry["event"] for entry in pool.log]
 
 
 def test_what_a_check_of_the_rows_says_is_told_to_nobody_else(pool: Pool) -> None:
@@ -206,10 +169,10 @@ def test_what_a_check_of_the_rows_says_is_told_to_nobody_else(pool: Pool) -> Non
     pool.waits("north")
     for line in ("0.1,nan\n", "0.1,0.2,0.3\n", '"0.1,0.2\n', "0.1\n"):
         (pool.folder / "west.csv").write_text("x,y\n0.5,0.5\n" + line)
-        assert pool.join("west").returncode == 2
+        pool.refused("west")
         assert pool.still_waits()
     ledger(pool.folder / "poor", 0.5)
-    assert pool.join("south", "--ledger", "poor", "--dataset", "rows").returncode == 2
+    pool.refused("south", "--ledger", "poor", "--dataset", "rows")
     assert pool.still_waits()
 
 
@@ -218,29 +181,32 @@ def test_what_a_check_of_the_rows_says_is_told_to_nobody_else(pool: Pool) -> Non
 
 def test_a_stranger_a_trial_and_a_second_start_beside_the_first_end_nobodys_wait() -> None:
     keys = Keys()
-    here, log = service(keys, patience=HOUR), list[bytes]()
-    first = threading.Thread(target=lambda: log.append(here.handle("north", keys.party(0).hello())), daemon=True)
-    first.start()
+    here = service(keys, patience=HOUR)
+    north, south = keys.party(0), keys.party(1)
+    first = in_thread(lambda: here.handle("north", north.hello()))
     until(lambda: here._waiting["north"])
     other = Keys(plan="other bounds")
-    assert said(here.handle("east", other.party(0).hello())).reason is Reason.UNKNOWN_PARTY
-    assert said(here.handle("south", other.party(1).check(trial=True))).reason is Reason.OTHER_AGREEMENT
-    keys.party(1).noted(here.handle("south", keys.party(1).check(trial=True)))
-    keys.party(0).noted(here.handle("north", keys.party(0).check(trial=True)))
-    assert said(here.handle("north", keys.party(0).hello())).reason is Reason.DUPLICATE
+    for name, data, reason in (
+        ("east", other.party(0).hello(), Reason.UNKNOWN_PARTY),
+        ("south", other.party(1).check(trial=True), Reason.OTHER_AGREEMENT),
+        ("north", keys.party(0).hello(), Reason.DUPLICATE),
+    ):
+        assert said(here.handle(name, data)).reason is reason
+    for party in (south, north):
+        party.noted(here.handle(party.name, party.check(trial=True)))
     assert here._coordinator.failed is None
-    first.join(0.3)  # if it was sent away, it is gone by now
-    assert first.is_alive()
+    wait([first], 0.3)  # if it was sent away, it is gone by now
+    assert not first.done()
     here.stop("enough")
-    first.join(10)
+    first.result(10)
 
 
 def test_a_party_that_comes_back_without_its_journal_ends_the_wait_for_it() -> None:
     keys = Keys()
     here = service(keys, patience=HOUR)
-    assert said(here.handle("north", keys.party(0).hello(), 0.01)).reason is Reason.TIMEOUT
-    assert here._coordinator.failed is None
-    assert said(here.handle("north", keys.party(0).hello(), 0.01)).reason is Reason.DUPLICATE
+    for reason in (Reason.TIMEOUT, Reason.DUPLICATE):
+        assert here._coordinator.failed is None
+        assert said(here.handle("north", keys.party(0).hello(), 0.01)).reason is reason
     error = said(here.handle("south", keys.party(1).hello(), 1.0))
     assert "'north' joined this session before, with other coins" in str(error)
 
@@ -248,11 +214,9 @@ def test_a_party_that_comes_back_without_its_journal_ends_the_wait_for_it() -> N
 def test_nobody_leaves_or_is_refused_in_the_middle_of_a_session_so_that_it_ends() -> None:
     """Once all have joined, whoever was cut off may come back with its journal."""
     keys = Keys()
-    here = service(keys, patience=HOUR)
-    machines = [keys.party(i) for i in range(3)]
-    for machine in machines:
-        here._coordinator.receive(machine.name, machine.hello())
-    machines[0].noted(here.handle("north", machines[0].leave()))
+    here, (north, *others) = service(keys, patience=HOUR), [keys.party(i) for i in range(3)]
+    join(here._coordinator, [north, *others])
+    north.noted(here.handle("north", north.leave()))
     assert said(here.handle("north", Keys(plan="other").party(0).hello())).reason is Reason.OTHER_AGREEMENT
     assert here._coordinator.failed is None
 
@@ -260,67 +224,14 @@ def test_nobody_leaves_or_is_refused_in_the_middle_of_a_session_so_that_it_ends(
 # certificates
 
 
-def certified(folder: Path, days: dict[str, int], authority_days: int = 30) -> Path:
-    """Certificates that are over in so many days; 0: over since now."""
-    folder.mkdir()
-    authority = ec.generate_private_key(ec.SECP256R1())
-    root = _certificate("an authority", authority, None, authority, authority_days)
-    (folder / "ca.pem").write_bytes(root.public_bytes(Encoding.PEM))
-    for name, left in days.items():
-        key = ec.generate_private_key(ec.SECP256R1())
-        (folder / f"{name}.pem").write_bytes(_certificate(name, key, root, authority, left).public_bytes(Encoding.PEM))
-        write_secret(folder / f"{name}.key", key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
-    return folder
-
-
-@pytest.mark.parametrize(
-    ("old", "why"),
-    [
-        ("west", r"the coordinator's is in order here, so that it refuses this party's: .* its clock \(here it is 20"),
-        (
-            "coordinator",
-            r"the coordinator's certificate is not valid today, but .* this machine's clock, which says 20",
-        ),
-    ],
-)
-def test_a_certificate_that_is_over_is_refused_by_the_other_end_at_once(tmp_path: Path, old: str, why: str) -> None:
-    folder = certified(tmp_path / "certs", {"coordinator": 30, "west": 30} | {old: 0})
-    keys = Keys()
-    server = Server(service(keys, patience=HOUR), "127.0.0.1:0", Credentials.read(folder / "coordinator.pem"), 3, 2**20)
-    server.start()
-    line = Line(f"127.0.0.1:{server.port}", Credentials.read(folder / "west.pem"), HOUR)
-    with pytest.raises(Refused, match=f"do not accept each other's certificates: {why}"):
-        line.exchange(keys.party(2).check())
-    line.close()
-    server.stop(0)
-
-
 def test_a_program_says_that_its_own_certificate_is_over_before_it_connects(pool: Pool) -> None:
-    pool.waits("north")
     certified(pool.folder / "old", {"west": 0, "coordinator": 0})
-    for more in ((), ("--check",)):
-        done = pool.join("west", "--cert", "old/west.pem", "--secret", "certs/west.pool", *more)
-        assert done.returncode == 2
-        assert "the certificate of 'west' is not valid today, but from " in done.stderr
-    command = "coordinate plan.toml --listen 127.0.0.1:0 --cert old/coordinator.pem --unsigned --secret"
-    done = cloister(*command.split(), "certs/coordinator.pool", folder=pool.folder)
-    assert done.returncode == 2
-    assert "the certificate of 'coordinator' is not valid today" in done.stderr
-    assert pool.coordinator.failed is None
-
-
-def test_ones_own_certificate_has_ones_name_ones_key_and_a_living_authority(tmp_path: Path) -> None:
-    folder = certified(tmp_path / "certs", {"west": 30, "east": 30})
-    west, east = (Credentials.read(folder / f"{name}.pem") for name in ("west", "east"))
-    assert check_certificate(west, "west") > datetime.now(UTC) + timedelta(days=29)
-    with pytest.raises(InvalidInput, match="is of west, not of 'east'"):
-        check_certificate(west, "east")
-    with pytest.raises(InvalidInput, match="the private key is not the certificate's"):
-        check_certificate(attrs.evolve(west, key=east.key), "west")
-    ended = Credentials.read(certified(tmp_path / "ended", {"west": 30}, authority_days=0) / "west.pem")
-    with pytest.raises(InvalidInput, match="the authority's certificate is not valid today"):
-        check_certificate(ended, "west")
-    check_certificate(attrs.evolve(west, authority=ended.authority + west.authority), "west")
+    coordinate = "coordinate plan.toml --listen 127.0.0.1:0 --unsigned"
+    for line in (pool.line("west"), pool.line("west", "--check"), coordinate):
+        name = "coordinator" if line is coordinate else "west"
+        words = refused(f"{line} --cert old/{name}.pem --secret certs/{name}.pool", pool.folder)
+        assert f"the certificate of '{name}' is not valid today, but from " in words
+    assert not pool.log
 
 
 def test_a_missing_partys_certificate_that_ends_while_others_wait_ends_their_wait() -> None:
@@ -334,60 +245,176 @@ def test_a_missing_partys_certificate_that_ends_while_others_wait_ends_their_wai
 def test_the_coordinator_knows_from_the_signatures_when_certificates_are_over(
     pool: Pool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pool.sign()
-    signed = check_signatures(pool.plan.agreement, pool.folder / "plan.signatures", pool.credentials("north").authority)
-    assert signed == {name: check_certificate(pool.credentials(name), name) for name in NAMES}
+    for name in NAMES:
+        ran(f"sign plan.toml --party {name} --cert certs/{name}.pem", pool.folder)
+    own = {name: Credentials.read(pool.folder / "certs" / f"{name}.pem") for name in NAMES}
+    signed = check_signatures(pool.plan.agreement, pool.folder / "plan.signatures", own["north"].authority)
+    assert signed == {name: check_certificate(credentials, name) for name, credentials in own.items()}
     soon = {**signed, "west": datetime.now(UTC)}
     monkeypatch.setattr("cloister.federated.transport.signatures.check_signatures", lambda *given: soon)
-    pool.server.stop(0)
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
+    with socket.create_server(("127.0.0.1", 0)) as free:
         pool.address = f"127.0.0.1:{free.getsockname()[1]}"
     pool.begins("north")
     command = f"coordinate plan.toml --listen {pool.address} --cert certs/coordinator.pem --patience 15 --timeout 0.1"
-    done = cloister(*command.split(), folder=pool.folder)
-    assert done.returncode == 2
-    assert "the certificate of west is over" in done.stderr
-    assert "the certificate of west is over" in pool.told()["north"]
+    for words in (refused(command, pool.folder), *pool.told()):
+        assert "the certificate of west is over" in words
 
 
 # join --check
 
 
 def test_a_check_tries_everything_and_leaves_nothing_behind(pool: Pool) -> None:
-    pool.sign()
     kept, _ = ledger(pool.folder / "l")
-    more = ("--check", "--journal", "west.journal", "--ledger", "l", "--dataset", "rows", "--out", "west.json")
+    line = pool.line("west", "--check --journal west.journal --ledger l --dataset rows --out west.json")
     before = sorted(path.name for path in pool.folder.rglob("*"))
     (pool.folder / "west.csv").write_text("x,y,more\n" + "nan,no number,1\n" * 3)  # no cell is looked at
-    done = pool.join("west", *more)
-    assert done.returncode == 0, done.stderr
+    told = ran(line, pool.folder).stdout
     for part in ("plan: agreement", "certificate: of 'west', until", "columns: x, y are there", "holds the same plan"):
-        assert part in done.stdout
-    assert "nothing was reserved or charged, and nothing of a row was sent" in done.stdout
-    facts = json.loads(pool.join("west", *more, "--json").stdout)
-    assert (facts["parties"], facts["party"], facts["columns"]) == (list(NAMES), "west", ["x", "y"])
-    assert facts["agreement"] == pool.plan.agreement.hash.hex()
+        assert part in told
+    assert "nothing was reserved or charged, and nothing of a row was sent" in told
+    assert pool.plan.agreement.hash.hex()[:16] in told
     assert sorted(path.name for path in pool.folder.rglob("*")) == before
     assert not kept.runs()
     assert pool.coordinator.missing == NAMES
-    assert pool.log == 2 * [{"event": "tried", "party": "west", "round": 0}]
+    assert pool.log == [{"event": "tried", "party": "west", "round": 0}]
 
 
 def test_a_check_says_what_is_wrong_and_ends_nobodys_wait(pool: Pool) -> None:
     pool.waits("north")
     other = pool.changed("epsilon = 1.0", "epsilon = 2.0")
-    assert "epsilon of the plan differs" in pool.join("west", "--check", plan=other).stderr
+    assert "epsilon of the plan differs" in pool.refused("west", "--check", plan=other)
     (pool.folder / "west.csv").write_text("x,why\n0,0\n")
-    assert "why" in pool.join("west", "--check").stderr
+    assert "why" in pool.refused("west", "--check")
     assert [entry["event"] for entry in pool.log if entry["party"] == "west"] == ["refused", "tried"]  # law 7
     (pool.folder / "west.csv").write_text("x,y\n0,0\n")
     ledger(pool.folder / "poor", 0.5)
-    assert "0.5" in pool.join("west", "--check", "--ledger", "poor", "--dataset", "rows").stderr
-    assert "nobody" in pool.join("west", "--check", "--ledger", "poor", "--dataset", "nobody").stderr
-    cloister("party-key", "other.pool", folder=pool.folder)
-    assert "does not belong" in pool.join("west", "--check", "--secret", "other.pool").stderr
-    nobody = pool.join("west", "--check", "--patience", "0.2", address="127.0.0.1:9")
-    assert "127.0.0.1:9 did not answer within 0.2 seconds" in nobody.stderr
-    assert pool.join("west", "--check").returncode == 0
+    ran("party-key other.pool", pool.folder)
+    for more, words in (
+        ("--ledger poor --dataset rows", "0.5"),
+        ("--ledger poor --dataset nobody", "nobody"),
+        ("--secret other.pool", "does not belong"),
+        ("--patience 0.2 --connect 127.0.0.1:9", "127.0.0.1:9 did not answer within 0.2 seconds"),
+    ):
+        assert words in pool.refused("west", "--check", more)
+    ran(pool.line("west", "--check"), pool.folder)
     assert pool.still_waits("west")
+
+
+# who waits for whom, and for how long
+
+
+def test_the_first_round_waits_for_timeout_and_not_for_patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also after a party that had joined has asked once more to."""
+    keys, clock, hellos = Keys(), Clock(monkeypatch), list[bytes]()
+    here = service(keys, patience=HOUR**2, timeout=HOUR, attempts=2)
+    run = Run(keys, here)
+
+    def twice(data: bytes) -> None:
+        if data[5] == Kind.HELLO:
+            hellos.append(data)
+        if data[5] == Kind.VECTOR:
+            here.handle("north", hellos[0])
+
+    run.lines[0].before, run.lines[2].before = twice, kill_at(0)
+    run.start_all()
+    clock.run(here, run)
+    for name in NAMES[:2]:
+        with pytest.raises(Rejected, match=r"round 1 was given up.* 0 of 4 rounds") as error:
+            run.parties[name].result()
+        assert error.value.party == "west"
+
+
+def test_a_line_whose_patience_ends_names_the_missing_parties_and_not_the_coordinator(certs: Path) -> None:
+    keys = Keys()
+    with (
+        serving(service(keys, patience=HOUR), certs / "ours" / "coordinator.pem") as address,
+        closing(Line(address, Credentials.read(certs / "ours" / "north.pem"), 4.0)) as line,
+        pytest.raises(Rejected, match="south, west did not") as error,
+    ):
+        Joined(arrays(PARTS[0]), keys.party(0), line, script()).join()
+    assert error.value.reason is Reason.TIMEOUT
+
+
+def test_a_coordinator_that_is_stopped_and_comes_back_is_waited_for(certs: Path) -> None:
+    """Parties cannot tell it from one that was killed: they send again."""
+    keys, log = Keys(), list[dict[str, Any]]()
+    first, second = (service(keys, patience=patience, log=log.append) for patience in (HOUR, 0.5))
+    with serving(first, certs / "ours" / "coordinator.pem") as address:
+        line = Line(address, Credentials.read(certs / "ours" / "north.pem"), PATIENCE)
+        party = in_thread(lambda: line.exchange(keys.party(0).hello()))
+        until(lambda: log)
+    with pytest.raises(Stopped):
+        first.handle("south", keys.party(1).hello())
+    with closing(line), serving(second, certs / "ours" / "coordinator.pem", address):
+        assert "south, west did not join" in str(said(party.result(PATIENCE)))
+    assert "not joined" in [entry["event"] for entry in log]
+
+
+def test_a_session_that_was_given_up_goes_on_when_all_come_back_with_their_journals(tmp_path: Path) -> None:
+    """What a coordinator says when it ends: start again with the same journals."""
+    keys = Keys()
+    for clocks in ({"timeout": 0.2, "attempts": 2}, {}):
+        *journals, own = [FileJournal(tmp_path / name) for name in (*NAMES, "coordinator")]
+        run = Run(keys, service(keys, own, **clocks), list(journals))
+        if clocks:
+            run.west_dies()
+        else:
+            run.start_all()
+        run.end()
+        own.close()
+        assert set(run.errors) == (set(NAMES) if clocks else set())
+    run.check()
+
+
+# what a party is told that is cut off
+
+
+ALONE = "--connect 127.0.0.1:9 --patience 0.2 --ledger north.ledger --dataset rows"
+"""How north, which has a ledger, joins where nobody listens."""
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+def test_a_log_that_cannot_be_written_is_said_once_and_ends_no_run(capsys: pytest.CaptureFixture[str]) -> None:
+    with event_log(Path("/dev/full")) as write:
+        write({"event": "joined"})
+        write({"event": "round"})
+    assert capsys.readouterr().err.count("/dev/full") == 1
+
+
+def test_a_party_that_fails_before_joining_says_that_others_wait_for_it(pool: Pool) -> None:
+    (pool.folder / "north.csv").write_text("x,y\n0.1,nan\n")
+    kept, _ = ledger(pool.folder / "north.ledger")
+    words = pool.refused("north", ALONE).splitlines()[-1]
+    assert "--missing drop" in words
+    assert "'north' has not joined" in words
+    assert "coordinator" not in words
+    assert not kept.runs()
+
+
+def test_a_party_that_cannot_reach_the_coordinator_says_so_and_what_it_needs_to_go_on(pool: Pool) -> None:
+    kept, _ = ledger(pool.folder / "north.ledger")
+    words = pool.refused("north", ALONE, "--journal north.journal").splitlines()[-1]
+    assert "127.0.0.1:9 did not answer" in words
+    assert "start the same command again, with --journal north.journal" in words
+    assert [(run.state, run.epsilon) for run in kept.runs()] == [("done", 0.0)]
+
+
+@pytest.mark.parametrize("journal", [True, False])
+def test_a_party_whose_disk_is_full_in_the_middle_names_its_run_and_its_journal(
+    journal: bool, pool: Pool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All have joined; on its disk is no room for a vector."""
+
+    def full(*given: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Joined, "join", lambda self: monkeypatch.setattr(Joined, "opened", True))
+    monkeypatch.setattr(Joined, "gather", full)
+    kept, _ = ledger(pool.folder / "north.ledger")
+    words = pool.refused("north", ALONE, *["--journal north.journal"] * journal).splitlines()[-1]
+    (run,) = kept.runs()
+    assert run.state == "open"
+    assert "No space left on device" in words
+    assert run.id in words
+    assert (f"--journal north.journal --resume {run.id}" in words) == journal
+    assert ("cannot come back" in words) != journal

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,8 @@ import pandas
 import pytest
 
 from cloister.core.errors import CloisterError, InvalidInput
-from cloister.lab.comparing import Contender, Study, compare, comparison
-from cloister.lab.comparing.conditions import population_of, usual_delta
+from cloister.lab.comparing import Contender, Study, comparison
+from cloister.lab.comparing.conditions import population_of
 from cloister.lab.comparing.study import MEAN, MIDPOINT, REFERENCE
 from cloister.lab.comparing.study_file import NOTE
 from cloister.run.fit import fit, source
@@ -24,12 +25,8 @@ from tests.lab.comparing.studies import ROWS, plain, study
 
 def test_a_study_has_a_cell_for_every_method_and_budget_with_all_its_runs() -> None:
     found = study(epsilons=[0.5, 2], methods=["auto", "fastlloyd", Contender("fastlloyd")])
-    assert [(c.label, c.epsilon, len(c.nicv), c.private) for c in found.cells] == [
-        ("auto", 0.5, 2, True),
-        ("fastlloyd", 0.5, 2, True),
-        ("auto", 2.0, 2, True),
-        ("fastlloyd", 2.0, 2, True),
-    ]
+    expected = [(name, epsilon, 2, True) for epsilon in (0.5, 2.0) for name in ("auto", "fastlloyd")]
+    assert [(c.label, c.epsilon, len(c.nicv), c.private) for c in found.cells] == expected
     auto = found.at(0.5)[0]
     assert auto.picked is not None
     assert auto.mean is not None
@@ -48,8 +45,6 @@ def test_delta_and_the_number_of_rows_are_the_papers_unless_they_are_given() -> 
     assert plain().conditions.delta == pytest.approx(1 / (600 * np.log(600)))
     told = study(public_rows=500, delta=1e-7).conditions
     assert (told.rows, told.count, told.delta) == (500, 600, 1e-7)
-    with pytest.raises(InvalidInput, match="at least 2 rows"):
-        usual_delta(1)
 
 
 def test_costs_are_taken_in_one_unit_per_column_whatever_a_method_does() -> None:
@@ -68,7 +63,6 @@ def test_categories_are_compared_by_as_a_fit_clusters_by_them() -> None:
     frame = pandas.DataFrame({"x": ROWS[:, 0], "ward": wards, "y": ROWS[:, 1]})
     given = {"categories": {"ward": ["A", "B"]}, "rows": frame, "methods": ["hst-means"], "runs": 1}
     found, read = study(bounds=[(-1, 1), (-1, 1)], **given), study(bounds="rows", **given)
-    assert found.conditions.columns == ("x", "ward=A", "ward=B", "y")
     assert found.conditions.domain.lower == (-1, 0, 0, -1)
     assert read.conditions.domain.lower[1:3] == (0, 0)
     assert not found.conditions.outside
@@ -78,10 +72,8 @@ def test_categories_are_compared_by_as_a_fit_clusters_by_them() -> None:
     )
     assert fitted.units is not None
     np.testing.assert_allclose(found.conditions.units, fitted.units)
-    alone = [cell.nicv[0] for cell in study(bounds=[(-1, 1), (-1, 1)], scale="none", **given).cells]
-    assert np.isfinite(alone).all()
-    own = population_of(np.array([[0.5, 1, 0, 2], [0.1, 0, 0, 3], [0.2, 0, 1, 4]]), found.conditions.chosen)
-    np.testing.assert_array_equal(own.table(), [[0.5, 1, 0, 2], [0.1, 0, 0, 3], [0.2, 0, 1, 4]])
+    encoded = np.array([[0.5, 1, 0, 2], [0.1, 0, 0, 3], [0.2, 0, 1, 4]])
+    np.testing.assert_array_equal(population_of(encoded, found.conditions.chosen).table(), encoded)
 
 
 def note_of_the_middle(found: Study) -> str:
@@ -116,16 +108,14 @@ def test_every_form_of_a_study_says_that_it_is_not_private(tmp_path: Path) -> No
     found.plot(tmp_path / "picture.svg")
     drawn = (tmp_path / "picture.svg").read_text()
     assert "NOT private: computed from the rows themselves</text>" in drawn  # not only in the picture's title
-    with pytest.raises(InvalidInput, match=r"\.png or \.svg"):
-        found.plot(tmp_path / "picture.pdf")
     json.dumps(found.as_dict())
 
 
 def test_a_method_that_gives_no_guarantee_is_marked() -> None:
     found = study(methods=["lloyd", "fastlloyd"])
     assert [cell.private for cell in found.cells] == [False, True]
-    (line,) = [line for line in found.table().splitlines() if "lloyd" in line and "fastlloyd" not in line]
-    assert "NOT private" in line
+    assert re.search(r"\blloyd\b.*NOT private", found.table())
+    assert not re.search(r"\bfastlloyd\b.*NOT private", found.table())
 
 
 # refusals
@@ -134,22 +124,21 @@ def test_a_method_that_gives_no_guarantee_is_marked() -> None:
 def test_a_method_that_cannot_run_is_a_cell_that_says_why() -> None:
     wide = np.column_stack([ROWS, ROWS, ROWS])
     found = study(rows=wide, methods=["grid-means", "gauss-lloyd:delta=0", "fastlloyd"], runs=1)
-    for cell, why in zip(found.cells, ("columns", "delta"), strict=False):
+    assert [cell.nicv == () for cell in found.cells] == [True, True, False]
+    for cell, why in zip(found.cells, ("columns", "delta", "None"), strict=True):
         assert why in str(cell.refused)
-        assert cell.nicv == ()
-    assert found.cells[2].refused is None
     assert "refused at epsilon = 1: grid-means" in found.table()
 
 
 def test_a_run_that_fails_is_told_and_tried_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     out = tmp_path / "study.jsonl"
 
-    def fails(*_: Any) -> None:
-        raise CloisterError("no luck")
+    def fails(request: Request, *_: Any) -> None:
+        raise CloisterError(f"no luck with k = {request.k}, epsilon = {request.epsilon:g}")
 
     with monkeypatch.context() as patch:
         patch.setattr(comparison, "fit", fails)
-        assert study(out=out).cells[0].refused == "no luck"
+        assert study(out=out).cells[0].refused == "no luck with k = 3, epsilon = 1"
     assert study(out=out).cells[0].refused is None
 
 
@@ -157,46 +146,29 @@ def test_a_run_that_fails_is_told_and_tried_again(monkeypatch: pytest.MonkeyPatc
     ("given", "message"),
     [
         ({"epsilons": []}, "positive numbers"),
-        ({"epsilons": [float("nan")]}, "positive numbers"),
         ({"epsilons": ["x"]}, "positive numbers"),
-        ({"runs": 0}, "runs is 0"),
         ({"runs": True}, "runs is True"),
-        ({"workers": 0}, "workers is 0"),
-        ({"k": 601}, "between 1 and the 600 rows"),
         ({"k": 2.5}, "k is 2.5"),
-        ({"bounds": "unknown"}, "unknown bounds"),
-        ({"methods": ["fastloyd"]}, "did you mean fastlloyd"),
-        ({"methods": ["fastlloyd:rouns=3"]}, "rounds"),
-        ({"methods": ["fastlloyd:rounds"]}, "not one name=value"),
-        ({"methods": ["fastlloyd:delta=x"]}, "not a number"),
-        ({"methods": ["fastlloyd:trust=nobody"]}, "no trust"),
-        ({"rivals": ["sklern"]}, "did you mean sklearn"),
         ({"methods": ["grid-means"], "rows": np.tile(ROWS, 3)}, "nothing can be compared: grid-means"),
-        ({"out": "study.json"}, "studies are saved as .jsonl"),
         ({"users": ["a"] * 40}, "every row counts in a comparison: leave users out"),
     ],
 )
 def test_what_makes_no_sense_is_refused_before_any_run(
     given: dict[str, Any], message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """What a line can say, too, is among the bad inputs of ``compare``."""
     monkeypatch.setattr(comparison, "outcomes", None)
     with pytest.raises(InvalidInput, match=message):
         study(**given)
 
 
-# contenders
-
-
 def test_costs_are_of_rows_clipped_as_runs_clip_and_the_others_stand_beside(tmp_path: Path) -> None:
-    rows = np.concatenate([np.random.default_rng(0).normal(0, 0.3, (500, 2)).clip(-1, 1), [[1e6, 0.0]]])
-    out = tmp_path / "study.jsonl"
-    asked: dict[str, Any] = {"k": 2, "epsilons": [1.0], "methods": ["fastlloyd"], "runs": 2, "bounds": (-1, 1)}
-    found = compare(rows, **asked, out=out)
+    rows, out = np.concatenate([ROWS, [[1e6, 0.0, 0.0]]]), tmp_path / "study.jsonl"
+    found = study(rows=rows, out=out)
     (cell,) = found.cells
-    assert max(cell.nicv) < 2 < 1e8 < min(cell.unclipped)
-    assert max(found.costs.values()) < 2
+    assert max(*cell.nicv, *found.costs.values()) < 3 < 1e8 < min(cell.unclipped)
     assert "which 1 rows lie outside: costs are of rows clipped" in found.table(120)
     assert "of the rows as they are, not clipped" in found.table(120)
     assert found.records()[0]["unclipped_nicv"] > 1e8
-    assert compare(rows, **asked, out=out).cells[0].unclipped == cell.unclipped
-    assert compare(rows[:-1], **asked).cells[0].unclipped == ()
+    assert study(rows=rows, out=out).cells[0].unclipped == cell.unclipped
+    assert plain().cells[0].unclipped == ()

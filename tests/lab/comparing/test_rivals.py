@@ -50,18 +50,19 @@ def test_diffprivlib_gets_the_same_budget_and_bounds_in_the_studys_units(monkeyp
 
 
 @pytest.mark.parametrize(
-    "centers", [lambda rows: rows[:3] * np.nan, lambda rows: 1 / 0], ids=["not finite", "an error of its own"]
+    ("centers", "bounds", "said"),
+    [
+        (None, (-1, 1), "diffprivlib is not installed"),
+        (lambda rows: rows[:3] * np.nan, (-1, 1), "diffprivlib"),
+        (lambda rows: 1 / 0, (-1, 1), "diffprivlib"),
+        (lambda rows: rows[:3], "ball:2", "ball"),
+    ],
 )
-def test_a_rival_that_fails_is_a_cell_that_says_so(monkeypatch: pytest.MonkeyPatch, centers: Any) -> None:
-    diffprivlib_of(monkeypatch, centers)
-    cell = study(rivals=["diffprivlib"]).cells[-1]
-    assert cell.refused is not None
-    assert cell.refused.startswith("diffprivlib")
-
-
-def test_a_rival_that_is_not_there_or_takes_no_ball_is_a_cell_that_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    with monkeypatch.context() as patch:
-        patch.setitem(sys.modules, "diffprivlib", None)
-        assert "not installed" in str(study(rivals=["diffprivlib"]).cells[-1].refused)
-    diffprivlib_of(monkeypatch, lambda rows: rows[:3])
-    assert "ball" in str(study(rivals=["diffprivlib"], bounds="ball:2").cells[-1].refused)
+def test_a_rival_that_fails_is_a_cell_that_says_so(
+    monkeypatch: pytest.MonkeyPatch, centers: Any, bounds: Any, said: str
+) -> None:
+    if centers is None:
+        monkeypatch.setitem(sys.modules, "diffprivlib", None)
+    else:
+        diffprivlib_of(monkeypatch, centers)
+    assert said in str(study(rivals=["diffprivlib"], bounds=bounds).cells[-1].refused)

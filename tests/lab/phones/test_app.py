@@ -1,21 +1,27 @@
-"""What the page asks its server for."""
+"""What the page asks its server for: files, numbers of people, and what is read in reports."""
 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
+import numpy as np
 import pytest
 
-from cloister.lab.phones.app import PAGE, SAFE, client
-from cloister.lab.phones.crowd import GROUPS
+from cloister.collection.client.encoder import PlanEncoder
+from cloister.lab.phones.app import PAGE, SAFE, Reader, client
+from cloister.lab.phones.crowd import Numbers, plan_of
+from tests.alarms import Alarm
 from tests.lab.phones.serving import SMALL, serving
 
 pytestmark = pytest.mark.thorough
+PLAN = plan_of(20_000, 2.0)
 
 
 @pytest.fixture(scope="module")
@@ -39,27 +45,13 @@ def test_the_page_may_ask_its_own_server_and_nobody_else(address: str) -> None:
             assert {name: answer.headers[name] for name in SAFE} == SAFE
 
 
-@pytest.mark.parametrize("file", sorted(PAGE.iterdir()), ids=lambda file: file.name)
-def test_nothing_on_the_page_comes_from_elsewhere(file: Path, address: str) -> None:
-    text = file.read_text("utf-8")
-    assert "//" not in text.replace("http://www.w3.org/2000/svg", "").replace("// ", "")
-    with urlopen(f"{address}/page/{file.name}") as answer:
-        assert answer.read().decode() == text
-
-
-def test_the_client_is_served_as_it_is(address: str) -> None:
-    for file in client().glob("*.js"):
-        with urlopen(f"{address}/client/{file.name}") as answer:
-            assert answer.read() == file.read_bytes()
-            assert answer.headers["Content-Type"].startswith("text/javascript")
-
-
-def test_numbers_are_given_out_and_facts_are_told(address: str) -> None:
-    facts = got(f"{address}/demo/facts")
-    assert facts == {"people": 4000, "here": 60, "groups": [list(group) for group in GROUPS], "spread": 0.6}
-    first, second = (got(f"{address}/demo/number", "POST")["number"] for _ in range(2))
-    assert first != second
-    assert {first, second} < set(range(SMALL.people))
+def test_the_page_and_the_client_are_served_as_they_are_and_nothing_comes_from_elsewhere(address: str) -> None:
+    for where, files in (("page", PAGE.iterdir()), ("client", client().glob("*.js"))):
+        for file in files:
+            text = file.read_text("utf-8")
+            assert where == "client" or "//" not in text.replace("http://www.w3.org/2000/svg", "").replace("// ", "")
+            with urlopen(f"{address}/{where}/{file.name}") as answer:
+                assert answer.read().decode() == text
 
 
 @pytest.mark.parametrize(
@@ -68,12 +60,10 @@ def test_numbers_are_given_out_and_facts_are_told(address: str) -> None:
         ("/demo/likely", "GET", 400),
         ("/demo/likely?report=zz", "GET", 400),
         ("/demo/likely?report=c1", "GET", 400),
-        ("/demo/number", "GET", 405),
+        (f"/demo/likely?report={'00' * 18}", "GET", 400),
         ("/demo/start", "GET", 405),
-        ("/page/../app.py", "GET", 404),
         ("/client/%2e%2e/package.json", "GET", 404),
         ("/page/nothing.js", "GET", 404),
-        ("/nothing", "GET", 404),
     ],
 )
 def test_what_is_not_there_or_wrong_is_refused(path: str, method: str, status: int, address: str) -> None:
@@ -81,11 +71,6 @@ def test_what_is_not_there_or_wrong_is_refused(path: str, method: str, status: i
         got(address + path, method)
     refused.value.close()
     assert refused.value.code == status
-
-
-def test_the_collector_is_beside_it(address: str) -> None:
-    assert got(f"{address}/round")["open"] is True
-    assert got(f"{address}/demo/found") == {"reports": 0, "centers": []}
 
 
 def test_the_first_page_gets_the_numbers_of_its_phones_and_visitors_keep_theirs() -> None:
@@ -97,3 +82,35 @@ def test_the_first_page_gets_the_numbers_of_its_phones_and_visitors_keep_theirs(
         given = [got(f"{url}/demo/number", "POST")["number"] for _ in range(SMALL.visitors + 1)]
     assert given[-1] is None
     assert len(set(given[:-1])) == SMALL.visitors
+
+
+def test_each_number_is_given_out_once_whoever_asks() -> None:
+    numbers = Numbers(1000)
+    with ThreadPoolExecutor(4) as asking:
+        taken = asking.map(lambda _: [number for _ in range(40) for number in numbers.take(7)], range(4))
+    assert sorted(number for some in taken for number in some) == list(range(1000))
+    assert numbers.take(1) == []
+
+
+def test_numbers_come_in_an_order_that_differs_each_time() -> None:
+    first, second = (Numbers(1000).take(1000) for _ in range(2))
+    assert first != second  # equal once in 1000!
+    assert first != sorted(first)
+
+
+@pytest.mark.alarm(1e-7)
+def test_a_report_comes_from_lit_cells_so_many_times_as_often_as_from_others(tmp_path: Path, alarm: Alarm) -> None:
+    """The share of people whose own cell is lit is e^eps p / (e^eps p + 1 - p), p the share of lit cells. 1,000 people,
+    and a tolerance for p, which differs by person."""
+    reader, n = Reader(PLAN, tmp_path), 1000
+    encoder, row = PlanEncoder(PLAN), [7.1, 3.3]
+    own, lit = 0, list[float]()
+    for user in range(n):
+        found = reader.likely(encoder.encode([row], [user]).to_bytes())
+        own += [int(hours / 12 * found["side"]) for hours in row] in found["cells"]
+        lit.append(len(found["cells"]) / found["side"] ** 2)
+        assert found["times"] == math.exp(2.0)
+    p = float(np.mean(lit))
+    expected = math.exp(2.0) * p / (math.exp(2.0) * p + 1 - p)
+    assert own / n == pytest.approx(expected, abs=alarm.errors() * math.sqrt(0.25 / n) + 0.01)
+    assert p == pytest.approx(1 / 8, abs=0.02)

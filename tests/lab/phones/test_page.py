@@ -91,9 +91,9 @@ CONFLICT = "Failed to load resource: the server responded with a status of 409 (
 """What a browser itself writes of a report that was sent before."""
 
 
-@pytest.mark.parametrize("secret", sorted(traces(ROW, PLAN.domain)))
-def test_a_row_that_left_would_be_seen(secret: bytes) -> None:
-    assert leaked(traces(ROW, PLAN.domain), [Asked("/reports", b"", b"report" + secret)]) == [secret]
+def test_a_row_that_left_would_be_seen() -> None:
+    for secret in traces(ROW, PLAN.domain):
+        assert leaked(traces(ROW, PLAN.domain), [Asked("/reports", b"", b"report" + secret)]) == [secret]
 
 
 def test_centres_appear_as_the_crowd_reports(demonstration: tuple[str, Recorder], tmp_path: Path) -> None:
@@ -116,12 +116,12 @@ def test_centres_appear_as_the_crowd_reports(demonstration: tuple[str, Recorder]
         assert browser.complaints == []
 
 
-@pytest.mark.parametrize(("width", "dark"), [(1200, False), (400, False), (400, True)])
+@pytest.mark.parametrize("width", [1200, 400])
 def test_it_fits_its_window_and_everything_has_a_name(
-    width: int, dark: bool, demonstration: tuple[str, Recorder], tmp_path: Path
+    width: int, demonstration: tuple[str, Recorder], tmp_path: Path
 ) -> None:
     with Browser(tmp_path / "profile") as browser:
-        browser.look(width, dark)
+        browser.look(width)
         phone(browser, demonstration[0])
         send(browser)
         assert browser.value("document.documentElement.scrollWidth") <= width
@@ -129,8 +129,6 @@ def test_it_fits_its_window_and_everything_has_a_name(
         named = {(node["role"]["value"], node.get("name", {}).get("value", "")) for node in nodes}
         assert {"slider", "button", "image", "progressbar", "checkbox"} <= {role for role, _ in named}
         assert [role for role, name in named if role in NAMED and not name] == []
-        ids = "[...document.querySelectorAll('[id]')].map((e) => e.id)"
-        assert browser.value(f"new Set({ids}).size === {ids}.length")
 
 
 NAMED = {"slider", "button", "image", "progressbar", "checkbox", "region", "heading", "DisclosureTriangle"}

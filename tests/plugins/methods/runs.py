@@ -45,10 +45,10 @@ def groups(n: int, k: int, d: int, spread: float = 0.03, ball: bool = False) -> 
     some = g.standard_normal((200, d)) if ball else g.uniform(-0.8, 0.8, (200, d))
     if ball:
         some *= 0.8 / np.linalg.norm(some, axis=1, keepdims=True)
-    chosen = [some[0]]
+    apart, chosen = np.linalg.norm(some[:, None] - some, axis=2), [0]
     while len(chosen) < k:
-        chosen.append(max(some, key=lambda one: min(np.linalg.norm(one - other) for other in chosen)))
-    places = np.array(chosen)
+        chosen.append(int(apart[chosen].min(axis=0).argmax()))
+    places = some[chosen]
     rows = places[np.arange(n) % k] + spread * g.standard_normal((n, d))
     return rows if ball else np.clip(rows, -1, 1), places
 
@@ -61,7 +61,7 @@ def planned(method: str, k: int, d: int, rows: int = 10**6, **given: Any) -> Pre
     return prepare(request_of(method, k, rows=rows, **given), [str(j) for j in range(d)])
 
 
-def fitted(method: str, table: Floats, k: int, **given: Any) -> Any:
-    """A result of ``fit`` in the unit ball with seeded noise."""
+def fitted(method: str, table: Floats, k: int, noise: int = 3, **given: Any) -> Any:
+    """A result of ``fit``, in the unit ball if not said otherwise. Args: noise, its seed."""
     request = request_of(method, k, **{"rows": len(table), **given})
-    return fit(request, source(table, None, "refuse"), noise=NoiseRng.for_tests(3))
+    return fit(request, source(table, None, "refuse"), noise=NoiseRng.for_tests(noise))

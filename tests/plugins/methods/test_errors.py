@@ -3,14 +3,15 @@ by their formulas; and predicted before one: they fall with every row and every 
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any
 
+import attrs
 import numpy as np
 import pytest
 
 from cloister.accounting import Total
-from cloister.core.buckets import Space
 from cloister.core.budget import Budget
 from cloister.core.capabilities import PredictsError
 from cloister.core.clustering import Coreset, Problem
@@ -18,17 +19,14 @@ from cloister.core.domains import Box
 from cloister.core.nearest import NearestCenter
 from cloister.core.questions import count
 from cloister.core.randomness import NoiseRng, PublicRng
-from cloister.core.registry.compose import compose
-from cloister.core.registry.registry import built_in
+from cloister.core.registry.making import make
 from cloister.core.session import Session
 from cloister.plugins.methods.errors import (
     BORDER,
     CLIPPED,
-    MOST,
     UNFINISHED,
     count_error,
     divided,
-    evenly_in,
     hidden,
     of_points,
     of_steps,
@@ -49,12 +47,10 @@ WIDE = cube(2, 10.0)
     ("name", "budget"), [("discrete-gaussian", Budget("gaussian", 0.3)), ("discrete-laplace", Budget("pure", 0.5))]
 )
 def test_the_error_of_a_count_is_the_one_that_its_table_states(name: str, budget: Budget) -> None:
-    oracle = compose(built_in(), "FrequencyOracle", name, {}, {}).value
-    problem = Problem(2, cube(2), 100, budget)
+    oracle, problem = make("FrequencyOracle", name), Problem(2, cube(2), 100, budget)
     session: Any = Session(problem, PublicRng.from_seed(1), Arrays(np.zeros((100, 2))), noise=NoiseRng.for_tests(1))
     near = NearestCenter(problem.domain.snap(PAIR), problem.domain.max_norm)
     (table,) = session.ask(count(near, oracle=oracle, budget=budget))
-    assert near.space == Space((2,))
     assert count_error(oracle, 2, budget, problem) == pytest.approx(table.standard_error(np.arange(1))[0], rel=1e-3)
 
 
@@ -121,10 +117,9 @@ def test_points_between_two_centres_are_in_doubt_and_nothing_is_ever_infinite() 
     found = of_points(between, PAIR, PAIR, WIDE, missing=np.array([0.0, 40.0]))
     assert found["weights_error"].max() > 50
     assert found["weights_error"][1] >= 40
-    for empty in (np.zeros(3), np.array([0.0, 1.0, -4.0])):
-        for k in (1, 2):
-            some = of_points(Coreset(between.points, empty), PAIR[:k], PAIR[:k], WIDE)
-            assert all(np.isfinite(figure).all() and (figure >= 0).all() for figure in some.values())
+    for empty, k in itertools.product((np.zeros(3), np.array([0.0, 1.0, -4.0])), (1, 2)):
+        some = of_points(Coreset(between.points, empty), PAIR[:k], PAIR[:k], WIDE)
+        assert all(np.isfinite(figure).all() and (figure >= 0).all() for figure in some.values())
 
 
 def test_a_centre_without_any_point_has_an_error_all_the_same() -> None:
@@ -146,30 +141,24 @@ def problem_of(name: str, k: int, d: int, rows: int, epsilon: float) -> Problem:
 @pytest.mark.parametrize("name", METHODS)
 @pytest.mark.parametrize(("k", "d"), [(1, 1), (3, 2), (16, 40)])
 def test_it_falls_with_rows_and_with_budget_whatever_the_number_of_rounds(name: str, k: int, d: int) -> None:
+    """And it is in units of the domain."""
     d, method = min(d, MAX_COLUMNS) if name == "grid-means" else d, made(name)
     assert isinstance(method, PredictsError)
-    for figures in (
-        [method.expected_error(problem_of(name, k, d, rows, 0.5)) for rows in (100, 1000, 5000, 10**5, 10**7)],
-        [method.expected_error(problem_of(name, k, d, 3000, epsilon)) for epsilon in (0.02, 0.1, 0.3, 1.0, 3.0)],
+    for problems in (
+        [problem_of(name, k, d, rows, 0.5) for rows in (100, 1000, 5000, 10**5, 10**7)],
+        [problem_of(name, k, d, 3000, epsilon) for epsilon in (0.02, 0.1, 0.3, 1.0, 3.0)],
     ):
+        figures = [method.expected_error(problem) for problem in problems]
         assert all(math.isfinite(v) and v >= 0 for v in figures)
         assert figures == sorted(figures, reverse=True)
         assert figures[-1] < figures[0]
-
-
-@pytest.mark.parametrize("name", METHODS)
-def test_it_is_in_units_of_the_domain(name: str) -> None:
-    one, other = (
-        Problem(4, Box((low,) * 5, (low + side,) * 5), 3000, problem_of(name, 4, 5, 3000, 1.0).budget)
-        for low, side in ((-1.0, 2.0), (7.0, 1e4))
-    )
-    assert made(name).expected_error(one) == pytest.approx(made(name).expected_error(other), rel=1e-3)
+        moved = attrs.evolve(problems[2], domain=Box((7.0,) * d, (1e4,) * d))
+        assert method.expected_error(moved) == pytest.approx(figures[2], rel=1e-3)
 
 
 def strength_in(columns: int, counts: str, sums: str) -> float:
     problem = Problem(1, cube(columns), 1000, Total(1.0, 0.0).measured({"pure"}))
-    roles = zip(("FrequencyOracle", "VectorSumOracle"), (counts, sums), strict=True)
-    return strength(problem, *(built_in().load(built_in().spec(role, name))() for role, name in roles))
+    return strength(problem, make("FrequencyOracle", counts), make("VectorSumOracle", sums))
 
 
 @pytest.mark.parametrize(("sums", "more"), [("discrete-laplace", math.sqrt(9)), ("l2-mechanism", math.sqrt(5))])
@@ -179,18 +168,6 @@ def test_in_pure_noise_a_group_is_measured_in_errors_of_a_coordinate_of_its_sum(
     assert strength_in(1, "discrete-laplace", sums) == pytest.approx(1000 / math.sqrt(2), rel=1e-3)
     local = "optimised-local-hashing", "hadamard-vector"
     assert strength_in(9, *local) == strength_in(1, *local)
-
-
-@pytest.mark.parametrize("d", [1, 2, 3, 6])
-def test_points_fill_their_box_evenly(d: int) -> None:
-    boxes = np.array([[[0.0] * d, [1.0] * d], [[-3.0] * d, [5.0] * d]])
-    points = evenly_in(boxes, 1000)
-    assert points.shape == (MOST, 2, d)
-    assert (boxes[:, 0] <= points).all()
-    assert (points < boxes[:, 1]).all()
-    assert points.mean(axis=0) == pytest.approx(boxes.mean(axis=1), abs=0.2)
-    assert points[:, 0].var(axis=0) == pytest.approx(np.full(d, 1 / 12), rel=0.15)
-    assert (points == evenly_in(boxes, 1000)).all()
 
 
 def test_cells_are_divided_by_volume() -> None:

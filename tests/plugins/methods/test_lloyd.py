@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
 from typing import Any
 
 import attrs
 import numpy as np
 import pytest
 
-from cloister.accounting import Accountant, Total
+from cloister.accounting import Total
 from cloister.core.budget import Budget
 from cloister.core.clustering import Clustering, Problem
 from cloister.core.domains import Ball, Box, Domain
@@ -52,12 +51,6 @@ def start(k: int, domain: Domain = SQUARE) -> Floats:
 # The schedule
 
 
-def schedules(method: Any) -> Iterator[tuple[int, int, int, float, Problem, Any]]:
-    for d, n, k, eps in CASES[::7]:
-        problem = problem_of(method, k, cube(d), n, eps)
-        yield d, n, k, eps, problem, method.schedule(problem)
-
-
 def agree(formula: list[tuple[float, int]]) -> None:
     """These rounds follow from the formula, between two and seven; they are off by one only exactly where it turns,
     where the lattice's rounding may decide. In many cases they are neither two nor seven."""
@@ -67,44 +60,54 @@ def agree(formula: list[tuple[float, int]]) -> None:
     assert sum(2 < expected < 7 for expected, _ in formula) > 3
 
 
-def test_fastlloyd_follows_equations_7_19_and_21() -> None:
-    found = []
-    for d, n, k, _, problem, schedule in schedules(gauss()):
-        sigma, eta = 1 / problem.budget.mu, 0.8 * 2 * math.sqrt(d) / (2 * k ** (1 / d))
-        found.append((4 * n**2 * 0.004 / (k**3 * eta**2 * sigma**2 * (1 + math.sqrt(4 * d)) ** 2), schedule.rounds))
-        assert schedule.per_sum.amount / schedule.per_count.amount == pytest.approx(math.sqrt(4 * d), rel=1e-5)
-        of_count, of_sum = (math.sqrt(schedule.rounds) * s.mu for s in (schedule.per_count, schedule.per_sum))
-        assert 1 / of_count == pytest.approx(sigma * math.sqrt(1 + math.sqrt(4 * d)), rel=1e-5)
-        assert 1 / of_sum == pytest.approx(sigma * math.sqrt(1 + math.sqrt(4 * d)) / (4 * d) ** 0.25, rel=1e-5)
-    agree(found)
+def fastlloyd(d: int, n: int, k: int, budget: Budget) -> tuple[float, float]:
+    """Equations 7, 19 and 21."""
+    sigma, eta = 1 / budget.mu, 0.8 * 2 * math.sqrt(d) / (2 * k ** (1 / d))
+    return 4 * n**2 * 0.004 / (k**3 * eta**2 * sigma**2 * (1 + math.sqrt(4 * d)) ** 2), math.sqrt(4 * d)
 
 
-def test_gauss_lloyd_follows_equations_31_and_33_without_the_misprinted_t() -> None:
-    """Equation 33 as printed has T on both sides."""
-    found = []
-    for d, n, k, _, problem, schedule in schedules(gauss(**ABSOLUTE)):
-        rounds = n**2 * 0.004 * problem.budget.amount / (k**3 * d * (2 * RHO + math.sqrt(d)) ** 2)
-        found.append((rounds, schedule.rounds))
-        ratio = math.sqrt(math.sqrt(d) / (2 * RHO))
-        assert schedule.per_sum.mu / schedule.per_count.mu == pytest.approx(ratio, rel=1e-5)
-    agree(found)
+def gauss_lloyd(d: int, n: int, k: int, budget: Budget) -> tuple[float, float]:
+    """Equations 31 and 33, without the misprinted T, which stands on both sides."""
+    return n**2 * 0.004 * budget.amount / (k**3 * d * (2 * RHO + math.sqrt(d)) ** 2), math.sqrt(d) / (2 * RHO)
+
+
+def su_lloyd(d: int, n: int, k: int, budget: Budget) -> tuple[float, float]:
+    """Su et al.: shares by cube roots. For real Laplace noise, which discrete noise is close to on the grid."""
+    root = (4 * d * RHO**2) ** (1 / 3)
+    return budget.amount / math.sqrt(500 * k**3 / n**2 * (d + root) ** 3), d / root
 
 
 @pytest.mark.parametrize(
-    ("options", "rounds"),
+    ("method", "formula", "off"),
     [
-        ({"rounds": 12}, 12),
-        ({"error_target": 1e-30, "fewest_rounds": 4}, 4),
-        ({"error_target": 1e30, "most_rounds": 9}, 9),
+        (gauss(), fastlloyd, 1e-5),
+        (gauss(**ABSOLUTE), gauss_lloyd, 1e-5),
+        (made("fastlloyd", LAPLACE, **ABSOLUTE), su_lloyd, 1e-4),
     ],
 )
-def test_options_change_the_schedule_as_they_say(options: dict[str, Any], rounds: int) -> None:
-    assert gauss(**options).schedule(problem_of(gauss(), 5, cube(3), 20_000)).rounds == rounds
+def test_rounds_and_shares_are_those_of_the_papers_equations(method: Any, formula: Any, off: float) -> None:
+    """A formula gives the number of rounds, and a round's share of the sums over that of the counts."""
+    found = []
+    for d, n, k, eps in CASES[::7]:
+        problem = problem_of(method, k, cube(d), n, eps)
+        schedule = method.schedule(problem)
+        rounds, ratio = formula(d, n, k, problem.budget)
+        found.append((rounds, schedule.rounds))
+        of_counts, of_sums = schedule.per_count.amount, schedule.per_sum.amount
+        assert of_sums / of_counts == pytest.approx(ratio, rel=off)
+        assert schedule.rounds * (of_counts + of_sums) == pytest.approx(problem.budget.amount, rel=1e-5)
+    agree(found)
+
+
+def test_options_change_the_schedule_as_they_say() -> None:
+    problem = problem_of(gauss(), 5, cube(3), 20_000)
+    assert gauss(error_target=1e-30, fewest_rounds=4).schedule(problem).rounds == 4
+    assert gauss(error_target=1e30, most_rounds=9).schedule(problem).rounds == 9
 
 
 def test_more_fewest_than_most_rounds_are_refused() -> None:
     with pytest.raises(InvalidInput, match="rounds"):
-        gauss(fewest_rounds=8).schedule(problem_of(gauss(), 3, SQUARE, 1000))
+        gauss(fewest_rounds=8)
 
 
 # The radius
@@ -125,16 +128,54 @@ def test_radii_are_those_of_equation_25(domain: Any, k: int) -> None:
         ({"rounds": 2, "radius_scale": 0.3}, [half, eta * 3 / 8]),
     ):
         assert gauss(**options).schedule(problem).radii == pytest.approx(radii)
+        bounds = [round.parts[1].vectors.bound.l2 for round in forecast(gauss(**options), problem, SEED)]
+        wide = 2 * domain.max_norm
+        assert bounds == [int(reach / domain.unit) if math.isfinite(reach) else wide for reach in radii]
+
+
+# The start
+
+
+def gaps(points: Floats) -> Floats:
+    distances = np.linalg.norm(points[:, None] - points[None], axis=2)
+    return distances[np.triu_indices(len(points), 1)]
+
+
+@pytest.mark.parametrize("k", [2, 10])
+def test_on_a_line_the_starts_radius_is_a_good_part_of_the_best_one(k: int) -> None:
+    """k intervals of length 2a fill [0, 1] when a = 1 / 2k; candidates drawn one after the other reach most of that."""
+    for i in range(5):
+        gap = gaps(sphere_packing(k, Box((0.0,), (1.0,)), SEED.child(i))).min()
+        assert 0.6 / k < gap < 1.0
+
+
+@pytest.mark.parametrize("domain", [Box((-3.0, 0.0, 1e3), (3.0, 1e-3, 2e3)), Ball((1.0,) * 8, 20.0)])
+def test_a_single_start_stands_in_the_middle(domain: Any) -> None:
+    """Within the tolerance of the search: twenty halvings."""
+    (point,) = sphere_packing(1, domain, SEED)
+    assert (abs(point - domain.middle) <= domain.diameter * 2.0**-20).all()
+
+
+def test_starts_do_not_crowd_for_a_narrow_column_nor_in_the_corners_of_a_high_dimensional_box() -> None:
+    """A narrow column is left at its middle: wide ones set the pace."""
+    points = sphere_packing(5, Box((0.0, 0.0), (100.0, 1.0)), SEED)
+    assert (points[:, 1] == 0.5).all()
+    assert gaps(points).min() > 0.6 * 20
+    points = sphere_packing(5, cube(50), SEED)
+    assert abs(points).max() < 0.5
+    assert gaps(points).min() > 1.0
 
 
 # Without noise
 
 
-def plain(points: Floats, centers: Floats, rounds: int, domain: Any) -> Floats:
-    """Lloyd's algorithm on lattice points, in NumPy; an empty cluster keeps its centre."""
+def plain(points: Floats, centers: Floats, rounds: int, domain: Any, within: float) -> Floats:
+    """Lloyd's algorithm on lattice points, in NumPy; an empty cluster keeps its centre, and a point farther than a
+    radius from every centre counts nowhere."""
     for _ in range(rounds):
         on_lattice = np.rint((centers - domain.middle) / domain.unit)
-        near = ((points[:, None] - on_lattice[None]) ** 2).sum(axis=2).argmin(axis=1)
+        squares = ((points[:, None] - on_lattice[None]) ** 2).sum(axis=2)
+        near = np.where(squares.min(axis=1) <= within**2, squares.argmin(axis=1), -1)
         means = [points[near == j].mean(axis=0) if (near == j).any() else on_lattice[j] for j in range(len(centers))]
         centers = domain.middle + np.array(means) * domain.unit
     return centers
@@ -151,12 +192,12 @@ def blobs(domain: Any, n: int) -> Floats:
     [(SQUARE, 8), (Box((0.0,), (10.0,)), 3), (Box((5.0,) * 6, (6.0,) * 6), 8), (Ball((1.0, 2.0, 3.0), 4.0), 1)],
 )
 def test_without_noise_relative_and_absolute_updates_are_plain_lloyd(domain: Any, k: int) -> None:
-    rows = blobs(domain, 400)
-    expected = plain(domain.snap(rows).astype(float), start(k, domain), 6, domain)
-    problem = problem_of(exact(), k, domain, 400)
-    for options in ({"radius": "none", "clip_steps": False}, ABSOLUTE):
-        found, _ = run(exact(**options, border="none", rounds=6), rows, problem)
-        assert np.allclose(found.centers, expected, rtol=0, atol=1e-9 * domain.diameter)
+    rows, problem = blobs(domain, 400), problem_of(exact(), k, domain, 400)
+    for options in ({"radius": "none", "clip_steps": False}, {"radius": "constant", "radius_scale": 0.4}, ABSOLUTE):
+        method = exact(**options, border="none", rounds=6)
+        within = np.floor(method.schedule(problem).radii[0] / domain.unit)
+        expected = plain(domain.snap(rows).astype(float), start(k, domain), 6, domain, within)
+        assert np.allclose(run(method, rows, problem)[0].centers, expected, rtol=0, atol=1e-9 * domain.diameter)
 
 
 # One update, from answers that are told
@@ -263,63 +304,3 @@ def test_the_last_centres_are_moved_to_the_middle_by_their_noise(shrink: float) 
 def test_the_last_iterates_may_be_averaged() -> None:
     found, _ = run(gauss(rounds=4, average=2, shrink=0.0), blobs(SQUARE, 300), problem_of(gauss(), 3, SQUARE, 300))
     assert np.allclose(found.centers, found.details["iterates"][-2:].mean(axis=0), rtol=1e-12)
-
-
-def test_each_round_asks_within_its_radius_and_its_noise_is_that_of_equations_8_and_9() -> None:
-    problem = problem_of(gauss(), 5, SQUARE, 100_000)
-    rounds = forecast(gauss(), problem, SEED)
-    assert len(rounds) == 7
-    deviation = 1 / problem.budget.mu * math.sqrt(1 + math.sqrt(8)) * math.sqrt(7)
-    for round, reach in zip(rounds, gauss().schedule(problem).radii, strict=True):
-        parts: Any = round.parts
-        counts, sums = parts
-        assert sums.vectors.bound.l2 == counts.cells.within == int(reach / SQUARE.unit)
-        assert counts.channel.deviation == pytest.approx(deviation, rel=1e-5)
-        assert sums.channel.deviation == pytest.approx(deviation / 8**0.25 * reach, rel=1e-5)
-
-
-def laplace(**options: Any) -> Any:
-    return made("fastlloyd", LAPLACE, **options)
-
-
-@pytest.mark.parametrize(("domain", "l1"), [(cube(3), 3 * 1.0), (Ball((0.0,) * 3, 1.0), math.sqrt(3))])
-def test_absolute_updates_have_the_domain_as_their_sensitivity(domain: Domain, l1: float) -> None:
-    method = laplace(**ABSOLUTE, rounds=2)
-    parts: Any = forecast(method, problem_of(method, 2, domain, 1000), SEED)[0].parts
-    assert parts[1].vectors.bound.l2 == domain.max_norm
-    assert parts[1].vectors.bound.l1 * domain.unit == pytest.approx(l1, rel=1e-5)
-    assert parts[0].cells.within is None
-
-
-def test_su_lloyd_shares_by_cube_roots_and_chooses_the_rounds_of_su_et_al() -> None:
-    """The formulas are for real Laplace noise, which discrete noise is close to on the grid."""
-    found = []
-    for d, n, k, eps, _, schedule in schedules(laplace(**ABSOLUTE)):
-        root = (4 * d * RHO**2) ** (1 / 3)
-        found.append((eps / math.sqrt(500 * k**3 / n**2 * (d + root) ** 3), schedule.rounds))
-        assert schedule.per_sum.amount / schedule.per_count.amount == pytest.approx(d / root, rel=1e-4)
-    agree(found)
-
-
-def test_mixed_oracles_share_a_budget_in_rho() -> None:
-    method = made("fastlloyd", {"counts": "discrete-laplace", "sums": "discrete-gaussian"})
-    problem = problem_of(method, 3, SQUARE, 5000)
-    assert problem.budget.measure == "zcdp"
-    accountant = Accountant(Total(1.0, 1e-6), problem.budget)
-    spent = accountant.forecast([round.events for round in forecast(method, problem, SEED)])
-    assert spent.all_rho == pytest.approx(problem.budget.amount, rel=1e-9)
-
-
-def test_a_row_farther_than_the_radius_counts_nowhere() -> None:
-    rows = np.random.default_rng(1).uniform(-1, 1, (2000, 2))
-    method = exact(radius="constant", rounds=1, radius_scale=0.4)
-    problem = problem_of(method, 4, SQUARE, 2000)
-    distance = np.linalg.norm(rows[:, None] - SQUARE.real(SQUARE.snap(start(4))), axis=2)
-    nearest, counted = distance.argmin(axis=1), distance.min(axis=1) <= radius(SQUARE, 4, 0.4)
-    assert 400 < counted.sum() < 1600
-    found: Any = run(method, rows, problem)[0]
-    assert found.weights.tolist() == [(counted & (nearest == j)).sum() for j in range(4)]
-    means = np.array([rows[counted & (nearest == j)].mean(axis=0) for j in range(4)])
-    assert np.allclose(found.centers, means, atol=2 * SQUARE.unit)
-    every: Any = run(exact(radius="none", rounds=1), rows, problem)[0]
-    assert every.weights.sum() == 2000

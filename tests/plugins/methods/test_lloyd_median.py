@@ -9,7 +9,6 @@ import attrs
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
-from scipy.optimize import minimize
 
 from cloister.core.budget import Budget
 from cloister.core.clustering import Clustering, Problem
@@ -19,7 +18,6 @@ from cloister.core.randomness import PublicRng
 from cloister.core.session import Session
 from cloister.core.types import Floats
 from cloister.plugins.methods.lloyd_median import STEPS, TOP, LloydMedian, Pulls, weiszfeld
-from cloister.plugins.oracles.central.discrete_gaussian import DiscreteGaussian
 from cloister.plugins.oracles.central.exact import Exact
 from tests.plugins.methods.runs import cube, run
 
@@ -60,17 +58,13 @@ def test_no_row_exceeds_the_joint_bound(row: list[int], smoothing: int, at: int)
 
 
 def test_without_noise_rounds_find_the_geometric_median() -> None:
-    domain, g = Box((5.0, -20.0, 100.0), (6.0, 0.0, 101.0)), np.random.default_rng(2)
-    rows, found = domain.sample(g, 400, 0.0), domain.sample(g, 1, 0.0)
-    rows[:90] = rows[0] + 1e-3 * (rows[:90] - rows[0])
+    """Rows on either side of it, in the same directions and not as far: the pulls of two cancel out."""
+    g, domain, middle = np.random.default_rng(2), Box((5.0, -20.0, 100.0), (6.0, 0.0, 101.0)), [5.4, -9.0, 100.6]
+    away, found = g.uniform(-1, 1, (200, 3)), domain.sample(g, 1, 0.0)
+    rows = np.concatenate([middle + 0.1 * away, middle - g.uniform(0.2, 0.4, (200, 1)) * away])
     for _ in range(60):
         found = without_noise(domain, rows, found, smoothing=1e-4).centers
-
-    def mean_distance(c: Floats) -> float:
-        return float(np.linalg.norm(rows - c, axis=1).mean())
-
-    best = minimize(mean_distance, rows.mean(axis=0), method="Nelder-Mead", options={"xatol": 1e-9, "fatol": 1e-12})
-    assert mean_distance(found[0]) <= best.fun * (1 + 1e-3)
+    assert np.linalg.norm(found - middle) < 1e-3
 
 
 def test_rows_beyond_the_radius_pull_nobody_and_no_step_is_longer() -> None:
@@ -98,15 +92,3 @@ def test_a_step_is_the_pull_over_the_weight_without_what_may_be_noise_and_never_
 ) -> None:
     step = weiszfeld(np.array([sums]), np.full(1, error), smoothing=0.5, stretch=1.0, shrink=shrink)
     assert step == pytest.approx(np.array([expected]))
-
-
-def gauss(start: Any, **options: Any) -> LloydMedian[Any]:
-    return LloydMedian(start=start, counts=DiscreteGaussian(), sums=DiscreteGaussian(), **options)
-
-
-def test_a_round_spends_its_shares_and_its_noise_has_the_joint_norm() -> None:
-    method = gauss(Given(np.zeros((2, 2))), rounds=3, count_share=0.2)
-    _, session = run(method, np.zeros((10, 2)), Problem(2, SQUARE, 10, Budget("gaussian", 0.75)))
-    assert [event.spent.amount for event in session.released] == pytest.approx([0.05, 0.2] * 3)
-    channel = session.rounds[0].parts[1].channel
-    assert channel.deviation / (SQUARE.unit * STEPS) == pytest.approx(math.sqrt(1.25) / math.sqrt(0.2), rel=1e-4)

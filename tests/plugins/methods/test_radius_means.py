@@ -1,24 +1,32 @@
-"""radius-means: wide bounds, its shares and candidates, too little budget, cells around a point."""
+"""radius-means: wide bounds, its shares and candidates, cells around a point; and the clipped offsets and bins that it
+and others measure with."""
 
 from __future__ import annotations
 
+import attrs
 import numpy as np
 import pytest
 
+from cloister.core.buckets import QuestionContext, Space
 from cloister.core.budget import Budget
 from cloister.core.clustering import Problem
+from cloister.core.domains import REACH
+from cloister.core.errors import InvalidInput
+from cloister.core.nearest import NearestCenter
+from cloister.core.registry.making import make
 from cloister.core.types import Floats
 from cloister.metrics import nicv
-from cloister.plugins.methods.clipping import SCALE
+from cloister.plugins.methods.clipping import SCALE, ClippedOffsets, DistanceBins
 from cloister.plugins.methods.measuring import Moved, Shells
 from cloister.plugins.methods.radius_means import candidates, shares
 from cloister.plugins.trees.directions import NORM
 from tests.plugins.methods.runs import SEED, cube, groups, made, run
+from tests.plugins.tables import Table
 
 
-def ran(rows: Floats, k: int, mu2: float, seed: int, half: float = 1.0, **wires: str) -> Floats:
+def ran(rows: Floats, k: int, mu2: float, seed: int, half: float = 1.0) -> Floats:
     problem = Problem(k, cube(rows.shape[1], half), len(rows), Budget("gaussian", mu2))
-    return run(made("radius-means", wires), rows, problem, seed)[0].centers
+    return run(made("radius-means"), rows, problem, seed)[0].centers
 
 
 def test_bounds_a_thousand_times_too_wide_cost_little() -> None:
@@ -33,17 +41,6 @@ def test_a_group_behind_another_is_found() -> None:
     rows = middles[g.choice(5, 20_000, p=[0.5, 0.08, 0.02, 0.2, 0.2])] + 0.03 * g.standard_normal((20_000, 6))
     for seed in range(3):
         assert nicv(rows, ran(rows, 5, 0.25, seed)) < 1.3 * nicv(rows, middles)
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize(("d", "k"), [(1, 3), (3, 1), (3, 150), (20, 3)])
-def test_with_a_budget_worth_nothing_all_centres_are_in_the_middle(d: int, k: int) -> None:
-    """150 rows in a corner at mu = 0.0003, an epsilon of about 0.001: never worse than one centre at the middle."""
-    rows = np.random.default_rng(2).uniform(0.2, 0.9, (150, d))
-    for seed in range(10):
-        centers = ran(rows, k, 0.0003**2, seed)
-        assert np.linalg.norm(centers, axis=1).max() < 0.05 * np.sqrt(d)
-        assert nicv(rows, centers) < 1.02 * nicv(rows, np.zeros((1, d)))
 
 
 def test_shares_of_the_budget_are_those_of_its_study_and_add_up_to_it() -> None:
@@ -74,6 +71,88 @@ def test_only_the_last_shell_clips_and_inner_ones_have_less_noise() -> None:
     assert vectors.radii[:4].tolist() == [708, 1000, 1415, 2000]
     rows = np.array([[700, 0], [0, -999], [1400, 0], [1900, 0], [0, 100_000]])
     buckets = cells.locate(middle + rows)
-    back = vectors.values(middle + rows, buckets) * vectors.radii[buckets[:, 0]][:, None] / SCALE
-    assert np.allclose(back, [*rows[:4], [0, 2000]], atol=0.01)
+    mine, totals = buckets[:, 0], np.zeros((cells.space.sizes[0], 2))
+    totals[mine] = vectors.values(middle + rows, buckets)
+    sums, errors = vectors.read(Table(totals, SCALE))
+    assert np.allclose(sums[mine], [*rows[:4], [0, 2000]], atol=0.01)
+    assert errors.tolist() == vectors.radii.tolist()
     assert abs(cells.cells.around).max() <= NORM
+
+
+# Measured groups, by figures worked out by hand
+
+
+MOVED = Moved(
+    sizes=np.array([50.0, 7.0, 20.0]),
+    size_errors=np.full(3, 4.0),
+    means=np.array([[0.3, 0.4]] * 3),
+    noise=np.array([0.0, 0.01, 0.25]),
+    radii=np.full(3, 2.0),
+    usual=25.0,
+)
+
+
+def test_a_mean_is_shrunk_by_its_noise_and_by_what_its_radius_and_size_let_be_known() -> None:
+    most = (2 * 625 / (625 + 16)) ** 2
+    found = MOVED.steps
+    np.testing.assert_allclose(found[0], [0.3, 0.4])
+    np.testing.assert_allclose(found[1], np.array([0.3, 0.4]) * (most / (most + 0.01)) * (1 - 0.01 / 0.25), rtol=1e-6)
+    np.testing.assert_allclose(found[2], [0.0, 0.0])  # all of its length may be noise
+    long = attrs.evolve(MOVED, means=np.array([[30.0, 40.0]] * 3)).steps
+    np.testing.assert_allclose(np.linalg.norm(long, axis=1), [2.0, 2.0, 2.0])
+
+
+def test_points_weigh_less_the_more_of_them_is_noise() -> None:
+    points = np.array([[1.0, 0.0], [0.0, 1.0]])
+    found = attrs.evolve(MOVED, sizes=np.array([30.0, 10.0, -5.0])).coreset(np.array([0, 2]), points)
+    scale = (30 * 1.0 + 1e-9 * 0.75) / (30 + 1e-9)
+    np.testing.assert_allclose(found.weights, [30.0, 1e-9 * scale / (scale + 0.25)])
+
+
+# Clipped offsets and bins of distances: exact, of each row alone, and of one cost whatever was released
+
+
+@pytest.mark.parametrize("radius", [1, 3, 1000, REACH, 2 * REACH])
+@pytest.mark.parametrize("d", [1, 2, 7])
+def test_no_vector_is_longer_than_the_bound_also_at_the_ends_of_the_lattice(d: int, radius: int) -> None:
+    """The adversary chooses rows and origins as far apart as they can be, one lattice step apart, and equal."""
+    g = np.random.default_rng(d)
+    ends = g.standard_normal((500, d))
+    ends = np.trunc(ends * (REACH - d) / np.linalg.norm(ends, axis=1, keepdims=True)).astype(np.int64)
+    rows = np.concatenate([ends, -ends[:1] + 1, ends[:1], ends[:1] + np.eye(d, dtype=np.int64)[0]])
+    for origin in (-ends[:1], ends[:1], np.zeros((1, d), np.int64)):
+        vectors = ClippedOffsets(NearestCenter(origin, REACH), origin, np.array([radius]))
+        values, offsets = vectors.values(rows, np.zeros((len(rows), 1), np.int64)), rows - origin
+        lengths = np.linalg.norm(offsets, axis=1)[:, None]
+        assert ((values**2).sum(axis=1) <= SCALE**2).all()
+        assert (abs(values) * np.maximum(radius, np.floor(lengths)) <= abs(offsets) * SCALE).all()
+        assert abs(values - offsets * SCALE / np.maximum(radius, lengths)).max() <= 1 + 2.0**-9
+
+
+@pytest.mark.parametrize("name", ["discrete-gaussian", "masked-gaussian", "skellam"])
+def test_what_a_round_costs_is_the_same_whatever_radii_were_released(name: str) -> None:
+    """The adversary releases the widest and the narrowest radii, and centres on one point or far apart."""
+    domain, oracle, events = cube(3), make("VectorSumOracle", name), []
+    apart, together = domain.snap(domain.sample(SEED.generator(), 5, 0.0)), np.zeros((5, 3), np.int64)
+    for radii in (np.full(5, 1e-300), np.full(5, 0.3), np.full(5, 1e300), np.array([1.0, 0.1, 1e-9, 2.0, 0.3])):
+        for centers in (apart, together):
+            vectors = ClippedOffsets.around(NearestCenter(centers, domain.max_norm), radii, domain)
+            context = QuestionContext(100, domain.unit, SEED)
+            events.append(oracle.open(Space((5,)), Budget("gaussian", 0.5), context, vectors.bound).events)
+    assert all(event == events[0] for event in events)
+
+
+def test_radii_below_a_step_and_origins_off_the_lattice_are_refused() -> None:
+    cells = NearestCenter(np.zeros((1, 2), np.int64), REACH)
+    for origin, radius in (([[0, 0]], 0), ([[REACH, 1]], 5)):
+        with pytest.raises(InvalidInput, match="at least one step"):
+            ClippedOffsets(cells, np.array(origin), np.array([radius]))
+
+
+def test_the_quantile_lies_within_its_bin_as_far_as_rows_of_it_are_needed() -> None:
+    domain = cube(1)
+    cells = DistanceBins(NearestCenter(np.zeros((1, 1), np.int64), REACH), 2 * REACH, number=8)
+    values = np.array([0.0, 10, 70, 16, 4, 0, 0, 0])
+    found = [cells.quantile(values, share, 100, domain) for share in (0.1, 0.45, 0.8, 0.92, 1.0)]
+    wanted = cells.edges[[1, 2, 2, 3, 4]] * 2.0 ** np.array([0, -0.5, 0, -0.25, 0])
+    assert np.allclose(np.square(found) / domain.unit**2, wanted)

@@ -12,22 +12,20 @@ from cloister.core.clustering import Problem
 from cloister.core.domains import Box
 from cloister.core.errors import InvalidInput
 from cloister.core.frames import Reframed
-from cloister.core.randomness import NoiseRng
 from cloister.core.session import Session, forecast
 from cloister.core.types import Floats
 from cloister.metrics import nicv
 from cloister.plugins.methods.given_centers import GivenCenters
-from cloister.run.fit import fit, source
-from cloister.run.request import Request
-from tests.plugins.methods.runs import SEED, cube, groups, made
+from tests.plugins.methods.runs import SEED, cube, fitted, groups, made
 
 ROWS, PLACES = groups(6000, 5, 3)
+BUDGET = Budget("zcdp", 0.1)
 
 
-def started(start: Floats, **given: Any) -> Any:
+def started(start: Floats, method: str = "auto", **given: Any) -> Any:
     by_column = {str(j): start[:, j].tolist() for j in range(start.shape[1])}
-    asked = {"k": len(start), "epsilon": 0.5, "delta": 1e-6, "bounds": (-1, 1), "rows": 6000, "seed": 2, **given}
-    return fit(Request(start=by_column, **asked), source(ROWS), noise=NoiseRng.for_tests(4))
+    asked: dict[str, Any] = {"epsilon": 0.5, "delta": 1e-6, "bounds": (-1, 1), "seed": 2, **given}
+    return fitted(method, ROWS, len(start), noise=4, start=by_column, **asked)
 
 
 def test_refit_spends_nothing_on_finding_and_stays_at_centres_that_fit() -> None:
@@ -52,26 +50,22 @@ def test_what_is_asked_and_paid_is_the_same_whichever_centres_are_better() -> No
 
 def test_given_centres_stand_where_the_frame_has_them() -> None:
     box, inner = Box((0.0, 0.0), (10.0, 100.0)), cube(2)
-    points = np.array([[1.0, 90.0], [9.0, 10.0]])
-    start = GivenCenters(centers=";".join(",".join(map(str, row)) for row in points.tolist()))
-    problem = Problem(2, box, 100, Budget("zcdp", 0.1))
+    points, start = np.array([[1.0, 90.0], [9.0, 10.0]]), GivenCenters(centers="1,90;9,10")
+    problem = Problem(2, box, 100, BUDGET)
     session: Session[Any] = Session(problem, SEED, forecasting=True)
     assert np.allclose(start.cluster(problem, session, SEED).centers, points, atol=1e-3)
     frame = Reframed.of(np.column_stack([box.lower, box.upper]), box.half_widths)
-    framed = start.cluster(Problem(2, inner, 100, problem.budget), session.framed(frame, inner), SEED).centers
+    framed = start.cluster(Problem(2, inner, 100, BUDGET), session.framed(frame, inner), SEED).centers
     assert np.allclose(frame.real(framed), points, atol=1e-3)
     assert session.rounds == []
 
 
-@pytest.mark.parametrize("text", ["1,2;3", "a,b", "1,nan", "inf,1"])
-def test_centres_that_are_no_table_of_numbers_are_refused(text: str) -> None:
-    with pytest.raises(InvalidInput, match="as many finite numbers"):
-        GivenCenters(centers=text)
-
-
-def test_another_number_of_given_centres_is_refused() -> None:
+def test_centres_that_are_no_table_of_numbers_or_of_another_number_are_refused() -> None:
+    for text in ("1,2;3", "a,b", "1,nan", "inf,1"):
+        with pytest.raises(InvalidInput, match="as many finite numbers"):
+            GivenCenters(centers=text)
     with pytest.raises(InvalidInput, match="give k = 1"):
-        forecast(GivenCenters(centers="0,0"), Problem(2, cube(2), 100, Budget("zcdp", 0.1)), SEED)
+        forecast(GivenCenters(centers="0,0"), Problem(2, cube(2), 100, BUDGET), SEED)
 
 
 def test_kept_centres_are_counted_by_group_and_distance_once() -> None:
@@ -81,15 +75,13 @@ def test_kept_centres_are_counted_by_group_and_distance_once() -> None:
     away = ((ROWS[:, None] - PLACES) ** 2).sum(axis=2)
     edges, mine = np.array(found.details["distances"]["edges"]) ** 2, away.argmin(axis=1)
     bins = np.searchsorted(edges[:-1], away.min(axis=1))
-    table = np.zeros((5, len(edges)))
-    np.add.at(table, (mine, bins), 1)
+    table, _, _ = np.histogram2d(mine, bins, (np.arange(6), np.arange(len(edges) + 1)))
     assert np.abs(np.array(found.details["counted"]) - table).max() < 5
     assert np.abs(found.weights - table.sum(axis=1)).max() < 10
 
 
 def test_kept_centers_may_be_found_first_with_a_share() -> None:
-    method = made("kept-centers", {"start": "fastlloyd"}, start_share=0.8)
-    rounds = forecast(method, Problem(5, cube(3), 6000, Budget("zcdp", 0.1)), SEED)
-    assert len(rounds) > 1
+    problem = Problem(5, cube(3), 6000, BUDGET)
+    assert len(forecast(made("kept-centers", {"start": "fastlloyd"}, start_share=0.8), problem, SEED)) > 1
     with pytest.raises(InvalidInput, match="start_share"):
-        forecast(made("kept-centers", {"start": "fastlloyd"}), Problem(5, cube(3), 6000, Budget("zcdp", 0.1)), SEED)
+        forecast(made("kept-centers", {"start": "fastlloyd"}), problem, SEED)

@@ -13,17 +13,15 @@ from cloister.core.randomness import PublicRng
 from cloister.core.types import Floats
 from cloister.plugins.methods.suggesting import Suggestion, clearness, fewer, separation, suggested
 from cloister.plugins.solvers.plus_plus import KMeansPlusPlus
-from tests.plugins.methods.runs import cube
+from tests.plugins.methods.runs import cube, groups
 from tests.plugins.tables import coreset
 
 SEED = PublicRng.from_seed(5)
 
 
-def groups(k: int, each: int, d: int = 2, spread: float = 0.02) -> Floats:
-    """Rows (k each, d) around k points of a grid."""
-    side = int(np.ceil(k ** (1 / d)))
-    middles = np.stack(np.meshgrid(*[np.linspace(-0.8, 0.8, side)] * d), axis=-1).reshape(-1, d)[:k]
-    return np.repeat(middles, each, axis=0) + spread * np.random.default_rng(k).standard_normal((k * each, d))
+def rows_of(k: int, each: int, d: int = 2) -> Floats:
+    """So many rows around each of k places."""
+    return groups(k * each, k, d, spread=0.02)[0]
 
 
 def asked(points: Floats, most: int = 20, fewest: int = 2, extent: float = 0.0, **given: Any) -> Suggestion:
@@ -35,7 +33,7 @@ def asked(points: Floats, most: int = 20, fewest: int = 2, extent: float = 0.0, 
 
 @pytest.mark.parametrize(("k", "d"), [(2, 5), (3, 2), (7, 1), (12, 1), (12, 2), (12, 5)])
 def test_groups_that_are_apart_are_counted(k: int, d: int) -> None:
-    found = asked(groups(k, 40, d))
+    found = asked(rows_of(k, 40, d))
     assert found.k == k
     assert found.clear[found.numbers == k]
     assert found.apart[found.numbers == k]
@@ -45,14 +43,6 @@ def test_points_that_are_few_are_not_a_group_each() -> None:
     """Of three groups in nine cells, nine centres cost nothing; as cells are wide, three are suggested all the same."""
     points = np.repeat([[-0.8], [0.0], [0.8]], 3, axis=0) + np.tile([[-0.05], [0.0], [0.05]], (3, 1))
     assert asked(points, most=9, extent=0.05**2).k == 3
-
-
-def test_noise_is_no_group() -> None:
-    """Two groups, and a far cell that noise of three standard errors gave rows."""
-    points = np.concatenate([groups(2, 30), [[0.0, 0.9]]])
-    weights = np.append(np.full(60, 20.0), 15.0)
-    assert asked(points, weights=weights, error=0.1).k == 3
-    assert asked(points, weights=weights, error=5.0).k == 2
 
 
 def test_a_far_cell_of_noise_takes_no_group_from_the_others() -> None:
@@ -95,7 +85,7 @@ def test_what_points_stand_for_and_the_noise_of_their_places_are_in_the_separati
 
 
 def test_noise_alone_suggests_the_least_number_and_says_so() -> None:
-    found = asked(groups(5, 20), fewest=3, error=50.0)
+    found = asked(rows_of(5, 20), fewest=3, error=50.0)
     assert (found.k, found.clear.any()) == (3, False)
     assert "hardly more rows than the noise" in found.why
-    assert asked(groups(5, 20), fewest=3, weights=-1.0, error=50.0).k == 3
+    assert asked(rows_of(5, 20), fewest=3, weights=-1.0, error=50.0).k == 3

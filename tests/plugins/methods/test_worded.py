@@ -20,7 +20,7 @@ from cloister.core.errors import Damaged, InvalidInput
 from cloister.core.frames import cube
 from cloister.core.nearest import NearestCenter
 from cloister.core.randomness import NoiseRng, PublicRng
-from cloister.core.session import Session, forecast
+from cloister.core.session import Session
 from cloister.metrics import labels
 from cloister.plugins.methods.worded import GROUPS, Worded, WordsOfGroups
 from cloister.plugins.oracles.central.discrete_gaussian import DiscreteGaussian
@@ -45,11 +45,6 @@ class Known:
         return Clustering(CENTERS, None, {})
 
 
-def cells(most: int = MOST) -> WordsOfGroups:
-    points = cube(1).snap(CENTERS)
-    return WordsOfGroups(NearestCenter(points, cube(1).max_norm), len(CENTERS), most)
-
-
 def frame(ages: Any, texts: Any) -> pd.DataFrame:
     return pd.DataFrame({"age": ages, "notes": texts})
 
@@ -60,9 +55,19 @@ def request_of(**given: Any) -> Request:
     return Request(**usual | {"describe_words": "notes"} | given)
 
 
-def told(rows: pd.DataFrame, noise: int = 0, **more: Any) -> Result:
-    population = source(rows, ["age"], described=[Texts("notes", MOST)])
-    return fit(request_of(rows=len(rows), most_words=MOST, **more), population, noise=NoiseRng.for_tests(noise))
+def spoken(rows: pd.DataFrame, most: int = MOST) -> Any:
+    """Rows whose notes' words are counted."""
+    return source(rows, ["age"], described=[Texts("notes", most)])
+
+
+def told(people: pd.DataFrame, noise: int = 0, most: int = MOST, **more: Any) -> Result:
+    request = request_of(**{"rows": len(people), "most_words": most} | more)
+    return fit(request, spoken(people, most), noise=NoiseRng.for_tests(noise))
+
+
+def worded() -> Any:
+    """Words of groups that are known."""
+    return Worded(method=Known(), counts=ThresholdedGaussian(), slots=MOST, share=0.5)
 
 
 def common(n: int, seed: int = 0) -> pd.DataFrame:
@@ -85,41 +90,36 @@ NUMBERS = st.integers(-(2**31), 2**31 - 1)
 @given(st.lists(st.tuples(NUMBERS, *[st.integers(0, HALF - 1)] * (2 * MOST)), max_size=8))
 def test_a_row_is_in_at_most_one_bucket_of_each_level_whatever_its_cell_holds_and_by_itself(rows: list[Any]) -> None:
     """So neighbours differ by one, in one count of each level at most: the sensitivity that the oracle pays for."""
-    lattice = np.array(rows, np.int64).reshape(-1, 1 + 2 * MOST)
+    near = NearestCenter(cube(1).snap(CENTERS), cube(1).max_norm)
+    cells, lattice = WordsOfGroups(near, 2, MOST), np.array(rows, np.int64).reshape(-1, 1 + 2 * MOST)
     lattice[:, 0] = np.clip(lattice[:, 0], -cube(1).max_norm, cube(1).max_norm)
-    found = cells().locate(lattice)
-    assert found.shape == (len(rows), MOST)
-    assert cells().space.sizes == (2 * WHOLE,) * MOST
-    assert ((found >= -1) & (found < 2 * WHOLE)).all()
+    found = cells.locate(lattice)
+    assert cells.space.sizes == (2 * WHOLE,) * MOST
     for row, ids in zip(lattice, found, strict=True):
-        assert np.array_equal(cells().locate(row[None])[0], ids)
+        assert np.array_equal(cells.locate(row[None])[0], ids)
         words = row[1::2] * HALF + row[2::2]
-        assert np.array_equal(ids >= 0, words > 0)
-        assert np.array_equal(ids[ids >= 0], (row[0] > 0) * WHOLE + words[words > 0])
+        assert ids.tolist() == np.where(words > 0, (row[0] > 0) * WHOLE + words, -1).tolist()
 
 
-def asked(rows: pd.DataFrame, most: int, budget: Any, noise: int) -> tuple[Clustering, Any]:
-    box = Box((-1.0, *(0.0,) * 2 * most), (1.0, *(HALF - 1.0,) * 2 * most))
-    problem = Problem(2, box, len(rows), budget)
-    population: Any = source(rows, ["age"], described=[Texts("notes", most)])
-    session: Any = Session(problem, PublicRng.from_seed(0), population, noise=NoiseRng.for_tests(noise))
-    method: Any = Worded(method=Known(), counts=ThresholdedGaussian(), slots=most, share=0.5)
-    return method.cluster(problem, session, PublicRng.from_seed(0)), session
+def asked(rows: pd.DataFrame, budget: Budget, noise: int) -> tuple[Clustering, Any]:
+    box = Box((-1.0, *(0.0,) * 2 * MOST), (1.0, *(HALF - 1.0,) * 2 * MOST))
+    problem, seed = Problem(2, box, len(rows), budget), PublicRng.from_seed(0)
+    session: Any = Session(problem, seed, spoken(rows), noise=NoiseRng.for_tests(noise))
+    return worded().cluster(problem, session, seed), session
 
 
 @pytest.mark.alarm(1e-8)
 def test_a_word_of_one_row_alone_is_shown_with_at_most_the_chance_delta(alarm: Alarm) -> None:
     """The adversary: everybody has words of her own in all slots, so that each is alone in her buckets, with noise of
     their own: as many runs against one person as there are rows. She is shown if any word of hers is."""
-    n, most = 20_000, 4
-    own, number = list[list[str]](), 0
+    own, number, n = list[list[str]](), 0, 20_000
     for _ in range(n):
         words = dict[int, str]()
-        while len(words) < most:
+        while len(words) < MOST:
             word, number = f"w{number:07d}", number + 1
-            words.setdefault(slot_of(code_of(word), most), word)
+            words.setdefault(slot_of(code_of(word), MOST), word)
         own.append(list(words.values()))
-    found, session = asked(frame(np.linspace(-1, 1, n), own), most, Budget("gaussian", 0.08, delta=0.1), 5)
+    found, session = asked(frame(np.linspace(-1, 1, n), own), Budget("gaussian", 0.08, delta=0.1), 5)
     (event,) = session.released
     shown = {word for group in found.details["words"]["of"] for word, _, _ in group}
     seen = sum(not shown.isdisjoint(words) for words in own)
@@ -153,8 +153,6 @@ def test_a_result_says_its_words_and_their_price_and_a_profile_shows_them_by_lif
     assert f"if more than {result.details['words']['above']:,} rows of a group have it" in note
     assert "15.0% of the budget counts words of 'notes', at most 4 of a row" in note
     assert result.problem["words"] == {"column": "notes", "most": 4}
-    assert result.columns == ("age",)
-    assert (result.method["name"], result.method["words"]["name"]) == ("hst-means", "worded")
     result.save(tmp_path / "r.json")
     profile = profile_of(Result.load(tmp_path / "r.json"))
     assert attrs.asdict(profile)["words"] == attrs.asdict(profile_of(result))["words"]
@@ -181,7 +179,6 @@ def test_words_and_columns_share_what_is_for_describing() -> None:
     spent = [event.spent.amount for round in plan.forecast(PublicRng.from_seed(0)) for event in round.events]
     assert spent[-2:] == pytest.approx([0.15 * plan.budget.amount] * 2)  # columns, words
     result = fit(request, population, noise=NoiseRng.for_tests(0))
-    assert list(result.problem["described"]) == ["ward", "age"]
     assert {group[0].word for group in words_of(result)} == {"fever", "fractures"}
     for what in ("Description", "Words"):
         assert f"{what}: 15.0% of the budget" in plan.price
@@ -201,36 +198,20 @@ def test_words_and_columns_share_what_is_for_describing() -> None:
 )
 def test_words_go_with_every_way_of_a_run(more: dict[str, Any]) -> None:
     """The accountant admits the run, of whatever noise, and the words are there."""
-    request = request_of(**{"rows": 4000, "epsilon": 2.0, "most_words": 3} | more)
-    population = source(common(4000), ["age"], described=[Texts("notes", 3)])
-    result = fit(request, population, noise=NoiseRng.for_tests(0))
+    result = told(common(4000), most=3, **{"epsilon": 2.0} | more)
     assert {group[0].word for group in words_of(result) if group} >= {"fever", "fractures"}
-
-
-def test_a_forecast_is_the_schedule_whatever_words_there_are() -> None:
-    rows = common(500)
-    rounds = list[Any]()
-    for texts in (rows["notes"], [None] * 500, ["fever"] * 500):
-        _, session = asked(frame(rows["age"], texts), MOST, Budget("gaussian", 0.5, delta=1e-6), 1)
-        rounds.append([round.digest() for round in session.rounds])
-        planned = forecast(
-            Worded(method=Known(), counts=ThresholdedGaussian(), slots=MOST, share=0.5), session.problem, session.seed
-        )
-        assert [round.events for round in planned] == [round.events for round in session.rounds]
-    assert rounds[0] == rounds[1] == rounds[2]
 
 
 def test_too_many_groups_a_ball_and_counts_without_a_threshold_are_refused() -> None:
     problem = Problem(2, cube(1 + 2 * MOST), 10_000, Budget("gaussian", 1.0, delta=1e-6))
-    method: Any = Worded(method=Known(), counts=ThresholdedGaussian(), slots=MOST)
-    with pytest.raises(InvalidInput, match="k is 735, and words are counted in at most 734 groups"):
-        method.parts(attrs.evolve(problem, k=GROUPS + 1), PublicRng.from_seed(0))
-    with pytest.raises(InvalidInput, match="a ball bounds what is clustered alone"):
-        method.parts(attrs.evolve(problem, domain=Ball((0.0,) * 9, 1.0)), PublicRng.from_seed(0))
-    with pytest.raises(InvalidInput, match="words need counts above a threshold"):
-        Worded(method=Known(), counts=DiscreteGaussian(), slots=MOST).opened(problem)
-    channel = Worded(method=Known(), counts=ThresholdedGaussian(), slots=MOST).opened(attrs.evolve(problem, k=GROUPS))
-    assert max(channel.space.sizes) <= 2**62
+    for why, counts, more in (
+        ("k is 735, and words are counted in at most 734 groups", ThresholdedGaussian(), {"k": GROUPS + 1}),
+        ("a ball bounds what is clustered alone", ThresholdedGaussian(), {"domain": Ball((0.0,) * 9, 1.0)}),
+        ("words need counts above a threshold", DiscreteGaussian(), {}),
+    ):
+        with pytest.raises(InvalidInput, match=why):
+            attrs.evolve(worded(), counts=counts).opened(attrs.evolve(problem, **more))
+    assert max(worded().opened(attrs.evolve(problem, k=GROUPS)).space.sizes) <= 2**62
 
 
 @pytest.mark.parametrize(
@@ -244,32 +225,26 @@ def test_too_many_groups_a_ball_and_counts_without_a_threshold_are_refused() -> 
         ({"describe_words": None}, "not those that the rows are read with"),
         ({"describe_words": "other"}, "not those that the rows are read with"),
         ({"most_words": 5}, "not those that the rows are read with"),
+        ({"describe_words": None, "most_words": 3}, "name their column with --describe-words"),
+        ({"rows_per_user": 2}, "no more than one row per user"),
     ],
 )
 def test_what_cannot_be_promised_or_read_is_refused_before_anything_is_asked(more: dict[str, Any], why: str) -> None:
-    request, population = request_of(rows=400, **more), source(common(400), ["age"], described=[Texts("notes")])
+    population = spoken(common(400), 16)
     with pytest.raises(InvalidInput, match=why):
-        fit(request, population)
+        fit(request_of(rows=400, **more), population)
 
 
 def test_a_threshold_that_few_words_exceed_is_warned_of_and_smaller_by_a_larger_share_or_fewer_words() -> None:
     def warned(**more: Any) -> str:
         request = request_of(**{"rows": 1500, "most_words": 16} | more)
-        population = source(common(1500), ["age"], described=[Texts("notes", request.most_words or 16)])
+        population = spoken(common(1500), request.most_words or 16)
         return " ".join(prepare(request, population.columns, chosen_columns=population.selection).warnings)
 
     assert "a word is shown if more than" in warned()
     assert "--most-words" in warned()
     for more in ({"describe_share": 0.6}, {"most_words": 2}, {"rows": 20_000}, {"epsilon": 4.0}):
         assert not warned(**more)
-
-
-def test_most_words_without_a_column_and_users_with_several_rows_are_refused() -> None:
-    rows = common(400).assign(who=[f"u{i // 2}" for i in range(400)])
-    with pytest.raises(InvalidInput, match="name their column with --describe-words"):
-        fit(request_of(rows=400, describe_words=None, most_words=3), source(rows, ["age"]))
-    with pytest.raises(InvalidInput, match="no more than one row per user"):
-        fit(request_of(rows=400, rows_per_user=2), source(rows, ["age"], users="who", described=[Texts("notes")]))
 
 
 def test_rows_in_a_database_have_no_words() -> None:

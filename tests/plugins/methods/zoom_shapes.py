@@ -31,9 +31,13 @@ Made = tuple[Floats, Ints, float, float]
 """Rows (n, d), their groups (n,), and the public bounds of every column."""
 
 
+def _groups(*shares: float) -> Ints:
+    return np.repeat(np.arange(len(shares)), np.rint(np.array(shares) * N).astype(int))
+
+
 def _normal(g: Any, shares: Any, middles: Any, width: Any, low: float, high: float, d: int = 6) -> Made:
     """Normal groups: in the first column at these middles, anywhere in the others."""
-    groups = np.repeat(np.arange(len(shares)), np.rint(np.array(shares) * N).astype(int))
+    groups = _groups(*shares)
     places = g.uniform(low + (high - low) / 4, high - (high - low) / 4, (len(shares), d))
     places[:, 0] = middles
     widths = np.broadcast_to(np.asarray(width, float), len(shares))[groups][:, None]
@@ -52,13 +56,13 @@ def third(g: Any) -> Made:
 
 def thin(g: Any) -> Made:
     """A group of 15% spread over a third of the range: no bin of it shows."""
-    rows, groups, low, high = _normal(g, [0.55, 0.3, 0.15], [4.0, 5.0, 12.5], 0.4, 2, 30)
+    rows, groups, low, high = third(g)
     rows[groups == 2, 0] = g.uniform(8, 28, (groups == 2).sum())
     return rows, groups, low, high
 
 
 def heavy_tails(g: Any) -> Made:
-    groups = np.repeat([0, 1, 2], [N * 6 // 10, N * 3 // 10, N // 10])
+    groups = _groups(0.6, 0.3, 0.1)
     return _others(g, groups * 30.0 + g.standard_t(1.5, N), groups, -1000, 1000, 3)
 
 
@@ -71,24 +75,24 @@ def one_far(g: Any) -> Made:
 
 
 def one_sided(g: Any) -> Made:
-    groups = np.repeat([0, 1], [N * 92 // 100, N * 8 // 100])
+    groups = _groups(0.92, 0.08)
     return _others(g, np.where(groups, 600 + g.exponential(100, N), g.exponential(5, N)), groups, 0, 1000)
 
 
 def at_edges(g: Any) -> Made:
     """Groups on the edges of bins, half of each on either side."""
-    groups = np.repeat([0, 1, 2], [N * 9 // 10, N // 20, N // 20])
+    groups = _groups(0.9, 0.05, 0.05)
     edges = np.array([0.0, 0.25, 0.75])[groups] * 2 - 1 + 1e-4 * g.choice([-1, 1], N)
     return _others(g, edges, groups, -1, 1)
 
 
 def a_point_and_a_group(g: Any) -> Made:
-    groups = np.repeat([0, 1], [N * 95 // 100, N * 5 // 100])
+    groups = _groups(0.95, 0.05)
     return _others(g, np.where(groups, g.normal(70, 8, N), 0.0), groups, -100, 100, 4)
 
 
 def log_normal(g: Any) -> Made:
-    groups = np.repeat([0, 1], [N * 9 // 10, N // 10])
+    groups = _groups(0.9, 0.1)
     return _others(g, np.exp(g.normal(0, 1, N) + 3.0 * groups), groups, 0, 1e4, 3)
 
 
@@ -98,7 +102,7 @@ def far_ends(g: Any) -> Made:
 
 def a_ramp(g: Any) -> Made:
     """A group of a tenth whose rows thin out evenly over all of the range."""
-    groups = np.repeat([0, 1], [N * 9 // 10, N // 10])
+    groups = _groups(0.9, 0.1)
     return _others(g, np.where(groups, 1000 * np.sqrt(g.random(N)), g.normal(20, 3, N)), groups, 0, 1000, 9)
 
 
@@ -202,15 +206,11 @@ def repeated(
     for _ in range(runs):
         found = zoom.read(Noisy(exact, error, g), look, unseen, domain)
         widths.append((found[0, 1] - found[0, 0]) / (high - low))
-        inside = (found[:, 0] > low, found[:, 1] < high)
-        cut += bool(np.any(inside))
+        cut += bool((found != (low, high)).any())
         lost += bool((middles < found[:, 0]).any() or (middles > found[:, 1]).any())
-        outside = [
-            (
-                cut_low * np.searchsorted(column, ends[0]),
-                cut_high * (len(rows) - np.searchsorted(column, ends[1], "right")),
-            )
-            for column, ends, cut_low, cut_high in zip(ordered.T, found, *inside, strict=True)
-        ]  # rows beyond the bounds are theirs who gave them
-        beyond += bool(np.max(outside) >= unseen / 2 * N)
+        outside = list[float]()  # but for rows beyond the bounds: those are theirs who gave them
+        for column, (first, last) in zip(ordered.T, found, strict=True):
+            outside.append((first > low) * np.searchsorted(column, first))
+            outside.append((last < high) * (len(column) - np.searchsorted(column, last, "right")))
+        beyond += bool(max(outside) >= unseen / 2 * N)
     return Found(unseen, runs, cut, lost, beyond, float(np.median(widths)))

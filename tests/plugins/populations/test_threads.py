@@ -11,7 +11,6 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
-from cloister.core.errors import InvalidInput
 from cloister.core.randomness import NoiseRng
 from cloister.plugins.populations import arrays
 from cloister.rows.files import parts, sources
@@ -53,11 +52,3 @@ def test_nor_do_those_from_files(rows: np.ndarray, tmp_path: Path, monkeypatch: 
         monkeypatch.setattr(sources, "STRETCH", group)
         found += [released(path, "fastlloyd", threads) for threads in (1, 2, 5)]
     assert all(each == found[0] for each in found)
-
-
-def test_threads_go_with_the_engine_that_has_no_workers(tmp_path: Path) -> None:
-    np.save(tmp_path / "rows.npy", np.zeros((10, 2)))
-    with pytest.raises(InvalidInput, match="threads go with engine 'serial'"):
-        source(str(tmp_path / "rows.npy"), None, "refuse", engine="processes", threads=2)
-    with pytest.raises(InvalidInput, match="threads is 0"):
-        source(np.zeros((10, 2)), None, "refuse", threads=0)

@@ -13,8 +13,6 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
-import pyarrow.feather
-import pyarrow.parquet
 import pytest
 from hypothesis import given, settings, strategies as st
 
@@ -26,6 +24,7 @@ from cloister.rows import users
 from cloister.rows.files import sources
 from cloister.rows.users import Owners
 from cloister.rows.workers.engine import Engine
+from tests.rows.stored import stored
 from tests.rows.workers.engine_rows import NAMES, answers
 
 KEY, OTHER = PublicRng.from_seed(1), PublicRng.from_seed(2)
@@ -128,9 +127,7 @@ def test_short_floats_of_any_library_are_known_for_what_they_are(made: Any) -> N
     met, apart = (made(np.array([1.0, a, b], np.float32)) for a, b in ((last + 1, last + 2), (last - 1, last)))
     with pytest.raises(InvalidInput, match="of 32 bits below"):
         Arrays(np.zeros((3, 1)), users=met).check()
-    rows = Arrays(np.zeros((3, 1)), users=apart)
-    rows.check()
-    assert rows.people == 3
+    Arrays(np.zeros((3, 1)), users=apart).check()
 
 
 @pytest.mark.parametrize("words", [[(0, 0), (0, 1), (1, 0)], [(5, 2**64 - 1), (5, 2**63), (4, 2**63)]])
@@ -143,11 +140,13 @@ def test_names_that_differ_in_one_word_stay_apart(words: Any, monkeypatch: pytes
     assert (parts.kept(2, KEY) == kept(rows, 2)).all()
 
 
-@pytest.mark.parametrize("numbers", [[-7, 0, 99], [2**64 - 1, 5, 2**63 - 1]], ids=["signed", "unsigned"])
-def test_an_array_of_numbers_names_whom_a_list_of_them_does(numbers: list[int]) -> None:
-    for kind in (np.int8, np.int64, np.float32) if min(numbers) < 0 else (np.uint64,):
-        array, texts = Owners.read(np.array(numbers, kind)), Owners.read([str(n) for n in numbers])
-        assert array.names[array.of].tolist() == texts.names[texts.of].tolist()
+@pytest.mark.parametrize(
+    ("kind", "numbers"),
+    [*((kind, [-7, 0, 99]) for kind in (np.int8, np.int64, np.float32)), (np.uint64, [2**64 - 1, 5, 2**63 - 1])],
+)
+def test_an_array_of_numbers_names_whom_a_list_of_them_does(kind: Any, numbers: list[int]) -> None:
+    array, texts = Owners.read(np.array(numbers, kind)), Owners.read([str(n) for n in numbers])
+    assert array.names[array.of].tolist() == texts.names[texts.of].tolist()
 
 
 # where rows are
@@ -161,7 +160,7 @@ def frame(n: int = 900) -> pd.DataFrame:
     return found
 
 
-def expected(rows: pd.DataFrame, most: int = 3) -> list[list[float]]:
+def expected(rows: pd.DataFrame, most: int) -> list[list[float]]:
     """The answers of a table that has the kept rows only; rows with a missing cell are no user's."""
     whole = rows.dropna()
     return answers(Arrays(whole[["x", "y"]].to_numpy()[kept(whole["who"].tolist(), most)]))
@@ -169,22 +168,11 @@ def expected(rows: pd.DataFrame, most: int = 3) -> list[list[float]]:
 
 def written(rows: pd.DataFrame, folder: Path, *endings: str) -> list[Path]:
     """The rows, in turn in files of these kinds."""
-    paths = []
-    for i, (ending, some) in enumerate(zip(endings, np.array_split(np.arange(len(rows)), len(endings)), strict=True)):
-        path, part = folder / f"{i}.{ending}", rows.iloc[some]
-        table = pa.Table.from_pandas(part, preserve_index=False)
-        if ending == "parquet":
-            pyarrow.parquet.write_table(table, path, row_group_size=40)
-        elif ending == "feather":
-            pyarrow.feather.write_feather(table, str(path))
-        elif ending == "npy":
-            np.save(path, part.to_numpy())
-        elif ending == "npz":
-            np.savez(path, X=np.asfortranarray(part.to_numpy()))
-        else:
-            part.to_csv(path, index=False)
-        paths.append(path)
-    return paths
+    shares = np.array_split(np.arange(len(rows)), len(endings))
+    return [
+        stored(pa.Table.from_pandas(rows.iloc[some], preserve_index=False), folder / f"{i}.{ending}", 40)
+        for i, (ending, some) in enumerate(zip(endings, shares, strict=True))
+    ]
 
 
 TABLES: list[Callable[[pd.DataFrame], Any]] = [
@@ -197,10 +185,7 @@ TABLES: list[Callable[[pd.DataFrame], Any]] = [
 ]
 
 
-@pytest.mark.parametrize("make", TABLES)
-def test_rows_in_memory_keep_what_their_users_may(make: Callable[[pd.DataFrame], Any]) -> None:
-    rows = frame()
-    population = make(rows)
+def keeps_what_users_may(population: Any, rows: pd.DataFrame) -> None:
     for most in (3, 1):  # before a check, and after it
         population.keep(most, KEY)
         assert answers(population) == answers(population) == expected(rows, most)
@@ -208,43 +193,36 @@ def test_rows_in_memory_keep_what_their_users_may(make: Callable[[pd.DataFrame],
         assert population.people == len(rows.dropna())
 
 
+@pytest.mark.parametrize("make", TABLES)
+def test_rows_in_memory_keep_what_their_users_may(make: Callable[[pd.DataFrame], Any]) -> None:
+    keeps_what_users_may(make(frame()), frame())
+
+
 KINDS = [("parquet",), ("feather",), ("csv",), ("npy", "npz"), ("npz", "npy"), ("csv", "parquet", "feather", "parquet")]
 
 
-@pytest.mark.parametrize("kinds", KINDS)
+@pytest.mark.parametrize(
+    ("kinds", "engine"),
+    [
+        *((kinds, "serial") for kinds in KINDS),
+        *(pytest.param(KINDS[-1], engine, marks=pytest.mark.thorough) for engine in NAMES),
+    ],
+)
 def test_rows_in_files_keep_what_their_users_may(
-    kinds: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    kinds: tuple[str, ...], engine: str, shared: dict[str, Engine], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Rows of a user are in many row groups and files, and parts end anywhere."""
     monkeypatch.setattr(sources, "STRETCH", 100)
     rows, who = frame(), "1" if "npy" in kinds else "who"
-    population = Files(written(rows, tmp_path, *kinds), "*", missing="drop", users=who)
-    for most in (3, 1):  # before a check, and after it
-        population.keep(most, KEY)
-        assert answers(population) == answers(population) == expected(rows, most)
-        population.check()
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize("name", NAMES)
-def test_every_engine_keeps_the_same_rows(
-    name: str, shared: dict[str, Engine], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sources, "STRETCH", 100)
-    rows, paths = frame(), written(frame(), tmp_path, *KINDS[-1])
-    population = Files(paths, "*", missing="drop", users="who", engine=shared[name])
-    population.check()
-    population.keep(3, KEY)
-    assert answers(population) == answers(population) == expected(rows)
+    paths = written(rows, tmp_path, *kinds)
+    keeps_what_users_may(Files(paths, "*", missing="drop", users=who, engine=shared[engine]), rows)
 
 
 def test_texts_name_users_in_files(tmp_path: Path) -> None:
     """Also those that look like numbers in some files: 007 is not 7."""
     rows = frame().assign(who=lambda r: "0" + r["who"].astype(str))
     for kind in ("parquet", "csv", "feather"):
-        population = Files(written(rows, tmp_path, kind), "*", missing="drop", users="who")
-        population.keep(2, KEY)
-        assert answers(population) == expected(rows, 2)
+        keeps_what_users_may(Files(written(rows, tmp_path, kind), "*", missing="drop", users="who"), rows)
 
 
 def populations(rows: pd.DataFrame, folder: Path, **more: Any) -> Iterator[Any]:
@@ -270,14 +248,11 @@ def test_a_row_without_a_user_is_refused_or_dropped_as_one_with_a_missing_cell(t
         with pytest.raises(InvalidInput, match=r"some cells are missing or infinite.*--missing drop"):
             population.check()
     for population in populations(rows, tmp_path, missing="drop", users="who"):
-        population.check()
-        population.keep(3, KEY)
-        assert answers(population) == expected(rows)
+        keeps_what_users_may(population, rows)
 
 
 def test_every_file_has_the_user_column(tmp_path: Path) -> None:
-    paths = written(frame(), tmp_path, "parquet", "parquet")
-    pyarrow.parquet.write_table(pyarrow.parquet.read_table(paths[1]).drop_columns(["who"]), paths[1])
+    paths = [*written(frame(), tmp_path, "parquet"), *written(frame()[["x", "y"]], tmp_path, "feather")]
     with pytest.raises(InvalidInput, match="does not go with the files before it: no user column 'who'"):
         Files(paths, "*", users="who")
 
@@ -290,9 +265,10 @@ def test_there_is_one_name_per_row(names: list[int]) -> None:
 
 
 def test_cells_that_name_nobody_for_certain_are_refused_and_not_quoted(tmp_path: Path) -> None:
-    rows = frame().dropna().assign(who=lambda r: r["x"])
-    short = rows.assign(who=np.float32(2.0**24) + 2 * np.arange(len(rows), dtype=np.float32))
-    for some, said in ((rows, "a user is named by a whole number"), (short, "of 32 bits below")):
+    rows = frame().dropna()
+    short = np.float32(2.0**24) + 2 * np.arange(len(rows), dtype=np.float32)
+    for who, said in ((rows["x"], "a user is named by a whole number"), (short, "of 32 bits below")):
+        some = rows.assign(who=who)
         for population in (Arrays(some, users="who"), Files(written(some, tmp_path, "parquet"), "*", users="who")):
             with pytest.raises(InvalidInput, match=said) as error:
                 population.check()

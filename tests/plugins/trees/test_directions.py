@@ -1,4 +1,5 @@
-"""Public directions: lengths, spread, exactness, and how many may be asked for."""
+"""Public directions: lengths, spread, exactness, and how many may be asked for. Trees of them: the cells of the nearest
+direction, found by a filter in float32, and a binary tree of sign bits, grown as its paper does."""
 
 from __future__ import annotations
 
@@ -7,11 +8,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cloister.core.domains import REACH
+from cloister.core.budget import Budget
+from cloister.core.clustering import Problem
+from cloister.core.domains import REACH, Ball
 from cloister.core.errors import InvalidInput
 from cloister.core.randomness import PublicRng
-from cloister.plugins.trees import directions as module
+from cloister.core.types import Floats
 from cloister.plugins.trees.directions import MAX_REPELLED, NORM, directions
+from cloister.plugins.trees.simhash import SimHash, SimHashTree
+from cloister.plugins.trees.spread_cells import SpreadCells, number_of_cells
+from tests.plugins.tables import Table
+from tests.reference_client.comparing import check_cells
 
 SEED = PublicRng.from_seed(31)
 
@@ -35,30 +42,10 @@ def test_every_partial_sum_of_a_product_is_an_integer_that_float64_holds(d: int)
         assert sum(abs(v) * x for v, x in zip(g, worst, strict=True)) < 2**51
 
 
-def test_directions_are_shared_and_so_cannot_be_written_to() -> None:
-    assert directions(SEED, 8, 3) is directions(SEED, 8, 3)
-    with pytest.raises(ValueError, match="read-only"):
-        directions(SEED, 8, 3)[0, 0] = 1
-
-
-@pytest.mark.parametrize("block", [1, 50, 10**6])
-def test_the_push_is_the_fifteenth_power_relative_to_the_largest(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "BLOCK", block)
-    near = np.random.default_rng(1).uniform(-0.8, 0.8, (20, 20))
-    np.fill_diagonal(near, 0)
-    largest = np.abs(near).max()
-    assert module._push(near.copy()) == pytest.approx((near / largest) ** 15, rel=1e-12)
-    assert np.array_equal(module._push(np.zeros((3, 3))), np.zeros((3, 3)))
-
-
 def test_spreading_makes_less_of_what_it_descends_on() -> None:
-    def energy(kind: Any) -> float:
-        g = directions(SEED, 128, 8, kind) / NORM
-        near = g @ g.T
-        np.fill_diagonal(near, 0)
-        return float((near**16).sum())
-
-    assert energy("repelled") < 0.1 * energy("unit")
+    spread, unit = (directions(SEED, 128, 8, kind) / NORM for kind in ("repelled", "unit"))
+    energies = [((g @ g.T - np.eye(128)) ** 16).sum() for g in (spread, unit)]
+    assert energies[0] < 0.1 * energies[1]
 
 
 def test_too_many_directions_are_not_spread() -> None:
@@ -73,3 +60,71 @@ def test_directions_of_a_block_are_orthogonal() -> None:
     found = directions(SEED, 64, 32, "orthogonal") / NORM
     for block in (found[:32], found[32:]):
         assert np.abs(block @ block.T - np.eye(32)).max() < 1e-7
+
+
+def opened(builder: Any, d: int, k: int = 4, rows: int = 1000) -> Any:
+    return builder.open(Problem(k, Ball((0.0,) * d, 1.0), rows, Budget("pure", 1.0)), SEED)
+
+
+# The nearest direction
+
+
+@pytest.mark.parametrize(("d", "cells"), [(3, 2), (3, 64), (33, 64), (100, 32), (1500, 8)])
+def test_the_filter_changes_no_cell(d: int, cells: int) -> None:
+    """Rows of every length, down to single lattice steps, and lattice neighbours of the borders between the two nearest
+    cells, by a device's integers."""
+    g, tree = np.random.default_rng(d), opened(SpreadCells(cells=cells), d)
+    along = g.standard_normal((250, d))
+    lengths = np.exp(g.uniform(0, np.log(REACH * 0.99), 250))
+    rows = np.rint(along * (lengths / np.linalg.norm(along, axis=1))[:, None]).astype(np.int64)
+    near, first = (tree.around / NORM) @ (tree.around.T / NORM) - np.eye(cells // 2), g.integers(0, cells // 2, 250)
+    second = abs(near).argmax(axis=1)[first]
+    sums = tree.around[first] + np.sign(near[first, second])[:, None] * tree.around[second]
+    border = np.rint(sums / NORM * 2**18).astype(np.int64) + g.integers(-1, 2, (250, d))
+    check_cells(tree, np.concatenate([rows, border, g.integers(-1, 2, (100, d))]))
+
+
+def test_the_number_of_cells_is_a_power_of_two_near_8_k_squared_and_two_in_one_column() -> None:
+    assert [number_of_cells(k) for k in (1, 4, 8, 16, 32, 100)] == [256, 256, 512, 2048, 4096, 4096]
+    assert opened(SpreadCells(cells=64), 1).space.sizes == (2,)
+    with pytest.raises(InvalidInput, match="power of two"):
+        SpreadCells(cells=48)
+
+
+@pytest.mark.parametrize(("less", "kept"), [(0, [4, 5, 9, 12]), (47, [5, 9, 12, 13])])
+def test_cells_are_kept_by_their_own_errors_or_the_largest(less: int, kept: list[int]) -> None:
+    """Where fewer than four are significant the four largest are kept instead."""
+    tree, counts, errors = opened(SpreadCells(cells=16, fewest=2), 6, k=2), np.zeros(16), np.ones(16)
+    counts[[1, 4, 5, 9, 12, 13]], errors[13] = [2.9, 3.1, 50.0, 4.0, 3.5, 9.0], 4.0
+    grown = tree.grow(Table(counts - less, errors))
+    assert grown.leaves.ids.tolist() == kept
+    assert grown.errors.weights.tolist() == errors[kept].tolist()
+    assert np.linalg.norm(grown.points, axis=1) == pytest.approx(np.full(4, 0.5), abs=1e-3)
+    assert tree.locate(tree.domain.snap(grown.points))[:, 0].tolist() == kept
+
+
+# Sign bits
+
+
+def leaves_by_recursion(tree: SimHashTree, counts: list[Floats], level: int, node: int) -> list[tuple[int, int]]:
+    """Algorithm as printed: a node of at least the threshold has two children, down to the last level."""
+    last = level + 1 == tree.space.levels
+    if last or not counts[level][node] >= tree.threshold:
+        return [(level, node)]
+    return [leaf for bit in (0, 1) for leaf in leaves_by_recursion(tree, counts, level + 1, 2 * node + bit)]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_growth_is_the_paper_s_recursion(seed: int) -> None:
+    g, tree = np.random.default_rng(seed), opened(SimHash(depth=6), 6)
+    counts = [g.normal(tree.threshold, 200, size) for size in tree.space.sizes]
+    grown = tree.grow(Table(counts, [np.arange(size) / 100 for size in tree.space.sizes]))
+    found = list(zip(grown.leaves.levels.tolist(), grown.leaves.ids.tolist(), strict=True))
+    assert sorted(found) == sorted(leaves_by_recursion(tree, counts, 0, 0) + leaves_by_recursion(tree, counts, 0, 1))
+    assert grown.weights.tolist() == [counts[level][node] for level, node in found]
+    assert grown.errors.weights.tolist() == [node / 100 for _, node in found]
+
+
+def test_the_default_depth_and_the_threshold_are_the_paper_s() -> None:
+    assert [opened(SimHash(), 6, k).space.levels for k in (1, 2, 8, 9)] == [3, 4, 6, 7]
+    assert [opened(SimHash(branch=branch), 6, 3).threshold for branch in (1.5, 2.0)] == [1.5 * 333, 2.0 * 333]

@@ -1,8 +1,9 @@
-"""Grids: exact cells that cover the box once, cells of a ball, the significance rule, options."""
+"""Grids: cells that are nearly square and never too many, those of a ball, the significance rule, options."""
 
 from __future__ import annotations
 
 import itertools
+import math
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from cloister.core.domains import Ball, Box, Domain
 from cloister.core.errors import InvalidInput
 from cloister.core.randomness import PublicRng
 from cloister.plugins.trees.grid import Grid, GridTree
+from cloister.plugins.trees.grid_cells import MAX_CELLS, GridCells
 from tests.plugins.tables import Table
 
 SEED = PublicRng.from_seed(34)
@@ -26,20 +28,6 @@ def opened(domain: Domain, k: int = 2, rows: int = 1000, budget: Budget | None =
 def first_of(cell: int, side: int, reach: int) -> int:
     """The lowest coordinate x of a cell: floor((x + s) G / (2 s + 1)) = cell, in Python integers."""
     return -((-cell * (2 * reach + 1)) // side) - reach
-
-
-@pytest.mark.parametrize("side", [1, 2, 7, 1000])
-def test_cells_cover_a_column_once_and_in_order(side: int) -> None:
-    """Every border, exactly: the first coordinate of each cell, and the one before it."""
-    tree = opened(Box((0.0,), (3.0,)), side=side)
-    s = int(tree.domain.sides[0])
-    firsts = [first_of(cell, side, s) for cell in range(side)]
-    assert firsts[0] == -s
-    assert tree.locate(np.array(firsts)[:, None])[:, 0].tolist() == list(range(side))
-    if side > 1:
-        before = np.array(firsts[1:])[:, None] - 1
-        assert tree.locate(before)[:, 0].tolist() == list(range(side - 1))
-    assert tree.locate(np.array([[s]])).tolist() == [[side - 1]]
 
 
 @pytest.mark.parametrize(("d", "side"), [(1, 5), (2, 3), (2, 16), (3, 7)])
@@ -63,22 +51,14 @@ def test_cells_between_lattice_steps_are_left_out() -> None:
     assert grown.leaves.ids.tolist() == [0, 4, 8, 12]
 
 
-def test_points_are_middles_in_the_caller_s_units() -> None:
-    domain = Box((0.0, 10.0), (4.0, 30.0))
-    grown = opened(domain, side=2).grow(Table(np.full(4, 9.0), np.ones(4)))
-    assert grown.points == pytest.approx(np.array([[1.0, 15.0], [1.0, 25.0], [3.0, 15.0], [3.0, 25.0]]), abs=1e-4)
-
-
 def test_cells_are_kept_by_significance_or_the_largest() -> None:
+    """Two are significant: where three or fifty are wanted, the largest are kept instead."""
     domain = Box((0.0,), (1.0,))
     values, errors = np.array([0.0, 2.5, 2.6, 5.0, -9.0, 100.0]), np.array([1.0, 1.0, 1.0, 2.0, 1.0, 39.0])
-    grown = opened(domain, side=6, k=1).grow(Table(values, errors))
-    assert grown.leaves.ids.tolist() == [2, 5]
-    assert grown.errors.weights.tolist() == [1.0, 39.0]
-    grown = opened(domain, side=6, k=3).grow(Table(values, errors))
-    assert grown.leaves.ids.tolist() == [2, 3, 5]  # two are significant: the three largest instead
-    grown = opened(domain, side=6, k=50).grow(Table(values, errors))
-    assert len(grown.points) == 6
+    for k, kept in ((1, [2, 5]), (3, [2, 3, 5]), (50, [0, 1, 2, 3, 4, 5])):
+        grown = opened(domain, side=6, k=k).grow(Table(values, errors))
+        assert grown.leaves.ids.tolist() == kept
+        assert grown.errors.weights.tolist() == errors[kept].tolist()
 
 
 @pytest.mark.parametrize(
@@ -86,7 +66,6 @@ def test_cells_are_kept_by_significance_or_the_largest() -> None:
     [
         (Budget("pure", 2.0), 500_000, 256),
         (Budget("pure", 2.0), 500_001, 1024),
-        (Budget("zcdp", 2.0), 500_001, 1024),
         (Budget("gaussian", 4.0), 500_000, 256),
         (Budget("gaussian", 4.0), 500_001, 1024),
         (Budget("exact", 1.0), 1000, 256),
@@ -102,3 +81,39 @@ def test_the_default_grid_follows_rows_times_epsilon_squared_in_every_measure(
 def test_a_grid_in_many_columns_is_refused_with_a_way_out() -> None:
     with pytest.raises(InvalidInput, match="spread-cells"):
         opened(Ball((0.0,) * 100, 1.0))
+
+
+@pytest.mark.parametrize(
+    ("widths", "cells", "parts"),
+    [
+        ((1.0, 1.0), 100, (10, 10)),
+        ((100.0, 1.0), 400, (200, 2)),
+        ((1000.0, 10.0, 1e-3), 400, (200, 2, 1)),
+        ((5.0,), 7, (7,)),
+        ((1.0, 1.0), 0.0, (1, 1)),
+        ((1.0, 1.0), math.inf, (256, 256)),
+    ],
+    ids=str,
+)
+def test_cells_are_nearly_square_whatever_the_columns_widths(
+    widths: tuple[float, ...], cells: float, parts: tuple[int, ...]
+) -> None:
+    assert GridCells.nearly_square(Box((0.0,) * len(widths), widths), cells).parts == parts
+
+
+@pytest.mark.parametrize("d", [1, 2, 6])
+def test_there_are_never_more_cells_than_may_be_looked_at(d: int) -> None:
+    for cells in (2.0**d, 1000.0, 50_000.0, 65_536.0, math.inf):
+        for domain in (Ball((0.0,) * d, 1.0), Box((0.0,) * d, tuple(1.0 + j / 3 for j in range(d)))):
+            assert 1 <= GridCells.nearly_square(domain, cells).space.sizes[0] <= MAX_CELLS
+
+
+def test_a_row_lies_between_the_corners_of_its_cell_and_the_middle_is_half_way() -> None:
+    domain = Box((0.0, -1.0, 7.0), (10.0, 1.0, 8.0))
+    grid = GridCells.nearly_square(domain, 300.0)
+    rows = domain.snap(domain.sample(np.random.default_rng(1), 500, 0.0))
+    ids, real = grid.locate(rows)[:, 0], domain.real(rows)
+    corners = grid.corners(ids)
+    assert ((corners[:, 0] <= real + domain.unit) & (real - domain.unit <= corners[:, 1])).all()
+    assert np.allclose(grid.middles(ids), corners.mean(axis=1), atol=domain.unit)
+    assert np.allclose(corners[:, 1] - corners[:, 0], grid.widths)

@@ -7,14 +7,19 @@ from contextlib import ExitStack
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
+import attrs
 import pytest
 
 pytest.importorskip("ibis")
 
 from cloister.plugins.populations import sql_table
-from cloister.rows.databases.database import Database
+from cloister.rows.databases.database import DIALECTS, Database
 from tests.rows.databases.engines import ENGINES, TestEngine
+from tests.run.conftest import ledger
+
+__all__ = ["ledger"]
 
 HERE = Path(__file__).parent
 
@@ -44,6 +49,16 @@ def way(request: pytest.FixtureRequest, untried: None, monkeypatch: pytest.Monke
     return str(request.param)
 
 
+@pytest.fixture
+def dialect(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Has something else known of an engine, by default DuckDB."""
+
+    def changed(name: str = "duckdb", **facts: Any) -> None:
+        monkeypatch.setitem(DIALECTS, name, attrs.evolve(DIALECTS[name], **facts))
+
+    return changed
+
+
 @pytest.fixture(scope="session")
 def running() -> Iterator[Callable[[str], TestEngine]]:
     """Engines by name, each started when it is first asked for."""
@@ -67,11 +82,6 @@ def engine(request: pytest.FixtureRequest, running: Callable[[str], TestEngine])
 
 
 @pytest.fixture
-def breakable(engine: TestEngine) -> TestEngine:
-    """The engine through connections that the test may break."""
-    return engine.apart()
-
-
-@pytest.fixture
 def breakable_postgres(postgres: TestEngine) -> TestEngine:
+    """The engine through connections that the test may break."""
     return postgres.apart()

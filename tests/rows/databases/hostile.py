@@ -47,12 +47,10 @@ def hostile(
     upper: AnyArray | Sequence[float],
     unit: float | AnyArray,
     points: Ints | None = None,
-    unusable: float = 0.02,
 ) -> Floats:
     """Rows (n, d): numbers in the bounds (d,), multiples of half a lattice step, bounds and what is next to them,
-    numbers of ``ANYWHERE``; lattice points (m, d) and middles of two of them; duplicates; and rows that cannot be used.
-
-    Args: unusable, about the share of these.
+    numbers of ``ANYWHERE``; lattice points (m, d) and middles of two of them; duplicates; and a few rows that cannot be
+    used.
     """
     g, low, high = np.random.default_rng(seed), np.asarray(lower, np.float64), np.asarray(upper, np.float64)
     d, middle = len(low), low / 2 + high / 2
@@ -77,7 +75,7 @@ def hostile(
         pairs = points[g.integers(0, len(points), (n, 2))].sum(axis=1) / 2 * unit + middle
         rows = np.where(g.random((n, 1)) < 0.3, pairs, rows)
     rows = np.where(g.random((n, 1)) < 0.1, rows[g.integers(0, n, n)], rows)
-    bad = g.random((n, d)) < unusable / d
+    bad = g.random((n, d)) < 0.02 / d
     rows[bad] = np.array(UNUSABLE)[g.integers(0, 3, bad.sum())]
     return rows
 

@@ -175,8 +175,10 @@ class Postgres:
         process = table.get_backend().con.info.backend_pid
         self._loader.execute("SELECT pg_terminate_backend(%s)", (process,))
 
-    def wait_until_gone(self, process: int) -> None:
-        """Until the server has ended a connection, however long that takes."""
+    def cut_and_wait(self, table: Any) -> None:
+        """Until the server has ended the connection, however long that takes."""
+        process = table.get_backend().con.info.backend_pid
+        self.cut(table)
         while self._loader.execute("SELECT 1 FROM pg_stat_activity WHERE pid = %s", (process,)).fetchone():
             time.sleep(0.01)
 

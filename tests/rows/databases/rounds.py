@@ -5,16 +5,21 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from cloister.core.buckets import QuestionContext
 from cloister.core.budget import Budget
-from cloister.core.questions import OpenedQuestion, Round, count
+from cloister.core.domains import Box
+from cloister.core.nearest import NearestCenter
+from cloister.core.questions import OpenedQuestion, Round, Rows, count, vector_sum
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.registry.registry import registry
 from cloister.core.trust import Central
 from cloister.core.types import Floats, Ints
 from cloister.plugins.populations.arrays import Arrays
 from cloister.plugins.populations.sql_table import PASSES, SqlTable
+from tests.rows.databases.engines import TestEngine
+from tests.rows.databases.hostile import as_table
 
 MANY = 2**12
 """Buckets of a level, all of which are read; of more only those that rows are in, and their siblings."""
@@ -58,13 +63,15 @@ def same(found: list[Any], wanted: list[Any]) -> bool:
     return all(a.shape == b.shape and np.array_equal(a, b) for a, b in zip(found, wanted, strict=True))
 
 
-def differences(table: Any, rows: Floats, domain: Any, *asked: tuple[Any, Any]) -> list[str]:
-    """What is other over a table than over the same rows (n, d) in memory, and what was told; nothing, if all is right.
+def differences(engine: TestEngine, rows: Floats, domain: Any, *asked: tuple[Any, Any]) -> list[str]:
+    """What is other over an engine's table of these rows (n, d) than over them in memory, and what was told; nothing,
+    if all is right.
 
     Args: rows, NaN for NULL.
     """
     told, found, usable = list[str](), dict[str, list[Any]](), rows[np.isfinite(rows).all(axis=1)]
-    for passes in PASSES if table.get_backend().name == "pyspark" else PASSES[:2]:
+    table = engine.put("compared", as_table(rows))
+    for passes in PASSES if engine.name == "pyspark" else PASSES[:2]:
         with SqlTable(table, "*", "drop", passes=passes, told=told.append) as population:
             found[passes] = answers(population, domain, *asked, rows=usable)
     wanted = answers(Arrays(rows, missing="drop"), domain, *asked, rows=usable)
@@ -72,5 +79,23 @@ def differences(table: Any, rows: Floats, domain: Any, *asked: tuple[Any, Any]) 
         f"answer {i} by {passes} of {len(wanted)}"
         for passes, some in found.items()
         for i, (a, b) in enumerate(zip(some, wanted, strict=True))
-        if a.shape != b.shape or not np.array_equal(a, b)
+        if not same([a], [b])
     ]
+
+
+SQUARE = Box((-1.0,) * 2, (1.0,) * 2)
+NEAR = NearestCenter(SQUARE.snap(np.array([[-0.5, 0.0], [0.0, 0.5], [0.5, -0.5]])), SQUARE.max_norm)
+
+
+def in_square(population: Any) -> list[Any]:
+    """How many rows of the square are nearest to each of three points, and their sums."""
+    return answers(population, SQUARE, (count, NEAR), (vector_sum, Rows.of(NEAR, SQUARE)))
+
+
+def agrees(population: Any, rows: Floats) -> bool:
+    """Whether a population answers as these rows (n, 2) do in memory, without those that cannot be used."""
+    return same(in_square(population), in_square(Arrays(rows, missing="drop")))
+
+
+def shuffled(table: pa.Table, seed: int) -> pa.Table:
+    return table.take(np.random.default_rng(seed).permutation(table.num_rows))

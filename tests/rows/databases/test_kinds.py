@@ -2,40 +2,47 @@
 
 from __future__ import annotations
 
+import itertools
 import os
+import sys
 import time
+from collections.abc import Callable
 from typing import Any
+from unittest.mock import patch
 
-import attrs
 import numpy as np
 import pyarrow as pa
 import pytest
 
 from cloister.core.domains import Ball, Box
-from cloister.core.frames import UNKNOWN, Graded, Reframed, Without, cube
+from cloister.core.frames import GRADES, OCTAVES, STEPS, UNKNOWN, Graded, Reframed, Without, cube, least_of
 from cloister.core.lattice import Bound
 from cloister.core.nearest import NearestCenter
 from cloister.core.questions import count, vector_sum
 from cloister.core.types import Floats
+from cloister.plugins.methods.described import Facet, Facets
 from cloister.plugins.methods.zoom_ranges import Columns
 from cloister.plugins.populations.arrays import Arrays
 from cloister.plugins.populations.sql_table import SqlTable
-from cloister.rows.databases.database import DIALECTS, Database
+from cloister.rows.databases.database import Database
+from cloister.rows.databases.lattices import snapped
+from cloister.rows.databases.stage import Described, Stage, stepped
 from tests.rows.databases.asking import QUESTIONS, points
 from tests.rows.databases.engines import TestEngine, mostly
 from tests.rows.databases.hostile import as_table, hostile
-from tests.rows.databases.rounds import answers, differences, same
+from tests.rows.databases.rounds import SQUARE, answers, differences, same
 
 BOX = Box((-1.0, 0.0, -7.0), (0.7, 1.0, 11.0))
 
 
 def asked_of(name: str, domain: Any, m: int, seed: int) -> Any:
-    """Questions of this kind. A frame's are about rows of the cube."""
-    return QUESTIONS[name](cube(domain.dimension) if isinstance(domain, Reframed) else domain, m, seed)
+    """Questions of this kind, of the columns that are clustered. A frame's are about rows of the cube."""
+    first = domain.first if isinstance(domain, Without) else domain
+    return QUESTIONS[name](cube(first.dimension) if isinstance(first, Reframed) else first, m, seed)
 
 
 def rows_for(domain: Any, seed: int, n: int = 400) -> Floats:
-    """Hostile rows of a box, a ball, a frame, or grades."""
+    """Hostile rows of a box, a ball, a frame, one of them beside other columns, or grades."""
     match domain:
         case Box():
             return hostile(seed, n, domain.lower, domain.upper, domain.unit, points(domain, 9, seed))
@@ -48,6 +55,8 @@ def rows_for(domain: Any, seed: int, n: int = 400) -> Floats:
             return hostile(
                 seed, n, low, np.maximum(high, np.nextafter(low, np.inf)), np.maximum(scale * 2.0**-20, 5e-324)
             )
+        case Without():
+            return np.hstack([rows_for(domain.first, seed, n), np.linspace(-1e300, 1e300, 2 * n).reshape(n, 2)])
         case _:
             rows = rows_for(domain.others, seed, n)
             g = np.random.default_rng(seed)
@@ -57,14 +66,14 @@ def rows_for(domain: Any, seed: int, n: int = 400) -> Floats:
             return np.where(g.random(rows.shape) < 0.3, near, np.where(g.random(rows.shape) < 0.3, powers, rows))
 
 
-@pytest.mark.parametrize("engine", mostly("duckdb", "postgres"), indirect=True)
+@mostly("duckdb", "postgres")
 @pytest.mark.parametrize("kind", sorted(QUESTIONS))
 def test_every_kind_of_question_gets_the_integers_of_rows_in_memory(engine: TestEngine, kind: str) -> None:
     rows = rows_for(BOX, 3)
-    assert differences(engine.put("kinds", as_table(rows)), rows, BOX, *asked_of(kind, BOX, 6, 4)) == []
+    assert differences(engine, rows, BOX, *asked_of(kind, BOX, 6, 4)) == []
 
 
-DOMAINS = {
+DOMAINS: dict[str, Any] = {
     "ball": Ball((0.1, -0.2, 0.3), 0.8),
     "small ball far away": Ball((1e15, -1e300, 0.0), 1e-3),
     "wide ball": Ball((0.0, 1e200), 0.9e100),
@@ -76,36 +85,28 @@ DOMAINS = {
     "frame far away": Reframed((1e16, -1e300, 1e300), (0.5, 1e290, 1e-8)),
     "tiny and wide frame": Reframed((0.0, 5e-324, -1e308), (1e-300, 5e-324, 1.7e308)),
 }
+DOMAINS |= {f"{name} beside columns that are only described": Without(DOMAINS[name], 2) for name in ("ball", "frame")}
 
 
-@pytest.mark.parametrize("engine", mostly("duckdb"), indirect=True)
+@mostly("duckdb")
 @pytest.mark.parametrize("name", sorted(DOMAINS))
 def test_rows_are_put_on_the_same_lattice_whatever_its_bounds(engine: TestEngine, name: str) -> None:
     domain = DOMAINS[name]
     rows = rows_for(domain, 5)
-    assert differences(engine.put("domains", as_table(rows)), rows, domain, *asked_of("grid", domain, 3, 6)) == []
+    assert differences(engine, rows, domain, *asked_of("grid", domain, 3, 6)) == []
 
 
-@pytest.mark.parametrize("engine", mostly("duckdb"), indirect=True)
+@mostly("duckdb")
 def test_columns_of_unknown_range_are_graded_and_counted_in_bins(engine: TestEngine) -> None:
     box = Box((UNKNOWN[0], -1.0, UNKNOWN[0]), (UNKNOWN[1], 1.0, UNKNOWN[1]))
     domain = Graded(box, (0, 2))
     rows = rows_for(domain, 7)
     for sides in ((2**15, 2**20, 2**15), (0, 2**20, 2**15)):
         bins = Columns(sides, 4)
-        assert differences(engine.put("grades", as_table(rows)), rows, domain, (count, bins)) == []
+        assert differences(engine, rows, domain, (count, bins)) == []
 
 
-@pytest.mark.parametrize("engine", mostly("duckdb"), indirect=True)
-@pytest.mark.parametrize("name", ["ball", "wide box", "frame"])
-def test_columns_that_are_only_described_are_left_out_of_a_lattice(engine: TestEngine, name: str) -> None:
-    first = DOMAINS[name]
-    rows = np.hstack([rows_for(first, 6), np.linspace(-1e300, 1e300, 800).reshape(400, 2)])
-    asked = asked_of("centers", first, 3, 6)
-    assert differences(engine.put("first", as_table(rows)), rows, Without(first, 2), *asked) == []
-
-
-@pytest.mark.parametrize("engine", mostly("duckdb"), indirect=True)
+@mostly("duckdb")
 @pytest.mark.parametrize(
     ("kind", "bound"),
     [
@@ -123,7 +124,7 @@ def test_vectors_beyond_their_bound_are_shrunk(engine: TestEngine, kind: str, bo
         (how, Tighter(of, bound)) if how is vector_sum and of.bound.dimension == 3 else (how, of)
         for how, of in asked_of(kind, BOX, 4, 9)
     ]
-    assert differences(engine.put("long", as_table(rows)), rows, BOX, *asked) == []
+    assert differences(engine, rows, BOX, *asked) == []
 
 
 class Tighter:
@@ -139,21 +140,10 @@ class Tighter:
         return {**self._vectors.bundled(arrays), **self.bound.bundled}
 
 
-@pytest.mark.parametrize("engine", mostly("duckdb"), indirect=True)
-@pytest.mark.parametrize("rows", [np.zeros((1, 2)), np.full((50, 2), 0.25), np.array([[0.1, 0.5], [0.1, -0.5]])])
-def test_one_row_and_columns_of_one_value(engine: TestEngine, rows: Floats) -> None:
-    domain = Box((-1.0, -1.0), (1.0, 1.0))
-    asked = [one for kind in ("centers", "grid", "quadtree", "shells") for one in asked_of(kind, domain, 3, 10)]
-    assert differences(engine.put("few", as_table(rows)), rows, domain, *asked) == []
-
-
 def test_a_row_as_far_away_as_may_be_is_near(engine: TestEngine) -> None:
-    domain = Box((-1.0,) * 2, (1.0,) * 2)
-    near = NearestCenter(domain.snap(np.zeros((1, 2))), domain.max_norm, int(domain.snap(np.array([[0.5, 0.0]]))[0, 0]))
-    table = engine.put("rows", pa.table({"x": [0.5, np.nextafter(0.5, 1), 0.51, 0.0], "y": [0.0, 0.0, 0.0, -0.5]}))
-    with SqlTable(table, "*") as population:
-        (found,) = answers(population, domain, (count, near))
-    assert found.tolist() == [3]
+    near = NearestCenter(SQUARE.snap(np.zeros((1, 2))), SQUARE.max_norm, int(SQUARE.snap(np.array([[0.5, 0.0]]))[0, 0]))
+    rows = np.array([[0.5, 0.0], [np.nextafter(0.5, 1), 0.0], [0.51, 0.0], [0.0, -0.5]])
+    assert differences(engine, rows, SQUARE, (count, near)) == []
 
 
 SEARCHED = float(os.environ.get("CLOISTER_SEARCH", "30"))
@@ -169,57 +159,102 @@ def drawn(seed: int) -> tuple[Any, list[Any]]:
     half = wide * 2.0 ** -g.integers(0, 12, d)
     low, high = middle - half, np.maximum(middle + half, np.nextafter(middle - half, np.inf))
     m = int(g.integers(1, max(2, min(12, 200 // d))))
-    match g.integers(0, 6):
-        case 0:
-            domain: Any = Ball(tuple(middle), wide)
-        case 1:
-            domain = Reframed(tuple(middle), tuple(half))
-        case 2:
-            unknown = tuple(int(j) for j in np.flatnonzero(g.random(d) < 0.5))
-            ends = [UNKNOWN if j in unknown else (-(2.0 ** int(g.integers(-3, 10))),) for j in range(d)]
-            box = Box(tuple(e[0] for e in ends), tuple(-e[0] for e in ends))
-            sides = [2**15 if j in unknown else 1 << (int(s) - 1).bit_length() for j, s in enumerate(box.sides)]
-            return Graded(box, unknown), [(count, Columns(tuple(max(1, s) for s in sides), int(g.integers(1, 5))))]
-        case _:
-            domain = Box(tuple(low), tuple(high))
+    domains = [Box(tuple(low), tuple(high)), Ball(tuple(middle), wide), Reframed(tuple(middle), tuple(half))]
+    domain: Any = domains[g.choice(3, p=[0.6, 0.2, 0.2])]
     kinds = g.choice(sorted(QUESTIONS), int(g.integers(1, 3)), replace=False)
     return domain, [one for kind in kinds for one in asked_of(str(kind), domain, m, seed)]
 
 
-def compared(engine: TestEngine, seed: int) -> None:
-    domain, asked = drawn(seed)
-    rows = rows_for(domain, seed, int(np.random.default_rng(seed).choice([1, 30, 300])))
-    if np.isfinite(rows).all(axis=1).any():
-        assert differences(engine.put("search", as_table(rows)), rows, domain, *asked) == [], seed
-
-
 @pytest.mark.long
 def test_no_difference_is_found(engine: TestEngine) -> None:
-    start, seed = time.monotonic(), 100
-    while time.monotonic() - start < SEARCHED:
-        compared(engine, seed)
-        seed += 1
-    assert seed > 100
-    print(f"{seed - 100} rounds were compared over {engine.name}")
+    end = time.monotonic() + SEARCHED
+    for seed in itertools.count(100):
+        domain, asked = drawn(seed)
+        rows = rows_for(domain, seed, int(np.random.default_rng(seed).choice([1, 30, 300])))
+        if np.isfinite(rows).all(axis=1).any():
+            assert differences(engine, rows, domain, *asked) == [], seed
+        if time.monotonic() > end:
+            break
+
+
+@mostly("duckdb")
+def test_of_a_category_of_many_values_rows_are_located_in_python(engine: TestEngine) -> None:
+    """PostgreSQL's queries have no room for them."""
+    rows, domain = np.random.default_rng(22).uniform(-1, 0.01, (60, 260)), cube(260)
+    near = NearestCenter(domain.snap(rows[:3])[:, :2], domain.max_norm)
+    cells = Facets(near, (Facet(0, 260),), tuple(domain.sides.tolist()), 16)
+    (told,) = differences(engine, rows, domain, (count, cells))
+    assert "is too long: rows are located in Python" in told
+
+
+@pytest.mark.parametrize("engine", ["duckdb"], indirect=True)
+def test_queries_that_would_be_slow_are_not_made_and_the_answers_are_the_same(
+    engine: TestEngine, dialect: Callable[..., None]
+) -> None:
+    dialect(terms=lambda backend: 1)
+    told = differences(engine, rows_for(BOX, 3), BOX, *asked_of("centers", BOX, 6, 4))
+    assert told
+    assert all("products is slower than reading the rows" in line for line in told)
 
 
 @pytest.mark.parametrize("sets", [True, False])
 @pytest.mark.parametrize("engine", ["duckdb", "postgres"], indirect=True)
 def test_all_columns_are_counted_in_one_query_where_an_engine_can(
-    engine: TestEngine, sets: bool, monkeypatch: pytest.MonkeyPatch
+    engine: TestEngine, sets: bool, dialect: Callable[..., None]
 ) -> None:
-    box, rows, asked = Box((-1.0,) * 3, (1.0,) * 3), hostile(7, 900, [-1.0] * 3, [1.0] * 3, 2.0**-19), list[Any]()
-    question, answer = (count, Columns(tuple(box.sides.tolist()), 2)), Database.answer
+    box = Box((-1.0,) * 3, (1.0,) * 3)
+    rows = rows_for(box, 7)
+    question = count, Columns(tuple(box.sides.tolist()), 2)
     if not sets:
-        monkeypatch.setitem(DIALECTS, engine.name, attrs.evolve(DIALECTS[engine.name], sets=False))
-
-    def answered(database: Database, query: Any) -> Any:
-        asked.append(query)
-        return answer(database, query)
-
+        dialect(engine.name, sets=False)
     with SqlTable(engine.put("sets", as_table(rows)), "*", "drop", passes="query") as population:
         population.check()
-        monkeypatch.setattr(Database, "answer", answered)
-        found = answers(population, box, question)
-    assert len(asked) == (1 if sets else 3)
+        with patch.object(Database, "answer", autospec=True, side_effect=Database.answer) as asked:
+            found = answers(population, box, question)
+    assert asked.call_count == (1 if sets else 3)
     assert same(found, answers(Arrays(rows, missing="drop"), box, question))
+
+
+# number by number
+
+
+def hard_numbers() -> np.ndarray:
+    """The ends of every octave and of some grades in it, and what is next to them, of both signs; zeros; numbers below
+    the first octave and beyond the last one, up to the largest of all."""
+    first = np.arange(2 * OCTAVES) * STEPS
+    ends = least_of(np.concatenate([first, first + 1, first + 100, first + STEPS - 1, [GRADES]]))
+    beyond = [5e-324, 2.0**-70, 2.0**65, 2.0**70, 1e300, sys.float_info.max]
+    found = np.concatenate([ends, np.nextafter(ends, 0), np.nextafter(ends, np.inf), beyond])
+    return np.unique(np.concatenate([found, -found]))
+
+
+@mostly("duckdb", "postgres")
+def test_every_number_has_the_grade_that_it_has_in_memory(engine: TestEngine) -> None:
+    numbers, box = np.append(hard_numbers(), -0.0), Box((UNKNOWN[0], -1.0), (UNKNOWN[1], 1.0))
+    graded = Graded(box, (0,))
+    rows = np.column_stack([numbers, np.zeros(len(numbers))])
+    table = engine.put("grades", as_table(rows).append_column("i", [np.arange(len(numbers))]))
+    database = Database(table)
+    known = Described()
+    stage = snapped(Stage(table, ("x0", "x1"), database.dialect.fence), known.of(graded))
+    found = database.answer(stage.table.select("i", grade=stage[stage.row[0]]))
+    wanted = graded.snap(rows)[:, 0]
+    got = found["grade"].to_numpy()[np.argsort(found["i"].to_numpy())]
+    assert [x.hex() for x in numbers[got != wanted].tolist()] == []
+    assert (wanted.min(), wanted.max()) == (-GRADES, GRADES - 1)
+    assert isinstance(stage.bound, Bound)
+    assert stage.bound.l2 >= np.hypot(GRADES, box.max_norm) > stage.bound.l2 - 2
+
+
+@pytest.mark.parametrize("cuts", [(0,), range(-90, 90, 20), (-99, -98, -98, -97, 3, 4, 5, 6, 100), (-100, *range(30))])
+def test_the_step_is_the_number_of_cuts_at_most_as_large(engine: TestEngine, cuts: tuple[int, ...]) -> None:
+    of, x = np.array(cuts), np.arange(-100, 101)
+    values = np.random.default_rng(0).integers(0, 2**60, len(of) + 1)
+    table = engine.put("steps", pa.table({"x": x.astype(float)}))
+    database = Database(table)
+    own = database.dialect.steps
+    query = table.select(table.x, any=stepped(table.x, of, values, 100), own=own(table.x, of, values, 100))
+    found = database.answer(query.order_by("x"))
+    wanted = values[np.searchsorted(of, x, "right")]
+    assert found["any"].to_pylist() == wanted.tolist()
+    assert found["own"].to_pylist() == wanted.tolist()

@@ -1,4 +1,5 @@
-"""Connections that die in the middle of a run: nothing partial, nothing paid twice, and the run goes on."""
+"""Connections that die in the middle of a run, of queries or while rows stream from them: nothing partial, nothing paid
+twice, and the run goes on."""
 
 from __future__ import annotations
 
@@ -7,36 +8,50 @@ import sqlite3
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from itertools import count
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import psycopg
-import pyarrow as pa
 import pytest
 
 from cloister.accounting.ledger.ledger import Ledger
+from cloister.plugins.populations import sql_table
 from cloister.plugins.populations.sql_table import SqlTable
+from cloister.rows.databases import postgres as driver
 from cloister.rows.databases.database import EngineFailed
-from cloister.run.account import Account
-from cloister.run.fit import fit
 from cloister.run.request import Request
-from cloister.run.result import Result
 from tests.in_process import cloister
 from tests.rows.databases.engines import TestEngine
+from tests.rows.databases.hostile import as_table
 from tests.rows.databases.postgres import OWNER, Postgres
-from tests.run.test_resuming import Gone
+from tests.rows.databases.rounds import agrees, in_square
+from tests.run.test_resuming import Gone, run
 
 ROUNDS = 3
 REQUEST = Request(k=2, method="su-lloyd", epsilon=1.0, bounds=(-1, 1), rows=20_000, options={"rounds": ROUNDS - 1})
 ROWS = np.random.default_rng(0).normal(0, 0.3, (20_000, 2))
 
+SIZE = 1000
+"""Rows of a batch: each stream has 20."""
 
-@pytest.fixture
-def ledger(tmp_path: Path) -> Ledger:
-    book = Ledger.open(tmp_path / "budget.db", create=True)
-    book.declare("mine", 10.0, 1e-5)
-    return book
+PLACES = {"before its first batch": 0, "in its middle": 4, "after its last batch": len(ROWS) // SIZE}
+"""How many batches have come when the server ends the connection."""
+
+LOST = "the connection is lost.*"
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Streams of several batches, which are read again in every round."""
+    monkeypatch.setattr(sql_table, "chunk_rows", lambda dimension: SIZE)
+    monkeypatch.setattr(sql_table, "HELD", 0)
+
+
+def put(engine: TestEngine) -> Any:
+    return engine.put("rows", as_table(ROWS))
 
 
 class Asked:
@@ -50,7 +65,7 @@ class Asked:
         lost: int = -1,
         passes: str | None = None,
     ) -> None:
-        self.inner = SqlTable(table, "*", passes=passes)
+        self.inner, self.passes = SqlTable(table, "*", passes=passes), passes
         self.columns, self.check, self.marks = self.inner.columns, self.inner.check, self.inner.marks
         self.rounds, self._at, self._lost = list[int](), at, lost
 
@@ -62,8 +77,39 @@ class Asked:
         return self.inner.gather(round, rng)
 
 
-def run(ledger: Ledger, population: Any, resume: str | None = None) -> Result:
-    return fit(REQUEST, population, account=Account(ledger=ledger.path, dataset="mine", resume=resume))
+def looks(ledger: Ledger) -> list[Any]:
+    """What the ledger's last run has released, in order."""
+    with closing(sqlite3.connect(ledger.path)) as db:
+        return db.execute("select number, round, question, level, ids, answers from looks order by number").fetchall()
+
+
+def breaks_off(ledger: Ledger, first: Asked, lost: int, why: str = ".*") -> None:
+    """A run fails in this round, for this reason: it has released looks of all rounds before, and no others."""
+    with pytest.raises(EngineFailed) as failure:
+        run(ledger, first, REQUEST)
+    said = rf"\w+ could not answer \({why}\): nothing was answered, and no part of an answer is kept"
+    assert re.fullmatch(said, str(failure.value))
+    assert failure.value.__cause__ is None
+    assert failure.value.__suppress_context__
+    assert first.rounds == list(range(lost + 1))
+    assert {round for _, round, *_ in looks(ledger)} == set(range(lost))
+
+
+def goes_on(ledger: Ledger, first: Asked, engine: TestEngine) -> None:
+    """The ledger's open run asks what was not answered, keeps what was, and costs what it would have cost."""
+    first.inner.close()
+    (cut,), known = ledger.runs(), looks(ledger)
+    assert cut.state == "open"
+    assert cut.epsilon == pytest.approx(1.0)
+    second = Asked(engine.again("rows"), passes=first.passes)
+    with second.inner:
+        result = run(ledger, second, REQUEST, resume=cut.id)
+    assert second.rounds == list(range(first.rounds[-1], ROUNDS))
+    assert looks(ledger)[: len(known)] == known
+    (done,) = ledger.runs()
+    assert done.state == "done"
+    assert done.epsilon == pytest.approx(1.0)
+    assert run(ledger, Gone(first.columns), REQUEST, resume=cut.id).as_dict() == result.as_dict()
 
 
 @contextmanager
@@ -84,101 +130,123 @@ def cutting(engine: TestEngine, table: Any, lost: int, delay: float) -> Iterator
         thread.join()
 
 
-def looks(ledger: Ledger) -> list[Any]:
-    """What the ledger's last run has released, in order."""
-    with closing(sqlite3.connect(ledger.path)) as db:
-        return db.execute("select number, round, question, level, ids, answers from looks order by number").fetchall()
-
-
 @pytest.mark.parametrize("delay", [0.0, pytest.param(0.02, marks=pytest.mark.long)])
 @pytest.mark.parametrize("lost", range(ROUNDS))
 def test_a_run_goes_on_after_its_connection_died_in_any_round(
-    breakable: TestEngine, ledger: Ledger, lost: int, delay: float
+    engine: TestEngine, ledger: Ledger, lost: int, delay: float
 ) -> None:
-    table = put(breakable)
-    message = "nothing was answered, and no part of an answer is kept"
-    with cutting(breakable, table, lost, delay) as at:
+    own = engine.apart()
+    table = put(own)
+    with cutting(own, table, lost, delay) as at:
         first = Asked(table, at, lost)
-        with pytest.raises(EngineFailed, match=message):
-            run(ledger, first)
-    known = released(ledger, first, lost)
-    goes_on(ledger, first, breakable.again("rows"), known)
+        breaks_off(ledger, first, lost)
+    goes_on(ledger, first, own)
 
 
-def released(ledger: Ledger, first: Asked, lost: int) -> list[Any]:
-    """Looks of a run that failed in this round, which is closed: those of all rounds before, and no others."""
-    first.inner.close()
-    known = looks(ledger)
-    assert first.rounds == list(range(lost + 1))
-    assert {round for _, round, *_ in known} == set(range(lost))
-    return known
+# streams
 
 
-def goes_on(ledger: Ledger, first: Asked, table: Any, known: list[Any], passes: str | None = None) -> None:
-    """The ledger's open run asks what was not answered, keeps what was, and costs what it would have cost."""
-    (cut,) = ledger.runs()
-    assert cut.state == "open"
-    assert cut.epsilon == pytest.approx(1.0)
-    second = Asked(table, passes=passes)
-    with second.inner:
-        result = run(ledger, second, cut.id)
-    assert second.rounds == list(range(first.rounds[-1], ROUNDS))
-    assert looks(ledger)[: len(known)] == known
-    (done,) = ledger.runs()
-    assert done.state == "done"
-    assert done.epsilon == pytest.approx(1.0)
-    assert run(ledger, Gone(first.columns), cut.id).as_dict() == result.as_dict()
+Cutting = Callable[[Any, int, int], None]
 
 
-def in_round(number: int, act: Callable[[], None]) -> Callable[[int], None]:
-    """What is done when a round begins."""
-    return lambda asked: act() if asked == number else None
+@pytest.fixture
+def cut_stream(breakable_postgres: Postgres, monkeypatch: pytest.MonkeyPatch) -> Cutting:
+    """Makes the server end a table's connection in its stream of this number, once so many batches have come."""
+    real = driver._copied
 
+    def cut(table: Any, stream: int, after: int) -> None:
+        streams = count()
 
-def broken_off(ledger: Ledger, first: Asked, why: str) -> list[Any]:
-    """A run whose second round fails for this reason. What was released of the first."""
-    with pytest.raises(EngineFailed) as failure:
-        run(ledger, first)
-    first.inner.close()
-    said = rf"postgres could not answer \({why}\): nothing was answered, and no part of an answer is kept"
-    assert re.fullmatch(said, str(failure.value))
-    assert failure.value.__cause__ is None
-    assert failure.value.__suppress_context__
-    assert first.rounds == [0, 1]
-    assert {round for _, round, *_ in looks(ledger)} == {0}
-    return looks(ledger)
+        def copied(expression: Any, size: int) -> Iterator[Any]:
+            lost, batches = next(streams) == stream, real(expression, size)
+            for come in count():
+                if lost and come == after:
+                    breakable_postgres.cut_and_wait(table)
+                if (batch := next(batches, None)) is None:
+                    return
+                yield batch
+
+        monkeypatch.setattr(driver, "_copied", copied)
+
+    return cut
 
 
 @pytest.mark.parametrize(
-    ("setting", "why"),
+    ("lost", "place"),
     [
-        ("statement_timeout = '1ms'", "the query was cancelled, by somebody or by its statement_timeout"),
-        (
-            "idle_in_transaction_session_timeout = '1ms'",
-            "(it closed the connection, which waited for longer than its idle_in_transaction_session_timeout"
-            "|the connection is lost)",  # where the query is on its way already, the server's last words are not read
-        ),
+        pytest.param(lost, place, marks=[] if lost == 1 or "middle" in place else pytest.mark.long)
+        for lost in range(ROUNDS)
+        for place in PLACES
     ],
 )
-def test_a_run_goes_on_after_a_limit_of_time(
-    breakable_postgres: Postgres, ledger: Ledger, setting: str, why: str
+def test_a_run_goes_on_after_its_stream_was_cut_off_in_any_round(
+    breakable_postgres: Postgres, ledger: Ledger, cut_stream: Cutting, lost: int, place: str
 ) -> None:
-    """A limit of a millisecond, which passes whenever it may: a query of 20,000 rows takes longer, and a connection
-    that is waited for is closed some time."""
     table = put(breakable_postgres)
-    con = table.get_backend().con
+    cut_stream(table, lost + 1, PLACES[place])  # the first one is the validation pass
+    first = Asked(table, passes="stream")
+    breaks_off(ledger, first, lost, LOST)
+    goes_on(ledger, first, breakable_postgres)
 
-    def limit() -> None:
-        con.execute(f"SET LOCAL {setting}")
-        if setting.startswith("idle"):
-            breakable_postgres.wait_until_gone(con.info.backend_pid)
 
-    first = Asked(table, in_round(1, limit))
-    known = broken_off(ledger, first, why)
-    goes_on(ledger, first, breakable_postgres.again("rows"), known)
+@pytest.mark.parametrize("place", PLACES)
+def test_a_validation_pass_that_is_cut_off_has_cost_nothing(
+    breakable_postgres: Postgres, ledger: Ledger, cut_stream: Cutting, place: str
+) -> None:
+    table = put(breakable_postgres)
+    cut_stream(table, 0, PLACES[place])
+    with SqlTable(table, "*", passes="stream") as first, pytest.raises(EngineFailed, match=LOST):
+        run(ledger, first, REQUEST)
+    assert not ledger.runs()
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_rows_that_came_before_a_cut_are_never_counted(
+    breakable_postgres: Postgres, cut_stream: Cutting, place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not by this population either, which has room for all that came, and not twice by the next one."""
+    monkeypatch.setattr(sql_table, "HELD", 2**28)
+    table = put(breakable_postgres)
+    cut_stream(table, 0, PLACES[place])
+    with SqlTable(table, "*", passes="stream") as first:
+        for _ in range(2):
+            with pytest.raises(EngineFailed, match=LOST):
+                in_square(first)
+    with SqlTable(breakable_postgres.again("rows"), "*", passes="stream") as second:
+        assert agrees(second, ROWS)
+
+
+def test_a_pass_that_is_left_when_its_connection_is_lost_says_nothing_of_its_own(
+    breakable_postgres: Postgres, capfd: pytest.CaptureFixture[str]
+) -> None:
+    table = put(breakable_postgres)
+    with SqlTable(table, "*", passes="stream") as population:
+        chunks = population.chunks()
+        next(chunks)
+        breakable_postgres.cut_and_wait(table)
+        chunks.close()
+        with pytest.raises(EngineFailed, match=LOST):
+            population.check()
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_stream_tells_how_far_it_is(breakable_postgres: Postgres) -> None:
+    told = list[int]()
+    with SqlTable(put(breakable_postgres), "*", passes="stream", progress=told.append) as population:
+        population.check()
+        in_square(population)
+    assert told == [0] + [SIZE] * (len(ROWS) // SIZE)
+
+
+# what is told
 
 
 ERRORS = [
+    (psycopg.errors.QueryCanceled("3.14159"), "the query was cancelled, by somebody or by its statement_timeout"),
+    (
+        psycopg.errors.IdleInTransactionSessionTimeout("3.14159"),
+        "it closed the connection, which waited for longer than its idle_in_transaction_session_timeout",
+    ),
     (psycopg.errors.OutOfMemory("failed on request of size 3.14159"), "it has not enough memory"),
     (psycopg.errors.DiskFull("could not write to file: 3.14159"), "its disk is full"),
     (psycopg.errors.StatementTooComplex("stack depth: 3.14159"), "the query is too long for it"),
@@ -189,35 +257,17 @@ ERRORS = [
 ]
 
 
-def failing(error: Exception) -> Callable[..., Any]:
-    def fails(*given: Any) -> Any:
-        raise error
-
-    return fails
-
-
 @pytest.mark.parametrize(("error", "why"), ERRORS)
 def test_why_postgresql_could_not_answer_is_told_in_our_words(
     postgres: Postgres, error: Exception, why: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with SqlTable(put(postgres), "*") as population:
         population.check()
-        monkeypatch.setattr("cloister.rows.databases.postgres.statement", failing(error))
+        monkeypatch.setattr("cloister.rows.databases.postgres.statement", Mock(side_effect=error))
         with pytest.raises(EngineFailed) as failure:
             population.check()
     assert f"postgres could not answer ({why}): " in str(failure.value)
     assert "3.14" not in str(failure.value)
-
-
-def put(engine: TestEngine) -> Any:
-    return engine.put("rows", pa.table({f"x{j}": ROWS[:, j] for j in range(2)}))
-
-
-# what is told
-
-
-def address(postgres: Postgres) -> str:
-    return f"postgres://{OWNER}@/postgres?host={postgres.server.home}"
 
 
 FIT = "-k 3 --epsilon 1 --bounds=-1:1 --rows 20000 --method su-lloyd --set rounds=2 --columns * --json"
@@ -226,32 +276,31 @@ ACCOUNT = "--ledger budget.db --dataset mine"
 
 def fitted(postgres: Postgres, table: str, folder: Path, *more: str) -> Any:
     """What the command says."""
-    return cloister("fit", address(postgres), "--table", table, *f"{FIT} {ACCOUNT}".split(), *more, folder=folder)
+    address = f"postgres://{OWNER}@/postgres?host={postgres.server.home}"
+    return cloister("fit", address, "--table", table, *f"{FIT} {ACCOUNT}".split(), *more, folder=folder)
 
 
+@pytest.mark.parametrize("passes", ["query", "stream"])
 def test_the_command_line_says_how_to_go_on(
-    postgres: Postgres, ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    postgres: Postgres, ledger: Ledger, passes: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put(postgres)
-    gather = SqlTable.gather
+    gather, how = SqlTable.gather, ("--pass", passes)
 
     def lost(population: SqlTable, round: Any, rng: Any) -> Any:
         if round.index == 1:
-            own = postgres.backend.con.info.backend_pid
-            postgres.run(
-                f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE xact_start < now() AND pid <> {own}"
-            )
+            postgres.cut(population._given)
         return gather(population, round, rng)
 
     with monkeypatch.context() as patch:
         patch.setattr(SqlTable, "gather", lost)
-        cut = fitted(postgres, "rows", tmp_path)
+        cut = fitted(postgres, "rows", tmp_path, *how)
     (found,) = ledger.runs()
     line = cut.stderr.splitlines()[-1]
     assert cut.returncode == 2
     assert line.startswith("cloister: postgres could not answer (the connection is lost")
     assert f"{ACCOUNT} --resume {found.id}" in line
-    done = fitted(postgres, "rows", tmp_path, "--resume", found.id)
+    done = fitted(postgres, "rows", tmp_path, *how, "--resume", found.id)
     assert (done.returncode, ledger.runs()[0].state) == (0, "done")
 
 

@@ -10,7 +10,6 @@ import pyarrow as pa
 import pytest
 
 from cloister.core.budget import Budget
-from cloister.core.domains import Box
 from cloister.core.errors import InvalidInput
 from cloister.core.questions import OpenedQuestion, Round
 from cloister.core.randomness import NoiseRng, PublicRng
@@ -21,8 +20,8 @@ from cloister.run.request import Request
 from cloister.testing.checks.populations import Roll
 from cloister.testing.stubs import Dealt
 from tests.rows.databases.engines import TestEngine, mostly
+from tests.rows.databases.rounds import SQUARE, shuffled
 
-BOX = Box((-1.0,) * 2, (1.0,) * 2)
 SHARES = Budget("pure", 1.0).split_users(PublicRng.from_seed(4), 1.0, 1.0, 2.0)
 """Of the users, disjoint."""
 
@@ -31,7 +30,7 @@ def roll(trust: Any = Local, shared: bool = True) -> Round[Any]:
     """Who is asked each of four questions, and which row she has: all users the first, a share the others, if any."""
     cells = Dealt((2**20,))
     among = [None, *(share.user_share for share in SHARES if shared)]
-    return Round(0, trust, BOX, tuple(OpenedQuestion(cells, None, share, Roll()) for share in among))
+    return Round(0, trust, SQUARE, tuple(OpenedQuestion(cells, None, share, Roll()) for share in among))
 
 
 def called(population: Any) -> list[set[tuple[int, int]]]:
@@ -55,11 +54,7 @@ def replaced(table: pa.Table, at: int, x: float) -> pa.Table:
     return shuffled(table.set_column(table.column_names.index("x"), "x", pa.array(cells)), at)
 
 
-def shuffled(table: pa.Table, seed: int) -> pa.Table:
-    return table.take(np.random.default_rng(seed).permutation(len(table)))
-
-
-@pytest.mark.parametrize("engine", mostly("duckdb", "postgres"), indirect=True)
+@mostly("duckdb", "postgres")
 @pytest.mark.parametrize(("users", "materialise"), [("key", False), ("name", True)])
 def test_one_row_is_replaced_and_nobody_else_s_answer_moves(engine: TestEngine, users: str, materialise: bool) -> None:
     """The adversary replaces a row by one that comes first, and one that comes last, in any order of the cells: all
@@ -92,8 +87,6 @@ def test_rows_without_names_are_asked_nothing_that_belongs_to_a_user(
         population.check()
         with pytest.raises(InvalidInput, match="no places by which their users could be numbered"):
             population.gather(roll(trust, shared), NoiseRng.for_tests(1))
-        with pytest.raises(InvalidInput, match="no places by which their users could be numbered"):
-            population.number_by_name()
 
 
 def test_two_rows_of_one_name_are_refused(engine: TestEngine) -> None:
@@ -109,7 +102,7 @@ def test_two_rows_of_one_name_are_refused(engine: TestEngine) -> None:
                 assert len(called(population)[0]) == 3
 
 
-@pytest.mark.parametrize("engine", mostly("duckdb", "postgres"), indirect=True)
+@mostly("duckdb", "postgres")
 def test_a_number_is_the_name_s_whatever_type_it_is_stored_as(engine: TestEngine) -> None:
     keys = people()["key"]
     texts = pa.array([str(key) for key in keys.to_pylist()])
@@ -122,21 +115,19 @@ def test_a_number_is_the_name_s_whatever_type_it_is_stored_as(engine: TestEngine
     assert all(each == found[0] for each in found)
 
 
-def asked(**changes: Any) -> Request:
-    asked = Request(method="grid-means", k=2, epsilon=1.0, bounds="-1:1", rows=800, seed=1, trust="local")
-    return attrs.evolve(asked, **changes)
+REQUEST = Request(method="grid-means", k=2, epsilon=1.0, bounds="-1:1", rows=800, seed=1, trust="local")
 
 
-@pytest.mark.parametrize("engine", mostly("duckdb", "postgres"), indirect=True)
+@mostly("duckdb", "postgres")
 def test_a_run_whose_people_answer_one_by_one_needs_a_key_before_a_row_is_read(engine: TestEngine) -> None:
-    table, request = engine.put("runs", people()), asked()
+    table = engine.put("runs", people())
     for trust in ("local", "shuffled"):
         with SqlTable(table, ["x", "y"]) as population:
             with pytest.raises(InvalidInput, match=r"--user-column NAME.*or choose central components"):
-                fit(asked(trust=trust, rows=10**6, delta=1e-6), population)
+                fit(attrs.evolve(REQUEST, trust=trust, rows=10**6, delta=1e-6), population)
             assert population._seen is None, "rows were read"
     with SqlTable(table, ["x", "y"], users="key") as population:
-        assert fit(request, population).privacy.headline.startswith("(replace one row)")
+        assert fit(REQUEST, population).privacy.headline.startswith("(replace one row)")
     again = engine.put("runs_twice", pa.concat_tables([people(), people()]))
     with SqlTable(again, ["x", "y"], users="key") as population, pytest.raises(InvalidInput, match="two rows name one"):
-        fit(request, population)
+        fit(REQUEST, population)

@@ -1,107 +1,85 @@
-"""The kit's laws of populations, over every engine; parties and simulated users whose rows are in databases."""
+"""Populations of rows in a database, over every engine: the kit's laws, and what methods find in them."""
 
 from __future__ import annotations
 
 import signal
 import threading
 import time
+from collections.abc import Callable
+from contextlib import ExitStack
 from itertools import count as numbers
 from typing import Any
 
-import attrs
 import ibis
 import numpy as np
 import pytest
 
 from cloister.core.randomness import NoiseRng
-from cloister.core.registry.registry import registry
+from cloister.core.registry.compose import compose
+from cloister.core.registry.registry import built_in, registry
 from cloister.core.types import Floats
 from cloister.plugins.populations.arrays import Arrays
 from cloister.plugins.populations.sql_table import SqlTable
 from cloister.rows.databases.database import DIALECTS
-from cloister.run.fit import fit, parties
+from cloister.run.fit import fit
 from cloister.run.request import Request
 from cloister.testing import parametrize
-from cloister.testing.checks.populations import exact_round, gathered, rows
-from tests.rows.databases.engines import ENGINES, TestEngine
-from tests.rows.databases.hostile import as_table
+from tests.rows.databases.engines import TestEngine, mostly
+from tests.rows.databases.hostile import as_table, hostile
 from tests.waiting import PATIENCE
 
 pytestmark = pytest.mark.usefixtures("way")
 
-QUICK = [name for name in ENGINES if name != "pyspark"]
-"""Spark takes a second for each query."""
-
 NAMES = (f"kit{i}" for i in numbers())
 
 
-class Populations:
-    """Makes populations of rows in an engine."""
-
-    def __init__(self, engine: TestEngine, **options: Any) -> None:
-        self._engine, self._options = engine, options
-        self._open: list[SqlTable] = []
-
-    def __call__(self, rows: Floats) -> SqlTable:
-        self.close()
-        self._open.append(SqlTable(self._engine.put(next(NAMES), as_table(rows)), "*", **self._options))
-        return self._open[-1]
-
-    def close(self) -> None:
-        while self._open:
-            self._open.pop().close()
-
-
 @pytest.mark.parametrize("materialise", [False, True])
-@pytest.mark.parametrize("engine", [*QUICK, pytest.param("pyspark", marks=pytest.mark.long)], indirect=True)
+@mostly("duckdb", "postgres")
 @parametrize(registry().load(registry().spec("Population", "sql")), role="Population")
 def test_rows_in_a_database_conform(component: Any, check: Any, engine: TestEngine, materialise: bool) -> None:
-    make = Populations(engine, materialise=materialise)
-    try:
+    with ExitStack() as last:
+
+        def make(rows: Floats) -> SqlTable:
+            last.close()
+            table = engine.put(next(NAMES), as_table(rows))
+            return last.enter_context(SqlTable(table, "*", materialise=materialise))
+
         check(component if check.name == "the_registry_says_what_the_class_is" else make)
-    finally:
-        make.close()
 
 
-def test_of_a_round_by_query_only_what_has_no_form_in_sql_is_streamed(engine: TestEngine) -> None:
-    told = list[str]()
-    make = Populations(engine, passes="query", told=told.append)
-    found = gathered(make(rows(3000)), exact_round())
-    make.close()
-    assert all(map(np.array_equal, found, gathered(Arrays(rows(3000)), exact_round())))
-    assert len(told) == 1
-    assert "Dealt" in told[0]
+# methods: what they find under noise that is the same is what they find in rows in memory
 
 
-@pytest.mark.parametrize("materialise", [False, True])
-@pytest.mark.parametrize("engine", QUICK, indirect=True)
-def test_parties_whose_rows_are_in_databases_pool_the_sums_of_all(engine: TestEngine, materialise: bool) -> None:
-    def pooled(*members: Any) -> Any:
-        masked = dict.fromkeys(("counts", "sums"), "masked-gaussian")
-        asked = Request(
-            method="gauss-lloyd",
-            k=3,
-            epsilon=1.0,
-            delta=1e-6,
-            bounds="-1:1",
-            rows=4000,
-            seed=1,
-            components=masked,
-            options={f"{slot}.parties": 2 for slot in masked},
-        )
-        return fit(asked, parties(dict(zip(("north", "south"), members, strict=True))), noise=NoiseRng.for_tests(1))
+ROWS = hostile(91, 5000, np.full(4, -1.0), np.full(4, 1.0), 2.0**-19)
+QUICK = ("fastlloyd", "hst-means", "su-lloyd", "tree-coreset", "auto")
 
-    shares = np.split(rows(4000), [1500])
-    tables = [engine.put(name, as_table(some)) for name, some in zip(("north", "south"), shares, strict=True)]
-    held = [SqlTable(table, "*", materialise=materialise) for table in tables]
-    with held[0], held[1]:
-        found = pooled(*held)
-    assert found.centers.tobytes() == pooled(*(Arrays(some) for some in shares)).centers.tobytes()
+
+def central() -> list[str]:
+    """Methods whose people do not each answer by themselves."""
+    named = {spec.name: compose(built_in(), "Method", spec.name, {}, {}) for spec in built_in().specs("Method")}
+    return [name for name, made in named.items() if made.private and made.trust == "Central"]
+
+
+@mostly("duckdb")
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name in QUICK else pytest.mark.long) for name in central()]
+)
+def test_every_method_finds_what_it_finds_in_memory_though_queries_be_long(
+    engine: TestEngine, name: str, dialect: Callable[..., None]
+) -> None:
+    dialect(engine.name, terms=lambda backend: 2**14)
+    request = Request(k=4, epsilon=8.0, delta=1e-6, bounds="-1:1", rows=len(ROWS), method=name, seed=1)
+    with SqlTable(engine.put("methods", as_table(ROWS)), "*", "drop") as population:
+        found = fit(request, population, noise=NoiseRng.for_tests(1)).centers
+    assert np.array_equal(found, fit(request, Arrays(ROWS, missing="drop"), noise=NoiseRng.for_tests(1)).centers)
+
+
+# interrupts
 
 
 @pytest.mark.parametrize("beside", ["", "import polars; polars.DataFrame({'x': [1]}).lazy().collect()"])
 def test_ctrl_c_while_duckdb_works_ends_the_run_as_one_that_was_interrupted(
-    monkeypatch: pytest.MonkeyPatch, beside: str
+    dialect: Callable[..., None], beside: str
 ) -> None:
     """Args: beside: what else the process does before, which may bring a handler of signals."""
     exec(beside)
@@ -118,7 +96,7 @@ def test_ctrl_c_while_duckdb_works_ends_the_run_as_one_that_was_interrupted(
         time.sleep(0.5)
         signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
 
-    monkeypatch.setitem(DIALECTS, "duckdb", attrs.evolve(DIALECTS["duckdb"], stream=streamed))
+    dialect(stream=streamed)
     population = SqlTable(backend.sql(endless, schema={"x": "float64"}), "*")
     presses = threading.Thread(target=interrupt)
     presses.start()

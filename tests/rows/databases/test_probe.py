@@ -15,15 +15,13 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
-from cloister.core.domains import Box
 from cloister.core.errors import CloisterError, InvalidInput
-from cloister.core.nearest import NearestCenter
-from cloister.core.questions import Rows, count, vector_sum
 from cloister.plugins.populations.sql_table import SqlTable
 from cloister.rows.databases import database
 from cloister.rows.databases.duckdb import DUCKDB
-from tests.rows.databases.engines import TestEngine
-from tests.rows.databases.rounds import answers
+from tests.rows.databases.engines import DuckDB, TestEngine
+from tests.rows.databases.hostile import as_table
+from tests.rows.databases.rounds import agrees, in_square
 
 EVEN = r"CAST\(6755399441055744 AS DOUBLE\)"
 
@@ -87,7 +85,7 @@ def trials(rows: Any) -> list[str]:
 
 @pytest.mark.parametrize("what", WRONG)
 def test_an_engine_whose_arithmetic_is_wrong_is_refused_before_a_row_is_read(
-    what: str, rows: Any, trials: list[str], monkeypatch: pytest.MonkeyPatch
+    what: str, rows: Any, trials: list[str], dialect: Callable[..., None]
 ) -> None:
     asked, instead, found = WRONG[what]
     coming = iter(trials)
@@ -95,7 +93,7 @@ def test_an_engine_whose_arithmetic_is_wrong_is_refused_before_a_row_is_read(
     def stream(expression: Any, size: int) -> Any:
         return rows.get_backend().con.sql(re.sub(asked, instead, next(coming))).to_arrow_reader(size)
 
-    monkeypatch.setitem(database.DIALECTS, "duckdb", attrs.evolve(DUCKDB, stream=stream))
+    dialect(stream=stream)
     message = "could not answer" if found is None else f"because rounds must be exact.*: it gets {found}.* wrong"
     with pytest.raises(InvalidInput, match=message):
         SqlTable(rows, "*").check()
@@ -114,11 +112,6 @@ def test_an_engine_that_cannot_answer_is_refused_with_what_to_do_instead(tmp_pat
     with pytest.raises(InvalidInput, match=r"sqlite cannot be used.*; export the rows to Parquet"):
         SqlTable(backend.table("visits"), "*").check()
     backend.disconnect()
-
-
-DOMAIN = Box((-1.0,) * 2, (1.0,) * 2)
-NEAR = NearestCenter(DOMAIN.snap(np.array([[-0.5, 0.0], [0.5, 0.0]])), DOMAIN.max_norm)
-ASKED: Any = ((count, NEAR), (vector_sum, Rows.of(NEAR, DOMAIN)))
 
 
 def other(name: str, change: Callable[[list[Any]], list[Any]]) -> Callable[[pa.Table], pa.Table]:
@@ -142,20 +135,18 @@ IMPOSSIBLE: dict[str, Callable[[pa.Table], pa.Table]] = {
 
 
 @pytest.mark.parametrize("what", IMPOSSIBLE)
-def test_an_answer_that_no_rows_could_give_is_refused(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_answer_that_no_rows_could_give_is_refused(what: str, dialect: Callable[..., None]) -> None:
     def answer(expression: Any) -> pa.Table:
         found = DUCKDB.stream(expression, 2**16).read_all()
         return IMPOSSIBLE[what](found) if "s1" in found.column_names else found
 
     rows = np.random.default_rng(0).uniform(-1, 1, (300, 2))
-    engine = ibis.duckdb.connect()
-    engine.con.register("rows", pa.table({"x": rows[:, 0], "y": rows[:, 1]}))
-    with SqlTable(engine.table("rows"), "*") as table:
-        found = answers(table, DOMAIN, *ASKED)
-        assert found[0].sum() == 300
-        monkeypatch.setitem(database.DIALECTS, "duckdb", attrs.evolve(DUCKDB, answer=answer))
-    with SqlTable(engine.table("rows"), "*") as table, pytest.raises(CloisterError) as caught:
-        answers(table, DOMAIN, *ASKED)
+    table = DuckDB().put("rows", as_table(rows))
+    with SqlTable(table, "*") as population:
+        assert agrees(population, rows)
+    dialect(answer=answer)
+    with SqlTable(table, "*") as population, pytest.raises(CloisterError) as caught:
+        in_square(population)
     assert "secret" not in str(caught.value)
 
 

@@ -2,34 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
-import attrs
 import duckdb
 import ibis
-import numpy as np
 import pytest
 
-from cloister.core.domains import Box
-from cloister.core.errors import InvalidInput
-from cloister.core.nearest import NearestCenter
+from cloister.accounting.ledger.ledger import Ledger
+from cloister.core.errors import InvalidInput, Refused
 from cloister.core.questions import count
 from cloister.plugins.populations.sql_table import SqlTable
-from cloister.rows.databases import database
 from cloister.rows.databases.dialect import Dialect
-from cloister.rows.databases.duckdb import DUCKDB
 from cloister.testing.stubs import Dealt
-from tests.rows.databases.rounds import answers, same
-
-HELD = "stream"
-"""The way in which rows are read once."""
+from tests.rows.databases.rounds import NEAR, SQUARE, answers, in_square, same
+from tests.run.test_resuming import cut_off, run
 
 pytestmark = pytest.mark.usefixtures("way")
-
-DOMAIN = Box((-1.0,) * 2, (1.0,) * 2)
-NEAR = NearestCenter(DOMAIN.snap(np.array([[-0.5, 0.0], [0.5, 0.0]])), DOMAIN.max_norm)
 
 
 @pytest.fixture
@@ -44,13 +35,15 @@ def lake(tmp_path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
     connection.close()
 
 
-def population(lake: Any, name: str = "rows", **more: Any) -> SqlTable:
-    return SqlTable(ibis.duckdb.from_connection(lake).table(name), "*", **more)
+@pytest.fixture
+def found_out(way: str) -> Any:
+    """A round of other rows is refused, but where rows are held once they were read: of those it is."""
+    said = r"not what they were when this run began.*--materialise"
+    return nullcontext() if way == "stream" else pytest.raises(InvalidInput, match=said)
 
 
-def counted(some: SqlTable) -> list[int]:
-    (values,) = answers(some, DOMAIN, (count, NEAR))
-    return [int(value) for value in values]
+def population(lake: Any, name: str = "rows", columns: Any = "*", **more: Any) -> SqlTable:
+    return SqlTable(ibis.duckdb.from_connection(lake).table(name), columns, **more)
 
 
 CHANGES = (
@@ -66,10 +59,10 @@ CHANGES = (
 def test_who_writes_meanwhile_changes_no_round(lake: Any, name: str, materialise: bool) -> None:
     with population(lake, name, materialise=materialise) as some:
         some.check()
-        before = counted(some)
+        before = in_square(some)
         for change in CHANGES:
             lake.cursor().execute(change)
-            assert counted(some) == before == [101, 99], change
+            assert same(in_square(some), before), change
         assert some.people == 200
     assert lake.execute("SELECT count(*) FROM rows").fetchone() == (192,)
 
@@ -96,70 +89,61 @@ def test_a_connection_is_used_as_before_when_the_run_is_over(lake: Any) -> None:
 @pytest.mark.parametrize("asked", [NEAR, Dealt((2,))], ids=["compiled", "streamed"])
 @pytest.mark.parametrize("kept", [0, 1], ids=["as many rows", "fewer rows"])
 def test_a_view_that_changes_in_spite_of_the_snapshot_is_found(
-    lake: Any, tmp_path: Path, asked: Any, kept: int, way: str
+    lake: Any, tmp_path: Path, asked: Any, kept: int, found_out: Any
 ) -> None:
     file = tmp_path / "rows.csv"
     with population(lake, "read") as some:
         some.check()
-        before = answers(some, DOMAIN, (count, asked))
+        before = answers(some, SQUARE, (count, asked))
         lines = file.read_text().splitlines()
         file.write_text("\n".join([*lines[: len(lines) - 1 - kept], "0.25,0.25"]))
-        if way == HELD:
-            assert same(answers(some, DOMAIN, (count, asked)), before)
-        else:
-            with pytest.raises(InvalidInput, match=r"not what they were when this run began.*--materialise"):
-                answers(some, DOMAIN, (count, asked))
+        with found_out:
+            assert same(answers(some, SQUARE, (count, asked)), before)
     with population(lake, "read", materialise=True) as some:
-        rows = counted(some)
+        before = in_square(some)
         file.unlink()
-        assert counted(some) == rows
+        assert same(in_square(some), before)
 
 
 def test_fewer_rows_are_found_without_hashes(
-    lake: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
+    lake: Any, tmp_path: Path, dialect: Callable[..., None], found_out: Any
 ) -> None:
-    monkeypatch.setitem(database.DIALECTS, "duckdb", attrs.evolve(DUCKDB, hashed=None))
+    dialect(hashed=None)
     file = tmp_path / "rows.csv"
     with population(lake, "read") as some:
-        assert counted(some) == [101, 99]
+        before = in_square(some)
         file.write_text("\n".join(file.read_text().splitlines()[:-1]))
-        if way == HELD:
-            assert counted(some) == [101, 99]
-        else:
-            with pytest.raises(InvalidInput, match="not what they were"):
-                counted(some)
+        with found_out:
+            assert same(in_square(some), before)
 
 
-def test_rows_made_at_random_are_found_and_copied_or_held_once(lake: Any, way: str) -> None:
+def test_rows_made_at_random_are_found_and_copied_or_held_once(lake: Any, found_out: Any) -> None:
     lake.execute("CREATE VIEW dice AS SELECT random() AS x, 0.5 AS y FROM range(500)")
-    with population(lake, "dice") as some:
-        if way == HELD:
-            assert counted(some) == counted(some)
-        else:
+    for materialise in (False, True):
+        with population(lake, "dice", materialise=materialise) as some:
             some.check()
-            with pytest.raises(InvalidInput, match="not what they were"):
-                counted(some)
-    with population(lake, "dice", materialise=True) as some:
-        assert counted(some) == counted(some)
+            with nullcontext() if materialise else found_out:
+                assert same(in_square(some), in_square(some))
 
 
 @pytest.mark.parametrize("materialise", [False, True])
-def test_rows_that_changed_after_the_snapshot_ended_are_found(lake: Any, materialise: bool) -> None:
+@pytest.mark.parametrize("column", ["x", "y"])
+def test_a_cell_that_changes_is_found_in_every_column(lake: Any, column: str, materialise: bool) -> None:
+    """After the snapshot ended, and with it what was held of the rows."""
     some = population(lake, materialise=materialise)
     some.check()
-    counted(some)
+    in_square(some)
     some.close()
-    lake.execute("UPDATE rows SET x = 0.123 WHERE x > 0.98")
+    lake.execute(f"UPDATE rows SET {column} = {column} + 1e-9 WHERE x = 0.5")
     with some, pytest.raises(InvalidInput, match="not what they were"):
-        counted(some)
+        in_square(some)
 
 
 @pytest.mark.parametrize("lacking", [["begin"], ["hashed"], ["begin", "hashed"]])
 def test_an_engine_with_neither_snapshot_nor_hashes_is_refused_before_a_row_is_read(
-    lake: Any, lacking: list[str], monkeypatch: pytest.MonkeyPatch
+    lake: Any, lacking: list[str], dialect: Callable[..., None]
 ) -> None:
-    less = attrs.evolve(DUCKDB, **{name: getattr(Dialect(), name) for name in lacking})
-    monkeypatch.setitem(database.DIALECTS, "duckdb", less)
+    dialect(**{name: getattr(Dialect(), name) for name in lacking})
     if len(lacking) == 2:
         lake.execute("CREATE VIEW broken AS SELECT error('a row was read')::DOUBLE AS x, 1.0 AS y FROM rows")
         with pytest.raises(InvalidInput, match=r"no snapshot.*no hash of rows.*--materialise"):
@@ -175,28 +159,17 @@ def test_a_database_that_may_only_be_read_is_copied_too(tmp_path: Path) -> None:
     with duckdb.connect(str(tmp_path / "a.db"), read_only=True) as reader:
         for materialise in (False, True):
             with population(reader, materialise=materialise) as some:
-                assert counted(some) == [0, 1]
+                in_square(some)
+                assert some.people == 1
 
 
-@pytest.mark.parametrize(("x", "y"), [(-0.0, 0.0), (0.1, 0.1)])
-def test_equal_rows_have_one_hash(lake: Any, x: float, y: float) -> None:
+def test_equal_rows_have_one_hash(lake: Any) -> None:
     def mark(value: float) -> bytes:
         lake.execute(f"CREATE OR REPLACE TABLE one AS SELECT '{value!r}'::DOUBLE AS x, 0.5 AS y")
         with population(lake, "one") as some:
-            return some.marks(bytes(32))["the rows"]
+            return some.marks(KEY)["the rows"]
 
-    assert mark(x) == mark(y)
-    assert mark(x) != mark(0.7)
-
-
-@pytest.mark.parametrize("column", ["x", "y"])
-def test_a_cell_that_changes_is_found_in_every_column(lake: Any, column: str) -> None:
-    some = population(lake)
-    some.check()
-    some.close()
-    lake.execute(f"UPDATE rows SET {column} = {column} + 1e-9 WHERE x = 0.5")
-    with some, pytest.raises(InvalidInput, match="not what they were"):
-        counted(some)
+    assert mark(-0.0) == mark(0.0) != mark(0.7)
 
 
 def test_a_pass_that_was_cut_short_is_made_again(lake: Any) -> None:
@@ -207,4 +180,69 @@ def test_a_pass_that_was_cut_short_is_made_again(lake: Any) -> None:
         chunks = some.chunks()
         next(chunks)
         chunks.close()
-        assert sum(counted(some)) == 200 * 401
+        assert in_square(some)[0].sum() == 200 * 401
+
+
+# runs that go on
+
+
+KEY = bytes(range(32))
+
+
+@pytest.mark.parametrize(
+    ("change", "name", "differs"),
+    [
+        ("UPDATE rows SET x = x + 0.001 WHERE x = (SELECT max(x) FROM rows)", "rows", "the rows differ"),
+        ("DELETE FROM rows WHERE x = (SELECT max(x) FROM rows)", "rows", "the number of rows, the rows differ"),
+        ("ALTER TABLE rows ALTER x TYPE DECIMAL(38, 18)", "rows", "the columns, or their types"),
+        ("CREATE TABLE others AS SELECT * FROM rows", "others", "the table differ"),
+        ("ALTER TABLE rows ADD COLUMN z DOUBLE", "rows", None),
+    ],
+)
+def test_a_run_does_not_go_on_with_a_table_that_changed(
+    ledger: Ledger, lake: Any, change: str, name: str, differs: str | None
+) -> None:
+    columns = ["x", "y"]
+    with population(lake, columns=columns) as before:
+        cut = cut_off(ledger, before)
+    lake.execute(change)
+    with population(lake, name, columns) as changed:
+        if differs is not None:
+            with pytest.raises(Refused, match=f"they have moved: {differs}"):
+                run(ledger, changed, resume=cut)
+        run(ledger, changed, resume=cut, same_rows=differs is not None)
+    assert ledger.runs()[-1].state == "done"
+
+
+def test_marks_say_how_a_table_is_read(lake: Any) -> None:
+    """By which a run does not go on with one that is read otherwise."""
+    lake.execute("ALTER TABLE rows ADD COLUMN ward VARCHAR DEFAULT 'A'")
+    one, other, dropped = (
+        population(lake, categories={"ward": list(values)}, missing=missing).marks(KEY)
+        for values, missing in (["AB", "refuse"], ["BA", "refuse"], ["AB", "drop"])
+    )
+    assert "--category (categories=)" in [name for name in one if one[name] != other[name]]
+    assert [name for name in one if one[name] != dropped[name]] == ["--missing (missing=)"]
+
+
+def test_rows_are_known_again_in_any_order_and_in_a_copy(ledger: Ledger, lake: Any) -> None:
+    with population(lake) as some:
+        marks, cut = some.marks(KEY), cut_off(ledger, some)
+        assert some.marks(bytes(32))["the rows"] != marks["the rows"]
+    lake.execute("CREATE OR REPLACE TABLE rows AS SELECT * FROM rows ORDER BY y")
+    with population(lake) as ordered:
+        assert ordered.marks(KEY) == marks
+    with population(lake, materialise=True) as copied:
+        run(ledger, copied, resume=cut)
+    assert ledger.runs()[-1].state == "done"
+
+
+def test_the_same_rows_of_other_users_are_other_rows(lake: Any) -> None:
+    """A run would keep others of them."""
+    lake.execute("CREATE TABLE named AS SELECT x, y, row_number() OVER (ORDER BY x) % 700 AS who FROM rows")
+    with population(lake, "named", users="who") as some:
+        before = some.marks(KEY)
+    lake.execute("UPDATE named SET who = 699 - who")
+    with population(lake, "named", users="who") as some:
+        after = some.marks(KEY)
+    assert [what for what in before if before[what] != after[what]] == ["the rows"]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from cloister.rows.workers.dask_cluster import Dask
@@ -36,10 +35,7 @@ def paths(tmp_path: Path) -> list[Path]:
         "f.parquet": 1,
         "g.csv": 1,
     }
-    found = [write(folder / name, some_rows(n, seed)) for seed, (name, n) in enumerate(sizes.items())]
-    np.save(folder / "h.npy", some_rows(50, 9))
-    np.savez(folder / "i.npz", X=some_rows(40, 10))
-    return found
+    return [write(folder / name, some_rows(n, seed)) for seed, (name, n) in enumerate(sizes.items())]
 
 
 @pytest.fixture

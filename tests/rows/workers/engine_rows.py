@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import os
 import signal
 from pathlib import Path
@@ -11,8 +10,6 @@ from typing import Any
 import attrs
 import numpy as np
 import pyarrow as pa
-import pyarrow.feather
-import pyarrow.parquet
 
 from cloister.core.buckets import Space
 from cloister.core.budget import Budget
@@ -22,6 +19,7 @@ from cloister.core.questions import Rows, count, vector_sum
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.session import Session
 from cloister.plugins.oracles.central.exact import Exact
+from tests.rows.stored import stored
 
 SQUARE = Box((-1.0,) * 2, (1.0,) * 2)
 NAMES = ("processes", "dask")
@@ -66,35 +64,21 @@ class NotForTravel(Halves):
 
 
 def some_rows(n: int, seed: int = 0) -> np.ndarray:
-    return np.random.default_rng(seed).uniform(-1.1, 1.1, (n, 2)).astype(np.float32)
+    return np.random.default_rng(seed).uniform(-1.1, 1.1, (n, 2))
 
 
 def write(path: Path, rows: np.ndarray, group: int = 100) -> Path:
-    table = pa.table({"x": rows[:, 0], "y": rows[:, 1]})
-    if path.suffix == ".parquet":
-        pyarrow.parquet.write_table(table, path, row_group_size=group)
-    elif path.suffix == ".feather":
-        pyarrow.feather.write_feather(table, str(path))
-    elif path.suffix == ".gz":
-        path.write_bytes(gzip.compress(as_csv(rows)))
-    else:
-        path.write_bytes(as_csv(rows))
-    return path
+    return stored(pa.table({"x": rows[:, 0], "y": rows[:, 1]}), path, group)
 
 
-def as_csv(rows: np.ndarray) -> bytes:
-    return ("x,y\n" + "".join(f"{float(x)!r},{float(y)!r}\n" for x, y in rows)).encode()
-
-
-def answers(population: Any, cells: Any = None, counts: Any = None, sums: Any = None) -> list[list[float]]:
+def answers(population: Any, cells: Any = None, counts: Any = None) -> list[list[float]]:
     """All counts and sums of one round, under seeded noise."""
     cells = Halves() if cells is None else cells
-    counts, sums = Exact() if counts is None else counts, Exact() if sums is None else sums
-    measure = counts.measure
-    problem = Problem(2, SQUARE, 1000, Budget(measure, 1.0, delta=1e-3))
+    counts, sums = Exact() if counts is None else counts, Exact()
+    problem = Problem(2, SQUARE, 1000, Budget(counts.measure, 1.0, delta=1e-3))
     session: Session[Any] = Session(problem, PublicRng.from_seed(3), population, noise=NoiseRng.for_tests(4))
     asked = [count(cells, oracle=counts, budget=problem.budget)]
-    if sums.trust is counts.trust and sums.measure == measure:
+    if isinstance(counts, Exact):
         asked.append(vector_sum(Rows.of(cells, SQUARE), oracle=sums, budget=problem.budget))
     every = [(np.arange(size), level) for level, size in enumerate(cells.space.sizes)]
     return [table.at(ids, level).ravel().tolist() for table in session.ask(*asked) for ids, level in every]

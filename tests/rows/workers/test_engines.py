@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import pickle
 import socketserver
+import subprocess
 import sys
-import tempfile
+import textwrap
 import threading
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
-import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
 
 from cloister.core.errors import InvalidInput, MissingExtra
 from cloister.core.registry.registry import registry
@@ -27,8 +24,9 @@ from cloister.rows.files import sources
 from cloister.rows.workers import machine
 from cloister.rows.workers.dask_cluster import Dask
 from cloister.rows.workers.engine import Engine, Processes, engine_of
-from cloister.rows.workers.machine import Failure, attempt, packed, settled
+from cloister.rows.workers.machine import Failure, attempt, packed
 from cloister.run.fit import source
+from tests.in_process import program
 from tests.rows.workers.engine_rows import NAMES, Halves, NotForTravel, answers, some_rows, write
 
 pytestmark = pytest.mark.thorough
@@ -62,69 +60,23 @@ def test_a_simulated_user_reports_the_same_wherever_her_row_is_read(
     """Users are numbered by position, over all files, also by those of unknown length."""
     monkeypatch.setattr(sources, "STRETCH", 250)
     counts = registry().load(registry().spec("FrequencyOracle", oracle))()
-    expected = answers(Files(paths, "*"), Halves(1), counts)
-    for name in NAMES:
-        assert answers(Files(paths, "*", engine=shared[name]), Halves(1), counts) == expected, name
-
-
-class Disorderly:
-    """An engine that takes parts in any order, and puts them through what travel does to them."""
-
-    apart, elsewhere = True, False
-
-    def __init__(self, seed: int) -> None:
-        self._order = np.random.default_rng(seed)
-
-    def run(self, fn: Any, parts: Any) -> Iterator[Any]:
-        held = list(parts)
-        for i in self._order.permutation(len(held)):
-            yield pickle.loads(pickle.dumps(settled(attempt(packed(fn), pickle.loads(pickle.dumps(held[i]))))))
-
-    def close(self) -> None:
-        pass
-
-
-@settings(max_examples=25, deadline=None)
-@given(
-    cuts=st.lists(st.integers(0, 300), max_size=6),
-    group=st.integers(1, 80),
-    stretch=st.integers(1, 200),
-    seed=st.integers(0, 9),
-)
-def test_any_division_into_parts_in_any_order_gives_the_same_answer(
-    cuts: list[int], group: int, stretch: int, seed: int
-) -> None:
-    rows, bounds = some_rows(300), [0, *sorted(cuts), 300]
-    with tempfile.TemporaryDirectory() as folder, patch.object(sources, "STRETCH", stretch):
-        whole = Files(write(Path(folder) / "whole.parquet", rows), "*")
-        paths = [
-            write(Path(folder) / f"{i}.parquet", rows[low:high], group)
-            for i, (low, high) in enumerate(itertools.pairwise(bounds))
-        ]
-        assert answers(Files(paths, "*", engine=Disorderly(seed))) == answers(whole)
-
-
-def test_a_large_parquet_file_is_several_parts_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sources, "STRETCH", 250)
-    rows = some_rows(730)
-    population = Files(write(tmp_path / "a.parquet", rows), "*")
-    parts = list(population._parts(numbered=True))
-    assert [(part.start, part.only) for part in parts] == [(0, range(3)), (300, range(3, 6)), (600, range(6, 8))]
-    np.testing.assert_array_equal(
-        np.concatenate([c.copied().rows for p in parts for c in p.chunks(population.selection)]), rows
-    )
+    found = [answers(Files(paths, "*", engine=shared[name]), Halves(1), counts) for name in ("serial", *NAMES)]
+    assert found[0] == found[1] == found[2]
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_progress_is_told_about_every_row_as_parts_finish_and_no_rows_are_an_answer_but_no_run(
-    name: str, shared: dict[str, Engine], many: list[Path], tmp_path: Path
+    name: str, shared: dict[str, Engine], many: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """A large file is several parts."""
+    monkeypatch.setattr(sources, "STRETCH", 250)
     told: list[int] = []
-    population = Files(many, "*", engine=shared[name], progress=told.append)
+    paths = [*many, write(tmp_path / "large.parquet", some_rows(730))]
+    population = Files(paths, "*", engine=shared[name], progress=told.append)
     population.check()
     assert not told
     answers(population)
-    assert told == [300] * 12
+    assert sorted(told) == [130] + [300] * 14
     empty = [write(tmp_path / name, some_rows(0)) for name in ("a.parquet", "b.csv", "c.feather")]
     population = Files(empty, "*", engine=shared[name])
     assert not any(map(any, answers(population)))
@@ -152,10 +104,12 @@ def test_engines_that_make_no_sense_are_refused(arguments: tuple[Any, ...], mess
         engine_of(*arguments)
 
 
-def test_rows_in_memory_need_no_engine() -> None:
+def test_rows_in_memory_need_no_engine_and_workers_no_threads(many: list[Path]) -> None:
     for options in ({"engine": "dask"}, {"engine": "processes", "workers": 2}, {"scheduler": "tcp://1:2"}):
         with pytest.raises(InvalidInput, match="engine, workers and scheduler apply to files only"):
             source(some_rows(5), None, "refuse", **options)  # type: ignore[arg-type]
+    with pytest.raises(InvalidInput, match="threads go with engine 'serial'"):
+        source(str(many[0]), "*", "refuse", engine="processes", threads=2)
 
 
 def test_dask_that_is_not_installed_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -209,24 +163,38 @@ def test_a_worker_of_another_version_refuses() -> None:
     assert attempt(lacking, []).text.startswith("a worker lacks what this run needs (No module named 'nowhere_')")
 
 
-def test_a_running_scheduler_is_used_and_left_running(
-    many: list[Path], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+@pytest.fixture
+def cluster(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Any]:
+    """A scheduler with a worker. Args: its protocol, in clear or with keys that Dask is told of."""
+    import dask.config
     import distributed
 
-    expected = answers(Files(many, "*"))
-    with distributed.LocalCluster(
-        n_workers=1, threads_per_worker=1, processes=False, protocol="tcp://", dashboard_address="127.0.0.1:0"
-    ) as cluster:
-        address = cluster.scheduler_address
-        monkeypatch.chdir(tmp_path)
-        for _ in range(2):
-            with Files("part-*.parquet", "*", engine="dask", scheduler=address) as population:
-                assert answers(population) == expected
-        cluster.scale(0)
-        monkeypatch.setattr("cloister.rows.workers.dask_cluster.PATIENCE", 1)
-        with pytest.raises(InvalidInput, match=f"the Dask scheduler at '{address}' has no workers"):
-            answers(Files(many, "*", engine="dask", scheduler=address))
+    make_test_certificates(tmp_path / "keys", ("north",))
+    tls = {
+        "distributed.comm.tls.ca-file": str(tmp_path / "keys" / "ca.pem"),
+        "distributed.comm.require-encryption": request.param == "tls",
+    }
+    for who in ("scheduler", "worker", "client"):
+        tls[f"distributed.comm.tls.{who}.cert"] = str(tmp_path / "keys" / "north.pem")
+        tls[f"distributed.comm.tls.{who}.key"] = str(tmp_path / "keys" / "north.key")
+    own = {"n_workers": 1, "threads_per_worker": 1, "processes": False, "dashboard_address": "127.0.0.1:0"}
+    with dask.config.set(tls), distributed.LocalCluster(protocol=f"{request.param}://", **own) as started:
+        yield started
+
+
+@pytest.mark.parametrize("cluster", ["tcp", "tls"], indirect=True)
+def test_a_running_scheduler_is_used_and_left_running(
+    many: list[Path], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, cluster: Any
+) -> None:
+    expected, address = answers(Files(many, "*")), cluster.scheduler_address
+    monkeypatch.chdir(tmp_path)
+    for _ in range(2):
+        with Files("part-*.parquet", "*", engine="dask", scheduler=address) as population:
+            assert answers(population) == expected
+    cluster.scale(0)
+    monkeypatch.setattr("cloister.rows.workers.dask_cluster.PATIENCE", 1)
+    with pytest.raises(InvalidInput, match=f"the Dask scheduler at '{address}' has no workers"):
+        answers(Files(many, "*", engine="dask", scheduler=address))
 
 
 @pytest.mark.parametrize(
@@ -253,29 +221,6 @@ def test_a_scheduler_on_another_machine_without_tls_is_warned_of(
     assert all(f"the Dask cluster at '{address}'" in text and "tls://" in text for text in words)
 
 
-def test_a_scheduler_with_tls_is_used_by_the_keys_that_dask_is_told_of(many: list[Path], tmp_path: Path) -> None:
-    import dask.config
-    import distributed
-
-    make_test_certificates(tmp_path / "keys", ("north",))
-    tls = {
-        "distributed.comm.tls.ca-file": str(tmp_path / "keys" / "ca.pem"),
-        "distributed.comm.require-encryption": True,
-    }
-    for who in ("scheduler", "worker", "client"):
-        tls[f"distributed.comm.tls.{who}.cert"] = str(tmp_path / "keys" / "north.pem")
-        tls[f"distributed.comm.tls.{who}.key"] = str(tmp_path / "keys" / "north.key")
-    with (
-        dask.config.set(tls),
-        distributed.LocalCluster(
-            n_workers=1, threads_per_worker=1, processes=False, protocol="tls://", dashboard_address="127.0.0.1:0"
-        ) as cluster,
-        Files(many, "*", engine="dask", scheduler=cluster.scheduler_address) as population,
-    ):
-        assert cluster.scheduler_address.startswith("tls://")
-        assert answers(population) == answers(Files(many, "*"))
-
-
 def test_a_scheduler_that_does_not_answer_or_is_another_service_is_named(
     many: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -287,3 +232,42 @@ def test_a_scheduler_that_does_not_answer_or_is_another_service_is_named(
             with pytest.raises(InvalidInput, match=f"no Dask scheduler answers at '{address}'"):
                 answers(Files(many, "*", engine="dask", scheduler=address))
         server.shutdown()
+
+
+# engines as a user names them
+
+
+OPTIONS = (
+    "-k 2 --epsilon 1 --bounds=-1:1 --rows 4000 --seed 1 --columns x,y --method lloyd --not-private --json --zoom off"
+)
+
+
+def test_the_command_line_runs_every_engine(many: list[Path], tmp_path: Path) -> None:
+    found = [
+        program("fit", "part-*.parquet", *OPTIONS.split(), *given, folder=tmp_path)
+        for given in ((), *(("--engine", name, "--workers", "2") for name in NAMES))
+    ]
+    said = [(done.returncode, done.stderr.splitlines()[-1]) for done in found]  # a slow one says before that it reads
+    assert said == [(0, "columns used: x, y")] * 3
+    assert found[0].stdout == found[1].stdout == found[2].stdout
+
+
+def test_a_script_without_a_guard_is_told_so(many: list[Path], tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(
+        textwrap.dedent(
+            """
+            from cloister.core.errors import InvalidInput
+            from cloister.plugins.populations.files import Files
+            try:
+                Files("part-*.parquet", "*", engine="processes", workers=1).check()
+            except InvalidInput as error:
+                print(error)
+            """
+        )
+    )
+    done = subprocess.run(
+        [sys.executable, str(script)], capture_output=True, text=True, cwd=tmp_path, check=False, timeout=60
+    )
+    told = "no worker could be started: a script that starts workers does so under if __name__ == '__main__'\n"
+    assert (done.returncode, done.stdout, done.stderr) == (0, told, "")

@@ -25,8 +25,8 @@ def test_values_come_in_the_order_of_the_parts(many: int | None) -> None:
 
     for parts in (0, 1, 2, 20):
         squares = [part * part for part in range(parts)]
-        assert list(Threads(many).run(slowly, iter(range(parts)))) == squares
-        assert list(Threads(many).run(slowly, list(range(parts)))) == squares
+        for given in (iter(range(parts)), list(range(parts))):
+            assert list(Threads(many).run(slowly, given)) == squares
 
 
 def test_parts_are_worked_on_at_once() -> None:

@@ -15,7 +15,7 @@ from cloister.run.result import Result
 from cloister.run.statement import Spend
 from cloister.showing.profile import profile_of
 from cloister.showing.report.clusters import MOST_DOTS, OWN_DOTS, cards_of
-from cloister.showing.report.promise import GUESSES, SEEN, USER, chance, lines_of, meaning, warnings
+from cloister.showing.report.promise import GUESSES, USER, chance, lines_of, meaning, warnings
 from tests.showing.report.pages import STATEMENT, made
 
 
@@ -86,15 +86,14 @@ def test_shares_of_the_budget_add_up_in_each_unit_and_like_questions_share_a_lin
         Spend(3, "question 1 (sums)", "e", "exact", math.inf),
     )
     lines = lines_of(spends)
-    assert [line.share for line in lines] == [50.0, 50.0, 25.0, 75.0, None]
-    assert lines[0].asked == "how many rows fall in each bucket (2 questions)"
-    assert [line.amount for line in lines] == [
-        "μ² 1 each",
-        "μ² 2, δ 1e-07",
-        "ε 4 of 25.0% of the people",
-        "ε 4 of 75.0% of the people",
-        "unlimited",
+    assert [(line.share, line.amount) for line in lines] == [
+        (50.0, "μ² 1 each"),
+        (50.0, "μ² 2, δ 1e-07"),
+        (25.0, "ε 4 of 25.0% of the people"),
+        (75.0, "ε 4 of 75.0% of the people"),
+        (None, "unlimited"),
     ]
+    assert lines[0].asked == "how many rows fall in each bucket (2 questions)"
 
 
 def cards(result: Result) -> Any:
@@ -103,16 +102,10 @@ def cards(result: Result) -> Any:
 
 
 def test_a_centre_stands_where_it_is_between_the_bounds_with_two_standard_errors() -> None:
-    result = made(
-        2,
-        2,
-        centers=np.array([[0.0, 1.0], [0.5, -1.0]]),
-        weights=np.array([100.0, 300.0]),
-        details={"centers_error": np.full((2, 2), 0.1), "weights_error": np.array([10.0, 10.0])},
-    )
-    first, second = cards(result)
-    assert (first.dots[0].at, first.dots[0].low, first.dots[0].high) == (50.0, 40.0, 60.0)
-    assert (first.dots[1].at, first.dots[1].low, first.dots[1].high) == (100.0, 90.0, 100.0)
+    details = {"centers_error": np.full((2, 2), 0.1), "weights_error": np.array([10.0, 10.0])}
+    centers, weights = np.array([[0.0, 1.0], [0.5, -1.0]]), np.array([100.0, 300.0])
+    first, second = cards(made(2, centers=centers, weights=weights, details=details))
+    assert [(dot.at, dot.low, dot.high) for dot in first.dots] == [(50.0, 40.0, 60.0), (100.0, 90.0, 100.0)]
     assert first.dots[0].mean == second.dots[0].mean == pytest.approx(100 * (0.375 + 1) / 2)
     assert (first.share, second.share) == (25.0, 75.0)
     assert first.dots[0].value == "0.00 ± 0.10"
@@ -130,10 +123,3 @@ def test_of_many_columns_a_cluster_shows_those_in_which_it_is_off_the_mean() -> 
     result = made(MOST_DOTS + 1, centers=centers)
     assert [dot.column for dot in cards(result)[0].dots] == [f"c{j}" for j in range(2, 2 + OWN_DOTS)]
     assert len(cards(made(MOST_DOTS))[0].dots) == MOST_DOTS
-
-
-def test_every_trust_model_and_relation_has_its_words() -> None:
-    assert set(SEEN) == set(TRUSTS)
-    assert {trust.relation for trust in TRUSTS.values()} == set(GUESSES)
-    for trust in TRUSTS:
-        assert meaning(attrs.evolve(STATEMENT, trust=trust))[0] == SEEN[trust]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from types import SimpleNamespace
 from typing import Any
@@ -15,6 +16,8 @@ from cloister.plugin import (
     Bound,
     BucketedVectors,
     Budget,
+    Floats,
+    Ids,
     NoiseRng,
     PublicRng,
     QuestionContext,
@@ -36,25 +39,27 @@ SEED = PublicRng.from_seed(900)
 NOISE = NoiseRng.for_tests(901)
 
 
-class Compiled:
-    """A place where kernels run at once, and where the plain code that they replace must not."""
-
-    def __init__(self, patch: pytest.MonkeyPatch, *never: tuple[type, str]) -> None:
-        self._patch, self._never = patch, never
-
-    def __enter__(self) -> None:
-        self._patch.delenv(fast.PLAIN, raising=False)
-        self._patch.setattr(fast, "ENOUGH", 0)
-        for owner, name in self._never:
-            self._patch.setattr(owner, name, _never)
-
-    def __exit__(self, *_: Any) -> None:
-        self._patch.undo()
-        assert not fast._broken
-
-
-def _never(*_: Any) -> Any:
+def never(*_: Any) -> Any:
     raise AssertionError("the plain code ran")
+
+
+def alike(work: Callable[[], Sequence[AnyArray]], *plain: tuple[Any, str]) -> Sequence[AnyArray]:
+    """What work gives with NumPy and, to the last byte, with kernels that run at once. Args: plain (functions that they
+    replace, which must not run then)."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(fast.PLAIN, "1")
+        found = work()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv(fast.PLAIN, raising=False)
+        patch.setattr(fast, "ENOUGH", 0)
+        for owner, name in plain:
+            patch.setattr(owner, name, never)
+        again = work()
+    assert not fast._broken
+    for before, after in zip(found, again, strict=True):
+        assert before.dtype == after.dtype
+        assert np.array_equal(before, after)
+    return found
 
 
 def opened(oracle: Any, dimension: int, sizes: tuple[int, ...], epsilon: float = 1.0) -> Any:
@@ -86,79 +91,70 @@ LARGE = [(200, 300, 1.0, "users")]
 
 @needs_numba
 @pytest.mark.parametrize(("n", "dimension", "epsilon", "share"), [*EVERY, *TILES, *LARGE])
-def test_reports_and_sums_are_the_same_bytes(
-    n: int, dimension: int, epsilon: float, share: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_reports_and_sums_are_the_same_bytes(n: int, dimension: int, epsilon: float, share: Any) -> None:
     sizes, users = (5, 8, 64), numbers(n)
     asked = opened(HadamardVector(share=share), dimension, sizes, epsilon)
     items = rows(max(n, 70), dimension, sizes)
     items = BucketedVectors(items.buckets[:n], items.values[:n])
+
+    def work() -> Sequence[AnyArray]:
+        report = asked.encode(items, users, NOISE)
+        return report.answers, *asked.absorb(report).totals
+
     turned = [(Rotations, "turn")] if dimension <= 256 else []
-    monkeypatch.setenv(fast.PLAIN, "1")
-    reports = asked.encode(items, users, NOISE)
-    summary = asked.absorb(reports)
-    with Compiled(monkeypatch, (Rotations, "axis"), *turned):
-        again = asked.encode(items, users, NOISE)
-        assert again.answers.dtype == reports.answers.dtype
-        assert np.array_equal(again.answers, reports.answers)
-        for before, after in zip(summary.totals, asked.absorb(again).totals, strict=True):
-            assert np.array_equal(before, after)
-            assert before.any() or n < 31
+    _, *totals = alike(work, (Rotations, "axis"), *turned)
+    assert n < 31 or all(total.any() for total in totals)
 
 
 @needs_numba
 @pytest.mark.parametrize("dimension", [127, 255])
-def test_a_row_that_is_a_codeword_takes_every_place_once(dimension: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_row_that_is_a_codeword_takes_every_place_once(dimension: int) -> None:
     """Then |w| is the largest that there is, and rounding may put it above 2^30 at D = 256: T must still have k
     codewords."""
     unit, n = Codebook.within(odds(Budget("pure", 1.0)), dimension), 256
-    users, bound = numbers(n), 2**25
-    axis = np.asarray(
-        Rotations(unit.size).axis(np.arange(n) % unit.size, np.zeros(n, np.uint64), users, SEED), np.float64
-    )
+    users, bound, places = numbers(n), 2**25, np.arange(n) % unit.size
+    axis = np.asarray(Rotations(unit.size).axis(places, np.zeros(n, np.uint64), users, SEED), np.float64)
     axis *= np.where(axis[-1] < 0, -1, 1) / unit.size**1.5
     values, signs = np.ascontiguousarray(np.rint(axis[:-1].T * bound).astype(np.int64)), np.ones(n)
-    nowhere = np.zeros(n, bool)
     for place in (0, 1, unit.inside - 1):
         words = np.full((n, 1), place * unit.near, np.uint64)
-        plain = unit.randomise(lifted(values, signs, bound, nowhere), users, lambda *_, w=words: w, SEED)
-        with Compiled(monkeypatch):
+        units = lifted(values, signs, bound, np.zeros(n, bool))
+
+        def work(words: Ids = words, units: Floats = units) -> Sequence[AnyArray]:
             swift = unit.swiftly(values, np.arange(n), signs, bound, users, words, SEED)
-        assert swift is not None
-        assert np.array_equal(swift, plain)
-        assert place or np.array_equal(plain[:, 0] % unit.size, np.arange(n) % unit.size)
+            return [unit.randomise(units, users, lambda *_: words, SEED) if swift is None else swift]
+
+        (found,) = alike(work, (Codebook, "randomise"))
+        assert place or np.array_equal(found[:, 0] % unit.size, places)
 
 
 @needs_numba
 @pytest.mark.parametrize("randomiser", RANDOMISERS)
 @pytest.mark.parametrize("oracle", [HadamardVector, ExplicitHistogramVector])
-def test_buckets_asked_one_by_one_and_other_randomisers_are_the_same_bytes(
-    oracle: Any, randomiser: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    items, users, ids = rows(500, 10, (7,)), numbers(500), np.arange(7)
+def test_buckets_asked_one_by_one_and_other_randomisers_are_the_same_bytes(oracle: Any, randomiser: str) -> None:
+    items, users = rows(500, 10, (7,)), numbers(500)
     asked = opened(oracle(randomiser=randomiser), 10, (7,))
-    monkeypatch.setenv(fast.PLAIN, "1")
-    reports = asked.encode(items, users, NOISE)
-    found = asked.decode(asked.absorb(reports), NOISE).at(ids)
-    with Compiled(monkeypatch):
-        assert np.array_equal(asked.encode(items, users, NOISE).answers, reports.answers)
-        assert np.array_equal(asked.decode(asked.absorb(reports), NOISE).at(ids), found)
+
+    def work() -> Sequence[AnyArray]:
+        report = asked.encode(items, users, NOISE)
+        return report.answers, asked.decode(asked.absorb(report), NOISE).at(np.arange(7))
+
+    alike(work)
 
 
 @needs_numba
 @pytest.mark.parametrize(
     ("n", "symbols"), [(0, 2), (1, 4), (33, 1000), (BLOCK + 5, 2), (BLOCK + 5, 4), (BLOCK + 5, 1000)]
 )
-def test_hashes_are_counted_the_same(n: int, symbols: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hashes_are_counted_the_same(n: int, symbols: int) -> None:
     hashes, users = Hashes(SEED, symbols), numbers(n)
     values = np.random.default_rng(904).integers(0, symbols, n)
-    for size in (1, 2, 3, 4, 5, 8, 103):
-        monkeypatch.setenv(fast.PLAIN, "1")
-        found = hashes.everywhere(users, values, size)
-        with Compiled(monkeypatch, (np, "count_nonzero")):  # type: ignore[arg-type]
-            again = hashes.everywhere(users, values, size)
-        assert np.array_equal(found, again)
-        assert found.sum() > 0 or n < BLOCK
+
+    def work() -> Sequence[AnyArray]:
+        return [hashes.everywhere(users, values, size) for size in (1, 2, 3, 4, 5, 8, 103)]
+
+    found = alike(work, (np, "count_nonzero"))
+    assert n < BLOCK or all(counts.sum() > 0 for counts in found)
 
 
 def test_a_kernel_waits_until_enough_users_have_passed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -174,7 +170,7 @@ def test_a_kernel_waits_until_enough_users_have_passed(monkeypatch: pytest.Monke
     assert called == [2, 3]
 
 
-@pytest.mark.parametrize("kernels", [None, SimpleNamespace(), SimpleNamespace(choose=_never, point=_never, add=_never)])
+@pytest.mark.parametrize("kernels", [None, SimpleNamespace(), SimpleNamespace(choose=never, point=never, add=never)])
 def test_without_numba_or_where_it_fails_numpy_does_the_work(kernels: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     asked, items, users = opened(HadamardVector(), 10, (16,)), rows(40, 10, (16,)), numbers(40)
     monkeypatch.setenv(fast.PLAIN, "1")

@@ -18,7 +18,7 @@ from scipy.stats import chi2_contingency
 from cloister.plugin import Budget, Ids, Ints, InvalidInput, NoiseRng, PublicRng, QuestionContext, Refused, Space
 from cloister.plugins.oracles.shuffled import blanket_histogram as module
 from cloister.plugins.oracles.shuffled.blanket_histogram import BlanketHistogram, delta_of, losses
-from cloister.plugins.oracles.shuffled.tagged import BlanketChannel, Tagged
+from cloister.plugins.oracles.shuffled.tagged import BlanketChannel
 from tests.alarms import Alarm
 
 BUDGET = Budget("pure", 1.0, delta=1e-6)
@@ -103,28 +103,6 @@ def test_what_no_user_sends_is_refused_and_a_shuffler_can_tell_whose_it_is() -> 
         with pytest.raises(Refused, match=message):
             channel.absorb(attrs.evolve(good, **changes))
 
-
-def test_questions_that_it_cannot_answer_are_refused() -> None:
-    with pytest.raises(InvalidInput, match="share=budget"):
-        BlanketHistogram().open(Space((4,)), BUDGET, context(1000, asked=500))
-    with pytest.raises(InvalidInput, match="delta of its own"):
-        opened((4,), budget=Budget("pure", 1.0))
-
-
-@pytest.mark.parametrize("level", [0, 1])
-def test_a_liar_adds_as_many_people_as_she_has_messages_and_no_more(level: int) -> None:
-    """All of them name the bucket, or none does; on a level that is decoded as a whole, and on a large one."""
-    channel = opened((30, 2**20))
-    gain, each = channel.gains[level], 1 + channel.blankets
-    levels, tags = np.repeat(np.arange(2, dtype=np.uint16), each), np.arange(2 * each, dtype=np.uint64)
-    named = channel.hashes(level).of(tags, np.full(len(tags), 7))
-    for values, moved in ((named, gain.most), ((named + 1) % channel.values, -gain.least)):
-        lie = channel.absorb(Tagged(channel.stamp, levels, tags, values.astype(np.uint16)))
-        assert channel.decode(lie, NoiseRng.secret()).at(np.array([7]), level)[0] == pytest.approx(moved)
-        assert channel.reported(lie) == (1, 1)
-
-
-# What a hash value hides in.
 
 Law = dict[tuple[tuple[int, int], ...], Fraction]
 Hash = tuple[int, int]

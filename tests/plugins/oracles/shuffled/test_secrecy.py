@@ -77,15 +77,6 @@ def test_the_closed_bound_is_above_the_exact_one_and_near_it(users: int, bits: i
         assert exact <= log2_distance(users, bits, shares) <= exact + 0.1
 
 
-def test_the_published_example_is_met_and_few_users_or_few_shares_have_no_bound() -> None:
-    """Balle et al. 2019: numbers of 32 bits, 10^4 users, 12 messages: 2^-40."""
-    shares = enough_shares(10**4, 32, 40.0)
-    assert shares is not None
-    assert shares <= 12
-    assert log2_distance(10**4, 32, shares) <= -40 < log2_distance(10**4, 32, shares - 1)
-    assert [log2_distance(*few) for few in ((18, 8, 100), (1000, 8, 4), (19, 60, 5))] == [0.0] * 3
-
-
 @pytest.mark.parametrize("mu", [0.01, 0.21, 1.0, 4.0])
 def test_what_a_distance_costs_is_the_best_of_all_epsilons(mu: float) -> None:
     """Phi(Phi^-1(t) + mu) = min over eps of e^eps t + delta(eps)."""
@@ -97,46 +88,13 @@ def test_what_a_distance_costs_is_the_best_of_all_epsilons(mu: float) -> None:
     assert most_distance(0.0, mu) == 0.0
 
 
-def by_characters(inputs: tuple[int, ...], bits: int, shares: int) -> dict[tuple[int, ...], float]:
-    """The same by Fourier analysis on Z_q^n: q^-(n m) sum_a w^(-a.x) [t^c] prod_i (sum_v w^(a_i v) t_v)^m."""
-    q, n = 2**bits, len(inputs)
-    w = np.exp(2j * np.pi / q)
-    found: dict[tuple[int, ...], complex] = {}
-    for a in itertools.product(range(q), repeat=n):
-        poly: dict[tuple[int, ...], complex] = {(0,) * q: 1.0}
-        for a_i in a:
-            for _ in range(shares):
-                grown: dict[tuple[int, ...], complex] = {}
-                for c, value in poly.items():
-                    for v in range(q):
-                        more = (*c[:v], c[v] + 1, *c[v + 1 :])
-                        grown[more] = grown.get(more, 0) + value * w ** (a_i * v)
-                poly = grown
-        turn = w ** (-sum(x * y for x, y in zip(a, inputs, strict=True)))
-        for c, value in poly.items():
-            found[c] = found.get(c, 0) + turn * value / q ** (n * shares)
-    return {c: value.real for c, value in found.items() if abs(value) > 1e-12}
-
-
-@pytest.mark.parametrize(("users", "bits", "shares"), [(2, 1, 4), (4, 1, 3), (2, 2, 3)])
-def test_the_law_of_the_messages_is_that_of_an_independent_formula(users: int, bits: int, shares: int) -> None:
-    for inputs in ((0,) * users, (*range(1, users), 1)):
-        found = enumerated(tuple(x % 2**bits for x in inputs), bits, shares)
-        formula = by_characters(tuple(x % 2**bits for x in inputs), bits, shares)
-        assert found.keys() == formula.keys()
-        assert all(abs(float(found[c]) - formula[c]) < 1e-9 for c in found)
-
-
-def cited_shares(users: int, bits: int, security: float) -> int:
-    """As many as Balle et al. ask for."""
-    return math.ceil((2 * security + bits) / (math.log2(users) - math.log2(math.e))) + 2
-
-
-@pytest.mark.parametrize("users", [19, 100, 9_000, 900_000, 9 * 10**8])
+@pytest.mark.parametrize("users", [19, 100, 10_000, 900_000, 9 * 10**8])
 def test_no_more_shares_are_asked_for_than_published_bounds_ask_for(users: int) -> None:
-    for bits, security in itertools.product((20, 34, 48), (30.0, 40.0, 60.0)):
+    """Balle et al. 2019. Few users, or few shares, have no bound."""
+    for bits, security in itertools.product((20, 32, 48), (30.0, 40.0, 60.0)):
         shares = enough_shares(users, bits, security)
         assert shares is not None
-        assert shares <= cited_shares(users, bits, security)
+        assert shares <= math.ceil((2 * security + bits) / (math.log2(users) - math.log2(math.e))) + 2
         assert log2_distance(users, bits, shares) <= -security
         assert shares == 5 or log2_distance(users, bits, shares - 1) > -security
+    assert [log2_distance(*few) for few in ((18, 8, 100), (1000, 8, 4), (19, 60, 5))] == [0.0] * 3

@@ -24,7 +24,7 @@ from cloister.plugin import (
     Refused,
     Space,
 )
-from cloister.plugins.oracles.shuffled.hashed_buckets import chosen
+from cloister.plugins.oracles.shuffled.blanket_histogram import BlanketHistogram
 from cloister.plugins.oracles.shuffled.mixing import Mixed, MixingChannel, added_up, split
 from cloister.plugins.oracles.shuffled.secrecy import log2_distance, most_distance, price
 from cloister.plugins.oracles.shuffled.split_and_mix import SplitAndMix
@@ -35,8 +35,8 @@ BUDGET = Budget("gaussian", mu_of(EPSILON, DELTA / 2) ** 2, delta=DELTA / 2)
 BOUND = Bound(1000, 3)
 
 
-def context(people: int = 1000, seed: int = 1) -> QuestionContext:
-    return QuestionContext(people, 0.5, PublicRng.from_seed(seed))
+def context(people: int = 1000) -> QuestionContext:
+    return QuestionContext(people, 0.5, PublicRng.from_seed(1))
 
 
 def opened(sizes: tuple[int, ...] = (5, 3), people: int = 1000, bound: Bound = BOUND, **options: Any) -> MixingChannel:
@@ -164,24 +164,7 @@ def test_buckets_of_a_large_space_are_read_at_their_places() -> None:
     assert set(np.abs(table.at(np.arange(1000))[:, 0])) == {0.0, 2500.0}
 
 
-def test_the_number_of_places_follows_from_accuracy() -> None:
-    assert [chosen(people, 10.0) for people in (10**6, 100, 10)] == [1024, 128, 64]
-    for sizes, most, places in (
-        ((2**14,), 10**6, (2**14,)),
-        ((2**14,), 2**15, (1024,)),
-        ((2048, 2**40), 10**6, (2048, 1024)),
-    ):
-        channel = opened(sizes, people=10**6, bound=Bound(1000, 1), most_messages=most)
-        assert channel.layout.places == places
-
-
-def test_messages_and_bytes_are_stated_and_absurd_plans_refused() -> None:
-    channel = opened((50,), people=10_000, bound=Bound(2**17, 10))
-    assert channel.messages == channel.slots * channel.each == 500 * channel.each
-    assert 7 <= channel.each <= 12
-    report = channel.encode(nowhere(3, 1, 10), users(3), NoiseRng.for_tests(1))
-    assert len(report.slots) == 3 * channel.messages
-    assert report.slots.itemsize + report.shares.itemsize == channel.message_bytes
+def test_plans_of_absurdly_many_messages_are_refused() -> None:
     with pytest.raises(InvalidInput, match="limit is 1000"):
         opened((50,), bound=Bound(2**17, 10), most_messages=1000)
 
@@ -217,31 +200,19 @@ def test_what_no_user_sends_is_refused_and_a_shuffler_can_tell_whose_it_is() -> 
     assert channel.whole(attrs.evolve(good, slots=slots)).tolist() == [False, True, True, True]
 
 
-def test_questions_that_it_cannot_answer_are_refused() -> None:
-    space = Space((4,))
-    with pytest.raises(InvalidInput, match="share=budget"):
-        SplitAndMix().open(space, BUDGET, QuestionContext(500, 0.5, PublicRng.from_seed(1), 1000), BOUND)
-    with pytest.raises(InvalidInput, match="19 honest users"):
-        SplitAndMix().open(space, BUDGET, context(20), BOUND)
-    with pytest.raises(InvalidInput, match="delta of its own"):
-        SplitAndMix().open(space, Budget("gaussian", 0.04), context(), BOUND)
-
-
-@pytest.mark.alarm(1e-8)
-def test_a_replaced_row_is_hidden_as_declared(alarm: Alarm) -> None:
-    """Worst neighbours, a vector and its opposite in one bucket: no half-space tells them apart better than mu allows,
-    with the noise of the honest users only. Half the variance would be found out."""
-    budget = Budget("gaussian", 1.0, delta=1e-3)
-    channel = SplitAndMix().open(Space((4000,)), budget, context(1000), Bound(1000, 1))
-    alone = attrs.evolve(channel, people=channel.min_honest_users)
-    for noise, caught in ((1.0, False), (0.7, True)):
-        found = attrs.evolve(alone, sigma=alone.sigma * noise)
-        sides = []
-        for sign in (1, -1):
-            items = BucketedVectors(np.arange(4000)[:, None], np.full((4000, 1), sign * 1000))
-            summary = attrs.evolve(found.pooled(items, users(4000), NoiseRng.for_tests(1)), owed=found.min_honest_users)
-            summary = attrs.evolve(summary, counts=summary.counts // 4)
-            sides.append(found.decode(summary, NoiseRng.for_tests(3 + sign)).at(np.arange(4000))[:, 0] > 0)
-        low, high = (alarm.proportion(int(side.sum()), 4000, 4)[i] for i, side in enumerate(sides))
-        worst = max(low - math.exp(e) * high - delta_of_mu(1.0, e) for e in (0.0, 0.2, 0.5))
-        assert (worst > 0) == caught
+@pytest.mark.parametrize(
+    ("oracle", "asked", "people", "delta", "message"),
+    [
+        (SplitAndMix(), 500, 1000, 1e-6, "share=budget"),
+        (BlanketHistogram(), 500, 1000, 1e-6, "share=budget"),
+        (SplitAndMix(), 1000, 1000, 0.0, "delta of its own"),
+        (BlanketHistogram(), 1000, 1000, 0.0, "delta of its own"),
+        (SplitAndMix(), 20, 20, 1e-6, "19 honest users"),
+    ],
+)
+def test_questions_that_messages_cannot_answer_are_refused(
+    oracle: Any, asked: int, people: int, delta: float, message: str
+) -> None:
+    context = QuestionContext(asked, 0.5, PublicRng.from_seed(1), people)
+    with pytest.raises(InvalidInput, match=message):
+        oracle.open(Space((4,)), Budget(oracle.measure, 1.0, delta=delta), context)

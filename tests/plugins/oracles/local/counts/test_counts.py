@@ -1,16 +1,18 @@
 """All local count oracles: as noisy as published, as another library's formulas say and as their reports say; for any
-ids; which randomiser is taken where."""
+ids; which randomiser is taken where; which reports are refused, or sent as none."""
 
 from __future__ import annotations
 
 import math
 from typing import Any
 
+import attrs
 import numpy as np
 import pytest
+from scipy.stats import binom
 
 from cloister.core.registry.registry import built_in
-from cloister.plugin import Budget, InvalidInput, NoiseRng, PublicRng, QuestionContext, Space
+from cloister.plugin import Budget, InvalidInput, NoiseRng, PublicRng, QuestionContext, Refused, Space
 from cloister.plugins.oracles.local.counts.adaptive_response import AdaptiveResponse
 from cloister.plugins.oracles.local.counts.channel import Direct
 from cloister.plugins.oracles.local.counts.hadamard_response import HadamardResponse
@@ -21,7 +23,9 @@ from cloister.plugins.oracles.local.counts.local_hashing import (
 )
 from cloister.plugins.oracles.local.counts.optimised_unary import OptimisedUnary
 from cloister.plugins.oracles.local.counts.subset_selection import SubsetSelection
-from cloister.plugins.oracles.local.hashing import Hashed
+from cloister.plugins.oracles.local.hashing import Hashed, Hashes
+from cloister.plugins.oracles.local.randomised_response import packed, unpacked
+from cloister.plugins.oracles.local.reports import Reports
 
 LOCAL = [spec for spec in built_in().specs("FrequencyOracle") if spec.trust == "Local"]
 CLASSES = [cls for cls in map(built_in().load, LOCAL) if cls is not AskedLocalHashing]
@@ -69,15 +73,6 @@ def test_chances_and_variances_are_the_published_ones_and_another_library_s(epsi
 
 
 @each_class
-def test_levels_share_users_or_budget(cls):
-    """T users' shares cost T times the variance; T shares of epsilon cost that of epsilon / T."""
-    one, four = (5,), (5, 5, 5, 5)
-    users, budget = cls(share="users"), cls(share="budget")
-    assert opened(users, four).asked.variance == pytest.approx(4 * opened(users, one).asked.variance)
-    assert opened(budget, four).asked.variance == pytest.approx(opened(users, one, 0.25).asked.variance)
-
-
-@each_class
 @pytest.mark.parametrize("came", [0, 40, 4000])
 def test_standard_errors_are_those_of_the_reports_that_came(cls, came):
     """T parts of N users, each counted T-fold: N T times a report's noise, over the public coins that part them."""
@@ -103,9 +98,85 @@ def test_few_buckets_are_named_and_many_are_hashed(epsilon, size, kind):
     assert channel.asked.variance <= opened(OptimisedLocalHashing(), (size,), epsilon).asked.variance * 1.02
 
 
-def test_a_channel_says_whether_it_is_plain_response():
-    assert opened(AdaptiveResponse(), (16,), 4.0).response_values == 17
-    assert opened(AdaptiveResponse(), (16, 8), 4.0).response_values == 9
-    assert opened(AdaptiveResponse(share="budget"), (16, 8), 4.0).response_values is None
-    assert opened(OptimisedLocalHashing(), (16,), 2.0).response_values == 8
-    assert opened(SubsetSelection(), (16,), 2.0).response_values is None
+@pytest.mark.parametrize(
+    ("oracle", "sizes", "epsilon", "values"),
+    [
+        (AdaptiveResponse(), (16,), 4.0, 17),
+        (AdaptiveResponse(), (16, 8), 4.0, 9),
+        (AdaptiveResponse(share="budget"), (16, 8), 4.0, None),
+        (OptimisedLocalHashing(), (16,), 2.0, 8),
+        (SubsetSelection(), (16,), 2.0, None),
+    ],
+)
+def test_a_channel_says_whether_it_is_plain_response(oracle, sizes, epsilon, values):
+    assert opened(oracle, sizes, epsilon).response_values == values
+
+
+def sent(channel: Any) -> Reports:
+    return channel.encode(np.random.default_rng(1).integers(-1, 3, (40, 2)), numbered(40), NoiseRng.for_tests(1))
+
+
+@each_class
+def test_answers_that_no_encoder_sends_are_refused(cls):
+    """Other types and shapes: the conformance kit."""
+    channel = opened(cls(), (3, 20))
+    good = sent(channel)
+    channel.absorb(good)
+    for changes in (
+        {"users": np.concatenate([good.users[:1], good.users[:-1]])},  # two reports of one user
+        {"answers": np.full_like(good.answers, 255)},
+        {"question": good.question ^ 1},
+    ):
+        with pytest.raises(Refused):
+            channel.absorb(attrs.evolve(good, **changes))
+
+
+@pytest.mark.parametrize(("epsilon", "size"), [(0.5, 4), (0.5, 4096), (1.0, 256), (4.0, 4), (4.0, 4096)])
+def test_a_unary_report_supports_no_more_buckets_than_honest_ones_do(epsilon, size):
+    """Else one who lies sets all bits and is worth a person in every bucket at once. The limit is exceeded with a
+    chance below e^-32."""
+    channel = opened(OptimisedUnary(), (size,), epsilon)
+    (level,) = channel.asked.levels
+    assert binom.sf(level.most, size, level.chances.other) < np.exp(-32)
+    assert binom.sf(level.most - 1, size - 1, level.chances.other) < np.exp(-32)
+    if size >= 256:
+        assert level.most < 0.65 * size
+    bits = np.zeros((10, size), bool)
+    bits[:, : level.most] = True
+    channel.absorb(Reports(numbered(10), packed(bits), channel.asked.stamp))
+    if level.most < size:
+        bits[3, level.most] = True
+        with pytest.raises(Refused, match="no encoder sends"):
+            channel.absorb(Reports(numbered(10), packed(bits), channel.asked.stamp))
+
+
+def test_a_unary_report_of_too_many_buckets_is_sent_as_none():
+    channel = opened(OptimisedUnary(), (256,))
+    (level,) = channel.asked.levels
+    words = np.full((3, 256), 2**63, np.uint64)
+    for user, number in enumerate((level.most - 1, level.most, level.most + 1)):
+        words[user, :number] = 0
+    sets = unpacked(level.randomise(np.full(3, -1), numbered(3), words), 256)
+    assert sets.sum(axis=1).tolist() == [level.most - 1, level.most, 0]
+
+
+def test_padding_beyond_a_level_s_answer_is_refused():
+    """Level 0 takes one byte of the three that level 1 takes."""
+    channel = opened(OptimisedUnary(), (3, 20))
+    good = sent(channel)
+    answers = good.answers.copy()
+    answers[channel.asked.sharing.answers(good.users)[0][0], 2] = 1
+    with pytest.raises(Refused, match="level 0"):
+        channel.absorb(attrs.evolve(good, answers=answers))
+
+
+def test_looking_a_hash_up_agrees_with_computing_it():
+    """The comparison with a moving interval, over all buckets and at some, against the hash itself, in every value."""
+    users = numbered(9000)
+    for symbols in (2, 400, 2**16):
+        hashes, values = Hashes(PublicRng.from_seed(symbols), symbols), np.arange(9000) % symbols
+        values[100:] = np.where(np.arange(8900) % 2, hashes.of(users[100:], np.full(8900, 4)), values[100:])
+        ids = [*range(7), 2**61 + 5, 2**32]
+        brute = [int((hashes.of(users, np.full(9000, v)) == values).sum()) for v in ids]
+        assert hashes.at(users, values, np.array(ids)).tolist() == brute
+        assert hashes.everywhere(users, values, 7).tolist() == brute[:7]

@@ -8,6 +8,7 @@ from fractions import Fraction
 from itertools import pairwise, product
 from typing import Any
 
+import attrs
 import numpy as np
 import pytest
 from scipy.stats import beta
@@ -19,7 +20,7 @@ from cloister.plugins.oracles.local.randomised_response import WORDS, odds
 from cloister.plugins.oracles.local.vectors.channel import RANDOMISERS, drawing
 from cloister.plugins.oracles.local.vectors.codebook import Codebook
 from cloister.plugins.oracles.local.vectors.duchi import Duchi
-from cloister.plugins.oracles.local.vectors.privunit import PrivUnit
+from cloister.plugins.oracles.local.vectors.ldp_average import LdpAverage
 from cloister.plugins.oracles.local.vectors.unit_randomiser import lifted, received, sent
 from cloister.plugins.oracles.local.vectors.vector_sums import HadamardVector
 
@@ -39,7 +40,6 @@ def somewhere(size: int) -> np.ndarray:
 DIRECTIONS = {
     "axis": lambda size: np.eye(size)[0],
     "flat": lambda size: np.full(size, size**-0.5),
-    "pair": lambda size: (np.eye(size)[0] + np.eye(size)[1]) / math.sqrt(2),
     "somewhere": somewhere,
 }
 
@@ -61,22 +61,20 @@ def test_privunit_has_the_known_constants(epsilon: float, m: float) -> None:
         assert unit.m == pytest.approx((1 - t) * inside / (cap + (1 - cap) * t), rel=1e-6)
 
 
-@pytest.mark.parametrize(("epsilon", "inside", "m"), [(1.0, 89, 0.3976), (2.0, 56, 0.7858), (4.0, 17, 1.5088)])
-def test_one_byte_has_the_known_constants(epsilon: float, inside: int, m: float) -> None:
-    unit = made("one-byte", epsilon, 100)
+@pytest.mark.parametrize(
+    ("epsilon", "inside", "m", "variance"),
+    [(1.0, 89, 0.3976, 7.3), (2.0, 56, 0.7858, 2.7), (4.0, 17, 1.5088, 1.7)],
+)
+def test_one_byte_has_the_known_constants_and_duchi_the_corrected_length(
+    epsilon: float, inside: int, m: float, variance: float
+) -> None:
+    unit, duchi, e = made("one-byte", epsilon, 100), made("duchi", epsilon, 100), math.exp(epsilon)
     assert (unit.size, unit.inside, unit.dtype) == (128, inside, "u1")
     assert unit.m == pytest.approx(m, rel=1e-3)
-    assert unit.moment == pytest.approx(made("privunit", epsilon, 100).moment, rel=0.011)
     assert unit.moment == pytest.approx(1 / m**2, rel=0.025)
-
-
-@pytest.mark.parametrize(("epsilon", "variance"), [(0.5, 26.1), (1.0, 7.3), (2.0, 2.7), (4.0, 1.7)])
-def test_duchi_has_the_corrected_length(epsilon: float, variance: float) -> None:
-    unit = made("duchi", epsilon, 100)
-    assert unit.moment == pytest.approx(variance, abs=0.06)
-    e = math.exp(epsilon)
-    b = (e + 1) / (e - 1) * math.sqrt(math.pi) * math.exp(math.lgamma(51) - math.lgamma(50.5))
-    assert unit.length == pytest.approx(b, rel=2e-9)
+    length = (e + 1) / (e - 1) * math.sqrt(math.pi) * math.exp(math.lgamma(51) - math.lgamma(50.5))
+    assert duchi.length == pytest.approx(length, rel=2e-9)
+    assert duchi.moment == pytest.approx(variance, abs=0.06)
 
 
 @pytest.mark.parametrize("name", RANDOMISERS)
@@ -126,29 +124,32 @@ def test_codewords_beyond_a_codebook_of_16_bits_are_impossible() -> None:
     assert [unit.possible(np.full((10, 1), last, np.uint16)) for last in (511, 512)] == [True, False]
 
 
-def test_budgets_and_dimensions_out_of_range_are_refused() -> None:
-    with pytest.raises(InvalidInput, match="too small"):
-        Codebook.within(Fraction(1), 10)
-    with pytest.raises(InvalidInput, match="too small"):
-        PrivUnit.within(Fraction(1) + Fraction(1, 10**20), 10)
-    with pytest.raises(InvalidInput, match="at most 131072"):
-        PrivUnit.within(Fraction(2), 2**17 + 1)
-    with pytest.raises(InvalidInput, match="at most 4095"):
-        Codebook.within(Fraction(2), 4096)
-    for name in RANDOMISERS:
-        assert math.isfinite(made(name, 1000.0, 5).moment)
+ONE_BYTE, PURE = HadamardVector(randomiser="one-byte"), Budget("pure", 1.0)
 
 
-def test_questions_that_cannot_be_answered_are_refused_when_they_are_opened() -> None:
-    context = QuestionContext(100, 1.0, SEED)
-    for randomiser, size, budget, said in (
-        ("one-byte", 2**24, Budget("pure", 1.0), "explicit-histogram-vector"),
-        ("one-byte", 4, Budget("pure", math.inf), "finite"),
-        ("one-byte", 4, Budget("gaussian", 1.0), "Gaussian"),
-        ("laplace", 4, Budget("pure", 1.0), "laplace"),
-    ):
-        with pytest.raises(InvalidInput, match=said):
-            HadamardVector(randomiser=randomiser).open(Space((size,)), budget, context, Bound(10, 10))  # type: ignore[arg-type]
+@pytest.mark.parametrize(
+    ("oracle", "size", "dimension", "budget", "said"),
+    [
+        (ONE_BYTE, 2**24, 10, PURE, "explicit-histogram-vector"),
+        (ONE_BYTE, 4, 10, Budget("pure", math.inf), "finite"),
+        (ONE_BYTE, 4, 10, Budget("gaussian", 1.0), "Gaussian"),
+        (ONE_BYTE, 4, 4096, PURE, "at most 4095"),
+        (HadamardVector(randomiser="privunit"), 4, 2**17 + 1, PURE, "at most 131072"),
+        (LdpAverage(), 3, 2, PURE, "has no delta"),
+        (LdpAverage(), 2**20, 2, attrs.evolve(PURE, delta=1e-6), "hadamard-vector"),
+        (LdpAverage(), 3, 2, Budget("pure", 1e-13, delta=1e-6), "out of range"),
+    ],
+)
+def test_questions_that_cannot_be_answered_are_refused_when_they_are_opened(
+    oracle: Any, size: int, dimension: int, budget: Budget, said: str
+) -> None:
+    with pytest.raises(InvalidInput, match=said):
+        oracle.open(Space((size,)), budget, QuestionContext(100, 1.0, SEED), Bound(10, dimension))
+
+
+@pytest.mark.parametrize("name", RANDOMISERS)
+def test_much_epsilon_is_no_error(name: str) -> None:
+    assert math.isfinite(made(name, 1000.0, 5).moment)
 
 
 # Privacy: exact tables and exact coins.
@@ -240,19 +241,11 @@ def test_duchi_sends_a_vector_or_its_opposite_and_the_row_only_says_which(dimens
 
 
 def test_lifted_vectors_are_of_length_one_whatever_came_in() -> None:
-    """Zero; inside; beyond the bound: scaled to it; on it; of a row in no bucket: no vector, but a sign."""
-    values = np.array([[0, 0], [3, 4], [30, 40], [6, 8], [6, 8]])
-    units = lifted(values, np.array([1.0, 1.0, -1.0, 1.0, -1.0]), 10, np.arange(5) == 4).T
-    high = math.sqrt(0.75)
-    assert units == pytest.approx(np.array([[0, 0, 1], [0.3, 0.4, high], [-0.6, -0.8, 0], [0.6, 0.8, 0], [0, 0, -1]]))
-    assert (units**2).sum(axis=1) == pytest.approx(np.ones(5), abs=1e-15)
-
-
-def test_steps_go_there_and_back() -> None:
-    x = np.array([[0.0, 1.0, -3.5, 15.99, 100.0, -100.0]])
-    assert sent(x).dtype == np.uint16
-    assert sent(x).min() == 1
-    assert received(sent(x))[:, 0] * 2.0**-11 == pytest.approx([0, 1, -3.5, 15.99, 16, -16], abs=1e-3)
+    """Zero; inside; beyond the bound: scaled to it; of a row in no bucket: no vector, but a sign."""
+    values = np.array([[0, 0], [3, 4], [30, 40], [6, 8]])
+    units = lifted(values, np.array([1.0, 1.0, -1.0, -1.0]), 10, np.arange(4) == 3).T
+    expected = [[0, 0, 1], [0.3, 0.4, math.sqrt(0.75)], [-0.6, -0.8, 0], [0, 0, -1]]
+    assert units == pytest.approx(np.array(expected), abs=1e-15)
 
 
 @pytest.mark.parametrize("size", [128, 512, 4096])
@@ -266,7 +259,12 @@ def test_rotations_are_exact_and_their_axes_belong_to_them(size: int) -> None:
     whole = np.rint(u * 2.0**rotations.bits).astype(np.int64).astype(object)
     assert ((turned**2).sum(axis=0) == size**3 * (whole**2).sum(axis=0)).all()
     numbers = np.arange(50) * (size // 50)
-    for minus in (0, 1):
-        axes = rotations.axis(numbers, np.full(50, minus, np.uint64), users, SEED).astype(object)
-        assert ((axes**2).sum(axis=0) == size**3).all()
-        assert ((axes * whole).sum(axis=0) == (1 - 2 * minus) * turned[numbers, np.arange(50)]).all()
+    axes = rotations.axis(numbers, np.zeros(50, np.uint64), users, SEED).astype(object)
+    assert ((axes * whole).sum(axis=0) == turned[numbers, np.arange(50)]).all()
+
+
+def test_steps_go_there_and_back() -> None:
+    x = np.array([[0.0, 1.0, -3.5, 15.99, 100.0, -100.0]])
+    assert sent(x).dtype == np.uint16
+    assert sent(x).min() == 1
+    assert received(sent(x))[:, 0] * 2.0**-11 == pytest.approx([0, 1, -3.5, 15.99, 16, -16], abs=1e-3)

@@ -1,4 +1,4 @@
-"""Gaussian differential privacy against closed forms, 60-digit arithmetic, and dp-accounting."""
+"""Gaussian differential privacy and zCDP against closed forms, arithmetic of many digits, and dp-accounting."""
 
 from __future__ import annotations
 
@@ -7,9 +7,17 @@ from typing import Any
 
 import mpmath
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import example, given, settings, strategies as st
 
-from cloister.accounting import delta_of_mu, epsilon_of_mu, epsilon_of_rho, mu_of
+from cloister.accounting import (
+    delta_of_mu,
+    delta_of_rho,
+    epsilon_of_mu,
+    epsilon_of_rho,
+    mu_of,
+    rho_of,
+    rho_of_pure,
+)
 from cloister.core.errors import InvalidInput
 
 EPSILONS = st.floats(-6, 2).map(lambda x: 10**x)
@@ -31,6 +39,7 @@ def mu_at(u: float, epsilon: float) -> float:
 
 @settings(max_examples=150, deadline=None)
 @given(EPSILONS, STARTS)
+@example(0.0, -0.15)
 def test_delta_is_above_the_exact_one_by_one_part_in_1e11(epsilon: float, u: float) -> None:
     mu = mu_at(u, epsilon)
     want = exact(mu, epsilon)
@@ -52,19 +61,6 @@ def test_mu_never_exceeds_its_target_and_is_the_largest_that_does_not_and_epsilo
     assert back <= epsilon * (1 + 1e-9)
 
 
-def test_at_epsilon_zero_delta_is_the_total_variation_distance() -> None:
-    for mu in (1e-8, 0.3, 1.0, 5.0):
-        assert delta_of_mu(mu, 0.0) == pytest.approx(math.erf(mu / math.sqrt(8)), rel=1e-10)
-
-
-def test_no_noise_and_no_sensitivity_are_the_two_ends() -> None:
-    assert delta_of_mu(0.0, 1.0) == 0.0
-    assert delta_of_mu(math.inf, 1.0) == 1.0
-    assert delta_of_mu(100.0, 1.0) == 1.0
-    assert epsilon_of_mu(0.0, 1e-6) == 0.0
-    assert epsilon_of_mu(math.inf, 1e-6) == math.inf
-
-
 @pytest.mark.parametrize(("sigma", "delta"), [(0.7, 1e-5), (2.0, 1e-6), (10.0, 1e-9), (50.0, 1e-3)])
 def test_dp_accounting_agrees_to_one_part_in_a_million_and_is_never_above(sigma: float, delta: float) -> None:
     from dp_accounting.pld.privacy_loss_mechanism import GaussianPrivacyLoss
@@ -73,6 +69,51 @@ def test_dp_accounting_agrees_to_one_part_in_a_million_and_is_never_above(sigma:
     ours = epsilon_of_mu(1 / sigma, delta)
     assert loss.get_delta_for_epsilon(ours) <= delta
     assert loss.get_delta_for_epsilon(ours * (1 - 1e-6)) > delta
+
+
+def tight(rho: float, epsilon: float) -> mpmath.mpf:
+    """The infimum over all orders, in 40 digits: the order is the root of the derivative of log delta."""
+    with mpmath.workdps(40):
+        r, e, low, high = mpmath.mpf(rho), mpmath.mpf(epsilon), mpmath.mpf(-200), mpmath.mpf(200)
+        for _ in range(75):  # where a wrong last digit of the order changes delta by its square
+            x = mpmath.exp((low + high) / 2)
+            rising = (2 * x + 1) * r - e - mpmath.log1p(1 / x) > 0
+            low, high = (low, (low + high) / 2) if rising else ((low + high) / 2, high)
+        a = 1 + x
+        return min(mpmath.mpf(1), mpmath.exp(x * (a * r - e) + a * mpmath.log(1 - 1 / a)) / x)
+
+
+@settings(max_examples=30, deadline=None)
+@given(EPSILONS, DELTAS)
+@example(10**-3.25, 0.999)
+def test_rho_never_exceeds_its_target_and_is_the_largest_that_does_not_and_epsilon_comes_back(
+    epsilon: float, delta: float
+) -> None:
+    rho = rho_of(epsilon, delta)
+    least = tight(rho, epsilon)
+    assert least <= delta
+    assert delta_of_rho(rho, epsilon) == pytest.approx(float(least), rel=1e-10)
+    assert tight(rho * (1 + 1e-9), epsilon) > delta * (1 - 1e-10)
+    back = epsilon_of_rho(rho, delta)
+    again = tight(rho, back)
+    assert again <= delta
+    # no more than is needed: by epsilon itself, or, where delta hardly depends on it (near 1), by delta
+    assert back <= epsilon * (1 + 1e-9) or again >= delta * (1 - 1e-9)
+
+
+def test_a_pure_epsilon_costs_half_its_square() -> None:
+    assert rho_of_pure(0.5) == 0.125
+    assert rho_of_pure(math.inf) == math.inf
+
+
+@pytest.mark.parametrize(
+    ("delta_of", "epsilon_of", "many"),
+    [(delta_of_mu, epsilon_of_mu, (100.0,)), (delta_of_rho, epsilon_of_rho, (60.0, 689.0, 692.0, 750.0, 1e4, 1e300))],
+)
+def test_the_ends_are_no_loss_and_no_privacy(delta_of: Any, epsilon_of: Any, many: tuple[float, ...]) -> None:
+    assert (delta_of(0.0, 1.0), epsilon_of(0.0, 1e-6)) == (0.0, 0.0)
+    assert all(delta_of(loss, 1.0) == 1.0 for loss in (*many, math.inf))
+    assert epsilon_of(math.inf, 1e-6) == math.inf
 
 
 @pytest.mark.parametrize(

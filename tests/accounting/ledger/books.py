@@ -1,0 +1,40 @@
+"""Runs in the ledger of ``conftest``."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from contextlib import closing
+
+import numpy as np
+
+from cloister.accounting import Ledger, Run, Total
+from cloister.core.budget import Measure
+from cloister.core.record import Lookup, Marking
+
+PURE = Total(0.25)
+
+
+def reserve(
+    book: Ledger,
+    total: Total = PURE,
+    measures: Sequence[Measure] = (),
+    marks: Marking | None = None,
+    uses_delta: bool = False,
+) -> Run:
+    found: Sequence[Measure] = measures or ("gaussian" if total.delta else "pure",)
+    return book.reserve("people", total, total.measured(found, uses_delta), "plan", b"public seed", marks)
+
+
+def resumed(book: Ledger, run: Run) -> Run:
+    """By whoever says that the rows are the same."""
+    return book.resume(run.id, "people", "plan", same_rows=True)
+
+
+def look(round: int = 0) -> Lookup:
+    return Lookup(round, 0, 0, False, np.arange(2), np.ones(2))
+
+
+def edit(book: Ledger, statement: str) -> None:
+    with closing(sqlite3.connect(book.path)) as db, db:
+        db.execute(statement)
