@@ -135,7 +135,9 @@ def test_a_frame_is_read_by_its_types_alone_and_no_column_is_passed_over(name: s
 
 def test_large_integers_are_rounded_correctly() -> None:
     values = [2**53 + 1, 2**63 - 1, -(2**53) - 3]
-    for rows in (np.array(values)[:, None], pd.DataFrame({"x": values}), pl.DataFrame({"x": [*values, None]})):
+    nulls = {"x": [*values, None]}
+    frames = pd.DataFrame({"x": values}), pl.DataFrame(nulls), pa.table({"x": values}), pa.table(nulls)
+    for rows in (np.array(values)[:, None], *frames):
         assert Arrays(rows).table()[:, 0].tolist() == [float(v) for v in values]
 
 

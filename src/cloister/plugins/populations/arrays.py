@@ -375,6 +375,10 @@ def _numbers(column: Any) -> Floats:
     """A column in float64, each number rounded correctly; nulls become NaN."""
     import narwhals as nw
 
+    if column.implementation.is_pyarrow():  # whose own cast refuses large integers, and quotes them
+        from cloister.rows.files.arrow import numbers_of
+
+        return np.asarray(numbers_of(column.to_native()), np.float64)
     if column.dtype == nw.Decimal:
         column = column.cast(nw.String)
     values: Floats = column.cast(nw.Float64).to_numpy()

@@ -84,7 +84,7 @@ def _pandas_index(schema: Any) -> set[str]:
         return set()
 
 
-def _numbers(column: Any) -> AnyArray:
+def numbers_of(column: Any) -> AnyArray:
     """An Arrow column as numbers that float64 takes over with one correct rounding; nulls become NaN."""
     if pa.types.is_decimal(column.type):
         column = column.cast(pa.string())  # arithmetic on the two halves of a decimal would round twice
@@ -158,7 +158,7 @@ class _Reader(ABC):
     def _reads(self, chosen: Selection) -> Reads:
         def read(column: str) -> Callable[[Any], Any]:
             category = chosen.category(column)
-            return _numbers if category is None else _Codes(category, self.texts)
+            return numbers_of if category is None else _Codes(category, self.texts)
 
         words = [(texts.column, partial(_words, texts)) for texts in chosen.texts]
         return [*((column, read(column)) for column in chosen.used), *words]
@@ -280,7 +280,7 @@ class Csv(_Reader):
 
     def _read(self, reads: Reads, only: range | None) -> Iterator[list[Any]]:
         kinds = {name: pa.string() for name, _ in reads}
-        kinds |= {name: self._kind(name) for name, read in reads if read is _numbers}
+        kinds |= {name: self._kind(name) for name, read in reads if read is numbers_of}
         null_texts = not any(isinstance(read, _Codes) for _, read in reads)  # which cells are missing is theirs to say
         options = {"include_columns": _named(reads), "strings_can_be_null": null_texts}
         with self._reader(pyarrow.csv.ConvertOptions(column_types=kinds, **options)) as reader:
@@ -324,4 +324,4 @@ def _named(reads: Reads) -> list[str]:
     return list(dict.fromkeys(name for name, _ in reads))
 
 
-__all__ = ["Csv", "Ipc", "Parquet"]
+__all__ = ["Csv", "Ipc", "Parquet", "numbers_of"]
