@@ -14,7 +14,7 @@ from scipy.stats import chi2
 from cloister.accounting.accountant import Accountant
 from cloister.accounting.composition import Spent
 from cloister.accounting.total import Total
-from cloister.core.budget import Budget
+from cloister.core.budget import Budget, Event
 from cloister.core.clustering import Problem
 from cloister.core.domains import Box
 from cloister.core.encoding import encode_lattice, encode_owned
@@ -183,6 +183,10 @@ def test_roles_cost_the_largest_and_questions_to_everybody_and_rounds_add_up() -
     for share in BUDGET.split_users(SEED, 1.0, 1.0):
         session.ask(count(CELLS, oracle=HIDDEN, budget=share))
     assert paid(session.released) == (2.0, 2e-6, 4.0)
+    spent = Spent.on([Event("x", Budget("zcdp", 0.1), delta=1e-6)])
+    assert spent.epsilon(2e-6) == Spent(rho=0.1, all_rho=0.1).epsilon(2e-6 - 1e-6)
+    with pytest.raises(Exception, match="epsilon_without_shuffler"):
+        Spent.on([Event("x", BUDGET, epsilon_without_shuffler=math.nan)])
 
 
 def test_two_questions_to_one_share_cannot_be_linked_and_their_costs_add_up() -> None:
