@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from typing import Any
 
 import attrs
@@ -11,7 +12,7 @@ import pytest
 from cloister.accounting import Total
 from cloister.core.budget import Budget, Share
 from cloister.core.clustering import Problem
-from cloister.core.errors import BudgetExceeded, Refused
+from cloister.core.errors import BudgetExceeded, InvalidInput, Refused
 from cloister.core.questions import count
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.record import Record
@@ -133,3 +134,23 @@ def test_a_digest_covers_everything_public() -> None:
     found += [of(seed=PublicRng(b"t" * 32)), of(updates="absolute"), of(rounds=4)]
     assert len(set(found)) == 7
     assert of() == found[0]
+
+
+def test_tables_neither_travel_nor_print() -> None:
+    counts, sums = session_of(InMemory(ROWS)).ask(*Explorer().questions(PROBLEM, 0))
+    value = f"{counts.at(np.array([0]))[0]:.4f}"
+    for table in (counts, sums):
+        with pytest.raises(TypeError, match="never pickled"):
+            pickle.dumps(table)
+        assert value not in repr(table)
+
+
+def test_a_look_outside_the_space_is_refused_and_not_recorded() -> None:
+    session = session_of(InMemory(ROWS))
+    tables = session.ask(*Explorer().questions(PROBLEM, 0))
+    for ids, level in (([4], 0), ([-1], 0), ([0, 8], 1), ([0], 2), ([0], -1), ([[0]], 0), ([2**62], 0)):
+        for look in (look for table in tables for look in (table.at, table.standard_error)):
+            with pytest.raises(InvalidInput, match="level"):
+                look(np.array(ids), level)
+    assert session.record.lookups == []
+    assert session.release("points").events == session.released
