@@ -188,3 +188,25 @@ def test_vectors_of_another_shape_or_type_are_refused_by_name(made: Any, found: 
     round = attrs.evolve(round, parts=(attrs.evolve(round.parts[0], vectors=Promising(made)),))
     with pytest.raises(InvalidInput, match=rf"Promising\.values of n rows .*{found}; its bound promises \(n, 2\)"):
         encode_rows(round, ROWS, USERS, NoiseRng.for_tests(0))
+
+
+@attrs.frozen(eq=False)
+class Far:
+    """Vectors beyond any bound."""
+
+    cells: Any
+    bound: Bound
+
+    def values(self, rows: np.ndarray, buckets: np.ndarray) -> np.ndarray:
+        return np.full((len(rows), 2), 10**12)
+
+
+def test_vectors_are_clipped_to_their_bound_before_the_oracle_sees_them() -> None:
+    spy, cells, rows = Spy(), Strips(BOX.max_norm), np.zeros((3, 2), np.int64)
+    part = OpenedQuestion(cells, Far(cells, Bound(100, 2)), None, spy)  # type: ignore[arg-type]
+    encode_lattice(a_round(part), rows, users(3), NOISE)
+    ((given, _),) = spy.seen
+    lengths = (given.values**2).sum(axis=1)
+    assert (lengths > 98**2).all()
+    assert (lengths <= 100**2).all()
+    assert np.array_equal(given.buckets, cells.locate(rows))
