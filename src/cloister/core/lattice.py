@@ -64,14 +64,7 @@ BLOCK = 2**15
 def squares(vectors: Ints) -> Floats:
     """Squared lengths of vectors (n, d): exact below 2^53, rounded once below 2^62 (no lattice point is longer): each a
     function of its vector alone, on every machine."""
-    found, step = np.empty(len(vectors)), max(1, BLOCK // vectors.shape[1])
-    for start in range(0, len(vectors), step):
-        wide = vectors[start : start + step].astype(np.float64)
-        np.einsum("ij,ij->i", wide, wide, out=found[start : start + step])
-    large = (found >= EXACT) & (found < 2.0**62)
-    if large.any():
-        found[large] = np.einsum("ij,ij->i", vectors[large], vectors[large])
-    return found
+    return _squares(vectors, _largest(vectors))
 
 
 def shrink(vectors: Ints, bound: Bound) -> Ints:
@@ -80,9 +73,10 @@ def shrink(vectors: Ints, bound: Bound) -> Ints:
     Sums of squares of integers are exact in float64 below 2^53, and from there on certainly beyond any bound. The scale
     is too small by 2^-30, so that rounding in the product cannot cross an integer.
     """
-    if _within(vectors, bound):
+    largest = _largest(vectors)
+    if vectors.shape[1] * largest <= bound.l1:  # which is at most sqrt(d) l2, so that sqrt(d) largest <= l2 too
         return vectors
-    lengths = squares(vectors)
+    lengths = _squares(vectors, largest)
     beyond = lengths > float(bound.l2) ** 2
     if beyond.any():
         vectors = _scaled(vectors, beyond, bound.l2 / np.sqrt(lengths[beyond]))
@@ -94,11 +88,21 @@ def shrink(vectors: Ints, bound: Bound) -> Ints:
     return vectors
 
 
-def _within(vectors: Ints, bound: Bound) -> bool:
-    """Whether the largest coordinate m alone shows that no vector is beyond the bound, in a fifth of the time of norms:
-    d m <= l1 <= sqrt(d) l2 says sqrt(d) m <= l2 too."""
-    largest = max(int(vectors.max(initial=0)), -int(vectors.min(initial=0)))
-    return bool(vectors.shape[1] * largest <= bound.l1)
+def _largest(vectors: Ints) -> int:
+    """The largest absolute value of a coordinate."""
+    return max(int(vectors.max(initial=0)), -int(vectors.min(initial=0)))
+
+
+def _squares(vectors: Ints, largest: int) -> Floats:
+    """``squares``. Args: largest absolute value of a coordinate."""
+    if vectors.shape[1] * largest**2 < 2**62:
+        return np.asarray(np.einsum("ij,ij->i", vectors, vectors), np.float64)
+    wide = vectors.astype(np.float64)
+    found = np.asarray(np.einsum("ij,ij->i", wide, wide))
+    large = (found >= EXACT) & (found < 2.0**62)
+    if large.any():
+        found[large] = np.einsum("ij,ij->i", vectors[large], vectors[large])
+    return found
 
 
 def _scaled(vectors: Ints, which: Bools, factor: Floats) -> Ints:

@@ -99,3 +99,16 @@ def agrees(population: Any, rows: Floats) -> bool:
 
 def shuffled(table: pa.Table, seed: int) -> pa.Table:
     return table.take(np.random.default_rng(seed).permutation(table.num_rows))
+
+
+def with_users(population: SqlTable) -> pa.Table:
+    """The rows that are kept, with the names of their users: rounds read these, and no others."""
+    rows = population._chosen(population._named.table)
+    found = population._database.answer(rows.filter(rows["kept"]))
+    read = population._database.answer(population._usable.table)
+    assert by_cells(found.select(population._features)) == by_cells(read.select(population._features))
+    return found
+
+
+def by_cells(table: pa.Table) -> list[tuple[Any, ...]]:
+    return sorted(zip(*(column.to_pylist() for column in table.columns), strict=True))

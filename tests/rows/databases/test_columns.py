@@ -27,6 +27,7 @@ from cloister.plugins.populations.sql_table import SqlTable
 from cloister.rows.categories import canonical, categories_of
 from cloister.run.fit import source
 from tests.rows.databases.engines import TestEngine
+from tests.rows.databases.rounds import with_users
 
 
 def decimals(digits: int, scale: int) -> pa.Array:
@@ -216,7 +217,7 @@ def tells_texts_apart(made: Callable[..., Any]) -> None:
     with made(users="c") as population:
         population.check()
         population.keep(1, PublicRng.from_seed(1))
-        found = population._database.answer(population._usable.table)
+        found = with_users(population)
         assert len(found) == len(set(found["user"].to_pylist())) == len(ALIKE) - 1
     listed = {"c": ["bo", "7", "true", "a"]}
     assert features(made(categories=listed)) == features(Arrays(ALIKE_TABLE, ["x"], categories=listed))

@@ -20,7 +20,7 @@ from cloister.plugins.populations.sql_table import SqlTable
 from cloister.rows.databases.database import Database, EngineFailed
 from tests.alarms import Alarm
 from tests.rows.databases.engines import TestEngine
-from tests.rows.databases.rounds import in_square, same, shuffled
+from tests.rows.databases.rounds import by_cells, in_square, same, shuffled, with_users
 
 pytestmark = pytest.mark.usefixtures("way")
 
@@ -41,8 +41,8 @@ def kept(engine: TestEngine, table: pa.Table, most: int = 3, key: PublicRng = KE
     with SqlTable(put, ["x", "y"], "drop", users="who", materialise=copied) as population:
         population.check()
         population.keep(most, key)
-        found = population._database.answer(population._usable.table)
-        return sorted(zip(*(found[name].to_pylist() for name in ("user", "c0", "c1")), strict=True))
+        found = with_users(population)
+        return by_cells(found.select(["user", "c0", "c1"]))
 
 
 def test_every_user_keeps_so_many_rows_or_all(engine: TestEngine) -> None:
@@ -100,7 +100,7 @@ def test_rows_are_chosen_in_a_table_that_goes_with_the_run_or_every_round_choose
             population.keep(3, KEY)
             found += [in_square(population) for _ in range(2)]
             assert population.people == files.people
-            copy = population._begun()
+            copy = population._usable.table
             population.close()
             found.append(in_square(population))
         if copied:

@@ -14,7 +14,19 @@ from cloister.core.randomness import PublicRng
 from cloister.rows.databases.database import Database
 from cloister.rows.databases.features import featured, table_name, usable, used
 from cloister.rows.databases.stage import Fence, Stage
-from cloister.rows.databases.users import KEPT, ODD, SEVERAL, UNNUMBERED, USER, chosen, named, told_apart
+from cloister.rows.databases.users import (
+    KEPT,
+    NAMED,
+    ODD,
+    SEVERAL,
+    UNNUMBERED,
+    USER,
+    all_kept,
+    chosen,
+    crowded,
+    named,
+    told_apart,
+)
 from cloister.rows.databases.watched import Seen, refuse_other
 from cloister.rows.reading import Missing, TableRows
 from cloister.rows.selection import Selection
@@ -51,8 +63,9 @@ class SqlRows(TableRows):
             raise InvalidInput(NO_NAME)
         self._given, self._features = featured(table, selection, database.dialect, naming)
         self._rows: Any = None
+        self._copy: Any = None
         self._limit: tuple[int, bytes] | None = None
-        self._numbered = self._settled = False
+        self._numbered = self._crowded = False
         self._seen: Seen | None = None
         self._narrowed: Seen | None = None
         self._described = {"the engine": [database.name], "the table": [table_name(table)]} | {
@@ -88,9 +101,9 @@ class SqlRows(TableRows):
 
         Raises: InvalidInput: the engine fails, it has no hash, or the rows are not what they were.
         """
-        _, rows, self._limit = self._known, self._begun(), (most, rng.key)
-        self._choose(rows)
-        if not self._settled and self._told is not None:
+        _, _, self._limit = self._known, self._begun(), (most, rng.key)
+        self._choose()
+        if self._copy is None and self._told is not None:
             self._told("every round chooses the rows of users anew, since no temporary table could be made for them")
 
     def number_by_name(self) -> None:
@@ -99,7 +112,7 @@ class SqlRows(TableRows):
             raise InvalidInput(UNNUMBERED)
         if self._numbered:
             return
-        rows = self._usable.table
+        rows = self._named.table
         found = self._figures(rows, names=told_apart(rows[USER], self._database.dialect).nunique())
         if found["names"] != found["rows"]:
             raise InvalidInput(SEVERAL)
@@ -108,37 +121,49 @@ class SqlRows(TableRows):
     @property
     def _usable(self) -> Stage:
         """The rows that rounds read, with the column ``MARK`` where they are watched."""
+        named = self._named
+        if self._copy is not None:
+            return attrs.evolve(named, table=self._copy)
+        if self._limit is None:
+            return named
+        table = self._chosen(named.table)
+        return attrs.evolve(named, table=table.filter(table[KEPT]).drop(KEPT))
+
+    @property
+    def _named(self) -> Stage:
+        """All rows that can be used, with the names of their users."""
         rows = self._begun()
-        limited = self._limit is not None and not self._settled
-        return attrs.evolve(self._counting(rows), table=self._kept(rows)) if limited else self._counting(rows)
+        stage = used(rows if self._users is None else rows.filter(rows[NAMED]), self._features, self._fence)
+        table = stage.table.mutate(**self._hashed(stage.table, self._marked))
+        return attrs.evolve(stage, table=table, steps=self._database.dialect.steps)
 
     def _begun(self) -> Any:
-        """All rows as features, in their snapshot; or a copy, of those that are kept if some are not."""
+        """All rows as features, in their snapshot, of which those that are kept are chosen."""
         if self._rows is None:
             self._rows = self._database.begin(self._given)
             if self._database.copies and self._seen is not None:
                 refuse_other(self._counted()[1], self._seen)
             if self._limit is not None:
-                self._choose(self._rows)
+                self._choose()
         return self._rows
 
-    def _counting(self, rows: Any) -> Stage:
-        """Those rows that can be used."""
-        stage = used(rows if self._users is None else rows.filter(rows[USER].notnull()), self._features, self._fence)
-        table = stage.table.mutate(**self._hashed(stage.table, self._marked))
-        return attrs.evolve(stage, table=table, steps=self._database.dialect.steps)
-
-    def _chosen(self, rows: Any) -> Any:
-        """Those that can be used, with the column ``KEPT``."""
+    def _chosen(self, table: Any) -> Any:
+        """Rows that can be used, with the column ``KEPT``."""
         assert self._limit is not None
-        if self._database.dialect.hashed is None:
-            raise InvalidInput(f"{self._database.name} has no hash that is known here, and rows of users need one")
-        return chosen(self._counting(rows).table, self._features, *self._limit, self._database.dialect)
+        if not self._crowded:
+            return all_kept(table)
+        return chosen(table, self._features, *self._limit, self._database.dialect)
 
-    def _choose(self, rows: Any) -> None:
+    def _choose(self) -> None:
         """The rows that are kept from here on, in a copy that rounds read if the engine makes one: all that count are
-        in it, so that they are sorted once."""
-        table, names = self._chosen(rows), self._marked
+        in it, so that they are sorted once. All are kept, and none sorted, where no user has too many."""
+        assert self._limit is not None
+        self._copy, dialect = None, self._database.dialect
+        if dialect.hashed is None:
+            raise InvalidInput(f"{self._database.name} has no hash that is known here, and rows of users need one")
+        rows = self._named.table
+        self._crowded = self._figures(crowded(rows, self._limit[0], dialect))["rows"] > 0
+        table, names = self._chosen(rows).select(*self._features, *self._marked, KEPT), self._marked
         copy = self._database.kept(table)
         table = table if copy is None else copy
         marks = {name: table[name].sum() for name in names}
@@ -147,11 +172,7 @@ class SqlRows(TableRows):
         self._recognise(found["rows"], found.get(MARK, 0), self._known)
         self._narrowed = Seen(found[KEPT], found.get(f"{KEPT}_{MARK}"))
         if copy is not None:
-            self._rows, self._settled = copy.filter(copy[KEPT]).drop(KEPT, *names), True
-
-    def _kept(self, rows: Any) -> Any:
-        table = self._chosen(rows)
-        return table.filter(table[KEPT]).drop(KEPT)
+            self._copy = copy.filter(copy[KEPT]).select(*self._features)
 
     @property
     def _fence(self) -> Fence:
@@ -160,7 +181,7 @@ class SqlRows(TableRows):
     @property
     def _marked(self) -> list[str]:
         """``MARK``, where hashes of rows are compared."""
-        return [MARK] if self._database.watched and not (self._here or self._settled) else []
+        return [MARK] if self._database.watched and not (self._here or self._copy is not None) else []
 
     def _hashed(self, table: Any, names: Sequence[str] = (MARK,)) -> dict[str, Any]:
         """The column of rows' hashes, where the engine has any."""
@@ -173,7 +194,7 @@ class SqlRows(TableRows):
         rows = self._begun()
         whole, odd = usable(rows, self._features), {}
         if self._users is not None:
-            whole, odd = whole & rows[USER].notnull(), {ODD: rows[ODD].sum()}
+            whole, odd = whole & rows[NAMED], {ODD: rows[ODD].sum()}
         marks = {name: hashed.sum(where=whole) for name, hashed in self._hashed(rows).items()}
         found = self._figures(rows, used=whole.sum(), **marks, **odd)
         if found.get(ODD):

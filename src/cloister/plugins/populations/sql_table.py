@@ -177,12 +177,13 @@ class SqlTable(SqlRows):
         if self._here:
             return self._pass()
         rows = self._begun()
-        return self._read(rows.mutate(**self._hashed(rows, self._marked)), self._reading)
+        whole = rows.mutate(**self._hashed(rows, self._marked)) if self._copy is None else self._copy
+        return self._read(whole, self._reading)
 
     def close(self) -> None:
         """End the snapshot, or drop the copy of the rows, and end the connection if it is this object's; the next round
         of another's begins a new one, of the same rows."""
-        self._rows, self._held, self._settled = None, None, False
+        self._rows, self._copy, self._held = None, None, None
         try:
             self._database.close()
         finally:
@@ -227,7 +228,7 @@ class SqlTable(SqlRows):
             self._tell(found.rows)
             return found.summaries
         summary = self._telling(lambda chunk: chunk.summary(some, rng))
-        with closing(self._read(self._usable.table, self._reading, True) if numbered else self._pass()) as chunks:
+        with closing(self._read(self._named.table, self._reading, True) if numbered else self._pass()) as chunks:
             return map_merge(chunks, summary, merge_summaries, Threads(1).run)
 
     def _pass(self) -> Generator[Chunk]:
@@ -261,7 +262,7 @@ class SqlTable(SqlRows):
         self._witness(total, seen)
 
     def _batches(self, numbered: bool = False) -> Batches:
-        named = [] if self._users is None else [USER]
+        named = [USER] if self._users is not None and (numbered or self._copy is None) else []
         return Batches(list(self._features), self._marked, named, self._here, numbered)
 
     def _witness(self, found: Seen, seen: Seen | None) -> None:

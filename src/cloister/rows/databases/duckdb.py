@@ -69,7 +69,7 @@ def _transaction(backend: Any) -> Any:
 
 
 def _hashed(cells: Sequence[Expr]) -> Expr:
-    return builtin("hash", cells, "uint64") & (HASHES - 1)
+    return (builtin("hash", cells, "uint64") & (HASHES - 1)).cast("int64")  # sums and products of others take 128 bits
 
 
 def _finite(column: Expr) -> Expr:

@@ -34,9 +34,9 @@ from cloister.core.lattice import CAP
 from cloister.rows.databases.dialect import Dialect, same
 from cloister.rows.databases.stage import Expr, floored, integer, number
 
-USER, ODD, KEPT = "user", "odd", "kept"
-"""Columns: the name of a row's user, NULL if it names nobody; whether it is no name, so that all is refused; whether
-the row is kept."""
+USER, NAMED, ODD, KEPT = "user", "named", "odd", "kept"
+"""Columns: the name of a row's user, NULL if it names nobody; whether it names somebody; whether it is no name, so that
+all is refused; whether the row is kept."""
 
 EXACT = {16: 2**11, 32: 2**24, 64: 2**53}
 """Whole floats of so many bits up to here are the numbers that were meant."""
@@ -58,17 +58,19 @@ SEVERAL = (
 
 
 def named(column: Expr, dialect: Dialect) -> dict[str, Expr] | None:
-    """``USER`` and ``ODD`` of a column that names users; None if its type names nobody."""
+    """``USER``, ``NAMED`` and ``ODD`` of a column that names users; None if its type names nobody."""
     kind = column.type()
     never = ibis.literal(value=False)
     if kind.is_integer():
-        return {USER: column, ODD: never}
+        return {USER: column, NAMED: column.notnull(), ODD: never}
     if kind.is_floating():
         return _of_float(column, EXACT[8 * kind.nbytes], dialect)
     if kind.is_decimal():
         return _of_decimal(dialect.text(column), dialect)
     if kind.is_string() or kind.is_uuid():
-        return {USER: _of_text(dialect.text(column), dialect), ODD: never}
+        text = dialect.text(column)
+        there = text.notnull() & ~same(text, "", dialect)  # which takes less time than a name
+        return {USER: ibis.ifelse(there, _of_text(text, dialect), ibis.null("string")), NAMED: there, ODD: never}
     return None
 
 
@@ -79,7 +81,8 @@ def _of_float(column: Expr, exact: int, dialect: Dialect) -> dict[str, Expr]:
     inside: Expr = double.between(number(1 - exact), number(exact - 1))
     whole = inside.ifelse(floored(double) == double, False).fill_null(False)
     there = double.notnull() & ~double.isnan()
-    return {USER: (whole & there).ifelse(double, ibis.null("float64")).cast("int64"), ODD: there & ~whole}
+    user = (whole & there).ifelse(double, ibis.null("float64")).cast("int64")
+    return {USER: user, NAMED: whole & there, ODD: there & ~whole}
 
 
 def _of_decimal(text: Expr, dialect: Dialect) -> dict[str, Expr]:
@@ -90,7 +93,11 @@ def _of_decimal(text: Expr, dialect: Dialect) -> dict[str, Expr]:
     zeros = (point < 0).ifelse(True, alone)
     missing = text.isnull() | same(text, "NaN", dialect)
     whole = ~missing & zeros & ~same(text, "Infinity", dialect) & ~same(text, "-Infinity", dialect)
-    return {USER: whole.ifelse(stem, ibis.null("string")), ODD: ~(whole | missing).fill_null(False)}
+    return {
+        USER: whole.ifelse(stem, ibis.null("string")),
+        NAMED: whole.fill_null(False),
+        ODD: ~(whole | missing).fill_null(False),
+    }
 
 
 def _of_text(text: Expr, dialect: Dialect) -> Expr:
@@ -102,14 +109,24 @@ def _of_text(text: Expr, dialect: Dialect) -> Expr:
     rest = text.translate(DIGITS, "")
     positive = equal(rest, ".") & ~equal(text, ".0")
     negative = equal(rest, "-.") & equal(text.left(1), "-") & ~equal(text, "-.0")
-    whole = equal(text.right(2), ".0") & (positive | negative)
-    name = whole.ifelse(text.substr(0, text.length() - 2), text)
-    return ibis.ifelse(equal(name, ""), ibis.null("string"), name)
+    short = (positive | negative).ifelse(text.substr(0, text.length() - 2), text)
+    return equal(text.right(2), ".0").ifelse(short, text)
 
 
 def told_apart(name: Expr, dialect: Dialect) -> Expr:
     """Type that two names of users differ in: numbers, or the bytes of texts."""
     return dialect.utf8(name) if name.type().is_string() else name
+
+
+def crowded(table: Any, most: int, dialect: Dialect) -> Any:
+    """A row for every user who has more than ``most`` rows. Args: table, rows that all count, with ``USER``."""
+    hers = table.group_by(hers=told_apart(table[USER], dialect)).aggregate(many=table.count())
+    return hers.filter(hers["many"] > integer(min(most, CAP)))
+
+
+def all_kept(table: Any) -> Any:
+    """The same rows, with ``KEPT``, where no user has more than are kept."""
+    return table.mutate(**{KEPT: ibis.literal(value=True)})
 
 
 def chosen(table: Any, features: tuple[str, ...], most: int, key: bytes, dialect: Dialect) -> Any:
