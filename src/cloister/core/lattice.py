@@ -96,7 +96,7 @@ def _largest(vectors: Ints) -> int:
 def _squares(vectors: Ints, largest: int) -> Floats:
     """``squares``. Args: largest absolute value of a coordinate."""
     if vectors.shape[1] * largest**2 < 2**62:
-        return np.asarray(np.einsum("ij,ij->i", vectors, vectors), np.float64)
+        return np.asarray(np.vecdot(vectors, vectors), np.float64)
     wide = vectors.astype(np.float64)
     found = np.asarray(np.einsum("ij,ij->i", wide, wide))
     large = (found >= EXACT) & (found < 2.0**62)

@@ -51,7 +51,8 @@ class _Block:
     def parted(self, least: Floats) -> tuple[Ints, Ints]:
         """Index of the nearest of these centres, and its squared distance less |x|^2."""
         whole = least.astype(np.int64)
-        return (whole & ((1 << self.bits) - 1)) + self.start, whole >> self.bits
+        index = whole & ((1 << self.bits) - 1)
+        return index + self.start if self.start else index, whole >> self.bits
 
 
 @final
@@ -91,7 +92,7 @@ class NearestCenter:
             return np.zeros((len(rows), 1), np.int64)
         nearest, distance = self._nearest(rows, squared=self.within is not None)
         if self.within is not None:
-            nearest[distance > self.within**2] = -1
+            nearest |= -(distance > self.within**2).astype(np.int64)  # -1 has all bits
         return nearest[:, None]
 
     def distances(self, rows: Ints) -> tuple[Ints, Ints]:
@@ -102,7 +103,7 @@ class NearestCenter:
         """The nearest centre, and its squared distance, or that less |x|^2, for each row (n, d)."""
         d, blocks = self.centers.shape[1], self.blocks
         step = max(1, min(ROWS, BLOCK // max(d + 1, len(blocks[0].slopes))))
-        least, lengths = np.empty((len(blocks), len(rows))), np.zeros(len(rows))
+        least = np.empty((len(blocks), len(rows)))
         columns = np.ones((d + 1, step))  # a product of these takes half the time of one of rows
         for start in range(0, len(rows), step):
             some = slice(start, start + step)
@@ -110,14 +111,12 @@ class NearestCenter:
             x[:d] = rows[some].T
             for block, found in zip(blocks, least, strict=True):
                 block.least(x, found[some])
-            if squared:
-                np.einsum("ji,ji->i", x[:d], x[:d], out=lengths[some])
         nearest, distance = blocks[0].parted(least[0])
         for block, found in zip(blocks[1:], least[1:], strict=True):
             other, closer = block.parted(found)
             nearest = np.where(closer < distance, other, nearest)
             distance = np.minimum(distance, closer)
-        return nearest, distance + lengths.astype(np.int64) if squared else distance
+        return nearest, distance + np.vecdot(rows, rows) if squared else distance
 
     def bundled(self, arrays: BundleArrays) -> Mapping[str, Any]:
         sizes, centers = integers(self.space.sizes), arrays.add(self.centers)
