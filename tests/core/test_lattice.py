@@ -100,4 +100,8 @@ def test_a_squared_length_is_the_double_next_to_it(dimension: int, most: int) ->
     """Beyond 2^53 too, where the order of a sum of floats would be seen: no lattice point is longer than 2^61."""
     rows = np.random.default_rng(5).integers(-most, most, (20, dimension))
     rows[0] = most - 1
-    assert squares(rows).tolist() == [float(l2_squared(row)) for row in rows]
+    exact = [float(l2_squared(row)) for row in rows]
+    assert squares(rows).tolist() == exact
+    beside = squares(np.vstack([rows, np.full(dimension, np.iinfo(np.int64).min)]))
+    assert beside[:-1].tolist() == exact, "a row beside one that no lattice has"
+    assert beside[-1] >= 2.0**62
