@@ -57,10 +57,6 @@ class Bound:
             )
 
 
-BLOCK = 2**15
-"""Numbers that are worked on at once where a chunk and its temporaries would not stay in a core's cache."""
-
-
 def squares(vectors: Ints) -> Floats:
     """Squared lengths of vectors (n, d): exact below 2^53, rounded once below 2^62 (no lattice point is longer): each a
     function of its vector alone, on every machine."""

@@ -14,7 +14,9 @@ import pytest
 from cloister.accounting.ledger.ledger import Ledger
 from cloister.core.errors import InvalidInput, Refused
 from cloister.core.questions import count
+from cloister.core.randomness import PublicRng
 from cloister.plugins.populations.sql_table import SqlTable
+from cloister.rows.databases.database import Database
 from cloister.rows.databases.dialect import Dialect
 from cloister.testing.stubs import Dealt
 from tests.rows.databases.rounds import NEAR, SQUARE, answers, in_square, same
@@ -246,3 +248,26 @@ def test_the_same_rows_of_other_users_are_other_rows(lake: Any) -> None:
     with population(lake, "named", users="who") as some:
         after = some.marks(KEY)
     assert [what for what in before if before[what] != after[what]] == ["the rows"]
+
+
+def test_rows_that_are_others_while_users_are_counted_are_refused(
+    lake: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file in which nobody has two rows, for as long as that is looked at."""
+    kept, file = Database.kept, tmp_path / "visits.csv"
+
+    def put(users: int) -> None:
+        file.write_text("x,who\n" + "".join(f"{i / 100},{i % users}\n" for i in range(100)))
+
+    def later(database: Database, rows: Any) -> Any:
+        put(users=10)
+        return kept(database, rows)
+
+    put(users=10)
+    lake.execute(f"CREATE VIEW visits AS SELECT * FROM read_csv('{file}')")
+    monkeypatch.setattr(Database, "kept", later)
+    with population(lake, "visits", ["x"], users="who") as some:
+        some.check()
+        put(users=100)
+        with pytest.raises(InvalidInput, match="not what they were when this run began"):
+            some.keep(1, PublicRng.from_seed(1))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from contextlib import nullcontext
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -111,6 +112,19 @@ def test_rows_are_chosen_in_a_table_that_goes_with_the_run_or_every_round_choose
     assert found[0][0].sum() == in_square(files)[0].sum()
     (said,) = told
     assert "no temporary table" in said
+
+
+def test_a_limit_may_change_and_later_rounds_keep_to_it(engine: TestEngine) -> None:
+    """Names that come twice number nobody, unless one row of each is kept."""
+    cells = np.linspace(-1, 1, 200)
+    put = engine.put("people", pa.table({"x": cells, "y": -cells, "who": np.arange(200) // 4}))
+    with SqlTable(put, ["x", "y"], users="who") as population:
+        population.check()
+        for most in (4, 1, 3):
+            population.keep(most, KEY)
+            assert in_square(population)[0].sum() == 50 * most
+            with nullcontext() if most == 1 else pytest.raises(InvalidInput, match="two rows name one user"):
+                population.number_by_name()
 
 
 NAMES: dict[str, pa.Array] = {

@@ -21,7 +21,7 @@ import numpy as np
 from cloister.core.buckets import Bucketing, BundleArrays, Space, integers
 from cloister.core.domains import REACH, Domain
 from cloister.core.errors import InvalidInput
-from cloister.core.lattice import BLOCK, Bound
+from cloister.core.lattice import Bound
 from cloister.core.nearest import NearestCenter
 from cloister.core.roles import Sums
 from cloister.core.session import Session
@@ -30,6 +30,9 @@ from cloister.plugins.methods.post_processing import projected
 
 BINS = 24
 """Of a histogram of distances."""
+
+BLOCK = 2**15
+"""Numbers that are worked on at once: a chunk and its temporaries would not stay in a core's cache."""
 
 SCALE = REACH
 """B. Sums of 2^31 vectors stay below 2^51, and a radius is resolved to a millionth."""

@@ -18,17 +18,18 @@ from cloister.rows.databases.users import (
     KEPT,
     NAMED,
     ODD,
+    ROWS,
     SEVERAL,
     UNNUMBERED,
     USER,
     all_kept,
     chosen,
-    crowded,
     named,
+    of_each,
     told_apart,
 )
 from cloister.rows.databases.watched import Seen, refuse_other
-from cloister.rows.reading import Missing, TableRows
+from cloister.rows.reading import Chunk, Missing, TableRows
 from cloister.rows.selection import Selection
 from cloister.rows.users import NO_NAME
 
@@ -64,8 +65,9 @@ class SqlRows(TableRows):
         self._given, self._features = featured(table, selection, database.dialect, naming)
         self._rows: Any = None
         self._copy: Any = None
+        self._held: list[Chunk] | None = None
         self._limit: tuple[int, bytes] | None = None
-        self._numbered = self._crowded = False
+        self._numbered, self._crowded = False, True
         self._seen: Seen | None = None
         self._narrowed: Seen | None = None
         self._described = {"the engine": [database.name], "the table": [table_name(table)]} | {
@@ -112,7 +114,7 @@ class SqlRows(TableRows):
             raise InvalidInput(UNNUMBERED)
         if self._numbered:
             return
-        rows = self._named.table
+        rows = self._kept.table
         found = self._figures(rows, names=told_apart(rows[USER], self._database.dialect).nunique())
         if found["names"] != found["rows"]:
             raise InvalidInput(SEVERAL)
@@ -121,9 +123,12 @@ class SqlRows(TableRows):
     @property
     def _usable(self) -> Stage:
         """The rows that rounds read, with the column ``MARK`` where they are watched."""
+        return self._kept if self._copy is None else attrs.evolve(self._named, table=self._copy)
+
+    @property
+    def _kept(self) -> Stage:
+        """The same, chosen anew, with the names of their users."""
         named = self._named
-        if self._copy is not None:
-            return attrs.evolve(named, table=self._copy)
         if self._limit is None:
             return named
         table = self._chosen(named.table)
@@ -158,12 +163,18 @@ class SqlRows(TableRows):
         """The rows that are kept from here on, in a copy that rounds read if the engine makes one: all that count are
         in it, so that they are sorted once. All are kept, and none sorted, where no user has too many."""
         assert self._limit is not None
-        self._copy, dialect = None, self._database.dialect
+        self._copy, self._held, self._narrowed = None, None, None
+        self._numbered, self._crowded, dialect = False, True, self._database.dialect
         if dialect.hashed is None:
             raise InvalidInput(f"{self._database.name} has no hash that is known here, and rows of users need one")
-        rows = self._named.table
-        self._crowded = self._figures(crowded(rows, self._limit[0], dialect))["rows"] > 0
-        table, names = self._chosen(rows).select(*self._features, *self._marked, KEPT), self._marked
+        rows, names = self._named.table, self._marked
+        users = of_each(rows, names, dialect)
+        seen = self._figures(
+            users, used=users[ROWS].sum(), most=users[ROWS].max(), **{n: users[n].sum() for n in names}
+        )
+        self._recognise(seen["used"], seen.get(MARK, 0), self._known)
+        self._crowded = seen["most"] > self._limit[0]
+        table = self._chosen(rows).select(*self._features, *names, KEPT)
         copy = self._database.kept(table)
         table = table if copy is None else copy
         marks = {name: table[name].sum() for name in names}

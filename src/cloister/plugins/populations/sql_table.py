@@ -113,7 +113,6 @@ class SqlTable(SqlRows):
             raise InvalidInput(f"pass is 'workers', and {database.name} has none for Python: choose stream or query")
         super().__init__(table, chosen, database, missing, users, progress, told)
         self._owned, self._passes = owned, passes
-        self._held: list[Chunk] | None = None
 
     def check(self, most_rows: int = CAP) -> None:
         """The validation pass, for the data holder's eyes: rows outside the bounds are fine.
@@ -228,7 +227,7 @@ class SqlTable(SqlRows):
             self._tell(found.rows)
             return found.summaries
         summary = self._telling(lambda chunk: chunk.summary(some, rng))
-        with closing(self._read(self._named.table, self._reading, True) if numbered else self._pass()) as chunks:
+        with closing(self._read(self._kept.table, self._reading, True) if numbered else self._pass()) as chunks:
             return map_merge(chunks, summary, merge_summaries, Threads(1).run)
 
     def _pass(self) -> Generator[Chunk]:

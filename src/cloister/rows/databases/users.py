@@ -26,6 +26,7 @@ Bo and bo for one. Two names never meet.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import ibis
@@ -34,9 +35,9 @@ from cloister.core.lattice import CAP
 from cloister.rows.databases.dialect import Dialect, same
 from cloister.rows.databases.stage import Expr, floored, integer, number
 
-USER, NAMED, ODD, KEPT = "user", "named", "odd", "kept"
+USER, NAMED, ODD, ROWS, KEPT = "user", "named", "odd", "many", "kept"
 """Columns: the name of a row's user, NULL if it names nobody; whether it names somebody; whether it is no name, so that
-all is refused; whether the row is kept."""
+all is refused; how many rows a user has; whether the row is kept."""
 
 EXACT = {16: 2**11, 32: 2**24, 64: 2**53}
 """Whole floats of so many bits up to here are the numbers that were meant."""
@@ -118,10 +119,13 @@ def told_apart(name: Expr, dialect: Dialect) -> Expr:
     return dialect.utf8(name) if name.type().is_string() else name
 
 
-def crowded(table: Any, most: int, dialect: Dialect) -> Any:
-    """A row for every user who has more than ``most`` rows. Args: table, rows that all count, with ``USER``."""
-    hers = table.group_by(hers=told_apart(table[USER], dialect)).aggregate(many=table.count())
-    return hers.filter(hers["many"] > integer(min(most, CAP)))
+def of_each(table: Any, marks: Sequence[str], dialect: Dialect) -> Any:
+    """A row for every user: ``ROWS``, how many she has, and the sums of these columns over them.
+
+    Args: table, rows that all count, with ``USER``.
+    """
+    sums = {name: table[name].sum() for name in marks}
+    return table.group_by(hers=told_apart(table[USER], dialect)).aggregate(**{ROWS: table.count()}, **sums)
 
 
 def all_kept(table: Any) -> Any:
