@@ -13,6 +13,7 @@ import pytest
 
 from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.plan.publish import publish
+from cloister.core.capabilities import predicted_error
 from cloister.core.clustering import Clustering, Problem
 from cloister.core.domains import Box
 from cloister.core.errors import CloisterError, InvalidInput, UnknownName, WrongComposition
@@ -128,7 +129,7 @@ def test_a_method_that_cannot_be_loaded_is_named_with_the_reason() -> None:
 @pytest.mark.usefixtures("with_strangers")
 def test_each_candidate_is_judged_under_the_budget_of_its_own_oracles() -> None:
     """Beside Gaussian candidates pure noise would get an epsilon of rho: the fake would predict an error of 2."""
-    assert prepare(request(), ["x", "y"]).problem.budget.measure == "pure"
+    assert chosen().picked == "confident"
 
 
 @pytest.mark.usefixtures("with_strangers")
@@ -150,8 +151,31 @@ def test_what_is_picked_does_not_depend_on_rows_and_is_said_once() -> None:
     assert first.privacy.text().count(first.details["auto"]["words"]) == 1
 
 
+@pytest.mark.parametrize(
+    ("delta", "others"), [(3e-4, "counts=discrete-laplace"), (1e-6, "counts=discrete-laplace, sums=l2-mechanism")]
+)
+def test_of_a_method_s_laws_of_noise_the_one_with_the_least_error_is_taken(delta: float, others: str) -> None:
+    """What Gaussian sums cost falls with delta; a run in pure noise needs none."""
+    asked = {"delta": delta, "epsilon": 0.25}
+    choice, ways = chosen(**asked), registry().spec("Method", "grid-means").alternatives
+    by_itself = [
+        prepare(request(method="grid-means", components=dict(way), **asked), ["x", "y"]) for way in ({}, *ways)
+    ]
+    errors = [predicted_error(way.composed.value, way.problem) for way in by_itself]
+    assert choice.picked == f"grid-means ({others})"
+    assert choice.error == pytest.approx(min(errors))
+    assert len(set(errors)) == 3
+
+
+def test_no_description_is_put_in_a_run_of_pure_noise() -> None:
+    """A row is counted in each of its columns."""
+    assert chosen().picked == "grid-means (counts=discrete-laplace, sums=l2-mechanism)"
+    described = chosen(("x", "y"), describe=("x", "y"), describe_share=0.15)
+    assert described.picked == "grid-means (counts=discrete-laplace)"
+
+
 def test_the_method_of_python_code_picks_for_the_problem_that_it_is_given() -> None:
-    method, problem = make("Method", "auto"), prepare(request(k=4), ["x", "y"]).problem
+    method, problem = make("Method", "auto"), prepare(request(k=4, laws=False), ["x", "y"]).problem
     assert method.expected_error(problem) == min(method.errors(problem).values())
     wide = attrs.evolve(problem, domain=Box((-1.0,) * 4, (1.0,) * 4))
     one = Auto(candidates={"no": Confident(counts=make("FrequencyOracle", "discrete-laplace"))})

@@ -243,7 +243,8 @@ class Chooser:
                 judged.remove(candidate)
                 judged.append(Candidate(name, None, str(error)))
                 continue
-            for other, way in chooser.ways(composed.inner[name], below(wires, name), below(values, name)):
+            ways = chooser.ways(composed.inner[name], below(wires, name), below(values, name))
+            for other, way in sorted(ways, key=lambda each: each[0].error or 0.0):
                 if only == other.name or (only is None and (other.error or 0.0) < candidate.error):
                     return *way, Choice(composed.spec.name, other.name, (other, *judged))
             return *found[name], Choice(composed.spec.name, name, tuple(judged))
@@ -268,13 +269,16 @@ class Chooser:
     ) -> Iterator[tuple[Candidate, tuple[Composed, Problem]]]:
         """A method with its alternatives in slots that nobody named, those that can run. Only the method picked is
         judged with them: predictions for one method under two laws compare more surely than those of two methods. A run
-        without delta has no choice of laws, nor one of other trust than a curator's."""
+        without delta has no choice of laws, nor one of other trust than a curator's; and a description shares no pure
+        run, since a row counts once in each of its columns: twice as many cost twice as much there, else half more."""
         if not self.laws or self.trust != "Central" or not self.total.delta or unregistered(part):
             return
         for other in part.spec.alternatives:
             if not wires.keys() & other.keys():
                 with suppress(CloisterError):
                     way = self.filled(part, {**wires, **other}, values)
+                    if self.left < 1 and way[1].budget.measure == "pure":
+                        continue
                     self.check(way[0])
                     yield Candidate(part.spec.name, predicted_error(way[0].value, way[1]), "", other), way
 

@@ -239,7 +239,7 @@ def _trees() -> list[Spec]:
             paper=SU,
             presets=central,
             objective="k-means",
-            alternatives=({"counts": "discrete-laplace"},),
+            alternatives=({"counts": "discrete-laplace"}, {"counts": "discrete-laplace", "sums": "l2-mechanism"}),
         ),
         Spec(
             "radius-means",
