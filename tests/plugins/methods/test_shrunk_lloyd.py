@@ -11,7 +11,8 @@ import pytest
 from cloister.accounting import Total
 from cloister.core.budget import Budget, Measure
 from cloister.core.clustering import Problem
-from cloister.core.session import forecast
+from cloister.core.session import Session, forecast
+from cloister.plugins.methods.measuring import Measuring
 from tests.plugins.methods.runs import EXACT, LAPLACE, SEED, cube, groups, made, run
 
 CUBE = cube(4)
@@ -93,8 +94,12 @@ def test_a_step_divides_by_an_average_group_until_counts_are_well_known(rows: in
     """q = n mu / k below 40: n / k rows; above: 40 standard errors of a count; never less than a row."""
     problem = problem_of(4, rows)
     q = rows / 4 * problem.budget.mu
-    assert gauss().least_rows(problem) == pytest.approx(rows / 4 * min(1.0, 40 / q), rel=1e-3)
-    assert exact().least_rows(Problem(4, CUBE, rows, EVERYTHING)) == 1.0
+    assert least_rows(gauss(), problem) == pytest.approx(rows / 4 * min(1.0, 40 / q), rel=1e-3)
+    assert least_rows(exact(), Problem(4, CUBE, rows, EVERYTHING)) == 1.0
+
+
+def least_rows(method: Any, problem: Problem) -> float:
+    return Measuring(problem, Session(problem, SEED), method.counts, method.sums, iter(())).least_rows()
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -42,7 +42,7 @@ five runs of each; coordinates of groups with more than a twentieth of an equal 
 
                                 sizes                coordinates
     hst-means                   100; 100             89 (unbalance); 100
-    radius-means                96 (s1); 99          71 (unbalance); 99
+    radius-means                96 (unbalance); 98   72 (unbalance); 98
     grid-means                  92 (unbalance); 95   71 (unbalance); 93
     fastlloyd                   88 (unbalance); 98   88 (unbalance); 99
     tree-coreset                63 (shuttle); 92     92 (shuttle); 99

@@ -23,10 +23,16 @@ from cloister.core.trust import T
 from cloister.core.types import Floats, Ints
 from cloister.plugins.methods.clipping import ClippedOffsets, DistanceBins
 from cloister.plugins.methods.errors import count_error, of_steps
-from cloister.plugins.methods.post_processing import empirical_bayes, james_stein
+from cloister.plugins.methods.post_processing import believed, denoised, empirical_bayes, james_stein, projected
 from cloister.plugins.methods.rounds import nearest_within, shortened
 from cloister.plugins.trees.directions import directions
 from cloister.plugins.trees.nearest_direction import NearestDirection
+
+WELL_KNOWN = 40.0
+"""q from which smaller groups than the average one are believed."""
+
+CUT = 16.0
+"""What clipping may have moved a mean by, over its usual part of the radius, for all that steps are stretched by."""
 
 OUTER = (0.5, 1.0, 2.0, 4.0)
 """Squared outer radii of the shells, over the squared radius. The last one holds all rows beyond the third."""
@@ -135,11 +141,6 @@ class Moved:
         order = np.argsort(-self.sizes, kind="stable")
         return order[: max(least, int((self.sizes > errors * self.size_errors).sum()))]
 
-    def stated(self, sizes: Floats, centers: Floats) -> dict[str, Any]:
-        """Standard errors of these released sizes (k,), and of centres (k, d) that went ``steps``."""
-        noise = np.sqrt(self.noise / self.means.shape[1])
-        return of_steps(sizes, self.sizes, self.size_errors, centers, self.steps, noise, self.radii)
-
     def counted(self, ids: Ints, points: Floats) -> Coreset:
         """Points (m, d) of these groups with their rows as they were counted, and standard errors of both."""
         sizes, d = np.maximum(self.sizes[ids], 0.0), points.shape[1]
@@ -177,6 +178,16 @@ class Distances:
 
 @final
 @attrs.frozen(eq=False)
+class Stepped:
+    """Centres (k, d) after a round, rows of each (k,), and what a result states of their errors."""
+
+    centers: Floats
+    sizes: Floats
+    stated: dict[str, Any]
+
+
+@final
+@attrs.frozen(eq=False)
 class Measuring(Generic[T]):
     """Asks one round at a time. Args: spend, what each question may spend, in the order they are asked."""
 
@@ -210,6 +221,36 @@ class Measuring(Generic[T]):
         (counts,) = self.session.ask(count(bins, oracle=self.counts, budget=budget))
         error = count_error(self.counts, bins.number, budget, self.problem)
         return Distances(bins, counts.at(np.arange(bins.number)), np.full(bins.number, error))
+
+    def stepped(self, near: NearestCenter, radius: float, k: int, stretch: float) -> Stepped:
+        """The first k centres, moved by the sums of offsets that are clipped to one radius, shrunk together.
+
+        Counts are moved to the nearest ones that add up to the public number of rows; a step divides by no fewer than
+        ``least_rows``. The matrix of sums is denoised as a whole (``denoised``), no step is believed farther than its
+        noise lets (``believed``), and steps are stretched, since clipping shortens them.
+        """
+        domain, every = self.problem.domain, np.arange(k)
+        offsets = ClippedOffsets.around(near, np.full(len(near.centers), radius), domain, self.session)
+        per_count, per_sum = next(self.spend), next(self.spend)
+        counts, sums = self.session.ask(
+            count(near, oracle=self.counts, budget=per_count), vector_sum(offsets, oracle=self.sums, budget=per_sum)
+        )
+        totals, errors = (figures[:k] for figures in offsets.read(sums))
+        counted = counts.at(every)
+        sizes = projected(counted, self.problem.rows)
+        held = np.maximum(sizes, self.least_rows())
+        steps = stretch * believed(errors / held, domain) * denoised(totals, errors) / held[:, None]
+        centers = domain.truncate(domain.real(near.centers[:k]) + steps)
+        error = count_error(self.counts, self.problem.k, per_count, self.problem)
+        radii = np.full(k, (1 + CUT * (stretch - 1)) * radius)
+        stated = of_steps(sizes, counted, error, centers, steps, stretch * errors / held, radii)
+        return Stepped(centers, sizes, stated)
+
+    def least_rows(self) -> float:
+        """That a step divides by: n / k, and less where counts are well known; at least one."""
+        average, budget = self.problem.rows / self.problem.k, self.problem.budget
+        error = math.sqrt(self.counts.variance(Space((self.problem.k,)), budget, self.problem.context(budget)))
+        return max(1.0, min(average, WELL_KNOWN * error))
 
     def moved(self, vectors: ClippedOffsets) -> Moved:
         """Rows per bucket, and the means of their clipped offsets."""

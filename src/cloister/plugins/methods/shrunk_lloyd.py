@@ -32,24 +32,21 @@ Source: Diaa et al. 2024 (relative updates); James and Stein 1961; Efron and Mor
 
 from __future__ import annotations
 
-import math
+from itertools import chain
 from typing import Any, Generic
 
 import numpy as np
 
-from cloister.core.buckets import Space
 from cloister.core.budget import Budget
 from cloister.core.clustering import Clustering, Problem
-from cloister.core.questions import count, vector_sum
 from cloister.core.randomness import PublicRng
 from cloister.core.registry.components import component, option, slot
 from cloister.core.roles import FrequencyOracle, VectorSumOracle
 from cloister.core.session import Method, Session
 from cloister.core.trust import Aggregated, Central, T
-from cloister.plugins.methods.clipping import BINS, ClippedOffsets
-from cloister.plugins.methods.errors import ErrorLaw, count_error, of_steps
+from cloister.plugins.methods.clipping import BINS
+from cloister.plugins.methods.errors import ErrorLaw, count_error
 from cloister.plugins.methods.measuring import Measuring
-from cloister.plugins.methods.post_processing import believed, denoised, projected
 from cloister.plugins.methods.rounds import begun, share_option
 
 MEAN, REACH, PURE_REACH, GROWTH = 0.08, 0.03, 0.06, 1.2
@@ -58,9 +55,6 @@ than the one before."""
 
 WITHIN, UNSEEN = 0.5, 0.1
 """Share of the rows within the reach; of the rows, in a bin's standard error: beyond it no reach is measured."""
-
-WELL_KNOWN = 40.0
-"""q from which smaller groups than the average one are believed."""
 
 LAW, OF_REPORTS = ErrorLaw(0.38, 0.7, -0.1, 0.07), ErrorLaw(0.144, 0.77, 0.16, 0.66)
 """Of noise that is added to sums, and of what people report. The first is the regression's on 114 generated mixtures
@@ -96,45 +90,29 @@ class ShrunkLloyd(Generic[T]):
     stretch: float = option(default=1.3, low=0.0, high=2.0, above=True, help="of a round's steps")
 
     def cluster(self, problem: Problem, session: Session[T], rng: PublicRng) -> Clustering:
-        domain, every = problem.domain, np.arange(problem.k)
+        domain = problem.domain
         start, problem = begun(self.start, self.start_share, problem, session, rng)
-        first, rounds = self.budgets(problem)
-        ask = Measuring(problem, session, self.counts, self.sums, iter(first))
+        rounds, spend = self.budgets(problem)
+        ask = Measuring(problem, session, self.counts, self.sums, iter(spend))
         around = ask.mean() if self.asks_mean(problem) else domain.middle  # 1.
         centers = domain.truncate(around + self.extent * (start.centers - domain.middle))  # 2.
         reach = ask.radius(ask.near(centers), WITHIN) if self.measures(problem) else domain.diameter / 4  # 3.
         weights, stated = np.zeros(problem.k), dict[str, Any]()
-        for number, (per_count, per_sum) in enumerate(rounds):  # 4.
-            radii = np.full(problem.k, (self.radius if number else self.first_radius) * reach)
-            near = ask.near(centers)
-            offsets = ClippedOffsets.around(near, radii, domain, session)
-            counts, sums = session.ask(
-                count(near, oracle=self.counts, budget=per_count), vector_sum(offsets, oracle=self.sums, budget=per_sum)
-            )
-            counted = counts.at(every)
-            weights = projected(counted, problem.rows)  # 5.
-            (totals, errors), sizes = offsets.read(sums), np.maximum(weights, self.least_rows(problem))
-            steps = believed(errors / sizes, domain) * denoised(totals, errors) / sizes[:, None]  # 6.
-            centers = domain.truncate(domain.real(near.centers) + self.stretch * steps)
-            stated = of_steps(
-                weights,
-                counted,
-                count_error(self.counts, problem.k, per_count, problem),
-                centers,
-                self.stretch * steps,
-                self.stretch * errors / sizes,
-                radii,
-            )
-        return Clustering(centers, weights, {**start.details, "rounds": len(rounds), **stated})
+        for number in range(rounds):  # 4. to 6.
+            radius = (self.radius if number else self.first_radius) * reach
+            found = ask.stepped(ask.near(centers), radius, problem.k, self.stretch)
+            centers, weights, stated = found.centers, found.sizes, found.stated
+        return Clustering(centers, weights, {**start.details, "rounds": rounds, **stated})
 
-    def budgets(self, problem: Problem) -> tuple[tuple[Budget, ...], list[tuple[Budget, ...]]]:
-        """Of what is asked first, the mean and the reach, and of each round's counts, of use for the largest groups
-        only, and of its sums."""
+    def budgets(self, problem: Problem) -> tuple[int, list[Budget]]:
+        """How many rounds, and the budget of each question: of what is asked first, the mean and the reach, and of each
+        round's counts, of use for the largest groups only, and of its sums."""
         shares: list[float] = self.shares(problem)
         parts = problem.budget.split_for(*(share**2 for share in (*shares, 1 - sum(shares))))
-        number = self.rounds or (2 if problem.budget.measure == "pure" else 8)
-        each = parts[-1].split_for(*(GROWTH ** (2 * round) for round in range(number)))
-        return parts[:-1], [budget.split_for(1.0, 64.0 * problem.domain.dimension) for budget in each]
+        rounds = self.rounds or (2 if problem.budget.measure == "pure" else 8)
+        each = parts[-1].split_for(*(GROWTH ** (2 * number) for number in range(rounds)))
+        pairs = [budget.split_for(1.0, 64.0 * problem.domain.dimension) for budget in each]
+        return rounds, list(chain(parts[:-1], *pairs))
 
     def shares(self, problem: Problem) -> list[float]:
         """Of mu^2, for the mean and for the reach, where it can be seen."""
@@ -154,12 +132,6 @@ class ShrunkLloyd(Generic[T]):
         """``ErrorLaw``."""
         law = LAW if self.counts.trust in (Central, Aggregated) else OF_REPORTS
         return law.error(problem, self.counts, self.sums)
-
-    def least_rows(self, problem: Problem) -> float:
-        """That a step divides by: n / k, and less where counts are well known; at least one."""
-        average, budget = problem.rows / problem.k, problem.budget
-        error = math.sqrt(self.counts.variance(Space((problem.k,)), budget, problem.context(budget)))
-        return max(1.0, min(average, WELL_KNOWN * error))
 
 
 def _reach(problem: Problem) -> float:
