@@ -167,11 +167,16 @@ def test_of_a_method_s_laws_of_noise_the_one_with_the_least_error_is_taken(delta
     assert len(set(errors)) == 3
 
 
-def test_no_description_is_put_in_a_run_of_pure_noise() -> None:
-    """A row is counted in each of its columns."""
-    assert chosen().picked == "grid-means (counts=discrete-laplace, sums=l2-mechanism)"
+def test_a_run_of_pure_noise_shares_its_budget_with_nothing() -> None:
+    """Many small counts beside it, of the rows' range or of what groups hold, or a comparison with earlier centres."""
+    assert (
+        chosen().picked
+        == chosen(epsilon=0.2, zoom="auto").picked
+        == "grid-means (counts=discrete-laplace, sums=l2-mechanism)"
+    )
     described = chosen(("x", "y"), describe=("x", "y"), describe_share=0.15)
-    assert described.picked == "grid-means (counts=discrete-laplace)"
+    zoomed, begun = chosen(zoom="auto"), chosen(start={"x": [0.0, 0.5, 1.0], "y": [0.0, 0.5, 1.0]})
+    assert {described.picked, zoomed.picked, begun.picked} == {"grid-means (counts=discrete-laplace)"}
 
 
 def test_the_method_of_python_code_picks_for_the_problem_that_it_is_given() -> None:

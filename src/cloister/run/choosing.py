@@ -13,7 +13,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from numbers import Integral
 from typing import Any, TypeAlias
@@ -195,7 +195,7 @@ class Chooser:
     """Args: total, k, domain, rows: of the run. trust (that the caller named; None: as composed), parties (that pool
     their rows; 0: not said), fewest (of a range of k; None: k is one number), laws (whether pure and Gaussian noise
     are priced together, and candidates judged with other laws of noise, too: ``Spec.alternatives``), left (the part of
-    the budget that the method has)."""
+    the budget that the method has), shared (whether something beside the method asks questions, too)."""
 
     total: Total
     k: int
@@ -206,6 +206,7 @@ class Chooser:
     fewest: int | None = None
     laws: bool = True
     left: float = 1.0
+    shared: Callable[[Composed], bool] = lambda method: False
 
     def chosen(
         self, composed: Composed, wires: Mapping[str, str], values: Mapping[str, Any], only: str | None = None
@@ -243,7 +244,7 @@ class Chooser:
                 judged.remove(candidate)
                 judged.append(Candidate(name, None, str(error)))
                 continue
-            ways = chooser.ways(composed.inner[name], below(wires, name), below(values, name))
+            ways = chooser.ways(found[name][0], below(wires, name), below(values, name))
             for other, way in sorted(ways, key=lambda each: each[0].error or 0.0):
                 if only == other.name or (only is None and (other.error or 0.0) < candidate.error):
                     return *way, Choice(composed.spec.name, other.name, (other, *judged))
@@ -269,15 +270,15 @@ class Chooser:
     ) -> Iterator[tuple[Candidate, tuple[Composed, Problem]]]:
         """A method with its alternatives in slots that nobody named, those that can run. Only the method picked is
         judged with them: predictions for one method under two laws compare more surely than those of two methods. A run
-        without delta has no choice of laws, nor one of other trust than a curator's; and a description shares no pure
-        run, since a row counts once in each of its columns: twice as many cost twice as much there, else half more."""
+        without delta has no choice of laws, nor one of other trust than a curator's; and a run in pure noise shares its
+        budget with nothing: what a frame, a description or a comparison asks costs least in Gaussian noise."""
         if not self.laws or self.trust != "Central" or not self.total.delta or unregistered(part):
             return
         for other in part.spec.alternatives:
             if not wires.keys() & other.keys():
                 with suppress(CloisterError):
                     way = self.filled(part, {**wires, **other}, values)
-                    if self.left < 1 and way[1].budget.measure == "pure":
+                    if way[1].budget.measure == "pure" and self.shared(part):
                         continue
                     self.check(way[0])
                     yield Candidate(part.spec.name, predicted_error(way[0].value, way[1]), "", other), way

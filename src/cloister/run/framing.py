@@ -120,6 +120,11 @@ class Framing:
         paid = _share(zoomed, problem)  # or refused, where it must be
         return (problem, zoomed) if paid or scale != "none" else alone
 
+    def asks(self, composed: Composed, total: Total, k: int, domain: Box | Ball, rows: int, jointly: bool) -> bool:
+        """Whether the frame asks where the rows are. Args and errors: as ``of``."""
+        problem, framed = self.of(composed, total, k, domain, rows, jointly)
+        return framed is not composed and _share(framed, problem) > 0
+
 
 def _is_share(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < 1

@@ -270,8 +270,11 @@ def prepare(
     laws = request.laws and request.rows is not None and request.fewest is None
 
     def planned(rows: int) -> Planned:
-        left = 1 - share
-        chooser = Chooser(total, request.most, inside, rows, request.trust, request.parties, request.fewest, laws, left)
+        def shared(method: Composed) -> bool:
+            return bool(centers or share) or framing.asks(method, total, request.most, inner, rows, laws)
+
+        asked = request.trust, request.parties, request.fewest, laws
+        chooser = Chooser(total, request.most, inside, rows, *asked, 1 - share, shared)
         chosen, _, choice = chooser.chosen(composed, request.components, request.options, only)
         if choice is not None and centers:
             chosen = chooser.beside(chosen, centers)
