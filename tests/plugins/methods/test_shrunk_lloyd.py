@@ -89,6 +89,17 @@ def test_rows_beyond_the_radius_are_clipped_and_not_dropped(first: float) -> Non
     assert found.centers[0] == pytest.approx(mean + 1.3 * np.mean(steps, axis=0), abs=1e-3)
 
 
+def test_the_shorter_offsets_are_clipped_the_more_of_it_the_stated_errors_cover() -> None:
+    """Rows in two opposite corners: their mean takes no step, so that clipping is all that is stated."""
+    rows = np.repeat([[1.0] * 4, [-1.0] * 4], 50, axis=0)
+    stated = [
+        run(exact(extent=1e-9, stretch=stretch), rows, Problem(1, CUBE, 100, EVERYTHING))[0].details["centers_error"][0]
+        for stretch in (0.5, 1.0, 1.3)
+    ]
+    np.testing.assert_allclose(stated[0], stated[1], rtol=1e-3)
+    np.testing.assert_allclose(stated[2], 5.8 * stated[1], rtol=1e-3)
+
+
 @pytest.mark.parametrize("rows", [100, 1000, 100_000])
 def test_a_step_divides_by_an_average_group_until_counts_are_well_known(rows: int) -> None:
     """q = n mu / k below 40: n / k rows; above: 40 standard errors of a count; never less than a row."""

@@ -28,6 +28,10 @@ from cloister.plugins.methods.rounds import nearest_within, shortened
 from cloister.plugins.trees.directions import directions
 from cloister.plugins.trees.nearest_direction import NearestDirection
 
+WITHIN, CLIP, STRETCH, GROWTH = 0.5, 0.6, 1.3, 1.2
+"""Of rounds in much noise: the share of the rows within the radius that is measured, the part of it that later rounds
+clip to, how steps are stretched for it, and what a round has of the budget for each part of the one before."""
+
 WELL_KNOWN = 40.0
 """q from which smaller groups than the average one are believed."""
 
@@ -242,7 +246,7 @@ class Measuring(Generic[T]):
         steps = stretch * believed(errors / held, domain) * denoised(totals, errors) / held[:, None]
         centers = domain.truncate(domain.real(near.centers[:k]) + steps)
         error = count_error(self.counts, self.problem.k, per_count, self.problem)
-        radii = np.full(k, (1 + CUT * (stretch - 1)) * radius)
+        radii = np.full(k, (1 + CUT * max(0.0, stretch - 1)) * radius)
         stated = of_steps(sizes, counted, error, centers, steps, stretch * errors / held, radii)
         return Stepped(centers, sizes, stated)
 

@@ -51,15 +51,14 @@ from cloister.core.trust import Local, T
 from cloister.core.types import Floats
 from cloister.plugins.methods.clipping import ClippedOffsets, in_steps
 from cloister.plugins.methods.errors import ErrorLaw, strength, sums_are_pure
-from cloister.plugins.methods.measuring import Measuring, Moved, Shells
+from cloister.plugins.methods.measuring import CLIP, GROWTH, STRETCH, WITHIN, Measuring, Moved, Shells
 from cloister.plugins.methods.post_processing import filled
 from cloister.plugins.methods.rounds import equal_cells
 from cloister.plugins.methods.suggesting import suggested
 
-MEAN, RADIUS, CELLS, LIFT, GROWTH = 0.03, 0.02, 0.25, 0.2, 1.2
-"""Shares of mu^2: the mean, each radius, counts and sums of cells and of candidates; the rest is for the Lloyd rounds,
-each with a fifth more than the one before. Fitted on shuttle, digits, cal_housing, g10k_d32_k16 and generated mixtures;
-so are the constants below."""
+MEAN, RADIUS, CELLS, LIFT = 0.03, 0.02, 0.25, 0.2
+"""Shares of mu^2: the mean, each radius, counts and sums of cells and of candidates; the rest is for the Lloyd rounds.
+Fitted on shuttle, digits, cal_housing, g10k_d32_k16 and generated mixtures; so are the constants below."""
 
 WITHIN_MIDDLE, WITHIN_LIFT = 0.95, 0.8
 """Shares of the rows that are within the radii of steps 2 and 5."""
@@ -74,8 +73,8 @@ SLACK = 8.0
 """``capabilities.slack``."""
 
 LAW, PURE = ErrorLaw(13.0, 1.92, 0.17, 0.05), 2.35
-"""The second: times the first in pure noise, for which thirteen questions are many (a dozen generated mixtures, house and
-g10k_d32_k16)."""
+"""The second: times the first in pure noise, for which thirteen questions are many (a dozen generated mixtures, house
+and g10k_d32_k16)."""
 
 CLEAR = 200.0
 """q from which noise moves a mean by less than clipping does, where groups are skewed."""
@@ -157,7 +156,7 @@ class RadiusMeans(Generic[T]):
         few = problem.budget.measure == "pure" or self.counts.trust is Local
         noisy = not few and strength(problem, self.counts, self.sums) < CLEAR
         rounds = (8 if noisy else 2) if self.rounds is None else self.rounds
-        return Last(rounds, *((0.5, 0.6, 1.3) if noisy else (0.9, 1.0, 1.0)))
+        return Last(rounds, *((WITHIN, CLIP, STRETCH) if noisy else (0.9, 1.0, 1.0)))
 
     def budgets(self, problem: Problem, rng: PublicRng) -> tuple[Budget, ...]:
         """Budget of each question, in the order they are asked. Under Local trust users are divided, each asked

@@ -46,15 +46,14 @@ from cloister.core.session import Method, Session
 from cloister.core.trust import Aggregated, Central, T
 from cloister.plugins.methods.clipping import BINS
 from cloister.plugins.methods.errors import ErrorLaw, count_error
-from cloister.plugins.methods.measuring import Measuring
+from cloister.plugins.methods.measuring import CLIP, GROWTH, STRETCH, WITHIN, Measuring
 from cloister.plugins.methods.rounds import begun, share_option
 
-MEAN, REACH, PURE_REACH, GROWTH = 0.08, 0.03, 0.06, 1.2
-"""Shares of mu^2 of the first two questions (the reach has a seventh of epsilon in pure noise); what a round has more
-than the one before."""
+MEAN, REACH, PURE_REACH = 0.08, 0.03, 0.06
+"""Shares of mu^2 of the first two questions; the reach has a seventh of epsilon in pure noise."""
 
-WITHIN, UNSEEN = 0.5, 0.1
-"""Share of the rows within the reach; of the rows, in a bin's standard error: beyond it no reach is measured."""
+UNSEEN = 0.1
+"""A bin's standard error, of the rows, beyond which no reach is measured."""
 
 LAW, OF_REPORTS = ErrorLaw(0.38, 0.7, -0.1, 0.07), ErrorLaw(0.144, 0.77, 0.16, 0.66)
 """Of noise that is added to sums, and of what people report. The first is the regression's on 114 generated mixtures
@@ -85,9 +84,9 @@ class ShrunkLloyd(Generic[T]):
         default=1.0, low=0.0, high=4.0, above=True, unit="reaches", help="offsets are clipped to it at first"
     )
     radius: float = option(
-        default=0.6, low=0.0, high=4.0, above=True, unit="reaches", help="offsets are clipped to it later"
+        default=CLIP, low=0.0, high=4.0, above=True, unit="reaches", help="offsets are clipped to it later"
     )
-    stretch: float = option(default=1.3, low=0.0, high=2.0, above=True, help="of a round's steps")
+    stretch: float = option(default=STRETCH, low=0.0, high=2.0, above=True, help="of a round's steps")
 
     def cluster(self, problem: Problem, session: Session[T], rng: PublicRng) -> Clustering:
         domain = problem.domain
