@@ -132,9 +132,9 @@ class RadiusMeans(Generic[T]):
             near = ask.near(filled(centers, problem.k))
             if number in last.measured:
                 distances = ask.distances(near)
-                reach = min(radius, distances.within(last.within, problem))
+                reach, chosen = min(radius, distances.within(last.within, problem)), chosen | distances.details(domain)
             moved = ask.stepped(near, (last.clip if number else 1.0) * reach, k, last.stretch)
-            centers, weights, stated = moved.centers, moved.sizes, moved.stated | distances.details(domain)
+            centers, weights, stated = moved.centers, moved.sizes, moved.stated
         details = {"mean": mean, "radius": radius, "last_radius": reach, "rounds": len(session.rounds)} | chosen
         return Clustering(domain.truncate(centers), weights, details | stated)
 
