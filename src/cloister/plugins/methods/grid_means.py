@@ -19,7 +19,8 @@ Where the noise of all cells together is above n, nothing is known of the rows: 
 domain's middle, by n^2 over the squares of all standard errors. So noise makes no clustering worse than one centre.
 
 A cell's count changes by one, and a Gaussian pays for delta: in Laplace noise beside Gaussian sums, both priced
-together (``accounting.mixed``), counts have less than half of the variance, which ``auto`` takes where it may.
+together (``accounting.mixed``), counts have less than half of the variance; sums by the l2 mechanism, where nothing
+else is asked, need no delta at all. ``auto`` takes what is predicted to lose least.
 
 Guarantee: trust model and measure are those of the oracles in the slots; two rounds of one question each. A row falls
 in one cell, and has one nearest centre. Its offset is clipped to one public integer bound, whatever radius was released
