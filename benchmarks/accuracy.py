@@ -59,12 +59,12 @@ class Cell:
 @lru_cache(maxsize=2)
 def data_of(name: str) -> DataSet:
     """A data set by name, or by the words of a generator: 'synth 4 8 1', 'synth_k 16 1', 'ablation 4 8 0.25 1',
-    'calibration 3'."""
+    'calibration 3', 'few 3'."""
     kind, *words = name.split()
     if not words:
         return datasets.load(name)
     numbers = [float(w) if "." in w else int(w) for w in words]
-    maker = calibration.mixture if kind == "calibration" else getattr(datasets, kind)
+    maker = {"calibration": calibration.mixture, "few": calibration.few}.get(kind) or getattr(datasets, kind)
     found: DataSet = maker(*numbers)
     return found
 

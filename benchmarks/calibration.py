@@ -1,4 +1,4 @@
-"""Generated mixtures on which predicted errors are fitted (predicted.py)."""
+"""Generated mixtures on which predicted errors are fitted, and small tables on which they are judged (predicted.py)."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from datasets import DataSet, scale
 APART: Final = 66
 """How many mixtures are of round groups."""
 
-NUMBER: Final = 114
-"""How many mixtures there are."""
+NUMBER, FEW = 114, 40
+"""How many mixtures there are, and how many small tables."""
 
 
 def mixture(number: int) -> DataSet:
@@ -59,3 +59,13 @@ def together(number: int) -> DataSet:
     skewed = rng.random(d) < rng.choice([0, 0.5])
     units = (rows - rows.mean(axis=0)) / rows.std(axis=0)
     return DataSet(f"calibration-{number}", scale(np.where(skewed, np.exp(0.6 * units), rows)), k)
+
+
+def few(number: int) -> DataSet:
+    """A table of 30 to 600 rows, 1 to 8 columns, 3 to 15 round groups."""
+    rng = np.random.default_rng(9000 + number)
+    n, d = int(rng.choice([30, 60, 120, 250, 600])), int(rng.choice([1, 2, 2, 3, 5, 8]))
+    k = int(rng.choice([3, 5, 8, 15]))
+    centers, of = rng.uniform(-0.8, 0.8, (k, d)), rng.integers(0, k, n)
+    rows = centers[of] + rng.choice([0.05, 0.1, 0.2]) * rng.normal(size=(n, d))
+    return DataSet(f"few-{number}", np.clip(rows, -1, 1), k)

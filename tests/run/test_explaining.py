@@ -228,7 +228,7 @@ def test_what_cannot_be_forecast_is_refused(asked: Request, error: float, why: s
 def test_the_command_prints_a_table_json_and_a_picture_and_reads_no_row(tmp_path: Path) -> None:
     words = "explain --columns x,y -k 15 --delta 1e-6 --bounds=-1:1 --rows 5000"
     done = ran(f"{words} --error 0.001 --picture p.svg", tmp_path).stdout
-    assert "A predicted error of at most 0.001 of a single centre's cost takes epsilon = 0.0" in done
+    assert "A predicted error of at most 0.001 of a single centre's cost takes epsilon = 0." in done
     assert "with epsilon = 1 it takes" in done
     assert "picture saved to p.svg" in done
     drawn = (tmp_path / "p.svg").read_text()

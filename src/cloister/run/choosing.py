@@ -22,7 +22,7 @@ import attrs
 
 from cloister.accounting.accountant import Accountant
 from cloister.accounting.total import Total, budget_of, problem_of
-from cloister.core.capabilities import chooses_k, predicted_error
+from cloister.core.capabilities import chooses_k, likely, part_lost, predicted_part
 from cloister.core.clustering import Problem
 from cloister.core.domains import Domain
 from cloister.core.errors import CloisterError, InvalidInput, theirs
@@ -110,12 +110,22 @@ HOPELESS = (
     "that of one centre at the middle of the bounds: expect hardly better. More rows, more epsilon, fewer centres, "
     "fewer columns or narrower bounds would help"
 )
-"""A predicted error of 1 or more."""
+"""A predicted error of ``NO_BETTER`` or more."""
+
+NO_BETTER = part_lost(1.0)
+
+PREDICTED = "Errors are predicted from public figures alone"
+
+
+def in_words(part: float) -> str:
+    """A predicted error, and between which it will be."""
+    low, high = likely(part)
+    return f"predicted error {part:.2g} of a single centre's cost ({low:.2g} to {high:.2g} in eight data sets of ten)"
 
 
 @attrs.frozen
 class Candidate:
-    """A method that could be picked. Args: method, error (v of ``PredictsError``; None: it cannot run), why (not),
+    """A method that could be picked. Args: method, error (``predicted_part``; None: it cannot run), why (not),
     components (in slots that nobody named, in place of its own: ``Spec.alternatives``)."""
 
     method: str
@@ -157,20 +167,19 @@ class Choice:
         """What was picked and why, in one line."""
         others = [c for c in self.candidates if c.error is not None and c.name != self.picked]
         following = "".join(f"; next: {c.name} {c.error:.2g}" for c in others[:1])
-        error = f"{self.error:.2g} of a single centre's cost"
-        return f"{self.method} picked {self.picked}: predicted error {error}{following}"
+        return f"{self.method} picked {self.picked}: {in_words(self.error)}{following}"
 
     @property
     def note(self) -> str:
         """What a statement and a plan say of it, with the candidates that could not run, and why."""
         unable = "; ".join(f"{c.name}: {c.why}" for c in self.candidates if c.error is None)
         beside = f" Candidates that cannot run here: {unable}." if unable else ""
-        return f"{self.words}. Errors are predicted from public figures alone, for tight groups of one size.{beside}"
+        return f"{self.words}. {PREDICTED}.{beside}"
 
     @property
     def warning(self) -> str:
         """What to expect where no candidate predicts an error below that of one centre; else empty."""
-        return "" if self.error < 1 else f"even the least predicted error is {HOPELESS}"
+        return "" if self.error < NO_BETTER else f"even the least predicted error is {HOPELESS}"
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data, with the sentences for people."""
@@ -230,7 +239,7 @@ class Chooser:
                 if self.fewest is not None and not chooses_k(part.value):
                     raise InvalidInput("it cannot choose k")
                 found[name] = chooser.filled(part, below(wires, name), below(values, name), lazily=True)
-                judged.append(Candidate(name, predicted_error(found[name][0].value, found[name][1])))
+                judged.append(Candidate(name, predicted_part(found[name][0].value, found[name][1])))
             except CloisterError as error:
                 judged.append(Candidate(name, None, str(error)))
         judged.sort(key=lambda c: (c.error is None, c.error, c.name))
@@ -281,7 +290,7 @@ class Chooser:
                     if way[1].budget.measure == "pure" and self.shared(part):
                         continue
                     self.check(way[0])
-                    yield Candidate(part.spec.name, predicted_error(way[0].value, way[1]), "", other), way
+                    yield Candidate(part.spec.name, predicted_part(way[0].value, way[1]), "", other), way
 
     def filled(
         self, composed: Composed, wires: Mapping[str, str], values: Mapping[str, Any], lazily: bool = False

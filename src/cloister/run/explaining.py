@@ -11,6 +11,7 @@ from typing import Any
 
 import attrs
 
+from cloister.core.capabilities import likely
 from cloister.core.domains import Box
 from cloister.core.errors import CloisterError
 from cloister.core.frames import cube
@@ -18,6 +19,7 @@ from cloister.core.questions import OpenedQuestion, Question
 from cloister.core.randomness import ANY_KEY, PublicRng
 from cloister.core.session import Session
 from cloister.rows.selection import Selection
+from cloister.run.choosing import PREDICTED, in_words
 from cloister.run.describing import clustered
 from cloister.run.framing import recorded, unframed
 from cloister.run.request import PreparedRun, Request, prepare
@@ -91,7 +93,7 @@ class Explanation:
                 *filter(None, [self.plan.price]),
                 *self._uncounted(),
                 *(f"  {asked.words}" for asked in self.asked),
-                "No row was read and nothing was spent. Errors are predicted for tight groups of one size.",
+                f"No row was read and nothing was spent. {PREDICTED}.",
             ]
         )
 
@@ -102,6 +104,7 @@ class Explanation:
             "method": self.method,
             "trust": self.plan.composed.trust,
             "error": self.error,
+            "likely": None if self.error is None else likely(self.error),
             "auto": None if choice is None else choice.as_dict(),
             "problem": self.plan.describe(),
             "epsilon": self.plan.total.epsilon,
@@ -151,7 +154,7 @@ class Explanation:
         choice = self.plan.choice
         if choice is None:
             if self.error is not None:
-                yield f"predicted error: {self.error:.3g} of a single centre's cost"
+                yield in_words(self.error)
             return
         yield choice.words
         width = max(len(c.name) for c in choice.candidates)

@@ -14,8 +14,10 @@ from typing import Any, final
 
 import attrs
 
+from cloister.core.capabilities import likely
 from cloister.core.errors import CloisterError, InvalidInput
 from cloister.rows.selection import Selection
+from cloister.run.choosing import PREDICTED
 from cloister.run.request import Request, prepare
 
 EPSILONS = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0)
@@ -67,18 +69,17 @@ class NeededBudget:
         """For people."""
         budget = f"no epsilon up to {MOST_EPSILON:g}" if self.epsilon is None else f"epsilon = {self.epsilon.epsilon:g}"
         rows = f"no number up to {MOST_ROWS:,}" if self.rows is None else f"{self.rows.rows:,}"
-        numbers = sorted({each.rows for each in self.table})
+        numbers, (low, high) = sorted({each.rows for each in self.table}), likely(self.error)
         lines = [
             f"A predicted error of at most {self.error:g} of a single centre's cost takes {budget} with "
-            f"{self.asked.rows:,} rows; with epsilon = {self.asked.epsilon:g} it takes {rows} rows.",
+            f"{self.asked.rows:,} rows; with epsilon = {self.asked.epsilon:g} it takes {rows} rows. In eight data "
+            f"sets of ten {low:.2g} to {high:.2g} is then lost.",
             "epsilon   " + "".join(f"{n:>14,} rows" for n in numbers),
         ]
         for epsilon in EPSILONS:
             found = (each for each in self.table if each.epsilon == epsilon)
             lines.append(f"{epsilon:<10g}" + "".join(f"{_shown(each.error):>19}" for each in found))
-        return "\n".join(
-            [*lines, "No row was read and nothing was spent. Errors are predicted for tight groups of one size."]
-        )
+        return "\n".join([*lines, f"No row was read and nothing was spent. {PREDICTED}."])
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data, for programs."""

@@ -11,7 +11,7 @@ import attrs
 from cloister._version import __version__
 from cloister.accounting.total import Total, problem_of
 from cloister.core.budget import Budget
-from cloister.core.capabilities import PredictsError, predicted_error
+from cloister.core.capabilities import PredictsError, predicted_part
 from cloister.core.clustering import Problem
 from cloister.core.domains import Ball, Box, first_columns, plain
 from cloister.core.errors import InvalidInput
@@ -30,7 +30,7 @@ from cloister.rows.selection import Selection
 from cloister.rows.words import described, names_of
 from cloister.run import describing, words
 from cloister.run.bounds import domain_for
-from cloister.run.choosing import HOPELESS, Choice, Chooser, Planned, check_chooses, number_of_centers
+from cloister.run.choosing import HOPELESS, NO_BETTER, Choice, Chooser, Planned, check_chooses, number_of_centers
 from cloister.run.describing import SHARE
 from cloister.run.framing import Framing, counting, price, scale_of, unframed
 from cloister.run.population import check_trust
@@ -163,7 +163,7 @@ class PreparedRun:
             return self.choice.error
         composed, problem = describing.clustered(self.composed, self.problem)
         method = unframed(composed).value
-        return predicted_error(method, problem) if isinstance(method, PredictsError) else None
+        return predicted_part(method, problem) if isinstance(method, PredictsError) else None
 
     @property
     def warnings(self) -> Iterator[str]:
@@ -171,7 +171,7 @@ class PreparedRun:
         yield from filter(None, (each.warning(self.composed, self.problem) for each in (describing, words)))
         if self.choice is not None:
             yield from filter(None, [self.choice.warning])
-        elif self.error is not None and self.error >= 1:
+        elif self.error is not None and self.error >= NO_BETTER:
             yield f"the predicted error of '{unframed(self.composed).spec.name}' is {HOPELESS}"
 
     def describe(self) -> dict[str, Any]:

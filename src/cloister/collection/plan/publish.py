@@ -25,7 +25,7 @@ from cloister.collection.plan.bundle import missing, promise
 from cloister.collection.plan.costs import Crowd, Size, Step, sent_bytes
 from cloister.collection.plan.plan import TRUSTS, CollectionPlan, Outlook, loud
 from cloister.collection.wire.answers import layout_of
-from cloister.core.capabilities import PredictsError, predicted_error
+from cloister.core.capabilities import PredictsError, part_lost, predicted_error
 from cloister.core.clustering import Problem
 from cloister.core.domains import Ball, Box
 from cloister.core.errors import InvalidInput
@@ -37,7 +37,7 @@ from cloister.core.randomness import PublicRng
 from cloister.core.reports import facts_of
 from cloister.core.trust import Shuffled
 from cloister.run.bounds import named_in
-from cloister.run.choosing import Choice
+from cloister.run.choosing import Choice, in_words
 from cloister.run.describing import clustered, price
 from cloister.run.framing import recorded, unframed
 from cloister.run.request import PreparedRun, Request, asked_for, prepare, refuse_unregistered
@@ -255,7 +255,7 @@ def expectation(plan: CollectionPlan) -> str:
     return (
         f"For {plan.k} tight clusters of one size, noise adds {o.excess:.2g} of the domain's squared radius to a "
         f"row's mean squared distance from its centre (v = {o.error:.3g}, v / (1 + v)); 1 is no better than one "
-        f"centre.\n{falls}"
+        f"centre. Real rows are no tight clusters: {in_words(part_lost(o.error))}.\n{falls}"
     )
 
 
