@@ -75,7 +75,7 @@ class Loss:
         """What ``explain`` says of the cell, of what one centre at the middle loses."""
         data = accuracy.data_of(self.data)
         n, d = data.rows.shape
-        asked = Request(data.k, epsilon=self.epsilon, delta=datasets.delta(n), bounds=(-1, 1), rows=n, zoom="auto")
+        asked = Request(k=data.k, epsilon=self.epsilon, delta=datasets.delta(n), bounds=(-1, 1), rows=n, zoom="auto")
         return prepare(asked, [f"x{j}" for j in range(d)]).error or 0.0
 
 
