@@ -13,7 +13,7 @@ import pytest
 
 from cloister.accounting import Total
 from cloister.core.budget import Budget
-from cloister.core.capabilities import PredictsError
+from cloister.core.capabilities import PredictsError, predicted_error
 from cloister.core.clustering import Coreset, Problem
 from cloister.core.domains import Box
 from cloister.core.nearest import NearestCenter
@@ -154,6 +154,19 @@ def test_it_falls_with_rows_and_with_budget_whatever_the_number_of_rounds(name: 
         assert figures[-1] < figures[0]
         moved = attrs.evolve(problems[2], domain=Box((7.0,) * d, (1e4,) * d))
         assert method.expected_error(moved) == pytest.approx(figures[2], rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("k", "d", "rows", "better"), [(100, 2, 100_000, "grid-means"), (5, 4, 20_000, "radius-means")]
+)
+def test_many_groups_in_two_columns_are_left_to_a_grid_whatever_the_budget(
+    k: int, d: int, rows: int, better: str
+) -> None:
+    """Candidates miss some of many."""
+    errors = {
+        name: predicted_error(made(name), problem_of(name, k, d, rows, 4.0)) for name in ("grid-means", "radius-means")
+    }
+    assert min(errors, key=errors.__getitem__) == better
 
 
 def strength_in(columns: int, counts: str, sums: str) -> float:

@@ -50,7 +50,7 @@ from cloister.core.session import Session
 from cloister.core.trust import Local, T
 from cloister.core.types import Floats
 from cloister.plugins.methods.clipping import ClippedOffsets, in_steps
-from cloister.plugins.methods.errors import ErrorLaw, strength, sums_are_pure
+from cloister.plugins.methods.errors import MISSED, ErrorLaw, strength, sums_are_pure
 from cloister.plugins.methods.measuring import CLIP, GROWTH, STRETCH, WITHIN, Measuring, Moved, Shells
 from cloister.plugins.methods.post_processing import filled
 from cloister.plugins.methods.rounds import equal_cells
@@ -72,7 +72,7 @@ SIGNIFICANT, KEPT = 3.0, 1.5
 SLACK = 8.0
 """``capabilities.slack``."""
 
-LAW, PURE = ErrorLaw(13.0, 1.92, 0.17, 0.05), 2.35
+LAW, PURE = ErrorLaw(13.0, 1.92, 0.17, 0.05, MISSED), 2.35
 """The second: times the first in pure noise, for which thirteen questions are many (a dozen generated mixtures, house
 and g10k_d32_k16)."""
 
