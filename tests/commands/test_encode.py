@@ -191,13 +191,24 @@ def test_what_a_terminal_would_obey_is_shown_as_text(folder: Path) -> None:
     assert r"made by cloister 1\n\x1b[2Jall is well: round 0 is not the one" in told
 
 
+AVERAGED = "--method one-round --with sums=ldp-average"
+
+
+def test_a_plan_promises_no_delta_that_it_does_not_need(folder: Path) -> None:
+    """Neither on its page nor to a lifetime."""
+    for more, delta in (("", 0.0), (AVERAGED, 0.0625)):
+        told = ran(f"plan {WANTED} --delta 0.0625 {more} --out needs{delta}", folder).stdout
+        assert ("epsilon = 2, delta = 0.0625, Local trust" in told) == bool(delta)
+        assert json.loads((folder / f"needs{delta}" / "plan.json").read_text())["delta"] == delta
+
+
 def test_a_plan_that_hides_little_is_warned_of_on_both_sides(folder: Path) -> None:
     shape = f"{WANTED} --rows 1000"
     warning = "WARNING: a report of epsilon = 9 hides little: it may be e^9 = 8,103 times as likely"
     assert warning in ran(f"plan {shape} --epsilon 9 --out loud", folder).stdout
     assert warning in ran("encode loud mine.parquet --out r", folder).stderr
     warning = "a report of delta = 0.25 may tell its row as it is with that probability: some 250 of 1,000 people"
-    assert f"WARNING: {warning}" in ran(f"plan {shape} --epsilon 1 --delta 0.25 --out sure", folder).stdout
+    assert f"WARNING: {warning}" in ran(f"plan {shape} --epsilon 1 --delta 0.25 {AVERAGED} --out sure", folder).stdout
     told = refused("encode sure mine.parquet --out r --state s --lifetime 3", folder)
     assert f"WARNING: {warning}" in told
     assert "the lifetime delta of 0.001 of 1,000 of these people" in told

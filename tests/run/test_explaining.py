@@ -12,6 +12,7 @@ import attrs
 import numpy as np
 import pytest
 
+from cloister.accounting.composition import Spent
 from cloister.accounting.ledger.ledger import Ledger
 from cloister.core.errors import BudgetExceeded, InvalidInput, Refused
 from cloister.core.randomness import PublicRng
@@ -34,6 +35,26 @@ COLUMNS = ["x", "y"]
 
 
 request = partial(Request, k=3, epsilon=1.0, delta=1e-6, bounds=(-1, 1), rows=3000, seed=1)
+
+
+@pytest.mark.parametrize(
+    ("asked", "delta"),
+    [
+        ({"method": "su-lloyd"}, 0.0),
+        ({"method": "fastlloyd"}, 1e-6),
+        ({"method": "su-lloyd", "components": {"counts": "thresholded"}}, 1e-6),
+        ({"method": "one-round", "trust": "local"}, 0.0),
+        ({"method": "one-round", "trust": "local", "components": {"sums": "ldp-average"}}, 1e-6),
+        ({"method": "one-round", "trust": "shuffled"}, 1e-6),
+    ],
+)
+def test_what_is_promised_is_what_the_noise_needs(asked: dict[str, Any], delta: float) -> None:
+    plan = prepare(request(**asked), "abcde")
+    assert plan.total.delta == delta
+    if plan.composed.trust != "Shuffled":
+        spent = Spent.on(event for round in plan.forecast(PublicRng.from_seed(1)) for event in round.events)
+        assert spent.epsilon(delta) <= 1.0 + 1e-9
+        assert (spent.epsilon(0.0) <= 1.0 + 1e-9) == (not delta)
 
 
 @pytest.mark.parametrize(

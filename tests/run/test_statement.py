@@ -36,21 +36,11 @@ def test_it_is_written_from_the_rounds_that_were_asked() -> None:
     assert [spend.amount for spend in told.spends] == pytest.approx([0.05, 0.15] * 2)
 
 
-def of_local_counts(epsilon: float, delta: float) -> PrivacyStatement:
-    """The statement of two rounds in pure noise, in which each user spends an epsilon of 1."""
+def test_shares_of_the_users_are_told() -> None:
     session: Session[Any] = Session(PROBLEM, SEED, InMemory(np.zeros((5, 2))), noise=NoiseRng.for_tests(0))
     for spend in Budget("pure", 1.0).split_users(SEED, 1, 3):
         session.ask(count(Strips(BOX.max_norm), oracle=LocalCounts(), budget=spend))
-    return state(session.rounds, epsilon, delta, trust="Local", rows=200, seeded=False, private=True)
-
-
-def test_a_delta_is_promised_where_the_epsilon_holds_by_it_alone() -> None:
-    """Of an epsilon of 0.9 only an accountant could tell that it holds, and it holds by a delta."""
-    assert [of_local_counts(epsilon, 1e-6).delta for epsilon in (1.0, 0.9)] == [0.0, 1e-6]
-
-
-def test_shares_of_the_users_are_told() -> None:
-    told = of_local_counts(1.0, 0.0)
+    told = state(session.rounds, 1.0, 0.0, trust="Local", rows=200, seeded=False, private=True)
     assert [s.users for s in told.spends] == pytest.approx([0.25, 0.75])
     for share in ("25.0%", "75.0%"):
         assert f"of {share} of the users" in told.text()

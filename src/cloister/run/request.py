@@ -295,4 +295,6 @@ def prepare(
         return framed, attrs.evolve(problem, fewest=request.fewest), choice
 
     (chosen, problem, choice), budget = with_count(planned, total, request.most, request.rows)
+    if budget.measure == "pure" and not budget.delta and chosen.trust != "Shuffled":
+        total = attrs.evolve(total, delta=0.0)  # nothing needs more, and what is promised is what is paid
     return PreparedRun(problem, chosen, total, table, budget, request.rows, choice, planned)

@@ -9,8 +9,6 @@ from typing import Any
 
 import attrs
 
-from cloister.accounting.composition import Spent
-from cloister.accounting.conversions import ROUNDING
 from cloister.accounting.total import of_user
 from cloister.core.questions import Round
 from cloister.core.shuffling import min_honest_users
@@ -258,15 +256,11 @@ def state(
     rows_per_user: int | None = None,
     notes: tuple[str, ...] = (),
 ) -> PrivacyStatement:
-    """The statement of a run with these rounds, whose events an accountant has found to be within (epsilon, delta). It
-    promises a delta of 0 where they are within (epsilon, 0), whatever was allowed.
+    """The statement of a run with these rounds, whose events an accountant has found to be within (epsilon, delta).
 
     Args: epsilon_without_shuffler (of all events together, as the accountant adds them up), count_share, rows_per_user
         (if amounts are what users pay), notes (further sentences).
     """
-    events = [of_user(event, rows_per_user) for round in rounds for event in round.events]
-    if Spent.on(events).epsilon(0.0) <= epsilon * ROUNDING:
-        delta = 0.0
     spends = []
     for round in rounds:
         for number, part in enumerate(round.parts):
