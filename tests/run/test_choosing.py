@@ -161,7 +161,7 @@ def test_of_a_method_s_laws_of_noise_the_one_with_the_least_error_is_taken(delta
     by_itself = [
         prepare(request(method="grid-means", components=dict(way), **asked), ["x", "y"]) for way in ({}, *ways)
     ]
-    errors = [predicted_part(way.composed.value, way.problem) for way in by_itself]
+    errors = [predicted_part(way.composed.value, way.problem, "k-means") for way in by_itself]
     assert choice.picked == f"grid-means ({others})"
     assert choice.error == pytest.approx(min(errors))
     assert len(set(errors)) == 3

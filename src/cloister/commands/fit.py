@@ -71,8 +71,10 @@ def explain(
         asked = attrs.evolve(asked, epsilon=1.0)
     request, as_json = asked.request(len(rows or ()) if asked.pooled else 0), bool(printed.as_json)
     account = charged.account()
-    if repeated.every is None and (account is not None or repeated != Repeated()):
+    if repeated.every is None and repeated != Repeated():
         raise InvalidInput("a lifetime is of a run that is repeated: give --every too, such as 12 for one a month")
+    if repeated.every is not None and sought.error is not None:
+        raise InvalidInput("--every is of one budget, and --error looks for one: give either")
     request = request if account is None else account.asked(request)
     if not rows or dimension is not None:
         chosen = _named(rows, reading, dimension, asked.columns_of["described"])
@@ -111,7 +113,9 @@ def show_forecast(
     if population is not None:
         check_users(found.plan.total, population, found.plan.composed.trust or "Central")
     lasts = None
-    if repeated is not None and repeated.every is not None:
+    if account is not None and (repeated is None or repeated.every is None):
+        account.admits(found.plan)
+    elif repeated is not None and repeated.every is not None:
         from cloister.run.lasting import lasting
 
         life = repeated.lifetime_epsilon, repeated.lifetime_delta or 0.0

@@ -127,28 +127,29 @@ def predicted_error(method: Any, problem: Problem) -> float:
     return error
 
 
-TYPICAL, SPREAD = 0.15, 4.0
+TYPICAL, TYPICAL_MEDIAN, SPREAD = 0.15, 0.085, 4.0
 """What one centre at the middle of the bounds loses over the squared radius of the domain (0.1 to 0.3 of most rows), so
-that half of what was measured lies above what v says; and the factor of the odds within which eight of ten lie
-(``benchmarks/predicted.py --forecasts``)."""
+that half of what was measured lies above what v says, for k-means and for k-median; and the factor of the odds below
+which nine of ten lie (``benchmarks/predicted.py --forecasts``). Groups that are far apart lose much less."""
 
 
-def predicted_part(method: Any, problem: Problem) -> float:
-    """What is predicted to be lost, of what one centre at the middle of the bounds loses: v / (v + ``TYPICAL``). Both
-    are beyond what as many centres cost that were found without privacy. Raises: as ``predicted_error``."""
-    return part_lost(predicted_error(method, problem))
+def predicted_part(method: Any, problem: Problem, objective: str | None) -> float:
+    """What is predicted to be lost, of what one centre at the middle of the bounds loses, both beyond what as many
+    centres cost that were found without privacy. Args: objective (that the method makes small). Raises: as
+    ``predicted_error``."""
+    return part_lost(predicted_error(method, problem), objective)
 
 
-def part_lost(error: float) -> float:
-    """The part of a predicted error v."""
-    return error / (error + TYPICAL)
+def part_lost(error: float, objective: str | None = None) -> float:
+    """The part of a predicted error v: v / (v + ``TYPICAL``); for k-median, whose cost is a distance, of roots."""
+    lost, typical = (math.sqrt(error), math.sqrt(TYPICAL_MEDIAN)) if objective == "k-median" else (error, TYPICAL)
+    return lost / (lost + typical)
 
 
-def likely(part: float) -> tuple[float, float]:
-    """Between which parts eight of ten lie: a ``SPREAD``th and ``SPREAD`` times of the odds that were predicted. What
-    groups look like decides, and no public figure tells."""
-    low, high = (times * part / (times * part + 1 - part) for times in (1 / SPREAD, SPREAD))
-    return low, high
+def at_most(part: float) -> float:
+    """The part below which nine of ten data sets lie: ``SPREAD`` times the odds that were predicted. What groups look
+    like decides, and no public figure tells."""
+    return SPREAD * part / (SPREAD * part + 1 - part)
 
 
 @runtime_checkable

@@ -22,7 +22,7 @@ import attrs
 
 from cloister.accounting.accountant import Accountant
 from cloister.accounting.total import Total, budget_of, problem_of
-from cloister.core.capabilities import chooses_k, likely, part_lost, predicted_part
+from cloister.core.capabilities import at_most, chooses_k, part_lost, predicted_part
 from cloister.core.clustering import Problem
 from cloister.core.domains import Domain
 from cloister.core.errors import CloisterError, InvalidInput, theirs
@@ -118,9 +118,10 @@ PREDICTED = "Errors are predicted from public figures alone"
 
 
 def in_words(part: float) -> str:
-    """A predicted error, and between which it will be."""
-    low, high = likely(part)
-    return f"predicted error {part:.2g} of a single centre's cost ({low:.2g} to {high:.2g} in eight data sets of ten)"
+    """A predicted error, and what it hardly exceeds."""
+    return (
+        f"predicted error {part:.2g} of a single centre's cost (at most {at_most(part):.2g} in nine data sets of ten)"
+    )
 
 
 @attrs.frozen
@@ -239,7 +240,7 @@ class Chooser:
                 if self.fewest is not None and not chooses_k(part.value):
                     raise InvalidInput("it cannot choose k")
                 found[name] = chooser.filled(part, below(wires, name), below(values, name), lazily=True)
-                judged.append(Candidate(name, predicted_part(found[name][0].value, found[name][1])))
+                judged.append(Candidate(name, self.predicted(*found[name])))
             except CloisterError as error:
                 judged.append(Candidate(name, None, str(error)))
         judged.sort(key=lambda c: (c.error is None, c.error, c.name))
@@ -290,7 +291,7 @@ class Chooser:
                     if way[1].budget.measure == "pure" and self.shared(part):
                         continue
                     self.check(way[0])
-                    yield Candidate(part.spec.name, predicted_part(way[0].value, way[1]), "", other), way
+                    yield Candidate(part.spec.name, self.predicted(*way), "", other), way
 
     def filled(
         self, composed: Composed, wires: Mapping[str, str], values: Mapping[str, Any], lazily: bool = False
@@ -304,6 +305,10 @@ class Chooser:
             else:
                 composed = filler.filled("Method", composed.spec.name, wires, values, lazily=lazily)
         return composed, self.problem(composed)
+
+    @staticmethod
+    def predicted(composed: Composed, problem: Problem) -> float:
+        return predicted_part(composed.value, problem, composed.spec.objective)
 
     def problem(self, composed: Composed) -> Problem:
         whole = problem_of(composed, self.total, self.k, self.domain, self.rows, self.laws)

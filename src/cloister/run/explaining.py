@@ -11,7 +11,7 @@ from typing import Any
 
 import attrs
 
-from cloister.core.capabilities import likely
+from cloister.core.capabilities import at_most
 from cloister.core.domains import Box
 from cloister.core.errors import CloisterError
 from cloister.core.frames import cube
@@ -19,6 +19,7 @@ from cloister.core.questions import OpenedQuestion, Question
 from cloister.core.randomness import ANY_KEY, PublicRng
 from cloister.core.session import Session
 from cloister.rows.selection import Selection
+from cloister.run.cautions import before
 from cloister.run.choosing import PREDICTED, in_words
 from cloister.run.describing import clustered
 from cloister.run.framing import recorded, unframed
@@ -78,6 +79,11 @@ class Explanation:
         return recorded(self.plan.composed)
 
     @property
+    def warnings(self) -> list[str]:
+        """Those of the run itself, before a row is read."""
+        return [str(warning) for warning in before(self.plan)]
+
+    @property
     def text(self) -> str:
         """For people."""
         p, total = self.plan.problem, self.plan.total
@@ -87,13 +93,14 @@ class Explanation:
         return "\n".join(
             [
                 *self._candidates(),
+                *(f"WARNING: {text}." for text in self.warnings),
                 f"{name}: {self._centers} of {rows} in {len(self.plan.clustered)} columns, {rounds} "
                 f"{'round' if rounds == 1 else 'rounds'}, epsilon = {total.epsilon:g}, delta = {total.delta:g} "
                 f"({budget}), {self.plan.composed.trust or 'any'} trust",
                 *filter(None, [self.plan.price]),
                 *self._uncounted(),
                 *(f"  {asked.words}" for asked in self.asked),
-                f"No row was read and nothing was spent. {PREDICTED}.",
+                f"No row was read and nothing was spent.{'' if self.error is None else f' {PREDICTED}.'}",
             ]
         )
 
@@ -104,7 +111,8 @@ class Explanation:
             "method": self.method,
             "trust": self.plan.composed.trust,
             "error": self.error,
-            "likely": None if self.error is None else likely(self.error),
+            "at_most": None if self.error is None else at_most(self.error),
+            "warnings": self.warnings,
             "auto": None if choice is None else choice.as_dict(),
             "problem": self.plan.describe(),
             "epsilon": self.plan.total.epsilon,
@@ -123,7 +131,7 @@ class Explanation:
             f"for what it finds; a round figure of the right size saves that. For other numbers:"
         )
         for rows, name, error in self.by_rows:
-            yield f"  {rows:>9,} rows: {name}" + ("" if error is None else f", predicted error {error:.3g}")
+            yield f"  {rows:>9,} rows: {name}" + ("" if error is None else f", {in_words(error)}")
 
     @property
     def by_rows(self) -> list[tuple[int, str, float | None]]:
@@ -160,8 +168,6 @@ class Explanation:
         width = max(len(c.name) for c in choice.candidates)
         for c in choice.candidates:
             yield f"  {c.name:<{width}}  {'-' if c.error is None else f'{c.error:.3g}':<9}  {c.why}".rstrip()
-        if choice.warning:
-            yield f"WARNING: {choice.warning}."
 
 
 def explain(request: Request, columns: Sequence[str], chosen: Selection | None = None) -> Explanation:

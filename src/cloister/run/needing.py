@@ -1,8 +1,9 @@
 """From an error to a budget: the least epsilon, and the least number of rows, for which a request predicts at most the
 error that is asked for. Forecasts under many budgets, from public figures alone: no row is read and nothing is spent.
 
-Predicted errors fall with epsilon and with rows, but for small steps where ``auto`` takes another candidate, so that a
-bisection ends next to the least figure, within a hundredth of it; what is said was forecast itself.
+Predicted errors fall with epsilon and with rows, but for steps where ``auto`` takes another candidate, or zoom begins
+to pay. A bisection ends next to the least figure from which on the table's are good enough, within a hundredth of it;
+what is said was forecast itself.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any, final
 
 import attrs
 
-from cloister.core.capabilities import likely
+from cloister.core.capabilities import at_most
 from cloister.core.errors import CloisterError, InvalidInput
 from cloister.rows.selection import Selection
 from cloister.run.choosing import PREDICTED
@@ -69,11 +70,11 @@ class NeededBudget:
         """For people."""
         budget = f"no epsilon up to {MOST_EPSILON:g}" if self.epsilon is None else f"epsilon = {self.epsilon.epsilon:g}"
         rows = f"no number up to {MOST_ROWS:,}" if self.rows is None else f"{self.rows.rows:,}"
-        numbers, (low, high) = sorted({each.rows for each in self.table}), likely(self.error)
+        numbers = sorted({each.rows for each in self.table})
         lines = [
             f"A predicted error of at most {self.error:g} of a single centre's cost takes {budget} with "
-            f"{self.asked.rows:,} rows; with epsilon = {self.asked.epsilon:g} it takes {rows} rows. In eight data "
-            f"sets of ten {low:.2g} to {high:.2g} is then lost.",
+            f"{self.asked.rows:,} rows; with epsilon = {self.asked.epsilon:g} it takes {rows} rows. In nine data "
+            f"sets of ten at most {at_most(self.error):.2g} is then lost.",
             "epsilon   " + "".join(f"{n:>14,} rows" for n in numbers),
         ]
         for epsilon in EPSILONS:
@@ -83,7 +84,11 @@ class NeededBudget:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data, for programs."""
-        return attrs.asdict(self)
+        return attrs.asdict(self) | {"at_most": at_most(self.error)}
+
+
+def _enough(found: Forecast, error: float) -> bool:
+    return found.error is not None and found.error <= error
 
 
 def _shown(error: float | None) -> str:
@@ -110,12 +115,16 @@ def needs(request: Request, columns: Sequence[str], error: float, chosen: Select
     if own.error is None:
         raise InvalidInput(f"'{request.method}' predicts no error: leave the method to auto, or name one that does")
     most = max(request.most, 2)
+    table = tuple(at(max(most, round(part * own.rows)), epsilon) for epsilon in EPSILONS for part in ROWS)
+    poor = [each for each in (own, *table) if not _enough(each, error)]
+    epsilons = [LEAST_EPSILON, *(each.epsilon for each in poor if each.rows == own.rows)]
+    numbers = [most, *(each.rows for each in poor if each.epsilon == own.epsilon)]
     return NeededBudget(
         error,
         own,
-        _least(lambda x: at(own.rows, _two_digits(x)), LEAST_EPSILON, MOST_EPSILON, error),
-        _least(lambda x: at(round(_two_digits(x)), own.epsilon), most, MOST_ROWS, error),
-        tuple(at(max(most, round(part * own.rows)), epsilon) for epsilon in EPSILONS for part in ROWS),
+        _least(lambda x: at(own.rows, _two_digits(x)), max(epsilons), MOST_EPSILON, error),
+        _least(lambda x: at(round(_two_digits(x)), own.epsilon), max(numbers), MOST_ROWS, error),
+        table,
     )
 
 
@@ -127,16 +136,12 @@ def _two_digits(x: float) -> float:
 
 def _least(at: Callable[[float], Forecast], low: float, high: float, error: float) -> Forecast | None:
     """The forecast at the least figure between these that is good enough."""
-
-    def enough(found: Forecast) -> bool:
-        return found.error is not None and found.error <= error
-
     best = at(high)
-    if not enough(best):
+    if not _enough(best, error):
         return None
     while high > low * STEPS:
         middle = math.sqrt(low * high)
-        if enough(found := at(middle)):
+        if _enough(found := at(middle), error):
             high, best = middle, found
         else:
             low = middle

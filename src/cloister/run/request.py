@@ -162,8 +162,9 @@ class PreparedRun:
         if self.choice is not None:
             return self.choice.error
         composed, problem = describing.clustered(self.composed, self.problem)
-        method = unframed(composed).value
-        return predicted_part(method, problem) if isinstance(method, PredictsError) else None
+        inner = unframed(composed)
+        known = isinstance(inner.value, PredictsError)
+        return predicted_part(inner.value, problem, inner.spec.objective) if known else None
 
     @property
     def warnings(self) -> Iterator[str]:

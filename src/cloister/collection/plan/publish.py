@@ -248,14 +248,14 @@ def _sizes(plan: CollectionPlan, rounds: Sequence[Round[Any]]) -> str:
 
 def expectation(plan: CollectionPlan) -> str:
     """How much noise will move the centres, for people."""
-    o = plan.outlook
+    o, method = plan.outlook, unframed(plan.compose()).spec
     if o is None:
-        return f"'{recorded(plan.compose())['name']}' cannot say beforehand how well it will do."
+        return f"'{method.name}' cannot say beforehand how well it will do."
     falls = f"v falls with the number of rows: v = {WELL:g} needs about {o.rows_needed:,} rows."
     return (
         f"For {plan.k} tight clusters of one size, noise adds {o.excess:.2g} of the domain's squared radius to a "
-        f"row's mean squared distance from its centre (v = {o.error:.3g}, v / (1 + v)); 1 is no better than one "
-        f"centre. Real rows are no tight clusters: {in_words(part_lost(o.error))}.\n{falls}"
+        f"row's mean squared distance from its centre (v = {o.error:.3g}, v / (1 + v)); a v of 1 is no better "
+        f"than one centre. As 'cloister explain' has it, {in_words(part_lost(o.error, method.objective))}.\n{falls}"
     )
 
 
@@ -266,8 +266,8 @@ def warnings(plan: PreparedRun, outlook: Outlook | None) -> tuple[str, ...]:
     if outlook is not None and not outlook.error < 1:
         found.append(
             f"at this n, epsilon and d ({n:,}, {epsilon:g}, {d}) expect no better than one centre. About "
-            f"{outlook.rows_needed:,} rows would be needed for an expected error of {WELL:g}, or a larger epsilon, "
-            f"fewer columns, or a smaller k"
+            f"{outlook.rows_needed:,} rows would be needed for v = {WELL:g}, or a larger epsilon, fewer columns, or a "
+            f"smaller k"
         )
     return (*found, *loud(plan.total, n))
 
