@@ -135,7 +135,7 @@ class PreparedRun:
     def digest(self) -> str:
         """A hash of the whole plan: a run is resumed only under the same one."""
         p = self.problem
-        asked = (p.k, p.fewest, p.domain, self.rows, self.total, self.columns)
+        asked = (p.k, p.fewest, p.domain, self.rows, self.total, self.budget, self.columns)
         return digest((__version__, self.composed.config(), *asked))
 
     def forecast(self, seed: PublicRng) -> list[Round[Any]]:

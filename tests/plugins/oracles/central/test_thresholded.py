@@ -4,6 +4,7 @@ often a lone row shows, by the exact law and to its adversary."""
 from __future__ import annotations
 
 import math
+from functools import partial
 from itertools import combinations_with_replacement
 from typing import Any
 
@@ -26,8 +27,14 @@ from cloister.plugin import (
     SparseChannel,
 )
 from cloister.plugins.oracles.central.discrete_gaussian import DiscreteGaussian
-from cloister.plugins.oracles.central.thresholded import ThresholdedCounts, delta_of, least_threshold
-from cloister.plugins.oracles.central.thresholded_gaussian import ThresholdedGaussian, delta_of as delta_of_gaussian
+from cloister.plugins.oracles.central.thresholded import (
+    UP_DELTA,
+    ThresholdedCounts,
+    delta_of,
+    least_threshold,
+    lone_chance,
+)
+from cloister.plugins.oracles.central.thresholded_gaussian import ThresholdedGaussian, lone_chance as gaussian_chance
 from tests.alarms import Alarm
 
 SETTING = QuestionContext(1000, 1.0, PublicRng.from_seed(1))
@@ -88,11 +95,17 @@ def test_delta_is_exact_by_enumeration_of_all_outcomes(levels: int, epsilon: flo
 @given(st.integers(1, 60), st.floats(1e-3, 50), st.floats(-300, -0.1).map(lambda x: 10**x))
 def test_the_least_threshold_is_the_least(levels: int, epsilon: float, delta: float) -> None:
     scale = levels / epsilon
-    found = least_threshold(scale, levels, delta)
-    assert 0 < found.delta <= delta or (found.delta == 0 and delta < 1e-290)
-    assert found.above == 1 or delta_of(scale, levels, found.above - 1) > delta
-    if found.above > 1:
+    found = least_threshold(partial(lone_chance, scale), 1, levels, delta)
+    assert 0 < found.delta <= delta
+    assert found.above == 1 or delta_of(lone_chance(scale, found.above - 1), levels) > delta
+    if found.above > 1 and found.delta > 1e-290:
         assert found.delta >= delta * math.exp(-1 / scale) * (1 - 1e-6) * (1 - delta) ** 2
+
+
+def test_a_delta_that_no_double_holds_is_not_none() -> None:
+    """A run would promise an epsilon without one."""
+    (event,) = ORACLE.open(Space((2,)), Budget("pure", 2000.0, delta=1e-3), SETTING).events
+    assert 0 < event.delta < 1e-300
 
 
 def test_without_a_delta_it_is_refused_with_what_to_do() -> None:
@@ -169,9 +182,11 @@ def test_a_lone_row_shows_with_no_more_than_the_chance_that_is_paid_for(sigma: f
     steps = 2**shift
     for above in (2, 3, 5, 10, 60):
         shows = beyond(sigma * steps, (above - 1) * steps + 1)
-        assert shows <= delta_of_gaussian(sigma, 1, above)
+        assert shows <= gaussian_chance(sigma, above) * UP_DELTA
         if sigma * steps > 30 and shows > 1e-12:
-            assert shows >= delta_of_gaussian(sigma, 1, above) * (1 - 2 / (sigma * steps) * (above - 1) / sigma - 0.03)
+            assert shows >= gaussian_chance(sigma, above) * UP_DELTA * (
+                1 - 2 / (sigma * steps) * (above - 1) / sigma - 0.03
+            )
 
 
 def test_the_noise_pays_for_a_count_of_each_level_and_the_threshold_for_all_of_them() -> None:
@@ -180,7 +195,7 @@ def test_the_noise_pays_for_a_count_of_each_level_and_the_threshold_for_all_of_t
     assert channel.deviation == pytest.approx(4 / 0.2)
     assert (event.l0_sensitivity, event.spent) == (16, Budget("gaussian", 0.2 * 0.2, delta=1e-7))
     above = channel.threshold.above
-    assert event.delta == delta_of_gaussian(channel.deviation, 16, above) <= 1e-7
+    assert event.delta == delta_of(gaussian_chance(channel.deviation, above), 16) <= 1e-7
     assert event.delta == pytest.approx(16 * stats.norm.sf((above - 1) / 20), rel=1e-6)
 
 

@@ -31,6 +31,7 @@ Source: Korolova, Kenthapadi, Mishra, Ntoulas 2009; Balcer, Vadhan 2018 (stabili
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 from cloister.plugin import (
     AdditiveCounts,
@@ -50,8 +51,8 @@ from cloister.plugin import (
     pure_laplace,
 )
 
-UP_DELTA = 1 + 2.0**-30
-"""Rounding never makes a delta too small."""
+UP_DELTA, LEAST_DELTA = 1 + 2.0**-30, math.ulp(0.0)
+"""Rounding never makes a delta too small, nor 0: a lone row may be seen, however seldom."""
 
 
 @component
@@ -77,26 +78,36 @@ class ThresholdedCounts(AdditiveCounts):
 
     def channel(self, space: Space, bound: Bound | None, budget: Budget, unit: float) -> TensorChannel | SparseChannel:
         law, shift = self.noise(Sensitivity.of(space, bound), budget)
-        threshold = least_threshold(law.scale, space.levels, budget.delta)
+        threshold = least_threshold(lambda above: lone_chance(law.scale, above), 1, space.levels, budget.delta)
         return additive_channel(self.mechanism, budget, space, bound, law, shift, unit, threshold)
 
 
-def least_threshold(scale: float, levels: int, delta: float) -> Threshold:
-    """The least whole T >= 1 whose delta is at most this one.
+def lone_chance(scale: float, above: int) -> float:
+    """p of a threshold T >= 1. Args: scale (of the noise, in rows)."""
+    return math.exp(-above / scale) / (1 + math.exp(-1 / scale))
+
+
+def delta_of(lone: float, levels: int) -> float:
+    """1 - (1 - p)^L, rounded up."""
+    return max(-math.expm1(levels * math.log1p(-lone)) * UP_DELTA, LEAST_DELTA)
+
+
+def least_threshold(chance: Callable[[int], float], least: int, levels: int, delta: float) -> Threshold:
+    """The least whole T, from ``least`` on, whose delta, 1 - (1 - p)^L, is at most this one.
 
     Args:
-        scale: of the noise, in rows.
+        chance: p of a threshold, which falls with it.
         levels: L.
         delta: probability in (0, 1).
     """
-    most = -math.expm1(math.log1p(-delta) / levels)
-    above = max(1, math.floor(-scale * (math.log(most) + math.log1p(math.exp(-1 / scale)))))
-    while not delta_of(scale, levels, above) <= delta:
-        above += 1
-    return Threshold(above, delta_of(scale, levels, above))
 
+    def of(above: int) -> float:
+        return delta_of(chance(above), levels)
 
-def delta_of(scale: float, levels: int, above: int) -> float:
-    """1 - (1 - p)^L of a threshold T >= 1, rounded up."""
-    lone = math.exp(-above / scale) / (1 + math.exp(-1 / scale))
-    return -math.expm1(levels * math.log1p(-lone)) * UP_DELTA
+    low, high = least - 1, least
+    while not of(high) <= delta:
+        low, high = high, 2 * high
+    while high > low + 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if of(middle) <= delta else (middle, high)
+    return Threshold(high, of(high))

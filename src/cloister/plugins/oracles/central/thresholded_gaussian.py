@@ -29,7 +29,6 @@ histograms); derivation above.
 from __future__ import annotations
 
 import math
-from statistics import NormalDist
 
 from cloister.plugin import (
     AdditiveCounts,
@@ -43,14 +42,11 @@ from cloister.plugin import (
     Space,
     SparseChannel,
     TensorChannel,
-    Threshold,
     additive_channel,
     component,
     wide_gaussian,
 )
-
-UP_DELTA = 1 + 2.0**-30
-"""Rounding never makes a delta too small."""
+from cloister.plugins.oracles.central.thresholded import least_threshold
 
 
 @component
@@ -76,26 +72,11 @@ class ThresholdedGaussian(AdditiveCounts):
 
     def channel(self, space: Space, bound: Bound | None, budget: Budget, unit: float) -> TensorChannel | SparseChannel:
         law, shift = self.noise(Sensitivity.of(space, bound), budget)
-        threshold = least_threshold(law.sigma * 2.0**-shift, space.levels, budget.delta)
+        sigma = law.sigma * 2.0**-shift
+        threshold = least_threshold(lambda above: lone_chance(sigma, above), 2, space.levels, budget.delta)
         return additive_channel(self.mechanism, budget, space, bound, law, shift, unit, threshold)
 
 
-def least_threshold(sigma: float, levels: int, delta: float) -> Threshold:
-    """The least whole T >= 2 whose delta is at most this one.
-
-    Args:
-        sigma: of the noise, in rows.
-        levels: L.
-        delta: probability in (0, 1).
-    """
-    most = -math.expm1(math.log1p(-delta) / levels)
-    above = max(2, math.floor(1 - sigma * NormalDist().inv_cdf(most)))
-    while not delta_of(sigma, levels, above) <= delta:
-        above += 1
-    return Threshold(above, delta_of(sigma, levels, above))
-
-
-def delta_of(sigma: float, levels: int, above: int) -> float:
-    """1 - (1 - p)^L of a threshold T >= 2, rounded up."""
-    lone = math.erfc((above - 1) / (sigma * math.sqrt(2))) / 2
-    return -math.expm1(levels * math.log1p(-lone)) * UP_DELTA
+def lone_chance(sigma: float, above: int) -> float:
+    """p of a threshold T >= 2. Args: sigma (of the noise, in rows)."""
+    return math.erfc((above - 1) / (sigma * math.sqrt(2))) / 2
