@@ -167,6 +167,15 @@ def test_of_a_method_s_laws_of_noise_the_one_with_the_least_error_is_taken(delta
     assert len(set(errors)) == 3
 
 
+def test_a_plan_is_that_of_its_budget() -> None:
+    """Where both laws of noise are priced together the same questions may spend more: no run is resumed so."""
+    asked = request(method="grid-means", components={"counts": "discrete-laplace"})
+    plans = [prepare(attrs.evolve(asked, laws=laws), ["x", "y"]) for laws in (True, False)]
+    assert plans[0].composed.config() == plans[1].composed.config()
+    assert plans[0].budget.amount > plans[1].budget.amount
+    assert plans[0].digest() != plans[1].digest()
+
+
 def test_a_run_of_pure_noise_shares_its_budget_with_nothing() -> None:
     """Many small counts beside it, of the rows' range or of what groups hold, or a comparison with earlier centres."""
     assert (

@@ -143,7 +143,7 @@ def test_the_command_line_says_what_it_suggests_and_draws_it(tmp_path: Path) -> 
     np.save(tmp_path / "rows.npy", rows(5))
     fitting = "fit rows.npy -k 2..12 --epsilon 1 --delta 1e-6 --bounds=-1:1 --rows 6000 --method hst-means"
     told = "Of 2 to 12 groups, 5 are suggested: rows are then nearest to their own group, against the next one"
-    assert f"{told} (silhouette 0." in ran(f"{fitting} --out r.json", tmp_path).stdout
+    assert f"{told} (simplified silhouette 0." in ran(f"{fitting} --out r.json", tmp_path).stdout
     drawn = ran("plot r.json --curve -o c.svg", tmp_path).stdout
     assert "cost per row with 2 to 12 centres; 5 are suggested" in drawn
     assert "k = 5, as suggested" in (tmp_path / "c.svg").read_text()
