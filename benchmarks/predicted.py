@@ -27,6 +27,7 @@ import accuracy
 import attrs
 import calibration
 import datasets
+import median
 import numpy as np
 from accuracy import Cell
 from scipy.optimize import differential_evolution
@@ -48,8 +49,8 @@ RUNS: Final = 3
 SOFT, PULL = 0.15, 0.01
 """Of ``moved``: how close two predictions are for either to be taken, in logarithms; and what keeps a law near."""
 
-SEEN: Final = 0.002
-"""What is lost of what one centre loses, from which on a forecast is judged."""
+SEEN, MOST = 0.002, 6000
+"""What is lost of what one centre loses, from which on a forecast is judged; and rows of a set for k-median."""
 
 ONE_SET: Final = 1.0
 """Weight that keeps the effect of a set small, so that laws say how large errors are."""
@@ -69,14 +70,6 @@ class Loss:
     part: float
     error: float
     ratio: float
-
-    @property
-    def predicted(self) -> float:
-        """What ``explain`` says of the cell, of what one centre at the middle loses."""
-        data = accuracy.data_of(self.data)
-        n, d = data.rows.shape
-        asked = Request(k=data.k, epsilon=self.epsilon, delta=datasets.delta(n), bounds=(-1, 1), rows=n, zoom="auto")
-        return prepare(asked, [f"x{j}" for j in range(d)]).error or 0.0
 
 
 def losses(measured: Mapping[Cell, Sequence[float]]) -> list[Loss]:
@@ -164,9 +157,36 @@ def standing(loss: Loss) -> float:
         return math.inf
 
 
-def told(lost: Sequence[Loss]) -> str:
-    """How often what was lost lay how far from what was predicted, where it was more than ``SEEN``."""
-    of = np.array([[loss.part, loss.predicted] for loss in lost if loss.part > SEEN])
+def predicted(name: str, method: str, epsilon: float) -> float:
+    """What ``explain`` says, of what one centre at the middle loses."""
+    data = accuracy.data_of(name)
+    n, d = data.rows.shape
+    asked = Request(k=data.k, method=method, epsilon=epsilon, delta=datasets.delta(n), bounds=(-1, 1), rows=n)
+    return prepare(asked, [f"x{j}" for j in range(d)]).error or 0.0
+
+
+def of_median(names: Sequence[str], processes: int) -> list[tuple[float, float]]:
+    """Parts that the default for k-median lost, and predicted, on sets that are not too large for it."""
+    ks = {name: data.k for name in names if len((data := accuracy.data_of(name)).rows) <= MOST}
+    fixed = [
+        median.Cell(name, way, k, median.NO_BUDGET, RUNS) for name, k in ks.items() for way in ("kmed++", "midpoint")
+    ]
+    asked = [median.Cell(name, "auto-median", k, eps, RUNS) for name, k in ks.items() for eps in (*EPSILONS, 4.0)]
+    measured = median.run([*fixed, *asked], processes, None)
+    best, middle = ({cell.data: min(measured[cell]) for cell in fixed[way::2]} for way in (0, 1))
+    return [
+        (
+            (float(np.mean(measured[cell])) - best[cell.data]) / (middle[cell.data] - best[cell.data]),
+            predicted(cell.data, cell.method, cell.epsilon),
+        )
+        for cell in asked
+    ]
+
+
+def told(pairs: Sequence[tuple[float, float]]) -> str:
+    """How often what was lost lay how far from what was predicted, where it was more than ``SEEN``. Args: parts, lost
+    and predicted."""
+    of = np.array([(min(part, 0.95), said) for part, said in pairs if part > SEEN])
     odds = (of / (1 - of))[:, 0] / (of / (1 - of))[:, 1]
     low, middle, high = np.quantile(odds, [0.1, 0.5, 0.9])
     near = np.mean((of[:, 0] > 0.6 * of[:, 1]) & (of[:, 0] < 1.6 * of[:, 1]))
@@ -193,7 +213,8 @@ def main() -> None:
     cells = [Cell(name, method, eps, RUNS) for name in sets for method in methods for eps in EPSILONS]
     lost = losses(accuracy.run(cells, o.processes, o.store))
     if o.forecasts:
-        print(told(lost))
+        print("k-means:", told([(loss.part, predicted(loss.data, loss.method, loss.epsilon)) for loss in lost]))
+        print("k-median:", told(of_median(sets, o.processes)))
         return
     whole = laws(lost, methods)
     shown = {**whole, "shrunk-lloyd, moved": moved(lost, "shrunk-lloyd", whole["shrunk-lloyd"])}
