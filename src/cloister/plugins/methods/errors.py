@@ -15,8 +15,8 @@ its sum, sqrt(d) or sqrt((d + 1) / 2) times those of its count (``discrete-lapla
 fitted to what methods lost against scikit-learn on 30 generated mixtures (150 to 50,000 rows, 2 to 60 columns, 2 to 40
 groups of equal and unequal sizes, near and far apart) and on iris, wine, house, s1, digits and shuttle, at an epsilon
 of 0.1, 0.25, 0.5 and 1: a regression of the logarithm of what was lost, with an effect of each set, over what one
-centre would lose. A figure is good to a factor of four (``core.capabilities``); which of two methods is better is right more often, since they
-share the effect of the set (``benchmarks/predicted.py``).
+centre would lose. A figure is good to a factor of four (``core.capabilities``); which of two methods is better is right
+more often, since they share the effect of the set (``benchmarks/predicted.py``).
 
 What a method states of its figures: standard errors of released sizes and centres, from released values alone.
 

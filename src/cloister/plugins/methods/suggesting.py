@@ -95,15 +95,15 @@ class Suggestion:
         if self._at > best:
             return (
                 f"all of so many groups are far from one another for how wide they are, though {self.numbers[best]} "
-                f"groups fit their rows a little tighter (simplified silhouette {self.silhouettes[best]:.2f}, against {own}; 1 is "
-                f"the best)"
+                f"groups fit their rows a little tighter (simplified silhouette {self.silhouettes[best]:.2f}, against "
+                f"{own}; 1 is the best)"
             )
         if len(self.numbers) == 1:
             return f"rows are nearest to their own group with a simplified silhouette of {own} (1 is the best)"
         best = self._best(self.numbers != self.k)
         return (
-            f"rows are then nearest to their own group, against the next one (simplified silhouette {own}; 1 is the best), next "
-            f"come {self.numbers[best]} groups with {self.silhouettes[best]:.2f}"
+            f"rows are then nearest to their own group, against the next one (simplified silhouette {own}; 1 is the best), "
+            f"next come {self.numbers[best]} groups with {self.silhouettes[best]:.2f}"
         )
 
     @property
