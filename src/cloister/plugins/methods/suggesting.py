@@ -102,8 +102,8 @@ class Suggestion:
             return f"rows are nearest to their own group with a simplified silhouette of {own} (1 is the best)"
         best = self._best(self.numbers != self.k)
         return (
-            f"rows are then nearest to their own group, against the next one (simplified silhouette {own}; 1 is the best), "
-            f"next come {self.numbers[best]} groups with {self.silhouettes[best]:.2f}"
+            f"rows are then nearest to their own group, against the next one (simplified silhouette {own}; 1 is the "
+            f"best), next come {self.numbers[best]} groups with {self.silhouettes[best]:.2f}"
         )
 
     @property
