@@ -73,6 +73,8 @@ def test_a_counter_still_proves_which_run_asked_nothing(before: Path) -> None:
     asked, unused = Ledger.open(before / "counted.db").runs()
     assert "\n  owner: A. Meyer\n  note: May\n" in ran("ledger show counted.db", before).stdout
     ran(f"ledger give-back counted.db {unused.id}", before)
+    assert "ended without a question" in ran("ledger show counted.db", before).stdout
+    assert "was given back before it asked anything" in refused(f"ledger result counted.db {unused.id}", before)
     refused(f"ledger give-back counted.db {asked.id}", before)
 
 

@@ -164,6 +164,6 @@ def _standing(transcript: Any) -> dict[str, Any]:
         "delta": plan.total.delta,
         "users": plan.rows,
         "open": None if transcript.done else transcript.index + 1,
-        "bytes per user": sum(one["asked"] * one["bytes"] for one in rounds),
+        "bytes per user": round(sum(one["asked"] * one["bytes"] for one in rounds), 6),
         "rounds": rounds,
     }

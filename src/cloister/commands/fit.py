@@ -73,8 +73,8 @@ def explain(
     account = charged.account()
     if repeated.every is None and repeated != Repeated():
         raise InvalidInput("a lifetime is of a run that is repeated: give --every too, such as 12 for one a month")
-    if repeated.every is not None and sought.error is not None:
-        raise InvalidInput("--every is of one budget, and --error looks for one: give either")
+    if sought.error is not None and (repeated.every is not None or account is not None):
+        raise InvalidInput("--every and a ledger are of one budget, and --error looks for one: give either")
     request = request if account is None else account.asked(request)
     if not rows or dimension is not None:
         chosen = _named(rows, reading, dimension, asked.columns_of["described"])
@@ -113,6 +113,8 @@ def show_forecast(
     if population is not None:
         check_users(found.plan.total, population, found.plan.composed.trust or "Central")
     lasts = None
+    if account is not None:
+        account.check(found.plan)
     if account is not None and (repeated is None or repeated.every is None):
         account.admits(found.plan)
     elif repeated is not None and repeated.every is not None:

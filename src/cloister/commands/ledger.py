@@ -144,10 +144,14 @@ def _lines(data: DatasetStatus) -> Iterator[str]:
     )
     yield from (f"  {what}: {plain(said)}" for what, said in (("owner", data.owner), ("note", data.note)) if said)
     for run in data.runs:
-        state = "cut off or running: resume with --resume " + run.id if run.state == "open" else f"done {run.finished}"
+        ended = "done" if run.rounds else "ended without a question"
+        state = (
+            f"cut off or running: resume with --resume {run.id}" if run.state == "open" else f"{ended} {run.finished}"
+        )
         state += "" if run.rounds or run.state == "done" else ", or give it back ('cloister ledger give-back')"
-        cost = f"epsilon {run.epsilon:g}, delta {run.delta:g}"
-        yield f"  run {run.id}, started {run.started}, {cost}, {run.rounds} rounds, {state}"
+        rounds = "1 round" if run.rounds == 1 else f"{run.rounds} rounds"
+        cost = f"epsilon {run.epsilon:g}, delta {run.delta:g}, {rounds}"
+        yield f"  run {run.id}, started {run.started}, {cost}, {state}"
         if run.method:
             yield f"    {plain(run.method)}, k = {plain(run.k)}, columns {_few(run.columns)}"
         if run.note:

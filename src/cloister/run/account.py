@@ -17,6 +17,7 @@ from cloister.core.errors import CloisterError, InvalidInput, Refused
 from cloister.core.population import Population
 from cloister.core.randomness import PublicRng
 from cloister.core.record import marking
+from cloister.core.trust import TRUSTS
 from cloister.rows.selection import Selection
 from cloister.run.framing import unframed
 from cloister.run.request import PreparedRun, Request, prepare
@@ -73,8 +74,19 @@ class Account:
         return request
 
     def admits(self, plan: PreparedRun) -> None:
-        """Check whether the data set could pay for a new run. Raises: as ``Ledger.reserve``."""
+        """Check whether the data set could pay for a new run. Raises: as ``check``, and as ``Ledger.reserve``."""
+        self.check(plan)
         Ledger.open(self.ledger).admits(self.dataset, plan.total, plan.budget)
+
+    @staticmethod
+    def check(plan: PreparedRun) -> None:
+        """Raises: InvalidInput: no ledger adds up what such a plan promises."""
+        trust = plan.composed.trust or "Central"
+        if TRUSTS[trust].relation != "add-or-remove one row":
+            raise InvalidInput(
+                f"a ledger adds up guarantees for adding or removing a row; '{plan.composed.spec.name}' as composed "
+                f"is {trust}"
+            )
 
     def finished(self, plan: PreparedRun) -> Run | None:
         """The run to resume, if it is finished: its result is recomputed from its record."""

@@ -26,7 +26,6 @@ from cloister.core.registry.making import unregistered
 from cloister.core.registry.registry import registry
 from cloister.core.session import Pending, Session, forecast
 from cloister.core.shuffling import in_messages
-from cloister.core.trust import TRUSTS
 from cloister.rows.selection import SelectsColumns
 from cloister.rows.words import Texts
 from cloister.run import describing, words
@@ -199,6 +198,8 @@ def fit(
     check_users(plan.total, population, trust)
     past = None if account is None else account.finished(plan)
     if past is None:
+        if account is not None:
+            account.check(plan)
         for warning in before(plan):
             if caution is not None:
                 caution(warning)
@@ -206,11 +207,6 @@ def fit(
         number_users(population, trust)
     run = past
     if account is not None and past is None:
-        if TRUSTS[trust].relation != "add-or-remove one row":
-            raise InvalidInput(
-                f"a ledger adds up guarantees for adding or removing a row; '{plan.composed.spec.name}' as composed "
-                f"is {trust}"
-            )
         if not plan.composed.private or (noise is not None and noise.seeded):
             raise InvalidInput("a run that protects nobody cannot be charged to a ledger")
         run = account.held(plan, seed, population)

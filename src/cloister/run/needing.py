@@ -18,6 +18,7 @@ import attrs
 from cloister.core.capabilities import at_most
 from cloister.core.errors import CloisterError, InvalidInput
 from cloister.rows.selection import Selection
+from cloister.run.cautions import before
 from cloister.run.choosing import PREDICTED
 from cloister.run.request import Request, prepare
 
@@ -57,6 +58,7 @@ class NeededBudget:
         epsilon: the least for the request's rows; None: none up to ``MOST_EPSILON``.
         rows: the least for the request's epsilon; None: none up to ``MOST_ROWS``.
         table: other rows and epsilons.
+        warnings: of the request itself.
     """
 
     error: float
@@ -64,6 +66,7 @@ class NeededBudget:
     epsilon: Forecast | None
     rows: Forecast | None
     table: tuple[Forecast, ...]
+    warnings: tuple[str, ...] = ()
 
     @property
     def text(self) -> str:
@@ -80,6 +83,7 @@ class NeededBudget:
         for epsilon in EPSILONS:
             found = (each for each in self.table if each.epsilon == epsilon)
             lines.append(f"{epsilon:<10g}" + "".join(f"{_shown(each.error):>19}" for each in found))
+        lines += [f"WARNING: {text}." for text in self.warnings]
         return "\n".join([*lines, f"No row was read and nothing was spent. {PREDICTED}."])
 
     def as_dict(self) -> dict[str, Any]:
@@ -111,7 +115,8 @@ def needs(request: Request, columns: Sequence[str], error: float, chosen: Select
             return Forecast(rows, epsilon, prepare(asked, columns, chosen_columns=chosen).error)
         return Forecast(rows, epsilon, None)
 
-    own = Forecast(request.rows, request.epsilon, prepare(request, columns, chosen_columns=chosen).error)
+    plan = prepare(request, columns, chosen_columns=chosen)
+    own = Forecast(request.rows, request.epsilon, plan.error)
     if own.error is None:
         raise InvalidInput(f"'{request.method}' predicts no error: leave the method to auto, or name one that does")
     most = max(request.most, 2)
@@ -125,6 +130,7 @@ def needs(request: Request, columns: Sequence[str], error: float, chosen: Select
         _least(lambda x: at(own.rows, _two_digits(x)), max(epsilons), MOST_EPSILON, error),
         _least(lambda x: at(round(_two_digits(x)), own.epsilon), max(numbers), MOST_ROWS, error),
         table,
+        tuple(map(str, before(plan))),
     )
 
 

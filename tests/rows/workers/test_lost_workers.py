@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import subprocess
+import sys
 import time
 from collections import Counter
 from functools import partial
@@ -17,6 +19,7 @@ from cloister.core.errors import InvalidInput, WorkerWarning
 from cloister.plugins.populations.files import Files
 from cloister.rows.workers.engine import Engine
 from tests.rows.workers.engine_rows import NAMES, Halves, answers
+from tests.waiting import PATIENCE
 
 pytestmark = [pytest.mark.thorough, pytest.mark.filterwarnings("ignore::cloister.core.errors.WorkerWarning")]
 
@@ -39,6 +42,24 @@ def _noted(part: int, folder: str) -> int:
         os.unlink(os.path.join(folder, f"trap {part}"))
         os.kill(os.getpid(), signal.SIGKILL)
     return part
+
+
+KILLED = """
+import os, signal
+from cloister.rows.workers.machine import pool_of, starting
+pool = pool_of(1)
+with starting():
+    print(pool.submit(os.getpid).result(), flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_workers_end_with_a_program_that_is_killed() -> None:
+    """They hold its output, so that whoever reads it would wait for ever."""
+    done = subprocess.run([sys.executable, "-c", KILLED], stdout=subprocess.PIPE, timeout=PATIENCE, check=False)
+    assert done.returncode == -signal.SIGKILL
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(done.stdout), 0)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -188,12 +188,14 @@ class Ledger:
     def replay(self, run: str, dataset: str, plan: str) -> Run | None:
         """A finished run with its journal, from which its result can be computed again at no cost; None: it is open.
 
-        Raises: UnknownName: no such run. Refused: it is on another data set, or finished and of another plan.
+        Raises: UnknownName: no such run. Refused: it is on another data set, or finished and of another plan, or was
+            given back.
         """
         with transaction(self.path, "reading") as db:
             if _found(db, run, dataset).state == "open":
                 return None
             found = _found(db, run, dataset, plan)
+            _kept(db, run)
             return Run(run, dataset, found.seed, recorded(db, run), self.path, found.owner)
 
     def give_back(self, run: str) -> RunStatus:
@@ -241,6 +243,8 @@ class Ledger:
                 raise UnknownName("run", run, (str(r[0]) for r in db.execute("select id from runs")))
             dataset, state = row
             text = result_of(db, run)
+            if state != "open":
+                _kept(db, run)
         again = shlex.join(["--ledger", str(self.path), "--dataset", dataset, "--resume", run])
         if state == "open":
             raise Refused(f"run {run} is not finished: repeat its command with {again}, which pays nothing twice")
@@ -310,6 +314,13 @@ class _Found:
     seed: bytes
     state: str
     owner: str
+
+
+def _kept(db: sqlite3.Connection, run: str) -> None:
+    """Raises: Refused: a finished run was given back."""
+    asked = db.execute("select count(*) from rounds where run = ?", [run]).fetchone()[0]
+    if not asked and result_of(db, run) is None:
+        raise Refused(f"run {run} was given back before it asked anything: start a new one")
 
 
 def _found(

@@ -22,9 +22,9 @@ from collections.abc import Callable, Iterable, Iterator, Sized
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from functools import cache
-from multiprocessing import resource_tracker
+from multiprocessing import connection, resource_tracker
 from numbers import Integral
-from threading import Event, local
+from threading import Event, Thread, local
 from typing import TYPE_CHECKING, Any, TypeVar, final
 
 import attrs
@@ -221,8 +221,17 @@ def _begin(begun: Callable[..., None] | None, *given: Any) -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     if os.name == "posix":
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        Thread(target=_orphaned, args=(parent.sentinel,), daemon=True).start()
     if begun is not None:
         begun(*given)
+
+
+def _orphaned(parent: int) -> None:
+    """End this worker once its parent has ended: one that is killed ends none, and they would hold its output open."""
+    connection.wait([parent])
+    os._exit(1)
 
 
 @attrs.frozen
