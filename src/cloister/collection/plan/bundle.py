@@ -50,18 +50,16 @@ def promise(plan: CollectionPlan, rounds: Sequence[Round[Any]]) -> list[str]:
 
 def _cost(plan: CollectionPlan, rounds: Sequence[Round[Any]]) -> str:
     """What answering costs a user, in one round, all rounds and over several plans."""
+    summed = "the sum of their epsilons" + (" and of their deltas" if plan.total.delta else "")
     if plan.length == 1:
-        return (
-            "A person answers once. Two answers under one plan, or one under each of two plans, cost her the sum of "
-            "their epsilons."
-        )
+        return f"A person answers once. Two answers under one plan, or one under each of two plans, cost her {summed}."
     spent = Spent.on(event for round in rounds for event in round.events)
     own = f", of which mechanisms take {spent.delta:.4g} themselves" if spent.delta else ""
     return (
         f"All {plan.length} rounds together cost a person who answers each of them epsilon = "
         f"{spent.epsilon(plan.total.delta):.6g} at delta = {plan.total.delta:.6g}{own}, as the accountant adds them "
         f"up.\nA person answers each round once, if it costs what this plan says. Two answers in one round, or "
-        f"answers under two plans, cost her the sum of their epsilons and of their deltas."
+        f"answers under two plans, cost her {summed}."
     )
 
 
