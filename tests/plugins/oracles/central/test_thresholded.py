@@ -27,14 +27,9 @@ from cloister.plugin import (
     SparseChannel,
 )
 from cloister.plugins.oracles.central.discrete_gaussian import DiscreteGaussian
-from cloister.plugins.oracles.central.thresholded import (
-    UP_DELTA,
-    ThresholdedCounts,
-    delta_of,
-    least_threshold,
-    lone_chance,
-)
+from cloister.plugins.oracles.central.thresholded import ThresholdedCounts, lone_chance
 from cloister.plugins.oracles.central.thresholded_gaussian import ThresholdedGaussian, lone_chance as gaussian_chance
+from cloister.plugins.oracles.central.thresholds import UP_DELTA, delta_of, least_threshold
 from tests.alarms import Alarm
 
 SETTING = QuestionContext(1000, 1.0, PublicRng.from_seed(1))

@@ -46,7 +46,7 @@ from cloister.plugin import (
     component,
     wide_gaussian,
 )
-from cloister.plugins.oracles.central.thresholded import least_threshold
+from cloister.plugins.oracles.central.thresholds import least_threshold
 
 
 @component
