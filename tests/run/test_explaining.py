@@ -231,6 +231,31 @@ def test_what_no_budget_or_number_reaches_is_said() -> None:
     assert (found.epsilon, found.rows) == (None, None)
     assert f"takes no epsilon up to {MOST_EPSILON:g} with 100 rows" in found.text
     assert "it takes no number up to 2,000,000,000 rows" in found.text
+    assert "is then lost" not in found.text
+
+
+def test_no_budget_is_enough_beside_a_larger_one_of_the_table_that_is_not() -> None:
+    """Predictions jump where zoom begins to pay: here between 0.09 and 0.1."""
+    jumping = request(k=6, delta=1e-7, rows=20_000)
+    found = needs(jumping, "abcd", 0.01)
+    small = prepare(attrs.evolve(jumping, epsilon=0.09), "abcd").error
+    assert small is not None
+    assert small < 0.01
+    assert found.epsilon is not None
+    assert found.epsilon.epsilon > max(
+        each.epsilon for each in found.table if each.rows == 20_000 and (each.error or 1.0) > 0.01
+    )
+
+
+def test_explain_gives_the_warnings_of_the_run() -> None:
+    """Whatever the method, and where a budget is looked for, too."""
+    asked = request(method="hst-means", epsilon=20.0, delta=0.01, rows=300)
+    told, sought = explain(asked, COLUMNS), needs(asked, COLUMNS, 0.01)
+    assert [text.partition(" ")[0] for text in told.warnings] == ["epsilon", "delta"]
+    assert told.as_dict()["warnings"] == told.warnings == list(sought.warnings)
+    for text in told.warnings:
+        assert f"\nWARNING: {text}.\n" in told.text
+        assert f"\nWARNING: {text}.\n" in sought.text
 
 
 @pytest.mark.parametrize(

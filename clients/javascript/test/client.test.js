@@ -9,7 +9,7 @@ const skip = names().length ? false : "no vectors";
 const ONE = "method-one-round",
   SIX = "method-su-lloyd",
   ROW = [0.1, 0.2];
-const failing = (content) => (content.delta = 1e-6);
+const withDelta = (content) => (content.delta = 1e-6);
 const of = (options) => new Client({ user: 5, store: new MemoryStore(), ...options });
 const content = (store) => store.update((state) => structuredClone(state));
 
@@ -31,7 +31,7 @@ class Failing extends MemoryStore {
 
 test("the same bytes are given again, and the plan is charged once", { skip }, async () => {
   const client = of(),
-    bundle = await loaded("method-tree-coreset-lsh", 1, failing);
+    bundle = await loaded("method-tree-coreset-lsh", 1, withDelta);
   const first = hex(await client.answer(bundle, ROW));
   for (let i = 0; i < 20; i++) assert.equal(hex(await client.answer(bundle, [-0.9, 0.9])), first);
   assert.deepEqual(await client.spent(), { epsilon: 8, delta: 1e-6, left: null });
@@ -232,7 +232,7 @@ test("a bundle too dear for the lifetime is refused before anything is drawn", {
   assert.equal(Object.keys(plans).length, 1);
   assert.deepEqual((await client.spent()).left[0], 2);
   const free = of({ lifetime: 100, lifetimeDelta: 1e-7 });
-  assert.match(await refusal(async () => free.answer(await loaded(ONE, 1, failing), ROW), "budget"), /costs delta/);
+  assert.match(await refusal(async () => free.answer(await loaded(ONE, 1, withDelta), ROW), "budget"), /costs delta/);
 });
 
 test("a lifetime is kept by the store, whoever forgets it, and only ever lowered", { skip }, async () => {

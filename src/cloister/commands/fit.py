@@ -112,16 +112,14 @@ def show_forecast(
     found = explained(request, chosen.features, chosen)
     if population is not None:
         check_users(found.plan.total, population, found.plan.composed.trust or "Central")
-    lasts = None
+    lasts, every = None, None if repeated is None else repeated.every
     if account is not None:
-        account.check(found.plan)
-    if account is not None and (repeated is None or repeated.every is None):
-        account.admits(found.plan)
-    elif repeated is not None and repeated.every is not None:
+        (account.admits if every is None else account.check)(found.plan)
+    if repeated is not None and every is not None:
         from cloister.run.lasting import lasting
 
         life = repeated.lifetime_epsilon, repeated.lifetime_delta or 0.0
-        lasts = lasting(found.plan, repeated.every, account, *life)
+        lasts = lasting(found.plan, every, account, *life)
     if as_json:
         print_json(found.as_dict() | ({} if lasts is None else {"repeated": attrs.asdict(lasts)}))
     else:

@@ -73,16 +73,17 @@ class NeededBudget:
         """For people."""
         budget = f"no epsilon up to {MOST_EPSILON:g}" if self.epsilon is None else f"epsilon = {self.epsilon.epsilon:g}"
         rows = f"no number up to {MOST_ROWS:,}" if self.rows is None else f"{self.rows.rows:,}"
+        found = self.epsilon is not None or self.rows is not None
         numbers = sorted({each.rows for each in self.table})
         lines = [
             f"A predicted error of at most {self.error:g} of a single centre's cost takes {budget} with "
-            f"{self.asked.rows:,} rows; with epsilon = {self.asked.epsilon:g} it takes {rows} rows. In nine data "
-            f"sets of ten at most {at_most(self.error):.2g} is then lost.",
+            f"{self.asked.rows:,} rows; with epsilon = {self.asked.epsilon:g} it takes {rows} rows."
+            + (f" In nine data sets of ten at most {at_most(self.error):.2g} is then lost." if found else ""),
             "epsilon   " + "".join(f"{n:>14,} rows" for n in numbers),
         ]
         for epsilon in EPSILONS:
-            found = (each for each in self.table if each.epsilon == epsilon)
-            lines.append(f"{epsilon:<10g}" + "".join(f"{_shown(each.error):>19}" for each in found))
+            row = (each for each in self.table if each.epsilon == epsilon)
+            lines.append(f"{epsilon:<10g}" + "".join(f"{_shown(each.error):>19}" for each in row))
         lines += [f"WARNING: {text}." for text in self.warnings]
         return "\n".join([*lines, f"No row was read and nothing was spent. {PREDICTED}."])
 
