@@ -118,7 +118,7 @@ def in_steps(radii: Floats, domain: Domain) -> Ints:
 @final
 @attrs.frozen(eq=False)
 class DistanceBins:
-    """Bins of rows by their distance from the nearest centre, each sqrt 2 times as wide as the one before.
+    """Bins of rows by their distance from the nearest centre, each 2^(step/2) times as wide as the one before.
 
     Bin i holds squared distances up to ``edges[i]``, an integer, and beyond the edge before; the last one also all that
     is farther. Distances are integers, so that a row's bin is a function of that row alone.
@@ -127,20 +127,20 @@ class DistanceBins:
         near: rows by their nearest centre, without a limit.
         largest: edge of the last bin, in lattice steps.
         number: of bins.
-        grouped: whether the rows of each centre have bins of their own, each twice as wide as the one before: bin i of
-            centre j is ``number`` j + i.
+        grouped: whether the rows of each centre have bins of their own: bin i of centre j is ``number`` j + i.
+        step: binary logarithm of the ratio of squared edges.
     """
 
     near: NearestCenter
     largest: int
     number: int = BINS
     grouped: bool = False
+    step: int = 1
 
     @cached_property
     def edges(self) -> Ints:
         """Squared distances (number,), ascending."""
-        step = 2 if self.grouped else 1
-        return np.array([self.largest**2 >> step * i for i in reversed(range(self.number))], np.int64)
+        return np.array([self.largest**2 >> self.step * i for i in reversed(range(self.number))], np.int64)
 
     @property
     def space(self) -> Space:
@@ -159,14 +159,14 @@ class DistanceBins:
             "edges": self.edges[:-1].tolist(),
         }
 
-    def quantile(self, counts: Floats, share: float, rows: int, domain: Domain) -> float:
+    def quantile(self, counts: Floats, share: float, rows: float, domain: Domain) -> float:
         """A radius, in the caller's units, within which this share of the rows lies, as far as noise lets see.
 
-        Counts are moved to the nearest ones that are not negative and add up to the public number of rows, so that
-        noise in empty bins hardly counts; of nothing at all, every bin holds as much. Rows of one bin are taken to be
-        spread evenly over the logarithm. At least one lattice step.
+        Counts (number,), of all groups, are moved to the nearest ones that are not negative and add up to ``rows``, so
+        that noise in empty bins hardly counts; of nothing at all, every bin holds as much. Rows of one bin are taken to
+        be spread evenly over the logarithm. At least one lattice step.
         """
         held = np.append(0.0, projected(counts, rows).cumsum())
         found = min(int(np.searchsorted(held[1:], share * rows)), self.number - 1)
         inside = (share * rows - held[found]) / max(held[found + 1] - held[found], 1e-300)
-        return max(1.0, float(np.sqrt(self.edges[found] * 2.0 ** (min(inside, 1.0) - 1)))) * domain.unit
+        return max(1.0, float(np.sqrt(self.edges[found] * 2.0 ** (self.step * (min(inside, 1.0) - 1))))) * domain.unit

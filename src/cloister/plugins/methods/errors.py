@@ -141,7 +141,12 @@ UNFINISHED = 0.5
 """Share of a centre's last step: standard error of what is still to go."""
 
 CLIPPED = 0.02
-"""Share of the radius: standard error of a coordinate, since rows beyond it were clipped, or left out."""
+"""Share of the radius: standard error of a coordinate, since rows beyond it were clipped, or left out, where nobody
+measured how many there are; else half of it."""
+
+CUT, ALONG = 0.5, 0.75
+"""Share of the mean length that clipping cut off, which is the most that it can have moved a mean by: standard error,
+and how much of its square lies along the step."""
 
 SMOOTHED = 0.2
 """The same of a k-median's smoothing length."""
@@ -167,6 +172,7 @@ def of_steps(
     steps: Floats,
     noise: Floats,
     radii: Floats,
+    cut: Floats | None = None,
 ) -> dict[str, Any]:
     """Errors after a round of counts and of sums of offsets.
 
@@ -174,11 +180,16 @@ def of_steps(
         sizes: (k,) as they are released. counted: (k,) as they were counted. count_errors: (k,) of these.
         centers: (k, d) as they are released. steps: (k, d) that they went last.
         noise: (k,) standard errors of a coordinate of the steps. radii: (k,) that offsets were clipped to.
+        cut: (k,) length that clipping cut off a row on average, where it was measured.
     """
     lengths = np.linalg.norm(steps, axis=1)
     moved = np.abs(sizes - np.maximum(counted, 0.0))
     along = UNFINISHED * np.sqrt((steps**2 + (lengths**2 / steps.shape[1])[:, None]) / 2)
-    fixed = np.hypot(noise, CLIPPED * radii)[:, None]
+    if cut is None:
+        fixed = np.hypot(noise, CLIPPED * radii)[:, None]
+    else:
+        directions = ALONG * (steps / np.maximum(lengths, 1e-300)[:, None]) ** 2 + (1 - ALONG) / steps.shape[1]
+        fixed = np.hypot(np.hypot(noise, CLIPPED / 2 * radii)[:, None], CUT * cut[:, None] * np.sqrt(directions))
     sides = crossed(np.maximum(sizes, count_errors), centers, lengths)  # noise may hide as many rows
     return {"weights_error": np.sqrt(count_errors**2 + moved**2 + sides**2), "centers_error": np.hypot(along, fixed)}
 

@@ -40,7 +40,7 @@ class KeptCenters(Generic[T]):
         start, rest = begun(self.start, self.start_share, problem, session, rng)
         domain, k = problem.domain, problem.k
         near = nearest_within(np.inf, filled(start.centers, k), domain, session if session.rounds else None)
-        bins = DistanceBins(near, 2 * domain.max_norm, BINS // 2, grouped=True)
+        bins = DistanceBins(near, 2 * domain.max_norm, BINS // 2, grouped=True, step=2)
         (table,) = session.ask(count(bins, oracle=self.counts, budget=rest.budget))
         counted = table.at(np.arange(bins.space.sizes[0])).reshape(k, -1)
         error = count_error(self.counts, counted.size, rest.budget, rest)

@@ -13,7 +13,7 @@ from cloister.core.buckets import BundleArrays, Space, integers
 from cloister.core.budget import Budget
 from cloister.core.clustering import Coreset, Errors, Problem
 from cloister.core.domains import Domain
-from cloister.core.lattice import squares
+from cloister.core.lattice import Bound, squares
 from cloister.core.nearest import NearestCenter
 from cloister.core.questions import Rows, count, vector_sum
 from cloister.core.randomness import PublicRng
@@ -21,22 +21,28 @@ from cloister.core.roles import FrequencyOracle, VectorSumOracle
 from cloister.core.session import Session
 from cloister.core.trust import T
 from cloister.core.types import Floats, Ints
-from cloister.plugins.methods.clipping import ClippedOffsets, DistanceBins
+from cloister.plugins.methods.clipping import SCALE, ClippedOffsets, DistanceBins
 from cloister.plugins.methods.errors import count_error, of_steps
 from cloister.plugins.methods.post_processing import believed, denoised, empirical_bayes, james_stein, projected
 from cloister.plugins.methods.rounds import nearest_within, shortened
 from cloister.plugins.trees.directions import directions
 from cloister.plugins.trees.nearest_direction import NearestDirection
 
-WITHIN, CLIP, STRETCH, GROWTH = 0.5, 0.6, 1.3, 1.2
-"""Of rounds in much noise: the share of the rows within the radius that is measured, the part of it that later rounds
-clip to, how steps are stretched for it, and what a round has of the budget for each part of the one before."""
+WITHIN, GROWTH = 0.5, 1.2
+"""Of rounds: the share of all rows within the least radius that a group may have, and what a round has of the budget
+for each part of the one before."""
 
 WELL_KNOWN = 40.0
 """q from which smaller groups than the average one are believed."""
 
-CUT = 16.0
-"""What clipping may have moved a mean by, over its usual part of the radius, for all that steps are stretched by."""
+SEEN = 2.0
+"""Standard errors of a count of distances below which rows are not seen."""
+
+CLEARLY = 3.0
+"""Standard errors by which a total shows that the public number of rows is wrong."""
+
+GROUP_BINS = 20
+"""Bins of distances of one group."""
 
 OUTER = (0.5, 1.0, 2.0, 4.0)
 """Squared outer radii of the shells, over the squared radius. The last one holds all rows beyond the third."""
@@ -170,14 +176,74 @@ class Distances:
     counts: Floats
     errors: Floats
 
-    def within(self, share: float, problem: Problem) -> float:
+    def within(self, share: float, rows: float, domain: Domain) -> float:
         """The distance within which this share of the rows has a centre, in the caller's units."""
-        return self.bins.quantile(self.counts, share, problem.rows, problem.domain)
+        return self.bins.quantile(self.counts, share, rows, domain)
 
     def details(self, domain: Domain) -> dict[str, Any]:
         """As a result holds them: outer edges of the bins, in units of the frame that the run worked in."""
         edges = np.sqrt(self.bins.edges) * domain.unit
         return {"distances": {"edges": edges.tolist(), "counts": self.counts.tolist(), "errors": self.errors.tolist()}}
+
+
+@final
+@attrs.frozen(eq=False)
+class GroupDistances:
+    """Noisy rows of each group by their distance from its centre, from which radii and what they cut off are read.
+
+    Args:
+        bins: m bins of each group.
+        counts: (k, m) noisy rows. error: standard error of each.
+        rows: the public number of rows, unless the counts say clearly that it is another (``plausible``).
+    """
+
+    bins: DistanceBins
+    counts: Floats
+    error: float
+    rows: float
+
+    @property
+    def together(self) -> Distances:
+        """The same of all groups."""
+        k, m = self.counts.shape
+        return Distances(self.bins, self.counts.sum(axis=0), np.full(m, self.error * math.sqrt(k)))
+
+    def within(self, share: float, domain: Domain) -> float:
+        """The distance within which this share of all rows has a centre, in the caller's units."""
+        return self.together.within(share, self.rows, domain)
+
+    def excess(self, radii: Floats, domain: Domain) -> Floats:
+        """What clipping to radii (k,) or (k, r) takes off the length of a row on average, (k,) or (k, r).
+
+        Counts of less than ``SEEN`` errors are left out; as many rows may be hidden as ``SEEN`` errors of one count:
+        they are spread as the rows of all groups are.
+        """
+        seen = np.where(self.counts >= SEEN * self.error, self.counts, 0.0)
+        overall = projected(self.counts.sum(axis=0), self.rows)
+        rows = seen + SEEN * self.error * overall / max(float(overall.sum()), 1e-300)
+        shares = rows / np.maximum(rows.sum(axis=1, keepdims=True), 1e-300)
+        beyond = np.maximum(self._typical(domain) - np.reshape(radii, (len(shares), -1, 1)), 0.0)
+        return np.reshape(np.einsum("jm,jrm->jr", shares, beyond), np.shape(radii))
+
+    def radii(self, noise: Floats, least: float, domain: Domain) -> Floats:
+        """Radii (k,) by which what clipping cuts off and the noise, both squared, add up to least, in caller's units.
+
+        Args: noise: (k,) expected length of the noise in a mean, over the radius. least: radius of no less.
+        """
+        edges = np.sqrt(self.bins.edges) * domain.unit
+        tried = np.broadcast_to(np.maximum(edges, least), (len(noise), len(edges)))
+        losses = self.excess(tried, domain) ** 2 + (noise[:, None] * tried) ** 2
+        return np.asarray(tried[np.arange(len(noise)), losses.argmin(axis=1)], np.float64)
+
+    def _typical(self, domain: Domain) -> Floats:
+        """Root mean square distance (m,) of rows that are spread evenly over a bin's squared distances."""
+        edges = np.append(0.0, np.sqrt(self.bins.edges)) * domain.unit
+        return np.asarray(np.sqrt((edges[:-1] ** 2 + edges[1:] ** 2) / 2), np.float64)
+
+
+def plausible(total: float, error: float, rows: int) -> float:
+    """The number of rows to go by: the public one, unless a noisy total is ``CLEARLY`` standard errors away from it."""
+    return total if abs(total - rows) > CLEARLY * error else float(rows)
 
 
 @final
@@ -216,39 +282,59 @@ class Measuring(Generic[T]):
 
     def radius(self, near: NearestCenter, share: float) -> float:
         """The distance within which this share of the rows has a centre, in the caller's units."""
-        return self.distances(near).within(share, self.problem)
-
-    def distances(self, near: NearestCenter) -> Distances:
-        """Rows by their distance from the nearest centre."""
         bins = DistanceBins(near, 2 * self.problem.domain.max_norm)
+        counts, error = self._binned(bins)
+        return bins.quantile(counts, share, self.problem.rows, self.problem.domain)
+
+    def distances(self, near: NearestCenter) -> GroupDistances:
+        """Rows of each group by their distance from its centre."""
+        bins = DistanceBins(near, 2 * self.problem.domain.max_norm, GROUP_BINS, grouped=True)
+        counts, error = self._binned(bins)
+        total_error = error * math.sqrt(len(counts))
+        rows = plausible(float(counts.sum()), total_error, self.problem.rows)
+        return GroupDistances(bins, counts.reshape(-1, GROUP_BINS), error, rows)
+
+    def _binned(self, bins: DistanceBins) -> tuple[Floats, float]:
+        """Noisy counts of all bins, and their standard error."""
         budget = next(self.spend)
         (counts,) = self.session.ask(count(bins, oracle=self.counts, budget=budget))
-        error = count_error(self.counts, bins.number, budget, self.problem)
-        return Distances(bins, counts.at(np.arange(bins.number)), np.full(bins.number, error))
+        buckets = bins.space.sizes[0]
+        return counts.at(np.arange(buckets)), count_error(self.counts, buckets, budget, self.problem)
 
-    def stepped(self, near: NearestCenter, radius: float, k: int, stretch: float) -> Stepped:
-        """The first k centres, moved by the sums of offsets that are clipped to one radius, shrunk together.
+    def stepped(self, near: NearestCenter, distances: GroupDistances, least: float, k: int) -> Stepped:
+        """The first k centres, moved by the sums of offsets that are clipped to a radius of each group's own.
 
-        Counts are moved to the nearest ones that add up to the public number of rows; a step divides by no fewer than
-        ``least_rows``. The matrix of sums is denoised as a whole (``denoised``), no step is believed farther than its
-        noise lets (``believed``), and steps are stretched, since clipping shortens them.
+        Radii make the noise and what clipping cuts off least together (``GroupDistances.radii``), by distances that an
+        earlier round measured. Counts are moved to the nearest ones that add up to the number of rows; a step divides
+        by no fewer than ``least_rows``. The matrix of sums is denoised as a whole (``denoised``), and no step is
+        believed farther than its noise lets (``believed``).
         """
         domain, every = self.problem.domain, np.arange(k)
-        offsets = ClippedOffsets.around(near, np.full(len(near.centers), radius), domain, self.session)
         per_count, per_sum = next(self.spend), next(self.spend)
+        count_errors = count_error(self.counts, self.problem.k, per_count, self.problem)
+        before = np.maximum(distances.counts.sum(axis=1), self.least_rows())
+        radii = distances.radii(self._noise(per_sum) / before, least, domain)
+        offsets = ClippedOffsets.around(near, radii, domain, self.session)
         counts, sums = self.session.ask(
             count(near, oracle=self.counts, budget=per_count), vector_sum(offsets, oracle=self.sums, budget=per_sum)
         )
         totals, errors = (figures[:k] for figures in offsets.read(sums))
         counted = counts.at(every)
-        sizes = projected(counted, self.problem.rows)
-        held = np.maximum(sizes, self.least_rows())
-        steps = stretch * believed(errors / held, domain) * denoised(totals, errors) / held[:, None]
+        held = np.maximum(projected(counted, distances.rows), self.least_rows())
+        steps = believed(errors / held, domain) * denoised(totals, errors) / held[:, None]
         centers = domain.truncate(domain.real(near.centers[:k]) + steps)
-        error = count_error(self.counts, self.problem.k, per_count, self.problem)
-        radii = np.full(k, (1 + CUT * max(0.0, stretch - 1)) * radius)
-        stated = of_steps(sizes, counted, error, centers, steps, stretch * errors / held, radii)
+        sizes = np.maximum(counted, 0.0)
+        noise = errors / np.maximum(sizes, count_errors)
+        clipped = distances.excess(radii, domain)[:k]
+        stated = of_steps(sizes, counted, count_errors, centers, steps, noise, radii[:k], clipped)
         return Stepped(centers, sizes, stated)
+
+    def _noise(self, per_sum: Budget) -> float:
+        """Expected length of the noise in a sum of offsets, over the radius that they are clipped to."""
+        domain = self.problem.domain
+        context = attrs.evolve(self.problem.context(per_sum), unit=1 / SCALE)
+        variance = self.sums.variance(Space((self.problem.k,)), per_sum, context, Bound(SCALE, domain.dimension))
+        return math.sqrt(domain.dimension * variance) / per_sum.fraction
 
     def least_rows(self) -> float:
         """That a step divides by: n / k, and less where counts are well known; at least one."""

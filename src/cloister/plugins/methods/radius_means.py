@@ -51,7 +51,7 @@ from cloister.core.trust import Local, T
 from cloister.core.types import Floats
 from cloister.plugins.methods.clipping import ClippedOffsets, in_steps
 from cloister.plugins.methods.errors import MISSED, ErrorLaw, strength, sums_are_pure
-from cloister.plugins.methods.measuring import CLIP, GROWTH, STRETCH, WITHIN, Measuring, Moved, Shells
+from cloister.plugins.methods.measuring import GROWTH, WITHIN, Measuring, Moved, Shells
 from cloister.plugins.methods.post_processing import filled
 from cloister.plugins.methods.rounds import equal_cells
 from cloister.plugins.methods.suggesting import suggested
@@ -82,13 +82,9 @@ CLEAR = 200.0
 
 @attrs.frozen
 class Last:
-    """The Lloyd rounds. Args: rounds, within (share of the rows within the radius that is measured), clip (of that
-    radius, after the first round), stretch (of steps, which clipping shortens)."""
+    """The Lloyd rounds. Args: rounds."""
 
     rounds: int
-    within: float
-    clip: float
-    stretch: float
 
     @property
     def measured(self) -> Collection[int]:
@@ -132,8 +128,9 @@ class RadiusMeans(Generic[T]):
             near = ask.near(filled(centers, problem.k))
             if number in last.measured:
                 distances = ask.distances(near)
-                reach, chosen = min(radius, distances.within(last.within, problem)), chosen | distances.details(domain)
-            moved = ask.stepped(near, (last.clip if number else 1.0) * reach, k, last.stretch)
+                reach = distances.within(WITHIN, domain)
+                chosen = chosen | distances.together.details(domain)
+            moved = ask.stepped(near, distances, reach, k)
             centers, weights, stated = moved.centers, moved.sizes, moved.stated
         details = {"mean": mean, "radius": radius, "last_radius": reach, "rounds": len(session.rounds)} | chosen
         return Clustering(domain.truncate(centers), weights, details | stated)
@@ -156,7 +153,7 @@ class RadiusMeans(Generic[T]):
         few = problem.budget.measure == "pure" or self.counts.trust is Local
         noisy = not few and strength(problem, self.counts, self.sums) < CLEAR
         rounds = (8 if noisy else 2) if self.rounds is None else self.rounds
-        return Last(rounds, *((WITHIN, CLIP, STRETCH) if noisy else (0.9, 1.0, 1.0)))
+        return Last(rounds)
 
     def budgets(self, problem: Problem, rng: PublicRng) -> tuple[Budget, ...]:
         """Budget of each question, in the order they are asked. Under Local trust users are divided, each asked
