@@ -148,14 +148,15 @@ CUT, ALONG = 0.5, 0.75
 """Share of the mean length that clipping cut off, which is the most that it can have moved a mean by: standard error,
 and how much of its square lies along the step."""
 
+BORDERS, MOST_UNEQUAL = 1.0, 4.0
+"""Density of rows at the border of two groups, over that of rows between them (``from_borders``), and the largest
+square root of a ratio of sizes that is believed."""
+
 SMOOTHED = 0.2
 """The same of a k-median's smoothing length."""
 
 BORDER = 0.5
 """Error of a cell that two groups share, in binomial standard deviations of one row that weighs as much as the cell."""
-
-HIDDEN = 0.5
-"""Share of the standard error of a cell's count: rows hidden in a cell which seems to hold none."""
 
 BETWEEN = 2
 """Power of a point's distance to its centre over that to the next one, which is the part of its rows in doubt."""
@@ -173,6 +174,7 @@ def of_steps(
     noise: Floats,
     radii: Floats,
     cut: Floats | None = None,
+    shortened: Floats | float = 0.0,
 ) -> dict[str, Any]:
     """Errors after a round of counts and of sums of offsets.
 
@@ -181,17 +183,25 @@ def of_steps(
         centers: (k, d) as they are released. steps: (k, d) that they went last.
         noise: (k,) standard errors of a coordinate of the steps. radii: (k,) that offsets were clipped to.
         cut: (k,) length that clipping cut off a row on average, where it was measured.
+        shortened: (k, d) by which steps are shorter than the means of the offsets, noise included.
     """
     lengths = np.linalg.norm(steps, axis=1)
     moved = np.abs(sizes - np.maximum(counted, 0.0))
-    along = UNFINISHED * np.sqrt((steps**2 + (lengths**2 / steps.shape[1])[:, None]) / 2)
+    along = np.hypot(
+        UNFINISHED * np.sqrt((steps**2 + (lengths**2 / steps.shape[1])[:, None]) / 2),
+        from_borders(np.maximum(sizes, count_errors), centers, steps),
+    )
     if cut is None:
         fixed = np.hypot(noise, CLIPPED * radii)[:, None]
     else:
         directions = ALONG * (steps / np.maximum(lengths, 1e-300)[:, None]) ** 2 + (1 - ALONG) / steps.shape[1]
         fixed = np.hypot(np.hypot(noise, CLIPPED / 2 * radii)[:, None], CUT * cut[:, None] * np.sqrt(directions))
     sides = crossed(np.maximum(sizes, count_errors), centers, lengths)  # noise may hide as many rows
-    return {"weights_error": np.sqrt(count_errors**2 + moved**2 + sides**2), "centers_error": np.hypot(along, fixed)}
+    bias = np.sqrt(np.maximum(shortened**2 - noise[:, None] ** 2, 0.0))
+    return {
+        "weights_error": np.sqrt(count_errors**2 + moved**2 + sides**2),
+        "centers_error": np.sqrt(along**2 + fixed**2 + bias**2),
+    }
 
 
 def count_error(oracle: FrequencyOracle[Any], buckets: int, budget: Budget, problem: Problem) -> float:
@@ -226,6 +236,22 @@ def crossed(sizes: Floats, centers: Floats, lengths: Floats) -> Floats:
     layers = shifts / np.maximum(np.sqrt(squares), np.maximum(shifts, 1e-300))
     np.fill_diagonal(layers, 0.0)
     return np.asarray(np.sqrt(sizes * (layers**2 @ sizes)), np.float64)
+
+
+def from_borders(sizes: Floats, centers: Floats, steps: Floats) -> Floats:
+    """How far means (k, d) of groups move since borders moved after rows were counted.
+
+    The border of two groups of n and m rows at a distance D moves by half of both steps, along the line between their
+    centres. About sqrt(n m) / D rows lie in a layer of width 1 there, D / 2 from either centre: they move the mean of
+    the first group by ``BORDERS`` sqrt(m / n) / 2 of the border's way.
+    """
+    away = centers[None] - centers[:, None]
+    lengths = np.maximum(np.linalg.norm(away, axis=2), 1e-300)
+    directions = away / lengths[:, :, None]
+    moved = np.minimum(np.abs(np.einsum("jmi,jmi->jm", directions, steps[:, None] + steps[None])) / 2, lengths)
+    weights = np.minimum(np.sqrt(sizes[None] / np.maximum(sizes[:, None], 1e-300)), MOST_UNEQUAL)
+    np.fill_diagonal(moved, 0.0)
+    return np.asarray(np.sqrt(np.einsum("jm,jmi->ji", (BORDERS * weights * moved / 2) ** 2, directions**2)), np.float64)
 
 
 def of_points(
@@ -265,20 +291,24 @@ def _two_nearest(places: Floats, points: Floats) -> tuple[Floats, Floats]:
     return found[:, 0], found[:, 1]
 
 
-def sizes_of(cells: Coreset, centers: Floats, left_out: Floats) -> tuple[Floats, Floats]:
+def sizes_of(
+    cells: Coreset, centers: Floats, middles: Floats, counts: Floats, errors: Floats
+) -> tuple[Floats, Floats]:
     """Rows (k,) nearest to each centre by released counts of cells, and their standard errors (k,).
 
-    A cell that two groups share is divided by volume.
+    A cell that two groups share is divided by volume. Cells that seem to hold no rows count by their middles: those
+    that were kept are the ones whose noise is positive, so that they alone would hold too many.
 
-    Args: left_out (p, d), middles of cells that seem to hold no rows.
+    Args: middles (p, d), counts (p,) and errors (p,) of the cells that seem to hold no rows.
     """
     assert cells.cells is not None  # boxes
-    parts = divided(cells.cells, centers)
+    parts, k = divided(cells.cells, centers), len(centers)
     noise = np.zeros(len(cells.weights)) if cells.errors is None else cells.errors.weights
-    sizes = cells.weights @ parts
+    groups = nearest(middles, centers)
+    sizes = cells.weights @ parts + np.bincount(groups, counts, minlength=k)
     border = (BORDER * cells.weights) ** 2 @ (parts * (1 - parts))
-    noise_hides = np.bincount(nearest(left_out, centers), minlength=len(centers)) * (HIDDEN * noise.max()) ** 2
-    return np.maximum(sizes, 0.0), np.sqrt(noise**2 @ parts**2 + border + noise_hides)
+    variances = noise**2 @ parts**2 + np.bincount(groups, errors**2, minlength=k)
+    return np.maximum(sizes, 0.0), np.sqrt(variances + border)
 
 
 def divided(cells: Floats, centers: Floats) -> Floats:

@@ -61,6 +61,7 @@ from cloister.core.trust import Local, T
 from cloister.core.types import Floats
 from cloister.plugins.methods.clipping import SCALE, ClippedOffsets
 from cloister.plugins.methods.errors import ErrorLaw, of_steps, sizes_of
+from cloister.plugins.methods.measuring import WITHIN, Measuring, Stepped, plausible
 from cloister.plugins.methods.post_processing import filled, held, known, means, nearest, pooled_james_stein
 from cloister.plugins.methods.suggesting import suggested
 from cloister.plugins.trees.grid_cells import GridCells
@@ -84,6 +85,12 @@ LAW: Final = ErrorLaw(0.034, 1.1, 1.96, 0.0)  # the factor a fifth below the fit
 
 OF_SUMS: Final = 0.34
 """Power of the noise of the sums in what is lost, beside that of the counts."""
+
+CLEAR: Final = 200.0
+"""q from which distances are measured group by group."""
+
+MEASURED: Final = 0.25
+"""Share of the budget of step 3 by which they are."""
 
 SPARE: Final = 2
 """More centres than are wanted are found at first: one that stands on noise, or shares a group, is the least missed."""
@@ -112,25 +119,63 @@ class GridMeans(Generic[T]):
         per_count, per_sum = self.shares(problem.budget, rng.child("share"))
         grid = self.grid(problem, per_count)
         (counts,) = session.ask(count(grid, oracle=self.counts, budget=per_count))
-        cells = session.release(occupied(grid, counts, k, problem.rows))
+        every, errors = counts.at(grid.possible), counts.standard_error(grid.possible)
+        rows = plausible(float(every.sum()), math.sqrt(float((errors**2).sum())), problem.rows)
+        cells = session.release(occupied(grid, counts, k, rows))
         details = pictured(cells.value)
         if problem.fewest is not None:
             extents = np.full(len(cells.value.points), (grid.widths**2).sum() / 12)
             chosen = suggested(cells, extents, problem, self.solver, rng.child("suggest"))
             k, details = chosen.k, details | chosen.details
         found = self._found(cells, k, session, rng)
-        found = domain.middle + known(counts.standard_error(grid.possible), problem.rows) * (found - domain.middle)
+        found = domain.middle + known(errors, rows) * (found - domain.middle)
         near = NearestCenter(session.settled(domain.snap(filled(found, problem.k))), domain.max_norm)
-        centers = domain.real(near.centers)[:k]
-        sizes, radii = measured(cells.value, centers, problem.rows, grid.widths)
+        sizes, radii = measured(cells.value, domain.real(near.centers)[:k], rows, grid.widths)
+        if self.measures(problem, per_count):
+            moved = self._clipped_by_group(problem, session, near, sizes, radii, per_sum)
+        else:
+            moved = self._clipped(problem, session, near, sizes, radii, per_sum)
+        weights, weight_errors = sizes_of(cells.value, moved.centers, *left_out(grid, counts, cells.value))
+        return Clustering(moved.centers, weights, details | moved.stated | {"weights_error": weight_errors})
+
+    def _clipped(
+        self,
+        problem: Problem,
+        session: Session[T],
+        near: NearestCenter,
+        sizes: Floats,
+        radii: Floats,
+        per_sum: Budget,
+    ) -> Stepped:
+        """Step 3 by radii that the cells tell."""
+        domain, k = problem.domain, len(sizes)
         offsets = ClippedOffsets.around(near, filled(radii, problem.k), domain, session)
         (sums,) = session.ask(vector_sum(offsets, oracle=self.sums, budget=per_sum))
         totals, errors = offsets.read(sums)
         steps = stepped(totals[:k], errors[:k], sizes, radii)
-        centers = domain.truncate(centers + steps)
-        weights, weight_errors = sizes_of(cells.value, centers, left_out(grid, cells.value))
-        stated = of_steps(weights, weights, weight_errors, centers, steps, STEP * errors[:k] / sizes, 2 * radii)
-        return Clustering(centers, weights, details | stated | {"weights_error": weight_errors})
+        centers = domain.truncate(domain.real(near.centers)[:k] + steps)
+        stated = of_steps(sizes, sizes, np.zeros(k), centers, steps, STEP * errors[:k] / sizes, 2 * radii)
+        return Stepped(centers, sizes, stated)
+
+    def _clipped_by_group(
+        self,
+        problem: Problem,
+        session: Session[T],
+        near: NearestCenter,
+        sizes: Floats,
+        radii: Floats,
+        per_sum: Budget,
+    ) -> Stepped:
+        """Step 3 by radii that distances, measured group by group, tell."""
+        budgets = per_sum.split(MEASURED, 1 - MEASURED)
+        ask = Measuring(problem, session, self.counts, self.sums, iter(budgets))
+        distances = ask.distances(near)
+        least = distances.within(WITHIN, problem.domain)
+        return ask.stepped(near, distances, least, len(sizes), (sizes, np.zeros(len(sizes))))
+
+    def measures(self, problem: Problem, per_count: Budget) -> bool:
+        """Whether there is budget enough to measure distances group by group: by public figures."""
+        return self.counts.trust is not Local and self._strength(problem, per_count) >= CLEAR
 
     @property
     def chooses_k(self) -> bool:
@@ -190,7 +235,7 @@ class GridMeans(Generic[T]):
         return LAW.of(problem, problem.rows / (problem.k * deviation))
 
 
-def measured(cells: Coreset, centers: Floats, rows: int, widths: Floats) -> tuple[Floats, Floats]:
+def measured(cells: Coreset, centers: Floats, rows: float, widths: Floats) -> tuple[Floats, Floats]:
     """Rows (k,) of each centre, and the radii (k,) of their groups, both with a part of a mean group."""
     k, groups, weights = len(centers), nearest(cells.points, centers), np.maximum(cells.weights, 0.0)
     sizes, pooled = held(groups, weights, k), POOLED * rows / k
@@ -208,10 +253,11 @@ def stepped(sums: Floats, errors: Floats, sizes: Floats, radii: Floats) -> Float
     return np.asarray(STEP * np.minimum(pooled, longest)[:, None] * steps, np.float64)
 
 
-def left_out(grid: GridCells, cells: Coreset) -> Floats:
-    """Middles (m, d) of the cells that were not kept."""
+def left_out(grid: GridCells, counts: Counts, cells: Coreset) -> tuple[Floats, Floats, Floats]:
+    """Middles (m, d), noisy counts (m,) and standard errors (m,) of the cells that were not kept."""
     assert cells.leaves is not None  # ``occupied`` says which cells they are
-    return grid.middles(np.setdiff1d(grid.possible, cells.leaves.ids))
+    ids = np.setdiff1d(grid.possible, cells.leaves.ids)
+    return grid.middles(ids), counts.at(ids), counts.standard_error(ids)
 
 
 def pictured(cells: Coreset) -> dict[str, Any]:
@@ -226,8 +272,8 @@ SIDE, OWN = 1 / 9, 7 / 9
 """A cell's share in its neighbour's blurred count, and in its own: along each column."""
 
 
-def occupied(grid: GridCells, counts: Counts, k: int, rows: int) -> Coreset:
-    """Cells that hold rows, as far as noise lets see, as points at their middles. Args: rows, the public number.
+def occupied(grid: GridCells, counts: Counts, k: int, rows: float) -> Coreset:
+    """Cells that hold rows, as far as noise lets see, as points at their middles. Args: rows (how many there are).
 
     Cells are ranked by counts that are blurred with their neighbours', since rows that noise hides in one cell show in
     several; the shares are a normal blur of half a cell. From the top, cells are kept that noise alone would exceed in

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from functools import cached_property
+from itertools import pairwise
 from typing import Any, Generic, Self, final
 
 import attrs
@@ -215,15 +217,21 @@ class GroupDistances:
     def excess(self, radii: Floats, domain: Domain) -> Floats:
         """What clipping to radii (k,) or (k, r) takes off the length of a row on average, (k,) or (k, r).
 
-        Counts of less than ``SEEN`` errors are left out; as many rows may be hidden as ``SEEN`` errors of one count:
-        they are spread as the rows of all groups are.
+        Counts of less than ``SEEN`` errors are what their ``tail`` says. As many rows may be hidden as ``SEEN`` errors
+        of one count: they are spread as the rows of all groups are.
         """
-        seen = np.where(self.counts >= SEEN * self.error, self.counts, 0.0)
+        seen = self.seen
         overall = projected(self.counts.sum(axis=0), self.rows)
         rows = seen + SEEN * self.error * overall / max(float(overall.sum()), 1e-300)
         shares = rows / np.maximum(rows.sum(axis=1, keepdims=True), 1e-300)
         beyond = np.maximum(self._typical(domain) - np.reshape(radii, (len(shares), -1, 1)), 0.0)
         return np.reshape(np.einsum("jm,jrm->jr", shares, beyond), np.shape(radii))
+
+    @cached_property
+    def seen(self) -> Floats:
+        """Rows (k, m) that show above the noise."""
+        tails = np.array([tail(counts, self.error) for counts in self.counts])
+        return np.where(self.counts >= SEEN * self.error, self.counts, tails)
 
     def radii(self, noise: Floats, least: float, domain: Domain) -> Floats:
         """Radii (k,) by which what clipping cuts off and the noise, both squared, add up to least, in caller's units.
@@ -241,9 +249,25 @@ class GroupDistances:
         return np.asarray(np.sqrt((edges[:-1] ** 2 + edges[1:] ** 2) / 2), np.float64)
 
 
+def tail(counts: Floats, error: float) -> Floats:
+    """Counts (m,) from their largest one on, as a law that does not rise: thin rows of many bins show together.
+
+    Bins are wider the farther they are, so that rows of a tail fall from bin to bin, power laws' too. Neighbours that
+    would rise are pooled, and what is less than one standard error of its pool is left out.
+    """
+    from scipy.optimize import isotonic_regression  # slow to import
+
+    found, first = np.zeros(len(counts)), int(counts.argmax())
+    falling = isotonic_regression(counts[first:], increasing=False)
+    for start, end in pairwise(falling.blocks):
+        value = float(falling.x[start])
+        found[first + start : first + end] = value if value * math.sqrt(end - start) >= error else 0.0
+    return found
+
+
 def plausible(total: float, error: float, rows: int) -> float:
     """The number of rows to go by: the public one, unless a noisy total is ``CLEARLY`` standard errors away from it."""
-    return total if abs(total - rows) > CLEARLY * error else float(rows)
+    return max(total, 1.0) if abs(total - rows) > CLEARLY * error else float(rows)
 
 
 @final
@@ -301,32 +325,46 @@ class Measuring(Generic[T]):
         buckets = bins.space.sizes[0]
         return counts.at(np.arange(buckets)), count_error(self.counts, buckets, budget, self.problem)
 
-    def stepped(self, near: NearestCenter, distances: GroupDistances, least: float, k: int) -> Stepped:
+    def stepped(
+        self,
+        near: NearestCenter,
+        distances: GroupDistances,
+        least: float,
+        k: int,
+        known: tuple[Floats, Floats] | None = None,
+    ) -> Stepped:
         """The first k centres, moved by the sums of offsets that are clipped to a radius of each group's own.
 
         Radii make the noise and what clipping cuts off least together (``GroupDistances.radii``), by distances that an
         earlier round measured. Counts are moved to the nearest ones that add up to the number of rows; a step divides
         by no fewer than ``least_rows``. The matrix of sums is denoised as a whole (``denoised``), and no step is
         believed farther than its noise lets (``believed``).
+
+        Args: known (rows (k,) of the groups and their standard errors (k,); None: they are counted).
         """
         domain, every = self.problem.domain, np.arange(k)
-        per_count, per_sum = next(self.spend), next(self.spend)
-        count_errors = count_error(self.counts, self.problem.k, per_count, self.problem)
+        per_count = None if known else next(self.spend)
+        per_sum = next(self.spend)
         before = np.maximum(distances.counts.sum(axis=1), self.least_rows())
         radii = distances.radii(self._noise(per_sum) / before, least, domain)
         offsets = ClippedOffsets.around(near, radii, domain, self.session)
-        counts, sums = self.session.ask(
-            count(near, oracle=self.counts, budget=per_count), vector_sum(offsets, oracle=self.sums, budget=per_sum)
-        )
+        how_many = () if per_count is None else (count(near, oracle=self.counts, budget=per_count),)
+        *counts, sums = self.session.ask(*how_many, vector_sum(offsets, oracle=self.sums, budget=per_sum))
         totals, errors = (figures[:k] for figures in offsets.read(sums))
-        counted = counts.at(every)
+        if known is None:
+            assert per_count is not None
+            error = count_error(self.counts, self.problem.k, per_count, self.problem)
+            counted, count_errors = counts[0].at(every), np.full(k, error)
+        else:
+            counted, count_errors = known
         held = np.maximum(projected(counted, distances.rows), self.least_rows())
         steps = believed(errors / held, domain) * denoised(totals, errors) / held[:, None]
         centers = domain.truncate(domain.real(near.centers[:k]) + steps)
         sizes = np.maximum(counted, 0.0)
-        noise = errors / np.maximum(sizes, count_errors)
+        own = np.maximum(sizes, np.maximum(count_errors, 1.0))
+        shortened_by = totals / own[:, None] - steps
         clipped = distances.excess(radii, domain)[:k]
-        stated = of_steps(sizes, counted, count_errors, centers, steps, noise, radii[:k], clipped)
+        stated = of_steps(sizes, counted, count_errors, centers, steps, errors / own, radii[:k], clipped, shortened_by)
         return Stepped(centers, sizes, stated)
 
     def _noise(self, per_sum: Budget) -> float:

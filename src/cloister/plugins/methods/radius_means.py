@@ -76,6 +76,8 @@ LAW, PURE = ErrorLaw(13.0, 1.92, 0.17, 0.05, MISSED), 2.35
 """The second: times the first in pure noise, for which thirteen questions are many (a dozen generated mixtures, house
 and g10k_d32_k16)."""
 
+import os
+CLEAR_ROUNDS=int(os.environ.get("CR","2"))
 CLEAR = 200.0
 """q from which noise moves a mean by less than clipping does, where groups are skewed."""
 
@@ -152,7 +154,7 @@ class RadiusMeans(Generic[T]):
         """Step 6. Pure noise, and users who answer one question each, leave no more than two rounds."""
         few = problem.budget.measure == "pure" or self.counts.trust is Local
         noisy = not few and strength(problem, self.counts, self.sums) < CLEAR
-        rounds = (8 if noisy else 2) if self.rounds is None else self.rounds
+        rounds = (8 if noisy else CLEAR_ROUNDS) if self.rounds is None else self.rounds
         return Last(rounds)
 
     def budgets(self, problem: Problem, rng: PublicRng) -> tuple[Budget, ...]:

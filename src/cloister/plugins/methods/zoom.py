@@ -180,17 +180,18 @@ class Zoom(Generic[T]):
         less = 1.0 if self._pure else problem.budget.beside_pure
         few, more = ([less * share for share in each] for each in (SHARES, SHARES_UNKNOWN))
         shares = few + (more if unknown else [])
-        tolerant = self._slack(problem) > 1
-        enough = WIDER if tolerant else GROUP
+        enough = WIDER if self._slack(problem) > 1 else GROUP
         promising = [share for share in few if self._tolerated(problem, share) <= enough / 2 * problem.rows]
         if unknown:  # a range has to be found, whatever it costs
             promising += [share for share in shares[len(few) - 1 :] if self._error(problem, share) <= FINE]
+        else:
+            promising += [share for share in few if self._tolerated(problem, share) <= WIDER / 2 * problem.rows][-1:]
         if promising:
             return promising[0]
-        rough = [share for share in shares if self._error(problem, share) <= COARSE]
-        if rough:
-            return rough[0] if tolerant else rough[-1]
         if unknown:
+            rough = [share for share in shares if self._error(problem, share) <= COARSE]
+            if rough:
+                return rough[-1]
             raise InvalidInput(
                 f"{problem.rows} rows are too few to find the range of unknown columns with this budget: give bounds, "
                 f"more budget, or fewer columns"
