@@ -155,7 +155,7 @@ square root of a ratio of sizes that is believed."""
 SMOOTHED = 0.2
 """The same of a k-median's smoothing length."""
 
-BORDER = 0.5
+BORDER = 0.6
 """Error of a cell that two groups share, in binomial standard deviations of one row that weighs as much as the cell."""
 
 BETWEEN = 2
@@ -251,6 +251,8 @@ def from_borders(sizes: Floats, centers: Floats, steps: Floats) -> Floats:
     moved = np.minimum(np.abs(np.einsum("jmi,jmi->jm", directions, steps[:, None] + steps[None])) / 2, lengths)
     weights = np.minimum(np.sqrt(sizes[None] / np.maximum(sizes[:, None], 1e-300)), MOST_UNEQUAL)
     np.fill_diagonal(moved, 0.0)
+    np.fill_diagonal(lengths, math.inf)
+    weights = weights * (lengths.min(axis=1, keepdims=True) / lengths) ** 2
     return np.asarray(np.sqrt(np.einsum("jm,jmi->ji", (BORDERS * weights * moved / 2) ** 2, directions**2)), np.float64)
 
 

@@ -171,7 +171,7 @@ class GridMeans(Generic[T]):
         ask = Measuring(problem, session, self.counts, self.sums, iter(budgets))
         distances = ask.distances(near)
         least = distances.within(WITHIN, problem.domain)
-        return ask.stepped(near, distances, least, len(sizes), (sizes, np.zeros(len(sizes))))
+        return ask.stepped(near, distances, len(sizes), least=least, known=(sizes, np.zeros(len(sizes))))
 
     def measures(self, problem: Problem, per_count: Budget) -> bool:
         """Whether there is budget enough to measure distances group by group: by public figures."""

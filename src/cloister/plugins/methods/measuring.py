@@ -43,6 +43,11 @@ SEEN = 2.0
 CLEARLY = 3.0
 """Standard errors by which a total shows that the public number of rows is wrong."""
 
+CLIP, STRETCH, CUT = 0.6, 1.3, 16.0
+"""Of rounds in which all offsets are clipped to one radius: the part that they are clipped to of the distance which
+``WITHIN`` of the rows are within, how steps are stretched for it, and what clipping may have moved a mean by, over its
+usual part of the radius, for all that steps are stretched by."""
+
 GROUP_BINS = 20
 """Bins of distances of one group."""
 
@@ -328,25 +333,33 @@ class Measuring(Generic[T]):
     def stepped(
         self,
         near: NearestCenter,
-        distances: GroupDistances,
-        least: float,
+        reach: float | GroupDistances,
         k: int,
+        *,
+        least: float = 0.0,
+        stretch: float = 1.0,
         known: tuple[Floats, Floats] | None = None,
     ) -> Stepped:
-        """The first k centres, moved by the sums of offsets that are clipped to a radius of each group's own.
+        """The first k centres, moved by the sums of clipped offsets.
 
-        Radii make the noise and what clipping cuts off least together (``GroupDistances.radii``), by distances that an
-        earlier round measured. Counts are moved to the nearest ones that add up to the number of rows; a step divides
-        by no fewer than ``least_rows``. The matrix of sums is denoised as a whole (``denoised``), and no step is
-        believed farther than its noise lets (``believed``).
+        Counts are moved to the nearest ones that add up to the number of rows; a step divides by no fewer than
+        ``least_rows``. The matrix of sums is denoised as a whole (``denoised``), and no step is believed farther than
+        its noise lets (``believed``).
 
-        Args: known (rows (k,) of the groups and their standard errors (k,); None: they are counted).
+        Args:
+            reach: the radius that all offsets are clipped to, or distances by which each group gets the radius that
+                makes noise and what clipping cuts off least together (``GroupDistances.radii``).
+            least: radius of no less, by distances.
+            stretch: of steps, for what clipping to one radius takes off them.
+            known: rows (k,) of the groups and their standard errors (k,); None: they are counted.
         """
         domain, every = self.problem.domain, np.arange(k)
         per_count = None if known else next(self.spend)
         per_sum = next(self.spend)
-        before = np.maximum(distances.counts.sum(axis=1), self.least_rows())
-        radii = distances.radii(self._noise(per_sum) / before, least, domain)
+        radii, rows = np.full(len(near.centers), reach), float(self.problem.rows)
+        if isinstance(reach, GroupDistances):
+            before, rows = np.maximum(reach.counts.sum(axis=1), self.least_rows()), reach.rows
+            radii = reach.radii(self._noise(per_sum) / before, least, domain)
         offsets = ClippedOffsets.around(near, radii, domain, self.session)
         how_many = () if per_count is None else (count(near, oracle=self.counts, budget=per_count),)
         *counts, sums = self.session.ask(*how_many, vector_sum(offsets, oracle=self.sums, budget=per_sum))
@@ -357,14 +370,22 @@ class Measuring(Generic[T]):
             counted, count_errors = counts[0].at(every), np.full(k, error)
         else:
             counted, count_errors = known
-        held = np.maximum(projected(counted, distances.rows), self.least_rows())
-        steps = believed(errors / held, domain) * denoised(totals, errors) / held[:, None]
+        held = np.maximum(projected(counted, rows), self.least_rows())
+        steps = stretch * believed(errors / held, domain) * denoised(totals, errors) / held[:, None]
         centers = domain.truncate(domain.real(near.centers[:k]) + steps)
         sizes = np.maximum(counted, 0.0)
-        own = np.maximum(sizes, np.maximum(count_errors, 1.0))
-        shortened_by = totals / own[:, None] - steps
-        clipped = distances.excess(radii, domain)[:k]
-        stated = of_steps(sizes, counted, count_errors, centers, steps, errors / own, radii[:k], clipped, shortened_by)
+        own = np.maximum(sizes - count_errors, np.maximum(count_errors, 1.0))  # noise may have added as many
+        stated = of_steps(
+            sizes,
+            counted,
+            count_errors,
+            centers,
+            steps,
+            stretch * errors / own,
+            (1 + CUT * (stretch - 1)) * radii[:k],
+            reach.excess(radii, domain)[:k] if isinstance(reach, GroupDistances) else None,
+            stretch * totals / own[:, None] - steps,
+        )
         return Stepped(centers, sizes, stated)
 
     def _noise(self, per_sum: Budget) -> float:

@@ -132,7 +132,7 @@ class RadiusMeans(Generic[T]):
                 distances = ask.distances(near)
                 reach = distances.within(WITHIN, domain)
                 chosen = chosen | distances.together.details(domain)
-            moved = ask.stepped(near, distances, reach, k)
+            moved = ask.stepped(near, distances, k, least=reach)
             centers, weights, stated = moved.centers, moved.sizes, moved.stated
         details = {"mean": mean, "radius": radius, "last_radius": reach, "rounds": len(session.rounds)} | chosen
         return Clustering(domain.truncate(centers), weights, details | stated)

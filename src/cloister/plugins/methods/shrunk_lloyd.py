@@ -96,26 +96,31 @@ class ShrunkLloyd(Generic[T]):
         around = ask.mean() if self.asks_mean(problem) else domain.middle  # 1.
         centers = domain.truncate(around + self.extent * (start.centers - domain.middle))  # 2.
         reach = ask.radius(ask.near(centers), WITHIN) if self.measures(problem) else domain.diameter / 4  # 3.
-        weights, stated = np.zeros(problem.k), dict[str, Any]()
+        weights, details = np.zeros(problem.k), dict[str, Any]()
         for number in range(rounds):  # 4. to 6.
-            radius = (self.radius if number else self.first_radius) * reach
-            found = ask.stepped(ask.near(centers), radius, problem.k, self.stretch)
+            near, radius = ask.near(centers), (self.radius if number else self.first_radius) * reach
+            if number == rounds - 1 and self.measures(problem):
+                distances = ask.distances(near)
+                details = distances.together.details(domain)
+                found = ask.stepped(near, distances, problem.k, least=distances.within(WITHIN, domain))
+            else:
+                found = ask.stepped(near, radius, problem.k, stretch=self.stretch)
             centers, weights, stated = found.centers, found.sizes, found.stated
-        return Clustering(centers, weights, {**start.details, "rounds": rounds, **stated})
+        return Clustering(centers, weights, {**start.details, "rounds": rounds, **details, **stated})
 
     def budgets(self, problem: Problem) -> tuple[int, list[Budget]]:
         """How many rounds, and the budget of each question: of what is asked first, the mean and the reach, and of each
         round's counts, of use for the largest groups only, and of its sums."""
-        shares: list[float] = self.shares(problem)
+        shares, first = self.shares(problem), self.asks_mean(problem) + self.measures(problem)
         parts = problem.budget.split_for(*(share**2 for share in (*shares, 1 - sum(shares))))
         rounds = self.rounds or (2 if problem.budget.measure == "pure" else 8)
         each = parts[-1].split_for(*(GROWTH ** (2 * number) for number in range(rounds)))
         pairs = [budget.split_for(1.0, 64.0 * problem.domain.dimension) for budget in each]
-        return rounds, list(chain(parts[:-1], *pairs))
+        return rounds, list(chain(parts[:first], *pairs[:-1], parts[first:-1], pairs[-1]))
 
     def shares(self, problem: Problem) -> list[float]:
-        """Of mu^2, for the mean and for the reach, where it can be seen."""
-        return [MEAN] * self.asks_mean(problem) + [_reach(problem)] * self.measures(problem)
+        """Of mu^2, for the mean, and where they can be seen for the reach and for the distances of the last round."""
+        return [MEAN] * self.asks_mean(problem) + 2 * [_reach(problem)] * self.measures(problem)
 
     def asks_mean(self, problem: Problem) -> bool:
         """Where no start has said where rows are, and noise is not pure."""
