@@ -33,7 +33,14 @@ DIMENSIONS = 3
 """Columns: with more, most cells that rows touch hold too few to rise above the noise."""
 
 FEW, MANY, ENOUGH = 256, 1024, 2e6
-"""Cells below and above rows * eps^2 = 2e6: with more rows, smaller cells rise above the noise (measured at k = 15)."""
+"""Least number of cells, and how many there are where rows * eps^2 = 2e6 (measured at k = 15). Cells grow in number
+with its square root: a group that lies within one cell is placed at its middle, which costs n times its squared width;
+in two columns that grows as sqrt(n), as Theorem 1 of Chang et al. 2021 has it. A group's rows in one of its cells stay
+as many standard errors."""
+
+
+MAX_SIDES = {1: MAX_CELLS, 2: 256, 3: 40}
+"""Most cells along a column, by the number of columns."""
 
 
 @component
@@ -45,7 +52,7 @@ class Grid:
         low=1,
         high=2**16,
         unit="cells",
-        help="along each column; none: 256 cells in total, 1024 where rows * eps^2 > 2e6",
+        help="along each column; none: 0.72 sqrt(rows) eps cells in total, at least 256",
     )
     significance: float = option(
         default=2.5, low=0.0, unit="standard errors", help="least count of a cell that is kept"
@@ -68,8 +75,8 @@ class Grid:
             return self.side
         budget = problem.budget
         strength = problem.rows * (budget.amount if budget.measure == "gaussian" else budget.epsilon * budget.epsilon)
-        cells = MANY if strength > ENOUGH else FEW
-        return max(2, math.ceil(root(cells, d) - 1e-9))
+        cells = min(max(FEW, MANY * root(strength / ENOUGH, 2)), MAX_CELLS)
+        return max(2, min(math.ceil(root(cells, d) - 1e-9), MAX_SIDES[d]))
 
 
 @final
