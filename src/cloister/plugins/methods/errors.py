@@ -175,6 +175,7 @@ def of_steps(
     radii: Floats,
     cut: Floats | None = None,
     shortened: Floats | float = 0.0,
+    spread: float = 0.0,
 ) -> dict[str, Any]:
     """Errors after a round of counts and of sums of offsets.
 
@@ -184,6 +185,7 @@ def of_steps(
         noise: (k,) standard errors of a coordinate of the steps. radii: (k,) that offsets were clipped to.
         cut: (k,) length that clipping cut off a row on average, where it was measured.
         shortened: (k, d) by which steps are shorter than the means of the offsets, noise included.
+        spread: distance that most rows have from their centre: as far may the mean of rows be that noise hides.
     """
     lengths = np.linalg.norm(steps, axis=1)
     moved = np.abs(sizes - np.maximum(counted, 0.0))
@@ -198,9 +200,11 @@ def of_steps(
         fixed = np.hypot(np.hypot(noise, CLIPPED / 2 * radii)[:, None], CUT * cut[:, None] * np.sqrt(directions))
     sides = crossed(np.maximum(sizes, count_errors), centers, lengths)  # noise may hide as many rows
     bias = np.sqrt(np.maximum(shortened**2 - noise[:, None] ** 2, 0.0))
+    hiding = np.minimum(count_errors / np.maximum(sizes - count_errors, count_errors), 1.0)
+    unknown = (spread / math.sqrt(steps.shape[1]) * hiding**4)[:, None] if spread else 0.0
     return {
         "weights_error": np.sqrt(count_errors**2 + moved**2 + sides**2),
-        "centers_error": np.sqrt(along**2 + fixed**2 + bias**2),
+        "centers_error": np.sqrt(along**2 + fixed**2 + bias**2 + unknown**2),
     }
 
 

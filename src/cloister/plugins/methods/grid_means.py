@@ -61,7 +61,7 @@ from cloister.core.trust import Local, T
 from cloister.core.types import Floats
 from cloister.plugins.methods.clipping import SCALE, ClippedOffsets
 from cloister.plugins.methods.errors import ErrorLaw, of_steps, sizes_of
-from cloister.plugins.methods.measuring import WITHIN, Measuring, Stepped, plausible
+from cloister.plugins.methods.measuring import Measuring, Stepped, plausible, tells_groups
 from cloister.plugins.methods.post_processing import filled, held, known, means, nearest, pooled_james_stein
 from cloister.plugins.methods.suggesting import suggested
 from cloister.plugins.trees.grid_cells import GridCells
@@ -169,13 +169,13 @@ class GridMeans(Generic[T]):
         """Step 3 by radii that distances, measured group by group, tell."""
         budgets = per_sum.split(MEASURED, 1 - MEASURED)
         ask = Measuring(problem, session, self.counts, self.sums, iter(budgets))
-        distances = ask.distances(near)
-        least = distances.within(WITHIN, problem.domain)
-        return ask.stepped(near, distances, len(sizes), least=least, known=(sizes, np.zeros(len(sizes))))
+        return ask.stepped(near, ask.reach(near), len(sizes), known=(sizes, np.zeros(len(sizes))))
 
     def measures(self, problem: Problem, per_count: Budget) -> bool:
         """Whether there is budget enough to measure distances group by group: by public figures."""
-        return self.counts.trust is not Local and self._strength(problem, per_count) >= CLEAR
+        per_sum = self.shares(problem.budget, ANY_KEY)[1]
+        clear = self.counts.trust is not Local and self._strength(problem, per_count) >= CLEAR
+        return clear and tells_groups(problem, self.counts, per_sum.split(MEASURED, 1 - MEASURED)[0])
 
     @property
     def chooses_k(self) -> bool:

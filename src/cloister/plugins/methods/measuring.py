@@ -43,10 +43,15 @@ SEEN = 2.0
 CLEARLY = 3.0
 """Standard errors by which a total shows that the public number of rows is wrong."""
 
-CLIP, STRETCH, CUT = 0.6, 1.3, 16.0
+MOST = 0.9
+"""Share of the rows within the distance that a centre of unknown size may be from the mean of its rows."""
+
+CLIP, STRETCH = 0.6, 1.3
 """Of rounds in which all offsets are clipped to one radius: the part that they are clipped to of the distance which
-``WITHIN`` of the rows are within, how steps are stretched for it, and what clipping may have moved a mean by, over its
-usual part of the radius, for all that steps are stretched by."""
+``WITHIN`` of the rows are within, and how steps are stretched for it."""
+
+UNSEEN = 0.1
+"""A bin's standard error, of the rows, beyond which no distances are measured."""
 
 GROUP_BINS = 20
 """Bins of distances of one group."""
@@ -215,10 +220,6 @@ class GroupDistances:
         k, m = self.counts.shape
         return Distances(self.bins, self.counts.sum(axis=0), np.full(m, self.error * math.sqrt(k)))
 
-    def within(self, share: float, domain: Domain) -> float:
-        """The distance within which this share of all rows has a centre, in the caller's units."""
-        return self.together.within(share, self.rows, domain)
-
     def excess(self, radii: Floats, domain: Domain) -> Floats:
         """What clipping to radii (k,) or (k, r) takes off the length of a row on average, (k,) or (k, r).
 
@@ -254,6 +255,30 @@ class GroupDistances:
         return np.asarray(np.sqrt((edges[:-1] ** 2 + edges[1:] ** 2) / 2), np.float64)
 
 
+@final
+@attrs.frozen(eq=False)
+class Reach:
+    """How far rows are from their centres.
+
+    Args:
+        radius: distance that ``WITHIN`` of all rows are within, in the caller's units.
+        distances: of all groups together; None: nobody asked.
+        groups: of each group; None: noise hides them.
+    """
+
+    radius: float
+    distances: Distances | None = None
+    groups: GroupDistances | None = None
+
+    def most(self, rows: float, domain: Domain) -> float:
+        """The distance that ``MOST`` of the rows are within."""
+        return 2 * self.radius if self.distances is None else self.distances.within(MOST, rows, domain)
+
+    def details(self, domain: Domain) -> dict[str, Any]:
+        """Distances as a result holds them."""
+        return {} if self.distances is None else self.distances.details(domain)
+
+
 def tail(counts: Floats, error: float) -> Floats:
     """Counts (m,) from their largest one on, as a law that does not rise: thin rows of many bins show together.
 
@@ -268,6 +293,12 @@ def tail(counts: Floats, error: float) -> Floats:
         value = float(falling.x[start])
         found[first + start : first + end] = value if value * math.sqrt(end - start) >= error else 0.0
     return found
+
+
+def tells_groups(problem: Problem, counts: FrequencyOracle[Any], budget: Budget) -> bool:
+    """Whether distances of each group, counted with this budget, say where most rows of all groups are."""
+    error = count_error(counts, problem.k * GROUP_BINS, budget, problem)
+    return error * math.sqrt(problem.k) <= UNSEEN * problem.rows
 
 
 def plausible(total: float, error: float, rows: int) -> float:
@@ -311,21 +342,35 @@ class Measuring(Generic[T]):
 
     def radius(self, near: NearestCenter, share: float) -> float:
         """The distance within which this share of the rows has a centre, in the caller's units."""
+        distances = self._together(near, next(self.spend))
+        return distances.within(share, self.problem.rows, self.problem.domain)
+
+    def overall(self, near: NearestCenter, budget: Budget | None = None) -> Reach:
+        """Rows of all groups by their distance from their centre. Args: budget (None: the next one)."""
+        domain, rows = self.problem.domain, self.problem.rows
+        together = self._together(near, budget or next(self.spend))
+        if together.errors[0] > UNSEEN * rows:
+            return Reach(domain.diameter / 4, together)
+        return Reach(together.within(WITHIN, rows, domain), together)
+
+    def reach(self, near: NearestCenter) -> Reach:
+        """Rows by their distance from their centre: of each group, or of all where noise would hide the groups'."""
+        problem, budget = self.problem, next(self.spend)
+        if not tells_groups(problem, self.counts, budget):
+            return self.overall(near, budget)
+        bins = DistanceBins(near, 2 * problem.domain.max_norm, GROUP_BINS, grouped=True)
+        counts, error = self._binned(bins, budget)
+        rows = plausible(float(counts.sum()), error * math.sqrt(len(counts)), problem.rows)
+        groups = GroupDistances(bins, counts.reshape(-1, GROUP_BINS), error, rows)
+        return Reach(groups.together.within(WITHIN, rows, problem.domain), groups.together, groups)
+
+    def _together(self, near: NearestCenter, budget: Budget) -> Distances:
         bins = DistanceBins(near, 2 * self.problem.domain.max_norm)
-        counts, error = self._binned(bins)
-        return bins.quantile(counts, share, self.problem.rows, self.problem.domain)
+        counts, error = self._binned(bins, budget)
+        return Distances(bins, counts, np.full(bins.number, error))
 
-    def distances(self, near: NearestCenter) -> GroupDistances:
-        """Rows of each group by their distance from its centre."""
-        bins = DistanceBins(near, 2 * self.problem.domain.max_norm, GROUP_BINS, grouped=True)
-        counts, error = self._binned(bins)
-        total_error = error * math.sqrt(len(counts))
-        rows = plausible(float(counts.sum()), total_error, self.problem.rows)
-        return GroupDistances(bins, counts.reshape(-1, GROUP_BINS), error, rows)
-
-    def _binned(self, bins: DistanceBins) -> tuple[Floats, float]:
+    def _binned(self, bins: DistanceBins, budget: Budget) -> tuple[Floats, float]:
         """Noisy counts of all bins, and their standard error."""
-        budget = next(self.spend)
         (counts,) = self.session.ask(count(bins, oracle=self.counts, budget=budget))
         buckets = bins.space.sizes[0]
         return counts.at(np.arange(buckets)), count_error(self.counts, buckets, budget, self.problem)
@@ -333,33 +378,33 @@ class Measuring(Generic[T]):
     def stepped(
         self,
         near: NearestCenter,
-        reach: float | GroupDistances,
+        reach: Reach,
         k: int,
         *,
-        least: float = 0.0,
-        stretch: float = 1.0,
+        clip: float = CLIP,
+        stretch: float = STRETCH,
         known: tuple[Floats, Floats] | None = None,
     ) -> Stepped:
         """The first k centres, moved by the sums of clipped offsets.
 
+        Each group has the radius that makes noise and what clipping cuts off least together
+        (``GroupDistances.radii``). Where noise hides distances of groups all have one radius, and steps are stretched.
         Counts are moved to the nearest ones that add up to the number of rows; a step divides by no fewer than
         ``least_rows``. The matrix of sums is denoised as a whole (``denoised``), and no step is believed farther than
         its noise lets (``believed``).
 
         Args:
-            reach: the radius that all offsets are clipped to, or distances by which each group gets the radius that
-                makes noise and what clipping cuts off least together (``GroupDistances.radii``).
-            least: radius of no less, by distances.
-            stretch: of steps, for what clipping to one radius takes off them.
+            clip: part of ``reach.radius`` that offsets are clipped to, if all have one radius.
+            stretch: of steps, if all have one radius, for what clipping takes off them.
             known: rows (k,) of the groups and their standard errors (k,); None: they are counted.
         """
         domain, every = self.problem.domain, np.arange(k)
         per_count = None if known else next(self.spend)
         per_sum = next(self.spend)
-        radii, rows = np.full(len(near.centers), reach), float(self.problem.rows)
-        if isinstance(reach, GroupDistances):
-            before, rows = np.maximum(reach.counts.sum(axis=1), self.least_rows()), reach.rows
-            radii = reach.radii(self._noise(per_sum) / before, least, domain)
+        radii, rows = np.full(len(near.centers), clip * reach.radius), float(self.problem.rows)
+        if reach.groups is not None:
+            before, rows, stretch = np.maximum(reach.groups.counts.sum(axis=1), self.least_rows()), reach.groups.rows, 1.0
+            radii = reach.groups.radii(self._noise(per_sum) / before, reach.radius, domain)
         offsets = ClippedOffsets.around(near, radii, domain, self.session)
         how_many = () if per_count is None else (count(near, oracle=self.counts, budget=per_count),)
         *counts, sums = self.session.ask(*how_many, vector_sum(offsets, oracle=self.sums, budget=per_sum))
@@ -374,7 +419,7 @@ class Measuring(Generic[T]):
         steps = stretch * believed(errors / held, domain) * denoised(totals, errors) / held[:, None]
         centers = domain.truncate(domain.real(near.centers[:k]) + steps)
         sizes = np.maximum(counted, 0.0)
-        own = np.maximum(sizes - count_errors, np.maximum(count_errors, 1.0))  # noise may have added as many
+        own = np.maximum(sizes, np.maximum(count_errors, 1.0))
         stated = of_steps(
             sizes,
             counted,
@@ -382,9 +427,10 @@ class Measuring(Generic[T]):
             centers,
             steps,
             stretch * errors / own,
-            (1 + CUT * (stretch - 1)) * radii[:k],
-            reach.excess(radii, domain)[:k] if isinstance(reach, GroupDistances) else None,
+            radii[:k],
+            None if reach.groups is None else reach.groups.excess(radii, domain)[:k],
             stretch * totals / own[:, None] - steps,
+            reach.radius,
         )
         return Stepped(centers, sizes, stated)
 

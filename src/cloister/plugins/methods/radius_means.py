@@ -51,7 +51,7 @@ from cloister.core.trust import Local, T
 from cloister.core.types import Floats
 from cloister.plugins.methods.clipping import ClippedOffsets, in_steps
 from cloister.plugins.methods.errors import MISSED, ErrorLaw, strength, sums_are_pure
-from cloister.plugins.methods.measuring import GROWTH, WITHIN, Measuring, Moved, Shells
+from cloister.plugins.methods.measuring import CLIP, GROWTH, Measuring, Moved, Shells
 from cloister.plugins.methods.post_processing import filled
 from cloister.plugins.methods.rounds import equal_cells
 from cloister.plugins.methods.suggesting import suggested
@@ -114,27 +114,26 @@ class RadiusMeans(Generic[T]):
         cells = ask.moved(around(mean, radius, k, domain, session, rng.child("cells")).offsets())  # 3.
         found, offsets = candidates(cells, k)  # 4.
         near = ask.near(mean + offsets)
-        reach = min(radius, equal_cells(problem, WIDEST), ask.radius(near, WITHIN_LIFT))  # 5.
-        lifted = ask.moved(ClippedOffsets.around(near, np.full(len(near.centers), reach), domain, session)).first(found)
+        lift = min(radius, equal_cells(problem, WIDEST), ask.radius(near, WITHIN_LIFT))  # 5.
+        lifted = ask.moved(ClippedOffsets.around(near, np.full(len(near.centers), lift), domain, session)).first(found)
         kept = lifted.above(KEPT, k)
         points = domain.truncate(domain.real(near.centers[:found]) + lifted.steps)[kept] - mean
         chosen = dict[str, Any]()
         if problem.fewest is not None:
             sure = lifted.above(SIGNIFICANT, 1)  # the first ones of those that were kept
             heavy = session.release(lifted.counted(sure, points[: len(sure)]))
-            suggestion = suggested(heavy, np.full(len(sure), reach**2), problem, self.solver, rng.child("suggest"))
+            suggestion = suggested(heavy, np.full(len(sure), lift**2), problem, self.solver, rng.child("suggest"))
             k, chosen = suggestion.k, suggestion.details
         centers = self.solver.solve(session.release(lifted.coreset(kept, points)), k, rng.child("solve")) + mean
         weights, stated, last = np.full(k, problem.rows / k), dict[str, Any](), self.last(problem)
         for number in range(last.rounds):  # 6.
             near = ask.near(filled(centers, problem.k))
             if number in last.measured:
-                distances = ask.distances(near)
-                reach = distances.within(WITHIN, domain)
-                chosen = chosen | distances.together.details(domain)
-            moved = ask.stepped(near, distances, k, least=reach)
+                reach = ask.reach(near)
+                chosen = chosen | reach.details(domain)
+            moved = ask.stepped(near, reach, k, clip=CLIP if number else 1.0)
             centers, weights, stated = moved.centers, moved.sizes, moved.stated
-        details = {"mean": mean, "radius": radius, "last_radius": reach, "rounds": len(session.rounds)} | chosen
+        details = {"mean": mean, "radius": radius, "rounds": len(session.rounds)} | chosen
         return Clustering(domain.truncate(centers), weights, details | stated)
 
     @property

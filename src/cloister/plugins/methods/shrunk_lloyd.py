@@ -46,14 +46,11 @@ from cloister.core.session import Method, Session
 from cloister.core.trust import Aggregated, Central, T
 from cloister.plugins.methods.clipping import BINS
 from cloister.plugins.methods.errors import MISSED, ErrorLaw, count_error
-from cloister.plugins.methods.measuring import CLIP, GROWTH, STRETCH, WITHIN, Measuring
+from cloister.plugins.methods.measuring import CLIP, GROWTH, STRETCH, UNSEEN, Measuring, Reach, tells_groups
 from cloister.plugins.methods.rounds import begun, share_option
 
 MEAN, REACH, PURE_REACH = 0.08, 0.03, 0.06
 """Shares of mu^2 of the first two questions; the reach has a seventh of epsilon in pure noise."""
-
-UNSEEN = 0.1
-"""A bin's standard error, of the rows, beyond which no reach is measured."""
 
 LAW, OF_REPORTS = ErrorLaw(0.38, 0.7, -0.1, 0.07, MISSED), ErrorLaw(0.144, 0.77, 0.16, 0.66)
 """Of noise that is added to sums, and of what people report. The first is the regression's on 114 generated mixtures
@@ -95,23 +92,23 @@ class ShrunkLloyd(Generic[T]):
         ask = Measuring(problem, session, self.counts, self.sums, iter(spend))
         around = ask.mean() if self.asks_mean(problem) else domain.middle  # 1.
         centers = domain.truncate(around + self.extent * (start.centers - domain.middle))  # 2.
-        reach = ask.radius(ask.near(centers), WITHIN) if self.measures(problem) else domain.diameter / 4  # 3.
-        weights, details = np.zeros(problem.k), dict[str, Any]()
+        reach = ask.overall(ask.near(centers)) if self.measures(problem) else Reach(domain.diameter / 4)  # 3.
+        weights, stated = np.zeros(problem.k), dict[str, Any]()
         for number in range(rounds):  # 4. to 6.
-            near, radius = ask.near(centers), (self.radius if number else self.first_radius) * reach
-            if number == rounds - 1 and self.measures(problem):
-                distances = ask.distances(near)
-                details = distances.together.details(domain)
-                found = ask.stepped(near, distances, problem.k, least=distances.within(WITHIN, domain))
-            else:
-                found = ask.stepped(near, radius, problem.k, stretch=self.stretch)
+            near = ask.near(centers)
+            if number == rounds - 1 and self.measures_groups(problem):
+                reach = ask.reach(near)
+            clip = self.radius if number else self.first_radius
+            found = ask.stepped(near, reach, problem.k, clip=clip, stretch=self.stretch)
             centers, weights, stated = found.centers, found.sizes, found.stated
-        return Clustering(centers, weights, {**start.details, "rounds": rounds, **details, **stated})
+        details = start.details | reach.details(domain)
+        return Clustering(centers, weights, {**details, "rounds": rounds, **stated})
 
     def budgets(self, problem: Problem) -> tuple[int, list[Budget]]:
         """How many rounds, and the budget of each question: of what is asked first, the mean and the reach, and of each
         round's counts, of use for the largest groups only, and of its sums."""
-        shares, first = self.shares(problem), self.asks_mean(problem) + self.measures(problem)
+        shares, last = self.shares(problem), int(self.measures_groups(problem))
+        first = len(shares) - last
         parts = problem.budget.split_for(*(share**2 for share in (*shares, 1 - sum(shares))))
         rounds = self.rounds or (2 if problem.budget.measure == "pure" else 8)
         each = parts[-1].split_for(*(GROWTH ** (2 * number) for number in range(rounds)))
@@ -120,7 +117,8 @@ class ShrunkLloyd(Generic[T]):
 
     def shares(self, problem: Problem) -> list[float]:
         """Of mu^2, for the mean, and where they can be seen for the reach and for the distances of the last round."""
-        return [MEAN] * self.asks_mean(problem) + 2 * [_reach(problem)] * self.measures(problem)
+        measured = self.measures(problem) + self.measures_groups(problem)
+        return [MEAN] * self.asks_mean(problem) + [_reach(problem)] * measured
 
     def asks_mean(self, problem: Problem) -> bool:
         """Where no start has said where rows are, and noise is not pure."""
@@ -128,14 +126,21 @@ class ShrunkLloyd(Generic[T]):
 
     def measures(self, problem: Problem) -> bool:
         """Whether a histogram of distances with its share would say how far rows are."""
-        share = _reach(problem)
-        budget = problem.budget.split_for(share**2, (1 - share) ** 2)[0]
-        return count_error(self.counts, BINS, budget, problem) <= UNSEEN * problem.rows
+        return count_error(self.counts, BINS, _for_reach(problem), problem) <= UNSEEN * problem.rows
+
+    def measures_groups(self, problem: Problem) -> bool:
+        """Whether a histogram of each group's distances would, before the last round."""
+        return self.measures(problem) and tells_groups(problem, self.counts, _for_reach(problem))
 
     def expected_error(self, problem: Problem) -> float:
         """``ErrorLaw``."""
         law = LAW if self.counts.trust in (Central, Aggregated) else OF_REPORTS
         return law.error(problem, self.counts, self.sums)
+
+
+def _for_reach(problem: Problem) -> Budget:
+    share = _reach(problem)
+    return problem.budget.split_for(share**2, (1 - share) ** 2)[0]
 
 
 def _reach(problem: Problem) -> float:
