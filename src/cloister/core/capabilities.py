@@ -189,6 +189,12 @@ def slack(method: object) -> float:
     return float(getattr(method, "slack", 1.0))
 
 
+def tells_narrow_columns(method: object) -> bool:
+    """Whether a method finds groups that differ only in a column much narrower than others, such as one of a category:
+    unless its attribute ``tells_narrow_columns`` is False (cells of a grid are as wide in every column)."""
+    return bool(getattr(method, "tells_narrow_columns", True))
+
+
 class Zooming(Protocol):
     """A method that may first pay to find where the rows are, and says beforehand whether, at what price, and what it
     may miss."""

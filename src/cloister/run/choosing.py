@@ -22,7 +22,7 @@ import attrs
 
 from cloister.accounting.accountant import Accountant
 from cloister.accounting.total import Total, budget_of, problem_of
-from cloister.core.capabilities import at_most, chooses_k, part_lost, predicted_part
+from cloister.core.capabilities import at_most, chooses_k, part_lost, predicted_part, tells_narrow_columns
 from cloister.core.clustering import Problem
 from cloister.core.domains import Domain
 from cloister.core.errors import CloisterError, InvalidInput, theirs
@@ -205,7 +205,8 @@ class Chooser:
     """Args: total, k, domain, rows: of the run. trust (that the caller named; None: as composed), parties (that pool
     their rows; 0: not said), fewest (of a range of k; None: k is one number), laws (whether pure and Gaussian noise
     are priced together, and candidates judged with other laws of noise, too: ``Spec.alternatives``), left (the part of
-    the budget that the method has), shared (whether something beside the method asks questions, too)."""
+    the budget that the method has), shared (whether something beside the method asks questions, too), narrow (whether a
+    column is much narrower than others, as those of categories are)."""
 
     total: Total
     k: int
@@ -217,6 +218,7 @@ class Chooser:
     laws: bool = True
     left: float = 1.0
     shared: Callable[[Composed], bool] = lambda method: False
+    narrow: bool = False
 
     def chosen(
         self, composed: Composed, wires: Mapping[str, str], values: Mapping[str, Any], only: str | None = None
@@ -239,6 +241,8 @@ class Chooser:
             try:
                 if self.fewest is not None and not chooses_k(part.value):
                     raise InvalidInput("it cannot choose k")
+                if self.narrow and not tells_narrow_columns(part.value):
+                    raise InvalidInput("its cells are too wide for a category, or for another column that is narrow")
                 found[name] = chooser.filled(part, below(wires, name), below(values, name), lazily=True)
                 judged.append(Candidate(name, self.predicted(*found[name])))
             except CloisterError as error:

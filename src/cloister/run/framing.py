@@ -37,6 +37,9 @@ from cloister.run.describing import clustered
 APART = 2.0
 """Columns whose widths differ by a larger factor are scaled, unless the caller says how."""
 
+NARROW = 0.25
+"""A column of less than this part of the widest one's width is narrow."""
+
 SHOWN = 12
 """Most columns whose intervals a statement spells out; the result holds all."""
 
@@ -73,6 +76,15 @@ class Framing:
             return np.ones(domain.dimension)
         zoom: Zooming = filled(registry().load(registry().wrapper()), share=0.0, scale=scale)
         return zoom.units_of(domain.half_widths, k)
+
+    def narrow(self, domain: Box | Ball, k: int) -> bool:
+        """Whether a column is much narrower than others in the units of distances, as those of categories are."""
+        if isinstance(domain, Ball):
+            return False
+        if unknown_columns(domain):
+            return any(self.one_hot)
+        widths = domain.half_widths / self.units(domain, k)
+        return bool(widths.min() < NARROW * widths.max())
 
     def _units(self, domain: Box | Ball) -> str:
         """The scale as ``zoom`` takes it."""

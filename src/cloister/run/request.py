@@ -266,7 +266,7 @@ def prepare(
             f"{describing.LARGEST:g} (--describe-share)"
         )
 
-    inside = framing.inside(inner)
+    inside, narrow = framing.inside(inner), framing.narrow(inner, request.most)
     # what suggests k is calibrated on Gaussian counts; and where rows are counted first, both stages add up in rho
     laws = request.laws and request.rows is not None and request.fewest is None
 
@@ -275,7 +275,7 @@ def prepare(
             return bool(centers or share) or framing.asks(method, total, request.most, inner, rows, laws)
 
         asked = request.trust, request.parties, request.fewest, laws
-        chooser = Chooser(total, request.most, inside, rows, *asked, 1 - share, shared)
+        chooser = Chooser(total, request.most, inside, rows, *asked, 1 - share, shared, narrow)
         chosen, _, choice = chooser.chosen(composed, request.components, request.options, only)
         if choice is not None and centers:
             chosen = chooser.beside(chosen, centers)

@@ -181,6 +181,10 @@ class GridMeans(Generic[T]):
     def chooses_k(self) -> bool:
         return True
 
+    @property
+    def tells_narrow_columns(self) -> bool:
+        return False
+
     def _found(self, cells: Released[Coreset], k: int, session: Session[T], rng: PublicRng) -> Floats:
         """Step 2: centres (k, d) of the cells."""
         many = self.solver.solve(cells, k + SPARE, rng.child("solve"))
