@@ -173,7 +173,10 @@ def main() -> None:
                 print(f"{shape.name:50.50s} {epsilon:4g} {method:12s} {text(cell)} {runs[0].method}", flush=True)
                 if out:
                     for run in runs:
-                        out.write(json.dumps({"shape": shape.name, "epsilon": epsilon, "asked": method, **attrs.asdict(run)}) + "\n")
+                        out.write(
+                            json.dumps({"shape": shape.name, "epsilon": epsilon, "asked": method, **attrs.asdict(run)})
+                            + "\n"
+                        )
                     out.flush()
     for method, cells in total.items():
         if cells:

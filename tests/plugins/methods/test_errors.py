@@ -72,8 +72,30 @@ def test_each_approximation_adds_its_own_part() -> None:
     clipped = steps(radii=np.array([5.0, 0.0]))["centers_error"]
     assert clipped[0] == pytest.approx(np.full(2, math.hypot(0.1, CLIPPED * 5)))
     stepped = steps(steps=np.array([[0.4, 0.0], [0.0, 0.0]]))
-    assert stepped["centers_error"][0, 0] == pytest.approx(math.hypot(0.1, UNFINISHED * 0.4 * math.sqrt(0.75)))
+    border = 2 * 0.4 / 2 / 2  # half of the step, half of the way, and the square root of four times as many rows
+    assert stepped["centers_error"][0, 0] == pytest.approx(
+        np.linalg.norm([0.1, UNFINISHED * 0.4 * math.sqrt(0.75), border])
+    )
     assert stepped["weights_error"] == pytest.approx(np.hypot(7.0, [200 * 0.1, 200 * 0.1]))  # sqrt(n m) shift / D
+
+
+def test_what_clipping_cut_off_counts_by_half_and_mostly_along_the_step() -> None:
+    along = np.array([[1e-6, 0.0], [0.0, 1e-6]])
+    found = steps(steps=along, noise=np.zeros(2), cut=np.array([0.4, 0.8]))["centers_error"]
+    assert found[0] == pytest.approx(0.2 * np.sqrt([0.875, 0.125]), rel=1e-3)
+    assert found[1] == pytest.approx(0.4 * np.sqrt([0.125, 0.875]), rel=1e-3)
+
+
+def test_what_shrinking_took_off_a_step_counts_beyond_its_noise() -> None:
+    found = steps(shortened=np.array([[0.5, 0.05], [0.0, -0.6]]))["centers_error"]
+    assert found[0] == pytest.approx([0.5, 0.1])
+    assert found[1] == pytest.approx([0.2, 0.6])
+
+
+def test_of_a_group_that_noise_may_hide_no_more_is_known_than_how_far_rows_are_from_centres() -> None:
+    found = steps(sizes=np.array([10.0, 400.0]), counted=np.array([10.0, 400.0]), spread=3.0)["centers_error"]
+    assert found[0].min() > 3 / math.sqrt(2)
+    assert found[1] == pytest.approx([0.2, 0.2], rel=1e-3)
 
 
 def test_a_centre_that_jumped_from_an_empty_place_may_have_met_rows() -> None:
@@ -96,20 +118,21 @@ def grid(weights: Any, error: float) -> Coreset:
 
 def test_the_noise_of_cells_spreads_sizes_as_much_as_is_stated() -> None:
     """Sizes are linear in counts: each count is moved by its error in turn."""
-    none = np.empty((0, 2))
-    sizes, stated = sizes_of(grid(100.0, 10.0), PAIR, none)
-    moved = [sizes_of(grid(100 + error, 10.0), PAIR, none)[0] - sizes for error in 10 * np.eye(4)]
+    none = np.empty((0, 2)), np.empty(0), np.empty(0)
+    sizes, stated = sizes_of(grid(100.0, 10.0), PAIR, *none)
+    moved = [sizes_of(grid(100 + error, 10.0), PAIR, *none)[0] - sizes for error in 10 * np.eye(4)]
     assert stated == pytest.approx(np.full(2, 10 * math.sqrt(2)))
     assert np.linalg.norm(moved, axis=0) == pytest.approx(stated)
 
 
 def test_a_cell_at_a_border_and_cells_left_out_add_to_the_error() -> None:
-    none = np.empty((0, 2))
-    cut = sizes_of(grid(100.0, 0.0), np.array([[0.0, 0.0], [1.0, 0.0]]), none)[1]  # half of the third cell
+    none = np.empty((0, 2)), np.empty(0), np.empty(0)
+    cut = sizes_of(grid(100.0, 0.0), np.array([[0.0, 0.0], [1.0, 0.0]]), *none)[1]  # half of the third cell
     assert cut == pytest.approx(np.full(2, 100 * BORDER * 0.5), rel=0.02)
-    out = np.array([[-1.0, 0.5], [-1.0, 0.7]])
-    more = sizes_of(grid(100.0, 10.0), PAIR, out)[1]
-    assert more == pytest.approx([10 * math.sqrt(2 + 2 * 0.25), 10 * math.sqrt(2)])
+    out = np.array([[-1.0, 0.5], [-1.0, 0.7]]), np.array([4.0, -9.0]), np.full(2, 10.0)
+    sizes, more = sizes_of(grid(100.0, 10.0), PAIR, *out)
+    assert sizes == pytest.approx([195.0, 200.0])  # kept cells are those whose noise is positive
+    assert more == pytest.approx([10 * math.sqrt(4), 10 * math.sqrt(2)])
 
 
 def test_points_between_two_centres_are_in_doubt_and_nothing_is_ever_infinite() -> None:

@@ -29,12 +29,14 @@ def problem_of(rows: int, k: int = 3, d: int = 2, epsilon: float = 1.0) -> Probl
     return Problem(k, cube(d), rows, Total(epsilon, 1 / (rows * math.log(rows + 2))).measured({"gaussian"}))
 
 
-def test_two_rounds_of_one_question_each_spend_the_budget() -> None:
-    problem = problem_of(5000)
+@pytest.mark.parametrize(("rows", "shares"), [(500, [0.8, 0.2]), (50_000, [0.8, 0.05, 0.15])])
+def test_rounds_of_one_question_each_spend_the_budget(rows: int, shares: list[float]) -> None:
+    """Where groups are well known, distances of each group are counted before the sums."""
+    problem = problem_of(rows)
     asked = forecast(METHOD, problem, SEED)
     spent = [event.spent.amount for round in asked for event in round.events]
-    assert [len(round.parts) for round in asked] == [1, 1]
-    assert spent == pytest.approx([0.8 * problem.budget.amount, 0.2 * problem.budget.amount])
+    assert [len(round.parts) for round in asked] == [1] * len(shares)
+    assert spent == pytest.approx([share * problem.budget.amount for share in shares])
 
 
 @pytest.mark.parametrize(("d", "epsilon", "most"), [(1, 0.001, 1.0), (2, 0.01, 1.2), (4, 0.001, 1.0)])

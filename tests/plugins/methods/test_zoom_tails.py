@@ -209,12 +209,14 @@ def test_ends_are_read_with_the_promise_that_was_stated(monkeypatch: pytest.Monk
 
 def test_no_group_of_the_stated_share_is_lost_in_the_settings_that_lost_them() -> None:
     """40,000 rows, three groups, the third of 15% at 12.5 in bounds of 2 to 30. 150 runs in all; at a rate of one in
-    1,000 three lost ones are rarer than one in 2,000 by chance, and seeds are fixed."""
+    1,000 three lost ones are rarer than one in 2,000 by chance, and seeds are fixed. Where groups of a fifth could be
+    lost nothing is cut."""
     lost = beyond = 0
-    for setting in ("three rows a user, epsilon 1", "epsilon 0.3", "epsilon 1"):
-        found = repeated(third, "hst-means", *SETTINGS[setting], runs=50)
-        assert found.cut == 50
-        assert found.share < 0.25
+    assert repeated(third, "hst-means", *SETTINGS["three rows a user, epsilon 1"], runs=1) is None
+    for setting in ("epsilon 0.3", "epsilon 1"):
+        found = repeated(third, "hst-means", *SETTINGS[setting], runs=75)
+        assert found.cut == 75
+        assert found.share < 0.2
         lost, beyond = lost + found.lost, beyond + found.beyond
     assert lost <= 1
     assert beyond <= 1

@@ -173,6 +173,7 @@ def of_steps(
     steps: Floats,
     noise: Floats,
     radii: Floats,
+    *,
     cut: Floats | None = None,
     shortened: Floats | float = 0.0,
     spread: float = 0.0,
@@ -200,7 +201,7 @@ def of_steps(
         fixed = np.hypot(np.hypot(noise, CLIPPED / 2 * radii)[:, None], CUT * cut[:, None] * np.sqrt(directions))
     sides = crossed(np.maximum(sizes, count_errors), centers, lengths)  # noise may hide as many rows
     bias = np.sqrt(np.maximum(shortened**2 - noise[:, None] ** 2, 0.0))
-    hiding = np.minimum(count_errors / np.maximum(sizes - count_errors, count_errors), 1.0)
+    hiding = np.minimum(count_errors / np.maximum(sizes - count_errors, np.maximum(count_errors, 1e-300)), 1.0)
     unknown = (spread / math.sqrt(steps.shape[1]) * hiding**4)[:, None] if spread else 0.0
     return {
         "weights_error": np.sqrt(count_errors**2 + moved**2 + sides**2),
@@ -247,17 +248,21 @@ def from_borders(sizes: Floats, centers: Floats, steps: Floats) -> Floats:
 
     The border of two groups of n and m rows at a distance D moves by half of both steps, along the line between their
     centres. About sqrt(n m) / D rows lie in a layer of width 1 there, D / 2 from either centre: they move the mean of
-    the first group by ``BORDERS`` sqrt(m / n) / 2 of the border's way.
+    the first group by ``BORDERS`` sqrt(m / n) / 2 of the border's way; of groups that are farther apart than the
+    nearest one less, by the square of the distance.
     """
-    away = centers[None] - centers[:, None]
-    lengths = np.maximum(np.linalg.norm(away, axis=2), 1e-300)
-    directions = away / lengths[:, :, None]
-    moved = np.minimum(np.abs(np.einsum("jmi,jmi->jm", directions, steps[:, None] + steps[None])) / 2, lengths)
-    weights = np.minimum(np.sqrt(sizes[None] / np.maximum(sizes[:, None], 1e-300)), MOST_UNEQUAL)
-    np.fill_diagonal(moved, 0.0)
-    np.fill_diagonal(lengths, math.inf)
-    weights = weights * (lengths.min(axis=1, keepdims=True) / lengths) ** 2
-    return np.asarray(np.sqrt(np.einsum("jm,jmi->ji", (BORDERS * weights * moved / 2) ** 2, directions**2)), np.float64)
+    about = centers - centers.mean(axis=0)
+    squares = np.maximum((about**2).sum(axis=1)[:, None] + (about**2).sum(axis=1) - 2 * about @ about.T, 0.0)
+    np.fill_diagonal(squares, math.inf)
+    squares = np.maximum(squares, 1e-300)
+    along = steps @ about.T - (steps * about).sum(axis=1)[:, None]  # of each step, towards each other centre, times D
+    border = np.minimum(np.abs(along - along.T) / 2 / squares, 1.0)  # over D
+    unequal = np.minimum(np.sqrt(sizes[None] / np.maximum(sizes[:, None], 1e-300)), MOST_UNEQUAL)
+    near = np.minimum(squares.min(axis=1, keepdims=True) / squares, 1.0) if len(centers) > 1 else np.zeros((1, 1))
+    weights = (BORDERS * unequal * near * border / 2) ** 2
+    np.fill_diagonal(weights, 0.0)
+    moved = weights @ about**2 - 2 * about * (weights @ about) + about**2 * weights.sum(axis=1, keepdims=True)
+    return np.asarray(np.sqrt(np.maximum(moved, 0.0)), np.float64)
 
 
 def of_points(
@@ -297,9 +302,7 @@ def _two_nearest(places: Floats, points: Floats) -> tuple[Floats, Floats]:
     return found[:, 0], found[:, 1]
 
 
-def sizes_of(
-    cells: Coreset, centers: Floats, middles: Floats, counts: Floats, errors: Floats
-) -> tuple[Floats, Floats]:
+def sizes_of(cells: Coreset, centers: Floats, middles: Floats, counts: Floats, errors: Floats) -> tuple[Floats, Floats]:
     """Rows (k,) nearest to each centre by released counts of cells, and their standard errors (k,).
 
     A cell that two groups share is divided by volume. Cells that seem to hold no rows count by their middles: those

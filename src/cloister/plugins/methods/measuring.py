@@ -53,7 +53,7 @@ CLIP, STRETCH = 0.6, 1.3
 UNSEEN = 0.1
 """A bin's standard error, of the rows, beyond which no distances are measured."""
 
-GROUP_BINS = 20
+GROUP_BINS = 24
 """Bins of distances of one group."""
 
 OUTER = (0.5, 1.0, 2.0, 4.0)
@@ -403,7 +403,11 @@ class Measuring(Generic[T]):
         per_sum = next(self.spend)
         radii, rows = np.full(len(near.centers), clip * reach.radius), float(self.problem.rows)
         if reach.groups is not None:
-            before, rows, stretch = np.maximum(reach.groups.counts.sum(axis=1), self.least_rows()), reach.groups.rows, 1.0
+            before, rows, stretch = (
+                np.maximum(reach.groups.counts.sum(axis=1), self.least_rows()),
+                reach.groups.rows,
+                1.0,
+            )
             radii = reach.groups.radii(self._noise(per_sum) / before, reach.radius, domain)
         offsets = ClippedOffsets.around(near, radii, domain, self.session)
         how_many = () if per_count is None else (count(near, oracle=self.counts, budget=per_count),)
@@ -428,9 +432,9 @@ class Measuring(Generic[T]):
             steps,
             stretch * errors / own,
             radii[:k],
-            None if reach.groups is None else reach.groups.excess(radii, domain)[:k],
-            stretch * totals / own[:, None] - steps,
-            reach.radius,
+            cut=None if reach.groups is None else reach.groups.excess(radii, domain)[:k],
+            shortened=stretch * totals / own[:, None] - steps,
+            spread=reach.radius,
         )
         return Stepped(centers, sizes, stated)
 

@@ -34,10 +34,8 @@ within measured radii: Biswas, Dong, Kamath, Ullman 2020 (CoinPress); lifting: C
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
 from typing import Any, Generic
 
-import attrs
 import numpy as np
 
 from cloister.core.budget import Budget
@@ -76,22 +74,8 @@ LAW, PURE = ErrorLaw(13.0, 1.92, 0.17, 0.05, MISSED), 2.35
 """The second: times the first in pure noise, for which thirteen questions are many (a dozen generated mixtures, house
 and g10k_d32_k16)."""
 
-import os
-CLEAR_ROUNDS=int(os.environ.get("CR","2"))
 CLEAR = 200.0
 """q from which noise moves a mean by less than clipping does, where groups are skewed."""
-
-
-@attrs.frozen
-class Last:
-    """The Lloyd rounds. Args: rounds."""
-
-    rounds: int
-
-    @property
-    def measured(self) -> Collection[int]:
-        """Rounds that measure the radius: the first, and the last, whose distances a result holds."""
-        return {0, self.rounds - 1} if self.rounds else ()
 
 
 @component
@@ -125,10 +109,10 @@ class RadiusMeans(Generic[T]):
             suggestion = suggested(heavy, np.full(len(sure), lift**2), problem, self.solver, rng.child("suggest"))
             k, chosen = suggestion.k, suggestion.details
         centers = self.solver.solve(session.release(lifted.coreset(kept, points)), k, rng.child("solve")) + mean
-        weights, stated, last = np.full(k, problem.rows / k), dict[str, Any](), self.last(problem)
-        for number in range(last.rounds):  # 6.
+        weights, stated, rounds = np.full(k, problem.rows / k), dict[str, Any](), self.last(problem)
+        for number in range(rounds):  # 6.
             near = ask.near(filled(centers, problem.k))
-            if number in last.measured:
+            if number in (0, rounds - 1):
                 reach = ask.reach(near)
                 chosen = chosen | reach.details(domain)
             moved = ask.stepped(near, reach, k, clip=CLIP if number else 1.0)
@@ -149,12 +133,11 @@ class RadiusMeans(Generic[T]):
         """``ErrorLaw``."""
         return LAW.error(problem, self.counts, self.sums) * (PURE if sums_are_pure(problem, self.counts) else 1.0)
 
-    def last(self, problem: Problem) -> Last:
-        """Step 6. Pure noise, and users who answer one question each, leave no more than two rounds."""
+    def last(self, problem: Problem) -> int:
+        """Rounds of step 6. Pure noise, and users who answer one question each, leave no more than two."""
         few = problem.budget.measure == "pure" or self.counts.trust is Local
         noisy = not few and strength(problem, self.counts, self.sums) < CLEAR
-        rounds = (8 if noisy else CLEAR_ROUNDS) if self.rounds is None else self.rounds
-        return Last(rounds)
+        return (8 if noisy else 2) if self.rounds is None else self.rounds
 
     def budgets(self, problem: Problem, rng: PublicRng) -> tuple[Budget, ...]:
         """Budget of each question, in the order they are asked. Under Local trust users are divided, each asked
@@ -165,13 +148,13 @@ class RadiusMeans(Generic[T]):
         return problem.budget.split_for(*(weight**2 for weight in weights))
 
 
-def shares(d: int, last: Last) -> list[float]:
+def shares(d: int, rounds: int) -> list[float]:
     """Shares of mu^2, question by question; a small part of each pair counts, since a sum has d coordinates."""
     few, more, least = (1 / (1 + times * math.sqrt(d)) for times in (1, 2, 8))
     found = [MEAN, RADIUS, CELLS * few, CELLS * (1 - few), RADIUS, LIFT * more, LIFT * (1 - more)]
-    growth = GROWTH ** np.arange(last.rounds)
-    for number, each in enumerate((1 - sum(found) - RADIUS * len(last.measured)) * growth / growth.sum()):
-        found += [RADIUS] * (number in last.measured) + [each * least, each * (1 - least)]
+    growth, measured = GROWTH ** np.arange(rounds), {0, rounds - 1}
+    for number, each in enumerate((1 - sum(found) - RADIUS * len(measured)) * growth / growth.sum()):
+        found += [RADIUS] * (number in measured) + [each * least, each * (1 - least)]
     return found
 
 
