@@ -203,7 +203,8 @@ def text(cell: dict[str, float]) -> str:
     flag = "  " if min(cell["centers"], cell["sizes"]) >= 0.9 else "! "
     return (
         f"{flag}centers {cell['centers']:.2f} sizes {cell['sizes']:.2f} worst {cell['worst']:5.1f} "
-        f"unwarned {cell['worst_unwarned']:5.1f} cost {cell['cost']:6.3f} error {cell['errors']:.4f} warned {cell['warned']:.1f}"
+        f"unwarned {cell['worst_unwarned']:5.1f} cost {cell['cost']:6.3f} error {cell['errors']:.4f} "
+        f"warned {cell['warned']:.1f}"
     )
 
 
@@ -215,8 +216,8 @@ def overall(cells: list[dict[str, float]]) -> str:
     cost = math.exp(np.mean([math.log(cell["cost"]) for cell in cells]))
     error = math.exp(np.mean([math.log(max(cell["errors"], 1e-9)) for cell in cells]))
     return (
-        f"{len(cells)} cells: {both} hold (centers {good['centers']}, sizes {good['sizes']}); mean {mean['centers']:.3f}, "
-        f"{mean['sizes']:.3f}; worst {max(c['worst'] for c in cells):.1f}, unwarned "
+        f"{len(cells)} cells: {both} hold (centers {good['centers']}, sizes {good['sizes']}); "
+        f"mean {mean['centers']:.3f}, {mean['sizes']:.3f}; worst {max(c['worst'] for c in cells):.1f}, unwarned "
         f"{max(c['worst_unwarned'] for c in cells):.1f}; cost {cost:.3f}; stated error {error:.5f}"
     )
 

@@ -184,7 +184,7 @@ def test_a_run_of_pure_noise_shares_its_budget_with_nothing() -> None:
         == "grid-means (counts=discrete-laplace, sums=l2-mechanism)"
     )
     described = chosen(("x", "y"), describe=("x", "y"), describe_share=0.15)
-    zoomed, begun = chosen(zoom="auto"), chosen(start={"x": [0.0, 0.5, 1.0], "y": [0.0, 0.5, 1.0]})
+    zoomed, begun = chosen(zoom=0.05), chosen(start={"x": [0.0, 0.5, 1.0], "y": [0.0, 0.5, 1.0]})
     assert {described.picked, zoomed.picked, begun.picked} == {"grid-means (counts=discrete-laplace)"}
 
 
