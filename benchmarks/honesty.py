@@ -5,8 +5,8 @@
     python benchmarks/honesty.py --only far --series 3  shapes whose name holds a text, drawn anew
 
 A cell is a table and an epsilon. It holds if nine of ten figures of its runs lie within two stated errors of what the
-rows nearest to the released centres have (rows clipped to the public bounds, distances in the run's units). Cost is over
-that of exact Lloyd rounds from the groups that the rows were drawn from. delta is 1 / (n ln n).
+rows nearest to the released centres have (rows clipped to the public bounds, distances in the run's units). Cost is
+over that of exact Lloyd rounds from the groups that the rows were drawn from. delta is 1 / (n ln n).
 """
 
 from __future__ import annotations
