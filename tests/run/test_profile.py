@@ -105,8 +105,8 @@ def test_an_error_is_in_the_caller_s_units_as_the_centre_is() -> None:
     tenfold = profile_of(fitted(rows * 10, 3, 1, "hst-means", bounds="-10:10"))
     assert tenfold.cost is not None
     assert one.cost is not None
-    assert tenfold.cost.value == pytest.approx(100 * one.cost.value, rel=1e-3)
-    assert tenfold.cost.error == pytest.approx(100 * (one.cost.error or 0), rel=1e-2)
+    assert tenfold.cost.value == pytest.approx(100 * one.cost.value, rel=1e-2)
+    assert tenfold.cost.error == pytest.approx(100 * (one.cost.error or 0), rel=0.05)
 
 
 def test_a_result_that_states_no_errors_has_none() -> None:
