@@ -55,12 +55,28 @@ def after(result: Result) -> Iterator[UserWarning]:
             f"{empty} of {len(result.centers)} centres hold hardly any rows by their noisy counts: fewer centres, "
             f"narrower bounds or more budget would use them better"
         )
-    for text in (*beyond(result), *misjudged(result)):
+    for text in (*beyond(result), *misjudged(result), *unsettled(result)):
         yield UtilityWarning(text)
     if text := result.details.get("auto", {}).get("warning"):
         yield UtilityWarning(text)
     for text in unlisted(result):
         yield UtilityWarning(text)
+
+
+MOVED = 0.25
+"""Part of the way to the next centre by which a centre that settled does not move in the last round."""
+
+
+def unsettled(result: Result) -> list[str]:
+    """Return a sentence that names the centres which were still moving in the last round, if there are any."""
+    moves = table_in(result.details, "last_moves", (len(result.centers),))
+    if moves is None or not (moves > MOVED).any():
+        return []
+    which = _named([f"{i} ({moves[i]:.0%})" for i in np.flatnonzero(moves > MOVED)])
+    return [
+        f"still moving in the last round, in parts of the way to the next centre: centre {which}. Its size and place "
+        f"may be wrong by more than their stated errors: give more budget, fewer centres, or another method"
+    ]
 
 
 MANY = 2.0

@@ -206,6 +206,7 @@ def of_steps(
     return {
         "weights_error": np.sqrt(count_errors**2 + moved**2 + sides**2),
         "centers_error": np.sqrt(along**2 + fixed**2 + bias**2 + unknown**2),
+        "last_moves": lengths / to_next(centers),
     }
 
 
@@ -241,6 +242,14 @@ def crossed(sizes: Floats, centers: Floats, lengths: Floats) -> Floats:
     layers = shifts / np.maximum(np.sqrt(squares), np.maximum(shifts, 1e-300))
     np.fill_diagonal(layers, 0.0)
     return np.asarray(np.sqrt(sizes * (layers**2 @ sizes)), np.float64)
+
+
+def to_next(centers: Floats) -> Floats:
+    """Distance (k,) of each centre to the nearest other one; infinite of one alone."""
+    about = centers - centers.mean(axis=0)
+    squares = (about**2).sum(axis=1)[:, None] + (about**2).sum(axis=1) - 2 * about @ about.T
+    np.fill_diagonal(squares, math.inf)
+    return np.asarray(np.sqrt(np.maximum(squares.min(axis=1), 1e-300)), np.float64)
 
 
 def from_borders(sizes: Floats, centers: Floats, steps: Floats) -> Floats:
