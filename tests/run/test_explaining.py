@@ -321,6 +321,12 @@ def test_a_ledger_that_admits_no_words_is_not_said_to_hold_runs_with_some(tmp_pa
             asked()
 
 
+def test_a_lifetime_of_runs_with_words_has_no_zcdp_which_pays_for_no_threshold() -> None:
+    table = Selection(("x", "y")).describing([Texts("notes")])
+    plan = prepare(request(**OFTEN, describe_words="notes"), table.features, chosen_columns=table)
+    assert lasting(plan, 12, None, 1.0, 1e-5).runs == {"basic": 5}
+
+
 def test_a_lifetime_without_a_ledger_has_both_compositions() -> None:
     found = lasting(PLAN, 12, None, 1.0, 1e-5)
     assert found.runs["basic"] == 5 < found.runs["zcdp"]

@@ -26,6 +26,7 @@ from cloister.accounting.ledger.database import transaction
 from cloister.accounting.ledger.ledger import Ledger
 from cloister.accounting.ledger.run import recorded
 from cloister.core.errors import InvalidInput, Refused
+from cloister.core.randomness import NoiseRng
 from cloister.plugins.populations.arrays import Arrays
 from cloister.plugins.populations.files import Files
 from cloister.run.account import Account
@@ -101,6 +102,15 @@ def differing(one: Any, other: Any) -> list[str]:
 
 
 # rows
+
+
+def test_a_run_whose_noise_can_be_repeated_is_not_charged(ledger: Ledger) -> None:
+    account = Account(ledger=ledger.path, dataset="mine")
+    with pytest.raises(InvalidInput, match="protects nobody cannot be charged to a ledger"):
+        fit(REQUEST, Arrays(table()), account=account, noise=NoiseRng.for_tests(1))
+    assert not ledger.runs()
+    assert not fit(REQUEST, Arrays(table()), noise=NoiseRng.for_tests(1)).privacy.protects
+    assert fit(REQUEST, Arrays(table()), account=account, noise=NoiseRng.secret()).privacy.protects
 
 
 def test_a_run_does_not_go_on_with_other_rows_in_memory(ledger: Ledger) -> None:

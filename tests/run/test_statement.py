@@ -79,3 +79,7 @@ def test_the_budget_is_one_line_where_its_list_is_not_asked_for() -> None:
     assert last == "Budget by round (rho): 0.15, 2 times 0.2; --verbose lists every question."
     split = statement(spends=tuple(attrs.evolve(s, users=0.5) for s in spends)).text(brief=True)
     assert split.endswith("Budget: 4 questions in 3 rounds; --verbose lists them.")
+    words = (attrs.evolve(spends[0], delta=1e-7), *spends[1:])
+    for some in (words, words[::-1]):
+        short = statement(spends=some).text(brief=True)
+        assert short.endswith("Budget: 4 questions in 3 rounds; --verbose lists them.")

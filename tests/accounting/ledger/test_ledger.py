@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -338,6 +338,19 @@ def test_a_run_goes_on_with_the_rows_that_it_began_with_only(ledger: Ledger) -> 
     held.open_round(0, "still mine")
     with pytest.raises(Refused, match="number, sizes, times differ"):
         compared(ledger, run, rows(number=b"4"))
+
+
+@pytest.mark.parametrize("same_rows", [False, True])
+def test_a_run_that_finishes_while_rows_are_fingerprinted_is_not_taken_over(ledger: Ledger, same_rows: bool) -> None:
+    run = reserve(ledger, marks=PAPER)
+
+    def slow(key: bytes) -> Mapping[str, bytes]:
+        run.finish()
+        return PAPER(key)
+
+    with pytest.raises(Refused, match=f"run {run.id} is finished"):
+        compared(ledger, run, slow, same_rows)
+    assert [found.state for found in ledger.runs()] == ["done"]
 
 
 def test_whoever_says_that_rows_are_the_same_goes_on_and_is_not_asked_again(ledger: Ledger) -> None:
