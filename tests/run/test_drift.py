@@ -10,10 +10,11 @@ from scipy.stats import binom
 from cloister.core.errors import InvalidInput
 from cloister.core.randomness import NoiseRng
 from cloister.core.types import Floats
-from cloister.run.drift import LEVEL, drift
+from cloister.run.drift import AT_ONCE, DRAWS, LEVEL, Compared, drift
 from cloister.run.fit import fit, source
 from cloister.run.request import Request
 from cloister.run.result import Result
+from cloister.run.statement import PrivacyStatement
 from tests.alarms import Alarm
 
 PLACES = np.array([[-0.6, -0.6], [0.6, -0.6], [-0.6, 0.6], [0.6, 0.6]])
@@ -70,3 +71,50 @@ def test_without_distances_sizes_alone_are_compared_and_without_their_errors_not
     assert "sizes alone" in found.text
     with pytest.raises(InvalidInput, match="no sizes with standard errors"):
         drift(attrs.evolve(old, details={}), new)
+
+
+SHARES = np.array([[0.1, 0.2, 0.0], [0.2, 0.1, 0.05], [0.05, 0.1, 0.2]])
+"""Of all rows, by group and bin."""
+
+
+def released(counts: Floats, error: float) -> Result:
+    """What a run of ``kept-centers`` released: counts by group and distance, up to 0.1, 0.2 and 0.4."""
+    details = {"counted": counts, "counted_error": error, "distances": {"edges": [0.1, 0.2, 0.4]}}
+    return Result(
+        np.zeros((3, 1)), None, ("x",), {}, {}, PrivacyStatement("Central", 1.0, 0.0, (), 20_000), details, "0"
+    )
+
+
+def test_changes_are_measured_in_the_errors_of_either_side() -> None:
+    """Twice as many rows then as now, with noise of 10 and of 150: sampling and noise of both sides add."""
+    moved = np.array([[0.0, 0.0, 0.0], [0.0, -0.05, 0.0], [0.0, 0.05, 0.0]])
+    then, now = 20_000 * SHARES, 10_000 * (SHARES + moved)
+    found = drift(released(then, 10.0), released(now, 150.0))
+    sizes = np.array([then.sum(axis=1) / 20_000, now.sum(axis=1) / 10_000])
+    pooled = (then + now).sum(axis=1) / 30_000
+    noise = 3 * ((10 / 20_000) ** 2 + (150 / 10_000) ** 2)
+    errors = np.sqrt(noise + pooled / 20_000 + pooled / 10_000)
+    assert found.shares == pytest.approx(sizes)
+    assert found.apart == pytest.approx((sizes[1] - sizes[0]) / errors)
+
+
+def test_the_change_of_cost_has_an_error_in_parts_of_the_cost() -> None:
+    """Twice as far out now: the error of a ratio is the root of the sum of squared relative errors, times the ratio."""
+    far = np.roll(SHARES, 1, axis=1)
+    then, now = 20_000 * SHARES, 5_000 * far
+    found, squares = drift(released(then, 1e-3), released(now, 1e-3)), np.array([0.01, 0.04, 0.16])
+    means = [float(shares.sum(axis=0) @ squares) for shares in (SHARES, far)]
+    assert found.cost == pytest.approx(means[1] / means[0])
+    assert not 0.8 < found.cost < 1.25
+    pooled = (then + now).sum(axis=0) / 25_000
+    spread = np.sqrt(pooled @ squares**2 - (pooled @ squares) ** 2) / (pooled @ squares)
+    assert found.cost_error == pytest.approx(found.cost * spread * np.sqrt(1 / 20_000 + 1 / 5_000), rel=0.05)
+
+
+def test_the_chance_counts_the_run_itself_and_draws_that_are_as_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 4,000 draws and the run: all are as large as no change, and none as a change beyond all chance."""
+    same = released(20_000 * SHARES, 10.0)
+    assert drift(same, same).chance == 1.0
+    assert drift(same, released(20_000 * SHARES[::-1], 10.0)).chance == pytest.approx(1 / (1 + DRAWS), rel=1e-12)
+    monkeypatch.setattr(Compared, "drawn", lambda self, g: np.broadcast_to(self.counts, (AT_ONCE, *self.counts.shape)))
+    assert drift(same, released(20_000 * SHARES[::-1], 10.0)).chance == 1.0
