@@ -122,6 +122,17 @@ def test_an_evaluation_holds_every_figure_and_is_fit_for_json() -> None:
     assert json.loads(json.dumps(single, allow_nan=False)) == single
 
 
+def test_a_silhouette_of_a_sample_is_of_rows_that_are_drawn_once_each() -> None:
+    """All but one of twelve rows: the figure without one of them, whichever it is."""
+    rows = np.random.default_rng(8).normal(size=(12, 2)) + np.repeat([[0.0, 0.0], [3.0, 0.0]], 6, axis=0)
+    centers = np.array([[0.0, 0.0], [3.0, 0.0]])
+    without = [metrics.silhouette(np.delete(rows, i, axis=0), centers) for i in range(12)]
+    found = [metrics.silhouette(rows, centers, sample=11, seed=seed) for seed in range(8)]
+    assert all(min(abs(figure - each) for each in without) < 1e-12 for figure in found)
+    assert len(set(found)) > 1
+    assert metrics.silhouette(rows, centers, sample=12, seed=1) == metrics.silhouette(rows, centers)
+
+
 # errors
 
 
@@ -158,8 +169,14 @@ def test_a_bad_row_in_a_later_chunk_is_named(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(metrics, "_CHUNK", 20)
     rows = np.zeros((1000, 2))
     rows[777, 1] = np.nan
-    with pytest.raises(InvalidInput, match="row 777"):
-        metrics.nicv(rows, TWO)
+    for figure in ROWS_AND_CENTERS:
+        with pytest.raises(InvalidInput, match="row 777 "):
+            figure(rows, TWO)
+
+
+def test_distances_of_rows_whose_squares_are_beyond_floats_are_infinite_and_no_bad_rows() -> None:
+    found = metrics.distances(np.array([[3.0, 4.0], [1e200, 0.0]]), np.zeros((1, 2)))
+    assert found.tolist() == [[5.0], [math.inf]]
 
 
 @pytest.mark.parametrize(

@@ -68,6 +68,17 @@ def facts(**changes: Any) -> dict[str, Any]:
     return {name: value for name, value in plan.items() if value is not None}
 
 
+def test_an_agreement_names_a_plan_with_its_seeds() -> None:
+    """Of which everything that is public and chance follows, and in a trial the noise, too."""
+    given = facts()
+    plans = [
+        pool_plan({**given, **changes}).agreement.plan
+        for changes in ({}, {"seed": 8}, {"test_noise_seed": 7}, {"test_noise_seed": 8}, {"k": 4}, {"epsilon": 2.0})
+    ]
+    assert len(set(plans)) == len(plans)
+    assert pool_plan(given).agreement.plan == plans[0]
+
+
 def drawn_by(plan: FederatedPlan) -> set[str]:
     """The oracles of its counts and sums."""
     return {part.spec.name for name, part in _parts(plan.plan.composed) if name in ("counts", "sums")}

@@ -16,7 +16,7 @@ from cloister.run.estimates import Estimate
 from cloister.run.fit import fit, source
 from cloister.run.request import Request
 from cloister.run.result import Result
-from cloister.showing.profile import profile_of
+from cloister.showing.profile import Profile, profile_of
 from tests.showing.report.pages import made
 from tests.test_benchmark_datasets import datasets
 
@@ -107,6 +107,37 @@ def test_an_error_is_in_the_caller_s_units_as_the_centre_is() -> None:
     assert one.cost is not None
     assert tenfold.cost.value == pytest.approx(100 * one.cost.value, rel=1e-3)
     assert tenfold.cost.error == pytest.approx(100 * (one.cost.error or 0), rel=1e-2)
+
+
+CELLS = np.array([[[middle - 0.05, -0.05], [middle + 0.05, 0.05]] for middle in (-0.6, -0.2, 0.7)])
+BINS = {"edges": [0.1, 0.3, 0.5], "counts": [400.0, 300.0, 200.0], "errors": [1.0] * 3}
+
+
+@pytest.mark.parametrize("how", ["cells", "distances"])
+@pytest.mark.parametrize(("name", "power"), [("hst-means", 2), ("hst-median", 1)])
+def test_a_cost_and_its_error_grow_with_the_unit_as_its_power_says(name: str, power: int, how: str) -> None:
+    """One unit, of seven, in both columns; most of the error is what a model of rows leaves open."""
+
+    def profile(unit: float) -> Profile:
+        cells = {"cells": unit * CELLS, "cell_weights": [500.0, 100.0, 900.0], "cell_errors": [1.0] * 3}
+        details = cells if how == "cells" else {"distances": BINS, "weights_error": [1.0] * 2}
+        changes: dict[str, Any] = {
+            "centers": unit * np.array([[-0.5, 0.0], [0.7, 0.0]]),
+            "method": {"name": name, "options": {}, "slots": {}},
+            "problem": {"k": 2, "bounds": {"lower": [-unit] * 2, "upper": [unit] * 2}},
+            "details": {**details, "units": [unit] * 2},
+        }
+        return profile_of(made(2, 2, **changes))
+
+    one, other = profile(1.0), profile(7.0)
+    assert one.cost is not None
+    assert one.cost.error is not None
+    assert other.cost is not None
+    assert other.cost.value == pytest.approx(7**power * one.cost.value, rel=1e-9)
+    assert other.cost.error == pytest.approx(7**power * one.cost.error, rel=1e-9)
+    assert one.silhouette is not None
+    assert other.silhouette is not None
+    assert other.silhouette.value == pytest.approx(one.silhouette.value, rel=1e-6)
 
 
 def test_a_result_that_states_no_errors_has_none() -> None:
