@@ -16,6 +16,7 @@ from cloister.run.estimates import Estimate
 from cloister.run.fit import fit, source
 from cloister.run.request import Request
 from cloister.run.result import Result
+from cloister.showing.figures import SPHERES_COST, SPHERES_ERROR
 from cloister.showing.profile import Profile, profile_of
 from tests.showing.report.pages import made
 from tests.test_benchmark_datasets import datasets
@@ -138,6 +139,9 @@ def test_a_cost_and_its_error_grow_with_the_unit_as_its_power_says(name: str, po
     assert one.silhouette is not None
     assert other.silhouette is not None
     assert other.silhouette.value == pytest.approx(one.silhouette.value, rel=1e-6)
+    if how == "distances":  # of which noise is hardly any
+        assert one.cost.error == pytest.approx(SPHERES_COST * one.cost.value, rel=0.05)
+        assert one.silhouette.error == pytest.approx(SPHERES_ERROR, rel=0.05)
 
 
 def test_a_result_that_states_no_errors_has_none() -> None:
