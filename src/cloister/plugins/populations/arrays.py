@@ -14,6 +14,7 @@ from cloister.core.domains import Lattice
 from cloister.core.encoding import (
     Progress,
     chunk_rows,
+    everybody_reports,
     finite,
     keep_memory,
     map_merge,
@@ -25,7 +26,7 @@ from cloister.core.lattice import CAP
 from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.record import mark, mark_of
-from cloister.core.types import AnyArray, Bools, Floats, Ids
+from cloister.core.types import AnyArray, Bools, Floats, Ids, Ints
 from cloister.rows.categories import Category
 from cloister.rows.columns import Kind, TableColumn, select
 from cloister.rows.reading import (
@@ -81,6 +82,17 @@ class _Chunk:
             return user_numbers(first + self.start, self.rows)
         return self.used.astype(np.uint64) + np.uint64(first + self.start)
 
+    def with_unused(self, points: Ints) -> tuple[Ints, _Chunk, Bools | None]:
+        """Return the points of all rows, the chunk with all of them, and which of them are in no bucket.
+
+        Args: points (m, d), of the rows that can be used.
+        """
+        if self.used is None:
+            return points, self, None
+        every, nowhere = np.zeros((self.rows, points.shape[1]), np.int64), np.ones(self.rows, bool)
+        every[self.used], nowhere[self.used] = points, False
+        return every, attrs.evolve(self, used=None), nowhere
+
     @property
     def lattice(self) -> slice:
         """Where those that can be used are in the lattice."""
@@ -90,9 +102,9 @@ class _Chunk:
 class Arrays(TableRows):
     """A curator's or a simulator's rows, put on the lattice once and kept there (int32, half of float64's size).
 
-    Rows with a missing or infinite cell are dropped, by a rule that looks at each row alone; whether ``check`` lets
-    them pass is said by ``missing``. User i is the row's position plus ``first``. Numbers are integers, floats,
-    booleans and decimals.
+    Rows with a missing or infinite cell are dropped, or in no bucket (``core.encoding.everybody_reports``), by a rule
+    that looks at each row alone; whether ``check`` lets them pass is said by ``missing``. User i is the row's position
+    plus ``first``. Numbers are integers, floats, booleans and decimals.
 
     Args:
         rows: an array (n, d), or a data frame of pandas, polars or pyarrow.
@@ -138,7 +150,6 @@ class Arrays(TableRows):
         chosen = select(self._table.known, columns, categories, bounded, column, True, described)
         super().__init__(chosen, missing, users, progress)
         self._first = as_first(first)
-        self._people: int | None = None
         self._domain: Lattice | None = None
         self._lattice = np.empty((0, 0), np.int32)
         self._parts: list[_Chunk] = []
@@ -154,14 +165,12 @@ class Arrays(TableRows):
         """
         refuse_too_many(self._table.length)
         if not self.has_users:
-            self._people = self._counted(self._missing)
-            refuse_unfit(self._people, most_rows)
+            refuse_unfit(self._counted(self._missing), most_rows)
             return
         self._owners = self._owned()
-        self._people = self._owners.rows
-        if self._missing == "refuse" and self._people < self._table.length:
+        if self._missing == "refuse" and self._owners.rows < self._table.length:
             refuse_missing()
-        refuse_unfit(self._people, most_rows)
+        refuse_unfit(self._owners.rows, most_rows)
 
     def keep(self, most: int, rng: PublicRng) -> None:
         """Read at most so many rows of each user from now on."""
@@ -184,10 +193,8 @@ class Arrays(TableRows):
 
     @property
     def people(self) -> int:
-        """How many rows can be used."""
-        if self._people is None:
-            self._people = self._counted("drop")
-        return self._people
+        """How many rows there are, those that cannot be used too."""
+        return self._table.length
 
     def _counted(self, missing: Missing) -> int:
         chosen = self.selection.needed(None)
@@ -229,11 +236,13 @@ class Arrays(TableRows):
         refuse_all(self.has_users and self._kept is None)
         keep_memory()
         self._snap(round.domain)
-        lattice = self._lattice
+        lattice, everybody = self._lattice, everybody_reports(round)
 
         def encoded(part: _Chunk) -> tuple[Any, ...]:
-            some = lattice[part.lattice].astype(np.int64)
-            return summarise_lattice(round, some, part.users(self._first), rng.child("chunk", part.start))
+            some, nowhere = lattice[part.lattice].astype(np.int64), None
+            if everybody:
+                some, part, nowhere = part.with_unused(some)
+            return summarise_lattice(round, some, part.users(self._first), rng.child("chunk", part.start), nowhere)
 
         return map_merge(self._parts, encoded, merge_summaries, self._run)
 

@@ -69,6 +69,8 @@ class SqlRows(TableRows):
         self._limit: tuple[int, bytes] | None = None
         self._numbered, self._crowded = False, True
         self._seen: Seen | None = None
+        self._everybody: Seen | None = None
+        self._count: int | None = None
         self._narrowed: Seen | None = None
         self._described = {"the engine": [database.name], "the table": [table_name(table)]} | {
             "the columns, or their types": [
@@ -87,14 +89,16 @@ class SqlRows(TableRows):
 
     @property
     def people(self) -> int:
-        """How many rows can be used."""
-        return self._known.rows
+        """How many rows there are, those that cannot be used too."""
+        if self._count is None:
+            self._count, self._seen = self._counted()
+        return self._count
 
     @property
     def _known(self) -> Seen:
         """Facts of all rows that can be used."""
         if self._seen is None:
-            self._seen = self._counted()[1]
+            self._count, self._seen = self._counted()
         return self._seen
 
     def keep(self, most: int, rng: PublicRng) -> None:
@@ -109,16 +113,29 @@ class SqlRows(TableRows):
             self._told("every round chooses the rows of users anew, since no temporary table could be made for them")
 
     def number_by_name(self) -> None:
-        """Raises: InvalidInput: rows name no users, two rows name one, or the engine fails."""
+        """Raises: InvalidInput: rows name no users, two rows name one, or the engine fails. Of rows that cannot be
+        used, too, where all report."""
         if self._users is None:
             raise InvalidInput(UNNUMBERED)
         if self._numbered:
             return
-        rows = self._kept.table
-        found = self._figures(rows, names=told_apart(rows[USER], self._database.dialect).nunique())
-        if found["names"] != found["rows"]:
+        rows = self._numberable
+        names = told_apart(rows[USER], self._database.dialect).nunique()
+        marks = {name: rows[name].sum() for name in self._marked}
+        found = self._figures(rows, names=names, named=rows[USER].count(), **marks)
+        if found["names"] != found["named"]:
             raise InvalidInput(SEVERAL)
+        self._everybody = Seen(found["rows"], found.get(MARK))
         self._numbered = True
+
+    @property
+    def _numberable(self) -> Any:
+        """The rows of rounds in which users have numbers: all that there are, with the column ``MARK`` where they are
+        watched, or those that are kept."""
+        if self._limit is not None:
+            return self._kept.table
+        rows = self._begun()
+        return rows.mutate(**self._hashed(rows, self._marked))
 
     @property
     def _usable(self) -> Stage:

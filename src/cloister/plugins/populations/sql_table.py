@@ -59,7 +59,8 @@ class SqlTable(SqlRows):
     **Numbers.** Under trust Local and Shuffled, and where users are shared out, a row is a person whose public number
     decides what she is asked. Rows here have no places, and a number by the order of their cells would move with every
     row that is replaced: so each row must name a user of its own, whose number follows from that name alone, or such a
-    round is refused.
+    round is refused. Where all report (``core.encoding.everybody_reports``), so do the owners of rows that cannot be
+    used, and of rows that name nobody: these are in no bucket, so that their numbers, one each, may be counted off.
 
     **Rows by stream.** Instead of its query a pass may be the one of other populations, over rows that come in batches:
     the same integers. Then rows are watched by a hash made here, and held once they were read, up to ``HELD``, so that
@@ -126,7 +127,7 @@ class SqlTable(SqlRows):
         if self._missing == "refuse" and found.rows < rows:
             refuse_missing()
         refuse_unfit(found.rows, most_rows)
-        self._seen = found
+        self._count, self._seen = rows, found
 
     @property
     def _way(self) -> str:
@@ -168,7 +169,7 @@ class SqlTable(SqlRows):
         if left:
             summaries |= dict(zip(left, self._streamed(round, left, rng), strict=True))
         else:
-            self._tell(self.people)
+            self._tell(self._known.rows)
         return tuple(summaries[i] for i in range(len(round.parts)))
 
     def chunks(self) -> Generator[Chunk]:
@@ -227,7 +228,7 @@ class SqlTable(SqlRows):
             self._tell(found.rows)
             return found.summaries
         summary = self._telling(lambda chunk: chunk.summary(some, rng))
-        with closing(self._read(self._kept.table, self._reading, True) if numbered else self._pass()) as chunks:
+        with closing(self._read(self._numberable, self._everybody, True) if numbered else self._pass()) as chunks:
             return map_merge(chunks, summary, merge_summaries, Threads(1).run)
 
     def _pass(self) -> Generator[Chunk]:
