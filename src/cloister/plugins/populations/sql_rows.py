@@ -11,6 +11,7 @@ import attrs
 from cloister.core.encoding import Progress
 from cloister.core.errors import InvalidInput
 from cloister.core.randomness import PublicRng
+from cloister.core.record import ENGINE
 from cloister.rows.databases.database import Database
 from cloister.rows.databases.features import featured, table_name, usable, used
 from cloister.rows.databases.stage import Fence, Stage
@@ -72,7 +73,7 @@ class SqlRows(TableRows):
         self._everybody: Seen | None = None
         self._count: int | None = None
         self._narrowed: Seen | None = None
-        self._described = {"the engine": [database.name], "the table": [table_name(table)]} | {
+        self._described = {ENGINE: [database.name], "the table": [table_name(table)]} | {
             "the columns, or their types": [
                 f"{name} {table.schema()[name]}" for name in (*selection.used, *([users] if users else []))
             ]

@@ -13,16 +13,13 @@ import ibis.expr.datatypes as dt
 import ibis.expr.operations as ops
 import sqlglot as sg
 
-from cloister.rows.databases.stage import TERMS, Expr, Fence, Steps, stepped, total
+from cloister.rows.databases.stage import TERMS, Expr, Fence, Steps, stepped
 
 End: TypeAlias = Callable[[], None]
 """Function that ends a snapshot, or drops a table."""
 
 HASHES = 2**32
 """A row's hash is below: sums of them over 2^31 rows are below 2^63."""
-
-MULTIPLIER = 1_540_483_477
-"""Odd, and so are its powers modulo 2^31, times which a hash below 2^31 is below 2^63."""
 
 
 def temporary_table(backend: Any, expression: Any) -> tuple[Any, End]:
@@ -43,13 +40,6 @@ def builtin(name: str, arguments: Sequence[Expr], kind: str) -> Expr:
     function.__signature__ = Signature(named)  # type: ignore[attr-defined]  # how Ibis is told of many arguments
     kinds = tuple(argument.type() for argument in arguments)
     return ibis.udf.scalar.builtin(name=name, signature=(kinds, kind))(function)(*arguments)
-
-
-def weighed(cells: Sequence[Expr]) -> Expr:
-    """A row's hash, by the engine's hash of each cell: their sum, each times an odd number of its own."""
-    hashes = (cell.hash().fill_null(0) & (HASHES // 2 - 1) for cell in cells)
-    terms = [each * pow(MULTIPLIER, j, HASHES // 2) & (HASHES - 1) for j, each in enumerate(hashes)]
-    return total(terms) & (HASHES - 1)
 
 
 def same(text: Expr, other: str | Expr, dialect: Dialect) -> Expr:
@@ -73,7 +63,8 @@ class Dialect:
             where the engine has none. In a transaction of the connection's owner it is hers that is used, and she ends
             it.
         hashed: a hash of a row's cells (doubles, perhaps a user's name), int64 from 0 to ``HASHES`` - 1: by it rows
-            that changed are found. Cells that are equal have one hash. None where the engine has none.
+            that changed are found. Cells that are equal have one hash. It is mixed after every cell, the last one too:
+            rows that exchange a cell must have another sum of hashes. None where the engine has none.
         materialise: the answer to an expression as a table that only this session sees and nobody changes, and what
             drops it.
         double: numbers, booleans or their texts as doubles, correctly rounded; NULL for what no double holds.

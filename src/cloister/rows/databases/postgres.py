@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import timeit
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, suppress
 from decimal import Decimal
 from itertools import islice
@@ -17,8 +17,8 @@ import sqlglot.expressions as sge
 from ibis.util import gen_name
 
 from cloister.core.errors import InvalidInput
-from cloister.rows.databases.dialect import Dialect, End, as_text, builtin, temporary_table, weighed
-from cloister.rows.databases.stage import Expr, clipped, number, product, rounded
+from cloister.rows.databases.dialect import HASHES, Dialect, End, as_text, builtin, temporary_table
+from cloister.rows.databases.stage import Expr, clipped, integer, number, product, rounded
 
 LEAST = Decimal(2) ** -1075
 """The nearest double of this decimal is 0."""
@@ -98,6 +98,19 @@ def _double(column: Expr) -> Expr:
     exact = column.cast("decimal")
     size = exact.abs()
     return ibis.cases((size <= LEAST, number(0)), (size <= LARGEST, exact.cast("float64")))
+
+
+def _hashed(cells: Sequence[Expr]) -> Expr:
+    """Each cell is hashed with the hash of those before it as a seed. NULL is hashed as a cell that no row in use has:
+    NaN, and a name without letters."""
+    found: Expr = integer(0)
+    for cell in cells:
+        if cell.type().is_floating():
+            found = builtin("hashfloat8extended", [cell.fill_null(float("nan")), found], "int64")
+            found = builtin("hashint8extended", [found, integer(1)], "int64")  # of 0 it was the seed, as it came
+        else:
+            found = builtin("hashtextextended", [as_text(cell).fill_null(""), found], "int64")
+    return found & (HASHES // 2 - 1)
 
 
 def _utf8(text: Expr) -> Expr:
@@ -202,7 +215,7 @@ def _fetched(expression: Any, cursor: str, size: int = 2**16) -> Iterator[pa.Rec
 
 POSTGRES = Dialect(
     begin=_begun,
-    hashed=weighed,
+    hashed=_hashed,
     materialise=_materialised,
     double=_double,
     text=_text,

@@ -20,6 +20,9 @@ from cloister.rows.workers.machine import Threads
 
 ODD_NUMBER = 0x9E37_79B9_7F4A_7C15
 
+FINISH = 0xFF51_AFD7_ED55_8CCD, 0xC4CE_B9FE_1A85_EC53
+"""Factors by which MurmurHash3 mixes 64 bits at its end."""
+
 
 @final
 @attrs.frozen
@@ -47,10 +50,17 @@ def refuse_other(found: Seen, seen: Seen) -> None:
 
 
 def hashed(rows: Floats) -> int:
-    """The sum of hashes of rows (n, d): equal rows have one, and in no order of the columns the same."""
+    """The sum of hashes of rows (n, d): equal rows have one, and in no order of the columns the same.
+
+    The last cell is mixed as well as the others: of whole numbers it has few bits, all of them high ones, which a
+    single product would leave high. Two rows that exchange it would often have the same sum.
+    """
     mixed = np.zeros(len(rows), np.uint64)
     for column in rows.T:
         mixed = (mixed ^ (column + 0.0).view(np.uint64)) * np.uint64(ODD_NUMBER)
+        mixed ^= mixed >> np.uint64(32)
+    for factor in FINISH:
+        mixed *= np.uint64(factor)
         mixed ^= mixed >> np.uint64(32)
     return int((mixed >> np.uint64(32)).sum())
 
