@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, final
 
 import attrs
@@ -188,6 +188,10 @@ class Arrays(TableRows):
         return owners.counted(usable)
 
     @property
+    def origins(self) -> frozenset[Hashable]:
+        return frozenset([self._table.origin])
+
+    @property
     def by(self) -> str:
         return self._threads.words
 
@@ -305,6 +309,8 @@ class _Array:
                 f"rows are an array of {rows.dtype.name}: convert it to numbers, as in rows.astype(float)"
             )
         self._rows, self.length = np.asarray(rows), len(rows)
+        place, _ = self._rows.__array_interface__["data"]
+        self.origin: Hashable = (place, rows.shape, rows.strides) if rows.size else id(self)
         self.known = [TableColumn(str(j), "numbers") for j in range(rows.shape[1])]
 
     def pieces(self, chosen: Selection, only: slice) -> Iterable[Piece]:
@@ -321,7 +327,7 @@ class _Frame:
     """A data frame, converted a piece of its columns at a time."""
 
     def __init__(self, rows: Any) -> None:
-        self._frame = frame_of(rows)
+        self._frame, self._given = frame_of(rows), rows
         if self._frame is None:
             raise InvalidInput(
                 f"rows are a {type(rows).__qualname__}: give a NumPy array (rows, columns), or a data frame of pandas, "
@@ -331,6 +337,11 @@ class _Frame:
         self.length = len(self._frame)
         self._names = {str(name): name for name in schema}
         self.known = [TableColumn(str(name), _kind(kind), declared=False) for name, kind in schema.items()]
+
+    @property
+    def origin(self) -> Hashable:
+        """Which object it is: it is held, so that no other one has its number."""
+        return id(self._given)
 
     def pieces(self, chosen: Selection, only: slice) -> Iterator[Piece]:
         size = piece_rows(len(chosen.used))

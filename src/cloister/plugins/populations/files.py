@@ -5,7 +5,7 @@ from __future__ import annotations
 import codecs
 import operator
 import os
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
@@ -22,7 +22,7 @@ from cloister.core.record import mark, mark_of
 from cloister.core.types import Floats
 from cloister.rows.columns import select
 from cloister.rows.files.csv_form import Form
-from cloister.rows.files.parts import Done, Part, Path, joined, listed, owned, passed
+from cloister.rows.files.parts import Done, Part, Path, identity, joined, listed, owned, passed
 from cloister.rows.files.sources import File, is_csv
 from cloister.rows.reading import (
     Chunk,
@@ -193,6 +193,10 @@ class Files(TableRows):
     def paths(self) -> list[str]:
         """The files, in order."""
         return [file.path for file in self._files]
+
+    @property
+    def origins(self) -> frozenset[Hashable]:
+        return frozenset(identity(path) for path in self.paths)
 
     @property
     def rows(self) -> int:

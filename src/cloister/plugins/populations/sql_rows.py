@@ -3,7 +3,7 @@ and the facts by which they are known again."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 import attrs
@@ -64,6 +64,7 @@ class SqlRows(TableRows):
         if naming is None:
             raise InvalidInput(NO_NAME)
         self._given, self._features = featured(table, selection, database.dialect, naming)
+        self._origin: Hashable = table.op()
         self._rows: Any = None
         self._copy: Any = None
         self._held: list[Chunk] | None = None
@@ -78,6 +79,10 @@ class SqlRows(TableRows):
                 f"{name} {table.schema()[name]}" for name in (*selection.used, *([users] if users else []))
             ]
         }
+
+    @property
+    def origins(self) -> frozenset[Hashable]:
+        return frozenset([self._origin])
 
     @property
     def _here(self) -> bool:
