@@ -65,7 +65,7 @@ def test_a_file_under_two_names_is_given_twice(folder: Path, way: str) -> None:
     with pytest.raises(InvalidInput, match="was given twice: its rows would count twice"):
         Files(paths)
     if len(paths) == 2 and "*" not in paths[1]:
-        with pytest.raises(InvalidInput, match="'south' has the same rows as 'north'.*would count twice"):
+        with pytest.raises(InvalidInput, match=r"'south' has the same rows as 'north'.*would count twice"):
             parties(dict(zip(("north", "south"), map(source, paths), strict=True)))
         assert "given twice" in refused(
             f"fit {' '.join(paths)} --pooled -k 2 --epsilon 1 --delta 1e-6 --bounds=-1:1 --rows 100", folder
