@@ -18,8 +18,8 @@ from cloister.core.record import HOW_HASHED, mark_of
 from cloister.core.trust import Aggregated, Central
 from cloister.plugins.populations.sql_rows import SqlRows
 from cloister.rows.columns import select
-from cloister.rows.databases.database import Database
-from cloister.rows.databases.features import table_columns
+from cloister.rows.databases.database import Database, dialect_of
+from cloister.rows.databases.features import table_columns, typed
 from cloister.rows.databases.lattices import snapped
 from cloister.rows.databases.questions import Compiled, Grouped
 from cloister.rows.databases.stage import Described, NotCompiled
@@ -103,6 +103,7 @@ class SqlTable(SqlRows):
     ) -> None:
         if passes not in (None, *PASSES):
             raise InvalidInput(f"pass is '{passes}': choose from {' | '.join(PASSES)}")
+        table = typed(table, dialect_of(table.get_backend()))
         chosen = select(table_columns(table), columns, categories, bounded, users, described=described)
         if chosen.texts:
             raise InvalidInput(

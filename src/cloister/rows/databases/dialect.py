@@ -78,6 +78,8 @@ class Dialect:
         statement: an expression in the engine's words, given Ibis' backend, connected or not.
         answer: the whole answer to an expression, as a table of Arrow; None where it is what ``stream`` gives.
         terms: most products of a row's numbers in one query, for the backend: beyond, reading the rows takes less time.
+        table: Ibis' table of a name, in a schema (or a catalog and a schema), with the types that its columns have.
+            None where Ibis knows them.
         tables: names of the tables that are there, as they may be given: with their schema where they need it.
         streams: whether rows of so many columns are read in less time than a query over them takes, and why, in words
             that are said; tried over rows that the engine makes up, never over a table's.
@@ -86,6 +88,7 @@ class Dialect:
             worked on; and what ends it. None where there are no such workers.
         stream: the answer to an expression, as Arrow's reader of batches of at most so many rows.
         why: what a failure of the engine means, in words of our own (a driver's may quote a row); None if unknown.
+        log: where its own words on a failure are read, which may quote a row.
     """
 
     begin: Callable[[Any, bool], End | None] = lambda backend, keeps: None
@@ -101,8 +104,10 @@ class Dialect:
     statement: Callable[[Any, Any], str] = lambda backend, expression: str(backend.compile(expression))
     answer: Callable[[Any], Any] | None = None
     terms: Callable[[Any], int] = lambda backend: TERMS
+    table: Callable[[Any, str, Any], Any] | None = None
     tables: Callable[[Any], Sequence[str]] = lambda backend: backend.list_tables()
     streams: Callable[[Any, int], tuple[bool, str]] = lambda backend, columns: (False, "")
     spread: Callable[[Any], tuple[Callable[[bytes], Sequence[bytes]], End]] | None = None
     stream: Callable[[Any, int], Any] = lambda expression, size: expression.to_pyarrow_batches(chunk_size=size)
     why: Callable[[Exception], str | None] = lambda error: None
+    log: str = "select its rows in a program of the engine's own to read why"
