@@ -186,6 +186,14 @@ def test_an_engine_with_neither_snapshot_nor_hashes_is_refused_before_a_row_is_r
         assert some.people == 200
 
 
+def test_an_error_of_a_view_names_it(lake: Any) -> None:
+    lake.execute("CREATE VIEW broken AS SELECT (CASE WHEN x > 0 THEN 'secret' ELSE '1' END)::DOUBLE AS x FROM rows")
+    told = r"duckdb could not answer \(ConversionException\): .*; it was raised in 'broken'"
+    with population(lake, "broken") as some, pytest.raises(InvalidInput, match=told) as caught:
+        some.check()
+    assert "secret" not in str(caught.value)
+
+
 def test_a_database_that_may_only_be_read_is_copied_too(tmp_path: Path) -> None:
     with duckdb.connect(str(tmp_path / "a.db")) as writer:
         writer.execute("CREATE TABLE rows AS SELECT 0.5 AS x, 0.1 AS y")

@@ -184,14 +184,14 @@ class Database:
             raise
         except Exception as error:  # a driver's message may quote a row
             _interrupted(error)
-            why = self.dialect.why(error)
+            why, raised = self.dialect.why(error), self._raised() if self.dialect.computed(error) else ""
             raise EngineFailed(
                 f"{self.name} could not answer ({why or type(error).__name__}): nothing was answered, and no part of "
-                f"an answer is kept{'' if why else self._raised()}"
+                f"an answer is kept{raised}"
             ) from None
 
     def _raised(self) -> str:
-        """Whose fault a failure without a known meaning is, once the engine's arithmetic has been tried: a view's."""
+        """Whose fault a failure is, once the engine's arithmetic has been tried: what computes the cells."""
         if not self._tried or not self._names:
             return ""
         names = " or ".join(f"'{name}'" for name in self._names)

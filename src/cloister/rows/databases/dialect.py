@@ -88,6 +88,7 @@ class Dialect:
             worked on; and what ends it. None where there are no such workers.
         stream: the answer to an expression, as Arrow's reader of batches of at most so many rows.
         why: what a failure of the engine means, in words of our own (a driver's may quote a row); None if unknown.
+        computed: whether a failure is one of what cells are computed from, as a view's division by zero is.
         log: where its own words on a failure are read, which may quote a row.
     """
 
@@ -110,4 +111,5 @@ class Dialect:
     spread: Callable[[Any], tuple[Callable[[bytes], Sequence[bytes]], End]] | None = None
     stream: Callable[[Any, int], Any] = lambda expression, size: expression.to_pyarrow_batches(chunk_size=size)
     why: Callable[[Exception], str | None] = lambda error: None
+    computed: Callable[[Exception], bool] = lambda error: False
     log: str = "select its rows in a program of the engine's own to read why"

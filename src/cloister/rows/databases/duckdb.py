@@ -148,6 +148,10 @@ def _tables(backend: Any) -> list[str]:
     ]
 
 
+COMPUTED = {"InvalidInputException", "ConversionException", "OutOfRangeException"}
+"""DuckDB's errors of data, and those that somebody raises."""
+
+
 FEW = 8
 """Cuts that are compared one after the other."""
 
@@ -194,4 +198,5 @@ DUCKDB = Dialect(
     tables=_tables,
     streams=_streams,
     stream=_batches,
+    computed=lambda error: type(error).__name__ in COMPUTED,
 )

@@ -60,6 +60,11 @@ def _why(error: Exception) -> str | None:
     return next((meaning for start, meaning in FAILURES.items() if code.startswith(start)), None)
 
 
+def _computed(error: Exception) -> bool:
+    """Errors of data, of routines, and those that somebody raises."""
+    return (getattr(error, "sqlstate", None) or "")[:2] in ("22", "2F", "38", "39", "P0")
+
+
 def _begun(backend: Any, keeps: bool) -> End:
     """In a transaction that only reads no table is made, not even a temporary one.
 
@@ -280,6 +285,7 @@ POSTGRES = Dialect(
     streams=_streams,
     stream=_batches,
     why=_why,
+    computed=_computed,
     log="its own words, which may quote a row, are in the server's log: SELECT pg_current_logfile() or SHOW "
     "log_destination says where that is",
 )
