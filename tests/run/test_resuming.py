@@ -174,6 +174,21 @@ def test_a_run_does_not_go_on_with_files_that_changed(
     assert ledger.runs()[-1].state == "done"
 
 
+def test_a_run_does_not_go_on_with_a_long_file_of_the_same_size_and_time_that_ends_otherwise(
+    ledger: Ledger, tmp_path: Path
+) -> None:
+    """A file whose beginning says nothing of its end."""
+    rows = np.random.default_rng(0).normal(0, 0.3, (20_000, 2))
+    path = tmp_path / "long.npy"
+    np.save(path, rows)
+    name, facts = cut_off(ledger, source(path)), path.stat()
+    rows[-1] += 0.1
+    np.save(path, rows)
+    os.utime(path, ns=(facts.st_atime_ns, facts.st_mtime_ns))
+    with pytest.raises(Refused, match="they have moved: how files begin and end differ"):
+        run(ledger, source(path), resume=name)
+
+
 def test_files_in_another_order_or_number_are_other_rows_and_in_another_folder_the_same(tmp_path: Path) -> None:
     (tmp_path / "here").mkdir()
     paths = [written(tmp_path / "here", f"{name}.npy", seed) for seed, name in enumerate("abc")]

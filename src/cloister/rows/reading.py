@@ -10,7 +10,7 @@ is not the only one of its kind, are no names.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Sequence
 from contextlib import closing
 from typing import Any, Literal, NoReturn, Self, TypeAlias, TypeVar, final
 
@@ -149,6 +149,11 @@ class TableRows(ABC):
     def dimension(self) -> int:
         """How many features there are."""
         return len(self.columns)
+
+    @property
+    def origins(self) -> frozenset[Hashable]:
+        """What the rows come from (files, arrays, tables), by which a pool sees that it was given the same twice."""
+        return frozenset()
 
     @property
     def by(self) -> str:

@@ -47,7 +47,8 @@ def test_every_engine_gives_the_answers_of_one_process(
     assert answers(population) == expected, "before a check: files that do not say how many rows they have are counted"
     population.check()
     assert answers(population) == answers(population) == expected
-    assert population.people == Files(paths, "*", missing="drop", engine=shared[name]).people == 1078
+    people = population.people
+    assert people == Files(paths, "*", missing="drop", engine=shared[name]).people > len(population.table()) == 1078
 
 
 @pytest.mark.parametrize("oracle", ["optimised-unary", "hadamard-response"])
