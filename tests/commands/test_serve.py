@@ -78,6 +78,7 @@ def test_what_passes_by_itself_has_an_exit_code_of_its_own_and_what_does_not_is_
 
 @pytest.mark.parametrize("number", sorted(PASSING))
 def test_a_cause_that_passes_is_told_from_one_that_does_not(number: int) -> None:
-    for cause, found in ((OSError(number, "why"), Unavailable), (OSError(errno.EACCES, "why"), InvalidInput)):
+    lasting = [(OSError(one, "why"), InvalidInput) for one in (errno.EACCES, errno.ENOENT)]
+    for cause, found in ((OSError(number, "why"), Unavailable), *lasting):
         with pytest.raises(found, match="said"), passing():
             raise InvalidInput("said") from cause

@@ -129,7 +129,6 @@ class Unavailable(CloisterError):
 
 
 PASSING = {
-    errno.ENOENT,
     errno.EAGAIN,
     errno.EBUSY,
     errno.EADDRINUSE,
@@ -141,20 +140,22 @@ PASSING = {
     errno.ENOTCONN,
     errno.ETIMEDOUT,
 }
-"""Error numbers of what may pass: not there (mounted) yet, held by another process, a full or failing disk."""
+"""Error numbers of what may pass: held by another process, no address of this machine yet, a full or failing disk."""
 
 
 @contextmanager
-def passing() -> Iterator[None]:
-    """Tell what may pass from what does not, where files or ports are taken. Raises: Unavailable: with the words of an
-    error of ours whose cause may pass by itself."""
+def passing(*others: int) -> Iterator[None]:
+    """Tell what may pass from what does not, where files or ports are taken. Args: others (error numbers that may pass
+    here). Raises: Unavailable: with the words of an error of ours whose cause may pass by itself."""
     try:
         yield
     except CloisterError as error:
         import socket  # for this error alone
 
         reason = error.__cause__
-        if isinstance(reason, socket.gaierror) or (isinstance(reason, OSError) and reason.errno in PASSING):
+        if isinstance(reason, socket.gaierror) or (
+            isinstance(reason, OSError) and reason.errno in PASSING.union(others)
+        ):
             raise Unavailable(str(error)) from reason
         raise
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import threading
 from collections import Counter
@@ -125,6 +126,14 @@ def test_the_plan_s_files_are_given_out_as_they_are_and_nothing_else(client: Cli
     for name in ("secret.json", "..%2Fplan%2Fplan.json", "bundle-2.json", "round-1.json", "bundle-01.json", ".", "x"):
         assert client.get(f"/{name}").status_code in (404, 405), name
     (folder / "secret.json").unlink()
+
+
+def test_a_pipe_of_a_public_name_is_not_opened(client: Client, folder: Path) -> None:
+    os.mkfifo(folder / "bundle-7.json")
+    try:
+        assert client.get("/bundle-7.json").status_code == 404
+    finally:
+        (folder / "bundle-7.json").unlink()
 
 
 def test_without_tickets_whoever_knows_a_number_uses_it_up_and_everybody_sees_when_reports_come(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import time
@@ -130,6 +131,19 @@ def test_the_watch_of_the_plan_s_folder_survives_what_it_meets_and_opens_the_rou
         wait_for(client, lambda: client.get("/health").json()["waiting"] is None)
         assert gauges(client) == {"watching": 1, "between_rounds": 0, "taking_reports": 1}
     assert [event["event"] for event in told] == ["waiting", "round"], "the same reason is said once"
+
+
+def test_a_pipe_that_stands_for_a_round_s_answers_is_waited_for_and_not_opened(folder: Path) -> None:
+    plan, out = folder / "plan", folder / "reports"
+    with Client(collector(plan, out)) as client:
+        client.send(answers(folder))
+        elsewhere = Path(shutil.copytree(plan, folder / "elsewhere" / "plan"))
+        advance(elsewhere, out)
+        os.mkfifo(plan / "round-1.json")
+        wait_for(client, lambda: "round-1.json: it is no file" in str(client.get("/health").json()["waiting"]))
+        (plan / "round-1.json").unlink()
+        shutil.copytree(elsewhere, plan, dirs_exist_ok=True)
+        wait_for(client, shows(client, round=2, open=True))
 
 
 def gauges(client: Client) -> dict[str, int]:

@@ -107,9 +107,11 @@ class PublicFiles:
 
     def get(self, name: str) -> bytes | None:
         """A file's content; None if there is no such file, or it is not public."""
+        path = self._folder / name
         if name not in self._kept and _PUBLIC.fullmatch(name):
             try:
-                self._kept[name] = (self._folder / name).read_bytes()
+                if path.is_file():  # to open a pipe would take for ever, and nobody else would be answered
+                    self._kept[name] = path.read_bytes()
             except OSError:
                 return None
         return self._kept.get(name)

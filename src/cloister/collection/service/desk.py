@@ -12,6 +12,7 @@ there, and the next round is open: its name, and the form of its reports, come f
 from __future__ import annotations
 
 import asyncio
+import errno
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -29,7 +30,7 @@ from cloister.collection.service.limits import DEFAULT, REASONS, Held, Limits, R
 from cloister.collection.service.segments import Segments, collecting
 from cloister.collection.service.tickets import Issuer
 from cloister.collection.wire.batches import BATCH, PREFIX, REPORT, STAMP, TICKETED, BatchForm, Parsed, form_of
-from cloister.core.errors import CloisterError, InvalidInput, Refused
+from cloister.core.errors import CloisterError, InvalidInput, Refused, passing
 from cloister.core.types import Bools, Ints
 
 LOOK = 1.0
@@ -134,7 +135,7 @@ class Desk:
         waiting: why the next round cannot be opened yet; None if nothing prevents it.
 
     Raises: Refused: another trust model, no open round, or another collector. Damaged, InvalidInput: the plan or the
-        folder cannot be used.
+        folder cannot be used. Unavailable: there is no plan (yet).
     """
 
     def __init__(
@@ -147,7 +148,8 @@ class Desk:
         limits: Limits = DEFAULT,
         told: Callable[[dict[str, Any]], None] = lambda event: None,
     ) -> None:
-        self.plan = CollectionPlan.read(plan)
+        with passing(errno.ENOENT):  # a file system that is not mounted yet
+            self.plan = CollectionPlan.read(plan)
         check_trust(self.plan, shuffle)
         check_apart(plan, out)
         self.opened = open_round(plan, issuer is not None)
