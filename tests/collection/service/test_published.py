@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 import shutil
@@ -144,6 +145,19 @@ def test_a_pipe_that_stands_for_a_round_s_answers_is_waited_for_and_not_opened(f
         (plan / "round-1.json").unlink()
         shutil.copytree(elsewhere, plan, dirs_exist_ok=True)
         wait_for(client, shows(client, round=2, open=True))
+
+
+def test_no_exception_ends_the_watch(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    faults = [*FAULTS, Refused("another plan"), OSError(5, "Input/output error"), None, ValueError("odd")]
+    sleeps = [*[None] * len(faults), asyncio.CancelledError()]
+    looks = AsyncMock(side_effect=faults)
+    watched = collector(folder / "plan", folder / "reports").state.desk
+    monkeypatch.setattr(watched, "_look", looks)
+    monkeypatch.setattr(asyncio, "sleep", AsyncMock(side_effect=sleeps))
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(watched._watch())
+    assert looks.await_count == len(faults)
+    assert watched.waiting == "ValueError: odd"
 
 
 def gauges(client: Client) -> dict[str, int]:
