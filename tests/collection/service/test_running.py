@@ -15,7 +15,8 @@ import pytest
 from cloister.collection.service import running
 from cloister.collection.service.app import collector
 from cloister.collection.service.limits import Limits, ServiceCounts
-from cloister.collection.service.running import certificate, check_origin, listening, notify, serve
+from cloister.collection.service.running import certificate, check_origin, listening, serve
+from cloister.collection.service.supervisor import notify
 from cloister.core.errors import InvalidInput
 from cloister.federated.transport.certificates import COORDINATOR_NAME, make_test_certificates
 from tests.collection.service.collectors import plan_in

@@ -26,7 +26,7 @@ import numpy as np
 from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.plan.transcript import Transcript, name
 from cloister.collection.service.committing import Committer, DiskFailed
-from cloister.collection.service.limits import DEFAULT, REASONS, Held, Limits, Rates, ServiceCounts, retry_after
+from cloister.collection.service.limits import DEFAULT, REASONS, HeldBytes, Limits, Rates, ServiceCounts, retry_after
 from cloister.collection.service.segments import Segments, collecting
 from cloister.collection.service.tickets import Issuer
 from cloister.collection.wire.batches import BATCH, PREFIX, REPORT, STAMP, TICKETED, BatchForm, Parsed, form_of
@@ -157,7 +157,7 @@ class Desk:
             raise Refused("all rounds of this plan are closed: there is nothing to collect")
         self.limits, self.counts, self.rates, self.done = limits, ServiceCounts(), Rates(limits.rate), False
         self._folder, self._out, self._issuer, self._told = plan, out, issuer, told
-        self.held = Held(limits, self.counts)
+        self.held = HeldBytes(limits, self.counts)
         self.waiting: str | None = None
         self._committer: Committer | None = None
         self._looked = time.monotonic()

@@ -184,7 +184,7 @@ class Rates:
 
 
 @final
-class Held:
+class HeldBytes:
     """Bytes of requests under way, of all and per address; this machine's have no share. Args: limits, counts (whose
     ``held`` is their sum)."""
 

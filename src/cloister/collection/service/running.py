@@ -13,7 +13,6 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import logging
-import os
 import re
 import signal
 import socket
@@ -27,6 +26,7 @@ from typing import Any, final
 
 from cloister.collection.service.desk import Desk
 from cloister.collection.service.limits import DEFAULT, Limits, ServiceCounts, peer_of
+from cloister.collection.service.supervisor import notify
 from cloister.core.errors import InvalidInput, MissingExtra, Refused, cause
 from cloister.core.keyfiles import check_own
 
@@ -375,15 +375,6 @@ async def _run(
         beside.should_exit = True
         if counting is not None:
             await counting
-
-
-def notify(state: str) -> None:
-    """Tell a supervisor what became of the service, by systemd's protocol (sd_notify); without one, nothing."""
-    address = os.environ.get("NOTIFY_SOCKET", "")
-    if address[:1] in ("/", "@"):
-        with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as line:
-            line.connect(address.replace("@", "\0", 1) if address[0] == "@" else address)
-            line.send(state.encode())
 
 
 @contextmanager
