@@ -99,7 +99,7 @@ def test_a_collector_has_the_memory_and_threads_that_its_limits_ask_for() -> Non
     }
     assert 4 * DEFAULT.held / 2**20 < megabytes["MemoryHigh"] < megabytes["MemoryMax"]
     assert int(setting("TasksMax")[0]) > 40, "asyncio begins 32 threads at the most"
-    assert setting("Type") == ["notify"]
+    assert (setting("Type"), setting("TimeoutStartSec")) == (["notify"], ["infinity"])
     assert "AF_UNIX" in setting("RestrictAddressFamilies")
 
 

@@ -216,7 +216,7 @@ def test_a_full_disk_acknowledges_nothing_and_is_seen_in_the_health_and_told(
         sent = client.request("POST", "/reports", content=report(form, 1), headers=OCTETS)
         assert (sent.status_code, sent.json()["refused"], sent.headers["retry-after"]) == (503, {"disk": 1}, "5")
         found = client.get("/health")
-        facts = {"state": "taking reports", "watching": True, "waiting": None, "disk": "No space left on device"}
+        facts = {"state": "taking reports", "watching": True, "waiting": False, "disk": "No space left on device"}
         assert (found.status_code, found.json()) == (503, {"ready": False, **facts})
         assert client.get("/alive").status_code == 503
         monkeypatch.setattr(Segments, "append", append)

@@ -125,23 +125,25 @@ def test_the_watch_of_the_plan_s_folder_survives_what_it_meets_and_opens_the_rou
             wait_for(client, lambda: opens.call_count >= 3)
             found = client.get("/health")
             assert (found.status_code, found.json()["ready"], found.json()["state"]) == (503, False, "waiting")
-            assert type(fault).__name__ in found.json()["waiting"]
+            assert found.json()["waiting"] is True
             assert client.get("/alive").status_code == 200, "a restart would meet the same"
             assert gauges(client) == {"watching": 1, "between_rounds": 1, "taking_reports": 0}
         wait_for(client, shows(client, round=2, open=True))
-        wait_for(client, lambda: client.get("/health").json()["waiting"] is None)
+        wait_for(client, lambda: client.get("/health").json()["waiting"] is False)
         assert gauges(client) == {"watching": 1, "between_rounds": 0, "taking_reports": 1}
     assert [event["event"] for event in told] == ["waiting", "round"], "the same reason is said once"
+    assert told[0]["why"] == f"{type(fault).__name__}: {fault}"
 
 
 def test_a_pipe_that_stands_for_a_round_s_answers_is_waited_for_and_not_opened(folder: Path) -> None:
     plan, out = folder / "plan", folder / "reports"
-    with Client(collector(plan, out)) as client:
+    told = list[dict[str, Any]]()
+    with Client(collector(plan, out, told=told.append)) as client:
         client.send(answers(folder))
         elsewhere = Path(shutil.copytree(plan, folder / "elsewhere" / "plan"))
         advance(elsewhere, out)
         os.mkfifo(plan / "round-1.json")
-        wait_for(client, lambda: "round-1.json: it is no file" in str(client.get("/health").json()["waiting"]))
+        wait_for(client, lambda: any("round-1.json: it is no file" in event["why"] for event in told))
         (plan / "round-1.json").unlink()
         shutil.copytree(elsewhere, plan, dirs_exist_ok=True)
         wait_for(client, shows(client, round=2, open=True))
@@ -194,7 +196,8 @@ def test_a_look_that_fails_does_not_count_as_one(folder: Path, monkeypatch: pyte
     app = collector(folder / "plan", folder / "reports")
     with Client(app) as client:
         monkeypatch.setattr(desk.Desk, "_look", AsyncMock(side_effect=OSError(5, "Input/output error")))
-        wait_for(client, lambda: "Input/output error" in str(client.get("/health").json()["waiting"]))
+        wait_for(client, lambda: app.state.desk.waiting == "OSError: [Errno 5] Input/output error")
+        assert "Input" not in client.get("/health").text, "everybody reads it"
         before = app.state.desk._looked
         client.wait(0.1)
         assert app.state.desk._looked == before

@@ -184,10 +184,13 @@ class _Pages:
         return _fresh(Response(content, media_type=_TYPES[name.rpartition(".")[2]]))
 
     async def health(self, request: Request) -> Response:
-        """Return whether reports are taken, and if not, why: 503 while nobody's are."""
+        """Return whether reports are taken, 503 while nobody's are. Everybody reads this: why the next round cannot be
+        opened, with names of files and accounts, is for the log alone."""
         desk, ready = self._desk, self._desk.taking and self._desk.trouble is None
         facts = {"ready": ready, "state": desk.state, "watching": desk.watching}
-        return _fresh(JSONResponse({**facts, "waiting": desk.waiting, "disk": desk.trouble}, 200 if ready else 503))
+        return _fresh(
+            JSONResponse({**facts, "waiting": desk.waiting is not None, "disk": desk.trouble}, 200 if ready else 503)
+        )
 
     async def alive(self, request: Request) -> Response:
         """Return 503 where another collector would do better: while the disk fails, but neither between rounds nor at
