@@ -26,10 +26,20 @@ const FAULTS = [
   ["words.js", "system.getRandomValues(words.subarray(i, i + MOST))", "i", "words that are no secret"],
   ["words.js", ', redirect: "error"', "", "a report and its ticket that are sent on to another host"],
   ["words.js", "ROUNDING = 1e-9", "ROUNDING = 1e-2", "a hundredth more than a lifetime or a plan"],
-  ["bundle.js", '=== "Local" || channel.kind !== "gaussian-vectors"', '!== ""', "Gaussian reports as a crowd's messages"],
+  [
+    "bundle.js",
+    '=== "Local" || channel.kind !== "gaussian-vectors"',
+    '!== ""',
+    "Gaussian reports as a crowd's messages",
+  ],
   ["client.js", "sum + p.delta, 0)]", "p.delta, 0)]", "plans whose deltas are not added up"],
   ["client.js", "if (whole.some((limit", "if (whole.slice(0, 1).some((limit", "rounds whose deltas are not added up"],
-  ["client.js", "Math.max(0, most - [epsilon, delta][i])", "Math.max(0, most - epsilon)", "what is left of delta, less epsilon"],
+  [
+    "client.js",
+    "Math.max(0, most - [epsilon, delta][i])",
+    "Math.max(0, most - epsilon)",
+    "what is left of delta, less epsilon",
+  ],
   [
     "file-store.js",
     "if (dead(lock)) fs.rmSync(lock",

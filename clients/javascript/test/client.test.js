@@ -217,7 +217,10 @@ test("deltas of plans add up in a lifetime, and what is left of it is never belo
   await client.answer(await plan(ONE), ROW);
   const spent = await client.spent();
   assert.deepEqual([spent.delta, ...spent.left.map((left) => left.toPrecision(6))], [6e-4, "92.0000", "0.000400000"]);
-  assert.match(await refusal(async () => client.answer(await plan(SIX), ROW), "budget"), /costs delta 0.0006, and 0.0004/);
+  assert.match(
+    await refusal(async () => client.answer(await plan(SIX), ROW), "budget"),
+    /costs delta 0.0006, and 0.0004/,
+  );
   assert.deepEqual((await of({ store, lifetime: 5, lifetimeDelta: 1e-4 }).spent()).left, [0, 0]);
   const wide = of({ lifetime: 100, lifetimeDelta: 0.0013 });
   for (const name of [ONE, SIX]) await wide.answer(await plan(name), ROW);

@@ -160,7 +160,7 @@ test("the lock of a process that died is taken off, that of a living one is not"
   assert.equal(await waiting, 2);
 });
 
-test("a dead process's lock that another one took off meanwhile is looked at again: the next one's stays", async (t) => {
+test("a dead process's lock is looked at again before it is taken off: the next one's stays", async (t) => {
   const path = join(folder(t), "state"),
     lock = `${path}.lock`,
     { pid } = spawnSync(process.execPath, ["-e", ""]),
