@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import threading
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -138,6 +139,31 @@ def test_what_waits_at_the_end_is_written_and_who_comes_later_is_not_left_waitin
             await asyncio.wait_for(put(committer, 2), 60)
 
     disk.run(work, 1, later=later)
+
+
+def test_a_close_that_is_cut_off_is_done_by_the_next_one_and_who_waits_is_answered(
+    disk: Disk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A collector may be told to end while it closes a round."""
+    written, append = threading.Event(), disk.segments.append
+
+    def slowly(users: Any, answers: Any) -> int:
+        written.wait(PATIENCE)
+        return append(users, answers)
+
+    monkeypatch.setattr(disk.segments, "append", slowly)
+
+    async def work(committer: Committer) -> None:
+        waiting, closing = asyncio.ensure_future(put(committer, 1)), asyncio.ensure_future(committer.close())
+        await asyncio.sleep(0.05)
+        closing.cancel()
+        await asyncio.wait([closing])
+        written.set()
+        assert await asyncio.wait_for(waiting, 60) == 1
+
+    disk.run(work, 1)
+    (path,) = disk.folder.glob("*.reports")
+    assert path.stat().st_mtime == 0, "its time would be that of the last report"
 
 
 def test_a_system_that_gives_no_thread_is_told_to_who_waits_and_the_writer_goes_on(

@@ -83,11 +83,11 @@ class Committer:
         return await item.outcome
 
     async def close(self) -> None:
-        """Write what waits, and close the files."""
+        """Write what waits, and close the files. If this is cut off, or fails, the next call does the rest."""
         self._closing = True
         self._wake.set()
-        await self._task
-        await asyncio.get_running_loop().run_in_executor(self._thread, self._segments.close)
+        await asyncio.shield(self._task)
+        await asyncio.to_thread(self._segments.close)  # nobody else uses them now
         self._thread.shutdown()
 
     async def _run(self) -> None:

@@ -302,9 +302,9 @@ class Desk:
             await self._next()
 
     async def _next(self) -> None:
-        committer, self._committer = self._committer, None
-        if committer is not None:
-            await committer.close()
+        if self._committer is not None:
+            await self._committer.close()
+            self._committer = None
         opened = await asyncio.to_thread(open_round, self._folder, self._issuer is not None)
         if opened is not None:
             self._segments = await asyncio.to_thread(self._files, opened)
