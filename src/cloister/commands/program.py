@@ -28,7 +28,7 @@ from typer.main import get_command
 
 from cloister.commands.common import mute, plain, say, steady
 from cloister.commands.options import HEADINGS, WAYS
-from cloister.core.errors import CloisterError, InvalidInput, UnknownName, cause
+from cloister.core.errors import CloisterError, InvalidInput, Unavailable, UnknownName, cause
 
 if TYPE_CHECKING:
     from cloister.run.account import Account
@@ -86,7 +86,7 @@ def run(app: typer.Typer, words: Sequence[str]) -> int:
         mute(sys.stdout)
         return _told("interrupted", INTERRUPTED)
     except CloisterError as error:
-        return _told(str(error), REFUSED)
+        return _told(str(error), UNAVAILABLE if isinstance(error, Unavailable) else REFUSED)
     except OSError as error:
         mute(sys.stdout)
         code = UNPRINTED if error.filename is None else REFUSED
@@ -154,8 +154,9 @@ def _told(why: str, code: int) -> int:
     return code
 
 
-INTERRUPTED, UNPRINTED, REFUSED = 130, 1, 2
-"""Exit codes: after Ctrl-C (as shells have it), when the output cannot be written, and for everything else."""
+INTERRUPTED, UNPRINTED, REFUSED, UNAVAILABLE = 130, 1, 2, 4
+"""Exit codes: after Ctrl-C (as shells have it), when the output cannot be written, for everything else, and for what
+may pass by itself (``Unavailable``)."""
 
 FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
 """Error numbers of a disk that takes nothing more."""

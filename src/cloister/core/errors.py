@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import errno
 import os
 import shlex
 from collections.abc import Iterable, Iterator
@@ -121,6 +122,42 @@ class WorkerWarning(UserWarning):
 
 class Refused(CloisterError):
     """A round, record or plan that does not belong to this run. Nothing was answered."""
+
+
+class Unavailable(CloisterError):
+    """A port, folder or file system that cannot be used now, and may be usable later without another command."""
+
+
+PASSING = {
+    errno.EAGAIN,
+    errno.EBUSY,
+    errno.EADDRINUSE,
+    errno.EADDRNOTAVAIL,
+    errno.ENOSPC,
+    errno.EDQUOT,
+    errno.EIO,
+    errno.ESTALE,
+    errno.ENOTCONN,
+    errno.ETIMEDOUT,
+}
+"""Error numbers of what may pass: held by another process, no address of this machine yet, a full or failing disk."""
+
+
+@contextmanager
+def passing(*others: int) -> Iterator[None]:
+    """Tell what may pass from what does not, where files or ports are taken. Args: others (error numbers that may pass
+    here). Raises: Unavailable: with the words of an error of ours whose cause may pass by itself."""
+    try:
+        yield
+    except CloisterError as error:
+        import socket  # for this error alone
+
+        reason = error.__cause__
+        if isinstance(reason, socket.gaierror) or (
+            isinstance(reason, OSError) and reason.errno in PASSING.union(others)
+        ):
+            raise Unavailable(str(error)) from reason
+        raise
 
 
 class Damaged(CloisterError):
