@@ -31,8 +31,9 @@ class KMeans(PrivateClusterer):
             are then parameters too (``set_params(method__rounds=3)``), and it is recorded as if it had been named.
         epsilon: privacy budget of one ``fit``, in nats.
         delta: probability with which the guarantee may fail; 0 for methods with pure noise only.
-        bounds: public bounds: a pair for all columns, a pair per column, a mapping of column names to pairs, or a .toml
-            or .json file of one. Of a data frame the columns that a mapping or file names are used, and no others.
+        bounds: public bounds: a pair for all columns, a list with a pair per column (lower and then upper ends only as
+            {"lower": ..., "upper": ...}), a mapping of column names to pairs, or a .toml or .json file of one. Of a
+            data frame the columns that a mapping or file names are used, and no others.
         rows: public number of rows, a round figure; None: 1% of the budget counts them.
         zoom: 'auto', 'off' or the share of the budget that finds where rows are within wide bounds.
         scale: units of distances: 'none', 'bounds' (each column's width) or a weight per column; by default 'bounds'
