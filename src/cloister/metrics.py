@@ -16,14 +16,12 @@ from numpy.typing import ArrayLike
 
 from cloister.core.errors import InvalidInput
 from cloister.core.types import AnyArray, Floats, Ints
+from cloister.rows.distances import Distances, check_finite
 from cloister.rows.labelling import Labelling
 from cloister.rows.workers.machine import Threads
 
 _CHUNK = 2**16
 """Numbers that are worked on at once: they and what is made of them stay in a core's second-level cache."""
-
-_CELLS = 2**20
-"""Numbers of rows whose distances are computed again at once, from their differences."""
 
 _ABREAST = 64
 """Rows of a sample that are compared with the whole of it at once: fewer would read it from memory too often."""
@@ -115,7 +113,7 @@ def silhouette(rows: ArrayLike, centers: ArrayLike, sample: int = 10_000, seed: 
 def _silhouette(rows: Floats, labels: Ints) -> float:
     """Mean silhouette by distances that keep their digits wherever the rows lie, which a product of rows loses."""
     _, own = np.unique(labels, return_inverse=True)
-    sizes, about = np.bincount(own), _About.of(rows)
+    sizes, about = np.bincount(own), Distances.of(rows)
     member = np.eye(len(sizes))[own]
 
     def scores(part: slice) -> Floats:
@@ -294,13 +292,10 @@ def labels(rows: ArrayLike, centers: ArrayLike, threads: int | None = None, unit
 def distances(rows: ArrayLike, centers: ArrayLike, threads: int | None = None) -> Floats:
     """Distances (n, k) of every row to every centre. Computed from raw rows: NOT private.
 
-    |x|^2 - 2 x'c + |c|^2 about the centres' mean is one matrix product; what is small beside its terms has lost its
-    digits, and is computed from the difference.
-
     Args: rows (n, d), centers (k, d), threads (None: one per core).
     """
     table, places = _fitting(rows, centers)
-    out, about = np.empty((len(table), len(places))), _About.of(places)
+    out, about = np.empty((len(table), len(places))), Distances.of(places)
 
     def fill(part: slice) -> None:
         about.fill(table[part], out[part], part.start)
@@ -308,50 +303,6 @@ def distances(rows: ArrayLike, centers: ArrayLike, threads: int | None = None) -
     for _ in Threads(threads).run(fill, _parts(table, max(1, _CHUNK // sum(places.shape)))):
         pass
     return out
-
-
-_CANCELLED = 2.0**-20
-"""A squared distance below this share of |x|^2 has lost 20 of its 53 bits, or more."""
-
-
-@final
-@attrs.frozen(eq=False)
-class _About:
-    """Centres about their mean, ready for products with rows (m, d + 2) that end in 1 and their squared length.
-
-    Args: middle (d,), centers (k, d) less the middle, slopes (k, d + 2): <x, slope> = |c|^2 - 2 x'c + |x|^2.
-    """
-
-    middle: Floats
-    centers: Floats
-    slopes: Floats
-
-    @classmethod
-    def of(cls, centers: Floats) -> _About:
-        middle = centers.mean(axis=0)
-        c = centers - middle
-        return cls(middle, c, np.column_stack([-2 * c, np.square(c).sum(axis=1), np.ones(len(c))]))
-
-    def fill(self, rows: AnyArray, out: Floats, before: int) -> None:
-        """Distances of rows (m, d) into (m, k). Args: before (how many rows there are before these)."""
-        x = self.moved(rows)
-        squares = x[:, -1]
-        with np.errstate(over="ignore", invalid="ignore"):
-            np.matmul(x, self.slopes.T, out=out)
-            most = float(squares.max())
-            if not math.isfinite(most):
-                _check_finite("rows", x[:, :-1], before)
-            if not out.min() >= most * _CANCELLED:
-                i, j = np.nonzero(~(out >= (squares * _CANCELLED)[:, None]))
-                for few in _parts(i, max(1, _CELLS // x.shape[1])):
-                    out[i[few], j[few]] = np.square(x[i[few], :-2] - self.centers[j[few]]).sum(axis=1)
-        np.sqrt(out, out=out)
-
-    def moved(self, rows: AnyArray) -> Floats:
-        x = np.ones((len(rows), len(self.middle) + 2))
-        np.subtract(rows, self.middle, out=x[:, :-2], dtype=np.float64)
-        np.einsum("ij,ij->i", x[:, :-2], x[:, :-2], out=x[:, -1])
-        return x
 
 
 def _parts(rows: AnyArray, step: int) -> list[slice]:
@@ -380,7 +331,7 @@ def _fitting(rows: ArrayLike, centers: ArrayLike) -> tuple[AnyArray, Floats]:
 def _numbers(what: str, values: ArrayLike) -> Floats:
     """A non-empty table of finite float64."""
     numbers = _table(what, values).astype(np.float64)
-    _check_finite(what, numbers)
+    check_finite(what, numbers)
     return numbers
 
 
@@ -410,9 +361,3 @@ def _array(what: str, values: ArrayLike) -> AnyArray:
     if array.dtype.kind not in "biuf":
         raise InvalidInput(f"{what} must be real numbers, not of type {array.dtype}")
     return array
-
-
-def _check_finite(what: str, numbers: Floats, first: int = 0) -> None:
-    bad = np.flatnonzero(~np.isfinite(numbers).all(axis=1))
-    if len(bad):
-        raise InvalidInput(f"{what} must be finite: row {first + int(bad[0])} holds NaN or infinity")

@@ -4,11 +4,8 @@ cannot keep, with the reasons."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import suppress
 from typing import Any, ClassVar
 
-from cloister.core.errors import UnknownName
-from cloister.core.registry.registry import registry
 from cloister.estimators.base import PrivateClusterer
 from cloister.run.result import Result
 
@@ -96,15 +93,7 @@ def estimator_of(result: Result) -> PrivateClusterer:
     """The fitted estimator that a result stands for, by its method and trust."""
     if result.privacy.trust == "Local" and result.method["name"].startswith("one-round"):
         return OneRound.of(result)
-    return (KMedians if _for_median(result.method) else KMeans).of(result)
-
-
-def _for_median(method: Mapping[str, Any]) -> bool:
-    """Whether a recorded method is for k-median: its Spec says so, or its name or its solver's does."""
-    with suppress(UnknownName):  # of a plugin that is not installed here
-        if registry().spec("Method", method["name"]).objective == "k-median":
-            return True
-    return "median" in method["name"] or any(part["name"].startswith("kmedian") for part in method["slots"].values())
+    return (KMedians if result.objective == "k-median" else KMeans).of(result)
 
 
 LABELS = "there are no labels_: they would carry every row"
