@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from cloister.core.errors import InvalidInput
 from cloister.core.types import AnyArray, Floats, Ints
-from cloister.rows.distances import Distances, check_finite
+from cloister.rows.distances import CentersAboutMean, check_finite
 from cloister.rows.labelling import Labelling
 from cloister.rows.workers.machine import Threads
 
@@ -113,7 +113,7 @@ def silhouette(rows: ArrayLike, centers: ArrayLike, sample: int = 10_000, seed: 
 def _silhouette(rows: Floats, labels: Ints) -> float:
     """Mean silhouette by distances that keep their digits wherever the rows lie, which a product of rows loses."""
     _, own = np.unique(labels, return_inverse=True)
-    sizes, about = np.bincount(own), Distances.of(rows)
+    sizes, about = np.bincount(own), CentersAboutMean.of(rows)
     member = np.eye(len(sizes))[own]
 
     def scores(part: slice) -> Floats:
@@ -290,12 +290,12 @@ def labels(rows: ArrayLike, centers: ArrayLike, threads: int | None = None, unit
 
 
 def distances(rows: ArrayLike, centers: ArrayLike, threads: int | None = None) -> Floats:
-    """Distances (n, k) of every row to every centre. Computed from raw rows: NOT private.
+    """CentersAboutMean (n, k) of every row to every centre. Computed from raw rows: NOT private.
 
     Args: rows (n, d), centers (k, d), threads (None: one per core).
     """
     table, places = _fitting(rows, centers)
-    out, about = np.empty((len(table), len(places))), Distances.of(places)
+    out, about = np.empty((len(table), len(places))), CentersAboutMean.of(places)
 
     def fill(part: slice) -> None:
         about.fill(table[part], out[part], part.start)

@@ -1,4 +1,4 @@
-"""Distances of rows to centres that keep their digits, wherever both lie.
+"""CentersAboutMean of rows to centres that keep their digits, wherever both lie.
 
 |x|^2 - 2 x'c + |c|^2 about the centres' mean is one matrix product; what is small beside its terms has lost its digits,
 and is computed from the difference.
@@ -24,7 +24,7 @@ _CANCELLED = 2.0**-20
 
 @final
 @attrs.frozen(eq=False)
-class Distances:
+class CentersAboutMean:
     """Centres about their mean, ready for products with rows (m, d + 2) that end in 1 and their squared length.
 
     Args: middle (d,), centers (k, d) less the middle, slopes (k, d + 2): <x, slope> = |c|^2 - 2 x'c + |x|^2.
@@ -35,13 +35,13 @@ class Distances:
     slopes: Floats
 
     @classmethod
-    def of(cls, centers: Floats) -> Distances:
+    def of(cls, centers: Floats) -> CentersAboutMean:
         middle = centers.mean(axis=0)
         c = centers - middle
         return cls(middle, c, np.column_stack([-2 * c, np.square(c).sum(axis=1), np.ones(len(c))]))
 
     def fill(self, rows: AnyArray, out: Floats, before: int) -> None:
-        """Distances of rows (m, d) into (m, k). Args: before (how many rows there are before these)."""
+        """CentersAboutMean of rows (m, d) into (m, k). Args: before (how many rows there are before these)."""
         x = self.moved(rows)
         squares = x[:, -1]
         with np.errstate(over="ignore", invalid="ignore"):

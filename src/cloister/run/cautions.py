@@ -51,7 +51,9 @@ def before(plan: PreparedRun) -> Iterator[UserWarning]:
 
 def after(result: Result) -> Iterator[UserWarning]:
     """Warnings of the released centres, by released figures."""
-    if result.weights is not None and (empty := int((result.weights < HARDLY_ANY * result.weights.mean()).sum())):
+    if result.weights is not None and (
+        empty := int((result.weights <= max(0.0, HARDLY_ANY * result.weights.mean())).sum())
+    ):
         yield UtilityWarning(
             f"{empty} of {len(result.centers)} centres hold hardly any rows by their noisy counts: fewer centres, "
             f"narrower bounds or more budget would use them better"
