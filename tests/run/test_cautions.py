@@ -13,8 +13,10 @@ import pytest
 
 import cloister as package
 from cloister.commands.common import print_result
-from cloister.core.errors import UtilityWarning
+from cloister.core.errors import InvalidInput, UtilityWarning
 from cloister.core.frames import UNKNOWN
+from cloister.core.randomness import NoiseRng
+from cloister.run.account import Account
 from cloister.run.cautions import after, at_bounds, before, beyond, centers_at_ends, ends_cut, unproved
 from cloister.run.fit import fit, source
 from cloister.run.request import Request, prepare
@@ -60,6 +62,23 @@ def test_empty_centres_are_said_in_the_same_words(capsys: pytest.CaptureFixture[
         assert [str(warning)[:35] for warning in after(result)] == ["2 of 3 centres hold hardly any rows"] * empty
         print_result(result)
         assert ("WARNING: 2 of 3 centres hold" in capsys.readouterr().out) == empty
+
+
+def test_sizes_that_are_all_0_are_said_to_be_empty() -> None:
+    for weights, empty in (([0.0, 0.0, 0.0], 3), ([-4.0, 500.0, 500.0], 1), ([0.0, 500.0, 500.0], 1)):
+        (warning,) = after(made(weights=np.array(weights)))
+        assert str(warning).startswith(f"{empty} of 3 centres hold hardly any rows")
+
+
+def test_a_run_that_is_not_private_is_refused_by_a_ledger_before_a_row_is_read(tmp_path: Path) -> None:
+    """A pass over many rows, only to be told what was known before."""
+    asked = Request(k=2, epsilon=1.0, bounds=(-1, 1), rows=1000, method="lloyd", not_private=True)
+    unreadable = source(np.full((1000, 2), np.nan))  # the pass would refuse it
+    with pytest.raises(InvalidInput, match="'lloyd' as composed is NOT private, and cannot be charged to a ledger"):
+        fit(asked, unreadable, account=Account(ledger=tmp_path / "b.db", dataset="mine"))
+    seeded = attrs.evolve(asked, method="fastlloyd", delta=1e-6, not_private=False)
+    with pytest.raises(InvalidInput, match="seeded noise protects nobody"):
+        fit(seeded, unreadable, account=Account(ledger=tmp_path / "b.db", dataset="mine"), noise=NoiseRng.for_tests(1))
 
 
 @pytest.mark.parametrize(("rows", "there", "told"), [(1000, 2500, 0), (1000, 4000, 1), (1000, 300, 0), (None, 4000, 0)])

@@ -74,6 +74,10 @@ class Said:
         """The help, with what it applies to."""
         return self.help if self.only is None else f"{self.help} For {self.only} alone."
 
+    def with_default(self, words: str) -> Said:
+        """The same, with another default in its help; empty: none."""
+        return attrs.evolve(self, help=self.help.partition(" Default: ")[0] + (f" Default: {words}." if words else ""))
+
     @property
     def option(self) -> Any:
         """The option as typer takes it."""
@@ -294,9 +298,23 @@ class Wanted:
         given["rows"] = given.pop("public_rows", None)
         if "zoom" in given:
             given["zoom"] = share_or_word(self.zoom)
-        if given.pop("pooled", False) and parties:
+        if given.pop("pooled", False):
+            _check_pooled(parties, self.trust)
             given |= {"trust": "aggregated", "parties": parties}
         return Request(**given | others)
+
+
+def _check_pooled(parties: int, trust: str | None) -> None:
+    """Raises: InvalidInput: there are no two parties to pool, or another trust model is asked for."""
+    if trust is not None and trust.lower() != "aggregated":
+        raise InvalidInput(
+            f"--pooled simulates parties under aggregated trust, and --trust is {trust}: leave out one of them"
+        )
+    if parties < 2:
+        raise InvalidInput(
+            "--pooled takes each path or pattern as one party's rows, and the noise depends on how many there are: "
+            "give two or more"
+        )
 
 
 @final
@@ -368,10 +386,11 @@ class Printed:
     as_json: bool | None = said("Print JSON for programs.", OUTPUT, "--json", in_config=False)
 
 
-def by_itself(kind: type, name: str) -> Any:
+def by_itself(kind: type, name: str, default: str | None = None) -> Any:
     """An option of a class as typer takes it, for a command that takes few of the others: under no heading, and of
-    whatever the command is given."""
-    return attrs.evolve(declared(kind)[name], heading="", only=None).option
+    whatever the command is given. Args: default (in words, where it is another)."""
+    found = attrs.evolve(declared(kind)[name], heading="", only=None)
+    return (found if default is None else found.with_default(default)).option
 
 
 SaveTo = Annotated[Path | None, declared(Printed)["out"].option]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from cloister.core.domains import Ball, Box, check_ends
-from cloister.core.errors import InvalidInput, cause
+from cloister.core.errors import InvalidInput, cause, nearest
 from cloister.core.frames import UNKNOWN
 from cloister.core.plain_data import parsed
 from cloister.rows.columns import TOLD
@@ -171,7 +170,7 @@ def check_named(given: Mapping[str, Any], columns: Sequence[str], what: str, oth
     missing = [name for name in columns if name not in given]
     if missing:
         others = [str(name) for name in given if name not in columns]
-        near = difflib.get_close_matches(missing[0], others, n=1, cutoff=0.5)
+        near = nearest(missing[0], others)
         typo = f" (they have '{near[0]}': is that meant?)" if near else ""
         which, them = ("column", "it") if len(missing) == 1 else ("columns", "them")
         raise InvalidInput(
