@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, final
 
@@ -41,6 +42,7 @@ from cloister.rows.reading import (
     piece_rows,
     refuse_all,
     refuse_missing,
+    refuse_structured,
     refuse_too_many,
     refuse_unfit,
     regroup,
@@ -56,6 +58,9 @@ if TYPE_CHECKING:
     from narwhals.typing import IntoDataFrame
 
 V = TypeVar("V")
+
+NUMBERS = re.compile("(u?int|float)[0-9]|halffloat|float|double|decimal")
+"""Beginnings of the names of types of numbers, in libraries of data frames."""
 
 SHORT = {"float32", "float", "halffloat", "float16"}
 """What libraries of data frames call floats of up to 32 bits, in lower case."""
@@ -288,6 +293,7 @@ class _Array:
     def __init__(self, rows: AnyArray) -> None:
         if isinstance(rows, np.ma.MaskedArray):
             raise InvalidInput("rows are a masked array: fill masked cells with NaN, as in rows.filled(numpy.nan)")
+        refuse_structured(rows)
         if rows.ndim != 2:
             advice = "use rows.reshape(-1, 1) for a single column" if rows.ndim == 1 else "it needs two dimensions"
             raise InvalidInput(f"rows are an array of shape (rows, columns), not {rows.ndim}-dimensional: {advice}")
@@ -321,7 +327,7 @@ class _Frame:
         schema = self._frame.schema
         self.length = len(self._frame)
         self._names = {str(name): name for name in schema}
-        self.known = [TableColumn(str(name), _kind(kind), declared=False) for name, kind in schema.items()]
+        self.known = [_known(self._frame.get_column(name), str(name), kind) for name, kind in schema.items()]
 
     def pieces(self, chosen: Selection, only: slice) -> Iterator[Piece]:
         size = piece_rows(len(chosen.used))
@@ -343,6 +349,23 @@ def _words(texts: Texts, column: Any) -> Floats:
     return texts.halves(len(column), lambda some: column[some].to_list())
 
 
+def _known(column: Any, name: str, kind: Any) -> TableColumn:
+    """A column as its type has it, with what to do about a type that holds numbers and is not read."""
+    found, native = _kind(kind), column.to_native()
+    own: Any = getattr(native, "dtype", getattr(native, "type", None))
+    how = "cast(pyarrow.float64())" if column.implementation.is_pyarrow() else "astype(float)"
+    convert = f"convert them, as in column.{how}"
+    if str(own) == "object":
+        return TableColumn(name, found, declared=False, convert=convert)
+    own = getattr(own, "pyarrow_dtype", own)
+    inner = next((getattr(own, part) for part in ("subtype", "value_type") if hasattr(own, part)), own)
+    inner = getattr(getattr(own, "categories", None), "dtype", inner)
+    wrapped = found in ("text", "untyped") and NUMBERS.match(str(inner).lower())
+    return TableColumn(
+        name, "wrapped" if wrapped else found, declared=False, convert=f"of type {own}: {convert}" if wrapped else ""
+    )
+
+
 def _kind(kind: Any) -> Kind:
     """Kind of cells that a data frame's type holds."""
     import narwhals as nw
@@ -351,6 +374,8 @@ def _kind(kind: Any) -> Kind:
         return "booleans"
     if kind.is_numeric() or kind == nw.Decimal:
         return "numbers"
+    if kind == nw.Duration:
+        return "spans"
     if kind.is_temporal():
         return "dates"
     if kind in (nw.List, nw.Array):
