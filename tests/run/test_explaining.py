@@ -346,7 +346,7 @@ def test_where_counting_ends_a_lifetime_holds_at_least_so_many_runs() -> None:
 def test_explain_pooled_needs_parties_as_fit_does(tmp_path: Path) -> None:
     np.save(tmp_path / "a.npy", ROWS)
     for words in ("explain --columns x,y", "explain --dimension 2", "explain a.npy", "fit a.npy"):
-        assert "give two or more" in refused(f"{words} --pooled {BASE}", tmp_path)
+        assert "give two parties or more" in refused(f"{words} --pooled {BASE}", tmp_path)
 
 
 @pytest.mark.parametrize("command", ["explain", "fit"])

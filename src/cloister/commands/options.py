@@ -313,7 +313,7 @@ def _check_pooled(parties: int, trust: str | None) -> None:
     if parties < 2:
         raise InvalidInput(
             "--pooled takes each path or pattern as one party's rows, and the noise depends on how many there are: "
-            "give two or more"
+            "give two parties or more"
         )
 
 
