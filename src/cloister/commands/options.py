@@ -76,7 +76,7 @@ class Said:
 
     def with_default(self, words: str) -> Said:
         """The same, with another default in its help; empty: none."""
-        return attrs.evolve(self, help=self.help.partition(" Default: ")[0] + (f" Default: {words}." if words else ""))
+        return attrs.evolve(self, help=self.help.split(" Default: ")[0] + (f" Default: {words}." if words else ""))
 
     @property
     def option(self) -> Any:
@@ -288,7 +288,7 @@ class Wanted:
 
         Raises: InvalidInput: no k, no epsilon, or something that makes no sense.
         """
-        from cloister.run.request import Request
+        from cloister.run.request import Request, pooled_trust
 
         for name, how in (("k", "-k"), ("epsilon", "--epsilon")):
             if getattr(self, name) is None:
@@ -299,22 +299,8 @@ class Wanted:
         if "zoom" in given:
             given["zoom"] = share_or_word(self.zoom)
         if given.pop("pooled", False):
-            _check_pooled(parties, self.trust)
-            given |= {"trust": "aggregated", "parties": parties}
+            given |= {"trust": pooled_trust(parties, self.trust), "parties": parties}
         return Request(**given | others)
-
-
-def _check_pooled(parties: int, trust: str | None) -> None:
-    """Raises: InvalidInput: there are no two parties to pool, or another trust model is asked for."""
-    if trust is not None and trust.lower() != "aggregated":
-        raise InvalidInput(
-            f"--pooled simulates parties under aggregated trust, and --trust is {trust}: leave out one of them"
-        )
-    if parties < 2:
-        raise InvalidInput(
-            "--pooled takes each path or pattern as one party's rows, and the noise depends on how many there are: "
-            "give two parties or more"
-        )
 
 
 @final
@@ -389,8 +375,8 @@ class Printed:
 def by_itself(kind: type, name: str, default: str | None = None) -> Any:
     """An option of a class as typer takes it, for a command that takes few of the others: under no heading, and of
     whatever the command is given. Args: default (in words, where it is another)."""
-    found = attrs.evolve(declared(kind)[name], heading="", only=None)
-    return (found if default is None else found.with_default(default)).option
+    said = declared(kind)[name] if default is None else declared(kind)[name].with_default(default)
+    return attrs.evolve(said, heading="", only=None).option
 
 
 SaveTo = Annotated[Path | None, declared(Printed)["out"].option]

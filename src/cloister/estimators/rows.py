@@ -11,7 +11,8 @@ from sklearn.utils.validation import validate_data
 
 from cloister.core.errors import InvalidInput
 from cloister.core.types import AnyArray, Bools
-from cloister.rows.reading import UNUSABLE, refuse_structured
+from cloister.rows.frames import refuse_structured
+from cloister.rows.reading import UNUSABLE
 from cloister.run.population import refuse_lazy, refuse_path
 
 ROWS = "give a table of numbers, an array (rows, columns) or a data frame"

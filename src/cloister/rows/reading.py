@@ -10,7 +10,7 @@ is not the only one of its kind, are no names.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from typing import Any, Literal, NoReturn, Self, TypeAlias, TypeVar, final
 
@@ -341,18 +341,6 @@ def collected(chunks: Iterable[Floats], dimension: int) -> Floats:
 def piece_rows(dimension: int) -> int:
     """How many rows of this dimension to convert at once: 8 MB."""
     return max(1024, min(65_536, 2**20 // dimension))
-
-
-def refuse_structured(rows: Any) -> None:
-    """Raises: InvalidInput: rows are an array of records, or columns or records in dicts, which are no table yet."""
-    records = isinstance(rows, (list, tuple)) and bool(rows) and isinstance(rows[0], Mapping)
-    if hasattr(rows, "toarray"):  # a sparse matrix, of which scikit-learn speaks; some are dicts
-        return
-    if isinstance(rows, Mapping) or records or getattr(getattr(rows, "dtype", None), "names", None):
-        what = "a dict" if isinstance(rows, Mapping) else "a list of dicts" if records else "a structured array"
-        raise InvalidInput(
-            f"rows are {what}: make a data frame of it, as in pandas.DataFrame(rows), or an array (rows, columns)"
-        )
 
 
 def refuse_too_many(rows: int) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, final
 
@@ -28,7 +27,8 @@ from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.record import mark, mark_of
 from cloister.core.types import AnyArray, Bools, Floats, Ids
 from cloister.rows.categories import Category
-from cloister.rows.columns import Kind, TableColumn, select
+from cloister.rows.columns import TableColumn, select
+from cloister.rows.frames import column_of, refuse_structured
 from cloister.rows.reading import (
     Chunk,
     Missing,
@@ -42,7 +42,6 @@ from cloister.rows.reading import (
     piece_rows,
     refuse_all,
     refuse_missing,
-    refuse_structured,
     refuse_too_many,
     refuse_unfit,
     regroup,
@@ -58,9 +57,6 @@ if TYPE_CHECKING:
     from narwhals.typing import IntoDataFrame
 
 V = TypeVar("V")
-
-NUMBERS = re.compile("(u?int|float)[0-9]|halffloat|float|double|decimal")
-"""Beginnings of the names of types of numbers, in libraries of data frames."""
 
 SHORT = {"float32", "float", "halffloat", "float16"}
 """What libraries of data frames call floats of up to 32 bits, in lower case."""
@@ -327,7 +323,7 @@ class _Frame:
         schema = self._frame.schema
         self.length = len(self._frame)
         self._names = {str(name): name for name in schema}
-        self.known = [_known(self._frame.get_column(name), str(name), kind) for name, kind in schema.items()]
+        self.known = [column_of(self._frame.get_column(name), str(name), kind) for name, kind in schema.items()]
 
     def pieces(self, chosen: Selection, only: slice) -> Iterator[Piece]:
         size = piece_rows(len(chosen.used))
@@ -347,40 +343,6 @@ class _Frame:
 
 def _words(texts: Texts, column: Any) -> Floats:
     return texts.halves(len(column), lambda some: column[some].to_list())
-
-
-def _known(column: Any, name: str, kind: Any) -> TableColumn:
-    """A column as its type has it, with what to do about a type that holds numbers and is not read."""
-    found, native = _kind(kind), column.to_native()
-    own: Any = getattr(native, "dtype", getattr(native, "type", None))
-    how = "cast(pyarrow.float64())" if column.implementation.is_pyarrow() else "astype(float)"
-    convert = f"convert them, as in column.{how}"
-    if str(own) == "object":
-        return TableColumn(name, found, declared=False, convert=convert)
-    own = getattr(own, "pyarrow_dtype", own)
-    inner = next((getattr(own, part) for part in ("subtype", "value_type") if hasattr(own, part)), own)
-    inner = getattr(getattr(own, "categories", None), "dtype", inner)
-    wrapped = found in ("text", "untyped") and NUMBERS.match(str(inner).lower())
-    return TableColumn(
-        name, "wrapped" if wrapped else found, declared=False, convert=f"of type {own}: {convert}" if wrapped else ""
-    )
-
-
-def _kind(kind: Any) -> Kind:
-    """Kind of cells that a data frame's type holds."""
-    import narwhals as nw
-
-    if kind == nw.Boolean:
-        return "booleans"
-    if kind.is_numeric() or kind == nw.Decimal:
-        return "numbers"
-    if kind == nw.Duration:
-        return "spans"
-    if kind.is_temporal():
-        return "dates"
-    if kind in (nw.List, nw.Array):
-        return "lists"
-    return "text" if kind in (nw.String, nw.Categorical, nw.Enum) else "untyped"
 
 
 def _listed(users: Any) -> Names:
