@@ -85,6 +85,27 @@ def test_silhouette_and_davies_bouldin_are_scikit_learns(centers: Any) -> None:
     )
 
 
+@pytest.mark.parametrize("far", [1e6, 1.7e9, 1e13, -1e13])
+def test_figures_of_clusters_do_not_change_where_all_rows_are_moved(far: float) -> None:
+    """Seconds since 1970, for one: products of numbers of 1e9 have no digits left for distances of 1."""
+    g = np.random.default_rng(0)
+    rows = np.repeat(TWO, 500, axis=0) + g.integers(-512, 512, (1000, 2)) / 512.0  # sums with 1e13 are exact
+    for figure in (metrics.silhouette, metrics.davies_bouldin):
+        assert figure(rows + far, TWO + far) == pytest.approx(figure(rows, TWO), rel=1e-4)
+
+
+@pytest.mark.parametrize("unit", [1e-12, 1e12])
+def test_figures_of_clusters_do_not_change_with_the_unit(unit: float) -> None:
+    for figure in (metrics.silhouette, metrics.davies_bouldin):
+        assert figure(EIGHT * unit, TWO * unit) == pytest.approx(figure(EIGHT, TWO), rel=1e-9)
+
+
+def test_two_clusters_beside_each_other_are_seen_though_a_third_is_far_away() -> None:
+    rows = np.concatenate([EIGHT, EIGHT + 1e7])
+    centers = np.concatenate([TWO, TWO + 1e7])
+    assert metrics.silhouette(rows, centers) == pytest.approx(metrics.silhouette(EIGHT, TWO), rel=1e-6)
+
+
 @pytest.mark.parametrize(
     ("centers", "silhouette", "davies_bouldin"),
     [

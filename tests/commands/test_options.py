@@ -94,7 +94,8 @@ def test_an_option_has_the_same_words_and_heading_wherever_it_stands(name: str) 
     given = options(name)
     for group in GROUPS[name].values():
         for option, said in group.taken.items():
-            assert given[option].help == said.words
+            default = "" if option in group.needs else group.defaults.get(option)
+            assert given[option].help == (said if default is None else said.with_default(default)).words
             assert given[option].rich_help_panel == said.heading
             assert said.heading in HEADINGS
 
@@ -133,3 +134,14 @@ def test_ways_to_read_name_options_that_there_are() -> None:
     named = {word for _, way in WAYS for word in re.findall(r"--[a-z-]+", way)}
     assert named
     assert named <= flags
+
+
+def test_the_help_of_rows_says_what_each_command_does_without_it() -> None:
+    """It was fit's everywhere: compare and drift count nothing, and plan needs the number."""
+    for name, default in (
+        ("fit", "Default: 1% of the budget counts them."),
+        ("compare", "Default: the number of these rows."),
+        ("drift", "Default: that of the earlier result."),
+        ("plan", "size."),
+    ):
+        assert options(name)["public_rows"].help.endswith(default)

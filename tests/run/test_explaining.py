@@ -335,3 +335,32 @@ def test_a_lifetime_without_a_ledger_has_both_compositions() -> None:
     assert lasting(pure, 12, None, 1.0, 0.0).runs == {"basic": 5}
     with pytest.raises(InvalidInput, match="may cost delta = 1e-07, and the lifetime has none: give --lifetime-delta"):
         lasting(PLAN, 12, None, 1.0, 0.0)
+
+
+def test_where_counting_ends_a_lifetime_holds_at_least_so_many_runs() -> None:
+    found = lasting(PLAN, 12, None, 5e3, 0.1)
+    assert (found.runs["basic"], found.at_least) == (10_000, ["basic", "zcdp"])
+    assert "holds at least 10,000 (basic composition): 833 years or more" in found.text
+    few = lasting(PLAN, 12, None, 1.0, 1e-5)
+    assert few.at_least == []
+    assert "at least" not in few.text
+
+
+# parties
+
+
+def test_explain_pooled_needs_parties_as_fit_does(tmp_path: Path) -> None:
+    np.save(tmp_path / "a.npy", ROWS)
+    for words in ("explain --columns x,y", "explain --dimension 2", "explain a.npy", "fit a.npy"):
+        assert "give two parties or more" in refused(f"{words} --pooled {BASE}", tmp_path)
+
+
+@pytest.mark.parametrize("command", ["explain", "fit"])
+def test_pooled_rows_under_another_trust_model_are_refused(tmp_path: Path, command: str) -> None:
+    """They ran under Aggregated trust without a word."""
+    for name in "ab":
+        np.save(tmp_path / f"{name}.npy", ROWS[: 1000 + len(name) * ord(name)])
+    for trust in ("local", "Central", "shuffled"):
+        why = refused(f"{command} a.npy b.npy --pooled --trust {trust} {BASE}", tmp_path)
+        assert f"aggregated trust, and --trust is {trust}" in why
+    assert "Aggregated" in ran(f"explain a.npy b.npy --pooled --trust aggregated {BASE}", tmp_path).stdout

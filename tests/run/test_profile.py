@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import math
+import re
 from pathlib import Path
 from typing import Any
 
+import attrs
 import numpy as np
 import pytest
 
 from cloister.core.randomness import NoiseRng
+from cloister.core.registry.registry import registry
 from cloister.core.types import Floats
 from cloister.metrics import k_median_cost, labels, nicv, silhouette
-from cloister.run.estimates import Estimate
+from cloister.run.estimates import Estimate, center_texts, resolved
 from cloister.run.fit import fit, source
 from cloister.run.request import Request
 from cloister.run.result import Result
@@ -172,3 +175,70 @@ def test_details_of_a_stranger_that_mean_something_else_are_left_alone() -> None
 )
 def test_a_figure_has_as_many_digits_as_its_error_lets_mean_something(estimate: Estimate, text: str) -> None:
     assert estimate.text == text
+
+
+@pytest.mark.parametrize(
+    ("value", "width", "text"),
+    [
+        (1700000002.0114, 0.3, "1,700,000,002.0114"),
+        (1700000002.0114, 3600.0, "1,700,000,002"),
+        (-1700000002.0114, 0.3, "-1,700,000,002.0114"),
+        (12.3456, 100.0, "12.35"),
+        (0.00012345678, 1e-6, "0.000123457"),
+        (0.0, 1.0, "0"),
+        (12.3456, 0.0, "12.35"),
+        (12.3456, math.nan, "12.35"),
+        (math.inf, 1.0, "inf"),
+    ],
+)
+def test_a_value_has_as_many_digits_as_the_width_that_matters(value: float, width: float, text: str) -> None:
+    assert resolved(value, width) == text
+
+
+def test_centres_and_intervals_far_from_0_are_told_apart_where_no_error_is_stated() -> None:
+    """Seconds since 1970 of two sittings of a day."""
+    rows = 1.7e9 + np.repeat([[2.25, 3.25], [8.25, 7.25]], 500, axis=0)
+    bounds = [(1.7e9, 1.7e9 + 10)] * 2
+    result = fit(Request(k=2, epsilon=1.0, bounds=bounds, rows=1000, method="lloyd", not_private=True), source(rows))
+    stated = profile_of(result)
+    bare = profile_of(attrs.evolve(result, details={**result.details, "centers_error": None}))
+    expected = {"1,700,000,002.25", "1,700,000,008.25"}
+    assert len({stated.coordinates(cluster, bare=True)[0] for cluster in stated.clusters}) == 2
+    assert {bare.coordinates(cluster)[0][:15] for cluster in bare.clusters} == {text[:15] for text in expected}
+    assert len({texts[0] for texts in center_texts(result.centers, result.details, result.domain)}) == 2
+    assert {texts[0] for texts in center_texts(result.centers, {}, result.domain)} == expected
+    private = fit(Request(k=2, epsilon=9.0, delta=1e-6, bounds=(1.7e9, 1.7e9 + 1e4), rows=1000, zoom=0.3), source(rows))
+    (interval,) = [note for note in private.privacy.notes if "It released these intervals" in note]
+    ends = re.findall(r"0 (1,7[\d,.]+\d) to (1,7[\d,.]+\d)", interval)[0]
+    assert ends[0] != ends[1]
+
+
+def method_of(name: str, solver: str = "") -> dict[str, Any]:
+    return {
+        "name": name,
+        "options": {},
+        "slots": {"solver": {"name": solver, "options": {}, "slots": {}}} if solver else {},
+    }
+
+
+@pytest.mark.parametrize(
+    ("method", "power"),
+    [
+        (method_of("k-variates"), 1),  # its Spec says so
+        (method_of("hst-median"), 1),
+        (method_of("weighted-centers-median"), 1),
+        (method_of("fastlloyd"), 2),
+        (method_of("a-strangers", solver="kmedian++"), 1),
+        (method_of("a-strangers", solver="kmeans++"), 2),
+    ],
+)
+def test_what_a_method_makes_small_is_told_by_its_spec_before_its_name(method: dict[str, Any], power: int) -> None:
+    assert profile_of(attrs.evolve(made(), method=method)).power == power
+
+
+def test_the_cost_of_a_strangers_k_median_is_called_a_mean_distance(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its name says nothing; its Spec does."""
+    stranger = attrs.evolve(registry().spec("Method", "fastlloyd"), objective="k-median")
+    monkeypatch.setattr(type(registry()), "spec", lambda self, role, name: stranger)
+    result = attrs.evolve(made(), method=method_of("theirs"))
+    assert "mean distance to the nearest centre" in profile_of(result).text()

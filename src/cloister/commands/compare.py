@@ -15,7 +15,7 @@ from cloister.commands.common import AsJson, RowsOrAddress, console, names, prin
 from cloister.commands.options import METHOD, OUTPUT, PRIVACY, Reading, Wanted
 from cloister.commands.program import ending, printing
 from cloister.commands.progress import bar
-from cloister.commands.taking import lacks, taking
+from cloister.commands.taking import default_of, lacks, taking
 from cloister.core.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -40,6 +40,7 @@ def compare(
         lacks("each contender has its own", "trust", "components", "options", "zoom"),
         lacks("every row counts", "rows_per_user", "pooled"),
         lacks("runs are independent, and figures are not private", "seed", "not_private"),
+        default_of("public_rows", "the number of these rows"),
     ],
     methods: Annotated[
         str | None,

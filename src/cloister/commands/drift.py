@@ -26,7 +26,7 @@ def drift(
     charged: Charged,
     printed: Printed,
     epsilon: Annotated[float, by_itself(Wanted, "epsilon")],
-    public_rows: Annotated[int | None, by_itself(Wanted, "public_rows")] = None,
+    public_rows: Annotated[int | None, by_itself(Wanted, "public_rows", "that of the earlier result")] = None,
     rows_per_user: Annotated[int | None, by_itself(Wanted, "rows_per_user")] = None,
 ) -> None:
     """How much worse released centres fit new rows, from one private question; with -o the answer is a result, which

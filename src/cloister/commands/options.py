@@ -74,6 +74,10 @@ class Said:
         """The help, with what it applies to."""
         return self.help if self.only is None else f"{self.help} For {self.only} alone."
 
+    def with_default(self, words: str) -> Said:
+        """The same, with another default in its help; empty: none."""
+        return attrs.evolve(self, help=self.help.split(" Default: ")[0] + (f" Default: {words}." if words else ""))
+
     @property
     def option(self) -> Any:
         """The option as typer takes it."""
@@ -284,7 +288,7 @@ class Wanted:
 
         Raises: InvalidInput: no k, no epsilon, or something that makes no sense.
         """
-        from cloister.run.request import Request
+        from cloister.run.request import Request, pooled_trust
 
         for name, how in (("k", "-k"), ("epsilon", "--epsilon")):
             if getattr(self, name) is None:
@@ -294,8 +298,8 @@ class Wanted:
         given["rows"] = given.pop("public_rows", None)
         if "zoom" in given:
             given["zoom"] = share_or_word(self.zoom)
-        if given.pop("pooled", False) and parties:
-            given |= {"trust": "aggregated", "parties": parties}
+        if given.pop("pooled", False):
+            given |= {"trust": pooled_trust(parties, self.trust), "parties": parties}
         return Request(**given | others)
 
 
@@ -368,10 +372,11 @@ class Printed:
     as_json: bool | None = said("Print JSON for programs.", OUTPUT, "--json", in_config=False)
 
 
-def by_itself(kind: type, name: str) -> Any:
+def by_itself(kind: type, name: str, default: str | None = None) -> Any:
     """An option of a class as typer takes it, for a command that takes few of the others: under no heading, and of
-    whatever the command is given."""
-    return attrs.evolve(declared(kind)[name], heading="", only=None).option
+    whatever the command is given. Args: default (in words, where it is another)."""
+    said = declared(kind)[name] if default is None else declared(kind)[name].with_default(default)
+    return attrs.evolve(said, heading="", only=None).option
 
 
 SaveTo = Annotated[Path | None, declared(Printed)["out"].option]

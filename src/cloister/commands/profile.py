@@ -91,6 +91,8 @@ def _seen(result: Result, rows: list[str], reading: Reading) -> GroupsOfRows:
 def _of_rows(found: Profile, cluster: ClusterProfile, seen: GroupsOfRows) -> Table:
     from rich.table import Table
 
+    from cloister.run.estimates import resolved
+
     i = cluster.number
     table = Table(title=f"cluster {cluster.called}: {seen.sizes[i]:,} rows, NOT private")
     names = ["centre (released)", "mean", "spread", *(["mean, not clipped"] if seen.clipped else [])]
@@ -98,8 +100,9 @@ def _of_rows(found: Profile, cluster: ClusterProfile, seen: GroupsOfRows) -> Tab
     for name in names:
         table.add_column(name, justify="right")
     columns = [seen.means[i], seen.spreads[i], *([seen.unclipped[i]] if seen.clipped else [])]
-    for j, (name, estimate) in enumerate(zip(found.columns, cluster.coordinates, strict=True)):
-        table.add_row(plain(name), estimate.figure, *("-" if math.isnan(c[j]) else f"{c[j]:.4g}" for c in columns))
+    for j, (name, center) in enumerate(zip(found.columns, found.coordinates(cluster, bare=True), strict=True)):
+        width = float(seen.spreads[i][j])
+        table.add_row(plain(name), center, *("-" if math.isnan(c[j]) else resolved(c[j], width) for c in columns))
     return table
 
 
@@ -125,9 +128,9 @@ def _centre(found: Profile, cluster: ClusterProfile) -> Table:
     table.add_column("centre", justify="right")
     for column, shares in cluster.mixtures.items():
         table.add_row(plain(column), plain(shares))
-    for name, estimate in zip(found.columns, cluster.coordinates, strict=True):
+    for name, text in zip(found.columns, found.coordinates(cluster), strict=True):
         if name not in cluster.mixed:
-            table.add_row(plain(name), estimate.text)
+            table.add_row(plain(name), text)
     for name, text in cluster.held.items():
         table.add_row(plain(name), plain(text))
     return table

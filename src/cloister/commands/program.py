@@ -143,6 +143,9 @@ def _misunderstood(error: Any) -> str:
     """Words that the parser did not understand, and where help is."""
     if hasattr(error, "possibilities") and error.ctx is not None:
         known = [flag for option in error.ctx.command.get_params(error.ctx) for flag in option.opts]
+        places = [argument.name for argument in error.ctx.command.params if argument.param_type_name == "argument"]
+        if error.option_name.lstrip("-") in places:
+            return f"no option '{error.option_name}': give {' and '.join(places)} without a flag, in this order"
         return str(UnknownName("option", error.option_name, (flag for flag in known if flag.startswith("-"))))
     text = " ".join(error.format_message().split()).rstrip(".")
     hint = "" if error.ctx is None else f": '{error.ctx.command_path} --help' shows how"

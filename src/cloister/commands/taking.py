@@ -100,12 +100,27 @@ def needs(*names: str) -> Needs:
 
 @final
 @attrs.frozen
+class DefaultOf:
+    """The default of an option in one command, for its help. Args: name, words."""
+
+    name: str
+    words: str
+
+
+def default_of(name: str, words: str) -> DefaultOf:
+    return DefaultOf(name, words)
+
+
+@final
+@attrs.frozen
 class TakenOptions:
-    """A class of options as one command takes it. Args: kind (the class), lacks, needs."""
+    """A class of options as one command takes it. Args: kind (the class), lacks, needs, defaults (words by name, where
+    they are others than the class's)."""
 
     kind: type
     lacks: tuple[Lacks, ...] = ()
     needs: tuple[str, ...] = ()
+    defaults: Mapping[str, str] = attrs.field(factory=dict)
 
     @classmethod
     def of(cls, annotation: Any) -> TakenOptions | None:
@@ -114,7 +129,8 @@ class TakenOptions:
         if not (isinstance(kind, type) and attrs.has(kind)):
             return None
         needed = tuple(name for mark in marks if isinstance(mark, Needs) for name in mark.names)
-        return cls(kind, tuple(mark for mark in marks if isinstance(mark, Lacks)), needed)
+        defaults = {mark.name: mark.words for mark in marks if isinstance(mark, DefaultOf)}
+        return cls(kind, tuple(mark for mark in marks if isinstance(mark, Lacks)), needed, defaults)
 
     @property
     def missing(self) -> dict[str, str]:
@@ -138,8 +154,13 @@ class TakenOptions:
                 name,
                 inspect.Parameter.KEYWORD_ONLY,
                 default=default,
-                annotation=Annotated[bool if flag else kind, each.option],
+                annotation=Annotated[bool if flag else kind, self._in_help(name, each).option],
             )
+
+    def _in_help(self, name: str, words: Said) -> Said:
+        """An option with the default that it has in this command."""
+        own = "" if name in self.needs else self.defaults.get(name)
+        return words if own is None else words.with_default(own)
 
     def read(self, given: dict[str, Any], config: Mapping[str, Any]) -> Any:
         """The options. Args: given (flags by name; those of this group are taken out), config (of a file, by name)."""

@@ -65,6 +65,17 @@ def theirs(what: str) -> Iterator[None]:
         raise InvalidInput(f"{what}: {type(error).__name__}: {error}") from error
 
 
+ALIKE, BEHIND = 0.6, 0.15
+"""Least likeness (``difflib``) of a name that may be meant, and how far behind the likest another may be."""
+
+
+def nearest(name: str, known: Iterable[str]) -> list[str]:
+    """The names, at most three, that were probably meant by this one, the likest first."""
+    near = difflib.get_close_matches(name, list(known), n=3, cutoff=ALIKE)
+    likeness = [difflib.SequenceMatcher(None, each, name).ratio() for each in near]
+    return [each for each, ratio in zip(near, likeness, strict=True) if ratio >= likeness[0] - BEHIND]
+
+
 class UnknownName(InvalidInput):
     """A component, slot, option or column that does not exist.
 
@@ -75,10 +86,9 @@ class UnknownName(InvalidInput):
     def __init__(self, kind: str, name: str, known: Iterable[str], hint: str = "") -> None:
         choices, alike = sorted(known), dict[str, list[str]]()
         for choice in choices:
-            alike.setdefault(choice.casefold(), []).append(choice)
+            alike.setdefault(choice.casefold().lstrip("-"), []).append(choice)
         self.kind, self.name = kind, name
-        near = difflib.get_close_matches(name.casefold(), alike, n=3, cutoff=0.5)
-        self.near = [choice for text in near for choice in alike[text]][:3]
+        self.near = [choice for text in nearest(name.casefold().lstrip("-"), alike) for choice in alike[text]][:3]
         offer = (
             f"did you mean {' or '.join(self.near)}?" if self.near else f"choose from: {', '.join(choices) or 'none'}"
         )

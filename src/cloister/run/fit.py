@@ -200,6 +200,8 @@ def fit(
     if past is None:
         if account is not None:
             account.check(plan)
+            if noise is not None and noise.seeded:
+                raise InvalidInput("a run with seeded noise protects nobody, and cannot be charged to a ledger")
         for warning in before(plan):
             if caution is not None:
                 caution(warning)
@@ -207,8 +209,6 @@ def fit(
         number_users(population, trust)
     run = past
     if account is not None and past is None:
-        if not plan.composed.private or (noise is not None and noise.seeded):
-            raise InvalidInput("a run that protects nobody cannot be charged to a ledger")
         run = account.held(plan, seed, population)
     if run is not None:
         seed = PublicRng(run.seed)

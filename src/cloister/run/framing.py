@@ -33,6 +33,7 @@ from cloister.core.registry.registry import registry
 from cloister.core.types import Floats
 from cloister.run.bounds import check_named, table_from
 from cloister.run.describing import clustered
+from cloister.run.estimates import resolved
 
 APART = 2.0
 """Columns whose widths differ by a larger factor are scaled, unless the caller says how."""
@@ -231,7 +232,8 @@ def notes(composed: Composed, problem: Problem, details: Mapping[str, Any], colu
     paid, intervals, units = price(composed, problem, columns), details["intervals"], details["units"]
     columns = columns[: len(units)]
     shown = ", ".join(
-        f"{name} {low:.6g} to {high:.6g}" for name, (low, high) in zip(columns[:SHOWN], intervals[:SHOWN], strict=True)
+        f"{name} {resolved(low, high - low, 6)} to {resolved(high, high - low, 6)}"
+        for name, (low, high) in zip(columns[:SHOWN], intervals[:SHOWN], strict=True)
     )
     rest = f", and {len(columns) - SHOWN} more in the result" if len(columns) > SHOWN else ""
     found = (f"{paid} It released these intervals: {shown}{rest}. {CLIPPED}",) if paid else ()

@@ -193,6 +193,20 @@ class PreparedRun:
         return {"k": self.problem.k, "rows": self.rows, **more, "bounds": plain(domain), "lattice unit": domain.unit}
 
 
+def pooled_trust(parties: int, trust: str | None) -> str:
+    """The trust model of parties that pool. Raises: InvalidInput: they are not two, or another model is asked for."""
+    if trust is not None and trust.lower() != "aggregated":
+        raise InvalidInput(
+            f"--pooled simulates parties under aggregated trust, and --trust is {trust}: leave out one of them"
+        )
+    if parties < 2:
+        raise InvalidInput(
+            "--pooled takes each path or pattern as one party's rows, and the noise depends on how many there are: "
+            "give two parties or more"
+        )
+    return "aggregated"
+
+
 def asked_for(request: Request) -> tuple[Request, Composed]:
     """The request with its method by name, and the method as it is composed before anything is chosen. A component
     becomes its registry name, with all components and options in it by path: a record of it, and every answer, are

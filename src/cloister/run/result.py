@@ -17,7 +17,8 @@ import attrs
 import numpy as np
 
 from cloister.core.domains import Ball, Box
-from cloister.core.errors import Damaged, InvalidInput, cause
+from cloister.core.errors import Damaged, InvalidInput, UnknownName, cause
+from cloister.core.registry.registry import registry
 from cloister.core.types import AnyArray, Bools, Floats
 from cloister.run import view
 from cloister.run.statement import PrivacyStatement
@@ -88,6 +89,16 @@ class Result:
         """In one line: a screen full of numbers helps nobody. ``as_dict`` has them all."""
         k, d = self.centers.shape
         return f"<Result: {k} centres by {self.method.get('name')}, {d} columns; {self.privacy.headline}>"
+
+    @property
+    def objective(self) -> str:
+        """What the method makes small, "k-means" or "k-median": by its Spec, or its name, or its parts' names."""
+        name, slots = str(self.method.get("name", "")), dict(self.method.get("slots", {}))
+        with suppress(UnknownName):  # of a plugin that is not installed here
+            if registry().spec("Method", name).objective:
+                return registry().spec("Method", name).objective
+        names = [name, *(str(part.get("name", "")) for part in slots.values())]
+        return "k-median" if any("median" in each for each in names) else "k-means"
 
     @property
     def one_hot(self) -> dict[str, tuple[str, str]]:

@@ -28,7 +28,8 @@ from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.record import mark, mark_of
 from cloister.core.types import AnyArray, Bools, Floats, Ids, Ints
 from cloister.rows.categories import Category
-from cloister.rows.columns import Kind, TableColumn, select
+from cloister.rows.columns import TableColumn, select
+from cloister.rows.frames import column_of, refuse_structured
 from cloister.rows.reading import (
     Chunk,
     Missing,
@@ -301,6 +302,7 @@ class _Array:
     def __init__(self, rows: AnyArray) -> None:
         if isinstance(rows, np.ma.MaskedArray):
             raise InvalidInput("rows are a masked array: fill masked cells with NaN, as in rows.filled(numpy.nan)")
+        refuse_structured(rows)
         if rows.ndim != 2:
             advice = "use rows.reshape(-1, 1) for a single column" if rows.ndim == 1 else "it needs two dimensions"
             raise InvalidInput(f"rows are an array of shape (rows, columns), not {rows.ndim}-dimensional: {advice}")
@@ -336,7 +338,7 @@ class _Frame:
         schema = self._frame.schema
         self.length = len(self._frame)
         self._names = {str(name): name for name in schema}
-        self.known = [TableColumn(str(name), _kind(kind), declared=False) for name, kind in schema.items()]
+        self.known = [column_of(self._frame.get_column(name), str(name), kind) for name, kind in schema.items()]
 
     @property
     def origin(self) -> Hashable:
@@ -361,21 +363,6 @@ class _Frame:
 
 def _words(texts: Texts, column: Any) -> Floats:
     return texts.halves(len(column), lambda some: column[some].to_list())
-
-
-def _kind(kind: Any) -> Kind:
-    """Kind of cells that a data frame's type holds."""
-    import narwhals as nw
-
-    if kind == nw.Boolean:
-        return "booleans"
-    if kind.is_numeric() or kind == nw.Decimal:
-        return "numbers"
-    if kind.is_temporal():
-        return "dates"
-    if kind in (nw.List, nw.Array):
-        return "lists"
-    return "text" if kind in (nw.String, nw.Categorical, nw.Enum) else "untyped"
 
 
 def _listed(users: Any) -> Names:

@@ -122,7 +122,9 @@ def _kind(kind: Any) -> Kind:
         return "booleans"
     if kind.is_numeric():
         return "numbers"
-    if kind.is_temporal() or kind.is_interval():
+    if kind.is_interval():
+        return "spans"
+    if kind.is_temporal():
         return "dates"
     return "text" if kind.is_string() else "other"
 

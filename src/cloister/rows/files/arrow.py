@@ -61,6 +61,8 @@ def _kind(kind: Any) -> Kind:
         return "booleans"
     if is_a.is_integer(kind) or is_a.is_floating(kind) or is_a.is_decimal(kind):
         return "numbers"
+    if is_a.is_duration(kind) or is_a.is_interval(kind):
+        return "spans"
     if is_a.is_temporal(kind):
         return "dates"
     lists = is_a.is_list, is_a.is_large_list, is_a.is_fixed_size_list
