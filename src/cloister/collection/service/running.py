@@ -205,7 +205,8 @@ def serve(
     each: Callable[[], None] | None = None,
     every: float = 10.0,
 ) -> None:
-    """Run an application of ``collector`` until SIGTERM, SIGINT, SIGHUP or SIGQUIT: what was acknowledged then is on the disk.
+    """Run an application of ``collector`` until a signal asks it to end (SIGTERM, SIGINT, SIGHUP, SIGQUIT): what was
+    acknowledged then is on the disk.
 
     Args:
         listener: from ``listening``.
