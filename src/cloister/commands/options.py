@@ -378,8 +378,25 @@ SaveTo = Annotated[Path | None, declared(Printed)["out"].option]
 EngineName = Annotated[str, by_itself(Reading, "engine")]
 Workers = Annotated[int | None, by_itself(Reading, "workers")]
 Scheduler = Annotated[str | None, by_itself(Reading, "scheduler")]
+MOST_COLUMNS = 2**16
+"""Most columns without a name: far more than any method finds centres in."""
+
+
+def _few(value: int | None) -> int | None:
+    """A number of columns, if it can be. Raises: typer.BadParameter: it is larger than ``MOST_COLUMNS``."""
+    if value is not None and value > MOST_COLUMNS:
+        raise typer.BadParameter(f"give at most {MOST_COLUMNS} columns")
+    return value
+
+
 Dimension = Annotated[
-    int | None, typer.Option("--dimension", help="Number of columns, whatever they are called.", rich_help_panel=ROWS)
+    int | None,
+    typer.Option(
+        "--dimension",
+        help="Number of columns, whatever they are called.",
+        rich_help_panel=ROWS,
+        callback=_few,
+    ),
 ]
 
 

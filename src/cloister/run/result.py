@@ -18,6 +18,7 @@ import numpy as np
 
 from cloister.core.domains import Ball, Box
 from cloister.core.errors import Damaged, InvalidInput, cause
+from cloister.core.plain_data import parsed
 from cloister.core.types import AnyArray, Bools, Floats
 from cloister.run import view
 from cloister.run.statement import PrivacyStatement
@@ -57,17 +58,22 @@ class Result:
     def units(self) -> Floats | None:
         """The run's unit of distance in each column (d,), in the caller's units; None where that is the
         same in all of them: then the caller's own distances tell which centre is nearest."""
-        units = np.asarray(self.details.get("units", ()), np.float64)
+        try:
+            units = np.asarray(self.details.get("units", ()), np.float64)
+            if units.size and (units.shape != (len(self.columns),) or not (units > 0).all()):
+                raise ValueError
+        except (TypeError, ValueError):
+            raise Damaged("the result's units are damaged: they should be a positive number per column") from None
         return units if units.size and np.ptp(units) > 1e-9 * units.max() else None
 
     @property
     def domain(self) -> Box | Ball:
         """The bounds that the run clipped rows to. Raises: Damaged: they are none."""
-        bounds = self.problem.get("bounds", {})
         try:
-            if "radius" in bounds:
-                return Ball(tuple(bounds["center"]), bounds["radius"])
-            return Box(tuple(bounds["lower"]), tuple(bounds["upper"]))
+            found = _domain(self.problem.get("bounds", {}))
+            if found.dimension != len(self.columns):
+                raise ValueError
+            return found
         except (KeyError, TypeError, ValueError, InvalidInput):
             raise Damaged("the result's bounds are damaged: they should be two numbers per column, or a ball") from None
 
@@ -175,6 +181,8 @@ class Result:
             raise TypeError("columns are named by text")
         if not all(isinstance(data[name], dict) for name in ("method", "problem", "details")):
             raise TypeError("facts are tables")
+        _check_problem(data["problem"])
+        _check_component(data["method"])
         return cls(
             centers,
             weights,
@@ -194,8 +202,8 @@ class Result:
     def from_text(cls, text: str) -> Result:
         """Read the output of ``text``. Raises: Damaged: it is another."""
         try:
-            return cls.from_dict(json.loads(text))
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            return cls.from_dict(parsed(text.encode(), nan=True))
+        except (ValueError, KeyError, TypeError, AttributeError, ArithmeticError, InvalidInput) as error:
             raise Damaged("the kept result is damaged: restore a backup") from error
 
     def _repr_html_(self) -> str:
@@ -276,9 +284,9 @@ class Result:
     @classmethod
     def _opened(cls, content: bytes, packed: bool) -> Result:
         if not packed:
-            return cls._unsealed(json.loads(content))
+            return cls._unsealed(parsed(content, nan=True))
         with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
-            result = cls._unsealed(json.loads(str(arrays["result"])))
+            result = cls._unsealed(parsed(str(arrays["result"]).encode(), nan=True))
             weights = arrays.get("weights")
             if not np.array_equal(arrays["centers"], result.centers, equal_nan=True) or (weights is None) != (
                 result.weights is None
@@ -299,6 +307,37 @@ class Result:
         if sealed["sha256"] != _seal(json.dumps(sealed["result"], indent=1, allow_nan=True)):
             raise ValueError("checksum")
         return cls.from_dict(sealed["result"])
+
+
+def _check_problem(problem: Mapping[str, Any]) -> None:
+    """Raises: TypeError, ValueError, KeyError: something that every reader of a result relies on is of another kind."""
+    for name in ("k", "rows", "rows per user"):
+        value = problem.get(name)
+        if value is not None and (isinstance(value, bool) or not isinstance(value, int) or not 0 < value < 2**63):
+            raise ValueError(f"{name} is {type(value).__name__}")
+    for name in ("categories", "described", "words"):
+        if not isinstance(problem.get(name, {}), dict):
+            raise TypeError(f"{name} are a table")
+    for values in problem.get("categories", {}).values():
+        if not isinstance(values, list) or not values or not all(isinstance(v, str | int) for v in values):
+            raise TypeError("values of a category are a list")
+    if "words" in problem and not isinstance(problem["words"]["column"], str):
+        raise TypeError("a column is named by text")
+
+
+def _check_component(config: Any) -> None:
+    """Raises: TypeError, KeyError: a component is not its name, its options and what is in its slots."""
+    if not (isinstance(config["name"], str) and isinstance(config["options"], dict)):
+        raise TypeError("a component has a name and options")
+    for inner in config["slots"].values():
+        _check_component(inner)
+
+
+def _domain(bounds: Mapping[str, Any]) -> Box | Ball:
+    """The domain of a result's bounds. Raises: KeyError, TypeError, ValueError, InvalidInput: they are none."""
+    if "radius" in bounds:
+        return Ball(tuple(bounds["center"]), bounds["radius"])
+    return Box(tuple(bounds["lower"]), tuple(bounds["upper"]))
 
 
 def _seal(text: str) -> str:
