@@ -26,10 +26,10 @@ def test_a_whole_number_beyond_all_doubles_is_infinite_as_a_double() -> None:
 @pytest.mark.parametrize("number", [str(HUGE), f"-{HUGE}", "1e309", "-1e999", "1" * 5000])
 def test_json_and_toml_with_a_number_that_no_double_holds_are_refused(number: str) -> None:
     for text in (f'{{"a": {number}}}', f'{{"a": [1, {{"b": [{number}]}}]}}', f"[{number}]", number):
-        with pytest.raises(ValueError, match="too large|limit"):
+        with pytest.raises(ValueError, match=r"too large|limit"):
             parsed(text.encode())
     for text in (f"a = {number}", f"a = [1, {{ b = [{number}] }}]", f"[a.b]\nc = {number}"):
-        with pytest.raises(ValueError, match="too large|limit"):
+        with pytest.raises(ValueError, match=r"too large|limit"):
             parsed_toml(text.encode())
 
 
