@@ -198,7 +198,7 @@ def test_results_with_an_odd_value_and_the_right_seal(name: str, folder: Path) -
     if name in more:
         assert cloister(*shlex.split(more[name]), folder=folder).returncode == 0
     good = json.loads((folder / f"{name}.json").read_text())["result"]
-    for _ in range(60):
+    for _ in range(40):
         (folder / "changed.json").write_bytes(sealed(changed(good, rng)))
         found += [wrong(words_of(line, file="changed.json"), folder) for line in RESULT]
     for _ in range(20):
@@ -305,13 +305,13 @@ LEDGER = (
 
 def test_ledgers_with_an_odd_cell(folder: Path) -> None:
     rng, found = random.Random(5), []
-    for _ in range(150):
+    for _ in range(80):
         shutil.copy(folder / "budget.db", folder / "odd.db")
         changed_cell(folder / "odd.db", rng)
         for line in LEDGER:
             found.append(wrong(words_of(line), folder))
     counter = json.loads((folder / "budget.db.count").read_bytes())
-    for _ in range(60):
+    for _ in range(30):
         shutil.copy(folder / "budget.db", folder / "odd.db")
         (folder / "odd.db.count").write_bytes(changed_text(counter, rng))
         for line in LEDGER[:2] + LEDGER[5:8]:

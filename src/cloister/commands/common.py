@@ -100,6 +100,17 @@ def whole(text: str | int) -> int:
     return int(value)
 
 
+MOST_COLUMNS = 2**16
+"""Most columns without a name: far more than any method finds centres in."""
+
+
+def few(value: int | None) -> int | None:
+    """A number of columns, if it can be. Raises: typer.BadParameter: it is larger than ``MOST_COLUMNS``."""
+    if value is not None and value > MOST_COLUMNS:
+        raise typer.BadParameter(f"give at most {MOST_COLUMNS} columns")
+    return value
+
+
 def seconds(text: str) -> float:
     """Parse a time to wait. Raises: typer.BadParameter for anything but a positive finite number."""
     try:

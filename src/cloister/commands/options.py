@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, TypeAlias, final
 import attrs
 import typer
 
-from cloister.commands.common import names, number_or_text, share_or_word, whole
+from cloister.commands.common import few, names, number_or_text, share_or_word, whole
 from cloister.core.errors import InvalidInput
 
 Source: TypeAlias = Literal["files", "databases"]
@@ -378,24 +378,10 @@ SaveTo = Annotated[Path | None, declared(Printed)["out"].option]
 EngineName = Annotated[str, by_itself(Reading, "engine")]
 Workers = Annotated[int | None, by_itself(Reading, "workers")]
 Scheduler = Annotated[str | None, by_itself(Reading, "scheduler")]
-MOST_COLUMNS = 2**16
-"""Most columns without a name: far more than any method finds centres in."""
-
-
-def _few(value: int | None) -> int | None:
-    """A number of columns, if it can be. Raises: typer.BadParameter: it is larger than ``MOST_COLUMNS``."""
-    if value is not None and value > MOST_COLUMNS:
-        raise typer.BadParameter(f"give at most {MOST_COLUMNS} columns")
-    return value
-
-
 Dimension = Annotated[
     int | None,
     typer.Option(
-        "--dimension",
-        help="Number of columns, whatever they are called.",
-        rich_help_panel=ROWS,
-        callback=_few,
+        "--dimension", help="Number of columns, whatever they are called.", rich_help_panel=ROWS, callback=few
     ),
 ]
 

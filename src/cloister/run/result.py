@@ -70,10 +70,7 @@ class Result:
     def domain(self) -> Box | Ball:
         """The bounds that the run clipped rows to. Raises: Damaged: they are none."""
         try:
-            found = _domain(self.problem.get("bounds", {}))
-            if found.dimension != len(self.columns):
-                raise ValueError
-            return found
+            return _domain(self.problem.get("bounds", {}), len(self.columns))
         except (KeyError, TypeError, ValueError, InvalidInput):
             raise Damaged("the result's bounds are damaged: they should be two numbers per column, or a ball") from None
 
@@ -313,11 +310,10 @@ def _check_problem(problem: Mapping[str, Any]) -> None:
     """Raises: TypeError, ValueError, KeyError: something that every reader of a result relies on is of another kind."""
     for name in ("k", "rows", "rows per user"):
         value = problem.get(name)
-        if value is not None and (isinstance(value, bool) or not isinstance(value, int) or not 0 < value < 2**63):
-            raise ValueError(f"{name} is {type(value).__name__}")
-    for name in ("categories", "described", "words"):
-        if not isinstance(problem.get(name, {}), dict):
-            raise TypeError(f"{name} are a table")
+        if value is not None and (type(value) is not int or not 0 < value < 2**63):
+            raise ValueError(f"{name} is no number")
+    if not all(isinstance(problem.get(name, {}), dict) for name in ("categories", "described", "words")):
+        raise TypeError("facts are tables")
     for values in problem.get("categories", {}).values():
         if not isinstance(values, list) or not values or not all(isinstance(v, str | int) for v in values):
             raise TypeError("values of a category are a list")
@@ -327,17 +323,19 @@ def _check_problem(problem: Mapping[str, Any]) -> None:
 
 def _check_component(config: Any) -> None:
     """Raises: TypeError, KeyError: a component is not its name, its options and what is in its slots."""
-    if not (isinstance(config["name"], str) and isinstance(config["options"], dict)):
+    if not isinstance(config["name"], str) or not isinstance(config["options"], dict):
         raise TypeError("a component has a name and options")
     for inner in config["slots"].values():
         _check_component(inner)
 
 
-def _domain(bounds: Mapping[str, Any]) -> Box | Ball:
+def _domain(bounds: Mapping[str, Any], columns: int) -> Box | Ball:
     """The domain of a result's bounds. Raises: KeyError, TypeError, ValueError, InvalidInput: they are none."""
-    if "radius" in bounds:
-        return Ball(tuple(bounds["center"]), bounds["radius"])
-    return Box(tuple(bounds["lower"]), tuple(bounds["upper"]))
+    inner = (tuple(bounds[end]) for end in (("center",) if "radius" in bounds else ("lower", "upper")))
+    found = Ball(*inner, bounds["radius"]) if "radius" in bounds else Box(*inner)
+    if found.dimension != columns:
+        raise ValueError("bounds of other columns")
+    return found
 
 
 def _seal(text: str) -> str:
