@@ -56,14 +56,13 @@ class Result:
 
     @property
     def units(self) -> Floats | None:
-        """The run's unit of distance in each column (d,), in the caller's units; None where that is the
-        same in all of them: then the caller's own distances tell which centre is nearest."""
+        """Unit of distance in each column (d,), in the caller's units; None where it is the same in all of them."""
         try:
             units = np.asarray(self.details.get("units", ()), np.float64)
-            if units.size and (units.shape != (len(self.columns),) or not (units > 0).all()):
-                raise ValueError
         except (TypeError, ValueError):
-            raise Damaged("the result's units are damaged: they should be a positive number per column") from None
+            units = np.zeros(1)
+        if units.size and (units.shape != (len(self.columns),) or not (units > 0).all()):
+            raise Damaged("the result's units are damaged: they should be a positive number per column")
         return units if units.size and np.ptp(units) > 1e-9 * units.max() else None
 
     @property
@@ -331,8 +330,8 @@ def _check_component(config: Any) -> None:
 
 def _domain(bounds: Mapping[str, Any], columns: int) -> Box | Ball:
     """The domain of a result's bounds. Raises: KeyError, TypeError, ValueError, InvalidInput: they are none."""
-    inner = (tuple(bounds[end]) for end in (("center",) if "radius" in bounds else ("lower", "upper")))
-    found = Ball(*inner, bounds["radius"]) if "radius" in bounds else Box(*inner)
+    ends = [tuple(bounds[end]) for end in (("center",) if "radius" in bounds else ("lower", "upper"))]
+    found = Ball(ends[0], bounds["radius"]) if "radius" in bounds else Box(ends[0], ends[1])
     if found.dimension != columns:
         raise ValueError("bounds of other columns")
     return found
