@@ -133,7 +133,8 @@ def words_of(line: str, **more: Any) -> list[str]:
 
 def commands(group: Any = None, before: tuple[str, ...] = ()) -> Iterator[tuple[str, Any]]:
     """Every command by its name, as its parser has it."""
-    for name, inner in (get_command(app) if group is None else group).commands.items():
+    known: Any = get_command(app) if group is None else group
+    for name, inner in known.commands.items():
         if hasattr(inner, "commands"):
             yield from commands(inner, (*before, name))
         else:
