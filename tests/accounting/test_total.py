@@ -162,6 +162,21 @@ def test_tails_of_both_stages_add_up_where_noise_is_too_wide_to_drift(first: int
     assert books.rounds == 1
 
 
+def test_a_zcdp_budget_is_not_priced_as_if_all_of_it_were_gaussian() -> None:
+    """A budget of mu^2 / 2 keeps (1, 1e-6) with Gaussian noise alone. Events that are zCDP and no more cost 1.078, also
+    if some discrete Gaussian noise beside them makes the drift positive."""
+    total = Total(1.0, 1e-6)
+    budget = Budget("zcdp", total.measured(["gaussian"]).amount / 2)
+    first, rest = budget.split(0.01, 0.99)
+    for stages in ((0, 8), (8, 0), (8, 8), (0, 0)):
+        books = Accountant(total, budget)
+        one, two = (rounds_of(b, 1, t, WIDE if t else math.inf) for b, t in zip((first, rest), stages, strict=True))
+        books.forecast(one)
+        with pytest.raises(BudgetExceeded, match="the run's epsilon at delta"):
+            books.forecast_second(two, rest)
+        assert books.rounds == 1
+
+
 @pytest.mark.parametrize("measure", ["pure", "gaussian", "zcdp"])
 def test_deltas_of_two_stages_are_held_against_the_whole_together(measure: Measure) -> None:
     """In sixths of the delta that is set aside: whatever the split, and also where the second stage was told that it

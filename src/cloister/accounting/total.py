@@ -55,6 +55,7 @@ from cloister.accounting.mixed import delta_of_mixed
 from cloister.core.budget import Budget, Currency, Event, Measure
 from cloister.core.clustering import Problem
 from cloister.core.domains import Domain
+from cloister.core.doubles import as_float
 from cloister.core.errors import CloisterError, InvalidInput
 from cloister.core.fixed_order import fewer_bits
 from cloister.core.randomness import ANY_KEY
@@ -124,7 +125,7 @@ ASIDE = 0.5
 
 def _number(value: float) -> float:
     try:
-        return float(value)
+        return as_float(value)
     except (TypeError, ValueError):
         raise InvalidInput(f"epsilon and delta are numbers, given: {value!r}") from None
 

@@ -12,8 +12,8 @@ import typer
 from cloister.commands.common import RowsOrAddress, print_json, say, show, tell_columns, told_once
 from cloister.commands.options import Charged, Printed, Reading, Wanted, by_itself
 from cloister.commands.program import Standing, ending, printing
-from cloister.commands.progress import counting
 from cloister.commands.taking import lacks, taking
+from cloister.showing.progress import progress
 
 METHOD = "kept-centers"
 
@@ -55,12 +55,13 @@ def drift(
     standing = Standing(account, target)
     with ExitStack() as held:
         held.enter_context(ending(standing.how, standing.open))
-        advance = held.enter_context(counting("rows read"))
-        population: Any = held.enter_context(closing(rows_of(earlier, rows, reading, told_once(), advance)))
+        bar = held.enter_context(progress())
+        population: Any = held.enter_context(closing(rows_of(earlier, rows, reading, told_once(), bar.advance)))
         standing.result = found = fit(
             attrs.evolve(request, start=attrs.evolve(earlier, columns=tuple(population.columns))),
             population,
             account=account,
+            started=bar.started,
             keep=standing.keep,
             reserved=standing.reserved,
             checked=lambda: tell_columns(population),

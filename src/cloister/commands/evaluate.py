@@ -11,8 +11,8 @@ import typer
 from cloister.commands.common import RowsOrAddress, print_json, show, tell_columns, told_once
 from cloister.commands.options import Printed, Reading
 from cloister.commands.program import ending, printing
-from cloister.commands.progress import counting
 from cloister.commands.taking import lacks, taking
+from cloister.showing.progress import progress
 
 if TYPE_CHECKING:
     from cloister.commands.evaluating import GroupsOfRows, Judged
@@ -55,8 +55,8 @@ def evaluate(
     loaded = Result.load(result)
     with (
         ending(lambda error: "nothing was measured: run it again"),
-        counting("rows read") as advance,
-        closing(rows_of(loaded, rows, reading, told_once(), advance)) as population,
+        progress() as bar,
+        closing(rows_of(loaded, rows, reading, told_once(), bar.advance)) as population,
     ):
         tell_columns(population)
         found = judged(loaded, population, as_missing(reading.missing or "refuse"), reference)

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, TypeAlias, final
 import attrs
 import typer
 
-from cloister.commands.common import names, number_or_text, share_or_word, whole
+from cloister.commands.common import few, names, number_or_text, share_or_word, whole
 from cloister.core.errors import InvalidInput
 
 Source: TypeAlias = Literal["files", "databases"]
@@ -384,7 +384,10 @@ EngineName = Annotated[str, by_itself(Reading, "engine")]
 Workers = Annotated[int | None, by_itself(Reading, "workers")]
 Scheduler = Annotated[str | None, by_itself(Reading, "scheduler")]
 Dimension = Annotated[
-    int | None, typer.Option("--dimension", help="Number of columns, whatever they are called.", rich_help_panel=ROWS)
+    int | None,
+    typer.Option(
+        "--dimension", help="Number of columns, whatever they are called.", rich_help_panel=ROWS, callback=few
+    ),
 ]
 
 

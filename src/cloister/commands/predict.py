@@ -10,9 +10,9 @@ import typer
 from cloister.commands.common import ADDRESS_HELP, names, print_json, say, show, tell_columns
 from cloister.commands.options import OUTPUT, Printed, Reading
 from cloister.commands.program import ending, printing
-from cloister.commands.progress import counting
 from cloister.commands.taking import lacks, taking
 from cloister.core.errors import InvalidInput
+from cloister.showing.progress import progress
 
 if TYPE_CHECKING:
     from cloister.commands.views import LabelView
@@ -114,9 +114,9 @@ def predict(
         raise InvalidInput("the labels have no file: give --out labels.parquet")
     target = checked_target(out, ENDINGS, "labels")
     loaded = Result.load(result)
-    with ending(lambda error: "no labels were written: run it again"), counting("rows read") as advance:
+    with ending(lambda error: "no labels were written: run it again"), progress() as bar:
         population = rows_of(loaded, rows, reading)
-        labels = Labels(loaded, population, names(keep) or (), distances, missing, advance, reading.threads)
+        labels = Labels(loaded, population, names(keep) or (), distances, missing, bar.advance, reading.threads)
         counts = labels.save(target)
     tell_columns(population)
     say(NOT_PRIVATE)

@@ -22,9 +22,9 @@ from cloister.commands.common import (
 from cloister.commands.evaluate import JUDGED_ALIKE, NOT_PRIVATE, which_rows
 from cloister.commands.options import ROWS, Printed, Reading
 from cloister.commands.program import ending
-from cloister.commands.progress import counting
 from cloister.commands.taking import lacks, result_from, taking
 from cloister.core.errors import InvalidInput
+from cloister.showing.progress import progress
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -81,8 +81,8 @@ def _seen(result: Result, rows: list[str], reading: Reading) -> GroupsOfRows:
 
     with (
         ending(lambda error: "nothing was added up: run it again"),
-        counting("rows read") as advance,
-        closing(rows_of(result, rows, reading, told_once(), advance)) as population,
+        progress() as bar,
+        closing(rows_of(result, rows, reading, told_once(), bar.advance)) as population,
     ):
         tell_columns(population)
         return grouped(result, population, as_missing(reading.missing or "refuse"))

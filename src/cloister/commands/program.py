@@ -9,6 +9,7 @@ a run that is open in a ledger is resumed by its id.
 from __future__ import annotations
 
 import errno
+import math
 import os
 import shlex
 import sqlite3
@@ -28,6 +29,7 @@ from typer.main import get_command
 
 from cloister.commands.common import mute, plain, say, steady
 from cloister.commands.options import HEADINGS, WAYS
+from cloister.core.doubles import as_float
 from cloister.core.errors import CloisterError, InvalidInput, Unavailable, UnknownName, cause
 
 if TYPE_CHECKING:
@@ -126,17 +128,27 @@ def _ended(app: typer.Typer, words: Sequence[str]) -> int:
 def _built(app: typer.Typer) -> Any:
     """The parser of all commands: once in a process, since it takes a tenth of a second."""
     command = get_command(app)
-    _unlooked(command)
+    _made_strict(command)
     return command
 
 
-def _unlooked(command: Any) -> None:
-    """Let no file be tried by the parser, which would say that it is not readable, and not whose it is (``cause``)."""
+def _made_strict(command: Any) -> None:
+    """Let no file be tried by the parser, which would say that it is not readable, and not whose it is (``cause``); let
+    no number be infinite, NaN, or beyond all doubles."""
     for parameter in command.params:
         if hasattr(parameter.type, "readable"):
             parameter.type.readable = False
+        if parameter.type.name.partition(" ")[0] in ("float", "int") and parameter.callback is None:
+            parameter.callback = _finite
     for inner in getattr(command, "commands", {}).values():
-        _unlooked(inner)
+        _made_strict(inner)
+
+
+def _finite(context: Any, parameter: Any, value: Any) -> Any:
+    """The value of an option that takes a number, or none. Raises: typer.BadParameter: it is not finite."""
+    if isinstance(value, int | float) and not math.isfinite(as_float(value)):
+        raise typer.BadParameter("give a finite number", ctx=context, param=parameter)
+    return value
 
 
 def _misunderstood(error: Any) -> str:

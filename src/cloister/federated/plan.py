@@ -23,7 +23,6 @@ Options of components stand under ``[with]`` and ``[set]``, as on the command li
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
@@ -33,7 +32,7 @@ import attrs
 
 from cloister._version import __version__
 from cloister.core.errors import InvalidInput, UnknownName, cause
-from cloister.core.plain_data import digest
+from cloister.core.plain_data import digest, parsed_toml
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.registry.compose import Composed
 from cloister.core.registry.filling import oracle_slots
@@ -153,10 +152,10 @@ def read_pool_plan(path: Path, not_private: bool = False) -> FederatedPlan:
     Raises: InvalidInput: unreadable, incomplete, contradictory, or without protection although that was not allowed.
     """
     try:
-        facts = tomllib.loads(path.read_text())
+        facts = parsed_toml(path.read_bytes())
     except OSError as error:
         raise InvalidInput(f"cannot read {path}: {cause(error)}") from error
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise InvalidInput(f"{path} is not valid TOML: {error}") from error
     pool = pool_plan(facts)
     if pool.test_noise_seed is not None and not not_private:

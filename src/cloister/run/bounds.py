@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from cloister.core.domains import Ball, Box, check_ends
+from cloister.core.doubles import as_float
 from cloister.core.errors import InvalidInput, cause, nearest
 from cloister.core.frames import UNKNOWN
-from cloister.core.plain_data import parsed
+from cloister.core.plain_data import parsed, parsed_toml
 from cloister.rows.columns import TOLD
 from cloister.rows.selection import SHOWN, Selection
 from cloister.rows.words import HALF
@@ -131,7 +131,7 @@ def _pair_of(parts: Sequence[str], text: str) -> tuple[float, float]:
 
 def _number(text: Any) -> float:
     try:
-        return float(text)
+        return as_float(text)
     except (TypeError, ValueError):
         raise InvalidInput(f"'{text}' in the bounds is not a number: {HELP}") from None
 
@@ -141,10 +141,10 @@ def table_from(path: Path, what: str = "bounds") -> Any:
     kind = "JSON" if path.suffix == ".json" else "TOML"
     try:
         content = path.read_bytes()
-        return parsed(content) if path.suffix == ".json" else tomllib.loads(content.decode())
+        return parsed(content) if path.suffix == ".json" else parsed_toml(content)
     except OSError as error:
         raise InvalidInput(f"cannot read the {what} file {path}: {cause(error)}") from error
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise InvalidInput(f"the {what} file {path} is not valid {kind}: {error}") from error
 
 

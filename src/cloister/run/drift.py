@@ -35,7 +35,7 @@ from typing import Any, final
 import attrs
 import numpy as np
 
-from cloister.core.errors import InvalidInput
+from cloister.core.errors import Damaged, InvalidInput
 from cloister.core.randomness import PublicRng
 from cloister.core.types import Bools, Floats, Ints
 from cloister.run.result import Result
@@ -173,7 +173,15 @@ def _rarest(law: Floats, found: Floats) -> Ints:
 
 
 def _compared(then: Result, now: Result) -> Compared:
+    """Raises: Damaged: the earlier result's counts are none, or of other groups."""
     check_released(then)
+    try:
+        return _paired(then, now)
+    except (KeyError, TypeError, ValueError):
+        raise Damaged("the result's counts are damaged: restore the file, or make it again") from None
+
+
+def _paired(then: Result, now: Result) -> Compared:
     new, error = np.array(now.details["counted"]), float(now.details["counted_error"])
     edges = np.array(now.details["distances"]["edges"])
     if "counted" in then.details and np.array_equal(then.details["distances"]["edges"], edges):

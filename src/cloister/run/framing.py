@@ -25,6 +25,7 @@ from cloister.accounting.total import Total, problem_of
 from cloister.core.capabilities import Zooming
 from cloister.core.clustering import Problem
 from cloister.core.domains import Ball, Box
+from cloister.core.doubles import as_float
 from cloister.core.errors import InvalidInput
 from cloister.core.frames import cube, unknown_columns
 from cloister.core.registry.compose import Composed, compose
@@ -197,7 +198,7 @@ def scale_of(scale: Any, columns: Sequence[str], categories: Collection[str] = (
     try:
         if any(isinstance(weight, bool) for weight in scale):
             raise TypeError
-        weights = [float(weight) for weight in scale]
+        weights = [as_float(weight) for weight in scale]
     except (TypeError, ValueError):
         raise InvalidInput(f"scale is {given!r}: {SCALE_HELP}") from None
     if len(weights) != len(columns) or not all(math.isfinite(weight) and weight > 0 for weight in weights):

@@ -13,7 +13,8 @@ from typing import Any, Self
 import attrs
 import numpy as np
 
-from cloister.core.errors import InvalidInput
+from cloister.core.domains import Ball
+from cloister.core.errors import Damaged, InvalidInput
 from cloister.core.registry.components import Choices, slots_of
 from cloister.core.registry.compose import Composed
 from cloister.core.registry.registry import registry
@@ -67,7 +68,7 @@ class Start:
             points = np.array([self.centers[name] for name in columns], np.float64).T
             if points.ndim != 2 or not np.isfinite(points).all():
                 raise ValueError
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise InvalidInput(f"the start's columns are no lists of as many finite numbers: {HELP}") from None
         if k != len(points):
             raise InvalidInput(f"the start has {len(points)} centres, k is {k}: give -k {len(points)}, or no start")
@@ -77,12 +78,15 @@ class Start:
         """Bounds of the earlier run; or the intervals that it found within them."""
         if self.result is None:
             return None
-        domain = self.result.problem.get("bounds", {})
-        if "radius" in domain:
-            return self.result.domain if tuple(columns) == self.result.columns else None
-        pairs = self.result.details.get("intervals") if found else None
-        pairs = zip(domain["lower"], domain["upper"], strict=True) if pairs is None else np.asarray(pairs).tolist()
-        return dict(zip(self.result.columns, map(tuple, pairs), strict=True))
+        domain = self.result.domain
+        if isinstance(domain, Ball):
+            return domain if tuple(columns) == self.result.columns else None
+        intervals = self.result.details.get("intervals") if found else None
+        pairs = zip(domain.lower, domain.upper, strict=True) if intervals is None else intervals
+        try:
+            return dict(zip(self.result.columns, ((float(low), float(high)) for low, high in pairs), strict=True))
+        except (TypeError, ValueError):
+            raise Damaged("the result's intervals are damaged: they should be two numbers per column") from None
 
 
 def begun_from(request: Any, columns: Sequence[str]) -> tuple[Any, str]:

@@ -207,7 +207,8 @@ def serve(
     each: Callable[[], None] | None = None,
     every: float = 10.0,
 ) -> None:
-    """Run an application of ``collector`` until SIGTERM or SIGINT: what was acknowledged then is on the disk.
+    """Run an application of ``collector`` until a signal asks it to end (SIGTERM, SIGINT, SIGHUP, SIGQUIT): what was
+    acknowledged then is on the disk.
 
     Args:
         listener: from ``listening``.
@@ -330,7 +331,8 @@ class _Server(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        signals = (signal.SIGINT, signal.SIGTERM)
+        more = [getattr(signal, name) for name in ("SIGHUP", "SIGQUIT") if hasattr(signal, name)]
+        signals = [signal.SIGINT, signal.SIGTERM, *(one for one in more if signal.getsignal(one) != signal.SIG_IGN)]
         before = [signal.signal(one, self.handle_exit) for one in signals]
         try:
             yield

@@ -12,7 +12,8 @@ import attrs
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from cloister.core.errors import CloisterError, InvalidInput, UnknownName
+from cloister.core.doubles import as_float
+from cloister.core.errors import CloisterError, Damaged, InvalidInput, UnknownName
 from cloister.core.randomness import PublicRng
 from cloister.core.types import Floats
 from cloister.lab.comparing.conditions import (
@@ -26,7 +27,7 @@ from cloister.lab.comparing.conditions import (
     population_of,
     rival_centers,
 )
-from cloister.lab.comparing.study import MEAN, MIDPOINT, REFERENCE, Cell, Study
+from cloister.lab.comparing.study import BASELINES, MEAN, MIDPOINT, REFERENCE, Cell, Study
 from cloister.lab.comparing.study_file import ENDINGS, Outcome, StudyFile
 from cloister.metrics import nicv, reference_centers
 from cloister.rows.workers.machine import GUARD, cores, end, pool_of, starting
@@ -216,7 +217,7 @@ def _checked_number(name: str, value: Any, most: int = 10**6) -> int:
 
 def _checked_epsilons(epsilons: Sequence[float]) -> list[float]:
     try:
-        found = list(dict.fromkeys(float(epsilon) for epsilon in epsilons))
+        found = list(dict.fromkeys(as_float(epsilon) for epsilon in epsilons))
     except (TypeError, ValueError):
         found = []
     if not found or not all(0 < epsilon < np.inf for epsilon in found):
@@ -252,7 +253,9 @@ def _cell(told: Conditions, one: Contender | str, epsilon: float, runs: int) -> 
 
 
 def _measure_baselines(file: StudyFile, rows: Floats, told: Conditions) -> None:
-    """The costs of what needs no run, unless the study has them."""
+    """The costs of what needs no run, unless the study has them. Raises: Damaged: it has others."""
+    if others := file.costs.keys() - BASELINES.keys():
+        raise Damaged(f"the study {file.path} has a cost of {min(others)!r}, which is none: restore it")
     own, units = told.clipped(rows) / told.units, told.units
     if REFERENCE not in file.costs:
         file.keep_cost(REFERENCE, nicv(own, reference_centers(own, told.k, seed=0)))
