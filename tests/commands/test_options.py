@@ -119,6 +119,26 @@ def test_the_names_are_those_of_python() -> None:
     assert wanted <= {field.name for field in attrs.fields(Request)}
 
 
+def test_delta_has_one_default_and_a_command_with_another_says_why() -> None:
+    import cloister
+    from cloister.accounting import Ledger, Total
+    from cloister.core.defaults import DELTA
+    from cloister.federated import plan as pool
+    from cloister.run.request import Request
+
+    for what in (Total, Request, cloister.KMeans, cloister.KMedians, cloister.OneRound, Ledger.declare):
+        assert inspect.signature(what).parameters["delta"].default == DELTA, what
+    assert pool.DEFAULTS["delta"] == DELTA
+    assert Request(k=3, epsilon=1.0).delta == DELTA
+    assert f"Default: {DELTA:g}." in declared(Wanted)["delta"].help
+    ledger = COMMANDS["ledger"].commands["declare"]
+    commands = {**COMMANDS, "ledger declare": ledger}
+    for name, command in commands.items():
+        for parameter in getattr(command, "params", ()):
+            if parameter.name == "delta" and parameter.default not in (None, DELTA):
+                assert "fit" in parameter.help, f"{name} has another default than fit, and does not say why"
+
+
 def test_help_is_under_headings_in_order(capsys: pytest.CaptureFixture[str]) -> None:
     command = COMMANDS["fit"]
     with pytest.raises(typer.Exit), command.make_context("fit", ["--help"]):

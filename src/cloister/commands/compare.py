@@ -51,7 +51,12 @@ def compare(
     ] = None,
     runs: Annotated[int, typer.Option(help="Runs per method and budget.", rich_help_panel=METHOD)] = 10,
     delta: Annotated[
-        str, typer.Option(help="Probability of failure of the guarantee; auto: 1 / (n ln n).", rich_help_panel=PRIVACY)
+        str,
+        typer.Option(
+            help="Probability of failure of the guarantee; auto: 1 / (n ln n), as papers state figures, and not 0 as "
+            "in fit: these rows are not secret, and methods with Gaussian noise can take part.",
+            rich_help_panel=PRIVACY,
+        ),
     ] = "auto",
     bounds: Annotated[
         str,

@@ -38,6 +38,7 @@ from cloister.commands.options import (
 from cloister.commands.program import Standing, ending, printing
 from cloister.commands.progress import Log, event_log, signs_of_life
 from cloister.commands.taking import lacks, taking
+from cloister.core.defaults import DELTA
 from cloister.core.errors import InvalidInput, MissingExtra
 from cloister.showing.progress import progress
 
@@ -118,7 +119,7 @@ def show_forecast(
     if repeated is not None and every is not None:
         from cloister.run.lasting import lasting
 
-        life = repeated.lifetime_epsilon, repeated.lifetime_delta or 0.0
+        life = repeated.lifetime_epsilon, DELTA if repeated.lifetime_delta is None else repeated.lifetime_delta
         lasts = lasting(found.plan, every, account, *life)
     if as_json:
         print_json(found.as_dict() | ({} if lasts is None else {"repeated": attrs.asdict(lasts)}))

@@ -14,6 +14,7 @@ import attrs
 import typer
 
 from cloister.commands.common import names, number_or_text, share_or_word, whole
+from cloister.core.defaults import DELTA
 from cloister.core.errors import InvalidInput
 
 Source: TypeAlias = Literal["files", "databases"]
@@ -194,7 +195,9 @@ class Wanted:
         metavar="<int or range>",
     )
     epsilon: float | None = said("Privacy budget of this run, in nats: for all that a row or person costs.", PRIVACY)
-    delta: float | None = said("Probability of failure of the guarantee; well below 1 / rows. Default: 0.", PRIVACY)
+    delta: float | None = said(
+        f"Probability of failure of the guarantee; well below 1 / rows. Default: {DELTA:g}.", PRIVACY
+    )
     trust: str | None = said(
         "central, local, shuffled or aggregated: fill every slot for an oracle that --with does not name.", PRIVACY
     )
@@ -326,7 +329,7 @@ class Repeated:
         in_config=False,
     )
     lifetime_epsilon: float | None = said("With --every: the lifetime's epsilon, without a ledger.", PRIVACY)
-    lifetime_delta: float | None = said("With --every: the lifetime's delta. Default: 0.", PRIVACY)
+    lifetime_delta: float | None = said(f"With --every: the lifetime's delta. Default: {DELTA:g}.", PRIVACY)
 
 
 @final

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeAlias
 import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from cloister.core.defaults import DELTA
 from cloister.core.errors import InvalidInput, PrivacyWarning
 from cloister.core.registry.making import altered, parameters
 from cloister.core.session import Method
@@ -67,7 +68,7 @@ class PrivateClusterer(ReleasedCenters):
         *,
         method: str | AnyMethod = "auto",
         epsilon: float = 1.0,
-        delta: float = 0.0,
+        delta: float = DELTA,
         bounds: Any = None,
         rows: int | None = None,
         zoom: str | float = "auto",
