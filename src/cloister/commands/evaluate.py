@@ -59,7 +59,7 @@ def evaluate(
         closing(rows_of(loaded, rows, reading, told_once(), advance)) as population,
     ):
         tell_columns(population)
-        found = judged(loaded, population, as_missing(reading.missing or "refuse"), reference)
+        found = judged(loaded, population, as_missing(reading.after(loaded).missing), reference)
     with printing(lambda: "run it again"):
         if printed.as_json:
             print_json(_plain(found))

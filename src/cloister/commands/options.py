@@ -102,21 +102,23 @@ class Reading:
 
     columns: list[str] | None = said(
         "Columns to use, separated by commas: names (one with a comma in double quotes), or patterns such as '*', "
-        "which take numbers that are neither id-like nor dates (of CSV, any columns). Default: those "
-        "of the result or the plan, or else those that --bounds and --category name; of NPY and NPZ all.",
+        "which take numbers that are neither id-like nor dates (of CSV, any columns). With a result or a plan: what "
+        "its columns are called in these rows, in its order, or its own names in any order. Default: those of the "
+        "result, the plan or the start, or else those that --bounds and --category name; of NPY and NPZ all.",
         ROWS,
         kind=str | None,
         read=names,
     )
     categories: Mapping[str, Any] | None = said(
         "Public values of a column of categories, as in ward=A,B,C; one with a comma in double quotes: "
-        "'ward=\"A, B\",C'. Repeatable.",
+        "'ward=\"A, B\",C'. Repeatable. Default: those of the start.",
         ROWS,
         "--category",
         kind=list[str] | None,
     )
     missing: str | None = said(
-        "Rows with missing or infinite cells: refuse (default) or drop; under a plan, a person with such a row then "
+        "Rows with missing or infinite cells: refuse or drop. Default: as the run of the result or the start did, or "
+        "else refuse; under a plan, a person with such a row then "
         "reports as being nowhere.",
         ROWS,
     )
@@ -156,6 +158,10 @@ class Reading:
         found["users"], found["materialise"] = found.pop("user_column"), bool(self.materialise)
         found["missing"] = "refuse" if self.missing is None else self.missing
         return {name: value for name, value in found.items() if name not in but}
+
+    def after(self, result: Any) -> Reading:
+        """Return these options with what a result says where nothing is given."""
+        return self if self.missing is not None else attrs.evolve(self, missing=result.missing)
 
     def given(self, *but: str) -> dict[str, Any]:
         """The options that are given, by flag. Args: but (names of those that do not matter)."""
@@ -270,7 +276,8 @@ class Wanted:
     )
     start: str | None = said(
         "Public centres to begin from: an earlier result, or a .toml or .json file with a list of numbers per "
-        "column. auto compares them with fresh ones; the method refit takes them to fit, and finds nothing else.",
+        "column. auto compares them with fresh ones; the method refit takes them to fit, and finds nothing else. A "
+        "result also gives what is not given: columns, categories, bounds, k and missing.",
         METHOD,
     )
     seed: int | None = said("Repeat the public choices (the start). Never the noise.", METHOD)
@@ -300,6 +307,25 @@ class Wanted:
         if given.pop("pooled", False) and parties:
             given |= {"trust": "aggregated", "parties": parties}
         return Request(**given | others)
+
+
+def with_start(reading: Reading, asked: Wanted) -> tuple[Reading, Wanted]:
+    """Return the options with what the start says where nothing is given: columns, categories, missing and k.
+
+    Bounds are taken later (``run.starting.begun_from``), since some methods take narrower ones. Raises: CloisterError:
+    the start cannot be read.
+    """
+    if asked.start is None:
+        return reading, asked
+    from cloister.run.starting import Start
+
+    start = Start.of(asked.start)
+    categories = {**start.categories, **(reading.categories or {})}
+    columns = start.columns(categories) if reading.columns is None else reading.columns
+    missing = start.missing if reading.missing is None else reading.missing
+    k = start.k if asked.k is None else asked.k
+    given = attrs.evolve(reading, columns=columns, categories=categories or None, missing=missing)
+    return given, attrs.evolve(asked, k=k)
 
 
 @final

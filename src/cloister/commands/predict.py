@@ -83,7 +83,7 @@ def predict(
     from cloister.commands.views import LabelView, refuse_with
     from cloister.run.result import Result, checked_target
 
-    as_json, table, missing = bool(printed.as_json), reading.table, reading.missing or "refuse"
+    as_json, table = bool(printed.as_json), reading.table
     if sql or create is not None:
         refuse_with(
             {
@@ -114,9 +114,12 @@ def predict(
         raise InvalidInput("the labels have no file: give --out labels.parquet")
     target = checked_target(out, ENDINGS, "labels")
     loaded = Result.load(result)
+    reading = reading.after(loaded)
     with ending(lambda error: "no labels were written: run it again"), counting("rows read") as advance:
         population = rows_of(loaded, rows, reading)
-        labels = Labels(loaded, population, names(keep) or (), distances, missing, advance, reading.threads)
+        labels = Labels(
+            loaded, population, names(keep) or (), distances, reading.missing or "refuse", advance, reading.threads
+        )
         counts = labels.save(target)
     tell_columns(population)
     say(NOT_PRIVATE)

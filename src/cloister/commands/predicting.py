@@ -14,7 +14,7 @@ from cloister import metrics
 from cloister.commands.options import Reading
 from cloister.core.errors import InvalidInput, MissingExtra, UnknownName
 from cloister.core.types import Floats, Ints
-from cloister.rows.selection import table_columns
+from cloister.rows.selection import few, in_order, table_columns
 from cloister.run.fit import source
 from cloister.run.result import Result, replace
 
@@ -40,16 +40,20 @@ def rows_of(
     """The population of rows that a result's centres are compared with: the columns that it was made of, and its
     categories.
 
-    Args: reading (its columns are what they are called in these rows, in the result's order; default: as the result
-    calls them; of a result without names those of files without names), told, progress (as of
-    ``source``).
+    Args: reading (its columns are what they are called in these rows, in the result's order, or the result's own names
+    in any order; default: as the result calls them; of a result without names those of files without names), told,
+    progress (as of ``source``).
     Raises: CloisterError: there are no such columns, or another number of them.
     """
     categories = result.problem.get("categories", {})
-    wanted = reading.columns or table_columns(result.columns, categories)
-    given: dict[str, Any] = {**reading.arguments(), "told": told, "progress": progress}
+    own = table_columns(result.columns, categories)
+    wanted = reading.columns or own
+    given: dict[str, Any] = {**reading.after(result).arguments(), "told": told, "progress": progress}
     try:
         found = source(rows, **{**given, "columns": wanted, "categories": categories})
+        if (used := list(found.selection.used)) != own and in_order(used, own) == own:
+            found.close()
+            found = source(rows, **{**given, "columns": own, "categories": categories})
     except UnknownName:
         if reading.columns or list(result.columns) != [str(i) for i in range(len(result.columns))]:
             raise
@@ -59,13 +63,21 @@ def rows_of(
     except InvalidInput:
         found.close()
         raise
+    if told is not None and reading.columns and found.columns != result.columns:
+        pairs = zip(found.columns, result.columns, strict=True)
+        told(f"columns are read as the result's: {few([f'{name} as {own}' for name, own in pairs if name != own])}")
     return found
 
 
 def check_columns(result: Result, named: Sequence[str]) -> None:
     """Raises: InvalidInput: these features are not as many as the result's, or other categories."""
     categories = result.problem.get("categories", {})
-    if len(named) != len(result.columns) or (categories and tuple(named) != result.columns):
+    if categories and tuple(named) != result.columns:
+        raise InvalidInput(
+            f"the result has categories, and is of the columns {few(table_columns(result.columns, categories))}: rows "
+            f"for it have columns of these names, not {few(table_columns(named, categories))}"
+        )
+    if len(named) != len(result.columns):
         raise InvalidInput(
             f"the result is of the columns {', '.join(result.columns[:8])}{', ...' if len(result.columns) > 8 else ''} "
             f"({len(result.columns)}), these are {len(named)}: name them in that order (--columns)"

@@ -85,7 +85,7 @@ def _seen(result: Result, rows: list[str], reading: Reading) -> GroupsOfRows:
         closing(rows_of(result, rows, reading, told_once(), advance)) as population,
     ):
         tell_columns(population)
-        return grouped(result, population, as_missing(reading.missing or "refuse"))
+        return grouped(result, population, as_missing(reading.after(result).missing))
 
 
 def _of_rows(found: Profile, cluster: ClusterProfile, seen: GroupsOfRows) -> Table:

@@ -21,6 +21,7 @@ from cloister.core.types import Floats, Ints
 from cloister.estimators.applied import ReleasedCenters
 from cloister.estimators.parameters import (
     columns_of,
+    names_in,
     parameters_of,
     remember_fit,
     request_of,
@@ -214,14 +215,15 @@ class PrivateClusterer(ReleasedCenters):
         if frame is None and not stays:
             refuse_names(self.columns, self.categories, self.user_column)
             rows = table(self, rows, reset=True, drop=self.missing == "drop")
+        columns, categories = names_in(self) if frame is not None or stays else (self.columns, self.categories)
         found = source(
             rows,
-            self.columns,
+            columns,
             self.missing,
             advance,
             threads=self.threads,
             users=users,
-            categories=self.categories,
+            categories=categories,
             bounds=self.bounds,
             described=described(self.describe, self.describe_words, self.most_words),
         )
@@ -231,7 +233,7 @@ class PrivateClusterer(ReleasedCenters):
             self.feature_names_in_ = np.array(used, dtype=object)
         elif frame is not None:
             validate_data(self, picked(frame, used), reset=True, skip_check_array=True)
-            named = (self.columns, self.categories or None, named_in(self.bounds))
+            named = (columns, categories or None, named_in(self.bounds))
             self._by_names = any(names is not None for names in named)
         return found
 

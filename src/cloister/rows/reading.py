@@ -130,6 +130,11 @@ class TableRows(ABC):
         self._users, self._progress = users, progress
         self._missing: Missing = as_missing(missing)
 
+    @property
+    def missing(self) -> Missing:
+        """What is done with rows that have missing or infinite cells."""
+        return self._missing
+
     def _tell(self, rows: int) -> None:
         """So many more rows are done."""
         if self._progress is not None:

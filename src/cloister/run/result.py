@@ -19,6 +19,7 @@ import numpy as np
 from cloister.core.domains import Ball, Box
 from cloister.core.errors import Damaged, InvalidInput, cause
 from cloister.core.types import AnyArray, Bools, Floats
+from cloister.rows.reading import Missing, as_missing
 from cloister.run import view
 from cloister.run.statement import PrivacyStatement
 
@@ -70,6 +71,14 @@ class Result:
             return Box(tuple(bounds["lower"]), tuple(bounds["upper"]))
         except (KeyError, TypeError, ValueError, InvalidInput):
             raise Damaged("the result's bounds are damaged: they should be two numbers per column, or a ball") from None
+
+    @property
+    def missing(self) -> Missing:
+        """What the run did with rows that have missing or infinite cells. Raises: Damaged: it is not known."""
+        try:
+            return as_missing(self.problem.get("missing", "refuse"))
+        except InvalidInput as error:
+            raise Damaged(f"the result is damaged: {error}") from None
 
     def clipped(self, rows: AnyArray) -> tuple[Floats, Bools]:
         """Rows (n, d) as the run clipped them, to its bounds (not to the narrower intervals that zoom may have found),
