@@ -74,7 +74,9 @@ OpenIt = Annotated[bool, typer.Option("--open", help="Open the page in a browser
 GroupNames = Annotated[
     str | None,
     typer.Option(
-        "--names", help="Names of groups, beside their numbers: 0=Frail,1=Young, or a .toml or .json file of such."
+        "--names",
+        help="Names of groups, beside their numbers: 0=Frail,1=Young, or a .toml or .json file of such. Files of rows "
+        "have them in a column 'group'.",
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]

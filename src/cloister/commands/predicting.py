@@ -104,7 +104,7 @@ class Labels:
 
     Args: result, population (from ``rows_of``), kept (columns that are copied along), distances (whether to add those
     to the rows' centres, in the run's units where it scaled columns), missing ('refuse' or 'drop'), advance (told the
-    number of rows just read), threads (None: one per core).
+    number of rows just read), threads (None: one per core), group_names (whether to add the groups' names).
     """
 
     result: Result
@@ -114,6 +114,7 @@ class Labels:
     missing: str = "refuse"
     advance: Callable[[int], None] = lambda n: None
     threads: int | None = None
+    group_names: bool = False
     _sizes: Ints = attrs.field(init=False)
     _unused: int = attrs.field(default=0, init=False)
 
@@ -121,9 +122,14 @@ class Labels:
         self._sizes = np.zeros(len(self.result.centers), np.int64)
         if len(set(self.kept)) < len(self.kept):
             raise InvalidInput("a column is to be kept more than once: name each once")
-        for name in ("cluster", *(["distance"] if self.distances else [])):
+        for name in self._added:
             if name in self.kept:
                 raise InvalidInput(f"a column '{name}' cannot be kept: the labels' file has one of its own")
+
+    @property
+    def _added(self) -> list[str]:
+        """Columns that the labels' file has of its own."""
+        return ["cluster", *(["group"] if self.group_names else []), *(["distance"] if self.distances else [])]
 
     def save(self, target: Path) -> LabelCounts:
         """Write all labels into a file, which is there whole or not at all.
@@ -134,7 +140,7 @@ class Labels:
             if target.exists() and os.path.samefile(path, target):
                 raise InvalidInput(f"{target} holds the rows themselves: give the labels another file")
         if target.suffix == ".npy":
-            if self.kept or self.distances:
+            if self.kept or len(self._added) > 1:
                 raise InvalidInput("an .npy file holds labels alone: give .parquet or .csv to have more beside them")
             replace(target, self._as_npy)
         else:
@@ -164,10 +170,12 @@ class Labels:
     def _batches(self) -> Iterator[pa.RecordBatch]:
         """At least one, which may be empty."""
         arrow, schema = _pyarrow(), None
-        names = [*self.kept, "cluster", *(["distance"] if self.distances else [])]
+        names = [*self.kept, *self._added]
+        called = arrow.array([*self.result.group_names, None])  # the last for rows without a label, -1
         for labels, away, cells in self._pieces():
             found = [*(arrow.array(c) if isinstance(c, np.ndarray) else c for c in cells)]
             found.append(arrow.array(labels, arrow.int32()))
+            found += [called.take(arrow.array(labels % len(called)))] if self.group_names else []
             found += [arrow.array(away, from_pandas=True)] if self.distances else []
             if schema is None:
                 types = list(zip(names, (column.type for column in found), strict=True))

@@ -131,6 +131,11 @@ class Result:
         )
         return [f"{i} {names[i] if known else ''}".strip() for i in range(k)]
 
+    @property
+    def group_names(self) -> list[str]:
+        """Names of the groups (k,), as ``named`` gave them; a group without one has its number."""
+        return [text.partition(" ")[2] or text for text in self.called]
+
     def named(self, names: Mapping[Any, Any]) -> Result:
         """The same result with names of its groups, which tables, pictures and reports then show; numbers stay.
 
@@ -235,14 +240,16 @@ class Result:
         Released values only."""
         return view("profile")(self)
 
-    def report(self, path: str | os.PathLike[str]) -> None:
+    def report(self, path: str | os.PathLike[str], axes: Sequence[str] | None = None) -> None:
         """Write one page of HTML for people, which needs no network. Released values only.
+
+        Args: axes (names of the two columns of its map; None: those in which the centres differ most).
 
         Raises: InvalidInput: another ending than ``.html``, or a place that cannot be written. MissingExtra: matplotlib
             or Jinja2 is not installed.
         """
         target = checked_target(path, (".html",), "reports")
-        put(target, view("page")(self).encode())
+        put(target, view("page")(self, axes).encode())
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write to ``.json`` or ``.npz``, atomically: a crash leaves the old file.
