@@ -100,6 +100,16 @@ def whole(text: str | int) -> int:
     return int(value)
 
 
+def one_budget(text: str | float) -> float:
+    """Parse the budget of one run. Raises: typer.BadParameter for anything else, such as a list of budgets."""
+    if "," in str(text):
+        raise typer.BadParameter(f"{text!r} is a list, and one run has one budget: 'cloister compare' takes several")
+    try:
+        return float(text)
+    except ValueError:
+        raise typer.BadParameter(f"{text!r} is not a valid float") from None
+
+
 def seconds(text: str) -> float:
     """Parse a time to wait. Raises: typer.BadParameter for anything but a positive finite number."""
     try:

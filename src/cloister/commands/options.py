@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, TypeAlias, final
 import attrs
 import typer
 
-from cloister.commands.common import names, number_or_text, share_or_word, whole
+from cloister.commands.common import names, number_or_text, one_budget, share_or_word, whole
 from cloister.core.defaults import DELTA
 from cloister.core.errors import InvalidInput
 
@@ -200,7 +200,12 @@ class Wanted:
         read=number_or_text,
         metavar="<int or range>",
     )
-    epsilon: float | None = said("Privacy budget of this run, in nats: for all that a row or person costs.", PRIVACY)
+    epsilon: float | None = said(
+        "Privacy budget of this run, in nats: for all that a row or person costs.",
+        PRIVACY,
+        metavar="<float>",
+        parser=one_budget,
+    )
     delta: float | None = said(
         f"Probability of failure of the guarantee; well below 1 / rows. Default: {DELTA:g}.", PRIVACY
     )
@@ -209,7 +214,7 @@ class Wanted:
     )
     bounds: Any = said(
         "Public bounds: -1:1, or 0:120,0:1, or a .toml/.json file, or ball:RADIUS; unknown, for all columns or in "
-        "place of a pair.",
+        "place of a pair. Of compare also, and by default, rows: read off these rows, which a private run never does.",
         PRIVACY,
         kind=str | None,
     )
@@ -309,6 +314,10 @@ class Wanted:
         return Request(**given | others)
 
 
+DESCRIBING = "describe", "describe_words", "most_words", "describe_share"
+"""Options of a description of groups."""
+
+
 def with_start(reading: Reading, asked: Wanted) -> tuple[Reading, Wanted]:
     """Return the options with what the start says where nothing is given: columns, categories, missing and k.
 
@@ -326,6 +335,31 @@ def with_start(reading: Reading, asked: Wanted) -> tuple[Reading, Wanted]:
     k = start.k if asked.k is None else asked.k
     given = attrs.evolve(reading, columns=columns, categories=categories or None, missing=missing)
     return given, attrs.evolve(asked, k=k)
+
+
+@final
+@attrs.frozen(kw_only=True)
+class Contest:
+    """Methods that are compared, and the budgets that they are compared at."""
+
+    epsilons: Any = said("Privacy budgets in nats, separated by commas: 0.1,1.", PRIVACY, "--epsilon", kind=str | None)
+    delta: Any = said(
+        "Probability of failure of the guarantee. Default: auto, 1 / (n ln n), as papers state figures, and not "
+        f"{DELTA:g} as in fit: these rows are not secret, and methods with Gaussian noise can take part.",
+        PRIVACY,
+        kind=str | None,
+    )
+    methods: list[str] | None = said(
+        "Methods, separated by commas, each with options of its own if wanted: auto,fastlloyd:rounds=3:trust=local. "
+        "Default: auto and all methods that it picks from.",
+        METHOD,
+        kind=str | None,
+        read=names,
+    )
+    runs: int | None = said("Runs per method and budget. Default: 10.", METHOD)
+    rivals: list[str] | None = said(
+        "Packages to compare with, if installed: sklearn, diffprivlib.", METHOD, kind=str | None, read=names
+    )
 
 
 @final

@@ -28,6 +28,7 @@ from typer.main import get_command
 
 from cloister.commands.common import mute, plain, say, steady
 from cloister.commands.options import HEADINGS, WAYS
+from cloister.commands.taking import why_lacking
 from cloister.core.errors import CloisterError, InvalidInput, UnknownName, cause
 
 if TYPE_CHECKING:
@@ -142,6 +143,8 @@ def _unlooked(command: Any) -> None:
 def _misunderstood(error: Any) -> str:
     """Words that the parser did not understand, and where help is."""
     if hasattr(error, "possibilities") and error.ctx is not None:
+        if why := why_lacking(str(error.ctx.command.name), error.option_name):
+            return why
         known = [flag for option in error.ctx.command.get_params(error.ctx) for flag in option.opts]
         return str(UnknownName("option", error.option_name, (flag for flag in known if flag.startswith("-"))))
     text = " ".join(error.format_message().split()).rstrip(".")

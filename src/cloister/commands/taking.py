@@ -177,7 +177,7 @@ def taking(command: Command) -> Command:
         config = dict[str, Any]()
         if CONFIG in given:
             every = {name: each for group in groups.values() for name, each in group.taken.items() if each.in_config}
-            config = read_config(given.pop(CONFIG), every)
+            config = read_config(given.pop(CONFIG), every, command.__name__)
         read = {name: group.read(given, config) for name, group in groups.items()}
         command(**given, **read)
 
@@ -189,15 +189,28 @@ def taking(command: Command) -> Command:
     return spread_command
 
 
-def read_config(path: Path | None, options: Mapping[str, Said]) -> dict[str, Any]:
-    """Read options from a file, by their own names. Args: options (that it may have).
+def why_lacking(command: str, flag: str) -> str:
+    """Return why a command does not take an option that others take; empty if nothing is said of it. Args: command (its
+    name), flag (of the option)."""
+    for group in GROUPS.get(command, {}).values():
+        for name, each in declared(group.kind).items():
+            if flag in each.flags and name in group.missing:
+                return f"{command} takes no {flag}: {group.missing[name]}"
+    return ""
 
-    Raises: InvalidInput: it cannot be read, or says an option twice. UnknownName: it has another one.
+
+def read_config(path: Path | None, options: Mapping[str, Said], command: str = "") -> dict[str, Any]:
+    """Read options from a file, by their own names. Args: options (that it may have), command (that takes them).
+
+    Raises: InvalidInput: it cannot be read, says an option twice, or one that the command does not take. UnknownName:
+        it has another one.
     """
     found, known = dict[str, Any](), _names(options)
     for name, value in mapping_in(path, "config").items():
         plain = name.replace("-", "_")
         if plain not in known:
+            if why := why_lacking(command, f"--{plain.replace('_', '-')}"):
+                raise InvalidInput(f"{why} (in the config file {path})")
             raise UnknownName("option", plain, known, "(in the config file)")
         if known[plain] in found:
             raise InvalidInput(f"the config file {path} says {plain} twice, by two names: leave one out")

@@ -24,7 +24,7 @@ from cloister.core.lattice import CAP
 from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.record import marks_of_options
-from cloister.core.types import AnyArray, Bools, Floats, Ids
+from cloister.core.types import AnyArray, Bools, Floats, Ids, Ints
 from cloister.rows.selection import Selection
 
 V = TypeVar("V")
@@ -176,6 +176,13 @@ class TableRows(ABC):
     def table(self) -> Floats:
         """The usable rows (n, d) themselves, all in memory, for their holder. NOT private."""
         return collected((chunk.rows for chunk in self.chunks()), self.dimension)
+
+    def users_of_rows(self) -> Ints | None:
+        """The number (n,) of each usable row's user, in order, once the rows were checked; None where rows name none.
+        NOT private: for their holder."""
+        if not self.has_users:
+            return None
+        raise InvalidInput("the users of rows in a database have no order that is kept: give the rows as files")
 
     def close(self) -> None:  # noqa: B027  # rows in memory need nothing
         """End what reading the rows has begun. It is begun again when it is needed."""

@@ -25,7 +25,7 @@ from cloister.core.lattice import CAP
 from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.record import mark, mark_of
-from cloister.core.types import AnyArray, Bools, Floats, Ids
+from cloister.core.types import AnyArray, Bools, Floats, Ids, Ints
 from cloister.rows.categories import Category
 from cloister.rows.columns import Kind, TableColumn, select
 from cloister.rows.reading import (
@@ -177,6 +177,10 @@ class Arrays(TableRows):
         if len(owners.of) != len(usable):
             raise InvalidInput("there is not one user per row: give as many names of users as there are rows")
         return owners.counted(usable)
+
+    def users_of_rows(self) -> Ints | None:
+        owners = self._owned() if self.has_users else None
+        return None if owners is None else owners.of[owners.of >= 0].astype(np.int64)
 
     @property
     def by(self) -> str:
