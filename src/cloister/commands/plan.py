@@ -22,7 +22,7 @@ def plan(
     reading: Annotated[Reading, lacks("a plan reads no rows", *(set(declared(Reading)) - {"columns", "categories"}))],
     asked: Annotated[
         Wanted,
-        needs("k", "epsilon", "public_rows"),
+        needs("epsilon", "public_rows"),
         lacks("every person has one row", "rows_per_user"),
         lacks("people answer for themselves", "pooled", "not_private"),
     ],
