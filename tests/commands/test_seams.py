@@ -236,7 +236,7 @@ def test_names_of_groups_are_shown_by_every_command_that_tells_of_groups(folder:
 def test_rows_without_a_label_have_no_name(folder: Path) -> None:
     ran("predict dropped.json holes.csv --out unnamed.csv --names 0=Frail,1=Young,2=Old", folder)
     with (folder / "unnamed.csv").open() as file:
-        first, *rest = csv.DictReader(file)
+        first, *rest = list(csv.DictReader(file))
     assert (first["cluster"], first["group"]) == ("-1", "")
     assert {row["group"] for row in rest} == {"Frail", "Young", "Old"}
 

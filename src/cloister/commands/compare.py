@@ -7,19 +7,46 @@ import shlex
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, final
 
+import attrs
 import typer
 
-from cloister.commands.common import AsJson, RowsOrAddress, console, print_json, share_or_word, show
-from cloister.commands.options import DESCRIBING, OUTPUT, Config, Contest, Reading, Wanted, with_start
+from cloister.commands.common import AsJson, RowsOrAddress, console, names, print_json, share_or_word, show
+from cloister.commands.options import DESCRIBING, METHOD, OUTPUT, PRIVACY, Config, Reading, Wanted, said
 from cloister.commands.program import ending, printing
 from cloister.commands.progress import bar
-from cloister.commands.taking import lacks, taking
+from cloister.commands.taking import lacks, taking, with_start
+from cloister.core.defaults import DELTA
 from cloister.core.errors import InvalidInput
 
 if TYPE_CHECKING:
     from cloister.lab.comparing import Study
+
+
+@final
+@attrs.frozen(kw_only=True)
+class Contest:
+    """Methods that are compared, and the budgets that they are compared at."""
+
+    epsilons: Any = said("Privacy budgets in nats, separated by commas: 0.1,1.", PRIVACY, "--epsilon", kind=str | None)
+    delta: Any = said(
+        "Probability of failure of the guarantee. Default: auto, 1 / (n ln n), as papers state figures, and not "
+        f"{DELTA:g} as in fit: these rows are not secret, and methods with Gaussian noise can take part.",
+        PRIVACY,
+        kind=str | None,
+    )
+    methods: list[str] | None = said(
+        "Methods, separated by commas, each with options of its own if wanted: auto,fastlloyd:rounds=3:trust=local. "
+        "Default: auto and all methods that it picks from.",
+        METHOD,
+        kind=str | None,
+        read=names,
+    )
+    runs: int | None = said("Runs per method and budget. Default: 10.", METHOD)
+    rivals: list[str] | None = said(
+        "Packages to compare with, if installed: sklearn, diffprivlib.", METHOD, kind=str | None, read=names
+    )
 
 
 @taking

@@ -50,7 +50,6 @@ def evaluate(
     rows."""
     from cloister.commands.evaluating import judged
     from cloister.commands.predicting import rows_of
-    from cloister.rows.reading import as_missing
     from cloister.rows.selection import few
 
     loaded = result_from(result, names)
@@ -60,7 +59,7 @@ def evaluate(
         closing(rows_of(loaded, rows, reading, told_once(), advance)) as population,
     ):
         tell_columns(population)
-        found = judged(loaded, population, as_missing(reading.after(loaded).missing), reference)
+        found = judged(loaded, population, reading.missing_of(loaded), reference)
     with printing(lambda: "run it again"):
         if printed.as_json:
             print_json(_plain(found, loaded))

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sized
 from contextlib import ExitStack, closing
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, final
 
 import attrs
 import typer
@@ -25,20 +25,19 @@ from cloister.commands.common import (
 )
 from cloister.commands.options import (
     OUTPUT,
+    PRIVACY,
     Charged,
     Config,
     Dimension,
     Printed,
     Reading,
-    Repeated,
-    Sought,
     Verbose,
     Wanted,
-    with_start,
+    said,
 )
 from cloister.commands.program import Standing, ending, printing
 from cloister.commands.progress import Log, event_log, signs_of_life
-from cloister.commands.taking import lacks, taking
+from cloister.commands.taking import lacks, taking, with_start
 from cloister.core.defaults import DELTA
 from cloister.core.errors import InvalidInput, MissingExtra
 from cloister.showing.progress import progress
@@ -46,6 +45,36 @@ from cloister.showing.progress import progress
 if TYPE_CHECKING:
     from cloister.rows.selection import Selection
     from cloister.run.request import PreparedRun
+
+
+@final
+@attrs.frozen(kw_only=True)
+class Sought:
+    """An error from which a budget is wanted."""
+
+    error: float | None = said(
+        "What the predicted error may be, in parts of a single centre's cost, such as 0.01: say which epsilon that "
+        "takes with --rows, and how many rows with --epsilon (default: 1).",
+        PRIVACY,
+        in_config=False,
+    )
+    picture: str | None = said(
+        "With --error: draw the predicted error against epsilon, .png or .svg.", OUTPUT, in_config=False
+    )
+
+
+@final
+@attrs.frozen(kw_only=True)
+class Repeated:
+    """A run that is repeated, and the lifetime that pays for it."""
+
+    every: int | None = said(
+        "How many such runs there are in a year: say how many a lifetime holds (--ledger, or --lifetime-epsilon).",
+        PRIVACY,
+        in_config=False,
+    )
+    lifetime_epsilon: float | None = said("With --every: the lifetime's epsilon, without a ledger.", PRIVACY)
+    lifetime_delta: float | None = said(f"With --every: the lifetime's delta. Default: {DELTA:g}.", PRIVACY)
 
 
 @taking

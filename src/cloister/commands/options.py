@@ -159,9 +159,11 @@ class Reading:
         found["missing"] = "refuse" if self.missing is None else self.missing
         return {name: value for name, value in found.items() if name not in but}
 
-    def after(self, result: Any) -> Reading:
-        """Return these options with what a result says where nothing is given."""
-        return self if self.missing is not None else attrs.evolve(self, missing=result.missing)
+    def missing_of(self, result: Any) -> Any:
+        """What is done with missing cells: what is given, or what a result's run did. Raises: InvalidInput."""
+        from cloister.rows.reading import as_missing
+
+        return result.missing if self.missing is None else as_missing(self.missing)
 
     def given(self, *but: str) -> dict[str, Any]:
         """The options that are given, by flag. Args: but (names of those that do not matter)."""
@@ -316,80 +318,6 @@ class Wanted:
 
 DESCRIBING = "describe", "describe_words", "most_words", "describe_share"
 """Options of a description of groups."""
-
-
-def with_start(reading: Reading, asked: Wanted) -> tuple[Reading, Wanted]:
-    """Return the options with what the start says where nothing is given: columns, categories, missing and k.
-
-    Bounds are taken later (``run.starting.begun_from``), since some methods take narrower ones. Raises: CloisterError:
-    the start cannot be read.
-    """
-    if asked.start is None:
-        return reading, asked
-    from cloister.run.starting import Start
-
-    start = Start.of(asked.start)
-    categories = {**start.categories, **(reading.categories or {})}
-    columns = start.columns(categories) if reading.columns is None else reading.columns
-    missing = start.missing if reading.missing is None else reading.missing
-    k = start.k if asked.k is None else asked.k
-    given = attrs.evolve(reading, columns=columns, categories=categories or None, missing=missing)
-    return given, attrs.evolve(asked, k=k)
-
-
-@final
-@attrs.frozen(kw_only=True)
-class Contest:
-    """Methods that are compared, and the budgets that they are compared at."""
-
-    epsilons: Any = said("Privacy budgets in nats, separated by commas: 0.1,1.", PRIVACY, "--epsilon", kind=str | None)
-    delta: Any = said(
-        "Probability of failure of the guarantee. Default: auto, 1 / (n ln n), as papers state figures, and not "
-        f"{DELTA:g} as in fit: these rows are not secret, and methods with Gaussian noise can take part.",
-        PRIVACY,
-        kind=str | None,
-    )
-    methods: list[str] | None = said(
-        "Methods, separated by commas, each with options of its own if wanted: auto,fastlloyd:rounds=3:trust=local. "
-        "Default: auto and all methods that it picks from.",
-        METHOD,
-        kind=str | None,
-        read=names,
-    )
-    runs: int | None = said("Runs per method and budget. Default: 10.", METHOD)
-    rivals: list[str] | None = said(
-        "Packages to compare with, if installed: sklearn, diffprivlib.", METHOD, kind=str | None, read=names
-    )
-
-
-@final
-@attrs.frozen(kw_only=True)
-class Sought:
-    """An error from which a budget is wanted."""
-
-    error: float | None = said(
-        "What the predicted error may be, in parts of a single centre's cost, such as 0.01: say which epsilon that "
-        "takes with --rows, and how many rows with --epsilon (default: 1).",
-        PRIVACY,
-        in_config=False,
-    )
-    picture: str | None = said(
-        "With --error: draw the predicted error against epsilon, .png or .svg.", OUTPUT, in_config=False
-    )
-
-
-@final
-@attrs.frozen(kw_only=True)
-class Repeated:
-    """A run that is repeated, and the lifetime that pays for it."""
-
-    every: int | None = said(
-        "How many such runs there are in a year: say how many a lifetime holds (--ledger, or --lifetime-epsilon).",
-        PRIVACY,
-        in_config=False,
-    )
-    lifetime_epsilon: float | None = said("With --every: the lifetime's epsilon, without a ledger.", PRIVACY)
-    lifetime_delta: float | None = said(f"With --every: the lifetime's delta. Default: {DELTA:g}.", PRIVACY)
 
 
 @final

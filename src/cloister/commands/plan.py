@@ -11,9 +11,9 @@ from typing import Annotated
 import typer
 
 from cloister.commands.common import AsJson, PlanFolder, print_json, say, show
-from cloister.commands.options import OUTPUT, Dimension, Printed, Reading, Wanted, declared, with_start
+from cloister.commands.options import OUTPUT, Dimension, Printed, Reading, Wanted, declared
 from cloister.commands.program import ending, printing
-from cloister.commands.taking import lacks, needs, taking
+from cloister.commands.taking import lacks, needs, taking, with_start
 
 
 @taking

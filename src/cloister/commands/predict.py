@@ -123,7 +123,7 @@ def predict(
             population,
             names(keep) or (),
             distances,
-            loaded.missing if reading.missing is None else reading.missing,
+            reading.missing_of(loaded),
             advance,
             reading.threads,
             group_names is not None,

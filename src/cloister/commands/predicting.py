@@ -48,7 +48,12 @@ def rows_of(
     categories = result.problem.get("categories", {})
     own = table_columns(result.columns, categories)
     wanted = reading.columns or own
-    given: dict[str, Any] = {**reading.after(result).arguments(), "told": told, "progress": progress}
+    given: dict[str, Any] = {
+        **reading.arguments(),
+        "missing": reading.missing_of(result),
+        "told": told,
+        "progress": progress,
+    }
     try:
         found = source(rows, **{**given, "columns": wanted, "categories": categories})
         if (used := list(found.selection.used)) != own and in_order(used, own) == own:

@@ -120,7 +120,6 @@ def _seen(result: Result, rows: list[str], reading: Reading) -> GroupsOfRows:
     """The rows of each cluster, read as ``evaluate`` reads them. NOT private."""
     from cloister.commands.evaluating import grouped
     from cloister.commands.predicting import rows_of
-    from cloister.rows.reading import as_missing
 
     with (
         ending(lambda error: "nothing was added up: run it again"),
@@ -128,7 +127,7 @@ def _seen(result: Result, rows: list[str], reading: Reading) -> GroupsOfRows:
         closing(rows_of(result, rows, reading, told_once(), advance)) as population,
     ):
         tell_columns(population)
-        return grouped(result, population, as_missing(reading.after(result).missing))
+        return grouped(result, population, reading.missing_of(result))
 
 
 def _of_rows(found: Profile, cluster: ClusterProfile, seen: GroupsOfRows) -> Table:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, final, get_args, get_or
 import attrs
 
 from cloister.commands.common import parted
-from cloister.commands.options import Said, declared, typed
+from cloister.commands.options import Reading, Said, Wanted, declared, typed
 from cloister.core.errors import InvalidInput, UnknownName
 
 if TYPE_CHECKING:
@@ -63,6 +63,25 @@ def result_from(path: Path, names: str | None) -> Result:
         if names.endswith(FILES)
         else pairs(parted(names, f"the names are {names!r}"), "--names")
     )
+
+
+def with_start(reading: Reading, asked: Wanted) -> tuple[Reading, Wanted]:
+    """Return the options with what the start says where nothing is given: columns, categories, missing and k.
+
+    Bounds are taken later (``run.starting.begun_from``), since some methods take narrower ones. Raises: CloisterError:
+    the start cannot be read.
+    """
+    if asked.start is None:
+        return reading, asked
+    from cloister.run.starting import Start
+
+    start = Start.of(asked.start)
+    categories = {**start.categories, **(reading.categories or {})}
+    columns = start.columns(categories) if reading.columns is None else reading.columns
+    missing = start.missing if reading.missing is None else reading.missing
+    k = start.k if asked.k is None else asked.k
+    given = attrs.evolve(reading, columns=columns, categories=categories or None, missing=missing)
+    return given, attrs.evolve(asked, k=k)
 
 
 FROM_WORDS: Mapping[str, Callable[[Any], Any]] = {

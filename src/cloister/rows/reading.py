@@ -24,7 +24,7 @@ from cloister.core.lattice import CAP
 from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.record import marks_of_options
-from cloister.core.types import AnyArray, Bools, Floats, Ids, Ints
+from cloister.core.types import AnyArray, Bools, Floats, Ids
 from cloister.rows.selection import Selection
 
 V = TypeVar("V")
@@ -122,18 +122,14 @@ class TableRows(ABC):
         selection: which columns are used, and which were left out, and why.
         columns: names of the features: the columns in use, and the values of categories, as in 'ward=A'.
         has_users: whether rows name their users.
+        missing: what is done with rows that have missing or infinite cells.
     """
 
     def __init__(self, selection: Selection, missing: str, users: Any, progress: Progress | None) -> None:
         self.selection, self.columns = selection, selection.features
         self.has_users = users is not None
         self._users, self._progress = users, progress
-        self._missing: Missing = as_missing(missing)
-
-    @property
-    def missing(self) -> Missing:
-        """What is done with rows that have missing or infinite cells."""
-        return self._missing
+        self.missing = self._missing = as_missing(missing)
 
     def _tell(self, rows: int) -> None:
         """So many more rows are done."""
@@ -176,13 +172,6 @@ class TableRows(ABC):
     def table(self) -> Floats:
         """The usable rows (n, d) themselves, all in memory, for their holder. NOT private."""
         return collected((chunk.rows for chunk in self.chunks()), self.dimension)
-
-    def users_of_rows(self) -> Ints | None:
-        """The number (n,) of each usable row's user, in order, once the rows were checked; None where rows name none.
-        NOT private: for their holder."""
-        if not self.has_users:
-            return None
-        raise InvalidInput("the users of rows in a database have no order that is kept: give the rows as files")
 
     def close(self) -> None:  # noqa: B027  # rows in memory need nothing
         """End what reading the rows has begun. It is begun again when it is needed."""
@@ -252,7 +241,7 @@ def as_missing(value: str) -> Missing:
         return "drop"
     if value == "refuse":
         return "refuse"
-    raise InvalidInput(f"missing is '{value}': choose from refuse | drop")
+    raise InvalidInput(f"missing is '{value}': choose refuse or drop")
 
 
 def as_first(value: int) -> int:

@@ -203,7 +203,9 @@ def compare(
     begun = None if start is None else Start.of(start)
     with source(rows, bounds=None if is_read(bounds) else bounds, **reading) as population:
         population.check()
-        held, users = np.asarray(population.table(), np.float64), population.users_of_rows()
+        held, users = np.asarray(population.table(), np.float64), getattr(population, "users_of_rows", lambda: None)()
+        if population.has_users and users is None:
+            raise InvalidInput("the users of rows in a database have no order that is kept: give the rows as files")
     features = population.selection.features
     if begun is not None and begun.result is not None and is_read(bounds):
         bounds = begun.bounds(features, found=False)

@@ -222,11 +222,9 @@ class Conditions:
     ) -> Conditions:
         """The conditions for rows (n, d).
 
-        Args: users (n,) of the rows, run (rows_per_user, zoom, trust and start by name, as of the class), k (as of a
-        fit), chosen (the columns that these features are made of), bounds as in a fit, or ``READ``; scale as in a fit;
-        delta ('auto': ``usual_delta``), public_rows (None: their number).
-
-        Raises: InvalidInput.
+        Args: chosen (the columns that these features are made of), k, bounds (also ``READ``) and scale as in a fit,
+        delta ('auto': ``usual_delta``), public_rows (None: their number), users (n,), run (rows_per_user, zoom, trust
+        and start). Raises: InvalidInput.
         """
         read = is_read(bounds)
         numbers = [j for j, values in enumerate(kinds(chosen)) if not values]
@@ -354,8 +352,7 @@ def kinds(chosen: Selection) -> tuple[int, ...]:
 
 
 def population_of(rows: Floats, chosen: Selection, users: Ids | None = None) -> Any:
-    """Features (n, d) as the population of a table, in which a category's cells are the places of their values. Args:
-    users (n,) of the rows."""
+    """Features (n, d), of users (n,), as the population of a table: a category's cells are the places of its values."""
     columns, categories, at = list[Floats](), dict[str, list[int]](), 0
     for name in chosen.used:
         category = chosen.category(name)

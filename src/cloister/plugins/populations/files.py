@@ -178,6 +178,7 @@ class Files(TableRows):
         self._owners = None
 
     def users_of_rows(self) -> Ints | None:
+        """Number (n,) of each usable row's user, in order, for their holder; None if rows name none. NOT private."""
         if not self.has_users:
             return None
         owners = self._owned("drop") if self._owners is None else self._owners
