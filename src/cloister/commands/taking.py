@@ -262,6 +262,10 @@ def as_declared(value: Any, kind: Any, name: str) -> Any:
         return value
     if bool in kinds:
         return flag(value, name)
+    if isinstance(value, list) and (float in kinds or int in kinds):
+        raise InvalidInput(
+            f"{name} in the config file is {value!r}: give one number (only compare takes budgets as lists)"
+        )
     if float in kinds or int in kinds:
         return typed(value, float if float in kinds else int, name)
     if list in kinds:
