@@ -142,8 +142,11 @@ def rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_explaining_reads_no_row(rows: Path) -> None:
     commands = "explain rows.npy", "explain --dimension 2", "explain --columns x,y", "fit rows.npy --dry-run"
-    (told,) = {ran(f"{command} {BASE} --json", rows).stdout for command in commands}
-    assert json.loads(told)["schedule"]
+    found = [json.loads(ran(f"{command} {BASE} --json", rows).stdout) for command in commands]
+    assert [facts.pop("columns") for facts in found] == [["0", "1"], ["0", "1"], ["x", "y"], ["0", "1"]]
+    told, *others = found
+    assert all(facts == told for facts in others)
+    assert told["schedule"]
     with pytest.raises(Exploded):
         cloister("fit", "rows.npy", *BASE.split(), folder=rows)
 

@@ -54,6 +54,7 @@ from cloister.accounting.conversions import largest, mu_of, rho_of
 from cloister.accounting.mixed import delta_of_mixed
 from cloister.core.budget import Budget, Currency, Event, Measure
 from cloister.core.clustering import Problem
+from cloister.core.defaults import DELTA
 from cloister.core.domains import Domain
 from cloister.core.doubles import as_float
 from cloister.core.errors import CloisterError, InvalidInput
@@ -163,7 +164,7 @@ class Total:
     """
 
     epsilon: float = attrs.field(converter=_number, validator=_check_epsilon)
-    delta: float = attrs.field(default=0.0, converter=_number, validator=_check_delta)
+    delta: float = attrs.field(default=DELTA, converter=_number, validator=_check_delta)
     rows_per_user: int | None = attrs.field(default=None, converter=checked_rows_per_user, kw_only=True)
 
     @property

@@ -75,7 +75,9 @@ OpenIt = Annotated[bool, typer.Option("--open", help="Open the page in a browser
 GroupNames = Annotated[
     str | None,
     typer.Option(
-        "--names", help="Names of groups, beside their numbers: 0=Frail,1=Young, or a .toml or .json file of such."
+        "--names",
+        help="Names of groups, beside their numbers: 0=Frail,1=Young, or a .toml or .json file of such. Files of rows "
+        "have them in a column 'group'.",
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
@@ -109,6 +111,16 @@ def few(value: int | None) -> int | None:
     if value is not None and value > MOST_COLUMNS:
         raise typer.BadParameter(f"give at most {MOST_COLUMNS} columns")
     return value
+
+
+def one_budget(text: str | float) -> float:
+    """Parse the budget of one run. Raises: typer.BadParameter for anything else, such as a list of budgets."""
+    if "," in str(text):
+        raise typer.BadParameter(f"{text!r} is a list, and one run has one budget: 'cloister compare' takes several")
+    try:
+        return float(text)
+    except ValueError:
+        raise typer.BadParameter(f"{text!r} is not a valid float") from None
 
 
 def seconds(text: str) -> float:

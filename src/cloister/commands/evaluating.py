@@ -58,14 +58,15 @@ class Judged:
     """Findings of a result's centres. NOT private.
 
     Args: rows (that were used), left_out (with a missing or infinite cell), clipped (used rows outside the bounds),
-    sampled (rows that the reference was found from), raw, scaled (in the run's units; None where those are the
-    caller's).
+    sampled (rows that the reference was found from), sizes (rows nearest to each centre, in the run's units), raw,
+    scaled (in the run's units; None where those are the caller's).
     """
 
     rows: int
     left_out: int
     clipped: int
     sampled: int
+    sizes: tuple[int, ...]
     raw: Measured
     scaled: Measured | None
 
@@ -316,7 +317,9 @@ def judged(result: Result, population: TableRows, missing: Missing, reference: b
         _measured(scale, tally, spread, seen.few.rows, other)
         for scale, tally, spread, other in zip(scales, seen.tallies, spreads, others, strict=True)
     ]
-    return Judged(seen.rows, seen.left_out, seen.clipped, len(drawn), found[0], found[1] if len(found) > 1 else None)
+    sizes = tuple(map(int, seen.tallies[-1].sizes.tolist()))
+    scaled = found[1] if len(found) > 1 else None
+    return Judged(seen.rows, seen.left_out, seen.clipped, len(drawn), sizes, found[0], scaled)
 
 
 def _reference(drawn: Floats, scale: CentersInUnits, k: int) -> Floats | None:

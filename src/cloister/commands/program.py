@@ -29,6 +29,7 @@ from typer.main import get_command
 
 from cloister.commands.common import mute, plain, say, steady
 from cloister.commands.options import HEADINGS, WAYS
+from cloister.commands.taking import why_lacking
 from cloister.core.doubles import as_float
 from cloister.core.errors import CloisterError, InvalidInput, Unavailable, UnknownName, cause
 
@@ -154,6 +155,8 @@ def _finite(context: Any, parameter: Any, value: Any) -> Any:
 def _misunderstood(error: Any) -> str:
     """Words that the parser did not understand, and where help is."""
     if hasattr(error, "possibilities") and error.ctx is not None:
+        if why := why_lacking(str(error.ctx.command.name), error.option_name):
+            return why
         known = [flag for option in error.ctx.command.get_params(error.ctx) for flag in option.opts]
         places = [argument.name for argument in error.ctx.command.params if argument.param_type_name == "argument"]
         if error.option_name.lstrip("-") in places:

@@ -110,12 +110,14 @@ class MissingExtra(CloisterError):
 class BudgetExceeded(CloisterError):
     """More privacy was asked for than is left. No row was read.
 
-    Attributes: asked, left (both as text in the budget's own measure).
+    Attributes: asked, left (both as text in the budget's own measure). Args: how (the run could be admitted).
     """
 
-    def __init__(self, asked: str, left: str, where: str = "the budget") -> None:
+    def __init__(self, asked: str, left: str, where: str = "the budget", how: str = "") -> None:
         self.asked, self.left = asked, left
-        super().__init__(f"{where} has {left} left, {asked} was asked: nothing was read or spent")
+        super().__init__(
+            f"{where} has {left} left, {asked} was asked: nothing was read or spent{f'. {how}' if how else ''}"
+        )
 
 
 class PrivacyWarning(UserWarning):

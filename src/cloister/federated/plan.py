@@ -31,6 +31,7 @@ from typing import Any, cast, final
 import attrs
 
 from cloister._version import __version__
+from cloister.core.defaults import DELTA
 from cloister.core.errors import InvalidInput, UnknownName, cause
 from cloister.core.plain_data import digest, parsed_toml
 from cloister.core.randomness import NoiseRng, PublicRng
@@ -77,7 +78,7 @@ ORACLES = ("skellam", "masked-gaussian")
 result than others do."""
 DEFAULTS: dict[str, Any] = {
     "method": "auto",
-    "delta": 0.0,
+    "delta": DELTA,
     "oracle": ORACLES[0],
     "masks": "pairwise",
     "with": {},

@@ -179,6 +179,29 @@ def select(
     return found
 
 
+def named(
+    asked: Sequence[str] | None,
+    categories: Mapping[str, Any] | None,
+    bounded: Sequence[str] | None,
+    described: Sequence[str | Texts],
+    users: str | None = None,
+) -> Selection | None:
+    """Choose columns as ``select`` does, where no table is at hand that has them. None: nothing names any.
+
+    Raises: InvalidInput: a pattern, which is of a table's columns; or as ``select``.
+    """
+    if not (asked or bounded or categories):
+        return None
+    if asked is not None and not (asked and all(asked)):
+        raise InvalidInput("a column has no name: give --columns a,b,c")
+    if pattern := next((name for name in asked or () if re.search(r"[*?]", name)), None):
+        raise InvalidInput(f"'{pattern}' is a pattern of a table's columns, and no rows are given: name the columns")
+    told = [each if isinstance(each, str) else each.column for each in described]
+    every = dict.fromkeys([*(asked or ()), *(bounded or ()), *(categories or ()), *told, *([users] if users else ())])
+    table = [TableColumn(name, "cells") for name in every]
+    return select(table, asked, categories, bounded, users, described=described)
+
+
 USED, TOLD = "--columns (columns=)", "--describe (describe=)"
 """Options that name columns."""
 

@@ -266,7 +266,7 @@ def fit(
         clustering.weights,
         plan.clustered,
         recorded(plan.composed),
-        plan.describe() | {"k": len(clustering.centers)},
+        plan.describe() | {"k": len(clustering.centers)} | _dropped(population),
         privacy,
         {
             **clustering.details,
@@ -282,6 +282,11 @@ def fit(
         paid = (of_user(event, plan.total.rows_per_user) for event in session.released)
         run.finish(None if count_share else paid, _text(result))
     return result
+
+
+def _dropped(population: Any) -> dict[str, Any]:
+    """The record of a run that left out rows with missing or infinite cells: what follows it does so, too."""
+    return {"missing": "drop"} if getattr(population, "missing", "refuse") == "drop" else {}
 
 
 def _text(result: Result) -> str | None:

@@ -103,6 +103,12 @@ class Framing:
         scale = self._units(domain)
         alone = problem_of(composed, total, k, domain, rows, jointly), composed
         unknown = unknown_columns(domain)
+        if unknown and remote and self.zoom == "auto":
+            raise InvalidInput(
+                f"the range of {len(unknown)} of the columns is unknown, and under {composed.trust} trust nothing is "
+                f"paid to find it unless you say how much: give --zoom 0.2 (zoom=0.2), the share of the budget for "
+                f"it, or state bounds for every column"
+            )
         if composed.spec.wraps or (share == 0 and scale == "none" and not unknown):
             return alone
         oracle = counting(composed, alone[0])

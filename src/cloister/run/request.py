@@ -13,6 +13,7 @@ from cloister.accounting.total import Total, problem_of
 from cloister.core.budget import Budget
 from cloister.core.capabilities import PredictsError, predicted_part
 from cloister.core.clustering import Problem
+from cloister.core.defaults import DELTA
 from cloister.core.domains import Ball, Box, first_columns, plain
 from cloister.core.errors import InvalidInput
 from cloister.core.frames import unknown_columns
@@ -74,7 +75,7 @@ class Request:
     k: int | tuple[int, int] = attrs.field(converter=number_of_centers)
     method: str | Method[Any] = "auto"
     epsilon: float = attrs.field(converter=own_number)
-    delta: float = attrs.field(default=0.0, converter=own_number)
+    delta: float = attrs.field(default=DELTA, converter=own_number)
     bounds: Any = None
     rows: int | None = attrs.field(default=None, converter=own_number)
     rows_per_user: int | None = attrs.field(default=None, converter=own_number)

@@ -21,6 +21,7 @@ from cloister.core.errors import Damaged, InvalidInput, UnknownName, cause
 from cloister.core.plain_data import parsed
 from cloister.core.registry.registry import registry
 from cloister.core.types import AnyArray, Bools, Floats
+from cloister.rows.reading import Missing, as_missing
 from cloister.run import view
 from cloister.run.statement import PrivacyStatement
 
@@ -73,6 +74,14 @@ class Result:
             return _domain(self.problem.get("bounds", {}), len(self.columns))
         except (KeyError, TypeError, ValueError, InvalidInput):
             raise Damaged("the result's bounds are damaged: they should be two numbers per column, or a ball") from None
+
+    @property
+    def missing(self) -> Missing:
+        """What the run did with rows that have missing or infinite cells. Raises: Damaged: it is not known."""
+        try:
+            return as_missing(self.problem.get("missing", "refuse"))
+        except InvalidInput as error:
+            raise Damaged(f"the result is damaged: {error}") from None
 
     def clipped(self, rows: AnyArray) -> tuple[Floats, Bools]:
         """Rows (n, d) as the run clipped them, to its bounds (not to the narrower intervals that zoom may have found),
@@ -134,6 +143,11 @@ class Result:
             isinstance(names, list) and len(names) == k and all(isinstance(n, str) and n.isprintable() for n in names)
         )
         return [f"{i} {names[i] if known else ''}".strip() for i in range(k)]
+
+    @property
+    def group_names(self) -> list[str]:
+        """Names of the groups (k,), as ``named`` gave them; a group without one has its number."""
+        return [text.partition(" ")[2] or text for text in self.called]
 
     def named(self, names: Mapping[Any, Any]) -> Result:
         """The same result with names of its groups, which tables, pictures and reports then show; numbers stay.
@@ -241,14 +255,16 @@ class Result:
         Released values only."""
         return view("profile")(self)
 
-    def report(self, path: str | os.PathLike[str]) -> None:
+    def report(self, path: str | os.PathLike[str], axes: Sequence[str] | None = None) -> None:
         """Write one page of HTML for people, which needs no network. Released values only.
+
+        Args: axes (names of the two columns of its map; None: those in which the centres differ most).
 
         Raises: InvalidInput: another ending than ``.html``, or a place that cannot be written. MissingExtra: matplotlib
             or Jinja2 is not installed.
         """
         target = checked_target(path, (".html",), "reports")
-        put(target, view("page")(self).encode())
+        put(target, view("page")(self, axes).encode())
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write to ``.json`` or ``.npz``, atomically: a crash leaves the old file.

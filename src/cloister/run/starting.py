@@ -18,6 +18,7 @@ from cloister.core.errors import Damaged, InvalidInput
 from cloister.core.registry.components import Choices, slots_of
 from cloister.core.registry.compose import Composed
 from cloister.core.registry.registry import registry
+from cloister.rows.selection import table_columns
 from cloister.run.bounds import FILES, table_from
 from cloister.run.result import Result
 
@@ -48,6 +49,29 @@ class Start:
         if not isinstance(found, Mapping):
             raise InvalidInput(f"the start is {given!r}: {HELP}")
         return cls({str(name): values for name, values in found.items()})
+
+    @property
+    def k(self) -> int | None:
+        """The number of centres; None if the columns do not say."""
+        sizes = {len(values) if isinstance(values, (list, tuple)) else 0 for values in self.centers.values()}
+        return sizes.pop() or None if len(sizes) == 1 else None
+
+    @property
+    def categories(self) -> dict[str, Any]:
+        """Public values by column, as an earlier result has them."""
+        if self.result is None or not self.result.one_hot:  # which refuses damaged ones
+            return {}
+        return dict(self.result.problem["categories"])
+
+    @property
+    def missing(self) -> str | None:
+        """What the earlier run did with rows that have missing cells."""
+        return None if self.result is None else self.result.missing
+
+    def columns(self, categories: Mapping[str, Any]) -> list[str] | None:
+        """The columns of a table that the centres are of; None where they have no names, as those of an array."""
+        names = list(self.centers)
+        return None if names == [str(j) for j in range(len(names))] else table_columns(names, categories)
 
     def option(self, columns: Sequence[str], k: Any) -> str:
         """The centres as the option ``centers``, columns in this order.

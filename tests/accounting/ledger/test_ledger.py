@@ -75,6 +75,25 @@ def test_deltas_add_up_too_and_pure_runs_cost_none(ledger: Ledger) -> None:
     assert spent(ledger).delta == 9e-7
 
 
+def test_a_ledger_that_has_no_delta_says_that_delta_is_what_is_missing(tmp_path: Path) -> None:
+    book = Ledger.open(tmp_path / "pure.db", create=True)
+    book.declare("people", 1.0)
+    with pytest.raises(BudgetExceeded, match=r"Delta is what is missing: the data set was declared without any"):
+        reserve(book, Total(0.25, 1e-6))
+    reserve(book, Total(0.25))
+    with pytest.raises(BudgetExceeded) as error:
+        reserve(book, Total(1.0))
+    assert "Delta" not in str(error.value)
+    with pytest.raises(InvalidInput, match="delta is what is missing"):
+        book.declare("others", 1.0, composition="zcdp")
+
+
+def test_a_ledger_whose_delta_is_spent_says_so(ledger: Ledger) -> None:
+    reserve(ledger, Total(0.1, 9e-7))
+    with pytest.raises(BudgetExceeded, match="Delta is what is missing: ask for a smaller"):
+        reserve(ledger, Total(0.1, 2e-7))
+
+
 def test_a_pure_run_pays_for_the_delta_of_its_thresholds_and_gets_back_what_they_did_not_spend(ledger: Ledger) -> None:
     total = Total(0.25, 6e-7)
     run = reserve(ledger, total, ["pure"], uses_delta=True)

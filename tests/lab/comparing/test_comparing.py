@@ -171,7 +171,10 @@ def test_a_cell_has_the_figures_of_the_runs_that_ended_beside_one_that_failed(
         ({"runs": True}, "runs is True"),
         ({"k": 2.5}, "k is 2.5"),
         ({"methods": ["grid-means"], "rows": np.tile(ROWS, 3)}, "nothing can be compared: grid-means"),
-        ({"users": ["a"] * 40}, "every row counts in a comparison: leave users out"),
+        ({"users": ["a"] * 40, "rows_per_user": 2}, "there is not one user per row"),
+        ({"users": ["a"] * len(ROWS)}, "give both --user-column"),
+        ({"rows_per_user": 2}, "give both --user-column"),
+        ({"k": (2, 601)}, "k is .2, 601.: give a whole number, or a range, between 1 and the 600 rows"),
     ],
 )
 def test_what_makes_no_sense_is_refused_before_any_run(

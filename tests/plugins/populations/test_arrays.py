@@ -161,7 +161,7 @@ def test_what_cannot_be_used_is_refused_with_advice(rows: Any, message: str) -> 
 
 
 def test_options_out_of_range_are_refused() -> None:
-    with pytest.raises(InvalidInput, match=r"missing is 'ignore': choose from refuse \| drop"):
+    with pytest.raises(InvalidInput, match=r"missing is 'ignore': choose refuse or drop"):
         Arrays(some_rows(2, 2), missing="ignore")  # type: ignore[arg-type]
     with pytest.raises(InvalidInput, match="first user's number"):
         Arrays(some_rows(2, 2), first=-1)

@@ -188,6 +188,11 @@ class Arrays(TableRows):
             raise InvalidInput("there is not one user per row: give as many names of users as there are rows")
         return owners.counted(usable)
 
+    def users_of_rows(self) -> Ints | None:
+        """Number (n,) of each usable row's user, in order, for their holder; None if rows name none. NOT private."""
+        owners = self._owned() if self.has_users else None
+        return None if owners is None else owners.of[owners.of >= 0].astype(np.int64)
+
     @property
     def origins(self) -> frozenset[Hashable]:
         return frozenset([self._table.origin])

@@ -19,7 +19,7 @@ from cloister.core.lattice import CAP
 from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.record import mark, mark_of
-from cloister.core.types import Floats
+from cloister.core.types import Floats, Ints
 from cloister.rows.columns import select
 from cloister.rows.files.csv_form import Form
 from cloister.rows.files.parts import Done, Part, Path, identity, joined, listed, owned, passed
@@ -173,6 +173,14 @@ class Files(TableRows):
         ends = np.cumsum([len(owners[place].of) for place in places])
         self._kept = {p: np.packbits(rows) for p, rows in zip(places, np.split(kept, ends[:-1]), strict=True)}
         self._owners = None
+
+    def users_of_rows(self) -> Ints | None:
+        """Number (n,) of each usable row's user, in order, for their holder; None if rows name none. NOT private."""
+        if not self.has_users:
+            return None
+        owners = self._owned("drop") if self._owners is None else self._owners
+        of = Owners.joined([owners[place] for place in sorted(owners)]).of
+        return of[of >= 0].astype(np.int64)
 
     def gather(self, round: Round[Any], rng: NoiseRng) -> tuple[Any, ...]:
         """Raises: InvalidInput if a file cannot be read to its end or is not what it was, or rows are of users and

@@ -60,6 +60,7 @@ class Parties:
                 )
         _refuse_the_same(named)
         self.selection: Selection | None = getattr(self._members[0], "selection", None)
+        self.missing: str = getattr(self._members[0], "missing", "refuse")
         private = [new_private_key() if masks == "pairwise" else None for _ in named]
         secret, own = new_secret() if masks == "shared" else None, new_private_key()
         agreement = Agreement(
