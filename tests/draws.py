@@ -82,7 +82,7 @@ def main() -> int:
     known, others = parser.parse_known_args()
     draws = Draws(known.times, known.all)
     draws.watch()
-    code = pytest.main(["-q", "-p", "no:xdist", "-p", "no:cacheprovider", *others], plugins=[draws])
+    code = pytest.main(["-q", "-n", "0", "-p", "no:cacheprovider", *others], plugins=[draws])
     return int(code) or int(bool(draws.failed))
 
 
