@@ -64,7 +64,8 @@ LIMIT = 40
 FIRST_RING = ("-m", "not thorough and not long and not mutations")
 
 
-def all_faults(room: str) -> list[Fault]:
+@cache
+def all_faults(room: str) -> tuple[Fault, ...]:
     """Return the faults of a room, but for those that are known to change nothing."""
     known = {(entry["file"], entry["where"], entry["before"], entry["after"]) for entry in equivalent()}
     inner = tuple(f"src/cloister/{other}/" for other in ROOMS if other.startswith(f"{room}/"))
@@ -73,7 +74,7 @@ def all_faults(room: str) -> list[Fault]:
         file = path.relative_to(ROOT).as_posix()
         if file not in OMITTED and not file.startswith(inner or "none"):
             found += faults(file, path.read_text("utf-8"))
-    return [fault for fault in found if (fault.file, fault.where, fault.before, fault.after) not in known]
+    return tuple(fault for fault in found if (fault.file, fault.where, fault.before, fault.after) not in known)
 
 
 @cache
