@@ -53,17 +53,23 @@ UNTESTED = {"repr", "eq", "order", "slots", "strict"}
 @attrs.frozen
 class Fault:
     """One place that is changed. Attributes: file (path from the checkout), where (the function or class), line (of the
-    statement), last (line of the place's end), before, after (the place, as Python writes it), start, end (offsets of
-    the place in bytes)."""
+    statement), last (line of the place's end), source (the text of the line on which the place begins), before, after
+    (the place, as Python writes it), start, end (offsets of the place in bytes)."""
 
     file: str
     where: str
     line: int
     last: int
+    source: str
     before: str
     after: str
     start: int
     end: int
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """What ``equivalent.toml`` knows it by, which does not change when lines above it do."""
+        return self.file, self.where, self.source, self.before, self.after
 
     def planted(self, text: str) -> str:
         """Return the file's text with the fault."""
@@ -83,7 +89,7 @@ def faults(file: str, text: str) -> list[Fault]:
 
 class _Finder(ast.NodeVisitor):
     def __init__(self, file: str, text: str) -> None:
-        self.file, self.faults = file, list[Fault]()
+        self.file, self.faults, self._text = file, list[Fault](), text.splitlines()
         self._starts = [0]
         for line in text.encode().splitlines(keepends=True):
             self._starts.append(self._starts[-1] + len(line))
@@ -102,8 +108,8 @@ class _Finder(ast.NodeVisitor):
     def _add(self, node: Any, after: str) -> None:
         start = self._starts[node.lineno - 1] + node.col_offset
         end = self._starts[node.end_lineno - 1] + node.end_col_offset
-        where, before = ".".join(self._path), ast.unparse(node)
-        self.faults.append(Fault(self.file, where, self._line, node.end_lineno, before, after, start, end))
+        where, source, before = ".".join(self._path), self._text[node.lineno - 1].strip(), ast.unparse(node)
+        self.faults.append(Fault(self.file, where, self._line, node.end_lineno, source, before, after, start, end))
 
     def _inside(self, name: str, parts: list[Any]) -> None:
         self._path.append(name)

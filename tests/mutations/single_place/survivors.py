@@ -13,6 +13,7 @@ Faults that change nothing that a test could see are in ``equivalent.toml``, eac
     [[equivalent]]
     file = "src/cloister/core/budget.py"
     where = "Budget.split"                      # the function
+    source = "if a <= b:"                       # the line on which the place begins
     before = "a <= b"                           # the place, as the program prints it
     after = "(a < b)"
     why = "both branches return the same where a equals b"
@@ -61,20 +62,23 @@ NEAR = 30
 LIMIT = 40
 """Seconds that a group of tests may take, on a machine that does little else."""
 
+KEY = ("file", "where", "source", "before", "after")
+"""What tells the faults of ``equivalent.toml`` apart."""
+
 FIRST_RING = ("-m", "not thorough and not long and not mutations")
 
 
 @cache
 def all_faults(room: str) -> tuple[Fault, ...]:
     """Return the faults of a room, but for those that are known to change nothing."""
-    known = {(entry["file"], entry["where"], entry["before"], entry["after"]) for entry in equivalent()}
+    known = {tuple(entry[name] for name in KEY) for entry in equivalent()}
     inner = tuple(f"src/cloister/{other}/" for other in ROOMS if other.startswith(f"{room}/"))
     found = list[Fault]()
     for path in sorted((ROOT / "src/cloister" / room).rglob("*.py")):
         file = path.relative_to(ROOT).as_posix()
         if file not in OMITTED and not file.startswith(inner or "none"):
             found += faults(file, path.read_text("utf-8"))
-    return tuple(fault for fault in found if (fault.file, fault.where, fault.before, fault.after) not in known)
+    return tuple(fault for fault in found if fault.key not in known)
 
 
 @cache
