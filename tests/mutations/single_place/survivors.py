@@ -32,9 +32,9 @@ import subprocess
 import sys
 import tempfile
 import tomllib
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -160,7 +160,7 @@ class Planter:
         self._trees = SimpleQueue[Path]()
 
     def verdicts(self, planted: Iterable[Fault]) -> Iterator[Verdict]:
-        """Try each fault, and yield in order what became of it."""
+        """Try each fault, and yield what became of it, those first that are tested soonest."""
         with tempfile.TemporaryDirectory() as scratch, ThreadPoolExecutor(self._copies) as pool:
             for i in range(self._copies):
                 tree = Path(scratch, str(i))
@@ -168,7 +168,8 @@ class Planter:
                     shutil.copytree(ROOT / folder, tree / folder, ignore=shutil.ignore_patterns("node_modules"))
                 compileall.compile_dir(tree / "src", quiet=2)
                 self._trees.put(tree)
-            yield from pool.map(self._verdict, planted)
+            for future in as_completed([pool.submit(self._verdict, fault) for fault in planted]):
+                yield future.result()
 
     def _verdict(self, fault: Fault) -> Verdict:
         tree = self._trees.get()
@@ -227,14 +228,16 @@ def report(verdicts: dict[str, list[Verdict]]) -> str:
 def tried(drawn: dict[str, list[Fault]], map: Path, copies: int, loud: bool = False) -> dict[str, list[Verdict]]:
     """Try a sample. Args: drawn (faults of each room), map (which test reaches which line), copies (faults at once),
     loud (print each verdict at once)."""
-    rooms = [room for room, those in drawn.items() for _ in those]
-    planter, verdicts = Planter(Reached(map), copies), defaultdict[str, list[Verdict]](list)
-    planted = [fault for those in drawn.values() for fault in those]
-    for room, verdict in zip(rooms, planter.verdicts(planted), strict=True):
-        verdicts[room].append(verdict)
+    rooms = {fault: room for room, those in drawn.items() for fault in those}
+    planted = sorted(
+        rooms, key=lambda fault: random.Random(str(fault)).random()
+    )  # a little of each room from the start
+    verdicts: dict[str, list[Verdict]] = {room: [] for room in drawn}
+    for verdict in Planter(Reached(map), copies).verdicts(planted):
+        verdicts[rooms[verdict.fault]].append(verdict)
         if loud:
             print(f"{verdict.seen or 'SURVIVED'}: {verdict.fault}", flush=True)
-    return dict(verdicts)
+    return verdicts
 
 
 def main() -> None:
