@@ -51,7 +51,7 @@ def test_no_words_at_all_show_the_help(words: tuple[str, ...]) -> None:
 def test_a_file_of_somebody_else_s_is_said_to_be_hers_by_the_program_and_never_by_the_parser(
     line: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In a folder that everybody sees, which pytest's are not."""
+    """In a folder that everybody sees, which pytest's are not, and perhaps not the one that the tests are run in."""
     folder, real = tempfile.mkdtemp(), os.access
     os.chmod(folder, 0o755)
     plan = Path(folder, "plan")
@@ -59,6 +59,7 @@ def test_a_file_of_somebody_else_s_is_said_to_be_hers_by_the_program_and_never_b
     words = line.replace("plan", str(plan)).split()
     cloister(*words)  # what it imports, root alone may read
     monkeypatch.setattr(os, "access", lambda path, *how, **by: str(path) != str(plan) and real(path, *how, **by))
+    monkeypatch.chdir("/")  # where the command ends, still as somebody else
     os.seteuid(65534)
     try:
         said = cloister(*words, folder=Path("/")).stderr

@@ -64,6 +64,14 @@ def test_without_a_shift_the_chance_is_as_it_says(alarm: Alarm) -> None:
     alarm.fits(float(binom.sf(calls - 1, 400, 2 * LEVEL)))
 
 
+def test_bins_are_held_from_the_first_to_the_last_that_is_seen_whatever_lies_between() -> None:
+    """Noise of one row in two tables of one group: 4 sqrt(2) = 5.66 rows of both are seen."""
+    compared = Compared(np.zeros((2, 1, 7)), np.ones((2, 1, 7)), np.arange(7.0))
+    counts = np.array([[[2.8, 2.9, 0.0, -3.0, 0.0, 50.0, 2.8]]] * 2)
+    assert compared.held(counts).ravel().tolist() == [False, True, True, True, True, True, False]
+    assert not compared.held(np.full((2, 1, 7), 2.8)).any()
+
+
 def test_without_distances_sizes_alone_are_compared_and_without_their_errors_nothing() -> None:
     old, new = kept(month(1), 1), kept(month(2, "moved"), 2)
     found = drift(attrs.evolve(old, details={"weights_error": old.details["weights_error"]}), new)

@@ -229,6 +229,18 @@ def test_the_table_is_of_forecasts_and_falls_along_rows_and_epsilon() -> None:
     assert own.error == prepare(fifteen(), COLUMNS).error
 
 
+def test_a_forecast_that_no_method_can_make_says_of_what_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    def few(asked: Request, *given: Any, **others: Any) -> Any:
+        if asked.epsilon == 0.1:
+            raise InvalidInput("no method runs with so little")
+        return prepare(asked, *given, **others)
+
+    monkeypatch.setattr("cloister.run.needing.prepare", few)
+    found = needs(fifteen(), COLUMNS, 0.01)
+    assert [each.rows for each in found.table] == [1250, 5000, 20_000] * 6
+    assert [each.epsilon for each in found.table if each.error is None] == [0.1] * 3
+
+
 def test_what_no_budget_or_number_reaches_is_said() -> None:
     found = needs(fifteen(rows=100, k=40), COLUMNS, 1e-15)
     assert (found.epsilon, found.rows) == (None, None)
