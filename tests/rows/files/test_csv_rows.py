@@ -255,3 +255,10 @@ def test_a_quote_inside_an_unquoted_cell_is_a_quote(tmp_path: Path) -> None:
     assert (
         read(path) == [(1, '6" tall'), (2, 'a "b", c'), (3, ' "d"'), (4, "5'6\"")] == read_by_python(path.read_text())
     )
+
+
+def test_cells_that_look_like_missing_ones_are_kept_as_they_are(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    notes = ["NA", "Null", "nan", "N/A", "007", ""]
+    path.write_text("x,note\n" + "".join(f"1,{note}\n" for note in notes))
+    assert [note for _, note in read(path)] == notes

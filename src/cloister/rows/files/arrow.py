@@ -107,8 +107,20 @@ def _as_is(column: Any) -> Any:
     return column
 
 
-def _words(texts: Texts, column: Any) -> Floats:
-    return texts.halves(len(column), lambda some: column[some].to_pylist())
+def _text_as_is(column: Any) -> Any:
+    """Cells of CSV as they are, NA and null too; an empty one becomes a null."""
+    if not pa.types.is_string(column.type):
+        return column
+    return pa.array([cell or None for cell in column.to_pylist()], pa.string())
+
+
+def _without_nulls(column: Any) -> list[Any]:
+    """Cells of CSV, None for ``NULLS``."""
+    return [None if cell in NULLS else cell for cell in column.to_pylist()]
+
+
+def _words(texts: Texts, csv: bool, column: Any) -> Floats:
+    return texts.halves(len(column), lambda some: _without_nulls(column[some]) if csv else column[some].to_pylist())
 
 
 @attrs.frozen
@@ -150,11 +162,12 @@ class _Reader(ABC):
         return (chosen.spread(piece) for piece in self._read(self._reads(chosen), only))
 
     def names(self, column: str, only: range | None = None) -> Iterator[Names]:
-        return (piece[0] for piece in self._read([(column, _cells)], only))
+        return (piece[0] for piece in self._read([(column, _without_nulls if self.texts else _cells)], only))
 
     def beside(self, chosen: Selection, kept: Sequence[str]) -> Iterator[tuple[Piece, list[Any]]]:
         mine = self._reads(chosen)
-        used, reads = len(mine), [*mine, *((name, _as_is) for name in kept)]
+        as_is = _text_as_is if self.texts else _as_is
+        used, reads = len(mine), [*mine, *((name, as_is) for name in kept)]
         return ((chosen.spread(piece[:used]), piece[used:]) for piece in self._read(reads, None))
 
     def _reads(self, chosen: Selection) -> Reads:
@@ -162,7 +175,7 @@ class _Reader(ABC):
             category = chosen.category(column)
             return numbers_of if category is None else _Codes(category, self.texts)
 
-        words = [(texts.column, partial(_words, texts)) for texts in chosen.texts]
+        words = [(texts.column, partial(_words, texts, self.texts)) for texts in chosen.texts]
         return [*((column, read(column)) for column in chosen.used), *words]
 
 
@@ -281,8 +294,7 @@ class Csv(_Reader):
     def _read(self, reads: Reads, only: range | None) -> Iterator[list[Any]]:
         kinds = {name: pa.string() for name, _ in reads}
         kinds |= {name: self._kind(name) for name, read in reads if read is numbers_of}
-        null_texts = not any(isinstance(read, _Codes) for _, read in reads)  # which cells are missing is theirs to say
-        options = {"include_columns": _named(reads), "strings_can_be_null": null_texts}
+        options = {"include_columns": _named(reads), "strings_can_be_null": False}  # each reader says what is missing
         numeric = [i for i, name in enumerate(self._schema.names) if (name, numbers_of) in reads]
         with closing(self._tables(pyarrow.csv.ConvertOptions(column_types=kinds, **options), numeric)) as tables:
             yield from _pieces((batch for table in tables for batch in table.to_batches()), reads)
