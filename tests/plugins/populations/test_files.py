@@ -331,7 +331,7 @@ def test_a_bad_csv_file_is_named_and_never_quoted(text: bytes, message: str, tmp
         assert "a.csv" in str(caught.value)
         assert "314159" not in str(caught.value)
         assert caught.value.__cause__ is None
-        assert caught.value.__suppress_context__
+        assert caught.value.__suppress_context__ or caught.value.__context__ is None
 
 
 @pytest.mark.parametrize("name", WRITERS)
