@@ -85,6 +85,27 @@ def test_silhouette_and_davies_bouldin_are_scikit_learns(centers: Any) -> None:
     )
 
 
+@pytest.mark.parametrize("far", [1e6, 1.7e9, 1e13, -1e13])
+def test_figures_of_clusters_do_not_change_where_all_rows_are_moved(far: float) -> None:
+    """Seconds since 1970, for one: products of numbers of 1e9 have no digits left for distances of 1."""
+    g = np.random.default_rng(0)
+    rows = np.repeat(TWO, 500, axis=0) + g.integers(-512, 512, (1000, 2)) / 512.0  # sums with 1e13 are exact
+    for figure in (metrics.silhouette, metrics.davies_bouldin):
+        assert figure(rows + far, TWO + far) == pytest.approx(figure(rows, TWO), rel=1e-4)
+
+
+@pytest.mark.parametrize("unit", [1e-12, 1e12])
+def test_figures_of_clusters_do_not_change_with_the_unit(unit: float) -> None:
+    for figure in (metrics.silhouette, metrics.davies_bouldin):
+        assert figure(EIGHT * unit, TWO * unit) == pytest.approx(figure(EIGHT, TWO), rel=1e-9)
+
+
+def test_two_clusters_beside_each_other_are_seen_though_a_third_is_far_away() -> None:
+    rows = np.concatenate([EIGHT, EIGHT + 1e7])
+    centers = np.concatenate([TWO, TWO + 1e7])
+    assert metrics.silhouette(rows, centers) == pytest.approx(metrics.silhouette(EIGHT, TWO), rel=1e-6)
+
+
 @pytest.mark.parametrize(
     ("centers", "silhouette", "davies_bouldin"),
     [
@@ -120,6 +141,17 @@ def test_an_evaluation_holds_every_figure_and_is_fit_for_json() -> None:
     single = metrics.evaluate(EIGHT, [[4.0, 4.0]]).as_dict()
     assert (single["davies_bouldin"], single["center_mse"]) == ("inf", None)
     assert json.loads(json.dumps(single, allow_nan=False)) == single
+
+
+def test_a_silhouette_of_a_sample_is_of_rows_that_are_drawn_once_each() -> None:
+    """All but one of twelve rows: the figure without one of them, whichever it is."""
+    rows = np.random.default_rng(8).normal(size=(12, 2)) + np.repeat([[0.0, 0.0], [3.0, 0.0]], 6, axis=0)
+    centers = np.array([[0.0, 0.0], [3.0, 0.0]])
+    without = [metrics.silhouette(np.delete(rows, i, axis=0), centers) for i in range(12)]
+    found = [metrics.silhouette(rows, centers, sample=11, seed=seed) for seed in range(8)]
+    assert all(min(abs(figure - each) for each in without) < 1e-12 for figure in found)
+    assert len(set(found)) > 1
+    assert metrics.silhouette(rows, centers, sample=12, seed=1) == metrics.silhouette(rows, centers)
 
 
 # errors
@@ -158,8 +190,14 @@ def test_a_bad_row_in_a_later_chunk_is_named(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(metrics, "_CHUNK", 20)
     rows = np.zeros((1000, 2))
     rows[777, 1] = np.nan
-    with pytest.raises(InvalidInput, match="row 777"):
-        metrics.nicv(rows, TWO)
+    for figure in ROWS_AND_CENTERS:
+        with pytest.raises(InvalidInput, match="row 777 "):
+            figure(rows, TWO)
+
+
+def test_distances_of_rows_whose_squares_are_beyond_floats_are_infinite_and_no_bad_rows() -> None:
+    found = metrics.distances(np.array([[3.0, 4.0], [1e200, 0.0]]), np.zeros((1, 2)))
+    assert found.tolist() == [[5.0], [math.inf]]
 
 
 @pytest.mark.parametrize(

@@ -45,10 +45,10 @@ def _map(result: Result, axes: Any, *, project: bool) -> Any:
     return draw_map(result, axes, project=project)
 
 
-def _page(result: Result) -> str:
+def _page(result: Result, axes: Any = None) -> str:
     from cloister.showing.report import html_of
 
-    return html_of(result)
+    return html_of(result, axes)
 
 
 def _html(result: Result) -> str:

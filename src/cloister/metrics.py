@@ -16,11 +16,15 @@ from numpy.typing import ArrayLike
 
 from cloister.core.errors import InvalidInput
 from cloister.core.types import AnyArray, Floats, Ints
+from cloister.rows.distances import CentersAboutMean, check_finite
 from cloister.rows.labelling import Labelling
 from cloister.rows.workers.machine import Threads
 
 _CHUNK = 2**16
 """Numbers that are worked on at once: they and what is made of them stay in a core's second-level cache."""
+
+_ABREAST = 64
+"""Rows of a sample that are compared with the whole of it at once: fewer would read it from memory too often."""
 
 _LABELLED = 2**16
 """Rows that are labelled at once."""
@@ -103,9 +107,29 @@ def silhouette(rows: ArrayLike, centers: ArrayLike, sample: int = 10_000, seed: 
         return -1.0
     if clusters == len(labels):
         return 0.0
-    from sklearn.metrics import silhouette_score
+    return _silhouette(table.astype(np.float64), labels)
 
-    return float(silhouette_score(table.astype(np.float64), labels))
+
+def _silhouette(rows: Floats, labels: Ints) -> float:
+    """Mean silhouette by distances that keep their digits wherever the rows lie, which a product of rows loses."""
+    _, own = np.unique(labels, return_inverse=True)
+    sizes, about = np.bincount(own), CentersAboutMean.of(rows)
+    member = np.eye(len(sizes))[own]
+
+    def scores(part: slice) -> Floats:
+        away = np.empty((part.stop - part.start, len(rows)))
+        about.fill(rows[part], away, part.start)
+        sums, mine = away @ member, own[part]
+        each = np.arange(len(mine)), mine
+        inside = sums[each] / np.maximum(sizes[mine] - 1, 1)
+        others = sums / sizes
+        others[each] = np.inf
+        outside = others.min(axis=1)
+        larger = np.maximum(inside, outside)
+        apart = np.divide(outside - inside, larger, out=np.zeros(len(mine)), where=larger > 0)
+        return np.where(sizes[mine] > 1, apart, 0.0)
+
+    return float(np.concatenate(list(Threads(None).run(scores, _parts(rows, _ABREAST)))).mean())
 
 
 def davies_bouldin(rows: ArrayLike, centers: ArrayLike) -> float:
@@ -125,9 +149,23 @@ def davies_bouldin(rows: ArrayLike, centers: ArrayLike) -> float:
         return math.inf
     if clusters == len(labels):
         return 0.0
-    from sklearn.metrics import davies_bouldin_score
+    used, own = np.unique(labels, return_inverse=True)
+    means, away = places[used].copy(), np.zeros(clusters)
+    for j in range(clusters):
+        rows_there = table[own == j].astype(np.float64)
+        means[j] += (rows_there - means[j]).mean(axis=0)  # about the centre: a mean of large numbers loses digits
+        away[j] = np.linalg.norm(rows_there - means[j], axis=1).mean()
+    return davies_bouldin_of(means, away)
 
-    return float(davies_bouldin_score(table.astype(np.float64), labels))
+
+def davies_bouldin_of(means: Floats, spreads: Floats) -> float:
+    """Davies-Bouldin index of clusters with these means (k, d) and mean distances (k,) of their rows from them; 0 where
+    no row is off its mean, or all means are one."""
+    apart = np.linalg.norm(means[:, None] - means[None], axis=2)
+    if not spreads.any() or not apart.any():
+        return 0.0
+    apart[apart == 0] = np.inf
+    return float(np.max((spreads[:, None] + spreads) / apart, axis=1).mean())
 
 
 def center_mse(centers: ArrayLike, reference: ArrayLike) -> float:
@@ -252,61 +290,19 @@ def labels(rows: ArrayLike, centers: ArrayLike, threads: int | None = None, unit
 
 
 def distances(rows: ArrayLike, centers: ArrayLike, threads: int | None = None) -> Floats:
-    """Distances (n, k) of every row to every centre. Computed from raw rows: NOT private.
-
-    |x|^2 - 2 x'c + |c|^2 about the centres' mean is one matrix product; what is small beside its terms has lost its
-    digits, and is computed from the difference.
+    """CentersAboutMean (n, k) of every row to every centre. Computed from raw rows: NOT private.
 
     Args: rows (n, d), centers (k, d), threads (None: one per core).
     """
     table, places = _fitting(rows, centers)
-    out, about = np.empty((len(table), len(places))), _About.of(places)
+    out, about = np.empty((len(table), len(places))), CentersAboutMean.of(places)
 
     def fill(part: slice) -> None:
-        x, found = about.moved(table[part]), out[part]
-        squares = x[:, -1]
-        with np.errstate(over="ignore", invalid="ignore"):
-            np.matmul(x, about.slopes.T, out=found)
-            most = float(squares.max())
-            if not math.isfinite(most):
-                _check_finite("rows", x[:, :-1], part.start)
-            if not found.min() >= most * _CANCELLED:
-                near = np.nonzero(~(found >= (squares * _CANCELLED)[:, None]))
-                found[near] = np.square(x[near[0], :-2] - about.centers[near[1]]).sum(axis=1)
-        np.sqrt(found, out=found)
+        about.fill(table[part], out[part], part.start)
 
     for _ in Threads(threads).run(fill, _parts(table, max(1, _CHUNK // sum(places.shape)))):
         pass
     return out
-
-
-_CANCELLED = 2.0**-20
-"""A squared distance below this share of |x|^2 has lost 20 of its 53 bits, or more."""
-
-
-@final
-@attrs.frozen(eq=False)
-class _About:
-    """Centres about their mean, ready for products with rows (m, d + 2) that end in 1 and their squared length.
-
-    Args: middle (d,), centers (k, d) less the middle, slopes (k, d + 2): <x, slope> = |c|^2 - 2 x'c + |x|^2.
-    """
-
-    middle: Floats
-    centers: Floats
-    slopes: Floats
-
-    @classmethod
-    def of(cls, centers: Floats) -> _About:
-        middle = centers.mean(axis=0)
-        c = centers - middle
-        return cls(middle, c, np.column_stack([-2 * c, np.square(c).sum(axis=1), np.ones(len(c))]))
-
-    def moved(self, rows: AnyArray) -> Floats:
-        x = np.ones((len(rows), len(self.middle) + 2))
-        np.subtract(rows, self.middle, out=x[:, :-2], dtype=np.float64)
-        np.einsum("ij,ij->i", x[:, :-2], x[:, :-2], out=x[:, -1])
-        return x
 
 
 def _parts(rows: AnyArray, step: int) -> list[slice]:
@@ -335,7 +331,7 @@ def _fitting(rows: ArrayLike, centers: ArrayLike) -> tuple[AnyArray, Floats]:
 def _numbers(what: str, values: ArrayLike) -> Floats:
     """A non-empty table of finite float64."""
     numbers = _table(what, values).astype(np.float64)
-    _check_finite(what, numbers)
+    check_finite(what, numbers)
     return numbers
 
 
@@ -365,9 +361,3 @@ def _array(what: str, values: ArrayLike) -> AnyArray:
     if array.dtype.kind not in "biuf":
         raise InvalidInput(f"{what} must be real numbers, not of type {array.dtype}")
     return array
-
-
-def _check_finite(what: str, numbers: Floats, first: int = 0) -> None:
-    bad = np.flatnonzero(~np.isfinite(numbers).all(axis=1))
-    if len(bad):
-        raise InvalidInput(f"{what} must be finite: row {first + int(bad[0])} holds NaN or infinity")

@@ -52,6 +52,16 @@ def test_a_mixed_run_takes_the_smallest_of_rho_basic_composition_and_its_privacy
     assert Spent.on(many).all_rho == pytest.approx(100 * 0.05**2 / 2 + 0.05)
 
 
+def test_a_run_of_gaussian_and_of_other_noise_in_rho_costs_at_least_what_each_of_them_does() -> None:
+    """With and without a pure event beside them: noise stated in rho has no mu^2, and no privacy loss in ``mixed``."""
+    gaussian, other = event("gaussian", 0.09), event("zcdp", 0.5)
+    assert compose([gaussian, other], 1e-6) == epsilon_of_rho(0.545, 1e-6) > epsilon_of_rho(0.5, 1e-6) > 5
+    pure = event("pure", 0.3)
+    assert compose([pure, gaussian, other], 1e-6) == epsilon_of_rho(0.59, 1e-6) < 0.3 + epsilon_of_rho(0.545, 1e-6)
+    pure = event("pure", 3.0)
+    assert compose([pure, gaussian, other], 1e-6) == 3.0 + epsilon_of_rho(0.545, 1e-6) < epsilon_of_rho(5.045, 1e-6)
+
+
 def paid_in_rho(epsilon: float) -> Event:
     """A pure event whose budget is in rho."""
     return Event("laplace", Budget("zcdp", epsilon**2 / 2), pure=epsilon)

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from cloister.accounting import Accountant, Total, delta_of_mu, mu_of, rho_of
+from cloister.accounting.composition import BEYOND
 from cloister.core.budget import Budget, Event, Measure
 from cloister.core.errors import BudgetExceeded, InvalidInput, Refused, WrongComposition
 from cloister.core.fixed_order import fewer_bits
@@ -93,6 +94,18 @@ def test_rounds_are_charged_as_forecast_once_and_in_order() -> None:
         books.forecast([])
 
 
+def test_no_other_rounds_are_forecast_once_the_first_is_charged() -> None:
+    """One round is enough: the schedule may not depend on its answers."""
+    books = accountant(Total(1.0), "pure")
+    a, b = Event("a", Budget("pure", 0.25)), Event("b", Budget("pure", 0.5))
+    books.forecast([(b,)])
+    books.forecast([(a,), (b,)])
+    books.charge(0, (a,))
+    with pytest.raises(Refused, match="forecast comes before"):
+        books.forecast([(a,), (b,)])
+    assert (books.rounds, books.spent.pure) == (2, 0.25)
+
+
 # two stages
 
 
@@ -130,6 +143,38 @@ def test_paths_with_drift_and_paths_with_tails_are_covered_together() -> None:
     with pytest.raises(BudgetExceeded):
         books.forecast_second(rounds_of(rest, 1, *coarse), rest)
     books.forecast_second(rounds_of(rest, 1, *wide), rest)
+
+
+@pytest.mark.parametrize(("first", "second", "fits"), [(5000, 1, True), (1, 5000, True), (5000, 5000, False)])
+def test_tails_of_both_stages_add_up_where_noise_is_too_wide_to_drift(first: int, second: int, fits: bool) -> None:
+    """Args: first, second: integers that one row can change in each stage, with noise far wider than 2^20."""
+    books = accountant(Total(1.0, 1e-36), "gaussian")
+    before, rest = books.budget.split(0.5, 0.5)
+    books.forecast(rounds_of(before, 1, first, 2.0**40))
+    asked = rounds_of(rest, 1, second, 2.0**40)
+    if fits:
+        both = books.forecast_second(asked, rest)
+        assert both.tail == pytest.approx((first + second) * BEYOND, rel=1e-12, abs=0)
+        assert both.epsilon(1e-36) <= 1.0
+        return
+    with pytest.raises(BudgetExceeded, match="the run's epsilon"):
+        books.forecast_second(asked, rest)
+    assert books.rounds == 1
+
+
+def test_a_zcdp_budget_is_not_priced_as_if_all_of_it_were_gaussian() -> None:
+    """A budget of mu^2 / 2 keeps (1, 1e-6) with Gaussian noise alone. Events that are zCDP and no more cost 1.078, also
+    if some discrete Gaussian noise beside them makes the drift positive."""
+    total = Total(1.0, 1e-6)
+    budget = Budget("zcdp", total.measured(["gaussian"]).amount / 2)
+    first, rest = budget.split(0.01, 0.99)
+    for stages in ((0, 8), (8, 0), (8, 8), (0, 0)):
+        books = Accountant(total, budget)
+        one, two = (rounds_of(b, 1, t, WIDE if t else math.inf) for b, t in zip((first, rest), stages, strict=True))
+        books.forecast(one)
+        with pytest.raises(BudgetExceeded, match="the run's epsilon at delta"):
+            books.forecast_second(two, rest)
+        assert books.rounds == 1
 
 
 @pytest.mark.parametrize("measure", ["pure", "gaussian", "zcdp"])

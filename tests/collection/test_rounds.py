@@ -106,9 +106,11 @@ def test_reports_of_a_closed_round_or_too_few_close_nothing(tmp_path: Path, plan
     with pytest.raises(InvalidInput, match="no report can be used; left alone 1 files of rounds that are closed"):
         advanced(tmp_path)
     answered(tmp_path)
-    with pytest.raises(InvalidInput, match="900 reports count, at least 1,000 are wanted"):
-        advanced(tmp_path, least=1000)
+    for least in (1000, N + 1):
+        with pytest.raises(InvalidInput, match=f"900 reports count, at least {least:,} are wanted"):
+            advanced(tmp_path, least=least)
     assert sorted((tmp_path / "plan").iterdir()) == before
+    assert advanced(tmp_path, least=N).transcript.index == 2
 
 
 def test_a_plan_has_no_more_rounds_than_a_report_can_name(

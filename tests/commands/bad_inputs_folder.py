@@ -164,6 +164,7 @@ def _texts(folder: Path) -> None:
         "no.toml": "",
         "list.json": "[1, 2]",
         "config.json": '{"k": 3',
+        "budgets.toml": "epsilon = [0.1, 1]\n",
         "workers.toml": 'workers = "two"\n',
         "with.toml": "with = [1]\n",
         "twice.json": '{"x": [-1, 1], "y": [-1, 1], "x": [-2, 2]}',

@@ -82,13 +82,16 @@ def test_a_database_gives_the_figures_of_the_file(folder: Path) -> None:
     asked = "--missing drop --no-reference"
     file = figures(folder, f"bad.parquet {asked}")
     database = figures(folder, f"duckdb:///lake.db --table bad {asked}")
+    assert database.pop("groups") == file.pop("groups")
     names = set(file) - {"center_mse", "ratio", "reference_nicv"}
     assert {name: database[name] for name in names} == pytest.approx({name: file[name] for name in names}, rel=1e-9)
     assert "--missing drop" in refused("evaluate result.json duckdb:///lake.db --table bad", folder)
 
 
 def test_units_of_the_run_have_figures_of_their_own(tmp_path: Path) -> None:
-    rows = ROWS * [1, 100]
+    g = np.random.default_rng(2)
+    rows = np.concatenate([g.normal((middle, 0), (0.05, 50), (900, 2)) for middle in (-0.8, 0.8)])
+    rows = np.clip(rows, [-1, -100], [1, 100])  # two groups where a column is a unit, and others where it is a hundred
     np.save(tmp_path / "rows.npy", rows)
     ran(
         "fit rows.npy -k 2 --epsilon 1 --delta 1e-6 --rows 2000 --bounds=-1:1,-100:100 --zoom off --out result.json",
@@ -99,6 +102,11 @@ def test_units_of_the_run_have_figures_of_their_own(tmp_path: Path) -> None:
     own = metrics.evaluate(rows / result.units, result.centers / result.units)
     assert found["scaled"]["nicv"] == pytest.approx(own.nicv, rel=1e-9)
     assert found["scaled"]["davies_bouldin"] == pytest.approx(own.davies_bouldin, rel=1e-9)
+    for some, units, k_means in ((found, np.ones(2), rows), (found["scaled"], result.units, rows / result.units)):
+        reference, centers = metrics.reference_centers(k_means, 2, seed=0), result.centers / units
+        assert some["reference_nicv"] == pytest.approx(metrics.nicv(k_means, reference), rel=1e-9)
+        assert some["ratio"] == pytest.approx(metrics.nicv(k_means, centers) / some["reference_nicv"], rel=1e-9)
+        assert some["center_mse"] == pytest.approx(metrics.center_mse(centers, reference), rel=1e-9)
 
 
 def test_a_sample_is_of_all_rows_and_does_not_depend_on_the_pieces_that_they_are_read_in() -> None:

@@ -19,6 +19,7 @@ from cloister.rows.categories import Category
 from cloister.rows.reading import marks_of_reading
 from cloister.rows.selection import Selection
 from cloister.run.fit import source
+from tests.in_process import cloister
 
 COMMANDS: dict[str, Any] = typer.main.get_command(app).commands  # type: ignore[attr-defined]  # a group
 READ_ROWS = "fit", "explain", "evaluate", "predict", "profile", "compare", "drift", "encode", "answer", "join"
@@ -49,6 +50,28 @@ def test_no_option_of_rows_is_taken_and_forgotten(name: str) -> None:
     whole = re.search(rf"\b{parameter}\.arguments\((.*)\)|[(,] ?{parameter}[,)]", source)
     alone = [option for option in GROUPS[name][parameter].taken if not whole or f'"{option}"' in (whole[1] or "")]
     assert not [option for option in alone if f"{parameter}.{option}" not in source]
+
+
+@pytest.mark.parametrize("name", ["fit", "explain", "plan", "compare"])
+def test_no_option_of_a_run_is_taken_and_forgotten(name: str) -> None:
+    """What is not handed on together (``asked.request``) is by its name."""
+    (parameter,) = [given for given, group in GROUPS[name].items() if group.kind is Wanted]
+    file = Path(inspect.getfile(commands_options)).with_name(f"{'fit' if name == 'explain' else name}.py")
+    _, _, source = file.read_text("utf-8").partition(f"\ndef {name}(")
+    source, _, _ = source.partition("\n\n\n")
+    assert source
+    if f"{parameter}.request(" not in source:
+        assert [o for o in GROUPS[name][parameter].taken if f"{parameter}.{o}" not in source] == []
+
+
+@pytest.mark.parametrize("name", sorted({name for name, groups in GROUPS.items() if name in COMMANDS}))
+def test_an_option_that_a_command_does_not_take_is_refused_with_the_reason(name: str) -> None:
+    for group in GROUPS[name].values():
+        for option, why in group.missing.items():
+            flag = declared(group.kind)[option].flags[-1]
+            done = cloister(name, flag, "x")
+            if flag not in {flag for parameter in COMMANDS[name].params for flag in parameter.opts}:
+                assert (done.returncode, done.stderr) == (2, f"cloister: {name} takes no {flag}: {why}\n")
 
 
 def test_a_resumed_run_compares_every_option_that_says_what_rows_are() -> None:
@@ -94,7 +117,8 @@ def test_an_option_has_the_same_words_and_heading_wherever_it_stands(name: str) 
     given = options(name)
     for group in GROUPS[name].values():
         for option, said in group.taken.items():
-            assert given[option].help == said.words
+            default = "" if option in group.needs else group.defaults.get(option)
+            assert given[option].help == (said if default is None else said.with_default(default)).words
             assert given[option].rich_help_panel == said.heading
             assert said.heading in HEADINGS
 
@@ -119,6 +143,26 @@ def test_the_names_are_those_of_python() -> None:
     assert wanted <= {field.name for field in attrs.fields(Request)}
 
 
+def test_delta_has_one_default_and_a_command_with_another_says_why() -> None:
+    import cloister
+    from cloister.accounting import Ledger, Total
+    from cloister.core.defaults import DELTA
+    from cloister.federated import plan as pool
+    from cloister.run.request import Request
+
+    for what in (Total, Request, cloister.KMeans, cloister.KMedians, cloister.OneRound, Ledger.declare):
+        assert inspect.signature(what).parameters["delta"].default == DELTA, what
+    assert pool.DEFAULTS["delta"] == DELTA
+    assert Request(k=3, epsilon=1.0).delta == DELTA
+    assert f"Default: {DELTA:g}." in declared(Wanted)["delta"].help
+    ledger = COMMANDS["ledger"].commands["declare"]
+    commands = {**COMMANDS, "ledger declare": ledger}
+    for name, command in commands.items():
+        for parameter in getattr(command, "params", ()):
+            if parameter.name == "delta" and parameter.default not in (None, DELTA):
+                assert "fit" in parameter.help, f"{name} has another default than fit, and does not say why"
+
+
 def test_help_is_under_headings_in_order(capsys: pytest.CaptureFixture[str]) -> None:
     command = COMMANDS["fit"]
     with pytest.raises(typer.Exit), command.make_context("fit", ["--help"]):
@@ -133,3 +177,14 @@ def test_ways_to_read_name_options_that_there_are() -> None:
     named = {word for _, way in WAYS for word in re.findall(r"--[a-z-]+", way)}
     assert named
     assert named <= flags
+
+
+def test_the_help_of_rows_says_what_each_command_does_without_it() -> None:
+    """It was fit's everywhere: compare and drift count nothing, and plan needs the number."""
+    for name, default in (
+        ("fit", "Default: 1% of the budget counts them."),
+        ("compare", "Default: the number of these rows."),
+        ("drift", "Default: that of the earlier result."),
+        ("plan", "size."),
+    ):
+        assert options(name)["public_rows"].help.endswith(default)

@@ -84,3 +84,24 @@ def test_what_rows_are_is_said_not_to_be_private_beside_the_released_centre(fold
     assert exact.count("centre (released)") == 2
     assert "mean, not clipped" in exact
     assert "NOT private" not in ran("profile r.json", folder).stdout
+
+
+def test_figures_of_rows_far_from_0_are_right_and_told_apart(tmp_path: Path) -> None:
+    """Seconds since 1970 of two sittings of a day."""
+    g = np.random.default_rng(0)
+    near = np.repeat([[2.0, 3.0], [8.0, 7.0]], 1000, axis=0) + g.integers(-256, 256, (2000, 2)) / 512
+    pd.DataFrame(near + 1.7e9, columns=["start", "end"]).to_parquet(tmp_path / "far.parquet")
+    range_ = "1700000000:1700000010"
+    ran(
+        f"fit far.parquet -k 2 --epsilon 4 --delta 1e-6 --rows 2000 --columns start,end --bounds {range_},{range_} "
+        "--out r.json",
+        tmp_path,
+    )
+    shown = ran("profile r.json --rows far.parquet", tmp_path).stdout.partition("NOT private")[2]
+    assert "e+09" not in shown
+    for mean in near[:1000].mean(axis=0), near[1000:].mean(axis=0):
+        assert all(f"{1.7e9 + value:,.4f}".rstrip("0") in shown for value in mean)
+    found = json.loads(ran("evaluate r.json far.parquet --json", tmp_path).stdout)
+    centers = Result.load(tmp_path / "r.json").centers - 1.7e9
+    for name in ("silhouette", "davies_bouldin"):
+        assert found[name] == pytest.approx(getattr(metrics, name)(near, centers), rel=1e-6)

@@ -29,6 +29,7 @@ from tests.waiting import PATIENCE
 PROGRAM = [sys.executable, "-m", "cloister"]
 FIT = "fit rows.npy -k 3 --epsilon 1 --delta 1e-6 --bounds=-1:1 --rows 1000 --method fastlloyd"
 PAID = "--ledger budget.db --dataset mine"
+ENDING = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT]
 
 
 @pytest.fixture
@@ -50,7 +51,7 @@ def test_no_words_at_all_show_the_help(words: tuple[str, ...]) -> None:
 def test_a_file_of_somebody_else_s_is_said_to_be_hers_by_the_program_and_never_by_the_parser(
     line: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In a folder that everybody sees, which pytest's are not."""
+    """In a folder that everybody sees, which pytest's are not, and perhaps not the one that the tests are run in."""
     folder, real = tempfile.mkdtemp(), os.access
     os.chmod(folder, 0o755)
     plan = Path(folder, "plan")
@@ -58,6 +59,7 @@ def test_a_file_of_somebody_else_s_is_said_to_be_hers_by_the_program_and_never_b
     words = line.replace("plan", str(plan)).split()
     cloister(*words)  # what it imports, root alone may read
     monkeypatch.setattr(os, "access", lambda path, *how, **by: str(path) != str(plan) and real(path, *how, **by))
+    monkeypatch.chdir("/")  # where the command ends, still as somebody else
     os.seteuid(65534)
     try:
         said = cloister(*words, folder=Path("/")).stderr
@@ -164,9 +166,9 @@ main()
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("by", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("by", ENDING)
 @pytest.mark.parametrize("after", [0.05, 0.4, 0.8, 1.6])
-def test_ctrl_c_and_sigterm_at_any_moment_are_one_line(after: float, by: signal.Signals, folder: Path) -> None:
+def test_ctrl_c_and_other_signals_at_any_moment_are_one_line(after: float, by: signal.Signals, folder: Path) -> None:
     np.save(folder / "rows.npy", np.random.default_rng(0).normal(0, 0.3, (200_000, 4)))
     line = f"{FIT} --rows 200000 --delta 1e-8 --set rounds=200 --zoom off {PAID}"
     command = [sys.executable, "-c", STARTED, *line.split()]
@@ -176,7 +178,7 @@ def test_ctrl_c_and_sigterm_at_any_moment_are_one_line(after: float, by: signal.
     time.sleep(after)
     running.send_signal(by)
     out, err = running.communicate(timeout=PATIENCE)
-    assert (running.returncode, out, err.count("\n")) == (130, "", 1), err
+    assert (running.returncode, out, err.count("\n")) == (128 + by, "", 1), err
     assert err.startswith("cloister: interrupted")
     runs = Ledger.open(folder / "budget.db").runs()
     assert len(runs) == ("is open in budget.db" in err) or "unless 'cloister ledger show" in err
@@ -190,26 +192,33 @@ from cloister.rows.databases.duckdb import settings
 app = typer.Typer()
 @app.command()
 def work():
-    print(os.path.dirname(settings()["temp_directory"]), flush=True)
-    os.kill(os.getpid(), signal.SIGTERM)
+    spilled = settings()["temp_directory"]
+    os.makedirs(spilled)
+    open(os.path.join(spilled, "rows"), "w").close()
+    print(os.path.dirname(spilled), flush=True)
+    os.kill(os.getpid(), signal.{by})
 cli.main = lambda: sys.exit(run(app, []))
 from cloister.__main__ import main
 main()
 """
 
 
-def test_rows_that_spilled_to_a_folder_do_not_outlive_a_program_that_is_ended(folder: Path) -> None:
-    done = process(sys.executable, "-c", SPILLING, cwd=folder)
-    assert (done.returncode, done.stderr) == (130, "cloister: interrupted\n")
+@pytest.mark.parametrize("by", ENDING)
+def test_rows_that_spilled_to_a_folder_do_not_outlive_a_program_that_is_ended(by: signal.Signals, folder: Path) -> None:
+    done = process(sys.executable, "-c", SPILLING.replace("{by}", by.name), cwd=folder)
+    assert (done.returncode, done.stderr) == (128 + by, "cloister: interrupted\n")
     spilled = Path(done.stdout.strip())
     assert spilled.is_absolute()
     assert not spilled.exists()
 
 
 @pytest.mark.thorough
-def test_ctrl_c_that_a_shell_keeps_from_its_background_is_not_heard(folder: Path) -> None:
+@pytest.mark.parametrize("by", [signal.SIGINT, signal.SIGHUP])
+def test_what_a_shell_keeps_from_its_background_or_nohup_from_a_program_is_not_heard(
+    by: signal.Signals, folder: Path
+) -> None:
     def deaf() -> None:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        signal.signal(by, signal.SIG_IGN)
 
     running = subprocess.Popen(
         [*PROGRAM, *FIT.split(), "--json"],
@@ -220,7 +229,7 @@ def test_ctrl_c_that_a_shell_keeps_from_its_background_is_not_heard(folder: Path
     )
     for _ in range(5):
         time.sleep(0.1)
-        os.kill(running.pid, signal.SIGINT)
+        os.kill(running.pid, by)
     assert running.communicate(timeout=PATIENCE)[1] == b""
     assert running.returncode == 0
 

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import base64
+import errno
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from cloister.collection.plan.plan import CollectionPlan
+from cloister.collection.service.running import listening
+from cloister.collection.service.segments import collecting
 from cloister.collection.service.tickets import Issuer
 from cloister.commands.serve import _in_words, _told
+from cloister.core.errors import PASSING, InvalidInput, Unavailable, passing
 from tests.collection.service.collectors import plan_in
-from tests.in_process import ran
+from tests.in_process import cloister, ran
 
 
 @pytest.mark.parametrize(
@@ -47,3 +51,34 @@ def test_tickets_are_a_file_in_order_or_a_line_each_and_the_same_number_gets_the
     tickets.append((int(number), base64.b64decode(ticket, validate=True)))
     assert all(issuer.valid(plan, tickets))
     assert ran(f"{MINT} 16:18", tmp_path).stdout.splitlines()[1].split() == [number, ticket]
+
+
+def test_what_passes_by_itself_has_an_exit_code_of_its_own_and_what_does_not_is_refused(tmp_path: Path) -> None:
+    """Whatever supervises it tries the former again."""
+    plan_in(tmp_path / "plan")
+    with collecting(tmp_path / "held", private=False), listening("127.0.0.1", 0) as taken:
+        taken.listen()
+        port = taken.getsockname()[1]
+        for words, code, said in (
+            ("nowhere --out out", 4, "cannot read the plan nowhere/plan.json: No such file or directory"),
+            (f"plan --out out --port {port}", 4, "Choose another --port or --host"),
+            (f"plan --out out --port 0 --metrics-port {port}", 4, "Choose another --metrics-port or --metrics-host"),
+            ("plan --out out --port 0 --metrics-port 0 --metrics-host 192.0.2.1 --plain-http", 4, "192.0.2.1"),
+            ("plan --out out --host no.such.host.invalid --plain-http", 4, "no.such.host.invalid"),
+            ("plan --out held --port 0", 4, "another collector writes to held"),
+            ("plan --out plan --port 0", 2, "holds the plan's folder"),
+            ("plan --out out --port 0 --shuffle", 2, "need no shuffler"),
+            ("plan --out out --port 0 --cert nowhere.pem", 2, "nowhere.pem"),
+        ):
+            done = cloister(*f"serve {words}".split(), folder=tmp_path)
+            assert (done.returncode, done.stdout) == (code, ""), words
+            assert said in done.stderr, words
+            assert done.stderr.count("\n") == 1, words
+
+
+@pytest.mark.parametrize("number", sorted(PASSING))
+def test_a_cause_that_passes_is_told_from_one_that_does_not(number: int) -> None:
+    lasting = [(OSError(one, "why"), InvalidInput) for one in (errno.EACCES, errno.ENOENT)]
+    for cause, found in ((OSError(number, "why"), Unavailable), *lasting):
+        with pytest.raises(found, match="said"), passing():
+            raise InvalidInput("said") from cause

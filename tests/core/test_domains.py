@@ -52,6 +52,19 @@ def test_the_unit_of_a_domain_is_the_power_of_two_that_fills_the_reach(columns: 
     assert (ball.sides == ball.max_norm).all()
 
 
+@pytest.mark.parametrize("d", [1, 4, 10_000])
+def test_a_unit_leaves_room_for_rounding_in_every_column_and_no_more(d: int) -> None:
+    """Of d columns, each of which may be rounded up by half a unit, the corner stays within the reach."""
+    most = (REACH - 1) / math.sqrt(d) - 1  # so that the radius is the reach, less sqrt(d) and 1
+    for half, unit in ((most, 1.0), (math.nextafter(most, math.inf) * (1 + 1e-12), 2.0), (most / 2, 0.5)):
+        box = Box((-half,) * d, (half,) * d)
+        assert box.unit == unit
+    worst = math.floor(REACH / math.sqrt(d) - 1) + 0.75  # is rounded up
+    box = Box((-worst,) * d, (worst,) * d)
+    assert norm_squared(box.sides) <= REACH**2
+    assert box.max_norm <= REACH
+
+
 @pytest.mark.parametrize("box", BOXES)
 def test_rows_outside_a_box_are_clipped_to_it(box: Box) -> None:
     rows = box.middle + box.half_widths * np.random.default_rng(1).normal(0, 3, (200, box.dimension))

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from cloister.core import exact_vectors
 from cloister.core.errors import InvalidInput
-from cloister.core.exact_noise import Uniform
+from cloister.core.exact_noise import GUARD, Uniform
 from cloister.core.exact_vectors import FAR, VectorLaw
 from cloister.core.randomness import NoiseRng
 from cloister.core.types import Floats, Ints
@@ -67,6 +68,29 @@ def test_a_filter_that_is_too_wide_leaves_it_to_integers_which_draw_the_same_vec
         )
 
     assert np.array_equal(drawn(2.0**45), drawn(1.0))
+
+
+def test_a_coin_between_the_bounds_of_a_chance_is_looked_at_further(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bounds that are a quarter apart at 64 bits, and 2^-66 at 128, leave more coins open and draw the same vectors."""
+    law, real = VectorLaw(20.0, 3, widened=2.0**45), exact_vectors.exp_bounds
+
+    def accepted() -> list[bool]:
+        g = np.random.default_rng(5)
+        candidates, coins = g.integers(-60, 60, (200, 3)).tolist(), g.integers(0, 2**63, 200).tolist()
+        more = [iter(g.integers(0, 2**63, 8).tolist()) for _ in coins]
+        return [
+            law.exactly(candidate, Uniform(2 * coin, lambda words=words: next(words)))  # type: ignore[misc]
+            for candidate, coin, words in zip(candidates, coins, more, strict=True)
+        ]
+
+    def wide(x: Fraction, precision: int) -> tuple[int, int]:
+        low, high = real(x, precision)
+        return low - (1 << GUARD + 62), high + (1 << GUARD + 62)
+
+    once = accepted()
+    monkeypatch.setattr(exact_vectors, "exp_bounds", wide)
+    assert accepted() == once
+    assert 20 < sum(once) < 180
 
 
 def probabilities(scale: float, width: int, most: int) -> Floats:

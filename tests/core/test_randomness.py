@@ -80,8 +80,8 @@ def test_secret_noise_differs_from_draw_to_draw() -> None:
     copy = pickle.loads(pickle.dumps(noise))
     assert (noise.seeded, copy.seeded) == (False, False)
     for draw in (
-        lambda r: r.discrete_gaussian(2.0**40, 64),
-        lambda r: r.discrete_laplace(2.0**40, 64),
+        lambda r: r.discrete_gaussian(2.0**57, 64),
+        lambda r: r.discrete_laplace(2.0**57, 64),
         lambda r: r.words(np.zeros(8, np.uint64), 8).ravel(),
     ):
         drawn = [tuple(draw(source).tolist()) for source in (noise, noise, noise.child("a"), noise.child("a"), copy)]

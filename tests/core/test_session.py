@@ -72,6 +72,8 @@ def test_a_round_is_of_one_trust_model_and_shares_users_under_that_of_users_alon
         ((central, local), r"share one trust model, not \['Central', 'Local'\]"),
         ((), "share one trust model"),
         ((shared,), "split the budget, not the users"),
+        ((central, shared), "split the budget, not the users"),
+        ((shared, central), "split the budget, not the users"),
     ):
         with pytest.raises(Refused, match=told):
             session.ask(*questions)

@@ -19,7 +19,8 @@ from cloister.core.clustering import Problem
 from cloister.core.domains import Box
 from cloister.core.encoding import encode_lattice, encode_owned
 from cloister.core.errors import Refused
-from cloister.core.questions import Question, Round, count
+from cloister.core.lattice import Bound
+from cloister.core.questions import Question, Round, Rows, count, vector_sum
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.session import Pending, Session
 from cloister.core.shuffling import min_honest_users as people_needed, roles
@@ -169,8 +170,11 @@ def test_a_channel_says_how_many_people_it_needs_and_asks_all_where_each_owes_no
             return SimpleNamespace(events=(), **facts)
 
     share, _ = BUDGET.split_users(SEED, 1.0, 1.0)
-    with pytest.raises(Refused, match=said):
-        opened(count(CELLS, oracle=Odd(report=HadamardResponse()), budget=share))
+    odd: Any = Odd(report=HadamardResponse())
+    sums = vector_sum(Rows(CELLS, Bound(BOX.max_norm, 1)), oracle=odd, budget=share)
+    for question in (count(CELLS, oracle=odd, budget=share), sums):
+        with pytest.raises(Refused, match=said):
+            opened(question)
 
 
 def test_roles_cost_the_largest_and_questions_to_everybody_and_rounds_add_up() -> None:

@@ -24,14 +24,14 @@ KIT = Path(__file__).parents[2] / "deploy"
 
 def main(wheel: Path, plan: Path) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        root, ports, command = Path(folder), list[str](), list[str]()
+        root, ports, command, health = Path(folder), list[str](), list[str](), list[str]()
         shutil.copytree(plan, root / "plan")
         for line in (KIT / "Containerfile").read_text().splitlines():
             what, _, rest = line.partition(" ")
             if what == "COPY":
                 (root / "kit").mkdir()
-                shutil.copy(KIT / "install", root / "kit")
-                shutil.copy(wheel, root / "kit")
+                for path in (KIT / "install", KIT / "requirements.txt", wheel):
+                    shutil.copy(path, root / "kit")
             elif what == "RUN":
                 rest = rest if os.getuid() == 0 else re.sub(" -[og] [0-9]+", "", rest)
                 subprocess.run(["sh", "-c", re.sub(r"(?<= )/|^/", f"{root}/", rest)], check=True)
@@ -40,6 +40,8 @@ def main(wheel: Path, plan: Path) -> None:
                 os.environ[name] = value
             elif what == "EXPOSE":
                 ports = rest.split()
+            elif what == "HEALTHCHECK":
+                health = [re.sub("^/", f"{root}/", word) for word in json.loads(rest.partition(" CMD ")[2])]
             elif what == "ENTRYPOINT":
                 command = [re.sub("^/", f"{root}/", word) for word in json.loads(rest)]
             elif what not in ("FROM", "USER", "VOLUME", "STOPSIGNAL", "#", ""):
@@ -50,6 +52,7 @@ def main(wheel: Path, plan: Path) -> None:
             for port, path in zip(ports, ("round", "metrics"), strict=True):
                 with urllib.request.urlopen(f"http://127.0.0.1:{port}/{path}") as reply:
                     assert reply.status == 200
+            subprocess.run(health, check=True)
             process.send_signal(signal.SIGTERM)
             print(process.stdout.read().strip())
         assert process.returncode == 0, shlex.join(command)

@@ -93,7 +93,7 @@ def nginx(folder: Path, behind: Mapping[int, int], other: Mapping[str, str] | No
 
 
 @contextmanager
-def caddy(folder: Path, behind: Mapping[int, int]) -> Iterator[str]:
+def caddy(folder: Path, behind: Mapping[int, int], other: Mapping[str, str] | None = None) -> Iterator[str]:
     """Run Caddy with the kit's configuration, as ``nginx``."""
     port = _begun(folder)
     own = f"{folder}/{COORDINATOR_NAME}.pem {folder}/{COORDINATOR_NAME}.key"
@@ -101,6 +101,7 @@ def caddy(folder: Path, behind: Mapping[int, int]) -> Iterator[str]:
         f"{SITE} {{": f"https://127.0.0.1:{port} {{\n\tbind 127.0.0.1\n\ttls {own}",
         "{\n\tlog": f"{{\n\tadmin off\n\tauto_https disable_redirects\n\tstorage file_system {folder}/storage\n\tlog",
         **{f"127.0.0.1:{kit}": f"127.0.0.1:{real}" for kit, real in behind.items()},
+        **(other or {}),
     }
     (folder / "Caddyfile").write_text(text("Caddyfile", changes))
     with _running(folder, port, program("caddy"), "run", "--config", "Caddyfile", "--adapter", "caddyfile"):

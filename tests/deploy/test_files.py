@@ -12,6 +12,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -22,6 +23,7 @@ import yaml
 from cloister.collection.service.app import collector
 from cloister.collection.service.limits import BURST, DEFAULT, REASONS
 from cloister.collection.service.running import END, IDLE
+from cloister.commands.program import REFUSED
 from tests.collection.service.collectors import Client, collecting, form_of, plan_in, post, report
 from tests.deploy.kit import KIT, PORTS, free_port, needs, program, ran, text
 from tests.waiting import until
@@ -34,9 +36,15 @@ def nginx(setting: str) -> list[str]:
     return re.findall(rf"{setting} (.*?);", NGINX)
 
 
-def test_a_proxy_takes_as_large_a_report_as_the_collector_and_holds_it_in_memory() -> None:
-    assert nginx("client_max_body_size") == nginx("client_body_buffer_size") == [f"{DEFAULT.body // 2**20}m"]
-    assert f"max_size {DEFAULT.body // 2**20}MiB" in CADDY
+def test_a_proxy_takes_as_large_a_batch_as_the_collector_and_nginx_of_relays_alone_and_holds_none_of_it() -> None:
+    assert nginx("client_max_body_size") == ["64k", f"{DEFAULT.body // 2**20}m"]
+    assert (nginx("client_body_buffer_size"), nginx("proxy_request_buffering")) == (["64k"], ["off"])
+    assert re.findall("max_size (.*)", CADDY) == [f"{DEFAULT.body // 2**20}MiB", "64KiB"]
+
+
+def test_caddy_gives_a_whole_request_the_time_that_the_collector_does() -> None:
+    assert [f"{kind} {DEFAULT.seconds:.0f}s" in CADDY for kind in ("read_header", "read_body")] == [True, True]
+    assert "health_uri /alive" in CADDY, "between rounds, and after the last, devices are told so by the collector"
 
 
 def test_nginx_limits_an_address_as_the_collector_would() -> None:
@@ -45,7 +53,8 @@ def test_nginx_limits_an_address_as_the_collector_would() -> None:
         f"{rate:.0f}r/s" for rate in (DEFAULT.rate, 4 * DEFAULT.rate)
     ]
     bursts = {"reading": 4 * DEFAULT.rate * BURST, "reports": DEFAULT.rate * BURST}
-    assert nginx("limit_req") == [f"zone={zone} burst={burst:.0f} nodelay" for zone, burst in bursts.items()]
+    zones = [f"zone={zone} burst={burst:.0f} nodelay" for zone, burst in bursts.items()]
+    assert nginx("limit_req") == [*zones, zones[1]]
     assert nginx("client_body_timeout") == nginx("client_header_timeout") == [f"{DEFAULT.seconds:.0f}s"]
 
 
@@ -75,6 +84,39 @@ def setting(name: str) -> list[str]:
 
 def test_a_collector_has_the_time_that_it_takes_to_end() -> None:
     assert int(setting("TimeoutStopSec")[0]) > 2 * END
+
+
+def test_the_unit_tries_what_passes_again_for_as_long_as_it_takes_and_nothing_else() -> None:
+    assert setting("RestartPreventExitStatus") == [str(REFUSED)]
+    assert (setting("Restart"), setting("StartLimitIntervalSec")) == (["on-failure"], ["0"])
+    assert int(setting("RestartSec")[0]) > 0
+    assert setting("RequiresMountsFor") == ["/srv/cloister/plan", "/var/lib/private/cloister/%i"]
+
+
+def test_a_collector_has_the_memory_and_threads_that_its_limits_ask_for() -> None:
+    megabytes = {
+        name: int(setting(name)[0].replace("1G", "1024M").removesuffix("M")) for name in ("MemoryHigh", "MemoryMax")
+    }
+    assert 4 * DEFAULT.held / 2**20 < megabytes["MemoryHigh"] < megabytes["MemoryMax"]
+    assert int(setting("TasksMax")[0]) > 40, "asyncio begins 32 threads at the most"
+    assert (setting("Type"), setting("TimeoutStartSec")) == (["notify"], ["infinity"])
+    assert "AF_UNIX" in setting("RestrictAddressFamilies")
+
+
+def test_all_that_an_index_gives_is_named_by_digest() -> None:
+    """And it is all that a collector needs."""
+    pinned, install = text("requirements.txt"), text("install")
+    lines = [line for line in pinned.splitlines() if line and not line.startswith(("#", " "))]
+    assert all(re.fullmatch(r"[a-z0-9-]+==\S+ (; .+ )?\\", line) for line in lines)
+    assert pinned.count("==") >= len(lines) <= pinned.count("--hash=sha256:")
+    project = tomllib.loads((KIT.parent / "pyproject.toml").read_text())["project"]
+    needed = [*project["dependencies"], *project["optional-dependencies"]["serve"]]
+    names = {line.partition("==")[0] for line in lines}
+    assert {re.split("[<>=]", one)[0] for one in needed} <= names
+    for line in re.findall(r".*/pip\" (?:install|wheel).*", install):
+        assert "--require-hashes" in line or "--no-deps" in line, line
+    assert re.search(r"^FROM \S+:[0-9.]+-slim@sha256:[0-9a-f]{64}$", text("Containerfile"), re.MULTILINE)
+    assert "/alive" in re.findall("^HEALTHCHECK.*", text("Containerfile"), re.MULTILINE)[0]
 
 
 @needs("systemd-analyze")

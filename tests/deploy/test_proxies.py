@@ -4,20 +4,33 @@ from __future__ import annotations
 
 import http.client
 import shutil
+import socket
 import subprocess
 import threading
+import time
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from cloister.collection.service.limits import DEFAULT
 from cloister.collection.wire.batches import BatchForm
-from tests.collection.service.collectors import collecting, form_of, plan_in, report
+from tests.collection.service.collectors import (
+    OCTETS,
+    USERS,
+    batch,
+    collecting,
+    form_of,
+    plan_in,
+    refused_in,
+    report,
+)
 from tests.deploy.kit import KIT, PORTS, caddy, needs, nginx, ran, send, unlooked, visitor
+from tests.waiting import PATIENCE
 
 pytestmark = pytest.mark.thorough
 BOTH = pytest.mark.parametrize(
@@ -45,12 +58,80 @@ def test_reports_and_the_plan_pass_and_metrics_and_what_is_too_large_do_not(
         assert [send(client, report(form, 1)), send(client, report(form, 1))] == [201, 409]
         assert client.get("/round").json()["reports"] == 1
         assert client.get("/plan.json").content == (tmp_path / "plan" / "plan.json").read_bytes()
-        assert send(client, bytes(DEFAULT.body)) == 400, "the collector looked at it"
-        # Caddy says 502 where the collector, which has seen the length, closed before all was sent to it
-        assert send(client, bytes(DEFAULT.body + 1)) in ({413, 502} if front is caddy else {413})
+        assert send(client, bytes(PHONE)) == 400, "the collector looked at it"
+        assert send(client, bytes(PHONE + 1)) in REFUSED[front]
         for path in METRICS:
             assert "cloister_" not in as_written(address, path), path
         assert send(client, report(form, 2)) == 201
+
+
+PHONE = 2**16
+"""Bytes of a request that a proxy lets through of who is no relay."""
+
+REFUSED: dict[Any, set[int]] = {nginx: {413}, caddy: {413, 502}}
+"""What a proxy says of a larger one: Caddy says 502 where the collector closed before all was sent to it."""
+
+RELAY = {nginx: {"# 192.0.2.10 1;": "10.0.0.9 1;"}, caddy: {"192.0.2.10": "127.0.0.1"}}
+"""How a relay is named: nginx is told addresses, and Caddy sees this machine's."""
+
+
+@BOTH
+def test_relays_alone_send_as_much_at_once_as_the_collector_takes(
+    front: Any, behind: dict[int, int], form: BatchForm, tmp_path: Path
+) -> None:
+    many = batch(form, *range(USERS))
+    many += batch(form) * ((PHONE + 1) // len(batch(form)))
+    assert PHONE < len(many) < DEFAULT.body
+    with front(tmp_path / "phones", behind) as address, visitor(address) as client:
+        assert send(client, many) in REFUSED[front]
+    with front(tmp_path / "relays", behind, RELAY[front]) as address, visitor(address) as client:
+        assert send(client, many, "10.0.0.9") == 200
+        assert client.get("/round").json()["reports"] == USERS
+        assert send(client, bytes(DEFAULT.body + 1), "10.0.0.9") in REFUSED[front]
+        assert client.post("/relayed", content=b"", headers=OCTETS).status_code in (404, 405)
+
+
+HEADS = b"POST /reports HTTP/1.1\r\nhost: x\r\ncontent-type: application/octet-stream\r\ncontent-length: 60000\r\n\r\n"
+
+
+@needs("nginx")
+@pytest.mark.parametrize("peer", ["10.0.0.1", "10.0.0.9"], ids=["a phone", "a relay"])
+def test_nginx_keeps_nobody_who_sends_a_byte_now_and_then_for_ever(form: BatchForm, tmp_path: Path, peer: str) -> None:
+    """Nginx by itself waits for each byte anew: an hour for this request."""
+    with collecting(tmp_path, "--timeout", "1") as process:
+        behind = dict.fromkeys(PORTS, process.port)
+        with nginx(tmp_path / "front", behind, RELAY[nginx]) as address:
+            place = ("127.0.0.1", int(address.rpartition(":")[2]))
+            with closing(unlooked().wrap_socket(socket.create_connection(place, PATIENCE))) as line:
+                line.sendall(HEADS.replace(b"host: x", f"host: x\r\nx-forwarded-for: {peer}".encode()))
+                told, end = b"", time.monotonic() + PATIENCE
+                line.settimeout(0.1)
+                while not told:
+                    assert time.monotonic() < end, "it still takes a byte now and then"
+                    line.sendall(b"x")
+                    with suppress(TimeoutError):
+                        told = line.recv(1000)
+            assert told.startswith(b"HTTP/1.1 408"), told
+            assert refused_in(httpx.get(f"{process.address}/metrics").text, "too slow") == 1
+
+
+@needs("caddy")
+def test_caddy_ends_a_request_that_is_sent_a_byte_now_and_then(behind: dict[int, int], tmp_path: Path) -> None:
+    """Also where its collector would wait for longer."""
+    with caddy(tmp_path / "front", behind, {"read_body 20s": "read_body 1s"}) as address:
+        place = ("127.0.0.1", int(address.rpartition(":")[2]))
+        with closing(unlooked().wrap_socket(socket.create_connection(place, PATIENCE))) as line:
+            line.sendall(HEADS)
+            ended, end = False, time.monotonic() + PATIENCE
+            line.settimeout(0.1)
+            while not ended:
+                assert time.monotonic() < end, "it still takes a byte now and then"
+                with suppress(TimeoutError):
+                    try:
+                        line.sendall(b"x")
+                        ended = not line.recv(1000).startswith(b"HTTP/1.1 2")
+                    except ConnectionError:
+                        ended = True
 
 
 METRICS = (
@@ -140,9 +221,14 @@ class Full(BaseHTTPRequestHandler):
 def test_a_report_that_one_collector_cannot_write_goes_to_the_other(
     behind: dict[int, int], form: BatchForm, tmp_path: Path
 ) -> None:
+    """By nginx, if it was whole when it was passed on; otherwise its phone is told to come again."""
+
+    def reported(user: int) -> int:
+        return next(status for _ in range(100) if (status := send(client, report(form, user))) not in (502, 503))
+
     with ThreadingHTTPServer(("127.0.0.1", 0), Full) as full:
         threading.Thread(target=full.serve_forever).start()
         places = {PORTS[0]: full.server_port, PORTS[1]: behind[PORTS[1]]}
         with nginx(tmp_path / "front", places) as address, visitor(address) as client:
-            assert {send(client, report(form, user)) for user in range(20)} == {201}
+            assert {reported(user) for user in range(20)} == {201}
         full.shutdown()

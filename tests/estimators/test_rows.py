@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -213,3 +215,90 @@ def test_rows_that_are_elsewhere_are_to_be_fetched_first(what: str, fitted: Any)
     if relation:
         with pytest.raises(ValueError, match=r"have no order: fetch them, as in rows\.df\(\)"):
             fitted.predict(made())
+
+
+# types that are not read
+
+
+def told(rows: Any, **more: Any) -> str:
+    with pytest.raises(ValueError, match=r"^.+$") as refusal:
+        quick(**more).fit(rows)
+    return str(refusal.value)
+
+
+FRAME = pd.DataFrame(blobs(), columns=["a", "b"])
+
+
+@pytest.mark.parametrize(
+    ("rows", "kind"),
+    [
+        (FRAME.astype(pd.SparseDtype("float")), r"Sparse\[float64, nan\]"),
+        (FRAME.astype("category"), "category"),
+        (FRAME.round().astype("Int64").astype("category"), "category"),
+        (
+            pa.table({"a": pa.array(FRAME["a"]).dictionary_encode(), "b": pa.array(FRAME["b"])}),
+            "dictionary<values=double.*",
+        ),
+    ],
+    ids=["Sparse", "category of floats", "category of integers", "dictionary of Arrow"],
+)
+def test_numbers_of_a_type_that_is_not_read_are_called_numbers(rows: Any, kind: str) -> None:
+    """'Does not hold numbers: a category' sent people to leave the column out, or to list its values."""
+    assert re.search(
+        rf"column 'a' holds numbers of type {kind}: convert them, as in column\.(astype|cast)\(", told(rows)
+    )
+
+
+@pytest.mark.skipif(np.dtype(np.longdouble).itemsize == 8, reason="long doubles are doubles here")
+def test_long_doubles_in_a_frame_are_called_numbers() -> None:
+    assert "holds numbers of type float128: convert them" in told(FRAME.astype(np.longdouble))
+
+
+@pytest.mark.parametrize("cell", [float, str, Decimal], ids=["floats", "texts", "decimals"])
+def test_of_a_column_of_objects_the_same_is_said_whatever_its_cells_are(cell: Any) -> None:
+    """Its cells are not looked at: what they are is no news that a message may carry."""
+    objects = FRAME.map(lambda value: cell(str(value))).astype(object)
+    assert "if its cells are numbers, convert them, as in column.astype(float). Only a column" in told(objects)
+
+
+def test_intervals_and_categories_of_text_are_no_numbers() -> None:
+    for column in (pd.cut(FRAME["a"], 3), FRAME["a"].astype(str).astype("category")):
+        assert "column 'a' does not hold numbers: leave it out" in told(FRAME.assign(a=column))
+
+
+def test_a_category_of_numbers_can_still_be_listed() -> None:
+    rows = FRAME.assign(ward=np.arange(2000) % 3).astype({"ward": "category"})
+    found = quick(categories={"ward": [0, 1, 2]}, bounds={"a": (-1, 1), "b": (-1, 1)}).fit(rows)
+    assert found.result_.columns == ("a", "b", "ward=0", "ward=1", "ward=2")
+
+
+def test_a_span_of_time_is_no_date() -> None:
+    spans = pd.to_timedelta(np.arange(2000), unit="m")
+    lazy = pl.DataFrame({"a": FRAME["a"].to_numpy(), "b": spans.to_numpy()})
+    arrow = pa.table({"a": pa.array(FRAME["a"]), "b": pa.array(spans)})
+    for rows in (FRAME.assign(b=spans), lazy, arrow):
+        assert "column 'b' does not hold numbers but is a span of time" in told(rows)
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        (np.zeros(100, [("a", "f8"), ("b", "f8")]), "rows are a structured array: make a data frame"),
+        (np.zeros(100, [("a", "f8"), ("b", "f8")]).view(np.recarray), "rows are a structured array"),
+        ({"a": [0.0] * 100, "b": [0.0] * 100}, "rows are a dict: make a data frame"),
+        ([{"a": 0.0, "b": 1.0}] * 100, "rows are a list of dicts: make a data frame"),
+        ({0.0, 1.0}, "rows are a set: give a table of numbers"),
+        ((row for row in [[0.0, 1.0]]), "rows are a generator: give a table of numbers"),
+        (np.zeros((100, 2), "M8[s]"), r"rows are an array of datetime64[s]: turn them into numbers"),
+        (np.zeros((100, 2), "m8[h]"), r"rows are an array of timedelta64[h]: turn them into numbers"),
+    ],
+    ids=["structured", "records", "dict", "dicts", "set", "generator", "moments", "spans"],
+)
+def test_rows_that_are_no_table_are_refused_in_words_of_our_own(fitted: Any, rows: Any, said: str) -> None:
+    """NumPy said 'float() argument must be a string or a real number', and moments were taken for plain numbers."""
+    for call in (quick().fit, fitted.predict, PublicScaler((-1, 1)).fit):
+        with pytest.raises(ValueError, match=re.escape(said)):
+            call(rows)
+    if "set" not in said and "generator" not in said:
+        with pytest.raises(InvalidInput, match="rows are a"):
+            source(rows)

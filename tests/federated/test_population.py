@@ -12,7 +12,7 @@ import pytest
 from cloister.core.errors import InvalidInput
 from cloister.core.randomness import NoiseRng
 from cloister.federated.plan import FederatedPlan, _parts, pool_plan, read_pool_plan
-from cloister.federated.protocol.agreement import PUBLISHED
+from cloister.federated.protocol.agreement import PUBLISHED, statement
 from cloister.federated.protocol.streams import new_private_key, public_key
 from cloister.run.fit import fit
 from tests.federated.pooling import FACTS, PARTS, ROWS, TOML, arrays, central, lay_out, pool, request
@@ -68,6 +68,17 @@ def facts(**changes: Any) -> dict[str, Any]:
     return {name: value for name, value in plan.items() if value is not None}
 
 
+def test_an_agreement_names_a_plan_with_its_seeds() -> None:
+    """Of which everything that is public and chance follows, and in a trial the noise, too."""
+    given = facts()
+    plans = [
+        pool_plan({**given, **changes}).agreement.plan
+        for changes in ({}, {"seed": 8}, {"test_noise_seed": 7}, {"test_noise_seed": 8}, {"k": 4}, {"epsilon": 2.0})
+    ]
+    assert len(set(plans)) == len(plans)
+    assert pool_plan(given).agreement.plan == plans[0]
+
+
 def drawn_by(plan: FederatedPlan) -> set[str]:
     """The oracles of its counts and sums."""
     return {part.spec.name for name, part in _parts(plan.plan.composed) if name in ("counts", "sums")}
@@ -87,6 +98,24 @@ def test_nobody_knows_the_noise_unless_a_plan_says_so() -> None:
     assert known.shares == 1
     assert PUBLISHED in known.trust
     assert "no privacy" in " ".join(known.trust)
+
+
+@pytest.mark.parametrize(("counts", "sums"), [(1, 3), (3, 1)])
+def test_of_questions_that_withstand_differently_many_colluding_parties_the_least_is_stated(
+    counts: int, sums: int
+) -> None:
+    options = {"counts.colluding": counts, "sums.colluding": sums}
+    said = " ".join(pool_plan(facts(party=listed(*"abcde"), masks="pairwise", set=options)).trust)
+    assert "the coordinator and at most 1 of 5 parties: the stated guarantee" in said
+    assert "More than 1 colluding parties: less than the stated guarantee" in said
+
+
+@pytest.mark.parametrize("colluding", [0, 1, 2, 3])
+def test_those_who_may_collude_are_stated_and_not_those_who_are_honest(colluding: int) -> None:
+    """Of five, so that neither is the other's number."""
+    said = statement("pairwise", 5, colluding)
+    assert f"controls the coordinator and at most {colluding} of 5 parties: the stated guarantee" in said[0]
+    assert said[1].startswith(f"More than {colluding} colluding parties: less than the stated guarantee")
 
 
 @pytest.mark.parametrize("slot", ["counts", "sums"])

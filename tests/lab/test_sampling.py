@@ -94,6 +94,9 @@ def test_in_cells_each_group_has_a_spread_of_its_own_in_the_columns_own_units() 
     left, right = (made_rows.columns["c0"][made_rows.labels == group] for group in (0, 1))
     assert right.std() / left.std() == pytest.approx(6, rel=0.05)
     assert len(np.unique(left)) > POINTS / 4
+    assert abs(abs(left + 10) - 1).max() < 0.11
+    assert abs(abs(right - 10) - 6).max() < 0.11
+    assert abs(made_rows.columns["c1"]).max() < 0.011
 
 
 def test_what_has_no_weight_is_never_drawn_however_many_groups_there_are() -> None:

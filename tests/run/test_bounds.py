@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 from cloister.core.domains import Ball, Box
@@ -96,3 +97,39 @@ def test_bounds_that_neither_reading_fits_are_refused_in_the_words_of_the_nearer
 ) -> None:
     with pytest.raises(InvalidInput, match=says):
         domain_of(bounds, columns)
+
+
+LOW, HIGH = [0, 50], [120, 250]
+"""Ends of two columns that are two pairs as well."""
+
+
+@pytest.mark.parametrize(
+    "bounds",
+    [
+        (np.array(LOW), np.array(HIGH)),
+        [np.array(LOW), np.array(HIGH)],
+        np.array([LOW, HIGH]),
+        (LOW, HIGH),
+        (tuple(LOW), np.array(HIGH)),
+    ],
+)
+def test_two_arrays_that_could_be_ends_or_pairs_are_refused(bounds: Any) -> None:
+    """diffprivlib takes (lower ends, upper ends); reading them as pairs would clip every row in silence."""
+    with pytest.raises(InvalidInput, match=r"could be one pair per column, or the lower ends of all 2 columns"):
+        domain_of(bounds, COLUMNS)
+
+
+def test_pairs_beyond_doubt_are_taken_in_every_form() -> None:
+    box = Box((0.0, 120.0), (50.0, 250.0))
+    for bounds in ((tuple(LOW), tuple(HIGH)), [LOW, HIGH], [tuple(LOW), HIGH], zip([0, 120], [50, 250], strict=True)):
+        assert domain_of(bounds, COLUMNS) == box
+    assert domain_of({"lower": np.array([0, 120]), "upper": np.array([50, 250])}, COLUMNS) == box
+    assert domain_of(np.array([[0, 120], [0, 250]]), COLUMNS) == BOX  # the ends 0 and 0 would be no range
+    assert domain_of((np.array([0, 120]), "unknown"), COLUMNS).lower[0] == 0  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("d", [1, 2, 3, 5])
+def test_ends_that_can_be_no_pairs_are_refused_with_what_to_give_instead(d: int) -> None:
+    for bounds in (([0] * d, [1] * d), (np.zeros(d), np.ones(d)), np.array([np.zeros(d), np.ones(d)])):
+        with pytest.raises(InvalidInput, match=rf"seem to be the lower ends of all {d} columns.*zip\(lower, upper\)"):
+            domain_of(bounds, [f"x{j}" for j in range(d)])

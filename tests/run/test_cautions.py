@@ -13,9 +13,11 @@ import pytest
 
 import cloister as package
 from cloister.commands.common import print_result
-from cloister.core.errors import UtilityWarning
+from cloister.core.errors import InvalidInput, UtilityWarning
 from cloister.core.frames import UNKNOWN
-from cloister.run.cautions import after, before, beyond, centers_at_ends, ends_cut, unproved
+from cloister.core.randomness import NoiseRng
+from cloister.run.account import Account
+from cloister.run.cautions import after, at_bounds, before, beyond, centers_at_ends, ends_cut, unproved
 from cloister.run.fit import fit, source
 from cloister.run.request import Request, prepare
 from cloister.run.result import Result
@@ -64,12 +66,64 @@ def test_empty_centres_are_said_in_the_same_words(capsys: pytest.CaptureFixture[
         assert ("WARNING: 2 of 3 centres hold" in capsys.readouterr().out) == empty
 
 
+def test_sizes_that_are_all_0_are_said_to_be_empty() -> None:
+    for weights, empty in (([0.0, 0.0, 0.0], 3), ([-4.0, 500.0, 500.0], 1), ([0.0, 500.0, 500.0], 1)):
+        (warning,) = after(made(weights=np.array(weights)))
+        assert str(warning).startswith(f"{empty} of 3 centres hold hardly any rows")
+
+
+def test_a_run_that_is_not_private_is_refused_by_a_ledger_before_a_row_is_read(tmp_path: Path) -> None:
+    """A pass over many rows, only to be told what was known before."""
+    asked = Request(k=2, epsilon=1.0, bounds=(-1, 1), rows=1000, method="lloyd", not_private=True)
+    unreadable = source(np.full((1000, 2), np.nan))  # the pass would refuse it
+    with pytest.raises(InvalidInput, match="'lloyd' as composed is NOT private, and cannot be charged to a ledger"):
+        fit(asked, unreadable, account=Account(ledger=tmp_path / "b.db", dataset="mine"))
+    seeded = attrs.evolve(asked, method="fastlloyd", delta=1e-6, not_private=False)
+    with pytest.raises(InvalidInput, match="seeded noise protects nobody"):
+        fit(seeded, unreadable, account=Account(ledger=tmp_path / "b.db", dataset="mine"), noise=NoiseRng.for_tests(1))
+
+
 @pytest.mark.parametrize(("rows", "there", "told"), [(1000, 2500, 0), (1000, 4000, 1), (1000, 300, 0), (None, 4000, 0)])
 def test_released_sizes_tell_of_a_number_of_rows_that_is_far_too_small(rows: int | None, there: int, told: int) -> None:
     request = Request(k=3, epsilon=1.0, delta=1e-6, bounds=(-1, 1), rows=rows, method="fastlloyd")
     spread = np.random.default_rng(0).uniform(-1, 1, (there, 2))
     said = " ".join(map(str, after(fit(request, source(spread)))))
     assert said.count("the released sizes add up to about") == said.count("1,000 were said to be there") == told
+
+
+# bounds of other columns, or in other units
+
+
+@pytest.mark.parametrize(
+    ("bounds", "told"),
+    [
+        ([(0, 120), (50, 250)], False),
+        ([(0, 50), (120, 250)], True),  # lower ends, then upper ones
+        ([(0, 1), (50, 250)], True),
+        ([(0, 120), (0, 1)], True),
+        ([(0, 120), (-40, 0)], True),
+    ],
+)
+def test_centres_that_all_lie_at_an_end_of_the_bounds_are_warned_of(bounds: Any, told: bool) -> None:
+    g = np.random.default_rng(0)
+    rows = np.where(g.random((4000, 1)) < 0.5, [30, 80], [90, 160]) + g.normal(0, 4, (4000, 2))
+    result = fit(Request(k=2, epsilon=2.0, delta=1e-6, bounds=bounds, rows=4000), source(rows))
+    assert ("every centre lies at an end of the declared bounds" in " ".join(map(str, after(result)))) == told
+
+
+def test_centres_at_0_and_in_categories_are_not_said_to_lie_at_an_end() -> None:
+    """Counts and amounts begin at 0, and a value of a category that nobody has is 0."""
+    result = made(centers=np.array([[0.0, 0.5], [0.3, 0.0], [0.0, 0.1]]), columns=("x", "y"))
+    bounds = {"lower": [0.0, 0.0], "upper": [1.0, 1.0]}
+    result = attrs.evolve(result, problem={**result.problem, "bounds": bounds})
+    assert at_bounds(result) == []
+    ones = attrs.evolve(result, centers=np.array([[1.0, 0.5]] * 3))
+    assert "(x)" in at_bounds(ones)[0]
+    assert "at an end" in at_bounds(attrs.evolve(result, centers=np.zeros((3, 2))))[0]
+    spread = attrs.evolve(ones, columns=("x=a", "y"), problem={**ones.problem, "categories": {"x": ["a"]}})
+    assert at_bounds(spread) == []
+    ball = {"center": [0.0, 0.0], "radius": 1.0}
+    assert at_bounds(attrs.evolve(ones, problem={**ones.problem, "bounds": ball})) == []
 
 
 # figures beyond all sense

@@ -18,12 +18,13 @@ from cloister.core.session import forecast
 from cloister.plugins.methods.described import Answered
 from cloister.run.account import Account
 from cloister.run.cautions import before
-from cloister.run.descriptions import Descriptions, descriptions_of
+from cloister.run.descriptions import DescribedColumn, Descriptions, descriptions_of
 from cloister.run.explaining import explain
 from cloister.run.fit import fit, parties, source
 from cloister.run.request import PreparedRun, Request, prepare
 from cloister.run.result import Result
 from tests.alarms import Alarm
+from tests.showing.report import pages
 
 COLUMNS = ["age", "weight"]
 BOUNDS = {"age": (0, 120), "weight": (20, 200), "stay": (0, 32)}
@@ -120,6 +121,67 @@ def test_shares_are_those_of_the_rows_but_for_stated_errors(trust: str, alarm: A
     alarm.near(off, 0, 1, of=len(off))
     assert (np.abs(off) < 2).mean() > 0.8
     assert found.telling(2)[0][0].name in {"ward", "age"}
+
+
+def counted_with(counts: list[Any], errors: list[Any]) -> Descriptions:
+    """What is told of two groups in columns of these noisy counts and standard errors, (2, m) each."""
+    named = {f"c{j}": [str(v) for v in range(len(each[0]) - 1)] for j, each in enumerate(counts)}
+    details = {"columns": range(len(counts)), "edges": [[]] * len(counts), "counts": counts, "errors": errors}
+    return told(pages.made(1, 2, problem={"described": named}, details={"described": details}))
+
+
+COUNTS = [[[700.0, 200, 100], [100, 350, 30]], [[690.0, 330], [190, 300]]]
+ERRORS = [[[5.0, 10, 20], [30, 8, 4]], [[12.0, 25], [9, 40]]]
+
+
+def test_sizes_are_the_mean_of_what_columns_add_up_to_each_weighted_by_its_precision() -> None:
+    found = counted_with(COUNTS, ERRORS)
+    variances = np.array([np.square(each).sum(axis=1) for each in ERRORS])
+    sums = np.array([np.sum(each, axis=1) for each in COUNTS])
+    assert found.size_errors == pytest.approx((1 / variances).sum(axis=0) ** -0.5)
+    assert found.sizes == pytest.approx((sums / variances).sum(axis=0) / (1 / variances).sum(axis=0))
+
+
+def test_errors_of_shares_are_those_of_counts_and_sizes_carried_through_the_adding_up() -> None:
+    """To first order, by moving each count and the size a little: counts add up to the size, and are divided by it."""
+    found = counted_with(COUNTS, ERRORS)
+    for column, counts, errors in zip(found.columns, COUNTS, ERRORS, strict=True):
+        noisy, own = np.array(counts), np.square(errors)
+        groups = zip(noisy, own, found.sizes, found.size_errors**2, column.shares, column.errors, strict=True)
+        every = noisy.sum(axis=0), own.sum(axis=0), found.sizes.sum(), (found.size_errors**2).sum()
+        for values, variances, size, size_variance, shares, stated in (
+            *groups,
+            (*every, column.whole, column.whole_errors),
+        ):
+            m = len(values)
+
+            def share(x: Any, m: int = m) -> Any:
+                return (x[:m] + (x[m] - x[:m].sum()) / m) / x[m]
+
+            at, step = np.array([*values, size]), 1e-3
+            assert share(at) == pytest.approx(shares)
+            slopes = np.array([(share(at + step * e) - share(at - step * e)) / (2 * step) for e in np.eye(m + 1)])
+            assert stated == pytest.approx(np.sqrt(np.array([*variances, size_variance]) @ slopes**2), rel=1e-5)
+
+
+def test_the_error_of_a_difference_from_all_rows_knows_that_a_group_is_a_part_of_them() -> None:
+    """All rows' share is the mean of the groups', weighted by sizes: of 100, 300 and 600 rows."""
+    parts, errors = np.array([0.1, 0.3, 0.6]), np.array([[0.05, 0.02], [0.03, 0.04], [0.01, 0.015]])
+    counts = 1000 * parts[:, None] * [[0.5, 0.5], [0.2, 0.8], [0.9, 0.1]]
+    whole = np.sqrt(parts**2 @ errors**2)
+    column = DescribedColumn("c", ("a", "b"), None, counts, counts / counts.sum(1, keepdims=True), errors,
+                             counts.sum(axis=0) / 1000, whole)  # fmt: skip
+    for group in range(3):
+        away = np.eye(3)[group] - parts
+        assert column.above_errors[group] == pytest.approx(np.sqrt(away**2 @ errors**2))
+
+
+def test_two_answers_are_put_together_each_weighted_by_its_precision() -> None:
+    one = Answered((np.array([[100.0, 40.0]]), np.array([[10.0]])), (np.array([[4.0, 100.0]]), np.array([[9.0]])))
+    two = Answered((np.array([[110.0, 20.0]]), np.array([[40.0]])), (np.array([[16.0, 25.0]]), np.array([[1.0]])))
+    for both in (one.beside(two), two.beside(one)):
+        assert [each.tolist() for each in both.counts] == [[[102.0, 24.0]], [[37.0]]]
+        assert [each.tolist() for each in both.variances] == [[[pytest.approx(3.2), 20.0]], [[pytest.approx(0.9)]]]
 
 
 def many() -> tuple[Request, Any]:

@@ -10,10 +10,11 @@ from scipy.stats import binom
 from cloister.core.errors import InvalidInput
 from cloister.core.randomness import NoiseRng
 from cloister.core.types import Floats
-from cloister.run.drift import LEVEL, drift
+from cloister.run.drift import AT_ONCE, DRAWS, LEVEL, Compared, drift
 from cloister.run.fit import fit, source
 from cloister.run.request import Request
 from cloister.run.result import Result
+from cloister.run.statement import PrivacyStatement
 from tests.alarms import Alarm
 
 PLACES = np.array([[-0.6, -0.6], [0.6, -0.6], [-0.6, 0.6], [0.6, 0.6]])
@@ -63,6 +64,14 @@ def test_without_a_shift_the_chance_is_as_it_says(alarm: Alarm) -> None:
     alarm.fits(float(binom.sf(calls - 1, 400, 2 * LEVEL)))
 
 
+def test_bins_are_held_from_the_first_to_the_last_that_is_seen_whatever_lies_between() -> None:
+    """Noise of one row in two tables of one group: 4 sqrt(2) = 5.66 rows of both are seen."""
+    compared = Compared(np.zeros((2, 1, 7)), np.ones((2, 1, 7)), np.arange(7.0))
+    counts = np.array([[[2.8, 2.9, 0.0, -3.0, 0.0, 50.0, 2.8]]] * 2)
+    assert compared.held(counts).ravel().tolist() == [False, True, True, True, True, True, False]
+    assert not compared.held(np.full((2, 1, 7), 2.8)).any()
+
+
 def test_without_distances_sizes_alone_are_compared_and_without_their_errors_nothing() -> None:
     old, new = kept(month(1), 1), kept(month(2, "moved"), 2)
     found = drift(attrs.evolve(old, details={"weights_error": old.details["weights_error"]}), new)
@@ -70,3 +79,50 @@ def test_without_distances_sizes_alone_are_compared_and_without_their_errors_not
     assert "sizes alone" in found.text
     with pytest.raises(InvalidInput, match="no sizes with standard errors"):
         drift(attrs.evolve(old, details={}), new)
+
+
+SHARES = np.array([[0.1, 0.2, 0.0], [0.2, 0.1, 0.05], [0.05, 0.1, 0.2]])
+"""Of all rows, by group and bin."""
+
+
+def released(counts: Floats, error: float) -> Result:
+    """What a run of ``kept-centers`` released: counts by group and distance, up to 0.1, 0.2 and 0.4."""
+    details = {"counted": counts, "counted_error": error, "distances": {"edges": [0.1, 0.2, 0.4]}}
+    return Result(
+        np.zeros((3, 1)), None, ("x",), {}, {}, PrivacyStatement("Central", 1.0, 0.0, (), 20_000), details, "0"
+    )
+
+
+def test_changes_are_measured_in_the_errors_of_either_side() -> None:
+    """Twice as many rows then as now, with noise of 10 and of 150: sampling and noise of both sides add."""
+    moved = np.array([[0.0, 0.0, 0.0], [0.0, -0.05, 0.0], [0.0, 0.05, 0.0]])
+    then, now = 20_000 * SHARES, 10_000 * (SHARES + moved)
+    found = drift(released(then, 10.0), released(now, 150.0))
+    sizes = np.array([then.sum(axis=1) / 20_000, now.sum(axis=1) / 10_000])
+    pooled = (then + now).sum(axis=1) / 30_000
+    noise = 3 * ((10 / 20_000) ** 2 + (150 / 10_000) ** 2)
+    errors = np.sqrt(noise + pooled / 20_000 + pooled / 10_000)
+    assert found.shares == pytest.approx(sizes)
+    assert found.apart == pytest.approx((sizes[1] - sizes[0]) / errors)
+
+
+def test_the_change_of_cost_has_an_error_in_parts_of_the_cost() -> None:
+    """Twice as far out now: the error of a ratio is the root of the sum of squared relative errors, times the ratio."""
+    far = np.roll(SHARES, 1, axis=1)
+    then, now = 20_000 * SHARES, 5_000 * far
+    found, squares = drift(released(then, 1e-3), released(now, 1e-3)), np.array([0.01, 0.04, 0.16])
+    means = [float(shares.sum(axis=0) @ squares) for shares in (SHARES, far)]
+    assert found.cost == pytest.approx(means[1] / means[0])
+    assert not 0.8 < found.cost < 1.25
+    pooled = (then + now).sum(axis=0) / 25_000
+    spread = np.sqrt(pooled @ squares**2 - (pooled @ squares) ** 2) / (pooled @ squares)
+    assert found.cost_error == pytest.approx(found.cost * spread * np.sqrt(1 / 20_000 + 1 / 5_000), rel=0.05)
+
+
+def test_the_chance_counts_the_run_itself_and_draws_that_are_as_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 4,000 draws and the run: all are as large as no change, and none as a change beyond all chance."""
+    same = released(20_000 * SHARES, 10.0)
+    assert drift(same, same).chance == 1.0
+    assert drift(same, released(20_000 * SHARES[::-1], 10.0)).chance == pytest.approx(1 / (1 + DRAWS), rel=1e-12)
+    monkeypatch.setattr(Compared, "drawn", lambda self, g: np.broadcast_to(self.counts, (AT_ONCE, *self.counts.shape)))
+    assert drift(same, released(20_000 * SHARES[::-1], 10.0)).chance == 1.0

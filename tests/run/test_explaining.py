@@ -142,8 +142,11 @@ def rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_explaining_reads_no_row(rows: Path) -> None:
     commands = "explain rows.npy", "explain --dimension 2", "explain --columns x,y", "fit rows.npy --dry-run"
-    (told,) = {ran(f"{command} {BASE} --json", rows).stdout for command in commands}
-    assert json.loads(told)["schedule"]
+    found = [json.loads(ran(f"{command} {BASE} --json", rows).stdout) for command in commands]
+    assert [facts.pop("columns") for facts in found] == [["0", "1"], ["0", "1"], ["x", "y"], ["0", "1"]]
+    told, *others = found
+    assert all(facts == told for facts in others)
+    assert told["schedule"]
     with pytest.raises(Exploded):
         cloister("fit", "rows.npy", *BASE.split(), folder=rows)
 
@@ -224,6 +227,18 @@ def test_the_table_is_of_forecasts_and_falls_along_rows_and_epsilon() -> None:
     own = next(each for each in found.table if (each.rows, each.epsilon) == (5000, 1.0))
     assert own == found.asked
     assert own.error == prepare(fifteen(), COLUMNS).error
+
+
+def test_a_forecast_that_no_method_can_make_says_of_what_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    def few(asked: Request, *given: Any, **others: Any) -> Any:
+        if asked.epsilon == 0.1:
+            raise InvalidInput("no method runs with so little")
+        return prepare(asked, *given, **others)
+
+    monkeypatch.setattr("cloister.run.needing.prepare", few)
+    found = needs(fifteen(), COLUMNS, 0.01)
+    assert [each.rows for each in found.table] == [1250, 5000, 20_000] * 6
+    assert [each.epsilon for each in found.table if each.error is None] == [0.1] * 3
 
 
 def test_what_no_budget_or_number_reaches_is_said() -> None:
@@ -321,6 +336,12 @@ def test_a_ledger_that_admits_no_words_is_not_said_to_hold_runs_with_some(tmp_pa
             asked()
 
 
+def test_a_lifetime_of_runs_with_words_has_no_zcdp_which_pays_for_no_threshold() -> None:
+    table = Selection(("x", "y")).describing([Texts("notes")])
+    plan = prepare(request(**OFTEN, describe_words="notes"), table.features, chosen_columns=table)
+    assert lasting(plan, 12, None, 1.0, 1e-5).runs == {"basic": 5}
+
+
 def test_a_lifetime_without_a_ledger_has_both_compositions() -> None:
     found = lasting(PLAN, 12, None, 1.0, 1e-5)
     assert found.runs["basic"] == 5 < found.runs["zcdp"]
@@ -329,3 +350,32 @@ def test_a_lifetime_without_a_ledger_has_both_compositions() -> None:
     assert lasting(pure, 12, None, 1.0, 0.0).runs == {"basic": 5}
     with pytest.raises(InvalidInput, match="may cost delta = 1e-07, and the lifetime has none: give --lifetime-delta"):
         lasting(PLAN, 12, None, 1.0, 0.0)
+
+
+def test_where_counting_ends_a_lifetime_holds_at_least_so_many_runs() -> None:
+    found = lasting(PLAN, 12, None, 5e3, 0.1)
+    assert (found.runs["basic"], found.at_least) == (10_000, ["basic", "zcdp"])
+    assert "holds at least 10,000 (basic composition): 833 years or more" in found.text
+    few = lasting(PLAN, 12, None, 1.0, 1e-5)
+    assert few.at_least == []
+    assert "at least" not in few.text
+
+
+# parties
+
+
+def test_explain_pooled_needs_parties_as_fit_does(tmp_path: Path) -> None:
+    np.save(tmp_path / "a.npy", ROWS)
+    for words in ("explain --columns x,y", "explain --dimension 2", "explain a.npy", "fit a.npy"):
+        assert "give two parties or more" in refused(f"{words} --pooled {BASE}", tmp_path)
+
+
+@pytest.mark.parametrize("command", ["explain", "fit"])
+def test_pooled_rows_under_another_trust_model_are_refused(tmp_path: Path, command: str) -> None:
+    """They ran under Aggregated trust without a word."""
+    for name in "ab":
+        np.save(tmp_path / f"{name}.npy", ROWS[: 1000 + len(name) * ord(name)])
+    for trust in ("local", "Central", "shuffled"):
+        why = refused(f"{command} a.npy b.npy --pooled --trust {trust} {BASE}", tmp_path)
+        assert f"aggregated trust, and --trust is {trust}" in why
+    assert "Aggregated" in ran(f"explain a.npy b.npy --pooled --trust aggregated {BASE}", tmp_path).stdout

@@ -50,12 +50,14 @@ def test_rows_in_memory_of_too_few_people_are_refused_before_anything_starts(com
     assert fit(asked(1000, LOCAL), source(rows(20))).privacy.min_honest_users == 0
 
 
-def test_rows_that_are_dropped_hide_nobody() -> None:
-    some = rows(1000)
+def test_people_whose_rows_cannot_be_used_report_and_hide_others() -> None:
+    """Their number is public, and how many rows can be used is not."""
+    some = rows(900)
     some[:101, 0] = np.nan
+    assert source(some, None, "drop").people == 900
+    assert fit(asked(1000), source(some, None, "drop")).privacy.min_honest_users == 900
     with pytest.raises(Refused, match="there are 899 people"):
-        fit(asked(1000), source(some, None, "drop"))
-    assert source(some, None, "drop").people == 899
+        fit(asked(1000), source(some[1:], None, "drop"))
 
 
 def test_the_server_refuses_what_too_few_people_could_have_sent(tmp_path: Path) -> None:

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import math
+import re
 from pathlib import Path
 from typing import Any
 
+import attrs
 import numpy as np
 import pytest
 
 from cloister.core.randomness import NoiseRng
+from cloister.core.registry.registry import registry
 from cloister.core.types import Floats
 from cloister.metrics import k_median_cost, labels, nicv, silhouette
-from cloister.run.estimates import Estimate
+from cloister.run.estimates import Estimate, center_texts, resolved
 from cloister.run.fit import fit, source
 from cloister.run.request import Request
 from cloister.run.result import Result
-from cloister.showing.profile import profile_of
+from cloister.showing.figures import SPHERES_COST, SPHERES_ERROR
+from cloister.showing.profile import Profile, profile_of
 from tests.showing.report.pages import made
 from tests.test_benchmark_datasets import datasets
 
@@ -109,6 +113,40 @@ def test_an_error_is_in_the_caller_s_units_as_the_centre_is() -> None:
     assert tenfold.cost.error == pytest.approx(100 * (one.cost.error or 0), rel=0.5)
 
 
+CELLS = np.array([[[middle - 0.05, -0.05], [middle + 0.05, 0.05]] for middle in (-0.6, -0.2, 0.7)])
+BINS = {"edges": [0.1, 0.3, 0.5], "counts": [400.0, 300.0, 200.0], "errors": [1.0] * 3}
+
+
+@pytest.mark.parametrize("how", ["cells", "distances"])
+@pytest.mark.parametrize(("name", "power"), [("hst-means", 2), ("hst-median", 1)])
+def test_a_cost_and_its_error_grow_with_the_unit_as_its_power_says(name: str, power: int, how: str) -> None:
+    """One unit, of seven, in both columns; most of the error is what a model of rows leaves open."""
+
+    def profile(unit: float) -> Profile:
+        cells = {"cells": unit * CELLS, "cell_weights": [500.0, 100.0, 900.0], "cell_errors": [1.0] * 3}
+        details = cells if how == "cells" else {"distances": BINS, "weights_error": [1.0] * 2}
+        changes: dict[str, Any] = {
+            "centers": unit * np.array([[-0.5, 0.0], [0.7, 0.0]]),
+            "method": {"name": name, "options": {}, "slots": {}},
+            "problem": {"k": 2, "bounds": {"lower": [-unit] * 2, "upper": [unit] * 2}},
+            "details": {**details, "units": [unit] * 2},
+        }
+        return profile_of(made(2, 2, **changes))
+
+    one, other = profile(1.0), profile(7.0)
+    assert one.cost is not None
+    assert one.cost.error is not None
+    assert other.cost is not None
+    assert other.cost.value == pytest.approx(7**power * one.cost.value, rel=1e-9)
+    assert other.cost.error == pytest.approx(7**power * one.cost.error, rel=1e-9)
+    assert one.silhouette is not None
+    assert other.silhouette is not None
+    assert other.silhouette.value == pytest.approx(one.silhouette.value, rel=1e-6)
+    if how == "distances":  # of which noise is hardly any
+        assert one.cost.error == pytest.approx(SPHERES_COST * one.cost.value, rel=0.05)
+        assert one.silhouette.error == pytest.approx(SPHERES_ERROR, rel=0.05)
+
+
 def test_a_result_that_states_no_errors_has_none() -> None:
     found = profile_of(made())
     assert (found.silhouette, found.cost) == (None, None)
@@ -137,3 +175,70 @@ def test_details_of_a_stranger_that_mean_something_else_are_left_alone() -> None
 )
 def test_a_figure_has_as_many_digits_as_its_error_lets_mean_something(estimate: Estimate, text: str) -> None:
     assert estimate.text == text
+
+
+@pytest.mark.parametrize(
+    ("value", "width", "text"),
+    [
+        (1700000002.0114, 0.3, "1,700,000,002.0114"),
+        (1700000002.0114, 3600.0, "1,700,000,002"),
+        (-1700000002.0114, 0.3, "-1,700,000,002.0114"),
+        (12.3456, 100.0, "12.35"),
+        (0.00012345678, 1e-6, "0.000123457"),
+        (0.0, 1.0, "0"),
+        (12.3456, 0.0, "12.35"),
+        (12.3456, math.nan, "12.35"),
+        (math.inf, 1.0, "inf"),
+    ],
+)
+def test_a_value_has_as_many_digits_as_the_width_that_matters(value: float, width: float, text: str) -> None:
+    assert resolved(value, width) == text
+
+
+def test_centres_and_intervals_far_from_0_are_told_apart_where_no_error_is_stated() -> None:
+    """Seconds since 1970 of two sittings of a day."""
+    rows = 1.7e9 + np.repeat([[2.25, 3.25], [8.25, 7.25]], 500, axis=0)
+    bounds = [(1.7e9, 1.7e9 + 10)] * 2
+    result = fit(Request(k=2, epsilon=1.0, bounds=bounds, rows=1000, method="lloyd", not_private=True), source(rows))
+    stated = profile_of(result)
+    bare = profile_of(attrs.evolve(result, details={**result.details, "centers_error": None}))
+    expected = {"1,700,000,002.25", "1,700,000,008.25"}
+    assert len({stated.coordinates(cluster, bare=True)[0] for cluster in stated.clusters}) == 2
+    assert {bare.coordinates(cluster)[0][:15] for cluster in bare.clusters} == {text[:15] for text in expected}
+    assert len({texts[0] for texts in center_texts(result.centers, result.details, result.domain)}) == 2
+    assert {texts[0] for texts in center_texts(result.centers, {}, result.domain)} == expected
+    private = fit(Request(k=2, epsilon=9.0, delta=1e-6, bounds=(1.7e9, 1.7e9 + 1e4), rows=1000, zoom=0.3), source(rows))
+    (interval,) = [note for note in private.privacy.notes if "It released these intervals" in note]
+    ends = re.findall(r"0 (1,7[\d,.]+\d) to (1,7[\d,.]+\d)", interval)[0]
+    assert ends[0] != ends[1]
+
+
+def method_of(name: str, solver: str = "") -> dict[str, Any]:
+    return {
+        "name": name,
+        "options": {},
+        "slots": {"solver": {"name": solver, "options": {}, "slots": {}}} if solver else {},
+    }
+
+
+@pytest.mark.parametrize(
+    ("method", "power"),
+    [
+        (method_of("k-variates"), 1),  # its Spec says so
+        (method_of("hst-median"), 1),
+        (method_of("weighted-centers-median"), 1),
+        (method_of("fastlloyd"), 2),
+        (method_of("a-strangers", solver="kmedian++"), 1),
+        (method_of("a-strangers", solver="kmeans++"), 2),
+    ],
+)
+def test_what_a_method_makes_small_is_told_by_its_spec_before_its_name(method: dict[str, Any], power: int) -> None:
+    assert profile_of(attrs.evolve(made(), method=method)).power == power
+
+
+def test_the_cost_of_a_strangers_k_median_is_called_a_mean_distance(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its name says nothing; its Spec does."""
+    stranger = attrs.evolve(registry().spec("Method", "fastlloyd"), objective="k-median")
+    monkeypatch.setattr(type(registry()), "spec", lambda self, role, name: stranger)
+    result = attrs.evolve(made(), method=method_of("theirs"))
+    assert "mean distance to the nearest centre" in profile_of(result).text()

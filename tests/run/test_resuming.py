@@ -26,6 +26,7 @@ from cloister.accounting.ledger.database import transaction
 from cloister.accounting.ledger.ledger import Ledger
 from cloister.accounting.ledger.run import recorded
 from cloister.core.errors import InvalidInput, Refused
+from cloister.core.randomness import NoiseRng
 from cloister.plugins.populations.arrays import Arrays
 from cloister.plugins.populations.files import Files
 from cloister.run.account import Account
@@ -103,6 +104,15 @@ def differing(one: Any, other: Any) -> list[str]:
 # rows
 
 
+def test_a_run_whose_noise_can_be_repeated_is_not_charged(ledger: Ledger) -> None:
+    account = Account(ledger=ledger.path, dataset="mine")
+    with pytest.raises(InvalidInput, match="protects nobody cannot be charged to a ledger"):
+        fit(REQUEST, Arrays(table()), account=account, noise=NoiseRng.for_tests(1))
+    assert not ledger.runs()
+    assert not fit(REQUEST, Arrays(table()), noise=NoiseRng.for_tests(1)).privacy.protects
+    assert fit(REQUEST, Arrays(table()), account=account, noise=NoiseRng.secret()).privacy.protects
+
+
 def test_a_run_does_not_go_on_with_other_rows_in_memory(ledger: Ledger) -> None:
     name = cut_off(ledger, source(table()))
     one_moved = table()
@@ -162,6 +172,21 @@ def test_a_run_does_not_go_on_with_files_that_changed(
         run(ledger, source(path), resume=name)
     run(ledger, source(path), resume=name, same_rows=True)
     assert ledger.runs()[-1].state == "done"
+
+
+def test_a_run_does_not_go_on_with_a_long_file_of_the_same_size_and_time_that_ends_otherwise(
+    ledger: Ledger, tmp_path: Path
+) -> None:
+    """A file whose beginning says nothing of its end."""
+    rows = np.random.default_rng(0).normal(0, 0.3, (20_000, 2))
+    path = tmp_path / "long.npy"
+    np.save(path, rows)
+    name, facts = cut_off(ledger, source(path)), path.stat()
+    rows[-1] += 0.1
+    np.save(path, rows)
+    os.utime(path, ns=(facts.st_atime_ns, facts.st_mtime_ns))
+    with pytest.raises(Refused, match="they have moved: how files begin and end differ"):
+        run(ledger, source(path), resume=name)
 
 
 def test_files_in_another_order_or_number_are_other_rows_and_in_another_folder_the_same(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from cloister.accounting.ledger.ledger import Ledger
 from cloister.accounting.total import Total, problem_of
-from cloister.core.budget import Budget, Currency
+from cloister.core.budget import Budget, Currency, Measure
 from cloister.core.clustering import Clustering, Problem
 from cloister.core.domains import Box
 from cloister.core.errors import InvalidInput
@@ -26,7 +26,7 @@ from cloister.run.account import Account
 from cloister.run.choosing import Planned
 from cloister.run.fit import fit, source
 from cloister.run.request import PreparedRun, Request, prepare
-from cloister.run.row_count import SHARE, Everybody, counted, shares, with_count
+from cloister.run.row_count import SHARE, Everybody, after_count, counted, shares, with_count
 from cloister.run.statement import PrivacyStatement
 
 MEASURES: dict[str, dict[str, Any]] = {
@@ -155,6 +155,38 @@ def test_the_measure_is_fixed_before_the_count_for_any_number_of_rows() -> None:
     (_, problem, _), budget = with_count(planned, total, 3, None)
     assert budget.measure == "zcdp"
     assert problem.budget.amount == pytest.approx(0.99 * budget.amount)
+
+
+@pytest.mark.parametrize("thresholds", [{"many"}, {"few", "many"}, set()])
+def test_a_budget_is_that_of_the_plans_only_if_it_is_one_for_any_number_of_rows(thresholds: set[str]) -> None:
+    """Plans that pay in one measure may differ in the delta that they set aside, and slots may never be asked."""
+    total, domain = Total(1.0, 1e-6), Box((-1.0,), (1.0,))
+    slots = frozenset({Currency("gaussian", uses_delta=True), Currency("pure")})
+    composed: Any = SimpleNamespace(currencies=slots, trust="Central")
+
+    def planned(rows: int) -> Planned:
+        budget = total.measured(["gaussian"], ("many" if rows > 10**4 else "few") in thresholds)
+        return composed, Problem(3, domain, rows, budget), None
+
+    (_, problem, _), budget = with_count(planned, total, 3, None)
+    assert budget == (
+        total.measured(["pure", "gaussian"], True)
+        if thresholds == {"many"}
+        else total.measured(["gaussian"], bool(thresholds))
+    )
+    assert problem.budget == shares(budget)[1]
+
+
+@pytest.mark.parametrize("measure", ["gaussian", "pure"])
+def test_after_the_count_the_plan_is_that_for_its_number_unless_it_pays_in_another_measure(measure: Measure) -> None:
+    """In both cases with the rows that were counted, and the budget that was left."""
+    domain, left = Box((-1.0,), (1.0,)), Budget("gaussian", 0.3, delta=1e-7)
+    before: Any = SimpleNamespace(name="before"), Problem(3, domain, 10**4, left), "one"
+    picked: Any = SimpleNamespace(name="picked"), Problem(3, domain, 500, Budget(measure, 0.4)), "another"
+    composed, problem, choice = after_count(lambda rows: picked, before, 500)
+    kept = picked if measure == "gaussian" else before
+    assert (composed, choice) == (kept[0], kept[2])
+    assert problem == Problem(3, domain, 500, left)
 
 
 def test_the_count_takes_no_delta_that_thresholds_need() -> None:

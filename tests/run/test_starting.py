@@ -119,3 +119,18 @@ def test_refit_works_within_what_the_start_found_and_pays_for_no_zoom(earlier: R
 def test_bounds_are_the_earlier_ones_unless_given(earlier: Result) -> None:
     assert fitted(start=earlier).problem["bounds"] == earlier.problem["bounds"]
     assert fitted(start=earlier, bounds={"x": (0, 50), "y": (-1, 1)}).problem["bounds"]["upper"][0] == 50
+
+
+def test_a_method_that_trusts_its_start_works_within_what_that_found_and_auto_within_what_was_declared(
+    earlier: Result,
+) -> None:
+    """Auto may find that rows are elsewhere now. Columns are matched by name; bounds that are given win over both."""
+    found = {"x": (2.0, 30.0), "y": (-0.5, 0.25), "ward=A": (0.0, 1.0), "ward=B": (0.0, 1.0)}
+    declared = {**found, "x": (0.0, 100.0), "y": (-1.0, 1.0)}
+    start = attrs.evolve(earlier, details={**earlier.details, "intervals": list(found.values())})
+    columns = ("ward=A", "y", "x", "ward=B")
+    for method, expected in (("refit", found), ("kept-centers", found), ("auto", declared)):
+        bounds = prepare(Request(**ASKED, start=start, method=method), columns).describe()["bounds"]
+        assert list(zip(bounds["lower"], bounds["upper"], strict=True)) == [expected[name] for name in columns]
+        given = prepare(Request(**ASKED, start=start, method=method, bounds=(-7, 70)), columns).describe()["bounds"]
+        assert (set(given["lower"]), set(given["upper"])) == ({-7.0}, {70.0})

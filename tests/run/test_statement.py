@@ -13,7 +13,7 @@ from cloister.core.clustering import Problem
 from cloister.core.questions import count
 from cloister.core.randomness import NoiseRng
 from cloister.core.session import Session, forecast
-from cloister.run.statement import PrivacyStatement, Spend, state
+from cloister.run.statement import PrivacyStatement, Spend, alike, state
 from tests.core.core_fakes import BOX, SEED, Explorer, InMemory, LocalCounts, Strips
 
 PROBLEM = Problem(3, BOX, 200, Budget("gaussian", 0.4))
@@ -79,3 +79,28 @@ def test_the_budget_is_one_line_where_its_list_is_not_asked_for() -> None:
     assert last == "Budget by round (rho): 0.15, 2 times 0.2; --verbose lists every question."
     split = statement(spends=tuple(attrs.evolve(s, users=0.5) for s in spends)).text(brief=True)
     assert split.endswith("Budget: 4 questions in 3 rounds; --verbose lists them.")
+    words = (attrs.evolve(spends[0], delta=1e-7), *spends[1:])
+    for some in (words, words[::-1]):
+        short = statement(spends=some).text(brief=True)
+        assert short.endswith("Budget: 4 questions in 3 rounds; --verbose lists them.")
+
+
+def test_questions_share_a_line_of_the_budget_only_if_they_read_alike() -> None:
+    """Each of these differs from the first in one thing."""
+    first = Spend(0, "question 1 (counts)", "discrete-gaussian", "zcdp", 0.1)
+    others = [
+        attrs.evolve(first, round=1),
+        attrs.evolve(first, question="question 2 (sums)"),
+        attrs.evolve(first, mechanism="gaussian"),
+        attrs.evolve(first, measure="gaussian"),
+        attrs.evolve(first, amount=0.2),
+        attrs.evolve(first, delta=1e-9),
+        attrs.evolve(first, users=0.5),
+    ]
+    again = attrs.evolve(first, question="question 9 (counts)")
+    lines = alike([first, *others, again])
+    assert lines == [(first, [first.question, again.question]), *((each, [each.question]) for each in others)]
+    text = statement(spends=(first, *others, again)).text()
+    shared, *own = text.partition("Budget, by round and question:\n")[2].splitlines()
+    assert "2 questions (counts)" in shared
+    assert [line.startswith("  round") for line in own[: len(others) + 1]] == [True] * len(others) + [False]

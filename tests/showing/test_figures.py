@@ -13,7 +13,7 @@ import pytest
 
 from cloister.core.errors import Damaged
 from cloister.run.result import Result
-from cloister.showing.lines import MOST_COLUMNS, Parallel
+from cloister.showing.lines import LABEL, MOST_COLUMNS, Parallel, apart
 from cloister.showing.plot_data import FLAT, OVERLAPPING, Curve, Map
 from cloister.showing.plots import draw_map, draw_parallel, save
 from cloister.showing.projection import TREE, principal
@@ -181,6 +181,15 @@ def test_a_line_runs_between_the_bounds_of_its_columns() -> None:
     seen = Parallel.of(made(centers=np.array([[1.0, 10.0], [4.0, -10.0], [0.0, 99.0]]), problem=problem))
     assert seen.heights.tolist() == [[0.25, 0.5], [1.0, 0.0], [0.0, 1.0]]
     assert (seen.low.tolist(), seen.high.tolist()) == ([0.0, -10.0], [4.0, 30.0])
+
+
+def test_numbers_beside_lines_stand_at_their_own_height_or_as_near_as_they_can_be_read() -> None:
+    for far in ([0.5, 0.9, 0.1], [0.1, 0.9, 0.5], [0.3, 0.7, 0.9, 0.1]):
+        assert apart(np.array(far)) == pytest.approx(np.array(far))
+    near = apart(np.array([0.5, 0.9, 0.5 - LABEL / 4, 0.1]))
+    assert near == pytest.approx([0.5 + 3 * LABEL / 4, 0.9, 0.5 - LABEL / 4, 0.1])
+    above = apart(np.array([0.2, 1.0, 1.0 - LABEL / 2]))
+    assert above == pytest.approx([0.2, 1.0, 1.0 - LABEL])
 
 
 def test_of_many_columns_those_that_differ_most_are_seen_in_their_order() -> None:

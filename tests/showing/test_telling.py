@@ -90,6 +90,15 @@ def test_a_report_tells_what_each_group_holds_with_a_small_histogram_a_column() 
     assert "{{ 7 * 7 }}" in Page(odd).text
 
 
+def test_what_a_profile_says_below_its_table_is_escaped_in_notebooks() -> None:
+    odd = described(values={"ward": [EVIL, "B"], "stay": [], "urgent": ["true"]})
+    worded = made(2, details={"words": {"above": 50, "of": [[[EVIL, 700.0, 9.0]], [["knee", 900.0, 9.0]], []]}})
+    for result in (odd, worded):
+        html = profile_of(result)._repr_html_()
+        assert "<b>" not in html
+        assert EVIL in Page(html).text
+
+
 def test_profile_and_report_tell_words_by_lift_and_what_their_counts_are_of() -> None:
     of = [[["hip", 700.0, 9.0], [EVIL, 400.0, 9.0]], [["knee", 900.0, 9.0]], []]
     result = made(2, details={"words": {"above": 50, "of": of}})

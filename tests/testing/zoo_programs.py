@@ -11,7 +11,7 @@ import numpy as np
 from cloister.core.buckets import Space
 from cloister.core.budget import Budget
 from cloister.core.clustering import Clustering, Problem
-from cloister.core.encoding import absorb, encode_rows
+from cloister.core.encoding import absorb, encode_rows, finite
 from cloister.core.errors import InvalidInput
 from cloister.core.lattice import Bound
 from cloister.core.questions import Round, Rows, count, vector_sum
@@ -318,12 +318,21 @@ class TakesAnyNumber(Chunks):
 
 
 @people("a_population_counts_its_people")
-class CountsEveryRow(Chunks):
-    """Its people are all its rows, those too that no answer counts."""
+class CountsUsableRows(Chunks):
+    """Its people are the rows that can be used, and the others report too."""
 
     @property
     def people(self) -> int:
-        return len(self.rows)
+        return int(finite(self.rows).sum())
+
+
+@people("whoever_has_no_usable_row_reports_too")
+class DropsWhoReports(Chunks):
+    """Rows that cannot be used are left out before they are encoded, whatever neighbours are."""
+
+    def encoded(self, round: Round[Any], start: int, rng: NoiseRng) -> tuple[Any, ...]:
+        some, users = self.rows[start : start + 1000], self.users(start, len(self.rows[start : start + 1000]))
+        return absorb(round, encode_rows(round, some[finite(some)], users[finite(some)], rng))
 
 
 @people("gathering_again_reads_the_same_rows")

@@ -427,6 +427,20 @@ test("Gaussian vectors are of the vectors' bounds, with enough noise", { skip },
   ]);
 });
 
+test("Gaussian reports are no messages for a shuffler, whose crowd they have no part in", { skip }, async () => {
+  const lie = (kind) => (content) => {
+    const own = question(content, kind);
+    content.trust = "Shuffled";
+    own.body_bytes += 8 * own.messages;
+    content.questions = [own];
+    content.drawings = [{ questions: [0], bytes: own.body_bytes + 2 }];
+    content.answer_bytes = own.body_bytes + 2;
+    delete own.share;
+    own.share = null;
+  };
+  await refused(having("local-others", '"gaussian-vectors"'), [[lie("gaussian-vectors"), /trust/]]);
+});
+
 test("messages for a shuffler are of everybody, as many as are said, in their ranges", { skip }, async () => {
   const tags = having("shuffled", '"kind":"blanket"'),
     blanket = (content) => question(content, "blanket");

@@ -210,6 +210,41 @@ test("a lifetime whose delta nobody said has one of a thousandth", { skip }, asy
   );
 });
 
+test("deltas of plans add up in a lifetime, and what is left of it is never below 0", { skip }, async () => {
+  const plan = (name) => loaded(name, 1, (content) => (content.delta = 6e-4)),
+    store = new MemoryStore(),
+    client = of({ store, lifetime: 100 });
+  await client.answer(await plan(ONE), ROW);
+  const spent = await client.spent();
+  assert.deepEqual([spent.delta, ...spent.left.map((left) => left.toPrecision(6))], [6e-4, "92.0000", "0.000400000"]);
+  assert.match(
+    await refusal(async () => client.answer(await plan(SIX), ROW), "budget"),
+    /costs delta 0.0006, and 0.0004/,
+  );
+  assert.deepEqual((await of({ store, lifetime: 5, lifetimeDelta: 1e-4 }).spent()).left, [0, 0]);
+  const wide = of({ lifetime: 100, lifetimeDelta: 0.0013 });
+  for (const name of [ONE, SIX]) await wide.answer(await plan(name), ROW);
+  assert.equal((await wide.spent()).delta, 0.0012);
+});
+
+test("deltas of a plan's rounds cannot be more than the plan's", { skip }, async () => {
+  const round = (number, part) =>
+    loaded(SIX, number, (content) => {
+      content.delta = 1e-6;
+      for (const question of content.questions) question.delta = (part * 1e-6) / content.drawings.length;
+    });
+  for (const [part, fine] of [
+    [0.4, true],
+    [0.6, false],
+  ]) {
+    const client = of();
+    await client.answer(await round(1, part), ROW);
+    const second = await round(2, part);
+    if (fine) assert.ok(await client.answer(second, ROW));
+    else assert.match(await refusal(() => client.answer(second, ROW), "budget"), /rounds cost more/);
+  }
+});
+
 test("a publisher's lifetime may make her own smaller, and never larger", { skip }, async () => {
   const wish = (lifetime) => loaded(ONE, 1, (content) => (content.lifetime = lifetime));
   assert.match(await refusal(async () => of().answer(await wish(7.9), ROW), "budget"), /epsilon 8, and 7.9 of 7.9/);

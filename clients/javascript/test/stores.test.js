@@ -160,6 +160,31 @@ test("the lock of a process that died is taken off, that of a living one is not"
   assert.equal(await waiting, 2);
 });
 
+test("a dead process's lock is looked at again before it is taken off: the next one's stays", async (t) => {
+  const path = join(folder(t), "state"),
+    lock = `${path}.lock`,
+    { pid } = spawnSync(process.execPath, ["-e", ""]),
+    living = await lockOf(path),
+    link = fs.linkSync;
+  writeFileSync(lock, await lockOf(path, pid));
+  let turns = 0;
+  fs.linkSync = (from, to) => {
+    if (to === `${lock}.off` && !turns++) writeFileSync(lock, living); // between the two looks
+    return link(from, to);
+  };
+  syncBuiltinESMExports();
+  try {
+    const waiting = new FileStore(path).update((state) => (state.a = 1));
+    while (!turns) await new Promise((done) => setTimeout(done, 5));
+    assert.equal(readFileSync(lock, "utf8"), living);
+    rmSync(lock);
+    assert.equal(await waiting, 1);
+  } finally {
+    fs.linkSync = link;
+    syncBuiltinESMExports();
+  }
+});
+
 test(
   "processes at once draw one report, and lose no change",
   { skip: names().length ? false : "no vectors" },

@@ -15,6 +15,10 @@ are measured by one figure: with T = max(drift / eta(2^20), tail / BEYOND) a pat
 T eta(2^20) and T BEYOND. The check with these in place of its own, and with the whole budget in place of what the path
 spends, then depends on T alone, and gets no easier as T grows. As all paths pass it, so does the largest T, which
 covers them all.
+
+A budget in rho is not Gaussian on every path: pure events and events that are zCDP alone cost more epsilon than a
+Gaussian of the same rho. So both stages together are priced by the conversion of zCDP, which holds for every path that
+keeps rho, discrete Gaussian noise included (Canonne, Kamath and Steinke 2020, Theorem 4).
 """
 
 from __future__ import annotations
@@ -103,7 +107,12 @@ class Accountant:
         return before.plus(spent)
 
     def _covering(self, spent: Spent) -> Spent:
-        """The whole budget, with the drift and tail that cover a path's own and depend on one figure (see above)."""
+        """The whole budget, with the drift and tail that cover a path's own and depend on one figure (see above).
+
+        A zCDP budget counts as zCDP and nothing better, since a path need not be Gaussian; it has no drift and no tail.
+        """
+        if self._whole.measure == "zcdp":
+            return Spent(rho=self._whole.amount, all_rho=self._whole.amount, delta=self.budget.delta)
         touched = math.ceil(min(2.0**62, max(spent.drift / eta(WIDE), spent.tail / BEYOND)))
         return Spent.on([Event("all", self._whole, touched, WIDE if touched else math.inf, self.budget.delta)])
 

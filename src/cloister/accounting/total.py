@@ -54,7 +54,9 @@ from cloister.accounting.conversions import largest, mu_of, rho_of
 from cloister.accounting.mixed import delta_of_mixed
 from cloister.core.budget import Budget, Currency, Event, Measure
 from cloister.core.clustering import Problem
+from cloister.core.defaults import DELTA
 from cloister.core.domains import Domain
+from cloister.core.doubles import as_float
 from cloister.core.errors import CloisterError, InvalidInput
 from cloister.core.fixed_order import fewer_bits
 from cloister.core.randomness import ANY_KEY
@@ -124,7 +126,7 @@ ASIDE = 0.5
 
 def _number(value: float) -> float:
     try:
-        return float(value)
+        return as_float(value)
     except (TypeError, ValueError):
         raise InvalidInput(f"epsilon and delta are numbers, given: {value!r}") from None
 
@@ -162,7 +164,7 @@ class Total:
     """
 
     epsilon: float = attrs.field(converter=_number, validator=_check_epsilon)
-    delta: float = attrs.field(default=0.0, converter=_number, validator=_check_delta)
+    delta: float = attrs.field(default=DELTA, converter=_number, validator=_check_delta)
     rows_per_user: int | None = attrs.field(default=None, converter=checked_rows_per_user, kw_only=True)
 
     @property

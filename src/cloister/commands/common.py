@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
+from cloister.core.doubles import as_float
 from cloister.core.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -74,7 +75,9 @@ OpenIt = Annotated[bool, typer.Option("--open", help="Open the page in a browser
 GroupNames = Annotated[
     str | None,
     typer.Option(
-        "--names", help="Names of groups, beside their numbers: 0=Frail,1=Young, or a .toml or .json file of such."
+        "--names",
+        help="Names of groups, beside their numbers: 0=Frail,1=Young, or a .toml or .json file of such. Files of rows "
+        "have them in a column 'group'.",
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
@@ -89,13 +92,35 @@ EDGES = 3
 def whole(text: str | int) -> int:
     """Parse a whole number, which may be written as 1e6; a default is one already. Raises: typer.BadParameter for
     anything else."""
+    shown = repr(text) if len(str(text)) <= WIDEST else f"{str(text)[:WIDEST]!r}..."
     try:
         value = float(text) if "e" in str(text).lower() else int(text)
     except ValueError:
-        raise typer.BadParameter(f"{text!r} is not a whole number") from None
-    if not float(value).is_integer():
-        raise typer.BadParameter(f"{text!r} is not a whole number")
+        raise typer.BadParameter(f"{shown} is not a whole number") from None
+    if not as_float(value).is_integer():
+        raise typer.BadParameter(f"{shown} is not a whole number that can be used")
     return int(value)
+
+
+MOST_COLUMNS = 2**16
+"""Most columns without a name: far more than any method finds centres in."""
+
+
+def few(value: int | None) -> int | None:
+    """A number of columns, if it can be. Raises: typer.BadParameter: it is larger than ``MOST_COLUMNS``."""
+    if value is not None and value > MOST_COLUMNS:
+        raise typer.BadParameter(f"give at most {MOST_COLUMNS} columns")
+    return value
+
+
+def one_budget(text: str | float) -> float:
+    """Parse the budget of one run. Raises: typer.BadParameter for anything else, such as a list of budgets."""
+    if "," in str(text):
+        raise typer.BadParameter(f"{text!r} is a list, and one run has one budget: 'cloister compare' takes several")
+    try:
+        return float(text)
+    except ValueError:
+        raise typer.BadParameter(f"{text!r} is not a valid float") from None
 
 
 def seconds(text: str) -> float:
@@ -120,7 +145,7 @@ def number_or_text(text: str | None) -> Any:
 def share_or_word(value: Any) -> Any:
     """A share as a number; words, and what is nothing, as they are: ``run.framing`` refuses those it does not know."""
     try:
-        return value if isinstance(value, bool) else float(value)
+        return value if isinstance(value, bool) else as_float(value)
     except (TypeError, ValueError):
         return value
 

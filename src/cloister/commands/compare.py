@@ -7,66 +7,72 @@ import shlex
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, final
 
+import attrs
 import typer
 
-from cloister.commands.common import AsJson, RowsOrAddress, console, names, print_json, show
-from cloister.commands.options import METHOD, OUTPUT, PRIVACY, Reading, Wanted
+from cloister.commands.common import AsJson, RowsOrAddress, console, names, print_json, share_or_word, show
+from cloister.commands.options import DESCRIBING, METHOD, OUTPUT, PRIVACY, Config, Reading, Wanted, said
 from cloister.commands.program import ending, printing
 from cloister.commands.progress import bar
-from cloister.commands.taking import lacks, taking
+from cloister.commands.taking import default_of, lacks, taking, with_start
+from cloister.core.defaults import DELTA
 from cloister.core.errors import InvalidInput
 
 if TYPE_CHECKING:
     from cloister.lab.comparing import Study
 
 
+@final
+@attrs.frozen(kw_only=True)
+class Contest:
+    """Methods that are compared, and the budgets that they are compared at."""
+
+    epsilons: Any = said("Privacy budgets in nats, separated by commas: 0.1,1.", PRIVACY, "--epsilon", kind=str | None)
+    delta: Any = said(
+        "Probability of failure of the guarantee. Default: auto, 1 / (n ln n), as papers state figures, and not "
+        f"{DELTA:g} as in fit: these rows are not secret, and methods with Gaussian noise can take part.",
+        PRIVACY,
+        kind=str | None,
+    )
+    methods: list[str] | None = said(
+        "Methods, separated by commas, each with options of its own if wanted: auto,fastlloyd:rounds=3:trust=local. "
+        "Default: auto and all methods that it picks from.",
+        METHOD,
+        kind=str | None,
+        read=names,
+    )
+    runs: int | None = said("Runs per method and budget. Default: 10.", METHOD)
+    rivals: list[str] | None = said(
+        "Packages to compare with, if installed: sklearn, diffprivlib.", METHOD, kind=str | None, read=names
+    )
+
+
 @taking
 def compare(
     rows: RowsOrAddress,
-    k: Annotated[int, typer.Option("-k", "--k", help="Number of centres.", rich_help_panel=METHOD)],
-    epsilon: Annotated[
-        str, typer.Option(help="Privacy budgets in nats, separated by commas: 0.1,1.", rich_help_panel=PRIVACY)
-    ],
     reading: Annotated[
         Reading,
-        lacks("every row counts", "user_column"),
         lacks("rows are held in memory by every process, each on one core", "engine", "scheduler", "threads"),
     ],
     asked: Annotated[
         Wanted,
-        lacks("several are compared, by options of their own", "k", "epsilon", "delta", "method", "bounds"),
-        lacks("each contender has its own", "trust", "components", "options", "zoom"),
-        lacks("every row counts", "rows_per_user", "pooled"),
+        lacks("several are compared, by --epsilon, --delta and --methods of its own", "epsilon", "delta", "method"),
+        lacks("each contender has its own: METHOD:name=value in --methods", "components", "options"),
+        lacks("rows are in one place, and nobody pools them", "pooled"),
+        lacks("costs are of centres, whatever describes their groups", *DESCRIBING),
         lacks("runs are independent, and figures are not private", "seed", "not_private"),
+        default_of("public_rows", "the number of these rows"),
     ],
-    methods: Annotated[
-        str | None,
-        typer.Option(
-            help="Methods, separated by commas, each with options of its own if "
-            "wanted: auto,fastlloyd:rounds=3:trust=local. Default: auto and all methods that it picks from.",
-            rich_help_panel=METHOD,
-        ),
-    ] = None,
-    runs: Annotated[int, typer.Option(help="Runs per method and budget.", rich_help_panel=METHOD)] = 10,
-    delta: Annotated[
-        str, typer.Option(help="Probability of failure of the guarantee; auto: 1 / (n ln n).", rich_help_panel=PRIVACY)
-    ] = "auto",
-    bounds: Annotated[
-        str,
-        typer.Option(
-            help="Bounds as in fit; rows: read off these rows, which a private run never does.", rich_help_panel=PRIVACY
-        ),
-    ] = "rows",
-    rivals: Annotated[
-        str | None,
-        typer.Option(help="Packages to compare with, if installed: sklearn, diffprivlib.", rich_help_panel=METHOD),
-    ] = None,
+    contest: Contest,
+    config: Config = None,
     out: Annotated[
         Path | None,
         typer.Option(
-            help="A .jsonl file that keeps every finished run; if it exists, its study goes on.", rich_help_panel=OUTPUT
+            help="A .jsonl file that keeps every finished run; if it exists, its study goes on. Or a .csv file of the "
+            "figures: until it is there, runs are kept in a .jsonl file beside it.",
+            rich_help_panel=OUTPUT,
         ),
     ] = None,
     picture: Annotated[
@@ -77,25 +83,38 @@ def compare(
 ) -> None:
     """Compare methods on rows that are generated or public. NOT private: the figures tell about the rows."""
     from cloister.lab.comparing import compare as compared
-    from cloister.run.result import checked_target
+    from cloister.lab.comparing.conditions import READ
+    from cloister.run.result import checked_target, put
     from cloister.showing.plots import ENDINGS
 
     if as_csv and as_json:
         raise InvalidInput("--csv and --json: give one of them")
+    reading, asked = with_start(reading, asked)
+    if asked.k is None:
+        raise InvalidInput("no k: give -k")
+    if contest.epsilons is None:
+        raise InvalidInput("no epsilon: give --epsilon, one or more: 0.1,1")
     drawn = None if picture is None else checked_target(picture, ENDINGS, "pictures")
-    kept = _scratch() if out is None else out
-    with ending(lambda error: _again(kept, out is None), lambda: out is None and kept.exists()), bar("runs") as advance:
+    target = None if out is None else checked_target(out, (".jsonl", ".csv"), "studies")
+    table = target if target is not None and target.suffix == ".csv" else None
+    kept = _scratch() if target is None else target.with_suffix(".jsonl")
+    passing = kept != out and not kept.exists()
+    with ending(lambda error: _again(kept, out is None), lambda: passing and kept.exists()), bar("runs") as advance:
         study = compared(
             rows,
-            k=k,
-            epsilons=_numbers(epsilon, "--epsilon"),
-            methods=names(methods),
-            runs=runs,
-            bounds=bounds,
-            delta="auto" if delta == "auto" else _number(delta, "--delta"),
+            k=asked.k,
+            epsilons=_numbers(contest.epsilons, "--epsilon"),
+            methods=contest.methods,
+            runs=10 if contest.runs is None else contest.runs,
+            bounds=READ if asked.bounds is None else asked.bounds,
+            delta="auto" if contest.delta in (None, "auto") else _number(contest.delta, "--delta"),
             public_rows=asked.public_rows,
             scale=asked.scale,
-            rivals=names(rivals) or (),
+            rows_per_user=asked.rows_per_user,
+            zoom="auto" if asked.zoom is None else share_or_word(asked.zoom),
+            trust=asked.trust,
+            start=asked.start,
+            rivals=contest.rivals or (),
             workers=reading.workers,
             out=kept,
             progress=advance,
@@ -103,11 +122,14 @@ def compare(
         )
         if drawn is not None:
             study.plot(drawn)
+        if table is not None:
+            put(table, study.csv().encode())
     with printing(lambda: _again(kept, out is None)):
         _print(study, as_csv, as_json)
-        if drawn is not None and not (as_csv or as_json):
-            show(f"\npicture (NOT private) saved to {drawn}")
-    if out is None:
+        for what, place in (("figures", table), ("picture", drawn)):
+            if place is not None and not (as_csv or as_json):
+                show(f"\n{what} (NOT private) saved to {place}")
+    if passing:
         kept.unlink(missing_ok=True)
 
 
@@ -132,15 +154,19 @@ def _again(kept: Path, unasked: bool) -> str:
     return f"finished runs are in {kept}: go on with {command}"
 
 
-def _number(text: str, flag: str) -> float:
-    first, *more = _numbers(text, flag)
+def _number(given: Any, flag: str) -> float:
+    first, *more = _numbers(given, flag)
     if more:
-        raise InvalidInput(f"{flag} is {text!r}: give one number")
+        raise InvalidInput(f"{flag} is {given!r}: give one number")
     return first
 
 
-def _numbers(text: str, flag: str) -> list[float]:
+def _numbers(given: Any, flag: str) -> list[float]:
+    """Numbers of a flag, or of a config file."""
+    parts = given.split(",") if isinstance(given, str) else given if isinstance(given, list) else [given]
     try:
-        return [float(part) for part in text.split(",")]
-    except ValueError:
-        raise InvalidInput(f"{flag} is {text!r}: give numbers, separated by commas") from None
+        if any(isinstance(part, bool) for part in parts):
+            raise TypeError
+        return [float(part) for part in parts]
+    except (TypeError, ValueError):
+        raise InvalidInput(f"{flag} is {given!r}: give numbers, separated by commas") from None

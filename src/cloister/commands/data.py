@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cloister.commands.common import AsJson, plain, print_json, show, whole
+from cloister.commands.common import AsJson, GroupNames, plain, print_json, show, whole
 from cloister.commands.program import Commands
 from cloister.commands.progress import bar
+from cloister.commands.taking import result_from
 from cloister.core.errors import InvalidInput, UnknownName
 
 if TYPE_CHECKING:
@@ -133,15 +134,16 @@ def sample(
     ],
     rows: Annotated[int, typer.Option("-n", "--rows", parser=whole, metavar="<int>", help="How many.")] = 10_000,
     seed: Annotated[int, typer.Option(help="The same seed gives the same rows; it is public, as the draw is.")] = 0,
+    names: GroupNames = None,
 ) -> None:
     """Draw synthetic rows: groups by size, columns by what describes each group, or around its centre. Released values
     only: reads no rows, and costs nothing."""
     from cloister.lab import sampling
     from cloister.lab.tables import NAMED
-    from cloister.run.result import Result, checked_target
+    from cloister.run.result import checked_target
 
-    target, loaded = checked_target(out, NAMED, "synthetic rows"), Result.load(result)
-    made, left = sampling.sample(loaded, rows, _seed(seed))
+    target, loaded = checked_target(out, NAMED, "synthetic rows"), result_from(result, names)
+    made, left = sampling.sample(loaded, rows, _seed(seed), names is not None)
     made.save(target)
     if left:
         show(plain(f"left out: {', '.join(left)}: nothing released says how groups spread in them (--describe would)"))

@@ -22,7 +22,12 @@ PARTIES = "north", "south", "west"
 
 def demo(
     epsilon: Annotated[float, by_itself(Wanted, "epsilon")] = 1.0,
-    delta: Annotated[float, typer.Option(help="Probability of failure of the guarantee.")] = 1e-5,
+    delta: Annotated[
+        float,
+        typer.Option(
+            help="Probability of failure of the guarantee; not 0 as in fit, so that Gaussian noise can be used."
+        ),
+    ] = 1e-5,
     k: Annotated[int, typer.Option("-k", "--k", help="Number of centres.")] = 10,
     seed: Annotated[int | None, by_itself(Wanted, "seed")] = None,
     federated: Annotated[

@@ -9,11 +9,11 @@ from typing import Annotated, Any
 import attrs
 import typer
 
-from cloister.commands.common import RowsOrAddress, print_json, say, show, tell_columns, told_once
+from cloister.commands.common import GroupNames, RowsOrAddress, print_json, say, show, tell_columns, told_once
 from cloister.commands.options import Charged, Printed, Reading, Wanted, by_itself
 from cloister.commands.program import Standing, ending, printing
-from cloister.commands.progress import counting
-from cloister.commands.taking import lacks, taking
+from cloister.commands.taking import lacks, result_from, taking
+from cloister.showing.progress import progress
 
 METHOD = "kept-centers"
 
@@ -26,8 +26,9 @@ def drift(
     charged: Charged,
     printed: Printed,
     epsilon: Annotated[float, by_itself(Wanted, "epsilon")],
-    public_rows: Annotated[int | None, by_itself(Wanted, "public_rows")] = None,
+    public_rows: Annotated[int | None, by_itself(Wanted, "public_rows", "that of the earlier result")] = None,
     rows_per_user: Annotated[int | None, by_itself(Wanted, "rows_per_user")] = None,
+    names: GroupNames = None,
 ) -> None:
     """How much worse released centres fit new rows, from one private question; with -o the answer is a result, which
     later rows can be compared with."""
@@ -35,9 +36,9 @@ def drift(
     from cloister.run.drift import check_released, drift as compared
     from cloister.run.fit import fit
     from cloister.run.request import Request
-    from cloister.run.result import Result, checked_target
+    from cloister.run.result import checked_target
 
-    earlier, target = Result.load(result), None if printed.out is None else checked_target(printed.out)
+    earlier, target = result_from(result, names), None if printed.out is None else checked_target(printed.out)
     check_released(earlier)  # refuses what cannot be compared, before anything is spent
     if earlier.privacy.rows_per_user is not None and rows_per_user is None:
         say(
@@ -55,12 +56,13 @@ def drift(
     standing = Standing(account, target)
     with ExitStack() as held:
         held.enter_context(ending(standing.how, standing.open))
-        advance = held.enter_context(counting("rows read"))
-        population: Any = held.enter_context(closing(rows_of(earlier, rows, reading, told_once(), advance)))
+        bar = held.enter_context(progress())
+        population: Any = held.enter_context(closing(rows_of(earlier, rows, reading, told_once(), bar.advance)))
         standing.result = found = fit(
             attrs.evolve(request, start=attrs.evolve(earlier, columns=tuple(population.columns))),
             population,
             account=account,
+            started=bar.started,
             keep=standing.keep,
             reserved=standing.reserved,
             checked=lambda: tell_columns(population),

@@ -12,9 +12,9 @@ import typer
 from cloister.commands.common import AsJson, PlanFolder, RowsOrAddress, print_json, say, show, tell_columns
 from cloister.commands.options import Reading
 from cloister.commands.program import ending, printing
-from cloister.commands.progress import counting
 from cloister.commands.taking import lacks, taking
 from cloister.core.errors import InvalidInput
+from cloister.showing.progress import progress
 
 if TYPE_CHECKING:
     from cloister.collection.plan.transcript import Transcript
@@ -126,9 +126,9 @@ def _reported(
             f"twice"
         )
 
-    with ending(lambda error: standing()), counting("rows read") as advance:
+    with ending(lambda error: standing()), progress() as bar:
         checked = tell_columns if transcript.plan.columns is None else lambda table: None
-        with closing(RowTable(encoder, rows, reading.arguments(), first, advance, checked)) as table:
+        with closing(RowTable(encoder, rows, reading.arguments(), first, bar.advance, checked)) as table:
             path, written = collect(encoder, table, out, kept, warned)
     with printing(standing):
         if as_json:

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cloister.commands.common import RowsOrAddress, print_json, show, tell_columns, told_once
+from cloister.commands.common import GroupNames, RowsOrAddress, plain, print_json, show, tell_columns, told_once
 from cloister.commands.options import Printed, Reading
 from cloister.commands.program import ending, printing
-from cloister.commands.progress import counting
-from cloister.commands.taking import lacks, taking
+from cloister.commands.taking import lacks, result_from, taking
+from cloister.showing.progress import progress
 
 if TYPE_CHECKING:
     from cloister.commands.evaluating import GroupsOfRows, Judged
@@ -44,28 +44,30 @@ def evaluate(
     reference: Annotated[
         bool, typer.Option(help="Compare with scikit-learn's k-means, which is not private, on the same rows.")
     ] = True,
+    names: GroupNames = None,
 ) -> None:
     """How well released centres fit rows, clipped as the run clipped them. NOT private: the figures tell about the
     rows."""
     from cloister.commands.evaluating import judged
     from cloister.commands.predicting import rows_of
-    from cloister.rows.reading import as_missing
-    from cloister.run.result import Result
+    from cloister.rows.selection import few
 
-    loaded = Result.load(result)
+    loaded = result_from(result, names)
     with (
         ending(lambda error: "nothing was measured: run it again"),
-        counting("rows read") as advance,
-        closing(rows_of(loaded, rows, reading, told_once(), advance)) as population,
+        progress() as bar,
+        closing(rows_of(loaded, rows, reading, told_once(), bar.advance)) as population,
     ):
         tell_columns(population)
-        found = judged(loaded, population, as_missing(reading.missing or "refuse"), reference)
+        found = judged(loaded, population, reading.missing_of(loaded), reference)
     with printing(lambda: "run it again"):
         if printed.as_json:
-            print_json(_plain(found))
+            print_json(_plain(found, loaded))
             return
         show(NOT_PRIVATE)
         show(_rows(found, loaded, reference))
+        sizes = [f"{called}: {size:,}" for called, size in zip(loaded.called, found.sizes, strict=True)]
+        show(plain(f"Rows by nearest centre: {few(sizes)}"))
         if found.scaled is not None:
             show("In the units that the run took distances in, column by column:")
             show(_lines(found.scaled.as_dict(found.clipped)))
@@ -73,10 +75,11 @@ def evaluate(
         show(_lines(found.raw.as_dict(found.clipped)))
 
 
-def _plain(found: Judged) -> dict[str, Any]:
+def _plain(found: Judged, result: Result) -> dict[str, Any]:
     scaled = {} if found.scaled is None else {"scaled": found.scaled.as_dict(found.clipped)}
     counts = {"rows": found.rows, "left_out": found.left_out, "clipped": found.clipped, "sampled": found.sampled}
-    return {"private": False, **counts, **found.raw.as_dict(found.clipped), **scaled}
+    groups = [{"group": called, "rows": size} for called, size in zip(result.called, found.sizes, strict=True)]
+    return {"private": False, **counts, "groups": groups, **found.raw.as_dict(found.clipped), **scaled}
 
 
 def which_rows(found: Judged | GroupsOfRows, result: Result) -> str:

@@ -58,14 +58,15 @@ class Judged:
     """Findings of a result's centres. NOT private.
 
     Args: rows (that were used), left_out (with a missing or infinite cell), clipped (used rows outside the bounds),
-    sampled (rows that the reference was found from), raw, scaled (in the run's units; None where those are the
-    caller's).
+    sampled (rows that the reference was found from), sizes (rows nearest to each centre, in the run's units), raw,
+    scaled (in the run's units; None where those are the caller's).
     """
 
     rows: int
     left_out: int
     clipped: int
     sampled: int
+    sizes: tuple[int, ...]
     raw: Measured
     scaled: Measured | None
 
@@ -158,7 +159,7 @@ def _costs(squares: Floats) -> Floats:
 @attrs.frozen(eq=False)
 class Tally:
     """Totals of some rows in one unit of distance. Args: costs and others (2,) of the clipped rows and of those as they
-    are, sums (k, d) and sizes (k,) of the clusters of clipped rows."""
+    are, sums (k, d) of clipped rows' offsets from their centres, and sizes (k,) of their clusters."""
 
     costs: Floats
     others: Floats
@@ -173,17 +174,16 @@ class Tally:
             own[some.outside] = scale.nearest(some.rows[some.outside])[1]
         sums, sizes = np.zeros_like(scale.centers), np.zeros(len(scale.centers))
         for k, members in _by_label(label):
-            sums[k], sizes[k] = some.moved[members].sum(axis=0), len(members)
+            sums[k], sizes[k] = (some.moved[members] - scale.centers[k]).sum(axis=0), len(members)
         return cls(_costs(squares), _costs(own), sums, sizes)
 
     def merge(self, other: Self) -> Self:
         added: Self = _added(self, other)
         return added
 
-    @property
-    def means(self) -> Floats:
-        """Means of the clusters, in the caller's units; of an empty one 0."""
-        found: Floats = self.sums / np.maximum(self.sizes, 1)[:, None]
+    def means(self, centers: Floats) -> Floats:
+        """Means of the clusters around these centres, in the caller's units; of an empty one its centre."""
+        found: Floats = centers + self.sums / np.maximum(self.sizes, 1)[:, None]
         return found
 
 
@@ -281,12 +281,8 @@ def _davies_bouldin(scale: CentersInUnits, tally: Tally, away: Floats) -> float:
         return math.inf
     if used.sum() == tally.sizes.sum():
         return 0.0
-    spread, means = away[used] / tally.sizes[used], tally.means[used] / scale.units
-    apart = np.linalg.norm(means[:, None] - means[None], axis=2)
-    if np.allclose(spread, 0) or np.allclose(apart, 0):
-        return 0.0
-    apart[apart == 0] = np.inf
-    return float(np.max((spread[:, None] + spread) / apart, axis=1).mean())
+    means = tally.means(scale.centers)[used] / scale.units
+    return metrics.davies_bouldin_of(means, away[used] / tally.sizes[used])
 
 
 def _by_label(label: Any) -> Iterator[tuple[int, Any]]:
@@ -314,14 +310,16 @@ def judged(result: Result, population: TableRows, missing: Missing, reference: b
         refuse_none()
     drawn = np.empty((0, dimension)) if seen.many is None else seen.many.rows
     others = [_reference(drawn, scale, k) for scale in scales]
-    means = [tally.means for tally in seen.tallies]
+    means = [tally.means(scale.centers) for scale, tally in zip(scales, seen.tallies, strict=True)]
     ended = partial(_second, result=result, scales=scales, means=means, others=others)
     spreads = population.added_up(ended, _both)
     found = [
         _measured(scale, tally, spread, seen.few.rows, other)
         for scale, tally, spread, other in zip(scales, seen.tallies, spreads, others, strict=True)
     ]
-    return Judged(seen.rows, seen.left_out, seen.clipped, len(drawn), found[0], found[1] if len(found) > 1 else None)
+    sizes = tuple(map(int, seen.tallies[-1].sizes.tolist()))
+    scaled = found[1] if len(found) > 1 else None
+    return Judged(seen.rows, seen.left_out, seen.clipped, len(drawn), sizes, found[0], scaled)
 
 
 def _reference(drawn: Floats, scale: CentersInUnits, k: int) -> Floats | None:

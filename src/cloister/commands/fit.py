@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sized
 from contextlib import ExitStack, closing
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, final
 
 import attrs
 import typer
@@ -25,25 +25,56 @@ from cloister.commands.common import (
 )
 from cloister.commands.options import (
     OUTPUT,
+    PRIVACY,
     Charged,
     Config,
     Dimension,
     Printed,
     Reading,
-    Repeated,
-    Sought,
     Verbose,
     Wanted,
+    said,
 )
 from cloister.commands.program import Standing, ending, printing
 from cloister.commands.progress import Log, event_log, signs_of_life
-from cloister.commands.taking import lacks, taking
+from cloister.commands.taking import lacks, taking, with_start
+from cloister.core.defaults import DELTA
 from cloister.core.errors import InvalidInput, MissingExtra
 from cloister.showing.progress import progress
 
 if TYPE_CHECKING:
     from cloister.rows.selection import Selection
     from cloister.run.request import PreparedRun
+
+
+@final
+@attrs.frozen(kw_only=True)
+class Sought:
+    """An error from which a budget is wanted."""
+
+    error: float | None = said(
+        "What the predicted error may be, in parts of a single centre's cost, such as 0.01: say which epsilon that "
+        "takes with --rows, and how many rows with --epsilon (default: 1).",
+        PRIVACY,
+        in_config=False,
+    )
+    picture: str | None = said(
+        "With --error: draw the predicted error against epsilon, .png or .svg.", OUTPUT, in_config=False
+    )
+
+
+@final
+@attrs.frozen(kw_only=True)
+class Repeated:
+    """A run that is repeated, and the lifetime that pays for it."""
+
+    every: int | None = said(
+        "How many such runs there are in a year: say how many a lifetime holds (--ledger, or --lifetime-epsilon).",
+        PRIVACY,
+        in_config=False,
+    )
+    lifetime_epsilon: float | None = said("With --every: the lifetime's epsilon, without a ledger.", PRIVACY)
+    lifetime_delta: float | None = said(f"With --every: the lifetime's delta. Default: {DELTA:g}.", PRIVACY)
 
 
 @taking
@@ -69,6 +100,7 @@ def explain(
         raise InvalidInput("--picture draws predicted errors: give --error too, the one that is wanted")
     if sought.error is not None and asked.epsilon is None:
         asked = attrs.evolve(asked, epsilon=1.0)
+    reading, asked = with_start(reading, asked)
     request, as_json = asked.request(len(rows or ()) if asked.pooled else 0), bool(printed.as_json)
     account = charged.account()
     if repeated.every is None and repeated != Repeated():
@@ -77,7 +109,7 @@ def explain(
         raise InvalidInput("--every and a ledger are of one budget, and --error looks for one: give either")
     request = request if account is None else account.asked(request)
     if not rows or dimension is not None:
-        chosen = _named(rows, reading, dimension, asked.columns_of["described"])
+        chosen = _named(rows, reading, dimension, asked)
         show_forecast(request, chosen, None, as_json, sought, repeated, account)
         return
     try:
@@ -118,7 +150,7 @@ def show_forecast(
     if repeated is not None and every is not None:
         from cloister.run.lasting import lasting
 
-        life = repeated.lifetime_epsilon, repeated.lifetime_delta or 0.0
+        life = repeated.lifetime_epsilon, DELTA if repeated.lifetime_delta is None else repeated.lifetime_delta
         lasts = lasting(found.plan, every, account, *life)
     if as_json:
         print_json(found.as_dict() | ({} if lasts is None else {"repeated": attrs.asdict(lasts)}))
@@ -144,25 +176,26 @@ def _show_needs(request: Any, chosen: Selection, error: float, picture: str | No
         show(found.text if drawn is None else f"{found.text}\npicture saved to {drawn}")
 
 
-def _named(files: list[str] | None, reading: Reading, dimension: int | None, described: list[Any]) -> Selection:
+def _named(files: list[str] | None, reading: Reading, dimension: int | None, asked: Wanted) -> Selection:
     """The columns, without a file that has them. Raises: InvalidInput: nothing names them, or things that do not go
     together."""
-    from cloister.rows.columns import TableColumn, select
+    from cloister.rows.columns import TableColumn, named, select
+    from cloister.run.bounds import named_in
 
-    named, categories = reading.columns, reading.categories or {}
+    categories, described = reading.categories or {}, asked.columns_of["described"]
     if not files and reading.of_a_source:
         raise InvalidInput(
             f"{', '.join(reading.of_a_source)}: for files or databases, and there are no rows to read: leave them out"
         )
-    if named is not None and not files and dimension is None:
-        if not all(named):
-            raise InvalidInput("a column has no name: give --columns a,b,c")
-        every = dict.fromkeys([*named, *categories, *(getattr(each, "column", each) for each in described)])
-        return select([TableColumn(name, "cells") for name in every], named, categories, described=described)
-    if dimension is not None and dimension > 0 and not files and named is None and not categories:
+    if not files and dimension is None:
+        found = named(reading.columns, categories, named_in(asked.bounds), described, reading.user_column)
+        if found is not None:
+            return found
+    if dimension is not None and dimension > 0 and not files and reading.columns is None and not categories:
         return select([TableColumn(str(i), "numbers") for i in range(dimension)], everything=True).describing(described)
     raise InvalidInput(
-        "give the columns: files that have them, their names (--columns a,b,c, and --category) or --dimension 10"
+        "give the columns: files that have them, their names (--columns a,b,c and --category, or --bounds with a file "
+        "that names them) or --dimension 10"
     )
 
 
@@ -189,6 +222,7 @@ def fit(
     from cloister.run.fit import fit as run, parties, source
     from cloister.run.result import checked_target
 
+    reading, asked = with_start(reading, asked)
     request = asked.request(len(rows) if asked.pooled else 0)
     target = None if printed.out is None else checked_target(printed.out)
     account = charged.account()

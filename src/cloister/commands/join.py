@@ -289,6 +289,10 @@ def party_key(
         show(f'{"coordinator_key" if coordinator else "key"} = "{public_key(content).hex()}"')
 
 
+MOST_DAYS = 36_500
+"""Longest life of a test certificate: a hundred years."""
+
+
 def make_certificates(
     folder: Annotated[Path, typer.Argument(help="Folder to fill.")],
     party: Annotated[list[str], typer.Option(help="A party's name. Repeatable.")],
@@ -300,6 +304,8 @@ def make_certificates(
     from cloister.federated.protocol.streams import new_private_key, public_key
     from cloister.federated.transport.certificates import make_test_certificates, write_secret
 
+    if not 1 <= days <= MOST_DAYS:
+        raise InvalidInput(f"--days is {days}: give a number of days from 1 to {MOST_DAYS}")
     make_test_certificates(folder, tuple(party), days)
     public = dict[str, str]()
     for name in (COORDINATOR_NAME, *party):

@@ -14,6 +14,7 @@ import typer
 from cloister.commands.common import AsJson, plain, print_json, print_saved, show
 from cloister.commands.options import Charged, SaveTo, Verbose, by_itself
 from cloister.commands.program import Commands, ending, printing
+from cloister.core.defaults import DELTA
 from cloister.core.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -37,7 +38,9 @@ def declare(
     ledger: Annotated[Path, typer.Argument(help="The ledger's file; made if it is not there.")],
     dataset: Annotated[str, typer.Argument(help="The data set's name.")],
     epsilon: Annotated[float, typer.Option(help="Lifetime budget, in nats.")],
-    delta: Annotated[float, typer.Option(help="Lifetime probability of failure.")] = 0.0,
+    delta: Annotated[
+        float, typer.Option(help="Lifetime probability of failure. Without any, runs that ask for delta are refused.")
+    ] = DELTA,
     composition: Annotated[
         str, typer.Option(help="basic: epsilons and deltas add; zcdp: rho adds, better for many runs.")
     ] = "basic",

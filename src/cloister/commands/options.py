@@ -13,7 +13,8 @@ from typing import Annotated, Any, Literal, TypeAlias, final
 import attrs
 import typer
 
-from cloister.commands.common import names, number_or_text, share_or_word, whole
+from cloister.commands.common import few, names, number_or_text, one_budget, share_or_word, whole
+from cloister.core.defaults import DELTA
 from cloister.core.errors import InvalidInput
 
 Source: TypeAlias = Literal["files", "databases"]
@@ -74,6 +75,10 @@ class Said:
         """The help, with what it applies to."""
         return self.help if self.only is None else f"{self.help} For {self.only} alone."
 
+    def with_default(self, words: str) -> Said:
+        """The same, with another default in its help; empty: none."""
+        return attrs.evolve(self, help=self.help.split(" Default: ")[0] + (f" Default: {words}." if words else ""))
+
     @property
     def option(self) -> Any:
         """The option as typer takes it."""
@@ -101,21 +106,23 @@ class Reading:
 
     columns: list[str] | None = said(
         "Columns to use, separated by commas: names (one with a comma in double quotes), or patterns such as '*', "
-        "which take numbers that are neither id-like nor dates (of CSV, any columns). Default: those "
-        "of the result or the plan, or else those that --bounds and --category name; of NPY and NPZ all.",
+        "which take numbers that are neither id-like nor dates (of CSV, any columns). With a result or a plan: what "
+        "its columns are called in these rows, in its order, or its own names in any order. Default: those of the "
+        "result, the plan or the start, or else those that --bounds and --category name; of NPY and NPZ all.",
         ROWS,
         kind=str | None,
         read=names,
     )
     categories: Mapping[str, Any] | None = said(
         "Public values of a column of categories, as in ward=A,B,C; one with a comma in double quotes: "
-        "'ward=\"A, B\",C'. Repeatable.",
+        "'ward=\"A, B\",C'. Repeatable. Default: those of the start.",
         ROWS,
         "--category",
         kind=list[str] | None,
     )
     missing: str | None = said(
-        "Rows with missing or infinite cells: refuse (default) or drop; under a plan, a person with such a row then "
+        "Rows with missing or infinite cells: refuse or drop. Default: as the run of the result or the start did, or "
+        "else refuse; under a plan, a person with such a row then "
         "reports as being nowhere.",
         ROWS,
     )
@@ -156,6 +163,12 @@ class Reading:
         found["missing"] = "refuse" if self.missing is None else self.missing
         return {name: value for name, value in found.items() if name not in but}
 
+    def missing_of(self, result: Any) -> Any:
+        """What is done with missing cells: what is given, or what a result's run did. Raises: InvalidInput."""
+        from cloister.rows.reading import as_missing
+
+        return result.missing if self.missing is None else as_missing(self.missing)
+
     def given(self, *but: str) -> dict[str, Any]:
         """The options that are given, by flag. Args: but (names of those that do not matter)."""
         every = {name: (each.flags[-1], getattr(self, name)) for name, each in declared(Reading).items()}
@@ -193,14 +206,21 @@ class Wanted:
         read=number_or_text,
         metavar="<int or range>",
     )
-    epsilon: float | None = said("Privacy budget of this run, in nats: for all that a row or person costs.", PRIVACY)
-    delta: float | None = said("Probability of failure of the guarantee; well below 1 / rows. Default: 0.", PRIVACY)
+    epsilon: float | None = said(
+        "Privacy budget of this run, in nats: for all that a row or person costs.",
+        PRIVACY,
+        metavar="<float>",
+        parser=one_budget,
+    )
+    delta: float | None = said(
+        f"Probability of failure of the guarantee; well below 1 / rows. Default: {DELTA:g}.", PRIVACY
+    )
     trust: str | None = said(
         "central, local, shuffled or aggregated: fill every slot for an oracle that --with does not name.", PRIVACY
     )
     bounds: Any = said(
         "Public bounds: -1:1, or 0:120,0:1, or a .toml/.json file, or ball:RADIUS; unknown, for all columns or in "
-        "place of a pair.",
+        "place of a pair. Of compare also, and by default, rows: read off these rows, which a private run never does.",
         PRIVACY,
         kind=str | None,
     )
@@ -267,7 +287,8 @@ class Wanted:
     )
     start: str | None = said(
         "Public centres to begin from: an earlier result, or a .toml or .json file with a list of numbers per "
-        "column. auto compares them with fresh ones; the method refit takes them to fit, and finds nothing else.",
+        "column. auto compares them with fresh ones; the method refit takes them to fit, and finds nothing else. A "
+        "result also gives what is not given: columns, categories, bounds, k and missing.",
         METHOD,
     )
     seed: int | None = said("Repeat the public choices (the start). Never the noise.", METHOD)
@@ -284,7 +305,7 @@ class Wanted:
 
         Raises: InvalidInput: no k, no epsilon, or something that makes no sense.
         """
-        from cloister.run.request import Request
+        from cloister.run.request import Request, pooled_trust
 
         for name, how in (("k", "-k"), ("epsilon", "--epsilon")):
             if getattr(self, name) is None:
@@ -294,39 +315,13 @@ class Wanted:
         given["rows"] = given.pop("public_rows", None)
         if "zoom" in given:
             given["zoom"] = share_or_word(self.zoom)
-        if given.pop("pooled", False) and parties:
-            given |= {"trust": "aggregated", "parties": parties}
+        if given.pop("pooled", False):
+            given |= {"trust": pooled_trust(parties, self.trust), "parties": parties}
         return Request(**given | others)
 
 
-@final
-@attrs.frozen(kw_only=True)
-class Sought:
-    """An error from which a budget is wanted."""
-
-    error: float | None = said(
-        "What the predicted error may be, in parts of a single centre's cost, such as 0.01: say which epsilon that "
-        "takes with --rows, and how many rows with --epsilon (default: 1).",
-        PRIVACY,
-        in_config=False,
-    )
-    picture: str | None = said(
-        "With --error: draw the predicted error against epsilon, .png or .svg.", OUTPUT, in_config=False
-    )
-
-
-@final
-@attrs.frozen(kw_only=True)
-class Repeated:
-    """A run that is repeated, and the lifetime that pays for it."""
-
-    every: int | None = said(
-        "How many such runs there are in a year: say how many a lifetime holds (--ledger, or --lifetime-epsilon).",
-        PRIVACY,
-        in_config=False,
-    )
-    lifetime_epsilon: float | None = said("With --every: the lifetime's epsilon, without a ledger.", PRIVACY)
-    lifetime_delta: float | None = said("With --every: the lifetime's delta. Default: 0.", PRIVACY)
+DESCRIBING = "describe", "describe_words", "most_words", "describe_share"
+"""Options of a description of groups."""
 
 
 @final
@@ -368,10 +363,11 @@ class Printed:
     as_json: bool | None = said("Print JSON for programs.", OUTPUT, "--json", in_config=False)
 
 
-def by_itself(kind: type, name: str) -> Any:
+def by_itself(kind: type, name: str, default: str | None = None) -> Any:
     """An option of a class as typer takes it, for a command that takes few of the others: under no heading, and of
-    whatever the command is given."""
-    return attrs.evolve(declared(kind)[name], heading="", only=None).option
+    whatever the command is given. Args: default (in words, where it is another)."""
+    said = declared(kind)[name] if default is None else declared(kind)[name].with_default(default)
+    return attrs.evolve(said, heading="", only=None).option
 
 
 SaveTo = Annotated[Path | None, declared(Printed)["out"].option]
@@ -379,7 +375,10 @@ EngineName = Annotated[str, by_itself(Reading, "engine")]
 Workers = Annotated[int | None, by_itself(Reading, "workers")]
 Scheduler = Annotated[str | None, by_itself(Reading, "scheduler")]
 Dimension = Annotated[
-    int | None, typer.Option("--dimension", help="Number of columns, whatever they are called.", rich_help_panel=ROWS)
+    int | None,
+    typer.Option(
+        "--dimension", help="Number of columns, whatever they are called.", rich_help_panel=ROWS, callback=few
+    ),
 ]
 
 

@@ -13,17 +13,16 @@ import typer
 from cloister.commands.common import AsJson, PlanFolder, print_json, say, show
 from cloister.commands.options import OUTPUT, Dimension, Printed, Reading, Wanted, declared
 from cloister.commands.program import ending, printing
-from cloister.commands.taking import lacks, needs, taking
+from cloister.commands.taking import lacks, needs, taking, with_start
 
 
 @taking
 def plan(
     out: Annotated[Path, typer.Option(help="Folder to make.", rich_help_panel=OUTPUT)],
-    reading: Annotated[Reading, lacks("a plan reads no rows", *(set(declared(Reading)) - {"columns"}))],
+    reading: Annotated[Reading, lacks("a plan reads no rows", *(set(declared(Reading)) - {"columns", "categories"}))],
     asked: Annotated[
         Wanted,
-        needs("k", "epsilon", "public_rows", "bounds"),
-        lacks("nobody sees rows, and could look where they are", "zoom"),
+        needs("epsilon", "public_rows"),
         lacks("every person has one row", "rows_per_user"),
         lacks("people answer for themselves", "pooled", "not_private"),
     ],
@@ -36,8 +35,9 @@ def plan(
     from cloister.collection.plan.publish import harm, publish, without_bundle, words
 
     checked_folder(out)
-    request = asked.request(zoom="off", method="one-round" if asked.method is None else asked.method)
-    made = publish(request, reading.columns, dimension)
+    reading, asked = with_start(reading, asked)
+    request = asked.request(method="one-round" if asked.method is None else asked.method)
+    made = publish(request, reading.columns, dimension, reading.categories)
     text = words(made, made.rounds())
     bundle.write(made, out, text)
     with printing(lambda: f"the plan is in {out}"):

@@ -23,6 +23,14 @@ from cloister.commands.program import printing
 from cloister.commands.taking import mapping_in, result_from
 from cloister.core.errors import InvalidInput
 
+Axes = Annotated[
+    str | None,
+    typer.Option(
+        help="The map's two columns, separated by a comma. Default: of plot the first two of numbers, of "
+        "report those in which the centres differ most."
+    ),
+]
+
 
 def plot(
     result: Annotated[Path, typer.Argument(help="A result that fit, decode, advance or join saved.")],
@@ -31,9 +39,7 @@ def plot(
     parallel: Annotated[
         bool, typer.Option("--parallel", help="Parallel coordinates: a line per centre over the columns.")
     ] = False,
-    axes: Annotated[
-        str | None, typer.Option(help="Two columns, separated by a comma; default: the first two of numbers.")
-    ] = None,
+    axes: Axes = None,
     described: Annotated[
         bool, typer.Option("--described", help="What the groups hold: a histogram per described column.")
     ] = False,
@@ -70,6 +76,7 @@ def plot(
 def report(
     result: Annotated[Path, typer.Argument(help="A result that fit, decode, advance or join saved.")],
     out: Annotated[Path | None, typer.Option("-o", "--out", help="The page: .html.")] = None,
+    axes: Axes = None,
     names: GroupNames = None,
     registry: Annotated[
         Path | None,
@@ -91,16 +98,16 @@ def report(
 
     if out is None and registry is None:
         raise InvalidInput("there is nothing to write: give -o page.html, or --registry record.yaml")
-    if (facts is not None and registry is None) or (opened and out is None):
+    if (facts is not None and registry is None) or ((opened or axes is not None) and out is None):
         raise InvalidInput(
-            "--facts are for --registry record.yaml, and --open is for -o page.html: give both of a pair"
+            "--facts are for --registry record.yaml, --axes and --open are for -o page.html: give both of a pair"
         )
     page = None if out is None else checked_target(out, (".html",), "reports")
     target = None if registry is None else checked_target(registry, (".yaml",), "records")
     loaded, told = result_from(result, names), dict[str, Any]()
     record = "" if target is None else record_of(loaded, mapping_in(facts, "facts"), target.stem)
     if page is not None:
-        loaded.report(page)
+        loaded.report(page, split(axes))
         told |= {"report": str(page), "bytes": page.stat().st_size}
     if target is not None:
         put(target, record.encode())

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cloister.commands.common import ADDRESS_HELP, names, print_json, say, show, tell_columns
+from cloister.commands.common import ADDRESS_HELP, GroupNames, names, print_json, say, show, tell_columns
 from cloister.commands.options import OUTPUT, Printed, Reading
 from cloister.commands.program import ending, printing
-from cloister.commands.progress import counting
-from cloister.commands.taking import lacks, taking
+from cloister.commands.taking import lacks, result_from, taking
 from cloister.core.errors import InvalidInput
+from cloister.showing.progress import progress
 
 if TYPE_CHECKING:
     from cloister.commands.views import LabelView
@@ -44,6 +44,7 @@ def predict(
     keep: Annotated[
         str | None, typer.Option(help="Columns to copy along, separated by commas, such as id.", rich_help_panel=OUTPUT)
     ] = None,
+    group_names: GroupNames = None,
     distances: Annotated[
         bool,
         typer.Option(
@@ -83,7 +84,7 @@ def predict(
     from cloister.commands.views import LabelView, refuse_with
     from cloister.run.result import Result, checked_target
 
-    as_json, table, missing = bool(printed.as_json), reading.table, reading.missing or "refuse"
+    as_json, table = bool(printed.as_json), reading.table
     if sql or create is not None:
         refuse_with(
             {
@@ -92,6 +93,7 @@ def predict(
                 **reading.given("columns", "table"),
                 "--sql": sql and create,
                 "--name": name and create,
+                "--names": group_names,
                 "--dialect": dialect and rows,
             },
             "labels in SQL go into no file, and are printed, or created at an address",
@@ -113,10 +115,19 @@ def predict(
     if out is None:
         raise InvalidInput("the labels have no file: give --out labels.parquet")
     target = checked_target(out, ENDINGS, "labels")
-    loaded = Result.load(result)
-    with ending(lambda error: "no labels were written: run it again"), counting("rows read") as advance:
+    loaded = result_from(result, group_names)
+    with ending(lambda error: "no labels were written: run it again"), progress() as bar:
         population = rows_of(loaded, rows, reading)
-        labels = Labels(loaded, population, names(keep) or (), distances, missing, advance, reading.threads)
+        labels = Labels(
+            loaded,
+            population,
+            names(keep) or (),
+            distances,
+            reading.missing_of(loaded),
+            bar.advance,
+            reading.threads,
+            group_names is not None,
+        )
         counts = labels.save(target)
     tell_columns(population)
     say(NOT_PRIVATE)

@@ -14,7 +14,7 @@ from cloister import metrics
 from cloister.commands.options import Reading
 from cloister.core.errors import InvalidInput, MissingExtra, UnknownName
 from cloister.core.types import Floats, Ints
-from cloister.rows.selection import table_columns
+from cloister.rows.selection import few, in_order, table_columns
 from cloister.run.fit import source
 from cloister.run.result import Result, replace
 
@@ -40,16 +40,25 @@ def rows_of(
     """The population of rows that a result's centres are compared with: the columns that it was made of, and its
     categories.
 
-    Args: reading (its columns are what they are called in these rows, in the result's order; default: as the result
-    calls them; of a result without names those of files without names), told, progress (as of
-    ``source``).
+    Args: reading (its columns are what they are called in these rows, in the result's order, or the result's own names
+    in any order; default: as the result calls them; of a result without names those of files without names), told,
+    progress (as of ``source``).
     Raises: CloisterError: there are no such columns, or another number of them.
     """
     categories = result.problem.get("categories", {})
-    wanted = reading.columns or table_columns(result.columns, categories)
-    given: dict[str, Any] = {**reading.arguments(), "told": told, "progress": progress}
+    own = table_columns(result.columns, categories)
+    wanted = reading.columns or own
+    given: dict[str, Any] = {
+        **reading.arguments(),
+        "missing": reading.missing_of(result),
+        "told": told,
+        "progress": progress,
+    }
     try:
         found = source(rows, **{**given, "columns": wanted, "categories": categories})
+        if (used := list(found.selection.used)) != own and in_order(used, own) == own:
+            found.close()
+            found = source(rows, **{**given, "columns": own, "categories": categories})
     except UnknownName:
         if reading.columns or list(result.columns) != [str(i) for i in range(len(result.columns))]:
             raise
@@ -59,13 +68,21 @@ def rows_of(
     except InvalidInput:
         found.close()
         raise
+    if told is not None and reading.columns and found.columns != result.columns:
+        pairs = zip(found.columns, result.columns, strict=True)
+        told(f"columns are read as the result's: {few([f'{name} as {own}' for name, own in pairs if name != own])}")
     return found
 
 
 def check_columns(result: Result, named: Sequence[str]) -> None:
     """Raises: InvalidInput: these features are not as many as the result's, or other categories."""
     categories = result.problem.get("categories", {})
-    if len(named) != len(result.columns) or (categories and tuple(named) != result.columns):
+    if categories and tuple(named) != result.columns:
+        raise InvalidInput(
+            f"the result has categories, and is of the columns {few(table_columns(result.columns, categories))}: rows "
+            f"for it have columns of these names, not {few(table_columns(named, categories))}"
+        )
+    if len(named) != len(result.columns):
         raise InvalidInput(
             f"the result is of the columns {', '.join(result.columns[:8])}{', ...' if len(result.columns) > 8 else ''} "
             f"({len(result.columns)}), these are {len(named)}: name them in that order (--columns)"
@@ -92,7 +109,7 @@ class Labels:
 
     Args: result, population (from ``rows_of``), kept (columns that are copied along), distances (whether to add those
     to the rows' centres, in the run's units where it scaled columns), missing ('refuse' or 'drop'), advance (told the
-    number of rows just read), threads (None: one per core).
+    number of rows just read), threads (None: one per core), group_names (whether to add the groups' names).
     """
 
     result: Result
@@ -102,6 +119,7 @@ class Labels:
     missing: str = "refuse"
     advance: Callable[[int], None] = lambda n: None
     threads: int | None = None
+    group_names: bool = False
     _sizes: Ints = attrs.field(init=False)
     _unused: int = attrs.field(default=0, init=False)
 
@@ -109,9 +127,14 @@ class Labels:
         self._sizes = np.zeros(len(self.result.centers), np.int64)
         if len(set(self.kept)) < len(self.kept):
             raise InvalidInput("a column is to be kept more than once: name each once")
-        for name in ("cluster", *(["distance"] if self.distances else [])):
+        for name in self._added:
             if name in self.kept:
                 raise InvalidInput(f"a column '{name}' cannot be kept: the labels' file has one of its own")
+
+    @property
+    def _added(self) -> list[str]:
+        """Columns that the labels' file has of its own."""
+        return ["cluster", *(["group"] if self.group_names else []), *(["distance"] if self.distances else [])]
 
     def save(self, target: Path) -> LabelCounts:
         """Write all labels into a file, which is there whole or not at all.
@@ -122,7 +145,7 @@ class Labels:
             if target.exists() and os.path.samefile(path, target):
                 raise InvalidInput(f"{target} holds the rows themselves: give the labels another file")
         if target.suffix == ".npy":
-            if self.kept or self.distances:
+            if self.kept or len(self._added) > 1:
                 raise InvalidInput("an .npy file holds labels alone: give .parquet or .csv to have more beside them")
             replace(target, self._as_npy)
         else:
@@ -152,10 +175,12 @@ class Labels:
     def _batches(self) -> Iterator[pa.RecordBatch]:
         """At least one, which may be empty."""
         arrow, schema = _pyarrow(), None
-        names = [*self.kept, "cluster", *(["distance"] if self.distances else [])]
+        names = [*self.kept, *self._added]
+        called = arrow.array([*self.result.group_names, None])  # the last for rows without a label, -1
         for labels, away, cells in self._pieces():
             found = [*(arrow.array(c) if isinstance(c, np.ndarray) else c for c in cells)]
             found.append(arrow.array(labels, arrow.int32()))
+            found += [called.take(arrow.array(labels % len(called)))] if self.group_names else []
             found += [arrow.array(away, from_pandas=True)] if self.distances else []
             if schema is None:
                 types = list(zip(names, (column.type for column in found), strict=True))

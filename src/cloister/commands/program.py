@@ -9,6 +9,7 @@ a run that is open in a ledger is resumed by its id.
 from __future__ import annotations
 
 import errno
+import math
 import os
 import shlex
 import sqlite3
@@ -28,7 +29,9 @@ from typer.main import get_command
 
 from cloister.commands.common import mute, plain, say, steady
 from cloister.commands.options import HEADINGS, WAYS
-from cloister.core.errors import CloisterError, InvalidInput, UnknownName, cause
+from cloister.commands.taking import why_lacking
+from cloister.core.doubles import as_float
+from cloister.core.errors import CloisterError, InvalidInput, Unavailable, UnknownName, cause
 
 if TYPE_CHECKING:
     from cloister.run.account import Account
@@ -86,7 +89,7 @@ def run(app: typer.Typer, words: Sequence[str]) -> int:
         mute(sys.stdout)
         return _told("interrupted", INTERRUPTED)
     except CloisterError as error:
-        return _told(str(error), REFUSED)
+        return _told(str(error), UNAVAILABLE if isinstance(error, Unavailable) else REFUSED)
     except OSError as error:
         mute(sys.stdout)
         code = UNPRINTED if error.filename is None else REFUSED
@@ -126,23 +129,38 @@ def _ended(app: typer.Typer, words: Sequence[str]) -> int:
 def _built(app: typer.Typer) -> Any:
     """The parser of all commands: once in a process, since it takes a tenth of a second."""
     command = get_command(app)
-    _unlooked(command)
+    _made_strict(command)
     return command
 
 
-def _unlooked(command: Any) -> None:
-    """Let no file be tried by the parser, which would say that it is not readable, and not whose it is (``cause``)."""
+def _made_strict(command: Any) -> None:
+    """Let no file be tried by the parser, which would say that it is not readable, and not whose it is (``cause``); let
+    no number be infinite, NaN, or beyond all doubles."""
     for parameter in command.params:
         if hasattr(parameter.type, "readable"):
             parameter.type.readable = False
+        if parameter.type.name.partition(" ")[0] in ("float", "int") and parameter.callback is None:
+            parameter.callback = _finite
     for inner in getattr(command, "commands", {}).values():
-        _unlooked(inner)
+        _made_strict(inner)
+
+
+def _finite(context: Any, parameter: Any, value: Any) -> Any:
+    """The value of an option that takes a number, or none. Raises: typer.BadParameter: it is not finite."""
+    if isinstance(value, int | float) and not math.isfinite(as_float(value)):
+        raise typer.BadParameter("give a finite number", ctx=context, param=parameter)
+    return value
 
 
 def _misunderstood(error: Any) -> str:
     """Words that the parser did not understand, and where help is."""
     if hasattr(error, "possibilities") and error.ctx is not None:
+        if why := why_lacking(str(error.ctx.command.name), error.option_name):
+            return why
         known = [flag for option in error.ctx.command.get_params(error.ctx) for flag in option.opts]
+        places = [argument.name for argument in error.ctx.command.params if argument.param_type_name == "argument"]
+        if error.option_name.lstrip("-") in places:
+            return f"no option '{error.option_name}': give {' and '.join(places)} without a flag, in this order"
         return str(UnknownName("option", error.option_name, (flag for flag in known if flag.startswith("-"))))
     text = " ".join(error.format_message().split()).rstrip(".")
     hint = "" if error.ctx is None else f": '{error.ctx.command_path} --help' shows how"
@@ -154,8 +172,9 @@ def _told(why: str, code: int) -> int:
     return code
 
 
-INTERRUPTED, UNPRINTED, REFUSED = 130, 1, 2
-"""Exit codes: after Ctrl-C (as shells have it), when the output cannot be written, and for everything else."""
+INTERRUPTED, UNPRINTED, REFUSED, UNAVAILABLE = 130, 1, 2, 4
+"""Exit codes: after Ctrl-C (as shells have it), when the output cannot be written, for everything else, and for what
+may pass by itself (``Unavailable``)."""
 
 FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
 """Error numbers of a disk that takes nothing more."""

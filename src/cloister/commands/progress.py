@@ -1,4 +1,8 @@
-"""Signs of life of long work: bars and counts on a terminal, a line a minute elsewhere, events in a log."""
+"""Signs of life of long work: bars and counts on a terminal, a line a minute elsewhere, events in a log.
+
+Progress never says how many rows are done, which would tell how many there are: every command that reads rows shows
+the bar of ``showing.progress``, which has no numbers. Counts are for reports, messages and tickets.
+"""
 
 from __future__ import annotations
 

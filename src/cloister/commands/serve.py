@@ -11,7 +11,7 @@ import math
 import re
 import sys
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -19,7 +19,7 @@ import typer
 
 from cloister.commands.common import PlanFolder, Port, plain, say, seconds, show
 from cloister.commands.progress import counting
-from cloister.core.errors import CloisterError, InvalidInput
+from cloister.core.errors import CloisterError, InvalidInput, passing
 
 if TYPE_CHECKING:
     from cloister.collection.service.desk import Desk
@@ -106,6 +106,10 @@ def serve(
             min=0, max=65535, help="Port for /metrics, which the other one then has no more; 0: any that is free."
         ),
     ] = None,
+    metrics_host: Annotated[
+        str | None,
+        typer.Option(help="Address that --metrics-port listens on (default 127.0.0.1; 0.0.0.0: all)."),
+    ] = None,
     cert: Annotated[Path | None, typer.Option(help="Certificate (PEM, with its chain), for HTTPS.")] = None,
     key: Annotated[Path | None, typer.Option(help="Its private key, if it is not in the same file.")] = None,
     plain_http: Annotated[
@@ -128,7 +132,10 @@ def serve(
         ),
     ] = 100.0,
     timeout: Annotated[
-        float, typer.Option(parser=seconds, metavar="<float>", help="Seconds for a request to arrive.")
+        float,
+        typer.Option(
+            parser=seconds, metavar="<float>", help="Seconds for a request to arrive, or a TLS handshake to end."
+        ),
     ] = 20.0,
     max_bytes: Annotated[int, typer.Option(min=1024, max=2**26, help="Bytes of a request.")] = 2**22,
     connections: Annotated[
@@ -151,7 +158,10 @@ def serve(
 
     if key is not None and cert is None:
         raise InvalidInput("--key is of a certificate: give --cert too")
-    if metrics_port and metrics_port == port:
+    if metrics_host is not None and metrics_port is None:
+        raise InvalidInput("--metrics-host is of a port for /metrics: give --metrics-port too")
+    beside = metrics_host or "127.0.0.1"
+    if metrics_port and (beside, metrics_port) == (host, port):
         raise InvalidInput(
             f"--port and --metrics-port are both {port}: counts have a port of their own, so choose another"
         )
@@ -161,25 +171,27 @@ def serve(
         check_origin(given)
     if cert is None and not plain_http:
         check_plain(host)
+        check_plain(beside)
     tls = None if cert is None else certificate(cert, key)
     issuer = None if tickets is None else Issuer.read(tickets)
     limits = Limits(rate=rate, body=max_bytes, seconds=timeout, connections=connections)
     told = _told(as_json)
-    apart = metrics_port is not None
-    with (
-        listening(host, port) as listener,
-        listening(host, metrics_port or 0, "--metrics-port") if apart else nullcontext() as metrics,
-    ):
-        app = collector(
-            plan,
-            out,
-            shuffle=shuffle,
-            issuer=issuer,
-            origins=origin or (),
-            limits=limits,
-            metrics_apart=apart,
-            told=told,
-        )
+    with ExitStack() as stack:
+        with passing():
+            listener = stack.enter_context(listening(host, port))
+            metrics = None
+            if metrics_port is not None:
+                metrics = stack.enter_context(listening(beside, metrics_port, "--metrics"))
+            app = collector(
+                plan,
+                out,
+                shuffle=shuffle,
+                issuer=issuer,
+                origins=origin or (),
+                limits=limits,
+                metrics_apart=metrics is not None,
+                told=told,
+            )
         desk: Desk = app.state.desk
         if desk.damaged:
             say(f"WARNING: {desk.damaged:,} batches of earlier reports in {out} are damaged: they do not count")

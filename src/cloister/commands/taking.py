@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, final, get_args, get_or
 import attrs
 
 from cloister.commands.common import parted
-from cloister.commands.options import Said, declared, typed
+from cloister.commands.options import Reading, Said, Wanted, declared, typed
 from cloister.core.errors import InvalidInput, UnknownName
 
 if TYPE_CHECKING:
@@ -65,6 +65,25 @@ def result_from(path: Path, names: str | None) -> Result:
     )
 
 
+def with_start(reading: Reading, asked: Wanted) -> tuple[Reading, Wanted]:
+    """Return the options with what the start says where nothing is given: columns, categories, missing and k.
+
+    Bounds are taken later (``run.starting.begun_from``), since some methods take narrower ones. Raises: CloisterError:
+    the start cannot be read.
+    """
+    if asked.start is None:
+        return reading, asked
+    from cloister.run.starting import Start
+
+    start = Start.of(asked.start)
+    categories = {**start.categories, **(reading.categories or {})}
+    columns = start.columns(categories) if reading.columns is None else reading.columns
+    missing = start.missing if reading.missing is None else reading.missing
+    k = start.k if asked.k is None else asked.k
+    given = attrs.evolve(reading, columns=columns, categories=categories or None, missing=missing)
+    return given, attrs.evolve(asked, k=k)
+
+
 FROM_WORDS: Mapping[str, Callable[[Any], Any]] = {
     "categories": listed_values,
     "components": lambda items: pairs(items, "--with"),
@@ -100,12 +119,27 @@ def needs(*names: str) -> Needs:
 
 @final
 @attrs.frozen
+class DefaultOf:
+    """The default of an option in one command, for its help. Args: name, words."""
+
+    name: str
+    words: str
+
+
+def default_of(name: str, words: str) -> DefaultOf:
+    return DefaultOf(name, words)
+
+
+@final
+@attrs.frozen
 class TakenOptions:
-    """A class of options as one command takes it. Args: kind (the class), lacks, needs."""
+    """A class of options as one command takes it. Args: kind (the class), lacks, needs, defaults (words by name, where
+    they are others than the class's)."""
 
     kind: type
     lacks: tuple[Lacks, ...] = ()
     needs: tuple[str, ...] = ()
+    defaults: Mapping[str, str] = attrs.field(factory=dict)
 
     @classmethod
     def of(cls, annotation: Any) -> TakenOptions | None:
@@ -114,7 +148,8 @@ class TakenOptions:
         if not (isinstance(kind, type) and attrs.has(kind)):
             return None
         needed = tuple(name for mark in marks if isinstance(mark, Needs) for name in mark.names)
-        return cls(kind, tuple(mark for mark in marks if isinstance(mark, Lacks)), needed)
+        defaults = {mark.name: mark.words for mark in marks if isinstance(mark, DefaultOf)}
+        return cls(kind, tuple(mark for mark in marks if isinstance(mark, Lacks)), needed, defaults)
 
     @property
     def missing(self) -> dict[str, str]:
@@ -138,8 +173,13 @@ class TakenOptions:
                 name,
                 inspect.Parameter.KEYWORD_ONLY,
                 default=default,
-                annotation=Annotated[bool if flag else kind, each.option],
+                annotation=Annotated[bool if flag else kind, self._in_help(name, each).option],
             )
+
+    def _in_help(self, name: str, words: Said) -> Said:
+        """An option with the default that it has in this command."""
+        own = "" if name in self.needs else self.defaults.get(name)
+        return words if own is None else words.with_default(own)
 
     def read(self, given: dict[str, Any], config: Mapping[str, Any]) -> Any:
         """The options. Args: given (flags by name; those of this group are taken out), config (of a file, by name)."""
@@ -177,7 +217,7 @@ def taking(command: Command) -> Command:
         config = dict[str, Any]()
         if CONFIG in given:
             every = {name: each for group in groups.values() for name, each in group.taken.items() if each.in_config}
-            config = read_config(given.pop(CONFIG), every)
+            config = read_config(given.pop(CONFIG), every, command.__name__)
         read = {name: group.read(given, config) for name, group in groups.items()}
         command(**given, **read)
 
@@ -189,15 +229,28 @@ def taking(command: Command) -> Command:
     return spread_command
 
 
-def read_config(path: Path | None, options: Mapping[str, Said]) -> dict[str, Any]:
-    """Read options from a file, by their own names. Args: options (that it may have).
+def why_lacking(command: str, flag: str) -> str:
+    """Return why a command does not take an option that others take; empty if nothing is said of it. Args: command (its
+    name), flag (of the option)."""
+    for group in GROUPS.get(command, {}).values():
+        for name, each in declared(group.kind).items():
+            if flag in each.flags and name in group.missing:
+                return f"{command} takes no {flag}: {group.missing[name]}"
+    return ""
 
-    Raises: InvalidInput: it cannot be read, or says an option twice. UnknownName: it has another one.
+
+def read_config(path: Path | None, options: Mapping[str, Said], command: str = "") -> dict[str, Any]:
+    """Read options from a file, by their own names. Args: options (that it may have), command (that takes them).
+
+    Raises: InvalidInput: it cannot be read, says an option twice, or one that the command does not take. UnknownName:
+        it has another one.
     """
     found, known = dict[str, Any](), _names(options)
     for name, value in mapping_in(path, "config").items():
         plain = name.replace("-", "_")
         if plain not in known:
+            if why := why_lacking(command, f"--{plain.replace('_', '-')}"):
+                raise InvalidInput(f"{why} (in the config file {path})")
             raise UnknownName("option", plain, known, "(in the config file)")
         if known[plain] in found:
             raise InvalidInput(f"the config file {path} says {plain} twice, by two names: leave one out")
@@ -230,6 +283,10 @@ def as_declared(value: Any, kind: Any, name: str) -> Any:
         return value
     if bool in kinds:
         return flag(value, name)
+    if isinstance(value, list) and (float in kinds or int in kinds):
+        raise InvalidInput(
+            f"{name} in the config file is {value!r}: give one number (only compare takes budgets as lists)"
+        )
     if float in kinds or int in kinds:
         return typed(value, float if float in kinds else int, name)
     if list in kinds:

@@ -12,7 +12,7 @@ from cloister.commands.predicting import check_columns
 from cloister.core.errors import InvalidInput, MissingExtra
 from cloister.rows.columns import select
 from cloister.rows.labelling import Labelling
-from cloister.rows.selection import table_columns
+from cloister.rows.selection import in_order, table_columns
 from cloister.run.result import Result
 
 
@@ -74,13 +74,15 @@ class LabelView:
         from cloister.rows.databases.features import table_columns as columns_of
 
         categories = self.result.problem.get("categories", {})
-        wanted = self.columns or table_columns(self.result.columns, categories)
+        own = table_columns(self.result.columns, categories)
+        wanted = self.columns or own
         if self.address is None:
             texts = [*categories, *(name for name in self.kept or () if name not in wanted)]
             table = labels.unseen({name: name in texts for name in dict.fromkeys([*wanted, *texts])}, self.table)
         else:
             table = connecting.table_of(backend, self.table, connecting.shown(self.address))
-        chosen = select(columns_of(table), wanted, categories)
+        used = select(columns_of(table), wanted, categories).used
+        chosen = select(columns_of(table), in_order(used, own), categories)
         check_columns(self.result, chosen.features)
         labelling = Labelling.of(self.result.centers, self.result.units)
         return labels.labelled(table, chosen, labelling, dialect_of(backend), self.kept)

@@ -16,6 +16,7 @@ import attrs
 import numpy as np
 
 from cloister.core.buckets import BundleArrays
+from cloister.core.doubles import as_float
 from cloister.core.errors import InvalidInput
 from cloister.core.fixed_order import above, lengths, roots, standard_normals, uniforms
 from cloister.core.types import AnyArray, Floats, Ints
@@ -99,7 +100,7 @@ def _norm(sides: Ints) -> int:
 
 
 def _finite(values: Sequence[float], what: str) -> tuple[float, ...]:
-    out = tuple(float(v) for v in values)
+    out = tuple(as_float(v) for v in values)
     if not all(math.isfinite(v) for v in out):
         raise InvalidInput(
             f"{what} must be finite numbers, not {list(values)}: state public bounds, never read them off the data"
@@ -224,7 +225,7 @@ class Ball:
     """
 
     center: tuple[float, ...] = attrs.field(converter=_finite_center)
-    radius: float
+    radius: float = attrs.field(converter=as_float)
     unit: float = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:

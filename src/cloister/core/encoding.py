@@ -16,6 +16,7 @@ from cloister.core.questions import OpenedQuestion, Round
 from cloister.core.randomness import NoiseRng
 from cloister.core.roles import Channel
 from cloister.core.shuffling import asked as whom, in_messages, numbers
+from cloister.core.trust import Trust
 from cloister.core.types import AnyArray, Bools, Ids, Ints
 
 P = TypeVar("P")
@@ -42,16 +43,33 @@ def keep_memory() -> None:
 def encode_rows(round: Round[Any], rows: AnyArray, users: Ids, rng: NoiseRng) -> tuple[Any, ...]:
     """Raw rows (n, d) to one report per question: clip, put on the lattice, locate, encode.
 
-    Rows with a cell that is not a finite number are dropped, by a rule that looks at each row alone.
+    What becomes of a row with a cell that is not a finite number, ``everybody_reports`` says, by a rule that looks at
+    each row alone.
     """
-    return encode_lattice(round, *_snapped(round, rows, users), rng)
+    points, who, nowhere = _snapped(round, rows, users)
+    return encode_lattice(round, points, who, rng, nowhere)
 
 
-def encode_lattice(round: Round[Any], rows: Ints, users: Ids, rng: NoiseRng) -> tuple[Any, ...]:
-    """Lattice rows (n, d) to one report per question, each distinct bucketing located once, for the users it asks."""
-    return tuple(
-        part.channel.encode(items, who, coins) for part, items, who, coins, _ in _asked(round, rows, users, rng)
-    )
+def encode_lattice(
+    round: Round[Any], rows: Ints, users: Ids, rng: NoiseRng, nowhere: Bools | None = None
+) -> tuple[Any, ...]:
+    """Lattice rows (n, d) to one report per question, each distinct bucketing located once, for the users it asks.
+
+    Args: nowhere (n,), whose rows are in no bucket, whatever they are.
+    """
+    asked = _asked(round, rows, users, rng, nowhere)
+    return tuple(part.channel.encode(items, who, coins) for part, items, who, coins, _ in asked)
+
+
+def everybody_reports(round: Round[Any]) -> bool:
+    """Return whether the owner of a row that cannot be used reports too, as a row in no bucket.
+
+    She does where neighbouring data differ by a row that is replaced: their number of reports is the same, and a report
+    that is not there would say for certain that a cell is missing. Where they differ by a row that is not there, such
+    rows are dropped.
+    """
+    trust: type[Trust] = round.trust
+    return trust.relation == "replace one row"
 
 
 @final
@@ -73,29 +91,33 @@ class Owned:
 def encode_owned(round: Round[Any], rows: AnyArray, users: Ids, rng: NoiseRng) -> tuple[Owned, ...]:
     """Raw rows (n, d) to one report per question, with its senders: for the senders themselves.
 
-    A row with a cell that is not a finite number is in no bucket, and its sender reports as everybody does: a report
-    that is not there would say for certain that a cell is missing.
+    A row with a cell that is not a finite number is in no bucket, and its sender reports as everybody does
+    (``everybody_reports``).
     """
-    whole = finite(rows)
-    snapped = round.domain.snap(rows if whole.all() else np.where(whole[:, None], rows, 0.0))
+    points, nowhere = _placed(round, rows)
     return tuple(
         Owned(
             part.channel.encode(items, them, coins), np.arange(len(users)) if who is None else np.flatnonzero(who), them
         )
-        for part, items, them, coins, who in _asked(round, snapped, users, rng, None if whole.all() else ~whole)
+        for part, items, them, coins, who in _asked(round, points, users, rng, nowhere)
     )
 
 
 def summarise_rows(round: Round[Any], rows: AnyArray, users: Ids, rng: NoiseRng) -> tuple[Any, ...]:
-    """Raw rows (n, d) in this process to one summary per question."""
-    return summarise_lattice(round, *_snapped(round, rows, users), rng)
+    """Raw rows (n, d) in this process to one summary per question, by the rule of ``encode_rows``."""
+    points, who, nowhere = _snapped(round, rows, users)
+    return summarise_lattice(round, points, who, rng, nowhere)
 
 
-def summarise_lattice(round: Round[Any], rows: Ints, users: Ids, rng: NoiseRng) -> tuple[Any, ...]:
-    """Lattice rows (n, d) in this process to one summary per question, without making messages only to add them up."""
-    return tuple(
-        _summary(part.channel, items, who, coins) for part, items, who, coins, _ in _asked(round, rows, users, rng)
-    )
+def summarise_lattice(
+    round: Round[Any], rows: Ints, users: Ids, rng: NoiseRng, nowhere: Bools | None = None
+) -> tuple[Any, ...]:
+    """Lattice rows (n, d) in this process to one summary per question, without making messages only to add them up.
+
+    Args: as of ``encode_lattice``.
+    """
+    asked = _asked(round, rows, users, rng, nowhere)
+    return tuple(_summary(part.channel, items, who, coins) for part, items, who, coins, _ in asked)
 
 
 def _summary(channel: Channel[Any, Any, Any, Any], items: Ints | BucketedVectors, users: Ids, rng: NoiseRng) -> Any:
@@ -109,12 +131,23 @@ def finite(rows: AnyArray) -> Bools:
     return np.ones(len(rows), bool) if cells.all() else np.asarray(cells.all(axis=1))
 
 
-def _snapped(round: Round[Any], rows: AnyArray, users: Ids) -> tuple[Ints, Ids]:
-    """The usable rows on the lattice, with their users."""
+def _snapped(round: Round[Any], rows: AnyArray, users: Ids) -> tuple[Ints, Ids, Bools | None]:
+    """Return the rows of those who report on the lattice, their users, and which are in no bucket (None: no row)."""
+    if everybody_reports(round):
+        points, nowhere = _placed(round, rows)
+        return points, users, nowhere
     whole = finite(rows)
     if not whole.all():
         rows, users = rows[whole], users[whole]
-    return round.domain.snap(rows), users
+    return round.domain.snap(rows), users, None
+
+
+def _placed(round: Round[Any], rows: AnyArray) -> tuple[Ints, Bools | None]:
+    """Return all rows (n, d) on the lattice, and which of them are in no bucket (None: no row)."""
+    whole = finite(rows)
+    if whole.all():
+        return round.domain.snap(rows), None
+    return round.domain.snap(np.where(whole[:, None], rows, 0.0)), ~whole
 
 
 def _asked(

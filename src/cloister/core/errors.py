@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import errno
 import os
 import shlex
 from collections.abc import Iterable, Iterator
@@ -64,6 +65,17 @@ def theirs(what: str) -> Iterator[None]:
         raise InvalidInput(f"{what}: {type(error).__name__}: {error}") from error
 
 
+ALIKE, BEHIND = 0.6, 0.15
+"""Least likeness (``difflib``) of a name that may be meant, and how far behind the likest another may be."""
+
+
+def nearest(name: str, known: Iterable[str]) -> list[str]:
+    """The names, at most three, that were probably meant by this one, the likest first."""
+    near = difflib.get_close_matches(name, list(known), n=3, cutoff=ALIKE)
+    likeness = [difflib.SequenceMatcher(None, each, name).ratio() for each in near]
+    return [each for each, ratio in zip(near, likeness, strict=True) if ratio >= likeness[0] - BEHIND]
+
+
 class UnknownName(InvalidInput):
     """A component, slot, option or column that does not exist.
 
@@ -74,10 +86,9 @@ class UnknownName(InvalidInput):
     def __init__(self, kind: str, name: str, known: Iterable[str], hint: str = "") -> None:
         choices, alike = sorted(known), dict[str, list[str]]()
         for choice in choices:
-            alike.setdefault(choice.casefold(), []).append(choice)
+            alike.setdefault(choice.casefold().lstrip("-"), []).append(choice)
         self.kind, self.name = kind, name
-        near = difflib.get_close_matches(name.casefold(), alike, n=3, cutoff=0.5)
-        self.near = [choice for text in near for choice in alike[text]][:3]
+        self.near = [choice for text in nearest(name.casefold().lstrip("-"), alike) for choice in alike[text]][:3]
         offer = (
             f"did you mean {' or '.join(self.near)}?" if self.near else f"choose from: {', '.join(choices) or 'none'}"
         )
@@ -99,12 +110,14 @@ class MissingExtra(CloisterError):
 class BudgetExceeded(CloisterError):
     """More privacy was asked for than is left. No row was read.
 
-    Attributes: asked, left (both as text in the budget's own measure).
+    Attributes: asked, left (both as text in the budget's own measure). Args: how (the run could be admitted).
     """
 
-    def __init__(self, asked: str, left: str, where: str = "the budget") -> None:
+    def __init__(self, asked: str, left: str, where: str = "the budget", how: str = "") -> None:
         self.asked, self.left = asked, left
-        super().__init__(f"{where} has {left} left, {asked} was asked: nothing was read or spent")
+        super().__init__(
+            f"{where} has {left} left, {asked} was asked: nothing was read or spent{f'. {how}' if how else ''}"
+        )
 
 
 class PrivacyWarning(UserWarning):
@@ -121,6 +134,42 @@ class WorkerWarning(UserWarning):
 
 class Refused(CloisterError):
     """A round, record or plan that does not belong to this run. Nothing was answered."""
+
+
+class Unavailable(CloisterError):
+    """A port, folder or file system that cannot be used now, and may be usable later without another command."""
+
+
+PASSING = {
+    errno.EAGAIN,
+    errno.EBUSY,
+    errno.EADDRINUSE,
+    errno.EADDRNOTAVAIL,
+    errno.ENOSPC,
+    errno.EDQUOT,
+    errno.EIO,
+    errno.ESTALE,
+    errno.ENOTCONN,
+    errno.ETIMEDOUT,
+}
+"""Error numbers of what may pass: held by another process, no address of this machine yet, a full or failing disk."""
+
+
+@contextmanager
+def passing(*others: int) -> Iterator[None]:
+    """Tell what may pass from what does not, where files or ports are taken. Args: others (error numbers that may pass
+    here). Raises: Unavailable: with the words of an error of ours whose cause may pass by itself."""
+    try:
+        yield
+    except CloisterError as error:
+        import socket  # for this error alone
+
+        reason = error.__cause__
+        if isinstance(reason, socket.gaierror) or (
+            isinstance(reason, OSError) and reason.errno in PASSING.union(others)
+        ):
+            raise Unavailable(str(error)) from reason
+        raise
 
 
 class Damaged(CloisterError):

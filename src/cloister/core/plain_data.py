@@ -23,7 +23,8 @@ Keys of named purposes (``PublicRng.child``) and digests of plain values hash th
 Names of keys are integers, and text of the characters from space to ``~`` but ``'`` and the backslash: ``'name'``
 stands for itself.
 
-Strict JSON for other people's files: no duplicate names, no NaN or Infinity.
+Strict JSON and TOML for other people's files: of JSON no duplicate names, no NaN or Infinity, and in either no number
+that a double does not hold (2^1024 and more), whole or not: arithmetic would fail on it later, or make infinity of it.
 
 One hash over public data: attrs values, arrays, numbers, text, tuples and dictionaries.
 
@@ -35,13 +36,17 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import operator
+import tomllib
 from collections.abc import Callable, Iterable
 from functools import cache
 from typing import Any, NoReturn, TypeAlias, cast
 
 import attrs
 import numpy as np
+
+from cloister.core.doubles import as_float
 
 Plain: TypeAlias = bool | int | float | str | bytes | None
 
@@ -93,13 +98,57 @@ def _in_ascii(c: str) -> bool:
     return " " <= c <= "~"
 
 
-def parsed(content: bytes) -> Any:
-    """The value of a JSON text. Raises: ValueError for duplicate names, NaN, Infinity, malformed text, or text that is
-    nested deeper than Python reads."""
+def parsed(content: bytes, nan: bool = False) -> Any:
+    """The value of a JSON text. Raises: ValueError for duplicate names, NaN, Infinity, numbers that no double holds,
+    malformed text, or text that is nested deeper than Python reads. Args: nan (take NaN and Infinity, too)."""
     try:
-        return json.loads(content.decode("utf-8"), object_pairs_hook=_distinct, parse_constant=_no_constant)
+        return json.loads(
+            content.decode("utf-8"),
+            object_pairs_hook=_distinct,
+            parse_constant=float if nan else _no_constant,
+            parse_int=_whole,
+            parse_float=_fraction,
+        )
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
+
+
+def parsed_toml(content: bytes) -> dict[str, Any]:
+    """The table of a TOML text. Raises: ValueError for numbers that no double holds, but for TOML's own inf and nan,
+    malformed text, or text that is nested deeper than Python reads."""
+    try:
+        found = tomllib.loads(content.decode("utf-8"), parse_float=_fraction)
+        _check_whole(found)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+    return found
+
+
+def _whole(text: str) -> int:
+    value = int(text)
+    _check_whole(value)
+    return value
+
+
+def _check_whole(value: Any) -> None:
+    """Raises: ValueError: some whole number, however deep in lists and tables, is beyond all doubles."""
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, list):
+        for inner in value:
+            _check_whole(inner)
+    elif isinstance(value, int) and math.isinf(as_float(value)):
+        raise ValueError(TOO_LARGE)
+
+
+def _fraction(text: str) -> float:
+    value = float(text)
+    if math.isinf(value) and "inf" not in text:
+        raise ValueError(TOO_LARGE)
+    return value
+
+
+TOO_LARGE = "a number in it is too large: numbers must be finite, below 1.8e308"
 
 
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

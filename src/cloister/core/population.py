@@ -23,9 +23,11 @@ class Population(Answering[T_contra], Protocol[T_contra]):
     """The holder of the rows that ``run.fit`` clusters.
 
     Laws: every round reads the same rows, each with the same user number. A row with a missing or infinite cell is
-    dropped, by a rule that looks at that row alone: it is nobody.
-    Besides it may have ``people`` (how many; None: only a ``gather`` can tell), without which Shuffled trust refuses
-    it; ``marks``; ``trust``, where it pools parties' rows; and the abilities in ``core.capabilities``.
+    dropped under add-or-remove, and in no bucket of a report like everybody's under replace-one
+    (``core.encoding.everybody_reports``), by a rule that looks at that row alone.
+    Besides it may have ``people`` (how many report under replace-one, which is everybody; None: only a ``gather`` can
+    tell), without which Shuffled trust refuses it; ``marks``; ``trust``, where it pools parties' rows; and the
+    abilities in ``core.capabilities``.
     """
 
     @property

@@ -31,6 +31,13 @@ SIZE = 32
 OPTION = "--"
 """Begins the name of a mark of how rows are read: '--encoding (encoding=)'."""
 
+ENGINE = "the engine"
+"""The mark of the engine that rows are in."""
+
+HOW_HASHED = "how rows are hashed"
+"""The mark of the hash by which rows in a database are known again. Runs that began before it was mixed after a row's
+last cell have none."""
+
 Marking: TypeAlias = Callable[[bytes], Mapping[str, bytes]]
 """From a key to marks, each under the name of what it marks: 'the number of rows', 'the sizes of its files'."""
 

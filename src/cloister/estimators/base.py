@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeAlias
 import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from cloister.core.defaults import DELTA
 from cloister.core.errors import InvalidInput, PrivacyWarning
 from cloister.core.registry.making import altered, parameters
 from cloister.core.session import Method
@@ -20,6 +21,7 @@ from cloister.core.types import Floats, Ints
 from cloister.estimators.applied import ReleasedCenters
 from cloister.estimators.parameters import (
     columns_of,
+    names_in,
     parameters_of,
     remember_fit,
     request_of,
@@ -67,7 +69,7 @@ class PrivateClusterer(ReleasedCenters):
         *,
         method: str | AnyMethod = "auto",
         epsilon: float = 1.0,
-        delta: float = 0.0,
+        delta: float = DELTA,
         bounds: Any = None,
         rows: int | None = None,
         zoom: str | float = "auto",
@@ -213,14 +215,15 @@ class PrivateClusterer(ReleasedCenters):
         if frame is None and not stays:
             refuse_names(self.columns, self.categories, self.user_column)
             rows = table(self, rows, reset=True, drop=self.missing == "drop")
+        columns, categories = names_in(self) if frame is not None or stays else (self.columns, self.categories)
         found = source(
             rows,
-            self.columns,
+            columns,
             self.missing,
             advance,
             threads=self.threads,
             users=users,
-            categories=self.categories,
+            categories=categories,
             bounds=self.bounds,
             described=described(self.describe, self.describe_words, self.most_words),
         )
@@ -230,7 +233,7 @@ class PrivateClusterer(ReleasedCenters):
             self.feature_names_in_ = np.array(used, dtype=object)
         elif frame is not None:
             validate_data(self, picked(frame, used), reset=True, skip_check_array=True)
-            named = (self.columns, self.categories or None, named_in(self.bounds))
+            named = (columns, categories or None, named_in(self.bounds))
             self._by_names = any(names is not None for names in named)
         return found
 

@@ -4,11 +4,8 @@ cannot keep, with the reasons."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import suppress
 from typing import Any, ClassVar
 
-from cloister.core.errors import UnknownName
-from cloister.core.registry.registry import registry
 from cloister.estimators.base import PrivateClusterer
 from cloister.run.result import Result
 
@@ -31,8 +28,9 @@ class KMeans(PrivateClusterer):
             are then parameters too (``set_params(method__rounds=3)``), and it is recorded as if it had been named.
         epsilon: privacy budget of one ``fit``, in nats.
         delta: probability with which the guarantee may fail; 0 for methods with pure noise only.
-        bounds: public bounds: a pair for all columns, a pair per column, a mapping of column names to pairs, or a .toml
-            or .json file of one. Of a data frame the columns that a mapping or file names are used, and no others.
+        bounds: public bounds: a pair for all columns, a list with a pair per column (lower and then upper ends only as
+            {"lower": ..., "upper": ...}), a mapping of column names to pairs, or a .toml or .json file of one. Of a
+            data frame the columns that a mapping or file names are used, and no others.
         rows: public number of rows, a round figure; None: 1% of the budget counts them.
         zoom: 'auto', 'off' or the share of the budget that finds where rows are within wide bounds.
         scale: units of distances: 'none', 'bounds' (each column's width) or a weight per column; by default 'bounds'
@@ -95,15 +93,7 @@ def estimator_of(result: Result) -> PrivateClusterer:
     """The fitted estimator that a result stands for, by its method and trust."""
     if result.privacy.trust == "Local" and result.method["name"].startswith("one-round"):
         return OneRound.of(result)
-    return (KMedians if _for_median(result.method) else KMeans).of(result)
-
-
-def _for_median(method: Mapping[str, Any]) -> bool:
-    """Whether a recorded method is for k-median: its Spec says so, or its name or its solver's does."""
-    with suppress(UnknownName):  # of a plugin that is not installed here
-        if registry().spec("Method", method["name"]).objective == "k-median":
-            return True
-    return "median" in method["name"] or any(part["name"].startswith("kmedian") for part in method["slots"].values())
+    return (KMedians if result.objective == "k-median" else KMeans).of(result)
 
 
 LABELS = "there are no labels_: they would carry every row"

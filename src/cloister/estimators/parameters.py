@@ -22,7 +22,7 @@ from cloister.rows.categories import categories_of
 from cloister.rows.selection import table_columns
 from cloister.run.request import Request
 from cloister.run.result import Result
-from cloister.run.starting import scale_of
+from cloister.run.starting import Start, scale_of
 
 
 def parameters_of(result: Result) -> dict[str, Any]:
@@ -44,6 +44,7 @@ def parameters_of(result: Result) -> dict[str, Any]:
         "rows_per_user": privacy.rows_per_user,
         "columns": columns_of(result),
         "categories": problem.get("categories"),
+        "missing": result.missing,
     }
 
 
@@ -71,6 +72,16 @@ def request_of(estimator: Any, defaults: Mapping[str, str]) -> Request:
         trust=estimator.trust or defaults.get("trust"),
         start=estimator.start,
     )
+
+
+def names_in(estimator: Any) -> tuple[Any, Any]:
+    """The columns and the categories of a table: the estimator's own, or else those of its start."""
+    if estimator.start is None:
+        return estimator.columns, estimator.categories
+    start = Start.of(estimator.start)
+    categories = {**start.categories, **(estimator.categories or {})}
+    columns = start.columns(categories) if estimator.columns is None else estimator.columns
+    return columns, categories or None
 
 
 def columns_of(result: Result) -> list[str] | None:

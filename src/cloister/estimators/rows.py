@@ -11,6 +11,7 @@ from sklearn.utils.validation import validate_data
 
 from cloister.core.errors import InvalidInput
 from cloister.core.types import AnyArray, Bools
+from cloister.rows.frames import refuse_structured
 from cloister.rows.reading import UNUSABLE
 from cloister.run.population import refuse_lazy, refuse_path
 
@@ -73,14 +74,21 @@ def table(estimator: Any, rows: Any, reset: bool, drop: bool = False) -> AnyArra
     with refusing():
         refuse_path(rows)
         refuse_lazy(rows)
+        refuse_structured(rows)
     if isinstance(rows, np.ma.MaskedArray):
         raise InvalidRows("rows are a masked array: fill masked cells with NaN, as in rows.filled(numpy.nan)")
+    if getattr(getattr(rows, "dtype", None), "kind", None) in ("m", "M"):
+        raise InvalidRows(f"rows are an array of {rows.dtype.name}: turn them into numbers, of days or hours say")
     try:
         checked: Any = validate_data(
             estimator, rows, reset=reset, dtype=[np.float64, np.float32], ensure_all_finite=not drop
         )
     except (ValueError, OverflowError) as error:
         raise InvalidRows(_without_cells(str(error))) from None
+    except TypeError:
+        if isinstance(rows, np.ndarray) or hasattr(rows, "toarray"):
+            raise  # as scikit-learn's callers expect of arrays of objects and of sparse matrices
+        raise InvalidRows(f"rows are a {type(rows).__qualname__}: {ROWS}") from None
     return np.asarray(checked)
 
 

@@ -23,7 +23,6 @@ Options of components stand under ``[with]`` and ``[set]``, as on the command li
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
@@ -32,8 +31,9 @@ from typing import Any, cast, final
 import attrs
 
 from cloister._version import __version__
+from cloister.core.defaults import DELTA
 from cloister.core.errors import InvalidInput, UnknownName, cause
-from cloister.core.plain_data import digest
+from cloister.core.plain_data import digest, parsed_toml
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.registry.compose import Composed
 from cloister.core.registry.filling import oracle_slots
@@ -78,7 +78,7 @@ ORACLES = ("skellam", "masked-gaussian")
 result than others do."""
 DEFAULTS: dict[str, Any] = {
     "method": "auto",
-    "delta": 0.0,
+    "delta": DELTA,
     "oracle": ORACLES[0],
     "masks": "pairwise",
     "with": {},
@@ -153,10 +153,10 @@ def read_pool_plan(path: Path, not_private: bool = False) -> FederatedPlan:
     Raises: InvalidInput: unreadable, incomplete, contradictory, or without protection although that was not allowed.
     """
     try:
-        facts = tomllib.loads(path.read_text())
+        facts = parsed_toml(path.read_bytes())
     except OSError as error:
         raise InvalidInput(f"cannot read {path}: {cause(error)}") from error
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise InvalidInput(f"{path} is not valid TOML: {error}") from error
     pool = pool_plan(facts)
     if pool.test_noise_seed is not None and not not_private:

@@ -23,29 +23,33 @@ from cloister.run.descriptions import FALSE, OTHER, descriptions_of
 from cloister.run.result import Result
 from cloister.showing.figures import model_of, squares_to
 
-MARK = "synthetic"
+MARK, GROUP = "synthetic", "group"
 """The column that says what the rows are: true in all of them."""
 
 POINTS = 2**14
 """Different places that rows have around all centres together."""
 
 
-def sample(result: Result, rows: int, seed: int = 0) -> tuple[NamedTable, list[str]]:
+def sample(result: Result, rows: int, seed: int = 0, group_names: bool = False) -> tuple[NamedTable, list[str]]:
     """Draw a table of rows, in the columns' own units, from released values alone. Its labels are the groups.
 
-    Args: seed: the same arguments give the same table on one machine.
+    Args: seed (the same arguments give the same table on one machine), group_names (whether the table has a column
+    ``group`` with the groups' names).
     Returns: the table, whose last column ``synthetic`` is true, and the names of columns that the result says too
         little of to draw them.
     Raises: InvalidInput: fewer than 1 row, too many cells, a result without sizes or any column that can be drawn, or
-        one that has a column ``synthetic``. Damaged: the description does not fit together.
+        one that has a column ``synthetic`` (or ``group``, with their names). Damaged: the description does not fit
+        together.
     """
     told, listed = descriptions_of(result), result.problem.get("categories", {})
-    names = dict.fromkeys([*table_columns(result.columns, listed), *result.problem.get("described", {})])
+    columns = dict.fromkeys([*table_columns(result.columns, listed), *result.problem.get("described", {})])
     sizes = result.weights if told is None else told.sizes
-    refuse_huge(rows, len(names))
+    refuse_huge(rows, len(columns))
     if rows < 1:
         raise InvalidInput(f"{rows} rows cannot be drawn: ask for 1 or more")
-    if MARK in names:
+    if group_names and GROUP in columns:
+        raise InvalidInput(f"the result has a column '{GROUP}', which is where names of groups go: leave out --names")
+    if MARK in columns:
         raise InvalidInput(f"the result has a column '{MARK}', which is how drawn rows are marked: rename it, and fit")
     if sizes is None or sizes.max() <= 0:
         raise InvalidInput("the result states no sizes of its groups to draw rows by: fit with --describe")
@@ -64,8 +68,10 @@ def sample(result: Result, rows: int, seed: int = 0) -> tuple[NamedTable, list[s
             cells[each.name] = each.edges[codes] + np.diff(each.edges)[codes] * g.random(rows)
     if not cells:
         raise InvalidInput("the result says of no column how its groups spread in it: fit with --describe")
+    if group_names:
+        cells[GROUP] = np.array(result.group_names)[groups]
     cells[MARK] = np.ones(rows, bool)
-    return NamedTable(cells, {}, groups), [name for name in names if name not in cells]
+    return NamedTable(cells, {}, groups), [name for name in columns if name not in cells]
 
 
 def _drawn(weights: AnyArray, groups: Ints, g: np.random.Generator) -> Ints:

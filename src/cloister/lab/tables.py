@@ -124,7 +124,7 @@ class NamedTable:
 
     def save_bounds(self, path: Path) -> None:
         """Write the bounds as TOML, as ``--bounds`` takes them. Raises: InvalidInput."""
-        lines = [f"{name} = [{low:g}, {high:g}]" for name, (low, high) in self.bounds.items()]
+        lines = [f"{name} = [{low:.15g}, {high:.15g}]" for name, (low, high) in self.bounds.items()]
         text = "# publicly known bounds, a pair per column\n" + "\n".join(lines) + "\n"
 
         def write(file: BinaryIO) -> None:

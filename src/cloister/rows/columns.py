@@ -23,9 +23,12 @@ from cloister.rows.categories import Category, categories_of
 from cloister.rows.selection import Selection, few
 from cloister.rows.words import Texts
 
-Kind: TypeAlias = Literal["numbers", "booleans", "text", "lists", "dates", "untyped", "cells", "other"]
-"""Declared kind of a column. ``untyped``: no cell has told its writer a type, or any may be in it. ``cells``:
-the format has no types (CSV), and a column is read as what it is asked for as."""
+Kind: TypeAlias = Literal[
+    "numbers", "booleans", "text", "lists", "dates", "spans", "wrapped", "untyped", "cells", "other"
+]
+"""Declared kind of a column. ``spans``: of time. ``wrapped``: numbers of a type that is not read, such as pandas'
+Sparse. ``untyped``: no cell has told its writer a type, or any may be in it. ``cells``: the format has no types (CSV),
+and a column is read as what it is asked for as."""
 
 Asked: TypeAlias = Sequence[str | int] | str | None
 """Names or patterns of columns, in order; None: none were named."""
@@ -61,13 +64,14 @@ class TableColumn:
     """A column of a table, as its schema has it.
 
     Args: name, kind, declared (whether the type is the schema's own: those of a data frame may come from cells), index
-    (whether pandas wrote its index there).
+    (whether pandas wrote its index there), convert (how a type that is not read becomes numbers, with its name).
     """
 
     name: str
     kind: Kind
     declared: bool = True
     index: bool = False
+    convert: str = ""
 
     @property
     def numeric(self) -> bool:
@@ -96,6 +100,8 @@ class TableColumn:
             "text": "text",
             "lists": "lists",
             "dates": "a date",
+            "spans": "a span of time",
+            "wrapped": "numbers of a type that is not read",
             "untyped": "of no type",
             "cells": "",
         }
@@ -173,18 +179,42 @@ def select(
     return found
 
 
+def named(
+    asked: Sequence[str] | None,
+    categories: Mapping[str, Any] | None,
+    bounded: Sequence[str] | None,
+    described: Sequence[str | Texts],
+    users: str | None = None,
+) -> Selection | None:
+    """Choose columns as ``select`` does, where no table is at hand that has them. None: nothing names any.
+
+    Raises: InvalidInput: a pattern, which is of a table's columns; or as ``select``.
+    """
+    if not (asked or bounded or categories):
+        return None
+    if asked is not None and not (asked and all(asked)):
+        raise InvalidInput("a column has no name: give --columns a,b,c")
+    if pattern := next((name for name in asked or () if re.search(r"[*?]", name)), None):
+        raise InvalidInput(f"'{pattern}' is a pattern of a table's columns, and no rows are given: name the columns")
+    told = [each if isinstance(each, str) else each.column for each in described]
+    every = dict.fromkeys([*(asked or ()), *(bounded or ()), *(categories or ()), *told, *([users] if users else ())])
+    table = [TableColumn(name, "cells") for name in every]
+    return select(table, asked, categories, bounded, users, described=described)
+
+
 USED, TOLD = "--columns (columns=)", "--describe (describe=)"
 """Options that name columns."""
 
 
-def not_numbers(name: str, option: str = USED) -> str:
+def not_numbers(name: str, option: str = USED, convert: str = "") -> str:
     """Words on a column that holds text, in any table: the same whether a type or a cell has told. Args: option, that
-    named it.
+    named it, convert (how a type that may hold numbers becomes them).
 
     Whether its values tell people apart is not looked up in the rows, since that would branch on an exact figure (law
     7). So no column of text is said to be a category: what one is, is said beside it, but for a name that bars it.
     """
     said = f"column '{name}' does not hold numbers: leave it out of {option}"
+    said += f", or, if its cells are numbers, {convert}" if convert else ""
     return said if TableColumn(name, "text").barred else f"{said}. {CATEGORIES}"
 
 
@@ -247,12 +277,14 @@ def _by_bounds(
 def _check(column: TableColumn, encoded: bool, option: str = USED) -> None:
     """Raises: InvalidInput: the column's type does not suit what it is used for. Args: option, that named it."""
     if encoded:
-        if column.kind in ("dates", "lists", "other"):
+        if column.kind in ("dates", "spans", "lists", "other"):
             raise InvalidInput(
                 f"column '{column.name}' is {column.what}: categories are texts, whole numbers or booleans"
             )
     elif column.kind in ("text", "untyped"):
-        raise InvalidInput(not_numbers(column.name, option))
+        raise InvalidInput(not_numbers(column.name, option, column.convert))
+    elif column.kind == "wrapped":
+        raise InvalidInput(f"column '{column.name}' holds numbers {column.convert}, or leave it out of {option}")
     elif not column.numeric:
         raise InvalidInput(
             f"column '{column.name}' does not hold numbers but is {column.what}: turn it into a number, or leave it "
@@ -324,7 +356,9 @@ def _left_out(
         if column.name == users:
             found.append((column.name, "names the users"))
         elif column.name not in used:
-            by_type = column.what if column.kind in ("text", "lists", "dates", "untyped", "other") else ""
+            by_type = (
+                column.what if column.kind in ("text", "lists", "dates", "spans", "wrapped", "untyped", "other") else ""
+            )
             by_name = column.barred if patterns or column.barred != "id-like" else ""
             found.append((column.name, by_type or by_name or "not listed"))
     return found

@@ -10,7 +10,7 @@ is not the only one of its kind, are no names.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Sequence
 from contextlib import closing
 from typing import Any, Literal, NoReturn, Self, TypeAlias, TypeVar, final
 
@@ -122,13 +122,14 @@ class TableRows(ABC):
         selection: which columns are used, and which were left out, and why.
         columns: names of the features: the columns in use, and the values of categories, as in 'ward=A'.
         has_users: whether rows name their users.
+        missing: what is done with rows that have missing or infinite cells.
     """
 
     def __init__(self, selection: Selection, missing: str, users: Any, progress: Progress | None) -> None:
         self.selection, self.columns = selection, selection.features
         self.has_users = users is not None
         self._users, self._progress = users, progress
-        self._missing: Missing = as_missing(missing)
+        self.missing = self._missing = as_missing(missing)
 
     def _tell(self, rows: int) -> None:
         """So many more rows are done."""
@@ -149,6 +150,11 @@ class TableRows(ABC):
     def dimension(self) -> int:
         """How many features there are."""
         return len(self.columns)
+
+    @property
+    def origins(self) -> frozenset[Hashable]:
+        """What the rows come from (files, arrays, tables), by which a pool sees that it was given the same twice."""
+        return frozenset()
 
     @property
     def by(self) -> str:
@@ -240,7 +246,7 @@ def as_missing(value: str) -> Missing:
         return "drop"
     if value == "refuse":
         return "refuse"
-    raise InvalidInput(f"missing is '{value}': choose from refuse | drop")
+    raise InvalidInput(f"missing is '{value}': choose refuse or drop")
 
 
 def as_first(value: int) -> int:

@@ -144,6 +144,12 @@ def table_columns(features: Sequence[str], categories: Mapping[str, Sequence[str
     return list(dict.fromkeys(made.get(feature, feature) for feature in features))
 
 
+def in_order(names: Sequence[str], wanted: Sequence[str]) -> list[str]:
+    """Return names in the order in which they are wanted, where they are the same ones: nobody names the same columns
+    in another order, or a pattern of them, to have one read as another. Else as they are."""
+    return list(wanted) if sorted(names) == sorted(wanted) else list(names)
+
+
 def few(texts: Sequence[str]) -> str:
     shown = [text if text and text[0] != " " else f"''{text}" for text in texts[:SHOWN]]
     more = len(texts) - len(shown)

@@ -55,6 +55,9 @@ NUMBER = int.from_bytes(b"a number", "little")
 MIX = PublicRng(bytes(32))
 """Everybody's key: mixing tells nothing and hides nothing."""
 
+NOBODY = MIX.child("nobody")
+"""Everybody's key for the numbers of rows that name nobody. One of them meets a name's number by chance alone."""
+
 EXACT = 2**53
 """Whole floats below this are the numbers that were meant; 2^53 + 1 becomes 2^53."""
 
@@ -131,6 +134,11 @@ def numbers_of(values: Names) -> Ids:
     owners = Owners.read(values)
     numbers: Ids = owners.names[owners.of, 0]
     return numbers
+
+
+def numbers_of_nobody(first: int, many: int) -> Ids:
+    """The numbers (many,) of rows that name nobody, from the ``first`` of them on: another one for each."""
+    return NOBODY.of_users(np.arange(first, first + many, dtype=np.uint64))
 
 
 def _places(owners: NDArray[np.int32], before: Ints) -> Ints:

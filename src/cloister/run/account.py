@@ -81,6 +81,11 @@ class Account:
     @staticmethod
     def check(plan: PreparedRun) -> None:
         """Raises: InvalidInput: no ledger adds up what such a plan promises."""
+        if not plan.composed.private:
+            raise InvalidInput(
+                f"'{unframed(plan.composed).spec.name}' as composed is NOT private, and cannot be charged to a ledger: "
+                f"leave out --ledger and --dataset (ledger=, dataset=)"
+            )
         trust = plan.composed.trust or "Central"
         if TRUSTS[trust].relation != "add-or-remove one row":
             raise InvalidInput(

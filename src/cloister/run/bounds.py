@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import difflib
 import math
-import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from cloister.core.domains import Ball, Box, check_ends
-from cloister.core.errors import InvalidInput, cause
+from cloister.core.doubles import as_float
+from cloister.core.errors import InvalidInput, cause, nearest
 from cloister.core.frames import UNKNOWN
-from cloister.core.plain_data import parsed
+from cloister.core.plain_data import parsed, parsed_toml
 from cloister.rows.columns import TOLD
 from cloister.rows.selection import SHOWN, Selection
 from cloister.rows.words import HALF
@@ -36,13 +35,15 @@ def domain_of(bounds: Any, columns: Sequence[str]) -> Box | Ball:
         bounds: a Box or Ball; text as on the command line; a pair; a sequence of pairs; a mapping of column names to
             pairs, of columns that are not used too; or of "lower" and "upper" to sequences, or of "center" to one and
             of "radius" to a number. Where a column has one of these names, a mapping that can be read in one way only
-            is read in that way. In place of a pair, "unknown" stands for ``core.frames.UNKNOWN``.
+            is read in that way. In place of a pair, "unknown" stands for ``core.frames.UNKNOWN``. Two arrays for two
+            columns are refused where they could be lower and upper ends as well as pairs.
 
     Raises: InvalidInput: missing, ambiguous, reversed, equal or non-finite bounds, or ones that do not fit the columns.
     """
     d = len(columns)
     if bounds is None or (isinstance(bounds, str) and not bounds.strip()):
         raise InvalidInput(f"no bounds: {HELP}")
+    written = isinstance(bounds, str)
     if isinstance(bounds, str):
         bounds = _from_text(bounds, d)
     if isinstance(bounds, (Box, Ball)):
@@ -51,7 +52,7 @@ def domain_of(bounds: Any, columns: Sequence[str]) -> Box | Ball:
         return bounds
     if isinstance(bounds, Mapping):
         return _from_mapping(_by_text(bounds), columns)
-    return _from_sequence(bounds, columns)
+    return _from_sequence(bounds, columns, certain=written)
 
 
 def named_in(bounds: Any) -> tuple[str, ...] | None:
@@ -130,7 +131,7 @@ def _pair_of(parts: Sequence[str], text: str) -> tuple[float, float]:
 
 def _number(text: Any) -> float:
     try:
-        return float(text)
+        return as_float(text)
     except (TypeError, ValueError):
         raise InvalidInput(f"'{text}' in the bounds is not a number: {HELP}") from None
 
@@ -140,10 +141,10 @@ def table_from(path: Path, what: str = "bounds") -> Any:
     kind = "JSON" if path.suffix == ".json" else "TOML"
     try:
         content = path.read_bytes()
-        return parsed(content) if path.suffix == ".json" else tomllib.loads(content.decode())
+        return parsed(content) if path.suffix == ".json" else parsed_toml(content)
     except OSError as error:
         raise InvalidInput(f"cannot read the {what} file {path}: {cause(error)}") from error
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise InvalidInput(f"the {what} file {path} is not valid {kind}: {error}") from error
 
 
@@ -153,7 +154,7 @@ def _from_mapping(bounds: Mapping[str, Any], columns: Sequence[str]) -> Box | Ba
         lower, upper = _list(bounds["lower"]), _list(bounds["upper"])
         if len(lower) != len(upper):
             raise InvalidInput(f"the bounds have {len(lower)} lower ends and {len(upper)} upper ones: {HELP}")
-        return _from_sequence(list(zip(lower, upper, strict=True)), columns)
+        return _from_sequence(list(zip(lower, upper, strict=True)), columns, certain=True)
     if set(bounds) == {"center", "radius"} and not named:
         middle = tuple(_number(value) for value in _list(bounds["center"]))
         return domain_of(Ball(middle, _number(bounds["radius"])), columns)
@@ -169,7 +170,7 @@ def check_named(given: Mapping[str, Any], columns: Sequence[str], what: str, oth
     missing = [name for name in columns if name not in given]
     if missing:
         others = [str(name) for name in given if name not in columns]
-        near = difflib.get_close_matches(missing[0], others, n=1, cutoff=0.5)
+        near = nearest(missing[0], others)
         typo = f" (they have '{near[0]}': is that meant?)" if near else ""
         which, them = ("column", "it") if len(missing) == 1 else ("columns", "them")
         raise InvalidInput(
@@ -213,7 +214,8 @@ def _list(value: Any) -> tuple[Any, ...]:
     return tuple(value)
 
 
-def _from_sequence(bounds: Any, columns: Sequence[str]) -> Box:
+def _from_sequence(bounds: Any, columns: Sequence[str], certain: bool = False) -> Box:
+    """Args: certain (whether several items are pairs for sure: a text or a mapping says so)."""
     d = len(columns)
     try:
         items = [UNKNOWN if isinstance(item, str) and item == UNSTATED else item for item in bounds]
@@ -222,12 +224,39 @@ def _from_sequence(bounds: Any, columns: Sequence[str]) -> Box:
         pairs = [tuple(item) for item in items]
     except TypeError:
         raise InvalidInput(f"bounds {bounds!r} are not understood: {HELP}") from None
+    if not certain:
+        _refuse_ends(pairs, d, _are_pairs(bounds, items))
     if len(pairs) == 1:
         pairs *= d
     if len(pairs) != d:
         named = f" ({', '.join(columns)})" if d <= SHOWN else ""
         raise InvalidInput(f"bounds for {len(pairs)} columns were given, the data have {d}{named}: {HELP}")
     return _box(pairs, columns)
+
+
+def _are_pairs(bounds: Any, items: Sequence[Any]) -> bool:
+    """Whether two items are written as pairs are: as tuples, or as lists in a list. Arrays may be either."""
+    kinds = (list, tuple) if isinstance(bounds, list) else tuple
+    return all(isinstance(item, kinds) for item in items) or any(item is UNKNOWN for item in items)
+
+
+def _refuse_ends(items: Sequence[tuple[Any, ...]], d: int, written_as_pairs: bool) -> None:
+    """Refuse what can be read as (lower ends, upper ends), as other libraries take bounds, unless it is certainly
+    pairs: a guess could clip silently to other bounds.
+
+    Raises: InvalidInput: the items are lower and upper ends of d columns, or could be.
+    """
+    if [len(item) for item in items] != [d, d]:
+        return
+    ends = [[_number(value) for value in item] for item in items]
+    pairs = d == 2 and all(low < high for low, high in ends)
+    if (pairs and written_as_pairs) or not all(low < high for low, high in zip(*ends, strict=True)):
+        return
+    raise InvalidInput(
+        f"the bounds {'could be one pair per column, or' if pairs else 'seem to be'} the lower ends of all {d} columns "
+        f"and then their upper ends: give a list with one pair (lower, upper) per column, as in list(zip(lower, "
+        f"upper)), or {{'lower': lower, 'upper': upper}}"
+    )
 
 
 def _box(pairs: Sequence[Any], columns: Sequence[str]) -> Box:

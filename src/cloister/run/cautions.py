@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from cloister.core.domains import Box
 from cloister.core.errors import PrivacyWarning, UtilityWarning
 from cloister.core.types import Bools, Floats
 from cloister.run.estimates import table_in
@@ -50,12 +51,14 @@ def before(plan: PreparedRun) -> Iterator[UserWarning]:
 
 def after(result: Result) -> Iterator[UserWarning]:
     """Warnings of the released centres, by released figures."""
-    if result.weights is not None and (empty := int((result.weights < HARDLY_ANY * result.weights.mean()).sum())):
+    if result.weights is not None and (
+        empty := int((result.weights <= max(0.0, HARDLY_ANY * result.weights.mean())).sum())
+    ):
         yield UtilityWarning(
             f"{empty} of {len(result.centers)} centres hold hardly any rows by their noisy counts: fewer centres, "
             f"narrower bounds or more budget would use them better"
         )
-    for text in (*beyond(result), *misjudged(result), *unsettled(result)):
+    for text in (*at_bounds(result), *beyond(result), *misjudged(result), *unsettled(result)):
         yield UtilityWarning(text)
     if text := result.details.get("auto", {}).get("warning"):
         yield UtilityWarning(text)
@@ -94,6 +97,34 @@ def misjudged(result: Result) -> list[str]:
     return [
         f"the released sizes add up to about {found:,.0f} rows, and {rows:,} were said to be there: what was planned "
         f"by that number suits fewer rows. Give a round public figure of the right size (--rows, rows=), or none"
+    ]
+
+
+BORDER = 0.01
+"""Part of the declared range: a centre that is nearer to an end lies at it."""
+
+
+def at_bounds(result: Result) -> list[str]:
+    """A sentence where every centre lies at an end of the declared bounds, as if all rows were beyond.
+
+    Lower ends of 0 do not count, since amounts and counts begin there, unless all of a centre's coordinates are at
+    ends; nor do the features of categories. Balls are left out: rows of equal length, as embeddings are, lie on their
+    border.
+    """
+    domain, spread = result.domain, result.one_hot
+    kept = [j for j, name in enumerate(result.columns) if name not in spread]
+    if not isinstance(domain, Box) or domain.dimension != len(result.columns) or not kept:
+        return []
+    lower, upper = np.array(domain.lower)[kept], np.array(domain.upper)[kept]
+    near, centers = BORDER * (upper - lower), result.centers[:, kept]
+    low, high = centers <= lower + near, centers >= upper - near
+    telling = (low & (lower != 0)) | high
+    if not (telling.any(axis=1) | (low | high).all(axis=1)).all():
+        return []
+    names = _named([result.columns[kept[j]] for j in np.flatnonzero((low | high).any(axis=0))])
+    return [
+        f"every centre lies at an end of the declared bounds ({names}): rows beyond an end are clipped to it. Check "
+        f"that the bounds are those of these columns, one pair (lower, upper) each and in the columns' units"
     ]
 
 

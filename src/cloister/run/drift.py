@@ -35,7 +35,7 @@ from typing import Any, final
 import attrs
 import numpy as np
 
-from cloister.core.errors import InvalidInput
+from cloister.core.errors import Damaged, InvalidInput
 from cloister.core.randomness import PublicRng
 from cloister.core.types import Bools, Floats, Ints
 from cloister.run.result import Result
@@ -103,7 +103,8 @@ class Drift:
 
     Args: shifted, chance (of as much if nothing changed), shares (of the rows of each group
     (2, k), then and now), apart (their changes in standard errors (k,)), cost (mean squared distance, over what it was)
-    and its cost_error; None, where the earlier result released no distances.
+    and its cost_error (None, where the earlier result released no distances), called (the groups, as people are shown
+    them).
     """
 
     shifted: bool
@@ -112,6 +113,7 @@ class Drift:
     apart: Floats
     cost: float | None
     cost_error: float | None
+    called: tuple[str, ...]
 
     @property
     def text(self) -> str:
@@ -130,7 +132,9 @@ class Drift:
             )
         for i, change in enumerate(self.apart):
             changed = ", changed" if abs(change) > NAMED else ""
-            lines.append(f"  group {i}: {self.shares[0, i]:.1%} of the rows, now {self.shares[1, i]:.1%}{changed}")
+            lines.append(
+                f"  group {self.called[i]}: {self.shares[0, i]:.1%} of the rows, now {self.shares[1, i]:.1%}{changed}"
+            )
         return "\n".join(lines)
 
     def as_dict(self) -> dict[str, Any]:
@@ -153,7 +157,8 @@ def drift(then: Result, now: Result) -> Drift:
     cost = float(np.exp(change)) if both.squares.any() else None
     low, high = np.quantile(np.concatenate([each[2] for each in laws]), [0.159, 0.841])
     error = None if cost is None else cost * float(high - low) / 2
-    return Drift(chance < LEVEL, chance, sizes / np.maximum(sizes.sum(axis=1), 1.0)[:, None], apart, cost, error)
+    shares = sizes / np.maximum(sizes.sum(axis=1), 1.0)[:, None]
+    return Drift(chance < LEVEL, chance, shares, apart, cost, error, tuple(then.called))
 
 
 def check_released(result: Result) -> None:
@@ -173,7 +178,15 @@ def _rarest(law: Floats, found: Floats) -> Ints:
 
 
 def _compared(then: Result, now: Result) -> Compared:
+    """Raises: Damaged: the earlier result's counts are none, or of other groups."""
     check_released(then)
+    try:
+        return _paired(then, now)
+    except (KeyError, TypeError, ValueError):
+        raise Damaged("the result's counts are damaged: restore the file, or make it again") from None
+
+
+def _paired(then: Result, now: Result) -> Compared:
     new, error = np.array(now.details["counted"]), float(now.details["counted_error"])
     edges = np.array(now.details["distances"]["edges"])
     if "counted" in then.details and np.array_equal(then.details["distances"]["edges"], edges):

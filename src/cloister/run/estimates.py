@@ -55,12 +55,34 @@ class Estimate:
         """The value alone, to two digits of the error; without one to four of its own."""
         if self.error is None or not math.isfinite(self.error):
             return f"{self.value:.4g}"
-        return f"{self.value:.6g}" if self.error <= 0 else _rounded(self.value, self._digits)
+        return resolved(self.value, 1.0, 2, 6) if self.error <= 0 else _rounded(self.value, self._digits)
 
     @property
     def _digits(self) -> int:
         """Decimals, or if negative zeros before the point, that leave two digits of a positive error."""
         return 1 - math.floor(math.log10(self.error or 1.0))
+
+
+def resolved(value: float, width: float, digits: int = 4, least: int | None = None) -> str:
+    """A value as text, with so many digits of the width that matters: of a spread, a range, or a difference.
+
+    Args: value, width (positive, or the value alone matters), digits, least (digits of the value; None: as many).
+    """
+    if not math.isfinite(value) or not value:
+        return f"{value:g}"
+    more = 1 + _magnitude(value) - _magnitude(width) if math.isfinite(width) and width > 0 else 0
+    many = max(digits if least is None else least, digits - 1 + more)
+    return f"{float(f'{value:.{min(many, 17)}g}'):,.{max(10, min(many, 17))}g}"
+
+
+def _magnitude(value: float) -> int:
+    """Place of its first digit: 0 from 1 to 10."""
+    return math.floor(math.log10(abs(value)))
+
+
+def told_apart(values: Sequence[float]) -> list[str]:
+    """Values as texts, with as many digits as tell them apart."""
+    return [resolved(value, max(values) - min(values)) for value in values]
 
 
 def numbers(given: Any) -> Floats:
@@ -82,7 +104,11 @@ def center_texts(centers: Floats, details: Mapping[str, Any], domain: Box | Ball
     """Centres (k, d) as text: to two digits of the standard errors that a result's details state, or else to six."""
     errors = table_in(details, "centers_error", centers.shape)
     if errors is None:
-        return [[f"{value:.6g}" for value in center] for center in meant(centers, details, domain)]
+        widths = _widths(centers, details, domain)
+        return [
+            [resolved(value, width, 6) for value, width in zip(center, widths, strict=True)]
+            for center in meant(centers, details, domain).tolist()
+        ]
     return [
         [Estimate(float(value), float(error)).figure for value, error in zip(*pair, strict=True)]
         for pair in zip(centers, errors, strict=True)
@@ -92,14 +118,19 @@ def center_texts(centers: Floats, details: Mapping[str, Any], domain: Box | Ball
 def meant(centers: Floats, details: Mapping[str, Any], domain: Box | Ball) -> Floats:
     """Centres (k, d), where nobody stated an error, as people read them: to a millionth of each column's public bounds,
     or of the frame that was released in them. What is below is rounding, such as -1e-17 for 0."""
+    digits = [6 - _magnitude(width) for width in _widths(centers, details, domain)]
+    columns = [[round(x, n) + 0.0 for x in column] for column, n in zip(centers.T.tolist(), digits, strict=True)]
+    return np.array(columns, np.float64).T
+
+
+def _widths(centers: Floats, details: Mapping[str, Any], domain: Box | Ball) -> list[float]:
+    """Widths (d,) of the frame that was released, or else of the public bounds."""
     frame = table_in(details, "intervals", (centers.shape[1], 2))
     if frame is None or not (frame[:, 0] < frame[:, 1]).all():
         halves = domain.half_widths if isinstance(domain, Box) else np.full(domain.dimension, domain.radius)
     else:
         halves = (frame[:, 1] - frame[:, 0]) / 2
-    digits = [6 - math.floor(math.log10(2 * half)) for half in halves.tolist()]
-    columns = [[round(x, n) + 0.0 for x in column] for column, n in zip(centers.T.tolist(), digits, strict=True)]
-    return np.array(columns, np.float64).T
+    return (2 * halves).tolist()
 
 
 def _rounded(value: float, digits: int) -> str:

@@ -114,6 +114,7 @@ class Explanation:
             "at_most": None if self.error is None else at_most(self.error),
             "warnings": self.warnings,
             "auto": None if choice is None else choice.as_dict(),
+            "columns": list(self.plan.columns),
             "problem": self.plan.describe(),
             "epsilon": self.plan.total.epsilon,
             "delta": self.plan.total.delta,

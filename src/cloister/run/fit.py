@@ -200,6 +200,8 @@ def fit(
     if past is None:
         if account is not None:
             account.check(plan)
+            if noise is not None and noise.seeded:
+                raise InvalidInput("a run with seeded noise protects nobody, and cannot be charged to a ledger")
         for warning in before(plan):
             if caution is not None:
                 caution(warning)
@@ -207,8 +209,6 @@ def fit(
         number_users(population, trust)
     run = past
     if account is not None and past is None:
-        if not plan.composed.private or (noise is not None and noise.seeded):
-            raise InvalidInput("a run that protects nobody cannot be charged to a ledger")
         run = account.held(plan, seed, population)
     if run is not None:
         seed = PublicRng(run.seed)
@@ -266,7 +266,7 @@ def fit(
         clustering.weights,
         plan.clustered,
         recorded(plan.composed),
-        plan.describe() | {"k": len(clustering.centers)},
+        plan.describe() | {"k": len(clustering.centers)} | _dropped(population),
         privacy,
         {
             **clustering.details,
@@ -282,6 +282,11 @@ def fit(
         paid = (of_user(event, plan.total.rows_per_user) for event in session.released)
         run.finish(None if count_share else paid, _text(result))
     return result
+
+
+def _dropped(population: Any) -> dict[str, Any]:
+    """The record of a run that left out rows with missing or infinite cells: what follows it does so, too."""
+    return {"missing": "drop"} if getattr(population, "missing", "refuse") == "drop" else {}
 
 
 def _text(result: Result) -> str | None:

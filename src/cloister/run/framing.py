@@ -25,6 +25,7 @@ from cloister.accounting.total import Total, problem_of
 from cloister.core.capabilities import Zooming
 from cloister.core.clustering import Problem
 from cloister.core.domains import Ball, Box
+from cloister.core.doubles import as_float
 from cloister.core.errors import InvalidInput
 from cloister.core.frames import cube, unknown_columns
 from cloister.core.registry.compose import Composed, compose
@@ -33,6 +34,7 @@ from cloister.core.registry.registry import registry
 from cloister.core.types import Floats
 from cloister.run.bounds import check_named, table_from
 from cloister.run.describing import clustered
+from cloister.run.estimates import resolved
 
 APART = 2.0
 """Columns whose widths differ by a larger factor are scaled, unless the caller says how."""
@@ -113,6 +115,12 @@ class Framing:
         scale = self._units(domain)
         alone = problem_of(composed, total, k, domain, rows, jointly), composed
         unknown = unknown_columns(domain)
+        if unknown and remote and self.zoom == "auto":
+            raise InvalidInput(
+                f"the range of {len(unknown)} of the columns is unknown, and under {composed.trust} trust nothing is "
+                f"paid to find it unless you say how much: give --zoom 0.2 (zoom=0.2), the share of the budget for "
+                f"it, or state bounds for every column"
+            )
         if composed.spec.wraps or (share == 0 and scale == "none" and not unknown):
             return alone
         oracle = counting(composed, alone[0])
@@ -208,7 +216,7 @@ def scale_of(scale: Any, columns: Sequence[str], categories: Collection[str] = (
     try:
         if any(isinstance(weight, bool) for weight in scale):
             raise TypeError
-        weights = [float(weight) for weight in scale]
+        weights = [as_float(weight) for weight in scale]
     except (TypeError, ValueError):
         raise InvalidInput(f"scale is {given!r}: {SCALE_HELP}") from None
     if len(weights) != len(columns) or not all(math.isfinite(weight) and weight > 0 for weight in weights):
@@ -243,7 +251,8 @@ def notes(composed: Composed, problem: Problem, details: Mapping[str, Any], colu
     paid, intervals, units = price(composed, problem, columns), details["intervals"], details["units"]
     columns = columns[: len(units)]
     shown = ", ".join(
-        f"{name} {low:.6g} to {high:.6g}" for name, (low, high) in zip(columns[:SHOWN], intervals[:SHOWN], strict=True)
+        f"{name} {resolved(low, high - low, 6)} to {resolved(high, high - low, 6)}"
+        for name, (low, high) in zip(columns[:SHOWN], intervals[:SHOWN], strict=True)
     )
     rest = f", and {len(columns) - SHOWN} more in the result" if len(columns) > SHOWN else ""
     found = (f"{paid} It released these intervals: {shown}{rest}. {CLIPPED}",) if paid else ()

@@ -14,22 +14,31 @@ from cloister.run.account import Account
 from cloister.run.request import PreparedRun
 
 MOST = 10_000
-"""Runs beyond which nobody counts."""
+"""Runs beyond which nobody counts: as many are said to be at least so many."""
 
 
 @attrs.frozen
 class Lasting:
-    """Repetitions of one run. Args: every (a year), cost (of one), runs (how many a lifetime holds, by composition)."""
+    """Repetitions of one run. Args: every (a year), cost (of one), runs (how many a lifetime holds, by composition),
+    at_least (compositions of which that is only where counting ended)."""
 
     every: int
     cost: Cost
     runs: dict[str, int]
+    at_least: list[str] = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        object.__setattr__(self, "at_least", [how for how, runs in self.runs.items() if runs >= MOST])
 
     @property
     def text(self) -> str:
         """For people."""
         one = f"One run costs at most epsilon = {self.cost.epsilon:.4g}, delta = {self.cost.delta:.3g}"
-        held = (f"{runs:,} ({how} composition): {runs / self.every:.3g} years" for how, runs in self.runs.items())
+        held = (
+            f"{'at least ' if how in self.at_least else ''}{runs:,} ({how} composition): {runs / self.every:.3g} years"
+            f"{' or more' if how in self.at_least else ''}"
+            for how, runs in self.runs.items()
+        )
         return f"{one}. Of {self.every} a year the lifetime still holds {', or '.join(held)}."
 
 

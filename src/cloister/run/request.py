@@ -13,6 +13,7 @@ from cloister.accounting.total import Total, problem_of
 from cloister.core.budget import Budget
 from cloister.core.capabilities import PredictsError, predicted_part
 from cloister.core.clustering import Problem
+from cloister.core.defaults import DELTA
 from cloister.core.domains import Ball, Box, first_columns, plain
 from cloister.core.errors import InvalidInput
 from cloister.core.frames import unknown_columns
@@ -74,7 +75,7 @@ class Request:
     k: int | tuple[int, int] = attrs.field(converter=number_of_centers)
     method: str | Method[Any] = "auto"
     epsilon: float = attrs.field(converter=own_number)
-    delta: float = attrs.field(default=0.0, converter=own_number)
+    delta: float = attrs.field(default=DELTA, converter=own_number)
     bounds: Any = None
     rows: int | None = attrs.field(default=None, converter=own_number)
     rows_per_user: int | None = attrs.field(default=None, converter=own_number)
@@ -191,6 +192,20 @@ class PreparedRun:
         if self.problem.fewest is not None:
             more["k_range"] = [self.problem.fewest, self.problem.k]
         return {"k": self.problem.k, "rows": self.rows, **more, "bounds": plain(domain), "lattice unit": domain.unit}
+
+
+def pooled_trust(parties: int, trust: str | None) -> str:
+    """The trust model of parties that pool. Raises: InvalidInput: they are not two, or another model is asked for."""
+    if trust is not None and trust.lower() != "aggregated":
+        raise InvalidInput(
+            f"--pooled simulates parties under aggregated trust, and --trust is {trust}: leave out one of them"
+        )
+    if parties < 2:
+        raise InvalidInput(
+            "--pooled takes each path or pattern as one party's rows, and the noise depends on how many there are: "
+            "give two parties or more"
+        )
+    return "aggregated"
 
 
 def asked_for(request: Request) -> tuple[Request, Composed]:

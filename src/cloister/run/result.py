@@ -17,8 +17,11 @@ import attrs
 import numpy as np
 
 from cloister.core.domains import Ball, Box
-from cloister.core.errors import Damaged, InvalidInput, cause
+from cloister.core.errors import Damaged, InvalidInput, UnknownName, cause
+from cloister.core.plain_data import parsed
+from cloister.core.registry.registry import registry
 from cloister.core.types import AnyArray, Bools, Floats
+from cloister.rows.reading import Missing, as_missing
 from cloister.run import view
 from cloister.run.statement import PrivacyStatement
 
@@ -55,21 +58,30 @@ class Result:
 
     @property
     def units(self) -> Floats | None:
-        """The run's unit of distance in each column (d,), in the caller's units; None where that is the
-        same in all of them: then the caller's own distances tell which centre is nearest."""
-        units = np.asarray(self.details.get("units", ()), np.float64)
+        """Unit of distance in each column (d,), in the caller's units; None where it is the same in all of them."""
+        try:
+            units = np.asarray(self.details.get("units", ()), np.float64)
+        except (TypeError, ValueError):
+            units = np.zeros(1)
+        if units.size and (units.shape != (len(self.columns),) or not (units > 0).all()):
+            raise Damaged("the result's units are damaged: they should be a positive number per column")
         return units if units.size and np.ptp(units) > 1e-9 * units.max() else None
 
     @property
     def domain(self) -> Box | Ball:
         """The bounds that the run clipped rows to. Raises: Damaged: they are none."""
-        bounds = self.problem.get("bounds", {})
         try:
-            if "radius" in bounds:
-                return Ball(tuple(bounds["center"]), bounds["radius"])
-            return Box(tuple(bounds["lower"]), tuple(bounds["upper"]))
+            return _domain(self.problem.get("bounds", {}), len(self.columns))
         except (KeyError, TypeError, ValueError, InvalidInput):
             raise Damaged("the result's bounds are damaged: they should be two numbers per column, or a ball") from None
+
+    @property
+    def missing(self) -> Missing:
+        """What the run did with rows that have missing or infinite cells. Raises: Damaged: it is not known."""
+        try:
+            return as_missing(self.problem.get("missing", "refuse"))
+        except InvalidInput as error:
+            raise Damaged(f"the result is damaged: {error}") from None
 
     def clipped(self, rows: AnyArray) -> tuple[Floats, Bools]:
         """Rows (n, d) as the run clipped them, to its bounds (not to the narrower intervals that zoom may have found),
@@ -88,6 +100,16 @@ class Result:
         """In one line: a screen full of numbers helps nobody. ``as_dict`` has them all."""
         k, d = self.centers.shape
         return f"<Result: {k} centres by {self.method.get('name')}, {d} columns; {self.privacy.headline}>"
+
+    @property
+    def objective(self) -> str:
+        """What the method makes small, "k-means" or "k-median": by its Spec, or its name, or its parts' names."""
+        name, slots = str(self.method.get("name", "")), dict(self.method.get("slots", {}))
+        with suppress(UnknownName):  # of a plugin that is not installed here
+            if registry().spec("Method", name).objective:
+                return registry().spec("Method", name).objective
+        names = [name, *(str(part.get("name", "")) for part in slots.values())]
+        return "k-median" if any("median" in each for each in names) else "k-means"
 
     @property
     def one_hot(self) -> dict[str, tuple[str, str]]:
@@ -121,6 +143,11 @@ class Result:
             isinstance(names, list) and len(names) == k and all(isinstance(n, str) and n.isprintable() for n in names)
         )
         return [f"{i} {names[i] if known else ''}".strip() for i in range(k)]
+
+    @property
+    def group_names(self) -> list[str]:
+        """Names of the groups (k,), as ``named`` gave them; a group without one has its number."""
+        return [text.partition(" ")[2] or text for text in self.called]
 
     def named(self, names: Mapping[Any, Any]) -> Result:
         """The same result with names of its groups, which tables, pictures and reports then show; numbers stay.
@@ -175,6 +202,8 @@ class Result:
             raise TypeError("columns are named by text")
         if not all(isinstance(data[name], dict) for name in ("method", "problem", "details")):
             raise TypeError("facts are tables")
+        _check_problem(data["problem"])
+        _check_component(data["method"])
         return cls(
             centers,
             weights,
@@ -194,8 +223,8 @@ class Result:
     def from_text(cls, text: str) -> Result:
         """Read the output of ``text``. Raises: Damaged: it is another."""
         try:
-            return cls.from_dict(json.loads(text))
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            return cls.from_dict(parsed(text.encode(), nan=True))
+        except (ValueError, KeyError, TypeError, AttributeError, ArithmeticError, InvalidInput) as error:
             raise Damaged("the kept result is damaged: restore a backup") from error
 
     def _repr_html_(self) -> str:
@@ -226,14 +255,16 @@ class Result:
         Released values only."""
         return view("profile")(self)
 
-    def report(self, path: str | os.PathLike[str]) -> None:
+    def report(self, path: str | os.PathLike[str], axes: Sequence[str] | None = None) -> None:
         """Write one page of HTML for people, which needs no network. Released values only.
+
+        Args: axes (names of the two columns of its map; None: those in which the centres differ most).
 
         Raises: InvalidInput: another ending than ``.html``, or a place that cannot be written. MissingExtra: matplotlib
             or Jinja2 is not installed.
         """
         target = checked_target(path, (".html",), "reports")
-        put(target, view("page")(self).encode())
+        put(target, view("page")(self, axes).encode())
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write to ``.json`` or ``.npz``, atomically: a crash leaves the old file.
@@ -276,9 +307,9 @@ class Result:
     @classmethod
     def _opened(cls, content: bytes, packed: bool) -> Result:
         if not packed:
-            return cls._unsealed(json.loads(content))
+            return cls._unsealed(parsed(content, nan=True))
         with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
-            result = cls._unsealed(json.loads(str(arrays["result"])))
+            result = cls._unsealed(parsed(str(arrays["result"]).encode(), nan=True))
             weights = arrays.get("weights")
             if not np.array_equal(arrays["centers"], result.centers, equal_nan=True) or (weights is None) != (
                 result.weights is None
@@ -299,6 +330,38 @@ class Result:
         if sealed["sha256"] != _seal(json.dumps(sealed["result"], indent=1, allow_nan=True)):
             raise ValueError("checksum")
         return cls.from_dict(sealed["result"])
+
+
+def _check_problem(problem: Mapping[str, Any]) -> None:
+    """Raises: TypeError, ValueError, KeyError: something that every reader of a result relies on is of another kind."""
+    for name in ("k", "rows", "rows per user"):
+        value = problem.get(name)
+        if value is not None and (type(value) is not int or not 0 < value < 2**63):
+            raise ValueError(f"{name} is no number")
+    if not all(isinstance(problem.get(name, {}), dict) for name in ("categories", "described", "words")):
+        raise TypeError("facts are tables")
+    for values in problem.get("categories", {}).values():
+        if not isinstance(values, list) or not values or not all(isinstance(v, str | int) for v in values):
+            raise TypeError("values of a category are a list")
+    if "words" in problem and not isinstance(problem["words"]["column"], str):
+        raise TypeError("a column is named by text")
+
+
+def _check_component(config: Any) -> None:
+    """Raises: TypeError, KeyError: a component is not its name, its options and what is in its slots."""
+    if not isinstance(config["name"], str) or not isinstance(config["options"], dict):
+        raise TypeError("a component has a name and options")
+    for inner in config["slots"].values():
+        _check_component(inner)
+
+
+def _domain(bounds: Mapping[str, Any], columns: int) -> Box | Ball:
+    """The domain of a result's bounds. Raises: KeyError, TypeError, ValueError, InvalidInput: they are none."""
+    ends = [tuple(bounds[end]) for end in (("center",) if "radius" in bounds else ("lower", "upper"))]
+    found = Ball(ends[0], bounds["radius"]) if "radius" in bounds else Box(ends[0], ends[1])
+    if found.dimension != columns:
+        raise ValueError("bounds of other columns")
+    return found
 
 
 def _seal(text: str) -> str:

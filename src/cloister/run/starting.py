@@ -13,10 +13,12 @@ from typing import Any, Self
 import attrs
 import numpy as np
 
-from cloister.core.errors import InvalidInput
+from cloister.core.domains import Ball
+from cloister.core.errors import Damaged, InvalidInput
 from cloister.core.registry.components import Choices, slots_of
 from cloister.core.registry.compose import Composed
 from cloister.core.registry.registry import registry
+from cloister.rows.selection import table_columns
 from cloister.run.bounds import FILES, table_from
 from cloister.run.result import Result
 
@@ -48,6 +50,29 @@ class Start:
             raise InvalidInput(f"the start is {given!r}: {HELP}")
         return cls({str(name): values for name, values in found.items()})
 
+    @property
+    def k(self) -> int | None:
+        """The number of centres; None if the columns do not say."""
+        sizes = {len(values) if isinstance(values, (list, tuple)) else 0 for values in self.centers.values()}
+        return sizes.pop() or None if len(sizes) == 1 else None
+
+    @property
+    def categories(self) -> dict[str, Any]:
+        """Public values by column, as an earlier result has them."""
+        if self.result is None or not self.result.one_hot:  # which refuses damaged ones
+            return {}
+        return dict(self.result.problem["categories"])
+
+    @property
+    def missing(self) -> str | None:
+        """What the earlier run did with rows that have missing cells."""
+        return None if self.result is None else self.result.missing
+
+    def columns(self, categories: Mapping[str, Any]) -> list[str] | None:
+        """The columns of a table that the centres are of; None where they have no names, as those of an array."""
+        names = list(self.centers)
+        return None if names == [str(j) for j in range(len(names))] else table_columns(names, categories)
+
     def option(self, columns: Sequence[str], k: Any) -> str:
         """The centres as the option ``centers``, columns in this order.
 
@@ -67,7 +92,7 @@ class Start:
             points = np.array([self.centers[name] for name in columns], np.float64).T
             if points.ndim != 2 or not np.isfinite(points).all():
                 raise ValueError
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise InvalidInput(f"the start's columns are no lists of as many finite numbers: {HELP}") from None
         if k != len(points):
             raise InvalidInput(f"the start has {len(points)} centres, k is {k}: give -k {len(points)}, or no start")
@@ -77,12 +102,15 @@ class Start:
         """Bounds of the earlier run; or the intervals that it found within them."""
         if self.result is None:
             return None
-        domain = self.result.problem.get("bounds", {})
-        if "radius" in domain:
-            return self.result.domain if tuple(columns) == self.result.columns else None
-        pairs = self.result.details.get("intervals") if found else None
-        pairs = zip(domain["lower"], domain["upper"], strict=True) if pairs is None else np.asarray(pairs).tolist()
-        return dict(zip(self.result.columns, map(tuple, pairs), strict=True))
+        domain = self.result.domain
+        if isinstance(domain, Ball):
+            return domain if tuple(columns) == self.result.columns else None
+        intervals = self.result.details.get("intervals") if found else None
+        pairs = zip(domain.lower, domain.upper, strict=True) if intervals is None else intervals
+        try:
+            return dict(zip(self.result.columns, ((float(low), float(high)) for low, high in pairs), strict=True))
+        except (TypeError, ValueError):
+            raise Damaged("the result's intervals are damaged: they should be two numbers per column") from None
 
 
 def begun_from(request: Any, columns: Sequence[str]) -> tuple[Any, str]:

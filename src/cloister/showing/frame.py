@@ -143,11 +143,6 @@ def column(name: str, longest: int = LONGEST) -> str:
     return f"column {name}" if name.isdecimal() else clean(name, longest)
 
 
-def four_digits(value: float) -> str:
-    """A number as people write it, with four digits that mean something."""
-    return f"{float(f'{value:.4g}'):,.10g}"
-
-
 def clean(text: str, longest: int = LONGEST) -> str:
     """Text of limited length that every file can hold, with dollar signs escaped: they would begin a formula."""
     shown = printable(text)

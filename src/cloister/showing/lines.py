@@ -14,8 +14,9 @@ import numpy as np
 from cloister.core.domains import Ball, Box
 from cloister.core.errors import InvalidInput
 from cloister.core.types import Floats, Ints
+from cloister.run.estimates import told_apart
 from cloister.run.result import Result
-from cloister.showing.frame import FAINT, GROUPS, MARGINS, WIDTH, clean, column, four_digits, frame, group_colour, words
+from cloister.showing.frame import FAINT, GROUPS, MARGINS, WIDTH, clean, column, frame, group_colour, words
 from cloister.showing.plot_data import Heading, checked, domain_of
 
 if TYPE_CHECKING:
@@ -156,7 +157,7 @@ def parallel_figure(shown: Parallel, bare: bool) -> Figure:
         axes.set_xticks(every, names, rotation=60, ha="right", rotation_mode="anchor")
     else:
         ends = zip(names, shown.low, shown.high, strict=True)
-        axes.set_xticks(every, [f"{name}\n{four_digits(low)} to {four_digits(high)}" for name, low, high in ends])
+        axes.set_xticks(every, [f"{name}\n{' to '.join(told_apart([low, high]))}" for name, low, high in ends])
     axes.tick_params(length=0)
     words(figure, None if bare else shown.heading, shown.text())
     return figure

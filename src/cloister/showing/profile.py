@@ -19,7 +19,7 @@ import numpy as np
 from cloister.core.types import Floats
 from cloister.run.cautions import beyond, unlisted, unproved
 from cloister.run.descriptions import Descriptions, descriptions_of
-from cloister.run.estimates import Estimate, center_texts, meant, table, table_in
+from cloister.run.estimates import Estimate, center_texts, meant, table, table_in, told_apart
 from cloister.run.result import Result
 from cloister.run.words import Word, words_of
 from cloister.showing.figures import POINTS, estimated, model_of, silhouette
@@ -76,12 +76,6 @@ class ClusterProfile:
     @property
     def size_text(self) -> str:
         return "-" if self.size is None else Estimate(self.size, self.size_error).text
-
-    @property
-    def coordinates(self) -> list[Estimate]:
-        """The centre's coordinates (d,) with their errors."""
-        errors = self.center_error or (None,) * len(self.center)
-        return [Estimate(value, error) for value, error in zip(self.center, errors, strict=True)]
 
     @property
     def mixed(self) -> frozenset[str]:
@@ -146,6 +140,16 @@ class Profile:
         """The clusters as people look at them: the largest first."""
         return sorted(self.clusters, key=lambda cluster: -(cluster.size or 0.0))
 
+    def coordinates(self, cluster: ClusterProfile, bare: bool = False) -> list[str]:
+        """A centre's coordinates (d,) with their errors, if not bare; where nobody stated any, with as many digits as
+        tell the centres apart."""
+        if cluster.center_error is None:
+            return [
+                texts[cluster.number] for texts in map(told_apart, zip(*(c.center for c in self.clusters), strict=True))
+            ]
+        every = [Estimate(*pair) for pair in zip(cluster.center, cluster.center_error, strict=True)]
+        return [each.figure if bare else each.text for each in every]
+
     def as_dict(self) -> dict[str, Any]:
         """Plain data, ready for JSON."""
         return attrs.asdict(self, value_serializer=_plain)
@@ -160,7 +164,7 @@ class Profile:
                 c.size_text,
                 "-" if c.share is None else f"{c.share:.1%}",
                 ", ".join(c.apart) or "-",
-                *(c.coordinates[j].text for j in shown),
+                *self.coordinates(c)[: len(shown)],
             ]
             for c in self.by_size
         ]
@@ -234,7 +238,7 @@ def profile_of(result: Result) -> Profile:
         )
         for i, center in enumerate(centers)
     )
-    power = 1.0 if str(result.method.get("name", "")).endswith("median") else 2.0
+    power = 1.0 if result.objective == "k-median" else 2.0
     scores, cost = _figures(result, power)
     return Profile(
         clusters,

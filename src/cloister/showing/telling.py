@@ -10,7 +10,7 @@ import numpy as np
 
 from cloister.core.errors import InvalidInput
 from cloister.run.descriptions import DescribedColumn, Descriptions, descriptions_of
-from cloister.run.estimates import Estimate
+from cloister.run.estimates import Estimate, resolved, told_apart
 from cloister.run.result import Result
 from cloister.showing.frame import GRID, clean, frame, group_colour, printable, words
 from cloister.showing.lines import ABREAST, NAME, WIDE
@@ -43,9 +43,11 @@ def held(told: Descriptions, group: int) -> dict[str, str]:
         else:
             whole = attrs.evolve(each, shares=each.whole[None])
             low, middle, high = (each.quantile(group, share) for share in (0.25, 0.5, 0.75))
+            width = float(each.edges[-1] - each.edges[0])
+            said = [resolved(value, width, 3) for value in (low, middle, high, whole.quantile(0, 0.5))]
             first, last = np.searchsorted(each.edges, [low, high])
             found[each.name] = (
-                f"median {middle:.3g}, quartiles {low:.3g} to {high:.3g} (all rows {whole.quantile(0, 0.5):.3g}), "
+                f"median {said[1]}, quartiles {said[0]} to {said[2]} (all rows {said[3]}), "
                 f"told by parts of {each.edges[1] - each.edges[0]:.3g}{COARSE if first == last else ''}"
             )
     return found
@@ -93,7 +95,11 @@ def histograms_figure(shown: Histograms, bare: bool) -> Figure:
             colour, own = group_colour(int(group)), tall * each.shares[group] - y
             axes.stairs(tall * each.whole - y, x, baseline=-y, fill=True, color=GRID, label="of all rows")
             axes.stairs(own, x, baseline=-y, color=colour, linewidth=1.4, label="of the group")
-        ends = each.labels if each.edges is None else [f"{each.edges[0]:.4g} to {each.edges[-1]:.4g}"]
+        ends = (
+            each.labels
+            if each.edges is None
+            else [" to ".join(told_apart([float(each.edges[0]), float(each.edges[-1])]))]
+        )
         room = max(4, ABREAST // len(columns))
         values = wrap(printable(", ".join(ends)), room, max_lines=LINES, placeholder="...")
         labels.append("\n".join(clean(text, room) for text in (each.name, *values)))

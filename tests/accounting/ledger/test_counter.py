@@ -335,3 +335,23 @@ def test_killed_at_any_system_call_nothing_sound_is_refused_and_nothing_given_ba
             with pytest.raises(Damaged, match=OLDER):
                 book.give_back(words[0])
     assert number > 4  # of 5 writes to 47
+
+
+def test_what_was_counted_is_on_the_disk_before_it_has_its_name_and_then_its_name_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the power an unsynced file comes back empty, and an unsynced name is the old one."""
+    path, done, fsync, renamed = tmp_path / "count", list[Any](), os.fsync, Path.replace
+
+    def synced(descriptor: int) -> None:
+        done.append(os.fstat(descriptor).st_ino)
+        fsync(descriptor)
+
+    def named(temporary: Path, target: Path) -> Path:
+        done.append("named")
+        return renamed(temporary, target)
+
+    monkeypatch.setattr(os, "fsync", synced)
+    monkeypatch.setattr(Path, "replace", named)
+    counter.replace(path, b"{}", 0o600)
+    assert done == [path.stat().st_ino, "named", tmp_path.stat().st_ino]

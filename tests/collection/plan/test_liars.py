@@ -54,6 +54,23 @@ def test_liars_invent_as_many_people_as_the_plan_says_and_no_more(d, oracle, eps
     assert said.chosen == pytest.approx(max(1 / part.fraction for part in round.parts))
 
 
+def test_how_far_liars_move_a_centre_does_not_depend_on_the_units_of_columns():
+    """In a frame of its own a plan's vectors are in the frame's units, whatever the bounds are, or are not known."""
+    parts = {"counts": "optimised-local-hashing", "sums": "hadamard-vector"}
+    given: dict[str, Any] = {"method": "su-lloyd", "components": parts, "options": {"rounds": 1}, "rows": N}
+    plans = [local_plan(2, bounds=bounds, **given) for bounds in ((-1, 1), [(-100, 100), (-1, 1)])]
+    moved = [harm(plan, plan.rounds()).moved for plan in plans]
+    assert moved[0] == pytest.approx(moved[1], rel=1e-6)
+    assert moved[0] > 0
+
+
+def test_a_plan_expects_less_of_the_budget_that_is_left_beside_zoom():
+    given: dict[str, Any] = {"epsilon": 4.0, "rows": N}
+    plans = [local_plan(2, bounds="unknown", zoom=share, **given) for share in (0.1, 0.4)]
+    alone, little, much = (plan.outlook.error for plan in (local_plan(2, bounds=(-1, 1), **given), *plans))
+    assert alone < little < much / 2
+
+
 @pytest.mark.alarm(1e-8)
 @pytest.mark.parametrize("randomiser", ["one-byte", "privunit", "duchi"])
 def test_liars_move_a_centre_as_far_as_the_plan_says(randomiser, alarm: Alarm):

@@ -6,6 +6,7 @@ import json
 import shutil
 from collections.abc import Callable, Iterator
 from functools import cache, reduce
+from itertools import permutations
 from operator import getitem
 from pathlib import Path
 from typing import Any
@@ -16,11 +17,13 @@ import pytest
 
 from cloister.collection.client.encoder import PlanEncoder
 from cloister.collection.plan.canonical_json import hash_of
+from cloister.collection.plan.costs import covered
 from cloister.collection.plan.plan import FILE, WORDS, CollectionPlan, read
 from cloister.collection.plan.publish import publish, words
 from cloister.collection.server.aggregator import decode
+from cloister.core.budget import Share
 from cloister.core.errors import CloisterError, Damaged, InvalidInput, UnknownName
-from cloister.core.randomness import NoiseRng
+from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.registry.registry import built_in, registry
 from cloister.run.request import Request
 from tests.collection import rounds_fakes, shuffled_plans
@@ -245,3 +248,21 @@ def test_a_statement_on_reports_says_that_the_start_of_a_plan_counts_as_public()
     some = PlanEncoder(plan).encode(np.zeros((500, 5)), np.arange(500))
     text = decode(plan, some.to_bytes()).result.privacy.text()
     assert "The centres that the run began from count as public" in text
+
+
+@pytest.mark.parametrize(
+    ("intervals", "length"),
+    [
+        ([], 0.0),
+        ([(0.25, 0.5), (0.75, 1.0)], 0.5),
+        ([(0.0, 0.5), (0.25, 0.75)], 0.75),
+        ([(0.0, 0.75), (0.125, 0.25), (0.5, 0.625)], 0.75),
+        ([(0.0, 0.75), (0.125, 0.25), (0.5, 0.875)], 0.875),
+        ([(0.25, 0.5), (0.25, 0.5)], 0.25),
+        ([(0.0, 0.5), (0.5, 1.0)], 1.0),
+    ],
+)
+def test_who_is_asked_by_several_shares_is_counted_once(intervals: list[tuple[float, float]], length: float) -> None:
+    shares = [Share(PublicRng.from_seed(1), part, *ends) for part, ends in enumerate(intervals)]
+    for order in permutations(shares):
+        assert covered(order) == length

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import threading
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
@@ -117,9 +119,21 @@ def test_the_plan_s_files_are_given_out_as_they_are_and_nothing_else(client: Cli
     for name in ("plan.json", "README.txt", "bundle-1.json", "bundle-1.bin"):
         found = client.get(f"/{name}")
         assert (found.status_code, found.content) == (200, (folder / name).read_bytes())
+    for name in ("plan.json.bak", "README.txt~", "bundle-1.bin.gz"):
+        shutil.copy(folder / "plan.json", folder / name)
+        assert client.get(f"/{name}").status_code == 404, name
+        (folder / name).unlink()
     for name in ("secret.json", "..%2Fplan%2Fplan.json", "bundle-2.json", "round-1.json", "bundle-01.json", ".", "x"):
         assert client.get(f"/{name}").status_code in (404, 405), name
     (folder / "secret.json").unlink()
+
+
+def test_a_pipe_of_a_public_name_is_not_opened(client: Client, folder: Path) -> None:
+    os.mkfifo(folder / "bundle-7.json")
+    try:
+        assert client.get("/bundle-7.json").status_code == 404
+    finally:
+        (folder / "bundle-7.json").unlink()
 
 
 def test_without_tickets_whoever_knows_a_number_uses_it_up_and_everybody_sees_when_reports_come(
@@ -154,6 +168,7 @@ def test_a_request_that_is_too_large_is_refused_by_what_it_says_and_by_what_it_i
         for body in (large, chunks()):
             assert client.request("POST", "/reports", content=body, headers=OCTETS).status_code == 413
         assert client.refused("too large") == 2
+        assert "cloister_held_bytes 0\n" in client.get("/metrics").text, "bytes beyond the limit are let go of too"
     with serving(limits=Limits(body=len(large))) as client:
         assert client.send(large)[1]["accepted"] == 1000
 
@@ -164,6 +179,21 @@ def test_more_bytes_under_way_than_memory_is_given_to_are_sent_back(serving: Ser
         assert (status, said["refused"]) == (503, {"busy": 1})
         assert client.send(report(form, 1))[0] == 201
         assert "cloister_held_bytes 0\n" in client.get("/metrics").text
+
+
+def test_one_address_holds_a_quarter_of_the_bytes_under_way_and_this_machine_s_proxy_all(
+    folder: Path, out: Path, form: BatchForm
+) -> None:
+    """Who sends without an end keeps nobody else out."""
+    body, statuses = batch(form, *range(50)), dict[str, int]()
+    for peer, rate in (("203.0.113.5", 100.0), ("127.0.0.1", 100.0), ("203.0.113.6", 0.0)):
+        app = collector(folder, out, limits=Limits(held=2 * len(body), rate=rate))
+        with Client(app, client=(peer, 4711)) as client:
+            statuses[peer] = client.send(body)[0]
+            assert client.refused("busy") == (statuses[peer] == 503)
+            assert (app.state.desk.counts.held, len(app.state.desk.held)) == (0, 0)
+            assert client.send(report(form, 1))[0] in (201, 409), "what was held is let go of"
+    assert statuses == {"203.0.113.5": 503, "127.0.0.1": 200, "203.0.113.6": 200}
 
 
 def test_an_address_that_asks_too_often_is_told_when_to_come_again(serving: Serving, form: BatchForm) -> None:
@@ -186,10 +216,12 @@ def test_a_full_disk_acknowledges_nothing_and_is_seen_in_the_health_and_told(
         sent = client.request("POST", "/reports", content=report(form, 1), headers=OCTETS)
         assert (sent.status_code, sent.json()["refused"], sent.headers["retry-after"]) == (503, {"disk": 1}, "5")
         found = client.get("/health")
-        assert (found.status_code, found.json()) == (503, {"ready": False, "disk": "No space left on device"})
+        facts = {"state": "taking reports", "watching": True, "waiting": False, "disk": "No space left on device"}
+        assert (found.status_code, found.json()) == (503, {"ready": False, **facts})
+        assert client.get("/alive").status_code == 503
         monkeypatch.setattr(Segments, "append", append)
         assert client.send(report(form, 1))[0] == 201
-        assert client.get("/health").status_code == 200
+        assert client.get("/health").status_code == client.get("/alive").status_code == 200
     assert told == [{"event": "disk", "why": "No space left on device"}, {"event": "disk works"}]
 
 

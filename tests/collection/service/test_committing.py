@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import threading
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -137,6 +139,45 @@ def test_what_waits_at_the_end_is_written_and_who_comes_later_is_not_left_waitin
             await asyncio.wait_for(put(committer, 2), 60)
 
     disk.run(work, 1, later=later)
+
+
+def test_a_close_that_is_cut_off_is_done_by_the_next_one_and_who_waits_is_answered(
+    disk: Disk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A collector may be told to end while it closes a round."""
+    written, append = threading.Event(), disk.segments.append
+
+    def slowly(users: Any, answers: Any) -> int:
+        written.wait(PATIENCE)
+        return append(users, answers)
+
+    monkeypatch.setattr(disk.segments, "append", slowly)
+
+    async def work(committer: Committer) -> None:
+        waiting, closing = asyncio.ensure_future(put(committer, 1)), asyncio.ensure_future(committer.close())
+        await asyncio.sleep(0.05)
+        closing.cancel()
+        await asyncio.wait([closing])
+        written.set()
+        assert await asyncio.wait_for(waiting, 60) == 1
+
+    disk.run(work, 1)
+    (path,) = disk.folder.glob("*.reports")
+    assert path.stat().st_mtime == 0, "its time would be that of the last report"
+
+
+def test_a_system_that_gives_no_thread_is_told_to_who_waits_and_the_writer_goes_on(
+    disk: Disk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def work(committer: Committer) -> None:
+        with monkeypatch.context() as broken:
+            broken.setattr(committer._thread, "submit", Mock(side_effect=RuntimeError("can't start new thread")))
+            with pytest.raises(DiskFailed):
+                await asyncio.wait_for(put(committer, 1), 60)
+            await asyncio.sleep(0.05)  # it tries again meanwhile
+        assert await asyncio.wait_for(put(committer, 1), 60) == 1
+
+    disk.run(work, 1)
 
 
 def test_a_fault_of_the_writer_s_own_is_no_end_of_it(disk: Disk, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
+import re
 import shutil
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import AsyncMock, Mock
 
 import pytest
 
@@ -16,6 +20,7 @@ from cloister.collection.plan.transcript import Transcript
 from cloister.collection.server.aggregator import advance
 from cloister.collection.service import desk
 from cloister.collection.service.app import collector
+from cloister.collection.service.segments import Segments
 from cloister.core.errors import Refused
 from cloister.core.randomness import NoiseRng
 from tests.collection.rounds_fakes import ROWS, USERS, planned
@@ -99,6 +104,117 @@ def test_between_two_rounds_reports_are_sent_back(folder: Path) -> None:
     with Client(collector(folder / "plan", folder / "reports")) as client:
         assert client.get("/round").json()["round"] == 2, "whoever begins later begins with the open round"
         assert client.send(answers(folder))[0] == 200
+
+
+FAULTS = [PermissionError(13, "Permission denied"), MemoryError(), RuntimeError("can't start new thread")]
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: type(fault).__name__)
+def test_the_watch_of_the_plan_s_folder_survives_what_it_meets_and_opens_the_round_when_it_can(
+    folder: Path, fault: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told, plan, out = list[dict[str, Any]](), folder / "plan", folder / "reports"
+    opens = Mock(side_effect=fault)
+    with Client(collector(plan, out, told=told.append)) as client:
+        ready = client.get("/health")
+        assert (ready.status_code, ready.json()["state"], ready.json()["watching"]) == (200, "taking reports", True)
+        client.send(answers(folder))
+        advance(plan, out)
+        with monkeypatch.context() as broken:
+            broken.setattr(desk, "open_round", opens)
+            wait_for(client, lambda: opens.call_count >= 3)
+            found = client.get("/health")
+            assert (found.status_code, found.json()["ready"], found.json()["state"]) == (503, False, "waiting")
+            assert found.json()["waiting"] is True
+            assert client.get("/alive").status_code == 200, "a restart would meet the same"
+            assert gauges(client) == {"watching": 1, "between_rounds": 1, "taking_reports": 0}
+        wait_for(client, shows(client, round=2, open=True))
+        wait_for(client, lambda: client.get("/health").json()["waiting"] is False)
+        assert gauges(client) == {"watching": 1, "between_rounds": 0, "taking_reports": 1}
+    assert [event["event"] for event in told] == ["waiting", "round"], "the same reason is said once"
+    assert told[0]["why"] == f"{type(fault).__name__}: {fault}"
+
+
+def test_a_pipe_that_stands_for_a_round_s_answers_is_waited_for_and_not_opened(folder: Path) -> None:
+    plan, out = folder / "plan", folder / "reports"
+    told = list[dict[str, Any]]()
+    with Client(collector(plan, out, told=told.append)) as client:
+        client.send(answers(folder))
+        elsewhere = Path(shutil.copytree(plan, folder / "elsewhere" / "plan"))
+        advance(elsewhere, out)
+        os.mkfifo(plan / "round-1.json")
+        wait_for(client, lambda: any("round-1.json: it is no file" in event["why"] for event in told))
+        (plan / "round-1.json").unlink()
+        shutil.copytree(elsewhere, plan, dirs_exist_ok=True)
+        wait_for(client, shows(client, round=2, open=True))
+
+
+def test_no_exception_ends_the_watch(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    faults = [*FAULTS, Refused("another plan"), OSError(5, "Input/output error"), None, ValueError("odd")]
+    sleeps = [*[None] * len(faults), asyncio.CancelledError()]
+    looks = AsyncMock(side_effect=faults)
+    watched = collector(folder / "plan", folder / "reports").state.desk
+    monkeypatch.setattr(watched, "_look", looks)
+    monkeypatch.setattr(asyncio, "sleep", AsyncMock(side_effect=sleeps))
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(watched._watch())
+    assert looks.await_count == len(faults)
+    assert watched.waiting == "ValueError: odd"
+
+
+def gauges(client: Client) -> dict[str, int]:
+    """What the metrics say of the watch, each with the plan's label."""
+    found = re.findall(
+        r'^cloister_(watching|between_rounds|taking_reports)\{plan="[0-9a-f]{16}"\} (\d)$', *text(client)
+    )
+    return {name: int(value) for name, value in found}
+
+
+def text(client: Client) -> tuple[str, re.RegexFlag]:
+    return client.get("/metrics").text, re.MULTILINE
+
+
+def test_a_watch_that_cannot_look_is_seen_and_that_of_a_closed_plan_is_not_ready_but_alive(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan, out = folder / "plan", folder / "reports"
+    with Client(collector(plan, out)) as client:
+        with monkeypatch.context() as broken:
+            broken.setattr(desk, "STALE", 0.0)
+            assert gauges(client) == {"watching": 0, "between_rounds": 0, "taking_reports": 1}
+            assert client.get("/health").json()["watching"] is False
+        for _ in range(ROUNDS):
+            client.send(answers(folder))
+            advance(plan, out)
+            wait_for(client, shows(client, round=2) if Transcript.read(plan).index == 1 else shows(client, open=False))
+        wait_for(client, lambda: client.get("/health").json()["state"] == "closed")
+        assert client.get("/health").status_code == 503
+        assert client.get("/alive").status_code == 200, "devices are told here that all rounds are closed"
+
+
+def test_a_look_that_fails_does_not_count_as_one(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    app = collector(folder / "plan", folder / "reports")
+    with Client(app) as client:
+        monkeypatch.setattr(desk.Desk, "_look", AsyncMock(side_effect=OSError(5, "Input/output error")))
+        wait_for(client, lambda: app.state.desk.waiting == "OSError: [Errno 5] Input/output error")
+        assert "Input" not in client.get("/health").text, "everybody reads it"
+        before = app.state.desk._looked
+        client.wait(0.1)
+        assert app.state.desk._looked == before
+        assert client.get("/health").status_code == 200, "reports of the open round are taken"
+
+
+def test_an_output_that_was_closed_stops_neither_the_watch_nor_the_writer(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan, out = folder / "plan", folder / "reports"
+    with Client(collector(plan, out, told=Mock(side_effect=BrokenPipeError))) as client:
+        with monkeypatch.context() as broken:
+            broken.setattr(Segments, "append", Mock(side_effect=OSError(28, "No space left on device")))
+            assert client.send(answers(folder))[0] == 503
+        assert client.send(answers(folder))[0] == 200
+        advance(plan, out)
+        wait_for(client, shows(client, round=2, open=True))
 
 
 def test_a_plan_s_messages_go_to_its_shuffler_only_and_reports_to_none(tmp_path: Path) -> None:

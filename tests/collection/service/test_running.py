@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
+import signal
 import socket
 from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from cloister.collection.service import running
+from cloister.collection.service.app import collector
 from cloister.collection.service.limits import Limits, ServiceCounts
-from cloister.collection.service.running import check_origin, listening
+from cloister.collection.service.running import certificate, check_origin, listening, serve
+from cloister.collection.service.supervisor import notify
 from cloister.core.errors import InvalidInput
+from cloister.federated.transport.certificates import COORDINATOR_NAME, make_test_certificates
+from tests.collection.service.collectors import plan_in
 from tests.waiting import PATIENCE
 
 
@@ -68,3 +77,44 @@ def test_one_address_has_a_quarter_of_all_connections_and_others_are_let_in(monk
 def test_connections_never_take_all_files_of_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
     most = 8 + running.FILES // 2
     assert let_in(Limits(connections=8), ["127.0.0.1"] * (most + 2), monkeypatch) == [True] * most + [False] * 2
+
+
+def test_a_handshake_has_the_time_of_a_request_and_a_supervisor_is_told_of_start_and_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """asyncio would wait for a minute, in which whoever sends nothing has a connection."""
+    plan_in(tmp_path / "plan")
+    make_test_certificates(tmp_path, ())
+    tls = certificate(tmp_path / f"{COORDINATOR_NAME}.pem", tmp_path / f"{COORDINATOR_NAME}.key")
+    given, create = list[dict[str, Any]](), asyncio.BaseEventLoop.create_server
+
+    def noted(loop: Any, *words: Any, **settings: Any) -> Any:
+        given.append(settings)
+        return create(loop, *words, **settings)
+
+    monkeypatch.setattr(asyncio.BaseEventLoop, "create_server", noted)
+    app = collector(tmp_path / "plan", tmp_path / "out", limits=Limits(seconds=7.0), metrics_apart=True)
+    with (
+        socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as supervisor,
+        listening("127.0.0.1", 0) as listener,
+        listening("127.0.0.1", 0) as metrics,
+    ):
+        supervisor.bind(f"\0cloister-start-{os.getpid()}")  # a path may have 107 bytes
+        monkeypatch.setenv("NOTIFY_SOCKET", f"@cloister-start-{os.getpid()}")
+        serve(app, listener, metrics=metrics, tls=tls, started=lambda address: os.kill(os.getpid(), signal.SIGTERM))
+        told = [supervisor.recv(100) for _ in range(2)]
+    assert told == [b"READY=1", b"STOPPING=1"]
+    assert len(given) == 2
+    assert all(one["ssl_handshake_timeout"] == one["ssl_shutdown_timeout"] == 7.0 for one in given)
+
+
+def test_a_supervisor_is_found_by_an_abstract_name_too_and_none_is_no_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    name = f"cloister-test-{os.getpid()}"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as supervisor:
+        supervisor.bind(f"\0{name}")
+        monkeypatch.setenv("NOTIFY_SOCKET", f"@{name}")
+        notify("READY=1")
+        assert supervisor.recv(100) == b"READY=1"
+    for nowhere in (f"@{name}", "/no/such/socket", ""):
+        monkeypatch.setenv("NOTIFY_SOCKET", nowhere)
+        notify("READY=1")

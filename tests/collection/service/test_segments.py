@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cloister.collection.service.segments import Segments, collecting
+from cloister.collection.service.segments import LOCK, Segments, collecting
 from cloister.collection.wire.batches import BatchForm
-from cloister.core.errors import Damaged, Refused
+from cloister.core.errors import Damaged, InvalidInput, Refused
 from cloister.core.types import Ids
 from tests.collection.service.collectors import batch, on_disk
 
@@ -221,6 +221,33 @@ def test_a_file_that_was_removed_meanwhile_acknowledges_nothing_and_a_new_one_is
     assert on_disk(tmp_path, FORM).tolist() == [2]
 
 
+def test_a_taken_name_costs_no_report_and_the_next_free_number_is_used(tmp_path: Path) -> None:
+    """Somebody copied files here while the collector ran: they are left as they are."""
+    segments = opened(tmp_path, size=1)
+    put(segments, 1)
+    for number in (2, 3):
+        (tmp_path / f"round-001-{number:06}.reports").write_bytes(b"another's")
+    os.mkfifo(tmp_path / "round-001-000004.reports")
+    put(segments, 2)
+    put(segments, 3)
+    assert names(tmp_path)[-2:] == ["round-001-000005.reports", "round-001-000006.reports"]
+    assert (tmp_path / "round-001-000002.reports").read_bytes() == b"another's"
+    assert segments.seen.count == 3
+
+
+def test_no_pipe_of_a_name_of_ours_holds_up_a_start_or_a_disk_that_works_again(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / ".probe")
+    segments = opened(tmp_path)
+    segments.try_again()
+    put(segments, 1)
+    os.mkfifo(tmp_path / "round-001-000007.reports")
+    with pytest.raises(Damaged, match=r"round-001-000007\.reports is no file, but has the name of one: move it out"):
+        opened(tmp_path)
+    os.mkfifo(tmp_path / LOCK)
+    with pytest.raises(InvalidInput, match="cannot write"), collecting(tmp_path, private=False):
+        pass
+
+
 def synced(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Inodes of what is synced from here on, in order."""
     found, fsync = list[int](), os.fsync
@@ -249,3 +276,18 @@ def test_a_new_file_s_name_is_on_the_disk_before_a_report_in_it_is_acknowledged(
         found.clear()
         put(segments, user)
         assert found == [tmp_path.stat().st_ino, files(tmp_path)[-1].stat().st_ino]
+
+
+def test_what_a_failed_write_left_is_cut_off_on_the_disk_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody else would sync that file again, and with the power the torn batch would come back."""
+    segments = opened(tmp_path)
+    put(segments, 1)
+    (path,) = files(tmp_path)
+    with monkeypatch.context() as broken:
+        Full(broken, 9)
+        broken.setattr(segments, "repair", lambda: None)
+        with pytest.raises(OSError, match="No space"):
+            put(segments, 2)
+    found = synced(monkeypatch)
+    segments.repair()
+    assert found == [path.stat().st_ino]

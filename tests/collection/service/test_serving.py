@@ -123,7 +123,7 @@ def test_kills_under_load_lose_nothing_acknowledged_and_nothing_counts_twice(
     assert decode(folder / "plan", out, accept_shares=True).intake.accepted == len(kept())
 
 
-@pytest.mark.parametrize("by", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("by", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT])
 def test_told_to_end_it_answers_what_is_under_way_and_says_what_is_on_the_disk(
     folder: Path, form: BatchForm, by: signal.Signals
 ) -> None:

@@ -4,6 +4,7 @@ doubles."""
 from __future__ import annotations
 
 import io
+import os
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ from cloister.collection.wire.answers import NOTHING, layout_of
 from cloister.collection.wire.batches import BatchForm
 from cloister.collection.wire.messages import Messages, ReleaseForm
 from cloister.core import shuffling
-from cloister.core.errors import Refused
+from cloister.core.errors import InvalidInput, Refused
 from cloister.core.randomness import NoiseRng
 from tests.collection.server.collected import Apart, written
 from tests.collection.shuffled_plans import FEW as N, MIXED, D, folder_of, multiset, released, sent, small_plan
@@ -174,6 +175,44 @@ def test_two_shuffles_of_one_folder_do_not_work_at_once(
 
     monkeypatch.setattr(Release, "write_all", meanwhile)
     assert shuffle(plan, reports, tmp_path / "out").people == N
+
+
+def test_what_appeared_at_the_target_meanwhile_is_left_and_nothing_is_released_beside_it(
+    plan: CollectionPlan, reports: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such as the release of another shuffle, to which this one's would be the second."""
+    real, target = Release.write_all, tmp_path / "out"
+
+    def meanwhile(*given: Any) -> None:
+        real(*given)
+        target.mkdir()
+        (target / "theirs.messages").write_bytes(b"a release")
+
+    monkeypatch.setattr(Release, "write_all", meanwhile)
+    with pytest.raises(InvalidInput, match="a plan is shuffled once"):
+        shuffle(plan, reports, target)
+    assert [path.name for path in target.iterdir()] == ["theirs.messages"]
+    assert (target / "theirs.messages").read_bytes() == b"a release"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "reports"]
+
+
+def test_while_a_shuffle_runs_nobody_else_reads_its_working_folder(
+    plan: CollectionPlan, reports: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It nearly holds the order of arrival, beside a target that everybody may read."""
+    real, modes = Release.write_all, list[int]()
+
+    def meanwhile(*given: Any) -> None:
+        modes.extend(path.stat().st_mode & 0o777 for path in tmp_path.glob(".out.*.tmp"))
+        real(*given)
+
+    monkeypatch.setattr(Release, "write_all", meanwhile)
+    before = os.umask(0o022)
+    try:
+        shuffle(plan, reports, tmp_path / "out")
+    finally:
+        os.umask(before)
+    assert modes == [0o700]
 
 
 def test_nothing_public_of_a_person_is_in_her_message(plan: CollectionPlan) -> None:

@@ -7,9 +7,9 @@ from typing import Any, Generic, Literal
 import attrs
 import pytest
 
-from cloister.core.errors import UnknownName, WrongComposition
+from cloister.core.errors import InvalidInput, UnknownName, WrongComposition
 from cloister.core.registry.components import Role, Spec, component, option, slot
-from cloister.core.registry.compose import compose, slot_role
+from cloister.core.registry.compose import compose, parse, slot_role
 from cloister.core.registry.registry import Plugin, Registry, registry
 from cloister.core.roles import FrequencyOracle, NonPrivateSolver, VectorSumOracle
 from cloister.core.trust import Central, Local, T
@@ -208,3 +208,10 @@ def test_a_name_that_claims_no_guarantee_of_its_own_has_none_whatever_stands_in_
 def test_a_slot_that_is_annotated_with_no_role_is_an_error_of_the_author() -> None:
     with pytest.raises(TypeError, match="annotated with a role"):
         slot_role(int)
+
+
+def test_a_whole_number_is_taken_as_1e6_as_the_command_line_takes_rows() -> None:
+    assert parse("rounds", "1e6", int | None) == parse("rounds", "1000000", int) == 10**6
+    for text in ("1e-1", "1.5", "1e400", "many", "nane"):
+        with pytest.raises(InvalidInput, match=f"option 'rounds' is '{text}': it takes a whole number"):
+            parse("rounds", text, int)

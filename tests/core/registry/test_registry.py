@@ -139,3 +139,29 @@ def test_a_target_that_is_not_there_or_of_another_trust_is_one_line(target: str)
         Registry(()).load(counts("x", target))
     with pytest.raises(InvalidInput, match="the spec of 'x' says trust Local, its class says Central"):
         Registry(()).load(counts("x", trust="Local"))
+
+
+def test_a_component_that_nobody_offers_may_be_of_a_plugin_that_could_not_be_loaded(installed: Any) -> None:
+    """'No Method' alone sends its user to look for a typo."""
+    found = installed(Point("bad", broken), Point("good", lambda: offering(counts("fine"))))
+    with pytest.raises(UnknownName, match=r"the plugin 'bad' \(.*\), which could not be loaded: 'cloister plugins'"):
+        found.spec("Method", "theirs")
+    with pytest.raises(UnknownName, match=r"\('fine' is a FrequencyOracle\)"):
+        found.spec("Method", "fine")
+
+
+@pytest.mark.parametrize(
+    ("name", "known", "near"),
+    [
+        ("foo", ["zoom", "auto"], []),
+        ("colour", ["floor", "rounds"], []),
+        ("--rows", ["--workers", "--threads"], []),
+        ("--colums", ["--columns", "--user-column", "--bounds"], ["--columns"]),
+        ("fti", ["fit", "drift"], ["fit"]),
+        ("kmeans", ["hst-means", "grid-means", "zoom"], ["grid-means", "hst-means"]),
+    ],
+)
+def test_names_that_have_nothing_to_do_with_what_was_typed_are_not_suggested(
+    name: str, known: list[str], near: list[str]
+) -> None:
+    assert sorted(UnknownName("option", name, known).near) == near

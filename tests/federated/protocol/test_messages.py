@@ -172,3 +172,26 @@ def test_a_journal_that_cannot_be_written_says_so_and_takes_nothing_more_and_nob
         with pytest.raises(InvalidInput, match="cannot write the journal"):
             journal.write(1, b"lost")
     assert journal.entries == [(0, b"kept")]
+
+
+def test_each_entry_of_a_journal_is_on_the_disk_before_anything_follows_from_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its beginning too, and the end of what a killed process had begun to write."""
+    sizes, fsync, path = list[int](), os.fsync, tmp_path / "journal"
+
+    def synced(descriptor: int) -> None:
+        sizes.append(os.fstat(descriptor).st_size)
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", synced)
+    journal, expected = FileJournal(path), [path.stat().st_size]
+    for kind in (1, 2):
+        journal.write(kind, b"body")
+        expected.append(path.stat().st_size)
+    assert sizes == expected == sorted(set(expected))
+    journal.close()
+    whole = path.read_bytes()
+    path.write_bytes(whole + whole[-3:])
+    FileJournal(path).close()
+    assert sizes[3:] == [len(whole)]

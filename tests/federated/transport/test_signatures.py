@@ -16,14 +16,17 @@ import pytest
 
 pytest.importorskip("grpc")
 
+from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ed25519, rsa
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from cloister.commands.coordinate import WORDS, in_words
 from cloister.core.errors import InvalidInput
 from cloister.federated.protocol.agreement import Agreement, Member
 from cloister.federated.protocol.messages import Kind
 from cloister.federated.transport import service as desk, tls
-from cloister.federated.transport.certificates import Credentials
+from cloister.federated.transport.certificates import Credentials, _certificate
 from cloister.federated.transport.signatures import (
     Signature,
     check_certificate,
@@ -36,7 +39,7 @@ from cloister.federated.transport.tls import APART, CLOCK, Line
 from tests.docs.pages import ROOT
 from tests.federated.federated_session import others
 from tests.federated.pooling import HOUR
-from tests.federated.transport.ends import certified
+from tests.federated.transport.ends import certified, new_key
 
 NOW = 1.8e9
 WHOSE = "the coordinator's"
@@ -83,6 +86,37 @@ def test_another_authoritys_certificate_or_one_that_is_over_does_not_sign(certs:
     refused("not issued by this run's authority", folder, certs / "theirs" / "north.pem")
     with pytest.raises(InvalidInput, match="not valid today"):
         signed(certified(tmp_path / "old", {"north": 0}), tmp_path, "north")
+
+
+@pytest.mark.parametrize("may", [False, True])
+def test_a_party_s_certificate_issues_none_for_others_though_it_stands_among_the_authorities(
+    tmp_path: Path, may: bool
+) -> None:
+    """North signs for south, too, by a certificate of north's own making."""
+    north, south = new_key(), new_key()
+    root = _certificate("north", north, None, north, 30)
+    plain = x509.CertificateBuilder(root.issuer, root.subject, north.public_key(), 1).not_valid_before(
+        root.not_valid_before_utc
+    )
+    plain = plain.not_valid_after(root.not_valid_after_utc).add_extension(
+        x509.BasicConstraints(ca=may, path_length=None), critical=True
+    )
+    party, folder = plain.sign(north, SHA256()), tmp_path / "signed"
+    folder.mkdir()
+    for who, key in (("north", north), ("south", south)):
+        made = _certificate(who, key, party, north, 30)
+        own = Credentials(root.public_bytes(Encoding.PEM), made.public_bytes(Encoding.PEM), key_of(key))
+        (folder / f"{who}.sig").write_text(sign(AGREED, who, own).to_text())
+    authority = party.public_bytes(Encoding.PEM)
+    if may:
+        check_signatures(AGREED, folder, authority)
+        return
+    with pytest.raises(InvalidInput, match="not issued by this run's authority"):
+        check_signatures(AGREED, folder, authority)
+
+
+def key_of(key: Any) -> bytes:
+    return bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
 
 
 def test_no_changed_byte_of_a_signature_is_accepted(certs: Path, tmp_path: Path) -> None:

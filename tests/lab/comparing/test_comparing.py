@@ -142,6 +142,27 @@ def test_a_run_that_fails_is_told_and_tried_again(monkeypatch: pytest.MonkeyPatc
     assert study(out=out).cells[0].refused is None
 
 
+@pytest.mark.parametrize("failing", [0, 1])
+def test_a_cell_has_the_figures_of_the_runs_that_ended_beside_one_that_failed(
+    monkeypatch: pytest.MonkeyPatch, failing: int
+) -> None:
+    runs = list[int]()
+
+    def sometimes(request: Request, *rest: Any) -> Any:
+        runs.append(len(runs))
+        if runs[-1] == failing:
+            raise CloisterError("no luck")
+        return fit(request, *rest)
+
+    monkeypatch.setattr(comparison, "fit", sometimes)
+    (cell,) = study(workers=1).cells
+    assert (cell.asked, len(cell.nicv), len(cell.seconds), cell.refused) == (2, 1, 1, "no luck")
+    assert 0 < cell.nicv[0] < 1
+    assert cell.seconds[0] > 0
+    assert cell.mean is not None
+    assert cell.mean.value == cell.nicv[0]
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [
@@ -150,7 +171,10 @@ def test_a_run_that_fails_is_told_and_tried_again(monkeypatch: pytest.MonkeyPatc
         ({"runs": True}, "runs is True"),
         ({"k": 2.5}, "k is 2.5"),
         ({"methods": ["grid-means"], "rows": np.tile(ROWS, 3)}, "nothing can be compared: grid-means"),
-        ({"users": ["a"] * 40}, "every row counts in a comparison: leave users out"),
+        ({"users": ["a"] * 40, "rows_per_user": 2}, "there is not one user per row"),
+        ({"users": ["a"] * len(ROWS)}, "give both --user-column"),
+        ({"rows_per_user": 2}, "give both --user-column"),
+        ({"k": (2, 601)}, "k is .2, 601.: give a whole number, or a range, between 1 and the 600 rows"),
     ],
 )
 def test_what_makes_no_sense_is_refused_before_any_run(

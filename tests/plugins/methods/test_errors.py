@@ -145,6 +145,20 @@ def test_points_between_two_centres_are_in_doubt_and_nothing_is_ever_infinite() 
         assert all(np.isfinite(figure).all() and (figure >= 0).all() for figure in some.values())
 
 
+@pytest.mark.parametrize("d", [1, 2, 5])
+def test_rows_in_doubt_move_a_mean_by_the_distance_of_the_next_centre_in_one_column_of_many(d: int) -> None:
+    """One point at each centre, 2 apart: the rows that may be the other centre's are as far as that from their own,
+    in all columns together, and the noise of a sum is stated by column."""
+    at = np.zeros((2, d))
+    at[:, 0] = -1.0, 1.0
+    sizes, sums = np.array([100.0, 400.0]), np.array([30.0, 500.0])
+    found = of_points(coreset(at, sizes, 0.0, sums), at, at, cube(d, 10.0))
+    doubt = found["weights_error"]
+    assert (doubt > 0).all()
+    expected = np.sqrt(sums**2 + doubt**2 * 2**2 / d) / sizes
+    assert found["centers_error"] == pytest.approx(np.repeat(expected[:, None], d, axis=1))
+
+
 def test_a_centre_without_any_point_has_an_error_all_the_same() -> None:
     centers = np.concatenate([PAIR, [[9.0, 9.0]]])
     found = of_points(coreset(PAIR, 100.0, [5.0, 6.0], 30.0), centers, centers, WIDE)

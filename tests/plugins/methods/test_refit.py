@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,11 +13,16 @@ from cloister.core.clustering import Problem
 from cloister.core.domains import Box
 from cloister.core.errors import InvalidInput
 from cloister.core.frames import Reframed
+from cloister.core.nearest import NearestCenter
+from cloister.core.registry.making import filled
 from cloister.core.session import Session, forecast
 from cloister.core.types import Floats
 from cloister.metrics import nicv
+from cloister.plugins.methods.clipping import DistanceBins
 from cloister.plugins.methods.given_centers import GivenCenters
+from cloister.plugins.methods.refit import Refit
 from tests.plugins.methods.runs import SEED, cube, fitted, groups, made
+from tests.plugins.tables import Table
 
 ROWS, PLACES = groups(6000, 5, 3)
 BUDGET = Budget("zcdp", 0.1)
@@ -46,6 +52,20 @@ def test_what_is_asked_and_paid_is_the_same_whichever_centres_are_better() -> No
     """Law 2: a start that fits, and one that does not, cost the same, round by round."""
     spends = [started(start).privacy.spends for start in (PLACES, -PLACES)]
     assert spends[0] == spends[1]
+
+
+def test_fresh_centres_are_taken_from_one_and_a_half_standard_errors_of_the_difference() -> None:
+    """Each of two answers has half of rho = 0.1, so that a count's noise has a variance of 10; on a lattice in which
+    the costs of bins are known, the difference lies just above or just below."""
+    look, g = Problem(2, cube(2), 6000, BUDGET), np.random.default_rng(3)
+    given, fresh = np.array([[-0.5, 0.0], [0.5, 0.0]]), np.array([[0.0, -0.5], [0.0, 0.5]])
+    bins = DistanceBins(NearestCenter(look.domain.snap(given), look.domain.max_norm), 2 * look.domain.max_norm)
+    squares = np.minimum(0.75 * bins.edges * look.domain.unit**2, (look.domain.diameter / 2) ** 2 / 3)
+    noise, after = np.sqrt(2 * 10 * (squares**2).sum()), g.uniform(0, 50, len(squares))
+    for errors, fits in ((1.49, False), (1.51, True)):
+        before = after + errors * noise * squares / (squares**2).sum()
+        session: Any = SimpleNamespace(settled=np.asarray, ask=lambda *_, before=before: (Table(before), Table(after)))
+        assert filled(Refit).better(given, fresh, look, session) is fits
 
 
 def test_given_centres_stand_where_the_frame_has_them() -> None:

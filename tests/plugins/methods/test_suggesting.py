@@ -56,6 +56,36 @@ def test_a_far_cell_of_noise_takes_no_group_from_the_others() -> None:
     assert (clearness(cells, seven) > 9).all()
 
 
+@pytest.mark.parametrize(("error", "clear"), [(4.0, False), (3.99, True)])
+def test_centres_are_given_up_only_below_the_most_that_is_asked_and_where_they_are_not_clear(
+    error: float, clear: bool
+) -> None:
+    """Six even cells and a far one of 20 rows, which five standard errors of 4 are not clearly more than. At most 6 are
+    asked: the first step merges two cells, whatever is clear; the next gives up the far one, or merges two others."""
+    near = np.column_stack([np.arange(6) / 10, np.zeros(6)])
+    points, weights = np.concatenate([near, [[0.0, 0.3]]]), np.array([100.0] * 6 + [20.0])
+    six, five = fewer(coreset(points, weights, error), points, 6, 5)
+    assert (len(six), len(five)) == (6, 5)
+    assert (six[:, 1] == 0.3).any()
+    assert (five[:, 1] == 0.3).any() == clear
+
+
+def test_a_curve_holds_the_cost_per_row_and_the_silhouette_less_noise_and_with_what_points_stand_for() -> None:
+    """Two groups of two points each, 0.1 from their mean. Of a squared distance the noise of the point's place, one
+    column's variance for each of two, comes off; half of the extent comes on."""
+    points, weights = np.array([[-0.9, 0], [-0.7, 0], [0.7, 0], [0.9, 0.0]]), np.array([300.0, 300.0, 100.0, 100.0])
+    sums = np.array([15.0, 15.0, 4.0, 4.0])
+    problem = Problem(3, cube(2), 10_000, Budget("pure", 1.0), 2)
+    extents = np.array([0.02, 0.02, 0.06, 0.06])
+    found = suggested(Released(coreset(points, weights, 1.0, sums), ()), extents, problem, KMeansPlusPlus(), SEED)
+    noise = 2 * np.array([15 / 300, 15 / 300, 4 / 100, 4 / 100]) ** 2
+    own = 0.1**2 - noise + extents / 2
+    other = np.array([1.7, 1.5, 1.5, 1.7]) ** 2 - noise + extents / 2
+    assert found.numbers.tolist() == [2, 3]
+    assert found.costs[0] == pytest.approx(weights @ own / 800)
+    assert found.silhouettes[0] == pytest.approx(weights @ (1 - np.sqrt(own / other)) / 800)
+
+
 def test_a_few_groups_that_are_far_from_the_others_are_not_one() -> None:
     """Three large groups on one side and five small ones on the other, which silhouettes of rows take for one."""
     middles = np.array([[-0.9, -0.3], [-0.9, 0.0], [-0.9, 0.3], *([0.9, 0.15 * i] for i in range(-2, 3))])

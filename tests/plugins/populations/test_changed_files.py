@@ -62,3 +62,20 @@ def test_a_file_that_is_not_what_it_was_fails_the_whole_question(
     with pytest.raises(InvalidInput, match=rf"part-07\.parquet' {reason}") as caught:
         answers(population)
     assert "secret" not in str(caught.value)
+
+
+def test_a_file_that_changes_after_it_was_read_while_others_are_read_fails_the_question(many: list[Path]) -> None:
+    """Nobody opens it again in this round: it is looked at once more when all are read."""
+    done = list[int]()
+
+    def tell(rows: int) -> None:
+        if not done:
+            CHANGES["replaced"](many[0])
+        done.append(rows)
+
+    population = Files(many, "*", threads=1)
+    population.check()
+    population._progress = tell
+    with pytest.raises(InvalidInput, match=r"part-00\.parquet' is not what it was when this run began"):
+        answers(population)
+    assert len(done) == len(many)

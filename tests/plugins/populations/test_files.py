@@ -20,6 +20,7 @@ from unittest.mock import patch
 import numpy as np
 import polars as pl
 import pyarrow as pa
+import pyarrow.csv
 import pyarrow.feather
 import pyarrow.parquet
 import pytest
@@ -330,7 +331,7 @@ def test_a_bad_csv_file_is_named_and_never_quoted(text: bytes, message: str, tmp
         assert "a.csv" in str(caught.value)
         assert "314159" not in str(caught.value)
         assert caught.value.__cause__ is None
-        assert caught.value.__suppress_context__
+        assert caught.value.__suppress_context__ or caught.value.__context__ is None
 
 
 @pytest.mark.parametrize("name", WRITERS)
@@ -480,3 +481,18 @@ def test_more_rows_than_the_cap_are_refused(tmp_path: Path) -> None:
         for act in (Files.check, lambda population: totals(population, SQUARE)):
             with pytest.raises(InvalidInput, match="more than 9 rows"):
                 act(Files(tmp_path / "a.npy"))
+
+
+def test_the_users_of_rows_come_in_their_order_without_rows_that_cannot_be_used(tmp_path: Path) -> None:
+    (tmp_path / "1.csv").write_text("x,who\n1,b\n,a\n2,a\n")
+    (tmp_path / "2.csv").write_text("x,who\n3,c\n4,b\n")
+    given: dict[str, Any] = {"columns": ["x"], "missing": "drop", "users": "who"}
+    files = Files([str(tmp_path / "1.csv"), str(tmp_path / "2.csv")], **given)
+    whole = pa.concat_tables(pyarrow.csv.read_csv(tmp_path / f"{i}.csv") for i in (1, 2))
+    for found in (files, Arrays(whole, **given)):
+        found.check()
+        first, second, third, last = found.users_of_rows().tolist()
+        assert first == last
+        assert len({first, second, third}) == 3
+        assert found.table().ravel().tolist() == [1, 2, 3, 4]
+    assert Files([str(tmp_path / "1.csv")], columns=["x"]).users_of_rows() is None

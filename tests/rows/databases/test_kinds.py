@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 from unittest.mock import patch
 
+import attrs
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -19,8 +20,11 @@ from cloister.core.frames import GRADES, OCTAVES, STEPS, UNKNOWN, Graded, Refram
 from cloister.core.lattice import Bound
 from cloister.core.nearest import NearestCenter
 from cloister.core.questions import count, vector_sum
-from cloister.core.types import Floats
+from cloister.core.randomness import PublicRng
+from cloister.core.types import Floats, Ints
+from cloister.plugins.methods.clipping import DistanceBins
 from cloister.plugins.methods.described import Facet, Facets
+from cloister.plugins.methods.measuring import Shells
 from cloister.plugins.methods.zoom_ranges import Columns
 from cloister.plugins.populations.arrays import Arrays
 from cloister.plugins.populations.sql_table import SqlTable
@@ -71,6 +75,52 @@ def rows_for(domain: Any, seed: int, n: int = 400) -> Floats:
 def test_every_kind_of_question_gets_the_integers_of_rows_in_memory(engine: TestEngine, kind: str) -> None:
     rows = rows_for(BOX, 3)
     assert differences(engine, rows, BOX, *asked_of(kind, BOX, 6, 4)) == []
+
+
+@mostly("duckdb")
+def test_rows_exactly_on_an_edge_are_in_the_bin_that_ends_there(engine: TestEngine) -> None:
+    """Edges are squared distances, and belong to the bin below: rows on them, and a step to either side."""
+    center, largest = np.array([3, -5]), 2**18
+    near = NearestCenter(center[None], SQUARE.max_norm)
+    radii = largest >> np.arange(8)
+    steps = np.concatenate([radii - 1, radii, radii + 1])
+    points_ = np.concatenate([center + np.stack([sign * steps, 0 * steps], axis=1) for sign in (1, -1)])
+    rows = SQUARE.real(points_) + SQUARE.middle
+    assert np.array_equal(SQUARE.snap(rows), points_)
+    for cells in (DistanceBins(near, largest), DistanceBins(near, largest, grouped=True)):
+        assert set(cells.edges[-8:].tolist()) & set((radii**2).tolist())
+        assert differences(engine, rows, SQUARE, (count, cells)) == []
+    shells = Shells.around(center[None], largest // 4, 4, PublicRng.from_seed(3))
+    assert set(shells.outer[:-1].tolist()) & set((radii**2).tolist())
+    assert differences(engine, rows, SQUARE, (count, shells)) == []
+
+
+@attrs.frozen(eq=False)
+class OffsetsFrom:
+    """Rows relative to other centres than those that they are in the buckets of."""
+
+    cells: NearestCenter
+    centers: Ints
+    bound: Bound
+
+    def values(self, rows: Ints, buckets: Ints) -> Ints:
+        return np.asarray(rows - self.centers[buckets[:, 0]], np.int64)
+
+    def bundled(self, arrays: Any) -> dict[str, Any]:
+        return {"kind": "offsets", "centers": arrays.add(self.centers), **self.bound.bundled}
+
+
+@mostly("duckdb")
+def test_offsets_from_other_centres_than_the_buckets_are_shrunk_to_their_bound(engine: TestEngine) -> None:
+    """A bucket's radius says nothing of how far its rows are from another centre."""
+    near = NearestCenter(SQUARE.snap(np.array([[-0.5, 0.0], [0.5, 0.0]])), SQUARE.max_norm, SQUARE.max_norm // 4)
+    far = OffsetsFrom(near, near.centers[::-1].copy(), Bound(SQUARE.max_norm // 4, 2))
+    rows = np.random.default_rng(2).uniform(-1, 1, (300, 2))
+    points_ = SQUARE.snap(rows)
+    ids = near.locate(points_)
+    vectors = far.values(points_, ids)[ids[:, 0] >= 0]
+    assert ((vectors**2).sum(axis=1) > far.bound.l2**2).any()
+    assert differences(engine, rows, SQUARE, (count, near), (vector_sum, far)) == []
 
 
 DOMAINS: dict[str, Any] = {

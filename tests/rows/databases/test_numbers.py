@@ -89,6 +89,39 @@ def test_rows_without_names_are_asked_nothing_that_belongs_to_a_user(
             population.gather(roll(trust, shared), NoiseRng.for_tests(1))
 
 
+@mostly("duckdb", "postgres")
+@pytest.mark.parametrize("trust", [Local, Shuffled])
+def test_whoever_has_no_usable_row_or_no_name_reports_too_and_is_in_no_bucket(engine: TestEngine, trust: Any) -> None:
+    """One cell, or one name, is missing: as many report, all of them with a number of their own, in every round the
+    same, and nobody else's moves."""
+    table = people()
+    names = [None if at in (3, 5) else name for at, name in enumerate(table["name"].to_pylist())]
+    missing = replaced(table, 7, np.nan).set_column(1, "name", shuffled(pa.table({"name": names}), 7)["name"])
+    found = []
+    for given in (table, missing):
+        with SqlTable(engine.put("unusable", given), ["x", "y"], "drop", users="name") as population:
+            population.check()
+            rolls = [population.gather(roll(trust, False), NoiseRng.for_tests(1))[0] for _ in range(2)]
+            assert population.people == len(table)
+        assert all(len(set(each.users.tolist())) == len(table) for each in rolls)
+        found.append(rolls[0])
+        if trust is Local:
+            assert rolls[0].pairs == rolls[1].pairs
+    assert [int((each.items < 0).sum()) for each in found] == [0, 3]
+    if trust is Local:
+        assert len(found[0].pairs - found[1].pairs) == 3
+
+
+@mostly("duckdb")
+def test_two_rows_of_one_name_are_refused_also_where_one_of_them_cannot_be_used(engine: TestEngine) -> None:
+    """She would report twice."""
+    table = pa.table({"name": ["a", "b", "a"], "x": [0.1, 0.2, np.nan], "y": [0.1, 0.2, 0.3]})
+    with SqlTable(engine.put("twice", table), ["x", "y"], "drop", users="name") as population:
+        population.check()
+        with pytest.raises(InvalidInput, match="two rows name one user"):
+            called(population)
+
+
 def test_two_rows_of_one_name_are_refused(engine: TestEngine) -> None:
     """Each would be a report of hers, at the price of one. Bo and bo are two."""
     for names, refused in ((["a", "b", "a"], True), (["7", "7.0", "8"], True), (["Bo", "bo", "b\u00f3"], False)):

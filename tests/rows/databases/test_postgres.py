@@ -14,6 +14,7 @@ import pytest
 from cloister.core.errors import InvalidInput
 from cloister.core.randomness import PublicRng
 from cloister.plugins.populations.sql_table import SqlTable
+from cloister.rows.databases.connecting import table_of
 from cloister.rows.databases.postgres import POSTGRES, statement
 from tests.rows.databases.hostile import as_table
 from tests.rows.databases.postgres import Postgres
@@ -227,10 +228,74 @@ def test_cells_beyond_doubles_are_not_finite_and_all_others_are_numbers(postgres
     table = postgres.backend.table("hostile")
     for passes in ("query", "stream"):
         with SqlTable(table, "*", "drop", passes=passes) as population:
-            assert population.people == len(finite)
+            assert len(population.table()) == population._known.rows == len(finite)
             assert sorted(population.table().tolist()) == sorted(finite)
     with SqlTable(table, "*") as population, pytest.raises(InvalidInput, match="missing or infinite"):
         population.check()
+
+
+DOMAINS = {
+    "age": ("integer CHECK (value >= 0)", "7"),
+    "dose": ("numeric(8, 3)", "2.125"),
+    "level": ("double precision", "-0.5"),
+    "yes": ("boolean", "true"),
+    "deep": ("age", "9"),
+}
+
+
+def test_domains_are_read_as_the_types_that_they_are_made_of(postgres: Postgres) -> None:
+    """Also a domain over a domain, of another schema, in a view, and as a category or a user's name."""
+    postgres.run("CREATE SCHEMA kinds", "CREATE DOMAIN kinds.ward AS text")
+    try:
+        postgres.run(*(f"CREATE DOMAIN {name} AS {kind}" for name, (kind, _) in DOMAINS.items()))
+        columns = ", ".join(f"{name} {name}" for name in DOMAINS)
+        cells = ", ".join(cell for _, cell in DOMAINS.values())
+        postgres.run(
+            f"CREATE TABLE kinds.visits ({columns}, ward kinds.ward, who deep)",
+            f"INSERT INTO kinds.visits VALUES ({cells}, 'A', 1), ({cells}, 'B', 2)",
+            "CREATE VIEW kinds.seen AS SELECT * FROM kinds.visits",
+        )
+        wanted = [7, 2.125, -0.5, 1, 9]
+        for name in ("visits", "seen"):
+            given = postgres.backend.table(name, database="kinds")
+            for table in (given, table_of(postgres.backend, f"kinds.{name}", "here")):
+                asked: Any = {"categories": {"ward": ["A"]}, "users": "who"}
+                with SqlTable(table, list(DOMAINS), **asked) as population:
+                    population.check()
+                    assert sorted(population.table().tolist()) == [[*wanted, 0], [*wanted, 1]]
+                    population.number_by_name()
+    finally:
+        postgres.run("DROP SCHEMA kinds CASCADE", *(f"DROP DOMAIN {name} CASCADE" for name in reversed(DOMAINS)))
+
+
+@pytest.mark.parametrize("kind", ["money", "oid", "regclass", "xid", "pg_lsn", "cid", "tid", "bit(3)", "int4range"])
+def test_what_only_looks_like_a_number_is_refused_by_its_type(postgres: Postgres, kind: str) -> None:
+    """And the other columns of such a table are read."""
+    postgres.run("DROP TABLE IF EXISTS odd", f"CREATE TABLE odd (x double precision, odd {kind})")
+    postgres.run("INSERT INTO odd VALUES (0.5, NULL)")
+    table = table_of(postgres.backend, "odd", "here")
+    with pytest.raises(InvalidInput, match="column 'odd' does not hold numbers but is of another type"):
+        SqlTable(table, ["x", "odd"])
+    with pytest.raises(InvalidInput, match="a user is named by a whole number"):
+        SqlTable(table, ["x"], users="odd")
+    with SqlTable(table, "*") as population:
+        assert population.table().tolist() == [[0.5]]
+
+
+@pytest.mark.parametrize("passes", ["query", "stream"])
+def test_an_error_of_a_view_names_it_and_says_where_the_server_s_words_are(postgres: Postgres, passes: str) -> None:
+    put(postgres)
+    postgres.run("CREATE VIEW broken AS SELECT 1 / (CASE WHEN x0 > 0 THEN 0 ELSE 1 END) AS x FROM rows")
+    try:
+        table = postgres.backend.table("broken")
+        with SqlTable(table, "*", passes=passes) as population, pytest.raises(InvalidInput) as caught:
+            population.check()
+        said = str(caught.value)
+        assert "postgres could not answer (DivisionByZero): nothing was answered" in said
+        assert "raised in 'broken'" in said
+        assert "server's log: SELECT pg_current_logfile()" in said
+    finally:
+        postgres.run("DROP VIEW broken")
 
 
 # plans

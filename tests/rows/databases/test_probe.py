@@ -51,7 +51,17 @@ WRONG = {
     "sums of 32 bits": (r"\bSUM\((.*?)\) AS", r"(SUM(\1) % 4294967296) AS", "sums of integers"),
     "sums of what is distinct": (r"\bSUM\(", "SUM(DISTINCT ", "sums of integers"),
     "groups without their sign": (r'SELECT "t0"\."id"', 'SELECT abs("t0"."id") AS "id"', "groups"),
-    "one hash for all": (r"\bHASH\((.*?)\)", "1", "hashes of rows"),
+    "one hash for all": (r"\bHASH\(HASH\((.*?)\)\)", "1", "hashes of rows"),
+    "hashes of cells, added up": (
+        r"\bHASH\(HASH\((.*?), (.*?), (.*?)\)\)",
+        r"((HASH(\1) >> 2) + (HASH(\2) >> 1) % 999983 + (HASH(\3) >> 3))",
+        "hashes of rows",
+    ),
+    "a last cell that is not mixed": (
+        r"\bHASH\(HASH\((.*?), (.*?), (.*?)\)\)",
+        r"(HASH(\1, \2) // 4 + (\3 * 1000)::BIGINT + 1000)",
+        "hashes of rows",
+    ),
 }
 """For each thing to get wrong, what is asked instead of what, and what is then found."""
 

@@ -7,20 +7,24 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
+import attrs
 import duckdb
 import ibis
 import pytest
 
+from cloister.accounting.ledger.database import transaction
 from cloister.accounting.ledger.ledger import Ledger
 from cloister.core.errors import InvalidInput, Refused
 from cloister.core.questions import count
 from cloister.core.randomness import PublicRng
+from cloister.plugins.methods.described import Facet, Facets
 from cloister.plugins.populations.sql_table import SqlTable
 from cloister.rows.databases.database import Database
 from cloister.rows.databases.dialect import Dialect
+from cloister.run.fit import parties
 from cloister.testing.stubs import Dealt
 from tests.rows.databases.rounds import NEAR, SQUARE, answers, in_square, same
-from tests.run.test_resuming import cut_off, run
+from tests.run.test_resuming import REQUEST, cut_off, run
 
 pytestmark = pytest.mark.usefixtures("way")
 
@@ -119,6 +123,33 @@ def test_fewer_rows_are_found_without_hashes(
             assert same(in_square(some), before)
 
 
+def test_rows_that_change_between_two_queries_of_one_round_are_found(
+    lake: Any, tmp_path: Path, dialect: Callable[..., None], monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    """A query for each level: every one of them is compared with the rows that were checked."""
+    if way != "query":
+        pytest.skip("a stream is one query")
+    dialect(sets=False)
+    file, answer, asked = tmp_path / "rows.csv", Database.answer, list[Any]()
+
+    def later(database: Database, expression: Any) -> Any:
+        found = answer(database, expression)
+        asked.append(expression)
+        if len(asked) == 1:
+            lines = file.read_text().splitlines()
+            file.write_text("\n".join([*lines[:-1], "0.25,0.25"]))
+        return found
+
+    with population(lake, "read") as some:
+        some.check()
+        facets = Facets(NEAR, (Facet(0), Facet(1)), tuple(int(side) for side in SQUARE.sides), 8)
+        assert len(facets.space.sizes) == 2
+        monkeypatch.setattr(Database, "answer", later)
+        with pytest.raises(InvalidInput, match="not what they were when this run began"):
+            answers(some, SQUARE, (count, facets))
+    assert len(asked) == 2
+
+
 def test_rows_made_at_random_are_found_and_copied_or_held_once(lake: Any, found_out: Any) -> None:
     lake.execute("CREATE VIEW dice AS SELECT random() AS x, 0.5 AS y FROM range(500)")
     for materialise in (False, True):
@@ -153,6 +184,14 @@ def test_an_engine_with_neither_snapshot_nor_hashes_is_refused_before_a_row_is_r
     with population(lake, materialise=len(lacking) == 2) as some:
         some.check()
         assert some.people == 200
+
+
+def test_an_error_of_a_view_names_it(lake: Any) -> None:
+    lake.execute("CREATE VIEW broken AS SELECT (CASE WHEN x > 0 THEN 'secret' ELSE '1' END)::DOUBLE AS x FROM rows")
+    told = r"duckdb could not answer \(ConversionException\): .*; it was raised in 'broken'"
+    with population(lake, "broken") as some, pytest.raises(InvalidInput, match=told) as caught:
+        some.check()
+    assert "secret" not in str(caught.value)
 
 
 def test_a_database_that_may_only_be_read_is_copied_too(tmp_path: Path) -> None:
@@ -213,6 +252,28 @@ def test_a_run_does_not_go_on_with_a_table_that_changed(
             with pytest.raises(Refused, match=f"they have moved: {differs}"):
                 run(ledger, changed, resume=cut)
         run(ledger, changed, resume=cut, same_rows=differs is not None)
+    assert ledger.runs()[-1].state == "done"
+
+
+@pytest.mark.parametrize("pooled", [False, True])
+def test_a_run_that_began_under_weaker_hashes_goes_on_if_somebody_vouches_for_its_rows(
+    ledger: Ledger, lake: Any, pooled: bool
+) -> None:
+    """Of versions whose hashes of rows were not mixed after the last cell there is no mark of how they hash."""
+    lake.execute("CREATE TABLE others AS SELECT y AS x, x AS y FROM rows")
+
+    def some() -> Any:
+        tables = [population(lake, name) for name in ("rows", "others")]
+        return parties(dict(zip("ab", tables, strict=True))) if pooled else tables[0]
+
+    request = attrs.evolve(REQUEST, trust="aggregated", delta=1e-6) if pooled else REQUEST
+    cut = cut_off(ledger, some(), 3, request)
+    with transaction(ledger.path, "writing") as db:
+        db.execute("delete from marks where what like 'how rows are hashed%'")
+    told = "began under an earlier version of cloister, .* go on with --same-rows"
+    with pytest.raises(Refused, match=told):
+        run(ledger, some(), request, resume=cut)
+    run(ledger, some(), request, resume=cut, same_rows=True)
     assert ledger.runs()[-1].state == "done"
 
 

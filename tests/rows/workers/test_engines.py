@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import pickle
 import socketserver
 import subprocess
 import sys
@@ -21,10 +20,8 @@ from cloister.core.registry.registry import registry
 from cloister.federated.transport.certificates import make_test_certificates
 from cloister.plugins.populations.files import Files
 from cloister.rows.files import sources
-from cloister.rows.workers import machine
 from cloister.rows.workers.dask_cluster import Dask
 from cloister.rows.workers.engine import Engine, Processes, engine_of
-from cloister.rows.workers.machine import Failure, attempt, packed
 from cloister.run.fit import source
 from tests.in_process import program
 from tests.rows.workers.engine_rows import NAMES, Halves, NotForTravel, answers, some_rows, write
@@ -50,7 +47,8 @@ def test_every_engine_gives_the_answers_of_one_process(
     assert answers(population) == expected, "before a check: files that do not say how many rows they have are counted"
     population.check()
     assert answers(population) == answers(population) == expected
-    assert population.people == Files(paths, "*", missing="drop", engine=shared[name]).people == 1078
+    people = population.people
+    assert people == Files(paths, "*", missing="drop", engine=shared[name]).people > len(population.table()) == 1078
 
 
 @pytest.mark.parametrize("oracle", ["optimised-unary", "hadamard-response"])
@@ -151,16 +149,6 @@ def test_a_component_that_does_not_pickle_is_refused_in_one_line(shared: dict[st
         with pytest.raises(InvalidInput, match=r"cannot be sent to workers: cannot pickle this. Use engine 'serial'"):
             answers(Files(many, "*", engine=shared[name]), NotForTravel())
     assert answers(Files(many, "*"), NotForTravel())
-
-
-def test_a_worker_of_another_version_refuses() -> None:
-    work = pickle.dumps(("0.0.1", len))
-    assert attempt(work, []) == Failure(
-        f"a worker runs cloister {machine.own_version()}, this process 0.0.1: install the same version there"
-    )
-    assert attempt(packed(len), [1, 2]) == 2
-    lacking = packed(len).replace(b"builtins", b"nowhere_")
-    assert attempt(lacking, []).text.startswith("a worker lacks what this run needs (No module named 'nowhere_')")
 
 
 @pytest.fixture

@@ -42,6 +42,7 @@ from typing import final
 import attrs
 
 from cloister.core.errors import CloisterError, Damaged, cause
+from cloister.core.plain_data import parsed
 
 FORMAT = "cloister-counter-1"
 
@@ -72,7 +73,7 @@ def read(path: Path) -> dict[str, Counted]:
     Raises: Damaged: it is no counter. CloisterError: it cannot be read.
     """
     try:
-        kept = json.loads(path.read_bytes())
+        kept = parsed(path.read_bytes())
         if kept["format"] != FORMAT:
             raise ValueError
         runs = dict(kept["runs"])
@@ -81,7 +82,7 @@ def read(path: Path) -> dict[str, Counted]:
         return {}
     except OSError as error:
         raise CloisterError(f"cannot use {path}, the ledger's counter: {cause(error)}") from error
-    except (ValueError, TypeError, KeyError):
+    except (ValueError, TypeError, KeyError, AttributeError):
         raise Damaged(
             f"{path} is not a ledger's counter, or it is damaged: make sure that the ledger is not older than its last "
             f"run, then remove the counter; nothing that was reserved before can be given back"

@@ -4,7 +4,6 @@ privacy filter.
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,6 +18,7 @@ from cloister.accounting.ledger.sqlite import Store
 from cloister.accounting.total import Total, Unit
 from cloister.core.budget import Measure
 from cloister.core.errors import Damaged, InvalidInput, UnknownName
+from cloister.core.plain_data import parsed
 
 NOW = "strftime('%Y-%m-%dT%H:%M:%SZ', 'now')"
 """SQL for the current time: UTC, ISO 8601."""
@@ -265,6 +265,9 @@ def runs_of(db: sqlite3.Connection, dataset: str | None) -> tuple[RunStatus, ...
 def _listed(text: str) -> tuple[str, ...]:
     """Names as the ledger keeps them. Raises: Damaged."""
     try:
-        return tuple(map(str, json.loads(text)))
-    except (ValueError, TypeError):
+        names = parsed(text.encode())
+        if not (isinstance(names, list) and all(isinstance(name, str) for name in names)):
+            raise TypeError
+        return tuple(names)
+    except (ValueError, TypeError, AttributeError):
         raise Damaged("the ledger's names of a run's columns are damaged: restore a backup of it") from None

@@ -34,6 +34,7 @@ from cloister.accounting.ledger.privacy_filter import Composition, Cost, Lifetim
 from cloister.accounting.ledger.run import Run, compare_reading, compare_rows, end, keep_marks, marked_rows, recorded
 from cloister.accounting.total import Total, Unit
 from cloister.core.budget import Budget
+from cloister.core.defaults import DELTA
 from cloister.core.errors import InvalidInput, Refused, UnknownName
 from cloister.core.record import Marking, Record
 
@@ -73,7 +74,7 @@ class Ledger:
         self,
         dataset: str,
         epsilon: float,
-        delta: float = 0.0,
+        delta: float = DELTA,
         composition: Composition = "basic",
         unit: Unit = "rows",
         owner: str | None = None,
@@ -296,7 +297,10 @@ def checked(
     if unit not in ("rows", "users"):
         raise InvalidInput(f"unit is '{unit}', expected 'rows' or 'users'")
     if composition == "zcdp" and total.delta == 0:
-        raise InvalidInput("a lifetime in zCDP needs delta > 0: pass delta, or composition 'basic'")
+        raise InvalidInput(
+            "a lifetime in zCDP needs delta > 0: delta is what is missing. Give --delta 1e-6 (delta=1e-6), or "
+            "--composition basic (composition='basic')"
+        )
     return Lifetime(dataset, total, composition, unit)
 
 

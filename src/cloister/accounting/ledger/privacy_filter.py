@@ -123,7 +123,20 @@ class Lifetime:
                 raise BudgetExceeded(f"rho {asked.rho:.6g}", self.left(before), f"data set '{self.dataset}'")
         elif not (after.epsilon <= self.total.epsilon * ROUNDING and after.delta <= self.total.delta * ROUNDING):
             figures = f"epsilon {asked.epsilon:.6g}, delta {asked.delta:.6g}"
-            raise BudgetExceeded(figures, self.left(before), f"data set '{self.dataset}'")
+            raise BudgetExceeded(
+                figures, self.left(before), f"data set '{self.dataset}'", self._lacking_delta(before, asked)
+            )
+
+    def _lacking_delta(self, before: Cost, asked: Cost) -> str:
+        """What to do where delta is missing; empty where epsilon alone is."""
+        if before.delta + asked.delta <= self.total.delta * ROUNDING:
+            return ""
+        if not self.total.delta:
+            return (
+                f"Delta is what is missing: the data set was declared without any. Ask for --delta 0 (delta=0), or "
+                f"declare another data set with --delta {asked.delta:g} or more"
+            )
+        return "Delta is what is missing: ask for a smaller --delta (delta=), or for 0"
 
     def left(self, spent: Cost) -> str:
         """The rest of the budget, as text for people."""

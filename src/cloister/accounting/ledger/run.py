@@ -25,7 +25,7 @@ from cloister.accounting.ledger.sqlite import OWNER
 from cloister.core.budget import Event
 from cloister.core.errors import CloisterError, Damaged, InvalidInput, Refused, cause
 from cloister.core.keyfiles import check_own
-from cloister.core.record import OPTION, SIZE, Lookup, Marking, Record, inside
+from cloister.core.record import ENGINE, HOW_HASHED, OPTION, SIZE, Lookup, Marking, Record, inside
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -215,6 +215,12 @@ def compare_rows(db: sqlite3.Connection, run: str, marks: Mapping[str, bytes] | 
     known = _known_marks(db, run)
     if not known or not marks:
         raise Refused(f"nobody can tell whether run {run} began with these rows: {ANYWAY}")
+    hashed = [what for what in marks if what.startswith(HOW_HASHED) and what not in known]
+    if any(what.replace(HOW_HASHED, ENGINE) in known for what in hashed):
+        raise Refused(
+            f"run {run} began under an earlier version of cloister, whose hashes of rows in a database were weaker: "
+            f"nobody can tell whether these are its rows: {ANYWAY}"
+        )
     differ = [what for what in {**marks, **known} if known.get(what) != marks.get(what)]
     if differ:
         raise Refused(

@@ -28,7 +28,7 @@ from cloister.core.encoding import finite
 from cloister.core.errors import InvalidInput, UnknownName
 from cloister.core.types import Floats, Ids
 from cloister.rows.reading import refuse_missing, refuse_none
-from cloister.rows.selection import Selection
+from cloister.rows.selection import Selection, in_order, table_columns
 from cloister.run.fit import source
 from cloister.run.population import in_database
 
@@ -63,12 +63,12 @@ class RowTable:
         progress: Callable[[int], None] | None = None,
         checked: Callable[[RowTable], None] = lambda table: None,
     ) -> None:
-        given: dict[str, Any] = {"columns": None, "missing": "refuse", **(reading or {})}
+        plan = encoder.plan
+        given: dict[str, Any] = {"columns": None, "missing": "refuse", **(reading or {}), "categories": plan.categories}
         self._column: str | None = given.pop("users", None)
         self._encoder, self._missing, self._given_first = encoder, given["missing"], first
         self._first = first or 0
         self._progress, self._checked = progress or (lambda n: None), checked
-        plan = encoder.plan
         if not 0 <= self._first < plan.rows:
             raise InvalidInput(f"the first user number is {self._first}: this plan's are 0 to {plan.rows - 1}")
         if in_database(rows) and self._column is None:
@@ -76,7 +76,8 @@ class RowTable:
                 "rows in a database have no places for user numbers to follow from: name the column that holds each "
                 "person's number, --user-column NAME"
             )
-        asked = given["columns"] or plan.columns
+        planned = None if plan.columns is None else table_columns(plan.columns, plan.categories)
+        asked = given["columns"] or planned
 
         def read(some: Sequence[str] | None) -> Any:
             how: dict[str, Any] = {**given, "columns": some}
@@ -96,15 +97,17 @@ class RowTable:
                     f"column '{self._column}' holds no numbers: --user-column names the one that holds each person's "
                     f"number in this plan, 0 to {plan.rows - 1}"
                 ) from None
-        wanted = [name for name in chosen(asked).features if name != self._column or name in (asked or ())]
-        if len(wanted) != plan.dimension:
-            raise InvalidInput(
-                f"the plan is for {plan.dimension} columns, these are {len(wanted)} ({_few(wanted)}): choose them "
-                f"with --columns"
-            )
+        wanted = [name for name in chosen(asked).used if name != self._column or name in (asked or ())]
         if self._column in wanted:
             raise InvalidInput(f"column '{self._column}' holds the user numbers: it cannot be a column of the plan too")
+        wanted = in_order(wanted, planned or wanted)
         self.selection: Selection = chosen(wanted)
+        made = self.selection.features
+        if len(made) != plan.dimension or (plan.categories and made != plan.columns):
+            raise InvalidInput(
+                f"the plan is for {plan.dimension} columns, these are {len(made)} ({_few(made)}): choose them "
+                f"with --columns, in the order of the plan"
+            )
         self._rows = read([*wanted, *([] if self._column is None else [self._column])])
 
     def close(self) -> None:

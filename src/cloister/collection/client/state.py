@@ -22,7 +22,7 @@ import math
 import os
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import final
 
@@ -196,9 +196,15 @@ class State:
             if new != before:
                 db.execute("insert or replace into lifetime values (1, ?, ?)", new)
 
-    def _transaction(self) -> AbstractContextManager[sqlite3.Connection]:
-        """A write transaction: durable when the block ends, rolled back when it raises."""
-        return STORE.transaction(self.path, "writing", self._durable)
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        """A write transaction: durable when the block ends, rolled back when it raises. Raises: Damaged: a cell is of
+        another kind than its column, which SQLite allows."""
+        with STORE.transaction(self.path, "writing", self._durable) as db:
+            try:
+                yield db
+            except (TypeError, ValueError) as error:
+                raise STORE.damaged(self.path, "an entry is of another kind") from error
 
 
 def _promised(db: sqlite3.Connection) -> tuple[float, float] | None:

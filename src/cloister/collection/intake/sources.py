@@ -5,7 +5,7 @@ from __future__ import annotations
 import glob
 import io
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from itertools import chain
 from typing import Any, BinaryIO, TypeAlias, final
@@ -24,7 +24,7 @@ def listed(paths: Path | Sequence[Path]) -> tuple[list[str], int]:
     """Find files. Returns: their paths sorted by file name, each once, and the number of other files in the folders.
 
     Args: paths (files, patterns, or folders: their files with these ``EXTENSIONS``, without hidden ones and *.tmp,
-        which are unfinished).
+        which are unfinished). A file that has several names, by links of either kind, is one.
     Raises: InvalidInput: there is no file, or a named one cannot be opened.
     """
     given = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
@@ -42,8 +42,14 @@ def listed(paths: Path | Sequence[Path]) -> tuple[list[str], int]:
         raise InvalidInput(f"there are no files of reports ({' or '.join(EXTENSIONS)}) in {_few(given)}")
     for path in found:
         _openable(path)
-    once = {os.path.realpath(path): path for path in sorted(found, reverse=True)}
+    once = {_number(path): path for path in sorted(found, reverse=True)}
     return sorted(once.values(), key=lambda path: (os.path.basename(path), path)), others
+
+
+def _number(path: str) -> Hashable:
+    """Return what all names of a file have in common: hard links too, whose reports would count twice."""
+    facts = os.stat(path)
+    return (facts.st_dev, facts.st_ino) if facts.st_ino else os.path.realpath(path)
 
 
 def _finished(name: str) -> bool:

@@ -58,8 +58,11 @@ def laid_out(facts: Mapping[str, Any]) -> str:
 def read(path: Path, what: str, most: int, build: Callable[[bytes], T], again: str) -> T:
     """Read and build what a file holds. Args: what (its kind), most (bytes), build (from its content), again (text of
     the error if it cannot be parsed). Raises: InvalidInput: unreadable file. Damaged: not as it was published."""
-    with reading(f"the {what} {path}"), path.open("rb") as file:
-        content = file.read(most + 1)
+    with reading(f"the {what} {path}"):
+        if path.exists() and not path.is_file():  # to open a pipe would take for ever
+            raise InvalidInput(f"cannot read the {what} {path}: it is no file")
+        with path.open("rb") as file:
+            content = file.read(most + 1)
     if len(content) > most:
         raise Damaged(f"{path} is no {what} of cloister: it has more than {most} bytes")
     try:

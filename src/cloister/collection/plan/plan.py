@@ -78,6 +78,7 @@ class CollectionPlan:
         rows: public number of users; their numbers are 0 <= user < rows.
         domain: domain of the rows.
         columns: column names, or None: any columns, as many as the domain's dimension.
+        categories: public values by column, of which some of ``columns`` are made, as 'ward=A'.
         total: (epsilon, delta) that all rounds together cost a user.
         seed: seed of the public randomness.
         digest: digest of the first round.
@@ -104,6 +105,7 @@ class CollectionPlan:
     version: str
     schedule: tuple[Step, ...] = ()
     crowd: Crowd | None = None
+    categories: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict)
     choice: Choice | None = attrs.field(default=None, eq=False, repr=False)
     _rounds: tuple[Round[Any], ...] = attrs.field(default=(), init=False, repr=False)
     _asked_for: Problem | None = attrs.field(default=None, init=False, repr=False)
@@ -281,8 +283,14 @@ class CollectionPlan:
             version=canonical_json.text(given["cloister"]),
             schedule=steps,
             crowd=None if given["trust"] == "Local" else Crowd.from_dict(given["crowd"]),
+            categories=_categories(problem.get("categories", {})),
         )
-        if plan.hash != given["hash"] or (plan.columns is not None and len(plan.columns) != plan.dimension):
+        made = {f"{name}={value}" for name, values in plan.categories.items() for value in values}
+        if (
+            plan.hash != given["hash"]
+            or (plan.columns is not None and len(plan.columns) != plan.dimension)
+            or not made <= set(plan.columns or ())
+        ):
             raise Refused("what it says does not fit together")
         return plan
 
@@ -294,6 +302,7 @@ class CollectionPlan:
 
     def _facts(self) -> dict[str, Any]:
         d, o = self.domain, self.outlook
+        listed = {name: list(values) for name, values in self.categories.items()}
         rounds = {"rounds": [step.as_dict() for step in self.schedule]} if self.schedule else {}
         return {
             "format": FORMAT,
@@ -301,7 +310,8 @@ class CollectionPlan:
             "trust": self.trust,
             "epsilon": self.total.epsilon,
             "delta": self.total.delta,
-            "problem": {"k": self.k, "rows": self.rows, "bounds": plain(d)},
+            "problem": {"k": self.k, "rows": self.rows, "bounds": plain(d)}
+            | ({"categories": listed} if listed else {}),
             "users": self.rows,
             "columns": None if self.columns is None else list(self.columns),
             "dimension": self.dimension,
@@ -353,6 +363,14 @@ def _registry(names: set[str]) -> Registry:
     """The built-in components if they include all these names, else all installed ones."""
     known = built_in()
     return known if names <= {spec.name for spec in known.specs()} else registry()
+
+
+def _categories(given: Any) -> dict[str, tuple[str, ...]]:
+    """Values by column, each of them text."""
+    listed = {canonical_json.text(name): tuple(map(canonical_json.text, values)) for name, values in given.items()}
+    if not all(listed.values()):
+        raise TypeError("a category has values")
+    return listed
 
 
 def _walk(config: Mapping[str, Any], path: str) -> Iterator[tuple[str, Mapping[str, Any]]]:

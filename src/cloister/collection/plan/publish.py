@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import reduce
 from typing import Any, cast, final
 
@@ -25,7 +25,7 @@ from cloister.collection.plan.bundle import missing, promise
 from cloister.collection.plan.costs import Crowd, Size, Step, sent_bytes
 from cloister.collection.plan.plan import TRUSTS, CollectionPlan, Outlook, loud
 from cloister.collection.wire.answers import layout_of
-from cloister.core.capabilities import PredictsError, part_lost, predicted_error
+from cloister.core.capabilities import PredictsError, Zooming, part_lost, predicted_error
 from cloister.core.clustering import Problem
 from cloister.core.domains import Ball, Box
 from cloister.core.errors import InvalidInput
@@ -36,10 +36,13 @@ from cloister.core.questions import Round
 from cloister.core.randomness import PublicRng
 from cloister.core.reports import facts_of
 from cloister.core.trust import Shuffled
+from cloister.rows.columns import named
+from cloister.rows.selection import Selection
+from cloister.rows.words import described
 from cloister.run.bounds import named_in
 from cloister.run.choosing import Choice, in_words
 from cloister.run.describing import clustered, price
-from cloister.run.framing import recorded, unframed
+from cloister.run.framing import price as price_of_zoom, recorded, unframed
 from cloister.run.request import PreparedRun, Request, asked_for, prepare, refuse_unregistered
 
 SHARES = (0.001, 0.01, 0.05)
@@ -136,17 +139,23 @@ WELL = 0.1
 MAX_DIMENSIONS = 2**20
 
 
-def publish(request: Request, columns: Sequence[str] | None = None, dimension: int | None = None) -> CollectionPlan:
+def publish(
+    request: Request,
+    columns: Sequence[str] | None = None,
+    dimension: int | None = None,
+    categories: Mapping[str, Any] | None = None,
+) -> CollectionPlan:
     """Make the plan of a request.
 
     Args:
         columns: names of the columns; or
         dimension: their number, for any names. None of both: the columns that the bounds name.
+        categories: public values by column, of names: these columns are used, too.
 
     Raises: CloisterError: the request is invalid, or its method is not for users who randomise their own rows.
     """
-    columns = named_in(request.bounds) if columns is None and dimension is None else columns
-    called, (request, composed) = _names(columns, dimension), asked_for(request)
+    table = _selected(request, columns, dimension, categories)
+    request, composed = asked_for(request)
     name = composed.spec.name
     refuse_unregistered(composed, "a plan")
     if not composed.private:
@@ -157,7 +166,7 @@ def publish(request: Request, columns: Sequence[str] | None = None, dimension: i
             f"Choose a method such as one-round, or fill all its slots with Local or Shuffled oracles: --trust local, "
             f"--trust shuffled, or one by one by --with (see 'cloister list')"
         )
-    plan = prepare(request, called)
+    plan = prepare(request, table.features, chosen_columns=table)
     seed = PublicRng.fresh() if request.seed is None else PublicRng.from_seed(request.seed)
     rounds = plan.forecast(seed)
     Accountant(plan.total, plan.problem.budget).forecast([round.events for round in rounds])
@@ -166,7 +175,8 @@ def publish(request: Request, columns: Sequence[str] | None = None, dimension: i
     shuffled = rounds[0].trust is Shuffled
     if shuffled and len(rounds) > 1:
         raise InvalidInput(
-            f"'{name}' as composed asks {len(rounds)} rounds, a plan of trust Shuffled holds one: choose one-round"
+            f"'{name}' as composed asks {len(rounds)} rounds, a plan of trust Shuffled holds one: choose one-round, "
+            f"and state all bounds without --zoom, which asks a round of its own"
         )
     steps = tuple(Step.of(round) for round in rounds)
     outlook = _outlook(plan)
@@ -176,7 +186,7 @@ def publish(request: Request, columns: Sequence[str] | None = None, dimension: i
         rows=plan.problem.rows,
         domain=cast(Box | Ball, plan.problem.domain),
         total=plan.total,
-        columns=None if columns is None else plan.columns,
+        columns=plan.columns if dimension is None else None,
         seed=seed,
         digest=rounds[0].digest(),
         outlook=outlook,
@@ -185,6 +195,7 @@ def publish(request: Request, columns: Sequence[str] | None = None, dimension: i
         version=__version__,
         schedule=steps if len(steps) > 1 else (),
         crowd=Crowd.of(rounds[0]) if shuffled else None,
+        categories={category.column: category.values for category in table.categories},
     )
     return _as_read(made, plan.choice)
 
@@ -202,7 +213,8 @@ def words(plan: CollectionPlan, rounds: Sequence[Round[Any]]) -> str:
         "What to expect:",
         *_indented([] if plan.choice is None else [plan.choice.note]),
         *_indented(expectation(plan).splitlines()),
-        *_indented(price(plan.compose(), plan.problem, plan.names, {}).splitlines()),
+        *_indented(price_of_zoom(plan.compose(), plan.problem, plan.names).splitlines()),
+        *_indented(price(plan.compose(), plan.problem, plan.names, plan.categories).splitlines()),
         *_indented(_sizes(plan, rounds).splitlines()),
         "",
         "What people who lie can do:",
@@ -222,7 +234,10 @@ def words(plan: CollectionPlan, rounds: Sequence[Round[Any]]) -> str:
 
 def harm(plan: CollectionPlan, rounds: Sequence[Round[Any]]) -> Harm:
     """What people who lie can do. Args: rounds (all of them)."""
-    return Harm.of(rounds, plan.k, plan.domain.diameter / 2)
+    composed, problem = clustered(plan.compose(), plan.problem)
+    # in a frame vectors are in its units, however wide the columns are, or of unknown width
+    domain = cube(problem.domain.dimension) if composed.spec.wraps else plan.domain
+    return Harm.of(rounds, plan.k, domain.diameter / 2)
 
 
 def _sizes(plan: CollectionPlan, rounds: Sequence[Round[Any]]) -> str:
@@ -284,7 +299,9 @@ def _outlook(plan: PreparedRun) -> Outlook | None:
     if not isinstance(method, PredictsError):
         return None
     if composed.spec.wraps:
-        problem = attrs.evolve(problem, domain=cube(problem.domain.dimension))
+        frame: Zooming = composed.value
+        left = problem.split(frame.share_of(problem))[1]
+        problem = attrs.evolve(left, domain=cube(problem.domain.dimension))
     error = predicted_error(method, problem)
     return Outlook(figure(error), _round_figure(_rows_needed(method, problem)))
 
@@ -312,19 +329,27 @@ def _round_figure(value: float) -> int:
     return -(-whole // step) * step
 
 
-def _names(columns: Sequence[str] | None, dimension: int | None) -> list[str]:
-    if (columns is None) == (dimension is None):
+def _selected(
+    request: Request,
+    columns: Sequence[str] | None,
+    dimension: int | None,
+    categories: Mapping[str, Any] | None,
+) -> Selection:
+    """The columns that people's rows have. Raises: InvalidInput: nothing names them, or they do not go together."""
+    told = described(request.describe, request.describe_words, request.most_words)
+    if columns is not None and (not columns or not all(columns) or len(set(columns)) != len(columns)):
+        raise InvalidInput("columns must have names, and different ones")
+    found = None if dimension is not None else named(columns, categories, named_in(request.bounds), told)
+    if found is not None:
+        return found
+    if dimension is None or columns is not None or categories:
         raise InvalidInput(
             "give the columns: either their names (--columns a,b,c) or "
             "their number (--dimension 100), or bounds that name them"
         )
-    if columns is not None:
-        if not columns or not all(columns) or len(set(columns)) != len(columns):
-            raise InvalidInput("columns must have names, and different ones")
-        return list(columns)
-    if dimension is None or not 1 <= dimension <= MAX_DIMENSIONS:
+    if not 1 <= dimension <= MAX_DIMENSIONS:
         raise InvalidInput(f"the dimension is {dimension}: give a number of columns from 1 to {MAX_DIMENSIONS:,}")
-    return [str(i) for i in range(dimension)]
+    return Selection(tuple(str(i) for i in range(dimension))).describing(told)
 
 
 def _as_read(made: CollectionPlan, choice: Choice | None) -> CollectionPlan:

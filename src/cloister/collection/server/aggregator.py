@@ -181,15 +181,20 @@ def result_of(transcript: Transcript) -> Result:
 def _result(transcript: Transcript, session: Session[Any], found: Clustering) -> Result:
     plan = transcript.plan
     columns, composed = plan.names, plan.compose()
-    said = *notes(composed, plan.problem, found.details, columns), price(composed, plan.problem, columns, {})
+    said = (
+        *notes(composed, plan.problem, found.details, columns),
+        price(composed, plan.problem, columns, plan.categories),
+    )
     privacy = plan.statement(session.rounds, (*filter(None, said), *notes_on_start(composed, found.details)))
     reports = [answers.reports for answers in transcript.closed]
     details = {**found.details, "plan": plan.hash, "reports": reports[0] if plan.length == 1 else reports}
-    domain, described = clustered(composed, plan.problem)[1].domain, told(composed, columns, {})
+    domain, described = clustered(composed, plan.problem)[1].domain, told(composed, columns, plan.categories)
     assert isinstance(domain, (Box, Ball))
-    more = {"described": described} if described else {}
-    facts = {**plan.as_dict()["problem"], "bounds": plain(domain), **more, "lattice unit": domain.unit}
+    more: dict[str, Any] = {"described": described} if described else {}
     used = columns[: domain.dimension]
+    if listed := {name: list(v) for name, v in plan.categories.items() if f"{name}={v[0]}" in used}:
+        more["categories"] = listed
+    facts = {"k": plan.k, "rows": plan.rows, "bounds": plain(domain), **more, "lattice unit": domain.unit}
     return Result(found.centers, found.weights, used, recorded(composed), facts, privacy, details, __version__)
 
 

@@ -4,6 +4,7 @@
     GET  /plan.json ...        the plan's public files
     POST /reports              one report, or batches: acknowledged when they are on the disk
     GET  /health, /metrics     for whoever runs it
+    GET  /alive                for what restarts it, or sends people to another one
 
     app = collector(Path("plan"), Path("reports"))         # for ASGI servers; ``running.serve`` is the command's
 
@@ -22,7 +23,7 @@ from pathlib import Path
 from typing import Any, final
 
 from cloister.collection.service.desk import Desk, Turned
-from cloister.collection.service.limits import DEFAULT, Limits, retry_after
+from cloister.collection.service.limits import DEFAULT, Limits, peer_of, retry_after
 from cloister.collection.service.tickets import Issuer
 from cloister.core.errors import MissingExtra
 
@@ -67,7 +68,7 @@ def collector(
             yield
 
     async def fault(request: Request, error: Exception) -> Response:
-        told({"event": "fault", "what": type(error).__name__})  # its text may hold what was sent
+        desk.say("fault", what=type(error).__name__)  # its text may hold what was sent
         return Response("the collector has a fault\n", 500, media_type="text/plain")
 
     # browsers ask before they post reports, and let a page read what is named: a 429 says when to come back
@@ -85,6 +86,7 @@ def collector(
             Route("/reports", pages.only_posted),
             Route("/round", pages.round),
             Route("/health", pages.health),
+            Route("/alive", pages.alive),
             *([] if metrics_apart else metrics),
             Route("/{name}", pages.file),
         ],
@@ -105,9 +107,11 @@ class PublicFiles:
 
     def get(self, name: str) -> bytes | None:
         """A file's content; None if there is no such file, or it is not public."""
+        path = self._folder / name
         if name not in self._kept and _PUBLIC.fullmatch(name):
             try:
-                self._kept[name] = (self._folder / name).read_bytes()
+                if path.is_file():  # to open a pipe would take for ever, and nobody else would be answered
+                    self._kept[name] = path.read_bytes()
             except OSError:
                 return None
         return self._kept.get(name)
@@ -131,15 +135,16 @@ class _Pages:
     async def reports(self, request: Request) -> Response:
         """Take one report or batches."""
         desk, taken = self._desk, 0
+        peer = peer_of(request.client.host) if request.client else None
         try:
-            self._admit(request)
+            self._admit(request, peer)
             body = bytearray()
             try:
                 async with asyncio.timeout(desk.limits.seconds):
                     async for chunk in request.stream():
                         taken += len(chunk)
-                        desk.counts.held += len(chunk)
-                        self._bound(taken)
+                        desk.held.add(peer, len(chunk))
+                        self._bound(taken, peer)
                         body += chunk
             except TimeoutError:
                 raise Turned(408, "too slow") from None
@@ -151,7 +156,7 @@ class _Pages:
             said = {"accepted": 0, "refused": {turned.reason: 1}, "why": f"refused: {turned}"}
             return JSONResponse(said, turned.status, turned.headers)
         finally:
-            desk.counts.held -= taken
+            desk.held.add(peer, -taken)
         return JSONResponse({"accepted": kept.accepted, "refused": kept.refused}, kept.status)
 
     async def only_posted(self, request: Request) -> Response:
@@ -179,21 +184,35 @@ class _Pages:
         return _fresh(Response(content, media_type=_TYPES[name.rpartition(".")[2]]))
 
     async def health(self, request: Request) -> Response:
-        """Whether reports are taken: 503 while the disk fails."""
-        trouble = self._desk.trouble
-        return _fresh(JSONResponse({"ready": trouble is None, "disk": trouble}, 200 if trouble is None else 503))
+        """Return whether reports are taken, 503 while nobody's are. Everybody reads this: why the next round cannot be
+        opened, with names of files and accounts, is for the log alone."""
+        desk, ready = self._desk, self._desk.taking and self._desk.trouble is None
+        facts = {"ready": ready, "state": desk.state, "watching": desk.watching}
+        return _fresh(
+            JSONResponse({**facts, "waiting": desk.waiting is not None, "disk": desk.trouble}, 200 if ready else 503)
+        )
+
+    async def alive(self, request: Request) -> Response:
+        """Return 503 where another collector would do better: while the disk fails, but neither between rounds nor at
+        the end, of which devices are told here."""
+        fine = self._desk.trouble is None
+        return _fresh(Response("yes\n" if fine else "no\n", 200 if fine else 503, media_type="text/plain"))
 
     async def metrics(self, request: Request) -> Response:
         """All counts, for Prometheus."""
         desk, opened = self._desk, self._desk.opened
-        facts = {
+        facts = {"addresses_remembered": len(desk.rates)}
+        of_plan = {
             "round": 0 if opened is None else opened.form.round,
             "round_reports": desk.reports,
-            "addresses_remembered": len(desk.rates),
+            "watching": int(desk.watching),
+            "between_rounds": int(desk.state == "waiting"),
+            "taking_reports": int(desk.taking),
         }
-        return _fresh(Response(desk.counts.text(facts), media_type="text/plain; version=0.0.4; charset=utf-8"))
+        text = desk.counts.text(facts, of_plan, desk.plan.hash[:16])
+        return _fresh(Response(text, media_type="text/plain; version=0.0.4; charset=utf-8"))
 
-    def _admit(self, request: Request) -> None:
+    def _admit(self, request: Request, peer: str | None) -> None:
         """Raises: Turned: too many requests of this address, or content that is no reports'."""
         wait = self._desk.rates.wait(request.client.host) if request.client else 0.0
         if wait:
@@ -201,13 +220,13 @@ class _Pages:
         if request.headers.get("content-type", "").partition(";")[0].strip().lower() != CONTENT:
             raise Turned(415, "form")
         declared = request.headers.get("content-length", "")
-        self._bound(int(declared) if declared.isdecimal() else 0)
+        self._bound(int(declared) if declared.isdecimal() else 0, peer)
 
-    def _bound(self, size: int) -> None:
+    def _bound(self, size: int, peer: str | None) -> None:
         """Raises: Turned: a request of so many bytes is too large, or more are under way than memory is given to."""
         if size > self._desk.limits.body:
             raise Turned(413, "too large")
-        if self._desk.counts.held > self._desk.limits.held:
+        if self._desk.held.full(peer):
             raise Turned(503, "busy", retry_after(1))
 
 

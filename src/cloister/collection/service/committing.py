@@ -12,6 +12,7 @@ import asyncio
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import TypeAlias, final
 
 import attrs
@@ -82,11 +83,11 @@ class Committer:
         return await item.outcome
 
     async def close(self) -> None:
-        """Write what waits, and close the files."""
+        """Write what waits, and close the files. If this is cut off, or fails, the next call does the rest."""
         self._closing = True
         self._wake.set()
-        await self._task
-        await asyncio.get_running_loop().run_in_executor(self._thread, self._segments.close)
+        await asyncio.shield(self._task)
+        await asyncio.to_thread(self._segments.close)  # nobody else uses them now
         self._thread.shutdown()
 
     async def _run(self) -> None:
@@ -94,10 +95,14 @@ class Committer:
         while self._waiting or not self._closing:
             if self._waiting:
                 items, self._waiting = self._waiting, []
-                outcomes = await loop.run_in_executor(self._thread, self._committed, items)
+                try:
+                    outcomes = await loop.run_in_executor(self._thread, self._committed, items)
+                except Exception as error:  # such as a system that gives no thread now: whoever waits is told
+                    outcomes = [DiskFailed(type(error).__name__)] * len(items)
                 self._answer(items, outcomes)
             elif self.trouble is not None:
-                self._say(await loop.run_in_executor(self._thread, self._tried))
+                with suppress(RuntimeError):  # no thread, as above
+                    self._say(await loop.run_in_executor(self._thread, self._tried))
             self._wake.clear()
             if not self._waiting and not self._closing:
                 await self._woken()

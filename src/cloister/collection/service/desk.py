@@ -12,6 +12,8 @@ there, and the next round is open: its name, and the form of its reports, come f
 from __future__ import annotations
 
 import asyncio
+import errno
+import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import ExitStack, asynccontextmanager, suppress
@@ -24,15 +26,18 @@ import numpy as np
 from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.plan.transcript import Transcript, name
 from cloister.collection.service.committing import Committer, DiskFailed
-from cloister.collection.service.limits import DEFAULT, REASONS, Limits, Rates, ServiceCounts, retry_after
+from cloister.collection.service.limits import DEFAULT, REASONS, HeldBytes, Limits, Rates, ServiceCounts, retry_after
 from cloister.collection.service.segments import Segments, collecting
 from cloister.collection.service.tickets import Issuer
 from cloister.collection.wire.batches import BATCH, PREFIX, REPORT, STAMP, TICKETED, BatchForm, Parsed, form_of
-from cloister.core.errors import CloisterError, InvalidInput, Refused
+from cloister.core.errors import CloisterError, InvalidInput, Refused, passing
 from cloister.core.types import Bools, Ints
 
 LOOK = 1.0
 """Seconds between two looks into the plan's folder."""
+
+STALE = 300.0
+"""Seconds without a look after which nobody watches the folder: it cannot be read, or its file system hangs."""
 
 AT_ONCE = 16
 """Tickets of a request that are checked on the event loop. If none of them is valid, the request is refused: who has no
@@ -127,9 +132,10 @@ class Desk:
     Attributes:
         opened: the open round; None between two rounds and after the last.
         done: whether all rounds are closed.
+        waiting: why the next round cannot be opened yet; None if nothing prevents it.
 
     Raises: Refused: another trust model, no open round, or another collector. Damaged, InvalidInput: the plan or the
-        folder cannot be used.
+        folder cannot be used. Unavailable: there is no plan (yet).
     """
 
     def __init__(
@@ -142,7 +148,8 @@ class Desk:
         limits: Limits = DEFAULT,
         told: Callable[[dict[str, Any]], None] = lambda event: None,
     ) -> None:
-        self.plan = CollectionPlan.read(plan)
+        with passing(errno.ENOENT):  # a file system that is not mounted yet
+            self.plan = CollectionPlan.read(plan)
         check_trust(self.plan, shuffle)
         check_apart(plan, out)
         self.opened = open_round(plan, issuer is not None)
@@ -150,7 +157,10 @@ class Desk:
             raise Refused("all rounds of this plan are closed: there is nothing to collect")
         self.limits, self.counts, self.rates, self.done = limits, ServiceCounts(), Rates(limits.rate), False
         self._folder, self._out, self._issuer, self._told = plan, out, issuer, told
+        self.held = HeldBytes(limits, self.counts)
+        self.waiting: str | None = None
         self._committer: Committer | None = None
+        self._looked = time.monotonic()
         self._reading, self._checking = asyncio.Lock(), asyncio.Lock()
         with ExitStack() as stack:
             stack.enter_context(collecting(out, private=shuffle))
@@ -172,10 +182,25 @@ class Desk:
         """Why the disk takes nothing at the moment; None if it works."""
         return None if self._committer is None else self._committer.trouble
 
+    @property
+    def taking(self) -> bool:
+        """Whether a round is open for reports."""
+        return self.opened is not None and self._committer is not None
+
+    @property
+    def watching(self) -> bool:
+        """Whether the plan's folder was looked into lately, so that a next round will be seen."""
+        return time.monotonic() - self._looked < STALE
+
+    @property
+    def state(self) -> str:
+        """What the collector does: "taking reports", "waiting" for the next round, or "closed" after the last."""
+        return "closed" if self.done else "taking reports" if self.taking else "waiting"
+
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Take reports for as long as the block runs. At its end, what waits is written."""
-        self._committer = self._writer()
+        self._committer, self._looked = self._writer(), time.monotonic()
         watching = asyncio.get_running_loop().create_task(self._watch())
         try:
             yield
@@ -253,37 +278,55 @@ class Desk:
         return valid
 
     async def _watch(self) -> None:
-        """Open the next round when the plan's folder has the answers of this one."""
+        """Open the next round when the plan's folder has the answers of this one. Whatever a look meets, the next one
+        may not: a watch that ended would leave all later rounds unopened."""
         while True:
             await asyncio.sleep(LOOK)
-            self.rates.forget()
-            if self.opened is not None and self.opened.next.exists():
-                self.opened = None
-            if self.opened is None and not self.done:
-                await self._next()
+            try:
+                await self._look()
+            except CloisterError as error:  # the folder was read, and what it has cannot be used yet
+                self._wait(str(error))
+            except Exception as error:
+                self._wait(f"{type(error).__name__}: {error}")
+                continue
+            else:
+                self.waiting = None
+            self._looked = time.monotonic()
+
+    async def _look(self) -> None:
+        """Forget addresses, and open the next round if there is one. Raises: any exception: not possible now."""
+        self.rates.forget()
+        if self.opened is not None and await asyncio.to_thread(self.opened.next.exists):
+            self.opened = None
+        if self.opened is None and not self.done:
+            await self._next()
 
     async def _next(self) -> None:
         if self._committer is not None:
             await self._committer.close()
             self._committer = None
-        try:
-            opened = await asyncio.to_thread(open_round, self._folder, self._issuer is not None)
-            if opened is not None:
-                self._segments = await asyncio.to_thread(self._files, opened)
-                self._committer = self._writer()
-        except CloisterError as error:
-            self._say("waiting", why=str(error))
-            return
+        opened = await asyncio.to_thread(open_round, self._folder, self._issuer is not None)
+        if opened is not None:
+            self._segments = await asyncio.to_thread(self._files, opened)
+            self._committer = self._writer()
         self.opened, self.done = opened, opened is None
-        self._say("closed" if opened is None else "round", round=opened.form.round if opened else self.plan.length)
+        self.say("closed" if opened is None else "round", round=opened.form.round if opened else self.plan.length)
+
+    def _wait(self, why: str) -> None:
+        """Say once why the next round cannot be opened, or the folder not be looked into."""
+        if why != self.waiting:
+            self.waiting = why
+            self.say("waiting", why=why)
 
     def _files(self, opened: OpenRound) -> Segments:
         return Segments(self._out, attrs.evolve(opened.form, tickets=False), opened.users)
 
     def _writer(self) -> Committer:
         return Committer(
-            self._segments, self.counts, lambda why: self._say("disk works" if why is None else "disk", why=why)
+            self._segments, self.counts, lambda why: self.say("disk works" if why is None else "disk", why=why)
         )
 
-    def _say(self, event: str, **facts: Any) -> None:
-        self._told({"event": event, **{name: value for name, value in facts.items() if value is not None}})
+    def say(self, event: str, **facts: Any) -> None:
+        """Tell of an event. Who cannot be told, such as an output that was closed, stops nothing."""
+        with suppress(Exception):
+            self._told({"event": event, **{name: value for name, value in facts.items() if value is not None}})

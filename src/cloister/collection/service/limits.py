@@ -71,9 +71,18 @@ class ServiceCounts:
         """For people: a line for each reason."""
         return [f"refused {count:,} {REASONS[reason]}" for reason, count in self.refused.items() if count]
 
-    def text(self, facts: Mapping[str, float]) -> str:
-        """In Prometheus' text format. Args: facts (what is so now, by name: more gauges)."""
-        return "".join(f"{line}\n" for line in self._metrics(facts))
+    def text(self, facts: Mapping[str, float], of_plan: Mapping[str, float], plan: str) -> str:
+        """Return all in Prometheus' text format.
+
+        Args:
+            facts: what is so now, by name: more gauges.
+            of_plan: gauges that are compared between collectors of one plan, whose label they have.
+            plan: the label, a beginning of its hash.
+        """
+        lines = [*self._metrics(facts)]
+        for name, value in of_plan.items():
+            lines += [f"# TYPE cloister_{name} gauge", f'cloister_{name}{{plan="{plan}"}} {value}']
+        return "".join(f"{line}\n" for line in lines)
 
     def _metrics(self, facts: Mapping[str, float]) -> Iterator[str]:
         counters = {
@@ -112,9 +121,9 @@ MAX_PEERS = 2**16
 @attrs.frozen
 class Limits:
     """What is allowed. Args: rate (requests per second and address; 0: any), body (bytes of a request), held (bytes of
-    all requests under way), seconds (for a request to arrive, and for its answer), connections (open at once; a quarter
-    of them of one address, where it has a rate), head (bytes of a request before its body), tickets (most in one
-    request)."""
+    all requests under way), seconds (for a request to arrive, and for its answer), connections (open at once), head
+    (bytes of a request before its body), tickets (most in one request). Of ``held`` and of ``connections`` one address
+    has a quarter, where it has a rate."""
 
     rate: float = 100.0
     body: int = 2**22
@@ -128,6 +137,11 @@ class Limits:
     def alone(self) -> int:
         """Most connections of one address, so that nobody takes all by sending nothing on many."""
         return max(1, self.connections // 4) if self.rate else self.connections
+
+    @property
+    def held_alone(self) -> int:
+        """Most bytes under way of one address, so that nobody takes all memory by requests that do not end."""
+        return self.held // 4 if self.rate else self.held
 
 
 DEFAULT = Limits()
@@ -167,6 +181,33 @@ class Rates:
         full = [peer for peer, (used, at) in self._used.items() if used <= (now - at) * self._rate]
         for peer in full:
             del self._used[peer]
+
+
+@final
+class HeldBytes:
+    """Bytes of requests under way, of all and per address; this machine's have no share. Args: limits, counts (whose
+    ``held`` is their sum)."""
+
+    def __init__(self, limits: Limits, counts: ServiceCounts) -> None:
+        self._limits, self._counts = limits, counts
+        self._peers = Counter[str]()
+
+    def __len__(self) -> int:
+        """Return the number of addresses with bytes under way."""
+        return len(self._peers)
+
+    def add(self, peer: str | None, size: int) -> None:
+        """Hold so many more bytes of an address; a negative number lets go of them."""
+        self._counts.held += size
+        if peer is not None:
+            self._peers[peer] += size
+            if not self._peers[peer]:
+                del self._peers[peer]
+
+    def full(self, peer: str | None) -> bool:
+        """Return whether an address, or all together, hold more than they may."""
+        alone = peer is not None and self._peers[peer] > self._limits.held_alone
+        return alone or self._counts.held > self._limits.held
 
 
 def retry_after(seconds: float) -> dict[str, str]:

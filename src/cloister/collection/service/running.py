@@ -20,11 +20,13 @@ import ssl
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, final
 
 from cloister.collection.service.desk import Desk
 from cloister.collection.service.limits import DEFAULT, Limits, ServiceCounts, peer_of
+from cloister.collection.service.supervisor import notify
 from cloister.core.errors import InvalidInput, MissingExtra, Refused, cause
 from cloister.core.keyfiles import check_own
 
@@ -205,7 +207,8 @@ def serve(
     each: Callable[[], None] | None = None,
     every: float = 10.0,
 ) -> None:
-    """Run an application of ``collector`` until SIGTERM or SIGINT: what was acknowledged then is on the disk.
+    """Run an application of ``collector`` until a signal asks it to end (SIGTERM, SIGINT, SIGHUP, SIGQUIT): what was
+    acknowledged then is on the disk.
 
     Args:
         listener: from ``listening``.
@@ -220,7 +223,7 @@ def serve(
     with _silent():
         server = _Server(_config(app, desk.limits, desk.counts, tls), lambda: started(address_of(listener, tls)))
         beside = _Beside(_config(app.state.metrics, desk.limits, ServiceCounts(), tls))
-        asyncio.run(_run(server, listener, beside, metrics, each, every))
+        asyncio.run(_run(server, listener, beside, metrics, each, every, desk.limits.seconds))
 
 
 def address_of(listener: socket.socket, tls: ssl.SSLContext | None) -> str:
@@ -248,9 +251,9 @@ def _config(app: Any, limits: Limits, counts: ServiceCounts, tls: ssl.SSLContext
 
 
 @contextmanager
-def listening(host: str, port: int, option: str = "--port") -> Iterator[Listener]:
-    """A bound socket; port 0 is any that is free. Args: option (that the port is from). Raises: InvalidInput: no such
-    address, or its port is taken."""
+def listening(host: str, port: int, options: str = "-") -> Iterator[Listener]:
+    """A bound socket; port 0 is any that is free. Args: options (beginning of those that host and port are from).
+    Raises: InvalidInput: no such address, or its port is taken."""
     try:
         family, kind, proto, _, place = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         listener = Listener(family, kind, proto)
@@ -262,7 +265,7 @@ def listening(host: str, port: int, option: str = "--port") -> Iterator[Listener
             listener.bind(place)
         except OSError as error:
             raise InvalidInput(
-                f"cannot listen on {host}, port {port}: {cause(error)}. Choose another {option} or --host"
+                f"cannot listen on {host}, port {port}: {cause(error)}. Choose another {options}-port or {options}-host"
             ) from error
         yield listener
 
@@ -320,10 +323,16 @@ class _Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         self._started()
+        notify("READY=1")
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        notify("STOPPING=1")
+        await super().shutdown(sockets)
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        signals = (signal.SIGINT, signal.SIGTERM)
+        more = [getattr(signal, name) for name in ("SIGHUP", "SIGQUIT") if hasattr(signal, name)]
+        signals = [signal.SIGINT, signal.SIGTERM, *(one for one in more if signal.getsignal(one) != signal.SIG_IGN)]
         before = [signal.signal(one, self.handle_exit) for one in signals]
         try:
             yield
@@ -348,12 +357,17 @@ async def _run(
     metrics: socket.socket | None,
     each: Callable[[], None] | None,
     every: float,
+    seconds: float,
 ) -> None:
     async def repeat() -> None:
         while each is not None:
             await asyncio.sleep(every)
             each()
 
+    if server.config.ssl is not None:  # uvicorn has no setting for it, and asyncio waits for a minute
+        loop: Any = asyncio.get_running_loop()
+        limits = {"ssl_handshake_timeout": seconds, "ssl_shutdown_timeout": seconds}
+        loop.create_server = partial(loop.create_server, **limits)
     repeating = asyncio.get_running_loop().create_task(repeat())
     counting = asyncio.create_task(beside.serve([metrics])) if metrics is not None else None
     try:

@@ -57,12 +57,12 @@ def collecting(folder: Path, private: bool) -> Iterator[None]:
         folder.mkdir(OWNERS_FOLDER, parents=True, exist_ok=True)
         if private and folder.stat().st_mode & 0o077:
             raise Refused(f"others may read {folder}, and messages name their senders: chmod 700 {folder}")
-        descriptor = os.open(folder / LOCK, os.O_WRONLY | os.O_CREAT, OWNER)
+        descriptor = os.open(folder / LOCK, os.O_WRONLY | os.O_CREAT | os.O_NONBLOCK, OWNER)  # fails for a pipe
     try:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise Refused(f"another collector writes to {folder}: end it first, or choose another folder") from None
+        except OSError as error:
+            raise Refused(f"another collector writes to {folder}: end it first, or choose another folder") from error
         yield
     finally:
         os.close(descriptor)
@@ -126,7 +126,8 @@ class Segments:
         self.repair()
         probe = self._folder / ".probe"
         try:
-            descriptor = os.open(probe, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, OWNER)
+            probe.unlink(missing_ok=True)  # whatever it is: a pipe of that name would never open
+            descriptor = os.open(probe, os.O_WRONLY | os.O_CREAT | os.O_EXCL, OWNER)
             try:
                 os.write(descriptor, bytes(2**16))
                 os.fsync(descriptor)
@@ -142,9 +143,12 @@ class Segments:
         self._leave()
 
     def _begin(self) -> None:
-        path = self._folder / f"round-{self._form.round:03}-{self._next:06}.reports"
-        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, OWNER)
-        self._path, self._end, self._next = path, 0, self._next + 1
+        while self._file is None:
+            path = self._folder / f"round-{self._form.round:03}-{self._next:06}.reports"
+            with suppress(FileExistsError):  # somebody put a file of that name here: the next number may be free
+                self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, OWNER)
+                self._path, self._end = path, 0
+            self._next += 1
         sync(self._folder)
 
     def _write(self, data: bytes) -> None:
@@ -170,6 +174,8 @@ class Segments:
         last = 0
         for number, path in sorted(_of_round(self._folder, self._form.round)):
             last = number
+            if not path.is_file():  # to open a pipe would take for ever
+                raise Damaged(f"{path} is no file, but has the name of one: move it out of the folder")
             end = self._read(path)
             with path.open("r+b") as file:
                 if end < os.fstat(file.fileno()).st_size:

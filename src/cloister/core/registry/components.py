@@ -15,6 +15,7 @@ from typing import Any, Literal, TypeAlias, TypeVar, Union, dataclass_transform,
 
 import attrs
 
+from cloister.core.doubles import as_float
 from cloister.core.errors import InvalidInput
 from cloister.core.trust import TRUSTS
 
@@ -131,6 +132,8 @@ class Option:
             low = -math.inf if self.low is None else self.low
             high = math.inf if self.high is None else self.high
             number: Any = value
+            if isinstance(value, numbers.Integral) and math.isinf(as_float(value)):
+                raise InvalidInput(f"option '{name}' is beyond 1.8e308, the largest double: give a smaller number")
             if not low <= number <= high or (
                 self.above and not number > low
             ):  # also for integers too large for a float
@@ -142,7 +145,7 @@ def own_number(value: Any) -> Any:
     numbers compare, print and are saved alike."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         return value
-    return int(value) if isinstance(value, numbers.Integral) else float(value)
+    return int(value) if isinstance(value, numbers.Integral) else as_float(value)
 
 
 def _fits(value: Any, hint: Any) -> bool:

@@ -304,6 +304,8 @@ def parse(name: str, value: Any, hint: Any) -> Any:
     try:
         if hint is bool:
             return {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}[value.lower()]
-        return hint(value)
+        number = float(value) if hint is int and "e" in value.lower() else None  # 1e6, as --rows takes it
+        return hint(value) if number is None or not number.is_integer() else int(number)
     except (ValueError, KeyError, TypeError):
-        raise InvalidInput(f"option '{name}' is '{value}': it takes {getattr(hint, '__name__', hint)}") from None
+        kind = "a whole number" if hint is int else "a number" if hint is float else getattr(hint, "__name__", hint)
+        raise InvalidInput(f"option '{name}' is '{value}': it takes {kind}") from None

@@ -50,7 +50,8 @@ class Registry:
             raise WrongComposition(f"the {role} '{name}' is offered by two plugins, {owners}: uninstall one of them")
         if not found:
             others = [s.role for s in self.specs() if s.name == name]
-            hint = f"('{name}' is a {others[0]})" if others else ""
+            broken = [f"'{p.name}' ({p.origin})" for p in self.plugins if p.error]
+            hint = f"('{name}' is a {others[0]})" if others else _unloaded(broken) if broken else ""
             raise UnknownName(role, name, (s.name for s in self.specs(role)), hint)
         return found[0][1]
 
@@ -109,6 +110,15 @@ class Registry:
             except CloisterError as error:
                 found.append(str(error))
         return tuple(found)
+
+
+def _unloaded(plugins: Sequence[str]) -> str:
+    """Words on plugins whose components nobody knows."""
+    many = len(plugins) > 1
+    return (
+        f"(or it is of {'one of the plugins' if many else 'the plugin'} {', '.join(plugins)}, which could not be "
+        f"loaded: 'cloister plugins' says why)"
+    )
 
 
 def _first(found: Sequence[Spec], words: str) -> Spec:

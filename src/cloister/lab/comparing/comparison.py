@@ -12,8 +12,11 @@ import attrs
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from cloister.core.errors import CloisterError, InvalidInput, UnknownName
+from cloister.core.doubles import as_float
+from cloister.core.errors import CloisterError, Damaged, InvalidInput, UnknownName
 from cloister.core.randomness import PublicRng
+from cloister.core.registry.components import own_number
+from cloister.core.trust import trust_named
 from cloister.core.types import Floats
 from cloister.lab.comparing.conditions import (
     FLAWS,
@@ -26,7 +29,7 @@ from cloister.lab.comparing.conditions import (
     population_of,
     rival_centers,
 )
-from cloister.lab.comparing.study import MEAN, MIDPOINT, REFERENCE, Cell, Study
+from cloister.lab.comparing.study import BASELINES, MEAN, MIDPOINT, REFERENCE, Cell, Study
 from cloister.lab.comparing.study_file import ENDINGS, Outcome, StudyFile
 from cloister.metrics import nicv, reference_centers
 from cloister.rows.workers.machine import GUARD, cores, end, pool_of, starting
@@ -34,6 +37,7 @@ from cloister.run.fit import fit, source
 from cloister.run.framing import unframed
 from cloister.run.request import prepare
 from cloister.run.result import checked_target
+from cloister.run.starting import Start
 
 
 @final
@@ -65,7 +69,7 @@ class Bench:
     @classmethod
     def of(cls, rows: Floats, conditions: Conditions) -> Bench:
         own = conditions.clipped(rows) / conditions.units
-        return cls(rows, own, conditions, population_of(rows, conditions.chosen))
+        return cls(rows, own, conditions, population_of(rows, conditions.chosen, conditions.users))
 
     def run(self, trial: Trial) -> Outcome:
         """Make a run with secret noise and fresh public choices, and measure it. NOT private."""
@@ -83,7 +87,7 @@ class Bench:
         told = self.conditions
         if isinstance(trial.contender, str):
             return rival_centers(trial.contender, self.rows, told.k, trial.epsilon, told.domain, told.units)
-        return fit(told.request(trial.contender, trial.epsilon), self.population).centers
+        return fit(told.request(trial.contender, trial.epsilon, self.population.columns), self.population).centers
 
 
 def outcomes(
@@ -140,14 +144,18 @@ MAX_WORKERS = 1024
 def compare(
     rows: Any,
     *,
-    k: int,
-    epsilons: Sequence[float],
+    k: int | tuple[int, int] | str,
+    epsilons: float | Sequence[float],
     methods: Iterable[str | Contender] | None = None,
     runs: int = 10,
     bounds: Any = READ,
     delta: float | Literal["auto"] = "auto",
     public_rows: int | None = None,
     scale: Any = None,
+    rows_per_user: int | None = None,
+    zoom: str | float = "auto",
+    trust: str | None = None,
+    start: Any = None,
     rivals: Iterable[str] = (),
     workers: int | None = 1,
     out: str | Path | None = None,
@@ -161,15 +169,20 @@ def compare(
 
     Args:
         rows: (n, d) array or data frame, paths of files, or a database's address with its ``table``.
-        k: number of centres.
+        k: number of centres; or a range, of which methods that can choose one. Rivals, and the reference, have the
+            largest.
         epsilons: budgets, in nats.
         methods: contenders, or their texts (``Contender.of``); None: ``auto`` and all it picks from.
         runs: runs per contender and budget.
         bounds: as in a fit; 'rows': each column's least and largest value in these rows. Costs are of rows clipped to
-            them, as runs clip; the unclipped ones stand beside where they differ.
+            them, as runs clip; the unclipped ones stand beside where they differ. Runs find what is unknown.
         delta: 'auto': 1 / (n ln n) of the public number of rows.
         public_rows: the number of rows that runs are told; None: how many there are.
         scale: units of distances, as in a fit; all costs are taken in them.
+        rows_per_user: as in a fit, of rows that name their users (``users``). Costs are of all rows, which rivals
+            read, too.
+        zoom, trust: as in a fit, for all contenders; one may have another trust of its own.
+        start: public centres, as in a fit. Of a result it gives bounds, too, where none are stated.
         rivals: 'sklearn' and 'diffprivlib', if installed.
         workers: processes, each on one core; None: one per core. No figure depends on it. A script that takes more than
             one does so under ``if __name__ == '__main__'``.
@@ -183,17 +196,27 @@ def compare(
         InvalidInput, UnknownName: before any run, if the conditions make no sense or no contender can run.
         Damaged: the file cannot be trusted.
     """
-    if reading.get("users") is not None:
-        raise InvalidInput("every row counts in a comparison: leave users out")
     many = _checked_number("workers", cores() if workers is None else workers, MAX_WORKERS)
     runs = _checked_number("runs", runs)
     target = None if out is None else checked_target(out, ENDINGS, "studies")
     contenders, named = contenders_of(methods), _rivals(rivals)
     budgets = _checked_epsilons(epsilons)
+    begun = None if start is None else Start.of(start)
     with source(rows, bounds=None if is_read(bounds) else bounds, **reading) as population:
         population.check()
-        held = np.asarray(population.table(), np.float64)
-    told = Conditions.of(held, population.selection, k, bounds, scale, delta, public_rows)
+        held, users = np.asarray(population.table(), np.float64), getattr(population, "users_of_rows", lambda: None)()
+        if population.has_users and users is None:
+            raise InvalidInput("the users of rows in a database have no order that is kept: give the rows as files")
+    features = population.selection.features
+    if begun is not None and begun.result is not None and is_read(bounds):
+        bounds = begun.bounds(features, found=False)
+    run = {
+        "rows_per_user": rows_per_user,
+        "zoom": own_number(zoom),
+        "trust": trust_named(trust),
+        "start": None if begun is None else begun.centers,
+    }
+    told = Conditions.of(held, population.selection, k, bounds, scale, delta, public_rows, users, **run)
     everyone: list[Contender | str] = [*contenders, *named]
     cells = [_cell(told, one, epsilon, runs) for epsilon in budgets for one in everyone]
     if all(cell.refused for _, cell in cells):
@@ -214,9 +237,9 @@ def _checked_number(name: str, value: Any, most: int = 10**6) -> int:
     return int(value)
 
 
-def _checked_epsilons(epsilons: Sequence[float]) -> list[float]:
+def _checked_epsilons(epsilons: float | Sequence[float]) -> list[float]:
     try:
-        found = list(dict.fromkeys(float(epsilon) for epsilon in epsilons))
+        found = list(dict.fromkeys(as_float(epsilon) for epsilon in np.atleast_1d(epsilons).tolist()))
     except (TypeError, ValueError):
         found = []
     if not found or not all(0 < epsilon < np.inf for epsilon in found):
@@ -252,7 +275,9 @@ def _cell(told: Conditions, one: Contender | str, epsilon: float, runs: int) -> 
 
 
 def _measure_baselines(file: StudyFile, rows: Floats, told: Conditions) -> None:
-    """The costs of what needs no run, unless the study has them."""
+    """The costs of what needs no run, unless the study has them. Raises: Damaged: it has others."""
+    if others := file.costs.keys() - BASELINES.keys():
+        raise Damaged(f"the study {file.path} has a cost of {min(others)!r}, which is none: restore it")
     own, units = told.clipped(rows) / told.units, told.units
     if REFERENCE not in file.costs:
         file.keep_cost(REFERENCE, nicv(own, reference_centers(own, told.k, seed=0)))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import importlib
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final, Literal, cast, final
 
@@ -20,12 +20,14 @@ from cloister._version import __version__
 from cloister.core.domains import Ball, Box, Domain
 from cloister.core.errors import CloisterError, InvalidInput
 from cloister.core.frames import unknown_columns
+from cloister.core.plain_data import digest
 from cloister.core.registry.components import slots_of
 from cloister.core.registry.registry import registry
 from cloister.core.trust import trust_named
-from cloister.core.types import Floats
+from cloister.core.types import Floats, Ids
 from cloister.rows.selection import Selection
 from cloister.run.bounds import domain_for
+from cloister.run.choosing import number_of_centers
 from cloister.run.fit import source
 from cloister.run.framing import Framing, apart, scale_of
 from cloister.run.request import Request
@@ -121,6 +123,8 @@ def check_rival(name: str, domain: Domain) -> None:
     _kmeans(name)
     if name == "diffprivlib" and not isinstance(domain, Box):
         raise InvalidInput("diffprivlib takes bounds per column, not a ball")
+    if name == "diffprivlib" and unknown_columns(domain):
+        raise InvalidInput("diffprivlib takes stated bounds of every column")
 
 
 def _kmeans(name: str) -> Callable[..., Any]:
@@ -168,9 +172,9 @@ class Conditions:
     """The conditions of a study.
 
     Args:
-        k: number of centres.
+        k: number of centres; of a range the largest.
         delta: probability, for every run.
-        domain: the bounds.
+        domain: the bounds, those of unknown columns too (``core.frames.UNKNOWN``).
         read: whether the bounds were read off the rows.
         scale: units of distances, as ``run.framing.scale_of`` returns them.
         rows: the number of rows that runs are told.
@@ -178,6 +182,11 @@ class Conditions:
         chosen: the columns.
         digest: SHA-256 of the rows.
         outside: how many of them lie outside the bounds.
+        fewest: of a range of k; None: k is one number.
+        widths: the bounds that units and the midpoint are of: those of unknown columns are read off the rows.
+        users: of each row (n,), by number; None: rows are not users'.
+        rows_per_user, zoom, trust: as in a fit, for contenders that have none of their own.
+        start: public centres, coordinates by column; None: there are none.
     """
 
     k: int
@@ -189,7 +198,14 @@ class Conditions:
     count: int
     chosen: Selection
     digest: str
-    outside: int = 0
+    outside: int
+    fewest: int | None
+    widths: Box | Ball
+    users: Ids | None = None
+    rows_per_user: int | None = None
+    zoom: str | float = "auto"
+    trust: str | None = None
+    start: Mapping[str, Any] | None = None
 
     @classmethod
     def of(
@@ -201,27 +217,34 @@ class Conditions:
         scale: Any,
         delta: float | Literal["auto"],
         public_rows: int | None,
+        users: Ids | None = None,
+        **run: Any,
     ) -> Conditions:
         """The conditions for rows (n, d).
 
-        Args: chosen (the columns that these features are made of), bounds as in a fit, or ``READ``; scale as in a fit;
-        delta ('auto': ``usual_delta``), public_rows (None: their number).
-
-        Raises: InvalidInput.
+        Args: chosen (the columns that these features are made of), k, bounds (also ``READ``) and scale as in a fit,
+        delta ('auto': ``usual_delta``), public_rows (None: their number), users (n,), run (rows_per_user, zoom, trust
+        and start). Raises: InvalidInput.
         """
         read = is_read(bounds)
         numbers = [j for j, values in enumerate(kinds(chosen)) if not values]
         domain = domain_for(ranges(rows[:, numbers]) if read else bounds, chosen)
-        if unknown_columns(domain):
-            raise InvalidInput("compare takes no unknown bounds: state them, or give the word rows to read them off")
         told = len(rows) if public_rows is None else public_rows
-        if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or not 1 <= k <= len(rows):
-            raise InvalidInput(f"k is {k!r}: give a whole number between 1 and the {len(rows)} rows")
+        fewest, most = asked if isinstance(asked := number_of_centers(k), tuple) else (None, asked)
+        if isinstance(most, bool) or not isinstance(most, (int, np.integer)) or not 1 <= most <= len(rows):
+            raise InvalidInput(f"k is {k!r}: give a whole number, or a range, between 1 and the {len(rows)} rows")
+        if (users is None) != (run.get("rows_per_user") is None):
+            raise InvalidInput(
+                "rows of users go with the most rows of one user that count: give both --user-column (users=) and "
+                "--rows-per-user (rows_per_user=), or none"
+            )
         spent = usual_delta(told) if delta == "auto" else float(delta)
-        seal = hashlib.sha256(repr(rows.shape).encode() + np.ascontiguousarray(rows, "<f8").tobytes()).hexdigest()
+        held = [repr(rows.shape).encode(), np.ascontiguousarray(rows, "<f8").tobytes()]
+        held += [] if users is None else [np.ascontiguousarray(users, "<i8").tobytes()]
+        seal = hashlib.sha256(b"".join(held)).hexdigest()
         scaled = scale_of(scale, chosen.numbers, chosen.recorded())
-        outside = _beyond(domain, rows)
-        return cls(int(k), spent, domain, read, scaled, told, len(rows), chosen, seal, outside)
+        found = int(most), spent, domain, read, scaled, told, len(rows), chosen, seal, _beyond(domain, rows)
+        return cls(*found, fewest, _known(domain, rows), users, **run)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -237,26 +260,38 @@ class Conditions:
         """The units (d,) of distances in which all contenders' costs are taken, whatever their own are."""
         d, encoded = self.domain.dimension, any(kinds(self.chosen))
         scale = self.scale or ("bounds" if encoded or apart(self.domain) else "none")
-        if isinstance(self.domain, Ball) or (scale == "none" and not encoded):
+        if isinstance(self.widths, Ball) or (scale == "none" and not encoded):
             return np.ones(d)
         if scale == "bounds":
-            return Framing("auto", scale, self.chosen.one_hot).units(self.domain, self.k)
+            return Framing("auto", scale, self.chosen.one_hot).units(self.widths, self.k)
         weights = iter([1.0] * d if scale == "none" else [float(weight) for weight in scale.split(",")])
         return np.array([math.sqrt(2) if values else 1 / next(weights) for values in kinds(self.chosen)])
 
     @property
     def middle(self) -> Floats:
         """The midpoint (1, d) of the bounds: what a single centre is without any data."""
-        return np.asarray(self.domain.middle, np.float64)[None, :]
+        return np.asarray(self.widths.middle, np.float64)[None, :]
 
-    def request(self, contender: Contender, epsilon: float) -> Request:
-        """A run of this contender."""
+    @property
+    def centers(self) -> str:
+        """How many centres are asked for, as text: a number or a range."""
+        return str(self.k) if self.fewest is None else f"{self.fewest}..{self.k}"
+
+    @property
+    def read_off(self) -> bool:
+        """Whether the midpoint of the bounds tells about the rows."""
+        return self.read or bool(unknown_columns(self.domain))
+
+    def request(self, contender: Contender, epsilon: float, columns: Sequence[str] | None = None) -> Request:
+        """A run of this contender. Args: columns (what the features are called there; None: as here)."""
         delta, bounds = self.delta if contender.delta is None else contender.delta, cast(Any, self.domain)
         if self.chosen.categories:  # whose bounds follow from them
             pairs = zip(self.domain.lower, self.domain.upper, kinds(self.chosen), strict=True)  # type: ignore[union-attr]
             bounds = [(low, high) for low, high, values in pairs if not values] or None
+        names = dict(zip(self.columns, columns or self.columns, strict=True))
+        start = None if self.start is None else {names.get(name, name): at for name, at in self.start.items()}
         return Request(
-            k=self.k,
+            k=self.k if self.fewest is None else (self.fewest, self.k),
             method=contender.method,
             epsilon=epsilon,
             delta=delta,
@@ -265,13 +300,23 @@ class Conditions:
             scale=self.scale,
             components=contender.components,
             options=contender.options,
-            trust=contender.trust,
+            trust=contender.trust or self.trust,
             not_private=True,
+            rows_per_user=self.rows_per_user,
+            zoom=self.zoom,
+            start=start,
         )
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data, by which a study that goes on knows its own."""
         box = isinstance(self.domain, Box)
+        more = {
+            "fewest": self.fewest,
+            "rows per user": self.rows_per_user,
+            "zoom": None if self.zoom == "auto" else self.zoom,
+            "trust": self.trust,
+            "start": None if self.start is None else digest(sorted(self.start.items())),
+        }
         ends = [self.domain.lower, self.domain.upper] if box else [self.domain.center, self.domain.radius]  # type: ignore[union-attr]
         return {
             "k": self.k,
@@ -284,17 +329,20 @@ class Conditions:
             "rows": self.count,
             "sha256 of the rows": self.digest,
             "version": __version__,
+            **{name: value for name, value in more.items() if value is not None},
         }
 
     def text(self) -> str:
         """The conditions in a line."""
         of = "read off these rows, which a private run never does" if self.read else "as given"
         out = f", which {self.outside:,} rows lie outside: costs are of rows clipped to them" if self.outside else ""
+        if unknown := unknown_columns(self.domain):
+            of += f" ({len(unknown)} unknown, which runs find; units and the midpoint are read off these rows)"
         units = "each column's own" if np.ptp(self.units) > 0 else "the same in all columns"
         named = ", ".join(self.columns[:SHOWN]) + (", ..." if len(self.columns) > SHOWN else "")
         return (
-            f"{self.count:,} rows of {len(self.columns)} columns ({named}), k = {self.k}, delta = {self.delta:.3g}, "
-            f"public number of rows {self.rows:,}; bounds {of}{out}; unit of distances {units}."
+            f"{self.count:,} rows of {len(self.columns)} columns ({named}), k = {self.centers}, delta = "
+            f"{self.delta:.3g}, public number of rows {self.rows:,}; bounds {of}{out}; unit of distances {units}."
         )
 
 
@@ -303,8 +351,8 @@ def kinds(chosen: Selection) -> tuple[int, ...]:
     return chosen.one_hot or (0,) * len(chosen.features)
 
 
-def population_of(rows: Floats, chosen: Selection) -> Any:
-    """Features (n, d) as the population of a table, in which a category's cells are the places of their values."""
+def population_of(rows: Floats, chosen: Selection, users: Ids | None = None) -> Any:
+    """Features (n, d), of users (n,), as the population of a table: a category's cells are the places of its values."""
     columns, categories, at = list[Floats](), dict[str, list[int]](), 0
     for name in chosen.used:
         category = chosen.category(name)
@@ -313,7 +361,18 @@ def population_of(rows: Floats, chosen: Selection) -> Any:
         if values:
             categories[str(len(columns))] = list(range(values))
         columns.append(np.where(some.any(axis=1), some.argmax(axis=1), values) if values else some[:, 0])
-    return source(np.column_stack(columns), None, "refuse", threads=1, categories=categories or None)
+    return source(np.column_stack(columns), None, "refuse", threads=1, users=users, categories=categories or None)
+
+
+def _known(domain: Box | Ball, rows: Floats) -> Box | Ball:
+    """The bounds, those of unknown columns read off the rows. NOT private."""
+    unknown = unknown_columns(domain)
+    if not unknown or isinstance(domain, Ball):
+        return domain
+    lower, upper, read = list(domain.lower), list(domain.upper), ranges(rows)
+    for j in unknown:
+        lower[j], upper[j] = read[j]
+    return Box(tuple(lower), tuple(upper))
 
 
 def _beyond(domain: Box | Ball, rows: Floats) -> int:

@@ -88,7 +88,7 @@ class Figures:
     def baseline(self, name: str) -> str:
         """What a cost without a run is: whether it is private, and of what. Bounds that were read off rows are not."""
         text = BASELINES[name]
-        return text.replace("no data", "NOT private") if self.conditions.read else text
+        return text.replace("no data", "NOT private") if self.conditions.read_off else text
 
     @property
     def epsilons(self) -> tuple[float, ...]:
@@ -326,7 +326,7 @@ def _words(figure: Figure, study: Figures) -> None:
         (TITLE, 0.14, 13, "bold", INK),
         (WARNING, 0.42, 10, "bold", ALARM),
         (
-            f"{told.count:,} rows, {len(told.columns)} columns, k = {told.k}, delta = {told.delta:.3g}; mean ± "
+            f"{told.count:,} rows, {len(told.columns)} columns, k = {told.centers}, delta = {told.delta:.3g}; mean ± "
             "standard error of runs",
             0.62,
             10,

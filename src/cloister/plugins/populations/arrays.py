@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, final
 
 import attrs
@@ -14,6 +14,7 @@ from cloister.core.domains import Lattice
 from cloister.core.encoding import (
     Progress,
     chunk_rows,
+    everybody_reports,
     finite,
     keep_memory,
     map_merge,
@@ -25,9 +26,10 @@ from cloister.core.lattice import CAP
 from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.record import mark, mark_of
-from cloister.core.types import AnyArray, Bools, Floats, Ids
+from cloister.core.types import AnyArray, Bools, Floats, Ids, Ints
 from cloister.rows.categories import Category
-from cloister.rows.columns import Kind, TableColumn, select
+from cloister.rows.columns import TableColumn, select
+from cloister.rows.frames import column_of, refuse_structured
 from cloister.rows.reading import (
     Chunk,
     Missing,
@@ -81,6 +83,17 @@ class _Chunk:
             return user_numbers(first + self.start, self.rows)
         return self.used.astype(np.uint64) + np.uint64(first + self.start)
 
+    def with_unused(self, points: Ints) -> tuple[Ints, _Chunk, Bools | None]:
+        """Return the points of all rows, the chunk with all of them, and which of them are in no bucket.
+
+        Args: points (m, d), of the rows that can be used.
+        """
+        if self.used is None:
+            return points, self, None
+        every, nowhere = np.zeros((self.rows, points.shape[1]), np.int64), np.ones(self.rows, bool)
+        every[self.used], nowhere[self.used] = points, False
+        return every, attrs.evolve(self, used=None), nowhere
+
     @property
     def lattice(self) -> slice:
         """Where those that can be used are in the lattice."""
@@ -90,9 +103,9 @@ class _Chunk:
 class Arrays(TableRows):
     """A curator's or a simulator's rows, put on the lattice once and kept there (int32, half of float64's size).
 
-    Rows with a missing or infinite cell are dropped, by a rule that looks at each row alone; whether ``check`` lets
-    them pass is said by ``missing``. User i is the row's position plus ``first``. Numbers are integers, floats,
-    booleans and decimals.
+    Rows with a missing or infinite cell are dropped, or in no bucket (``core.encoding.everybody_reports``), by a rule
+    that looks at each row alone; whether ``check`` lets them pass is said by ``missing``. User i is the row's position
+    plus ``first``. Numbers are integers, floats, booleans and decimals.
 
     Args:
         rows: an array (n, d), or a data frame of pandas, polars or pyarrow.
@@ -138,7 +151,6 @@ class Arrays(TableRows):
         chosen = select(self._table.known, columns, categories, bounded, column, True, described)
         super().__init__(chosen, missing, users, progress)
         self._first = as_first(first)
-        self._people: int | None = None
         self._domain: Lattice | None = None
         self._lattice = np.empty((0, 0), np.int32)
         self._parts: list[_Chunk] = []
@@ -154,14 +166,12 @@ class Arrays(TableRows):
         """
         refuse_too_many(self._table.length)
         if not self.has_users:
-            self._people = self._counted(self._missing)
-            refuse_unfit(self._people, most_rows)
+            refuse_unfit(self._counted(self._missing), most_rows)
             return
         self._owners = self._owned()
-        self._people = self._owners.rows
-        if self._missing == "refuse" and self._people < self._table.length:
+        if self._missing == "refuse" and self._owners.rows < self._table.length:
             refuse_missing()
-        refuse_unfit(self._people, most_rows)
+        refuse_unfit(self._owners.rows, most_rows)
 
     def keep(self, most: int, rng: PublicRng) -> None:
         """Read at most so many rows of each user from now on."""
@@ -178,16 +188,23 @@ class Arrays(TableRows):
             raise InvalidInput("there is not one user per row: give as many names of users as there are rows")
         return owners.counted(usable)
 
+    def users_of_rows(self) -> Ints | None:
+        """Number (n,) of each usable row's user, in order, for their holder; None if rows name none. NOT private."""
+        owners = self._owned() if self.has_users else None
+        return None if owners is None else owners.of[owners.of >= 0].astype(np.int64)
+
+    @property
+    def origins(self) -> frozenset[Hashable]:
+        return frozenset([self._table.origin])
+
     @property
     def by(self) -> str:
         return self._threads.words
 
     @property
     def people(self) -> int:
-        """How many rows can be used."""
-        if self._people is None:
-            self._people = self._counted("drop")
-        return self._people
+        """How many rows there are, those that cannot be used too."""
+        return self._table.length
 
     def _counted(self, missing: Missing) -> int:
         chosen = self.selection.needed(None)
@@ -229,11 +246,13 @@ class Arrays(TableRows):
         refuse_all(self.has_users and self._kept is None)
         keep_memory()
         self._snap(round.domain)
-        lattice = self._lattice
+        lattice, everybody = self._lattice, everybody_reports(round)
 
         def encoded(part: _Chunk) -> tuple[Any, ...]:
-            some = lattice[part.lattice].astype(np.int64)
-            return summarise_lattice(round, some, part.users(self._first), rng.child("chunk", part.start))
+            some, nowhere = lattice[part.lattice].astype(np.int64), None
+            if everybody:
+                some, part, nowhere = part.with_unused(some)
+            return summarise_lattice(round, some, part.users(self._first), rng.child("chunk", part.start), nowhere)
 
         return map_merge(self._parts, encoded, merge_summaries, self._run)
 
@@ -288,6 +307,7 @@ class _Array:
     def __init__(self, rows: AnyArray) -> None:
         if isinstance(rows, np.ma.MaskedArray):
             raise InvalidInput("rows are a masked array: fill masked cells with NaN, as in rows.filled(numpy.nan)")
+        refuse_structured(rows)
         if rows.ndim != 2:
             advice = "use rows.reshape(-1, 1) for a single column" if rows.ndim == 1 else "it needs two dimensions"
             raise InvalidInput(f"rows are an array of shape (rows, columns), not {rows.ndim}-dimensional: {advice}")
@@ -296,6 +316,8 @@ class _Array:
                 f"rows are an array of {rows.dtype.name}: convert it to numbers, as in rows.astype(float)"
             )
         self._rows, self.length = np.asarray(rows), len(rows)
+        place, _ = self._rows.__array_interface__["data"]
+        self.origin: Hashable = (place, rows.shape, rows.strides) if rows.size else id(self)
         self.known = [TableColumn(str(j), "numbers") for j in range(rows.shape[1])]
 
     def pieces(self, chosen: Selection, only: slice) -> Iterable[Piece]:
@@ -312,7 +334,7 @@ class _Frame:
     """A data frame, converted a piece of its columns at a time."""
 
     def __init__(self, rows: Any) -> None:
-        self._frame = frame_of(rows)
+        self._frame, self._given = frame_of(rows), rows
         if self._frame is None:
             raise InvalidInput(
                 f"rows are a {type(rows).__qualname__}: give a NumPy array (rows, columns), or a data frame of pandas, "
@@ -321,7 +343,12 @@ class _Frame:
         schema = self._frame.schema
         self.length = len(self._frame)
         self._names = {str(name): name for name in schema}
-        self.known = [TableColumn(str(name), _kind(kind), declared=False) for name, kind in schema.items()]
+        self.known = [column_of(self._frame.get_column(name), str(name), kind) for name, kind in schema.items()]
+
+    @property
+    def origin(self) -> Hashable:
+        """Which object it is: it is held, so that no other one has its number."""
+        return id(self._given)
 
     def pieces(self, chosen: Selection, only: slice) -> Iterator[Piece]:
         size = piece_rows(len(chosen.used))
@@ -341,21 +368,6 @@ class _Frame:
 
 def _words(texts: Texts, column: Any) -> Floats:
     return texts.halves(len(column), lambda some: column[some].to_list())
-
-
-def _kind(kind: Any) -> Kind:
-    """Kind of cells that a data frame's type holds."""
-    import narwhals as nw
-
-    if kind == nw.Boolean:
-        return "booleans"
-    if kind.is_numeric() or kind == nw.Decimal:
-        return "numbers"
-    if kind.is_temporal():
-        return "dates"
-    if kind in (nw.List, nw.Array):
-        return "lists"
-    return "text" if kind in (nw.String, nw.Categorical, nw.Enum) else "untyped"
 
 
 def _listed(users: Any) -> Names:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import codecs
 import operator
 import os
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
@@ -19,10 +19,10 @@ from cloister.core.lattice import CAP
 from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.record import mark, mark_of
-from cloister.core.types import Floats
+from cloister.core.types import Floats, Ints
 from cloister.rows.columns import select
 from cloister.rows.files.csv_form import Form
-from cloister.rows.files.parts import Done, Part, Path, joined, listed, owned, passed
+from cloister.rows.files.parts import Done, Part, Path, identity, joined, listed, owned, passed
 from cloister.rows.files.sources import File, is_csv
 from cloister.rows.reading import (
     Chunk,
@@ -48,10 +48,10 @@ V = TypeVar("V")
 class Files(TableRows):
     """A curator's rows in files, read once per round, a chunk at a time: memory does not grow with the files.
 
-    Rows with a missing or infinite cell are dropped, by a rule that looks at each row alone; whether ``check`` lets
-    them pass is said by ``missing``. User i is the row's position, over the files in their order, plus ``first``.
-    Numbers are integers, floats, booleans and decimals; the same numbers give the same answers whatever file they are
-    in.
+    Rows with a missing or infinite cell are dropped, or in no bucket (``core.encoding.everybody_reports``), by a rule
+    that looks at each row alone; whether ``check`` lets them pass is said by ``missing``. User i is the row's position,
+    over the files in their order, plus ``first``. Numbers are integers, floats, booleans and decimals; the same numbers
+    give the same answers whatever file they are in.
 
     A pass is spread over threads, or by an engine over processes: a part is a file, or about a million rows of a
     Parquet file with several row groups. Parts are the same whoever works on them, and their exact summaries are merged
@@ -110,7 +110,6 @@ class Files(TableRows):
         if threads is not None and self._engine.apart:
             raise InvalidInput("threads go with engine 'serial': other engines have workers, each with one thread")
         self._threads = Threads(1 if self._engine.apart else threads)
-        self._people: int | None = None
         self._owners: dict[Place, Owners] | None = None
         self._kept: dict[Place, NDArray[np.uint8]] = {}
         found = listed(paths)
@@ -135,11 +134,11 @@ class Files(TableRows):
                 that were not to be dropped.
         """
         if self._users is None:
-            self._people = self._counted(self._missing)
+            used = self._counted(self._missing)
         else:
             self._owners = self._owned(self._missing)
-            self._people = sum(owners.rows for owners in self._owners.values())
-        refuse_unfit(self._people, most_rows)
+            used = sum(owners.rows for owners in self._owners.values())
+        refuse_unfit(used, most_rows)
         refuse_too_many(self.rows)
 
     @property
@@ -148,10 +147,8 @@ class Files(TableRows):
 
     @property
     def people(self) -> int:
-        """How many rows can be used: read off the files unless ``check`` has, which cannot change unseen afterwards."""
-        if self._people is None:
-            self._people = self._counted("drop")
-        return self._people
+        """How many rows there are, those that cannot be used too: counted unless the files say it, or ``check`` has."""
+        return sum(self._rows(file) for file in self._files)
 
     def marks(self, key: bytes) -> dict[str, bytes]:
         """By which a run that goes on knows these rows again (``core.record``), without reading them all: a file that
@@ -177,6 +174,14 @@ class Files(TableRows):
         self._kept = {p: np.packbits(rows) for p, rows in zip(places, np.split(kept, ends[:-1]), strict=True)}
         self._owners = None
 
+    def users_of_rows(self) -> Ints | None:
+        """Number (n,) of each usable row's user, in order, for their holder; None if rows name none. NOT private."""
+        if not self.has_users:
+            return None
+        owners = self._owned("drop") if self._owners is None else self._owners
+        of = Owners.joined([owners[place] for place in sorted(owners)]).of
+        return of[of >= 0].astype(np.int64)
+
     def gather(self, round: Round[Any], rng: NoiseRng) -> tuple[Any, ...]:
         """Raises: InvalidInput if a file cannot be read to its end or is not what it was, or rows are of users and
         ``keep`` has not said how many of each are read."""
@@ -196,6 +201,10 @@ class Files(TableRows):
     def paths(self) -> list[str]:
         """The files, in order."""
         return [file.path for file in self._files]
+
+    @property
+    def origins(self) -> frozenset[Hashable]:
+        return frozenset(identity(path) for path in self.paths)
 
     @property
     def rows(self) -> int:

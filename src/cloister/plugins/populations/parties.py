@@ -7,7 +7,7 @@ runs this can see all rows, and a result says so.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from functools import partial
 from typing import Any, final
 
@@ -41,7 +41,7 @@ class Parties:
         coordinator, parties: the state machines, for tests and benchmarks.
 
     Raises:
-        InvalidInput: fewer than two parties, or other columns at some.
+        InvalidInput: fewer than two parties, other columns at some, or the same rows at two.
     """
 
     trust = Aggregated
@@ -58,7 +58,9 @@ class Parties:
                 raise InvalidInput(
                     f"'{name}' has the columns {list(member.columns)}, the first party {list(self.columns)}"
                 )
+        _refuse_the_same(named)
         self.selection: Selection | None = getattr(self._members[0], "selection", None)
+        self.missing: str = getattr(self._members[0], "missing", "refuse")
         private = [new_private_key() if masks == "pairwise" else None for _ in named]
         secret, own = new_secret() if masks == "shared" else None, new_private_key()
         agreement = Agreement(
@@ -112,6 +114,20 @@ class Parties:
         assert answer is not None
         sums = [party.answer(answer, number, shape) for party in self.parties]
         return released(sums[0])
+
+
+def _refuse_the_same(named: Mapping[str, Any]) -> None:
+    """Raises: InvalidInput: two parties have one object for their rows, or one file, array or table. Copies pass: only
+    the cells would tell."""
+    seen = dict[Hashable, str]()
+    for name, member in named.items():
+        for origin in {("the object", id(member)), *getattr(member, "origins", ())}:
+            if origin in seen:
+                raise InvalidInput(
+                    f"'{name}' has the same rows as '{seen[origin]}' (one file, table or object): they would count "
+                    f"twice; give each party its own"
+                )
+            seen[origin] = name
 
 
 def _same(own: tuple[Ids, ...]) -> tuple[Ids, ...]:

@@ -3,7 +3,7 @@ and the facts by which they are known again."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 import attrs
@@ -11,6 +11,7 @@ import attrs
 from cloister.core.encoding import Progress
 from cloister.core.errors import InvalidInput
 from cloister.core.randomness import PublicRng
+from cloister.core.record import ENGINE
 from cloister.rows.databases.database import Database
 from cloister.rows.databases.features import featured, table_name, usable, used
 from cloister.rows.databases.stage import Fence, Stage
@@ -63,18 +64,25 @@ class SqlRows(TableRows):
         if naming is None:
             raise InvalidInput(NO_NAME)
         self._given, self._features = featured(table, selection, database.dialect, naming)
+        self._origin: Hashable = table.op()
         self._rows: Any = None
         self._copy: Any = None
         self._held: list[Chunk] | None = None
         self._limit: tuple[int, bytes] | None = None
         self._numbered, self._crowded = False, True
         self._seen: Seen | None = None
+        self._everybody: Seen | None = None
+        self._count: int | None = None
         self._narrowed: Seen | None = None
-        self._described = {"the engine": [database.name], "the table": [table_name(table)]} | {
+        self._described = {ENGINE: [database.name], "the table": [table_name(table)]} | {
             "the columns, or their types": [
                 f"{name} {table.schema()[name]}" for name in (*selection.used, *([users] if users else []))
             ]
         }
+
+    @property
+    def origins(self) -> frozenset[Hashable]:
+        return frozenset([self._origin])
 
     @property
     def _here(self) -> bool:
@@ -87,14 +95,16 @@ class SqlRows(TableRows):
 
     @property
     def people(self) -> int:
-        """How many rows can be used."""
-        return self._known.rows
+        """How many rows there are, those that cannot be used too."""
+        if self._count is None:
+            self._count, self._seen = self._counted()
+        return self._count
 
     @property
     def _known(self) -> Seen:
         """Facts of all rows that can be used."""
         if self._seen is None:
-            self._seen = self._counted()[1]
+            self._count, self._seen = self._counted()
         return self._seen
 
     def keep(self, most: int, rng: PublicRng) -> None:
@@ -109,16 +119,29 @@ class SqlRows(TableRows):
             self._told("every round chooses the rows of users anew, since no temporary table could be made for them")
 
     def number_by_name(self) -> None:
-        """Raises: InvalidInput: rows name no users, two rows name one, or the engine fails."""
+        """Raises: InvalidInput: rows name no users, two rows name one, or the engine fails. Of rows that cannot be
+        used, too, where all report."""
         if self._users is None:
             raise InvalidInput(UNNUMBERED)
         if self._numbered:
             return
-        rows = self._kept.table
-        found = self._figures(rows, names=told_apart(rows[USER], self._database.dialect).nunique())
-        if found["names"] != found["rows"]:
+        rows = self._numberable
+        names = told_apart(rows[USER], self._database.dialect).nunique()
+        marks = {name: rows[name].sum() for name in self._marked}
+        found = self._figures(rows, names=names, named=rows[USER].count(), **marks)
+        if found["names"] != found["named"]:
             raise InvalidInput(SEVERAL)
+        self._everybody = Seen(found["rows"], found.get(MARK))
         self._numbered = True
+
+    @property
+    def _numberable(self) -> Any:
+        """The rows of rounds in which users have numbers: all that there are, with the column ``MARK`` where they are
+        watched, or those that are kept."""
+        if self._limit is not None:
+            return self._kept.table
+        rows = self._begun()
+        return rows.mutate(**self._hashed(rows, self._marked))
 
     @property
     def _usable(self) -> Stage:

@@ -14,12 +14,12 @@ from cloister.core.errors import InvalidInput
 from cloister.core.lattice import CAP
 from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng
-from cloister.core.record import mark_of
+from cloister.core.record import HOW_HASHED, mark_of
 from cloister.core.trust import Aggregated, Central
 from cloister.plugins.populations.sql_rows import SqlRows
 from cloister.rows.columns import select
-from cloister.rows.databases.database import Database
-from cloister.rows.databases.features import table_columns
+from cloister.rows.databases.database import Database, dialect_of
+from cloister.rows.databases.features import table_columns, typed
 from cloister.rows.databases.lattices import snapped
 from cloister.rows.databases.questions import Compiled, Grouped
 from cloister.rows.databases.stage import Described, NotCompiled
@@ -59,7 +59,8 @@ class SqlTable(SqlRows):
     **Numbers.** Under trust Local and Shuffled, and where users are shared out, a row is a person whose public number
     decides what she is asked. Rows here have no places, and a number by the order of their cells would move with every
     row that is replaced: so each row must name a user of its own, whose number follows from that name alone, or such a
-    round is refused.
+    round is refused. Where all report (``core.encoding.everybody_reports``), so do the owners of rows that cannot be
+    used, and of rows that name nobody: these are in no bucket, so that their numbers, one each, may be counted off.
 
     **Rows by stream.** Instead of its query a pass may be the one of other populations, over rows that come in batches:
     the same integers. Then rows are watched by a hash made here, and held once they were read, up to ``HELD``, so that
@@ -102,6 +103,7 @@ class SqlTable(SqlRows):
     ) -> None:
         if passes not in (None, *PASSES):
             raise InvalidInput(f"pass is '{passes}': choose from {' | '.join(PASSES)}")
+        table = typed(table, dialect_of(table.get_backend()))
         chosen = select(table_columns(table), columns, categories, bounded, users, described=described)
         if chosen.texts:
             raise InvalidInput(
@@ -126,7 +128,7 @@ class SqlTable(SqlRows):
         if self._missing == "refuse" and found.rows < rows:
             refuse_missing()
         refuse_unfit(found.rows, most_rows)
-        self._seen = found
+        self._count, self._seen = rows, found
 
     @property
     def _way(self) -> str:
@@ -146,7 +148,7 @@ class SqlTable(SqlRows):
     def marks(self, key: bytes) -> dict[str, bytes]:
         """By which a run that goes on knows these rows again: ``core.record``."""
         known = self._figured()[1] if self._here else self._known  # of the engine: a run may go on by the other pass
-        values = self._described | {"the number of rows": [known.rows], "the rows": [known.mark or 0]}
+        values = self._described | {"the number of rows": [known.rows], "the rows": [known.mark or 0], HOW_HASHED: [2]}
         read = marks_of_reading(self.selection, self._missing, self._users)
         return {name: mark_of(key, some) for name, some in values.items()} | read
 
@@ -168,7 +170,7 @@ class SqlTable(SqlRows):
         if left:
             summaries |= dict(zip(left, self._streamed(round, left, rng), strict=True))
         else:
-            self._tell(self.people)
+            self._tell(self._known.rows)
         return tuple(summaries[i] for i in range(len(round.parts)))
 
     def chunks(self) -> Generator[Chunk]:
@@ -227,7 +229,7 @@ class SqlTable(SqlRows):
             self._tell(found.rows)
             return found.summaries
         summary = self._telling(lambda chunk: chunk.summary(some, rng))
-        with closing(self._read(self._kept.table, self._reading, True) if numbered else self._pass()) as chunks:
+        with closing(self._read(self._numberable, self._everybody, True) if numbered else self._pass()) as chunks:
             return map_merge(chunks, summary, merge_summaries, Threads(1).run)
 
     def _pass(self) -> Generator[Chunk]:

@@ -139,7 +139,8 @@ def table_of(backend: Any, name: str, where: str) -> Any:
         if not last:
             continue
         try:
-            found = backend.table(last, database=place)
+            own = dialect_of(backend).table
+            found = backend.table(last, database=place) if own is None else own(backend, last, place)
             found.schema()
         except TableNotFound:
             continue

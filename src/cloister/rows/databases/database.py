@@ -13,6 +13,7 @@ from typing import Any, TypeVar, final
 from cloister.core.errors import CloisterError, InvalidInput
 from cloister.rows.databases.dialect import Dialect, End
 from cloister.rows.databases.duckdb import DUCKDB
+from cloister.rows.databases.features import table_names
 from cloister.rows.databases.postgres import POSTGRES
 from cloister.rows.databases.probe import tried
 from cloister.rows.databases.spark import SPARK
@@ -59,7 +60,7 @@ class Database:
         self.name = str(self.backend.name)
         self.watched = self.dialect.hashed is not None and not materialise
         self.copies, self._keeps = materialise, keeps
-        self._tried = False
+        self._names, self._tried = table_names(table), False
         self._ends = list[End]()
         self._spread: tuple[Any, Callable[[bytes], Sequence[bytes]], End] | None = None
 
@@ -183,10 +184,18 @@ class Database:
             raise
         except Exception as error:  # a driver's message may quote a row
             _interrupted(error)
-            why = self.dialect.why(error) or type(error).__name__
+            why, raised = self.dialect.why(error), self._raised() if self.dialect.computed(error) else ""
             raise EngineFailed(
-                f"{self.name} could not answer ({why}): nothing was answered, and no part of an answer is kept"
+                f"{self.name} could not answer ({why or type(error).__name__}): nothing was answered, and no part of "
+                f"an answer is kept{raised}"
             ) from None
+
+    def _raised(self) -> str:
+        """Whose fault a failure is, once the engine's arithmetic has been tried: what computes the cells."""
+        if not self._tried or not self._names:
+            return ""
+        names = " or ".join(f"'{name}'" for name in self._names)
+        return f"; it was raised in {names}, where a view computes its cells, or in what that reads: {self.dialect.log}"
 
 
 def _interrupted(error: Exception) -> None:

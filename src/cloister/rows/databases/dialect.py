@@ -13,16 +13,13 @@ import ibis.expr.datatypes as dt
 import ibis.expr.operations as ops
 import sqlglot as sg
 
-from cloister.rows.databases.stage import TERMS, Expr, Fence, Steps, stepped, total
+from cloister.rows.databases.stage import TERMS, Expr, Fence, Steps, stepped
 
 End: TypeAlias = Callable[[], None]
 """Function that ends a snapshot, or drops a table."""
 
 HASHES = 2**32
 """A row's hash is below: sums of them over 2^31 rows are below 2^63."""
-
-MULTIPLIER = 1_540_483_477
-"""Odd, and so are its powers modulo 2^31, times which a hash below 2^31 is below 2^63."""
 
 
 def temporary_table(backend: Any, expression: Any) -> tuple[Any, End]:
@@ -43,13 +40,6 @@ def builtin(name: str, arguments: Sequence[Expr], kind: str) -> Expr:
     function.__signature__ = Signature(named)  # type: ignore[attr-defined]  # how Ibis is told of many arguments
     kinds = tuple(argument.type() for argument in arguments)
     return ibis.udf.scalar.builtin(name=name, signature=(kinds, kind))(function)(*arguments)
-
-
-def weighed(cells: Sequence[Expr]) -> Expr:
-    """A row's hash, by the engine's hash of each cell: their sum, each times an odd number of its own."""
-    hashes = (cell.hash().fill_null(0) & (HASHES // 2 - 1) for cell in cells)
-    terms = [each * pow(MULTIPLIER, j, HASHES // 2) & (HASHES - 1) for j, each in enumerate(hashes)]
-    return total(terms) & (HASHES - 1)
 
 
 def same(text: Expr, other: str | Expr, dialect: Dialect) -> Expr:
@@ -73,7 +63,8 @@ class Dialect:
             where the engine has none. In a transaction of the connection's owner it is hers that is used, and she ends
             it.
         hashed: a hash of a row's cells (doubles, perhaps a user's name), int64 from 0 to ``HASHES`` - 1: by it rows
-            that changed are found. Cells that are equal have one hash. None where the engine has none.
+            that changed are found. Cells that are equal have one hash. It is mixed after every cell, the last one too:
+            rows that exchange a cell must have another sum of hashes. None where the engine has none.
         materialise: the answer to an expression as a table that only this session sees and nobody changes, and what
             drops it.
         double: numbers, booleans or their texts as doubles, correctly rounded; NULL for what no double holds.
@@ -87,6 +78,8 @@ class Dialect:
         statement: an expression in the engine's words, given Ibis' backend, connected or not.
         answer: the whole answer to an expression, as a table of Arrow; None where it is what ``stream`` gives.
         terms: most products of a row's numbers in one query, for the backend: beyond, reading the rows takes less time.
+        table: Ibis' table of a name, in a schema (or a catalog and a schema), with the types that its columns have.
+            None where Ibis knows them.
         tables: names of the tables that are there, as they may be given: with their schema where they need it.
         streams: whether rows of so many columns are read in less time than a query over them takes, and why, in words
             that are said; tried over rows that the engine makes up, never over a table's.
@@ -95,6 +88,8 @@ class Dialect:
             worked on; and what ends it. None where there are no such workers.
         stream: the answer to an expression, as Arrow's reader of batches of at most so many rows.
         why: what a failure of the engine means, in words of our own (a driver's may quote a row); None if unknown.
+        computed: whether a failure is one of what cells are computed from, as a view's division by zero is.
+        log: where its own words on a failure are read, which may quote a row.
     """
 
     begin: Callable[[Any, bool], End | None] = lambda backend, keeps: None
@@ -110,8 +105,11 @@ class Dialect:
     statement: Callable[[Any, Any], str] = lambda backend, expression: str(backend.compile(expression))
     answer: Callable[[Any], Any] | None = None
     terms: Callable[[Any], int] = lambda backend: TERMS
+    table: Callable[[Any, str, Any], Any] | None = None
     tables: Callable[[Any], Sequence[str]] = lambda backend: backend.list_tables()
     streams: Callable[[Any, int], tuple[bool, str]] = lambda backend, columns: (False, "")
     spread: Callable[[Any], tuple[Callable[[bytes], Sequence[bytes]], End]] | None = None
     stream: Callable[[Any, int], Any] = lambda expression, size: expression.to_pyarrow_batches(chunk_size=size)
     why: Callable[[Exception], str | None] = lambda error: None
+    computed: Callable[[Exception], bool] = lambda error: False
+    log: str = "select its rows in a program of the engine's own to read why"

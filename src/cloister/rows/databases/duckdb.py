@@ -69,7 +69,10 @@ def _transaction(backend: Any) -> Any:
 
 
 def _hashed(cells: Sequence[Expr]) -> Expr:
-    return (builtin("hash", cells, "uint64") & (HASHES - 1)).cast("int64")  # sums and products of others take 128 bits
+    found = builtin("hash", cells, "uint64")
+    if len(cells) > 1:  # the last one's hash is only XORed with what is mixed of the others
+        found = builtin("hash", [found], "uint64")
+    return (found & (HASHES - 1)).cast("int64")  # sums and products of others take 128 bits
 
 
 def _finite(column: Expr) -> Expr:
@@ -145,6 +148,10 @@ def _tables(backend: Any) -> list[str]:
     ]
 
 
+COMPUTED = {"InvalidInputException", "ConversionException", "OutOfRangeException"}
+"""DuckDB's errors of data, and those that somebody raises."""
+
+
 FEW = 8
 """Cuts that are compared one after the other."""
 
@@ -191,4 +198,5 @@ DUCKDB = Dialect(
     tables=_tables,
     streams=_streams,
     stream=_batches,
+    computed=lambda error: type(error).__name__ in COMPUTED,
 )

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
 import ibis
@@ -98,6 +99,22 @@ def table_name(table: Any) -> str:
     return str(found.name) if isinstance(found, ops.DatabaseTable) else ""
 
 
+def typed(table: Any, dialect: Dialect) -> Any:
+    """Return the table with the types that its columns have (``Dialect.table``), if it is a table and no expression."""
+    found = table.op()
+    if dialect.table is None or not isinstance(found, ops.DatabaseTable):
+        return table
+    place = found.namespace.database, found.namespace.catalog
+    with suppress(Exception):  # a connection that cannot answer says so when rows are asked of it
+        return dialect.table(table.get_backend(), found.name, place[0] if place[1] is None else place[::-1])
+    return table
+
+
+def table_names(table: Any) -> list[str]:
+    """The engine's names of all tables and views that an expression reads."""
+    return sorted({str(each.name) for each in table.op().find(ops.DatabaseTable)})
+
+
 def _kind(kind: Any) -> Kind:
     if kind.is_null():
         return "untyped"
@@ -105,7 +122,9 @@ def _kind(kind: Any) -> Kind:
         return "booleans"
     if kind.is_numeric():
         return "numbers"
-    if kind.is_temporal() or kind.is_interval():
+    if kind.is_interval():
+        return "spans"
+    if kind.is_temporal():
         return "dates"
     return "text" if kind.is_string() else "other"
 

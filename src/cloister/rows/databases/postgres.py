@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import timeit
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, suppress
 from decimal import Decimal
 from itertools import islice
-from typing import Any
+from typing import Any, cast
 
 import ibis
+import ibis.expr.datatypes as dt
+import ibis.expr.operations as ops
 import numpy as np
 import pyarrow as pa
+import sqlglot as sg
 import sqlglot.expressions as sge
 from ibis.util import gen_name
 
 from cloister.core.errors import InvalidInput
-from cloister.rows.databases.dialect import Dialect, End, as_text, builtin, temporary_table, weighed
-from cloister.rows.databases.stage import Expr, clipped, number, product, rounded
+from cloister.rows.databases.dialect import HASHES, Dialect, End, as_text, builtin, temporary_table
+from cloister.rows.databases.stage import Expr, clipped, integer, number, product, rounded
 
 LEAST = Decimal(2) ** -1075
 """The nearest double of this decimal is 0."""
@@ -37,6 +41,7 @@ FAILURES = {
     "40001": "it is a standby, and what it was told to write contradicts this snapshot",
     "42501": "its role may not read it: GRANT SELECT on the table, and USAGE on its schema",
     "42703": "there is no such column",
+    "42846": "a column's type does not become a number: give a view that casts it",
     "42P01": "there is no such table",
     "53100": "its disk is full",
     "53200": "it has not enough memory",
@@ -53,6 +58,11 @@ def _why(error: Exception) -> str | None:
     if code is None:
         return FAILURES["08"] if type(error).__name__ == "OperationalError" else None
     return next((meaning for start, meaning in FAILURES.items() if code.startswith(start)), None)
+
+
+def _computed(error: Exception) -> bool:
+    """Errors of data, of routines, and those that somebody raises."""
+    return (getattr(error, "sqlstate", None) or "")[:2] in ("22", "2F", "38", "39", "P0")
 
 
 def _begun(backend: Any, keeps: bool) -> End:
@@ -100,6 +110,19 @@ def _double(column: Expr) -> Expr:
     return ibis.cases((size <= LEAST, number(0)), (size <= LARGEST, exact.cast("float64")))
 
 
+def _hashed(cells: Sequence[Expr]) -> Expr:
+    """Each cell is hashed with the hash of those before it as a seed. NULL is hashed as a cell that no row in use has:
+    NaN, and a name without letters."""
+    found: Expr = integer(0)
+    for cell in cells:
+        if cell.type().is_floating():
+            found = builtin("hashfloat8extended", [cell.fill_null(float("nan")), found], "int64")
+            found = builtin("hashint8extended", [found, integer(1)], "int64")  # of 0 it was the seed, as it came
+        else:
+            found = builtin("hashtextextended", [as_text(cell).fill_null(""), found], "int64")
+    return found & (HASHES // 2 - 1)
+
+
 def _utf8(text: Expr) -> Expr:
     return builtin("convert_to", [text, ibis.literal("UTF8")], "binary")
 
@@ -107,6 +130,52 @@ def _utf8(text: Expr) -> Expr:
 def _text(column: Expr) -> Expr:
     """What was bytes has no collation that takes two texts for one."""
     return builtin("convert_from", [_utf8(as_text(column)), ibis.literal("UTF8")], "string")
+
+
+COLUMNS = """
+WITH RECURSIVE columns AS (
+  SELECT a.attnum, a.attname, a.attnotnull, a.atttypid AS kind, a.atttypmod AS modifier
+  FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_class c ON c.oid = a.attrelid
+  WHERE c.oid = to_regclass(%s) AND c.relkind IN ('r', 'v', 'm', 'f', 'p') AND a.attnum > 0 AND NOT a.attisdropped
+  UNION ALL
+  SELECT c.attnum, c.attname, c.attnotnull, t.typbasetype, t.typtypmod
+  FROM columns c JOIN pg_catalog.pg_type t ON t.oid = c.kind WHERE t.typtype = 'd'
+)
+SELECT c.attname, NOT c.attnotnull, CASE WHEN t.typtype = 'e' THEN 'enum' ELSE format_type(c.kind, c.modifier) END,
+  t.typname
+FROM columns c JOIN pg_catalog.pg_type t ON t.oid = c.kind WHERE t.typtype <> 'd' ORDER BY c.attnum
+"""
+"""The columns of a relation, each with the type that the domains which it may be of are made of."""
+
+NO_NUMBERS = re.compile("money|oid|reg.*|xid|xid8|cid|tid|pg_lsn")
+"""Types of texts that depend on a session's settings, and of the server's own numbers, some of which Ibis takes for
+numbers and cannot read all of."""
+
+
+def _table(backend: Any, name: str, place: Any) -> Any:
+    """Of a domain Ibis says that its type is unknown, and some types it cannot read. Raises: as Ibis' own."""
+    schemas = place if isinstance(place, tuple) else (place,)
+    parts = [sg.to_identifier(part, quoted=True).sql("postgres") for part in (schemas[-1], name) if part]
+    found = _schema(backend, ".".join(parts))
+    if found is None:
+        return backend.table(name, database=place)
+    catalog = schemas[0] if len(schemas) > 1 else None
+    namespace = ops.Namespace(catalog=catalog, database=schemas[-1])
+    return ops.DatabaseTable(name=name, schema=found, source=backend, namespace=namespace).to_expr()
+
+
+def _schema(backend: Any, relation: str) -> ibis.Schema | None:
+    with backend.con.transaction():
+        rows = backend.con.execute(COLUMNS, [relation]).fetchall()
+    columns = {name: _type(backend, written, kind, nullable) for name, nullable, written, kind in rows}
+    return ibis.schema(columns) if columns else None
+
+
+def _type(backend: Any, written: str, kind: str, nullable: bool) -> dt.DataType:
+    if not NO_NUMBERS.fullmatch(kind):
+        with suppress(Exception):  # of a type that Ibis does not know
+            return cast(dt.DataType, backend.compiler.type_mapper.from_string(written, nullable=nullable))
+    return dt.Unknown(nullable=nullable)
 
 
 def _tables(backend: Any) -> list[str]:
@@ -202,7 +271,7 @@ def _fetched(expression: Any, cursor: str, size: int = 2**16) -> Iterator[pa.Rec
 
 POSTGRES = Dialect(
     begin=_begun,
-    hashed=weighed,
+    hashed=_hashed,
     materialise=_materialised,
     double=_double,
     text=_text,
@@ -211,8 +280,12 @@ POSTGRES = Dialect(
     sets=True,
     statement=statement,
     answer=_answer,
+    table=_table,
     tables=_tables,
     streams=_streams,
     stream=_batches,
     why=_why,
+    computed=_computed,
+    log="its own words, which may quote a row, are in the server's log: SELECT pg_current_logfile() or SHOW "
+    "log_destination says where that is",
 )

@@ -1,4 +1,5 @@
-"""An engine's arithmetic, and what it takes for one text, tried before it is trusted: two queries over constants.
+"""An engine's arithmetic, and what it takes for one text, tried before it is trusted: three queries over
+constants.
 
 No row is read.
 
@@ -11,13 +12,14 @@ collation the session, the database or a column has.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import combinations, product
 from typing import Any, TypeAlias
 
 import ibis
 import numpy as np
 
 from cloister.core.errors import InvalidInput
-from cloister.core.types import AnyArray
+from cloister.core.types import AnyArray, Ints
 from cloister.rows.categories import Category
 from cloister.rows.databases.dialect import HASHES, Dialect
 from cloister.rows.databases.features import one_hot, usable
@@ -97,6 +99,15 @@ INTEGERS: dict[str, list[str]] = {
 }
 """The columns of constants, as they are written in SQL."""
 
+EXCHANGED = (0.0, 1.0, -1.0, 2.0, 0.25)
+"""Cells that rows exchange: columns of yes and no, signs, whole numbers and quarters have few bits."""
+
+HASHED: dict[str, list[str]] = {
+    **{name: [f"'{row[j]!r}'" for row in product(EXCHANGED, repeat=3)] for j, name in enumerate(("x", "y", "z"))},
+    "i": [f"'{i}'" for i in range(len(EXCHANGED) ** 3)],
+}
+"""All rows of three such cells."""
+
 FINITE = np.array([cell is not None and bool(np.isfinite(float(cell))) for cell in CELLS])
 
 
@@ -104,6 +115,7 @@ def tried(name: str, dialect: Dialect, backend: Any, answer: Answer) -> None:
     """Raises: InvalidInput: the engine's arithmetic is not what rounds need."""
     wrong = _wrong_in_rows(dialect, _constants(backend, DOUBLES | INTEGERS | TEXTS), answer)
     wrong = wrong or _wrong_in_groups(_constants(backend, INTEGERS), answer)
+    wrong = wrong or _wrong_in_hashes(dialect, _constants(backend, HASHED), answer)
     if wrong:
         raise InvalidInput(
             f"{name} cannot be used, because rounds must be exact to the last bit: it gets {wrong} wrong; export the "
@@ -113,7 +125,10 @@ def tried(name: str, dialect: Dialect, backend: Any, answer: Answer) -> None:
 
 def _constants(backend: Any, columns: Mapping[str, Sequence[str]]) -> Any:
     """A table of constants, with which an engine does not compute before it runs the query. Args: columns, as texts."""
-    types = {**dict.fromkeys(DOUBLES, ("float64", "DOUBLE")), **dict.fromkeys(TEXTS, ("string", "TEXT"))}
+    types = {
+        **dict.fromkeys([*DOUBLES, "x", "y", "z"], ("float64", "DOUBLE")),
+        **dict.fromkeys(TEXTS, ("string", "TEXT")),
+    }
     found = {name: types.get(name, ("int64", "BIGINT")) for name in columns}
     kinds = {name: kind for name, (kind, _) in found.items()}
     chosen = ", ".join(f"CAST({name} AS {written}) AS {name}" for name, (_, written) in found.items())
@@ -125,18 +140,37 @@ def _constants(backend: Any, columns: Mapping[str, Sequence[str]]) -> Any:
 def _wrong_in_rows(dialect: Dialect, t: Any, answer: Answer) -> str | None:
     """The engine's faults in rows."""
     trials = _trials(t) + _trials_of_texts(t, dialect)
-    hashes = {} if dialect.hashed is None else {"hash": dialect.hashed([t.a, t.b, t.tie])}
-    found = answer(t.select(i=t.i, **{f"t{j}": of for j, (_, of, _) in enumerate(trials)}, **hashes))
+    found = answer(t.select(i=t.i, **{f"t{j}": of for j, (_, of, _) in enumerate(trials)}))
     order = np.argsort(found["i"].to_numpy())
     wrong = [what for j, (what, _, wanted) in enumerate(trials) if not _same(found[f"t{j}"], order, wanted)]
-    if hashes and not _are_hashes(found["hash"].to_numpy()):
-        wrong.append("hashes of rows")
     return wrong[0] if wrong else None
 
 
-def _are_hashes(values: AnyArray) -> bool:
-    """Whether these may be hashes of different rows."""
-    return values.dtype.kind in "iu" and len(set(values)) == len(values) and 0 <= values.min() <= values.max() < HASHES
+def _wrong_in_hashes(dialect: Dialect, t: Any, answer: Answer) -> str | None:
+    """The fault of the engine's hashes of rows, if it has any. Args: t, the rows of ``HASHED``."""
+    if dialect.hashed is None:
+        return None
+    found = answer(t.select(i=t.i, hash=dialect.hashed([t.x, t.y, t.z])))
+    hashes = found["hash"].to_numpy()[np.argsort(found["i"].to_numpy())]
+    good = (
+        hashes.dtype.kind in "iu" and len(hashes) == len(EXCHANGED) ** 3 and 0 <= hashes.min() <= hashes.max() < HASHES
+    )
+    return None if good and tells_exchanges(hashes.astype(np.int64)) else "hashes of rows"
+
+
+def tells_exchanges(hashes: Ints) -> bool:
+    """Return whether the sum of two rows' hashes changes when they exchange a cell, whichever rows and whichever cell.
+
+    Args: hashes, of all rows of three of ``EXCHANGED``, in order.
+    """
+    cells = len(EXCHANGED)
+    cube = hashes.reshape(cells, cells, cells)
+    for column in range(3):
+        by_cell = np.moveaxis(cube, column, 0).reshape(cells, -1)
+        for one, other in combinations(by_cell, 2):
+            if len(np.unique(one - other)) < len(one):
+                return False
+    return True
 
 
 def _wrong_in_groups(t: Any, answer: Answer) -> str | None:

@@ -15,10 +15,13 @@ from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng
 from cloister.core.types import Floats
 from cloister.rows.reading import Chunk
-from cloister.rows.users import numbers_of
+from cloister.rows.users import numbers_of, numbers_of_nobody
 from cloister.rows.workers.machine import Threads
 
 ODD_NUMBER = 0x9E37_79B9_7F4A_7C15
+
+FINISH = 0xFF51_AFD7_ED55_8CCD, 0xC4CE_B9FE_1A85_EC53
+"""Factors by which MurmurHash3 mixes 64 bits at its end."""
 
 
 @final
@@ -47,10 +50,17 @@ def refuse_other(found: Seen, seen: Seen) -> None:
 
 
 def hashed(rows: Floats) -> int:
-    """The sum of hashes of rows (n, d): equal rows have one, and in no order of the columns the same."""
+    """The sum of hashes of rows (n, d): equal rows have one, and in no order of the columns the same.
+
+    The last cell is mixed as well as the others: of whole numbers it has few bits, all of them high ones, which a
+    single product would leave high. Two rows that exchange it would often have the same sum.
+    """
     mixed = np.zeros(len(rows), np.uint64)
     for column in rows.T:
         mixed = (mixed ^ (column + 0.0).view(np.uint64)) * np.uint64(ODD_NUMBER)
+        mixed ^= mixed >> np.uint64(32)
+    for factor in FINISH:
+        mixed *= np.uint64(factor)
         mixed ^= mixed >> np.uint64(32)
     return int((mixed >> np.uint64(32)).sum())
 
@@ -65,7 +75,8 @@ class Batches:
         marked: names of the column of the engine's hashes, if there is one.
         named: names of the column of users, if there is one.
         here: whether rows are hashed by ``hashed`` instead.
-        numbered: whether users have numbers; else all are 0.
+        numbered: whether users have numbers; else all are 0. Then all rows are seen, those that cannot be used too, and
+            one that names nobody has a number of its own and no cells: it is in no bucket.
     """
 
     features: list[str]
@@ -81,18 +92,23 @@ class Batches:
 
     def chunks(self, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[Chunk, Seen]]:
         """At least one, which may be empty, each with facts of its rows."""
-        start = 0
+        start, nameless = 0, 0
         for batch in batches:
             rows = np.stack([batch.column(name).to_numpy(zero_copy_only=False) for name in self.features]).T
             whole = finite(rows)
             mark = hashed(rows[whole]) if self.here else 0
+            users = np.zeros(len(rows), np.uint64)
             for name in self.named:
-                whole &= batch.column(name).is_valid().to_numpy(zero_copy_only=False)
+                named = batch.column(name).is_valid().to_numpy(zero_copy_only=False)
+                whole = np.ones(len(rows), bool) if self.numbered else whole & named
+                if self.numbered:
+                    names = batch.column(name).drop_null().to_numpy(zero_copy_only=False)
+                    users[named] = numbers_of(names)
+                    users[~named] = numbers_of_nobody(nameless, int((~named).sum()))
+                    nameless += int((~named).sum())
+                    rows[~named] = np.nan
             for name in self.marked:
                 mark += int(batch.column(name).fill_null(0).to_numpy(zero_copy_only=False)[whole].sum())
-            users = np.zeros(len(rows), np.uint64)
-            for name in self.named if self.numbered else ():
-                users = numbers_of(batch.column(name).to_numpy(zero_copy_only=False)).astype(np.uint64, copy=False)
             yield Chunk(start, rows, users=users), Seen(int(whole.sum()), mark)
             start += len(rows)
         if not start:

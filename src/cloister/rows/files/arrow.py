@@ -6,11 +6,12 @@ MB more than importing pyarrow; without it the whole row group is loaded.
 
 from __future__ import annotations
 
+import codecs
 import mmap
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import closing
 from functools import partial
 from typing import Any, TypeAlias, final
 
@@ -27,6 +28,7 @@ from cloister.core.types import AnyArray, Floats
 from cloister.rows.categories import MISSING, Category, canonical
 from cloister.rows.columns import Kind, TableColumn, not_numbers
 from cloister.rows.files.csv_form import Form, check_encoding, not_unicode
+from cloister.rows.files.csv_rows import WholeRows
 from cloister.rows.reading import Piece, piece_rows
 from cloister.rows.selection import Selection
 from cloister.rows.users import Names
@@ -39,7 +41,7 @@ BUFFERS = 2**25
 """Bytes of all columns' buffers together."""
 
 BLOCK = 2**21
-"""Bytes of a CSV file that are parsed at once; no line may be longer."""
+"""Bytes of a CSV file that are read at once; no row may be longer."""
 
 END = b"\xff\xff\xff\xff\0\0\0\0"
 """How a whole Arrow stream ends."""
@@ -61,6 +63,8 @@ def _kind(kind: Any) -> Kind:
         return "booleans"
     if is_a.is_integer(kind) or is_a.is_floating(kind) or is_a.is_decimal(kind):
         return "numbers"
+    if is_a.is_duration(kind) or is_a.is_interval(kind):
+        return "spans"
     if is_a.is_temporal(kind):
         return "dates"
     lists = is_a.is_list, is_a.is_large_list, is_a.is_fixed_size_list
@@ -105,8 +109,20 @@ def _as_is(column: Any) -> Any:
     return column
 
 
-def _words(texts: Texts, column: Any) -> Floats:
-    return texts.halves(len(column), lambda some: column[some].to_pylist())
+def _text_as_is(column: Any) -> Any:
+    """Cells of CSV as they are, NA and null too; an empty one becomes a null."""
+    if not pa.types.is_string(column.type):
+        return column
+    return pa.array([cell or None for cell in column.to_pylist()], pa.string())
+
+
+def _without_nulls(column: Any) -> list[Any]:
+    """Cells of CSV, None for ``NULLS``."""
+    return [None if cell in NULLS else cell for cell in column.to_pylist()]
+
+
+def _words(texts: Texts, csv: bool, column: Any) -> Floats:
+    return texts.halves(len(column), lambda some: _without_nulls(column[some]) if csv else column[some].to_pylist())
 
 
 @attrs.frozen
@@ -148,11 +164,12 @@ class _Reader(ABC):
         return (chosen.spread(piece) for piece in self._read(self._reads(chosen), only))
 
     def names(self, column: str, only: range | None = None) -> Iterator[Names]:
-        return (piece[0] for piece in self._read([(column, _cells)], only))
+        return (piece[0] for piece in self._read([(column, _without_nulls if self.texts else _cells)], only))
 
     def beside(self, chosen: Selection, kept: Sequence[str]) -> Iterator[tuple[Piece, list[Any]]]:
         mine = self._reads(chosen)
-        used, reads = len(mine), [*mine, *((name, _as_is) for name in kept)]
+        as_is = _text_as_is if self.texts else _as_is
+        used, reads = len(mine), [*mine, *((name, as_is) for name in kept)]
         return ((chosen.spread(piece[:used]), piece[used:]) for piece in self._read(reads, None))
 
     def _reads(self, chosen: Selection) -> Reads:
@@ -160,7 +177,7 @@ class _Reader(ABC):
             category = chosen.category(column)
             return numbers_of if category is None else _Codes(category, self.texts)
 
-        words = [(texts.column, partial(_words, texts)) for texts in chosen.texts]
+        words = [(texts.column, partial(_words, texts, self.texts)) for texts in chosen.texts]
         return [*((column, read(column)) for column in chosen.used), *words]
 
 
@@ -257,10 +274,9 @@ class Csv(_Reader):
     texts = True
 
     def __init__(self, path: str, form: Form) -> None:
-        self._path, self._form, self._empty = path, form, False
+        self._path, self._form, self._empty, self._schema = path, form, False, pa.schema([])
         check_encoding(path, form)
-        with self._reader(None) as reader:
-            self._schema = reader.schema
+        self._schema = self._first_schema()
         self.known = [TableColumn(name, "cells") for name in self._schema.names]
         if len(self.known) == 1 and (others := re.findall(r"[;\t|]", self.known[0].name)):
             raise InvalidInput(
@@ -268,9 +284,8 @@ class Csv(_Reader):
             )
         if len(self.known) == 1:
             self._empty = True
-            with self._reader(None) as reader:
-                if reader.schema.names != self._schema.names:
-                    raise InvalidInput(f"'{path}' begins with an empty line: its first line holds the column's name")
+            if self._first_schema().names != self._schema.names:
+                raise InvalidInput(f"'{path}' begins with an empty line: its first line holds the column's name")
         positions = [str(i) for i in range(len(self._schema.names))]  # what frames without names write
         if self._schema.names != positions and any(NUMBER.fullmatch(name) for name in self._schema.names):
             raise InvalidInput(
@@ -281,24 +296,42 @@ class Csv(_Reader):
     def _read(self, reads: Reads, only: range | None) -> Iterator[list[Any]]:
         kinds = {name: pa.string() for name, _ in reads}
         kinds |= {name: self._kind(name) for name, read in reads if read is numbers_of}
-        null_texts = not any(isinstance(read, _Codes) for _, read in reads)  # which cells are missing is theirs to say
-        options = {"include_columns": _named(reads), "strings_can_be_null": null_texts}
-        with self._reader(pyarrow.csv.ConvertOptions(column_types=kinds, **options)) as reader:
-            yield from _pieces(reader, reads)
+        options = {"include_columns": _named(reads), "strings_can_be_null": False}  # each reader says what is missing
+        numeric = [i for i, name in enumerate(self._schema.names) if (name, numbers_of) in reads]
+        with closing(self._tables(pyarrow.csv.ConvertOptions(column_types=kinds, **options), numeric)) as tables:
+            yield from _pieces((batch for table in tables for batch in table.to_batches()), reads)
 
-    @contextmanager
-    def _reader(self, convert: Any) -> Iterator[Any]:
-        options = pyarrow.csv.ReadOptions(use_threads=False, block_size=BLOCK, encoding=self._form.encoding)
-        parsing = pyarrow.csv.ParseOptions(delimiter=self._form.delimiter, ignore_empty_lines=not self._empty)
+    def _first_schema(self) -> Any:
+        """Names of the columns, and what their first cells look like."""
+        with closing(self._tables(None)) as tables:
+            return next(tables).schema
+
+    def _tables(self, convert: Any, numeric: Sequence[int] = ()) -> Generator[Any]:
+        """The file's rows, a block at a time; at least one table. Args: numeric (positions of columns of numbers).
+
+        pyarrow parses each block as a file of its own: its streaming reader would cut blocks itself, and reads ahead in
+        threads that it never ends where reading ends early.
+        """
+        parsing = pyarrow.csv.ParseOptions(
+            delimiter=self._form.delimiter, ignore_empty_lines=not self._empty, newlines_in_values=True
+        )
         packing = "gzip" if self._path.lower().endswith(".gz") else None
+        names: list[str] = []
         try:
-            with (
-                pa.input_stream(self._path, compression=packing) as stream,
-                pyarrow.csv.open_csv(stream, options, parsing, convert) as reader,
-            ):
-                yield reader
+            with pa.input_stream(self._path, compression=packing) as stream:
+                rows = WholeRows(self._path, self._form.delimiter, BLOCK, len(self._schema), numeric)
+                for block in rows.blocks(self._decoded(stream)):
+                    options = pyarrow.csv.ReadOptions(use_threads=False, block_size=len(block), column_names=names)
+                    table = pyarrow.csv.read_csv(pa.BufferReader(block), options, parsing, convert)
+                    yield table
+                    names = self._schema.names  # which the first block alone begins with
         except pa.ArrowInvalid as error:
             raise InvalidInput(f"'{self._path}' {self._advice(str(error))}") from None
+
+    def _decoded(self, stream: Any) -> Any:
+        """The file's text in UTF-8."""
+        encoding = codecs.lookup(self._form.encoding).name
+        return stream if encoding == "utf-8" else pa.transcoding_input_stream(stream, self._form.encoding, "utf8")
 
     def _kind(self, name: str) -> Any:
         kind = self._schema.field(name).type
@@ -312,8 +345,6 @@ class Csv(_Reader):
             column = re.match(r"In CSV column #(\d+)", error)
             name = self._schema.names[int(column[1])] if column else "?"
             return f"cannot be used as it is: {not_numbers(name)}"
-        if "straddling" in error:
-            return f"has a line of more than {BLOCK} bytes"
         if "CSV parse error" in error:
             return "has lines with more or fewer cells than its header"
         return "cannot be read as CSV: it is damaged, or something else"

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Generic, TypeAlias, TypeVar, final
 
@@ -37,14 +37,24 @@ def listed(paths: Path | Sequence[Path]) -> list[str]:
     found = [path for one in given for path in _matched(os.fspath(one))]
     if not found:
         raise InvalidInput("no file was given")
-    seen = set[str]()
+    seen = set[Hashable]()
     for path in found:
         if os.path.isdir(path):
             raise InvalidInput(f"'{path}' is a folder: give its files, as in '{os.path.join(path, '*.parquet')}'")
-        if os.path.realpath(path) in seen:
+        if identity(path) in seen:
             raise InvalidInput(f"'{path}' was given twice: its rows would count twice")
-        seen.add(os.path.realpath(path))
+        seen.add(identity(path))
     return found
+
+
+def identity(path: str) -> Hashable:
+    """Return what two names of one file have in common, be they links of either kind or places in a bind mount: its
+    device and number, or where there is none (a file that is gone, some network drives) its resolved path."""
+    try:
+        facts = os.stat(path)
+    except OSError:
+        return os.path.realpath(path)
+    return (facts.st_dev, facts.st_ino) if facts.st_ino else os.path.realpath(path)
 
 
 def _matched(path: str) -> list[str]:

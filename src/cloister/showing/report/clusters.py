@@ -10,7 +10,6 @@ import numpy as np
 from cloister.core.types import Floats, Ints
 from cloister.run.estimates import Estimate
 from cloister.run.result import Result
-from cloister.showing.frame import four_digits
 from cloister.showing.lines import MOST_COLUMNS, differing, extent, placed
 from cloister.showing.plot_data import domain_of
 from cloister.showing.profile import ClusterProfile, Profile
@@ -88,7 +87,11 @@ def cards_of(result: Result, profile: Profile) -> list[Card]:
     for cluster in profile.by_size[:MOST_CARDS]:
         own = np.flatnonzero([name not in cluster.mixed for name in profile.columns])
         drawn = own[_drawn(np.abs(heights[cluster.number] - middle)[own])]
-        dots = tuple(_dot(cluster, profile.columns, j, float(low[j]), float(high[j]), float(middle[j])) for j in drawn)
+        texts = profile.coordinates(cluster)
+        named = [(j, profile.columns[j], texts[j]) for j in drawn]
+        dots = tuple(
+            _dot(cluster, *each, float(low[each[0]]), float(high[each[0]]), float(middle[each[0]])) for each in named
+        )
         found.append(_card(cluster, dots))
     return found
 
@@ -99,7 +102,8 @@ def table_of(result: Result, profile: Profile) -> CentreTable:
     low, high = extent(domain_of(result))
     shown = differing(placed(result.centers, low, high), MOST_COLUMNS)
     rows = tuple(
-        (c.number, c.called, _size(c), tuple(_value(c, j) for j in shown.tolist())) for c in profile.by_size[:MOST_ROWS]
+        (c.number, c.called, _size(c), tuple(np.array(profile.coordinates(c), object)[shown].tolist()))
+        for c in profile.by_size[:MOST_ROWS]
     )
     return CentreTable(tuple(profile.columns[j] for j in shown), rows, len(profile.columns), len(profile.clusters))
 
@@ -118,19 +122,14 @@ def _drawn(away: Floats) -> Ints:
     return np.sort(np.argsort(-away, kind="stable")[:OWN_DOTS])
 
 
-def _dot(cluster: ClusterProfile, columns: tuple[str, ...], j: int, low: float, high: float, mean: float) -> Dot:
+def _dot(cluster: ClusterProfile, j: int, column: str, text: str, low: float, high: float, mean: float) -> Dot:
     def at(value: float) -> float:
         return round(100 * float(placed(np.array(value), np.array(low), np.array(high))), 2)
 
     value = cluster.center[j]
     reach = math.nan if cluster.center_error is None else ERRORS * cluster.center_error[j]
     ends = (at(value - reach), at(value + reach)) if math.isfinite(reach) else (None, None)
-    return Dot(columns[j], _value(cluster, j), at(value), round(100 * mean, 2), *ends)
-
-
-def _value(cluster: ClusterProfile, j: int) -> str:
-    error = cluster.center_error
-    return four_digits(cluster.center[j]) if error is None else Estimate(cluster.center[j], error[j]).text
+    return Dot(column, text, at(value), round(100 * mean, 2), *ends)
 
 
 def _size(cluster: ClusterProfile) -> str | None:

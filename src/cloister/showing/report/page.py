@@ -6,6 +6,7 @@ Figures inside a page: SVG without what only a file of its own needs, in the pag
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
@@ -83,12 +84,13 @@ class Picture:
     caption: str
 
 
-def html_of(result: Result) -> str:
-    """A result as one page of HTML, which asks no network for anything.
+def html_of(result: Result, axes: Sequence[str] | None = None) -> str:
+    """A result as one page of HTML, which asks no network for anything. Args: axes (of the map, two columns).
 
     Everything is computed from released values. Names are untrusted text: they are escaped.
 
     Raises:
+        InvalidInput, UnknownName: no such two columns.
         MissingExtra: matplotlib or Jinja2 is not installed.
         Damaged: the result lacks its facts, or they make no sense.
     """
@@ -106,12 +108,12 @@ def html_of(result: Result) -> str:
     )
     heading = Heading.of(result, "Report")  # raises Damaged where the facts are missing
     try:
-        return pages.get_template("page.html").render(_facts(result, heading))
+        return pages.get_template("page.html").render(_facts(result, heading, axes))
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         raise Damaged(f"this result cannot be reported: {error!r}") from error
 
 
-def _facts(result: Result, heading: Heading) -> dict[str, Any]:
+def _facts(result: Result, heading: Heading, axes: Sequence[str] | None) -> dict[str, Any]:
     """Everything that the page shows."""
     privacy, profile = result.privacy, profile_of(result)
     return {
@@ -128,7 +130,7 @@ def _facts(result: Result, heading: Heading) -> dict[str, Any]:
         "meaning": meaning(privacy),
         "colour": lambda number: NAMES[group_colour(number).lower()],
         "lines": lines_of(privacy.spends),
-        "maps": _maps(result),
+        "maps": _maps(result, axes),
         "parallel": _parallel(result),
         "curve": _curve(result),
         "cards": cards_of(result, profile),
@@ -141,15 +143,17 @@ def _facts(result: Result, heading: Heading) -> dict[str, Any]:
     }
 
 
-def _maps(result: Result) -> list[Picture]:
+def _maps(result: Result, axes: Sequence[str] | None) -> list[Picture]:
     """The map, and for more than two columns also a public projection."""
     d = len(result.columns)
     if d <= 2:
-        return [_map(Map.of(result), "map")]
+        return [_map(Map.of(result, axes), "map")]
     low, high = extent(domain_of(result))
     heights, own = placed(result.centers, low, high), result.numeric
     two = [result.columns[own[j]] for j in differing(heights[:, own], 2)]
     projection = _map(Map.of(result, project=True), "projection")
+    if axes is not None:
+        return [_map(Map.of(result, axes), "map", ", the two columns that were asked for"), projection]
     if any(result.columns.count(name) > 1 for name in two):  # columns of one name cannot be asked for
         return [projection]
     of = " of numbers" if len(own) < d else ""

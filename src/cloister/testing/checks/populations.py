@@ -18,7 +18,7 @@ from cloister.core.nearest import NearestCenter
 from cloister.core.questions import OpenedQuestion, Round, Rows
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.registry.registry import registry
-from cloister.core.trust import Central, Local
+from cloister.core.trust import Central, Local, Shuffled
 from cloister.core.types import Floats, Ids, Ints
 from cloister.testing.check import require
 from cloister.testing.stubs import Carried, Dealt, carrying
@@ -169,10 +169,11 @@ def users_keep_their_numbers(make: Maker) -> None:
 
 def a_population_counts_its_people(make: Maker) -> None:
     """One that says how many people it has (``people``, without which it answers nothing under trust Shuffled) counts
-    the rows that can be used, before and after they were gathered; None while only a gather can tell."""
+    all rows, those that cannot be used too, whose owners report as well, before and after they were gathered; None
+    while only a gather can tell."""
     round, some = exact_round(), rows(5000)
     some[::7, 1] = np.nan
-    population, usable = make(some), int(np.isfinite(some).all(axis=1).sum())
+    population = make(some)
     counted: Any = population
     if not hasattr(counted, "people"):
         return
@@ -180,10 +181,33 @@ def a_population_counts_its_people(make: Maker) -> None:
     population.gather(round, NoiseRng.for_tests(89))
     after = counted.people
     require(
-        before in (None, usable) and after == usable,
-        f"of {len(some)} rows {usable} can be used; it says that they are {before} people, and {after} once they are "
-        f"gathered",
+        before in (None, len(some)) and after == len(some),
+        f"{len(some)} rows, of which some cannot be used, are {len(some)} people; it says that they are {before}, and "
+        f"{after} once they are gathered",
     )
+
+
+def whoever_has_no_usable_row_reports_too(make: Maker) -> None:
+    """Where neighbouring data differ by a row that is replaced (Local, Shuffled), the owner of a row that cannot be
+    used reports like everybody and is in no bucket: else the number of reports says that her cell is missing. A
+    population that has no numbers for its rows refuses."""
+    cells, some = Dealt((2**20,)), rows(5000)
+    some[::7, 1] = np.nan
+    some[3::7, 0] = np.inf
+    bad = int((~np.isfinite(some).all(axis=1)).sum())
+    population: object = make(some)
+    if isinstance(population, NumbersByName) and not population.has_users:
+        return
+    counted: Any = population
+    for trust in (Local, Shuffled):
+        roll: Round[Any] = Round(0, trust, carrying(WIDTH), (OpenedQuestion(cells, None, None, Roll()),))
+        (called,) = counted.gather(roll, NoiseRng.for_tests(90))
+        nowhere = int((called.items[:, 0] < 0).sum())
+        require(
+            len(called.users) == len(some) and nowhere == bad,
+            f"under {trust.__name__} trust {len(called.users)} of {len(some)} people report, {nowhere} of them in no "
+            f"bucket: {bad} rows cannot be used, and everybody reports",
+        )
 
 
 @final
@@ -230,4 +254,5 @@ POPULATIONS = (
     it_says_its_columns_and_checks_its_rows,
     users_keep_their_numbers,
     a_population_counts_its_people,
+    whoever_has_no_usable_row_reports_too,
 )

@@ -201,3 +201,13 @@ def test_many_levels_take_bounded_memory_and_err_on_the_safe_side(monkeypatch: p
         assert tracemalloc.get_traced_memory()[1] < 2**31
     finally:
         tracemalloc.stop()
+
+
+def test_steps_are_as_coarse_as_memory_asks_and_a_fifteenth_of_epsilon_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
+    """1,000 steps, halved until the law fits; where 15 do not fit either, nothing is promised."""
+    of = (1.0, 2000, 20)
+    fine, steps = delta_of.__wrapped__(*of), len(losses(2000, 20, 1.0 / 15)[1])
+    monkeypatch.setattr(module, "MOST", steps)
+    assert fine < delta_of.__wrapped__(*of) < 1
+    monkeypatch.setattr(module, "MOST", steps - 1)
+    assert delta_of.__wrapped__(*of) == 1.0

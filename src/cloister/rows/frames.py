@@ -1,0 +1,58 @@
+"""Columns of data frames in memory by their types, and rows that are no table."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from cloister.core.errors import InvalidInput
+from cloister.rows.columns import Kind, TableColumn
+
+NUMBERS = re.compile("(u?int|float)[0-9]|halffloat|float|double|decimal")
+"""Beginnings of the names of types of numbers, in libraries of data frames."""
+
+
+def column_of(column: Any, name: str, kind: Any) -> TableColumn:
+    """A column as its type has it, with what to do about a type that holds numbers and is not read."""
+    found, native, convert = _kind(kind), column.to_native(), ""
+    own: Any = getattr(native, "dtype", getattr(native, "type", None))
+    cast = "cast(pyarrow.float64())" if column.implementation.is_pyarrow() else "astype(float)"
+    how = f"convert them, as in column.{cast}"
+    own = getattr(own, "pyarrow_dtype", own)
+    inner = next((getattr(own, part) for part in ("subtype", "value_type") if hasattr(own, part)), own)
+    inner = getattr(getattr(own, "categories", None), "dtype", inner)
+    if str(own) == "object":  # whatever its cells are
+        convert = how
+    elif found in ("text", "untyped") and NUMBERS.match(str(inner).lower()):
+        found, convert = "wrapped", f"of type {own}: {how}"
+    return TableColumn(name, found, convert=convert, declared=False)
+
+
+def _kind(kind: Any) -> Kind:
+    """Kind of cells that a data frame's type holds."""
+    import narwhals as nw
+
+    if kind == nw.Boolean:
+        return "booleans"
+    if kind.is_numeric() or kind == nw.Decimal:
+        return "numbers"
+    if kind == nw.Duration:
+        return "spans"
+    if kind.is_temporal():
+        return "dates"
+    if kind in (nw.List, nw.Array):
+        return "lists"
+    return "text" if kind in (nw.String, nw.Categorical, nw.Enum) else "untyped"
+
+
+def refuse_structured(rows: Any) -> None:
+    """Raises: InvalidInput: rows are an array of records, or columns or records in dicts, which are no table yet."""
+    records = isinstance(rows, (list, tuple)) and bool(rows) and isinstance(rows[0], Mapping)
+    if hasattr(rows, "toarray"):  # a sparse matrix, of which scikit-learn speaks; some are dicts
+        return
+    if isinstance(rows, Mapping) or records or getattr(getattr(rows, "dtype", None), "names", None):
+        what = "a dict" if isinstance(rows, Mapping) else "a list of dicts" if records else "a structured array"
+        raise InvalidInput(
+            f"rows are {what}: make a data frame of it, as in pandas.DataFrame(rows), or an array (rows, columns)"
+        )

@@ -1,0 +1,22 @@
+"""Which files reports are read from: each once, however many names it has."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from cloister.collection.intake.sources import listed
+
+
+def test_a_file_is_read_once_however_many_names_it_has(tmp_path: Path) -> None:
+    """In a folder and by a pattern, and by links of either kind, as snapshots make them."""
+    for folder in ("monday", "tuesday"):
+        (tmp_path / folder).mkdir()
+    first, second = tmp_path / "monday" / "a.reports", tmp_path / "monday" / "b.reports"
+    first.write_bytes(b"1")
+    second.write_bytes(b"1")
+    os.link(first, tmp_path / "tuesday" / "a.reports")
+    os.symlink(second, tmp_path / "tuesday" / "c.reports")
+    found, others = listed([tmp_path / "monday", str(tmp_path / "*" / "*.reports"), tmp_path / "tuesday"])
+    assert (len(found), others) == (2, 0)
+    assert {os.stat(path).st_ino for path in found} == {os.stat(path).st_ino for path in (first, second)}
