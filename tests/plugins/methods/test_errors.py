@@ -24,6 +24,7 @@ from cloister.core.session import Session
 from cloister.plugins.methods.errors import (
     BORDER,
     CLIPPED,
+    LEFT_OUT,
     UNFINISHED,
     count_error,
     divided,
@@ -62,13 +63,13 @@ def steps(**changes: Any) -> dict[str, Any]:
 
 def test_where_nothing_moves_and_nothing_is_clipped_errors_are_those_of_noise() -> None:
     found = steps()
-    assert found["weights_error"].tolist() == [7.0, 7.0]
+    assert found["weights_error"] == pytest.approx([LEFT_OUT * 7.0] * 2)
     assert found["centers_error"].tolist() == [[0.1, 0.1], [0.2, 0.2]]
 
 
 def test_each_approximation_adds_its_own_part() -> None:
     moved = steps(counted=np.array([70.0, 400.0]))["weights_error"]
-    assert moved == pytest.approx([math.hypot(7, 30), 7.0])
+    assert moved == pytest.approx([LEFT_OUT * math.hypot(7, 30), LEFT_OUT * 7.0])
     clipped = steps(radii=np.array([5.0, 0.0]))["centers_error"]
     assert clipped[0] == pytest.approx(np.full(2, math.hypot(0.1, CLIPPED * 5)))
     stepped = steps(steps=np.array([[0.4, 0.0], [0.0, 0.0]]))
@@ -76,7 +77,9 @@ def test_each_approximation_adds_its_own_part() -> None:
     assert stepped["centers_error"][0, 0] == pytest.approx(
         np.linalg.norm([0.1, UNFINISHED * 0.4 * math.sqrt(0.75), border])
     )
-    assert stepped["weights_error"] == pytest.approx(np.hypot(7.0, [200 * 0.1, 200 * 0.1]))  # sqrt(n m) shift / D
+    assert stepped["weights_error"] == pytest.approx(
+        LEFT_OUT * np.hypot(7.0, [200 * 0.1, 200 * 0.1])
+    )  # sqrt(n m) shift / D
 
 
 def test_what_clipping_cut_off_counts_by_half_and_mostly_along_the_step() -> None:
@@ -100,7 +103,9 @@ def test_of_a_group_that_noise_may_hide_no_more_is_known_than_how_far_rows_are_f
 
 def test_a_centre_that_jumped_from_an_empty_place_may_have_met_rows() -> None:
     jump = {"sizes": np.array([0.0, 400.0]), "counted": np.array([-3.0, 400.0]), "steps": np.array([[0.4, 0], [0, 0]])}
-    assert steps(**jump)["weights_error"][0] == pytest.approx(math.hypot(7, math.sqrt(7 * 400) * 0.2 / 2), rel=0.02)
+    assert steps(**jump)["weights_error"][0] == pytest.approx(
+        LEFT_OUT * math.hypot(7, math.sqrt(7 * 400) * 0.2 / 2), rel=0.02
+    )
 
 
 def test_rows_beyond_a_radius_are_missing_and_without_one_none_are() -> None:
@@ -121,18 +126,18 @@ def test_the_noise_of_cells_spreads_sizes_as_much_as_is_stated() -> None:
     none = np.empty((0, 2)), np.empty(0), np.empty(0)
     sizes, stated = sizes_of(grid(100.0, 10.0), PAIR, *none)
     moved = [sizes_of(grid(100 + error, 10.0), PAIR, *none)[0] - sizes for error in 10 * np.eye(4)]
-    assert stated == pytest.approx(np.full(2, 10 * math.sqrt(2)))
-    assert np.linalg.norm(moved, axis=0) == pytest.approx(stated)
+    assert stated == pytest.approx(np.full(2, LEFT_OUT * 10 * math.sqrt(2)))
+    assert LEFT_OUT * np.linalg.norm(moved, axis=0) == pytest.approx(stated)
 
 
 def test_a_cell_at_a_border_and_cells_left_out_add_to_the_error() -> None:
     none = np.empty((0, 2)), np.empty(0), np.empty(0)
     cut = sizes_of(grid(100.0, 0.0), np.array([[0.0, 0.0], [1.0, 0.0]]), *none)[1]  # half of the third cell
-    assert cut == pytest.approx(np.full(2, 100 * BORDER * 0.5), rel=0.02)
+    assert cut == pytest.approx(np.full(2, LEFT_OUT * 100 * BORDER * 0.5), rel=0.02)
     out = np.array([[-1.0, 0.5], [-1.0, 0.7]]), np.array([4.0, -9.0]), np.full(2, 10.0)
     sizes, more = sizes_of(grid(100.0, 10.0), PAIR, *out)
     assert sizes == pytest.approx([195.0, 200.0])  # kept cells are those whose noise is positive
-    assert more == pytest.approx([10 * math.sqrt(4), 10 * math.sqrt(2)])
+    assert more == pytest.approx([LEFT_OUT * 10 * math.sqrt(4), LEFT_OUT * 10 * math.sqrt(2)])
 
 
 def test_points_between_two_centres_are_in_doubt_and_nothing_is_ever_infinite() -> None:
