@@ -3,6 +3,7 @@
     python benchmarks/honesty.py                        auto, generated shapes and public sets
     python benchmarks/honesty.py --methods all          every method that auto may pick, by name
     python benchmarks/honesty.py --only far --series 3  shapes whose name holds a text, drawn anew
+    python benchmarks/honesty.py --draw runs.jsonl      the picture of docs/explanation/errors.md, from runs of --out
 
 A cell is a table and an epsilon. It holds if nine of ten figures of its runs lie within two stated errors of what the
 rows nearest to the released centres have (rows clipped to the public bounds, distances in the run's units). Cost is
@@ -154,7 +155,11 @@ def main() -> None:
     parser.add_argument("--trust", default=None)
     parser.add_argument("--no-public", action="store_true")
     parser.add_argument("--out", type=Path, default=None, help="JSON lines, one a run")
+    parser.add_argument("--draw", type=Path, default=None, help="draw the runs of such a file, and stop")
     said = parser.parse_args()
+    if said.draw:
+        draw(said.draw, Path("docs/explanation/errors.svg"))
+        return
     methods = ("auto", *METHODS) if said.methods == "all" else said.methods.split(",")
     tables = list(shapes.generated(said.series)) + ([] if said.no_public else list(public()))
     tables = [t for t in tables if any(x in t.name for x in said.only.split("|")) and len(t.rows) <= said.most_rows]
@@ -206,6 +211,27 @@ def text(cell: dict[str, float]) -> str:
         f"unwarned {cell['worst_unwarned']:5.1f} cost {cell['cost']:6.3f} error {cell['errors']:.4f} "
         f"warned {cell['warned']:.1f}"
     )
+
+
+def draw(runs: Path, target: Path) -> None:
+    """Draw how many coordinates of centres lie within how many stated errors, by the method asked for."""
+    from matplotlib.figure import Figure
+    from scipy.stats import norm
+
+    found = dict[str, list[float]]()
+    for line in runs.read_text("utf-8").splitlines():
+        run = json.loads(line)
+        found.setdefault(run["asked"], []).extend(run["centers"])
+    figure, at = Figure(figsize=(7, 3.5), layout="constrained"), np.linspace(0, 5, 201)
+    axes = figure.subplots()
+    for name, values in found.items():
+        inside = np.searchsorted(np.sort(values), at, side="right") / len(values)
+        axes.plot(at, 100 * inside, label=name, linewidth=2.5 if name == "auto" else 1.2)
+    axes.plot(at, 100 * (2 * norm.cdf(at) - 1), "k:", label="normal law")
+    axes.axvline(2, color="0.7", linewidth=0.8)
+    axes.set(xlabel="stated errors", ylabel="% of coordinates within", xlim=(0, 5), ylim=(0, 101))
+    axes.legend(loc="lower right", fontsize="small")
+    figure.savefig(target, metadata={"Date": None})
 
 
 def overall(cells: list[dict[str, float]]) -> str:
