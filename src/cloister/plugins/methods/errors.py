@@ -26,32 +26,23 @@ covers the noise, and what lies between a figure and what it stands for:
 * Centres were moved after their rows were counted, by released steps. Of two groups of n and m rows whose centres are
   D apart, about sqrt(n m) / D rows lie in a layer of width 1 between them; where their border moves, by half the steps'
   lengths together, so many change sides. A group in which no rows were seen may have as many as noise hides, since a
-  centre that jumps from an empty place meets some. The next step of a centre would be shorter: a part ``UNFINISHED``
-  of this one, in the columns it went along and, as far as anyone knows, in all of them.
-* Steps are shrunk, which trades noise for bias: never for more of it than the noise that is stated (James and Stein).
+  centre that jumps from an empty place meets some. Rows that change sides move the means of both groups
+  (``from_borders``). The next step of a centre would be shorter: a part ``UNFINISHED`` of this one, in the columns it
+  went along and, as far as anyone knows, in all of them.
+* Steps are shrunk, which trades noise for bias: what they are shorter than the mean that was measured, beyond its
+  noise, is stated (``shortened``).
 * A k-median's pulls are smoothed near their centre: ``SMOOTHED`` of that length, in any direction.
-* Clipping takes off a mean what rows beyond the radius are farther out: ``CLIPPED`` of the radius, in any direction.
+* Clipping takes off a mean what rows beyond the radius are farther out: at most the mean length cut off, where it was
+  measured (``CUT``); else ``CLIPPED`` of the radius, in any direction.
+* Of a group that noise may hide, no more is known than how far rows are from their centres (``spread``).
 * Sizes that were moved to add up to the public number of rows are off by as much as they were moved.
 * Of a centre without any released point, nothing is known but how many rows noise hides, in any point.
 * A cell at the border of two groups is divided by volume, as if its rows fell on one side or the other by chance, half
-  of them together (``BORDER``). What cells hold that noise hides is left out: ``HIDDEN`` standard errors each.
+  of them together (``BORDER``).
 
-The parts are calibrated on generated mixtures, s1 and house. Within two standard errors, per cent, the worst set first
-and then all together (s1, house, shuttle, unbalance and g10k_d32_k16, as far as a method takes them, epsilon 0.5 and 1,
-five runs of each; coordinates of groups with more than a twentieth of an equal share of the rows):
-
-                                sizes                coordinates
-    hst-means                   100; 100             89 (unbalance); 100
-    radius-means                96 (unbalance); 98   72 (unbalance); 98
-    grid-means                  92 (unbalance); 95   71 (unbalance); 93
-    fastlloyd                   88 (unbalance); 98   88 (unbalance); 99
-    tree-coreset                63 (shuttle); 92     92 (shuttle); 99
-    one-round                   72 (unbalance); 88   100; 100
-
-Unbalance has five small groups far from three large ones: where one centre holds several of them, its rows lie far
-beyond its radius. On shuttle few rows lie far from all others, in cells that trees share or leave out.
-An error is too large rather than too small where centres still move far (``shrunk-lloyd``).
-Nothing here is a bound: rows too few to show above the noise, or far beyond a radius, are not covered.
+The parts are calibrated on generated mixtures, s1 and house, and measured by ``benchmarks/honesty.py`` (page
+explanation/errors.md). An error is too large rather than too small where centres still move far (``shrunk-lloyd``).
+Nothing here is a bound: rows too few to show above the noise, or clipped to the bounds, are not covered.
 """
 
 from __future__ import annotations

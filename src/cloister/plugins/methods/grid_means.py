@@ -10,9 +10,10 @@
 2. Keep the cells that seem to hold rows (``occupied``), and cluster them into k + 2 centres by the solver. Leave
    out two that are least missed, and move the others to the means of their cells.
 3. Ask for the sums S of the rows' offsets from their nearest centre, clipped to a radius of that centre's own, and for
-   nothing else: how many rows N each centre has is known from the grid. The radius r is the root mean square distance
-   of its kept cells, their own extent included, pooled with 0.3 of a mean group. Clipping takes something off S, so
-   that a step is 1.3 S / N. It is shrunk by the lesser of two factors: James and Stein's, one for all centres, and 1 /
+   nothing else: how many rows N each centre has is known from the grid. Where q is ``CLEAR`` or more, a quarter of the
+   budget of this step first counts the rows of each group by their distance from its centre, which tells the radii
+   (``Measuring.stepped``). Elsewhere the radius r is the root mean square distance of its kept cells, their own extent
+   included, pooled with 0.3 of a mean group. Clipping takes something off S, so that a step is 1.3 S / N. It is shrunk by the lesser of two factors: James and Stein's, one for all centres, and 1 /
    (1 + v / r^2) with v the noise of S / N, which is the best one for the longest step that there can be, r.
 
 Where the noise of all cells together is above n, nothing is known of the rows: step 2 moves its centres towards the
@@ -22,10 +23,14 @@ A cell's count changes by one, and a Gaussian pays for delta: in Laplace noise b
 together (``accounting.mixed``), counts have less than half of the variance; sums by the l2 mechanism, where nothing
 else is asked, need no delta at all. ``auto`` takes what is predicted to lose least.
 
-Guarantee: trust model and measure are those of the oracles in the slots; two rounds of one question each. A row falls
+Guarantee: trust model and measure are those of the oracles in the slots; two rounds of one question each, or three. A row falls
 in one cell, and has one nearest centre. Its offset is clipped to one public integer bound, whatever radius was released
 (``clipping``), so that the events of both rounds follow from public figures. Under Local trust a keyed hash of her
 number says which of the two a user answers, with all of her epsilon; elsewhere both share everybody's budget.
+
+Sizes are sums over all cells, also those that seem to hold no rows, and do not depend on the public number of rows:
+where the cells' total is clearly another one, step 2 goes by that. Cells are as wide in every column, so that columns
+much narrower than others, such as those of a category, are not told apart: there it is no candidate of ``auto``.
 
 The expected error (``ErrorLaw``) is that of groups of one size. Where sizes differ much, small groups cost more: two
 to six times of it on unbalance and mopsi_finland.

@@ -6,17 +6,17 @@
     4. Candidates: the means of the heaviest cells, shrunk towards m.
     5. Lift: the distance within which 80% of the rows have a candidate, counts and clipped sums about the candidates;
        weighted k-means of what they moved to gives k centres.
-    6. Lloyd rounds: the distance within which a share of the rows has a centre, in the first round and in the last;
-       counts and clipped sums about the centres, as ``shrunk-lloyd`` moves them (``Measuring.stepped``).
+    6. Lloyd rounds: in the first and the last, the distances of each group's rows from its centre; counts and sums
+       about the centres, clipped to a radius of each group's own (``Measuring.stepped``).
 
 Bounds may be loose: from step 3 on noise is in proportion to radii that were measured, not to the domain. Rows should
 be many for their noise, n mu / k above 40 or so: below, candidates drown. Of 16 clear groups one run in twenty misses
 one; more starts of the solver (``solver.starts=60``) help a little.
 
-Where a group is less than ``CLEAR`` standard errors, there are eight rounds of offsets that are clipped to six tenths
-of the distance which half of the rows are within, and stretched: of what is lost that takes off a half where groups are
-round. Elsewhere there are two, clipped to what nine tenths are within, since clipping moves the mean of a skewed group
-by more than noise does (shuttle at epsilon = 1: 1.013 instead of 1.003).
+Where a group is less than ``CLEAR`` standard errors, there are eight rounds, elsewhere two. A group's radius is the one
+by which noise and what clipping cuts off, both squared, add up to the least: a small group that lies far away keeps all
+of its rows, and what is still cut off is part of the stated errors. Where noise hides the distances of single groups,
+all have one radius, six tenths of what half of the rows are within, and steps are stretched.
 
 Guarantee: that of the oracles in the slots (trust, neighbouring relation, measure), composed by the accountant over all
 rounds: five of steps 1 to 5, ``rounds`` and two of step 6. Each asks one count (a row is in one bucket: sensitivity 1),

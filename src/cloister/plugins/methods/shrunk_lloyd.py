@@ -15,6 +15,8 @@ large as the groups, and what it costs decides. So little of a small budget goes
 5. Counts are moved to the nearest ones that add up to n; a step divides by no less than min(1, 40 / q) n / k rows.
 6. The matrix of sums is denoised as a whole (``denoised``), no step is believed farther than its noise lets
    (``believed``), and steps are stretched, since clipping shortens them.
+7. Before the last round the rows of each group are counted by their distance from its centre, where noise does not hide
+   them. Its offsets are clipped to a radius of each group's own, and its steps are not stretched.
 
 Guarantee: the trust model, neighbouring relation, epsilon and delta of the oracles in its slots, composed by the
 accountant: a sum of all rows, a count, and per round one count and one vector, whose norm is at most a fixed integer
