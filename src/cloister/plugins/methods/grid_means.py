@@ -13,8 +13,9 @@
    nothing else: how many rows N each centre has is known from the grid. Where q is ``CLEAR`` or more, a quarter of the
    budget of this step first counts the rows of each group by their distance from its centre, which tells the radii
    (``Measuring.stepped``). Elsewhere the radius r is the root mean square distance of its kept cells, their own extent
-   included, pooled with 0.3 of a mean group. Clipping takes something off S, so that a step is 1.3 S / N. It is shrunk by the lesser of two factors: James and Stein's, one for all centres, and 1 /
-   (1 + v / r^2) with v the noise of S / N, which is the best one for the longest step that there can be, r.
+   included, pooled with 0.3 of a mean group. Clipping takes something off S, so that a step is 1.3 S / N. It is shrunk
+   by the lesser of two factors: James and Stein's, one for all centres, and 1 / (1 + v / r^2) with v the noise of S /
+   N, which is the best one for the longest step that there can be, r.
 
 Where the noise of all cells together is above n, nothing is known of the rows: step 2 moves its centres towards the
 domain's middle, by n^2 over the squares of all standard errors. So noise makes no clustering worse than one centre.
@@ -23,10 +24,11 @@ A cell's count changes by one, and a Gaussian pays for delta: in Laplace noise b
 together (``accounting.mixed``), counts have less than half of the variance; sums by the l2 mechanism, where nothing
 else is asked, need no delta at all. ``auto`` takes what is predicted to lose least.
 
-Guarantee: trust model and measure are those of the oracles in the slots; two rounds of one question each, or three. A row falls
-in one cell, and has one nearest centre. Its offset is clipped to one public integer bound, whatever radius was released
-(``clipping``), so that the events of both rounds follow from public figures. Under Local trust a keyed hash of her
-number says which of the two a user answers, with all of her epsilon; elsewhere both share everybody's budget.
+Guarantee: trust model and measure are those of the oracles in the slots; two rounds of one question each, or three. A
+row falls in one cell, has one nearest centre, and is in one bin of its distance from it. Its offset is clipped to one
+public integer bound, whatever radius was released (``clipping``), so that the events of all rounds follow from public
+figures. Under Local trust a keyed hash of her number says which of the two a user answers, with all of her epsilon;
+elsewhere they share everybody's budget.
 
 Sizes are sums over all cells, also those that seem to hold no rows, and do not depend on the public number of rows:
 where the cells' total is clearly another one, step 2 goes by that. Cells are as wide in every column, so that columns
@@ -137,7 +139,7 @@ class GridMeans(Generic[T]):
         near = NearestCenter(session.settled(domain.snap(filled(found, problem.k))), domain.max_norm)
         sizes, radii = measured(cells.value, domain.real(near.centers)[:k], rows, grid.widths)
         if self.measures(problem, per_count):
-            moved = self._clipped_by_group(problem, session, near, sizes, radii, per_sum)
+            moved = self._clipped_by_group(problem, session, near, sizes, per_sum)
         else:
             moved = self._clipped(problem, session, near, sizes, radii, per_sum)
         weights, weight_errors = sizes_of(cells.value, moved.centers, *left_out(grid, counts, cells.value))
@@ -163,13 +165,7 @@ class GridMeans(Generic[T]):
         return Stepped(centers, sizes, stated)
 
     def _clipped_by_group(
-        self,
-        problem: Problem,
-        session: Session[T],
-        near: NearestCenter,
-        sizes: Floats,
-        radii: Floats,
-        per_sum: Budget,
+        self, problem: Problem, session: Session[T], near: NearestCenter, sizes: Floats, per_sum: Budget
     ) -> Stepped:
         """Step 3 by radii that distances, measured group by group, tell."""
         budgets = per_sum.split(MEASURED, 1 - MEASURED)

@@ -117,7 +117,7 @@ def towards_middle(centers: Floats, errors: Floats, domain: Domain) -> Floats:
     return found
 
 
-def known(errors: Floats, rows: int) -> float:
+def known(errors: Floats, rows: float) -> float:
     """How far centres may be from the domain's middle, of what counts with these standard errors (m,) say: n^2 over
     the squares of all errors, at most 1. Public."""
     noise = float((errors**2).sum())

@@ -49,7 +49,7 @@ from cloister.core.trust import Local, T
 from cloister.core.types import Floats
 from cloister.plugins.methods.clipping import ClippedOffsets, in_steps
 from cloister.plugins.methods.errors import MISSED, ErrorLaw, strength, sums_are_pure
-from cloister.plugins.methods.measuring import CLIP, GROWTH, Measuring, Moved, Shells
+from cloister.plugins.methods.measuring import CLIP, GROWTH, Measuring, Moved, Reach, Shells
 from cloister.plugins.methods.post_processing import filled
 from cloister.plugins.methods.rounds import equal_cells
 from cloister.plugins.methods.suggesting import suggested
@@ -110,6 +110,7 @@ class RadiusMeans(Generic[T]):
             k, chosen = suggestion.k, suggestion.details
         centers = self.solver.solve(session.release(lifted.coreset(kept, points)), k, rng.child("solve")) + mean
         weights, stated, rounds = np.full(k, problem.rows / k), dict[str, Any](), self.last(problem)
+        reach = Reach(radius)
         for number in range(rounds):  # 6.
             near = ask.near(filled(centers, problem.k))
             if number in (0, rounds - 1):

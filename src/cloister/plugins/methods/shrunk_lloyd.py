@@ -109,7 +109,8 @@ class ShrunkLloyd(Generic[T]):
     def budgets(self, problem: Problem) -> tuple[int, list[Budget]]:
         """How many rounds, and the budget of each question: of what is asked first, the mean and the reach, and of each
         round's counts, of use for the largest groups only, and of its sums."""
-        shares, last = self.shares(problem), int(self.measures_groups(problem))
+        shares: list[float] = self.shares(problem)
+        last = int(self.measures_groups(problem))
         first = len(shares) - last
         parts = problem.budget.split_for(*(share**2 for share in (*shares, 1 - sum(shares))))
         rounds = self.rounds or (2 if problem.budget.measure == "pure" else 8)

@@ -3,9 +3,9 @@
 1. One question (unless ``share`` is 0): in each column, how many rows are in each 16th of the declared range, in each
    16th of those, and of those. A column whose range nobody knows has bins of sign and magnitude instead.
 2. Per column: the interval from the first to the last bin that holds more than noise does, and a margin.
-   A method that says so (``slack``) gets a much wider one, for less: it needs no more than the order of
-   magnitude. It keeps bounds that it stands. Where no share of the budget can promise that groups of a fifth of the rows
-   keep their middle inside, nothing is asked and nothing is cut.
+   A method that says so (``slack``) gets a much wider one, for less: it needs no more than the order of magnitude, and
+   keeps bounds that it stands. Where no share of the budget can promise that groups of a fifth of the rows keep their
+   middle inside, nothing is asked and nothing is cut.
 3. The method in the slot works in the cube [-1, 1]^d, which stands for these intervals, with the rest of the budget.
    Its centres come back in the caller's units. Rows beyond the cube are clipped to it.
 
