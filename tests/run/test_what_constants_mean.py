@@ -49,8 +49,9 @@ def test_a_column_sets_a_centre_apart_from_three_quarters_of_the_spread_on(weigh
     assert apart([[0.0], [1.0]], weights) == said
 
 
-def test_it_must_be_off_by_two_standard_errors() -> None:
-    for error, said in ((0.249, ("a low",)), (0.251, ())):
+def test_it_must_be_off_by_two_standard_errors_of_its_own_and_of_the_mean_of_all_centres() -> None:
+    """Half a unit off the mean, which has half the variance of a centre: 0.5 = 2 sqrt(1.5) 0.2041."""
+    for error, said in ((0.204, ("a low",)), (0.2042, ())):
         assert apart([[0.0], [1.0]], [1, 1], {"centers_error": [[error], [error]]})[0] == said
 
 
@@ -75,8 +76,8 @@ def test_a_category_is_mostly_above_a_half_and_is_shown_from_half_a_hundredth_on
         return profile_of(made(centers, [1] * len(centers), None, columns, categories=wards)).clusters
 
     first, second, _ = found([0.51, 0.486, 0.004], [0.49, 0.504, 0.006], [0.2, 0.2, 0.6])
-    assert first.mixtures == {"ward": "A 51%, B 49%"}
-    assert second.mixtures == {"ward": "B 50%, A 49%, C 1%"}
+    assert first.mixtures == {"ward": "A 51%, B 48.6%"}
+    assert second.mixtures == {"ward": "B 50.4%, A 49%, C 0.6%"}
     assert "ward mostly A" in first.apart
     assert not any("mostly" in text and "A" in text for text in second.apart)
     lifted, empty = found([0.9, 0.3, -0.1], [0.0, 0.0, -0.1])

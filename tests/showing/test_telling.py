@@ -31,9 +31,14 @@ def test_values_that_differ_most_come_first_each_with_its_error_and_the_share_of
     ward = told(described()).columns[0]
     assert (abs(ward.above[0]) > 2 * ward.above_errors[0]).all()
     assert held(told(described()), 0)["ward"] == ", ".join(
-        f"{label} {share} \u00b1 {100 * error:.2f}% (all rows {100 * whole:.3g}%)"
-        for label, share, error, whole in zip(
-            ward.labels[:NAMED], ("70.00", "20.00", "10.00"), ward.errors[0], ward.whole, strict=False
+        f"{label} {share}% \u00b1 {100 * error:.2f}% (all rows {100 * whole:.2f}% \u00b1 {100 * whole_error:.2f}%)"
+        for label, share, error, whole, whole_error in zip(
+            ward.labels[:NAMED],
+            ("70.00", "20.00", "10.00"),
+            ward.errors[0],
+            ward.whole,
+            ward.whole_errors,
+            strict=False,
         )
     )
 
@@ -46,7 +51,9 @@ def test_numbers_are_told_by_median_and_quartiles_beside_the_median_of_all_rows_
 
 
 def test_of_two_values_one_is_told_and_what_noise_may_have_made_is_not() -> None:
-    assert re.fullmatch(r"true 90\.00 \u00b1 0\.2\d% \(all rows 46\.8%\)", held(told(described()), 0)["urgent"])
+    assert re.fullmatch(
+        r"true 90\.00% \u00b1 0\.2\d% \(all rows 46\.77% \u00b1 0\.1\d%\)", held(told(described()), 0)["urgent"]
+    )
     assert held(told(described(error=1000.0)), 2)["urgent"] == "as in all rows"
 
 

@@ -1,4 +1,5 @@
-"""Released figures with their standard errors, as text.
+"""Released figures with their standard errors, as text: the one declaration of how they are rounded, which tables,
+cards, profiles, reports, pictures and notebooks share.
 
 Results in notebooks: HTML in which every text is escaped, since names of columns are other people's.
 """
@@ -8,13 +9,16 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from html import escape
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import attrs
 import numpy as np
 
 from cloister.core.domains import Ball, Box
 from cloister.core.types import Floats
+
+if TYPE_CHECKING:
+    from cloister.run.result import Result
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]], caption: str) -> str:
@@ -36,10 +40,21 @@ def promise(headline: str, text: str, alarm: bool) -> str:
 @final
 @attrs.frozen
 class Estimate:
-    """A figure and its standard error. Args: error, None if nobody stated one."""
+    """Figure with its standard error. Args: error, None if nobody stated one; unit, written behind both."""
 
     value: float
     error: float | None = None
+    unit: str = ""
+
+    @classmethod
+    def of_share(cls, share: float, error: float | None = None) -> Estimate:
+        """Return a share, between 0 and 1, in per cent."""
+        return cls(100 * share, None if error is None else 100 * error, "%")
+
+    @classmethod
+    def of_size(cls, size: float, error: float | None = None) -> Estimate:
+        """Return a number of rows: a whole one where nobody stated an error."""
+        return cls(float(round(size)) if error is None and math.isfinite(size) else size, error)
 
     @property
     def text(self) -> str:
@@ -47,15 +62,17 @@ class Estimate:
         if self.error is None or not math.isfinite(self.error):
             return self.figure
         if self.error <= 0:
-            return f"{self.figure} \u00b1 0"
-        return f"{self.figure} \u00b1 {_rounded(self.error, self._digits)}"
+            return f"{self.figure} \u00b1 0{self.unit}"
+        return f"{self.figure} \u00b1 {_rounded(self.error, self._digits)}{self.unit}"
 
     @property
     def figure(self) -> str:
-        """The value alone, to two digits of the error; without one to four of its own."""
+        """The value alone, to two digits of the error; without one to four of its own, and a whole number in full."""
         if self.error is None or not math.isfinite(self.error):
-            return f"{self.value:.4g}"
-        return resolved(self.value, 1.0, 2, 6) if self.error <= 0 else _rounded(self.value, self._digits)
+            whole = self.value.is_integer() and abs(self.value) < 1e15
+            return f"{self.value:,.0f}{self.unit}" if whole else f"{self.value:.4g}{self.unit}"
+        text = resolved(self.value, 1.0, 2, 6) if self.error <= 0 else _rounded(self.value, self._digits)
+        return f"{text}{self.unit}"
 
     @property
     def _digits(self) -> int:
@@ -100,19 +117,74 @@ def table_in(details: Mapping[str, Any], name: str, shape: tuple[int, ...]) -> F
     return found if found.shape == shape else None
 
 
-def center_texts(centers: Floats, details: Mapping[str, Any], domain: Box | Ball) -> list[list[str]]:
-    """Centres (k, d) as text: to two digits of the standard errors that a result's details state, or else to six."""
-    errors = table_in(details, "centers_error", centers.shape)
+def center_texts(result: Result) -> list[list[str]]:
+    """Return a result's centres (k, d) as text, with the standard errors that it states, or else to six digits.
+    Coordinates in a category's values are shares."""
+    values, errors, mixed = *as_shares(result), {j for each in category_places(result).values() for j in each}
+    widths = _widths(result.centers, result.details, result.domain)
+
+    def text(i: int, j: int) -> str:
+        value, error = float(values[i, j]), None if errors is None else float(errors[i, j])
+        if j in mixed:
+            return Estimate.of_share(value, error).text
+        return resolved(value, widths[j], 6) if error is None else Estimate(value, error).text
+
+    k, d = values.shape
+    return [[text(i, j) for j in range(d)] for i in range(k)]
+
+
+def size_texts(result: Result) -> list[str] | None:
+    """Return the released sizes (k,) as text, with their standard errors; None where none were released."""
+    if result.weights is None:
+        return None
+    errors = table_in(result.details, "weights_error", result.weights.shape)
+    every = [None] * len(result.weights) if errors is None else errors.tolist()
+    return [Estimate.of_size(*each).text for each in zip(result.weights.tolist(), every, strict=True)]
+
+
+def category_places(result: Result) -> dict[str, list[int]]:
+    """Return the positions of each category's values among the columns, for categories that all are there of."""
+    places, found = {name: j for j, name in enumerate(result.columns)}, dict[str, list[int]]()
+    for name, (column, _) in result.one_hot.items():
+        found.setdefault(column, []).append(places.get(name, -1))
+    return {column: every for column, every in found.items() if min(every) >= 0}
+
+
+def as_shares(result: Result) -> tuple[Floats, Floats | None]:
+    """Return the centres (k, d) as people read them, and their stated errors (k, d), or None.
+
+    A coordinate in a category's value is the share of the rows that have it: none is negative, and where noise lifted
+    their sum above all rows, they are divided by it, errors too. No error is larger than the way to the farthest share
+    that there can be.
+    """
+    errors = table_in(result.details, "centers_error", result.centers.shape)
+    centers = meant(result.centers, result.details, result.domain) if errors is None else result.centers.copy()
+    errors = None if errors is None else errors.copy()
+    for places in category_places(result).values():
+        held = np.maximum(centers[:, places], 0.0)
+        whole = np.maximum(held.sum(axis=1, keepdims=True), 1.0)
+        centers[:, places] = held / whole
+        if errors is not None:
+            farthest = np.maximum(centers[:, places], 1 - centers[:, places])
+            errors[:, places] = np.minimum(errors[:, places] / whole, farthest)
+    return centers, errors
+
+
+def shares_of_rows(sizes: Floats, errors: Floats | None) -> tuple[Floats, Floats | None] | None:
+    """Return the groups' shares (k,) of all rows with their standard errors; None if no size is above zero.
+
+    Errors of different sizes add up as if they were independent, and a size's own counts in full: it is not made
+    smaller by that of the total, which rows that two groups share do not change.
+    """
+    kept = np.maximum(sizes, 0.0)
+    total = float(kept.sum())
+    if not total > 0:
+        return None
+    shares = kept / total
     if errors is None:
-        widths = _widths(centers, details, domain)
-        return [
-            [resolved(value, width, 6) for value, width in zip(center, widths, strict=True)]
-            for center in meant(centers, details, domain).tolist()
-        ]
-    return [
-        [Estimate(float(value), float(error)).figure for value, error in zip(*pair, strict=True)]
-        for pair in zip(centers, errors, strict=True)
-    ]
+        return shares, None
+    others = float((errors**2).sum()) - errors**2
+    return shares, np.sqrt(errors**2 + shares**2 * np.maximum(others, 0.0)) / total
 
 
 def meant(centers: Floats, details: Mapping[str, Any], domain: Box | Ball) -> Floats:

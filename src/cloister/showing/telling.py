@@ -54,8 +54,9 @@ def held(told: Descriptions, group: int) -> dict[str, str]:
 
 
 def _share(column: DescribedColumn, group: int, i: int) -> str:
-    share = Estimate(100 * column.shares[group, i], 100 * column.errors[group, i])
-    return f"{column.labels[i]} {share.text}% (all rows {100 * column.whole[i]:.3g}%)"
+    own = Estimate.of_share(float(column.shares[group, i]), float(column.errors[group, i]))
+    whole = Estimate.of_share(float(column.whole[i]), float(column.whole_errors[i]))
+    return f"{column.labels[i]} {own.text} (all rows {whole.text})"
 
 
 @final
