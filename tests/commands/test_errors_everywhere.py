@@ -7,7 +7,6 @@ import re
 from pathlib import Path
 from typing import Any
 
-import attrs
 import numpy as np
 import pytest
 
@@ -17,8 +16,8 @@ from cloister.run.estimates import Estimate
 from cloister.run.fit import fit, source
 from cloister.run.request import Request
 from cloister.run.result import Result
-from cloister.showing.lines import Parallel
-from cloister.showing.plots import draw_map, draw_parallel, figure_of
+from cloister.showing.frame import BAR
+from cloister.showing.plots import draw_map, draw_parallel
 from cloister.showing.profile import profile_of
 from cloister.showing.report import html_of
 from tests.in_process import ran
@@ -94,6 +93,27 @@ def test_tables_cards_profiles_reports_and_notebooks_show_every_figure_with_its_
         for place in ("profile", "report", "notebook, profile"):
             assert of_all in plain(places[place]), place
         assert of_all in profile_of(result).text()
+
+
+def segments(figure: Any) -> set[tuple[float, ...]]:
+    """Ends of all bars of a picture."""
+    lines = [each for each in figure.axes[0].collections if hasattr(each, "get_segments")]
+    return {tuple(np.round(part, 9).ravel()) for line in lines for part in line.get_segments()}
+
+
+def test_maps_and_lines_show_two_standard_errors_to_each_side_of_a_centre_and_say_so() -> None:
+    errors = np.array([[0.01, 0.02, 0.03], [0.04, 0.05, 0.06]])
+    found, bare = made(3, 2, details={"centers_error": errors}), made(3, 2)
+    for draw in (draw_map, draw_parallel):
+        assert BAR in [text.get_text() for text in draw(found).legends[0].get_texts()]
+        assert BAR not in [text.get_text() for text in draw(bare).legends[0].get_texts()]
+    (x, y, *_), (right, up, *_) = found.centers[1], 2 * errors[1]
+    drawn = segments(draw_map(found))
+    assert tuple(np.round([x - right, y, x + right, y], 9)) in drawn
+    assert tuple(np.round([x, y - up, x, y + up], 9)) in drawn
+    middle = (found.centers[1, 2] + 1) / 2
+    assert tuple(np.round([2, middle - 0.06, 2, middle + 0.06], 9)) in segments(draw_parallel(found))
+    assert draw_map(found, project=True).axes  # errors of a plane are those of its columns, added up
 
 
 def test_no_share_has_an_error_beyond_what_a_share_can_be_off_by() -> None:

@@ -10,12 +10,10 @@ import numpy as np
 from cloister.core.types import Floats, Ints
 from cloister.run.cautions import hardly_any, small_sizes
 from cloister.run.result import Result
+from cloister.showing.frame import ERRORS
 from cloister.showing.lines import MOST_COLUMNS, differing, extent, placed
 from cloister.showing.plot_data import domain_of
 from cloister.showing.profile import ClusterProfile, Profile
-
-ERRORS = 2.0
-"""Standard errors that are drawn to each side of a centre."""
 
 MOST_CARDS = 100
 """Most clusters drawn one by one: the largest ones."""
