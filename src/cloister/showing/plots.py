@@ -200,9 +200,9 @@ def _centers(axes: Axes, shown: Map) -> None:
     x, y = shown.centers[order].T
     if shown.errors is not None:
         right, up = ERRORS * shown.errors[order].T
-        axes.hlines(y, x - right, x + right, color=colours, linewidth=1.1, zorder=4.5)
-        axes.vlines(x, y - up, y + up, color=colours, linewidth=1.1, zorder=4.5)
-        axes.plot([], [], color=FAINT, linewidth=1.1, label=BAR)
+        axes.hlines(y, x - right, x + right, color=INK, linewidth=0.9, zorder=5.5)
+        axes.vlines(x, y - up, y + up, color=INK, linewidth=0.9, zorder=5.5)
+        axes.plot([], [], color=INK, linewidth=0.9, label=BAR)
     everyone = axes.scatter(x, y, s=areas[order], color=colours, zorder=5, clip_on=False, **style)
     if most > 0:
         for rows in (rounded(most), rounded(most / 8)):
