@@ -14,8 +14,8 @@ from rich.console import Console
 
 from cloister.commands.common import names, print_result, show, tables_of
 from cloister.core.errors import InvalidInput
-from cloister.run.estimates import center_texts
 from cloister.run.result import Result
+from cloister.run.shown import center_texts
 from cloister.showing.profile import profile_of
 from tests.in_process import cloister
 from tests.showing.report.pages import made

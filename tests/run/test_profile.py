@@ -15,10 +15,11 @@ from cloister.core.randomness import NoiseRng
 from cloister.core.registry.registry import registry
 from cloister.core.types import Floats
 from cloister.metrics import k_median_cost, labels, nicv, silhouette
-from cloister.run.estimates import Estimate, center_texts, resolved
+from cloister.run.estimates import Estimate, resolved
 from cloister.run.fit import fit, source
 from cloister.run.request import Request
 from cloister.run.result import Result
+from cloister.run.shown import center_texts
 from cloister.showing.figures import SPHERES_COST, SPHERES_ERROR
 from cloister.showing.profile import Profile, profile_of
 from tests.showing.report.pages import made

@@ -219,7 +219,7 @@ def tables_of(result: Result, names: Sequence[str], width: int) -> list[Table]:
 
     Args: names (of the columns, as they can be printed), width (of the terminal, in characters).
     """
-    from cloister.run.estimates import center_texts, size_texts
+    from cloister.run.shown import center_texts, size_texts
 
     every, sizes, order = center_texts(result), size_texts(result), result.by_size
     texts = [every[i] for i in order]

@@ -9,16 +9,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from html import escape
-from typing import TYPE_CHECKING, Any, final
+from typing import Any, final
 
 import attrs
 import numpy as np
 
 from cloister.core.domains import Ball, Box
 from cloister.core.types import Floats
-
-if TYPE_CHECKING:
-    from cloister.run.result import Result
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]], caption: str) -> str:
@@ -117,59 +114,6 @@ def table_in(details: Mapping[str, Any], name: str, shape: tuple[int, ...]) -> F
     return found if found.shape == shape else None
 
 
-def center_texts(result: Result) -> list[list[str]]:
-    """Return a result's centres (k, d) as text, with the standard errors that it states, or else to six digits.
-    Coordinates in a category's values are shares."""
-    values, errors, mixed = *as_shares(result), {j for each in category_places(result).values() for j in each}
-    widths = _widths(result.centers, result.details, result.domain)
-
-    def text(i: int, j: int) -> str:
-        value, error = float(values[i, j]), None if errors is None else float(errors[i, j])
-        if j in mixed:
-            return Estimate.of_share(value, error).text
-        return resolved(value, widths[j], 6) if error is None else Estimate(value, error).text
-
-    k, d = values.shape
-    return [[text(i, j) for j in range(d)] for i in range(k)]
-
-
-def size_texts(result: Result) -> list[str] | None:
-    """Return the released sizes (k,) as text, with their standard errors; None where none were released."""
-    if result.weights is None:
-        return None
-    errors = table_in(result.details, "weights_error", result.weights.shape)
-    every = [None] * len(result.weights) if errors is None else errors.tolist()
-    return [Estimate.of_size(*each).text for each in zip(result.weights.tolist(), every, strict=True)]
-
-
-def category_places(result: Result) -> dict[str, list[int]]:
-    """Return the positions of each category's values among the columns, for categories that all are there of."""
-    places, found = {name: j for j, name in enumerate(result.columns)}, dict[str, list[int]]()
-    for name, (column, _) in result.one_hot.items():
-        found.setdefault(column, []).append(places.get(name, -1))
-    return {column: every for column, every in found.items() if min(every) >= 0}
-
-
-def as_shares(result: Result) -> tuple[Floats, Floats | None]:
-    """Return the centres (k, d) as people read them, and their stated errors (k, d), or None.
-
-    A coordinate in a category's value is the share of the rows that have it: none is negative, and where noise lifted
-    their sum above all rows, they are divided by it, errors too. No error is larger than the way to the farthest share
-    that there can be.
-    """
-    errors = table_in(result.details, "centers_error", result.centers.shape)
-    centers = meant(result.centers, result.details, result.domain) if errors is None else result.centers.copy()
-    errors = None if errors is None else errors.copy()
-    for places in category_places(result).values():
-        held = np.maximum(centers[:, places], 0.0)
-        whole = np.maximum(held.sum(axis=1, keepdims=True), 1.0)
-        centers[:, places] = held / whole
-        if errors is not None:
-            farthest = np.maximum(centers[:, places], 1 - centers[:, places])
-            errors[:, places] = np.minimum(errors[:, places] / whole, farthest)
-    return centers, errors
-
-
 def shares_of_rows(sizes: Floats, errors: Floats | None) -> tuple[Floats, Floats | None] | None:
     """Return the groups' shares (k,) of all rows with their standard errors; None if no size is above zero.
 
@@ -190,12 +134,12 @@ def shares_of_rows(sizes: Floats, errors: Floats | None) -> tuple[Floats, Floats
 def meant(centers: Floats, details: Mapping[str, Any], domain: Box | Ball) -> Floats:
     """Centres (k, d), where nobody stated an error, as people read them: to a millionth of each column's public bounds,
     or of the frame that was released in them. What is below is rounding, such as -1e-17 for 0."""
-    digits = [6 - _magnitude(width) for width in _widths(centers, details, domain)]
+    digits = [6 - _magnitude(width) for width in widths_of(centers, details, domain)]
     columns = [[round(x, n) + 0.0 for x in column] for column, n in zip(centers.T.tolist(), digits, strict=True)]
     return np.array(columns, np.float64).T
 
 
-def _widths(centers: Floats, details: Mapping[str, Any], domain: Box | Ball) -> list[float]:
+def widths_of(centers: Floats, details: Mapping[str, Any], domain: Box | Ball) -> list[float]:
     """Widths (d,) of the frame that was released, or else of the public bounds."""
     frame = table_in(details, "intervals", (centers.shape[1], 2))
     if frame is None or not (frame[:, 0] < frame[:, 1]).all():

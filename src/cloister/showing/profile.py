@@ -20,16 +20,13 @@ from cloister.run.cautions import beyond, unlisted, unproved, untrusted
 from cloister.run.descriptions import Descriptions, descriptions_of
 from cloister.run.estimates import (
     Estimate,
-    as_shares,
-    category_places,
-    center_texts,
     meant,
     shares_of_rows,
-    size_texts,
     table,
     table_in,
 )
 from cloister.run.result import Result
+from cloister.run.shown import as_shares, category_places, center_texts, size_texts
 from cloister.run.words import Word, words_of
 from cloister.showing.figures import POINTS, estimated, model_of, silhouette
 from cloister.showing.telling import held
