@@ -115,20 +115,22 @@ def table_in(details: Mapping[str, Any], name: str, shape: tuple[int, ...]) -> F
 
 
 def shares_of_rows(sizes: Floats, errors: Floats | None) -> tuple[Floats, Floats | None] | None:
-    """Return the groups' shares (k,) of all rows with their standard errors; None if no size is above zero.
+    """Return the groups' shares (k,) of all rows with their standard errors; None if no size is above zero."""
+    kept = np.maximum(sizes, 0.0)
+    if not kept.sum() > 0:
+        return None
+    return kept / kept.sum(), None if errors is None else share_errors(kept, errors)
+
+
+def share_errors(sizes: Floats, errors: Floats) -> Floats:
+    """Return standard errors (k,) of shares of all rows. Args: sizes (not negative), errors (k,).
 
     Errors of different sizes add up as if they were independent, and a size's own counts in full: it is not made
     smaller by that of the total, which rows that two groups share do not change.
     """
-    kept = np.maximum(sizes, 0.0)
-    total = float(kept.sum())
-    if not total > 0:
-        return None
-    shares = kept / total
-    if errors is None:
-        return shares, None
+    total = float(sizes.sum()) or 1.0
     others = float((errors**2).sum()) - errors**2
-    return shares, np.sqrt(errors**2 + shares**2 * np.maximum(others, 0.0)) / total
+    return np.asarray(np.sqrt(errors**2 + (sizes / total) ** 2 * np.maximum(others, 0.0)) / total)
 
 
 def meant(centers: Floats, details: Mapping[str, Any], domain: Box | Ball) -> Floats:
