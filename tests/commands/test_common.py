@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 import json
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
+import attrs
 import numpy as np
 import pytest
 from rich.console import Console
 
-from cloister.commands.common import names, print_result, show, table_of
+from cloister.commands.common import names, print_result, show, tables_of
 from cloister.core.errors import InvalidInput
-from cloister.run.estimates import center_texts
 from cloister.run.result import Result
+from cloister.run.shown import center_texts
 from cloister.showing.profile import profile_of
 from tests.in_process import cloister
 from tests.showing.report.pages import made
 
 
 def lines(result: Result, width: int) -> list[list[str]]:
-    """The cells of each line as a terminal of this width shows them."""
+    """The cells of each line as a terminal of this width shows them, of all tables."""
     terminal = Console(width=width, markup=False, emoji=False, highlight=False)
     with terminal.capture() as shown:
-        terminal.print(table_of(result, result.columns, width))
+        for table in tables_of(result, result.columns, width):
+            terminal.print(table)
     found = shown.get().splitlines()
     assert max(map(len, found)) <= width
     return [
@@ -54,20 +57,39 @@ def test_what_is_below_a_millionth_of_the_bounds_or_of_the_released_frame_is_rea
     assert [cluster.center for cluster in profile_of(plain).clusters] == [(0, 0.123457, 0), (1.5, 0, 0.5)]
     for details, shown in (
         ({"intervals": [[-1e-3, 1e-3]] * 3}, ["0", "0.12345679", "-2e-08"]),
-        ({"centers_error": np.full((2, 3), 1e-9)}, ["0.0000000000", "0.1234567890", "-0.0000000200"]),
+        (
+            {"centers_error": np.full((2, 3), 1e-9)},
+            [f"{text} \u00b1 0.0000000010" for text in ("0.0000000000", "0.1234567890", "-0.0000000200")],
+        ),
     ):
-        assert center_texts(centers, details, plain.domain)[0] == shown
+        assert center_texts(attrs.evolve(plain, details=details))[0] == shown
 
 
 def test_few_columns_are_columns_and_of_many_each_is_a_row() -> None:
-    head, *rows = lines(result(7, 30), 100)
-    assert head == ["centre", "rows (noisy)", *(f"c{j}" for j in range(7))]
+    head, *rows = lines(result(4, 30), 100)
+    assert head == ["centre", "rows (noisy)", *(f"c{j}" for j in range(4))]
     assert len(rows) == 30
-    given = result(40, 7)
+    given = result(40, 3)
     head, *rows = lines(given, 80)
     assert head == ["centre", *map(str, given.by_size)]
     assert [row[0] for row in rows] == ["rows (noisy)", *given.columns]
-    assert rows[1][1:] == [f"{value:.3f}" for value in given.centers[given.by_size, 0]]
+    assert rows[1][1:] == [f"{value:.3f} \u00b1 0.010" for value in given.centers[given.by_size, 0]]
+
+
+def test_what_is_too_wide_for_one_table_is_in_a_few_below_one_another() -> None:
+    given, texts = result(40, 7), center_texts(result(40, 7))
+    (head, *rows), parts = lines(given, 80), list[list[list[str]]]()
+    for line in [head, *rows]:
+        if line[0] == "centre":
+            parts.append([])
+        parts[-1].append(line[1:])
+    assert list(chain(*(part[0] for part in parts))) == [str(i) for i in given.by_size]
+    assert [list(chain(*(part[j + 2] for part in parts))) for j in range(40)] == [
+        [texts[i][j] for i in given.by_size] for j in range(40)
+    ]
+    many = lines(result(7, 30), 100)
+    assert [line[:2] for line in many if line[0] == "centre"] == [["centre", "rows (noisy)"], ["centre", "c4"]]
+    assert len(many) == 2 * 31
 
 
 @pytest.mark.parametrize("width", [60, 80])
@@ -81,7 +103,7 @@ def test_of_many_columns_and_centres_some_are_shown_and_the_others_counted(width
 
 def test_a_long_name_is_cut_and_hides_no_number() -> None:
     given = result(2, 2, columns=("n" * 200, "age"))
-    assert lines(given, 80)[1][-1] == f"{given.centers[given.by_size[0], 1]:.3f}"
+    assert lines(given, 80)[1][-1] == f"{given.centers[given.by_size[0], 1]:.3f} \u00b1 0.010"
 
 
 COMMANDS = "\x1b]0;title\x07\x1b[2J\x9b1A\u202e"

@@ -17,7 +17,7 @@ from cloister.core.errors import InvalidInput, UtilityWarning
 from cloister.core.frames import UNKNOWN
 from cloister.core.randomness import NoiseRng
 from cloister.run.account import Account
-from cloister.run.cautions import after, at_bounds, before, beyond, centers_at_ends, ends_cut, unproved
+from cloister.run.cautions import after, at_bounds, before, beyond, centers_at_ends, ends_cut, unproved, untrusted
 from cloister.run.fit import fit, source
 from cloister.run.request import Request, prepare
 from cloister.run.result import Result
@@ -70,6 +70,38 @@ def test_sizes_that_are_all_0_are_said_to_be_empty() -> None:
     for weights, empty in (([0.0, 0.0, 0.0], 3), ([-4.0, 500.0, 500.0], 1), ([0.0, 500.0, 500.0], 1)):
         (warning,) = after(made(weights=np.array(weights)))
         assert str(warning).startswith(f"{empty} of 3 centres hold hardly any rows")
+
+
+def untrusted_of(centers: Any, errors: Any, weights: Any, size_errors: Any, **details: Any) -> list[str]:
+    known = {"centers_error": np.array(errors), "weights_error": np.array(size_errors), **details}
+    found = made(2, len(weights), centers=np.array(centers), weights=np.array(weights, float), details=known)
+    (profile, page), said = (profile_of(found), html_of(found)), untrusted(found)
+    assert [str(warning) for warning in after(found)][: len(said)] == list(profile.untrusted) == said
+    assert all(f"WARNING: {text}." in profile.notes for text in said)
+    assert page.count("NOT TO BE TRUSTED") == len(said)
+    return said
+
+
+def test_sizes_within_three_stated_errors_of_zero_and_places_lost_in_theirs_are_not_to_be_trusted() -> None:
+    """Each centre is named once: one that hardly has rows is not named again, whatever its errors."""
+    centers, small = [[0.0, 0.0], [0.5, 0.0], [-0.5, 0.5], [0.9, 0.9]], [[0.01, 0.01]] * 4
+    sizes = [1000, 300, 500, 900]
+    assert untrusted_of(centers, small, sizes, [99, 99, 99, 99]) == []
+    (said,) = untrusted_of(centers, small, sizes, [99, 101, 99, 99])
+    assert said.startswith("not to be trusted: centre 1 (size). ")
+    lost = [[0.01, 0.01], [0.4, 0.31], [0.4, 0.29], [0.01, 0.01]]
+    (said,) = untrusted_of(centers, lost, sizes, [99, 101, 99, 99])
+    assert said.startswith("not to be trusted: centre 1 (size and place). ")
+    hardly, said = untrusted_of(centers, lost, [1000, 3, 500, 900], [99, 101, 201, 99])
+    assert hardly.startswith("1 of 4 centres hold hardly any rows")
+    assert said.startswith("not to be trusted: centre 2 (size). ")
+
+
+def test_a_place_is_lost_in_the_units_that_the_run_took_distances_in() -> None:
+    centers, errors = [[0.0, 0.0], [0.5, 0.0]], [[0.01, 0.45]] * 2
+    assert untrusted_of(centers, errors, [500, 500], [9, 9]) == []
+    (said,) = untrusted_of(centers, errors, [500, 500], [9, 9], units=[1.0, 0.5])
+    assert said.startswith("not to be trusted: centre 0 (place), 1 (place). ")
 
 
 def test_a_run_that_is_not_private_is_refused_by_a_ledger_before_a_row_is_read(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from cloister.core.errors import InvalidInput
 from cloister.core.randomness import NoiseRng
 from cloister.core.types import Floats
 from cloister.run.drift import AT_ONCE, DRAWS, LEVEL, Compared, drift
+from cloister.run.estimates import Estimate
 from cloister.run.fit import fit, source
 from cloister.run.request import Request
 from cloister.run.result import Result
@@ -103,6 +104,9 @@ def test_changes_are_measured_in_the_errors_of_either_side() -> None:
     noise = 3 * ((10 / 20_000) ** 2 + (150 / 10_000) ** 2)
     errors = np.sqrt(noise + pooled / 20_000 + pooled / 10_000)
     assert found.shares == pytest.approx(sizes)
+    for i in range(len(found.called)):
+        then, now = (Estimate.of_share(found.shares[j, i], found.share_errors[j, i]).text for j in range(2))
+        assert f"{then} of the rows, now {now}" in found.text
     assert found.apart == pytest.approx((sizes[1] - sizes[0]) / errors)
 
 

@@ -15,10 +15,11 @@ from cloister.core.randomness import NoiseRng
 from cloister.core.registry.registry import registry
 from cloister.core.types import Floats
 from cloister.metrics import k_median_cost, labels, nicv, silhouette
-from cloister.run.estimates import Estimate, center_texts, resolved
+from cloister.run.estimates import Estimate, resolved
 from cloister.run.fit import fit, source
 from cloister.run.request import Request
 from cloister.run.result import Result
+from cloister.run.shown import center_texts
 from cloister.showing.figures import SPHERES_COST, SPHERES_ERROR
 from cloister.showing.profile import Profile, profile_of
 from tests.showing.report.pages import made
@@ -170,7 +171,13 @@ def test_details_of_a_stranger_that_mean_something_else_are_left_alone() -> None
         (Estimate(0.012345, 0.00067), "0.01235 \u00b1 0.00067"),
         (Estimate(1947988581.0, 194137692.0), "1,950,000,000 \u00b1 190,000,000"),
         (Estimate(-0.001, 0.4), "0.00 \u00b1 0.40"),
-        (Estimate(1e6, math.inf), "1e+06"),
+        (Estimate(1e6, math.inf), "1,000,000"),
+        (Estimate(0.5, math.nan), "0.5"),
+        (Estimate.of_share(0.7512, 0.0234), "75.1% \u00b1 2.3%"),
+        (Estimate.of_share(0.7512), "75.12%"),
+        (Estimate.of_share(1.0, 0.0), "100% \u00b1 0%"),
+        (Estimate.of_size(12345.6), "12,346"),
+        (Estimate.of_size(12345.6, 43.21), "12,346 \u00b1 43"),
     ],
 )
 def test_a_figure_has_as_many_digits_as_its_error_lets_mean_something(estimate: Estimate, text: str) -> None:
@@ -203,10 +210,9 @@ def test_centres_and_intervals_far_from_0_are_told_apart_where_no_error_is_state
     stated = profile_of(result)
     bare = profile_of(attrs.evolve(result, details={**result.details, "centers_error": None}))
     expected = {"1,700,000,002.25", "1,700,000,008.25"}
-    assert len({stated.coordinates(cluster, bare=True)[0] for cluster in stated.clusters}) == 2
-    assert {bare.coordinates(cluster)[0][:15] for cluster in bare.clusters} == {text[:15] for text in expected}
-    assert len({texts[0] for texts in center_texts(result.centers, result.details, result.domain)}) == 2
-    assert {texts[0] for texts in center_texts(result.centers, {}, result.domain)} == expected
+    assert len({cluster.coordinates[0] for cluster in stated.clusters}) == 2
+    assert {cluster.coordinates[0] for cluster in bare.clusters} == expected
+    assert [list(cluster.coordinates) for cluster in stated.clusters] == center_texts(result)
     private = fit(Request(k=2, epsilon=9.0, delta=1e-6, bounds=(1.7e9, 1.7e9 + 1e4), rows=1000, zoom=0.3), source(rows))
     (interval,) = [note for note in private.privacy.notes if "It released these intervals" in note]
     ends = re.findall(r"0 (1,7[\d,.]+\d) to (1,7[\d,.]+\d)", interval)[0]

@@ -49,9 +49,53 @@ def test_a_column_sets_a_centre_apart_from_three_quarters_of_the_spread_on(weigh
     assert apart([[0.0], [1.0]], weights) == said
 
 
-def test_it_must_be_off_by_two_standard_errors() -> None:
-    for error, said in ((0.249, ("a low",)), (0.251, ())):
+def test_it_must_be_off_by_two_standard_errors_of_its_own_and_of_the_mean_of_all_centres() -> None:
+    """Half a unit off the mean, which has half the variance of a centre: 0.5 = 2 sqrt(1.5) 0.2041."""
+    for error, said in ((0.204, ("a low",)), (0.2042, ())):
         assert apart([[0.0], [1.0]], [1, 1], {"centers_error": [[error], [error]]})[0] == said
+
+
+WARDS = {"ward": ["A", "B", "C"]}
+IN_WARDS = ("ward=A", "ward=B", "ward=C")
+
+
+def of_wards(centers: Any, weights: Any, errors: Any = None) -> list[tuple[str, ...]]:
+    details = {} if errors is None else {"centers_error": np.broadcast_to(errors, np.shape(centers))}
+    return [c.apart for c in profile_of(made(centers, weights, details, IN_WARDS, categories=WARDS)).clusters]
+
+
+def test_of_a_category_one_value_sets_a_cluster_apart_the_one_that_it_has() -> None:
+    """The rest lacks what others have, which follows; where no value is frequent, the rarest is named."""
+    centers = [[0.98, 0.01, 0.01], [0.01, 0.98, 0.01], [0.45, 0.45, 0.1]]
+    first, second, third = of_wards(centers, [1, 1, 0.1])
+    assert (first, second) == (("ward mostly A",), ("ward mostly B",))
+    assert third == ("ward often C",)
+    assert of_wards([[0.5, 0.0, 0.0], [0.5, 0.4, 0.0]], [1, 1])[0] == ("ward rarely B",)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_no_two_values_of_a_category_and_nothing_within_two_stated_errors_is_ever_named(seed: int) -> None:
+    g = np.random.default_rng(seed)
+    k, columns = int(g.integers(2, 7)), (*IN_WARDS, "sex=f", "sex=m", "age")
+    shares = np.hstack([g.dirichlet([0.4] * 3, k), g.dirichlet([0.5] * 2, k), g.uniform(0, 1, (k, 1))])
+    errors, weights = g.exponential(0.15, shares.shape), g.uniform(10, 100, k)
+    known = {"centers_error": errors, "weights_error": g.exponential(5, k)}
+    categories = {**WARDS, "sex": ["f", "m"]}
+    found = profile_of(made(shares, weights, known, columns, categories=categories))
+    away = shares - np.average(shares, axis=0, weights=weights)
+    for i, cluster in enumerate(found.clusters):
+        named = [text.split()[0] for text in cluster.apart]
+        assert len(named) == len(set(named))
+        for text in cluster.apart:
+            column, how, *value = text.split()
+            j = columns.index("=".join([column, *value]))
+            assert abs(away[i, j]) > 2 * errors[i, j]
+            assert (away[i, j] > 0) == (how in ("high", "mostly", "often")) or how == "mostly"
+
+
+def test_mostly_is_said_of_a_share_that_is_above_a_half_by_two_standard_errors() -> None:
+    for error, how in ((0.049, "mostly"), (0.051, "often")):
+        assert of_wards([[0.6, 0.2, 0.2], [0.0, 0.5, 0.5]], [1, 1], [[error, 1.0, 1.0]])[0] == (f"ward {how} A",)
 
 
 def test_no_more_than_three_columns_are_named_the_clearest_first() -> None:
@@ -75,8 +119,8 @@ def test_a_category_is_mostly_above_a_half_and_is_shown_from_half_a_hundredth_on
         return profile_of(made(centers, [1] * len(centers), None, columns, categories=wards)).clusters
 
     first, second, _ = found([0.51, 0.486, 0.004], [0.49, 0.504, 0.006], [0.2, 0.2, 0.6])
-    assert first.mixtures == {"ward": "A 51%, B 49%"}
-    assert second.mixtures == {"ward": "B 50%, A 49%, C 1%"}
+    assert first.mixtures == {"ward": "A 51%, B 48.6%"}
+    assert second.mixtures == {"ward": "B 50.4%, A 49%, C 0.6%"}
     assert "ward mostly A" in first.apart
     assert not any("mostly" in text and "A" in text for text in second.apart)
     lifted, empty = found([0.9, 0.3, -0.1], [0.0, 0.0, -0.1])

@@ -31,22 +31,44 @@ def test_values_that_differ_most_come_first_each_with_its_error_and_the_share_of
     ward = told(described()).columns[0]
     assert (abs(ward.above[0]) > 2 * ward.above_errors[0]).all()
     assert held(told(described()), 0)["ward"] == ", ".join(
-        f"{label} {share} \u00b1 {100 * error:.2f}% (all rows {100 * whole:.3g}%)"
-        for label, share, error, whole in zip(
-            ward.labels[:NAMED], ("70.00", "20.00", "10.00"), ward.errors[0], ward.whole, strict=False
+        f"{label} {share}% \u00b1 {100 * error:.2f}% (all rows {100 * whole:.2f}% \u00b1 {100 * whole_error:.2f}%)"
+        for label, share, error, whole, whole_error in zip(
+            ward.labels[:NAMED],
+            ("70.00", "20.00", "10.00"),
+            ward.errors[0],
+            ward.whole,
+            ward.whole_errors,
+            strict=False,
         )
     )
 
 
 def test_numbers_are_told_by_median_and_quartiles_beside_the_median_of_all_rows_and_how_coarsely() -> None:
-    assert held(told(described()), 1)["stay"] == "median 10, quartiles 7.5 to 12.5 (all rows 7.75), told by parts of 5"
+    """Nothing is known of a place within a part of 5: a standard error of 5 / sqrt(12) = 1.44."""
+    assert held(told(described()), 1)["stay"] == (
+        "median 10.0 \u00b1 1.4, quartiles 7.5 \u00b1 1.4 to 12.5 \u00b1 1.4 (all rows 7.8 \u00b1 1.4), "
+        "told by parts of 5"
+    )
     assert held(told(described()), 0)["stay"] == (
-        f"median 2.5, quartiles 1.25 to 3.75 (all rows 7.75), told by parts of 5{COARSE}"
+        "median 2.5 \u00b1 1.4, quartiles 1.2 \u00b1 1.4 to 3.8 \u00b1 1.4 (all rows 7.8 \u00b1 1.4), "
+        f"told by parts of 5{COARSE}"
     )
 
 
+def test_the_error_of_a_quantile_grows_with_those_of_the_shares_below_it() -> None:
+    """Of 2,000 rows in four parts, half in each of the middle ones: the median is off by sqrt(2 (1 - 2/4)) times a
+    share's error, over 0.5 of the rows in a part of 5."""
+    stay = told(described(error=100.0)).columns[1]
+    share = float(np.sqrt((stay.errors[1] ** 2).mean()))
+    density = stay.shares[1, 1:3].mean() / 5
+    assert stay.quantile_error(1, 0.5) == pytest.approx(np.hypot(share / density, 5 / np.sqrt(12)), rel=0.05)
+    assert np.isnan(told(described()).columns[0].quantile_error(0, 0.5))
+
+
 def test_of_two_values_one_is_told_and_what_noise_may_have_made_is_not() -> None:
-    assert re.fullmatch(r"true 90\.00 \u00b1 0\.2\d% \(all rows 46\.8%\)", held(told(described()), 0)["urgent"])
+    assert re.fullmatch(
+        r"true 90\.00% \u00b1 0\.2\d% \(all rows 46\.77% \u00b1 0\.1\d%\)", held(told(described()), 0)["urgent"]
+    )
     assert held(told(described(error=1000.0)), 2)["urgent"] == "as in all rows"
 
 

@@ -86,6 +86,9 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")
 WIDEST = 24
 """Most characters of a heading that count: longer ones are cut."""
 
+MOST_TABLES = 4
+"""Most tables that a result's centres are printed in, if one is too wide for the terminal."""
+
 EDGES = 3
 """Characters around a cell."""
 
@@ -202,9 +205,10 @@ def print_result(result: Result, verbose: bool = True) -> None:
     from cloister.run.choosing import suggested
 
     terminal = console()
-    table = table_of(result, [plain(name) for name in result.columns], terminal.width)
-    table.title = f"{len(result.centers)} private centres by {plain(result.method['name'])}"
-    print_table(table, terminal)
+    tables = tables_of(result, [plain(name) for name in result.columns], terminal.width)
+    tables[0].title = f"{len(result.centers)} private centres by {plain(result.method['name'])}"
+    for table in tables:
+        print_table(table, terminal)
     for warning in after(result):
         show(f"WARNING: {warning}.")
     if words := suggested(result.problem, result.details):
@@ -212,29 +216,40 @@ def print_result(result: Result, verbose: bool = True) -> None:
     show(result.privacy.text(brief=not verbose))
 
 
-def table_of(result: Result, names: Sequence[str], width: int) -> Table:
-    """A row per centre, the largest group first, or per column where only that fits; if neither does, as many columns
-    as fit, and how many more there are.
+def tables_of(result: Result, names: Sequence[str], width: int) -> list[Table]:
+    """Return the centres with their standard errors: a row per centre, the largest group first, or per column where
+    that takes fewer tables below one another; where many would be needed, one with as many columns as fit, and how many
+    more there are.
 
     Args: names (of the columns, as they can be printed), width (of the terminal, in characters).
     """
-    from cloister.run.estimates import center_texts
+    from cloister.run.shown import center_texts, size_texts
 
-    every, order = center_texts(result.centers, result.details, result.domain), result.by_size
+    every, sizes, order = center_texts(result), size_texts(result), result.by_size
     texts = [every[i] for i in order]
     upright = [["centre", *(result.called[i] for i in order)]]
-    if result.weights is not None:
-        upright.append(["rows (noisy)", *(f"{result.weights[i]:.0f}" for i in order)])
+    if sizes is not None:
+        upright.append(["rows (noisy)", *(sizes[i] for i in order)])
     fixed = len(upright)
     upright += [[name, *(row[j] for row in texts)] for j, name in enumerate(names)]
     turned = [list(cells) for cells in zip(*upright, strict=True)]
-    if _room(upright, width) == len(upright):
-        return _table(upright)
-    if _room(turned, width) == len(turned):
-        return _table(turned)
+    by_centre, by_column = _parts(upright, width), _parts(turned, width)
+    parts = by_centre if len(by_centre) == 1 else min(by_column, by_centre, key=len)
+    if len(parts) <= MOST_TABLES:
+        return [_table(part) for part in parts]
     shown = max(_room(upright, width - len("... 1000 more") - EDGES), fixed + 1)
     more = len(upright) - shown
-    return _table(upright[:shown], f"... {more} more" if more else "")
+    return [_table(upright[:shown], f"... {more} more" if more else "")]
+
+
+def _parts(columns: list[list[str]], width: int) -> list[list[list[str]]]:
+    """Return these columns as tables that fit, each with the first column and at least one more."""
+    names, rest, parts = columns[0], columns[1:], list[list[list[str]]]()
+    while rest:
+        room = max(1, _room([names, *rest], width) - 1)
+        parts.append([names, *rest[:room]])
+        rest = rest[room:]
+    return parts
 
 
 def _room(columns: list[list[str]], width: int) -> int:

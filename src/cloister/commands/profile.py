@@ -142,7 +142,7 @@ def _of_rows(found: Profile, cluster: ClusterProfile, seen: GroupsOfRows) -> Tab
     for name in names:
         table.add_column(name, justify="right")
     columns = [seen.means[i], seen.spreads[i], *([seen.unclipped[i]] if seen.clipped else [])]
-    for j, (name, center) in enumerate(zip(found.columns, found.coordinates(cluster, bare=True), strict=True)):
+    for j, (name, center) in enumerate(zip(found.columns, cluster.coordinates, strict=True)):
         width = float(seen.spreads[i][j])
         table.add_row(plain(name), center, *("-" if math.isnan(c[j]) else resolved(c[j], width) for c in columns))
     return table
@@ -157,8 +157,7 @@ def _overview(found: Profile) -> Table:
     table.add_column("share", justify="right")
     table.add_column("what sets it apart")
     for cluster in found.by_size:
-        share = "-" if cluster.share is None else f"{cluster.share:.1%}"
-        table.add_row(cluster.called, cluster.size_text, share, plain(", ".join(cluster.apart) or "-"))
+        table.add_row(cluster.called, cluster.size_text, cluster.share_text, plain(", ".join(cluster.apart) or "-"))
     return table
 
 
@@ -170,7 +169,7 @@ def _centre(found: Profile, cluster: ClusterProfile) -> Table:
     table.add_column("centre", justify="right")
     for column, shares in cluster.mixtures.items():
         table.add_row(plain(column), plain(shares))
-    for name, text in zip(found.columns, found.coordinates(cluster), strict=True):
+    for name, text in zip(found.columns, cluster.coordinates, strict=True):
         if name not in cluster.mixed:
             table.add_row(plain(name), text)
     for name, text in cluster.held.items():

@@ -51,19 +51,68 @@ def before(plan: PreparedRun) -> Iterator[UserWarning]:
 
 def after(result: Result) -> Iterator[UserWarning]:
     """Warnings of the released centres, by released figures."""
-    if result.weights is not None and (
-        empty := int((result.weights <= max(0.0, HARDLY_ANY * result.weights.mean())).sum())
-    ):
-        yield UtilityWarning(
-            f"{empty} of {len(result.centers)} centres hold hardly any rows by their noisy counts: fewer centres, "
-            f"narrower bounds or more budget would use them better"
-        )
-    for text in (*at_bounds(result), *beyond(result), *misjudged(result), *unsettled(result)):
+    for text in (*untrusted(result), *at_bounds(result), *beyond(result), *misjudged(result), *unsettled(result)):
         yield UtilityWarning(text)
     if text := result.details.get("auto", {}).get("warning"):
         yield UtilityWarning(text)
     for text in unlisted(result):
         yield UtilityWarning(text)
+
+
+UNSURE = 3.0
+"""Standard errors of zero within which a released size is not to be trusted."""
+
+
+def untrusted(result: Result) -> list[str]:
+    """Return sentences on sizes and centres that are not to be trusted by their own errors. Each centre is in one."""
+    empty = hardly_any(result)
+    doubts = np.column_stack([small_sizes(result), lost_places(result)]) & ~empty[:, None]
+    found = list[str]()
+    if empty.any():
+        found.append(
+            f"{empty.sum()} of {len(empty)} centres hold hardly any rows by their noisy counts: fewer centres, "
+            f"narrower bounds or more budget would use them better"
+        )
+    if doubts.any():
+        why = ("size", "place")
+        which = [
+            f"{i} ({' and '.join(word for word, is_so in zip(why, row, strict=True) if is_so)})"
+            for i, row in enumerate(doubts)
+            if row.any()
+        ]
+        found.append(
+            f"not to be trusted: centre {_named(which)}. A size is within {UNSURE:g} stated errors of zero, or a "
+            f"place is off by more than the distance to the next centre by its stated errors: ask for fewer centres, "
+            f"or give narrower bounds or more budget"
+        )
+    return found
+
+
+def hardly_any(result: Result) -> Bools:
+    """Return which centres (k,) hold hardly any rows by their released sizes."""
+    if result.weights is None:
+        return np.zeros(len(result.centers), np.bool_)
+    return np.asarray(result.weights <= max(0.0, HARDLY_ANY * result.weights.mean()))
+
+
+def small_sizes(result: Result) -> Bools:
+    """Return which centres (k,) have a released size that its stated error may explain without a row."""
+    errors = table_in(result.details, "weights_error", (len(result.centers),))
+    if result.weights is None or errors is None:
+        return np.zeros(len(result.centers), np.bool_)
+    return np.asarray(result.weights <= UNSURE * errors)
+
+
+def lost_places(result: Result) -> Bools:
+    """Return which centres (k,) have a stated error, over all columns and in the run's units of distance, that is
+    larger than the distance to the next centre."""
+    errors, k = table_in(result.details, "centers_error", result.centers.shape), len(result.centers)
+    if errors is None or k < 2:
+        return np.zeros(k, np.bool_)
+    units = 1.0 if result.units is None else result.units
+    centers, lengths = result.centers / units, np.linalg.norm(errors / units, axis=1)
+    next_one = [np.linalg.norm(np.delete(centers, i, axis=0) - centers[i], axis=1).min() for i in range(k)]
+    return np.asarray(lengths > np.array(next_one))
 
 
 MOVED = 0.25

@@ -75,6 +75,20 @@ class DescribedColumn:
         below = np.concatenate([[0.0], np.cumsum(self.shares[group])])
         return float(np.interp(share, below / max(below[-1], 1e-300), self.edges))
 
+    def quantile_error(self, group: int, share: float) -> float:
+        """Return the standard error of ``quantile``: half of what it moves by if the shares below it are off by one
+        standard error, and that of a place within a part of the range, of which nothing is known. NaN of categories.
+
+        Shares of a group add up to 1, so that those of j of m parts are off by errors^2 j (1 - j / m) together.
+        """
+        if self.edges is None:
+            return math.nan
+        m, place = len(self.labels), self.quantile(group, share)
+        j = float(np.interp(place, self.edges, np.arange(m + 1)))
+        off = math.sqrt(float((self.errors[group] ** 2).mean()) * max(j * (1 - j / m), 0.0))
+        ends = [self.quantile(group, min(max(share + way, 0.0), 1.0)) for way in (-off, off)]
+        return math.hypot((ends[1] - ends[0]) / 2, float(self.edges[1] - self.edges[0]) / math.sqrt(12))
+
 
 @final
 @attrs.frozen(eq=False)

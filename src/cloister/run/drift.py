@@ -38,6 +38,7 @@ import numpy as np
 from cloister.core.errors import Damaged, InvalidInput
 from cloister.core.randomness import PublicRng
 from cloister.core.types import Bools, Floats, Ints
+from cloister.run.estimates import Estimate, share_errors
 from cloister.run.result import Result
 
 LEVEL = 0.005
@@ -104,7 +105,7 @@ class Drift:
     Args: shifted, chance (of as much if nothing changed), shares (of the rows of each group
     (2, k), then and now), apart (their changes in standard errors (k,)), cost (mean squared distance, over what it was)
     and its cost_error (None, where the earlier result released no distances), called (the groups, as people are shown
-    them).
+    them), share_errors (standard errors of the shares (2, k)).
     """
 
     shifted: bool
@@ -114,6 +115,7 @@ class Drift:
     cost: float | None
     cost_error: float | None
     called: tuple[str, ...]
+    share_errors: Floats
 
     @property
     def text(self) -> str:
@@ -127,14 +129,14 @@ class Drift:
             )
         else:
             lines.append(
-                f"Mean squared distance from the centres: about {self.cost:.3g} times what it was, standard error "
-                f"{self.cost_error:.2g}."
+                f"Mean squared distance from the centres: about {Estimate(self.cost, self.cost_error).text} times what "
+                f"it was."
             )
         for i, change in enumerate(self.apart):
             changed = ", changed" if abs(change) > NAMED else ""
-            lines.append(
-                f"  group {self.called[i]}: {self.shares[0, i]:.1%} of the rows, now {self.shares[1, i]:.1%}{changed}"
-            )
+            both = zip(self.shares[:, i].tolist(), self.share_errors[:, i].tolist(), strict=True)
+            then, now = (Estimate.of_share(*each).text for each in both)
+            lines.append(f"  group {self.called[i]}: {then} of the rows, now {now}{changed}")
         return "\n".join(lines)
 
     def as_dict(self) -> dict[str, Any]:
@@ -157,8 +159,10 @@ def drift(then: Result, now: Result) -> Drift:
     cost = float(np.exp(change)) if both.squares.any() else None
     low, high = np.quantile(np.concatenate([each[2] for each in laws]), [0.159, 0.841])
     error = None if cost is None else cost * float(high - low) / 2
+    errors = np.sqrt((both.errors**2).sum(axis=2))
+    stated = [share_errors(*each) for each in zip(sizes, errors, strict=True)]
     shares = sizes / np.maximum(sizes.sum(axis=1), 1.0)[:, None]
-    return Drift(chance < LEVEL, chance, shares, apart, cost, error, tuple(then.called))
+    return Drift(chance < LEVEL, chance, shares, apart, cost, error, tuple(then.called), np.array(stated))
 
 
 def check_released(result: Result) -> None:

@@ -1,4 +1,5 @@
-"""Released figures with their standard errors, as text.
+"""Released figures with their standard errors, as text: the one declaration of how they are rounded, which tables,
+cards, profiles, reports, pictures and notebooks share.
 
 Results in notebooks: HTML in which every text is escaped, since names of columns are other people's.
 """
@@ -36,10 +37,21 @@ def promise(headline: str, text: str, alarm: bool) -> str:
 @final
 @attrs.frozen
 class Estimate:
-    """A figure and its standard error. Args: error, None if nobody stated one."""
+    """Figure with its standard error. Args: error, None if nobody stated one; unit, written behind both."""
 
     value: float
     error: float | None = None
+    unit: str = ""
+
+    @classmethod
+    def of_share(cls, share: float, error: float | None = None) -> Estimate:
+        """Return a share, between 0 and 1, in per cent."""
+        return cls(100 * share, None if error is None else 100 * error, "%")
+
+    @classmethod
+    def of_size(cls, size: float, error: float | None = None) -> Estimate:
+        """Return a number of rows: a whole one where nobody stated an error."""
+        return cls(float(round(size)) if error is None and math.isfinite(size) else size, error)
 
     @property
     def text(self) -> str:
@@ -47,15 +59,17 @@ class Estimate:
         if self.error is None or not math.isfinite(self.error):
             return self.figure
         if self.error <= 0:
-            return f"{self.figure} \u00b1 0"
-        return f"{self.figure} \u00b1 {_rounded(self.error, self._digits)}"
+            return f"{self.figure} \u00b1 0{self.unit}"
+        return f"{self.figure} \u00b1 {_rounded(self.error, self._digits)}{self.unit}"
 
     @property
     def figure(self) -> str:
-        """The value alone, to two digits of the error; without one to four of its own."""
+        """The value alone, to two digits of the error; without one to four of its own, and a whole number in full."""
         if self.error is None or not math.isfinite(self.error):
-            return f"{self.value:.4g}"
-        return resolved(self.value, 1.0, 2, 6) if self.error <= 0 else _rounded(self.value, self._digits)
+            whole = self.value.is_integer() and abs(self.value) < 1e15
+            return f"{self.value:,.0f}{self.unit}" if whole else f"{self.value:.4g}{self.unit}"
+        text = resolved(self.value, 1.0, 2, 6) if self.error <= 0 else _rounded(self.value, self._digits)
+        return f"{text}{self.unit}"
 
     @property
     def _digits(self) -> int:
@@ -100,30 +114,34 @@ def table_in(details: Mapping[str, Any], name: str, shape: tuple[int, ...]) -> F
     return found if found.shape == shape else None
 
 
-def center_texts(centers: Floats, details: Mapping[str, Any], domain: Box | Ball) -> list[list[str]]:
-    """Centres (k, d) as text: to two digits of the standard errors that a result's details state, or else to six."""
-    errors = table_in(details, "centers_error", centers.shape)
-    if errors is None:
-        widths = _widths(centers, details, domain)
-        return [
-            [resolved(value, width, 6) for value, width in zip(center, widths, strict=True)]
-            for center in meant(centers, details, domain).tolist()
-        ]
-    return [
-        [Estimate(float(value), float(error)).figure for value, error in zip(*pair, strict=True)]
-        for pair in zip(centers, errors, strict=True)
-    ]
+def shares_of_rows(sizes: Floats, errors: Floats | None) -> tuple[Floats, Floats | None] | None:
+    """Return the groups' shares (k,) of all rows with their standard errors; None if no size is above zero."""
+    kept = np.maximum(sizes, 0.0)
+    if not kept.sum() > 0:
+        return None
+    return kept / kept.sum(), None if errors is None else share_errors(kept, errors)
+
+
+def share_errors(sizes: Floats, errors: Floats) -> Floats:
+    """Return standard errors (k,) of shares of all rows. Args: sizes (not negative), errors (k,).
+
+    Errors of different sizes add up as if they were independent, and a size's own counts in full: it is not made
+    smaller by that of the total, which rows that two groups share do not change.
+    """
+    total = float(sizes.sum()) or 1.0
+    others = float((errors**2).sum()) - errors**2
+    return np.asarray(np.sqrt(errors**2 + (sizes / total) ** 2 * np.maximum(others, 0.0)) / total)
 
 
 def meant(centers: Floats, details: Mapping[str, Any], domain: Box | Ball) -> Floats:
     """Centres (k, d), where nobody stated an error, as people read them: to a millionth of each column's public bounds,
     or of the frame that was released in them. What is below is rounding, such as -1e-17 for 0."""
-    digits = [6 - _magnitude(width) for width in _widths(centers, details, domain)]
+    digits = [6 - _magnitude(width) for width in widths_of(centers, details, domain)]
     columns = [[round(x, n) + 0.0 for x in column] for column, n in zip(centers.T.tolist(), digits, strict=True)]
     return np.array(columns, np.float64).T
 
 
-def _widths(centers: Floats, details: Mapping[str, Any], domain: Box | Ball) -> list[float]:
+def widths_of(centers: Floats, details: Mapping[str, Any], domain: Box | Ball) -> list[float]:
     """Widths (d,) of the frame that was released, or else of the public bounds."""
     frame = table_in(details, "intervals", (centers.shape[1], 2))
     if frame is None or not (frame[:, 0] < frame[:, 1]).all():

@@ -18,6 +18,7 @@ from cloister.core.registry.compose import Composed, compose
 from cloister.core.registry.registry import registry
 from cloister.rows.selection import Selection
 from cloister.rows.words import Texts
+from cloister.run.estimates import Estimate
 
 if TYPE_CHECKING:
     from cloister.run.result import Result
@@ -106,7 +107,7 @@ class Word:
 
     @property
     def text(self) -> str:
-        return f"{self.word} ({self.lift:.1f} times as often, {self.rows:,.0f} \u00b1 {self.error:,.0f} rows)"
+        return f"{self.word} ({self.lift:.1f} times as often, {Estimate(self.rows, self.error).text} rows)"
 
 
 def words_of(result: Result) -> list[list[Word]]:

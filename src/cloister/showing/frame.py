@@ -24,6 +24,12 @@ MARKERS = "osD^vP*X"
 GROUPS = (CELL, CENTRE, "#007D5B", "#AA4499", "#8A6800", "#4D4D4D", "#332288", "#882255")
 """Colours of groups, in turn by their numbers, in every picture; each is 3.9 : 1 against white or more."""
 
+ERRORS = 2.0
+"""Standard errors that pictures and pages draw to each side of a centre."""
+
+BAR = "two standard errors to each side"
+"""Words on the bars in a legend."""
+
 PAPER, GRID = "#FFFFFF", "#DDDDDD"
 
 WIDTH, BARE = 7.2, 5.8

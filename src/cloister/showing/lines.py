@@ -14,9 +14,9 @@ import numpy as np
 from cloister.core.domains import Ball, Box
 from cloister.core.errors import InvalidInput
 from cloister.core.types import Floats, Ints
-from cloister.run.estimates import told_apart
+from cloister.run.estimates import table_in, told_apart
 from cloister.run.result import Result
-from cloister.showing.frame import FAINT, GROUPS, MARGINS, WIDTH, clean, column, frame, group_colour, words
+from cloister.showing.frame import BAR, ERRORS, FAINT, GROUPS, MARGINS, WIDTH, clean, column, frame, group_colour, words
 from cloister.showing.plot_data import Heading, checked, domain_of
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ class Parallel:
         columns: names of the columns drawn, in the result's order.
         low, high: (c,) bounds of these columns.
         heights: (k, c) of the centres, 0 at the lower bound and 1 at the upper.
+        errors: (k, c) standard errors of the heights, or None if nobody stated any.
         weights: (k,) released rows per centre, not negative, or None.
         all_columns: number of columns in the result.
         called: the centres (k,) by number, and by name if they have one.
@@ -47,6 +48,7 @@ class Parallel:
     low: Floats
     high: Floats
     heights: Floats
+    errors: Floats | None
     weights: Floats | None
     all_columns: int
     called: list[str]
@@ -65,7 +67,9 @@ class Parallel:
         drawn = differing(heights, most)
         heading = Heading.of(result, "Centres over the columns")
         names = tuple(result.columns[j] for j in drawn)
-        return cls(heading, names, low[drawn], high[drawn], heights[:, drawn], weights, d, result.called)
+        stated = table_in(result.details, "centers_error", heights.shape)
+        errors = None if stated is None else (stated / (high - low))[:, drawn]
+        return cls(heading, names, low[drawn], high[drawn], heights[:, drawn], errors, weights, d, result.called)
 
     def as_dict(self) -> dict[str, Any]:
         """The picture's numbers as plain data."""
@@ -136,6 +140,9 @@ def parallel_figure(shown: Parallel, bare: bool) -> Figure:
         look: dict[str, Any] = {"linestyle": DASHES[number // len(GROUPS)]} if distinct else {"alpha": 0.3}
         look |= {"color": group_colour(number), "marker": "" if turned else "o", "markersize": 4}
         axes.plot(every, heights, linewidth=1.6, zorder=3, **look)
+        if shown.errors is not None:
+            reach, faint = ERRORS * shown.errors[number], look.get("alpha", 0.6)
+            axes.vlines(every, heights - reach, heights + reach, color=look["color"], linewidth=3.0, alpha=faint)
     if distinct:
         for number, height in enumerate(apart(shown.heights[:, -1])):
             axes.annotate(
@@ -148,6 +155,8 @@ def parallel_figure(shown: Parallel, bare: bool) -> Figure:
                 fontweight="bold",
                 va="center",
             )
+    if shown.errors is not None:
+        axes.vlines([], 0, 1, color=FAINT, linewidth=3.0, alpha=0.6, label=BAR)
     axes.set(xlim=(-0.01 * (columns - 1), 1.06 * (columns - 1)), ylim=(-0.02, 1.02))
     axes.set_yticks([0, 1], ["lower\nend", "upper\nend"])
     lower, upper = axes.get_yticklabels()

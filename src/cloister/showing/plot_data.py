@@ -29,6 +29,7 @@ import numpy as np
 from cloister.core.domains import Ball, Box
 from cloister.core.errors import Damaged, InvalidInput, UnknownName
 from cloister.core.types import Floats, Ints
+from cloister.run.estimates import table_in
 from cloister.run.result import Result
 from cloister.showing.projection import TREE, View, principal, shade
 
@@ -91,6 +92,7 @@ class Map:
         paths: (rounds, k, 2) of the centres over the rounds.
         called: the centres (k,) by number, and by name if they have one.
         within: what the border is of.
+        errors: (k, 2) standard errors of the centres, or None if nobody stated any.
     """
 
     heading: Heading
@@ -104,6 +106,7 @@ class Map:
     paths: Floats
     called: list[str]
     within: str
+    errors: Floats | None = None
 
     @classmethod
     def of(cls, result: Result, axes: Sequence[str] | None = None, project: bool = False) -> Map:
@@ -120,6 +123,7 @@ class Map:
         """
         domain, columns, d = domain_of(result), result.columns, len(result.columns)
         centers = checked(result.centers, (None, d), "centres")
+        errors = table_in(result.details, "centers_error", centers.shape)
         cells, frame = _cells(result, d)
         given = _detail(result, "iterates")
         paths = np.empty((0, *centers.shape)) if given is None else checked(given, (None, *centers.shape), "iterates")
@@ -129,6 +133,7 @@ class Map:
             domain, cells = _strip(domain, cells)
             centers, paths = (np.concatenate([a, np.zeros_like(a)], axis=-1) for a in (centers, paths))
             columns = (*columns, "")
+            errors = None if errors is None else np.column_stack([errors, np.zeros_like(errors)])
         units = np.ones(d) if "units" not in result.details else checked(result.details["units"], (d,), "units")
         view = _view(columns, centers, domain, frame, axes, project, units, result.numeric)
         outlines, shades = _drawn(result, view, cells, frame)
@@ -147,6 +152,7 @@ class Map:
             view.of(paths),
             result.called,
             "where zoom found rows" if "intervals" in result.details else "the domain",
+            None if errors is None else np.sqrt(errors**2 @ view.plane**2),
         )
 
     def as_dict(self) -> dict[str, Any]:

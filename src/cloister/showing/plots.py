@@ -20,8 +20,10 @@ from cloister.core.types import Floats
 from cloister.run.result import Result
 from cloister.run.saving import put
 from cloister.showing.frame import (
+    BAR,
     CELL,
     CENTRE,
+    ERRORS,
     FAINT,
     GRID,
     INK,
@@ -197,6 +199,11 @@ def _centers(axes: Axes, shown: Map) -> None:
     order = np.argsort(-weights, kind="stable")
     colours = [group_colour(int(number)) for number in order]
     x, y = shown.centers[order].T
+    if shown.errors is not None:
+        right, up = ERRORS * shown.errors[order].T
+        axes.hlines(y, x - right, x + right, color=INK, linewidth=0.9, zorder=5.5)
+        axes.vlines(x, y - up, y + up, color=INK, linewidth=0.9, zorder=5.5)
+        axes.plot([], [], color=INK, linewidth=0.9, label=BAR)
     everyone = axes.scatter(x, y, s=areas[order], color=colours, zorder=5, clip_on=False, **style)
     if most > 0:
         for rows in (rounded(most), rounded(most / 8)):

@@ -9,18 +9,24 @@ method does not release is None, and so is an error that nobody stated.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from html import escape
 from typing import Any, final
 
 import attrs
 import numpy as np
 
-from cloister.core.types import Floats
-from cloister.run.cautions import beyond, unlisted, unproved
+from cloister.core.types import Bools, Floats
+from cloister.run.cautions import beyond, unlisted, unproved, untrusted
 from cloister.run.descriptions import Descriptions, descriptions_of
-from cloister.run.estimates import Estimate, center_texts, meant, table, table_in, told_apart
+from cloister.run.estimates import (
+    Estimate,
+    meant,
+    shares_of_rows,
+    table,
+    table_in,
+)
 from cloister.run.result import Result
+from cloister.run.shown import as_shares, category_places, center_texts, size_texts
 from cloister.run.words import Word, words_of
 from cloister.showing.figures import POINTS, estimated, model_of, silhouette
 from cloister.showing.telling import held
@@ -55,11 +61,13 @@ class ClusterProfile:
 
     Args:
         number: index of its centre. called: by number, and by name if it has one.
-        size: noisy rows nearest to the centre. size_error: its standard error. share: of all sizes.
+        size: noisy rows nearest to the centre. size_error: its standard error. share: of all sizes. share_error.
         center: (d,) in the caller's units. center_error: standard errors (d,) of its coordinates.
         apart: columns that set it apart, as in 'age high' or 'ward mostly A', the clearest first.
-        categories: the share of each listed value, by column, of all rows of the group.
+        categories: the share of each listed value, by column, of all rows of the group. category_errors: their standard
+            errors; empty if nobody stated any.
         held: words on what its rows hold, by described column.
+        coordinates: the centre (d,) as text, with its errors, as every table shows it.
     """
 
     number: int
@@ -72,10 +80,17 @@ class ClusterProfile:
     categories: dict[str, dict[str, float]] = attrs.field(factory=dict)
     called: str = ""
     held: dict[str, str] = attrs.field(factory=dict)
+    share_error: float | None = None
+    category_errors: dict[str, dict[str, float]] = attrs.field(factory=dict)
+    coordinates: tuple[str, ...] = ()
 
     @property
     def size_text(self) -> str:
-        return "-" if self.size is None else Estimate(self.size, self.size_error).text
+        return "-" if self.size is None else Estimate.of_size(self.size, self.size_error).text
+
+    @property
+    def share_text(self) -> str:
+        return "-" if self.share is None else Estimate.of_share(self.share, self.share_error).text
 
     @property
     def mixed(self) -> frozenset[str]:
@@ -85,20 +100,18 @@ class ClusterProfile:
     @property
     def mixtures(self) -> dict[str, str]:
         """Each column's categories by their shares, the largest first; those below half a hundredth are left out."""
-        return {
-            column: ", ".join(
-                f"{value} {share:.0%}"
-                for value, share in sorted(shares.items(), key=lambda item: -item[1])
-                if share >= SEEN
-            )
-            for column, shares in self.categories.items()
-        }
+        return {column: self._mixture(column) for column in self.categories}
+
+    def _mixture(self, column: str) -> str:
+        shares, errors = self.categories[column], self.category_errors.get(column, {})
+        order = sorted((value for value, share in shares.items() if share >= SEEN), key=lambda value: -shares[value])
+        return ", ".join(f"{value} {Estimate.of_share(shares[value], errors.get(value)).text}" for value in order)
 
     @property
     def text(self) -> str:
         """In one line, with one more for each described column."""
         size = "" if self.size is None else f", {self.size_text} rows"
-        share = "" if self.share is None else f" ({self.share:.1%})"
+        share = "" if self.share is None else f" ({self.share_text})"
         line = f"cluster {self.called}{size}{share}: {', '.join(self.apart) or 'nothing clear sets it apart'}"
         return "\n  ".join([line, *(f"{name}: {text}" for name, text in self.held.items())])
 
@@ -117,6 +130,7 @@ class Profile:
         power: 2 for k-means, 1 for k-median.
         scaled: whether columns had units of their own (``Result.units``): silhouette and sizes are in them too.
         warnings: what else the released values say of the rows, in sentences.
+        untrusted: sizes and centres that are not to be trusted (``run.cautions``).
         beyond: centres that clipped rows may have moved, which errors do not cover; unproved: how many rows may lie
             beyond the intervals that were released (``run.cautions``).
         described: what groups were described by; None: by nothing.
@@ -134,21 +148,12 @@ class Profile:
     unproved: tuple[str, ...] = ()
     described: Descriptions | None = None
     words: tuple[tuple[Word, ...], ...] = ()
+    untrusted: tuple[str, ...] = ()
 
     @property
     def by_size(self) -> list[ClusterProfile]:
         """The clusters as people look at them: the largest first."""
         return sorted(self.clusters, key=lambda cluster: -(cluster.size or 0.0))
-
-    def coordinates(self, cluster: ClusterProfile, bare: bool = False) -> list[str]:
-        """A centre's coordinates (d,) with their errors, if not bare; where nobody stated any, with as many digits as
-        tell the centres apart."""
-        if cluster.center_error is None:
-            return [
-                texts[cluster.number] for texts in map(told_apart, zip(*(c.center for c in self.clusters), strict=True))
-            ]
-        every = [Estimate(*pair) for pair in zip(cluster.center, cluster.center_error, strict=True)]
-        return [each.figure if bare else each.text for each in every]
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data, ready for JSON."""
@@ -162,9 +167,9 @@ class Profile:
             [
                 c.called,
                 c.size_text,
-                "-" if c.share is None else f"{c.share:.1%}",
+                c.share_text,
                 ", ".join(c.apart) or "-",
-                *self.coordinates(c)[: len(shown)],
+                *c.coordinates[: len(shown)],
             ]
             for c in self.by_size
         ]
@@ -191,7 +196,7 @@ class Profile:
     @property
     def notes(self) -> list[str]:
         """Notes on what the figures are worth."""
-        warned = [f"WARNING: {text}." for text in (*self.warnings, *self.beyond)]
+        warned = [f"WARNING: {text}." for text in (*self.untrusted, *self.warnings, *self.beyond)]
         warned += [f"note: {text}." for text in self.unproved]
         known = [c.size_error is not None or c.center_error is not None for c in self.clusters]
         if not any(known):
@@ -220,21 +225,25 @@ def profile_of(result: Result) -> Profile:
     details = result.details
     sizes, errors = result.weights, table_in(details, "centers_error", result.centers.shape)
     size_errors = table_in(details, "weights_error", (len(result.centers),))
-    total = 0.0 if sizes is None else float(np.maximum(sizes, 0.0).sum())
+    of_all, of_all_errors = (None if sizes is None else shares_of_rows(sizes, size_errors)) or (None, None)
     centers = meant(result.centers, details, result.domain) if errors is None else result.centers
-    apart, shares, told = _apart(result, errors), _categories(result), descriptions_of(result)
+    apart, told, texts = _apart(result), descriptions_of(result), center_texts(result)
+    held_shares, held_errors = _categories(result)
     clusters = tuple(
         ClusterProfile(
             i,
             None if sizes is None else float(sizes[i]),
             None if sizes is None or size_errors is None else float(size_errors[i]),
-            None if sizes is None or not total else max(0.0, float(sizes[i])) / total,
+            None if of_all is None else float(of_all[i]),
             tuple(center.tolist()),
             None if errors is None else tuple(errors[i].tolist()),
             apart[i],
-            shares[i],
+            held_shares[i],
             result.called[i],
             {} if told is None else held(told, i),
+            None if of_all_errors is None else float(of_all_errors[i]),
+            held_errors[i],
+            tuple(texts[i]),
         )
         for i, center in enumerate(centers)
     )
@@ -252,6 +261,7 @@ def profile_of(result: Result) -> Profile:
         tuple(unproved(result)),
         told,
         tuple(map(tuple, words_of(result))),
+        tuple(untrusted(result)),
     )
 
 
@@ -272,47 +282,73 @@ def _figures(result: Result, power: float) -> tuple[Estimate | None, Estimate | 
     return Estimate(*estimated(model, lambda m: silhouette(m.points(POINTS), m.centers), doubts[0])), Estimate(*cost)
 
 
-def _apart(result: Result, errors: Floats | None) -> list[tuple[str, ...]]:
+def _apart(result: Result) -> list[tuple[str, ...]]:
     """Distinction of each centre: the columns in which it is farthest from the weighted mean of all centres, in
-    spreads of the centres there, if that is beyond noise."""
-    centers = result.centers
-    weights = np.ones(len(centers)) if result.weights is None else np.maximum(result.weights, 0.0)
-    weights = weights / weights.sum() if weights.any() else np.full(len(centers), 1 / len(centers))
+    spreads of the centres there, if that is beyond noise; of a category one value."""
+    (centers, errors), k = as_shares(result), len(result.centers)
+    weights = np.ones(k) if result.weights is None else np.maximum(result.weights, 0.0)
+    weights = weights / weights.sum() if weights.any() else np.full(k, 1 / k)
     away = centers - weights @ centers
     spread = np.sqrt(weights @ away**2)
     marks = np.divide(away, spread, out=np.zeros_like(away), where=spread > 0)
     clear = np.abs(marks) >= MARKED
     if errors is not None:
-        clear &= np.abs(away) > CLEAR * errors
-    values, found = result.one_hot, list[tuple[str, ...]]()
-    for row, seen, center in zip(marks, clear, centers, strict=True):
-        order = [j for j in np.argsort(-np.abs(row), kind="stable") if seen[j]][:NAMED]
-        found.append(tuple(_said(result.columns[j], values, float(row[j]), float(center[j])) for j in order))
+        clear &= np.abs(away) > CLEAR * _difference_errors(result, away, errors, weights)
+    mostly = centers - CLEAR * (0.0 if errors is None else errors) > MOSTLY
+    found = list[tuple[str, ...]]()
+    for i in range(k):
+        order = _one_per_category(result, marks[i], clear[i])[:NAMED]
+        found.append(tuple(_said(result, j, float(marks[i, j]), bool(mostly[i, j])) for j in order))
     return found
 
 
-def _said(name: str, one_hot: Mapping[str, tuple[str, str]], mark: float, center: float) -> str:
-    """That a column is high or low; of a category's value, that it is frequent or rare."""
-    if name not in one_hot:
+def _difference_errors(result: Result, away: Floats, errors: Floats, weights: Floats) -> Floats:
+    """Standard errors (k, d) of the differences from the mean of all centres: a centre's own in full, those of the
+    mean's centres by their weights, and what the weights' own errors move it by."""
+    size_errors = table_in(result.details, "weights_error", weights.shape)
+    moved = 0.0
+    if result.weights is not None and size_errors is not None and result.weights.max() > 0:
+        moved = (size_errors / np.maximum(result.weights, 0.0).sum()) ** 2 @ away**2
+    return np.asarray(np.sqrt(errors**2 + weights**2 @ errors**2 + moved))
+
+
+def _one_per_category(result: Result, marks: Floats, clear: Bools) -> list[int]:
+    """Return the clear columns, the clearest first. A category has the value that is most above the mean, if any is
+    above, or else the one most below: what the others lack follows from it."""
+    kept = set(np.flatnonzero(clear).tolist())
+    for places in category_places(result).values():
+        values = [j for j in places if j in kept]
+        named = max(values, key=lambda j: (marks[j] > 0, abs(marks[j])), default=None)
+        kept -= {j for j in values if j != named}
+    return sorted(kept, key=lambda j: (-abs(marks[j]), j))
+
+
+def _said(result: Result, j: int, mark: float, mostly: bool) -> str:
+    """Return that a column is high or low; of a category's value, that it is frequent or rare."""
+    name = result.columns[j]
+    if name not in result.one_hot:
         return f"{name} {'high' if mark > 0 else 'low'}"
-    column, value = one_hot[name]
-    return f"{column} {'mostly' if center > MOSTLY else 'often' if mark > 0 else 'rarely'} {value}"
+    column, value = result.one_hot[name]
+    return f"{column} {'mostly' if mostly else 'often' if mark > 0 else 'rarely'} {value}"
 
 
-def _categories(result: Result) -> list[dict[str, dict[str, float]]]:
-    """The share of each listed value in each cluster, if the run had categories. What is left has none of them."""
-    places = {name: j for j, name in enumerate(result.columns)}
-    found: list[dict[str, dict[str, float]]] = [{} for _ in result.centers]
-    for column, values in dict(result.problem.get("categories", {})).items():
-        features = [places.get(f"{column}={value}") for value in values]
-        if None in features:
-            continue
-        for i, center in enumerate(result.centers):
-            held = np.maximum([center[j] for j in features if j is not None], 0.0)
-            if held.any():
-                shares = held / max(1.0, held.sum())  # noise may lift their sum above all rows
-                found[i][column] = {str(value): float(share) for value, share in zip(values, shares, strict=True)}
-    return found
+Shares = list[dict[str, dict[str, float]]]
+"""By centre, by category, by value."""
+
+
+def _categories(result: Result) -> tuple[Shares, Shares]:
+    """Return the share of each listed value in each cluster, if the run had categories, and their standard errors, if
+    it stated any. What is left has none of the values."""
+    centers, errors = as_shares(result)
+    shares: Shares = [{} for _ in centers]
+    doubts: Shares = [{} for _ in centers]
+    for column, places in category_places(result).items():
+        values = [result.one_hot[result.columns[j]][1] for j in places]
+        for i in np.flatnonzero(centers[:, places].any(axis=1)):
+            shares[i][column] = dict(zip(values, centers[i, places].tolist(), strict=True))
+            if errors is not None:
+                doubts[i][column] = dict(zip(values, errors[i, places].tolist(), strict=True))
+    return shares, doubts
 
 
 MANY_COLUMNS = 20
@@ -323,11 +359,8 @@ def centers_html(result: Result) -> str:
     """A table of centres, the largest group first, with the privacy statement below. Released values only."""
     shown = result.columns[:MANY_COLUMNS]
     more = [] if len(shown) == len(result.columns) else [f"... {len(result.columns) - len(shown)} more"]
-    sizes = [] if result.weights is None else ["rows (noisy)"]
-    texts = center_texts(result.centers, result.details, result.domain)
-    rows = [
-        [result.called[i], *([] if result.weights is None else [f"{result.weights[i]:.0f}"]), *texts[i][: len(shown)]]
-        for i in result.by_size
-    ]
+    sizes, texts = size_texts(result), center_texts(result)
+    rows = [[result.called[i], *([] if sizes is None else [sizes[i]]), *texts[i][: len(shown)]] for i in result.by_size]
+    head = ["centre", *([] if sizes is None else ["rows (noisy)"]), *shown, *more]
     caption = f"{len(result.centers)} private centres by {result.method['name']}"
-    return f"{table(['centre', *sizes, *shown, *more], rows, caption)}{result.privacy._repr_html_()}"
+    return f"{table(head, rows, caption)}{result.privacy._repr_html_()}"

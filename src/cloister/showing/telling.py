@@ -10,7 +10,7 @@ import numpy as np
 
 from cloister.core.errors import InvalidInput
 from cloister.run.descriptions import DescribedColumn, Descriptions, descriptions_of
-from cloister.run.estimates import Estimate, resolved, told_apart
+from cloister.run.estimates import Estimate, told_apart
 from cloister.run.result import Result
 from cloister.showing.frame import GRID, clean, frame, group_colour, printable, words
 from cloister.showing.lines import ABREAST, NAME, WIDE
@@ -34,28 +34,32 @@ DRAWN = 30
 
 def held(told: Descriptions, group: int) -> dict[str, str]:
     """Words on what a group holds, by column: of categories the values whose shares differ most from all rows', with
-    their standard errors; of numbers the median and the quartiles, and how fine these can be."""
+    their standard errors; of numbers the median and the quartiles, with theirs, and how fine these can be."""
     found, telling = dict[str, str](), told.telling(group)
     for each in told.columns:
         if each.edges is None:
             clear = [i for column, i in telling if column is each and (i == 0 or len(each.labels) > 2)]
             found[each.name] = ", ".join(_share(each, group, i) for i in clear[:NAMED]) or "as in all rows"
         else:
-            whole = attrs.evolve(each, shares=each.whole[None])
-            low, middle, high = (each.quantile(group, share) for share in (0.25, 0.5, 0.75))
-            width = float(each.edges[-1] - each.edges[0])
-            said = [resolved(value, width, 3) for value in (low, middle, high, whole.quantile(0, 0.5))]
-            first, last = np.searchsorted(each.edges, [low, high])
+            whole = attrs.evolve(each, shares=each.whole[None], errors=each.whole_errors[None])
+            low, middle, high = (_quantile(each, group, share) for share in (0.25, 0.5, 0.75))
+            first, last = np.searchsorted(each.edges, [low.value, high.value])
             found[each.name] = (
-                f"median {said[1]}, quartiles {said[0]} to {said[2]} (all rows {said[3]}), "
+                f"median {middle.text}, quartiles {low.text} to {high.text} "
+                f"(all rows {_quantile(whole, 0, 0.5).text}), "
                 f"told by parts of {each.edges[1] - each.edges[0]:.3g}{COARSE if first == last else ''}"
             )
     return found
 
 
+def _quantile(column: DescribedColumn, group: int, share: float) -> Estimate:
+    return Estimate(column.quantile(group, share), column.quantile_error(group, share))
+
+
 def _share(column: DescribedColumn, group: int, i: int) -> str:
-    share = Estimate(100 * column.shares[group, i], 100 * column.errors[group, i])
-    return f"{column.labels[i]} {share.text}% (all rows {100 * column.whole[i]:.3g}%)"
+    own = Estimate.of_share(float(column.shares[group, i]), float(column.errors[group, i]))
+    whole = Estimate.of_share(float(column.whole[i]), float(column.whole_errors[i]))
+    return f"{column.labels[i]} {own.text} (all rows {whole.text})"
 
 
 @final

@@ -111,8 +111,8 @@ def test_a_centre_stands_where_it_is_between_the_bounds_with_two_standard_errors
     assert first.dots[0].value == "0.00 ± 0.10"
 
 
-def test_clusters_below_two_standard_errors_are_marked() -> None:
-    for size, doubtful in ((19.9, True), (20.1, False), (-3.0, True)):
+def test_clusters_below_three_standard_errors_are_marked() -> None:
+    for size, doubtful in ((29.9, True), (30.1, False), (-3.0, True)):
         weights = np.array([size, 300.0, 300.0])
         assert cards(made(weights=weights, details={"weights_error": np.full(3, 10.0)}))[0].doubtful == doubtful
 

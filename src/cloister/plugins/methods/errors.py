@@ -136,7 +136,10 @@ UNFINISHED = 0.5
 
 CLIPPED = 0.02
 """Share of the radius: standard error of a coordinate, since rows beyond it were clipped, or left out, where nobody
-measured how many there are; else half of it."""
+measured how many there are."""
+
+MEASURED = 0.004
+"""The same where it was measured, for what bins do not resolve."""
 
 CUT, ALONG = 0.5, 0.75
 """Share of the mean length that clipping cut off, which is the most that it can have moved a mean by: standard error,
@@ -192,7 +195,7 @@ def of_steps(
         fixed = np.hypot(noise, CLIPPED * radii)[:, None]
     else:
         directions = ALONG * (steps / np.maximum(lengths, 1e-300)[:, None]) ** 2 + (1 - ALONG) / steps.shape[1]
-        fixed = np.hypot(np.hypot(noise, CLIPPED / 2 * radii)[:, None], CUT * cut[:, None] * np.sqrt(directions))
+        fixed = np.hypot(np.hypot(noise, MEASURED * radii)[:, None], CUT * cut[:, None] * np.sqrt(directions))
     sides = crossed(np.maximum(sizes, count_errors), centers, lengths)  # noise may hide as many rows
     bias = np.sqrt(np.maximum(shortened**2 - noise[:, None] ** 2, 0.0))
     hiding = np.minimum(count_errors / np.maximum(sizes - count_errors, np.maximum(count_errors, 1e-300)), 1.0)

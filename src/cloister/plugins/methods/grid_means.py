@@ -67,8 +67,9 @@ from cloister.core.session import Session
 from cloister.core.trust import Local, T
 from cloister.core.types import Floats
 from cloister.plugins.methods.clipping import SCALE, ClippedOffsets
+from cloister.plugins.methods.distances import plausible, tells_groups
 from cloister.plugins.methods.errors import ErrorLaw, of_steps, sizes_of
-from cloister.plugins.methods.measuring import Measuring, Stepped, plausible, tells_groups
+from cloister.plugins.methods.measuring import Measuring, Stepped
 from cloister.plugins.methods.post_processing import filled, held, known, means, nearest, pooled_james_stein
 from cloister.plugins.methods.suggesting import suggested
 from cloister.plugins.trees.grid_cells import GridCells

@@ -22,8 +22,8 @@ from cloister.core.roles import FrequencyOracle
 from cloister.core.session import Method, Session
 from cloister.core.trust import T
 from cloister.plugins.methods.clipping import BINS, DistanceBins
+from cloister.plugins.methods.distances import Distances
 from cloister.plugins.methods.errors import count_error
-from cloister.plugins.methods.measuring import Distances
 from cloister.plugins.methods.post_processing import filled
 from cloister.plugins.methods.rounds import begun, nearest_within, share_option
 

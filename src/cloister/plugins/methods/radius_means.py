@@ -48,8 +48,9 @@ from cloister.core.session import Session
 from cloister.core.trust import Local, T
 from cloister.core.types import Floats
 from cloister.plugins.methods.clipping import ClippedOffsets, in_steps
+from cloister.plugins.methods.distances import Reach
 from cloister.plugins.methods.errors import MISSED, ErrorLaw, strength, sums_are_pure
-from cloister.plugins.methods.measuring import CLIP, GROWTH, Measuring, Moved, Reach, Shells
+from cloister.plugins.methods.measuring import CLIP, GROWTH, Measuring, Moved, Shells
 from cloister.plugins.methods.post_processing import filled
 from cloister.plugins.methods.rounds import equal_cells
 from cloister.plugins.methods.suggesting import suggested

@@ -47,8 +47,9 @@ from cloister.core.roles import FrequencyOracle, VectorSumOracle
 from cloister.core.session import Method, Session
 from cloister.core.trust import Aggregated, Central, T
 from cloister.plugins.methods.clipping import BINS
+from cloister.plugins.methods.distances import UNSEEN, Reach, tells_groups
 from cloister.plugins.methods.errors import MISSED, ErrorLaw, count_error
-from cloister.plugins.methods.measuring import CLIP, GROWTH, STRETCH, UNSEEN, Measuring, Reach, tells_groups
+from cloister.plugins.methods.measuring import CLIP, GROWTH, STRETCH, Measuring
 from cloister.plugins.methods.rounds import begun, share_option
 
 MEAN, REACH, PURE_REACH = 0.08, 0.03, 0.06

@@ -8,15 +8,12 @@ import attrs
 import numpy as np
 
 from cloister.core.types import Floats, Ints
-from cloister.run.estimates import Estimate
+from cloister.run.cautions import hardly_any, small_sizes
 from cloister.run.result import Result
+from cloister.showing.frame import ERRORS
 from cloister.showing.lines import MOST_COLUMNS, differing, extent, placed
 from cloister.showing.plot_data import domain_of
 from cloister.showing.profile import ClusterProfile, Profile
-
-ERRORS = 2.0
-"""Standard errors that are drawn to each side of a centre, and by which a cluster must be larger than 0 to be taken for
-more than noise."""
 
 MOST_CARDS = 100
 """Most clusters drawn one by one: the largest ones."""
@@ -49,7 +46,7 @@ class Card:
 
     Args:
         number: index of its centre. called: by number, and by name if it has one.
-        size: as text, or None. share: of all rows, in percent, or None.
+        size: as text, or None. share: of all rows, in percent, or None. share_text: with its error.
         apart: what sets it apart.
         doubtful: its size is not clear of 0.
         dots: its centre, column by column, but for categories; of many columns those that differ most from the mean.
@@ -60,6 +57,7 @@ class Card:
     called: str
     size: str | None
     share: float | None
+    share_text: str
     apart: tuple[str, ...]
     doubtful: bool
     dots: tuple[Dot, ...]
@@ -83,16 +81,15 @@ def cards_of(result: Result, profile: Profile) -> list[Card]:
     weights = np.ones(len(result.centers)) if result.weights is None else np.maximum(result.weights, 0.0)
     mean = np.average(result.centers, axis=0, weights=weights if weights.any() else None)
     heights, middle = placed(result.centers, low, high), placed(mean, low, high)
-    found = []
+    found, doubtful = [], hardly_any(result) | small_sizes(result)
     for cluster in profile.by_size[:MOST_CARDS]:
         own = np.flatnonzero([name not in cluster.mixed for name in profile.columns])
         drawn = own[_drawn(np.abs(heights[cluster.number] - middle)[own])]
-        texts = profile.coordinates(cluster)
-        named = [(j, profile.columns[j], texts[j]) for j in drawn]
+        named = [(j, profile.columns[j], cluster.coordinates[j]) for j in drawn]
         dots = tuple(
             _dot(cluster, *each, float(low[each[0]]), float(high[each[0]]), float(middle[each[0]])) for each in named
         )
-        found.append(_card(cluster, dots))
+        found.append(_card(cluster, dots, bool(doubtful[cluster.number])))
     return found
 
 
@@ -102,17 +99,16 @@ def table_of(result: Result, profile: Profile) -> CentreTable:
     low, high = extent(domain_of(result))
     shown = differing(placed(result.centers, low, high), MOST_COLUMNS)
     rows = tuple(
-        (c.number, c.called, _size(c), tuple(np.array(profile.coordinates(c), object)[shown].tolist()))
-        for c in profile.by_size[:MOST_ROWS]
+        (c.number, c.called, _size(c), tuple(c.coordinates[j] for j in shown)) for c in profile.by_size[:MOST_ROWS]
     )
     return CentreTable(tuple(profile.columns[j] for j in shown), rows, len(profile.columns), len(profile.clusters))
 
 
-def _card(cluster: ClusterProfile, dots: tuple[Dot, ...]) -> Card:
-    error = cluster.size_error or 0.0
-    doubtful = cluster.size is not None and cluster.size <= ERRORS * error
-    share = None if cluster.share is None else 100 * cluster.share
-    return Card(cluster.number, cluster.called, _size(cluster), share, cluster.apart, doubtful, dots, cluster.mixtures)
+def _card(cluster: ClusterProfile, dots: tuple[Dot, ...], doubtful: bool) -> Card:
+    share, text = None if cluster.share is None else 100 * cluster.share, cluster.share_text
+    return Card(
+        cluster.number, cluster.called, _size(cluster), share, text, cluster.apart, doubtful, dots, cluster.mixtures
+    )
 
 
 def _drawn(away: Floats) -> Ints:
@@ -133,6 +129,4 @@ def _dot(cluster: ClusterProfile, j: int, column: str, text: str, low: float, hi
 
 
 def _size(cluster: ClusterProfile) -> str | None:
-    if cluster.size is None:
-        return None
-    return f"{cluster.size:,.0f}" if cluster.size_error is None else Estimate(cluster.size, cluster.size_error).text
+    return None if cluster.size is None else cluster.size_text

@@ -123,6 +123,7 @@ def _facts(result: Result, heading: Heading, axes: Sequence[str] | None) -> dict
         "k": len(result.centers),
         "warnings": [
             *warnings(privacy, result.details.get("auto")),
+            *(("NOT TO BE TRUSTED", f"{text[0].upper()}{text[1:]}.") for text in profile.untrusted),
             *(("HARDLY ANY ROW HAS A LISTED VALUE", f"{text}.") for text in profile.warnings),
             *(("A GROUP MAY LIE FURTHER OUT", f"{text[0].upper()}{text[1:]}.") for text in profile.beyond),
         ],

@@ -1,0 +1,155 @@
+"""How far rows are from their centres, of all groups together and of each: radii, and what they cut off."""
+
+from __future__ import annotations
+
+import math
+from functools import cached_property
+from itertools import pairwise
+from typing import Any, final
+
+import attrs
+import numpy as np
+
+from cloister.core.budget import Budget
+from cloister.core.clustering import Problem
+from cloister.core.domains import Domain
+from cloister.core.roles import FrequencyOracle
+from cloister.core.types import Floats
+from cloister.plugins.methods.clipping import DistanceBins
+from cloister.plugins.methods.errors import count_error
+from cloister.plugins.methods.post_processing import projected
+
+SEEN = 2.0
+"""Standard errors of a count of distances below which rows are not seen."""
+
+CLEARLY = 3.0
+"""Standard errors by which a total shows that the public number of rows is wrong."""
+
+UNSEEN = 0.1
+"""A bin's standard error, of the rows, beyond which no distances are measured."""
+
+GROUP_BINS = 24
+"""Bins of distances of one group."""
+
+
+@final
+@attrs.frozen(eq=False)
+class Distances:
+    """Noisy rows (m,) of the bins of distances from the nearest centre, and their standard errors (m,)."""
+
+    bins: DistanceBins
+    counts: Floats
+    errors: Floats
+
+    def within(self, share: float, rows: float, domain: Domain) -> float:
+        """The distance within which this share of the rows has a centre, in the caller's units."""
+        return self.bins.quantile(self.counts, share, rows, domain)
+
+    def details(self, domain: Domain) -> dict[str, Any]:
+        """As a result holds them: outer edges of the bins, in units of the frame that the run worked in."""
+        edges = np.sqrt(self.bins.edges) * domain.unit
+        return {"distances": {"edges": edges.tolist(), "counts": self.counts.tolist(), "errors": self.errors.tolist()}}
+
+
+@final
+@attrs.frozen(eq=False)
+class GroupDistances:
+    """Noisy rows of each group by their distance from its centre, from which radii and what they cut off are read.
+
+    Args:
+        bins: m bins of each group.
+        counts: (k, m) noisy rows. error: standard error of each.
+        rows: the public number of rows, unless the counts say clearly that it is another (``plausible``).
+    """
+
+    bins: DistanceBins
+    counts: Floats
+    error: float
+    rows: float
+
+    @property
+    def together(self) -> Distances:
+        """The same of all groups."""
+        k, m = self.counts.shape
+        return Distances(self.bins, self.counts.sum(axis=0), np.full(m, self.error * math.sqrt(k)))
+
+    def excess(self, radii: Floats, domain: Domain) -> Floats:
+        """What clipping to radii (k,) or (k, r) takes off the length of a row on average, (k,) or (k, r).
+
+        Counts of less than ``SEEN`` errors are what their ``tail`` says. As many rows may be hidden as ``SEEN`` errors
+        of one count: they are spread as the rows of all groups are.
+        """
+        seen = self.seen
+        overall = projected(self.counts.sum(axis=0), self.rows)
+        rows = seen + SEEN * self.error * overall / max(float(overall.sum()), 1e-300)
+        shares = rows / np.maximum(rows.sum(axis=1, keepdims=True), 1e-300)
+        beyond = np.maximum(self._typical(domain) - np.reshape(radii, (len(shares), -1, 1)), 0.0)
+        return np.reshape(np.einsum("jm,jrm->jr", shares, beyond), np.shape(radii))
+
+    @cached_property
+    def seen(self) -> Floats:
+        """Rows (k, m) that show above the noise."""
+        tails = np.array([tail(counts, self.error) for counts in self.counts])
+        return np.where(self.counts >= SEEN * self.error, self.counts, tails)
+
+    def radii(self, noise: Floats, least: float, domain: Domain) -> Floats:
+        """Radii (k,) by which what clipping cuts off and the noise, both squared, add up to least, in caller's units.
+
+        Args: noise: (k,) expected length of the noise in a mean, over the radius. least: radius of no less.
+        """
+        edges = np.sqrt(self.bins.edges) * domain.unit
+        tried = np.broadcast_to(np.maximum(edges, least), (len(noise), len(edges)))
+        losses = self.excess(tried, domain) ** 2 + (noise[:, None] * tried) ** 2
+        return np.asarray(tried[np.arange(len(noise)), losses.argmin(axis=1)], np.float64)
+
+    def _typical(self, domain: Domain) -> Floats:
+        """Root mean square distance (m,) of rows that are spread evenly over a bin's squared distances."""
+        edges = np.append(0.0, np.sqrt(self.bins.edges)) * domain.unit
+        return np.asarray(np.sqrt((edges[:-1] ** 2 + edges[1:] ** 2) / 2), np.float64)
+
+
+@final
+@attrs.frozen(eq=False)
+class Reach:
+    """How far rows are from their centres.
+
+    Args:
+        radius: distance that ``WITHIN`` of all rows are within, in the caller's units.
+        distances: of all groups together; None: nobody asked.
+        groups: of each group; None: noise hides them.
+    """
+
+    radius: float
+    distances: Distances | None = None
+    groups: GroupDistances | None = None
+
+    def details(self, domain: Domain) -> dict[str, Any]:
+        """Distances as a result holds them."""
+        return {} if self.distances is None else self.distances.details(domain)
+
+
+def tail(counts: Floats, error: float) -> Floats:
+    """Counts (m,) from their largest one on, as a law that does not rise: thin rows of many bins show together.
+
+    Bins are wider the farther they are, so that rows of a tail fall from bin to bin, power laws' too. Neighbours that
+    would rise are pooled, and what is less than one standard error of its pool is left out.
+    """
+    from scipy.optimize import isotonic_regression  # slow to import
+
+    found, first = np.zeros(len(counts)), int(counts.argmax())
+    falling = isotonic_regression(counts[first:], increasing=False)
+    for start, end in pairwise(falling.blocks):
+        value = float(falling.x[start])
+        found[first + start : first + end] = value if value * math.sqrt(end - start) >= error else 0.0
+    return found
+
+
+def tells_groups(problem: Problem, counts: FrequencyOracle[Any], budget: Budget) -> bool:
+    """Whether distances of each group, counted with this budget, say where most rows of all groups are."""
+    error = count_error(counts, problem.k * GROUP_BINS, budget, problem)
+    return error * math.sqrt(problem.k) <= UNSEEN * problem.rows
+
+
+def plausible(total: float, error: float, rows: int) -> float:
+    """The number of rows to go by: the public one, unless a noisy total is ``CLEARLY`` standard errors away from it."""
+    return max(total, 1.0) if abs(total - rows) > CLEARLY * error else float(rows)

@@ -1,0 +1,62 @@
+"""A result's sizes and centres as text with their standard errors: what every table, card, page and notebook shows."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cloister.core.types import Floats
+from cloister.run.estimates import Estimate, meant, resolved, table_in, widths_of
+from cloister.run.result import Result
+
+
+def center_texts(result: Result) -> list[list[str]]:
+    """Return a result's centres (k, d) as text, with the standard errors that it states, or else to six digits.
+    Coordinates in a category's values are shares."""
+    (values, errors), mixed = as_shares(result), {j for each in category_places(result).values() for j in each}
+    widths = widths_of(result.centers, result.details, result.domain) if errors is None else []
+
+    def text(i: int, j: int) -> str:
+        value, error = float(values[i, j]), None if errors is None else float(errors[i, j])
+        if j in mixed:
+            return Estimate.of_share(value, error).text
+        return resolved(value, widths[j], 6) if error is None else Estimate(value, error).text
+
+    k, d = values.shape
+    return [[text(i, j) for j in range(d)] for i in range(k)]
+
+
+def size_texts(result: Result) -> list[str] | None:
+    """Return the released sizes (k,) as text, with their standard errors; None where none were released."""
+    if result.weights is None:
+        return None
+    errors = table_in(result.details, "weights_error", result.weights.shape)
+    every = [None] * len(result.weights) if errors is None else errors.tolist()
+    return [Estimate.of_size(*each).text for each in zip(result.weights.tolist(), every, strict=True)]
+
+
+def category_places(result: Result) -> dict[str, list[int]]:
+    """Return the positions of each category's values among the columns, for categories that all are there of."""
+    places, found = {name: j for j, name in enumerate(result.columns)}, dict[str, list[int]]()
+    for name, (column, _) in result.one_hot.items():
+        found.setdefault(column, []).append(places.get(name, -1))
+    return {column: every for column, every in found.items() if min(every) >= 0}
+
+
+def as_shares(result: Result) -> tuple[Floats, Floats | None]:
+    """Return the centres (k, d) as people read them, and their stated errors (k, d), or None.
+
+    A coordinate in a category's value is the share of the rows that have it: none is negative, and where noise lifted
+    their sum above all rows, they are divided by it, errors too. No error is larger than the way to the farthest share
+    that there can be.
+    """
+    errors = table_in(result.details, "centers_error", result.centers.shape)
+    centers = meant(result.centers, result.details, result.domain) if errors is None else result.centers.copy()
+    errors = None if errors is None else errors.copy()
+    for places in category_places(result).values():
+        held = np.maximum(centers[:, places], 0.0)
+        whole = np.maximum(held.sum(axis=1, keepdims=True), 1.0)
+        centers[:, places] = held / whole
+        if errors is not None:
+            farthest = np.maximum(centers[:, places], 1 - centers[:, places])
+            errors[:, places] = np.minimum(errors[:, places] / whole, farthest)
+    return centers, errors
