@@ -146,7 +146,7 @@ def test_only_pure_and_gaussian_questions_are_priced_together() -> None:
 
 def test_counts_in_laplace_noise_beside_gaussian_sums_have_half_the_variance_and_all_else_is_as_it_was() -> None:
     """At no cost to the frame or the sums: what the price of the whole run leaves goes to the counts."""
-    asked = {"k": 8, "epsilon": 0.5, "delta": 1.4e-5, "bounds": (-1, 1), "rows": 6500, "zoom": "auto"}
+    asked = {"k": 8, "epsilon": 0.5, "delta": 1.4e-5, "bounds": (-1, 1), "rows": 6500, "zoom": 0.05}
     mixed, gauss = (
         [q.error for q in explain(Request(method="grid-means", components=parts, **asked), ["x", "y"]).asked]
         for parts in ({"counts": "discrete-laplace"}, {})
@@ -165,7 +165,7 @@ def test_a_lifetime_that_adds_up_rho_keeps_to_noise_that_costs_little_of_it(
     ledger = Ledger.open(tmp_path / "l.ledger", create=True)
     ledger.declare("visits", 1.0, 1e-5, composition)
     account = Account(ledger=tmp_path / "l.ledger", dataset="visits")
-    asked = Request(k=5, epsilon=0.3, delta=1e-6, bounds=(-1, 1), rows=10_000)
+    asked = Request(k=5, epsilon=0.3, delta=1e-6, bounds=(-1, 1), rows=10_000, zoom=0.05)
     rows = np.random.default_rng(0).normal(0, 0.2, (2000, 2))
     found = fit(asked, source(rows), account=account)
     assert found.details["auto"]["words"].startswith(f"auto picked {picked}: ")
