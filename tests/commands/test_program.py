@@ -138,8 +138,7 @@ def then_interrupted(name, *given):
     return load(name, *given)
 builtins.__import__ = then_interrupted
 from cloister.__main__ import main
-signal.signal(signal.{by}, signal.default_int_handler if signal.{by} == signal.SIGINT else signal.SIG_DFL)
-main()  # a shell that runs the tests in its background ignores the signal, which is inherited
+main()
 """
 
 
