@@ -123,7 +123,7 @@ class Option:
             if value not in self.choices:
                 raise InvalidInput(f"option '{name}' is {value!r}: choose from {self.range}")
             return
-        if hint is not None and not _fits(value, hint):
+        if hint is not None and not fits(value, hint):
             kind = getattr(hint, "__name__", hint)
             raise InvalidInput(
                 f"option '{name}' is {value!r}: it takes {', '.join(filter(None, (str(kind), self.range)))}"
@@ -148,10 +148,10 @@ def own_number(value: Any) -> Any:
     return int(value) if isinstance(value, numbers.Integral) else as_float(value)
 
 
-def _fits(value: Any, hint: Any) -> bool:
+def fits(value: Any, hint: Any) -> bool:
     """Whether a value is of an option's type: integers count as floats, booleans as neither."""
     if get_origin(hint) in (Union, UnionType):
-        return any(_fits(value, part) for part in get_args(hint))
+        return any(fits(value, part) for part in get_args(hint))
     if get_origin(hint) is Literal:
         return value in get_args(hint)
     kinds: dict[Any, type] = {int: numbers.Integral, float: numbers.Real, type(None): type(None)}
