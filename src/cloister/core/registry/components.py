@@ -132,8 +132,8 @@ class Option:
             low = -math.inf if self.low is None else self.low
             high = math.inf if self.high is None else self.high
             number: Any = value
-            if isinstance(value, numbers.Integral) and math.isinf(as_float(value)):
-                raise InvalidInput(f"option '{name}' is beyond 1.8e308, the largest double: give a smaller number")
+            if math.isinf(as_float(value)) and (isinstance(value, numbers.Integral) or low <= number <= high):
+                raise InvalidInput(f"option '{name}' is beyond 1.8e308, the largest double: give a finite number")
             if not low <= number <= high or (
                 self.above and not number > low
             ):  # also for integers too large for a float
