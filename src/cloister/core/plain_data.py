@@ -124,8 +124,8 @@ def parsed_toml(content: bytes) -> dict[str, Any]:
         raise ValueError("it is nested too deeply") from None
     except tomllib.TOMLDecodeError:
         raise
-    except ValueError:  # more than the 4,300 digits that Python reads
-        too_large = True
+    except ValueError as error:  # more than the 4,300 digits that Python reads
+        raise ValueError(TOO_LARGE) from error
     if too_large:
         raise ValueError(TOO_LARGE)
     return found
