@@ -216,8 +216,8 @@ def test_workers_read_and_refuse_the_same_rows(engine: str, tmp_path: Path) -> N
         population.check()
         assert population.rows == 12
     with (
-        Files(bad, ["age", "dose"], engine=engine, workers=1) as population,
         pytest.raises(InvalidInput, match="line 102 that is never closed"),
+        Files(bad, ["age", "dose"], engine=engine, workers=1) as population,
     ):
         population.check()
 
