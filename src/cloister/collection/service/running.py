@@ -104,9 +104,8 @@ class BoundedProtocol(HttpToolsProtocol):
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
-        """Take a piece of the body, or drop it if the request has its answer. What lies between two pieces is counted
-        as a head is: names of chunks, and trailers, which are kept in memory as headers are."""
-        self._beside = 0
+        """Take a piece of the body, or drop it if the request has its answer."""
+        self._beside = 0  # what follows is bounded as a head is: trailers are kept in memory as headers are
         if self.cycle.response_complete:
             self._dropped += len(body)
             if self._dropped > DRAINED * self.limits.body:
