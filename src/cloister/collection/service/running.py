@@ -58,9 +58,7 @@ class BoundedProtocol(HttpToolsProtocol):
     def __init__(self, *args: Any, **settings: Any) -> None:
         super().__init__(*args, **settings)
         self._deadline: asyncio.TimerHandle | None = None
-        self._in_body = False
-        self._beside = 0
-        self._dropped = 0
+        self._in_body, self._beside, self._dropped = False, 0, 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin, or refuse one connection too many."""
@@ -158,8 +156,7 @@ class Listener(socket.socket):
     def accept(self) -> tuple[socket.socket, Any]:
         """Raises: ConnectionAbortedError: one too many came, and is gone; for asyncio it never was."""
         line, address = super().accept()
-        peer = peer_of(address[0])
-        alone = peer is not None and self.peers[peer] >= self.limits.alone
+        alone = (peer := peer_of(address[0])) is not None and self.peers[peer] >= self.limits.alone
         if alone or self.peers.total() >= self.limits.connections + FILES // 2:
             self.counts.refused["busy"] += 1
             line.close()
@@ -329,6 +326,9 @@ class _Server(uvicorn.Server):
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         notify("STOPPING=1")
         await super().shutdown(sockets)
+
+    def handle_exit(self, sig: int, frame: object) -> None:  # also the second Ctrl-C: files would keep a report's time
+        self.should_exit = True
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
