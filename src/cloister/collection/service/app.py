@@ -189,12 +189,11 @@ class _Pages:
 
     async def health(self, request: Request) -> Response:
         """Return whether reports are taken, 503 while nobody's are. Everybody reads this: why the next round cannot be
-        opened, with names of files and accounts, is for the log alone."""
+        opened, or whose a file is that cannot be written, with names of files and accounts, is for the log alone."""
         desk, ready = self._desk, self._desk.taking and self._desk.trouble is None
-        facts = {"ready": ready, "state": desk.state, "watching": desk.watching}
-        return _fresh(
-            JSONResponse({**facts, "waiting": desk.waiting is not None, "disk": desk.trouble}, 200 if ready else 503)
-        )
+        facts = {"ready": ready, "state": desk.state, "watching": desk.watching, "waiting": desk.waiting is not None}
+        disk = None if desk.trouble is None else desk.trouble.partition(": ")[0]  # the system's words alone
+        return _fresh(JSONResponse({**facts, "disk": disk}, 200 if ready else 503))
 
     async def alive(self, request: Request) -> Response:
         """Return 503 where another collector would do better: while the disk fails, but neither between rounds nor at

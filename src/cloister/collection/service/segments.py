@@ -42,8 +42,8 @@ CANDIDATES = 1000
 """Places in a torn batch, at most, where another one may begin: answers may look like that."""
 
 TORN = 2 * SIZE
-"""Bytes behind a file's last whole batch, at most: a batch holds no more than all requests under way do. A longer end is
-not ours: it is neither read into memory nor cut off."""
+"""Bytes behind a file's last whole batch, at most: a batch holds no more than all requests under way do. A longer end
+is not ours: it is neither read into memory nor cut off."""
 
 LOCK = ".collector.lock"
 
