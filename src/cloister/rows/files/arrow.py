@@ -51,6 +51,8 @@ NUMBER = re.compile(r" *[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)? *")
 """A cell that holds a number."""
 
 
+COMPUTE: Any = pyarrow.compute  # whose functions are made when it is imported, unseen by type checkers
+
 NULLS = frozenset(pyarrow.csv.ConvertOptions().null_values)
 """Cells of a CSV file that stand for a missing one."""
 
@@ -124,13 +126,13 @@ def _text_as_is(column: Any) -> Any:
     """Cells of CSV as they are, NA and null too; an empty one becomes a null."""
     if not pa.types.is_string(column.type):
         return column
-    return pyarrow.compute.if_else(pyarrow.compute.equal(column, ""), None, column)
+    return COMPUTE.if_else(COMPUTE.equal(column, ""), None, column)
 
 
 def _without_nulls(column: Any) -> list[Any]:
     """Cells of CSV, None for ``NULLS``."""
-    missing = pyarrow.compute.is_in(column, pa.array(sorted(NULLS), column.type))
-    cells: list[Any] = pyarrow.compute.if_else(missing, None, column).to_pylist()
+    missing = COMPUTE.is_in(column, pa.array(sorted(NULLS), column.type))
+    cells: list[Any] = COMPUTE.if_else(missing, None, column).to_pylist()
     return cells
 
 
