@@ -6,16 +6,28 @@ import copy
 import json
 import random
 import re
+import shlex
+import shutil
 import sqlite3
+import traceback
 from collections.abc import Iterator
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
+from tests.commands.bad_inputs_folder import GOOD
+from tests.in_process import cloister
+
 HUGE = "1" + "0" * 400
 """A whole number that no double holds."""
 
-NUMBERS = ("inf", "-inf", "nan", "1e400", "-1", "0", HUGE, f"-{HUGE}", str(2**64), str(10**30), "", "x", "1_0", "0.5")
+LONG = "1" * 5000
+"""One that Python makes no whole number of: it has more than 4,300 digits."""
+
+NUMBERS = (
+    *("inf", "-inf", "nan", "1e400", "-1", "0", HUGE, f"-{HUGE}", LONG, str(2**64), str(10**30)),
+    *("", "x", "1_0", "0.5"),
+)
 """What each option that takes a number is given."""
 
 VALUES: tuple[Any, ...] = (
@@ -36,13 +48,29 @@ TEXTS = (
     '"\\ud800"',
     "'",
     "01",
-    "1" * 5000,
+    LONG,
     '{"a": 1, "a": 2}',
 )
 """What stands there as text, though some of it is no JSON."""
 
 TOML = (
-    *("inf", "nan", "-inf", "1e400", HUGE, "-1", "0", "true", '""', "[]", "{}", "[[1]]", "[1, inf]", "2020-01-01"),
+    *(
+        "inf",
+        "nan",
+        "-inf",
+        "1e400",
+        HUGE,
+        LONG,
+        "-1",
+        "0",
+        "true",
+        '""',
+        "[]",
+        "{}",
+        "[[1]]",
+        "[1, inf]",
+        "2020-01-01",
+    ),
     "[" * 3000,
     "'",
 )
@@ -137,3 +165,30 @@ def changed_cell(path: Path, rng: random.Random) -> None:
         old = database.execute(f"select {column} from {table} limit 1 offset {number}").fetchone()[0]
         with suppress(sqlite3.IntegrityError):  # not null, or one of two equal keys
             database.execute(f"update {table} set {column} = ? where {column} is ?", [rng.choice(CELLS), old])
+
+
+MADE = "new", "encoded", "shuffled", "odd-certs", "odd-plugin"
+"""What accepted lines make, and others would be refused for."""
+
+
+def wrong(words: list[str], folder: Path) -> str | None:
+    """What is wrong with how a command line ends, if anything is."""
+    for name in MADE:
+        shutil.rmtree(folder / name, ignore_errors=True)
+    shown = " ".join(word if len(word) < 50 else f"{word[:40]}..." for word in words)
+    try:
+        done = cloister(*words, folder=folder)
+    except Exception as error:
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        return f"{shown}: {type(error).__name__} {str(error)[:80]!r} ({Path(last.filename).name}:{last.lineno})"
+    fine = done.returncode in (0, 2) or (done.returncode == 4 and "already in use" in done.stderr)
+    if not fine or "Traceback" in done.stderr or "set_int_max_str_digits" in done.stderr:
+        return f"{shown}: {done.returncode} {done.stderr[-200:]!r}"
+    return None
+
+
+def words_of(line: str, **more: Any) -> list[str]:
+    """The words of a line, with good options for those in braces."""
+    for name, options in {**GOOD, **more}.items():
+        line = line.replace(f"{{{name}}}", str(options))
+    return shlex.split(line)

@@ -14,6 +14,8 @@ from cloister.core.errors import InvalidInput
 from cloister.core.plain_data import parsed, parsed_toml
 
 HUGE = 10**400
+LONG = 10**5000
+"""With more digits than Python writes, not even in an error."""
 
 
 def test_a_whole_number_beyond_all_doubles_is_infinite_as_a_double() -> None:
@@ -26,10 +28,10 @@ def test_a_whole_number_beyond_all_doubles_is_infinite_as_a_double() -> None:
 @pytest.mark.parametrize("number", [str(HUGE), f"-{HUGE}", "1e309", "-1e999", "1" * 5000])
 def test_json_and_toml_with_a_number_that_no_double_holds_are_refused(number: str) -> None:
     for text in (f'{{"a": {number}}}', f'{{"a": [1, {{"b": [{number}]}}]}}', f"[{number}]", number):
-        with pytest.raises(ValueError, match=r"too large|limit"):
+        with pytest.raises(ValueError, match="too large"):
             parsed(text.encode())
     for text in (f"a = {number}", f"a = [1, {{ b = [{number}] }}]", f"[a.b]\nc = {number}"):
-        with pytest.raises(ValueError, match=r"too large|limit"):
+        with pytest.raises(ValueError, match="too large"):
             parsed_toml(text.encode())
 
 
@@ -73,6 +75,30 @@ def test_estimators_refuse_numbers_beyond_all_doubles(given: dict[str, Any]) -> 
     fine = {"n_clusters": 2, "epsilon": 1, "delta": 1e-6, "bounds": (0, 1), "rows": 100}
     with pytest.raises(InvalidInput):
         cloister.KMeans(**{**fine, **given}).fit(rows)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        *({name: LONG} for name in ("rows", "n_clusters", "rows_per_user", "zoom", "threads", "random_state", "trust")),
+        *({name: LONG} for name in ("missing", "method")),
+        {"n_clusters": (2, -LONG)},
+        {"scale": {"0": LONG, "1": 1}},
+        {"start": [[LONG, 2], [1, 2]]},
+        {"method": "fastlloyd", "options": {"rounds": -LONG}},
+    ],
+)
+def test_estimators_name_the_parameter_whose_number_has_too_many_digits_to_quote(given: dict[str, Any]) -> None:
+    fine = {"n_clusters": 2, "epsilon": 1, "delta": 1e-6, "bounds": (0, 1), "rows": 100}
+    with pytest.raises(InvalidInput, match=f"{list(given)[-1]} has a whole number beyond 1.8e308"):
+        cloister.KMeans(**{**fine, **given}).fit(np.zeros((100, 2)))
+
+
+def test_no_option_is_infinite() -> None:
+    fine = {"n_clusters": 2, "epsilon": 1, "delta": 1e-6, "bounds": (0, 1), "rows": 100}
+    for name in ("radius_scale", "floor", "shrink"):
+        with pytest.raises(InvalidInput, match="give a finite number"):
+            cloister.KMeans(**fine, method="fastlloyd", options={name: math.inf}).fit(np.zeros((100, 2)))
 
 
 def test_a_scaler_refuses_bounds_beyond_all_doubles() -> None:

@@ -16,7 +16,7 @@ from cloister.core.errors import BudgetExceeded, InvalidInput, Refused
 from cloister.core.questions import count
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.record import Record
-from cloister.core.session import Session, next_round
+from cloister.core.session import Session, forecast, next_round
 from cloister.plugins.methods.lloyd import Lloyd
 from cloister.plugins.methods.sphere_packing import SpherePacking
 from cloister.plugins.oracles.central.discrete_gaussian import DiscreteGaussian
@@ -78,6 +78,16 @@ def test_a_round_is_of_one_trust_model_and_shares_users_under_that_of_users_alon
         with pytest.raises(Refused, match=told):
             session.ask(*questions)
     assert population.log == []
+
+
+def test_a_method_that_asks_a_thousand_rounds_is_refused() -> None:
+    class Patient(Explorer):
+        def cluster(self, problem: Problem, session: Session[Any], rng: PublicRng) -> Any:
+            for _ in range(1000):
+                session.ask(count(Strips(BOX.max_norm), oracle=LocalCounts(), budget=Budget("pure", 1e-9)))
+
+    with pytest.raises(Refused, match="more than 999 rounds"):
+        forecast(Patient(), Problem(3, BOX, 200, Budget("pure", 1.0)), SEED)
 
 
 def test_shares_of_the_users_are_scaled_up_and_told_their_public_number() -> None:

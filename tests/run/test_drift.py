@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
+
 import attrs
 import numpy as np
 import pytest
 from scipy.stats import binom
 
-from cloister.core.errors import InvalidInput
+from cloister.core.errors import Damaged, InvalidInput
 from cloister.core.randomness import NoiseRng
 from cloister.core.types import Floats
 from cloister.run.drift import AT_ONCE, DRAWS, LEVEL, Compared, drift
@@ -92,6 +94,13 @@ def released(counts: Floats, error: float) -> Result:
     return Result(
         np.zeros((3, 1)), None, ("x",), {}, {}, PrivacyStatement("Central", 1.0, 0.0, (), 20_000), details, "0"
     )
+
+
+@pytest.mark.parametrize(("count", "error"), [(math.inf, 10.0), (math.nan, 10.0), (1e300, 10.0), (1.0, -1.0)])
+def test_counts_that_are_none_are_damage(count: float, error: float) -> None:
+    good = released(20_000 * SHARES, 10.0)
+    with pytest.raises(Damaged, match="counts are damaged"):
+        drift(released(np.full(SHARES.shape, count), error), good)
 
 
 def test_changes_are_measured_in_the_errors_of_either_side() -> None:

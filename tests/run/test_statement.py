@@ -104,3 +104,27 @@ def test_questions_share_a_line_of_the_budget_only_if_they_read_alike() -> None:
     shared, *own = text.partition("Budget, by round and question:\n")[2].splitlines()
     assert "2 questions (counts)" in shared
     assert [line.startswith("  round") for line in own[: len(others) + 1]] == [True] * len(others) + [False]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("trust", "Nobody"),
+        ("trust", 2**31),
+        ("epsilon", "x"),
+        ("epsilon", -1.0),
+        ("delta", float("nan")),
+        ("rows", 2**63),
+        ("rows", 2.5),
+        ("rows_per_user", "x"),
+        ("seeded", 0),
+        ("notes", [1]),
+        ("spends", [{"round": 0, "question": "", "mechanism": "", "measure": "joy", "amount": 1.0}]),
+        ("spends", [{"round": 0, "question": "", "mechanism": "", "measure": "pure", "amount": "x"}]),
+    ],
+)
+def test_a_statement_with_an_odd_value_is_refused_as_it_is_read(name: str, value: Any) -> None:
+    facts = statement().as_dict()
+    assert PrivacyStatement.from_dict(facts) == statement()
+    with pytest.raises((TypeError, ValueError)):
+        PrivacyStatement.from_dict({**facts, name: value})

@@ -104,8 +104,9 @@ def predict(
         view = LabelView(Result.load(result), table, _address(rows, create), dialect, reading.columns, names(keep))
         _as_view(view, name, create, as_json)
         return
-    from cloister.run.population import is_address
+    from cloister.run.population import is_address, refuse_foreign_address
 
+    refuse_foreign_address(rows)
     if not rows or any(is_address(path) for path in rows):
         raise InvalidInput(
             "give files of rows; for rows in a database print a query (--sql) or create a view (--create)"

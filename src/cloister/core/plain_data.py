@@ -46,7 +46,7 @@ from typing import Any, NoReturn, TypeAlias, cast
 import attrs
 import numpy as np
 
-from cloister.core.doubles import as_float
+from cloister.core.doubles import beyond_doubles
 
 Plain: TypeAlias = bool | int | float | str | bytes | None
 
@@ -116,29 +116,24 @@ def parsed(content: bytes, nan: bool = False) -> Any:
 def parsed_toml(content: bytes) -> dict[str, Any]:
     """The table of a TOML text. Raises: ValueError for numbers that no double holds, but for TOML's own inf and nan,
     malformed text, or text that is nested deeper than Python reads."""
+    text = content.decode("utf-8")
     try:
-        found = tomllib.loads(content.decode("utf-8"), parse_float=_fraction)
-        _check_whole(found)
+        found = tomllib.loads(text, parse_float=_fraction)
+        too_large = beyond_doubles(found)
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
+    except tomllib.TOMLDecodeError:
+        raise
+    except ValueError as error:  # more than the 4,300 digits that Python reads
+        raise ValueError(TOO_LARGE) from error
+    if too_large:
+        raise ValueError(TOO_LARGE)
     return found
 
 
 def _whole(text: str) -> int:
-    value = int(text)
-    _check_whole(value)
-    return value
-
-
-def _check_whole(value: Any) -> None:
-    """Raises: ValueError: some whole number, however deep in lists and tables, is beyond all doubles."""
-    if isinstance(value, dict):
-        value = list(value.values())
-    if isinstance(value, list):
-        for inner in value:
-            _check_whole(inner)
-    elif isinstance(value, int) and math.isinf(as_float(value)):
-        raise ValueError(TOO_LARGE)
+    _fraction(text)  # before Python refuses more than 4,300 digits in words of its own
+    return int(text)
 
 
 def _fraction(text: str) -> float:

@@ -23,6 +23,7 @@ from cloister.estimators.parameters import (
     columns_of,
     names_in,
     parameters_of,
+    refuse_beyond_doubles,
     remember_fit,
     request_of,
     run_named,
@@ -184,6 +185,7 @@ class PrivateClusterer(ReleasedCenters):
     def _fitted(
         self, rows: Any, users: Any, resume: str | None, caution: Callable[[UserWarning], None], unguarded: bool
     ) -> Result:
+        refuse_beyond_doubles(self)
         if self.user_column is not None and users is not None:
             raise InvalidInput("users are named twice: give user_column, or users, not both")
         with (

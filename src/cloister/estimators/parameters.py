@@ -17,7 +17,8 @@ from typing import Any
 import attrs
 
 from cloister.core.domains import Ball
-from cloister.core.errors import PrivacyWarning
+from cloister.core.doubles import beyond_doubles
+from cloister.core.errors import InvalidInput, PrivacyWarning
 from cloister.rows.categories import categories_of
 from cloister.rows.selection import table_columns
 from cloister.run.request import Request
@@ -46,6 +47,13 @@ def parameters_of(result: Result) -> dict[str, Any]:
         "categories": problem.get("categories"),
         "missing": result.missing,
     }
+
+
+def refuse_beyond_doubles(estimator: Any) -> None:
+    """Raises: InvalidInput: a whole number in a parameter is beyond all doubles."""
+    for name, value in estimator.get_params(deep=False).items():
+        if beyond_doubles(value):
+            raise InvalidInput(f"{name} has a whole number beyond 1.8e308, the largest double: give a smaller number")
 
 
 def request_of(estimator: Any, defaults: Mapping[str, str]) -> Request:

@@ -218,6 +218,15 @@ def not_numbers(name: str, option: str = USED, convert: str = "") -> str:
     return said if TableColumn(name, "text").barred else f"{said}. {CATEGORIES}"
 
 
+def not_plain_numbers(name: str) -> str:
+    """Words on a column of a CSV file one of whose cells is no number: as ``not_numbers``, which see."""
+    said = (
+        f"column '{name}' does not hold numbers: a cell is no plain number (a point for decimals; no thousands, "
+        f"%, words): pandas reads such files (docs/howto/hospital.md)"
+    )
+    return said if TableColumn(name, "text").barred else f"{said}. {CATEGORIES}"
+
+
 def _by_name(known: Sequence[TableColumn], asked: Sequence[str], encoded: Sequence[str]) -> list[str]:
     """Names and patterns, in order; what a pattern names again is taken once."""
     names, taken = [column.name for column in known], list[str]()

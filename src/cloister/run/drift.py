@@ -50,6 +50,9 @@ DRAWS, AT_ONCE = 4_000, 200
 SEEN, NAMED = 4.0, 3.0
 """Standard errors from which the rows of a bin are seen, and from which a group's change is named."""
 
+MOST = 2.0**53
+"""Larger counts are damage: doubles do not tell them apart."""
+
 
 @final
 @attrs.frozen(eq=False)
@@ -185,7 +188,10 @@ def _compared(then: Result, now: Result) -> Compared:
     """Raises: Damaged: the earlier result's counts are none, or of other groups."""
     check_released(then)
     try:
-        return _paired(then, now)
+        found = _paired(then, now)
+        if not ((np.abs(found.counts) < MOST).all() and ((found.errors >= 0) & (found.errors < MOST)).all()):
+            raise ValueError("no counts")
+        return found
     except (KeyError, TypeError, ValueError):
         raise Damaged("the result's counts are damaged: restore the file, or make it again") from None
 

@@ -41,7 +41,7 @@ from cloister.run.population import (
     join_others,
     keep_rows,
     number_users,
-    refuse_half_address,
+    refuse_foreign_address,
     refuse_lazy,
     refuse_relation,
     table_population,
@@ -102,6 +102,7 @@ def source(
         raise InvalidInput(f"missing is '{missing}': choose refuse or drop")
     refuse_relation(rows)
     refuse_lazy(rows)
+    refuse_foreign_address(rows)
     written = {"delimiter": delimiter, "encoding": encoding}
     given = {"engine": engine, "workers": workers, "scheduler": scheduler}
     common: dict[str, Any] = {
@@ -116,7 +117,6 @@ def source(
     if in_database(rows):
         common |= {"told": told} | ({"materialise": True} if materialise else {}) | {"passes": passes}
         return table_population(rows, table, threads, given | written, common)
-    refuse_half_address(rows)
     if table is not None or materialise or passes is not None:
         raise InvalidInput(
             "table, materialise and passes go with a database's address: give that, such as duckdb:///lake.db, or "

@@ -35,9 +35,23 @@ def is_address(rows: Any) -> bool:
     return isinstance(rows, str) and "://" in rows
 
 
-def refuse_half_address(rows: Any) -> None:
-    """Raises: InvalidInput: a text is a database's address without its slashes, such as duckdb:lake.db."""
+STORES = frozenset(
+    ("s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "adl", "hdfs", "hf", "http", "https", "ftp", "ftps", "sftp")
+)
+"""Kinds of addresses that files have, and no database."""
+
+
+def refuse_foreign_address(rows: Any) -> None:
+    """Raise InvalidInput if a text is a file's address elsewhere, such as s3://, or a database's without its slashes,
+    such as duckdb:lake.db."""
     for each in rows if isinstance(rows, (list, tuple)) else [rows]:
+        scheme = each.lstrip().partition("://")[0].lower() if is_address(each) else None
+        if scheme == "file":
+            raise InvalidInput("'file://' begins the address of a file: give its path alone")
+        if scheme in STORES:
+            raise InvalidInput(
+                f"'{scheme}://' begins the address of a file elsewhere: fetch it first, and give its path"
+            )
         kind = each.partition(":")[0] if isinstance(each, str) and ":" in each else None
         if kind in LOOKS and not is_address(each):
             raise InvalidInput(f"'{kind}:' begins a database's address: write it as {LOOKS[kind]}, with --table NAME")

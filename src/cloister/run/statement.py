@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import groupby
-from typing import Any
+from typing import Any, get_type_hints
 
 import attrs
 
 from cloister.accounting.total import of_user
 from cloister.core.questions import Round
+from cloister.core.registry.components import fits
 from cloister.core.shuffling import min_honest_users
 from cloister.core.trust import TRUSTS
 from cloister.run.estimates import promise
@@ -184,10 +185,29 @@ class PrivacyStatement:
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> PrivacyStatement:
-        """The statement that ``as_dict`` wrote."""
+        """Read the output of ``as_dict``. Raises: KeyError, TypeError, ValueError: it is another."""
         facts = {field.name: data[field.name] for field in attrs.fields(cls)}
         spends = tuple(Spend(**spend) for spend in data["spends"])
-        return cls(**{**facts, "spends": spends, "notes": tuple(data["notes"])})
+        found = cls(**{**facts, "spends": spends, "notes": tuple(data["notes"])})
+        for each in (found, *spends):
+            _check_kinds(each)
+        if found.trust not in TRUSTS or not all(s.measure in UNITS for s in spends):
+            raise ValueError("no such trust or measure")
+        if not all(isinstance(note, str) for note in found.notes):
+            raise TypeError("notes are text")
+        return found
+
+
+def _check_kinds(facts: Any) -> None:
+    """Raises: TypeError, ValueError: a value is of another type than its field, or a number is negative, NaN or, if
+    whole, 2^63 or more."""
+    for name, hint in get_type_hints(type(facts)).items():
+        value = getattr(facts, name)
+        if not fits(value, hint):
+            raise TypeError(f"{name} is of another type")
+        number = isinstance(value, int | float)
+        if number and (not value >= 0 or (isinstance(value, int) and value >= 2**63)):
+            raise ValueError(f"{name} is out of range")
 
 
 def large_delta(delta: float, rows: int) -> str:

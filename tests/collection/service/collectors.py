@@ -90,9 +90,13 @@ class Process:
         status = Path(f"/proc/{self._process.pid}/status").read_text()
         return int(status.partition("VmHWM:")[2].split()[0]) / 1024
 
+    def send(self, by: signal.Signals) -> None:
+        """Send it a signal."""
+        self._process.send_signal(by)
+
     def end(self, by: signal.Signals = signal.SIGTERM) -> int:
         """End it as one does; its exit code."""
-        self._process.send_signal(by)
+        self.send(by)
         out, self.stderr = self._process.communicate(timeout=PATIENCE)
         self.said += out.splitlines(keepends=True)
         return self._process.returncode

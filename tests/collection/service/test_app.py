@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import threading
@@ -223,6 +224,21 @@ def test_a_full_disk_acknowledges_nothing_and_is_seen_in_the_health_and_told(
         assert client.send(report(form, 1))[0] == 201
         assert client.get("/health").status_code == client.get("/alive").status_code == 200
     assert told == [{"event": "disk", "why": "No space left on device"}, {"event": "disk works"}]
+
+
+def test_a_disk_that_may_not_be_written_is_seen_by_everybody_and_whose_it_is_by_the_log_alone(
+    serving: Serving, form: BatchForm, out: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told, shut = list[dict[str, Any]](), out.parent / "shut"
+    shut.mkdir(0o000)
+    with serving(told=told.append) as client:
+        for step in ("append", "try_again"):
+            monkeypatch.setattr(Segments, step, Mock(side_effect=PermissionError(13, "Permission denied", str(shut))))
+        status, said = client.send(report(form, 1))
+        assert (status, client.get("/health").json()["disk"]) == (503, "Permission denied")
+        for answer in (json.dumps(said), client.get("/health").text, client.get("/metrics").text):
+            assert "shut" not in answer
+    assert str(shut) in told[0]["why"]
 
 
 @pytest.fixture(scope="module")

@@ -111,6 +111,33 @@ def test_what_has_no_end_is_cut_off(collector: Process, line: socket.socket, wha
     assert works(collector)
 
 
+CHUNKED = HEAD + b"transfer-encoding: chunked\r\n\r\n"
+BESIDE = {
+    "trailers": (CHUNKED + b"0\r\n", b"a: b\r\n"),
+    "a trailer": (CHUNKED + b"0\r\na: ", b"b"),
+    "what a chunk's size is followed by": (CHUNKED + b"5;", b"x"),
+    "trailers of a page that reads nothing": (HEADS + b"transfer-encoding: chunked\r\n\r\n0\r\n", b"a: b\r\n"),
+}
+
+
+@pytest.mark.parametrize("what", BESIDE)
+def test_what_is_beside_a_body_has_the_bound_of_a_head(collector: Process, line: socket.socket, what: str) -> None:
+    """Trailers are kept in memory as headers are: 30 MB of them, within the time of a request, took 500."""
+    (start, piece), before = BESIDE[what], count(collector, "no HTTP")
+    with suppress(OSError):
+        line.sendall(start + piece * (2**20 // len(piece)))
+    ended(line)
+    assert count(collector, "no HTTP") == before + 1
+    assert works(collector)
+
+
+def test_many_small_chunks_of_a_report_are_no_head(collector: Process, line: socket.socket) -> None:
+    line.sendall(
+        HEAD + b"connection: close\r\ntransfer-encoding: chunked\r\n\r\n" + b"1\r\nx\r\n" * 2**14 + b"0\r\n\r\n"
+    )
+    assert b'"refused"' in ended(line)
+
+
 def test_who_sends_too_much_is_told_so_though_she_sends_it_all_first(collector: Process, line: socket.socket) -> None:
     size = 3 * 2**22
     line.sendall(HEAD + f"content-length: {size}\r\n\r\n".encode() + bytes(size))

@@ -149,6 +149,82 @@ def test_a_pipe_that_stands_for_a_round_s_answers_is_waited_for_and_not_opened(f
         wait_for(client, shows(client, round=2, open=True))
 
 
+def closed_elsewhere(folder: Path, name: str, rounds: int, some: slice, **changes: Any) -> Path:
+    """A folder of a plan with the same name of method and rounds, of which some people have answered rounds."""
+    place = folder / name
+    bundle.write(planned(options={"rounds": ROUNDS}, **changes), place / "plan", "in words")
+    with Client(collector(place / "plan", place / "reports")) as client:
+        for number in range(1, rounds + 1):
+            assert client.send(answers(place, some))[0] == 200
+            advance(place / "plan", place / "reports")
+            wait_for(client, shows(client, round=number + 1) if number < ROUNDS else shows(client, open=False))
+    return place / "plan"
+
+
+def test_a_plan_that_takes_the_place_of_another_is_not_collected_for_nor_given_out(folder: Path) -> None:
+    plan, out, told = folder / "plan", folder / "reports", list[dict[str, Any]]()
+    other = closed_elsewhere(folder, "other", 1, slice(None), epsilon=3.0)
+    kept = Path(shutil.copytree(plan, folder / "kept"))
+    app = collector(plan, out, told=told.append)
+    with Client(app) as client:
+        mine, theirs, before = answers(folder), answers(folder / "other"), client.get("/round").json()
+        shutil.rmtree(plan)
+        shutil.copytree(other, plan)
+        wait_for(client, lambda: any("has another plan now" in event["why"] for event in told))
+        looked = app.state.desk._looked
+        assert client.get("/plan.json").content == (kept / "plan.json").read_bytes()
+        assert client.send(theirs)[1]["refused"] == {"another plan": 1}
+        assert client.send(mine)[0] == 200
+        after = client.get("/round").json()
+        assert [after[name] for name in ("plan", "round", "head")] == [
+            before[name] for name in ("plan", "round", "head")
+        ]
+        assert app.state.desk._looked == looked, "nobody would see the next round"
+        shutil.rmtree(plan)
+        shutil.copytree(kept, plan)
+        wait_for(client, lambda: client.get("/health").json()["waiting"] is False)
+        advance(plan, out)
+        wait_for(client, shows(client, round=2, open=True))
+
+
+def test_rounds_that_do_not_follow_the_open_one_are_not_opened(folder: Path) -> None:
+    plan, out, told = folder / "plan", folder / "reports", list[dict[str, Any]]()
+    other = closed_elsewhere(folder, "other", 2, slice(1, None))
+    with Client(collector(plan, out, told=told.append)) as client:
+        client.send(answers(folder))
+        advance(plan, out)
+        wait_for(client, shows(client, round=2, open=True))
+        shutil.copytree(other, plan, dirs_exist_ok=True)
+        wait_for(client, lambda: any("other answers" in event.get("why", "") for event in told))
+        assert client.get("/health").json()["state"] == "waiting"
+
+
+def test_a_plan_s_folder_that_is_gone_is_seen_and_its_files_are_given_out_all_the_same(folder: Path) -> None:
+    app = collector(folder / "plan", folder / "reports")
+    with Client(app) as client:
+        before = {name: client.get(f"/{name}").content for name in ("plan.json", "bundle-1.json", "bundle-1.bin")}
+        (folder / "plan").rename(folder / "elsewhere")
+        wait_for(client, lambda: client.get("/health").json()["waiting"] is True)
+        looked = app.state.desk._looked
+        client.wait(0.1)
+        assert app.state.desk._looked == looked
+        assert {name: client.get(f"/{name}").content for name in before} == before
+        assert client.get("/round").json()["bundle"] == "/bundle-1.json"
+        (folder / "elsewhere").rename(folder / "plan")
+        wait_for(client, lambda: client.get("/health").json()["waiting"] is False)
+
+
+def test_a_file_that_was_asked_for_while_it_was_copied_is_given_out_whole_afterwards(folder: Path) -> None:
+    for name in ("bundle-1.bin", "bundle-1.json"):
+        file = folder / "plan" / name
+        content = file.read_bytes()
+        with Client(collector(folder / "plan", folder / "reports")) as client:
+            file.write_bytes(content[:10])
+            assert client.get(f"/{name}").content == content[:10]
+            file.write_bytes(content)
+            assert client.get(f"/{name}").content == content
+
+
 def test_no_exception_ends_the_watch(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     faults = [*FAULTS, Refused("another plan"), OSError(5, "Input/output error"), None, ValueError("odd")]
     sleeps = [*[None] * len(faults), asyncio.CancelledError()]

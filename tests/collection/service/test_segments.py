@@ -90,6 +90,16 @@ def test_a_damaged_length_is_no_torn_end_and_nothing_behind_it_is_cut_off(tmp_pa
         assert path.read_bytes() == content
 
 
+def test_an_end_that_is_longer_than_any_batch_is_neither_read_into_memory_nor_cut_off(tmp_path: Path) -> None:
+    """A file of 8 GiB, nearly all of it a hole, had a collector take as much memory, and then cut the file."""
+    put(opened(tmp_path), 1)
+    (path,) = files(tmp_path)
+    os.truncate(path, 2**33)
+    with pytest.raises(Damaged, match="cannot be read from byte"):
+        opened(tmp_path)
+    assert path.stat().st_size == 2**33
+
+
 def test_files_of_another_plan_are_refused_and_left_alone(tmp_path: Path) -> None:
     """Those of other rounds and names are not read."""
     for name in ("round-002-000001.reports", "notes.txt", "round-1-1.reports", "more.reports"):

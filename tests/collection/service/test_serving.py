@@ -146,6 +146,18 @@ def test_told_to_end_it_answers_what_is_under_way_and_says_what_is_on_the_disk(
     assert on_disk(folder / "reports", form).tolist() == list(range(5))
 
 
+def test_a_second_ctrl_c_leaves_no_time_of_a_report_either(folder: Path, form: BatchForm) -> None:
+    with collecting(folder) as process, socket.create_connection(("127.0.0.1", process.port)) as line:
+        post(process.address, report(form, 0))
+        line.sendall(f"POST /reports HTTP/1.1\r\nhost: x\r\ncontent-type: {OCTETS['content-type']}\r\n".encode())
+        line.sendall(b"content-length: 99\r\n\r\n")
+        time.sleep(0.3)
+        process.send(signal.SIGINT)
+        time.sleep(0.3)
+        assert process.end(signal.SIGINT) == 0
+    assert [path.stat().st_mtime for path in (folder / "reports").glob("*.reports")] == [0]
+
+
 SECRETS = {
     "user-agent": "Mozilla-of-Ann",
     "cookie": "session=Bob",

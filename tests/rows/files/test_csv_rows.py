@@ -80,7 +80,7 @@ def test_rows_are_those_of_python_and_pandas_wherever_blocks_end(
             rows = read(path)
         except InvalidInput as error:
             said = str(error)  # before 3.13, Python's writer quotes no line break but its own
-            assert make is not quoted_text or "looks like a row" in said or "another line break" in said, text
+            assert make is not quoted_text or "look like rows" in said or "another line break" in said, text
             for block in (rng.randrange(9, 40), rng.randrange(9, 100)):
                 with pytest.raises(InvalidInput):
                     read(path, block)
@@ -163,11 +163,19 @@ REFUSED: dict[str, tuple[str, str]] = {
     ),
     "rows between two people's quotes": (
         HEAD + LINE + '1,2,"urgent\n' + LINE * 3 + '1,2,5"\n' + LINE,
-        r"quoted cell with line breaks \(it opens in line 3\) of which a line looks like a row",
+        r"quoted cell whose lines look like rows of their own \(it opens in line 3\).* save the table as Parquet",
     ),
     "the next row, whose last cell ends with a quote": (
         HEAD + LINE + '1,2,"urgent, really\n' + '1,2,5"\n' + LINE,
-        r"quoted cell with line breaks \(it opens in line 3\) of which a line looks like a row",
+        r"quoted cell whose lines look like rows of their own \(it opens in line 3\).* save the table as Parquet",
+    ),
+    "rows among which one would be refused": (
+        HEAD + LINE + '1,2,"urgent\n' + LINE + "-,2,x\n\n" + '1,2,5"\n' + LINE,
+        r"lines look like rows of their own \(it opens in line 3\)",
+    ),
+    "rows between quotes of a cell in the middle": (
+        "age,comment,dose\n" + '1,"urgent,2\n' + "3,x,4\n" + '5,6",7\n' + "8,x,9\n",
+        r"lines look like rows of their own \(it opens in line 2\)",
     ),
     "a carriage return outside quotes": (HEAD + LINE * 2 + "1,2,x\r119,99,y\n", "another line break .* in line 4"),
     "a longer line end outside quotes": (HEAD + LINE * 2 + "1,2,x\r\n119,99,y\n", "first line by LF, .* in line 4"),
@@ -203,13 +211,13 @@ def test_a_file_whose_rows_are_not_sure_is_refused_by_every_reader(what: str, bl
 def test_workers_read_and_refuse_the_same_rows(engine: str, tmp_path: Path) -> None:
     good, bad = tmp_path / "good.csv", tmp_path / "bad.csv"
     good.write_text(HEAD + LINE * 10 + '1,2,"line\nbreak"\n' + LINE)
-    bad.write_text(HEAD + LINE * 100 + '1,2,"urgent\n' + LINE * 20)
+    bad.write_text(HEAD + LINE * 250_000 + '1,2,"urgent\n' + LINE * 20)  # beyond the block that says which columns
     with Files(good, ["age", "dose"], engine=engine, workers=1) as population:
         population.check()
         assert population.rows == 12
     with (
         Files(bad, ["age", "dose"], engine=engine, workers=1) as population,
-        pytest.raises(InvalidInput, match="line 102 that is never closed"),
+        pytest.raises(InvalidInput, match="line 250002 that is never closed"),
     ):
         population.check()
 
@@ -262,3 +270,40 @@ def test_cells_that_look_like_missing_ones_are_kept_as_they_are(tmp_path: Path) 
     notes = ["NA", "Null", "nan", "N/A", "007", ""]
     path.write_text("x,note\n" + "".join(f"1,{note}\n" for note in notes))
     assert [note for _, note in read(path)] == notes
+
+
+NOTES = (
+    "Plan:\n5 mg, twice a day\n",
+    "dear all,\n1, 2 and 3 are fine\nand 4, too",
+    "30,10 is\nwhat the device said",
+    "see below\n\n30,10,fine\n31,11,fine\n",
+    'he said "30,10"\nand left, at 3',
+)
+"""Free text of several lines, some with commas and numbers."""
+
+
+@pytest.mark.parametrize("columns", [["x", "note"], ["note", "x"], ["x", "note", "more"]])
+def test_ordinary_notes_of_several_lines_that_pandas_wrote_are_read(columns: list[str], tmp_path: Path) -> None:
+    path, frame = tmp_path / "a.csv", pd.DataFrame({"x": 1.5, "note": NOTES * 3, "more": "a, b"})
+    frame[columns].to_csv(path, index=False)
+    for block in (arrow.BLOCK, 300):
+        assert read(path, block) == [(1.5, note) for note in NOTES * 3]
+
+
+def test_a_byte_order_mark_in_a_cell_is_the_cells_wherever_blocks_end(tmp_path: Path) -> None:
+    """It hides no quote either: after it, a quote is inside an unquoted cell."""
+    path = tmp_path / "a.csv"
+    path.write_text("note,x\n" + '\ufeff"a,1\n' * 20)
+    for block in range(10, 40):
+        assert read(path, block) == [(1, '\ufeff"a')] * 20
+
+
+def test_a_nul_byte_in_a_cell_ends_no_cell(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    text = 'x,note\n1,a\0b\n2,"\0,\n\0"\n3,\0\n'
+    path.write_text(text)
+    for block in (arrow.BLOCK, 13):
+        assert read(path, block) == [(1, "a\0b"), (2, "\0,\n\0"), (3, "\0")]
+    path.write_text(text + "4\0,b\n")
+    with pytest.raises(InvalidInput, match="'x' does not hold numbers"):
+        read(path)

@@ -30,7 +30,7 @@ from cloister.core.types import Floats, Ids
 from cloister.rows.reading import refuse_missing, refuse_none
 from cloister.rows.selection import Selection, in_order, table_columns
 from cloister.run.fit import source
-from cloister.run.population import in_database
+from cloister.run.population import in_database, refuse_foreign_address
 
 CELLS, MAX_ROWS = 2**22, 2**18
 """Most cells and most rows that are encoded, remembered and written at once: 32 MB."""
@@ -71,6 +71,7 @@ class RowTable:
         self._progress, self._checked = progress or (lambda n: None), checked
         if not 0 <= self._first < plan.rows:
             raise InvalidInput(f"the first user number is {self._first}: this plan's are 0 to {plan.rows - 1}")
+        refuse_foreign_address(rows)
         if in_database(rows) and self._column is None:
             raise InvalidInput(
                 "rows in a database have no places for user numbers to follow from: name the column that holds each "

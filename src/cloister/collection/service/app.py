@@ -15,13 +15,14 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import os
 import re
+import stat
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any, final
 
+from cloister.collection.plan.plan import FILE
 from cloister.collection.service.desk import Desk, Turned
 from cloister.collection.service.limits import DEFAULT, Limits, peer_of, retry_after
 from cloister.collection.service.tickets import Issuer
@@ -100,27 +101,30 @@ def collector(
 
 @final
 class PublicFiles:
-    """A plan's public files, by name. Those that were read are kept: they never change. Args: folder."""
+    """A plan's public files, by name. Those that were read are kept until they change, as one that is being copied
+    does, and for as long as the folder is gone; the plan is kept for good. Args: folder."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder, self._kept = folder, dict[str, bytes]()
+        self._folder, self._kept = folder, dict[str, tuple[tuple[int, ...], bytes]]()
+        self.get(FILE)
 
     def get(self, name: str) -> bytes | None:
         """A file's content; None if there is no such file, or it is not public."""
-        path = self._folder / name
-        if name not in self._kept and _PUBLIC.fullmatch(name):
-            try:
-                if path.is_file():  # to open a pipe would take for ever, and nobody else would be answered
-                    self._kept[name] = path.read_bytes()
-            except OSError:
-                return None
-        return self._kept.get(name)
+        path, kept = self._folder / name, self._kept.get(name)
+        if _PUBLIC.fullmatch(name) and not (kept and name == FILE):
+            with suppress(OSError):
+                now = path.stat()
+                seen = (now.st_ino, now.st_size, now.st_mtime_ns)
+                # to open a pipe would take for ever, and nobody else would be answered
+                if (kept is None or seen != kept[0]) and stat.S_ISREG(now.st_mode):
+                    kept = self._kept[name] = (seen, path.read_bytes())
+        return None if kept is None else kept[1]
 
     def bundle(self, round: int) -> dict[str, Any]:
         """Where a round's bundle is, and the hash of its file; both None while there is none."""
         file = f"bundle-{round}.json"
         content = self.get(file)
-        if content is None or not os.path.exists(self._folder / f"bundle-{round}.bin"):
+        if content is None or self.get(f"bundle-{round}.bin") is None:
             return {"bundle": None, "sha256": None}
         return {"bundle": f"/{file}", "sha256": hashlib.sha256(content).hexdigest()}
 
@@ -185,12 +189,11 @@ class _Pages:
 
     async def health(self, request: Request) -> Response:
         """Return whether reports are taken, 503 while nobody's are. Everybody reads this: why the next round cannot be
-        opened, with names of files and accounts, is for the log alone."""
+        opened, or whose a file is that cannot be written, with names of files and accounts, is for the log alone."""
         desk, ready = self._desk, self._desk.taking and self._desk.trouble is None
-        facts = {"ready": ready, "state": desk.state, "watching": desk.watching}
-        return _fresh(
-            JSONResponse({**facts, "waiting": desk.waiting is not None, "disk": desk.trouble}, 200 if ready else 503)
-        )
+        facts = {"ready": ready, "state": desk.state, "watching": desk.watching, "waiting": desk.waiting is not None}
+        disk = None if desk.trouble is None else desk.trouble.partition(": ")[0]  # the system's words alone
+        return _fresh(JSONResponse({**facts, "disk": disk}, 200 if ready else 503))
 
     async def alive(self, request: Request) -> Response:
         """Return 503 where another collector would do better: while the disk fails, but neither between rounds nor at

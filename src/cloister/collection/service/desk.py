@@ -30,7 +30,7 @@ from cloister.collection.service.limits import DEFAULT, REASONS, HeldBytes, Limi
 from cloister.collection.service.segments import Segments, collecting
 from cloister.collection.service.tickets import Issuer
 from cloister.collection.wire.batches import BATCH, PREFIX, REPORT, STAMP, TICKETED, BatchForm, Parsed, form_of
-from cloister.core.errors import CloisterError, InvalidInput, Refused, passing
+from cloister.core.errors import CloisterError, Damaged, InvalidInput, Refused, passing
 from cloister.core.types import Bools, Ints
 
 LOOK = 1.0
@@ -64,10 +64,16 @@ class OpenRound:
     next: Path
 
 
-def open_round(folder: Path, tickets: bool) -> OpenRound | None:
-    """The open round of a plan's folder; None after the last. Args: tickets (whether its reports have one). Raises:
-    Damaged, Refused, InvalidInput: the plan cannot be used, or its round comes out differently here."""
+def open_round(folder: Path, tickets: bool, last: OpenRound | None = None) -> OpenRound | None:
+    """The open round of a plan's folder; None after the last. Args: tickets (whether its reports have one), last (the
+    round that was open before). Raises: Damaged, Refused, InvalidInput: the plan cannot be used, its round comes out
+    differently here, or it does not follow the last one."""
     transcript = Transcript.read(folder)
+    if last is not None and last.form.head not in transcript.heads:
+        raise Damaged(
+            f"{folder} has another plan, or other answers, than those that round {last.form.round} was opened with: "
+            f"put back what was there"
+        )
     if transcript.done:
         return None
     plan, number = transcript.plan, transcript.index + 1
@@ -159,6 +165,7 @@ class Desk:
         self._folder, self._out, self._issuer, self._told = plan, out, issuer, told
         self.held = HeldBytes(limits, self.counts)
         self.waiting: str | None = None
+        self._last = self.opened
         self._committer: Committer | None = None
         self._looked = time.monotonic()
         self._reading, self._checking = asyncio.Lock(), asyncio.Lock()
@@ -284,28 +291,40 @@ class Desk:
             await asyncio.sleep(LOOK)
             try:
                 await self._look()
-            except CloisterError as error:  # the folder was read, and what it has cannot be used yet
+            except CloisterError as error:
                 self._wait(str(error))
+                if self.opened is not None:  # the folder, or the plan in it, is gone
+                    continue
             except Exception as error:
                 self._wait(f"{type(error).__name__}: {error}")
                 continue
             else:
                 self.waiting = None
-            self._looked = time.monotonic()
+            self._looked = time.monotonic()  # also where it was read, and what it has cannot be used yet
 
     async def _look(self) -> None:
         """Forget addresses, and open the next round if there is one. Raises: any exception: not possible now."""
         self.rates.forget()
-        if self.opened is not None and await asyncio.to_thread(self.opened.next.exists):
-            self.opened = None
+        if self.opened is not None:
+            await asyncio.to_thread(self._check_plan)
+            if await asyncio.to_thread(self.opened.next.exists):
+                self._last, self.opened = self.opened, None
         if self.opened is None and not self.done:
             await self._next()
+
+    def _check_plan(self) -> None:
+        """Raises: Damaged, InvalidInput: the folder does not have this plan any more."""
+        if CollectionPlan.read(self._folder).hash != self.plan.hash:
+            raise Damaged(
+                f"{self._folder} has another plan now, and reports are taken for plan {self.plan.hash[:16]}: put that "
+                f"one back, or end this collector and start one of the other plan, with another --out"
+            )
 
     async def _next(self) -> None:
         if self._committer is not None:
             await self._committer.close()
             self._committer = None
-        opened = await asyncio.to_thread(open_round, self._folder, self._issuer is not None)
+        opened = await asyncio.to_thread(open_round, self._folder, self._issuer is not None, self._last)
         if opened is not None:
             self._segments = await asyncio.to_thread(self._files, opened)
             self._committer = self._writer()

@@ -58,8 +58,7 @@ class BoundedProtocol(HttpToolsProtocol):
     def __init__(self, *args: Any, **settings: Any) -> None:
         super().__init__(*args, **settings)
         self._deadline: asyncio.TimerHandle | None = None
-        self._head: int | None = 0
-        self._dropped = 0
+        self._in_body, self._beside, self._dropped = False, 0, 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin, or refuse one connection too many."""
@@ -78,12 +77,11 @@ class BoundedProtocol(HttpToolsProtocol):
         self.counts.connections = len(self.connections)
 
     def data_received(self, data: bytes) -> None:
-        """Take bytes, but no head without an end, and no queue of requests."""
-        if self._head is not None:
-            self._head += len(data)
+        """Take bytes, but no head or trailer without an end, and no queue of requests."""
+        self._beside += len(data)
         super().data_received(data)
-        if self._head is not None and self._head > self.limits.head and not self.transport.is_closing():
-            self.send_400_response("the head of this request is too long")
+        if self._beside > self.limits.head and not self.transport.is_closing():
+            self.send_400_response("the head of this request, or what follows its body, is too long")
         if len(self.pipeline) > QUEUED:
             self.transport.abort()
 
@@ -95,16 +93,17 @@ class BoundedProtocol(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         """Count a head's bytes from its first chunk on."""
         super().on_message_begin()
-        self._head, self._dropped = 0, 0
+        self._in_body, self._beside, self._dropped = False, 0, 0
         self._within(self.limits.seconds + GRACE)
 
     def on_headers_complete(self) -> None:
-        """Count no more."""
-        self._head = None
+        """Begin the body."""
+        self._in_body, self._beside = True, 0
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
         """Take a piece of the body, or drop it if the request has its answer."""
+        self._beside = 0  # what follows is bounded as a head is: trailers are kept in memory as headers are
         if self.cycle.response_complete:
             self._dropped += len(body)
             if self._dropped > DRAINED * self.limits.body:
@@ -114,7 +113,7 @@ class BoundedProtocol(HttpToolsProtocol):
     def on_message_complete(self) -> None:
         """Wait for the application, and for a reader of its answer."""
         super().on_message_complete()
-        self._head = 0
+        self._in_body, self._beside = False, 0
         self._within(2 * self.limits.seconds)
 
     def timeout_keep_alive_handler(self) -> None:
@@ -131,7 +130,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._deadline = None if seconds is None else self.loop.call_later(seconds, self._late)
 
     def _late(self) -> None:
-        if self._head is not None and (self.cycle is None or self.cycle.response_complete):
+        if not self._in_body and (self.cycle is None or self.cycle.response_complete):
             self.counts.refused["too slow"] += 1
         self.transport.abort()
 
@@ -157,8 +156,7 @@ class Listener(socket.socket):
     def accept(self) -> tuple[socket.socket, Any]:
         """Raises: ConnectionAbortedError: one too many came, and is gone; for asyncio it never was."""
         line, address = super().accept()
-        peer = peer_of(address[0])
-        alone = peer is not None and self.peers[peer] >= self.limits.alone
+        alone = (peer := peer_of(address[0])) is not None and self.peers[peer] >= self.limits.alone
         if alone or self.peers.total() >= self.limits.connections + FILES // 2:
             self.counts.refused["busy"] += 1
             line.close()
@@ -328,6 +326,9 @@ class _Server(uvicorn.Server):
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         notify("STOPPING=1")
         await super().shutdown(sockets)
+
+    def handle_exit(self, sig: int, frame: object) -> None:  # also the second Ctrl-C: files would keep a report's time
+        self.should_exit = True
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:

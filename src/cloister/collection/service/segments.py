@@ -41,6 +41,10 @@ PIECE = 2**16
 CANDIDATES = 1000
 """Places in a torn batch, at most, where another one may begin: answers may look like that."""
 
+TORN = 2 * SIZE
+"""Bytes behind a file's last whole batch, at most: a batch holds no more than all requests under way do. A longer end
+is not ours: it is neither read into memory nor cut off."""
+
 LOCK = ".collector.lock"
 
 _NAME = re.compile(r"round-([0-9]{3})-([0-9]{6,})\.reports")
@@ -194,8 +198,8 @@ class Segments:
                 new = np.unique(found.users[found.users < self.seen.size])
                 self.seen.add(new[~self.seen.has(new)])
             file.seek(end)
-            rest = file.read()
-            if (wrong is not None and rest[:PIECE].strip(b"\0")) or self._goes_on(rest):
+            rest = file.read(TORN + 1)
+            if (wrong is not None and rest[:PIECE].strip(b"\0")) or len(rest) > TORN or self._goes_on(rest):
                 raise Damaged(
                     f"{path} cannot be read from byte {end:,} on ({wrong or 'damaged'}): move it out of the folder, or "
                     f"choose another folder"

@@ -123,7 +123,7 @@ class Option:
             if value not in self.choices:
                 raise InvalidInput(f"option '{name}' is {value!r}: choose from {self.range}")
             return
-        if hint is not None and not _fits(value, hint):
+        if hint is not None and not fits(value, hint):
             kind = getattr(hint, "__name__", hint)
             raise InvalidInput(
                 f"option '{name}' is {value!r}: it takes {', '.join(filter(None, (str(kind), self.range)))}"
@@ -132,8 +132,8 @@ class Option:
             low = -math.inf if self.low is None else self.low
             high = math.inf if self.high is None else self.high
             number: Any = value
-            if isinstance(value, numbers.Integral) and math.isinf(as_float(value)):
-                raise InvalidInput(f"option '{name}' is beyond 1.8e308, the largest double: give a smaller number")
+            if math.isinf(as_float(value)) and (isinstance(value, numbers.Integral) or low <= number <= high):
+                raise InvalidInput(f"option '{name}' is beyond 1.8e308, the largest double: give a finite number")
             if not low <= number <= high or (
                 self.above and not number > low
             ):  # also for integers too large for a float
@@ -148,10 +148,10 @@ def own_number(value: Any) -> Any:
     return int(value) if isinstance(value, numbers.Integral) else as_float(value)
 
 
-def _fits(value: Any, hint: Any) -> bool:
+def fits(value: Any, hint: Any) -> bool:
     """Whether a value is of an option's type: integers count as floats, booleans as neither."""
     if get_origin(hint) in (Union, UnionType):
-        return any(_fits(value, part) for part in get_args(hint))
+        return any(fits(value, part) for part in get_args(hint))
     if get_origin(hint) is Literal:
         return value in get_args(hint)
     kinds: dict[Any, type] = {int: numbers.Integral, float: numbers.Real, type(None): type(None)}

@@ -35,7 +35,7 @@ from cloister.core.questions import count, vector_sum
 from cloister.core.randomness import PublicRng
 from cloister.core.registry.components import component, option, slot
 from cloister.core.roles import FrequencyOracle, VectorSumOracle
-from cloister.core.session import Method, Session
+from cloister.core.session import MOST_ROUNDS, Method, Session
 from cloister.core.trust import T
 from cloister.core.types import Floats
 from cloister.plugins.methods.errors import MISSED, ErrorLaw, limits, of_steps, unseen
@@ -85,10 +85,17 @@ class Lloyd(Generic[T]):
         help="centres that leave the domain: leave them there, move to its border, reflect",
     )
     rounds: int | None = option(
-        default=None, low=1, help="number of rounds; by default the papers' error formula, within the next two"
+        default=None,
+        low=1,
+        high=MOST_ROUNDS,
+        help="number of rounds; by default the papers' error formula, within the next two",
     )
-    fewest_rounds: int = option(default=2, low=1, help="least number of rounds that the formula may choose")
-    most_rounds: int = option(default=7, low=1, help="largest number of rounds that the formula may choose")
+    fewest_rounds: int = option(
+        default=2, low=1, high=MOST_ROUNDS, help="least number of rounds that the formula may choose"
+    )
+    most_rounds: int = option(
+        default=7, low=1, high=MOST_ROUNDS, help="largest number of rounds that the formula may choose"
+    )
     error_target: float = option(
         default=0.004,
         low=0.0,

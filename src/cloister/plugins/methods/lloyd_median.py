@@ -41,7 +41,7 @@ from cloister.core.questions import count, vector_sum
 from cloister.core.randomness import PublicRng
 from cloister.core.registry.components import component, option, slot
 from cloister.core.roles import FrequencyOracle, VectorSumOracle
-from cloister.core.session import Method, Session
+from cloister.core.session import MOST_ROUNDS, Method, Session
 from cloister.core.trust import T
 from cloister.core.types import Floats, Ints
 from cloister.plugins.methods.errors import SMOOTHED, ErrorLaw, count_error, limits, of_steps, unseen
@@ -159,7 +159,7 @@ class LloydMedian(Generic[T]):
     counts: FrequencyOracle[T] = slot("discrete-gaussian", help="how many rows are nearest to each centre")
     sums: VectorSumOracle[T] = slot("discrete-gaussian", help="what their unit vectors towards the centre add up to")
     start_share: float = share_option()
-    rounds: int = option(default=7, low=1, help="number of rounds")
+    rounds: int = option(default=7, low=1, high=MOST_ROUNDS, help="number of rounds")
     count_share: float = option(
         default=0.05, low=0.0, high=0.5, above=True, help="of a round: counts become weights, no step uses them"
     )

@@ -18,6 +18,7 @@ from typing import Any, TypeAlias, final
 import attrs
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute
 import pyarrow.csv
 import pyarrow.ipc
 import pyarrow.parquet
@@ -26,8 +27,8 @@ from cloister.core.errors import InvalidInput
 from cloister.core.plain_data import parsed
 from cloister.core.types import AnyArray, Floats
 from cloister.rows.categories import MISSING, Category, canonical
-from cloister.rows.columns import Kind, TableColumn, not_numbers
-from cloister.rows.files.csv_form import Form, check_encoding, not_unicode
+from cloister.rows.columns import Kind, TableColumn, not_plain_numbers
+from cloister.rows.files.csv_form import Form, check_head, not_unicode
 from cloister.rows.files.csv_rows import WholeRows
 from cloister.rows.reading import Piece, piece_rows
 from cloister.rows.selection import Selection
@@ -50,6 +51,8 @@ NUMBER = re.compile(r" *[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)? *")
 """A cell that holds a number."""
 
 
+COMPUTE: Any = pyarrow.compute  # whose functions are made when it is imported, unseen by type checkers
+
 NULLS = frozenset(pyarrow.csv.ConvertOptions().null_values)
 """Cells of a CSV file that stand for a missing one."""
 
@@ -70,13 +73,23 @@ def _kind(kind: Any) -> Kind:
     lists = is_a.is_list, is_a.is_large_list, is_a.is_fixed_size_list
     if any(is_list(kind) for is_list in lists):
         return "lists"
+    if is_a.is_dictionary(kind) and _kind(kind.value_type) == "numbers":
+        return "wrapped"
     texts = is_a.is_string, is_a.is_large_string, is_a.is_string_view, is_a.is_dictionary
     return "text" if any(is_text(kind) for is_text in texts) else "other"
 
 
 def _known(schema: Any) -> list[TableColumn]:
     index = _pandas_index(schema)
-    return [TableColumn(field.name, _kind(field.type), index=field.name in index) for field in schema]
+    return [
+        TableColumn(
+            field.name,
+            _kind(field.type),
+            index=field.name in index,
+            convert=f"of type {field.type}: convert them, as in column.cast(pyarrow.float64())",
+        )
+        for field in schema
+    ]
 
 
 def _pandas_index(schema: Any) -> set[str]:
@@ -113,12 +126,14 @@ def _text_as_is(column: Any) -> Any:
     """Cells of CSV as they are, NA and null too; an empty one becomes a null."""
     if not pa.types.is_string(column.type):
         return column
-    return pa.array([cell or None for cell in column.to_pylist()], pa.string())
+    return COMPUTE.if_else(COMPUTE.equal(column, ""), None, column)
 
 
 def _without_nulls(column: Any) -> list[Any]:
     """Cells of CSV, None for ``NULLS``."""
-    return [None if cell in NULLS else cell for cell in column.to_pylist()]
+    missing = COMPUTE.is_in(column, pa.array(sorted(NULLS), column.type))
+    cells: list[Any] = COMPUTE.if_else(missing, None, column).to_pylist()
+    return cells
 
 
 def _words(texts: Texts, csv: bool, column: Any) -> Floats:
@@ -275,7 +290,7 @@ class Csv(_Reader):
 
     def __init__(self, path: str, form: Form) -> None:
         self._path, self._form, self._empty, self._schema = path, form, False, pa.schema([])
-        check_encoding(path, form)
+        check_head(path, form)
         self._schema = self._first_schema()
         self.known = [TableColumn(name, "cells") for name in self._schema.names]
         if len(self.known) == 1 and (others := re.findall(r"[;\t|]", self.known[0].name)):
@@ -321,8 +336,9 @@ class Csv(_Reader):
             with pa.input_stream(self._path, compression=packing) as stream:
                 rows = WholeRows(self._path, self._form.delimiter, BLOCK, len(self._schema), numeric)
                 for block in rows.blocks(self._decoded(stream)):
-                    options = pyarrow.csv.ReadOptions(use_threads=False, block_size=len(block), column_names=names)
-                    table = pyarrow.csv.read_csv(pa.BufferReader(block), options, parsing, convert)
+                    mark = codecs.BOM_UTF8 if block.startswith(codecs.BOM_UTF8) else b""  # a cell's, twice: one is lost
+                    options = pyarrow.csv.ReadOptions(use_threads=False, block_size=len(block) + 3, column_names=names)
+                    table = pyarrow.csv.read_csv(pa.BufferReader(mark + block), options, parsing, convert)
                     yield table
                     names = self._schema.names  # which the first block alone begins with
         except pa.ArrowInvalid as error:
@@ -344,7 +360,7 @@ class Csv(_Reader):
         if "conversion error" in error:
             column = re.match(r"In CSV column #(\d+)", error)
             name = self._schema.names[int(column[1])] if column else "?"
-            return f"cannot be used as it is: {not_numbers(name)}"
+            return f"cannot be used as it is: {not_plain_numbers(name)}"
         if "CSV parse error" in error:
             return "has lines with more or fewer cells than its header"
         return "cannot be read as CSV: it is damaged, or something else"

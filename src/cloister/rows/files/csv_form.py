@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import gzip
+import re
 from typing import IO, final
 
 import attrs
@@ -48,15 +49,42 @@ MARKS = (
 )
 
 
-def check_encoding(path: str, form: Form) -> None:
-    """Check that a file which is to be read as UTF-8 can be it, by its first line: no cell is looked at.
+BINARY = {
+    b"\x1f\x8b": "it is gzip: call it .csv.gz",
+    b"PAR1": "it is Parquet: call it .parquet",
+    b"ARROW1": "it is Arrow: call it .arrow",
+    b"PK\3\4": "it is a ZIP archive, or Excel's: unpack it, or read it by pandas.read_excel and save it as Parquet",
+    b"\x28\xb5\x2f\xfd": "it is Zstandard: unpack it",
+    b"\xfd7zXZ\0": "it is xz: unpack it",
+}
+"""What files that are called .csv may be instead, by their first bytes, and what to do about it."""
 
-    Raises: InvalidInput: it is another encoding, which the message names.
+SEPARATOR = re.compile(r'\ufeff?"?sep=(.)"?\r?(\n|$)', re.IGNORECASE)
+"""First line by which Excel is told the delimiter."""
+
+
+def check_head(path: str, form: Form) -> None:
+    """Check by its first bytes that a file is CSV which begins with names of columns: no cell is looked at.
+
+    Raises: InvalidInput: it is something else or in another encoding, which the message names, or begins with Excel's
+        line on the delimiter.
     """
-    if codecs.lookup(form.encoding).name != "utf-8":
-        return
     with _opened(path) as file:
         head = file.read(HEAD)
+    for start, what in BINARY.items():
+        if head.startswith(start):
+            raise InvalidInput(f"'{path}' is not CSV: {what}")
+    if found := SEPARATOR.match(codecs.getincrementaldecoder(form.encoding)("ignore").decode(head[:64])):
+        raise InvalidInput(
+            f"the first line of '{path}' is Excel's sep={found[1]}: take it away, and give --delimiter "
+            f"{'tab' if found[1] == chr(9) else repr(found[1])} (delimiter=)"
+        )
+    if codecs.lookup(form.encoding).name == "utf-8":
+        _check_unicode(path, head)
+
+
+def _check_unicode(path: str, head: bytes) -> None:
+    """Raise InvalidInput if the first line of a file is not UTF-8."""
     for mark, name in MARKS:
         if head.startswith(mark):
             raise InvalidInput(

@@ -8,8 +8,8 @@ away or move the row of another (law 11). A file is refused that has one of them
 * outside quotes, a line break other than the one that ends the first line (LF, CRLF or CR);
 * a quoted cell with a line break in a file in which a quote stands inside an unquoted cell: whoever wrote that does not
   quote, and the line break may end a row;
-* inside a quoted cell, a line that looks like a row: as many cells as the header, with numbers where columns of numbers
-  are.
+* a quoted cell with line breaks that reads as rows if its quotes are mere characters: every line behind the first has
+  as many cells as the header, and most have a number where numbers are read.
 
 What is left has one reading, which pyarrow, Python's ``csv`` and pandas share.
 """
@@ -35,8 +35,11 @@ QUOTE, LF, CR = ord('"'), ord("\n"), ord("\r")
 
 END_NAMES = {b"\n": "LF", b"\r\n": "CRLF", b"\r": "CR"}
 
-PLAIN = re.compile(rb" *[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)? *")
-"""A cell that holds a number."""
+PLAIN = re.compile(rb" *([+-]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|true|false) *", re.IGNORECASE)
+"""Cell that holds a number, or a boolean, which is read as one."""
+
+FIRSTS, LASTS = (np.isin(np.arange(256), list(some)) for some in (b" +-.0123456789tTfF", b" .0123456789eE"))
+"""Bytes that such a cell begins and ends with."""
 
 
 @final
@@ -107,6 +110,23 @@ def _runs(opening: Bools, again: Bools) -> list[tuple[int, int]]:
     return runs
 
 
+def _between(places: Ints, starts: Ints, ends: Ints) -> Ints:
+    """Return how many of these positions lie in each stretch."""
+    many: Ints = np.searchsorted(places, np.maximum(starts, ends)) - np.searchsorted(places, starts)
+    return many
+
+
+def _numbers(some: bytes, starts: Ints, ends: Ints) -> Ints:
+    """Return which of these cells hold a number."""
+    text = np.frombuffer(some, np.uint8)
+    filled = np.flatnonzero(starts < ends)
+    likely = filled[FIRSTS[text[starts[filled]]] & LASTS[text[ends[filled] - 1]]]
+    found: Ints = likely[
+        np.array([PLAIN.fullmatch(some, int(starts[i]), int(ends[i])) is not None for i in likely], bool)
+    ]
+    return found
+
+
 @final
 class WholeRows:
     """Reads a CSV file a block at a time, and refuses it before a parser sees rows that can be read in two ways.
@@ -175,7 +195,7 @@ class WholeRows:
             self._bare = self._bare or self._line(some, cells.bare)
         if len(inner):
             self._broken = self._broken or self._line(some, cells.heads[holders[inner[0]]])
-            self._check_lines(some, cells, breaks, inner, holders[inner])
+            self._check_lines(some, cells, outer, breaks[inner], holders[inner])
         if self._bare and self._broken:
             raise InvalidInput(
                 f"'{self._path}' has a quote inside an unquoted cell (line {self._bare}), and a quoted cell with line "
@@ -199,31 +219,49 @@ class WholeRows:
             head = cells.heads[long[inside]][0]
             self._refuse_open(some, head, f"not closed within {LONGEST:,} bytes, the most of a cell with line breaks")
 
-    def _check_lines(self, some: bytes, cells: _Cells, breaks: Ints, inner: Ints, holders: Ints) -> None:
-        """Raises: InvalidInput: a line inside a quoted cell looks like a row. Args: inner (which breaks are inside
-        one), holders (which one)."""
+    def _check_lines(self, some: bytes, cells: _Cells, outer: Ints, inner: Ints, holders: Ints) -> None:
+        """Raise InvalidInput if the lines of a quoted cell read as rows as well, were its quotes mere characters.
+
+        Args: outer and inner (line breaks outside and inside quoted cells), holders (which cell an inner one is in).
+        """
         if not self._numeric:
             return
-        starts, ends = breaks[inner] + 1, np.append(breaks, len(some))[inner + 1]
         places = np.flatnonzero(np.frombuffer(some, np.uint8) == self._delimiter[0])
-        many = np.searchsorted(places, ends) - np.searchsorted(places, starts)
-        for i in np.flatnonzero(many == self._width - 1):
-            line, inside = some[starts[i] : ends[i]], int(cells.tails[holders[i]] - starts[i])
-            if self._is_row(line, inside):
-                raise InvalidInput(
-                    f"'{self._path}' has a quoted cell with line breaks (it opens in line "
-                    f"{self._line(some, cells.heads[holders[i]])}) of which a line looks like a row of its own: "
-                    f"{REWRITE}"
-                )
-
-    def _is_row(self, line: bytes, inside: int) -> bool:
-        """Whether a line has numbers, or nothing, where numbers are; at least one of them in its first bytes, which
-        are ``inside`` the cell."""
-        cells = line.split(self._delimiter)
-        if not all(PLAIN.fullmatch(cells[j]) or not cells[j].strip() for j in self._numeric):
-            return False
-        lengths = np.cumsum([len(cell) + 1 for cell in cells])
-        return any(lengths[j] <= inside and cells[j].strip() for j in self._numeric)
+        outside = places[cells.holding(places) < 0]
+        outer = np.append(outer, len(some))
+        first = np.append(True, holders[1:] != holders[:-1])
+        last = np.append(first[1:], True)
+        row = np.searchsorted(outer, cells.heads[holders])
+        row_starts = np.where(row > 0, outer[row - 1] + 1, 0)
+        row_ends = outer[np.searchsorted(outer, cells.tails[holders])]
+        starts = np.append(np.where(first, row_starts, np.append(0, inner[:-1] + 1)), inner[last] + 1)
+        ends, owners = np.append(inner, row_ends[last]), np.append(holders, holders[last])
+        heads, tails = np.maximum(starts, cells.heads[owners]), np.minimum(ends, cells.tails[owners])
+        extra = _between(outside, starts, ends) + _between(places, heads, tails) + 1 - self._width
+        opens = np.append(first, np.zeros(int(last.sum()), bool))
+        extra[opens] = np.minimum(extra[opens], 0)  # what follows the quote in its own line may hold delimiters
+        unlike = np.bincount(owners, (extra != 0) & (starts < ends), len(cells.heads))
+        closes = np.append(np.zeros(len(first), bool), last[last])
+        after = _between(outside, tails, ends)
+        votes = np.zeros(len(cells.heads), np.int64)
+        kept = np.flatnonzero((starts < ends) & (unlike[owners] == 0))
+        own, many = np.searchsorted(places, heads[kept]), _between(places, heads[kept], tails[kept])
+        edges = np.append(places, len(some))
+        inside, numbers = np.zeros((2, len(kept)), bool)
+        for j in self._numeric:  # counted from the line's end, since its beginning may hold more delimiters
+            k = many + after[kept] - (self._width - 1 - j)
+            its = np.where(opens[kept], k > 0, k >= 0) & np.where(closes[kept], k < many, k <= many)
+            froms = np.where(k > 0, edges[own + np.clip(k, 1, None) - 1] + 1, starts[kept])[its]
+            tos = np.where(k < many, edges[np.minimum(own + np.maximum(k, 0), len(places))], ends[kept])[its]
+            inside |= its
+            numbers[np.flatnonzero(its)[_numbers(some, froms, tos)]] = True
+        np.add.at(votes, owners[kept], np.where(numbers, 1, np.where(inside & ~opens[kept], -1, 0)))
+        if (votes > 0).any():
+            raise InvalidInput(
+                f"'{self._path}' has a quoted cell whose lines look like rows of their own (it opens in line "
+                f"{self._line(some, cells.heads[np.argmax(votes > 0)])}): take the quote away if they are rows; if "
+                f"they are one cell, save the table as Parquet, as by pandas.read_csv(...).to_parquet('rows.parquet')"
+            )
 
     def _is_mixed(self, some: bytes, whole: int) -> bool:
         """Whether lines end in more than one way, inside quotes or outside."""

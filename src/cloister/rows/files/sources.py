@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol, TypeVar, final
 
@@ -35,6 +36,10 @@ STRETCH = 2**20
 
 ENDS = 2**16
 """Bytes at both ends of a file by which it is known again."""
+
+
+SAVE = "rows are read more than once, so save them in a file first, and give its path"
+"""Advice on a stream."""
 
 
 class Source(Protocol):
@@ -205,7 +210,11 @@ def _stamp(path: str) -> tuple[int, int, int]:
     try:
         facts = os.stat(path)
     except OSError as error:
+        if path == "-":
+            raise InvalidInput(f"'-' is no file: {SAVE}") from None
         raise InvalidInput(f"'{path}' cannot be opened: {cause(error)}") from None
+    if not (stat.S_ISREG(facts.st_mode) or stat.S_ISDIR(facts.st_mode)):
+        raise InvalidInput(f"'{path}' is a pipe or a device: {SAVE}")
     return facts.st_size, facts.st_mtime_ns, facts.st_ino
 
 
