@@ -355,10 +355,14 @@ def refuse_too_many(rows: int) -> None:
         raise InvalidInput(f"there are more than {CAP} rows: one run reads no more")
 
 
+NAMELESS = {"nan", "NaN", "NaT", "None", "<NA>"}
+"""Texts of what stands for a missing name in pandas. None of them is found again: NaN is not NaN."""
+
+
 def frame_of(rows: Any) -> Any:
     """Rows as a data frame of narwhals; None if they are none that is in memory.
 
-    Raises: InvalidInput: two columns have one name, or names have several levels.
+    Raises: InvalidInput: two columns have one name, one has none, or names have several levels.
     """
     import narwhals as nw
     from narwhals.exceptions import DuplicateError
@@ -376,6 +380,8 @@ def frame_of(rows: Any) -> Any:
             "columns have names of several levels: join them first, as in rows.columns = ['_'.join(map(str, name)) for "
             "name in rows.columns]"
         )
+    if any(not isinstance(name, str) and str(name) in NAMELESS for name in found.columns):
+        raise InvalidInput("a column has no name: name it, as in rows.columns = ['age', 'income']")
     _refuse_twice([str(name) for name in found.columns])
     return found
 
