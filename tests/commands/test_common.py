@@ -53,7 +53,7 @@ def test_what_is_below_a_millionth_of_the_bounds_or_of_the_released_frame_is_rea
     assert [row[2:] for row in lines(plain, 100)[1:]] == [["0", "0.123457", "0"], ["1.5", "0", "0.5"]]
     assert [cluster.center for cluster in profile_of(plain).clusters] == [(0, 0.123457, 0), (1.5, 0, 0.5)]
     for details, shown in (
-        ({"intervals": [[-1e-3, 1e-3]] * 3}, ["0", "0.123457", "-2e-08"]),
+        ({"intervals": [[-1e-3, 1e-3]] * 3}, ["0", "0.12345679", "-2e-08"]),
         ({"centers_error": np.full((2, 3), 1e-9)}, ["0.0000000000", "0.1234567890", "-0.0000000200"]),
     ):
         assert center_texts(centers, details, plain.domain)[0] == shown

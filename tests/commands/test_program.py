@@ -198,6 +198,8 @@ def work():
     print(os.path.dirname(spilled), flush=True)
     os.kill(os.getpid(), signal.{by})
 cli.main = lambda: sys.exit(run(app, []))
+usual = signal.default_int_handler if signal.{by} == signal.SIGINT else signal.SIG_DFL
+signal.signal(signal.{by}, usual)  # a shell that runs the tests in its background ignores the signal
 from cloister.__main__ import main
 main()
 """

@@ -98,6 +98,14 @@ def test_a_threshold_is_in_rows_however_far_totals_are_shifted(sizes: tuple[int,
 # --- pooled by parties
 
 
+@pytest.mark.parametrize(("below", "bits"), [(2.0**-20, 32), (2.0**-31, 40)])
+def test_a_ring_has_room_for_what_floats_round(below: float, bits: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A largest number nearer to 2^31 than 2^-30 of it takes another byte."""
+    channel = MaskedGaussian(parties=2, most_rows=1000).open(Space((4,)), GAUSSIAN, SETTING)
+    monkeypatch.setattr(RingChannel, "largest", 2.0**31 * (1 - below))
+    assert channel.bits == bits
+
+
 @pytest.mark.parametrize("law", [MaskedGaussian, SkellamShares])
 @pytest.mark.parametrize(
     ("most_rows", "parties", "bound"),

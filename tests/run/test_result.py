@@ -13,7 +13,8 @@ import pytest
 
 from cloister.commands.taking import result_from
 from cloister.core.errors import Damaged, InvalidInput
-from cloister.run.result import Result, checked_target, put
+from cloister.run.result import Result
+from cloister.run.saving import checked_target, put
 from cloister.run.statement import PrivacyStatement, Spend
 from tests.showing.report.pages import made
 
@@ -120,7 +121,7 @@ def test_a_link_in_the_place_of_a_temporary_file_is_never_written_through(
     checked_target(tmp_path / "result.json")
     saved(tmp_path, "json")
     assert theirs.read_text() == "not yours"
-    monkeypatch.setattr("cloister.run.result.secrets.token_hex", lambda size: "guessed")
+    monkeypatch.setattr("cloister.run.saving.secrets.token_hex", lambda size: "guessed")
     (tmp_path / ".result.json.guessed.tmp").symlink_to(theirs)
     for write in (checked_target, lambda target: put(target, b"mine")):
         with pytest.raises(InvalidInput, match=r"cannot write .*File exists"):

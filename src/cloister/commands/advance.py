@@ -56,7 +56,7 @@ def advance(
 ) -> None:
     """Close the open round with these reports and publish the next; after the last one, cluster. Sees no row."""
     from cloister.collection.server.aggregator import advance as run
-    from cloister.run.result import checked_target
+    from cloister.run.saving import checked_target
 
     target = None if out is None else checked_target(out)
     with (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -118,9 +119,12 @@ def one_budget(text: str | float) -> float:
     if "," in str(text):
         raise typer.BadParameter(f"{text!r} is a list, and one run has one budget: 'cloister compare' takes several")
     try:
-        return float(text)
+        value = float(text)
     except ValueError:
         raise typer.BadParameter(f"{text!r} is not a valid float") from None
+    if not math.isfinite(value):
+        raise typer.BadParameter("give a finite number")
+    return value
 
 
 def seconds(text: str) -> float:

@@ -84,7 +84,7 @@ def compare(
     """Compare methods on rows that are generated or public. NOT private: the figures tell about the rows."""
     from cloister.lab.comparing import compare as compared
     from cloister.lab.comparing.conditions import READ
-    from cloister.run.result import checked_target, put
+    from cloister.run.saving import checked_target, put
     from cloister.showing.plots import ENDINGS
 
     if as_csv and as_json:

@@ -60,7 +60,7 @@ def get(
     """Get public sets from their sources, and check that they are what they were. Tells a server that you asked."""
     from cloister.lab.public_sets import entry_of, rows_of
     from cloister.lab.tables import NamedTable
-    from cloister.run.result import checked_target
+    from cloister.run.saving import checked_target
 
     if form not in FORMS:
         raise UnknownName("format", form, FORMS)
@@ -140,7 +140,7 @@ def sample(
     only: reads no rows, and costs nothing."""
     from cloister.lab import sampling
     from cloister.lab.tables import NAMED
-    from cloister.run.result import checked_target
+    from cloister.run.saving import checked_target
 
     target, loaded = checked_target(out, NAMED, "synthetic rows"), result_from(result, names)
     made, left = sampling.sample(loaded, rows, _seed(seed), names is not None)
@@ -160,7 +160,7 @@ def _seed(seed: int) -> int:
 def _targets(out: Path, labels: Path | None) -> tuple[Path, Path | None]:
     """The places to save to, checked before anything is made."""
     from cloister.lab.tables import ENDINGS, NAMED
-    from cloister.run.result import checked_target
+    from cloister.run.saving import checked_target
 
     target = checked_target(out, ENDINGS, "tables")
     if target.suffix in NAMED:

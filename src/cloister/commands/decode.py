@@ -46,7 +46,7 @@ def decode(
     """Cluster the people who have sent reports. Sees no row."""
     from cloister.collection.plan.plan import CollectionPlan
     from cloister.collection.server.aggregator import decode as run
-    from cloister.run.result import checked_target
+    from cloister.run.saving import checked_target
 
     target = None if out is None else checked_target(out)
     published = CollectionPlan.read(plan)

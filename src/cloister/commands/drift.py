@@ -36,7 +36,7 @@ def drift(
     from cloister.run.drift import check_released, drift as compared
     from cloister.run.fit import fit
     from cloister.run.request import Request
-    from cloister.run.result import checked_target
+    from cloister.run.saving import checked_target
 
     earlier, target = result_from(result, names), None if printed.out is None else checked_target(printed.out)
     check_released(earlier)  # refuses what cannot be compared, before anything is spent

@@ -161,7 +161,7 @@ def show_forecast(
 def _show_needs(request: Any, chosen: Selection, error: float, picture: str | None, as_json: bool) -> None:
     """Print, and draw, what an error takes."""
     from cloister.run.needing import needs
-    from cloister.run.result import checked_target
+    from cloister.run.saving import checked_target
     from cloister.showing.plots import ENDINGS, save
 
     drawn = None if picture is None else checked_target(picture, ENDINGS, "pictures")
@@ -220,7 +220,7 @@ def fit(
 ) -> None:
     """Release k private centres of the rows."""
     from cloister.run.fit import fit as run, parties, source
-    from cloister.run.result import checked_target
+    from cloister.run.saving import checked_target
 
     reading, asked = with_start(reading, asked)
     request = asked.request(len(rows) if asked.pooled else 0)

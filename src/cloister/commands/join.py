@@ -93,7 +93,7 @@ def join(
     from cloister.federated.transport.signatures import check_certificate, check_signatures, folder_of, soon_over
     from cloister.federated.transport.tls import Line
     from cloister.run.fit import fit, source
-    from cloister.run.result import checked_target
+    from cloister.run.saving import checked_target
 
     pool = read_pool_plan(plan, not_private)
     if pool.test_noise_seed is not None:

@@ -92,7 +92,7 @@ def export(
 ) -> None:
     """Write the ledger as a table of runs, or as JSON, for whoever audits it."""
     from cloister.accounting.ledger.ledger import Ledger
-    from cloister.run.result import checked_target, put
+    from cloister.run.saving import checked_target, put
 
     target, found = checked_target(out, (".csv", ".json"), "ledgers"), Ledger.open(ledger).status()
     text = _table(found) if target.suffix == ".csv" else json.dumps(_plain(found), indent=1) + "\n"
@@ -127,7 +127,8 @@ def result(
 ) -> None:
     """Print a finished run's result again, and save it: needs no rows, and costs nothing."""
     from cloister.accounting.ledger.ledger import Ledger
-    from cloister.run.result import Result, checked_target
+    from cloister.run.result import Result
+    from cloister.run.saving import checked_target
 
     target = None if out is None else checked_target(out)
     found = Result.from_text(Ledger.open(ledger).result(run))

@@ -51,7 +51,7 @@ def plot(
 ) -> None:
     """Draw a result: its centres and tree cells, a line per centre, what groups hold, or cost against k. Released
     values only: reads no rows."""
-    from cloister.run.result import checked_target
+    from cloister.run.saving import checked_target
     from cloister.showing.lines import Parallel
     from cloister.showing.plot_data import Curve, Map
     from cloister.showing.plots import ENDINGS, figure_of, save
@@ -93,7 +93,7 @@ def report(
 ) -> None:
     """Write a result as one page of HTML: what was found, the promise, the clusters, maps, what was spent. Released
     values only: reads no rows, and the page asks no network."""
-    from cloister.run.result import checked_target, put
+    from cloister.run.saving import checked_target, put
     from cloister.showing.registry import record_of
 
     if out is None and registry is None:

@@ -82,7 +82,8 @@ def predict(
     """Label rows by their nearest released centre, files of any size. NOT private: labels tell about the rows."""
     from cloister.commands.predicting import ENDINGS, NOT_PRIVATE, Labels, rows_of
     from cloister.commands.views import LabelView, refuse_with
-    from cloister.run.result import Result, checked_target
+    from cloister.run.result import Result
+    from cloister.run.saving import checked_target
 
     as_json, table = bool(printed.as_json), reading.table
     if sql or create is not None:

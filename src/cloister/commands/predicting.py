@@ -16,7 +16,8 @@ from cloister.core.errors import InvalidInput, MissingExtra, UnknownName
 from cloister.core.types import Floats, Ints
 from cloister.rows.selection import few, in_order, table_columns
 from cloister.run.fit import source
-from cloister.run.result import Result, replace
+from cloister.run.result import Result
+from cloister.run.saving import replace
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -68,7 +68,7 @@ def profile(
 ) -> None:
     """Sizes, centres, what sets clusters apart, silhouette and cost, with standard errors. Released values alone: reads
     no rows unless --rows gives some."""
-    from cloister.run.result import checked_target
+    from cloister.run.saving import checked_target
     from cloister.showing.profile import profile_of
 
     target = None if out is None else checked_target(out, ENDINGS, "profiles")
@@ -104,7 +104,7 @@ def _save(target: Path, facts: dict[str, Any], found: Profile, result: Result, s
     """Write the profile as JSON, or as it is printed."""
     from rich.console import Console
 
-    from cloister.run.result import put
+    from cloister.run.saving import put
 
     if target.suffix == ".json":
         put(target, (json.dumps(facts, indent=1) + "\n").encode())

@@ -13,7 +13,7 @@ from cloister.core.errors import InvalidInput, UtilityWarning
 from cloister.core.types import AnyArray, Bools, Floats, Ints
 from cloister.estimators.parameters import warn
 from cloister.estimators.rows import among, refuse_others, refusing, table
-from cloister.rows.reading import frame_of, picked
+from cloister.rows.frames import frame_of, picked
 from cloister.rows.selection import table_columns
 from cloister.run.estimates import told_apart
 from cloister.run.fit import source

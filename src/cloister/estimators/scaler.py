@@ -14,7 +14,7 @@ from cloister.core.errors import InvalidInput, UnknownName
 from cloister.core.frames import unknown_columns
 from cloister.core.types import AnyArray, Floats
 from cloister.estimators.rows import refuse_names, refusing, table
-from cloister.rows.reading import frame_of, picked
+from cloister.rows.frames import frame_of, picked
 from cloister.run.bounds import domain_of, named_in
 from cloister.run.fit import source
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from cloister.core.errors import InvalidInput, MissingExtra
 from cloister.core.types import AnyArray, Ints
-from cloister.run.result import replace
+from cloister.run.saving import replace
 
 ENDINGS: Final = (".csv", ".parquet", ".npy", ".npz")
 

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cloister.core.types import Floats
-from cloister.run.result import Result, put
+from cloister.run.result import Result
+from cloister.run.saving import put
 from cloister.showing.frame import (
     CELL,
     CENTRE,

@@ -36,7 +36,7 @@ from cloister.rows.workers.machine import GUARD, cores, end, pool_of, starting
 from cloister.run.fit import fit, source
 from cloister.run.framing import unframed
 from cloister.run.request import prepare
-from cloister.run.result import checked_target
+from cloister.run.saving import checked_target
 from cloister.run.starting import Start
 
 

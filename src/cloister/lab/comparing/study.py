@@ -15,7 +15,7 @@ from cloister.lab.comparing.conditions import FLAWS, Conditions
 from cloister.lab.comparing.study_file import NOTE
 from cloister.metrics import Mean, mean_interval
 from cloister.run.estimates import Estimate
-from cloister.run.result import checked_target
+from cloister.run.saving import checked_target
 from cloister.showing.frame import ALARM, COLOURS, FAINT, INK, MARKERS, frame, legend, settings
 from cloister.showing.plots import ENDINGS, save as save_figure
 

@@ -29,7 +29,7 @@ from cloister.core.record import mark, mark_of
 from cloister.core.types import AnyArray, Bools, Floats, Ids, Ints
 from cloister.rows.categories import Category
 from cloister.rows.columns import TableColumn, select
-from cloister.rows.frames import column_of, refuse_structured
+from cloister.rows.frames import column_of, frame_of, refuse_structured
 from cloister.rows.reading import (
     Chunk,
     Missing,
@@ -38,7 +38,6 @@ from cloister.rows.reading import (
     as_first,
     encoded,
     fit,
-    frame_of,
     marks_of_reading,
     piece_rows,
     refuse_all,

@@ -103,13 +103,13 @@ class SqlTable(SqlRows):
     ) -> None:
         if passes not in (None, *PASSES):
             raise InvalidInput(f"pass is '{passes}': choose from {' | '.join(PASSES)}")
-        table = typed(table, dialect_of(table.get_backend()))
-        chosen = select(table_columns(table), columns, categories, bounded, users, described=described)
-        if chosen.texts:
+        if any(isinstance(each, Texts) for each in described or ()):
             raise InvalidInput(
                 "words are counted where rows are read by this process, and these are in a database: fetch them, as in "
                 "table.to_pandas(), or save them as Parquet"
             )
+        table = typed(table, dialect_of(table.get_backend()))
+        chosen = select(table_columns(table), columns, categories, bounded, users, described=described)
         database = Database(table, materialise, users is not None)
         if passes == "workers" and database.dialect.spread is None:
             raise InvalidInput(f"pass is 'workers', and {database.name} has none for Python: choose stream or query")

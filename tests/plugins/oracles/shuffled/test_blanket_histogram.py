@@ -211,3 +211,12 @@ def test_steps_are_as_coarse_as_memory_asks_and_a_fifteenth_of_epsilon_at_most(m
     assert fine < delta_of.__wrapped__(*of) < 1
     monkeypatch.setattr(module, "MOST", steps - 1)
     assert delta_of.__wrapped__(*of) == 1.0
+
+
+def test_messages_agree_with_a_bucket_alike_whether_it_is_looked_at_alone_or_among_all() -> None:
+    channel = opened((1000,))
+    summary = channel.pooled(np.arange(300)[:, None] % 7, users(300), NoiseRng.for_tests(3))
+    ids = np.array([0, 3, 6, 7, 999])
+    alone = channel._agreeing(summary, 0, ids)
+    assert alone.tolist() == channel._agreeing(summary, 0, None)[ids].tolist()
+    assert alone[0] >= 43

@@ -10,6 +10,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from scipy.special import betainc
 from scipy.stats import beta
 
 from cloister.core.fixed_order import astray, normals, words_for
@@ -27,7 +28,7 @@ from cloister.plugin import (
 )
 from cloister.plugins.oracles.local.randomised_response import WORDS, odds
 from cloister.plugins.oracles.local.vectors.channel import drawing
-from cloister.plugins.oracles.local.vectors.privunit import PrivUnit
+from cloister.plugins.oracles.local.vectors.privunit import PrivUnit, _share
 from cloister.plugins.oracles.local.vectors.unit_randomiser import STEP, ZERO, DrawWords, received
 from cloister.plugins.oracles.local.vectors.vector_sums import HadamardVector
 from tests.alarms import Alarm
@@ -213,3 +214,9 @@ def test_the_audit_finds_epsilon_and_no_more(alarm: Alarm) -> None:
             assert alarm.proportion(a, n, 20)[0] <= math.e * alarm.proportion(b, n, 20)[1], name
         if name == "cap":
             assert first / second == pytest.approx(math.e, rel=0.05)
+
+
+@pytest.mark.parametrize("size", [3, 5, 50, 1000])
+@pytest.mark.parametrize("gamma", [0.0, 0.1, 1.0, 1.5])
+def test_the_share_of_a_cap_is_that_of_the_incomplete_beta_function(gamma: float, size: int) -> None:
+    assert _share(gamma, size) == pytest.approx(betainc((size - 1) / 2, 0.5, 1 - gamma**2 / size) / 2, rel=1e-11)
