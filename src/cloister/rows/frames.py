@@ -83,7 +83,7 @@ def frame_of(rows: Any) -> Any:
             "columns have names of several levels: join them first, as in rows.columns = ['_'.join(map(str, name)) for "
             "name in rows.columns]"
         )
-    if any(not isinstance(name, str) and str(name) in NAMELESS for name in found.columns):
+    if any(str(name) in NAMELESS and name not in NAMELESS for name in found.columns):  # texts are names
         raise InvalidInput("a column has no name: name it, as in rows.columns = ['age', 'income']")
     _refuse_twice([str(name) for name in found.columns])
     return found
