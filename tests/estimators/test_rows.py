@@ -60,6 +60,8 @@ def test_columns_of_pandas_that_are_no_texts_are_known_by_their_names_as_texts()
     [
         (["a", "a"], "more than one column is called 'a': rename them"),
         ([0, "0"], "more than one column is called '0': rename them"),
+        *(([name, 1], "a column has no name: name it, as in") for name in (np.nan, None, pd.NaT)),
+        (pd.Index([pd.NA, "a"], dtype=object), "a column has no name: name it, as in"),
         (pd.MultiIndex.from_tuples([("a", "x"), ("a", "y")]), "several levels: join them first, as in rows.columns ="),
     ],
 )

@@ -58,10 +58,14 @@ def refuse_structured(rows: Any) -> None:
         )
 
 
+NAMELESS = {"nan", "NaN", "NaT", "None", "<NA>"}
+"""Texts of what stands for a missing name in pandas. None of them is found again: NaN is not NaN."""
+
+
 def frame_of(rows: Any) -> Any:
     """Rows as a data frame of narwhals; None if they are none that is in memory.
 
-    Raises: InvalidInput: two columns have one name, or names have several levels.
+    Raises: InvalidInput: two columns have one name, one has none, or names have several levels.
     """
     import narwhals as nw
     from narwhals.exceptions import DuplicateError
@@ -79,6 +83,8 @@ def frame_of(rows: Any) -> Any:
             "columns have names of several levels: join them first, as in rows.columns = ['_'.join(map(str, name)) for "
             "name in rows.columns]"
         )
+    if any(str(name) in NAMELESS and name not in NAMELESS for name in found.columns):  # texts are names
+        raise InvalidInput("a column has no name: name it, as in rows.columns = ['age', 'income']")
     _refuse_twice([str(name) for name in found.columns])
     return found
 

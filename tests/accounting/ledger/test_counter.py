@@ -12,7 +12,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import partial
 from pathlib import Path
 from threading import Barrier
@@ -355,3 +355,22 @@ def test_what_was_counted_is_on_the_disk_before_it_has_its_name_and_then_its_nam
     monkeypatch.setattr(Path, "replace", named)
     counter.replace(path, b"{}", 0o600)
     assert done == [path.stat().st_ino, "named", tmp_path.stat().st_ino]
+
+
+@pytest.mark.parametrize("older", [False, True], ids=["the same", "an older copy"])
+def test_a_ledger_of_two_names_is_refused_by_both_for_each_would_have_a_counter_and_a_journal(
+    ledger: Ledger, tmp_path: Path, older: bool
+) -> None:
+    """An older copy was taken by its second name, beside which no counter lies."""
+    before = ledger.path.read_bytes()
+    reserve(ledger)
+    if older:
+        ledger.path.write_bytes(before)
+    second = tmp_path / "second.db"
+    os.link(ledger.path, second)
+    for path in (second, ledger.path):
+        with pytest.raises(CloisterError, match=r"has 2 names \(hard links\)"):
+            reserve(Ledger.open(path))
+    second.unlink()
+    with pytest.raises(Damaged, match="lacks rounds") if older else nullcontext():
+        reserve(Ledger.open(ledger.path))

@@ -140,6 +140,17 @@ def test_a_cell_at_a_border_and_cells_left_out_add_to_the_error() -> None:
     assert more == pytest.approx([LEFT_OUT * 10 * math.sqrt(4), LEFT_OUT * 10 * math.sqrt(2)])
 
 
+@pytest.mark.parametrize("cells", [1, 49, 1300, 1600, 2979])
+def test_cells_that_nobody_shares_leave_no_error_and_none_that_is_not_a_number(cells: int) -> None:
+    """Parts of a cell are counted, not added up: with hardly any noise a little more than 1 made a root of less than
+    0."""
+    at = np.linspace(1.0, 2.0, cells)  # of each as many points as 2^15 allows: 32, or 25, 20, 11
+    corners = np.stack([np.column_stack([at, at * 0]), np.column_stack([at + 0.1, at * 0 + 1])], axis=1)
+    some = coreset(corners.mean(axis=1), 100.0, 0.0, cells=corners)
+    assert divided(corners, PAIR).tolist() == [[0.0, 1.0]] * cells
+    assert sizes_of(some, PAIR, np.empty((0, 2)))[1].tolist() == [0.0, 0.0]
+
+
 def test_points_between_two_centres_are_in_doubt_and_nothing_is_ever_infinite() -> None:
     between = Coreset(np.array([[-1.0, 0.0], [0.0, 0.1], [1.0, 0.0]]), np.array([100.0, 50.0, 100.0]))
     found = of_points(between, PAIR, PAIR, WIDE, missing=np.array([0.0, 40.0]))

@@ -350,6 +350,19 @@ def test_rubbish_and_a_file_that_is_cut_short_are_refused_by_name(name: str, tmp
         Files(path, "*").check()
 
 
+@pytest.mark.parametrize("before", [400, 1200, 3000])
+@pytest.mark.parametrize("name", [name for name in WRITERS if "csv" not in name.lower()])
+def test_a_file_that_was_appended_to_another_hides_no_rows(name: str, before: int, tmp_path: Path) -> None:
+    """A footer tells of the last one, a stream ends with the first; what a reader makes of it looks whole."""
+    path = write(tmp_path / name, some_rows(1200, 2))
+    other = write(tmp_path / "other" / name, some_rows(before, 2))
+    path.write_bytes(other.read_bytes() + path.read_bytes())
+    with pytest.raises(InvalidInput, match=name) as caught:
+        Files(path, "*", missing="drop").check()
+    if before == 1200 and not name.endswith(".npy"):
+        assert "is several files, one appended to another" in str(caught.value)
+
+
 @pytest.mark.parametrize("name", ["text.csv.gz", "packed.npz", "rows.npz", "packed_columns.npz", "checked.parquet"])
 def test_a_flipped_bit_is_found_where_the_format_has_a_checksum(name: str, tmp_path: Path) -> None:
     path = write(tmp_path / name, some_rows(3000, 3))

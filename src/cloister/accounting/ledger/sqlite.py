@@ -72,6 +72,7 @@ class Store:
         make = self.personal or kind == "making"
         if make:
             _made(path)
+        self._check_names(path)
         name = f"{path.absolute().as_uri()}?mode={'rwc' if make else 'rw'}"
         try:
             with closing(sqlite3.connect(name, uri=True, timeout=self.patience, isolation_level=None)) as db:
@@ -84,6 +85,19 @@ class Store:
                 db.execute("commit")
         except sqlite3.Error as error:
             raise self._translated(error, path) from error
+
+    def _check_names(self, path: Path) -> None:
+        """Check that a file has one name: SQLite finds the journal that undoes a transaction by the name, and cloister
+        the counter that tells an older copy.
+
+        Raises: CloisterError: it has hard links. Symbolic ones are followed.
+        """
+        with suppress(OSError):  # which SQLite reports
+            if (names := path.stat().st_nlink) > 1:
+                raise CloisterError(
+                    f"the {self.name} {path} has {names} names (hard links), and what guards it goes by its name: copy "
+                    f"it where a copy is meant, and remove the links{self.undone}"
+                )
 
     def _ready(self, db: sqlite3.Connection, path: Path, make: bool) -> None:
         """Make the tables of an empty file, refuse one of another kind or of a later version."""

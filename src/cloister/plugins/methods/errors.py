@@ -333,5 +333,5 @@ def divided(cells: Floats, centers: Floats) -> Floats:
     groups = nearest(points.reshape(-1, d), centers).reshape(n, m)
     parts = np.zeros((m, len(centers)))
     for each in groups:
-        parts[np.arange(m), each] += 1 / n
-    return parts
+        parts[np.arange(m), each] += 1
+    return parts / n  # exactly 1 where all are: sums of 1 / n may exceed it, and 1 minus them is then negative

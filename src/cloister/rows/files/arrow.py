@@ -28,6 +28,7 @@ from cloister.core.plain_data import parsed
 from cloister.core.types import AnyArray, Floats
 from cloister.rows.categories import MISSING, Category, canonical
 from cloister.rows.columns import Kind, TableColumn, not_plain_numbers
+from cloister.rows.files import joined
 from cloister.rows.files.csv_form import Form, check_head, not_unicode
 from cloister.rows.files.csv_rows import WholeRows
 from cloister.rows.reading import Piece, piece_rows
@@ -206,6 +207,8 @@ class Parquet(_Reader):
             self.known = _known(file.schema_arrow)
             groups = range(file.metadata.num_row_groups)
             self.blocks = tuple(file.metadata.row_group(i).num_rows for i in groups)
+            with _mapped(path) as memory:
+                joined.check_parquet(path, file.metadata, memory)
 
     def _read(self, reads: Reads, only: range | None) -> Iterator[list[Any]]:
         columns = _named(reads)
@@ -230,7 +233,9 @@ class Ipc(_Reader):
 
     def __init__(self, path: str) -> None:
         self._path, memory = path, _mapped(path)
-        reader = _ipc(memory, None)
+        reader, _ = _ipc(memory, None)
+        if isinstance(reader, pyarrow.ipc.RecordBatchFileReader):
+            joined.check_arrow(path, memory)
         self.known = _known(reader.schema)
         self._position = {column.name: i for i, column in enumerate(self.known)}
         self._packed = _outside(next(_batches(reader), None), memory)
@@ -238,13 +243,15 @@ class Ipc(_Reader):
     def _read(self, reads: Reads, only: range | None) -> Iterator[list[Any]]:
         memory, seen = _mapped(self._path), 0
         # a choice of fields makes pyarrow copy the batch, which is a loss unless it spares unpacking the others
-        reader = _ipc(memory, [self._position[name] for name in _named(reads)] if self._packed else None)
+        reader, source = _ipc(memory, [self._position[name] for name in _named(reads)] if self._packed else None)
         for piece in _pieces(_batches(reader), reads):
             yield piece
             seen += 8 * len(piece[0]) * len(reads)
             if seen >= BUFFERS and hasattr(memory, "madvise"):
                 memory.madvise(mmap.MADV_DONTNEED)  # give pages back that were read; the file still has them
                 seen = 0
+        if isinstance(reader, pyarrow.ipc.RecordBatchStreamReader) and source.tell() < source.size():
+            joined.refuse(self._path)
 
 
 def _mapped(path: str) -> mmap.mmap:
@@ -252,14 +259,16 @@ def _mapped(path: str) -> mmap.mmap:
         return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
 
 
-def _ipc(memory: mmap.mmap, fields: list[int] | None) -> Any:
-    options = pyarrow.ipc.IpcReadOptions(included_fields=fields, use_threads=False)
+def _ipc(memory: mmap.mmap, fields: list[int] | None) -> tuple[Any, Any]:
+    """A reader, and what it reads from."""
+    options, source = pyarrow.ipc.IpcReadOptions(included_fields=fields, use_threads=False), pa.BufferReader(memory)
     try:
-        return pyarrow.ipc.open_file(pa.py_buffer(memory), options=options)
+        return pyarrow.ipc.open_file(source, options=options), source
     except pa.ArrowInvalid:
         if memory[-len(END) :] != END:
             raise  # a stream may end anywhere, so that one which was cut short looks whole
-        return pyarrow.ipc.open_stream(pa.py_buffer(memory), options=options)
+        source.seek(0)
+        return pyarrow.ipc.open_stream(source, options=options), source
 
 
 def _outside(batch: Any, memory: mmap.mmap) -> bool:

@@ -21,6 +21,7 @@ import numpy as np
 from cloister.core.errors import InvalidInput
 from cloister.core.types import AnyArray
 from cloister.rows.columns import TableColumn
+from cloister.rows.files.joined import refuse
 from cloister.rows.reading import Piece, encoded
 from cloister.rows.selection import Selection
 from cloister.rows.users import Names
@@ -180,6 +181,8 @@ class Npz(_Reader):
         self._path = path
         with zipfile.ZipFile(path) as archive:
             headers = dict[str, _Header]()
+            if min((member.header_offset for member in archive.infolist()), default=0):
+                refuse(path)
             for member in archive.infolist():
                 if member.filename.endswith(".npy"):
                     if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
