@@ -106,7 +106,7 @@ def differing(one: Any, other: Any) -> list[str]:
 
 def test_a_run_whose_noise_can_be_repeated_is_not_charged(ledger: Ledger) -> None:
     account = Account(ledger=ledger.path, dataset="mine")
-    with pytest.raises(InvalidInput, match="protects nobody cannot be charged to a ledger"):
+    with pytest.raises(InvalidInput, match="protects nobody, and cannot be charged to a ledger"):
         fit(REQUEST, Arrays(table()), account=account, noise=NoiseRng.for_tests(1))
     assert not ledger.runs()
     assert not fit(REQUEST, Arrays(table()), noise=NoiseRng.for_tests(1)).privacy.protects
