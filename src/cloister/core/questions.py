@@ -15,6 +15,7 @@ import attrs
 from cloister.core.buckets import Bucketing, BundleArrays, QuestionContext, Vectors
 from cloister.core.budget import Budget, Currency, Event, Share, drawings
 from cloister.core.domains import Domain, Lattice
+from cloister.core.errors import Refused
 from cloister.core.lattice import Bound
 from cloister.core.plain_data import digest
 from cloister.core.roles import Channel, Counts, FrequencyOracle, Sums, VectorSumOracle
@@ -105,16 +106,27 @@ class OpenedQuestion:
         return 1.0 if self.user_share is None else self.user_share.fraction
 
 
+MOST_ROUNDS = 999
+"""Rounds of a run, at most: names of files have three digits, and noise drowns what a thousandth of a budget pays."""
+
+
 @final
 @attrs.frozen(eq=False)
 class Round(Generic[T_co]):
-    """The opened questions of one call of ``ask``: asked together, answered in one pass over the rows."""
+    """The opened questions of one call of ``ask``: asked together, answered in one pass over the rows.
+
+    Raises: Refused: a run has no more rounds than ``MOST_ROUNDS``.
+    """
 
     index: int
     trust: type[T_co]
     domain: Lattice
     parts: tuple[OpenedQuestion, ...]
     _digest: str = attrs.field(default="", init=False, repr=False)
+
+    def __attrs_post_init__(self) -> None:
+        if self.index >= MOST_ROUNDS:
+            raise Refused(f"the method asks more than {MOST_ROUNDS} rounds: give fewer in its options")
 
     @property
     def events(self) -> tuple[Event, ...]:

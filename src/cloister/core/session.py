@@ -35,9 +35,6 @@ B = TypeVar("B")
 C = TypeVar("C")
 V = TypeVar("V")
 
-MOST_ROUNDS = 999
-"""Rounds of a run, at most: names of files have three digits, and noise drowns what a thousandth of a budget pays."""
-
 
 class Method(Protocol[T]):
     """A clustering algorithm: a short program that asks questions in rounds.
@@ -316,8 +313,6 @@ class Session(Generic[T]):
 
     def _opened(self, questions: tuple[Question[T, Any], ...]) -> Round[T]:
         index, trusts = len(self.rounds), {q.trust for q in questions}
-        if index == MOST_ROUNDS:
-            raise Refused(f"the method asks more than {MOST_ROUNDS} rounds: give fewer in its options")
         self.currencies |= {q.currency for q in questions}  # before _opened, which fails where the budget's is another
         if len(trusts) != 1:
             raise Refused(f"questions of a round must share one trust model, not {sorted(t.__name__ for t in trusts)}")

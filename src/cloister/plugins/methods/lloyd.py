@@ -31,11 +31,11 @@ from cloister.core.clustering import Clustering, Problem
 from cloister.core.domains import Domain
 from cloister.core.errors import InvalidInput
 from cloister.core.fixed_order import row_sums
-from cloister.core.questions import count, vector_sum
+from cloister.core.questions import MOST_ROUNDS, count, vector_sum
 from cloister.core.randomness import PublicRng
 from cloister.core.registry.components import component, option, slot
 from cloister.core.roles import FrequencyOracle, VectorSumOracle
-from cloister.core.session import MOST_ROUNDS, Method, Session
+from cloister.core.session import Method, Session
 from cloister.core.trust import T
 from cloister.core.types import Floats
 from cloister.plugins.methods.errors import MISSED, ErrorLaw, limits, of_steps, unseen

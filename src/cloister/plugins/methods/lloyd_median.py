@@ -37,11 +37,11 @@ from cloister.core.capabilities import PredictsError, chooses_k
 from cloister.core.clustering import Clustering, Problem
 from cloister.core.lattice import Bound
 from cloister.core.nearest import NearestCenter
-from cloister.core.questions import count, vector_sum
+from cloister.core.questions import MOST_ROUNDS, count, vector_sum
 from cloister.core.randomness import PublicRng
 from cloister.core.registry.components import component, option, slot
 from cloister.core.roles import FrequencyOracle, VectorSumOracle
-from cloister.core.session import MOST_ROUNDS, Method, Session
+from cloister.core.session import Method, Session
 from cloister.core.trust import T
 from cloister.core.types import Floats, Ints
 from cloister.plugins.methods.errors import SMOOTHED, ErrorLaw, count_error, limits, of_steps, unseen
