@@ -24,6 +24,7 @@ from cloister.core.types import Floats
 from cloister.plugins.methods.zoom import Zoom
 from cloister.plugins.methods.zoom_ranges import Columns
 from cloister.plugins.oracles.central.discrete_gaussian import DiscreteGaussian
+from cloister.plugins.oracles.central.discrete_laplace import DiscreteLaplace
 from tests.alarms import Alarm
 from tests.plugins.methods import runs
 from tests.plugins.methods.runs import SEED
@@ -238,3 +239,16 @@ def test_an_interval_is_rough_from_three_quarters_of_a_hundredth_of_the_rows_on(
     assert fine == pytest.approx([8 - 0.05 - 4.75 / 134, 9 + 0.05 + 4.75 / 134], abs=1e-6)
     assert rough == pytest.approx([8 - 3, 9 + 3])
     assert found_in(8, 8, method=Tolerant()) == pytest.approx([0, 16])  # it stands bounds 8 times too wide
+
+
+def test_unknown_ranges_do_not_end_at_laplace_noise() -> None:
+    """Three groups within 7 of 0. At 4.75 standard errors noise alone was taken for rows in one run of 25."""
+    rows = np.random.default_rng(0).choice([-6.0, 0.0, 6.0], (3000, 2)) + np.random.default_rng(1).normal(
+        size=(3000, 2)
+    )
+    pure = Zoom(method=runs.made("grid-means", runs.LAPLACE), counts=DiscreteLaplace())
+    domain = Box((UNKNOWN[0],) * 2, (UNKNOWN[1],) * 2)
+    for seed in (73, 90, 104, 108, 147, 157, 172):  # those of the first 200 that ended beyond 100
+        problem = Problem(2, domain, len(rows), Budget("pure", 1.0))
+        found = np.asarray(runs.run(pure, rows, problem, seed)[0].details["intervals"])
+        assert np.abs(found).max() < 100

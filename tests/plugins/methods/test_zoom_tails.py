@@ -200,7 +200,9 @@ def test_ends_are_read_with_the_promise_that_was_stated(monkeypatch: pytest.Monk
 
     made, problem = zoom_of("hst-means", 1.0, None, wide(2))
     asked: list[Any] = []
-    monkeypatch.setattr(module, "interval", lambda counts, j, errors, promise, others: asked.append((promise, others)))
+    monkeypatch.setattr(
+        module, "interval", lambda counts, j, errors, promise, others, certain: asked.append((promise, others))
+    )
     for stated in (0.3, 1.0):
         made.read(counted((0.0, 16)), problem, stated, wide(2))
     promise = Promise(0.15 * 40_000, 16, False)

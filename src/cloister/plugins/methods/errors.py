@@ -334,4 +334,5 @@ def divided(cells: Floats, centers: Floats) -> Floats:
     parts = np.zeros((m, len(centers)))
     for each in groups:
         parts[np.arange(m), each] += 1
-    return parts / n  # exactly 1 where all are: sums of 1 / n may exceed it, and 1 minus them is then negative
+    # exactly 1 where all are: sums of 1 / n may exceed it, and 1 minus them is then negative
+    return np.asarray(parts / n, np.float64)

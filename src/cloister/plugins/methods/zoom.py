@@ -45,7 +45,7 @@ from cloister.core.roles import Counts, FrequencyOracle
 from cloister.core.session import Method, Session
 from cloister.core.trust import Aggregated, Central, T
 from cloister.core.types import Floats
-from cloister.plugins.methods.zoom_ranges import CERTAIN, CODES, Columns, Promise, interval, tolerated
+from cloister.plugins.methods.zoom_ranges import CERTAIN, CERTAIN_PURE, CODES, Columns, Promise, interval, tolerated
 
 SHARES = 0.01, 0.02, 0.03, 0.05, 0.07, 0.1
 """Shares that are tried; the next ones only where a range is unknown. Constants were chosen on s1, house, birch2_25k
@@ -242,10 +242,12 @@ class Zoom(Generic[T]):
         d, depth = len(columns.counted), columns.depth
         errors = [float(counts.standard_error(np.zeros(1, np.int64), level)[0]) for level in range(depth)]
         promise = Promise(unseen / 2 * look.rows, 2 * d * depth, self._pure) if unseen < 1 else None
-        found = [interval(counts, j, errors, promise, tuple(i for i in range(d) if i != j)) for j in range(d)]
+        certain = CERTAIN_PURE if self._pure else CERTAIN
+        others = [tuple(i for i in range(d) if i != j) for j in range(d)]
+        found = [interval(counts, j, errors, promise, others[j], certain) for j in range(d)]
         error, wider = errors[0] / look.rows, self._slack(look)
         room = max(wider, ROOM if error > SURE else 1.0)
-        margin = max(MARGIN + CERTAIN * error, (room - 1) / 2)
+        margin = max(MARGIN + certain * error, (room - 1) / 2)
         kept = 1 / (STANDS * wider) if wider > 1 else NEARLY
         for j, ends in zip(columns.counted, found, strict=True):
             intervals[j] = _widened(ends, intervals[j], j in unknown, margin, kept)
