@@ -107,7 +107,7 @@ def test_liars_place_a_centre_where_they_like_and_not_where_they_are_withstood(t
     near = np.linalg.norm(centers[:, None] - GROUPS[None], axis=2)
     assert near.min(axis=1).max() < 0.3
     assert near.min(axis=0).max() < 0.2
-    assert (reports["withstands"], "doubts" in reports) == (0.02, False)
+    assert (reports["withstands"], "doubts" in reports) == (0.02, True)  # three buckets are sure, of four centres
 
 
 def test_a_share_that_can_invent_a_whole_group_is_refused_before_a_report_is_read(tmp_path: Path):
