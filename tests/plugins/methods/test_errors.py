@@ -25,6 +25,7 @@ from cloister.plugins.methods.errors import (
     BORDER,
     CLIPPED,
     LEFT_OUT,
+    OF_POINTS,
     UNFINISHED,
     count_error,
     divided,
@@ -148,7 +149,7 @@ def test_cells_that_nobody_shares_leave_no_error_and_none_that_is_not_a_number(c
     corners = np.stack([np.column_stack([at, at * 0]), np.column_stack([at + 0.1, at * 0 + 1])], axis=1)
     some = coreset(corners.mean(axis=1), 100.0, 0.0, cells=corners)
     assert divided(corners, PAIR).tolist() == [[0.0, 1.0]] * cells
-    assert sizes_of(some, PAIR, np.empty((0, 2)))[1].tolist() == [0.0, 0.0]
+    assert sizes_of(some, PAIR, np.empty((0, 2)), np.empty(0), np.empty(0))[1].tolist() == [0.0, 0.0]
 
 
 def test_points_between_two_centres_are_in_doubt_and_nothing_is_ever_infinite() -> None:
@@ -169,7 +170,7 @@ def test_rows_in_doubt_move_a_mean_by_the_distance_of_the_next_centre_in_one_col
     at[:, 0] = -1.0, 1.0
     sizes, sums = np.array([100.0, 400.0]), np.array([30.0, 500.0])
     found = of_points(coreset(at, sizes, 0.0, sums), at, at, cube(d, 10.0))
-    doubt = found["weights_error"]
+    doubt = found["weights_error"] / OF_POINTS
     assert (doubt > 0).all()
     expected = np.sqrt(sums**2 + doubt**2 * 2**2 / d) / sizes
     assert found["centers_error"] == pytest.approx(np.repeat(expected[:, None], d, axis=1))
@@ -178,7 +179,7 @@ def test_rows_in_doubt_move_a_mean_by_the_distance_of_the_next_centre_in_one_col
 def test_a_centre_without_any_point_has_an_error_all_the_same() -> None:
     centers = np.concatenate([PAIR, [[9.0, 9.0]]])
     found = of_points(coreset(PAIR, 100.0, [5.0, 6.0], 30.0), centers, centers, WIDE)
-    assert found["weights_error"][2] == 6.0
+    assert found["weights_error"][2] == OF_POINTS * 6.0
     assert found["centers_error"][2].tolist() == [WIDE.diameter / 2] * 2
 
 

@@ -131,6 +131,9 @@ def sums_are_pure(problem: Problem, counts: FrequencyOracle[Any]) -> bool:
 LEFT_OUT = 1.15
 """Times the error of a size: for rows that cross borders in ways that no formula here knows."""
 
+OF_POINTS = 1.5
+"""The same of sizes that are sums over points, each of which stands for all rows around it."""
+
 UNFINISHED = 0.5
 """Share of a centre's last step: standard error of what is still to go."""
 
@@ -138,7 +141,7 @@ CLIPPED = 0.02
 """Share of the radius: standard error of a coordinate, since rows beyond it were clipped, or left out, where nobody
 measured how many there are."""
 
-MEASURED = 0.004
+MEASURED = 0.007
 """The same where it was measured, for what bins do not resolve."""
 
 CUT, ALONG = 0.5, 0.75
@@ -295,7 +298,10 @@ def of_points(
     doubt[empty], spread[empty] = (noise.weights**2).max(initial=0.0), domain.diameter / 2
     away = np.linalg.norm(centers - domain.middle - found, axis=1) / math.sqrt(domain.dimension)
     errors = np.hypot(spread, UNFINISHED * away)[:, None]
-    return {"weights_error": np.sqrt(doubt + missing**2), "centers_error": np.broadcast_to(errors, centers.shape)}
+    return {
+        "weights_error": OF_POINTS * np.sqrt(doubt + missing**2),
+        "centers_error": np.broadcast_to(errors, centers.shape),
+    }
 
 
 def _two_nearest(places: Floats, points: Floats) -> tuple[Floats, Floats]:
