@@ -115,7 +115,7 @@ class Framing:
         scale = self._units(domain)
         alone = problem_of(composed, total, k, domain, rows, jointly), composed
         unknown = unknown_columns(domain)
-        if unknown and remote and self.zoom == "auto":
+        if unknown and remote and self.zoom == "auto" and not composed.spec.wraps:
             raise InvalidInput(
                 f"the range of {len(unknown)} of the columns is unknown, and under {composed.trust} trust nothing is "
                 f"paid to find it unless you say how much: give --zoom 0.2 (zoom=0.2), the share of the budget for "

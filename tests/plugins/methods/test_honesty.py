@@ -75,7 +75,7 @@ def deviations(name: str, seeds: int) -> tuple[Floats, Floats]:
 
 @pytest.mark.parametrize(
     ("name", "of_sizes", "of_centers"),
-    [("radius-means", 0.96, 0.52), ("grid-means", 1.02, 0.72), ("shrunk-lloyd", 0.91, 0.66)],
+    [("radius-means", 0.88, 0.52), ("grid-means", 0.94, 0.52), ("shrunk-lloyd", 0.84, 0.52)],
 )
 def test_an_error_that_is_stated_a_fifth_smaller_is_seen(name: str, of_sizes: float, of_centers: float) -> None:
     """Root mean squares of deviations in stated errors are a tenth below these limits; seeds are fixed. Of clear groups

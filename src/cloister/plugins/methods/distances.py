@@ -90,7 +90,10 @@ class GroupDistances:
     def seen(self) -> Floats:
         """Rows (k, m) that show above the noise."""
         tails = np.array([tail(counts, self.error) for counts in self.counts])
-        return np.where(self.counts >= SEEN * self.error, self.counts, tails)
+        overall = projected(self.counts.sum(axis=0), self.rows)
+        sizes = np.maximum(self.counts, 0.0).sum(axis=1, keepdims=True)
+        hidden = np.minimum(sizes * overall / max(float(overall.sum()), 1e-300), SEEN * self.error)
+        return np.where(self.counts >= SEEN * self.error, self.counts, np.maximum(tails, hidden))
 
     def radii(self, noise: Floats, least: float, domain: Domain) -> Floats:
         """Radii (k,) by which what clipping cuts off and the noise, both squared, add up to least, in caller's units.

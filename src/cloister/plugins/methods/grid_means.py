@@ -143,7 +143,7 @@ class GridMeans(Generic[T]):
             moved = self._clipped_by_group(problem, session, near, sizes, per_sum)
         else:
             moved = self._clipped(problem, session, near, sizes, radii, per_sum)
-        weights, weight_errors = sizes_of(cells.value, moved.centers, *left_out(grid, counts, cells.value))
+        weights, weight_errors = sizes_of(cells.value, moved.centers, *left_out(grid, every, errors, cells.value))
         return Clustering(moved.centers, weights, details | moved.stated | {"weights_error": weight_errors})
 
     def _clipped(
@@ -259,11 +259,14 @@ def stepped(sums: Floats, errors: Floats, sizes: Floats, radii: Floats) -> Float
     return np.asarray(STEP * np.minimum(pooled, longest)[:, None] * steps, np.float64)
 
 
-def left_out(grid: GridCells, counts: Counts, cells: Coreset) -> tuple[Floats, Floats, Floats]:
-    """Middles (m, d), noisy counts (m,) and standard errors (m,) of the cells that were not kept."""
+def left_out(grid: GridCells, counts: Floats, errors: Floats, cells: Coreset) -> tuple[Floats, Floats, Floats]:
+    """Middles (m, d), noisy counts (m,) and standard errors (m,) of the cells that were not kept.
+
+    Args: counts and errors of all possible cells, looked at before the next round is asked.
+    """
     assert cells.leaves is not None  # ``occupied`` says which cells they are
-    ids = np.setdiff1d(grid.possible, cells.leaves.ids)
-    return grid.middles(ids), counts.at(ids), counts.standard_error(ids)
+    others = ~np.isin(grid.possible, cells.leaves.ids)
+    return grid.middles(grid.possible[others]), counts[others], errors[others]
 
 
 def pictured(cells: Coreset) -> dict[str, Any]:
