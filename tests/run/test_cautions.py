@@ -265,3 +265,11 @@ def test_the_share_is_stated_before_the_run_and_in_the_statement() -> None:
     assert f"{found.details['unseen']:.1%}" in price
     hopeless = prepare(attrs.evolve(asked, zoom=0.0001), ["x", "y"])
     assert "How many rows lie outside the intervals that it finds cannot be promised." in hopeless.price
+
+
+def test_centres_that_were_still_moving_in_the_last_round_are_named() -> None:
+    weights = np.array([400.0, 300.0, 300.0])
+    for moves, which in (([0.24, 0.0, 0.25], ""), ([0.26, 0.0, 0.7], "centre 0 (26%), 2 (70%)"), ([0.3], "")):
+        said = [str(warning) for warning in after(made(weights=weights, details={"last_moves": moves}))]
+        assert len(said) == bool(which)
+        assert all(f"next centre: {which}. Its size and place" in text for text in said)

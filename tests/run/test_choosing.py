@@ -30,6 +30,7 @@ from cloister.core.trust import TRUSTS, T
 from cloister.plugins.methods.auto import Auto
 from cloister.plugins.methods.sphere_packing import sphere_packing
 from cloister.plugins.trees.grid import Grid
+from cloister.rows.columns import TableColumn, select
 from cloister.run import choosing, request as requests
 from cloister.run.choosing import Candidate, Choice
 from cloister.run.fit import fit, source
@@ -283,3 +284,19 @@ def test_made_components_take_a_trust_model_too() -> None:
         make("Method", "naive-noise", trust="central")
     with pytest.raises(CloisterError, match="no trust"):
         make("Method", "hst-median", trust="nobody")
+
+
+def test_a_grid_is_no_candidate_where_a_column_is_much_narrower_than_others() -> None:
+    """Those of a category, or of unequal weights: its cells are as wide in every column."""
+    table = select(
+        [TableColumn("x", "numbers"), TableColumn("y", "numbers"), TableColumn("ward", "text")],
+        ["x", "y"],
+        {"ward": ["a", "b"]},
+    )
+    choice = prepare(request(rows=300_000, delta=1e-7), table.features, chosen_columns=table).choice
+    assert choice is not None
+    (grid,) = (candidate for candidate in choice.candidates if candidate.method == "grid-means")
+    assert grid.error is None
+    assert "too wide for a category" in grid.why
+    for scale, able in (({"x": 1, "y": 5}, False), ({"x": 1, "y": 3}, True), (None, True)):
+        assert (candidates(scale=scale)["grid-means"].error is not None) == able
