@@ -86,6 +86,19 @@ class Faulty(Confident[T]):
         return 1 / (problem.k - problem.k)
 
 
+@component
+class Fickle(Confident[T]):
+    """Predicts less error in pure noise than in Gaussian noise, and refuses to run in it."""
+
+    def cluster(self, problem: Problem, session: Session[T], rng: PublicRng) -> Clustering:
+        if problem.budget.measure == "pure":
+            raise InvalidInput("no pure noise")
+        return super().cluster(problem, session, rng)
+
+    def expected_error(self, problem: Problem) -> float:
+        return 1e-9 if problem.budget.measure == "pure" else 1e-6
+
+
 def strangers() -> Registry:
     """A plugin with a method that is sure of itself, two that fail, and one for another objective."""
     classes = {"confident": "Confident", "faulty": "Faulty", "broken": "Missing"}
@@ -166,6 +179,24 @@ def test_of_a_method_s_laws_of_noise_the_one_with_the_least_error_is_taken(delta
     assert choice.picked == f"grid-means ({others})"
     assert choice.error == pytest.approx(min(errors))
     assert len(set(errors)) == 3
+
+
+def test_a_law_of_noise_in_which_the_method_does_not_run_is_not_offered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Even if it names every slot of the method, and predicts the least error."""
+    fickle = Spec(
+        "fickle",
+        "Method",
+        f"{__name__}:Fickle",
+        "x",
+        objective="k-means",
+        presets={"counts": "discrete-gaussian"},
+        alternatives=({"counts": "discrete-laplace"},),
+    )
+    known = Registry((*registry().plugins, Plugin("stranger", "here", (fickle,))))
+    for module in (choosing, requests):
+        monkeypatch.setattr(module, "registry", lambda: known)
+    choice = chosen()
+    assert choice.picked == "fickle"
 
 
 def test_a_plan_is_that_of_its_budget() -> None:

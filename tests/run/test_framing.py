@@ -66,6 +66,10 @@ def test_public_figures_may_say_that_no_frame_is_worth_its_price(given: Any) -> 
     assert plan.price == ""
 
 
+def test_one_column_has_no_scale_of_its_own() -> None:
+    assert prepare(request(rows=300, bounds=(0, 9)), ["x"]).composed.spec.name == "hst-means"
+
+
 @pytest.mark.parametrize(
     ("given", "share", "scale"),
     [

@@ -90,7 +90,24 @@ def test_a_damaged_file_is_found_out(tmp_path: Path, ending: str, seed: int, mos
 
 
 @pytest.mark.parametrize(
-    "change", [{"format": "other"}, {"centers": [1.0, 2.0]}, {"weights": [1.0]}, {"centers": [["x", "y", "z"]]}]
+    "change",
+    [
+        {"format": "other"},
+        {"centers": [1.0, 2.0]},
+        {"weights": [1.0]},
+        {"centers": [["x", "y", "z"]]},
+        {"columns": ["a", 1, "c"]},
+        {"method": "fastlloyd"},
+        {"problem": [1]},
+        {"problem": {"k": 0}},
+        {"problem": {"rows": 2**63}},
+        {"problem": {"described": []}},
+        {"problem": {"categories": {"c": ["a", 1.5]}}},
+        {"problem": {"categories": {"c": "ab"}}},
+        {"problem": {"categories": {"c": []}}},
+        {"problem": {"words": {"column": 1}}},
+        {"details": []},
+    ],
 )
 def test_a_file_with_other_content_is_no_result(tmp_path: Path, change: dict[str, Any]) -> None:
     """A seal finds accidents; whoever writes a file of this kind needs none. (More stands in ``bad_inputs``.)"""
@@ -98,6 +115,13 @@ def test_a_file_with_other_content_is_no_result(tmp_path: Path, change: dict[str
     path.write_text(json.dumps({**RESULT.as_dict(), **change}))
     with pytest.raises(Damaged):
         Result.load(path)
+
+
+def test_a_file_with_categories_of_text_and_numbers_and_words_is_a_result(tmp_path: Path) -> None:
+    problem = {"k": 2, "rows": 9, "categories": {"c": ["a", 1]}, "words": {"column": "w"}}
+    path = tmp_path / "made.json"
+    path.write_text(json.dumps({**RESULT.as_dict(), "problem": problem}))
+    assert Result.load(path).problem == problem
 
 
 @pytest.mark.parametrize("denied", ["target", "folder"])

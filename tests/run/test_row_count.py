@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import attrs
 import numpy as np
@@ -155,6 +155,22 @@ def test_the_measure_is_fixed_before_the_count_for_any_number_of_rows() -> None:
     (_, problem, _), budget = with_count(planned, total, 3, None)
     assert budget.measure == "zcdp"
     assert problem.budget.amount == pytest.approx(0.99 * budget.amount)
+
+
+def test_a_run_is_priced_for_hundreds_to_millions_of_rows_and_never_for_fewer_than_centres() -> None:
+    def asked(k: int) -> list[int]:
+        numbers, composed = list[int](), SimpleNamespace(trust="Central", currencies=frozenset([Currency("gaussian")]))
+
+        def planned(rows: int) -> Planned:
+            numbers.append(rows)
+            problem = Problem(k, Box((-1.0,), (1.0,)), rows, Budget("gaussian", 1.0))
+            return cast("Any", composed), problem, None
+
+        with_count(planned, Total(1.0, 1e-6), k, None)
+        return numbers
+
+    assert asked(3) == [100, 10_000, 1_000_000]
+    assert asked(20_000) == [20_000, 20_000, 1_000_000]
 
 
 @pytest.mark.parametrize("thresholds", [{"many"}, {"few", "many"}, set()])

@@ -18,7 +18,7 @@ from cloister.plugin import Bound, Budget, InvalidInput, NoiseRng, PublicRng, Qu
 from cloister.plugins.oracles.local.hadamard_transform import Rotations
 from cloister.plugins.oracles.local.randomised_response import WORDS, odds
 from cloister.plugins.oracles.local.vectors.channel import RANDOMISERS, drawing
-from cloister.plugins.oracles.local.vectors.codebook import Codebook
+from cloister.plugins.oracles.local.vectors.codebook import Codebook, largest
 from cloister.plugins.oracles.local.vectors.duchi import Duchi
 from cloister.plugins.oracles.local.vectors.ldp_average import LdpAverage
 from cloister.plugins.oracles.local.vectors.unit_randomiser import lifted, received, sent
@@ -116,6 +116,11 @@ def test_normals_are_their_words_to_twelve_digits() -> None:
             angle = 2 * mpmath.pi * ((low & 4095) * 2**20 + (low >> 12)) / 2**32
             assert abs(cosine - radius * mpmath.cos(angle)) < radius * 2.0**-40
             assert abs(sine - radius * mpmath.sin(angle)) < radius * 2.0**-40
+
+
+def test_the_means_that_every_codebook_shares_cannot_be_overwritten() -> None:
+    with pytest.raises(ValueError, match="read-only"):
+        largest(128)[0] = 0.0
 
 
 def test_codewords_beyond_a_codebook_of_16_bits_are_impossible() -> None:

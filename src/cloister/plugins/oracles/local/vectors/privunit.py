@@ -169,7 +169,7 @@ def _share(gamma: float, size: int) -> float:
     end = min(math.pi / 2, start + 12 / math.sqrt(size))
     nodes = np.linspace(start, end, NODES + 1)
     heights = np.maximum(np.cos(nodes), 0.0) ** (size - 2)
-    total = heights[0] + heights[-1] + 4 * heights[1::2].sum() + 2 * heights[2:-1:2].sum()
+    total = heights[0] + heights[-1] + 4 * heights[1::2].sum() + 2 * heights[2:NODES:2].sum()
     return float(total * (end - start) / (3 * NODES) / _circles(size))
 
 
