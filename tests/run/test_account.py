@@ -22,7 +22,7 @@ def test_an_account_admits_a_run_as_long_as_the_data_set_can_pay_and_reserves_no
     ledger.reserve("mine", plan.total, plan.budget, plan.digest(), b"seed")
     account.admits(plan)
     ledger.reserve("mine", plan.total, plan.budget, plan.digest(), b"seed")
-    with pytest.raises(BudgetExceeded, match="epsilon 2, .* left"):
+    with pytest.raises(BudgetExceeded, match=r"epsilon 2, .* left"):
         account.admits(plan)
 
 
