@@ -20,6 +20,13 @@ from tests.reference_client.normals import normals as client_normals
 G = np.random.default_rng(0)
 
 
+def test_normals_of_a_generator_are_those_of_its_words_block_after_block(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fixed_order, "NORMALS", 4)
+    drawn, raw = PublicRng.from_seed(8).generator(), PublicRng.from_seed(8).generator().bit_generator
+    blocks = [normals(np.asarray(raw.random_raw(n), np.uint64)[:, None], 2).T.ravel() for n in (2, 2, 1)]
+    assert fixed_order.standard_normals(drawn, 3, 3).ravel().tolist() == np.concatenate(blocks)[:9].tolist()
+
+
 @pytest.mark.parametrize("m", [0, 1, 3, 1001])
 def test_sums_are_right_and_depend_on_the_length_alone(m: int) -> None:
     values = G.normal(size=(m, 5))

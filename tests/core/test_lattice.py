@@ -105,3 +105,11 @@ def test_a_squared_length_is_the_double_next_to_it(dimension: int, most: int) ->
     beside = squares(np.vstack([rows, np.full(dimension, np.iinfo(np.int64).min)]))
     assert beside[:-1].tolist() == exact, "a row beside one that no lattice has"
     assert beside[-1] >= 2.0**62
+
+
+def test_a_squared_length_of_2_to_62_and_more_is_that_of_its_row_alone() -> None:
+    """No lattice point has one, and a row beside it that is longer still changes nothing."""
+    rows = np.random.default_rng(6).integers(2**30, 7 * 2**30 // 5, (20, 4))
+    assert all(2**62 <= l2_squared(row) < 2**63 for row in rows)
+    beside = squares(np.vstack([rows, np.full(4, np.iinfo(np.int64).min)]))
+    assert squares(rows).tolist() == beside[:-1].tolist()

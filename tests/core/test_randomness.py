@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from cloister.core import exact_noise
+from cloister.core import exact_noise, randomness
 from cloister.core.errors import InvalidInput
 from cloister.core.exact_noise import Law
 from cloister.core.randomness import NoiseRng, PublicRng, unit_floats
@@ -30,6 +30,21 @@ def test_public_coins_are_the_same_in_every_version() -> None:
     assert KEY.generator().random(2).tolist() == [0.09755567768632556, 0.37672255908337304]
     users = np.array([0, 1, 2**64 - 1], np.uint64)
     assert KEY.of_users(users).tolist() == [11246770686422895051, 15994454234686953202, 617828448130938131]
+
+
+@pytest.mark.parametrize(("beyond", "kept"), [(-1e-14, True), (1e-14, False)])
+def test_skellam_keeps_a_candidate_by_the_ratio_of_the_two_laws(
+    monkeypatch: pytest.MonkeyPatch, beyond: float, kept: bool
+) -> None:
+    """Just below exp((z^4 - 6 z^2 - 37240) / 24 V) it is kept, just above it another is drawn; 0, one standard
+    deviation and the cut at 14 among them."""
+    variance, z = 2.0**32, np.array([0.0, 2.0**-16, 1.0, 3.0, -8.0, 14.0, 15.0])
+    cut, drawn = np.minimum(np.abs(z), 14.0), (z * 2**16).astype(np.int64)
+    chance = np.exp((cut**4 - 6 * cut**2 - 37240) / (24 * variance))
+    candidates, coins = iter([drawn, np.full(len(z), 7)]), iter([chance + beyond, 0 * z])
+    monkeypatch.setattr(NoiseRng, "discrete_gaussian", lambda self, scale, size: next(candidates))
+    monkeypatch.setattr(randomness, "unit_floats", lambda words: next(coins))
+    assert NoiseRng.for_tests(1).skellam(variance, len(z)).tolist() == (drawn.tolist() if kept else [7] * len(z))
 
 
 def test_seeded_noise_is_the_same_in_every_version() -> None:

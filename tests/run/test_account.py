@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import attrs
 import pytest
 
 from cloister.accounting.ledger.ledger import Ledger
-from cloister.core.errors import BudgetExceeded, InvalidInput, UnknownName
-from cloister.run.account import Account
+from cloister.core.errors import BudgetExceeded, InvalidInput, Refused, UnknownName
+from cloister.run.account import Account, going_on
 from cloister.run.request import Request, prepare
 
 REQUEST = Request(k=3, epsilon=4.0, delta=1e-6, bounds=(-1, 1), rows=3000, zoom="off", method="fastlloyd")
@@ -24,6 +25,22 @@ def test_an_account_admits_a_run_as_long_as_the_data_set_can_pay_and_reserves_no
     ledger.reserve("mine", plan.total, plan.budget, plan.digest(), b"seed")
     with pytest.raises(BudgetExceeded, match=r"epsilon 2, .* left"):
         account.admits(plan)
+
+
+def test_a_session_that_a_run_pays_for_goes_on_with_that_run_alone(ledger: Ledger) -> None:
+    """The same data set and no other run: else it is refused once all have joined, and a new run before."""
+    plan, account = prepare(REQUEST, ["x", "y"]), Account(ledger=ledger.path, dataset="mine")
+    run = ledger.reserve("mine", plan.total, plan.budget, plan.digest(), b"seed")
+    for opened in (False, True):
+        session: Any = SimpleNamespace(opened=opened, payer=("mine", run.id), paid_by=print, join=print, settle=print)
+        for given in (account, attrs.evolve(account, resume=run.id)):
+            assert going_on(given, session) == attrs.evolve(account, resume=run.id)
+        for other in (None, attrs.evolve(account, dataset="others"), attrs.evolve(account, resume="another")):
+            if not opened:
+                assert going_on(other, session) is other
+                continue
+            with pytest.raises(Refused, match=f"paid for by run {run.id} of the data set 'mine'"):
+                going_on(other, session)
 
 
 @pytest.mark.parametrize(

@@ -57,6 +57,13 @@ def test_what_is_promised_is_what_the_noise_needs(asked: dict[str, Any], delta: 
         assert (spent.epsilon(0.0) <= 1.0 + 1e-9) == (not delta)
 
 
+def test_one_number_of_centres_is_said_as_such_and_a_range_with_the_one_that_is_planned_for() -> None:
+    one, many = (explain(request(k=k), COLUMNS).text for k in (3, (2, 5)))
+    assert "3 centres" in one
+    assert "planned for" not in one
+    assert "2 to 5 centres (planned for 5; what is released decides)" in many
+
+
 @pytest.mark.parametrize(
     ("method", "trust"),
     [

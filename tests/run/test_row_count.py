@@ -84,6 +84,19 @@ def test_every_row_is_counted_once_with_noise_of_the_stated_scale(budget: Budget
     assert 0 < abs(found - 3000) < 5 * deviation
 
 
+@pytest.mark.parametrize("given", [4000, None])
+def test_whoever_watches_a_run_is_told_its_plan_and_rounds_and_again_once_the_rows_are_counted(
+    given: int | None,
+) -> None:
+    calls = list[tuple[PreparedRun, int, Any]]()
+    fit(request(rows=given), source(rows()), started=lambda *told: calls.append(told))
+    assert [plan.rows for plan, _, _ in calls][:1] == [given]
+    assert len(calls) == (1 if given else 2)
+    plan, number, opened = calls[-1]
+    assert plan.problem.rows == pytest.approx(4000, abs=2000)
+    assert number == len(opened) > 2
+
+
 def test_a_count_below_k_becomes_k() -> None:
     """The noise is a hundred times the number of rows: half of all counts are negative."""
     found = {count_of(40, Budget("pure", 1e-4), 3, seed)[0] for seed in range(25)}

@@ -13,7 +13,7 @@ import pytest
 
 from cloister.core.errors import InvalidInput, WrongComposition
 from cloister.core.registry.components import Spec, component, option, slot
-from cloister.core.registry.making import filled
+from cloister.core.registry.making import filled, make
 from cloister.core.roles import FrequencyOracle
 from cloister.core.trust import Central
 
@@ -93,6 +93,21 @@ def test_a_field_that_is_neither_option_nor_slot_is_an_error_of_the_author() -> 
         @component
         class Odd:
             size: int = 3
+
+
+@pytest.mark.parametrize(
+    "given", [{"free": 10**400}, {"free": math.inf}, {"free": -math.inf}, {"size": 10**400}, {"size": -(10**400)}]
+)
+def test_a_number_beyond_doubles_is_refused_even_where_an_option_has_no_limit(given: dict[str, Any]) -> None:
+    with pytest.raises(InvalidInput, match=r"beyond 1\.8e308"):
+        thing(**given)
+
+
+def test_a_candidate_that_is_given_as_an_object_keeps_its_own_parts() -> None:
+    own = make("Method", "grid-means", counts="discrete-laplace", grid_share=0.7)
+    method = make("Method", "auto", candidates={"grid-means": own, "one": "one-round"})
+    assert method.candidates["grid-means"] == own
+    assert type(method.candidates["one"]) is type(make("Method", "one-round"))
 
 
 @pytest.mark.parametrize(
