@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from cloister.core.domains import Box
 from cloister.core.frames import GRADES, UNKNOWN, Graded, Reframed, cube, grades, least_of
 from cloister.core.nearest import NearestCenter
 
@@ -23,6 +24,10 @@ def rows_of(frame: Reframed, n: int = 100) -> np.ndarray:
     g = np.random.default_rng(3)
     near = frame.real(g.uniform(-1.5, 1.5, (n, frame.dimension)))
     return np.vstack([near, g.choice(EXTREMES, (100, frame.dimension))])
+
+
+def test_the_cube_goes_from_minus_one_to_one_in_each_column() -> None:
+    assert cube(3) == Box((-1.0, -1.0, -1.0), (1.0, 1.0, 1.0))
 
 
 @pytest.mark.parametrize("frame", FRAMES)

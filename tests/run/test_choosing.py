@@ -32,7 +32,7 @@ from cloister.plugins.methods.sphere_packing import sphere_packing
 from cloister.plugins.trees.grid import Grid
 from cloister.rows.columns import TableColumn, select
 from cloister.run import choosing, request as requests
-from cloister.run.choosing import Candidate, Choice
+from cloister.run.choosing import Candidate, Choice, number_of_centers
 from cloister.run.fit import fit, source
 from cloister.run.request import Request, prepare
 
@@ -197,6 +197,17 @@ def test_a_law_of_noise_in_which_the_method_does_not_run_is_not_offered(monkeypa
         monkeypatch.setattr(module, "registry", lambda: known)
     choice = chosen()
     assert choice.picked == "fickle"
+
+
+@pytest.mark.parametrize("given", [(2, 20), [2, 20], "2..20", " 2 .. 20 "])
+def test_a_range_of_centres_is_a_pair_or_text(given: Any) -> None:
+    assert number_of_centers(given) == (2, 20)
+
+
+@pytest.mark.parametrize("given", [(2,), (2, 3, 4), (2.0, 3), (True, 3), (1, 3), (3, 3), (4, 3), "2..", "1..3"])
+def test_what_is_no_range_of_two_centres_or_more_is_refused(given: Any) -> None:
+    with pytest.raises(InvalidInput, match="k is"):
+        number_of_centers(given)
 
 
 def test_a_plan_is_that_of_its_budget() -> None:

@@ -105,7 +105,7 @@ def test_a_number_beyond_doubles_is_refused_even_where_an_option_has_no_limit(gi
 
 def test_a_candidate_that_is_given_as_an_object_keeps_its_own_parts() -> None:
     own = make("Method", "grid-means", counts="discrete-laplace", grid_share=0.7)
-    method = make("Method", "auto", candidates={"grid-means": own, "one": "one-round"})
+    method: Any = make("Method", "auto", candidates={"grid-means": own, "one": "one-round"})
     assert method.candidates["grid-means"] == own
     assert type(method.candidates["one"]) is type(make("Method", "one-round"))
 
