@@ -12,7 +12,7 @@ from scipy.stats import binom
 from cloister.core.errors import Damaged, InvalidInput
 from cloister.core.randomness import NoiseRng
 from cloister.core.types import Floats
-from cloister.run.drift import AT_ONCE, DRAWS, LEVEL, Compared, drift
+from cloister.run.drift import AT_ONCE, DRAWS, LEVEL, Compared, Drift, drift
 from cloister.run.estimates import Estimate
 from cloister.run.fit import fit, source
 from cloister.run.request import Request
@@ -117,6 +117,12 @@ def test_changes_are_measured_in_the_errors_of_either_side() -> None:
         then, now = (Estimate.of_share(found.shares[j, i], found.share_errors[j, i]).text for j in range(2))
         assert f"{then} of the rows, now {now}" in found.text
     assert found.apart == pytest.approx((sizes[1] - sizes[0]) / errors)
+
+
+def test_a_group_is_named_as_changed_beyond_three_standard_errors_in_either_direction() -> None:
+    shares, apart = np.full((2, 4), 0.25), np.array([3.0, 3.01, -3.0, -3.01])
+    text = Drift(False, 0.5, shares, apart, None, None, ("a", "b", "c", "d"), np.full((2, 4), 0.01)).text
+    assert [line[8] for line in text.splitlines() if line.endswith(", changed")] == ["b", "d"]
 
 
 def test_the_change_of_cost_has_an_error_in_parts_of_the_cost() -> None:
