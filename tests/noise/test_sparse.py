@@ -12,6 +12,7 @@ import attrs
 import numpy as np
 import pytest
 
+from cloister.noise import sparse
 from cloister.noise.sparse import DENSE, PIECES, LevelTotals, SparsePieces, SparseTotals
 from cloister.plugin import (
     CAP,
@@ -163,3 +164,35 @@ def test_lists_of_counts_add_up_whether_or_not_an_id_and_its_count_fit_one_numbe
     assert dict(zip(whole.ids.tolist(), whole.values.tolist(), strict=True)) == wanted
     assert whole.ids.tolist() == sorted(wanted)
     assert whole.values.max() == 2**31
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_one_list_of_large_ids_among_lists_of_small_ones_adds_up(order: int) -> None:
+    small, mixed = np.array([0, 3, 4]), np.array([3, 5, 2**40])
+    lists = [SparseTotals.of([LevelTotals(ids, np.array([1, 2, 3]))]) for ids in (small, mixed)]
+    whole = SparsePieces(tuple(lists[::order])).total()
+    assert whole.ids.tolist() == [0, 3, 4, 5, 2**40]
+    assert whole.values.tolist() == [1, 3, 3, 2, 3]
+
+
+def of_ids(ids: Ints) -> SparsePieces:
+    return SparsePieces((SparseTotals.of([LevelTotals(ids, np.ones(len(ids), np.int64))]),))
+
+
+def test_short_lists_are_joined_now_and_then_and_a_long_one_is_left_alone() -> None:
+    long = of_ids(np.arange(100_000))
+    merged = reduce(lambda a, b: a.merge(b), (of_ids(np.arange(i, i + 3)) for i in range(500)), long)
+    assert len(merged.pieces) <= PIECES
+    assert any(piece is long.pieces[0] for piece in merged.pieces)
+    assert merged.total().values.sum() == 100_000 + 3 * 500
+
+
+def test_lists_are_joined_when_all_but_the_longest_take_128_megabytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    def sized(numbers: int) -> SparsePieces:
+        ones = np.broadcast_to(np.int64(1), numbers)  # as many numbers, and the memory of one
+        return SparsePieces((SparseTotals(np.array([0, numbers]), ones, ones),))
+
+    monkeypatch.setattr(sparse, "_fewer", lambda pieces: ())
+    most = 2**27 // 8
+    assert len(sized(3 * most).merge(sized(most)).pieces) == 2
+    assert len(sized(most + 1).merge(sized(3 * most)).pieces) == 0

@@ -121,7 +121,7 @@ def _fewer(losses: Floats, chances: Floats) -> tuple[Floats, Floats]:
     """At most ``ATOMS`` of rising losses: the others moved up."""
     if len(losses) <= ATOMS:
         return losses, chances
-    least = losses[min(int(np.searchsorted(chances.cumsum(), LOST)), len(losses) - 1)]
+    least = losses[np.searchsorted(chances.cumsum(), LOST)]
     lattice = np.linspace(least, losses[-1], ATOMS)
     lattice[-1] = losses[-1]
     places = np.searchsorted(lattice, losses)  # the first that is at least as large
