@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from cloister.noise import sparse
-from cloister.noise.sparse import DENSE, PIECES, LevelTotals, SparsePieces, SparseTotals
+from cloister.noise.sparse import DENSE, PIECES, LevelTotals, SparsePieces, SparseTotals, _are_in, added
 from cloister.plugin import (
     CAP,
     Bound,
@@ -28,6 +28,7 @@ from cloister.plugin import (
     Space,
     SparseChannel,
     TensorChannel,
+    Threshold,
 )
 from cloister.plugins.oracles.central.discrete_laplace import DiscreteLaplace
 from tests.alarms import Alarm
@@ -196,3 +197,47 @@ def test_lists_are_joined_when_all_but_the_longest_take_128_megabytes(monkeypatc
     most = 2**27 // 8
     assert len(sized(3 * most).merge(sized(most)).pieces) == 2
     assert len(sized(most + 1).merge(sized(3 * most)).pieces) == 0
+
+
+def test_what_is_in_no_bucket_is_left_out_of_counts_and_of_vectors() -> None:
+    for values in (np.array([3, 4, 5]), np.array([[3, 1], [4, 1], [5, 1]])):
+        nothing = added(np.full(3, -1), values)
+        assert (nothing.ids.shape, nothing.values.shape) == ((0,), (0, *values.shape[1:]))
+        some = added(np.array([7, -1, 7]), values)
+        assert some.ids.tolist() == [7]
+        assert some.values.tolist() == [(values[0] + values[2]).tolist()]
+
+
+def test_buckets_are_listed_on_flat_levels_with_a_threshold_alone() -> None:
+    """Without a threshold the list would be the exact figure of who is there."""
+    flat, nested = Space((2**40,)), Space((2**40, 2**41), nested=True)
+    for space, threshold in ((flat, None), (nested, None), (nested, Threshold(0, 1e-6))):
+        channel = SparseChannel("exact", EXACT, space, None, None, 0, 1.0, threshold)
+        held = np.array([[5, 11]])[:, : space.levels]
+        table = channel.decode(summary(channel, held), NoiseRng.for_tests(1))
+        with pytest.raises(Refused, match="above a threshold alone"):
+            table.occupied()
+    channel = SparseChannel("exact", EXACT, flat, None, None, 0, 1.0, Threshold(1, 1e-6))
+    table = channel.decode(summary(channel, np.array([[5], [7], [7], [2**39], [2**39]])), NoiseRng.for_tests(1))
+    assert table.occupied().tolist() == [7, 2**39]
+
+
+def test_known_buckets_are_told_from_new_ones_the_last_among_them() -> None:
+    known = np.array([3, 5, 9])
+    assert _are_in(np.array([2, 3, 4, 5, 9, 10]), known).tolist() == [False, True, False, True, True, False]
+    assert _are_in(np.array([2, 3]), known[:0]).tolist() == [False, False]
+    assert _are_in(np.array([2, 3]), known[:1]).tolist() == [False, True]
+
+
+def test_buckets_that_are_asked_for_again_are_not_drawn_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    channel: Any = DiscreteLaplace().open(Space((2**40,)), Budget("pure", 1.0), SETTING)
+    table = channel.decode(summary(channel, np.array([[5], [7]])), NoiseRng.for_tests(1))
+    drawn, noised = list[int](), SparseChannel.noised
+    monkeypatch.setattr(
+        SparseChannel, "noised", lambda self, totals, rng: drawn.append(len(totals)) or noised(self, totals, rng)
+    )
+    first = table.at(np.array([7, 5, 7, 900]))
+    again = table.at(np.array([900, 7, 901, 5]))
+    assert drawn == [3, 1]
+    assert first[[3, 0, 1]].tolist() == again[[0, 1, 3]].tolist()
+    assert first[0] == first[2]

@@ -134,7 +134,7 @@ def _tops(y: Floats, mu: float) -> Floats:
         return np.asarray(np.maximum(0.0, -np.expm1(y)), np.float64)
     positive = _upper(np.abs(y), mu)
     negative = np.minimum(y, 0.0)
-    return np.asarray(np.where(y < 0, -np.expm1(negative) + np.exp(negative) * positive, positive), np.float64)
+    return np.asarray(-np.expm1(negative) + np.exp(negative) * positive, np.float64)
 
 
 def _upper(y: Floats, mu: float) -> Floats:
