@@ -12,6 +12,7 @@ from typing import TypeAlias
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
+from scipy.stats import binom
 
 from cloister.accounting import amplification
 from cloister.accounting.amplification import (
@@ -152,6 +153,45 @@ def test_few_bins_err_on_the_safe_side(monkeypatch: pytest.MonkeyPatch, most: in
     assert amplification.general_delta(3.0, 0.3, 20_000) >= exact * (1 - 1e-9) > 0
 
 
+def single_counts(trials: int, chance: float, most: int) -> tuple[np.ndarray, np.ndarray]:
+    """A binomial law without bins."""
+    counts = np.arange(trials + 1.0)
+    return counts, binom.pmf(counts, trials, chance)
+
+
+@pytest.mark.parametrize("values", [3, 20])
+@pytest.mark.parametrize(("nothing", "reach"), [(1e-3, 12.0), (0.05, 12.0), (1e-40, 0.5), (1e-40, 1.5), (0.02, 1.0)])
+def test_what_is_cut_off_counts_whole_and_no_more_than_that(
+    monkeypatch: pytest.MonkeyPatch, nothing: float, reach: float, values: int
+) -> None:
+    """Rare numbers of clones, and pairs far from their mean: at most half of each report is divergence."""
+    local, epsilon, users = 2.0, 0.2, 60
+    exact = response_delta(local, epsilon, users, values)
+    for name, value in (("bins", single_counts), ("_NOTHING", nothing), ("REACH", reach)):
+        monkeypatch.setattr(amplification, name, value)
+    if reach < 12:
+        monkeypatch.setattr(amplification, "_ROOM", 0.0)
+    found = response_delta(local, epsilon, users, values)
+    p, e = math.exp(local), math.exp(epsilon)
+    scale, chance, mean = (p - 1) * (e + 1), values / (p + values - 1), 2 * users / (p + values - 1)
+    room = reach * math.sqrt(mean) + (40 if reach == 12 else 0)
+    low, high = max(0, math.floor(mean - room)), min(users, math.ceil(mean + room))
+    clones, chances = single_counts(users - 1, chance, 0)
+    m, pairs = (clones + 1)[:, None], np.arange(low, high + 1.0)
+    beyond = (e - 1) * ((p - 1) * pairs / 2 + m) / scale
+    inside = excess(np.broadcast_to(pairs, beyond.shape), beyond) * binom.pmf(pairs, m, 2 / values) / m
+    outside = binom.sf(high, clones + 1, 2 / values) + binom.cdf(low - 1, clones + 1, 2 / values)
+    each = np.where(chances > nothing, inside.sum(axis=1) + outside / 2, 0.5)
+    assert exact < found == pytest.approx(scale * chance * float(chances @ each), rel=1e-9)
+
+
+def test_where_all_is_cut_off_half_of_each_report_is_divergence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(amplification, "_NOTHING", 1.0)
+    p, e = math.exp(2.0), math.exp(0.2)
+    whole = (p - 1) * (e + 1) * 5 / (p + 4) / 2
+    assert response_delta(2.0, 0.2, 60, 5) == pytest.approx(whole, rel=1e-9)
+
+
 def test_bins_hold_the_whole_law() -> None:
     for trials, chance, most in ((10, 0.3, 1000), (10**6, 0.001, 100), (10**8, 1e-5, 1000), (5, 0.9, 2), (0, 0.5, 10)):
         least, chances = bins(trials, chance, most)
@@ -171,6 +211,15 @@ def test_the_local_epsilon_is_safe(epsilon: float, exponent: float, users: int, 
     local = local_of_shuffled(epsilon, 10**exponent, users, values)
     assert local >= epsilon
     assert delta_of_shuffled(local, epsilon, users, values) <= 10**exponent
+
+
+@pytest.mark.parametrize(("users", "values"), [(40, 300), (5000, 10)])
+def test_the_local_epsilon_of_a_response_is_the_largest(users: int, values: int) -> None:
+    """And more than that of any randomiser: with more values than users, and with fewer."""
+    local, any_randomiser = local_of_shuffled(1.0, 1e-6, users, values), local_of_shuffled(1.0, 1e-6, users)
+    assert local > any_randomiser * 1.01
+    assert delta_of_shuffled(local, 1.0, users, values) <= 1e-6
+    assert delta_of_shuffled(local + 2e-3 * (local - any_randomiser), 1.0, users, values) > 1e-6
 
 
 def test_one_user_alone_pays_her_own_epsilon() -> None:

@@ -11,11 +11,12 @@ import pytest
 
 from cloister.accounting.accountant import Accountant
 from cloister.accounting.composition import Spent
-from cloister.accounting.total import Total, problem_of
+from cloister.accounting.total import Total, jointly_paid, problem_of
 from cloister.core.budget import Budget, Currency
 from cloister.core.clustering import Clustering, Problem
 from cloister.core.domains import Box
 from cloister.core.errors import InvalidInput
+from cloister.core.fixed_order import fewer_bits
 from cloister.core.questions import count
 from cloister.core.randomness import PublicRng
 from cloister.core.registry.components import Spec, component, slot
@@ -109,6 +110,27 @@ def test_a_budget_is_that_of_the_oracles_that_are_asked(monkeypatch: pytest.Monk
         expected = Total(1.0, 1e-6).measured({c.measure for c in kinds}, any(c.uses_delta for c in kinds))
         found = budget_of(monkeypatch, lambda budget, chosen=chosen: chosen)
         assert attrs.evolve(found, amount=min(found.amount, expected.amount)) == expected
+
+
+def test_the_search_for_a_mixed_budget_begins_at_four_times_the_rho_of_gaussian_noise(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seen, total, everything = list[Budget](), Total(1.0, 1e-6), frozenset(CURRENCIES.values())
+    monkeypatch.setitem(globals(), "choose", lambda budget: seen.append(budget) or ("first", "second"))
+    start = Problem(1, Box((0.0,), (1.0,)), 1000, Budget("pure", 1.0))
+    found = jointly_paid(fickle().value, everything, total, start)
+    aside = total.measured({"pure", "gaussian"}, uses_delta=True).delta
+    mu = total.measured({"gaussian"}).mu
+    assert seen[0] == Budget("zcdp", fewer_bits(4 * mu * mu / 2, 10), delta=aside)
+    assert found
+    assert found.budget == seen[-1]
+
+
+def test_a_problem_has_the_figures_it_is_given() -> None:
+    """Where one kind of oracle leaves nothing to look for."""
+    several, box = fickle(), Box((0.0,), (1.0,))
+    one = attrs.evolve(several, inner={"first": several.inner["first"]})
+    assert problem_of(one, Total(1.0, 1e-6), 2, box, 1000) == Problem(2, box, 1000, Budget("pure", 1.0))
 
 
 @pytest.mark.parametrize("of_pure", CHOICES[:4])

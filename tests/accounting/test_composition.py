@@ -76,6 +76,14 @@ def test_pure_events_that_are_paid_in_rho_keep_their_epsilon_unless_rho_costs_le
     assert compose(many, 1e-6) == epsilon_of_rho(Spent.on(many).all_rho, 1e-6) < 6.0
 
 
+@pytest.mark.parametrize(("touched", "sigma"), [(3, math.inf), (0, 2.0**16)])
+def test_noise_in_rho_that_is_no_discrete_gaussian_costs_its_rho(touched: int, sigma: float) -> None:
+    """Laws that change numbers without a Gaussian's sigma, and those with a sigma that say nothing of the numbers."""
+    other = event("zcdp", 0.03, touched=touched, sigma=sigma)
+    assert Spent.on([other]) == Spent(rho=0.03, all_rho=0.03, epsilon_without_shuffler=math.inf)
+    assert compose([other], 1e-6) == epsilon_of_rho(0.03, 1e-6)
+
+
 def test_an_epsilon_that_its_rho_does_not_cover_is_refused() -> None:
     with pytest.raises(InvalidInput, match="at most rho"):
         compose([Event("laplace", Budget("zcdp", 0.1), pure=0.5)], 1e-6)

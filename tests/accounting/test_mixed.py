@@ -67,6 +67,19 @@ def test_epsilon_is_the_least_that_is_proved(pure: float, mu: float, log_delta: 
     assert epsilon == 0 or exact([pure], mu, epsilon * (1 - 1e-6)) > 10**log_delta * (1 - 1e-8)
 
 
+@pytest.mark.parametrize("epsilon", [0.0, 0.1, 0.45, 0.7, 2.0])
+def test_pure_mechanisms_without_gaussian_noise_cost_what_their_outcomes_say(epsilon: float) -> None:
+    pures = [0.5, 0.3, 0.1]
+    want = 0.0
+    for signs in itertools.product((1, -1), repeat=3):
+        chance = math.prod(1 / (1 + math.exp(-sign * pure)) for sign, pure in zip(signs, pures, strict=True))
+        loss = sum(sign * pure for sign, pure in zip(signs, pures, strict=True))
+        want += chance * max(0.0, 1 - math.exp(epsilon - loss))
+    found = delta_of_mixed(pures, 0.0, epsilon)
+    assert want <= found <= max(want * (1 + 1e-8), 1e-305)
+    assert want > 0 or epsilon > 0.9
+
+
 def test_many_values_are_rounded_up_and_by_little() -> None:
     """19 different epsilons have half a million sums: a bound from above, close to what twice as many atoms give."""
     pures = np.linspace(0.01, 0.05, 19).tolist()

@@ -12,6 +12,8 @@ from hypothesis import given, settings, strategies as st
 
 from cloister.accounting import Accountant, Total, delta_of_mu, mu_of, rho_of
 from cloister.accounting.composition import BEYOND
+from cloister.accounting.conversions import ROUNDING
+from cloister.accounting.total import checked_rows_per_user
 from cloister.core.budget import Budget, Event, Measure
 from cloister.core.errors import BudgetExceeded, InvalidInput, Refused, WrongComposition
 from cloister.core.fixed_order import fewer_bits
@@ -244,3 +246,23 @@ def test_a_second_stages_budget_is_in_the_measure_of_the_whole() -> None:
         with pytest.raises(WrongComposition, match=f"the second stage's budget is {stage}, the run's is {whole}"):
             books.forecast_second([(Event("asked", Budget(whole, 50.0)),)], Budget(stage, 1e-3))
         assert books.rounds == 1
+
+
+@pytest.mark.parametrize("measure", ["pure", "zcdp"])
+def test_a_cost_may_exceed_a_budget_by_what_sums_round_and_by_no_more(measure: Measure) -> None:
+    total = Total(1.0, 1e-6)
+    budget = attrs.evolve(total.measured([measure]), amount=0.01)
+    most = 0.01 * ROUNDING
+    for amount in (0.01, most):
+        Accountant(total, budget).forecast([(Event("test", attrs.evolve(budget, amount=amount)),)])
+    over = attrs.evolve(budget, amount=math.nextafter(most, 1))
+    with pytest.raises(BudgetExceeded, match=f"the run's {measure} budget"):
+        Accountant(total, budget).forecast([(Event("test", over),)])
+
+
+def test_rows_per_user_is_a_whole_number_within_its_limits() -> None:
+    for value in (None, 1, 7, 2**20):
+        assert checked_rows_per_user(value) == value
+    for wrong in (0, -1, 2**20 + 1, True, 2.0, "3"):
+        with pytest.raises(InvalidInput, match="rows_per_user"):
+            checked_rows_per_user(wrong)

@@ -4,6 +4,7 @@ size, noise in shares, and what is counted on."""
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from typing import Any
 
 import attrs
@@ -15,6 +16,8 @@ from cloister.core import randomness
 from cloister.core.aggregated import RingVector, pooled, to_integers, to_words, whole_noise
 from cloister.core.budget import Event
 from cloister.core.randomness import skellam_ratio
+from cloister.noise.channel import AdditiveChannel, TensorChannel
+from cloister.noise.laws import Noise, Spherical
 from cloister.noise.sparse import DENSE
 from cloister.plugin import (
     CAP,
@@ -42,12 +45,14 @@ from cloister.plugin import (
 from cloister.plugins.oracles.aggregated.masked_gaussian import MaskedGaussian
 from cloister.plugins.oracles.aggregated.skellam import MIN_SHARE, C, SkellamShares
 from cloister.plugins.oracles.central.discrete_gaussian import DiscreteGaussian
+from cloister.plugins.oracles.central.thresholded import ThresholdedCounts
 from tests.alarms import Alarm
 
 SPACES = [Space((7,)), Space((4, 9, 30)), Space((2, 4, 8, 16), nested=True), Space((2**40, 2**41), nested=True)]
 SETTING = QuestionContext(1000, 2.0**-10, PublicRng.from_seed(1))
 BOUND = Bound(1000, 5)
 GAUSSIAN = Budget("gaussian", 0.04)
+EXACT = Budget("exact", math.inf)
 
 
 @pytest.mark.parametrize(
@@ -95,6 +100,63 @@ def test_a_threshold_is_in_rows_however_far_totals_are_shifted(sizes: tuple[int,
     assert channel.decode(summary, rng).at(np.arange(6)).tolist() == [0, 0, 0, 0, 11, 40]
 
 
+@pytest.mark.parametrize("law", [Laplace(50.0), Spherical(2000.0, 5)])
+@pytest.mark.parametrize("space", [Space((7,)), Space((2**40,))])
+def test_pure_noise_that_is_paid_in_rho_says_its_epsilon(space: Space, law: Noise) -> None:
+    for spend, pure in ((Budget("zcdp", 0.02), 0.2), (Budget("pure", 0.2), math.inf)):
+        (event,) = additive_channel("test", spend, space, BOUND, law, 0, 1.0).events
+        assert event.pure == pytest.approx(pure, rel=1e-12)
+        assert event.sigma == math.inf
+
+
+@attrs.frozen
+class Wide(Laplace):
+    """Of a deviation that is given."""
+
+    @property
+    def deviation(self) -> float:
+        return self.scale
+
+
+@pytest.mark.parametrize(
+    ("fits", "overflows"),
+    [
+        ((None, None, 30), (None, None, 31)),
+        ((None, Bound(2**20, 3), 10), (None, Bound(2**20, 3), 11)),
+        ((None, Bound(2**25, 3), 5), (None, Bound(2**26, 3), 5)),
+        ((Wide(2.0**55), None, 29), (Wide(2.0**55), None, 30)),
+        ((Wide(2.0**54), None, 30), (Wide(2.0**55), None, 30)),
+        ((Wide(2.0**56 - 2.0**26), None, 0), (Wide(2.0**56 - 2.0**25), None, 0)),
+    ],
+)
+@pytest.mark.parametrize("space", [Space((7,)), Space((2**40,))])
+def test_totals_of_all_rows_with_their_noise_stay_below_2_to_the_62(space: Space, fits: Any, overflows: Any) -> None:
+    """Rows times the bound times the shift, and 64 deviations."""
+
+    def opened(law: Noise | None, bound: Bound | None, shift: int) -> AdditiveChannel:
+        return additive_channel("test", EXACT, space, bound, law, shift, 1.0)
+
+    assert opened(*fits)
+    with pytest.raises(InvalidInput, match="could overflow 64 bits"):
+        opened(*overflows)
+
+
+def test_a_variance_is_the_square_of_the_deviation_of_what_is_opened() -> None:
+    counts = DiscreteGaussian().open(SPACES[1], GAUSSIAN, SETTING).deviation
+    sums = DiscreteGaussian().open(SPACES[1], GAUSSIAN, SETTING, BOUND).deviation
+    assert DiscreteGaussian().variance(SPACES[1], GAUSSIAN, SETTING) == counts**2
+    assert DiscreteGaussian().variance(SPACES[1], GAUSSIAN, SETTING, BOUND) == sums**2
+    assert ThresholdedCounts().variance(SPACES[0], Budget("pure", 0.1, delta=1e-6), SETTING) == pytest.approx(
+        2 * 10**2, rel=0.01
+    )
+
+
+def test_noise_on_whole_vectors_is_drawn_as_many_numbers_as_are_asked() -> None:
+    drawn = Spherical(2000.0, 5).draw(15, NoiseRng.for_tests(1))
+    assert drawn.shape == (15,)
+    assert len(np.unique(drawn)) > 10
+
+
 # --- pooled by parties
 
 
@@ -104,6 +166,17 @@ def test_a_ring_has_room_for_what_floats_round(below: float, bits: int, monkeypa
     channel = MaskedGaussian(parties=2, most_rows=1000).open(Space((4,)), GAUSSIAN, SETTING)
     monkeypatch.setattr(RingChannel, "largest", 2.0**31 * (1 - below))
     assert channel.bits == bits
+
+
+@pytest.mark.parametrize("law", [None, Laplace(2.0**20), Laplace(3.0)])
+@pytest.mark.parametrize(("bound", "shift"), [(None, 0), (Bound(1001, 3), 7)])
+def test_the_largest_number_of_a_ring_is_above_the_exact_one_by_what_floats_round(
+    law: Noise | None, bound: Bound | None, shift: int
+) -> None:
+    channel = RingChannel(TensorChannel("test", EXACT, Space((4,)), bound, law, shift, 1.0), 3, 1009)
+    noise = 64 * Fraction(law.deviation) if law else 0
+    exact = 3 * 1009 * (bound.l2 if bound else 1) * 2**shift + noise
+    assert 1 < Fraction(channel.largest) / exact < 1 + Fraction(2) ** -39
 
 
 @pytest.mark.parametrize("law", [MaskedGaussian, SkellamShares])

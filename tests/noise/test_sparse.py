@@ -12,7 +12,8 @@ import attrs
 import numpy as np
 import pytest
 
-from cloister.noise.sparse import DENSE, PIECES, LevelTotals, SparsePieces, SparseTotals
+from cloister.noise import sparse
+from cloister.noise.sparse import DENSE, PIECES, LevelTotals, SparsePieces, SparseTotals, _are_in, added
 from cloister.plugin import (
     CAP,
     Bound,
@@ -27,6 +28,7 @@ from cloister.plugin import (
     Space,
     SparseChannel,
     TensorChannel,
+    Threshold,
 )
 from cloister.plugins.oracles.central.discrete_laplace import DiscreteLaplace
 from tests.alarms import Alarm
@@ -163,3 +165,79 @@ def test_lists_of_counts_add_up_whether_or_not_an_id_and_its_count_fit_one_numbe
     assert dict(zip(whole.ids.tolist(), whole.values.tolist(), strict=True)) == wanted
     assert whole.ids.tolist() == sorted(wanted)
     assert whole.values.max() == 2**31
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_one_list_of_large_ids_among_lists_of_small_ones_adds_up(order: int) -> None:
+    small, mixed = np.array([0, 3, 4]), np.array([3, 5, 2**40])
+    lists = [SparseTotals.of([LevelTotals(ids, np.array([1, 2, 3]))]) for ids in (small, mixed)]
+    whole = SparsePieces(tuple(lists[::order])).total()
+    assert whole.ids.tolist() == [0, 3, 4, 5, 2**40]
+    assert whole.values.tolist() == [1, 3, 3, 2, 3]
+
+
+def of_ids(ids: Ints) -> SparsePieces:
+    return SparsePieces((SparseTotals.of([LevelTotals(ids, np.ones(len(ids), np.int64))]),))
+
+
+def test_short_lists_are_joined_now_and_then_and_a_long_one_is_left_alone() -> None:
+    long = of_ids(np.arange(100_000))
+    merged = reduce(lambda a, b: a.merge(b), (of_ids(np.arange(i, i + 3)) for i in range(500)), long)
+    assert len(merged.pieces) <= PIECES
+    assert any(piece is long.pieces[0] for piece in merged.pieces)
+    assert merged.total().values.sum() == 100_000 + 3 * 500
+
+
+def test_lists_are_joined_when_all_but_the_longest_take_128_megabytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    def sized(numbers: int) -> SparsePieces:
+        ones = np.broadcast_to(np.int64(1), numbers)  # as many numbers, and the memory of one
+        return SparsePieces((SparseTotals(np.array([0, numbers]), ones, ones),))
+
+    monkeypatch.setattr(sparse, "_fewer", lambda pieces: ())
+    most = 2**27 // 8
+    assert len(sized(3 * most).merge(sized(most)).pieces) == 2
+    assert len(sized(most + 1).merge(sized(3 * most)).pieces) == 0
+
+
+def test_what_is_in_no_bucket_is_left_out_of_counts_and_of_vectors() -> None:
+    for values in (np.array([3, 4, 5]), np.array([[3, 1], [4, 1], [5, 1]])):
+        nothing = added(np.full(3, -1), values)
+        assert (nothing.ids.shape, nothing.values.shape) == ((0,), (0, *values.shape[1:]))
+        some = added(np.array([7, -1, 7]), values)
+        assert some.ids.tolist() == [7]
+        assert some.values.tolist() == [(values[0] + values[2]).tolist()]
+
+
+def test_buckets_are_listed_on_flat_levels_with_a_threshold_alone() -> None:
+    """Without a threshold the list would be the exact figure of who is there."""
+    flat, nested = Space((2**40,)), Space((2**40, 2**41), nested=True)
+    for space, threshold in ((flat, None), (nested, None), (nested, Threshold(0, 1e-6))):
+        channel = SparseChannel("exact", EXACT, space, None, None, 0, 1.0, threshold)
+        held = np.array([[5, 11]])[:, : space.levels]
+        table = channel.decode(summary(channel, held), NoiseRng.for_tests(1))
+        with pytest.raises(Refused, match="above a threshold alone"):
+            table.occupied()
+    channel = SparseChannel("exact", EXACT, flat, None, None, 0, 1.0, Threshold(1, 1e-6))
+    table = channel.decode(summary(channel, np.array([[5], [7], [7], [2**39], [2**39]])), NoiseRng.for_tests(1))
+    assert table.occupied().tolist() == [7, 2**39]
+
+
+def test_known_buckets_are_told_from_new_ones_the_last_among_them() -> None:
+    known = np.array([3, 5, 9])
+    assert _are_in(np.array([2, 3, 4, 5, 9, 10]), known).tolist() == [False, True, False, True, True, False]
+    assert _are_in(np.array([2, 3]), known[:0]).tolist() == [False, False]
+    assert _are_in(np.array([2, 3]), known[:1]).tolist() == [False, True]
+
+
+def test_buckets_that_are_asked_for_again_are_not_drawn_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    channel: Any = DiscreteLaplace().open(Space((2**40,)), Budget("pure", 1.0), SETTING)
+    table = channel.decode(summary(channel, np.array([[5], [7]])), NoiseRng.for_tests(1))
+    drawn, noised = list[int](), SparseChannel.noised
+    monkeypatch.setattr(
+        SparseChannel, "noised", lambda self, totals, rng: drawn.append(len(totals)) or noised(self, totals, rng)
+    )
+    first = table.at(np.array([7, 5, 7, 900]))
+    again = table.at(np.array([900, 7, 901, 5]))
+    assert drawn == [3, 1]
+    assert first[[3, 0, 1]].tolist() == again[[0, 1, 3]].tolist()
+    assert first[0] == first[2]

@@ -121,10 +121,10 @@ def response_delta(local: float, epsilon: float, users: int, values: int) -> flo
     m, pairs = (clones[keep] + 1)[:, None], np.arange(low, high + 1, dtype=float)
     shares = np.exp(_log_binomial(m, pairs, 2 / values))
     found = shares * excess(np.broadcast_to(pairs, shares.shape), (e - 1) * ((p - 1) * pairs / 2 + m) / scale)
-    outside = 1 - betainc(high + 1.0, np.maximum(m - high, 0.5), 2 / values)
-    outside = np.where(m > high, 1 - outside, 0.0)
+    outside = np.where(m > high, betainc(high + 1.0, np.maximum(m - high, 1.0), 2 / values), 0.0)
     if low > 0:
-        outside = outside + betainc(np.maximum(m - low + 1, 0.5), float(low), 1 - 2 / values)
+        below = betainc(np.maximum(m - low + 1, 1.0), float(low), 1 - 2 / values)
+        outside = outside + np.where(m >= low, below, 1.0)
     each = found.sum(axis=1) / m[:, 0] + outside[:, 0] / 2
     return scale * chance * (float(np.sum(weights[keep] * each)) + lost / 2)
 

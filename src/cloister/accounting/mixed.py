@@ -121,7 +121,7 @@ def _fewer(losses: Floats, chances: Floats) -> tuple[Floats, Floats]:
     """At most ``ATOMS`` of rising losses: the others moved up."""
     if len(losses) <= ATOMS:
         return losses, chances
-    least = losses[min(int(np.searchsorted(chances.cumsum(), LOST)), len(losses) - 1)]
+    least = losses[np.searchsorted(chances.cumsum(), LOST)]
     lattice = np.linspace(least, losses[-1], ATOMS)
     lattice[-1] = losses[-1]
     places = np.searchsorted(lattice, losses)  # the first that is at least as large
@@ -134,7 +134,7 @@ def _tops(y: Floats, mu: float) -> Floats:
         return np.asarray(np.maximum(0.0, -np.expm1(y)), np.float64)
     positive = _upper(np.abs(y), mu)
     negative = np.minimum(y, 0.0)
-    return np.asarray(np.where(y < 0, -np.expm1(negative) + np.exp(negative) * positive, positive), np.float64)
+    return np.asarray(-np.expm1(negative) + np.exp(negative) * positive, np.float64)
 
 
 def _upper(y: Floats, mu: float) -> Floats:
