@@ -219,15 +219,9 @@ def test_rows_that_spilled_to_a_folder_do_not_outlive_a_program_that_is_ended(by
 def test_what_a_shell_keeps_from_its_background_or_nohup_from_a_program_is_not_heard(
     by: signal.Signals, folder: Path
 ) -> None:
-    def deaf() -> None:
-        signal.signal(by, signal.SIG_IGN)
-
+    deaf = ["sh", "-c", f"trap '' {by.name.removeprefix('SIG')}; exec \"$@\"", "sh"]
     running = subprocess.Popen(
-        [*PROGRAM, *FIT.split(), "--json"],
-        cwd=folder,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        preexec_fn=deaf,  # noqa: PLW1509
+        [*deaf, *PROGRAM, *FIT.split(), "--json"], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
     for _ in range(5):
         time.sleep(0.1)

@@ -20,7 +20,6 @@ from cloister.metrics import nicv
 from cloister.plugins.methods.grid_means import STEP, measured, occupied, stepped
 from cloister.plugins.trees.grid_cells import GridCells
 from tests.plugins.methods.runs import SEED, cube, groups, made, run
-from tests.plugins.tables import Table
 
 METHOD = made("grid-means")
 
@@ -67,7 +66,7 @@ SQUARE = GridCells(Box((0.0, 0.0), (1.0, 1.0)), (20, 20))
 
 
 def kept(values: Floats, error: float, k: int, rows: int) -> Coreset:
-    return occupied(SQUARE, Table(values.ravel(), error), k, rows)
+    return occupied(SQUARE, values.ravel(), np.full(values.size, error), k, rows)
 
 
 def ids(cells: Coreset) -> list[int]:

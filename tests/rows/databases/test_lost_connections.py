@@ -31,7 +31,9 @@ from tests.rows.databases.rounds import agrees, in_square
 from tests.run.test_resuming import Gone, run
 
 ROUNDS = 3
-REQUEST = Request(k=2, method="su-lloyd", epsilon=1.0, bounds=(-1, 1), rows=20_000, options={"rounds": ROUNDS - 1})
+REQUEST = Request(
+    k=2, method="su-lloyd", epsilon=1.0, bounds=(-1, 1), rows=20_000, zoom=0.1, options={"rounds": ROUNDS - 1}
+)
 ROWS = np.random.default_rng(0).normal(0, 0.3, (20_000, 2))
 
 SIZE = 1000

@@ -62,7 +62,7 @@ from cloister.core.nearest import NearestCenter
 from cloister.core.questions import count, vector_sum
 from cloister.core.randomness import ANY_KEY, PublicRng
 from cloister.core.registry.components import component, option, slot
-from cloister.core.roles import Counts, FrequencyOracle, NonPrivateSolver, VectorSumOracle
+from cloister.core.roles import FrequencyOracle, NonPrivateSolver, VectorSumOracle
 from cloister.core.session import Session
 from cloister.core.trust import Local, T
 from cloister.core.types import Floats
@@ -129,7 +129,7 @@ class GridMeans(Generic[T]):
         (counts,) = session.ask(count(grid, oracle=self.counts, budget=per_count))
         every, errors = counts.at(grid.possible), counts.standard_error(grid.possible)
         rows = plausible(float(every.sum()), math.sqrt(float((errors**2).sum())), problem.rows)
-        cells = session.release(occupied(grid, counts, k, rows))
+        cells = session.release(occupied(grid, every, errors, k, rows))
         details = pictured(cells.value)
         if problem.fewest is not None:
             extents = np.full(len(cells.value.points), (grid.widths**2).sum() / 12)
@@ -281,8 +281,11 @@ SIDE, OWN = 1 / 9, 7 / 9
 """A cell's share in its neighbour's blurred count, and in its own: along each column."""
 
 
-def occupied(grid: GridCells, counts: Counts, k: int, rows: float) -> Coreset:
-    """Cells that hold rows, as far as noise lets see, as points at their middles. Args: rows (how many there are).
+def occupied(grid: GridCells, values: Floats, errors: Floats, k: int, rows: float) -> Coreset:
+    """Cells that hold rows, as far as noise lets see, as points at their middles.
+
+    Args: values and errors, noisy counts of all possible cells (m,) and their standard errors; rows, how many there
+        are.
 
     Cells are ranked by counts that are blurred with their neighbours', since rows that noise hides in one cell show in
     several; the shares are a normal blur of half a cell. From the top, cells are kept that noise alone would exceed in
@@ -290,7 +293,6 @@ def occupied(grid: GridCells, counts: Counts, k: int, rows: float) -> Coreset:
     least k. Weights are the counts as they came: blurred ones would draw centres to the borders of groups.
     """
     ids = grid.possible
-    values, errors = counts.at(ids), counts.standard_error(ids)
     blurred, error = _blurred(grid, values, 1), np.sqrt(_blurred(grid, errors**2, 2))
     falling = np.argsort(-blurred, kind="stable")
     held = np.maximum(values[falling], 0.0).cumsum() - np.sqrt((errors[falling] ** 2).cumsum())
