@@ -61,7 +61,7 @@ def test_parties_on_three_makes_of_processors_pool(tmp_path: Path) -> None:
         assert coordinator.stderr is not None
         words = coordinator.stderr.readline()
         assert words.startswith("listening on port"), words
-        assert words.endswith("; 6 rounds\n"), words
+        assert words.endswith("; 7 rounds\n"), words
         joining = f"join {common} --connect 127.0.0.1:{words.split()[3]}"
         for name in NAMES:
             own = f"--party {name} --data {name}.npy --cert certs/{name}.pem --out {name}.json"
