@@ -10,6 +10,7 @@ from typing import Any
 import attrs
 import numpy as np
 import pytest
+from scipy.stats import gamma
 
 from cloister.accounting.composition import Spent
 from cloister.core import randomness
@@ -149,6 +150,20 @@ def test_a_variance_is_the_square_of_the_deviation_of_what_is_opened() -> None:
     assert ThresholdedCounts().variance(SPACES[0], Budget("pure", 0.1, delta=1e-6), SETTING) == pytest.approx(
         2 * 10**2, rel=0.01
     )
+
+
+@pytest.mark.parametrize("width", [1, 5, 16])
+def test_noise_on_whole_vectors_has_the_deviation_of_a_gamma_length(width: int) -> None:
+    """Of each coordinate: a mean square length over the number of coordinates."""
+    law = Spherical(2000.0, width)
+    assert law.deviation == pytest.approx(math.sqrt(gamma(width, scale=2000.0).moment(2) / width), rel=1e-9)
+
+
+@pytest.mark.parametrize("ids", [[0], [-1, 0], [-1, 3, 0, 3], [-1], [4, -1]])
+def test_buckets_without_rows_are_counted_as_empty_the_last_ones_too(ids: list[int]) -> None:
+    channel: Any = additive_channel("exact", EXACT, Space((5,)), None, None, 0, 1.0)
+    sent = channel.encode(np.array(ids)[:, None], np.arange(len(ids)), NoiseRng.for_tests(1))
+    assert sent.vector.tolist() == [ids.count(bucket) for bucket in range(5)]
 
 
 def test_noise_on_whole_vectors_that_is_too_narrow_is_refused() -> None:

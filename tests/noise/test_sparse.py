@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from cloister.noise import sparse
-from cloister.noise.sparse import DENSE, PIECES, LevelTotals, SparsePieces, SparseTotals, _are_in, added
+from cloister.noise.sparse import PIECES, LevelTotals, SparsePieces, SparseTotals, _are_in, added
 from cloister.plugin import (
     CAP,
     Bound,
@@ -53,8 +53,8 @@ def summary(channel: Any, *chunks: Any) -> Any:
 
 def test_what_is_small_is_a_tensor_and_what_is_large_is_sparse() -> None:
     counts = DiscreteLaplace()
-    assert isinstance(counts.open(Space((DENSE,)), Budget("pure", 1.0), SETTING), TensorChannel)
-    assert isinstance(counts.open(Space((DENSE + 1,)), Budget("pure", 1.0), SETTING), SparseChannel)
+    assert isinstance(counts.open(Space((2**17,)), Budget("pure", 1.0), SETTING), TensorChannel)
+    assert isinstance(counts.open(Space((2**17 + 1,)), Budget("pure", 1.0), SETTING), SparseChannel)
     with pytest.raises(InvalidInput, match="2\\^62"):
         counts.open(Space((2**62 + 1,)), Budget("pure", 1.0), SETTING)
 
