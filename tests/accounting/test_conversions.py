@@ -128,3 +128,9 @@ def test_the_ends_are_no_loss_and_no_privacy(delta_of: Any, epsilon_of: Any, man
 def test_a_wrong_figure_is_refused_by_name(figure: str, of: Any, wrong: tuple[float, float]) -> None:
     with pytest.raises(InvalidInput, match=figure):
         of(*wrong)
+
+
+@pytest.mark.parametrize("epsilon", [0.3, 1.0, 4.0])
+def test_a_mu_that_costs_all_of_delta_to_the_last_bit_is_kept(epsilon: float) -> None:
+    for mu in (0.25, 0.5, 1.5):
+        assert mu_of(epsilon, delta_of_mu(mu, epsilon)) >= mu

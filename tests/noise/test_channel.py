@@ -10,6 +10,7 @@ from typing import Any
 import attrs
 import numpy as np
 import pytest
+from scipy.stats import gamma
 
 from cloister.accounting.composition import Spent
 from cloister.core import randomness
@@ -151,6 +152,27 @@ def test_a_variance_is_the_square_of_the_deviation_of_what_is_opened() -> None:
     )
 
 
+@pytest.mark.parametrize("width", [1, 5, 16])
+def test_noise_on_whole_vectors_has_the_deviation_of_a_gamma_length(width: int) -> None:
+    """Of each coordinate: a mean square length over the number of coordinates."""
+    law = Spherical(2000.0, width)
+    assert law.deviation == pytest.approx(math.sqrt(gamma(width, scale=2000.0).moment(2) / width), rel=1e-9)
+
+
+@pytest.mark.parametrize("ids", [[0], [-1, 0], [-1, 3, 0, 3], [-1], [4, -1]])
+def test_buckets_without_rows_are_counted_as_empty_the_last_ones_too(ids: list[int]) -> None:
+    channel: Any = additive_channel("exact", EXACT, Space((5,)), None, None, 0, 1.0)
+    sent = channel.encode(np.array(ids)[:, None], np.arange(len(ids)), NoiseRng.for_tests(1))
+    assert sent.vector.tolist() == [ids.count(bucket) for bucket in range(5)]
+
+
+def test_noise_on_whole_vectors_that_is_too_narrow_is_refused() -> None:
+    assert Spherical(1024.0, 5)
+    for scale in (1023.9, math.nan):
+        with pytest.raises(InvalidInput, match="too narrow"):
+            Spherical(scale, 5)
+
+
 def test_noise_on_whole_vectors_is_drawn_as_many_numbers_as_are_asked() -> None:
     drawn = Spherical(2000.0, 5).draw(15, NoiseRng.for_tests(1))
     assert drawn.shape == (15,)
@@ -201,6 +223,16 @@ def test_the_largest_sum_with_the_largest_noise_does_not_wrap(
     ends = np.array([extreme, -1, 0, 1, -extreme])
     for words in (to_words(ends), to_words(ends) & np.uint64(2**channel.bits - 1)):
         assert to_integers(words, channel.bits).tolist() == ends.tolist()
+
+
+@pytest.mark.parametrize(("parties", "fits"), [(4, True), (7, True), (8, False)])
+def test_a_ring_of_64_bits_holds_less_than_2_to_the_63(parties: int, fits: bool) -> None:
+    tensor = TensorChannel("test", EXACT, Space((4,)), None, None, 29, 1.0)
+    if fits:
+        assert RingChannel(tensor, parties, CAP).bits == 64
+    else:
+        with pytest.raises(InvalidInput, match="could overflow 64 bits"):
+            RingChannel(tensor, parties, CAP)
 
 
 def test_a_sum_without_its_noise_is_not_decoded_and_noise_is_added_once() -> None:

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from cloister.noise import sparse
-from cloister.noise.sparse import DENSE, PIECES, LevelTotals, SparsePieces, SparseTotals, _are_in, added
+from cloister.noise.sparse import PIECES, LevelTotals, SparsePieces, SparseTotals, _are_in, added
 from cloister.plugin import (
     CAP,
     Bound,
@@ -53,8 +53,8 @@ def summary(channel: Any, *chunks: Any) -> Any:
 
 def test_what_is_small_is_a_tensor_and_what_is_large_is_sparse() -> None:
     counts = DiscreteLaplace()
-    assert isinstance(counts.open(Space((DENSE,)), Budget("pure", 1.0), SETTING), TensorChannel)
-    assert isinstance(counts.open(Space((DENSE + 1,)), Budget("pure", 1.0), SETTING), SparseChannel)
+    assert isinstance(counts.open(Space((2**17,)), Budget("pure", 1.0), SETTING), TensorChannel)
+    assert isinstance(counts.open(Space((2**17 + 1,)), Budget("pure", 1.0), SETTING), SparseChannel)
     with pytest.raises(InvalidInput, match="2\\^62"):
         counts.open(Space((2**62 + 1,)), Budget("pure", 1.0), SETTING)
 
@@ -241,3 +241,16 @@ def test_buckets_that_are_asked_for_again_are_not_drawn_again(monkeypatch: pytes
     assert drawn == [3, 1]
     assert first[[3, 0, 1]].tolist() == again[[0, 1, 3]].tolist()
     assert first[0] == first[2]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "left"),
+    [((1, 2, 7, 22), [3, 7, 22]), ((1, 3, 10), [1, 3, 10]), ((1, 1, 4, 13), [6, 13]), ((5, 1, 3), [9])],
+)
+def test_a_list_is_joined_to_the_smaller_ones_if_it_is_at_most_twice_as_long(
+    sizes: tuple[int, ...], left: list[int]
+) -> None:
+    starts = np.cumsum([0, *sizes])
+    lists = [of_ids(np.arange(a, a + size)).pieces[0] for a, size in zip(starts, sizes, strict=False)]
+    fewer = sparse._fewer(lists)
+    assert [len(piece.ids) for piece in fewer] == left
