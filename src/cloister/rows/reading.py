@@ -129,7 +129,8 @@ class TableRows(ABC):
         self.selection, self.columns = selection, selection.features
         self.has_users = users is not None
         self._users, self._progress = users, progress
-        self.missing = self._missing = as_missing(missing)
+        self.missing: Missing = as_missing(missing)
+        self._missing: Missing = self.missing
 
     def _tell(self, rows: int) -> None:
         """So many more rows are done."""

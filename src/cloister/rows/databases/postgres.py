@@ -154,7 +154,7 @@ numbers and cannot read all of."""
 
 def _table(backend: Any, name: str, place: Any) -> Any:
     """Of a domain Ibis says that its type is unknown, and some types it cannot read. Raises: as Ibis' own."""
-    schemas = place if isinstance(place, tuple) else (place,)
+    schemas: list[Any] = [*place] if isinstance(place, tuple) else [place]
     parts = [sg.to_identifier(part, quoted=True).sql("postgres") for part in (schemas[-1], name) if part]
     found = _schema(backend, ".".join(parts))
     if found is None:
@@ -164,7 +164,7 @@ def _table(backend: Any, name: str, place: Any) -> Any:
     return ops.DatabaseTable(name=name, schema=found, source=backend, namespace=namespace).to_expr()
 
 
-def _schema(backend: Any, relation: str) -> ibis.Schema | None:
+def _schema(backend: Any, relation: str) -> Any:
     with backend.con.transaction():
         rows = backend.con.execute(COLUMNS, [relation]).fetchall()
     columns = {name: _type(backend, written, kind, nullable) for name, nullable, written, kind in rows}

@@ -199,7 +199,8 @@ def whoever_has_no_usable_row_reports_too(make: Maker) -> None:
     if isinstance(population, NumbersByName) and not population.has_users:
         return
     counted: Any = population
-    for trust in (Local, Shuffled):
+    trusts: tuple[Any, ...] = (Local, Shuffled)
+    for trust in trusts:
         roll: Round[Any] = Round(0, trust, carrying(WIDTH), (OpenedQuestion(cells, None, None, Roll()),))
         (called,) = counted.gather(roll, NoiseRng.for_tests(90))
         nowhere = int((called.items[:, 0] < 0).sum())
