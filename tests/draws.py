@@ -2,9 +2,10 @@
 
 Seeds make most tests end the same way every time. One that draws from the system's entropy may fail though nothing is
 wrong, and then says how often, by ``@pytest.mark.alarm``; this finds those that fail more often than that. It watches
-the calls that draw, runs again the tests that made one, and prints which of them failed, and how often. Names, such as
-those of temporary files and of runs, have 48 bits and more, and do not count as drawn. What a test's other processes
-draw is not seen: ``--all`` runs every test so often. Options that it does not know go to pytest.
+the calls that draw, in fixtures too, which are set up afresh for every test; repeats the tests that made one; and
+prints which of them failed, and how often. Names, such as those of temporary files and of runs, have 48 bits and more,
+and do not count as draws. Draws of a test's other processes are not seen: ``--all`` repeats every test. Options that it
+does not know go to pytest.
 """
 
 from __future__ import annotations
@@ -55,14 +56,15 @@ class Draws:
 
     def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item | None) -> bool:
         before = self._drawn
-        reports = runtestprotocol(item, log=True, nextitem=item.parent)  # type: ignore[arg-type]  # keeps its module
+        reports = runtestprotocol(
+            item, log=True, nextitem=None
+        )  # tears down what its module and session share, which may draw
         drew = self._drawn > before
         self._count(item, reports)
         if (drew or self.every) and not any(report.skipped for report in reports):
             self.drew.append(item.nodeid)
             for _ in range(self.times - 1):
-                self._count(item, runtestprotocol(item, log=False, nextitem=item.parent))  # type: ignore[arg-type]
-        item.session._setupstate.teardown_exact(nextitem)
+                self._count(item, runtestprotocol(item, log=False, nextitem=None))
         return True
 
     def _count(self, item: pytest.Item, reports: list[pytest.TestReport]) -> None:

@@ -45,8 +45,10 @@ def test_it_prints_sizes_centres_and_figures_with_their_errors_or_the_same_as_js
     found = json.loads(ran("profile r.json --json", folder).stdout)
     low = min(found["clusters"], key=lambda cluster: cluster["center"][0])
     assert abs(low["size"] - 600) <= 4 * low["size_error"] < 400
-    assert "age low" in low["apart"]  # and of the ward, if the noise lets it be said, that A is frequent
-    assert set(low["apart"]) <= {"age low", "ward mostly A", "ward often A"}
+    ward = set(low["apart"]) - {"age low"}  # at most one value of it, where the noise is small enough to name one
+    assert "age low" in low["apart"]
+    assert len(ward) <= 1
+    assert ward <= {"ward mostly A", "ward often A", "ward rarely B"}
     assert found["silhouette"]["error"] > 0
 
 
