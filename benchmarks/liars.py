@@ -36,7 +36,7 @@ import attrs
 import numpy as np
 from mixtures import mixture
 
-from cloister.collection.server.robust import Withstanding
+from cloister.collection.server.robust import RobustDecoding
 from cloister.core.encoding import absorb, encode_rows, merge_summaries
 from cloister.core.errors import CloisterError
 from cloister.core.questions import OpenedQuestion, Round
@@ -149,7 +149,7 @@ class World:
     def found(self, summaries: tuple[Any, ...], share: float = 0.0) -> tuple[float, bool, bool]:
         """Cost of the honest rows (inf if the share cannot be withstood), whether a centre is at the target, and
         whether too few buckets count."""
-        reading = Withstanding(share, K) if share else None
+        reading = RobustDecoding(share, K) if share else None
         session: Session[Any] = Session(self.plan.problem, self.key, Told(summaries), reading=reading)
         try:
             done = self.plan.composed.value.cluster(self.plan.problem, session, self.key.child("method"))

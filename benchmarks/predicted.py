@@ -33,7 +33,7 @@ from accuracy import Cell
 from scipy.optimize import differential_evolution
 
 from cloister.accounting.conversions import mu_of
-from cloister.accounting.total import Total, problem_of
+from cloister.accounting.privacy_target import PrivacyTarget, problem_of
 from cloister.core.capabilities import predicted_error
 from cloister.core.domains import Box
 from cloister.core.errors import InvalidInput
@@ -149,7 +149,7 @@ def standing(loss: Loss) -> float:
     data = accuracy.data_of(loss.data)
     n, d = data.rows.shape
     composed = compose(registry(), "Method", loss.method, {}, {})
-    total = Total(loss.epsilon, datasets.delta(n))
+    total = PrivacyTarget(loss.epsilon, datasets.delta(n))
     try:
         problem = problem_of(composed, total, data.k, Box((-1.0,) * d, (1.0,) * d), n)
         return math.log(predicted_error(composed.value, problem))

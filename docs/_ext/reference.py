@@ -22,8 +22,8 @@ import typer
 from prose import escaped, rst
 
 from cloister.cli import app as program
+from cloister.commands.option_groups import GROUPS
 from cloister.commands.options import WAYS, Charged, Printed, Reading, Wanted, declared
-from cloister.commands.taking import GROUPS
 from cloister.core.registry.components import ANY_TRUST
 from cloister.core.registry.describe import describe
 from cloister.core.registry.registry import registry

@@ -11,17 +11,17 @@ import pytest
 
 from cloister.accounting.accountant import Accountant
 from cloister.accounting.composition import Spent
-from cloister.accounting.total import Total, jointly_paid, problem_of
-from cloister.core.budget import Budget, Currency
+from cloister.accounting.privacy_target import PrivacyTarget, jointly_paid, problem_of
+from cloister.core.budget import Budget, PrivacyNotion
 from cloister.core.clustering import Clustering, Problem
 from cloister.core.domains import Box
 from cloister.core.errors import InvalidInput
-from cloister.core.fixed_order import fewer_bits
 from cloister.core.questions import count
 from cloister.core.randomness import PublicRng
 from cloister.core.registry.components import Spec, component, slot
 from cloister.core.registry.compose import Composed
 from cloister.core.registry.registry import registry
+from cloister.core.reproducible_math import fewer_bits
 from cloister.core.roles import FrequencyOracle
 from cloister.core.session import Session
 from cloister.core.trust import Central
@@ -97,17 +97,21 @@ def fickle() -> Composed:
 
 def budget_of(monkeypatch: pytest.MonkeyPatch, chosen: Any, delta: float = 1e-6) -> Budget:
     monkeypatch.setitem(globals(), "choose", chosen)
-    return problem_of(fickle(), Total(1.0, delta), 1, Box((0.0,), (1.0,)), 1000).budget
+    return problem_of(fickle(), PrivacyTarget(1.0, delta), 1, Box((0.0,), (1.0,)), 1000).budget
 
 
-CURRENCIES = {"first": Currency("pure"), "second": Currency("gaussian"), "third": Currency("pure", uses_delta=True)}
+CURRENCIES = {
+    "first": PrivacyNotion("pure"),
+    "second": PrivacyNotion("gaussian"),
+    "third": PrivacyNotion("pure", uses_delta=True),
+}
 CHOICES = [chosen for size in range(1, 4) for chosen in itertools.combinations(CURRENCIES, size)]
 
 
 def test_a_budget_is_that_of_the_oracles_that_are_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     for chosen in CHOICES:
         kinds = [CURRENCIES[name] for name in chosen]
-        expected = Total(1.0, 1e-6).measured({c.measure for c in kinds}, any(c.uses_delta for c in kinds))
+        expected = PrivacyTarget(1.0, 1e-6).measured({c.measure for c in kinds}, any(c.uses_delta for c in kinds))
         found = budget_of(monkeypatch, lambda budget, chosen=chosen: chosen)
         assert attrs.evolve(found, amount=min(found.amount, expected.amount)) == expected
 
@@ -115,7 +119,7 @@ def test_a_budget_is_that_of_the_oracles_that_are_asked(monkeypatch: pytest.Monk
 def test_the_search_for_a_mixed_budget_begins_at_four_times_the_rho_of_gaussian_noise(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    seen, total, everything = list[Budget](), Total(1.0, 1e-6), frozenset(CURRENCIES.values())
+    seen, total, everything = list[Budget](), PrivacyTarget(1.0, 1e-6), frozenset(CURRENCIES.values())
     monkeypatch.setitem(globals(), "choose", lambda budget: seen.append(budget) or ("first", "second"))
     start = Problem(1, Box((0.0,), (1.0,)), 1000, Budget("pure", 1.0))
     found = jointly_paid(fickle().value, everything, total, start)
@@ -130,7 +134,7 @@ def test_a_problem_has_the_figures_it_is_given() -> None:
     """Where one kind of oracle leaves nothing to look for."""
     several, box = fickle(), Box((0.0,), (1.0,))
     one = attrs.evolve(several, inner={"first": several.inner["first"]})
-    assert problem_of(one, Total(1.0, 1e-6), 2, box, 1000) == Problem(2, box, 1000, Budget("pure", 1.0))
+    assert problem_of(one, PrivacyTarget(1.0, 1e-6), 2, box, 1000) == Problem(2, box, 1000, Budget("pure", 1.0))
 
 
 @pytest.mark.parametrize("of_pure", CHOICES[:4])

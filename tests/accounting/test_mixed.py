@@ -17,8 +17,8 @@ from cloister.accounting import Spent, epsilon_of_mu
 from cloister.accounting.accountant import Accountant
 from cloister.accounting.ledger.ledger import Ledger
 from cloister.accounting.mixed import ATOMS, _fewer, delta_of_mixed, epsilon_of_mixed
-from cloister.accounting.total import Total, jointly_paid
-from cloister.core.budget import Budget, Currency, Event
+from cloister.accounting.privacy_target import PrivacyTarget, jointly_paid
+from cloister.core.budget import Budget, Event, PrivacyNotion
 from cloister.core.clustering import Problem
 from cloister.core.domains import Box
 from cloister.core.errors import BudgetExceeded
@@ -152,9 +152,9 @@ def test_rows_that_are_counted_first_ranges_of_k_and_lifetimes_in_rho_keep_to_rh
 def test_only_pure_and_gaussian_questions_are_priced_together() -> None:
     problem = Problem(2, Box((0.0,), (1.0,)), 100, Budget("pure", 0.5))
     for kinds in ({"pure"}, {"gaussian"}, {"pure", "gaussian", "zcdp"}, {"pure", "exact"}):
-        currencies = frozenset(Currency(kind) for kind in kinds)  # type: ignore[arg-type]
-        assert jointly_paid(None, currencies, Total(0.5, 1e-6), problem) is None
-    assert jointly_paid(None, frozenset(map(Currency, ("pure", "gaussian"))), Total(0.5), problem) is None
+        currencies = frozenset(PrivacyNotion(kind) for kind in kinds)  # type: ignore[arg-type]
+        assert jointly_paid(None, currencies, PrivacyTarget(0.5, 1e-6), problem) is None
+    assert jointly_paid(None, frozenset(map(PrivacyNotion, ("pure", "gaussian"))), PrivacyTarget(0.5), problem) is None
 
 
 def test_counts_in_laplace_noise_beside_gaussian_sums_have_half_the_variance_and_all_else_is_as_it_was() -> None:

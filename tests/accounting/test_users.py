@@ -13,7 +13,7 @@ from hypothesis import given, settings, strategies as st
 from cloister.accounting.accountant import Accountant
 from cloister.accounting.composition import Spent
 from cloister.accounting.ledger.privacy_filter import Cost
-from cloister.accounting.total import Total, of_row, of_user
+from cloister.accounting.privacy_target import PrivacyTarget, of_row, of_user
 from cloister.core.buckets import QuestionContext, Space
 from cloister.core.budget import Budget, Event, Measure
 from cloister.core.errors import BudgetExceeded, InvalidInput
@@ -52,8 +52,8 @@ def test_a_delta_that_was_proved_for_one_row_is_not_multiplied() -> None:
     with pytest.raises(InvalidInput, match="'thresholded' spends a delta of its own"):
         of_user(event, 2)
     with pytest.raises(InvalidInput, match="proved for one row, and not for users with several"):
-        Total(1.0, 1e-6, rows_per_user=2).measured({"pure"}, uses_delta=True)
-    assert Total(1.0, 1e-6, rows_per_user=1).measured({"pure"}, uses_delta=True).delta == 1e-6
+        PrivacyTarget(1.0, 1e-6, rows_per_user=2).measured({"pure"}, uses_delta=True)
+    assert PrivacyTarget(1.0, 1e-6, rows_per_user=1).measured({"pure"}, uses_delta=True).delta == 1e-6
 
 
 @given(st.sampled_from(MEASURES), st.floats(1e-6, 100.0), st.integers(1, 2**20))
@@ -68,14 +68,14 @@ def test_rows_never_get_more_than_their_user_pays(measure: Measure, amount: floa
 def test_a_run_that_spends_its_budget_is_admitted_and_one_that_spends_a_row_s_is_not(
     measure: Measure, epsilon: float, m: int
 ) -> None:
-    total = Total(epsilon, 1e-6, rows_per_user=m)
+    total = PrivacyTarget(epsilon, 1e-6, rows_per_user=m)
     budget = total.measured({measure})
     accountant = Accountant(total, budget)
     spent = accountant.forecast([[Event("m", part) for part in budget.split(1, 2)]])
     assert spent.epsilon(1e-6) <= epsilon * (1 + 1e-9)
     assert spent.epsilon(1e-6) >= 0.99 * epsilon
     if m > 1:
-        rows = Total(epsilon, 1e-6).measured({measure})
+        rows = PrivacyTarget(epsilon, 1e-6).measured({measure})
         with pytest.raises(BudgetExceeded):
             Accountant(total, budget).forecast([[Event("m", rows)]])
     accountant.charge(0, [Event("m", part) for part in budget.split(1, 2)])
@@ -85,7 +85,7 @@ def test_a_run_that_spends_its_budget_is_admitted_and_one_that_spends_a_row_s_is
 @pytest.mark.parametrize(("measure", "rho"), [("pure", 0.5), ("gaussian", None), ("zcdp", None)])
 def test_a_ledger_is_charged_what_the_user_pays(measure: Measure, rho: float | None) -> None:
     """Of every row's budget m^2 times the rho, and not what one row pays."""
-    one, many = (Total(1.0, 1e-6, rows_per_user=m) for m in (1, 8))
+    one, many = (PrivacyTarget(1.0, 1e-6, rows_per_user=m) for m in (1, 8))
     costs = [Cost.reserved(total, total.measured({measure})) for total in (one, many)]
     assert attrs.astuple(costs[1]) == pytest.approx(attrs.astuple(costs[0]), rel=1e-12)
     assert rho is None or costs[1].rho == pytest.approx(rho)
@@ -98,7 +98,7 @@ def test_counts_under_laplace_noise_are_as_private_for_m_rows_as_was_promised() 
     """The law is P(x) ~ e^(-|x| / s): with all m rows in one bucket its logarithm moves by m / s, and no further."""
     x = np.arange(-60, 60)
     for m, epsilon in ((1, 0.1), (2, 1.0), (5, 4.0), (17, 1.0)):
-        budget = Total(epsilon, rows_per_user=m).measured({"pure"})
+        budget = PrivacyTarget(epsilon, rows_per_user=m).measured({"pure"})
         scale = made("FrequencyOracle", "discrete-laplace").open(Space((4,)), budget, CONTEXT).law.scale
         moved = np.abs(np.abs(x) - np.abs(x - m)).max() / scale
         assert epsilon * (1 - 1e-9) <= moved <= epsilon

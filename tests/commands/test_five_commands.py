@@ -19,7 +19,7 @@ from tests.showing.report.pages import Page
 
 PAGE = "docs/tutorial/first_clusters.md"
 ASKED = ("data make", "fit", "profile", "report", "predict")
-Said: TypeAlias = tuple[Path, dict[str, subprocess.CompletedProcess[str]]]
+CliOption: TypeAlias = tuple[Path, dict[str, subprocess.CompletedProcess[str]]]
 """The folder that was empty, and what each command said."""
 
 CATEGORIES = ["ward=medical", "ward=surgical", "ward=children"]
@@ -27,7 +27,7 @@ NUMBERS = ["age", "systolic", "heart_rate", "creatinine", "stay", "weight", "tem
 
 
 @pytest.fixture(scope="module")
-def said(tmp_path_factory: pytest.TempPathFactory) -> Said:
+def said(tmp_path_factory: pytest.TempPathFactory) -> CliOption:
     """The folder that was empty, and what each command said."""
     folder = tmp_path_factory.mktemp("newcomer")
     lines = [line for block in blocks(PAGE) if block.language == "sh" for line in commands(block.text)]
@@ -39,7 +39,7 @@ def said(tmp_path_factory: pytest.TempPathFactory) -> Said:
     return folder, found
 
 
-def test_the_fit_says_what_it_uses_shows_every_column_and_the_promise(said: Said) -> None:
+def test_the_fit_says_what_it_uses_shows_every_column_and_the_promise(said: CliOption) -> None:
     out, err = said[1]["fit"].stdout, said[1]["fit"].stderr
     assert f"columns used: ward (category), {', '.join(NUMBERS)}; left out: mrn (" in err
     assert "visit (" in err
@@ -57,7 +57,7 @@ def test_the_fit_says_what_it_uses_shows_every_column_and_the_promise(said: Said
     assert out.endswith("saved to groups.json\n")
 
 
-def test_the_profile_says_in_words_what_sets_each_group_apart(said: Said) -> None:
+def test_the_profile_says_in_words_what_sets_each_group_apart(said: CliOption) -> None:
     out = said[1]["profile"].stdout
     children = re.search(r"ward\s+│ +children +([\d.]+)% ± ([\d.]+)%", out)
     assert children is not None
@@ -70,7 +70,7 @@ def test_the_profile_says_in_words_what_sets_each_group_apart(said: Said) -> Non
     assert re.search(r"silhouette: 0\.\d+ ± 0\.\d+", out)
 
 
-def test_the_report_has_all_groups_and_no_row(said: Said) -> None:
+def test_the_report_has_all_groups_and_no_row(said: CliOption) -> None:
     folder, found = said
     assert found["report"].stdout == "saved to groups.html: open it in a browser\n"
     text = (folder / "groups.html").read_text("utf-8")
@@ -83,7 +83,7 @@ def test_the_report_has_all_groups_and_no_row(said: Said) -> None:
     assert not set(ids) & set(re.findall(r"P\d{7}", text))
 
 
-def test_labels_are_said_not_to_be_private_and_stand_beside_the_patients_numbers(said: Said) -> None:
+def test_labels_are_said_not_to_be_private_and_stand_beside_the_patients_numbers(said: CliOption) -> None:
     folder, found = said
     assert "NOT private" in found["predict"].stdout + found["predict"].stderr
     labels = pq.read_table(folder / "labels.parquet").to_pydict()
@@ -98,7 +98,7 @@ def test_labels_are_said_not_to_be_private_and_stand_beside_the_patients_numbers
 
 @pytest.mark.thorough
 @pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed")
-def test_a_browser_shows_every_group(said: Said, tmp_path: Path) -> None:
+def test_a_browser_shows_every_group(said: CliOption, tmp_path: Path) -> None:
     done = browsed(said[0] / "groups.html", tmp_path)
     assert [done.stdout.count(f"Cluster <bdi>{i}<") for i in range(7)] == [1] * 7
     assert done.stdout.count("<circle") >= 7 * len(NUMBERS)

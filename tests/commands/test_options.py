@@ -13,8 +13,8 @@ import typer
 
 from cloister.cli import app
 from cloister.commands import options as commands_options
+from cloister.commands.option_groups import GROUPS
 from cloister.commands.options import HEADINGS, ROWS, WAYS, Charged, Printed, Reading, Wanted, declared
-from cloister.commands.taking import GROUPS
 from cloister.rows.categories import Category
 from cloister.rows.reading import marks_of_reading
 from cloister.rows.selection import Selection
@@ -117,7 +117,7 @@ def test_an_option_has_the_same_words_and_heading_wherever_it_stands(name: str) 
     given = options(name)
     for group in GROUPS[name].values():
         for option, said in group.taken.items():
-            default = "" if option in group.needs else group.defaults.get(option)
+            default = "" if option in group.requires else group.defaults.get(option)
             assert given[option].help == (said if default is None else said.with_default(default)).words
             assert given[option].rich_help_panel == said.heading
             assert said.heading in HEADINGS
@@ -145,12 +145,12 @@ def test_the_names_are_those_of_python() -> None:
 
 def test_delta_has_one_default_and_a_command_with_another_says_why() -> None:
     import cloister
-    from cloister.accounting import Ledger, Total
+    from cloister.accounting import Ledger, PrivacyTarget
     from cloister.core.defaults import DELTA
     from cloister.federated import plan as pool
     from cloister.run.request import Request
 
-    for what in (Total, Request, cloister.KMeans, cloister.KMedians, cloister.OneRound, Ledger.declare):
+    for what in (PrivacyTarget, Request, cloister.KMeans, cloister.KMedians, cloister.OneRound, Ledger.declare):
         assert inspect.signature(what).parameters["delta"].default == DELTA, what
     assert pool.DEFAULTS["delta"] == DELTA
     assert Request(k=3, epsilon=1.0).delta == DELTA

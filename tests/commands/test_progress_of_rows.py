@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cloister.commands.taking import GROUPS
+from cloister.commands.option_groups import GROUPS
 from tests.in_process import cloister
 
 ROWS, PUBLIC = 12_347, 10_000

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from cloister.accounting.total import Total
+from cloister.accounting.privacy_target import PrivacyTarget
 from cloister.core import plain_data
 from cloister.core.buckets import BundleArrays, Space, described, integers
 from cloister.core.budget import Budget, Share
@@ -66,7 +66,7 @@ DIFFERENT = [
     *(Budget("pure", 1.0, Share(key, 0, 0.0, 1.0)) for key in KEYS),
     *(NearestCenter(np.array([[at]]), 5) for at in (1, 2)),
     NearestCenter(np.array([[1]]), 5, 5),
-    *(Total(1.0, rows_per_user=rows) for rows in (None, 1, 2)),
+    *(PrivacyTarget(1.0, rows_per_user=rows) for rows in (None, 1, 2)),
 ]
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from cloister.core.domains import Box
-from cloister.core.frames import GRADES, UNKNOWN, Graded, Reframed, cube, grades, least_of
+from cloister.core.frames import GRADES, UNKNOWN, Reframed, SignLogScale, cube, grades, least_of
 from cloister.core.nearest import NearestCenter
 
 FRAMES = [
@@ -33,7 +33,7 @@ def test_the_cube_goes_from_minus_one_to_one_in_each_column() -> None:
 @pytest.mark.parametrize("frame", FRAMES)
 @pytest.mark.parametrize("graded", [False, True])
 def test_a_row_lands_on_the_same_point_alone_and_in_any_batch(frame: Reframed, graded: bool) -> None:
-    lattice = Graded(frame, (1,)) if graded else frame
+    lattice = SignLogScale(frame, (1,)) if graded else frame
     rows = rows_of(frame)
     whole = lattice.snap(rows)
     order = np.random.default_rng(4).permutation(len(rows))

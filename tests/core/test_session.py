@@ -9,7 +9,7 @@ import attrs
 import numpy as np
 import pytest
 
-from cloister.accounting import Total
+from cloister.accounting import PrivacyTarget
 from cloister.core.budget import Budget, Share
 from cloister.core.clustering import Problem
 from cloister.core.errors import BudgetExceeded, InvalidInput, Refused
@@ -22,7 +22,7 @@ from cloister.plugins.methods.sphere_packing import SpherePacking
 from cloister.plugins.oracles.central.discrete_gaussian import DiscreteGaussian
 from tests.core.core_fakes import BOX, LOOKS, SEED, Charges, Durable, Explorer, InMemory, LocalCounts, Strips, same
 
-TOTAL = Total(1.0, 1e-6)
+TOTAL = PrivacyTarget(1.0, 1e-6)
 PROBLEM = Problem(3, BOX, 200, TOTAL.measured(["gaussian"]))
 ROWS = np.random.default_rng(0).normal(0, 0.5, (200, 2))
 

@@ -13,7 +13,7 @@ from scipy.stats import chi2
 
 from cloister.accounting.accountant import Accountant
 from cloister.accounting.composition import Spent
-from cloister.accounting.total import Total
+from cloister.accounting.privacy_target import PrivacyTarget
 from cloister.core.budget import Budget, Event
 from cloister.core.clustering import Problem
 from cloister.core.domains import Box
@@ -180,7 +180,7 @@ def test_a_channel_says_how_many_people_it_needs_and_asks_all_where_each_owes_no
 def test_roles_cost_the_largest_and_questions_to_everybody_and_rounds_add_up() -> None:
     assert paid(by_roles(HIDDEN, ToyHidden(report=HadamardResponse(), louder=3.0)).events) == (1.0, 1e-6, 3.0)
     assert paid(BOTH.events) == (1.0, 1e-6, 2.0)
-    total = Total(1.0, 1e-6)
+    total = PrivacyTarget(1.0, 1e-6)
     Accountant(total, total.measured({"pure"}, uses_delta=True)).forecast([TWO.events])
     # half of the people in each of two rounds: some answer both, whatever the shares are
     session: Session[Any] = Session(Problem(2, BOX, N, BUDGET), SEED, forecasting=True)

@@ -20,7 +20,7 @@ import httpx
 import pytest
 import yaml
 
-from cloister.collection.service.app import collector
+from cloister.collection.service.app import create_app
 from cloister.collection.service.limits import BURST, DEFAULT, REASONS
 from cloister.collection.service.running import END, IDLE
 from cloister.commands.program import REFUSED
@@ -185,7 +185,7 @@ def panels() -> list[str]:
 
 def test_each_metric_that_alerts_and_board_name_is_given_and_the_board_shows_all(tmp_path: Path) -> None:
     plan_in(tmp_path / "plan")
-    with Client(collector(tmp_path / "plan", tmp_path / "out")) as client:
+    with Client(create_app(tmp_path / "plan", tmp_path / "out")) as client:
         given = set(re.findall(r"^(cloister_\w+)", client.get("/metrics").text, re.MULTILINE))
     assert set(re.findall(r"cloister_\w+", " ".join(expression for _, expression in alerts()))) <= given
     assert set(re.findall(r"cloister_\w+", " ".join(panels()))) == given

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from cloister.core.domains import Ball, Box, Domain, Lattice
-from cloister.core.frames import UNKNOWN, Graded, Reframed, cube, least_of
+from cloister.core.frames import UNKNOWN, Reframed, SignLogScale, cube, least_of
 from cloister.core.types import Floats
 from tests.reference_client.comparing import check_snapping
 
@@ -79,6 +79,6 @@ def test_rows_of_a_frame_and_of_columns_whose_range_nobody_knows() -> None:
     frame = Reframed((0.3, -1e9, 5.0), (2.5, 1e7, 1e-9))
     rows = np.random.default_rng(9).uniform(-1.5, 1.5, (1000, 3)) * np.array(frame.scale) + np.array(frame.offset)
     check_snapping(frame, np.concatenate([rows, repeated(ALWAYS, frame)]))
-    graded = Graded(Reframed.of(np.array([UNKNOWN, (-1.0, 1.0), UNKNOWN]), cube(3).half_widths), (0, 2))
+    graded = SignLogScale(Reframed.of(np.array([UNKNOWN, (-1.0, 1.0), UNKNOWN]), cube(3).half_widths), (0, 2))
     grades = around(least_of(np.arange(-32768, 32768, 17)))
     check_snapping(graded, repeated(np.concatenate([grades, ALWAYS]), graded))

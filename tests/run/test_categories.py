@@ -18,11 +18,11 @@ from cloister.core.randomness import NoiseRng
 from cloister.plugins.methods.zoom import distance
 from cloister.run.account import Account
 from cloister.run.bounds import domain_for
-from cloister.run.cautions import after
 from cloister.run.fit import fit, source
 from cloister.run.framing import unframed
 from cloister.run.request import Request, prepare
 from cloister.run.result import Result
+from cloister.run.warnings import after
 from cloister.showing.profile import profile_of
 from tests.in_process import ran, refused
 

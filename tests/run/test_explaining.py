@@ -23,9 +23,9 @@ from cloister.rows.words import Texts
 from cloister.run.account import Account
 from cloister.run.explaining import explain
 from cloister.run.fit import fit, source
-from cloister.run.lasting import lasting
-from cloister.run.needing import MOST_EPSILON, STEPS, needs
+from cloister.run.lifetime import lasting
 from cloister.run.request import Request, prepare
+from cloister.run.required_budget import MOST_EPSILON, STEPS, needs
 from cloister.run.result import Result
 from tests.in_process import cloister, ran, refused
 
@@ -242,7 +242,7 @@ def test_a_forecast_that_no_method_can_make_says_of_what_it_is(monkeypatch: pyte
             raise InvalidInput("no method runs with so little")
         return prepare(asked, *given, **others)
 
-    monkeypatch.setattr("cloister.run.needing.prepare", few)
+    monkeypatch.setattr("cloister.run.required_budget.prepare", few)
     found = needs(fifteen(), COLUMNS, 0.01)
     assert [each.rows for each in found.table] == [1250, 5000, 20_000] * 6
     assert [each.epsilon for each in found.table if each.error is None] == [0.1] * 3

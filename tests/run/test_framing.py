@@ -14,11 +14,11 @@ import pytest
 from sklearn.metrics import adjusted_rand_score
 
 import cloister
-from cloister.accounting.total import Total
+from cloister.accounting.privacy_target import PrivacyTarget
 from cloister.core.domains import Box
 from cloister.core.errors import InvalidInput, Refused
 from cloister.core.frames import UNKNOWN
-from cloister.core.registry.filling import Filler
+from cloister.core.registry.oracle_resolver import OracleResolver
 from cloister.core.registry.registry import registry
 from cloister.lab.made import BOUNDS, patients
 from cloister.metrics import nicv
@@ -93,11 +93,11 @@ def test_defaults_follow_from_public_figures(given: Any, share: float | None, sc
 def test_people_who_report_for_themselves_get_no_zoom_by_default_and_the_scale_that_all_get(trust: str) -> None:
     """Whether a shuffler is between or not, and whatever an oracle's delta: the same method, marked with each trust
     model."""
-    reports = attrs.evolve(Filler(registry(), "Local").filled("Method", "grid-means", {}, {}), trust=trust)
+    reports = attrs.evolve(OracleResolver(registry(), "Local").filled("Method", "grid-means", {}, {}), trust=trust)
     wide, apart = Box((-900.0, -900.0), (300.0, 300.0)), Box((0.0, 0.0), (1.0, 9.0))
-    _, found = Framing("auto", None).of(reports, Total(8.0, 1e-6), 3, wide, 10**8)
+    _, found = Framing("auto", None).of(reports, PrivacyTarget(8.0, 1e-6), 3, wide, 10**8)
     assert found.spec.name == "grid-means"  # nothing can be promised by what people report
-    _, found = Framing("auto", None).of(reports, Total(8.0, 1e-6), 3, apart, 10**8)
+    _, found = Framing("auto", None).of(reports, PrivacyTarget(8.0, 1e-6), 3, apart, 10**8)
     assert (found.spec.name, found.value.scale) == ("zoom", "bounds")
     assert (found.value.share == 0) == (trust != "Aggregated")
 

@@ -11,7 +11,7 @@ import pytest
 from cloister.core.capabilities import part_lost
 from cloister.rows.selection import Selection
 from cloister.rows.words import Texts
-from cloister.run.choosing import HOPELESS, NO_BETTER
+from cloister.run.method_selection import HOPELESS, NO_BETTER
 from cloister.run.request import PreparedRun, Request, prepare
 
 request = partial(Request, k=3, method="hst-means", epsilon=1.0, delta=1e-5, bounds=(-1, 1), rows=30_000, zoom="off")

@@ -11,7 +11,7 @@ import attrs
 import numpy as np
 import pytest
 
-from cloister.commands.taking import result_from
+from cloister.commands.option_groups import result_from
 from cloister.core.errors import Damaged, InvalidInput
 from cloister.run.result import Result
 from cloister.run.saving import checked_target, put

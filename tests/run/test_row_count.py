@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from cloister.accounting.ledger.ledger import Ledger
-from cloister.accounting.total import Total, problem_of
-from cloister.core.budget import Budget, Currency, Measure
+from cloister.accounting.privacy_target import PrivacyTarget, problem_of
+from cloister.core.budget import Budget, Measure, PrivacyNotion
 from cloister.core.clustering import Clustering, Problem
 from cloister.core.domains import Box
 from cloister.core.errors import InvalidInput
@@ -23,10 +23,10 @@ from cloister.plugins.oracles.central.discrete_gaussian import DiscreteGaussian
 from cloister.plugins.oracles.central.discrete_laplace import DiscreteLaplace
 from cloister.plugins.populations.arrays import Arrays
 from cloister.run.account import Account
-from cloister.run.choosing import Planned
 from cloister.run.fit import fit, source
+from cloister.run.method_selection import Planned
 from cloister.run.request import PreparedRun, Request, prepare
-from cloister.run.row_count import SHARE, Everybody, after_count, counted, shares, with_count
+from cloister.run.row_count import SHARE, SingleBucket, after_count, counted, shares, with_count
 from cloister.run.statement import PrivacyStatement
 
 MEASURES: dict[str, dict[str, Any]] = {
@@ -153,14 +153,14 @@ class TwoFaces:
 
     def cluster(self, problem: Problem, session: Session[Any], rng: PublicRng) -> Clustering:
         oracle = DiscreteLaplace() if problem.rows < 1000 else DiscreteGaussian()
-        session.ask(count(Everybody(), oracle=oracle, budget=problem.budget))
+        session.ask(count(SingleBucket(), oracle=oracle, budget=problem.budget))
         return Clustering(np.zeros((problem.k, problem.domain.dimension)))
 
 
 def test_the_measure_is_fixed_before_the_count_for_any_number_of_rows() -> None:
-    currencies = frozenset({Currency("pure"), Currency("gaussian")})
+    currencies = frozenset({PrivacyNotion("pure"), PrivacyNotion("gaussian")})
     composed: Any = SimpleNamespace(value=TwoFaces(), currencies=currencies, private=True, trust="Central")
-    total, domain = Total(1.0, 1e-6), Box((-1.0,), (1.0,))
+    total, domain = PrivacyTarget(1.0, 1e-6), Box((-1.0,), (1.0,))
 
     def planned(rows: int) -> Planned:
         return composed, problem_of(composed, total, 3, domain, rows), None
@@ -172,14 +172,17 @@ def test_the_measure_is_fixed_before_the_count_for_any_number_of_rows() -> None:
 
 def test_a_run_is_priced_for_hundreds_to_millions_of_rows_and_never_for_fewer_than_centres() -> None:
     def asked(k: int) -> list[int]:
-        numbers, composed = list[int](), SimpleNamespace(trust="Central", currencies=frozenset([Currency("gaussian")]))
+        numbers, composed = (
+            list[int](),
+            SimpleNamespace(trust="Central", currencies=frozenset([PrivacyNotion("gaussian")])),
+        )
 
         def planned(rows: int) -> Planned:
             numbers.append(rows)
             problem = Problem(k, Box((-1.0,), (1.0,)), rows, Budget("gaussian", 1.0))
             return cast("Any", composed), problem, None
 
-        with_count(planned, Total(1.0, 1e-6), k, None)
+        with_count(planned, PrivacyTarget(1.0, 1e-6), k, None)
         return numbers
 
     assert asked(3) == [100, 10_000, 1_000_000]
@@ -189,8 +192,8 @@ def test_a_run_is_priced_for_hundreds_to_millions_of_rows_and_never_for_fewer_th
 @pytest.mark.parametrize("thresholds", [{"many"}, {"few", "many"}, set()])
 def test_a_budget_is_that_of_the_plans_only_if_it_is_one_for_any_number_of_rows(thresholds: set[str]) -> None:
     """Plans that pay in one measure may differ in the delta that they set aside, and slots may never be asked."""
-    total, domain = Total(1.0, 1e-6), Box((-1.0,), (1.0,))
-    slots = frozenset({Currency("gaussian", uses_delta=True), Currency("pure")})
+    total, domain = PrivacyTarget(1.0, 1e-6), Box((-1.0,), (1.0,))
+    slots = frozenset({PrivacyNotion("gaussian", uses_delta=True), PrivacyNotion("pure")})
     composed: Any = SimpleNamespace(currencies=slots, trust="Central")
 
     def planned(rows: int) -> Planned:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from cloister.core.capabilities import TYPICAL, TYPICAL_MEDIAN, at_most, part_lost
-from cloister.run.choosing import Candidate, Choice
+from cloister.run.method_selection import Candidate, MethodSelection
 from cloister.run.result import Result
 from cloister.showing.figures import FilledBoxes, estimated, model_of
 from cloister.showing.profile import ClusterProfile, profile_of
@@ -179,12 +179,12 @@ def test_what_is_lost_of_a_single_centre_s_cost_is_below_all_of_it_and_at_most_f
 
 def test_what_auto_says_names_the_next_best_and_warns_from_v_of_one_on() -> None:
     others = (Candidate("b", 0.5), Candidate("a", 0.25), Candidate("c", None, "it cannot"))
-    choice = Choice("auto", "a", others)
+    choice = MethodSelection("auto", "a", others)
     assert choice.error == 0.25
     most = "at most 0.57 in nine data sets of ten"  # odds of 1 to 3 and of 4 to 3
     assert choice.words == f"auto picked a: predicted error 0.25 of a single centre's cost ({most}); next: b 0.5"
     assert choice.warning == ""
     for error, warned in ((part_lost(0.999), False), (part_lost(1.0), True), (part_lost(3.0), True)):
-        alone = Choice("auto", "a", (Candidate("a", error), Candidate("c", None, "it cannot")))
+        alone = MethodSelection("auto", "a", (Candidate("a", error), Candidate("c", None, "it cannot")))
         assert alone.words.endswith("in nine data sets of ten)")
         assert bool(alone.warning) == warned

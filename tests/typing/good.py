@@ -25,7 +25,7 @@ from stubs import (
 )
 
 from cloister import KMeans
-from cloister.accounting import Accountant, Total
+from cloister.accounting import Accountant, PrivacyTarget
 from cloister.core.buckets import Bucketing, QuestionContext, Vectors
 from cloister.core.budget import Charging
 from cloister.core.clustering import Clustering, Coreset, Released
@@ -85,7 +85,7 @@ def everything_plays_its_role(method: Lloyd[Central], solver: NonPrivateSolver, 
     domains: list[Domain] = [box, Ball((0.0,), 1.0)]
     bucketing: Bucketing = near
     vectors: Vectors = near.offsets()
-    accountant: Charging = Accountant(Total(1.0), budget)
+    accountant: Charging = Accountant(PrivacyTarget(1.0), budget)
     print(counts, sums, anywhere, domains, bucketing, vectors)
     session: Session[Central] = Session(problem, seed, populations[0], accountant=accountant, noise=noise)
     coreset = Coreset(np.zeros((3, 2)), np.ones(3))

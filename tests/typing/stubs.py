@@ -6,7 +6,7 @@ from typing import Any, Generic
 
 import numpy as np
 
-from cloister.accounting import Total
+from cloister.accounting import PrivacyTarget
 from cloister.core.buckets import BucketedVectors, QuestionContext, Space
 from cloister.core.budget import Budget, Measure
 from cloister.core.clustering import Clustering, Problem
@@ -22,7 +22,7 @@ from cloister.core.trust import Aggregated, Central, Local, T
 from cloister.core.types import Ints
 
 box = Box((-1.0, -1.0), (1.0, 1.0))
-total = Total(1.0)
+total = PrivacyTarget(1.0)
 budget = total.measured(["pure"])
 problem = Problem(3, box, 10, budget)
 seed, noise = PublicRng.from_seed(1), NoiseRng.secret()

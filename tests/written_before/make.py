@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from cloister.accounting import Ledger, Total
+from cloister.accounting import Ledger, PrivacyTarget
 from cloister.federated.protocol.journal import FileJournal
 from cloister.run.account import Account
 from cloister.run.fit import fit, source
@@ -70,7 +70,7 @@ def _result_and_ledger(folder: Path) -> None:
 def counted(folder: Path) -> None:
     """A ledger with an owner and a counter, a run that asked something, and one that did not."""
     ran("ledger declare counted.db people --epsilon 1 --owner 'A. Meyer' --note May", folder)
-    ledger, total = Ledger.open(folder / "counted.db"), Total(0.25)
+    ledger, total = Ledger.open(folder / "counted.db"), PrivacyTarget(0.25)
     asked, _ = (ledger.reserve("people", total, total.measured(["pure"]), "plan", b"seed") for _ in range(2))
     asked.open_round(0, "digest")
 

@@ -20,7 +20,7 @@ from cloister.accounting.ledger.database import DatasetStatus, RunStatus
 from cloister.accounting.ledger.ledger import Ledger
 from cloister.accounting.ledger.privacy_filter import Composition, Cost, Lifetime
 from cloister.accounting.ledger.run import Run
-from cloister.accounting.total import Total
+from cloister.accounting.privacy_target import PrivacyTarget
 
 __all__ = [
     "Accountant",
@@ -32,7 +32,7 @@ __all__ = [
     "Run",
     "RunStatus",
     "Spent",
-    "Total",
+    "PrivacyTarget",
     "compose",
     "delta_of_mu",
     "delta_of_rho",

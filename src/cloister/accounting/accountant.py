@@ -31,7 +31,7 @@ import attrs
 
 from cloister.accounting.composition import BEYOND, Spent, eta
 from cloister.accounting.conversions import ROUNDING as ROUNDING
-from cloister.accounting.total import Total, of_user
+from cloister.accounting.privacy_target import PrivacyTarget, of_user
 from cloister.core.budget import Budget, Event, Measure
 from cloister.core.errors import BudgetExceeded, Refused, WrongComposition
 
@@ -56,7 +56,7 @@ class Accountant:
         ``total.measured``).
     """
 
-    total: Total = attrs.field(on_setattr=attrs.setters.frozen)
+    total: PrivacyTarget = attrs.field(on_setattr=attrs.setters.frozen)
     budget: Budget = attrs.field(on_setattr=attrs.setters.frozen)
     _rounds: tuple[tuple[Event, ...], ...] = attrs.field(default=(), init=False)
     _charged: int = attrs.field(default=0, init=False)

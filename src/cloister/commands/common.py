@@ -142,7 +142,7 @@ def seconds(text: str) -> float:
 
 
 def number_or_text(text: str | None) -> Any:
-    """A whole number; anything else as it is: ``run.choosing`` takes ranges, and refuses what is none."""
+    """A whole number; anything else as it is: ``run.method_selection`` takes ranges, and refuses what is none."""
     try:
         return text if text is None else int(text)
     except ValueError:
@@ -201,8 +201,8 @@ def print_table(table: Table, on: Console) -> None:
 
 def print_result(result: Result, verbose: bool = True) -> None:
     """Print the centres as a table, then the privacy statement. Args: verbose (the budget by question)."""
-    from cloister.run.cautions import after
-    from cloister.run.choosing import suggested
+    from cloister.run.method_selection import suggested
+    from cloister.run.warnings import after
 
     terminal = console()
     tables = tables_of(result, [plain(name) for name in result.columns], terminal.width)

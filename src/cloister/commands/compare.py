@@ -13,10 +13,10 @@ import attrs
 import typer
 
 from cloister.commands.common import AsJson, RowsOrAddress, console, names, print_json, share_or_word, show
-from cloister.commands.options import DESCRIBING, METHOD, OUTPUT, PRIVACY, Config, Reading, Wanted, said
+from cloister.commands.option_groups import default_of, excludes, option_groups, with_start
+from cloister.commands.options import DESCRIBING, METHOD, OUTPUT, PRIVACY, Config, Reading, Wanted, cli_option
 from cloister.commands.program import ending, printing
 from cloister.commands.progress import bar
-from cloister.commands.taking import default_of, lacks, taking, with_start
 from cloister.core.defaults import DELTA
 from cloister.core.errors import InvalidInput
 
@@ -29,40 +29,42 @@ if TYPE_CHECKING:
 class Contest:
     """Methods that are compared, and the budgets that they are compared at."""
 
-    epsilons: Any = said("Privacy budgets in nats, separated by commas: 0.1,1.", PRIVACY, "--epsilon", kind=str | None)
-    delta: Any = said(
+    epsilons: Any = cli_option(
+        "Privacy budgets in nats, separated by commas: 0.1,1.", PRIVACY, "--epsilon", kind=str | None
+    )
+    delta: Any = cli_option(
         "Probability of failure of the guarantee. Default: auto, 1 / (n ln n), as papers state figures, and not "
         f"{DELTA:g} as in fit: these rows are not secret, and methods with Gaussian noise can take part.",
         PRIVACY,
         kind=str | None,
     )
-    methods: list[str] | None = said(
+    methods: list[str] | None = cli_option(
         "Methods, separated by commas, each with options of its own if wanted: auto,fastlloyd:rounds=3:trust=local. "
         "Default: auto and all methods that it picks from.",
         METHOD,
         kind=str | None,
         read=names,
     )
-    runs: int | None = said("Runs per method and budget. Default: 10.", METHOD)
-    rivals: list[str] | None = said(
+    runs: int | None = cli_option("Runs per method and budget. Default: 10.", METHOD)
+    rivals: list[str] | None = cli_option(
         "Packages to compare with, if installed: sklearn, diffprivlib.", METHOD, kind=str | None, read=names
     )
 
 
-@taking
+@option_groups
 def compare(
     rows: RowsOrAddress,
     reading: Annotated[
         Reading,
-        lacks("rows are held in memory by every process, each on one core", "engine", "scheduler", "threads"),
+        excludes("rows are held in memory by every process, each on one core", "engine", "scheduler", "threads"),
     ],
     asked: Annotated[
         Wanted,
-        lacks("several are compared, by --epsilon, --delta and --methods of its own", "epsilon", "delta", "method"),
-        lacks("each contender has its own: METHOD:name=value in --methods", "components", "options"),
-        lacks("rows are in one place, and nobody pools them", "pooled"),
-        lacks("costs are of centres, whatever describes their groups", *DESCRIBING),
-        lacks("runs are independent, and figures are not private", "seed", "not_private"),
+        excludes("several are compared, by --epsilon, --delta and --methods of its own", "epsilon", "delta", "method"),
+        excludes("each contender has its own: METHOD:name=value in --methods", "components", "options"),
+        excludes("rows are in one place, and nobody pools them", "pooled"),
+        excludes("costs are of centres, whatever describes their groups", *DESCRIBING),
+        excludes("runs are independent, and figures are not private", "seed", "not_private"),
         default_of("public_rows", "the number of these rows"),
     ],
     contest: Contest,

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cloister.commands.common import AsJson, GroupNames, plain, print_json, show, whole
+from cloister.commands.option_groups import result_from
 from cloister.commands.program import Commands
 from cloister.commands.progress import bar
-from cloister.commands.taking import result_from
 from cloister.core.errors import InvalidInput, UnknownName
 
 if TYPE_CHECKING:

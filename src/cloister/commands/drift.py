@@ -10,19 +10,19 @@ import attrs
 import typer
 
 from cloister.commands.common import GroupNames, RowsOrAddress, print_json, say, show, tell_columns, told_once
+from cloister.commands.option_groups import excludes, option_groups, result_from
 from cloister.commands.options import Charged, Printed, Reading, Wanted, by_itself
-from cloister.commands.program import Standing, ending, printing
-from cloister.commands.taking import lacks, result_from, taking
+from cloister.commands.program import RunProgress, ending, printing
 from cloister.showing.progress import progress
 
 METHOD = "kept-centers"
 
 
-@taking
+@option_groups
 def drift(
     result: Annotated[Path, typer.Argument(help="A result that fit, decode, advance or join saved, or drift.")],
     rows: RowsOrAddress,
-    reading: Annotated[Reading, lacks("the result says which they are", "categories")],
+    reading: Annotated[Reading, excludes("the result says which they are", "categories")],
     charged: Charged,
     printed: Printed,
     epsilon: Annotated[float, by_itself(Wanted, "epsilon")],
@@ -53,7 +53,7 @@ def drift(
         rows_per_user=rows_per_user,
     )
     account = charged.account()
-    standing = Standing(account, target)
+    standing = RunProgress(account, target)
     with ExitStack() as held:
         held.enter_context(ending(standing.how, standing.open))
         bar = held.enter_context(progress())

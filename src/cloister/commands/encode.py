@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cloister.commands.common import AsJson, PlanFolder, RowsOrAddress, print_json, say, show, tell_columns
+from cloister.commands.option_groups import excludes, option_groups
 from cloister.commands.options import Reading
 from cloister.commands.program import ending, printing
-from cloister.commands.taking import lacks, taking
 from cloister.core.errors import InvalidInput
 from cloister.showing.progress import progress
 
@@ -41,12 +41,12 @@ LifetimeDelta = Annotated[
 ]
 Rowwise = Annotated[
     Reading,
-    lacks("the plan says which they are", "categories"),
-    lacks("reports are drawn by this process, person by person", "engine", "workers", "scheduler", "threads"),
+    excludes("the plan says which they are", "categories"),
+    excludes("reports are drawn by this process, person by person", "engine", "workers", "scheduler", "threads"),
 ]
 
 
-@taking
+@option_groups
 def answer(
     plan: PlanFolder,
     rows: RowsOrAddress,
@@ -62,7 +62,7 @@ def answer(
     _reported(plan, rows, out, reading, state, first, lifetime, lifetime_delta, as_json)
 
 
-@taking
+@option_groups
 def encode(
     plan: PlanFolder,
     rows: RowsOrAddress,

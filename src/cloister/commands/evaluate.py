@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cloister.commands.common import GroupNames, RowsOrAddress, plain, print_json, show, tell_columns, told_once
+from cloister.commands.option_groups import excludes, option_groups, result_from
 from cloister.commands.options import Printed, Reading
 from cloister.commands.program import ending, printing
-from cloister.commands.taking import lacks, result_from, taking
 from cloister.showing.progress import progress
 
 if TYPE_CHECKING:
-    from cloister.commands.evaluating import GroupsOfRows, Judged
+    from cloister.commands.evaluating import EvaluationReport, GroupsOfRows
     from cloister.run.result import Result
 
 MEANING = {
@@ -35,12 +35,12 @@ NOT_PRIVATE = "NOT private: these figures were computed from the rows themselves
 JUDGED_ALIKE = "the result says which they are", "categories", "user_column"
 
 
-@taking
+@option_groups
 def evaluate(
     result: Annotated[Path, typer.Argument(help="A result that fit, decode, advance or join saved.")],
     rows: RowsOrAddress,
-    reading: Annotated[Reading, lacks(*JUDGED_ALIKE)],
-    printed: Annotated[Printed, lacks("figures that are not private are printed alone", "out")],
+    reading: Annotated[Reading, excludes(*JUDGED_ALIKE)],
+    printed: Annotated[Printed, excludes("figures that are not private are printed alone", "out")],
     reference: Annotated[
         bool, typer.Option(help="Compare with scikit-learn's k-means, which is not private, on the same rows.")
     ] = True,
@@ -75,14 +75,14 @@ def evaluate(
         show(_lines(found.raw.as_dict(found.clipped)))
 
 
-def _plain(found: Judged, result: Result) -> dict[str, Any]:
+def _plain(found: EvaluationReport, result: Result) -> dict[str, Any]:
     scaled = {} if found.scaled is None else {"scaled": found.scaled.as_dict(found.clipped)}
     counts = {"rows": found.rows, "left_out": found.left_out, "clipped": found.clipped, "sampled": found.sampled}
     groups = [{"group": called, "rows": size} for called, size in zip(result.called, found.sizes, strict=True)]
     return {"private": False, **counts, "groups": groups, **found.raw.as_dict(found.clipped), **scaled}
 
 
-def which_rows(found: Judged | GroupsOfRows, result: Result) -> str:
+def which_rows(found: EvaluationReport | GroupsOfRows, result: Result) -> str:
     """Which rows the figures are of, and where the run read others."""
     left = f", {found.left_out:,} left out for missing or infinite cells" if found.left_out else ""
     moved = f", {found.clipped:,} of them clipped to the run's bounds, as the run clipped them" if found.clipped else ""
@@ -95,7 +95,7 @@ def which_rows(found: Judged | GroupsOfRows, result: Result) -> str:
     return f"{found.rows:,} rows{moved}{left}." + "".join(f" These are all rows: {words}." for words in others)
 
 
-def _rows(found: Judged, result: Result, reference: bool) -> str:
+def _rows(found: EvaluationReport, result: Result, reference: bool) -> str:
     text = which_rows(found, result)
     if not reference:
         return text

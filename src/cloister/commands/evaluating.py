@@ -54,7 +54,7 @@ class Measured:
 
 @final
 @attrs.frozen
-class Judged:
+class EvaluationReport:
     """Findings of a result's centres. NOT private.
 
     Args: rows (that were used), left_out (with a missing or infinite cell), clipped (used rows outside the bounds),
@@ -292,7 +292,7 @@ def _by_label(label: Any) -> Iterator[tuple[int, Any]]:
     yield from zip(found.tolist(), np.split(order, starts[1:])[: len(found)], strict=True)  # no rows: one empty piece
 
 
-def judged(result: Result, population: TableRows, missing: Missing, reference: bool = True) -> Judged:
+def judged(result: Result, population: TableRows, missing: Missing, reference: bool = True) -> EvaluationReport:
     """Measure a result's centres on rows.
 
     Args: population (from ``predicting.rows_of``; it is read twice), missing ('refuse' or 'drop'), reference (whether
@@ -319,7 +319,7 @@ def judged(result: Result, population: TableRows, missing: Missing, reference: b
     ]
     sizes = tuple(map(int, seen.tallies[-1].sizes.tolist()))
     scaled = found[1] if len(found) > 1 else None
-    return Judged(seen.rows, seen.left_out, seen.clipped, len(drawn), sizes, found[0], scaled)
+    return EvaluationReport(seen.rows, seen.left_out, seen.clipped, len(drawn), sizes, found[0], scaled)
 
 
 def _reference(drawn: Floats, scale: CentersInUnits, k: int) -> Floats | None:

@@ -23,6 +23,7 @@ from cloister.commands.common import (
     tell_columns,
     told_once,
 )
+from cloister.commands.option_groups import excludes, option_groups, with_start
 from cloister.commands.options import (
     OUTPUT,
     PRIVACY,
@@ -33,11 +34,10 @@ from cloister.commands.options import (
     Reading,
     Verbose,
     Wanted,
-    said,
+    cli_option,
 )
-from cloister.commands.program import Standing, ending, printing
+from cloister.commands.program import RunProgress, ending, printing
 from cloister.commands.progress import Log, event_log, signs_of_life
-from cloister.commands.taking import lacks, taking, with_start
 from cloister.core.defaults import DELTA
 from cloister.core.errors import InvalidInput, MissingExtra
 from cloister.showing.progress import progress
@@ -52,13 +52,13 @@ if TYPE_CHECKING:
 class Sought:
     """An error from which a budget is wanted."""
 
-    error: float | None = said(
+    error: float | None = cli_option(
         "What the predicted error may be, in parts of a single centre's cost, such as 0.01: say which epsilon that "
         "takes with --rows, and how many rows with --epsilon (default: 1).",
         PRIVACY,
         in_config=False,
     )
-    picture: str | None = said(
+    picture: str | None = cli_option(
         "With --error: draw the predicted error against epsilon, .png or .svg.", OUTPUT, in_config=False
     )
 
@@ -68,23 +68,23 @@ class Sought:
 class Repeated:
     """A run that is repeated, and the lifetime that pays for it."""
 
-    every: int | None = said(
+    every: int | None = cli_option(
         "How many such runs there are in a year: say how many a lifetime holds (--ledger, or --lifetime-epsilon).",
         PRIVACY,
         in_config=False,
     )
-    lifetime_epsilon: float | None = said("With --every: the lifetime's epsilon, without a ledger.", PRIVACY)
-    lifetime_delta: float | None = said(f"With --every: the lifetime's delta. Default: {DELTA:g}.", PRIVACY)
+    lifetime_epsilon: float | None = cli_option("With --every: the lifetime's epsilon, without a ledger.", PRIVACY)
+    lifetime_delta: float | None = cli_option(f"With --every: the lifetime's delta. Default: {DELTA:g}.", PRIVACY)
 
 
-@taking
+@option_groups
 def explain(
     reading: Reading,
     asked: Wanted,
     sought: Sought,
     repeated: Repeated,
-    charged: Annotated[Charged, lacks("nothing is charged", "resume", "same_rows", "note")],
-    printed: Annotated[Printed, lacks("nothing is released", "out")],
+    charged: Annotated[Charged, excludes("nothing is charged", "resume", "same_rows", "note")],
+    printed: Annotated[Printed, excludes("nothing is released", "out")],
     rows: Annotated[
         list[str] | None,
         typer.Argument(help=f"{ADDRESS_HELP} Only names and types of columns are read."),
@@ -148,7 +148,7 @@ def show_forecast(
     if account is not None:
         (account.admits if every is None else account.check)(found.plan)
     if repeated is not None and every is not None:
-        from cloister.run.lasting import lasting
+        from cloister.run.lifetime import lasting
 
         life = repeated.lifetime_epsilon, DELTA if repeated.lifetime_delta is None else repeated.lifetime_delta
         lasts = lasting(found.plan, every, account, *life)
@@ -160,7 +160,7 @@ def show_forecast(
 
 def _show_needs(request: Any, chosen: Selection, error: float, picture: str | None, as_json: bool) -> None:
     """Print, and draw, what an error takes."""
-    from cloister.run.needing import needs
+    from cloister.run.required_budget import needs
     from cloister.run.saving import checked_target
     from cloister.showing.plots import ENDINGS, save
 
@@ -199,7 +199,7 @@ def _named(files: list[str] | None, reading: Reading, dimension: int | None, ask
     )
 
 
-@taking
+@option_groups
 def fit(
     rows: RowsOrAddress,
     reading: Reading,
@@ -226,7 +226,7 @@ def fit(
     request = asked.request(len(rows) if asked.pooled else 0)
     target = None if printed.out is None else checked_target(printed.out)
     account = charged.account()
-    standing = Standing(account, target)
+    standing = RunProgress(account, target)
     with ExitStack() as held:
         held.enter_context(ending(standing.how, standing.open))
         write = held.enter_context(event_log(log))

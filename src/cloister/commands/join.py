@@ -28,10 +28,10 @@ from cloister.commands.common import (
     tell_columns,
     told_once,
 )
+from cloister.commands.option_groups import excludes, option_groups
 from cloister.commands.options import Charged, Printed, Reading
-from cloister.commands.program import Standing, ending, printing
+from cloister.commands.program import RunProgress, ending, printing
 from cloister.commands.progress import Log, event_log, signs_of_life
-from cloister.commands.taking import lacks, taking
 from cloister.core.errors import CloisterError, InvalidInput, UnknownName, cause
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ HASTY = 10.0
 """Most seconds for a word that nobody's run depends on."""
 
 
-@taking
+@option_groups
 def join(
     plan: PlanFile,
     party: PartyName,
@@ -54,8 +54,8 @@ def join(
     cert: Certificate,
     reading: Annotated[
         Reading,
-        lacks("all parties' plan names them, and each holds numbers", "columns", "categories"),
-        lacks("a pool's promise is about rows", "user_column"),
+        excludes("all parties' plan names them, and each holds numbers", "columns", "categories"),
+        excludes("a pool's promise is about rows", "user_column"),
     ],
     charged: Charged,
     printed: Printed,
@@ -138,7 +138,7 @@ def join(
     for words in warnings:
         say(words)
     place = None if printed.out is None else checked_target(printed.out)
-    standing = Standing(account, place, None if account is None else account.resume)
+    standing = RunProgress(account, place, None if account is None else account.resume)
     with (
         event_log(log) as write,
         closing(Line(target, credentials, patience, pool.most_bytes, say)) as line,

@@ -1,6 +1,7 @@
 """Options, each declared once: its name, its type, its words, its heading and what it goes with.
 
-An option of several commands is a field (``said``) of a frozen class of options. The flags, the keys of a config file
+An option of several commands is a field (``cli_option``) of a frozen class of options. The flags, the keys of a
+config file
 and the names in Python follow from it (``commands.taking``), and so does the table of commands in docs/reference.
 """
 
@@ -45,7 +46,7 @@ WAYS = (
 
 @final
 @attrs.frozen
-class Said:
+class CliOption:
     """The words of an option.
 
     Args:
@@ -75,7 +76,7 @@ class Said:
         """The help, with what it applies to."""
         return self.help if self.only is None else f"{self.help} For {self.only} alone."
 
-    def with_default(self, words: str) -> Said:
+    def with_default(self, words: str) -> CliOption:
         """The same, with another default in its help; empty: none."""
         return attrs.evolve(self, help=self.help.split(" Default: ")[0] + (f" Default: {words}." if words else ""))
 
@@ -87,12 +88,12 @@ class Said:
         )
 
 
-def said(help: str, heading: str, *flags: str, default: Any = None, **more: Any) -> Any:
-    """A field that is an option. Args: as of ``Said``; default (None: not given)."""
-    return attrs.field(default=default, metadata={"said": Said(help, heading, flags, **more)})
+def cli_option(help: str, heading: str, *flags: str, default: Any = None, **more: Any) -> Any:
+    """A field that is an option. Args: as of ``CliOption``; default (None: not given)."""
+    return attrs.field(default=default, metadata={"said": CliOption(help, heading, flags, **more)})
 
 
-def declared(kind: type) -> dict[str, Said]:
+def declared(kind: type) -> dict[str, CliOption]:
     """The options of a class, by name, each with its flags."""
     found = {field.name: field.metadata["said"] for field in attrs.fields(kind)}
     kebab = {name: (f"--{name.replace('_', '-')}",) for name in found}
@@ -104,7 +105,7 @@ def declared(kind: type) -> dict[str, Said]:
 class Reading:
     """Place of the rows and how they are read: what ``run.fit.source`` takes. None: not given."""
 
-    columns: list[str] | None = said(
+    columns: list[str] | None = cli_option(
         "Columns to use, separated by commas: names (one with a comma in double quotes), or patterns such as '*', "
         "which take numbers that are neither id-like nor dates (of CSV, any columns). With a result or a plan: what "
         "its columns are called in these rows, in its order, or its own names in any order. Default: those of the "
@@ -113,36 +114,36 @@ class Reading:
         kind=str | None,
         read=names,
     )
-    categories: Mapping[str, Any] | None = said(
+    categories: Mapping[str, Any] | None = cli_option(
         "Public values of a column of categories, as in ward=A,B,C; one with a comma in double quotes: "
         "'ward=\"A, B\",C'. Repeatable. Default: those of the start.",
         ROWS,
         "--category",
         kind=list[str] | None,
     )
-    missing: str | None = said(
+    missing: str | None = cli_option(
         "Rows with missing or infinite cells: refuse or drop. Default: as the run of the result or the start did, or "
         "else refuse; under a plan, a person with such a row then "
         "reports as being nowhere.",
         ROWS,
     )
-    user_column: str | None = said(
+    user_column: str | None = cli_option(
         "Column that names each row's user. The promise is then about users, and needs --rows-per-user; where people "
         "report for themselves, it numbers them.",
         ROWS,
     )
-    delimiter: str | None = said("What parts the cells of CSV: ';', tab, ... Default: ','.", ROWS, only="files")
-    encoding: str | None = said("Of CSV: utf-8 (default), latin-1, utf-16, ...", ROWS, only="files")
-    table: str | None = said(
+    delimiter: str | None = cli_option("What parts the cells of CSV: ';', tab, ... Default: ','.", ROWS, only="files")
+    encoding: str | None = cli_option("Of CSV: utf-8 (default), latin-1, utf-16, ...", ROWS, only="files")
+    table: str | None = cli_option(
         "The table or view at the address: NAME, SCHEMA.NAME or CATALOG.SCHEMA.NAME.", ROWS, only="databases"
     )
-    materialise: bool | None = said(
+    materialise: bool | None = cli_option(
         "Copy the table's columns into a temporary table first, so that every pass sees the same rows.",
         ROWS,
         "--materialise",
         only="databases",
     )
-    passes: str | None = said(
+    passes: str | None = cli_option(
         "How a pass over a table is made: by a query of its engine, by a stream of its rows to this process, or by "
         "workers of the engine with this version of cloister (Spark's). Default: the fastest, as a trial on made-up "
         "rows says.",
@@ -151,10 +152,14 @@ class Reading:
         only="databases",
         metavar="<stream, query or workers>",
     )
-    engine: str | None = said("Who reads them: serial (this process; default), processes or dask.", ROWS, only="files")
-    workers: int | None = said("Processes, each on one core; default: one per core.", ROWS, only="files")
-    scheduler: str | None = said("Address of a running Dask scheduler.", ROWS, only="files")
-    threads: int | None = said("Threads that work on the rows; default: one per core (at most OMP_NUM_THREADS).", ROWS)
+    engine: str | None = cli_option(
+        "Who reads them: serial (this process; default), processes or dask.", ROWS, only="files"
+    )
+    workers: int | None = cli_option("Processes, each on one core; default: one per core.", ROWS, only="files")
+    scheduler: str | None = cli_option("Address of a running Dask scheduler.", ROWS, only="files")
+    threads: int | None = cli_option(
+        "Threads that work on the rows; default: one per core (at most OMP_NUM_THREADS).", ROWS
+    )
 
     def arguments(self, *but: str) -> dict[str, Any]:
         """Arguments of ``source`` by name. Args: but (those to leave out)."""
@@ -197,7 +202,7 @@ Verbose = Annotated[
 class Wanted:
     """Request of a run: privacy and method. ``run.request.Request`` says what each means."""
 
-    k: Any = said(
+    k: Any = cli_option(
         "Number of centres; or a range such as 2..20, of which one run chooses one.",
         METHOD,
         "-k",
@@ -206,67 +211,67 @@ class Wanted:
         read=number_or_text,
         metavar="<int or range>",
     )
-    epsilon: float | None = said(
+    epsilon: float | None = cli_option(
         "Privacy budget of this run, in nats: for all that a row or person costs.",
         PRIVACY,
         metavar="<float>",
         parser=one_budget,
     )
-    delta: float | None = said(
+    delta: float | None = cli_option(
         f"Probability of failure of the guarantee; well below 1 / rows. Default: {DELTA:g}.", PRIVACY
     )
-    trust: str | None = said(
+    trust: str | None = cli_option(
         "central, local, shuffled or aggregated: fill every slot for an oracle that --with does not name.", PRIVACY
     )
-    bounds: Any = said(
+    bounds: Any = cli_option(
         "Public bounds: -1:1, or 0:120,0:1, or a .toml/.json file, or ball:RADIUS; unknown, for all columns or in "
         "place of a pair. Of compare also, and by default, rows: read off these rows, which a private run never does.",
         PRIVACY,
         kind=str | None,
     )
-    public_rows: int | None = said(
+    public_rows: int | None = cli_option(
         "Public number of rows: a round figure of the right size. Default: 1% of the budget counts them.",
         PRIVACY,
         "--rows",
         metavar="<int>",
         parser=whole,
     )
-    rows_per_user: int | None = said(
+    rows_per_user: int | None = cli_option(
         "Most rows of one user that count, a public number; --rows is then of these.", PRIVACY
     )
-    pooled: bool | None = said(
+    pooled: bool | None = cli_option(
         "Simulate parties that pool masked sums: each path or pattern is one party's rows.", PRIVACY, "--pooled"
     )
-    not_private: bool | None = said("Allow methods that give no guarantee.", PRIVACY, "--not-private")
-    method: str | None = said(
+    not_private: bool | None = cli_option("Allow methods that give no guarantee.", PRIVACY, "--not-private")
+    method: str | None = cli_option(
         "Which algorithm; see 'cloister list Method'. Default: auto, the one that predicts the least error; of a plan "
         "one-round.",
         METHOD,
     )
-    components: Mapping[str, str] | None = said(
+    components: Mapping[str, str] | None = cli_option(
         "slot=component of the --method, e.g. counts=discrete-laplace. Repeatable.",
         METHOD,
         "--with",
         kind=list[str] | None,
     )
-    options: Mapping[str, Any] | None = said(
+    options: Mapping[str, Any] | None = cli_option(
         "option=value of the --method, or NAME.option=value of a part of it, e.g. rounds=5. Repeatable.",
         METHOD,
         "--set",
         kind=list[str] | None,
     )
-    zoom: Any = said(
+    zoom: Any = cli_option(
         "Pay to find where the rows are within wide bounds: auto (default), off, or a share of the budget.",
         METHOD,
         kind=str | None,
     )
-    scale: Any = said(
+    scale: Any = cli_option(
         "Units of distances: none, bounds (each column's width; default where widths differ by more than two), or a "
         ".toml/.json file with a weight per column.",
         METHOD,
         kind=str | None,
     )
-    describe: list[str] | None = said(
+    describe: list[str] | None = cli_option(
         "Columns that groups are described by, separated by commas: numbers with bounds, booleans, and categories, in "
         "the clustering or beside it. Counts of what each group's rows hold are released with the centres, of at "
         "most 8 columns: those that tell the groups apart best.",
@@ -274,24 +279,24 @@ class Wanted:
         kind=str | None,
         read=names,
     )
-    describe_words: str | None = said(
+    describe_words: str | None = cli_option(
         "Column of texts or lists whose words tell groups apart, under a curator: those that many rows of a group "
         "have are released with their counts. Words are told apart by their first ten characters.",
         METHOD,
     )
-    most_words: int | None = said(
+    most_words: int | None = cli_option(
         "Words of a row that count, a public number. Default: 16.", METHOD, metavar="<int>", parser=whole
     )
-    describe_share: float | None = said(
+    describe_share: float | None = cli_option(
         "Share of the budget for both. Default: 0.15; where both are asked each gets half.", METHOD
     )
-    start: str | None = said(
+    start: str | None = cli_option(
         "Public centres to begin from: an earlier result, or a .toml or .json file with a list of numbers per "
         "column. auto compares them with fresh ones; the method refit takes them to fit, and finds nothing else. A "
         "result also gives what is not given: columns, categories, bounds, k and missing.",
         METHOD,
     )
-    seed: int | None = said("Repeat the public choices (the start). Never the noise.", METHOD)
+    seed: int | None = cli_option("Repeat the public choices (the start). Never the noise.", METHOD)
 
     @property
     def columns_of(self) -> dict[str, Any]:
@@ -329,21 +334,21 @@ DESCRIBING = "describe", "describe_words", "most_words", "describe_share"
 class Charged:
     """The ledger that a run is charged to."""
 
-    ledger: str | None = said("File with lifetime budgets; needs --dataset.", LEDGER)
-    dataset: str | None = said("Declared name of the data set in the ledger.", LEDGER)
-    resume: str | None = said(
+    ledger: str | None = cli_option("File with lifetime budgets; needs --dataset.", LEDGER)
+    dataset: str | None = cli_option("Declared name of the data set in the ledger.", LEDGER)
+    resume: str | None = cli_option(
         "Id of a run in the ledger that was cut off; of a finished one, to print its result again.",
         LEDGER,
         in_config=False,
     )
-    same_rows: bool | None = said(
+    same_rows: bool | None = cli_option(
         "Resume though the rows seem to be others: you say that they are the same.",
         LEDGER,
         "--same-rows",
         in_config=False,
     )
 
-    note: str | None = said(
+    note: str | None = cli_option(
         "A line of your own, which the ledger shows: at most 200 characters.", LEDGER, in_config=False
     )
 
@@ -359,15 +364,15 @@ class Charged:
 class Printed:
     """Destination of a result."""
 
-    out: str | None = said("Save the result: .json or .npz.", OUTPUT)
-    as_json: bool | None = said("Print JSON for programs.", OUTPUT, "--json", in_config=False)
+    out: str | None = cli_option("Save the result: .json or .npz.", OUTPUT)
+    as_json: bool | None = cli_option("Print JSON for programs.", OUTPUT, "--json", in_config=False)
 
 
 def by_itself(kind: type, name: str, default: str | None = None) -> Any:
     """An option of a class as typer takes it, for a command that takes few of the others: under no heading, and of
     whatever the command is given. Args: default (in words, where it is another)."""
-    said = declared(kind)[name] if default is None else declared(kind)[name].with_default(default)
-    return attrs.evolve(said, heading="", only=None).option
+    cli_option = declared(kind)[name] if default is None else declared(kind)[name].with_default(default)
+    return attrs.evolve(cli_option, heading="", only=None).option
 
 
 SaveTo = Annotated[Path | None, declared(Printed)["out"].option]

@@ -11,22 +11,24 @@ from typing import Annotated
 import typer
 
 from cloister.commands.common import AsJson, PlanFolder, print_json, say, show
+from cloister.commands.option_groups import excludes, option_groups, requires, with_start
 from cloister.commands.options import OUTPUT, Dimension, Printed, Reading, Wanted, declared
 from cloister.commands.program import ending, printing
-from cloister.commands.taking import lacks, needs, taking, with_start
 
 
-@taking
+@option_groups
 def plan(
     out: Annotated[Path, typer.Option(help="Folder to make.", rich_help_panel=OUTPUT)],
-    reading: Annotated[Reading, lacks("a plan reads no rows", *(set(declared(Reading)) - {"columns", "categories"}))],
+    reading: Annotated[
+        Reading, excludes("a plan reads no rows", *(set(declared(Reading)) - {"columns", "categories"}))
+    ],
     asked: Annotated[
         Wanted,
-        needs("epsilon", "public_rows"),
-        lacks("every person has one row", "rows_per_user"),
-        lacks("people answer for themselves", "pooled", "not_private"),
+        requires("epsilon", "public_rows"),
+        excludes("every person has one row", "rows_per_user"),
+        excludes("people answer for themselves", "pooled", "not_private"),
     ],
-    printed: Annotated[Printed, lacks("a plan is a folder", "out")],
+    printed: Annotated[Printed, excludes("a plan is a folder", "out")],
     dimension: Dimension = None,
 ) -> None:
     """Publish what people are asked: a folder for them and for the server. Reads no rows."""

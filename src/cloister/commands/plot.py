@@ -19,8 +19,8 @@ from cloister.commands.common import (
     print_json,
     show,
 )
+from cloister.commands.option_groups import mapping_in, result_from
 from cloister.commands.program import printing
-from cloister.commands.taking import mapping_in, result_from
 from cloister.core.errors import InvalidInput
 
 Axes = Annotated[

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cloister.commands.common import ADDRESS_HELP, GroupNames, names, print_json, say, show, tell_columns
+from cloister.commands.option_groups import excludes, option_groups, result_from
 from cloister.commands.options import OUTPUT, Printed, Reading
 from cloister.commands.program import ending, printing
-from cloister.commands.taking import lacks, result_from, taking
 from cloister.core.errors import InvalidInput
 from cloister.showing.progress import progress
 
@@ -18,16 +18,16 @@ if TYPE_CHECKING:
     from cloister.commands.views import LabelView
 
 
-@taking
+@option_groups
 def predict(
     result: Annotated[Path, typer.Argument(help="A result that fit, decode, advance or join saved.")],
     reading: Annotated[
         Reading,
-        lacks("the result says which they are", "categories", "user_column"),
-        lacks("labels come in the order of the rows, by this process alone", "engine", "workers", "scheduler"),
-        lacks("a view is of rows that stay", "materialise", "passes"),
+        excludes("the result says which they are", "categories", "user_column"),
+        excludes("labels come in the order of the rows, by this process alone", "engine", "workers", "scheduler"),
+        excludes("a view is of rows that stay", "materialise", "passes"),
     ],
-    printed: Annotated[Printed, lacks("labels have their own files", "out")],
+    printed: Annotated[Printed, excludes("labels have their own files", "out")],
     rows: Annotated[
         list[str] | None, typer.Argument(help=f"{ADDRESS_HELP} An address goes with --sql or --create.")
     ] = None,

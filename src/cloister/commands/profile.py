@@ -23,9 +23,9 @@ from cloister.commands.common import (
     told_once,
 )
 from cloister.commands.evaluate import JUDGED_ALIKE, NOT_PRIVATE, which_rows
+from cloister.commands.option_groups import excludes, option_groups, result_from
 from cloister.commands.options import OUTPUT, ROWS, Printed, Reading
 from cloister.commands.program import ending, printing
-from cloister.commands.taking import lacks, result_from, taking
 from cloister.core.errors import InvalidInput
 from cloister.showing.progress import progress
 
@@ -41,11 +41,11 @@ ENDINGS, WIDTH = (".json", ".txt"), 100
 """Files of profiles, and characters of a line in one of text."""
 
 
-@taking
+@option_groups
 def profile(
     result: Annotated[Path, typer.Argument(help="A result that fit, decode, advance or join saved.")],
-    reading: Annotated[Reading, lacks(*JUDGED_ALIKE)],
-    printed: Annotated[Printed, lacks("a profile has files of its own", "out")],
+    reading: Annotated[Reading, excludes(*JUDGED_ALIKE)],
+    printed: Annotated[Printed, excludes("a profile has files of its own", "out")],
     rows: Annotated[
         list[str] | None,
         typer.Option(

@@ -28,8 +28,8 @@ from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
 from cloister.commands.common import mute, plain, say, steady
+from cloister.commands.option_groups import why_lacking
 from cloister.commands.options import HEADINGS, WAYS
-from cloister.commands.taking import why_lacking
 from cloister.core.doubles import as_float
 from cloister.core.errors import CloisterError, InvalidInput, Unavailable, UnknownName, cause
 
@@ -243,7 +243,7 @@ def _is_full(cause: BaseException | None) -> bool:
 
 @final
 @attrs.define
-class Standing:
+class RunProgress:
     """Progress of a run that a data holder pays for.
 
     Args:

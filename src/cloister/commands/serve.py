@@ -22,7 +22,7 @@ from cloister.commands.progress import counting
 from cloister.core.errors import CloisterError, InvalidInput, passing
 
 if TYPE_CHECKING:
-    from cloister.collection.service.desk import Desk
+    from cloister.collection.service.collector import Collector
 
 
 tickets_app = typer.Typer(
@@ -144,7 +144,7 @@ def serve(
     as_json: Annotated[bool, typer.Option("--json", help="Print events as lines of JSON.")] = False,
 ) -> None:
     """Collect reports over HTTP: what is acknowledged is on the disk. Runs until it is told to end."""
-    from cloister.collection.service.app import collector
+    from cloister.collection.service.app import create_app
     from cloister.collection.service.limits import Limits
     from cloister.collection.service.running import (
         address_of,
@@ -182,7 +182,7 @@ def serve(
             metrics = None
             if metrics_port is not None:
                 metrics = stack.enter_context(listening(beside, metrics_port, "--metrics"))
-            app = collector(
+            app = create_app(
                 plan,
                 out,
                 shuffle=shuffle,
@@ -192,7 +192,7 @@ def serve(
                 metrics_apart=metrics is not None,
                 told=told,
             )
-        desk: Desk = app.state.desk
+        desk: Collector = app.state.desk
         if desk.damaged:
             say(f"WARNING: {desk.damaged:,} batches of earlier reports in {out} are damaged: they do not count")
 
@@ -235,7 +235,7 @@ def _bundle_lacks(plan: Path, number: int) -> str | None:
     return None
 
 
-def _ended(desk: Desk, out: Path) -> str:
+def _ended(desk: Collector, out: Path) -> str:
     number = "" if desk.plan.length == 1 or desk.opened is None else f" of round {desk.opened.form.round}"
     return f"ended: {desk.counts.accepted:,} reports came, and {desk.reports:,}{number} are in {plain(str(out))}"
 
@@ -269,7 +269,7 @@ def _in_words(event: dict[str, Any]) -> str:
             return ""
 
 
-def _counter(desk: Desk) -> Callable[[], None]:
+def _counter(desk: Collector) -> Callable[[], None]:
     """A line of counts, if they have changed."""
     last = -1
 

@@ -9,8 +9,8 @@ from typing import Any, Literal, Protocol, Self, TypeAlias, final
 import attrs
 
 from cloister.core.errors import InvalidInput
-from cloister.core.fixed_order import few_bits, root
 from cloister.core.randomness import PublicRng, unit_floats
+from cloister.core.reproducible_math import few_bits, root
 from cloister.core.types import Bools, Ids
 
 Measure: TypeAlias = Literal["pure", "gaussian", "zcdp", "exact"]
@@ -19,7 +19,7 @@ Measure: TypeAlias = Literal["pure", "gaussian", "zcdp", "exact"]
 
 @final
 @attrs.frozen
-class Currency:
+class PrivacyNotion:
     """How an oracle counts privacy. Args: measure; uses_delta (whether it spends its own delta, as thresholds do)."""
 
     measure: Measure

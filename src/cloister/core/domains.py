@@ -18,7 +18,7 @@ import numpy as np
 from cloister.core.buckets import BundleArrays
 from cloister.core.doubles import as_float
 from cloister.core.errors import InvalidInput
-from cloister.core.fixed_order import above, lengths, roots, standard_normals, uniforms
+from cloister.core.reproducible_math import above, lengths, roots, standard_normals, uniforms
 from cloister.core.types import AnyArray, Floats, Ints
 
 D = TypeVar("D", bound="Domain")

@@ -6,7 +6,7 @@ A frame is a function of each row alone, and elementwise: the same in any batch 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, final
+from typing import Any, ClassVar, final
 
 import attrs
 import numpy as np
@@ -82,11 +82,13 @@ class Reframed:
 
 @final
 @attrs.frozen
-class Without:
+class DropColumns:
     """A lattice of rows' first columns, for rows that have more of them.
 
     Args: first, the lattice of these columns; others, how many columns follow, of which nothing is kept.
     """
+
+    digest_tag: ClassVar = "cloister.Without"
 
     first: Lattice
     others: int
@@ -104,12 +106,14 @@ class Without:
 
 @final
 @attrs.frozen
-class WithWholes:
+class KeepIntegers:
     """A lattice of rows' first columns, beside others that hold whole numbers and are kept as they are.
 
     Args: first, the lattice of these columns; others, how many columns follow; most, the largest number in them, below
     2^31: larger ones are clipped to it, and negative ones to 0.
     """
+
+    digest_tag: ClassVar = "cloister.WithWholes"
 
     first: Lattice
     others: int
@@ -127,11 +131,13 @@ class WithWholes:
 
 @final
 @attrs.frozen
-class Graded:
+class SignLogScale:
     """A lattice whose coordinate in some columns is the grade of a number: by sign, octave and step of the octave.
 
     Args: others, the lattice of the other columns; columns, which ones are graded.
     """
+
+    digest_tag: ClassVar = "cloister.Graded"
 
     others: Lattice
     columns: tuple[int, ...]

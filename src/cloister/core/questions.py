@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeVar, final
 import attrs
 
 from cloister.core.buckets import Bucketing, BundleArrays, QuestionContext, Vectors
-from cloister.core.budget import Budget, Currency, Event, Share, drawings
+from cloister.core.budget import Budget, Event, PrivacyNotion, Share, drawings
 from cloister.core.domains import Domain, Lattice
 from cloister.core.errors import Refused
 from cloister.core.lattice import Bound
@@ -61,7 +61,7 @@ class Question(Generic[T_co, V_co]):
     cells: Bucketing
     vectors: Vectors | None
     budget: Budget
-    currency: Currency
+    currency: PrivacyNotion
     open: Callable[[QuestionContext], Channel[Any, Any, Any, V_co]]
     variance: Callable[[QuestionContext], float]
 
@@ -75,7 +75,7 @@ def count(cells: Bucketing, *, oracle: FrequencyOracle[T], budget: Budget) -> Qu
     def variance(context: QuestionContext) -> float:
         return oracle.variance(cells.space, budget, context)
 
-    return Question(oracle.trust, cells, None, budget, Currency.of(oracle), opened, variance)
+    return Question(oracle.trust, cells, None, budget, PrivacyNotion.of(oracle), opened, variance)
 
 
 def vector_sum(vectors: Vectors, *, oracle: VectorSumOracle[T], budget: Budget) -> Question[T, Sums]:
@@ -87,7 +87,7 @@ def vector_sum(vectors: Vectors, *, oracle: VectorSumOracle[T], budget: Budget) 
     def variance(context: QuestionContext) -> float:
         return oracle.variance(vectors.cells.space, budget, context, vectors.bound)
 
-    return Question(oracle.trust, vectors.cells, vectors, budget, Currency.of(oracle), opened, variance)
+    return Question(oracle.trust, vectors.cells, vectors, budget, PrivacyNotion.of(oracle), opened, variance)
 
 
 @final

@@ -38,16 +38,16 @@ HOW_HASHED = "how rows are hashed"
 """The mark of the hash by which rows in a database are known again. Runs that began before it was mixed after a row's
 last cell have none."""
 
-Marking: TypeAlias = Callable[[bytes], Mapping[str, bytes]]
+Fingerprinter: TypeAlias = Callable[[bytes], Mapping[str, bytes]]
 """From a key to marks, each under the name of what it marks: 'the number of rows', 'the sizes of its files'."""
 
 
-def marking(population: object) -> Marking:
+def marking(population: object) -> Fingerprinter:
     """A population's marks: its method ``marks``; none of one whose rows cannot be recognised.
 
     Laws: the same rows in the same place give the same marks under one key, in any process; no message quotes a row.
     """
-    found: Marking = getattr(population, "marks", lambda key: {})
+    found: Fingerprinter = getattr(population, "marks", lambda key: {})
     return found
 
 
@@ -145,7 +145,7 @@ class Record:
         self.lookups.append(lookup)
 
 
-def as_settled(values: Floats, found: Ints) -> Ints:
+def checkpointed(values: Floats, found: Ints) -> Ints:
     """Recorded values as the integers that they stand for: lattice points, whose norm is at most ``REACH`` (exact
     distances rest on it), or single steps. Args: found (what they replace: their shape).
 

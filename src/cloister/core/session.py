@@ -16,15 +16,15 @@ import attrs
 import numpy as np
 
 from cloister.core.buckets import Space
-from cloister.core.budget import Charging, Currency, Event
+from cloister.core.budget import Charging, Event, PrivacyNotion
 from cloister.core.clustering import Clustering, Problem, Released
 from cloister.core.domains import Domain, Lattice
 from cloister.core.errors import InvalidInput, Refused
-from cloister.core.frames import Without
+from cloister.core.frames import DropColumns
 from cloister.core.population import Answering
 from cloister.core.questions import OpenedQuestion, Question, Round
 from cloister.core.randomness import NoiseRng, PublicRng
-from cloister.core.record import LISTED, SETTLED, Journal, Lookup, Record, as_settled
+from cloister.core.record import LISTED, SETTLED, Journal, Lookup, Record, checkpointed
 from cloister.core.roles import Table
 from cloister.core.shuffling import check_shuffled, refuse_few
 from cloister.core.trust import Aggregated, Central, Shuffled, T
@@ -199,7 +199,7 @@ class Session(Generic[T]):
         self.rounds: list[Round[T]] = []
         self.settlings: list[tuple[int, int]] = []
         self.asked: list[tuple[Question[T, Any], ...]] = []
-        self.currencies: set[Currency] = set()
+        self.currencies: set[PrivacyNotion] = set()
         self.record = Record() if record is None else record
         self._population: Answering[T] | None = population
         self._accountant, self._journal, self._forecasting = accountant, journal, forecasting
@@ -245,9 +245,9 @@ class Session(Generic[T]):
         key = at, SETTLED, level
         for seen in self._past:
             if (seen.round, seen.question, seen.level) == key:
-                return as_settled(seen.values, found)
+                return checkpointed(seen.values, found)
         if self._settle is not None:
-            found = as_settled(self._settle(at, level, found).astype(np.float64), found)
+            found = checkpointed(self._settle(at, level, found).astype(np.float64), found)
         flat = np.asarray(found, np.float64).reshape(len(found), -1)
         self._write(Lookup(*key, False, np.arange(len(found)), flat))
         return found
@@ -261,7 +261,7 @@ class Session(Generic[T]):
 
         Raises: InvalidInput: this session is in another one's frame, which the new lattice would take the place of.
         """
-        mine = self._lattice.first if isinstance(self._lattice, Without) else self._lattice
+        mine = self._lattice.first if isinstance(self._lattice, DropColumns) else self._lattice
         if mine != self.problem.domain:
             raise InvalidInput(
                 "a method that has a frame of its own stands in the frame of another one, whose units it does not "
@@ -269,7 +269,7 @@ class Session(Generic[T]):
             )
         view = copy.copy(self)
         view.problem = attrs.evolve(self.problem, domain=domain)
-        view._lattice = Without(lattice, self._others) if self._others else lattice
+        view._lattice = DropColumns(lattice, self._others) if self._others else lattice
         return view
 
     def of_first(self, domain: Domain) -> Session[T]:

@@ -36,7 +36,7 @@ from cloister.core.errors import InvalidInput, UnknownName, cause
 from cloister.core.plain_data import digest, parsed_toml
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.registry.compose import Composed
-from cloister.core.registry.filling import oracle_slots
+from cloister.core.registry.oracle_resolver import oracle_slots
 from cloister.core.registry.registry import registry
 from cloister.core.session import foreseen
 from cloister.federated.protocol.agreement import Agreement, Masks, Member, outlined, statement

@@ -11,9 +11,9 @@ import attrs
 from cloister.core.buckets import Space
 from cloister.core.budget import Budget
 from cloister.core.errors import InvalidInput
-from cloister.core.fixed_order import above, geometric_deviation
 from cloister.core.lattice import Bound
 from cloister.core.randomness import NoiseRng
+from cloister.core.reproducible_math import above, geometric_deviation
 from cloister.core.types import Ints
 
 UP = 1 + 2.0**-40

@@ -34,10 +34,10 @@ from cloister.core.aggregated import WORD, RingVector, to_integers, to_words
 from cloister.core.buckets import BucketedVectors, QuestionContext, Space
 from cloister.core.budget import Budget, Event, Measure
 from cloister.core.errors import InvalidInput, Refused
-from cloister.core.fixed_order import above
 from cloister.core.lattice import CAP, Bound
 from cloister.core.randomness import NoiseRng
 from cloister.core.registry.components import component, option
+from cloister.core.reproducible_math import above
 from cloister.core.types import Ids, Ints
 from cloister.noise.channel import LookupTable, TensorChannel
 from cloister.noise.laws import Noise, Sensitivity

@@ -8,7 +8,7 @@ from typing import Protocol, final, runtime_checkable
 import attrs
 
 from cloister.core.domains import Lattice
-from cloister.core.frames import Without
+from cloister.core.frames import DropColumns
 from cloister.core.types import AnyArray
 from cloister.rows.categories import Category, categories_of
 from cloister.rows.words import Texts
@@ -49,7 +49,7 @@ class Selection:
 
     def needed(self, lattice: Lattice | None) -> Selection:
         """The same, without a look at words that a lattice keeps nothing of. Args: lattice (None: nothing is kept)."""
-        others = lattice.others if isinstance(lattice, Without) else 0
+        others = lattice.others if isinstance(lattice, DropColumns) else 0
         unread = lattice is None or others >= sum(len(texts.features) for texts in self.texts)
         return attrs.evolve(self, texts=tuple(attrs.evolve(t, read=False) for t in self.texts)) if unread else self
 

@@ -19,13 +19,13 @@ from cloister.core.questions import OpenedQuestion, Question
 from cloister.core.randomness import ANY_KEY, PublicRng
 from cloister.core.session import Session
 from cloister.rows.selection import Selection
-from cloister.run.cautions import before
-from cloister.run.choosing import PREDICTED, in_words
 from cloister.run.describing import clustered
 from cloister.run.framing import recorded, unframed
+from cloister.run.method_selection import PREDICTED, in_words
 from cloister.run.request import PreparedRun, Request, prepare
 from cloister.run.row_count import LIKELY, SHARE, after_count, counted, shares
 from cloister.run.statement import UNITS
+from cloister.run.warnings import before
 
 
 @attrs.frozen

@@ -14,7 +14,7 @@ import attrs
 
 from cloister._version import __version__
 from cloister.accounting.accountant import Accountant
-from cloister.accounting.total import of_user
+from cloister.accounting.privacy_target import of_user
 from cloister.core.aggregated import pools
 from cloister.core.capabilities import Joining
 from cloister.core.clustering import Clustering
@@ -31,9 +31,8 @@ from cloister.rows.words import Texts
 from cloister.run import describing, words
 from cloister.run.account import Account, going_on
 from cloister.run.bounds import named_in
-from cloister.run.cautions import before
-from cloister.run.choosing import notes_on_k
 from cloister.run.framing import notes, recorded
+from cloister.run.method_selection import notes_on_k
 from cloister.run.population import (
     check_pooling,
     check_users,
@@ -52,6 +51,7 @@ from cloister.run.result import Result
 from cloister.run.row_count import SHARE, after_count, counted, doubts, shares
 from cloister.run.starting import notes_on_start
 from cloister.run.statement import state
+from cloister.run.warnings import before
 
 V = TypeVar("V")
 

@@ -21,7 +21,7 @@ from typing import Any
 import attrs
 import numpy as np
 
-from cloister.accounting.total import Total, problem_of
+from cloister.accounting.privacy_target import PrivacyTarget, problem_of
 from cloister.core.capabilities import Zooming
 from cloister.core.clustering import Problem
 from cloister.core.domains import Ball, Box
@@ -99,7 +99,7 @@ class Framing:
         return ",".join(f"category:{values}" if values else next(others) for values in self.one_hot)
 
     def of(
-        self, composed: Composed, total: Total, k: int, domain: Box | Ball, rows: int, jointly: bool = True
+        self, composed: Composed, total: PrivacyTarget, k: int, domain: Box | Ball, rows: int, jointly: bool = True
     ) -> tuple[Problem, Composed]:
         """The problem, and the method in its frame; as it was composed, if it needs none. Args: as of ``problem_of``.
 
@@ -140,7 +140,9 @@ class Framing:
         paid = _share(zoomed, problem)  # or refused, where it must be
         return (problem, zoomed) if paid or scale != "none" else alone
 
-    def asks(self, composed: Composed, total: Total, k: int, domain: Box | Ball, rows: int, jointly: bool) -> bool:
+    def asks(
+        self, composed: Composed, total: PrivacyTarget, k: int, domain: Box | Ball, rows: int, jointly: bool
+    ) -> bool:
         """Whether the frame asks where the rows are. Args and errors: as ``of``."""
         problem, framed = self.of(composed, total, k, domain, rows, jointly)
         return framed is not composed and _share(framed, problem) > 0

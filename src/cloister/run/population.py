@@ -10,7 +10,7 @@ from os import PathLike
 from typing import Any
 
 from cloister.accounting.ledger.run import Run
-from cloister.accounting.total import Total
+from cloister.accounting.privacy_target import PrivacyTarget
 from cloister.core.aggregated import most_rows, pools
 from cloister.core.capabilities import HoldsUsers, Joining, NumbersByName
 from cloister.core.errors import CloisterError, InvalidInput, MissingExtra
@@ -161,7 +161,7 @@ def table_population(
         raise
 
 
-def check_trust(total: Total, method: str, trust: str | None) -> None:
+def check_trust(total: PrivacyTarget, method: str, trust: str | None) -> None:
     """Raises: InvalidInput: a promise to users, where nobody sees which rows are one user's."""
     if total.unit == "users" and trust not in (None, "Central"):
         raise InvalidInput(
@@ -170,7 +170,7 @@ def check_trust(total: Total, method: str, trust: str | None) -> None:
         )
 
 
-def check_users(total: Total, population: Population[Any], trust: str) -> None:
+def check_users(total: PrivacyTarget, population: Population[Any], trust: str) -> None:
     """Raises: InvalidInput unless rows say whose they are if, and only if, the promise is about users, or users have
     numbers that nothing else gives them. Reads no row."""
     known = isinstance(population, HoldsUsers) and population.has_users
@@ -207,7 +207,7 @@ def _numbered(trust: str) -> bool:
     return TRUSTS[trust].relation == "replace one row"
 
 
-def keep_rows(total: Total, population: Population[Any], seed: PublicRng) -> None:
+def keep_rows(total: PrivacyTarget, population: Population[Any], seed: PublicRng) -> None:
     """Keep at most so many rows of each user, by coins of the run's public seed: a run that goes on keeps the same."""
     if isinstance(population, HoldsUsers) and total.rows_per_user is not None:
         population.keep(total.rows_per_user, seed.child("rows of users"))

@@ -9,7 +9,7 @@ from typing import Any
 import attrs
 
 from cloister._version import __version__
-from cloister.accounting.total import Total, problem_of
+from cloister.accounting.privacy_target import PrivacyTarget, problem_of
 from cloister.core.budget import Budget
 from cloister.core.capabilities import PredictsError, predicted_part
 from cloister.core.clustering import Problem
@@ -22,8 +22,8 @@ from cloister.core.questions import Round
 from cloister.core.randomness import PublicRng
 from cloister.core.registry.components import own_number
 from cloister.core.registry.compose import Composed
-from cloister.core.registry.filling import Filler
 from cloister.core.registry.making import by_name, composed_of, unregistered
+from cloister.core.registry.oracle_resolver import OracleResolver
 from cloister.core.registry.registry import registry
 from cloister.core.session import Method, Session, forecast
 from cloister.core.trust import trust_named
@@ -31,9 +31,17 @@ from cloister.rows.selection import Selection
 from cloister.rows.words import described, names_of
 from cloister.run import describing, words
 from cloister.run.bounds import domain_for
-from cloister.run.choosing import HOPELESS, NO_BETTER, Choice, Chooser, Planned, check_chooses, number_of_centers
 from cloister.run.describing import SHARE
 from cloister.run.framing import Framing, counting, price, scale_of, unframed
+from cloister.run.method_selection import (
+    HOPELESS,
+    NO_BETTER,
+    MethodSelection,
+    MethodSelector,
+    Planned,
+    check_chooses,
+    number_of_centers,
+)
 from cloister.run.population import check_trust
 from cloister.run.row_count import counted, shares, with_count
 from cloister.run.starting import begun_from
@@ -61,7 +69,7 @@ class Request:
         not_private: allow components that give no guarantee.
         seed: of the run's public choices; by default a fresh one.
         trust: a trust model by name, whose oracles fill all slots that ``components`` does not name; None: as the
-            method has them (``cloister.run.choosing``).
+            method has them (``cloister.run.method_selection``).
         parties: how many pool their rows, under Aggregated trust; 0: as options say.
         describe: names of columns that groups are described by, in the clustering or beside it.
         describe_words: name of the column whose words tell groups apart, of which no list is known.
@@ -116,11 +124,11 @@ class PreparedRun:
 
     problem: Problem
     composed: Composed
-    total: Total
+    total: PrivacyTarget
     table: Selection
     budget: Budget
     rows: int | None
-    choice: Choice | None
+    choice: MethodSelection | None
     planned: Callable[[int], Planned]
 
     @property
@@ -226,7 +234,7 @@ def asked_for(request: Request) -> tuple[Request, Composed]:
             return request, composed
         components, options = by_name(composed)
         request = attrs.evolve(request, method=composed.spec.name, components=components, options=options)
-    filler = Filler(registry(), request.trust)
+    filler = OracleResolver(registry(), request.trust)
     return request, filler.filled("Method", str(request.method), request.components, request.options)
 
 
@@ -270,7 +278,7 @@ def prepare(
             f"column '{table.features[hidden[0]]}' is described only, and its range is not known: give its bounds"
         )
     inner = first_columns(domain, len(table.features) - len(used.features))
-    total = Total(request.epsilon, request.delta, rows_per_user=request.rows_per_user)
+    total = PrivacyTarget(request.epsilon, request.delta, rows_per_user=request.rows_per_user)
     check_trust(total, composed.spec.name, composed.trust)
     words.check(table, told, total, composed, request.trust)
     framing = Framing(request.zoom, scale_of(request.scale, used.numbers, used.recorded()), used.one_hot)
@@ -290,7 +298,7 @@ def prepare(
             return bool(centers or share) or framing.asks(method, total, request.most, inner, rows, laws)
 
         asked = request.trust, request.parties, request.fewest, laws
-        chooser = Chooser(total, request.most, inside, rows, *asked, 1 - share, shared, narrow)
+        chooser = MethodSelector(total, request.most, inside, rows, *asked, 1 - share, shared, narrow)
         chosen, _, choice = chooser.chosen(composed, request.components, request.options, only)
         if choice is not None and centers:
             chosen = chooser.beside(chosen, centers)

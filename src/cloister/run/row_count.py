@@ -17,14 +17,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from typing import Any, final
+from typing import Any, ClassVar, final
 
 import attrs
 import numpy as np
 
-from cloister.accounting.total import Total, budget_of
+from cloister.accounting.privacy_target import PrivacyTarget, budget_of
 from cloister.core.buckets import BundleArrays, Space
-from cloister.core.budget import Budget, Currency
+from cloister.core.budget import Budget, PrivacyNotion
 from cloister.core.clustering import Problem
 from cloister.core.errors import CloisterError, InvalidInput, Refused
 from cloister.core.lattice import CAP
@@ -32,7 +32,7 @@ from cloister.core.questions import Question, count
 from cloister.core.registry.registry import registry
 from cloister.core.session import Session
 from cloister.core.types import Ints
-from cloister.run.choosing import Planned
+from cloister.run.method_selection import Planned
 
 SHARE = 0.01
 """Share of the budget that counts the rows. In mu^2 it widens all other noise by half a percent."""
@@ -56,8 +56,10 @@ ORACLES = {
 
 @final
 @attrs.frozen(eq=False)
-class Everybody:
+class SingleBucket:
     """One bucket that holds every row."""
+
+    digest_tag: ClassVar = "cloister.Everybody"
 
     @property
     def space(self) -> Space:
@@ -76,7 +78,9 @@ def shares(budget: Budget) -> tuple[Budget, Budget]:
     return attrs.evolve(first, delta=0.0), attrs.evolve(rest, delta=budget.delta)
 
 
-def with_count(planned: Callable[[int], Planned], total: Total, k: int, rows: int | None) -> tuple[Planned, Budget]:
+def with_count(
+    planned: Callable[[int], Planned], total: PrivacyTarget, k: int, rows: int | None
+) -> tuple[Planned, Budget]:
     """A run's plan, and the budget of the whole run. Without ``rows`` it is the plan for a likely number.
 
     The measure is fixed before the count too: the one that methods need for all likely numbers, or all their slots'.
@@ -106,7 +110,7 @@ def with_count(planned: Callable[[int], Planned], total: Total, k: int, rows: in
             f"{composed.trust}"
         )
     same = len({problem.budget for _, problem, _ in plans.values()}) == 1
-    currencies = frozenset[Currency]().union(*(composed.currencies for composed, _, _ in plans.values()))
+    currencies = frozenset[PrivacyNotion]().union(*(composed.currencies for composed, _, _ in plans.values()))
     budget = problem.budget if same else budget_of(total, currencies)
     return (composed, attrs.evolve(problem, budget=shares(budget)[1]), choice), budget
 
@@ -156,4 +160,4 @@ def doubts(budget: Budget, problem: Problem) -> tuple[str, ...]:
 
 def _question(budget: Budget) -> Question[Any, Any]:
     oracle = registry().load(registry().spec("FrequencyOracle", ORACLES[budget.measure]))()
-    return count(Everybody(), oracle=oracle, budget=budget)
+    return count(SingleBucket(), oracle=oracle, budget=budget)

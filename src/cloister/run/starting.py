@@ -15,7 +15,7 @@ import numpy as np
 
 from cloister.core.domains import Ball
 from cloister.core.errors import Damaged, InvalidInput
-from cloister.core.registry.components import Choices, slots_of
+from cloister.core.registry.components import CandidateSlot, slots_of
 from cloister.core.registry.compose import Composed
 from cloister.core.registry.registry import registry
 from cloister.rows.selection import table_columns
@@ -134,7 +134,7 @@ def begun_from(request: Any, columns: Sequence[str]) -> tuple[Any, str]:
     if spec is not None and spec.starts:
         more: dict[str, Any] = {"options": {**request.options, spec.starts: centers}}
         more["zoom"] = "off" if request.zoom == "auto" else request.zoom
-    elif spec is not None and any(isinstance(slot, Choices) for slot in slots_of(registry().load(spec)).values()):
+    elif spec is not None and any(isinstance(slot, CandidateSlot) for slot in slots_of(registry().load(spec)).values()):
         more = {}
     else:
         known = ", ".join(each.name for each in registry().specs("Method") if each.starts)

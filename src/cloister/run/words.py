@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, final
 import attrs
 import numpy as np
 
-from cloister.accounting.total import Total
+from cloister.accounting.privacy_target import PrivacyTarget
 from cloister.core.clustering import Problem
 from cloister.core.errors import Damaged, InvalidInput
 from cloister.core.registry.compose import Composed, compose
@@ -28,7 +28,7 @@ RARE = 0.25
 """Thresholds above this part of an average group are warned of."""
 
 
-def check(table: Selection, asked: Sequence[Any], total: Total, composed: Composed, trust: str | None) -> None:
+def check(table: Selection, asked: Sequence[Any], total: PrivacyTarget, composed: Composed, trust: str | None) -> None:
     """Raises: InvalidInput: words are asked where they cannot be counted. Args: table, as the population reads it;
     asked, what the request describes groups by; trust, that the caller named: a method that asks nothing has none."""
     known = composed.trust or trust

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cloister.run.needing import EPSILONS, NeededBudget
+from cloister.run.required_budget import EPSILONS, RequiredBudget
 from cloister.showing.frame import COLOURS, FAINT, GRID, MARKERS, frame, settings, words
 from cloister.showing.plot_data import Heading
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 TITLE = "Predicted error against privacy budget"
 
 
-def figure_of(needs: NeededBudget) -> Figure:
+def figure_of(needs: RequiredBudget) -> Figure:
     """The figure, without a window or global state. Raises: MissingExtra."""
     with settings():
         figure, axes = frame(0.6)

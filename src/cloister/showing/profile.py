@@ -16,7 +16,6 @@ import attrs
 import numpy as np
 
 from cloister.core.types import Bools, Floats
-from cloister.run.cautions import beyond, unlisted, unproved, untrusted
 from cloister.run.descriptions import Descriptions, descriptions_of
 from cloister.run.estimates import (
     Estimate,
@@ -27,6 +26,7 @@ from cloister.run.estimates import (
 )
 from cloister.run.result import Result
 from cloister.run.shown import as_shares, category_places, center_texts, size_texts
+from cloister.run.warnings import beyond, unlisted, unproved, untrusted
 from cloister.run.words import Word, words_of
 from cloister.showing.figures import POINTS, estimated, model_of, silhouette
 from cloister.showing.telling import held

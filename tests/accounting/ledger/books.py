@@ -8,18 +8,18 @@ from contextlib import closing
 
 import numpy as np
 
-from cloister.accounting import Ledger, Run, Total
+from cloister.accounting import Ledger, PrivacyTarget, Run
 from cloister.core.budget import Measure
-from cloister.core.record import Lookup, Marking
+from cloister.core.record import Fingerprinter, Lookup
 
-PURE = Total(0.25)
+PURE = PrivacyTarget(0.25)
 
 
 def reserve(
     book: Ledger,
-    total: Total = PURE,
+    total: PrivacyTarget = PURE,
     measures: Sequence[Measure] = (),
-    marks: Marking | None = None,
+    marks: Fingerprinter | None = None,
     uses_delta: bool = False,
 ) -> Run:
     found: Sequence[Measure] = measures or ("gaussian" if total.delta else "pure",)

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cloister.accounting import Cost, Ledger, Lifetime, Run, Total, rho_of
+from cloister.accounting import Cost, Ledger, Lifetime, PrivacyTarget, Run, rho_of
 from cloister.core.budget import Budget, Event, Measure
 from cloister.core.errors import BudgetExceeded, CloisterError, Damaged, InvalidInput, Refused, UnknownName
-from cloister.core.record import Lookup, Marking, inside, mark_of, marks_of_options
+from cloister.core.record import Fingerprinter, Lookup, inside, mark_of, marks_of_options
 from tests.accounting.ledger.books import PURE, edit, look, reserve, resumed
 from tests.core.core_fakes import same
 
@@ -63,16 +63,16 @@ def test_runs_are_admitted_until_the_epsilons_add_up(ledger: Ledger) -> None:
 
 def test_ten_tenths_are_one_whatever_floating_point_says(ledger: Ledger) -> None:
     for _ in range(10):
-        reserve(ledger, Total(0.1))
+        reserve(ledger, PrivacyTarget(0.1))
     with pytest.raises(BudgetExceeded):
-        reserve(ledger, Total(1e-6))
+        reserve(ledger, PrivacyTarget(1e-6))
 
 
 def test_deltas_add_up_too_and_pure_runs_cost_none(ledger: Ledger) -> None:
-    reserve(ledger, Total(0.1, 9e-7))
+    reserve(ledger, PrivacyTarget(0.1, 9e-7))
     with pytest.raises(BudgetExceeded, match="delta 1e-07 left"):
-        reserve(ledger, Total(0.1, 2e-7))
-    reserve(ledger, Total(0.1, 2e-7), ["pure"])
+        reserve(ledger, PrivacyTarget(0.1, 2e-7))
+    reserve(ledger, PrivacyTarget(0.1, 2e-7), ["pure"])
     assert spent(ledger).delta == 9e-7
 
 
@@ -80,23 +80,23 @@ def test_a_ledger_that_has_no_delta_says_that_delta_is_what_is_missing(tmp_path:
     book = Ledger.open(tmp_path / "pure.db", create=True)
     book.declare("people", 1.0)
     with pytest.raises(BudgetExceeded, match=r"Delta is what is missing: the data set was declared without any"):
-        reserve(book, Total(0.25, 1e-6))
-    reserve(book, Total(0.25))
+        reserve(book, PrivacyTarget(0.25, 1e-6))
+    reserve(book, PrivacyTarget(0.25))
     with pytest.raises(BudgetExceeded) as error:
-        reserve(book, Total(1.0))
+        reserve(book, PrivacyTarget(1.0))
     assert "Delta" not in str(error.value)
     with pytest.raises(InvalidInput, match="delta is what is missing"):
         book.declare("others", 1.0, composition="zcdp")
 
 
 def test_a_ledger_whose_delta_is_spent_says_so(ledger: Ledger) -> None:
-    reserve(ledger, Total(0.1, 9e-7))
+    reserve(ledger, PrivacyTarget(0.1, 9e-7))
     with pytest.raises(BudgetExceeded, match="Delta is what is missing: ask for a smaller"):
-        reserve(ledger, Total(0.1, 2e-7))
+        reserve(ledger, PrivacyTarget(0.1, 2e-7))
 
 
 def test_a_pure_run_pays_for_the_delta_of_its_thresholds_and_gets_back_what_they_did_not_spend(ledger: Ledger) -> None:
-    total = Total(0.25, 6e-7)
+    total = PrivacyTarget(0.25, 6e-7)
     run = reserve(ledger, total, ["pure"], uses_delta=True)
     with pytest.raises(BudgetExceeded, match="delta 4e-07 left"):
         reserve(ledger, total, ["pure"], uses_delta=True)
@@ -105,7 +105,7 @@ def test_a_pure_run_pays_for_the_delta_of_its_thresholds_and_gets_back_what_they
 
 
 def test_a_lifetime_in_zcdp_admits_what_its_rho_pays_for(in_rho: Ledger) -> None:
-    small = Total(0.25, 1e-7)
+    small = PrivacyTarget(0.25, 1e-7)
     runs = int(rho_of(1.0, 1e-6) / (small.measured(["gaussian"]).amount / 2))
     assert runs > 4  # more than basic composition allows
     for _ in range(runs):
@@ -116,15 +116,15 @@ def test_a_lifetime_in_zcdp_admits_what_its_rho_pays_for(in_rho: Ledger) -> None
 
 def test_a_finished_run_counts_for_ever(ledger: Ledger) -> None:
     """What it spent is never free again, whichever run is asked for next."""
-    run = reserve(ledger, Total(0.75))
+    run = reserve(ledger, PrivacyTarget(0.75))
     run.finish([Event("a", Budget("pure", 0.75))])
     with pytest.raises(BudgetExceeded, match=r"epsilon 0\.25, delta 1e-06 left, epsilon 0\.5"):
-        reserve(ledger, Total(0.5))
-    reserve(ledger, Total(0.25))
+        reserve(ledger, PrivacyTarget(0.5))
+    reserve(ledger, PrivacyTarget(0.25))
 
 
 def test_finished_runs_count_in_rho_too(in_rho: Ledger) -> None:
-    total = Total(1.0, 1e-6)
+    total = PrivacyTarget(1.0, 1e-6)
     budget = total.measured(["zcdp"])
     part = budget.split(3, 1)[0]
     in_rho.reserve("people", total, part, "plan", b"").finish([Event("a", part)])
@@ -138,7 +138,7 @@ def test_a_lifetime_in_zcdp_admits_no_run_with_a_delta_of_its_own(in_rho: Ledger
     measures: tuple[Sequence[Measure], ...] = ["pure"], ["pure", "gaussian"]
     for found in measures:
         with pytest.raises(Refused, match="no delta left for thresholds: leave out --describe-words"):
-            reserve(in_rho, Total(0.1, 1e-7), found, uses_delta=True)
+            reserve(in_rho, PrivacyTarget(0.1, 1e-7), found, uses_delta=True)
     assert in_rho.runs() == ()
 
 
@@ -163,7 +163,7 @@ def test_nobody_can_write_between_the_sum_of_a_reservation_and_its_entry(
 
 def test_an_exact_run_is_never_admitted(ledger: Ledger) -> None:
     with pytest.raises(InvalidInput, match="no privacy"):
-        ledger.reserve("people", Total(0.1), Budget("exact", math.inf), "plan", b"")
+        ledger.reserve("people", PrivacyTarget(0.1), Budget("exact", math.inf), "plan", b"")
 
 
 def test_a_lifetime_cannot_be_changed_but_may_be_repeated(ledger: Ledger) -> None:
@@ -188,11 +188,11 @@ def test_a_reservation_stays_spent_until_the_run_ends_and_then_the_rest_returns(
 
 @pytest.mark.parametrize(
     ("total", "events", "epsilon"),
-    [(PURE, None, 0.25), (PURE, [], 0.0), (Total(0.5, 1e-7), [Event("a", Budget("gaussian", 1.0))], 0.5)],
+    [(PURE, None, 0.25), (PURE, [], 0.0), (PrivacyTarget(0.5, 1e-7), [Event("a", Budget("gaussian", 1.0))], 0.5)],
     ids=["no word of its events", "no events", "more than it reserved"],
 )
 def test_a_run_that_ends_without_its_events_keeps_everything_spent(
-    ledger: Ledger, total: Total, events: Any, epsilon: float
+    ledger: Ledger, total: PrivacyTarget, events: Any, epsilon: float
 ) -> None:
     """And one that asked nothing returns everything; more than was reserved is never spent."""
     reserve(ledger, total).finish(events)
@@ -200,7 +200,7 @@ def test_a_run_that_ends_without_its_events_keeps_everything_spent(
 
 
 def test_a_gaussian_run_returns_epsilon_at_its_own_delta_and_keeps_the_delta(ledger: Ledger) -> None:
-    total = Total(0.5, 1e-7)
+    total = PrivacyTarget(0.5, 1e-7)
     half = total.measured(["gaussian"]).over(2)
     reserve(ledger, total).finish([Event("a", half, 3, 2.0**20)])
     assert 0.3 < spent(ledger).epsilon < 0.4
@@ -209,7 +209,7 @@ def test_a_gaussian_run_returns_epsilon_at_its_own_delta_and_keeps_the_delta(led
 
 def test_pure_noise_that_was_paid_in_rho_is_recorded_with_its_own_epsilon_and_without_delta(ledger: Ledger) -> None:
     """Before, this run of 0.22 kept all of epsilon 1 and delta 1e-6."""
-    total = Total(1.0, 1e-6)
+    total = PrivacyTarget(1.0, 1e-6)
     budget = total.measured(["pure", "gaussian"])
     run = reserve(ledger, total, ["pure", "gaussian"])
     assert spent(ledger) == Cost(1.0, 1e-6, budget.amount)
@@ -220,7 +220,7 @@ def test_pure_noise_that_was_paid_in_rho_is_recorded_with_its_own_epsilon_and_wi
 
 def test_a_run_that_ends_returns_delta_only_if_its_epsilon_holds_without_it(ledger: Ledger) -> None:
     """Forty pure events add up to 1.4, beyond what was reserved: in rho they cost less, and that needs the delta."""
-    total = Total(1.0, 1e-6)
+    total = PrivacyTarget(1.0, 1e-6)
     each = total.measured(["pure", "gaussian"]).over(40)
     run = reserve(ledger, total, ["pure", "gaussian"])
     run.finish([Event("laplace", each, 3, pure=each.epsilon)] * 40)
@@ -336,7 +336,7 @@ def test_resuming_and_replaying_need_the_same_data_set_and_plan_and_a_run_that_e
 # rows
 
 
-def rows(**marks: bytes) -> Marking:
+def rows(**marks: bytes) -> Fingerprinter:
     """Marks that depend on the key, as a population's do."""
     return lambda key: {what: mark_of(key, [value.hex()]) for what, value in marks.items()}
 
@@ -345,7 +345,7 @@ PAPER = rows(sizes=b"1", times=b"2")
 MOVED = rows(sizes=b"1", times=b"3")
 
 
-def compared(book: Ledger, run: Run, marks: Marking | None, same_rows: bool = False) -> Run:
+def compared(book: Ledger, run: Run, marks: Fingerprinter | None, same_rows: bool = False) -> Run:
     """The run, gone on with by whoever has these rows."""
     return book.resume(run.id, "people", "plan", marks, same_rows)
 
@@ -383,7 +383,7 @@ def test_whoever_says_that_rows_are_the_same_goes_on_and_is_not_asked_again(ledg
 
 @pytest.mark.parametrize(("before", "after"), [(PAPER, rows()), (rows(), PAPER), (PAPER, None), (None, None)])
 def test_rows_that_nobody_can_compare_need_somebody_who_says_that_they_are_the_same(
-    ledger: Ledger, before: Marking | None, after: Marking | None
+    ledger: Ledger, before: Fingerprinter | None, after: Fingerprinter | None
 ) -> None:
     run = reserve(ledger, marks=before)
     with pytest.raises(Refused, match=r"nobody can tell .*--same-rows"):
@@ -395,7 +395,7 @@ def test_rows_that_nobody_can_compare_need_somebody_who_says_that_they_are_the_s
             compared(ledger, run, MOVED)
 
 
-def read(encoding: str, **said: Sequence[str]) -> Marking:
+def read(encoding: str, **said: Sequence[str]) -> Fingerprinter:
     """Args: said (by an option that there was not yet when runs began)."""
     later = {f"--{option}": values for option, values in said.items()}
     return lambda key: PAPER(key) | marks_of_options({"--encoding": [encoding], **later})
@@ -443,7 +443,7 @@ def test_two_runs_that_read_their_rows_at_once_do_not_both_take_what_is_left(led
     """Each is admitted before its rows are read, and again after: meanwhile the other one may have begun."""
 
     def meanwhile(key: bytes) -> dict[str, bytes]:
-        reserve(ledger, Total(1.0))
+        reserve(ledger, PrivacyTarget(1.0))
         return PAPER(key)
 
     with pytest.raises(BudgetExceeded):
@@ -469,7 +469,7 @@ def test_a_run_that_is_refused_makes_no_key_and_reads_no_row(ledger: Ledger) -> 
     def unread(key: bytes) -> dict[str, bytes]:
         raise AssertionError("rows were read")
 
-    reserve(ledger, Total(1.0))
+    reserve(ledger, PrivacyTarget(1.0))
     for dataset, error in (("people", BudgetExceeded), ("nobody", UnknownName)):
         with pytest.raises(error):
             ledger.reserve(dataset, PURE, PURE.measured(["pure"]), "plan", b"", unread)

@@ -17,13 +17,13 @@ import numpy as np
 import pytest
 
 import cloister
-from cloister.accounting import Ledger, Total
+from cloister.accounting import Ledger, PrivacyTarget
 from cloister.accounting.ledger import counter
 from cloister.core.errors import BudgetExceeded
 from cloister.core.record import Lookup
 
 SOURCES = Path(cloister.__file__).parents[1]
-TOTAL = Total(0.01)
+TOTAL = PrivacyTarget(0.01)
 
 
 def crowd(ledger: Ledger) -> None:

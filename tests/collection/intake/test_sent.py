@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import given, strategies as st
 
-from cloister.collection.intake.sieve import SPLIT, isolated
+from cloister.collection.intake.validator import SPLIT, isolated
 from cloister.core.errors import Refused
 from cloister.core.types import Ints
 

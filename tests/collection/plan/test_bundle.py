@@ -13,7 +13,7 @@ import attrs
 import pytest
 
 from cloister.accounting.composition import Spent
-from cloister.accounting.total import Total
+from cloister.accounting.privacy_target import PrivacyTarget
 from cloister.collection.plan import bundle
 from cloister.collection.plan.bundle import Bundle, addable, bundle_of
 from cloister.collection.plan.plan import CollectionPlan, read
@@ -134,13 +134,13 @@ UNADDABLE: dict[str, tuple[float, list[Event], str]] = {
 def test_what_a_device_cannot_add_up_has_no_bundle(epsilon: float, events: list[Event], said: str) -> None:
     """A third party's method in rho: its plan is within its total, and devices would refuse it for their sum."""
     with pytest.raises(Refused, match=said):
-        addable(Total(epsilon, 1e-6), events)
+        addable(PrivacyTarget(epsilon, 1e-6), events)
 
 
 def test_people_who_are_divided_over_questions_add_up_only_what_one_of_them_answers() -> None:
-    addable(Total(1.0, 0.0), HALVES)
+    addable(PrivacyTarget(1.0, 0.0), HALVES)
     assert Spent.on([SMALL] * 100).epsilon(1e-6) < 0.6
-    addable(Total(0.6, 1e-6), [SMALL] * 60)
+    addable(PrivacyTarget(0.6, 1e-6), [SMALL] * 60)
 
 
 @final

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from cloister.collection.client.encoder import Encoded, PlanEncoder
-from cloister.collection.intake.sieve import Intake
+from cloister.collection.intake.validator import Intake
 from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.server.reports import Collected
 from cloister.core.questions import Round

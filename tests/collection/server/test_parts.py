@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cloister.collection.intake import parts, sieve
-from cloister.collection.intake.sieve import Intake
+from cloister.collection.intake import parts, validator
+from cloister.collection.intake.validator import Intake
 from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.server import reports
 from cloister.collection.wire import batches
@@ -63,8 +63,8 @@ def test_parts_of_any_size_give_what_one_pass_gives(
     """Also where only so many lies of one number are looked at in one piece: pieces must not depend on the parts."""
     plan = small_plan(kind, N)
     folder = contest(plan, tmp_path / "reports", seed)
-    for tries, piece, chunk in ((sieve.TRIES, reports.PIECE, batches.CHUNK), (4, 10, 200)):
-        monkeypatch.setattr(sieve, "TRIES", tries)
+    for tries, piece, chunk in ((validator.TRIES, reports.PIECE, batches.CHUNK), (4, 10, 200)):
+        monkeypatch.setattr(validator, "TRIES", tries)
         monkeypatch.setattr(reports, "PIECE", piece)
         monkeypatch.setattr(batches, "CHUNK", chunk)
         expected, intake = gathered(plan, folder)

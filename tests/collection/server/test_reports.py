@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from cloister.collection.client.encoder import Encoded
-from cloister.collection.intake.sieve import TRIES
+from cloister.collection.intake.validator import TRIES
 from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.server.reports import Collected
 from cloister.collection.wire.answers import AnswerLayout, layout_of

@@ -13,7 +13,7 @@ from scipy.stats import binom
 
 from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.server.aggregator import decode
-from cloister.collection.server.robust import CHANCE, LimitedCounts, LimitedSums, Withstanding, noise
+from cloister.collection.server.robust import CHANCE, LimitedCounts, LimitedSums, RobustDecoding, noise
 from cloister.collection.wire.answers import layout_of
 from cloister.collection.wire.batches import form_of
 from cloister.core.budget import Budget, Event
@@ -71,10 +71,10 @@ def test_a_bucket_of_liars_alone_reads_as_if_they_had_not_come_and_others_as_the
     every, plain = np.arange(part.cells.space.sizes[0]), part.channel.decode(after, NOISE)
     honestly = part.channel.decode(before, NOISE).at(every)
     values, (gain,) = plain.at(every), part.channel.gains
-    (table,) = Withstanding(M / (N + M), K)(plan.round(), (after,), (plain,))
+    (table,) = RobustDecoding(M / (N + M), K)(plan.round(), (after,), (plain,))
     assert values[bucket] > honestly[bucket] + 0.9 * M
     assert table.at(every)[bucket] == pytest.approx(honestly[bucket])
-    (table,) = Withstanding(0.01, K)(plan.round(), (after,), (plain,))
+    (table,) = RobustDecoding(0.01, K)(plan.round(), (after,), (plain,))
     harm = 0.01 * (N + M) * gain.most
     above = values > harm + noise(gain, N + M)
     assert 3 < above.sum() < len(every) / 2
@@ -122,9 +122,9 @@ def looked_up(*values: float) -> LookupTable:
     return LookupTable(lambda ids, level: np.array(values)[ids], [0.0])
 
 
-def read(k: int, *values: float) -> tuple[LimitedCounts, list[float], Withstanding]:
+def read(k: int, *values: float) -> tuple[LimitedCounts, list[float], RobustDecoding]:
     """Counts of which liars can invent 30 (b) and noise 20 (B), as they are read, and a reading of these alone."""
-    counts, reading = LimitedCounts(looked_up(*values), [30.0], [20.0]), Withstanding(0.1, k)
+    counts, reading = LimitedCounts(looked_up(*values), [30.0], [20.0]), RobustDecoding(0.1, k)
     reading._counted.append(counts)
     return counts, counts.at(np.arange(len(values))).tolist(), reading
 
@@ -172,7 +172,7 @@ def test_sums_that_somebody_pulls_are_said_to_be_and_limited_by_the_round_s_coun
     bucket, every = int(part.cells.locate(plan.domain.snap(to[None]))[0, 0]), np.arange(part.cells.space.sizes[0])
     lies = part.channel.absorb(pulling(part, users[30_000:], bucket, to))
     for summary, said in ((honest[at], []), (honest[at].merge(lies), ["the sums of 1 buckets are longer"])):
-        summaries, reading = [*honest[:at], summary, *honest[at + 1 :]], Withstanding(0.001, 3)
+        summaries, reading = [*honest[:at], summary, *honest[at + 1 :]], RobustDecoding(0.001, 3)
         tables = [one.channel.decode(sent, NOISE) for one, sent in zip(round.parts, summaries, strict=True)]
         found = [table.at(every) for table in reading(round, summaries, tables)]
         assert [doubt.split(" than")[0] for doubt in reading.doubts() if "longer" in doubt] == said
@@ -193,6 +193,6 @@ def test_a_share_that_can_invent_just_a_whole_group_is_refused():
     round = planned().round()
     (part,) = round.parts
     round = attrs.evolve(round, parts=(attrs.evolve(part, channel=channel),))
-    Withstanding(0.1249, 4).check(round)
+    RobustDecoding(0.1249, 4).check(round)
     with pytest.raises(InvalidInput, match="as much as one of 4 equal groups"):
-        Withstanding(0.125, 4).check(round)
+        RobustDecoding(0.125, 4).check(round)

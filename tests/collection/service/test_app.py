@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 
 from cloister.collection.plan.plan import CollectionPlan
-from cloister.collection.service import desk
-from cloister.collection.service.app import collector
+from cloister.collection.service import collector
+from cloister.collection.service.app import create_app
 from cloister.collection.service.limits import Limits
 from cloister.collection.service.segments import Segments
 from cloister.collection.service.tickets import Issuer, mint, new_key, read_key
@@ -53,7 +53,7 @@ Serving = Callable[..., Client]
 @pytest.fixture
 def serving(folder: Path, out: Path) -> Serving:
     """What makes a collector of the plan. Args: as for ``collector``."""
-    return lambda **options: Client(collector(folder, out, **options))
+    return lambda **options: Client(create_app(folder, out, **options))
 
 
 @pytest.fixture
@@ -151,7 +151,7 @@ def test_without_tickets_whoever_knows_a_number_uses_it_up_and_everybody_sees_wh
 def test_a_plan_without_a_bundle_says_so(tmp_path: Path, out: Path) -> None:
     plan_in(tmp_path / "plan")
     (tmp_path / "plan" / "bundle-1.bin").unlink()
-    with Client(collector(tmp_path / "plan", out)) as client:
+    with Client(create_app(tmp_path / "plan", out)) as client:
         assert client.get("/round").json()["bundle"] is None
         assert client.get("/bundle-1.bin").status_code == 404
 
@@ -188,11 +188,11 @@ def test_one_address_holds_a_quarter_of_the_bytes_under_way_and_this_machine_s_p
     """Who sends without an end keeps nobody else out."""
     body, statuses = batch(form, *range(50)), dict[str, int]()
     for peer, rate in (("203.0.113.5", 100.0), ("127.0.0.1", 100.0), ("203.0.113.6", 0.0)):
-        app = collector(folder, out, limits=Limits(held=2 * len(body), rate=rate))
+        app = create_app(folder, out, limits=Limits(held=2 * len(body), rate=rate))
         with Client(app, client=(peer, 4711)) as client:
             statuses[peer] = client.send(body)[0]
             assert client.refused("busy") == (statuses[peer] == 503)
-            assert (app.state.desk.counts.held, len(app.state.desk.held)) == (0, 0)
+            assert (app.state.collector.counts.held, len(app.state.collector.held)) == (0, 0)
             assert client.send(report(form, 1))[0] in (201, 409), "what was held is let go of"
     assert statuses == {"203.0.113.5": 503, "127.0.0.1": 200, "203.0.113.6": 200}
 
@@ -292,12 +292,12 @@ def test_who_has_no_ticket_costs_no_more_by_many_reports_and_many_tickets_are_ch
     tickets: list[bytes],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    app = collector(folder, out, issuer=Issuer.read(issuer))
+    app = create_app(folder, out, issuer=Issuer.read(issuer))
     real, looked, form = Issuer.valid, list[tuple[int, bool]](), form_of(plan, tickets=True)
 
     def valid(issuer: Issuer, of: str, pairs: Iterable[tuple[int, bytes]]) -> list[bool]:
         given = list(pairs)
-        looked.append((len(given), app.state.desk._checking.locked()))
+        looked.append((len(given), app.state.collector._checking.locked()))
         return real(issuer, of, given)
 
     monkeypatch.setattr(Issuer, "valid", valid)
@@ -313,7 +313,7 @@ def test_an_error_of_ours_is_said_without_what_was_sent(
     serving: Serving, form: BatchForm, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told = list[dict[str, Any]]()
-    monkeypatch.setattr(desk.Desk, "receive", lambda self, body: {}[body])
+    monkeypatch.setattr(collector.Collector, "receive", lambda self, body: {}[body])
     with serving(told=told.append) as client:
         found = client.request("POST", "/reports", content=report(form, 1), headers=OCTETS)
     assert (found.status_code, told) == (500, [{"event": "fault", "what": "KeyError"}])
@@ -330,7 +330,7 @@ def test_a_long_request_of_tiny_batches_does_not_hold_up_the_others(
         return parse(self, data)
 
     monkeypatch.setattr(BatchForm, "parse", noted)
-    many = batch(form) * (desk.SHORT // len(batch(form)))
+    many = batch(form) * (collector.SHORT // len(batch(form)))
     for body in (batch(form, 1), many + batch(form, 2)):
         assert client.send(body) == (200, {"accepted": 1, "refused": {}})
     assert [name.startswith("asyncio_") for name in threads] == [False, True]

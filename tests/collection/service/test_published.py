@@ -18,8 +18,8 @@ from cloister.collection.client.encoder import PlanEncoder
 from cloister.collection.plan import bundle
 from cloister.collection.plan.transcript import Transcript
 from cloister.collection.server.aggregator import advance
-from cloister.collection.service import desk
-from cloister.collection.service.app import collector
+from cloister.collection.service import collector
+from cloister.collection.service.app import create_app
 from cloister.collection.service.segments import Segments
 from cloister.core.errors import Refused
 from cloister.core.randomness import NoiseRng
@@ -34,7 +34,7 @@ ROUNDS = 2
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A plan of two rounds, that a collector looks into often."""
-    monkeypatch.setattr(desk, "LOOK", 0.02)
+    monkeypatch.setattr(collector, "LOOK", 0.02)
     bundle.write(planned(options={"rounds": ROUNDS}), tmp_path / "plan", "in words")
     return tmp_path
 
@@ -60,7 +60,7 @@ def shows(client: Client, **facts: Any) -> Callable[[], bool]:
 
 def test_rounds_open_and_close_without_a_restart(folder: Path) -> None:
     told, plan, out = list[dict[str, Any]](), folder / "plan", folder / "reports"
-    with Client(collector(plan, out, told=told.append)) as client:
+    with Client(create_app(plan, out, told=told.append)) as client:
         first, late = answers(folder, slice(1, None)), answers(folder, slice(0, 1))
         assert client.send(first)[1]["accepted"] == len(ROWS) - 1
         advance(plan, out)
@@ -78,14 +78,14 @@ def test_rounds_open_and_close_without_a_restart(folder: Path) -> None:
         assert client.send(second)[1]["refused"] == {"closed": 1}
         assert shows(client, open=False, round=None)()
     with pytest.raises(Refused, match="all rounds of this plan are closed"):
-        collector(plan, out)
+        create_app(plan, out)
     assert told == [{"event": "round", "round": 2}, {"event": "closed", "round": 2}]
     assert [answers.reports["accepted"] for answers in Transcript.read(plan).closed] == [len(ROWS) - 1, len(ROWS)]
 
 
 def test_between_two_rounds_reports_are_sent_back(folder: Path) -> None:
     told = list[dict[str, Any]]()
-    with Client(collector(folder / "plan", folder / "reports", told=told.append)) as client:
+    with Client(create_app(folder / "plan", folder / "reports", told=told.append)) as client:
         old = answers(folder)
         client.send(old)
         elsewhere = Path(shutil.copytree(folder / "plan", folder / "elsewhere" / "plan"))
@@ -101,7 +101,7 @@ def test_between_two_rounds_reports_are_sent_back(folder: Path) -> None:
         wait_for(client, shows(client, round=2))
         assert told[0]["event"] == "waiting"
         assert "round-1.json" in told[0]["why"]
-    with Client(collector(folder / "plan", folder / "reports")) as client:
+    with Client(create_app(folder / "plan", folder / "reports")) as client:
         assert client.get("/round").json()["round"] == 2, "whoever begins later begins with the open round"
         assert client.send(answers(folder))[0] == 200
 
@@ -115,13 +115,13 @@ def test_the_watch_of_the_plan_s_folder_survives_what_it_meets_and_opens_the_rou
 ) -> None:
     told, plan, out = list[dict[str, Any]](), folder / "plan", folder / "reports"
     opens = Mock(side_effect=fault)
-    with Client(collector(plan, out, told=told.append)) as client:
+    with Client(create_app(plan, out, told=told.append)) as client:
         ready = client.get("/health")
         assert (ready.status_code, ready.json()["state"], ready.json()["watching"]) == (200, "taking reports", True)
         client.send(answers(folder))
         advance(plan, out)
         with monkeypatch.context() as broken:
-            broken.setattr(desk, "open_round", opens)
+            broken.setattr(collector, "open_round", opens)
             wait_for(client, lambda: opens.call_count >= 3)
             found = client.get("/health")
             assert (found.status_code, found.json()["ready"], found.json()["state"]) == (503, False, "waiting")
@@ -138,7 +138,7 @@ def test_the_watch_of_the_plan_s_folder_survives_what_it_meets_and_opens_the_rou
 def test_a_pipe_that_stands_for_a_round_s_answers_is_waited_for_and_not_opened(folder: Path) -> None:
     plan, out = folder / "plan", folder / "reports"
     told = list[dict[str, Any]]()
-    with Client(collector(plan, out, told=told.append)) as client:
+    with Client(create_app(plan, out, told=told.append)) as client:
         client.send(answers(folder))
         elsewhere = Path(shutil.copytree(plan, folder / "elsewhere" / "plan"))
         advance(elsewhere, out)
@@ -153,7 +153,7 @@ def closed_elsewhere(folder: Path, name: str, rounds: int, some: slice, **change
     """A folder of a plan with the same name of method and rounds, of which some people have answered rounds."""
     place = folder / name
     bundle.write(planned(options={"rounds": ROUNDS}, **changes), place / "plan", "in words")
-    with Client(collector(place / "plan", place / "reports")) as client:
+    with Client(create_app(place / "plan", place / "reports")) as client:
         for number in range(1, rounds + 1):
             assert client.send(answers(place, some))[0] == 200
             advance(place / "plan", place / "reports")
@@ -165,13 +165,13 @@ def test_a_plan_that_takes_the_place_of_another_is_not_collected_for_nor_given_o
     plan, out, told = folder / "plan", folder / "reports", list[dict[str, Any]]()
     other = closed_elsewhere(folder, "other", 1, slice(None), epsilon=3.0)
     kept = Path(shutil.copytree(plan, folder / "kept"))
-    app = collector(plan, out, told=told.append)
+    app = create_app(plan, out, told=told.append)
     with Client(app) as client:
         mine, theirs, before = answers(folder), answers(folder / "other"), client.get("/round").json()
         shutil.rmtree(plan)
         shutil.copytree(other, plan)
         wait_for(client, lambda: any("has another plan now" in event["why"] for event in told))
-        looked = app.state.desk._looked
+        looked = app.state.collector._looked
         assert client.get("/plan.json").content == (kept / "plan.json").read_bytes()
         assert client.send(theirs)[1]["refused"] == {"another plan": 1}
         assert client.send(mine)[0] == 200
@@ -179,7 +179,7 @@ def test_a_plan_that_takes_the_place_of_another_is_not_collected_for_nor_given_o
         assert [after[name] for name in ("plan", "round", "head")] == [
             before[name] for name in ("plan", "round", "head")
         ]
-        assert app.state.desk._looked == looked, "nobody would see the next round"
+        assert app.state.collector._looked == looked, "nobody would see the next round"
         shutil.rmtree(plan)
         shutil.copytree(kept, plan)
         wait_for(client, lambda: client.get("/health").json()["waiting"] is False)
@@ -190,7 +190,7 @@ def test_a_plan_that_takes_the_place_of_another_is_not_collected_for_nor_given_o
 def test_rounds_that_do_not_follow_the_open_one_are_not_opened(folder: Path) -> None:
     plan, out, told = folder / "plan", folder / "reports", list[dict[str, Any]]()
     other = closed_elsewhere(folder, "other", 2, slice(1, None))
-    with Client(collector(plan, out, told=told.append)) as client:
+    with Client(create_app(plan, out, told=told.append)) as client:
         client.send(answers(folder))
         advance(plan, out)
         wait_for(client, shows(client, round=2, open=True))
@@ -200,14 +200,14 @@ def test_rounds_that_do_not_follow_the_open_one_are_not_opened(folder: Path) -> 
 
 
 def test_a_plan_s_folder_that_is_gone_is_seen_and_its_files_are_given_out_all_the_same(folder: Path) -> None:
-    app = collector(folder / "plan", folder / "reports")
+    app = create_app(folder / "plan", folder / "reports")
     with Client(app) as client:
         before = {name: client.get(f"/{name}").content for name in ("plan.json", "bundle-1.json", "bundle-1.bin")}
         (folder / "plan").rename(folder / "elsewhere")
         wait_for(client, lambda: client.get("/health").json()["waiting"] is True)
-        looked = app.state.desk._looked
+        looked = app.state.collector._looked
         client.wait(0.1)
-        assert app.state.desk._looked == looked
+        assert app.state.collector._looked == looked
         assert {name: client.get(f"/{name}").content for name in before} == before
         assert client.get("/round").json()["bundle"] == "/bundle-1.json"
         (folder / "elsewhere").rename(folder / "plan")
@@ -218,7 +218,7 @@ def test_a_file_that_was_asked_for_while_it_was_copied_is_given_out_whole_afterw
     for name in ("bundle-1.bin", "bundle-1.json"):
         file = folder / "plan" / name
         content = file.read_bytes()
-        with Client(collector(folder / "plan", folder / "reports")) as client:
+        with Client(create_app(folder / "plan", folder / "reports")) as client:
             file.write_bytes(content[:10])
             assert client.get(f"/{name}").content == content[:10]
             file.write_bytes(content)
@@ -229,7 +229,7 @@ def test_no_exception_ends_the_watch(folder: Path, monkeypatch: pytest.MonkeyPat
     faults = [*FAULTS, Refused("another plan"), OSError(5, "Input/output error"), None, ValueError("odd")]
     sleeps = [*[None] * len(faults), asyncio.CancelledError()]
     looks = AsyncMock(side_effect=faults)
-    watched = collector(folder / "plan", folder / "reports").state.desk
+    watched = create_app(folder / "plan", folder / "reports").state.collector
     monkeypatch.setattr(watched, "_look", looks)
     monkeypatch.setattr(asyncio, "sleep", AsyncMock(side_effect=sleeps))
     with pytest.raises(asyncio.CancelledError):
@@ -254,9 +254,9 @@ def test_a_watch_that_cannot_look_is_seen_and_that_of_a_closed_plan_is_not_ready
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plan, out = folder / "plan", folder / "reports"
-    with Client(collector(plan, out)) as client:
+    with Client(create_app(plan, out)) as client:
         with monkeypatch.context() as broken:
-            broken.setattr(desk, "STALE", 0.0)
+            broken.setattr(collector, "STALE", 0.0)
             assert gauges(client) == {"watching": 0, "between_rounds": 0, "taking_reports": 1}
             assert client.get("/health").json()["watching"] is False
         for _ in range(ROUNDS):
@@ -269,14 +269,14 @@ def test_a_watch_that_cannot_look_is_seen_and_that_of_a_closed_plan_is_not_ready
 
 
 def test_a_look_that_fails_does_not_count_as_one(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    app = collector(folder / "plan", folder / "reports")
+    app = create_app(folder / "plan", folder / "reports")
     with Client(app) as client:
-        monkeypatch.setattr(desk.Desk, "_look", AsyncMock(side_effect=OSError(5, "Input/output error")))
-        wait_for(client, lambda: app.state.desk.waiting == "OSError: [Errno 5] Input/output error")
+        monkeypatch.setattr(collector.Collector, "_look", AsyncMock(side_effect=OSError(5, "Input/output error")))
+        wait_for(client, lambda: app.state.collector.waiting == "OSError: [Errno 5] Input/output error")
         assert "Input" not in client.get("/health").text, "everybody reads it"
-        before = app.state.desk._looked
+        before = app.state.collector._looked
         client.wait(0.1)
-        assert app.state.desk._looked == before
+        assert app.state.collector._looked == before
         assert client.get("/health").status_code == 200, "reports of the open round are taken"
 
 
@@ -284,7 +284,7 @@ def test_an_output_that_was_closed_stops_neither_the_watch_nor_the_writer(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plan, out = folder / "plan", folder / "reports"
-    with Client(collector(plan, out, told=Mock(side_effect=BrokenPipeError))) as client:
+    with Client(create_app(plan, out, told=Mock(side_effect=BrokenPipeError))) as client:
         with monkeypatch.context() as broken:
             broken.setattr(Segments, "append", Mock(side_effect=OSError(28, "No space left on device")))
             assert client.send(answers(folder))[0] == 503
@@ -297,9 +297,9 @@ def test_a_plan_s_messages_go_to_its_shuffler_only_and_reports_to_none(tmp_path:
     plan_in(tmp_path / "local")
     plan_in(tmp_path / "shuffled", delta=1e-6, rows=100, components=WIRES, method="one-round", trust=None)
     with pytest.raises(Refused, match="only its shuffler may see"):
-        collector(tmp_path / "shuffled", tmp_path / "out")
+        create_app(tmp_path / "shuffled", tmp_path / "out")
     with pytest.raises(Refused, match="need no shuffler"):
-        collector(tmp_path / "local", tmp_path / "out", shuffle=True)
+        create_app(tmp_path / "local", tmp_path / "out", shuffle=True)
     assert not (tmp_path / "out").exists()
-    with Client(collector(tmp_path / "shuffled", tmp_path / "out", shuffle=True)) as client:
+    with Client(create_app(tmp_path / "shuffled", tmp_path / "out", shuffle=True)) as client:
         assert client.get("/round").json()["open"]

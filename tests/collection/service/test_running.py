@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from cloister.collection.service import running
-from cloister.collection.service.app import collector
+from cloister.collection.service.app import create_app
 from cloister.collection.service.limits import Limits, ServiceCounts
 from cloister.collection.service.running import certificate, check_origin, listening, serve
 from cloister.collection.service.supervisor import notify
@@ -93,7 +93,7 @@ def test_a_handshake_has_the_time_of_a_request_and_a_supervisor_is_told_of_start
         return create(loop, *words, **settings)
 
     monkeypatch.setattr(asyncio.BaseEventLoop, "create_server", noted)
-    app = collector(tmp_path / "plan", tmp_path / "out", limits=Limits(seconds=7.0), metrics_apart=True)
+    app = create_app(tmp_path / "plan", tmp_path / "out", limits=Limits(seconds=7.0), metrics_apart=True)
     with (
         socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as supervisor,
         listening("127.0.0.1", 0) as listener,

@@ -19,7 +19,7 @@ import httpx
 import pytest
 
 from cloister.collection.server.aggregator import decode
-from cloister.collection.service.app import collector
+from cloister.collection.service.app import create_app
 from cloister.collection.service.segments import LOCK
 from cloister.collection.wire.batches import BatchForm
 from cloister.core.errors import InvalidInput
@@ -241,7 +241,7 @@ def test_a_bundle_that_is_altered_is_said(folder: Path) -> None:
 def test_reports_in_the_plan_s_folder_are_refused_also_by_another_name(folder: Path) -> None:
     (folder / "link").symlink_to("plan")
     with pytest.raises(InvalidInput, match="holds the plan's folder, or is in it"):
-        collector(folder / "plan", folder / "link" / "reports")
+        create_app(folder / "plan", folder / "link" / "reports")
 
 
 def test_a_port_that_is_taken_is_said_in_one_line(folder: Path) -> None:

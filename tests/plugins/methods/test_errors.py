@@ -11,7 +11,7 @@ import attrs
 import numpy as np
 import pytest
 
-from cloister.accounting import Total
+from cloister.accounting import PrivacyTarget
 from cloister.core.budget import Budget
 from cloister.core.capabilities import PredictsError, predicted_error
 from cloister.core.clustering import Coreset, Problem
@@ -189,7 +189,7 @@ METHODS = [*LLOYDS, "hst-means", "radius-means", "tree-coreset", "grid-means"]
 
 def problem_of(name: str, k: int, d: int, rows: int, epsilon: float) -> Problem:
     measure = {"pure"} if name == "su-lloyd" else {"gaussian"}
-    return Problem(k, cube(d), rows, Total(epsilon, 1e-6).measured(measure))
+    return Problem(k, cube(d), rows, PrivacyTarget(epsilon, 1e-6).measured(measure))
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -224,7 +224,7 @@ def test_many_groups_in_two_columns_are_left_to_a_grid_whatever_the_budget(
 
 
 def strength_in(columns: int, counts: str, sums: str) -> float:
-    problem = Problem(1, cube(columns), 1000, Total(1.0, 0.0).measured({"pure"}))
+    problem = Problem(1, cube(columns), 1000, PrivacyTarget(1.0, 0.0).measured({"pure"}))
     return strength(problem, make("FrequencyOracle", counts), make("VectorSumOracle", sums))
 
 

@@ -10,7 +10,7 @@ import math
 import numpy as np
 import pytest
 
-from cloister.accounting.total import Total
+from cloister.accounting.privacy_target import PrivacyTarget
 from cloister.core.clustering import Coreset, Problem
 from cloister.core.domains import Box
 from cloister.core.errors import InvalidInput
@@ -25,7 +25,7 @@ METHOD = made("grid-means")
 
 
 def problem_of(rows: int, k: int = 3, d: int = 2, epsilon: float = 1.0) -> Problem:
-    return Problem(k, cube(d), rows, Total(epsilon, 1 / (rows * math.log(rows + 2))).measured({"gaussian"}))
+    return Problem(k, cube(d), rows, PrivacyTarget(epsilon, 1 / (rows * math.log(rows + 2))).measured({"gaussian"}))
 
 
 @pytest.mark.parametrize(("rows", "shares"), [(500, [0.8, 0.2]), (50_000, [0.8, 0.05, 0.15])])

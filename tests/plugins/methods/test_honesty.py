@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cloister.accounting.total import Total
+from cloister.accounting.privacy_target import PrivacyTarget
 from cloister.core.budget import Budget
 from cloister.core.clustering import Problem
 from cloister.core.types import Floats
@@ -61,7 +61,7 @@ def deviations(name: str, seeds: int) -> tuple[Floats, Floats]:
     g = np.random.default_rng(3)
     groups = g.choice(3, 6000, p=[0.5, 0.3, 0.2])
     rows = np.array([[-0.6, -0.5], [0.5, 0.6], [0.6, -0.6]])[groups] + 0.05 * g.normal(size=(6000, 2))
-    problem = Problem(3, cube(2), 6000, Total(0.5, 1 / (6000 * math.log(6000))).measured({"gaussian"}))
+    problem = Problem(3, cube(2), 6000, PrivacyTarget(0.5, 1 / (6000 * math.log(6000))).measured({"gaussian"}))
     sizes, centers = list[Floats](), list[Floats]()
     for seed in range(seeds):
         found = run(made(name), rows, problem, seed)[0]

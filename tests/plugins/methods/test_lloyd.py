@@ -10,7 +10,7 @@ import attrs
 import numpy as np
 import pytest
 
-from cloister.accounting import Total
+from cloister.accounting import PrivacyTarget
 from cloister.core.budget import Budget
 from cloister.core.clustering import Clustering, Problem
 from cloister.core.domains import Ball, Box, Domain
@@ -41,7 +41,7 @@ def exact(**options: Any) -> Any:
 
 
 def problem_of(method: Any, k: int, domain: Any, n: int, eps: float = 1.0) -> Problem:
-    return Problem(k, domain, n, Total(eps, 1e-6).measured([method.counts.measure, method.sums.measure]))
+    return Problem(k, domain, n, PrivacyTarget(eps, 1e-6).measured([method.counts.measure, method.sums.measure]))
 
 
 def start(k: int, domain: Domain = SQUARE) -> Floats:

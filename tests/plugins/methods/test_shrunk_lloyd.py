@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cloister.accounting import Total
+from cloister.accounting import PrivacyTarget
 from cloister.core.budget import Budget, Measure
 from cloister.core.clustering import Problem
 from cloister.core.session import Session, forecast
@@ -30,7 +30,7 @@ EVERYTHING = Budget("exact", math.inf)
 
 
 def problem_of(k: int, rows: int, epsilon: float = 1.0) -> Problem:
-    return Problem(k, CUBE, rows, Total(epsilon, 1e-6).measured({"gaussian"}))
+    return Problem(k, CUBE, rows, PrivacyTarget(epsilon, 1e-6).measured({"gaussian"}))
 
 
 @pytest.mark.parametrize("rows", [30, 20_000])
@@ -38,7 +38,7 @@ def problem_of(k: int, rows: int, epsilon: float = 1.0) -> Problem:
 def test_mean_reach_and_growing_rounds_spend_the_budget(rows: int, measure: Measure) -> None:
     """Few rows: the noise of a reach would hide it. In pure noise no mean, and a quarter of the rounds."""
     pure = measure == "pure"
-    problem = Problem(3, CUBE, rows, Total(1.0, 0.0 if pure else 1e-6).measured({measure}))
+    problem = Problem(3, CUBE, rows, PrivacyTarget(1.0, 0.0 if pure else 1e-6).measured({measure}))
     rounds = forecast(made("shrunk-lloyd", LAPLACE) if pure else gauss(), problem, SEED)
     spent = [sum(event.spent.amount for event in round.events) for round in rounds]
     many = rows > 30

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cloister.accounting import Accountant, Total
+from cloister.accounting import Accountant, PrivacyTarget
 from cloister.core.budget import Budget
 from cloister.core.clustering import Clustering, Problem
 from cloister.core.domains import Ball, Box
@@ -146,7 +146,7 @@ def test_the_price_and_the_method_within_are_the_same_wherever_rows_are() -> Non
         assert schedule(session.rounds) == schedule(planned)
         assert len(planned) == 2
         assert found.details["domain"] == repr(cube(2))
-        Accountant(Total(1.0, 1e-5), problem.budget).forecast([round.events for round in planned])
+        Accountant(PrivacyTarget(1.0, 1e-5), problem.budget).forecast([round.events for round in planned])
 
 
 def test_a_row_changes_one_bin_in_every_level_of_every_column() -> None:

@@ -15,8 +15,8 @@ from typing import Any
 import attrs
 import numpy as np
 
-from cloister.accounting import Total
-from cloister.accounting.total import problem_of
+from cloister.accounting import PrivacyTarget
+from cloister.accounting.privacy_target import problem_of
 from cloister.core.clustering import Problem
 from cloister.core.domains import Box
 from cloister.core.registry.compose import compose
@@ -166,7 +166,7 @@ class Noisy:
 def zoom_of(method: str, epsilon: float, per_user: int | None, domain: Box) -> tuple[Zoom[Any], Problem]:
     """Zoom around a method, and the problem that a run has."""
     composed = compose(registry(), "Method", "zoom", {"method": method}, {})
-    return composed.value, problem_of(composed, Total(epsilon, 1e-6, rows_per_user=per_user), 3, domain, N)
+    return composed.value, problem_of(composed, PrivacyTarget(epsilon, 1e-6, rows_per_user=per_user), 3, domain, N)
 
 
 def exact_counts(columns: Columns, domain: Box, rows: Floats) -> list[Floats]:

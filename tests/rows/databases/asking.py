@@ -26,7 +26,7 @@ from cloister.plugins.trees.grid_cells import GridCells
 from cloister.plugins.trees.nearest_direction import NearestDirection
 from cloister.plugins.trees.quadtree import ShiftedQuadtree
 from cloister.plugins.trees.simhash import SimHash
-from cloister.run.row_count import Everybody
+from cloister.run.row_count import SingleBucket
 
 Asked = tuple[tuple[Any, Any], ...]
 
@@ -133,7 +133,7 @@ def _shells(domain: Any, m: int, seed: int) -> Asked:
 
 
 QUESTIONS: dict[str, Callable[[Any, int, int], Asked]] = {
-    "one": lambda domain, m, seed: _summed(Everybody(), domain),
+    "one": lambda domain, m, seed: _summed(SingleBucket(), domain),
     "centers": _centers,
     "clipped": _clipped,
     "weighted": _pulls,

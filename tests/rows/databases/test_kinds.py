@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 
 from cloister.core.domains import Ball, Box
-from cloister.core.frames import GRADES, OCTAVES, STEPS, UNKNOWN, Graded, Reframed, Without, cube, least_of
+from cloister.core.frames import GRADES, OCTAVES, STEPS, UNKNOWN, DropColumns, Reframed, SignLogScale, cube, least_of
 from cloister.core.lattice import Bound
 from cloister.core.nearest import NearestCenter
 from cloister.core.questions import count, vector_sum
@@ -41,7 +41,7 @@ BOX = Box((-1.0, 0.0, -7.0), (0.7, 1.0, 11.0))
 
 def asked_of(name: str, domain: Any, m: int, seed: int) -> Any:
     """Questions of this kind, of the columns that are clustered. A frame's are about rows of the cube."""
-    first = domain.first if isinstance(domain, Without) else domain
+    first = domain.first if isinstance(domain, DropColumns) else domain
     return QUESTIONS[name](cube(first.dimension) if isinstance(first, Reframed) else first, m, seed)
 
 
@@ -59,7 +59,7 @@ def rows_for(domain: Any, seed: int, n: int = 400) -> Floats:
             return hostile(
                 seed, n, low, np.maximum(high, np.nextafter(low, np.inf)), np.maximum(scale * 2.0**-20, 5e-324)
             )
-        case Without():
+        case DropColumns():
             return np.hstack([rows_for(domain.first, seed, n), np.linspace(-1e300, 1e300, 2 * n).reshape(n, 2)])
         case _:
             rows = rows_for(domain.others, seed, n)
@@ -135,7 +135,9 @@ DOMAINS: dict[str, Any] = {
     "frame far away": Reframed((1e16, -1e300, 1e300), (0.5, 1e290, 1e-8)),
     "tiny and wide frame": Reframed((0.0, 5e-324, -1e308), (1e-300, 5e-324, 1.7e308)),
 }
-DOMAINS |= {f"{name} beside columns that are only described": Without(DOMAINS[name], 2) for name in ("ball", "frame")}
+DOMAINS |= {
+    f"{name} beside columns that are only described": DropColumns(DOMAINS[name], 2) for name in ("ball", "frame")
+}
 
 
 @mostly("duckdb")
@@ -149,7 +151,7 @@ def test_rows_are_put_on_the_same_lattice_whatever_its_bounds(engine: TestEngine
 @mostly("duckdb")
 def test_columns_of_unknown_range_are_graded_and_counted_in_bins(engine: TestEngine) -> None:
     box = Box((UNKNOWN[0], -1.0, UNKNOWN[0]), (UNKNOWN[1], 1.0, UNKNOWN[1]))
-    domain = Graded(box, (0, 2))
+    domain = SignLogScale(box, (0, 2))
     rows = rows_for(domain, 7)
     for sides in ((2**15, 2**20, 2**15), (0, 2**20, 2**15)):
         bins = Columns(sides, 4)
@@ -281,7 +283,7 @@ def hard_numbers() -> np.ndarray:
 @mostly("duckdb", "postgres")
 def test_every_number_has_the_grade_that_it_has_in_memory(engine: TestEngine) -> None:
     numbers, box = np.append(hard_numbers(), -0.0), Box((UNKNOWN[0], -1.0), (UNKNOWN[1], 1.0))
-    graded = Graded(box, (0,))
+    graded = SignLogScale(box, (0,))
     rows = np.column_stack([numbers, np.zeros(len(numbers))])
     table = engine.put("grades", as_table(rows).append_column("i", [np.arange(len(numbers))]))
     database = Database(table)

@@ -15,7 +15,7 @@ import attrs
 from cloister.accounting.ledger import counter
 from cloister.accounting.ledger.privacy_filter import Composition, Cost, Lifetime
 from cloister.accounting.ledger.sqlite import Store
-from cloister.accounting.total import Total, Unit
+from cloister.accounting.privacy_target import PrivacyTarget, Unit
 from cloister.core.budget import Measure
 from cloister.core.errors import Damaged, InvalidInput, UnknownName
 from cloister.core.plain_data import parsed
@@ -190,7 +190,7 @@ class DatasetStatus:
     ``owner`` and ``note`` are the curator's own words."""
 
     dataset: str
-    lifetime: Total
+    lifetime: PrivacyTarget
     composition: Composition
     declared: str
     spent: Cost
@@ -232,7 +232,7 @@ def lifetimes(db: sqlite3.Connection) -> dict[str, Lifetime]:
     rows = db.execute("select name, epsilon, delta, composition from datasets order by name")
     users = {name for (name,) in db.execute("select dataset from of_users")}
     return {
-        name: Lifetime(name, Total(epsilon, delta), how, "users" if name in users else "rows")
+        name: Lifetime(name, PrivacyTarget(epsilon, delta), how, "users" if name in users else "rows")
         for name, epsilon, delta, how in rows
     }
 

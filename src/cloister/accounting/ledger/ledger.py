@@ -32,11 +32,11 @@ from cloister.accounting.ledger.database import (
 )
 from cloister.accounting.ledger.privacy_filter import Composition, Cost, Lifetime
 from cloister.accounting.ledger.run import Run, compare_reading, compare_rows, end, keep_marks, marked_rows, recorded
-from cloister.accounting.total import Total, Unit
+from cloister.accounting.privacy_target import PrivacyTarget, Unit
 from cloister.core.budget import Budget
 from cloister.core.defaults import DELTA
 from cloister.core.errors import InvalidInput, Refused, UnknownName
-from cloister.core.record import Marking, Record
+from cloister.core.record import Fingerprinter, Record
 
 LATEST = 8
 """Most finished runs that are named where none is open."""
@@ -113,11 +113,11 @@ class Ledger:
     def reserve(
         self,
         dataset: str,
-        total: Total,
+        total: PrivacyTarget,
         budget: Budget,
         plan: str,
         seed: bytes,
-        rows: Marking | None = None,
+        rows: Fingerprinter | None = None,
         run: str | None = None,
         about: About = NOTHING,
     ) -> Run:
@@ -151,12 +151,14 @@ class Ledger:
             keep_marks(db, run, marks)
         return Run(run, dataset, seed, Record(), self.path, owner)
 
-    def admits(self, dataset: str, total: Total, budget: Budget) -> None:
+    def admits(self, dataset: str, total: PrivacyTarget, budget: Budget) -> None:
         """Check whether a run could be reserved now. Raises: as ``reserve``."""
         with transaction(self.path, "reading") as db:
             _admit(db, dataset, budget, Cost.reserved(total, budget), total.unit)
 
-    def resume(self, run: str, dataset: str, plan: str, rows: Marking | None = None, same_rows: bool = False) -> Run:
+    def resume(
+        self, run: str, dataset: str, plan: str, rows: Fingerprinter | None = None, same_rows: bool = False
+    ) -> Run:
         """Take over a run that did not finish, with its journal. The process that held it can write no more.
 
         Args:
@@ -287,7 +289,7 @@ def checked(
     note: str | None = None,
 ) -> Lifetime:
     """A lifetime that may be declared. Args, and Raises: InvalidInput: as ``Ledger.declare``."""
-    total = Total(epsilon, delta)
+    total = PrivacyTarget(epsilon, delta)
     check_line("owner", owner or "")
     check_line("note", note or "")
     if not dataset:

@@ -27,7 +27,7 @@ import attrs
 
 from cloister.accounting.composition import Spent
 from cloister.accounting.conversions import ROUNDING, epsilon_of_rho, rho_of, rho_of_pure
-from cloister.accounting.total import Total, Unit
+from cloister.accounting.privacy_target import PrivacyTarget, Unit
 from cloister.core.budget import Budget
 from cloister.core.errors import BudgetExceeded, InvalidInput, Refused
 
@@ -44,7 +44,7 @@ class Cost:
     rho: float = 0.0
 
     @classmethod
-    def reserved(cls, total: Total, budget: Budget) -> Self:
+    def reserved(cls, total: PrivacyTarget, budget: Budget) -> Self:
         """The most that a run under this total and budget can cost. A pure run costs no delta beyond what its
         mechanisms spend themselves.
 
@@ -91,7 +91,7 @@ class Lifetime:
     """
 
     dataset: str
-    total: Total
+    total: PrivacyTarget
     composition: Composition
     unit: Unit = "rows"
 

@@ -16,8 +16,8 @@ from typing import Any, Generic, Protocol, Self, TypeVar, final
 import attrs
 import numpy as np
 
-from cloister.collection.intake.sieve import Intake, Origin
 from cloister.collection.intake.sources import Stretch, changed
+from cloister.collection.intake.validator import Intake, Origin
 from cloister.collection.wire.batches import BatchForm, Parsed, stretches
 from cloister.collection.wire.user_set import UserSet
 from cloister.core.encoding import keep_memory

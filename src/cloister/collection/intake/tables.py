@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, final
 import attrs
 import numpy as np
 
-from cloister.collection.intake.sieve import MESSAGES, REPORTS, Intake, Sieve
 from cloister.collection.intake.sources import Given, Sources, Stream, Stretch
+from cloister.collection.intake.validator import MESSAGES, REPORTS, Intake, ReportValidator
 from cloister.collection.plan.canonical_json import appearing, writing
 from cloister.collection.plan.transcript import Transcript
 from cloister.collection.wire.answers import Column, Packed, layout_of
@@ -111,12 +111,12 @@ class _Table:
 
     def batches(self, sources: Sources, intake: Intake) -> Iterator[pa.RecordBatch]:
         """All rows, a bounded number at a time. What holds none is counted."""
-        sieve = Sieve(intake, self.round, self.head, self.earlier)
+        validator = ReportValidator(intake, self.round, self.head, self.earlier)
         for where in sources.opened():
             if self._is_released(where):
                 yield from self._released(where.name, intake)
                 continue
-            for found in sieve.parsed(where):
+            for found in validator.parsed(where):
                 for start in range(0, len(found.users), PIECE):
                     some = slice(start, start + PIECE)
                     yield self._sent(found.users[some], found.answers[some])

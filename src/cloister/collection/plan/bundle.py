@@ -27,7 +27,7 @@ import attrs
 
 from cloister.accounting.accountant import ROUNDING
 from cloister.accounting.composition import Spent
-from cloister.accounting.total import Total
+from cloister.accounting.privacy_target import PrivacyTarget
 from cloister.collection.plan import canonical_json
 from cloister.collection.plan.costs import asked_share
 from cloister.collection.plan.plan import CollectionPlan
@@ -145,7 +145,7 @@ def bundle_of(plan: Transcript | CollectionPlan | str | os.PathLike[str], number
     return Bundle(text.encode() + b"\n", content)
 
 
-def addable(total: Total, events: Iterable[Event]) -> None:
+def addable(total: PrivacyTarget, events: Iterable[Event]) -> None:
     """Under Local trust a device trusts no accountant: it adds up the epsilons and deltas of the questions that it
     answers, over all rounds, and refuses what comes to more than the plan says it costs.
 

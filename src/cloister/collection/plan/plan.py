@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, final
 import attrs
 
 from cloister.accounting.accountant import Accountant
-from cloister.accounting.total import Total, problem_of
+from cloister.accounting.privacy_target import PrivacyTarget, problem_of
 from cloister.collection.plan import canonical_json
 from cloister.collection.plan.costs import Crowd, Size, Step
 from cloister.collection.wire.batches import MAX_ROUNDS
@@ -38,7 +38,7 @@ from cloister.core.registry.registry import Registry, built_in, registry
 from cloister.core.session import forecast, next_round
 
 if TYPE_CHECKING:
-    from cloister.run.choosing import Choice
+    from cloister.run.method_selection import MethodSelection
     from cloister.run.statement import PrivacyStatement
 
 FORMAT = 1
@@ -96,7 +96,7 @@ class CollectionPlan:
     rows: int
     domain: Box | Ball
     columns: tuple[str, ...] | None
-    total: Total
+    total: PrivacyTarget
     seed: PublicRng
     digest: str
     outlook: Outlook | None
@@ -106,7 +106,7 @@ class CollectionPlan:
     schedule: tuple[Step, ...] = ()
     crowd: Crowd | None = None
     categories: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict)
-    choice: Choice | None = attrs.field(default=None, eq=False, repr=False)
+    choice: MethodSelection | None = attrs.field(default=None, eq=False, repr=False)
     _rounds: tuple[Round[Any], ...] = attrs.field(default=(), init=False, repr=False)
     _asked_for: Problem | None = attrs.field(default=None, init=False, repr=False)
 
@@ -272,7 +272,7 @@ class CollectionPlan:
             rows=canonical_json.whole(problem["rows"]),
             domain=domain,
             columns=None if columns is None else tuple(canonical_json.text(c) for c in columns),
-            total=Total(given["epsilon"], given["delta"]),
+            total=PrivacyTarget(given["epsilon"], given["delta"]),
             seed=PublicRng(bytes.fromhex(given["seed"])),
             digest=canonical_json.text(given["digest"]),
             outlook=None
@@ -329,7 +329,7 @@ class CollectionPlan:
 read = CollectionPlan.read
 
 
-def loud(total: Total, rows: int) -> tuple[str, ...]:
+def loud(total: PrivacyTarget, rows: int) -> tuple[str, ...]:
     """Warnings that a report hides little, whatever its plan says of itself. Args: rows (public number of users)."""
     epsilon, delta = total.epsilon, total.delta
     times = f"e^{epsilon:g} = {math.exp(epsilon):,.0f}" if epsilon < 20 else f"e^{epsilon:g}"

@@ -29,20 +29,20 @@ from cloister.core.capabilities import PredictsError, Zooming, part_lost, predic
 from cloister.core.clustering import Problem
 from cloister.core.domains import Ball, Box
 from cloister.core.errors import InvalidInput
-from cloister.core.fixed_order import figure
 from cloister.core.frames import cube
 from cloister.core.lattice import CAP
 from cloister.core.questions import Round
 from cloister.core.randomness import PublicRng
 from cloister.core.reports import facts_of
+from cloister.core.reproducible_math import figure
 from cloister.core.trust import Shuffled
 from cloister.rows.columns import named
 from cloister.rows.selection import Selection
 from cloister.rows.words import described
 from cloister.run.bounds import named_in
-from cloister.run.choosing import Choice, in_words
 from cloister.run.describing import clustered, price
 from cloister.run.framing import price as price_of_zoom, recorded, unframed
+from cloister.run.method_selection import MethodSelection, in_words
 from cloister.run.request import PreparedRun, Request, asked_for, prepare, refuse_unregistered
 
 SHARES = (0.001, 0.01, 0.05)
@@ -352,7 +352,7 @@ def _selected(
     return Selection(tuple(str(i) for i in range(dimension))).describing(told)
 
 
-def _as_read(made: CollectionPlan, choice: Choice | None) -> CollectionPlan:
+def _as_read(made: CollectionPlan, choice: MethodSelection | None) -> CollectionPlan:
     """The plan as its readers will parse it, with its rounds checked. Raises: InvalidInput: it differs."""
     read = CollectionPlan.from_dict(json.loads(json.dumps(made.as_dict(), allow_nan=False)))
     if read.hash != made.hash:

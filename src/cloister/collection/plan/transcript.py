@@ -24,7 +24,7 @@ from typing import Any, final
 import attrs
 import numpy as np
 
-from cloister.accounting.total import Total
+from cloister.accounting.privacy_target import PrivacyTarget
 from cloister.collection.plan import canonical_json
 from cloister.collection.plan.plan import CollectionPlan
 from cloister.core.errors import Damaged, InvalidInput, Refused, cause
@@ -137,7 +137,7 @@ class Transcript:
         return self.plan.hash
 
     @property
-    def total(self) -> Total:
+    def total(self) -> PrivacyTarget:
         """The (epsilon, delta) that all rounds together cost a user."""
         return self.plan.total
 

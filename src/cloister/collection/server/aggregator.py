@@ -19,15 +19,15 @@ from typing import Any, final
 import attrs
 
 from cloister._version import __version__
-from cloister.collection.intake.sieve import Intake
 from cloister.collection.intake.sources import Given
+from cloister.collection.intake.validator import Intake
 from cloister.collection.plan import bundle
 from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.plan.transcript import RoundAnswers, Transcript
 from cloister.collection.server.laws import doubts, unlikely
 from cloister.collection.server.messages import ShuffledMessages
 from cloister.collection.server.reports import Collected
-from cloister.collection.server.robust import Withstanding
+from cloister.collection.server.robust import RobustDecoding
 from cloister.core.clustering import Clustering
 from cloister.core.domains import Ball, Box, plain
 from cloister.core.errors import InvalidInput, Refused
@@ -199,7 +199,7 @@ def _result(transcript: Transcript, session: Session[Any], found: Clustering) ->
 
 
 def _closed(
-    transcript: Transcript, collected: Collected | ShuffledMessages, accept_shares: bool, reading: Withstanding | None
+    transcript: Transcript, collected: Collected | ShuffledMessages, accept_shares: bool, reading: RobustDecoding | None
 ) -> tuple[RoundAnswers, Session[Any], Clustering | None]:
     """The answers of the open round from its reports, the session that found them, and the clustering after the last
     round."""
@@ -223,17 +223,17 @@ def _closed(
     return answers, session, found
 
 
-def _reading(transcript: Transcript, robust: float | None) -> Withstanding | None:
+def _reading(transcript: Transcript, robust: float | None) -> RobustDecoding | None:
     """How the open round's answers are read. Raises: InvalidInput: it cannot withstand that share of liars."""
     if robust is None:
         return None
-    reading = Withstanding(robust, transcript.plan.k)
+    reading = RobustDecoding(robust, transcript.plan.k)
     reading.check(transcript.plan.rounds()[transcript.index])
     return reading
 
 
 def _run(
-    transcript: Transcript, population: Any, reading: Withstanding | None = None
+    transcript: Transcript, population: Any, reading: RobustDecoding | None = None
 ) -> tuple[Session[Any], Clustering | None]:
     """Run the method from the start, to its next unanswered round or to its end."""
     plan, composed = transcript.plan, transcript.plan.compose()

@@ -9,8 +9,8 @@ from typing import Any, BinaryIO, final
 import attrs
 import numpy as np
 
-from cloister.collection.intake.sieve import SHUFFLED, Intake, SentFiles, Sieve, isolated
 from cloister.collection.intake.sources import changed
+from cloister.collection.intake.validator import SHUFFLED, Intake, ReportValidator, SentFiles, isolated
 from cloister.collection.wire.answers import Packed
 from cloister.collection.wire.messages import (
     Messages,
@@ -88,21 +88,23 @@ class MessageCount:
         """Summaries of a file's messages, what was accepted and refused, and how many messages were read. Raises:
         InvalidInput: it is damaged, or no file of this round."""
         keep_memory()
-        sieve = Sieve(Intake(SHUFFLED, questions=[0] * len(self.round.parts)), self.round, self.head)
+        validator = ReportValidator(Intake(SHUFFLED, questions=[0] * len(self.round.parts)), self.round, self.head)
         totals, read = list(self.nothing()), 0
         try:
             for records in self._batches(path):
                 messages = messages_of(records)
-                rows = sieve.kept(np.arange(len(messages)), well_formed(messages, self.round), "not as asked", path)
+                rows = validator.kept(np.arange(len(messages)), well_formed(messages, self.round), "not as asked", path)
                 for j in range(len(totals)):
-                    for summary in self._absorbed(sieve.intake, messages, rows[messages.questions[rows] == j], j, path):
+                    for summary in self._absorbed(
+                        validator.intake, messages, rows[messages.questions[rows] == j], j, path
+                    ):
                         totals[j] = totals[j].merge(summary)
                 read += len(messages)
                 if self.told is not None:
                     self.told(len(messages))
         except Unusable as error:
             raise InvalidInput(f"'{path}' is {_UNUSABLE[error.reason]}") from None
-        return tuple(totals), sieve.intake, read
+        return tuple(totals), validator.intake, read
 
     def _batches(self, path: str) -> Iterator[Packed]:
         form = ReleaseForm(self.head, self.round)

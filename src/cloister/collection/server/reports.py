@@ -14,8 +14,8 @@ import attrs
 import numpy as np
 
 from cloister.collection.intake.parts import counted_apart
-from cloister.collection.intake.sieve import REPORTS, Intake, Origin, SentFiles, Sieve, isolated
 from cloister.collection.intake.sources import Stream, Stretch
+from cloister.collection.intake.validator import REPORTS, Intake, Origin, ReportValidator, SentFiles, isolated
 from cloister.collection.wire.answers import layout_of
 from cloister.collection.wire.batches import Block
 from cloister.collection.wire.user_set import UserSet
@@ -30,8 +30,8 @@ PIECE = 2**17
 
 
 @final
-class ReportCounter(Sieve):
-    """Counts reports of a round. Args: as for ``Sieve``; users (planned number)."""
+class ReportCounter(ReportValidator):
+    """Counts reports of a round. Args: as for ``ReportValidator``; users (planned number)."""
 
     def __init__(self, intake: Intake, round: Round[Any], head: str, users: int, earlier: Collection[str] = ()) -> None:
         super().__init__(intake, round, head, earlier)

@@ -54,7 +54,7 @@ CHANCE = 0.01
 
 @final
 @attrs.define
-class Withstanding:
+class RobustDecoding:
     """How the tables of one round are read (``Session``).
 
     Args:

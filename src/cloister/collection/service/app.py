@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, final
 
 from cloister.collection.plan.plan import FILE
-from cloister.collection.service.desk import Desk, Turned
+from cloister.collection.service.collector import Collector, RequestRejected
 from cloister.collection.service.limits import DEFAULT, Limits, peer_of, retry_after
 from cloister.collection.service.tickets import Issuer
 from cloister.core.errors import MissingExtra
@@ -45,7 +45,7 @@ _PUBLIC = re.compile(r"plan\.json|README\.txt|round-[1-9][0-9]*\.json|bundle-[1-
 _TYPES = {"json": "application/json", "txt": "text/plain; charset=utf-8", "bin": CONTENT}
 
 
-def collector(
+def create_app(
     plan: Path,
     out: Path,
     *,
@@ -56,20 +56,22 @@ def collector(
     metrics_apart: bool = False,
     told: Callable[[dict[str, Any]], None] = lambda event: None,
 ) -> Starlette:
-    """The application, with its folder locked and its earlier reports read; ``app.state.desk`` is its ``Desk``, and
+    """The application, with its folder locked and its earlier reports read; ``app.state.collector`` is its
+    ``Collector``, and
     ``app.state.metrics`` an application of /metrics alone. Its lifespan must be run. Args: origins (of pages that
-    browsers may let in; "*": all), metrics_apart (give none here); the others as for ``Desk``. Raises: as ``Desk``."""
-    desk = Desk(plan, out, shuffle=shuffle, issuer=issuer, limits=limits, told=told)
-    pages = _Pages(desk, PublicFiles(plan))
+    browsers may let in; "*": all), metrics_apart (give none here); the others as for ``Collector``. Raises: as
+    ``Collector``."""
+    collector = Collector(plan, out, shuffle=shuffle, issuer=issuer, limits=limits, told=told)
+    pages = _Pages(collector, PublicFiles(plan))
     metrics = [Route("/metrics", pages.metrics)]
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
-        async with desk.running():
+        async with collector.running():
             yield
 
     async def fault(request: Request, error: Exception) -> Response:
-        desk.say("fault", what=type(error).__name__)  # its text may hold what was sent
+        collector.say("fault", what=type(error).__name__)  # its text may hold what was sent
         return Response("the collector has a fault\n", 500, media_type="text/plain")
 
     # browsers ask before they post reports, and let a page read what is named: a 429 says when to come back
@@ -95,7 +97,7 @@ def collector(
         exception_handlers={Exception: fault},
         lifespan=lifespan,
     )
-    app.state.desk, app.state.metrics = desk, Starlette(routes=metrics)
+    app.state.collector, app.state.metrics = collector, Starlette(routes=metrics)
     return app
 
 
@@ -133,34 +135,34 @@ class PublicFiles:
 class _Pages:
     """What answers requests. Args: desk, files."""
 
-    def __init__(self, desk: Desk, files: PublicFiles) -> None:
-        self._desk, self._files = desk, files
+    def __init__(self, collector: Collector, files: PublicFiles) -> None:
+        self._collector, self._files = collector, files
 
     async def reports(self, request: Request) -> Response:
         """Take one report or batches."""
-        desk, taken = self._desk, 0
+        collector, taken = self._collector, 0
         peer = peer_of(request.client.host) if request.client else None
         try:
             self._admit(request, peer)
             body = bytearray()
             try:
-                async with asyncio.timeout(desk.limits.seconds):
+                async with asyncio.timeout(collector.limits.seconds):
                     async for chunk in request.stream():
                         taken += len(chunk)
-                        desk.held.add(peer, len(chunk))
+                        collector.held.add(peer, len(chunk))
                         self._bound(taken, peer)
                         body += chunk
             except TimeoutError:
-                raise Turned(408, "too slow") from None
-            kept = await desk.receive(bytes(body))
+                raise RequestRejected(408, "too slow") from None
+            kept = await collector.receive(bytes(body))
         except ClientDisconnect:
             return Response(status_code=400)
-        except Turned as turned:
-            desk.counts.refused[turned.reason] += 1
+        except RequestRejected as turned:
+            collector.counts.refused[turned.reason] += 1
             said = {"accepted": 0, "refused": {turned.reason: 1}, "why": f"refused: {turned}"}
             return JSONResponse(said, turned.status, turned.headers)
         finally:
-            desk.held.add(peer, -taken)
+            collector.held.add(peer, -taken)
         return JSONResponse({"accepted": kept.accepted, "refused": kept.refused}, kept.status)
 
     async def only_posted(self, request: Request) -> Response:
@@ -170,13 +172,22 @@ class _Pages:
 
     async def round(self, request: Request) -> Response:
         """The open round."""
-        desk, opened = self._desk, self._desk.opened
-        found: dict[str, Any] = {"plan": desk.plan.hash, "rounds": desk.plan.length, "open": opened is not None}
+        collector, opened = self._collector, self._collector.opened
+        found: dict[str, Any] = {
+            "plan": collector.plan.hash,
+            "rounds": collector.plan.length,
+            "open": opened is not None,
+        }
         if opened is None:
             found |= {"round": None, "head": None, "bundle": None, "sha256": None, "reports": 0}
         else:
             number = opened.form.round
-            found |= {"round": number, "head": opened.form.head, "reports": desk.reports, **self._files.bundle(number)}
+            found |= {
+                "round": number,
+                "head": opened.form.head,
+                "reports": collector.reports,
+                **self._files.bundle(number),
+            }
         return _fresh(JSONResponse(found))
 
     async def file(self, request: Request) -> Response:
@@ -190,47 +201,52 @@ class _Pages:
     async def health(self, request: Request) -> Response:
         """Return whether reports are taken, 503 while nobody's are. Everybody reads this: why the next round cannot be
         opened, or whose a file is that cannot be written, with names of files and accounts, is for the log alone."""
-        desk, ready = self._desk, self._desk.taking and self._desk.trouble is None
-        facts = {"ready": ready, "state": desk.state, "watching": desk.watching, "waiting": desk.waiting is not None}
-        disk = None if desk.trouble is None else desk.trouble.partition(": ")[0]  # the system's words alone
+        collector, ready = self._collector, self._collector.taking and self._collector.trouble is None
+        facts = {
+            "ready": ready,
+            "state": collector.state,
+            "watching": collector.watching,
+            "waiting": collector.waiting is not None,
+        }
+        disk = None if collector.trouble is None else collector.trouble.partition(": ")[0]  # the system's words alone
         return _fresh(JSONResponse({**facts, "disk": disk}, 200 if ready else 503))
 
     async def alive(self, request: Request) -> Response:
         """Return 503 where another collector would do better: while the disk fails, but neither between rounds nor at
         the end, of which devices are told here."""
-        fine = self._desk.trouble is None
+        fine = self._collector.trouble is None
         return _fresh(Response("yes\n" if fine else "no\n", 200 if fine else 503, media_type="text/plain"))
 
     async def metrics(self, request: Request) -> Response:
         """All counts, for Prometheus."""
-        desk, opened = self._desk, self._desk.opened
-        facts = {"addresses_remembered": len(desk.rates)}
+        collector, opened = self._collector, self._collector.opened
+        facts = {"addresses_remembered": len(collector.rates)}
         of_plan = {
             "round": 0 if opened is None else opened.form.round,
-            "round_reports": desk.reports,
-            "watching": int(desk.watching),
-            "between_rounds": int(desk.state == "waiting"),
-            "taking_reports": int(desk.taking),
+            "round_reports": collector.reports,
+            "watching": int(collector.watching),
+            "between_rounds": int(collector.state == "waiting"),
+            "taking_reports": int(collector.taking),
         }
-        text = desk.counts.text(facts, of_plan, desk.plan.hash[:16])
+        text = collector.counts.text(facts, of_plan, collector.plan.hash[:16])
         return _fresh(Response(text, media_type="text/plain; version=0.0.4; charset=utf-8"))
 
     def _admit(self, request: Request, peer: str | None) -> None:
         """Raises: Turned: too many requests of this address, or content that is no reports'."""
-        wait = self._desk.rates.wait(request.client.host) if request.client else 0.0
+        wait = self._collector.rates.wait(request.client.host) if request.client else 0.0
         if wait:
-            raise Turned(429, "too many", retry_after(wait))
+            raise RequestRejected(429, "too many", retry_after(wait))
         if request.headers.get("content-type", "").partition(";")[0].strip().lower() != CONTENT:
-            raise Turned(415, "form")
+            raise RequestRejected(415, "form")
         declared = request.headers.get("content-length", "")
         self._bound(int(declared) if declared.isdecimal() else 0, peer)
 
     def _bound(self, size: int, peer: str | None) -> None:
         """Raises: Turned: a request of so many bytes is too large, or more are under way than memory is given to."""
-        if size > self._desk.limits.body:
-            raise Turned(413, "too large")
-        if self._desk.held.full(peer):
-            raise Turned(503, "busy", retry_after(1))
+        if size > self._collector.limits.body:
+            raise RequestRejected(413, "too large")
+        if self._collector.held.full(peer):
+            raise RequestRejected(503, "busy", retry_after(1))
 
 
 def _fresh(response: Response) -> Response:

@@ -1,12 +1,11 @@
 """The collector on a port: uvicorn, TLS, signals, and limits; and nothing that anybody wrote about a request.
 
-uvicorn, asyncio and their like log through ``logging``: addresses, sometimes. While a collector runs, the process logs
-nothing; what is worth saying is an event without a sender (``Desk``'s ``told``).
+uvicorn and asyncio log through ``logging``, sometimes with addresses. While a collector runs, the process logs nothing;
+events go, without a sender, to ``Collector``'s ``told``.
 
 uvicorn waits for ever for a request that began, and keeps whatever head comes. Here a request has so many seconds to
 arrive and as many to be answered, its head so many bytes, and a connection at most ``QUEUED`` requests that wait for
-the one before; more connections than allowed are told to come later.
-"""
+the one before; more connections are told to come later."""
 
 from __future__ import annotations
 
@@ -24,7 +23,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, final
 
-from cloister.collection.service.desk import Desk
+from cloister.collection.service.collector import Collector
 from cloister.collection.service.limits import DEFAULT, Limits, ServiceCounts, peer_of
 from cloister.collection.service.supervisor import notify
 from cloister.core.errors import InvalidInput, MissingExtra, Refused, cause
@@ -205,7 +204,7 @@ def serve(
     each: Callable[[], None] | None = None,
     every: float = 10.0,
 ) -> None:
-    """Run an application of ``collector`` until a signal asks it to end (SIGTERM, SIGINT, SIGHUP, SIGQUIT): what was
+    """Run an application of ``create_app`` until a signal asks it to end (SIGTERM, SIGINT, SIGHUP, SIGQUIT): what was
     acknowledged then is on the disk.
 
     Args:
@@ -213,15 +212,16 @@ def serve(
         metrics: the same, for /metrics, which has connections of its own: it answers while all others are in use.
         tls: from ``certificate``; None: plain HTTP.
         started: called with the address once requests are taken.
-        each: called ``every`` so many seconds.
+        each: called every ``every`` seconds.
     """
-    desk: Desk = app.state.desk
-    listener.limits, listener.counts = desk.limits, desk.counts
-    _raise_files(desk.limits.connections + FILES)
+    collector: Collector = app.state.collector
+    listener.limits, listener.counts = collector.limits, collector.counts
+    _raise_files(collector.limits.connections + FILES)
     with _silent():
-        server = _Server(_config(app, desk.limits, desk.counts, tls), lambda: started(address_of(listener, tls)))
-        beside = _Beside(_config(app.state.metrics, desk.limits, ServiceCounts(), tls))
-        asyncio.run(_run(server, listener, beside, metrics, each, every, desk.limits.seconds))
+        config = _config(app, collector.limits, collector.counts, tls)
+        server = _Server(config, lambda: started(address_of(listener, tls)))
+        beside = _Beside(_config(app.state.metrics, collector.limits, ServiceCounts(), tls))
+        asyncio.run(_run(server, listener, beside, metrics, each, every, collector.limits.seconds))
 
 
 def address_of(listener: socket.socket, tls: ssl.SSLContext | None) -> str:

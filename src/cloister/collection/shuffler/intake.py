@@ -8,8 +8,8 @@ from typing import Any, final
 import attrs
 import numpy as np
 
-from cloister.collection.intake.sieve import MESSAGES, Intake, Origin, SentFiles, Sieve, isolated
 from cloister.collection.intake.sources import Given, Stream, Stretch
+from cloister.collection.intake.validator import MESSAGES, Intake, Origin, ReportValidator, SentFiles, isolated
 from cloister.collection.plan.costs import covered
 from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.wire.answers import Packed, layout_of
@@ -44,7 +44,7 @@ class Senders(SentFiles):
         engine: Engine | None = None,
     ) -> None:
         super().__init__(given, plan.hash, plan.rows, strict, progress, engine=engine)
-        self.sieve = SenderSieve(self.intake, round, plan.hash, plan.rows)
+        self.validator = SenderSieve(self.intake, round, plan.hash, plan.rows)
 
     @property
     def files(self) -> list[str]:
@@ -55,14 +55,14 @@ class Senders(SentFiles):
         """Yield the messages of all users who count, a bounded number at a time. Raises: InvalidInput: a file changes
         while it is read. Refused: something was refused under ``strict``."""
         seen = UserSet(self._users)
-        for sent, origin in self.sieve.pieces(self._sources.opened()):
+        for sent, origin in self.validator.pieces(self._sources.opened()):
             self._progress(len(sent))
-            yield from self.sieve.counted(sent, origin, seen)
+            yield from self.validator.counted(sent, origin, seen)
 
 
 @final
-class SenderSieve(Sieve):
-    """Who counts among the senders of a round. Args: as for ``Sieve``; users (planned number)."""
+class SenderSieve(ReportValidator):
+    """Who counts among the senders of a round. Args: as for ``ReportValidator``; users (planned number)."""
 
     def __init__(self, intake: Intake, round: Round[Any], head: str, users: int) -> None:
         super().__init__(intake, round, head)

@@ -254,7 +254,7 @@ def scattered_apart(
 ) -> tuple[Path, ...]:
     """Scatter all accepted messages; the folders of their files. Raises: InvalidInput, Refused: as for
     ``Senders.accepted``."""
-    return tuple(sorted(counted_apart(engine, senders.sieve, senders.files, Scatter(folder, width, rng), told)))
+    return tuple(sorted(counted_apart(engine, senders.validator, senders.files, Scatter(folder, width, rng), told)))
 
 
 def released_apart(

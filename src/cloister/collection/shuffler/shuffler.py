@@ -28,8 +28,8 @@ from typing import Any, final
 
 import attrs
 
-from cloister.collection.intake.sieve import Intake
 from cloister.collection.intake.sources import Given
+from cloister.collection.intake.validator import Intake
 from cloister.collection.plan.canonical_json import beside, made, sync, writing
 from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.shuffler.intake import Senders

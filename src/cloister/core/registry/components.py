@@ -177,7 +177,7 @@ class Slot:
 
 
 @attrs.frozen
-class Choices(Slot):
+class CandidateSlot(Slot):
     """Facts about a slot that every fitting component fills. Args: default (the objective that they share), help."""
 
 
@@ -219,10 +219,12 @@ def choices(objective: str, *, help: str) -> Any:
     """A place for all installed methods of one objective that predict their errors: a mapping by name, in which each
     name is a slot of its own (``--with NAME.slot=...``, ``--set NAME.option=...``). ``--with NAME=none`` leaves one
     out; ``--with NAME=METHOD`` leaves out all that are not named so."""
-    return attrs.field(default=EMPTY, converter=_held, validator=_full, metadata={"cloister": Choices(objective, help)})
+    return attrs.field(
+        default=EMPTY, converter=_held, validator=_full, metadata={"cloister": CandidateSlot(objective, help)}
+    )
 
 
-class Held(Mapping[str, C]):
+class ComponentMap(Mapping[str, C]):
     """Components by name, in order of names: a value, which can be hashed."""
 
     def __init__(self, parts: Mapping[str, C]) -> None:
@@ -245,7 +247,7 @@ class Held(Mapping[str, C]):
 
 
 def _held(value: Any) -> Any:
-    return Held(value) if isinstance(value, Mapping) else value
+    return ComponentMap(value) if isinstance(value, Mapping) else value
 
 
 def _full(component: object, attribute: attrs.Attribute[Any], value: Any) -> None:
@@ -304,5 +306,5 @@ def parts_of(component: Any) -> dict[str, Any]:
     found = dict[str, Any]()
     for name, facts in slots_of(type(component)).items():
         held = getattr(component, name)
-        found |= held if isinstance(facts, Choices) else {name: held}
+        found |= held if isinstance(facts, CandidateSlot) else {name: held}
     return found

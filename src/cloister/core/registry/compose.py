@@ -13,11 +13,11 @@ from typing import Any, Literal, TypeAlias, TypeVar, Union, cast, get_args, get_
 
 import attrs
 
-from cloister.core.budget import Currency, Measure
+from cloister.core.budget import Measure, PrivacyNotion
 from cloister.core.errors import CloisterError, InvalidInput, UnknownName, WrongComposition
 from cloister.core.registry.components import (
     ROLES,
-    Choices,
+    CandidateSlot,
     Role,
     Slot,
     Spec,
@@ -57,15 +57,16 @@ class Composed:
     unguarded: tuple[str, ...] = attrs.field(default=(), eq=False)
 
     @property
-    def currencies(self) -> frozenset[Currency]:
+    def currencies(self) -> frozenset[PrivacyNotion]:
         """How the oracles in here count privacy, asked or not. An inner oracle spends what the outer one declares."""
         if hasattr(self.value, "measure"):
-            return frozenset({Currency.of(self.value)})
-        return frozenset[Currency]().union(*(part.currencies for part in self.inner.values()))
+            return frozenset({PrivacyNotion.of(self.value)})
+        return frozenset[PrivacyNotion]().union(*(part.currencies for part in self.inner.values()))
 
     @property
     def measures(self) -> frozenset[Measure]:
-        """Measures of all slots. The one a run pays in depends on its questions: ``cloister.accounting.total``."""
+        """Measures of all slots. The one a run pays in depends on its questions:
+        ``cloister.accounting.privacy_target``."""
         return frozenset(currency.measure for currency in self.currencies)
 
     @property
@@ -151,7 +152,7 @@ class _Composer:
         hints, inner, arguments = dict(hints_of(cls)), dict[str, Composed](), dict[str, Any]()
         unable = dict[str, str]()
         for field, facts in slots_of(cls).items():
-            if isinstance(facts, Choices):
+            if isinstance(facts, CandidateSlot):
                 every, unable = self._candidates(str(spec.presets.get(field, facts.default)), path)
                 arguments[field] = {title: part.value for title, part in every.items()}
                 inner |= every
@@ -285,7 +286,7 @@ def _check_path(composed: Composed, path: str, kind: str) -> None:
     known: Mapping[str, Any] = composed.inner if kind == "slot" else options_of(cls)
     if last not in known:
         hint = f"('{composed.spec.name}' has none)" if not known else f"(of '{composed.spec.name}')"
-        if any(isinstance(facts, Choices) for facts in slots_of(cls).values()):
+        if any(isinstance(facts, CandidateSlot) for facts in slots_of(cls).values()):
             hint = f"(of '{composed.spec.name}': write NAME.{last} for a candidate's, or choose a method by --method)"
         raise UnknownName(kind, last, known, hint)
 

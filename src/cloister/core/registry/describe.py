@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any, get_type_hints
 
-from cloister.core.registry.components import Choices, Option, Slot, Spec, fields, slots_of, trust_of
+from cloister.core.registry.components import CandidateSlot, Option, Slot, Spec, fields, slots_of, trust_of
 from cloister.core.registry.compose import compose, slot_role, slot_trust
 from cloister.core.registry.registry import Registry
 from cloister.core.trust import TRUSTS
@@ -50,7 +50,7 @@ def describe(registry: Registry, spec: Spec) -> dict[str, Any]:
         else:
             role, need = slot_role(hint), slot_trust(hint)
             takes = [s.name for s in registry.specs(role) if need is None or s.trust == need]
-            if isinstance(facts, Choices):
+            if isinstance(facts, CandidateSlot):
                 takes = [s.name for s in registry.candidates(str(spec.presets.get(name, facts.default)))]
             slots.append(
                 {

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_type_hints, overloa
 import attrs
 
 from cloister.core.errors import CloisterError, InvalidInput, UnknownName, WrongComposition
-from cloister.core.registry.components import Choices, Role, Spec, options_of, parts_of, slots_of, trust_of
+from cloister.core.registry.components import CandidateSlot, Role, Spec, options_of, parts_of, slots_of, trust_of
 from cloister.core.registry.compose import Composed, agreed_trust, one_of, slot_role
-from cloister.core.registry.filling import Filler
+from cloister.core.registry.oracle_resolver import OracleResolver
 from cloister.core.registry.registry import Registry, registry
 from cloister.core.trust import trust_named
 
@@ -79,14 +79,14 @@ def make(role: Role, name: str, /, *, trust: str | None = None, **parts: Any) ->
     for part, given in parts.items():
         if part not in slots:
             values[part] = given
-        elif isinstance(slots[part], Choices):
+        elif isinstance(slots[part], CandidateSlot):
             for title, one in given.items():
                 _wire(found, title, one, wires, values)
         elif isinstance(given, str):
             wires[part] = given
         else:
             held[part] = composed_of(found, slot_role(get_type_hints(cls)[part]), given)
-    return Filler(found, trust_named(trust)).filled(role, name, wires, values, held).value
+    return OracleResolver(found, trust_named(trust)).filled(role, name, wires, values, held).value
 
 
 def _wire(found: Registry, title: str, one: Any, wires: dict[str, str], values: dict[str, Any]) -> None:
@@ -131,7 +131,7 @@ def composed_of(registry: Registry, role: Role, component: Any) -> Composed:
     hints, inner = get_type_hints(cls) if slots_of(cls) else {}, dict[str, Composed]()
     for field, facts in slots_of(cls).items():
         held = getattr(component, field)
-        for name, part in held.items() if isinstance(facts, Choices) else ((field, held),):
+        for name, part in held.items() if isinstance(facts, CandidateSlot) else ((field, held),):
             inner[name] = composed_of(registry, slot_role(hints[field]), part)
             hints[name] = one_of(hints[field])
     title = f"{cls.__module__}.{cls.__qualname__}"
@@ -157,7 +157,7 @@ def _apart(registry: Registry, spec: Spec, component: Any, inner: Mapping[str, C
     found = sum(bool(getattr(component, name) != value) for name, value in own.items())
     for name, facts in slots_of(type(component)).items():
         usual = spec.presets.get(name, facts.default)
-        if isinstance(facts, Choices):
+        if isinstance(facts, CandidateSlot):
             found += bool({p.spec.name for p in inner.values()} - {s.name for s in registry.candidates(str(usual))})
         else:
             found += inner[name].spec.name != usual
@@ -201,7 +201,7 @@ def altered(component: C, changes: Mapping[str, Any], role: Role) -> C:
             deeper.setdefault(name, {})[rest] = value
         else:
             fresh[name] = value
-    choices = next((field for field, facts in slots.items() if isinstance(facts, Choices)), None)
+    choices = next((field for field, facts in slots.items() if isinstance(facts, CandidateSlot)), None)
     for name in {n: None for n in (*fresh, *deeper) if n in held}:
         part_role = slot_role(hints[name if name in slots else str(choices)])
         part = fresh.get(name, held[name])

@@ -27,9 +27,9 @@ from cloister.core.trust import trust_named
 from cloister.core.types import Floats, Ids
 from cloister.rows.selection import Selection
 from cloister.run.bounds import domain_for
-from cloister.run.choosing import number_of_centers
 from cloister.run.fit import source
 from cloister.run.framing import Framing, apart, scale_of
+from cloister.run.method_selection import number_of_centers
 from cloister.run.request import Request
 
 TRUST, DELTA = "trust", "delta"

@@ -13,7 +13,7 @@ import attrs
 
 from cloister.collection.plan import bundle
 from cloister.collection.plan.publish import words
-from cloister.collection.service.app import CONTENT, collector
+from cloister.collection.service.app import CONTENT, create_app
 from cloister.collection.service.running import listening, serve
 from cloister.lab.phones.app import Demonstration, Reader
 from cloister.lab.phones.crowd import Numbers, SimulatedCrowd, plan_of
@@ -54,7 +54,7 @@ def demonstration(epsilon: float, url: str, size: Scale = Scale()) -> Iterator[S
     with TemporaryDirectory(prefix="cloister-phones-") as folder:
         published, reports = Path(folder, "plan"), Path(folder, "reports")
         bundle.write(plan, published, words(plan, plan.rounds()))
-        app = collector(published, reports)
+        app = create_app(published, reports)
         desk, reader = app.state.desk, Reader(plan, reports)
         pages = Demonstration(size.people, size.here, numbers, crowd, reader, lambda: desk.reports)
         app.router.routes[:0] = pages.routes()

@@ -8,7 +8,8 @@ asked, and it costs nothing; neighbouring data sets get the same one.
 Guarantee: that of the method picked, which asks all the questions and has all of the budget. Trust model and measure
 are those of its oracles. A run by name (``cloister fit``, ``Request``) decides earlier, before any budget is known:
 each candidate is then judged under the budget that (epsilon, delta) buys for its own oracles, and the method picked
-stands in the run's plan by its own name, so that a plan means the same wherever it is read (``cloister.run.choosing``).
+stands in the run's plan by its own name, so that a plan means the same wherever it is read
+(``cloister.run.method_selection``).
 
 No candidate shrinks its centres less than its noise asks for; where even the least error is that of one centre at the
 domain's middle it still runs, and says so.

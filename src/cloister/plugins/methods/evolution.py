@@ -34,11 +34,11 @@ from cloister.core.buckets import Space
 from cloister.core.budget import Budget
 from cloister.core.clustering import Clustering, Coreset, Errors, Problem
 from cloister.core.domains import Domain
-from cloister.core.fixed_order import few_bits, lengths, powers, standard_normals
 from cloister.core.nearest import NearestCenter
 from cloister.core.questions import count
 from cloister.core.randomness import PublicRng
 from cloister.core.registry.components import component, option, slot
+from cloister.core.reproducible_math import few_bits, lengths, powers, standard_normals
 from cloister.core.roles import Counts, FrequencyOracle, NonPrivateSolver
 from cloister.core.session import Session
 from cloister.core.trust import Local, T

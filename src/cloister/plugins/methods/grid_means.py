@@ -56,12 +56,12 @@ from cloister.core.buckets import Space
 from cloister.core.budget import Budget
 from cloister.core.clustering import Clustering, Coreset, Errors, Leaves, Problem, Released
 from cloister.core.errors import InvalidInput
-from cloister.core.fixed_order import few_bits, power
 from cloister.core.lattice import Bound
 from cloister.core.nearest import NearestCenter
 from cloister.core.questions import count, vector_sum
 from cloister.core.randomness import ANY_KEY, PublicRng
 from cloister.core.registry.components import component, option, slot
+from cloister.core.reproducible_math import few_bits, power
 from cloister.core.roles import FrequencyOracle, NonPrivateSolver, VectorSumOracle
 from cloister.core.session import Session
 from cloister.core.trust import Local, T

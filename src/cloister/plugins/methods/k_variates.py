@@ -31,10 +31,10 @@ import numpy as np
 from cloister.core.buckets import Bucketing, BundleArrays, Space, described, integers
 from cloister.core.clustering import Clustering, Problem
 from cloister.core.errors import InvalidInput
-from cloister.core.fixed_order import lengths, powers
 from cloister.core.questions import Rows, count, vector_sum
 from cloister.core.randomness import PublicRng
 from cloister.core.registry.components import component, option, slot
+from cloister.core.reproducible_math import lengths, powers
 from cloister.core.roles import FrequencyOracle, TreeBuilder, VectorSumOracle
 from cloister.core.session import Session
 from cloister.core.trust import T

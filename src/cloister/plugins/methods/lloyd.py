@@ -30,10 +30,10 @@ from cloister.core.capabilities import chooses_k
 from cloister.core.clustering import Clustering, Problem
 from cloister.core.domains import Domain
 from cloister.core.errors import InvalidInput
-from cloister.core.fixed_order import row_sums
 from cloister.core.questions import MOST_ROUNDS, count, vector_sum
 from cloister.core.randomness import PublicRng
 from cloister.core.registry.components import component, option, slot
+from cloister.core.reproducible_math import row_sums
 from cloister.core.roles import FrequencyOracle, VectorSumOracle
 from cloister.core.session import Method, Session
 from cloister.core.trust import T

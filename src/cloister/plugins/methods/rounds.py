@@ -20,11 +20,11 @@ from cloister.core.budget import Budget
 from cloister.core.clustering import Clustering, Problem
 from cloister.core.domains import Domain
 from cloister.core.errors import InvalidInput
-from cloister.core.fixed_order import lengths, root
 from cloister.core.nearest import NearestCenter
 from cloister.core.questions import Rows
 from cloister.core.randomness import PublicRng
 from cloister.core.registry.components import option
+from cloister.core.reproducible_math import lengths, root
 from cloister.core.roles import FrequencyOracle, VectorSumOracle
 from cloister.core.session import Method, Session
 from cloister.core.trust import T

@@ -8,9 +8,9 @@ import numpy as np
 
 from cloister.core.clustering import Clustering, Problem
 from cloister.core.domains import Domain
-from cloister.core.fixed_order import row_sums
 from cloister.core.randomness import PublicRng
 from cloister.core.registry.components import component
+from cloister.core.reproducible_math import row_sums
 from cloister.core.session import Session
 from cloister.core.trust import T
 from cloister.core.types import Floats

@@ -28,7 +28,7 @@ from cloister.core.buckets import Space
 from cloister.core.clustering import Clustering, Problem
 from cloister.core.domains import first_columns
 from cloister.core.errors import InvalidInput
-from cloister.core.frames import WithWholes, cube
+from cloister.core.frames import KeepIntegers, cube
 from cloister.core.nearest import NearestCenter
 from cloister.core.questions import count
 from cloister.core.randomness import ANY_KEY, PublicRng
@@ -82,7 +82,7 @@ class Worded(Generic[T]):
         if not self.slots:
             return found
         frame = Frame.of(rest.domain, found.details, found.centers.shape[1])
-        words = WithWholes(frame.lattice, 2 * self.slots, HALF - 1)
+        words = KeepIntegers(frame.lattice, 2 * self.slots, HALF - 1)
         view = session.framed(words, cube(words.dimension))
         cells = WordsOfGroups(frame.near(found.centers, problem.k, view), problem.k, self.slots)
         answer: Any

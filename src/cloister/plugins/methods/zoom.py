@@ -36,11 +36,11 @@ from cloister.core.capabilities import chooses_k, slack
 from cloister.core.clustering import Clustering, Problem
 from cloister.core.domains import Box, Lattice
 from cloister.core.errors import InvalidInput
-from cloister.core.fixed_order import power
-from cloister.core.frames import GRADES, Graded, Reframed, cube, least_of, unknown_columns
+from cloister.core.frames import GRADES, Reframed, SignLogScale, cube, least_of, unknown_columns
 from cloister.core.questions import count
 from cloister.core.randomness import PublicRng
 from cloister.core.registry.components import component, option, slot
+from cloister.core.reproducible_math import power
 from cloister.core.roles import Counts, FrequencyOracle
 from cloister.core.session import Method, Session
 from cloister.core.trust import Aggregated, Central, T
@@ -324,7 +324,7 @@ def _declared(domain: Box) -> Floats:
 def lattice_of(domain: Box) -> Lattice:
     """Scale that rows are put on for the question: of a column that nobody knows by sign and magnitude."""
     lattice, unknown = Reframed.of(_declared(domain), domain.half_widths), unknown_columns(domain)
-    return Graded(lattice, unknown) if unknown else lattice
+    return SignLogScale(lattice, unknown) if unknown else lattice
 
 
 def _widened(

@@ -15,8 +15,8 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from cloister.core.errors import InvalidInput
-from cloister.core.fixed_order import exact_product, lengths, orthonormal, power, row_sums, standard_normals
 from cloister.core.randomness import PublicRng
+from cloister.core.reproducible_math import exact_product, lengths, orthonormal, power, row_sums, standard_normals
 from cloister.core.types import Floats, Ints
 
 NORM = 2**30

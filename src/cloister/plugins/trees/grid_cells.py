@@ -15,7 +15,7 @@ import numpy as np
 
 from cloister.core.buckets import BundleArrays, Space, integers
 from cloister.core.domains import Ball, Domain
-from cloister.core.fixed_order import exp, log
+from cloister.core.reproducible_math import exp, log
 from cloister.core.types import Bools, Floats, Ints
 
 MAX_CELLS = 2**16

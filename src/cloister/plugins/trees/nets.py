@@ -45,8 +45,8 @@ import attrs
 import numpy as np
 
 from cloister.core.domains import Domain
-from cloister.core.fixed_order import above, orthonormal, product, standard_normals
 from cloister.core.randomness import PublicRng
+from cloister.core.reproducible_math import above, orthonormal, product, standard_normals
 from cloister.core.types import Floats, Ints
 
 

@@ -26,8 +26,8 @@ import numpy as np
 
 from cloister.core.buckets import BundleArrays
 from cloister.core.domains import Domain
-from cloister.core.fixed_order import orthonormal, product, standard_normals
 from cloister.core.randomness import PublicRng
+from cloister.core.reproducible_math import orthonormal, product, standard_normals
 from cloister.core.types import Floats, Ints
 
 SPREAD = 3.0

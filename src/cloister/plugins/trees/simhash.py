@@ -22,9 +22,9 @@ import numpy as np
 from cloister.core.buckets import BundleArrays, Space, integers
 from cloister.core.clustering import Coreset, Errors, Leaves, Problem
 from cloister.core.domains import Domain
-from cloister.core.fixed_order import lengths
 from cloister.core.randomness import PublicRng
 from cloister.core.registry.components import component, option
+from cloister.core.reproducible_math import lengths
 from cloister.core.roles import Counts
 from cloister.core.types import Floats, Ints
 from cloister.plugins.trees.directions import NORM, directions

@@ -8,8 +8,8 @@ import attrs
 import numpy as np
 
 from cloister.core.types import Floats, Ints
-from cloister.run.cautions import hardly_any, small_sizes
 from cloister.run.result import Result
+from cloister.run.warnings import hardly_any, small_sizes
 from cloister.showing.frame import ERRORS
 from cloister.showing.lines import MOST_COLUMNS, differing, extent, placed
 from cloister.showing.plot_data import domain_of

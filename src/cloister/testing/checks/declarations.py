@@ -17,7 +17,17 @@ from cloister.core.budget import Budget, Event
 from cloister.core.errors import CloisterError
 from cloister.core.plain_data import digest
 from cloister.core.randomness import NoiseRng
-from cloister.core.registry.components import ROLES, Choices, Option, Slot, Spec, fields, options_of, slots_of, trust_of
+from cloister.core.registry.components import (
+    ROLES,
+    CandidateSlot,
+    Option,
+    Slot,
+    Spec,
+    fields,
+    options_of,
+    slots_of,
+    trust_of,
+)
 from cloister.core.registry.compose import compose, parse, slot_role
 from cloister.core.registry.registry import registry
 from cloister.testing.check import Broken, require, role_of, roles_of
@@ -156,7 +166,7 @@ def _check_presets(spec: Spec, cls: type[Any], where: str) -> None:
         try:
             if name in options:
                 options[name][0].check(name, value)
-            elif isinstance(slots[name], Choices):
+            elif isinstance(slots[name], CandidateSlot):
                 require(registry().candidates(value), f"no method has the objective '{value}'")
             else:
                 registry().spec(slot_role(hints[name]), value)

@@ -25,7 +25,7 @@ from cloister.core.domains import Box
 from cloister.core.errors import CloisterError
 from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng, PublicRng
-from cloister.core.registry.components import Choices, Option, options_of, slots_of
+from cloister.core.registry.components import CandidateSlot, Option, options_of, slots_of
 from cloister.core.session import Session, forecast
 from cloister.core.types import Floats
 from cloister.testing.check import given, require
@@ -200,7 +200,7 @@ def variants(component: Any, inside: bool = False) -> Iterator[tuple[str, Any]]:
             yield from _made(component, {one: first, other: second})
     for slot, kind in slots_of(type(component)).items():
         inner = getattr(component, slot)
-        if not isinstance(kind, Choices) and not hasattr(inner, "measure") and not hasattr(inner, "solve"):
+        if not isinstance(kind, CandidateSlot) and not hasattr(inner, "measure") and not hasattr(inner, "solve"):
             for what, changed in variants(inner, inside=True):
                 yield f"{slot}.{what}", attrs.evolve(component, **{slot: changed})
 

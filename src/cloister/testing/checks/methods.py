@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from cloister.accounting.accountant import Accountant
-from cloister.accounting.total import Total, afforded
-from cloister.core.budget import Currency, Event
+from cloister.accounting.privacy_target import PrivacyTarget, afforded
+from cloister.core.budget import Event, PrivacyNotion
 from cloister.core.clustering import Clustering, Problem
 from cloister.core.domains import Ball, Box, Domain
 from cloister.core.errors import CloisterError
@@ -25,7 +25,7 @@ from cloister.testing.check import given, require
 from cloister.testing.checks import bucketings
 from cloister.testing.stubs import SCRIPTS, Fenced, Guarded, Handful, Invented, Script, other_coins
 
-TOTAL = Total(1.0, 1e-6)
+TOTAL = PrivacyTarget(1.0, 1e-6)
 
 PROBLEMS: tuple[tuple[int, Domain, int], ...] = (
     (1, Box((0.0,), (1.0,)), 200),
@@ -38,12 +38,12 @@ FEW = 200
 """Rows of which small chunks are made, for every question of every round."""
 
 
-def currencies_of(component: Any) -> frozenset[Currency]:
+def currencies_of(component: Any) -> frozenset[PrivacyNotion]:
     """In what a component and everything in its slots count privacy. An oracle inside another one spends what the outer
     one declares."""
     if hasattr(component, "measure"):
-        return frozenset({Currency.of(component)})
-    return frozenset[Currency]().union(*map(currencies_of, parts_of(component).values()))
+        return frozenset({PrivacyNotion.of(component)})
+    return frozenset[PrivacyNotion]().union(*map(currencies_of, parts_of(component).values()))
 
 
 def trusts_of(component: Any) -> frozenset[type[Trust]]:

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from scipy import stats
 
-from cloister.accounting import Accountant, Spent, Total, epsilon_of_discrete
+from cloister.accounting import Accountant, PrivacyTarget, Spent, epsilon_of_discrete
 from cloister.core.errors import BudgetExceeded
 from cloister.plugin import (
     Budget,
@@ -108,10 +108,10 @@ def test_without_a_delta_it_is_refused_with_what_to_do() -> None:
         with pytest.raises(InvalidInput, match=rf"pass delta .* or count with {other}"):
             oracle.open(Space((2, 2)), Budget(oracle.measure, 1.0), SETTING)
     with pytest.raises(InvalidInput, match=r"pass delta .* or take .*discrete-laplace for thresholded"):
-        Total(1.0).measured({"pure"}, uses_delta=True)
+        PrivacyTarget(1.0).measured({"pure"}, uses_delta=True)
 
 
-TOTAL = Total(1.0, 1e-6)
+TOTAL = PrivacyTarget(1.0, 1e-6)
 
 
 def books(*measures: Any) -> Accountant:

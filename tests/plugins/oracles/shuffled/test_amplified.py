@@ -9,7 +9,7 @@ import pytest
 
 from cloister.accounting.amplification import delta_of_shuffled, epsilon_of_shuffled, local_of_shuffled
 from cloister.core.budget import Share
-from cloister.core.fixed_order import fewer_bits
+from cloister.core.reproducible_math import fewer_bits
 from cloister.core.shuffling import needed_by
 from cloister.plugin import Bound, Budget, InvalidInput, PublicRng, QuestionContext, Space
 from cloister.plugins.oracles.central.discrete_laplace import DiscreteLaplace

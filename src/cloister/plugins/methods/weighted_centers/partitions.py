@@ -57,8 +57,8 @@ from cloister.accounting.conversions import largest
 from cloister.core.buckets import BundleArrays, Space, key
 from cloister.core.domains import Domain
 from cloister.core.errors import InvalidInput
-from cloister.core.fixed_order import few_bits, product, standard_normals
 from cloister.core.randomness import PublicRng
+from cloister.core.reproducible_math import few_bits, product, standard_normals
 from cloister.core.roles import Counts
 from cloister.core.types import Bools, Floats, Ids, Ints
 from cloister.plugins.trees.directions import NORM, directions

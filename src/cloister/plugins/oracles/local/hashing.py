@@ -29,7 +29,7 @@ from cloister.core.buckets import key
 from cloister.core.randomness import PublicRng
 from cloister.core.reports import ReportLaw
 from cloister.core.types import AnyArray, Ids, Ints
-from cloister.plugins.oracles.local.counts.channel import Chances, OneResponse
+from cloister.plugins.oracles.local.counts.channel import OneResponse, ResponseProbabilities
 from cloister.plugins.oracles.local.fast import ran
 from cloister.plugins.oracles.local.randomised_response import Response
 
@@ -144,9 +144,9 @@ class Hashed(OneResponse):
         return cls.into(min(math.floor(odds + Fraction(1, 2)) + 1, LARGEST), size, odds, seed)
 
     @property
-    def chances(self) -> Chances:
+    def chances(self) -> ResponseProbabilities:
         g, t = self.response.symbols, self.response.truth
-        return Chances(t + (1 - t) / g, 1 / g)
+        return ResponseProbabilities(t + (1 - t) / g, 1 / g)
 
     def symbols(self, ids: Ints, users: Ids) -> Ints:
         return np.where(ids >= 0, self.hashes.of(users, ids), -1)

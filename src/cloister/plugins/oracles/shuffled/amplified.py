@@ -31,11 +31,11 @@ from cloister.accounting.amplification import local_of_shuffled
 from cloister.core.buckets import BucketedVectors, BundleArrays, QuestionContext, Space, described
 from cloister.core.budget import Budget, Event, Measure
 from cloister.core.errors import InvalidInput
-from cloister.core.fixed_order import fewer_bits
 from cloister.core.lattice import Bound
 from cloister.core.randomness import NoiseRng
 from cloister.core.registry.components import component, option, slot
 from cloister.core.reports import Gain, ReportFacts, ReportLaw, facts_of
+from cloister.core.reproducible_math import fewer_bits
 from cloister.core.roles import Channel, FrequencyOracle, VectorSumOracle
 from cloister.core.trust import Local, Shuffled
 from cloister.core.types import Ids, Ints

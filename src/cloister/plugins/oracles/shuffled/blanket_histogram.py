@@ -65,8 +65,8 @@ import numpy as np
 from cloister.core.buckets import QuestionContext, Space
 from cloister.core.budget import Budget, Measure
 from cloister.core.errors import InvalidInput
-from cloister.core.fixed_order import more_bits_within
 from cloister.core.registry.components import component, option
+from cloister.core.reproducible_math import more_bits_within
 from cloister.core.trust import Shuffled
 from cloister.core.types import Floats, Ints
 from cloister.plugins.oracles.local.hashing import LARGEST

@@ -18,8 +18,8 @@ import attrs
 import numpy as np
 
 from cloister.core.buckets import BucketedVectors, Space, integers
-from cloister.core.fixed_order import above
 from cloister.core.randomness import PublicRng
+from cloister.core.reproducible_math import above
 from cloister.core.roles import Table
 from cloister.core.types import Floats, Ids, Ints
 from cloister.noise.channel import HeldTable

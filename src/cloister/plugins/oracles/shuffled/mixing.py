@@ -18,10 +18,10 @@ from cloister.core.aggregated import to_integers, to_words
 from cloister.core.buckets import BucketedVectors, BundleArrays
 from cloister.core.budget import Budget, Event
 from cloister.core.errors import InvalidInput, Refused
-from cloister.core.fixed_order import above, exp, more_bits, more_bits_within, power
 from cloister.core.lattice import Bound
 from cloister.core.plain_data import stamp
 from cloister.core.randomness import NoiseRng
+from cloister.core.reproducible_math import above, exp, more_bits, more_bits_within, power
 from cloister.core.types import AnyArray, Bools, Ids, Ints
 from cloister.noise.channel import LookupTable, listed, totals_of
 from cloister.plugins.oracles.shuffled.hashed_buckets import Layout, Unfolded

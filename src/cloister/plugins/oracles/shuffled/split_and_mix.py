@@ -43,9 +43,9 @@ import math
 from cloister.core.buckets import QuestionContext, Space
 from cloister.core.budget import Budget, Measure
 from cloister.core.errors import InvalidInput
-from cloister.core.fixed_order import more_bits
 from cloister.core.lattice import Bound
 from cloister.core.registry.components import component, option
+from cloister.core.reproducible_math import more_bits
 from cloister.core.trust import Shuffled
 from cloister.noise.laws import UP, enough_bits
 from cloister.plugins.oracles.shuffled.hashed_buckets import SMALL, Layout, chosen

@@ -13,7 +13,7 @@ import pytest
 from scipy.special import betainc
 from scipy.stats import beta
 
-from cloister.core.fixed_order import astray, normals, words_for
+from cloister.core.reproducible_math import astray, normals, words_for
 from cloister.plugin import (
     AnyArray,
     Bound,

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from scipy.stats import beta
 
-from cloister.core.fixed_order import normals
+from cloister.core.reproducible_math import normals
 from cloister.plugin import Bound, Budget, InvalidInput, NoiseRng, PublicRng, QuestionContext, Space
 from cloister.plugins.oracles.local.hadamard_transform import Rotations
 from cloister.plugins.oracles.local.randomised_response import WORDS, odds

@@ -48,7 +48,7 @@ CUT = 2.0**-46
 
 @final
 @attrs.frozen
-class Chances:
+class ResponseProbabilities:
     """Chances of a report to support a bucket. Args: own (p: its user's bucket), other (q: any other)."""
 
     own: float
@@ -99,7 +99,7 @@ class CountRandomiser(Randomiser, Protocol):
         ...
 
     @property
-    def chances(self) -> Chances: ...
+    def chances(self) -> ResponseProbabilities: ...
 
     @property
     def at_once(self) -> int:
@@ -205,12 +205,13 @@ class Answers(LocalQuestion[Ints], Generic[R]):
     def bundled(self, arrays: BundleArrays) -> dict[str, Any]:
         return {"kind": "counts", **self.bundled_form(arrays)}
 
-    def chances(self, level: int) -> Chances:
+    def chances(self, level: int) -> ResponseProbabilities:
         return self.levels[level].chances
 
     @property
     def gains(self) -> tuple[Gain, ...]:
-        """By ``Chances.gain``: a report that supports a bucket, or not, is all that an estimate sees of it."""
+        """By ``ResponseProbabilities.gain``: a report that supports a bucket, or not, is all that an estimate sees
+        of it."""
         found = [(*level.chances.gain, level.at_once) for level in self.levels]
         return tuple(Gain(most, least, most, at_once, factor=self.sharing.factor) for most, least, at_once in found)
 
@@ -277,9 +278,9 @@ class Direct(OneResponse):
     response: Response
 
     @property
-    def chances(self) -> Chances:
+    def chances(self) -> ResponseProbabilities:
         k, t = self.response.symbols, self.response.truth
-        return Chances(t + (1 - t) / k, (1 - t) / k)
+        return ResponseProbabilities(t + (1 - t) / k, (1 - t) / k)
 
     def symbols(self, ids: Ints, users: Ids) -> Ints:
         return np.where(ids >= 0, ids, self.size)

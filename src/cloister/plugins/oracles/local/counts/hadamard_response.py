@@ -26,7 +26,7 @@ from cloister.core.buckets import key
 from cloister.core.randomness import PublicRng
 from cloister.core.registry.components import component
 from cloister.core.types import AnyArray, Ids, Ints
-from cloister.plugins.oracles.local.counts.channel import Chances, LocalCounts, OneResponse
+from cloister.plugins.oracles.local.counts.channel import LocalCounts, OneResponse, ResponseProbabilities
 from cloister.plugins.oracles.local.hadamard_transform import parity, transform
 from cloister.plugins.oracles.local.randomised_response import Response
 
@@ -66,8 +66,8 @@ class Signed(OneResponse):
         return (self.size - 1).bit_length()
 
     @property
-    def chances(self) -> Chances:
-        return Chances((1 + self.response.truth) / 2, 1 / 2)
+    def chances(self) -> ResponseProbabilities:
+        return ResponseProbabilities((1 + self.response.truth) / 2, 1 / 2)
 
     def rows(self, users: Ids) -> Ints:
         """Each user's public row J (n,)."""

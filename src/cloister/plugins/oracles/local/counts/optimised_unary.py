@@ -29,7 +29,7 @@ from cloister.core.randomness import PublicRng
 from cloister.core.registry.components import component
 from cloister.core.reports import Proportion, ReportLaw
 from cloister.core.types import AnyArray, Floats, Ids, Ints
-from cloister.plugins.oracles.local.counts.channel import CUT, ROUNDED, Chances, LocalCounts
+from cloister.plugins.oracles.local.counts.channel import CUT, ROUNDED, LocalCounts, ResponseProbabilities
 from cloister.plugins.oracles.local.randomised_response import WORDS, filled, members, packed, sizes
 
 MAX_BUCKETS = 2**12
@@ -66,8 +66,8 @@ class Unary:
     dtype = "u1"
 
     @property
-    def chances(self) -> Chances:
-        return Chances(1 / 2, self.flip / WORDS)
+    def chances(self) -> ResponseProbabilities:
+        return ResponseProbabilities(1 / 2, self.flip / WORDS)
 
     @property
     def most(self) -> int:

@@ -34,7 +34,7 @@ import numpy as np
 from cloister.core.randomness import PublicRng
 from cloister.core.registry.components import component
 from cloister.core.types import AnyArray, Ids, Ints
-from cloister.plugins.oracles.local.counts.channel import Chances, LocalCounts
+from cloister.plugins.oracles.local.counts.channel import LocalCounts, ResponseProbabilities
 from cloister.plugins.oracles.local.question import Uncounted
 from cloister.plugins.oracles.local.randomised_response import (
     WORDS,
@@ -82,10 +82,10 @@ class Subset(Uncounted):
     dtype = "u1"
 
     @property
-    def chances(self) -> Chances:
+    def chances(self) -> ResponseProbabilities:
         t, k, m = self.keep / WORDS, self.chosen, self.size + 1
         blind = (1 - t) * k / m
-        return Chances(t + blind, t * (k - 1) / (m - 1) + blind)
+        return ResponseProbabilities(t + blind, t * (k - 1) / (m - 1) + blind)
 
     @property
     def at_once(self) -> int:

@@ -18,9 +18,9 @@ import numpy as np
 
 from cloister.core.buckets import BundleArrays, key
 from cloister.core.errors import InvalidInput
-from cloister.core.fixed_order import ESTIMATED, few_bits
 from cloister.core.randomness import PublicRng
 from cloister.core.reports import ReportLaw
+from cloister.core.reproducible_math import ESTIMATED, few_bits
 from cloister.core.types import AnyArray, Floats, Ids, Ints
 from cloister.plugins.oracles.local.fast import ran, states
 from cloister.plugins.oracles.local.hadamard_transform import Rotations, rows_of_hadamard

@@ -51,11 +51,11 @@ from cloister.accounting.conversions import mu_of
 from cloister.core.buckets import BucketedVectors, BundleArrays, QuestionContext, Space
 from cloister.core.budget import Budget, Event, Measure
 from cloister.core.errors import InvalidInput
-from cloister.core.fixed_order import above, exp, fewer_bits
 from cloister.core.lattice import Bound, shrink
 from cloister.core.randomness import NoiseRng
 from cloister.core.registry.components import component
 from cloister.core.reports import Gain, ReportFacts
+from cloister.core.reproducible_math import above, exp, fewer_bits
 from cloister.core.trust import Local
 from cloister.core.types import AnyArray, Floats, Ids, Ints
 from cloister.noise.channel import LookupTable

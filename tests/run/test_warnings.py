@@ -17,10 +17,10 @@ from cloister.core.errors import InvalidInput, UtilityWarning
 from cloister.core.frames import UNKNOWN
 from cloister.core.randomness import NoiseRng
 from cloister.run.account import Account
-from cloister.run.cautions import after, at_bounds, before, beyond, centers_at_ends, ends_cut, unproved, untrusted
 from cloister.run.fit import fit, source
 from cloister.run.request import Request, prepare
 from cloister.run.result import Result
+from cloister.run.warnings import after, at_bounds, before, beyond, centers_at_ends, ends_cut, unproved, untrusted
 from cloister.showing.profile import profile_of
 from cloister.showing.report.page import html_of
 from tests.in_process import ran

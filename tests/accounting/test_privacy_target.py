@@ -10,26 +10,26 @@ import attrs
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from cloister.accounting import Accountant, Total, delta_of_mu, mu_of, rho_of
+from cloister.accounting import Accountant, PrivacyTarget, delta_of_mu, mu_of, rho_of
 from cloister.accounting.composition import BEYOND
 from cloister.accounting.conversions import ROUNDING
-from cloister.accounting.total import checked_rows_per_user
+from cloister.accounting.privacy_target import checked_rows_per_user
 from cloister.core.budget import Budget, Event, Measure
 from cloister.core.errors import BudgetExceeded, InvalidInput, Refused, WrongComposition
-from cloister.core.fixed_order import fewer_bits
+from cloister.core.reproducible_math import fewer_bits
 
 WIDE = 2.0**16
 
 
 def test_pure_noise_gets_epsilon_whatever_delta_is_and_exact_answers_all() -> None:
-    assert Total(1.0).measured(["exact", "exact"]) == Budget("exact", math.inf)
-    assert Total(0.7).measured(["pure", "pure"]) == Budget("pure", 0.7)
-    assert Total(0.7, 1e-6).measured({"pure"}) == Budget("pure", 0.7)
-    assert Total(0.7).measured([]) == Budget("pure", 0.7)
+    assert PrivacyTarget(1.0).measured(["exact", "exact"]) == Budget("exact", math.inf)
+    assert PrivacyTarget(0.7).measured(["pure", "pure"]) == Budget("pure", 0.7)
+    assert PrivacyTarget(0.7, 1e-6).measured({"pure"}) == Budget("pure", 0.7)
+    assert PrivacyTarget(0.7).measured([]) == Budget("pure", 0.7)
 
 
 def test_gaussian_noise_gets_mu_squared_less_the_slack() -> None:
-    budget = Total(1.0, 1e-6).measured(["gaussian"])
+    budget = PrivacyTarget(1.0, 1e-6).measured(["gaussian"])
     assert budget.measure == "gaussian"
     assert mu_of(0.9998, 1e-6) < budget.mu < mu_of(1.0, 1e-6)
     assert delta_of_mu(budget.mu, 0.9999) <= 1e-6 * 0.9999
@@ -38,14 +38,14 @@ def test_gaussian_noise_gets_mu_squared_less_the_slack() -> None:
 @pytest.mark.parametrize("measures", [["pure", "gaussian"], ["zcdp"], ["zcdp", "pure"]])
 def test_mixed_noise_gets_rho_and_needs_delta(measures: list[Measure]) -> None:
     """Less what is rounded away, so that all machines have the same plan."""
-    assert Total(1.0, 1e-6).measured(measures) == Budget("zcdp", fewer_bits(rho_of(1.0, 1e-6)))
+    assert PrivacyTarget(1.0, 1e-6).measured(measures) == Budget("zcdp", fewer_bits(rho_of(1.0, 1e-6)))
     with pytest.raises(InvalidInput, match=r"pass delta .* or choose components with pure noise"):
-        Total(1.0).measured(measures)
+        PrivacyTarget(1.0).measured(measures)
     with pytest.raises(InvalidInput, match="or none"):
-        Total(1.0, 1e-6).measured(["exact", *measures])
+        PrivacyTarget(1.0, 1e-6).measured(["exact", *measures])
 
 
-def accountant(total: Total, *measures: Measure) -> Accountant:
+def accountant(total: PrivacyTarget, *measures: Measure) -> Accountant:
     return Accountant(total, total.measured(measures))
 
 
@@ -64,20 +64,20 @@ def test_equal_shares_of_a_budget_always_pass_and_the_slack_covers_wide_discrete
     epsilon: float, delta: float, rounds: int, noise: tuple[Measure, int]
 ) -> None:
     measure, touched = noise
-    books = accountant(Total(epsilon, delta), measure)
+    books = accountant(PrivacyTarget(epsilon, delta), measure)
     spent = books.forecast(rounds_of(books.budget, rounds, touched, WIDE if touched else math.inf))
     assert measure != "gaussian" or spent.epsilon(delta) <= epsilon
 
 
 def test_coarse_discrete_noise_is_over_budget_and_the_error_says_why() -> None:
-    books = accountant(Total(1.0, 1e-6), "gaussian")
+    books = accountant(PrivacyTarget(1.0, 1e-6), "gaussian")
     with pytest.raises(BudgetExceeded, match=r"choose a larger delta, or pure noise"):
         books.forecast(rounds_of(books.budget, 3, 8, 64.0))
 
 
 def test_rounds_are_charged_as_forecast_once_and_in_order() -> None:
     """With each those before it, which the process that this one resumes has asked."""
-    books = accountant(Total(1.0), "pure")
+    books = accountant(PrivacyTarget(1.0), "pure")
     a, b = Event("a", Budget("pure", 0.25)), Event("b", Budget("pure", 0.5))
     books.forecast([(a,), (a,), (b,)])
     assert (books.spent.pure, books.left) == (0.0, 1.0)
@@ -98,7 +98,7 @@ def test_rounds_are_charged_as_forecast_once_and_in_order() -> None:
 
 def test_no_other_rounds_are_forecast_once_the_first_is_charged() -> None:
     """One round is enough: the schedule may not depend on its answers."""
-    books = accountant(Total(1.0), "pure")
+    books = accountant(PrivacyTarget(1.0), "pure")
     a, b = Event("a", Budget("pure", 0.25)), Event("b", Budget("pure", 0.5))
     books.forecast([(b,)])
     books.forecast([(a,), (b,)])
@@ -113,7 +113,7 @@ def test_no_other_rounds_are_forecast_once_the_first_is_charged() -> None:
 
 @pytest.mark.parametrize("measure", ["pure", "gaussian", "zcdp"])
 def test_a_second_stage_may_cost_what_was_left_for_it_and_no_more(measure: Measure) -> None:
-    total = Total(1.0, 1e-6)
+    total = PrivacyTarget(1.0, 1e-6)
     first, rest = total.measured([measure]).split(0.01, 0.99)
     books = accountant(total, measure)
     books.forecast(rounds_of(first, 1))
@@ -134,7 +134,7 @@ def test_a_second_stage_may_cost_what_was_left_for_it_and_no_more(measure: Measu
 def test_paths_with_drift_and_paths_with_tails_are_covered_together() -> None:
     """Each of two second stages, by itself, is within the total: one with coarse noise on few coordinates (drift), one
     with wide noise on many (tails). A run that takes the one or the other after an answer needs room for both."""
-    total = Total(1.0, 1e-36)
+    total = PrivacyTarget(1.0, 1e-36)
     coarse, wide = (50, 2.0**12), (900, 2.0**40)
     for touched, sigma in (coarse, wide):
         alone = accountant(total, "gaussian")
@@ -150,7 +150,7 @@ def test_paths_with_drift_and_paths_with_tails_are_covered_together() -> None:
 @pytest.mark.parametrize(("first", "second", "fits"), [(5000, 1, True), (1, 5000, True), (5000, 5000, False)])
 def test_tails_of_both_stages_add_up_where_noise_is_too_wide_to_drift(first: int, second: int, fits: bool) -> None:
     """Args: first, second: integers that one row can change in each stage, with noise far wider than 2^20."""
-    books = accountant(Total(1.0, 1e-36), "gaussian")
+    books = accountant(PrivacyTarget(1.0, 1e-36), "gaussian")
     before, rest = books.budget.split(0.5, 0.5)
     books.forecast(rounds_of(before, 1, first, 2.0**40))
     asked = rounds_of(rest, 1, second, 2.0**40)
@@ -167,7 +167,7 @@ def test_tails_of_both_stages_add_up_where_noise_is_too_wide_to_drift(first: int
 def test_a_zcdp_budget_is_not_priced_as_if_all_of_it_were_gaussian() -> None:
     """A budget of mu^2 / 2 keeps (1, 1e-6) with Gaussian noise alone. Events that are zCDP and no more cost 1.078, also
     if some discrete Gaussian noise beside them makes the drift positive."""
-    total = Total(1.0, 1e-6)
+    total = PrivacyTarget(1.0, 1e-6)
     budget = Budget("zcdp", total.measured(["gaussian"]).amount / 2)
     first, rest = budget.split(0.01, 0.99)
     for stages in ((0, 8), (8, 0), (8, 8), (0, 0)):
@@ -183,7 +183,7 @@ def test_a_zcdp_budget_is_not_priced_as_if_all_of_it_were_gaussian() -> None:
 def test_deltas_of_two_stages_are_held_against_the_whole_together(measure: Measure) -> None:
     """In sixths of the delta that is set aside: whatever the split, and also where the second stage was told that it
     may have all of it."""
-    total = Total(1.0, 1e-6)
+    total = PrivacyTarget(1.0, 1e-6)
     budget = total.measured([measure], uses_delta=True)
     sixth = budget.delta / 6
     before, rest = budget.split(0.5, 0.5)
@@ -217,7 +217,7 @@ def test_a_budget_pays_for_events_whose_amount_its_measure_holds_in_both_forecas
     paid_in: Measure, asked_in: Measure
 ) -> None:
     """A pure event has no mu^2: charged to a Gaussian budget, a second stage of epsilon = 50 would cost nothing."""
-    total = Total(1.0, 1e-6)
+    total = PrivacyTarget(1.0, 1e-6)
     for amount in (1e-9, 50.0):
         asked = [(Event("asked", Budget(asked_in, amount)),)]
         fits = asked_in in PAYS[paid_in] and (amount < 1 or paid_in == "exact")
@@ -240,7 +240,7 @@ def test_a_budget_pays_for_events_whose_amount_its_measure_holds_in_both_forecas
 def test_a_second_stages_budget_is_in_the_measure_of_the_whole() -> None:
     """A stage whose budget is in epsilon would be charged nothing for its rho."""
     for whole, stage in permutations(get_args(Measure), 2):
-        books = accountant(Total(1.0, 1e-6), whole)
+        books = accountant(PrivacyTarget(1.0, 1e-6), whole)
         first, _ = books.budget.split(0.01, 0.99)
         books.forecast(rounds_of(first, 1))
         with pytest.raises(WrongComposition, match=f"the second stage's budget is {stage}, the run's is {whole}"):
@@ -250,7 +250,7 @@ def test_a_second_stages_budget_is_in_the_measure_of_the_whole() -> None:
 
 @pytest.mark.parametrize("measure", ["pure", "zcdp"])
 def test_a_cost_may_exceed_a_budget_by_what_sums_round_and_by_no_more(measure: Measure) -> None:
-    total = Total(1.0, 1e-6)
+    total = PrivacyTarget(1.0, 1e-6)
     budget = attrs.evolve(total.measured([measure]), amount=0.01)
     most = 0.01 * ROUNDING
     for amount in (0.01, most):

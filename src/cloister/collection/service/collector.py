@@ -1,6 +1,7 @@
 """What a collector does with the bytes of a request: it parses, checks and keeps the reports, and answers by a status.
 
-A request is refused whole (``Turned``) if its form is wrong anywhere. Otherwise each report counts by itself, and a
+A request is refused whole (``RequestRejected``) if its form is wrong anywhere. Otherwise each report counts by
+itself, and a
 user's first one counts. Whether an answer is one that an encoder sends is for whoever decodes: who may use a number can
 send a possible lie for it as well, so a check at the door protects nobody, and it costs a summary per batch. So an
 impossible report uses its number up.
@@ -104,7 +105,7 @@ def check_apart(plan: Path, out: Path) -> None:
         )
 
 
-class Turned(Exception):
+class RequestRejected(Exception):
     """A request that is refused whole. Args: status (of HTTP), reason (one of ``REASONS``), headers."""
 
     def __init__(self, status: int, reason: str, headers: Mapping[str, str] | None = None) -> None:
@@ -124,7 +125,7 @@ class Receipt:
 
 
 @final
-class Desk:
+class Collector:
     """The collector of one plan, without its HTTP.
 
     Args:
@@ -223,7 +224,11 @@ class Desk:
         """Keep the reports of a request. Raises: Turned."""
         opened, committer = self.opened, self._committer
         if opened is None or committer is None:
-            raise Turned(410, "closed") if self.done else Turned(503, "between rounds", retry_after(LOOK))
+            raise (
+                RequestRejected(410, "closed")
+                if self.done
+                else RequestRejected(503, "between rounds", retry_after(LOOK))
+            )
         self.counts.requests += 1
         found = await self._read(opened, body)
         fine, refused = found.users < opened.users, Counter[str]()
@@ -237,7 +242,9 @@ class Desk:
             try:
                 accepted = await committer.add(found.users[fine], found.answers[fine])
             except DiskFailed:
-                raise Turned(503, "disk" if self.opened is opened else "between rounds", retry_after(5)) from None
+                raise RequestRejected(
+                    503, "disk" if self.opened is opened else "between rounds", retry_after(5)
+                ) from None
         refused["duplicate"] = sent - accepted
         refused = +refused
         self.counts.refused += refused
@@ -255,20 +262,20 @@ class Desk:
         """A request's reports. Raises: Turned: it is not whole, or not of the open round."""
         plain = body[:1] in (bytes([REPORT]), bytes([BATCH]))
         if opened.form.tickets and plain:
-            raise Turned(401, "ticket")
+            raise RequestRejected(401, "ticket")
         found = opened.form.parse(body)
         if not body or found.wrong is not None:
             old = body[1:PREFIX][: len(opened.form.stamp)].hex() in opened.earlier
-            raise Turned(400, "another round" if old else found.wrong or "no reports")
+            raise RequestRejected(400, "another round" if old else found.wrong or "no reports")
         if found.damaged or found.end < len(body):
-            raise Turned(400, "damaged")
+            raise RequestRejected(400, "damaged")
         return found
 
     async def _valid(self, issuer: Issuer, opened: OpenRound, found: Parsed, fine: Bools) -> Bools:
         """Which reports have a valid ticket, among those that are fine so far. Raises: Turned."""
         assert found.tickets is not None
         if len(fine) > self.limits.tickets:
-            raise Turned(413, "too large")
+            raise RequestRejected(413, "too large")
         users, tickets, rows = found.users, found.tickets, np.flatnonzero(fine)
 
         def checked(some: Ints) -> list[bool]:
@@ -277,7 +284,7 @@ class Desk:
         answers = checked(rows[:AT_ONCE])
         if len(rows) > AT_ONCE:
             if not any(answers):
-                raise Turned(401, "ticket")
+                raise RequestRejected(401, "ticket")
             async with self._checking:
                 answers += await asyncio.to_thread(checked, rows[AT_ONCE:])
         valid = np.zeros(len(fine), bool)

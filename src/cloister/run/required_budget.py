@@ -18,9 +18,9 @@ import attrs
 from cloister.core.capabilities import at_most
 from cloister.core.errors import CloisterError, InvalidInput
 from cloister.rows.selection import Selection
-from cloister.run.cautions import before
-from cloister.run.choosing import PREDICTED
+from cloister.run.method_selection import PREDICTED
 from cloister.run.request import Request, prepare
+from cloister.run.warnings import before
 
 EPSILONS = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0)
 """Of the table and the picture."""
@@ -49,7 +49,7 @@ class Forecast:
 
 @final
 @attrs.frozen(eq=False)
-class NeededBudget:
+class RequiredBudget:
     """What an error takes.
 
     Args:
@@ -100,7 +100,7 @@ def _shown(error: float | None) -> str:
     return "-" if error is None else f"{error:.3g}"
 
 
-def needs(request: Request, columns: Sequence[str], error: float, chosen: Selection | None = None) -> NeededBudget:
+def needs(request: Request, columns: Sequence[str], error: float, chosen: Selection | None = None) -> RequiredBudget:
     """What an error takes. Args: columns and chosen, as of ``explain``.
 
     Raises: InvalidInput: the error is none, or the number of rows is not given; as ``prepare``, for the request itself.
@@ -125,7 +125,7 @@ def needs(request: Request, columns: Sequence[str], error: float, chosen: Select
     poor = [each for each in (own, *table) if not _enough(each, error)]
     epsilons = [LEAST_EPSILON, *(each.epsilon for each in poor if each.rows == own.rows)]
     numbers = [most, *(each.rows for each in poor if each.epsilon == own.epsilon)]
-    return NeededBudget(
+    return RequiredBudget(
         error,
         own,
         _least(lambda x: at(own.rows, _two_digits(x)), max(epsilons), MOST_EPSILON, error),

@@ -45,22 +45,22 @@ from __future__ import annotations
 import math
 from collections.abc import Collection
 from numbers import Integral
-from typing import Any, Literal, TypeAlias, final
+from typing import Any, ClassVar, Literal, TypeAlias, final
 
 import attrs
 
 from cloister.accounting.composition import Spent
 from cloister.accounting.conversions import largest, mu_of, rho_of
 from cloister.accounting.mixed import delta_of_mixed
-from cloister.core.budget import Budget, Currency, Event, Measure
+from cloister.core.budget import Budget, Event, Measure, PrivacyNotion
 from cloister.core.clustering import Problem
 from cloister.core.defaults import DELTA
 from cloister.core.domains import Domain
 from cloister.core.doubles import as_float
 from cloister.core.errors import CloisterError, InvalidInput
-from cloister.core.fixed_order import fewer_bits
 from cloister.core.randomness import ANY_KEY
 from cloister.core.registry.compose import Composed
+from cloister.core.reproducible_math import fewer_bits
 from cloister.core.session import Session, forecast
 
 MOST_ROWS = 2**20
@@ -152,7 +152,7 @@ def _check_delta(_: object, __: object, value: float) -> None:
 
 @final
 @attrs.frozen
-class Total:
+class PrivacyTarget:
     """The (epsilon, delta) of a run, or of a data set's life.
 
     Args:
@@ -162,6 +162,8 @@ class Total:
 
     Raises: InvalidInput: anything else, NaN included.
     """
+
+    digest_tag: ClassVar = "cloister.Total"
 
     epsilon: float = attrs.field(converter=_number, validator=_check_epsilon)
     delta: float = attrs.field(default=DELTA, converter=_number, validator=_check_delta)
@@ -241,7 +243,9 @@ STEPS, NEAR = 6, 2.0**-6
 """Most steps of that search, and what may be left of the budget at its end."""
 
 
-def jointly_paid(method: Any, everything: frozenset[Currency], total: Total, start: Problem) -> Problem | None:
+def jointly_paid(
+    method: Any, everything: frozenset[PrivacyNotion], total: PrivacyTarget, start: Problem
+) -> Problem | None:
     """The problem of a run that asks pure and Gaussian questions, with all that ``total`` buys them together.
 
     rho prices such a run too high. So a budget is looked for at which the privacy loss of all its events (``mixed``) is
@@ -253,7 +257,7 @@ def jointly_paid(method: Any, everything: frozenset[Currency], total: Total, sta
     """
     if not {currency.measure for currency in everything} >= {"pure", "gaussian"} or not total.delta:
         return None
-    alone = budget_of(total, {Currency("gaussian")})
+    alone = budget_of(total, {PrivacyNotion("gaussian")})
     generous = attrs.evolve(budget_of(total, everything), amount=fewer_bits(GENEROUS * alone.amount / 2, SCALE_BITS))
     asked, _ = _asked(method, attrs.evolve(start, budget=generous))
     if {currency.measure for currency in asked} != {"pure", "gaussian"}:
@@ -277,7 +281,7 @@ def jointly_paid(method: Any, everything: frozenset[Currency], total: Total, sta
     return None
 
 
-def _factor(spent: Spent, total: Total) -> float:
+def _factor(spent: Spent, total: PrivacyTarget) -> float:
     """The largest factor by which all budgets may grow."""
     left = (total.delta - spent.delta) * (1 - SLACK)
     mu, epsilon = math.sqrt(spent.mu_squared), total.epsilon * (1 - SLACK)
@@ -289,7 +293,7 @@ def _factor(spent: Spent, total: Total) -> float:
     return largest(holds, 2.0**-SCALE_BITS) if left > 0 else 0.0
 
 
-def _spent(method: Any, total: Total, problem: Problem) -> Spent:
+def _spent(method: Any, total: PrivacyTarget, problem: Problem) -> Spent:
     """What a row or user pays for a run, by its forecast."""
     rounds = forecast(method, problem, ANY_KEY)
     return Spent.on(of_user(event, total.rows_per_user) for round in rounds for event in round.events)
@@ -299,7 +303,9 @@ TRIAL_DELTA = 1e-6
 """Stands in for a delta of 0 while looking which slots are asked under all of them together. Nobody spends it."""
 
 
-def problem_of(composed: Composed, total: Total, k: int, domain: Domain, rows: int, jointly: bool = True) -> Problem:
+def problem_of(
+    composed: Composed, total: PrivacyTarget, k: int, domain: Domain, rows: int, jointly: bool = True
+) -> Problem:
     """The problem for a composed method, with the budget that ``total`` buys.
 
     Args: k, domain, rows, as of ``Problem``; jointly (whether pure and Gaussian questions are priced together, as they
@@ -309,12 +315,14 @@ def problem_of(composed: Composed, total: Total, k: int, domain: Domain, rows: i
     """
     everything = composed.currencies
     if not composed.private:
-        return Problem(k, domain, rows, budget_of(total, everything | {Currency("exact")}))
+        return Problem(k, domain, rows, budget_of(total, everything | {PrivacyNotion("exact")}))
     problem = afforded(composed.value, everything, total, k, domain, rows)
     return (jointly_paid(composed.value, everything, total, problem) if jointly else None) or problem
 
 
-def afforded(method: Any, everything: frozenset[Currency], total: Total, k: int, domain: Domain, rows: int) -> Problem:
+def afforded(
+    method: Any, everything: frozenset[PrivacyNotion], total: PrivacyTarget, k: int, domain: Domain, rows: int
+) -> Problem:
     """``problem_of`` for a method whose slots hold oracles of these currencies; it raises the same."""
     if len(everything) < 2:
         return Problem(k, domain, rows, budget_of(total, everything))
@@ -328,12 +336,12 @@ def afforded(method: Any, everything: frozenset[Currency], total: Total, k: int,
         found |= asked
 
 
-def budget_of(total: Total, currencies: Collection[Currency]) -> Budget:
+def budget_of(total: PrivacyTarget, currencies: Collection[PrivacyNotion]) -> Budget:
     """The budget that ``total`` buys for oracles of these currencies."""
     return total.measured({c.measure for c in currencies}, any(c.uses_delta for c in currencies))
 
 
-def _asked(method: Any, problem: Problem) -> tuple[frozenset[Currency], bool]:
+def _asked(method: Any, problem: Problem) -> tuple[frozenset[PrivacyNotion], bool]:
     """The currencies that a method asks under this budget, and whether it ran to its end."""
     session: Session[Any] = Session(problem, ANY_KEY, forecasting=True)
     try:

@@ -17,7 +17,7 @@ from typing import Any, get_type_hints
 import attrs
 
 from cloister.core.errors import CloisterError, InvalidInput
-from cloister.core.registry.components import Choices, Role, Spec, options_of, slots_of
+from cloister.core.registry.components import CandidateSlot, Role, Spec, options_of, slots_of
 from cloister.core.registry.compose import Composed, Composing, compose, slot_role, slot_trust
 from cloister.core.registry.registry import Registry
 from cloister.core.trust import TRUSTS, Central
@@ -31,7 +31,7 @@ def anything(composed: Composed) -> None:
 
 
 @attrs.frozen
-class Filler:
+class OracleResolver:
     """Fills the slots that names leave open.
 
     Args:
@@ -69,7 +69,7 @@ class Filler:
             return compose(self.registry, role, name, every, self._pooled(every, values), parts, self._candidate)
 
         cls = self.registry.load(self.registry.spec(role, name))
-        if self.trust is None or role != "Method" or any(isinstance(s, Choices) for s in slots_of(cls).values()):
+        if self.trust is None or role != "Method" or any(isinstance(s, CandidateSlot) for s in slots_of(cls).values()):
             return composing({})
         named = {path: part.spec.name for path, part in parts.items()} | dict(wires)
         return self._fitting(name, named, composing, lazily)
@@ -177,7 +177,7 @@ def oracle_slots(
     hints = get_type_hints(cls)
     for name, facts in slots_of(cls).items():
         where, preset = f"{path}{name}", spec.presets.get(name, facts.default)
-        if isinstance(facts, Choices):
+        if isinstance(facts, CandidateSlot):
             for candidate in registry.candidates(str(preset)):
                 chosen = wires.get(f"{path}{candidate.name}", candidate.name)
                 if chosen != "none":

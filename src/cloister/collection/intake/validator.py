@@ -164,7 +164,7 @@ TRIES = 64
 linear in cost. An attacker who can send that many before the user could as well send one that counts."""
 
 
-class Sieve:
+class ReportValidator:
     """What counts, and what is refused. Args: intake (counts it), round, head (its name), earlier (names of the earlier
     rounds)."""
 

@@ -21,16 +21,16 @@ from typing import Any, TypeAlias
 import attrs
 
 from cloister.accounting.accountant import Accountant
-from cloister.accounting.total import Total, budget_of, problem_of
+from cloister.accounting.privacy_target import PrivacyTarget, budget_of, problem_of
 from cloister.core.capabilities import at_most, chooses_k, part_lost, predicted_part, tells_narrow_columns
 from cloister.core.clustering import Problem
 from cloister.core.domains import Domain
 from cloister.core.errors import CloisterError, InvalidInput, theirs
 from cloister.core.randomness import ANY_KEY
-from cloister.core.registry.components import Choices, own_number, slots_of
+from cloister.core.registry.components import CandidateSlot, own_number, slots_of
 from cloister.core.registry.compose import Composed, below, compose
-from cloister.core.registry.filling import Filler
 from cloister.core.registry.making import by_name, unregistered
+from cloister.core.registry.oracle_resolver import OracleResolver
 from cloister.core.registry.registry import registry
 from cloister.core.session import forecast
 
@@ -142,7 +142,7 @@ class Candidate:
 
 
 @attrs.frozen
-class Choice:
+class MethodSelection:
     """The choice made. Args: method (the one asked for: auto), picked (a candidate's name), candidates (least error
     first)."""
 
@@ -196,19 +196,19 @@ class Choice:
         }
 
 
-Planned: TypeAlias = tuple[Composed, Problem, Choice | None]
+Planned: TypeAlias = tuple[Composed, Problem, MethodSelection | None]
 """The method to run, its problem, and how it was picked, if it was."""
 
 
 @attrs.frozen
-class Chooser:
+class MethodSelector:
     """Args: total, k, domain, rows: of the run. trust (that the caller named; None: as composed), parties (that pool
     their rows; 0: not said), fewest (of a range of k; None: k is one number), laws (whether pure and Gaussian noise
     are priced together, and candidates judged with other laws of noise, too: ``Spec.alternatives``), left (the part of
     the budget that the method has), shared (whether something beside the method asks questions, too), narrow (whether a
     column is much narrower than others, as those of categories are)."""
 
-    total: Total
+    total: PrivacyTarget
     k: int
     domain: Domain
     rows: int
@@ -231,7 +231,7 @@ class Chooser:
 
         Raises: InvalidInput, WrongComposition: nothing fits.
         """
-        if not any(isinstance(facts, Choices) for facts in slots_of(type(composed.value)).values()):
+        if not any(isinstance(facts, CandidateSlot) for facts in slots_of(type(composed.value)).values()):
             return *self.filled(composed, wires, values), None
         Problem(self.k, self.domain, self.rows, budget_of(self.total, ()))  # refuses what no candidate can do, once
         judged = [Candidate(name, None, why) for name, why in composed.unable.items()]
@@ -261,8 +261,8 @@ class Chooser:
             ways = chooser.ways(found[name][0], below(wires, name), below(values, name))
             for other, way in sorted(ways, key=lambda each: each[0].error or 0.0):
                 if only == other.name or (only is None and (other.error or 0.0) < candidate.error):
-                    return *way, Choice(composed.spec.name, other.name, (other, *judged))
-            return *found[name], Choice(composed.spec.name, name, tuple(judged))
+                    return *way, MethodSelection(composed.spec.name, other.name, (other, *judged))
+            return *found[name], MethodSelection(composed.spec.name, name, tuple(judged))
         reasons = "; ".join(f"{c.name}: {c.why}" for c in judged if c.why)
         raise InvalidInput(f"no candidate of '{composed.spec.name}' can run: {reasons}")
 
@@ -276,7 +276,7 @@ class Chooser:
             )
         names, values = by_name(found, "fresh.")
         wires, values = {"fresh": found.spec.name, **names}, {spec.starts: centers, **values}
-        composed = Filler(registry(), trust).filled("Method", spec.name, wires, values)
+        composed = OracleResolver(registry(), trust).filled("Method", spec.name, wires, values)
         return attrs.evolve(self, trust=trust).filled(composed, wires, values)[0]
 
     def ways(
@@ -303,7 +303,7 @@ class Chooser:
         """The method with its slots filled under the trust, and its problem. Args and errors: as ``chosen``; lazily: a
         method that fits as it is is not forecast."""
         if self.trust is not None:
-            filler = Filler(registry(), self.trust, self.parties, pays=self.problem, runs=self.check)
+            filler = OracleResolver(registry(), self.trust, self.parties, pays=self.problem, runs=self.check)
             if unregistered(composed):  # as it was put together: no name could compose it again
                 filler.check_trust(composed)
             else:

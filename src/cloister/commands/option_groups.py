@@ -1,6 +1,7 @@
 """Commands that take options: from flags and from a config file.
 
-``taking`` spreads every parameter of a command whose type is a class of options (``commands.options``) into flags, in
+``option_groups`` spreads every parameter of a command whose type is a class of options (``commands.options``) into
+flags, in
 the same words and under the same heading wherever they stand, and reads them back from the flags and from a config
 file, where an option has the name of its flag or its name in Python. A value that no flag could have is refused.
 """
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, final, get_args, get_or
 import attrs
 
 from cloister.commands.common import parted
-from cloister.commands.options import Reading, Said, Wanted, declared, typed
+from cloister.commands.options import CliOption, Reading, Wanted, declared, typed
 from cloister.core.errors import InvalidInput, UnknownName
 
 if TYPE_CHECKING:
@@ -94,27 +95,27 @@ FROM_WORDS: Mapping[str, Callable[[Any], Any]] = {
 
 @final
 @attrs.frozen
-class Lacks:
+class Excludes:
     """Options of a class that a command does not take. Args: why (for people, in the table of options), names."""
 
     why: str
     names: tuple[str, ...]
 
 
-def lacks(why: str, *names: str) -> Lacks:
-    return Lacks(why, names)
+def excludes(why: str, *names: str) -> Excludes:
+    return Excludes(why, names)
 
 
 @final
 @attrs.frozen
-class Needs:
+class Requires:
     """Options of a class that a command cannot do without."""
 
     names: tuple[str, ...]
 
 
-def needs(*names: str) -> Needs:
-    return Needs(names)
+def requires(*names: str) -> Requires:
+    return Requires(names)
 
 
 @final
@@ -133,12 +134,18 @@ def default_of(name: str, words: str) -> DefaultOf:
 @final
 @attrs.frozen
 class TakenOptions:
-    """A class of options as one command takes it. Args: kind (the class), lacks, needs, defaults (words by name, where
-    they are others than the class's)."""
+    """Class of options as one command takes it.
+
+    Args:
+        kind: the class.
+        excludes: options that the command does not take.
+        requires: names of options that must be given.
+        defaults: descriptions of defaults that differ from the class's, by option.
+    """
 
     kind: type
-    lacks: tuple[Lacks, ...] = ()
-    needs: tuple[str, ...] = ()
+    excludes: tuple[Excludes, ...] = ()
+    requires: tuple[str, ...] = ()
     defaults: Mapping[str, str] = attrs.field(factory=dict)
 
     @classmethod
@@ -147,17 +154,17 @@ class TakenOptions:
         kind, *marks = get_args(annotation) if get_origin(annotation) is Annotated else (annotation,)
         if not (isinstance(kind, type) and attrs.has(kind)):
             return None
-        needed = tuple(name for mark in marks if isinstance(mark, Needs) for name in mark.names)
+        needed = tuple(name for mark in marks if isinstance(mark, Requires) for name in mark.names)
         defaults = {mark.name: mark.words for mark in marks if isinstance(mark, DefaultOf)}
-        return cls(kind, tuple(mark for mark in marks if isinstance(mark, Lacks)), needed, defaults)
+        return cls(kind, tuple(mark for mark in marks if isinstance(mark, Excludes)), needed, defaults)
 
     @property
     def missing(self) -> dict[str, str]:
         """Why each option that the command does not take is none of its."""
-        return {name: each.why for each in self.lacks for name in each.names}
+        return {name: each.why for each in self.excludes for name in each.names}
 
     @property
-    def taken(self) -> dict[str, Said]:
+    def taken(self) -> dict[str, CliOption]:
         return {name: each for name, each in declared(self.kind).items() if name not in self.missing}
 
     def parameters(self) -> Iterator[inspect.Parameter]:
@@ -166,8 +173,8 @@ class TakenOptions:
         for name, each in self.taken.items():
             kind = kinds[name] if each.kind is None else each.kind
             flag = bool in get_args(kind)
-            default = inspect.Parameter.empty if name in self.needs else False if flag else None
-            if name in self.needs:
+            default = inspect.Parameter.empty if name in self.requires else False if flag else None
+            if name in self.requires:
                 kind = next(part for part in get_args(kind) if part is not type(None))
             yield inspect.Parameter(
                 name,
@@ -176,9 +183,9 @@ class TakenOptions:
                 annotation=Annotated[bool if flag else kind, self._in_help(name, each).option],
             )
 
-    def _in_help(self, name: str, words: Said) -> Said:
+    def _in_help(self, name: str, words: CliOption) -> CliOption:
         """An option with the default that it has in this command."""
-        own = "" if name in self.needs else self.defaults.get(name)
+        own = "" if name in self.requires else self.defaults.get(name)
         return words if own is None else words.with_default(own)
 
     def read(self, given: dict[str, Any], config: Mapping[str, Any]) -> Any:
@@ -201,7 +208,7 @@ GROUPS = dict[str, dict[str, TakenOptions]]()
 """Classes of options that commands take, by the command's name and the parameter's."""
 
 
-def taking(command: Command) -> Command:
+def option_groups(command: Command) -> Command:
     """A command whose parameters of classes of options are spread into flags."""
     signature = inspect.signature(command, eval_str=True)
     groups, spread = dict[str, TakenOptions](), list[inspect.Parameter]()
@@ -239,7 +246,7 @@ def why_lacking(command: str, flag: str) -> str:
     return ""
 
 
-def read_config(path: Path | None, options: Mapping[str, Said], command: str = "") -> dict[str, Any]:
+def read_config(path: Path | None, options: Mapping[str, CliOption], command: str = "") -> dict[str, Any]:
     """Read options from a file, by their own names. Args: options (that it may have), command (that takes them).
 
     Raises: InvalidInput: it cannot be read, says an option twice, or one that the command does not take. UnknownName:
@@ -258,7 +265,7 @@ def read_config(path: Path | None, options: Mapping[str, Said], command: str = "
     return found
 
 
-def _names(options: Mapping[str, Said]) -> dict[str, str]:
+def _names(options: Mapping[str, CliOption]) -> dict[str, str]:
     """Options by every name that they have: in Python, and as long flags."""
     flags = {flag: name for name, each in options.items() for flag in each.flags if flag.startswith("--")}
     called = {flag.lstrip("-").replace("-", "_"): name for flag, name in flags.items()}

@@ -21,8 +21,8 @@ from cloister.core.questions import count
 from cloister.core.randomness import PublicRng
 from cloister.core.registry.components import Spec, component, slot
 from cloister.core.registry.compose import Composed
-from cloister.core.registry.filling import Filler
 from cloister.core.registry.making import make
+from cloister.core.registry.oracle_resolver import OracleResolver
 from cloister.core.registry.registry import Plugin, Registry, registry
 from cloister.core.roles import FrequencyOracle
 from cloister.core.session import Method, Session
@@ -31,9 +31,9 @@ from cloister.plugins.methods.auto import Auto
 from cloister.plugins.methods.sphere_packing import sphere_packing
 from cloister.plugins.trees.grid import Grid
 from cloister.rows.columns import TableColumn, select
-from cloister.run import choosing, request as requests
-from cloister.run.choosing import Candidate, Choice, number_of_centers
+from cloister.run import method_selection as selecting, request as requests
 from cloister.run.fit import fit, source
+from cloister.run.method_selection import Candidate, MethodSelection, number_of_centers
 from cloister.run.request import Request, prepare
 
 ROWS = np.random.default_rng(0).normal(0, 0.3, (3000, 2))
@@ -43,7 +43,7 @@ ORACLES = ("FrequencyOracle", "VectorSumOracle")
 request = partial(Request, k=3, epsilon=1.0, delta=1e-6, bounds=(-1, 1), rows=3000, seed=1, zoom="off")
 
 
-def chosen(columns: Sequence[str] = ("x", "y"), **given: Any) -> Choice:
+def chosen(columns: Sequence[str] = ("x", "y"), **given: Any) -> MethodSelection:
     choice = prepare(request(**given), columns).choice
     assert choice is not None
     return choice
@@ -109,7 +109,7 @@ def strangers() -> Registry:
 
 @pytest.fixture
 def with_strangers(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (choosing, requests):
+    for module in (selecting, requests):
         monkeypatch.setattr(module, "registry", strangers)
 
 
@@ -193,7 +193,7 @@ def test_a_law_of_noise_in_which_the_method_does_not_run_is_not_offered(monkeypa
         alternatives=({"counts": "discrete-laplace"},),
     )
     known = Registry((*registry().plugins, Plugin("stranger", "here", (fickle,))))
-    for module in (choosing, requests):
+    for module in (selecting, requests):
         monkeypatch.setattr(module, "registry", lambda: known)
     choice = chosen()
     assert choice.picked == "fickle"
@@ -270,7 +270,7 @@ def test_every_slot_of_a_method_is_filled_for_each_trust_and_questions_are_of_th
     """They are forecast for each trust model in its turn; an oracle that a problem is too large for is passed over for
     one of the same."""
     for trust in TRUSTS:
-        filled = Filler(registry(), trust).filled("Method", name, {}, {})
+        filled = OracleResolver(registry(), trust).filled("Method", name, {}, {})
         assert {part.trust for _, part in parts(filled)} <= {trust}
     trust = [*TRUSTS][METHODS.index(name) % len(TRUSTS)]
     zoom = "auto" if registry().spec("Method", name).wraps else "off"
@@ -318,7 +318,7 @@ def test_oracles_of_another_trust_are_refused_with_what_to_do() -> None:
 
 def test_made_components_take_a_trust_model_too() -> None:
     made: Method[T] = make("Method", "hst-median", trust="local")
-    composed = Filler(registry(), "Local").filled("Method", "hst-median", {}, {})
+    composed = OracleResolver(registry(), "Local").filled("Method", "hst-median", {}, {})
     assert made == composed.value
     assert {part.trust for _, part in parts(composed)} == {"Local"}
     assert make("Method", "su-lloyd", trust="central") == make("Method", "su-lloyd")  # which fits as it is
