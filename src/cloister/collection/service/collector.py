@@ -313,8 +313,11 @@ class Collector:
         """Forget addresses, and open the next round if there is one. Raises: any exception: not possible now."""
         self.rates.forget()
         if self.opened is not None:
-            await asyncio.to_thread(self._check_plan)
-            if await asyncio.to_thread(self.opened.next.exists):
+            closed = await asyncio.to_thread(self.opened.next.exists)
+            await asyncio.to_thread(
+                self._check_plan
+            )  # afterwards: the answers may be another plan's, put here meanwhile
+            if closed:
                 self._last, self.opened = self.opened, None
         if self.opened is None and not self.done:
             await self._next()
