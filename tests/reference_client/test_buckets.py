@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
+from cloister.core.buckets import FinestLevel
 from cloister.core.domains import Ball, Box, Domain
 from cloister.core.lattice import Bound
 from cloister.core.nearest import NearestCenter
@@ -18,7 +19,6 @@ from cloister.core.types import Ints
 from cloister.plugins.methods.clipping import ClippedOffsets, DistanceBins
 from cloister.plugins.methods.described import Facet, Facets
 from cloister.plugins.methods.hst import Spared
-from cloister.plugins.methods.k_variates import Finest
 from cloister.plugins.methods.lloyd_median import Pulls
 from cloister.plugins.methods.measuring import Shells
 from cloister.plugins.methods.weighted_centers.buckets import (
@@ -79,7 +79,7 @@ def test_directions_of_which_several_are_equally_near() -> None:
     check_cells(NearestDirection(doubled), on_borders)
     signs, rows = SimHashTree(BOX, spread[:9], 1.0), np.concatenate([rows_of(BOX), on_borders])
     check_cells(signs, rows)
-    check_cells(Finest(signs), rows)
+    check_cells(FinestLevel(signs), rows)
 
 
 @pytest.mark.parametrize("within", [None, 1, 5, 300_000])

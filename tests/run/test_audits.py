@@ -57,7 +57,6 @@ TIGHT = {"hst-means": 0.7}
 TIGHT_MIXED = {
     "fastlloyd": 0.6,
     "hst-means": 0.5,
-    "k-variates": 0.1,
     "nearest-centers": 0.3,
     "private-lloyd-median": 0.8,
     "tree-coreset-lsh": 0.8,
@@ -218,7 +217,6 @@ MIXED = (
     "grid-means",
     "grid-median",
     "hst-means",
-    "k-variates",
     "nearest-centers",
     "one-round-lsh",
     "private-lloyd-median",

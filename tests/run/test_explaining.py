@@ -285,7 +285,7 @@ def test_explain_gives_the_warnings_of_the_run() -> None:
     [
         (fifteen(), 0.0, "error is 0.0: give a part of a single centre's"),
         (fifteen(rows=None), 0.01, "no public number of rows"),
-        (fifteen(method="k-variates"), 0.01, "'k-variates' predicts no error"),
+        (fifteen(method="nearest-centers"), 0.01, "'nearest-centers' predicts no error"),
     ],
 )
 def test_what_cannot_be_forecast_is_refused(asked: Request, error: float, why: str) -> None:

@@ -230,8 +230,7 @@ def method_of(name: str, solver: str = "") -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("method", "power"),
     [
-        (method_of("k-variates"), 1),  # its Spec says so
-        (method_of("hst-median"), 1),
+        (method_of("hst-median"), 1),  # its Spec says so
         (method_of("weighted-centers-median"), 1),
         (method_of("fastlloyd"), 2),
         (method_of("a-strangers", solver="kmedian++"), 1),

@@ -11,7 +11,7 @@ round them; keys are what ``PublicRng.of_users`` uses of them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Protocol, final, runtime_checkable
+from typing import Any, ClassVar, Protocol, final, runtime_checkable
 
 import attrs
 import numpy as np
@@ -161,6 +161,26 @@ class Vectors(Protocol):
     def values(self, rows: Ints, buckets: Ints) -> Ints:
         """Lattice rows (n, d) and their bucket ids (n, levels) to vectors (n, dimension)."""
         ...
+
+
+@final
+@attrs.frozen(eq=False)
+class FinestLevel:
+    """Last level of a bucketing, alone: levels that nobody asks about cost nothing. Args: levels."""
+
+    levels: Bucketing
+
+    digest_tag: ClassVar = "cloister.Finest"
+
+    @property
+    def space(self) -> Space:
+        return Space(self.levels.space.sizes[-1:])
+
+    def locate(self, rows: Ints) -> Ints:
+        return self.levels.locate(rows)[:, -1:]
+
+    def bundled(self, arrays: BundleArrays) -> Mapping[str, Any]:
+        return {"kind": "last", "sizes": integers(self.space.sizes), "of": described(self.levels, arrays)}
 
 
 @final

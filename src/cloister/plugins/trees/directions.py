@@ -4,7 +4,7 @@ Directions are put on a lattice: integers g of norm close to ``NORM`` = 2^30. Ro
 2^20. By Cauchy and Schwarz every partial sum of <g, x>, in whatever order it is added, is an integer of at most 2^51:
 float64 is exact, so that a matrix product gives each row the same numbers alone and in any batch (law 5).
 
-Directions are computed by ``fixed_order``, so that every machine has the same ones, to the bit.
+Directions are computed by ``reproducible_math``, so that every machine has the same ones, to the bit.
 """
 
 from __future__ import annotations
