@@ -79,7 +79,7 @@ def run(case: Case, epsilon: float, described: bool) -> Result:
     chosen = case.described if described else []
     categories = {name: values for name, values in case.categories.items() if name in chosen}
     population = source(
-        case.rows, case.columns, bounds=case.bounds, categories=categories or None, described=chosen, threads=1
+        case.rows, columns=case.columns, bounds=case.bounds, categories=categories or None, described=chosen, threads=1
     )
     request = Request(k=case.k, epsilon=epsilon, delta=1e-6, rows=len(case.rows), bounds=case.bounds, describe=chosen)
     return fit(request, population)

@@ -24,6 +24,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from cloister.rows.options import Reading
+
 COLUMNS, LEVELS, K = 8, 12, 10
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "ARROW_NUM_THREADS": "1"}
 JOBS = ("bare", "chunks", "serial", "processes", "dask", "dask-killed")
@@ -128,7 +130,7 @@ def chunks(paths: list[Path], rows: int) -> dict[str, Any]:
     from cloister.plugins.populations.files import Files
 
     asked, tree = opened(rows)
-    population = Files(paths, "*")
+    population = Files(paths, Reading(columns="*"))
     start = time.perf_counter()
     for chunk in population.chunks():
         tree.locate(asked.domain.snap(chunk.rows))
@@ -154,7 +156,7 @@ def fitted(paths: list[Path], rows: int, engine: str, kill: bool) -> dict[str, A
             killed.extend(runner.client().run(os.getpid).values())  # type: ignore[attr-defined]
             os.kill(killed[0], signal.SIGKILL)
 
-    population = Recorded(Files(paths, "*", engine=runner, progress=tell))
+    population = Recorded(Files(paths, Reading(columns="*", progress=tell), engine=runner))
     times = [time.perf_counter()]
     population.files.check()
     times.append(time.perf_counter())

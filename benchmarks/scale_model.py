@@ -24,6 +24,8 @@ from typing import Any
 import numpy as np
 from scale import ONE_THREAD, Memory, resident, spent, write
 
+from cloister.rows.options import Reading
+
 EACH, ROUNDS = 1_000_000, 4
 
 FITTED = [(10, 4, 8), (10, 8, 8), (10, 4, 64), (10, 8, 64)]
@@ -59,7 +61,7 @@ def asked(folder: Path, rows: int, columns: int, k: int, engine: str, workers: i
     centers = box.snap(np.random.default_rng(1).uniform(-1, 1, (k, columns)))
     near = NearestCenter(centers, box.max_norm, box.max_norm)
     with Memory() as memory:
-        population = Files(paths, [f"x{j}" for j in range(columns)], engine=runner, threads=threads)
+        population = Files(paths, Reading(columns=[f"x{j}" for j in range(columns)], threads=threads), engine=runner)
         for _ in range(rounds):
             session: Any = Session(problem, PublicRng.from_seed(1), population, noise=NoiseRng.for_tests(1))
             budget = problem.budget

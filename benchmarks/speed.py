@@ -186,6 +186,8 @@ WAYS: dict[str, dict[str, str]] = {
 
 def on_cores(path: str | None, way: str) -> None:
     """In a process of its own: seconds of a fit from a file (None: rows in memory), and until workers had started."""
+    from cloister.plugins.populations.files import Files
+    from cloister.rows.options import Reading
     from cloister.rows.workers.engine import spread
     from cloister.run.fit import fit, source
     from cloister.run.request import Request
@@ -200,7 +202,7 @@ def on_cores(path: str | None, way: str) -> None:
         if engine.apart:
             list(engine.run(abs, range(2 * (os.cpu_count() or 1))))
         started = time.perf_counter()
-        with source(rows, "*" if path else None, **({"engine": engine} if engine.apart else {})) as population:
+        with Files(path, Reading(columns="*"), engine=engine) if path else source(rows) as population:
             fit(request, population)
         ended = time.perf_counter()
     print(json.dumps({"start": started - begun, "fit": ended - started, "megabytes": peak.most}))

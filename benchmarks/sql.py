@@ -43,10 +43,11 @@ TASKS = {
 
 def population(way: str, folder: Path, master: str) -> Any:
     from cloister.core.registry.registry import registry
+    from cloister.rows.options import Reading
     from cloister.run.fit import source
 
     if way == "files":
-        return source([str(path) for path in sorted(folder.glob("part-*.parquet"))], ["*"])
+        return source([str(path) for path in sorted(folder.glob("part-*.parquet"))], columns=["*"])
     import ibis
 
     if way in SPARK:
@@ -55,9 +56,9 @@ def population(way: str, folder: Path, master: str) -> Any:
         settings = {"spark.executor.memory": master.rstrip("]").rpartition(",")[2] + "m"} if "cluster" in master else {}
         session = SparkSession.builder.master(master).config(map=settings).getOrCreate()
         session.read.parquet(str(folder / "part-*.parquet")).createOrReplaceTempView("rows")
-        return source(ibis.pyspark.connect(session).table("rows"), ["*"], passes=way)
+        return source(ibis.pyspark.connect(session).table("rows"), columns=["*"], passes=way)
     database = ibis.duckdb.connect(folder / "rows.duckdb", read_only=True, memory_limit="512MiB")
-    return registry().load(registry().spec("Population", "sql"))(database.table("rows"), "*")
+    return registry().load(registry().spec("Population", "sql"))(database.table("rows"), Reading(columns="*"))
 
 
 def store(folder: Path) -> None:

@@ -156,7 +156,7 @@ def test_a_row_goes_the_way_that_the_figure_shows(tmp_path: Path) -> None:
     before = sys.getprofile()
     sys.setprofile(watch)
     try:
-        with source([tmp_path / "rows.parquet"], ["a", "b"], "refuse", threads=1) as files:
+        with source([tmp_path / "rows.parquet"], columns=["a", "b"], threads=1) as files:
             fit(
                 Request(k=3, method="fastlloyd", bounds=(-5, 5), rows=2_000, zoom="off", epsilon=1.0, delta=1e-6),
                 files,

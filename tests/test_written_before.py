@@ -64,8 +64,8 @@ def test_a_run_that_was_cut_off_goes_on_with_its_rows_and_no_others(before: Path
     _, cut = Ledger.open(ledger).runs()
     account = Account(ledger=ledger, dataset="people", resume=cut.id)
     with pytest.raises(Refused, match="began with other rows"):
-        fit(REQUEST, source(ROWS + 1e-3, None, "refuse"), account=account)
-    assert fit(REQUEST, source(ROWS, None, "refuse"), account=account).centers.shape == (2, 2)
+        fit(REQUEST, source(ROWS + 1e-3), account=account)
+    assert fit(REQUEST, source(ROWS), account=account).centers.shape == (2, 2)
     assert [run.state for run in Ledger.open(ledger).runs()] == ["done", "done"]
 
 

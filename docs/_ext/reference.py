@@ -23,10 +23,11 @@ from prose import escaped, rst
 
 from cloister.cli import app as program
 from cloister.commands.option_groups import GROUPS
-from cloister.commands.options import WAYS, Charged, Printed, Reading, Wanted, declared
+from cloister.commands.options import WAYS, Charged, Printed, Wanted, declared
 from cloister.core.registry.components import ANY_TRUST
 from cloister.core.registry.describe import describe
 from cloister.core.registry.registry import registry
+from cloister.rows.options import Reading
 
 PYTHON = {
     "estimators": ("Estimators", "cloister", ()),
@@ -36,6 +37,7 @@ PYTHON = {
         (
             "cloister.run.fit.fit",
             "cloister.run.fit.source",
+            "cloister.rows.options.Reading",
             "cloister.run.request.Request",
             "cloister.run.result.Result",
             "cloister.run.statement.PrivacyStatement",

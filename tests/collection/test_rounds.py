@@ -42,7 +42,7 @@ def test_files_and_fit_find_the_same_centres_with_the_same_noise(tmp_path: Path,
     # as rows in memory are read: in chunks, of which this is the only one
     up_to(tmp_path, plan, ROUNDS, noise.child("chunk", 0))
     found = advanced(tmp_path).result
-    simulated = fit(REQUEST, source(ROWS, None, "refuse"), noise=noise)
+    simulated = fit(REQUEST, source(ROWS), noise=noise)
     assert found is not None
     assert np.array_equal(found.centers, simulated.centers)
     assert found.privacy.spends == simulated.privacy.spends

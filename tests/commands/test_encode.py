@@ -23,6 +23,7 @@ from cloister.collection.plan.publish import publish
 from cloister.collection.wire.batches import Parsed, form_of
 from cloister.core.errors import CloisterError, InvalidInput
 from cloister.core.randomness import NoiseRng
+from cloister.rows.options import Reading
 from cloister.run.request import Request
 from tests.in_process import ran, refused
 
@@ -122,7 +123,7 @@ def test_a_file_is_in_the_order_of_user_numbers_and_each_person_has_her_own(
     assert piece_rows(D) == 1024
     monkeypatch.setattr("cloister.collection.client.encode_files.piece_rows", lambda *_: 100)
     numbers, noise = pq.read_table(folder / "mine.parquet")["id"].to_numpy(), NoiseRng.for_tests(1)
-    for reading, users in (({}, np.arange(1000)), ({"users": "id"}, numbers)):
+    for reading, users in ((Reading(), np.arange(1000)), (Reading(user_column="id"), numbers)):
         found = encoded(folder, plan, "mine.parquet", reading=reading, noise=noise)
         assert found.users.tolist() == sorted(users.tolist())
         assert np.array_equal(found.answers, PlanEncoder(plan, noise=noise).encode(ROWS, users).answers)
@@ -140,7 +141,7 @@ def test_rows_of_a_database_are_their_own_whatever_order_they_come_in(
     numbers, noise = pq.read_table(folder / "mine.parquet")["id"].to_numpy(), NoiseRng.for_tests(1)
     expected = PlanEncoder(plan, noise=noise).encode(ROWS, numbers).answers
     for copied in (False, True):
-        reading = {"users": "id", "table": "people", "materialise": copied}
+        reading = Reading(user_column="id", table="people", materialise=copied)
         table = RowTable(PlanEncoder(plan, noise=noise), ["duckdb:///lake.db"], reading)
         with contextlib.closing(table):
             collect(table._encoder, table, folder / f"r{copied}")
@@ -160,7 +161,7 @@ def test_rows_with_missing_cells_are_refused_or_their_users_report_as_everybody_
     with pytest.raises(CloisterError, match="missing or infinite"):
         encoded(folder, plan, "holes.parquet", state=State(folder / "state"))
     assert not (folder / "state").exists()
-    found = encoded(folder, plan, "holes.parquet", reading={"missing": "drop"}).users.tolist()
+    found = encoded(folder, plan, "holes.parquet", reading=Reading(missing="drop")).users.tolist()
     assert found == list(range(1000))
 
 

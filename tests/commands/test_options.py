@@ -14,11 +14,11 @@ import typer
 from cloister.cli import app
 from cloister.commands import options as commands_options
 from cloister.commands.option_groups import GROUPS
-from cloister.commands.options import HEADINGS, ROWS, WAYS, Charged, Printed, Reading, Wanted, declared
+from cloister.commands.options import HEADINGS, ROWS, WAYS, Charged, Printed, Wanted, declared
 from cloister.rows.categories import Category
+from cloister.rows.options import Reading, options_of_rows
 from cloister.rows.reading import marks_of_reading
 from cloister.rows.selection import Selection
-from cloister.run.fit import source
 from tests.in_process import cloister
 
 COMMANDS: dict[str, Any] = typer.main.get_command(app).commands  # type: ignore[attr-defined]  # a group
@@ -47,8 +47,8 @@ def test_no_option_of_rows_is_taken_and_forgotten(name: str) -> None:
     _, _, source = file.partition(f"\ndef {name}(")
     source, _, _ = source.partition("\n\n\n")
     assert source
-    whole = re.search(rf"\b{parameter}\.arguments\((.*)\)|[(,] ?{parameter}[,)]", source)
-    alone = [option for option in GROUPS[name][parameter].taken if not whole or f'"{option}"' in (whole[1] or "")]
+    whole, replaced = re.search(rf"[(,] ?{parameter}[,)]", source), re.search(rf"evolve\({parameter}, (.*)\)", source)
+    alone = [o for o in GROUPS[name][parameter].taken if not whole or (replaced and f"{o}=None" in replaced[1])]
     assert not [option for option in alone if f"{parameter}.{option}" not in source]
 
 
@@ -76,20 +76,10 @@ def test_an_option_that_a_command_does_not_take_is_refused_with_the_reason(name:
 
 def test_a_resumed_run_compares_every_option_that_says_what_rows_are() -> None:
     """A run that was cut off goes on with the same rows only: what it began with is marked, option by option."""
-    where = {
-        "table",
-        "materialise",
-        "passes",
-        "engine",
-        "workers",
-        "scheduler",
-        "threads",
-    }  # not what is made of a cell
     chosen = Selection(("x",), categories=(Category("ward", ("A", "B")),))
-    marks = marks_of_reading(chosen, "refuse", "patient", ",", "utf-8")
-    assert {name for name in declared(Reading) if any(f"({name}=)" in mark for mark in marks)} == set(
-        declared(Reading)
-    ) - where
+    marks = marks_of_reading(chosen, Reading(user_column="patient", delimiter=",", encoding="utf-8"))
+    for name, option in options_of_rows().items():
+        assert (f"{option.flag} ({name}=)" in marks) == option.decides_rows, name
 
 
 def test_what_reads_no_rows_has_no_heading_of_rows() -> None:
@@ -131,8 +121,6 @@ def test_fit_takes_everything_and_explain_all_that_decides_what_fit_would_do() -
 
 
 def test_the_names_are_those_of_python() -> None:
-    assert set(Reading().arguments()) <= set(inspect.signature(source).parameters)
-    assert {field.name for field in attrs.fields(Reading)} - {"user_column"} <= set(Reading().arguments())
     import cloister
     from cloister.run.request import Request
 

@@ -158,7 +158,7 @@ def test_what_needs_a_record_refuses_a_class_that_is_not_registered(tmp_path: Pa
         publish(asked, dimension=2)
     np.save(tmp_path / "rows.npy", blobs(600))
     central = attrs.evolve(asked, method=Everywhere(counts=DiscreteLaplace()))
-    files = source(tmp_path / "rows.npy", None, "refuse", engine="processes", workers=1)
+    files = source(tmp_path / "rows.npy", engine="processes", workers=1)
     with pytest.raises(InvalidInput, match="an engine with workers records the method by registry names"):
         fit(central, files)
     with pytest.raises(InvalidInput, match="is Central, and the trust model asked for is Local"):

@@ -68,7 +68,7 @@ def test_columns_of_pandas_that_are_no_texts_are_known_by_their_names_as_texts()
 def test_columns_of_pandas_without_a_name_of_their_own_are_refused_in_a_line(names: Any, message: str) -> None:
     frame = pd.DataFrame(blobs(), columns=names)
     plain = quick().fit(pd.DataFrame(blobs(), columns=["a", "b"]))
-    for refused in (model().fit, plain.predict, lambda rows: source(rows, None, "refuse")):
+    for refused in (model().fit, plain.predict, source):
         with pytest.raises(InvalidInput, match=message):
             refused(frame)
 

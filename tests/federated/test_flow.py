@@ -68,7 +68,7 @@ def test_most_rows_counts_the_rows_that_can_be_used_and_one_more_is_refused_befo
     rows = np.concatenate([HOLES, PARTS[0], HOLES])
     np.save(tmp_path / "a.npy", rows[:100])
     write_rows(tmp_path / "b.csv", rows[100:], "0,1")
-    own = source([str(tmp_path / "a.npy"), str(tmp_path / "b.csv")], ["0", "1"], "drop")
+    own = source([str(tmp_path / "a.npy"), str(tmp_path / "b.csv")], columns=["0", "1"], missing="drop")
     line, keys = Silent(), Keys()
     with pytest.raises(InvalidInput, match="most_rows") as error:
         fit(capped(299), Joined(own, keys.party(0), line, script()))

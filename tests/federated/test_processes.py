@@ -112,7 +112,7 @@ class Site(Programs):
         first, *_ = self.ended(*processes)
         asked = {name: value for name, value in self.facts.items() if name != "columns"}
         files = [str(self.folder / f"{name}.npy") for name in NAMES]
-        whole = source(files, self.facts["columns"], described=self.facts["describe"])
+        whole = source(files, columns=self.facts["columns"], described=self.facts["describe"])
         central = fit(Request(**asked, options={"rounds": self.rounds}), whole, noise=NoiseRng.for_tests(SEED))
         assert np.array_equal(first.centers, central.centers)
         assert first.details.get("described") == central.details.get("described")

@@ -11,6 +11,7 @@ import pytest
 
 from cloister.lab.made import BOUNDS, WARDS, blobs, hospital
 from cloister.plugins.populations.files import Files
+from cloister.rows.options import Reading
 from tests.in_process import ran
 
 
@@ -44,6 +45,6 @@ def test_pieces_make_one_file(ending: str, tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr("cloister.lab.tables.PIECE", 300)
     made.save(tmp_path / f"pieces{ending}", lambda done, rows: told.append((done, rows)))
     assert told == [(300, 1000), (600, 1000), (900, 1000), (1000, 1000)]
-    read = [Files([tmp_path / f"{name}{ending}"], "*").table() for name in ("whole", "pieces")]
+    read = [Files([tmp_path / f"{name}{ending}"], Reading(columns="*")).table() for name in ("whole", "pieces")]
     np.testing.assert_array_equal(*read)
     np.testing.assert_array_equal(read[0], made.numbers)

@@ -84,8 +84,8 @@ def replayed(prepared: PreparedRun, dimension: int, trust: str, file: Path) -> d
 def rows_for(trust: str, dimension: int) -> Any:
     names = [str(j) for j in range(dimension)]
     if trust == "aggregated":
-        return parties({f"p{i}": source(rows_of(dimension)[i::3], names, "refuse") for i in range(3)})
-    return source(rows_of(dimension, rows=PLANNED if trust == "shuffled" else ROWS), names, "refuse")
+        return parties({f"p{i}": source(rows_of(dimension)[i::3], columns=names) for i in range(3)})
+    return source(rows_of(dimension, rows=PLANNED if trust == "shuffled" else ROWS), columns=names)
 
 
 def facts(folder: Path, case: str) -> dict[str, str]:

@@ -8,6 +8,7 @@ import pytest
 
 from cloister.core.errors import InvalidInput, UnknownName
 from cloister.rows.columns import CATEGORIES, TableColumn, not_numbers, select
+from cloister.rows.options import Reading
 from cloister.rows.selection import Selection, table_columns
 
 TABLE = [
@@ -21,8 +22,8 @@ TABLE = [
 ]
 
 
-def chosen(*arguments: Any, **more: Any) -> Selection:
-    return select(TABLE, *arguments, **more)
+def chosen(columns: Any = None, **more: Any) -> Selection:
+    return select(TABLE, Reading(columns=columns, **more))
 
 
 def test_a_table_that_names_its_columns_is_asked_which_and_says_what_to_type() -> None:
@@ -57,7 +58,7 @@ def test_a_pattern_takes_numbers_and_no_identifier_date_text_or_index() -> None:
     assert chosen(["mrn", "__index_level_0__"]).used == ("mrn", "__index_level_0__")
     assert chosen("?ge").used == ("age",)
     bracketed = [TableColumn(name, "numbers") for name in ("x [/m2]", "x?", "xs")]
-    assert select(bracketed, ["x [/m2]", "x?"]).used == ("x [/m2]", "x?")
+    assert select(bracketed, Reading(columns=["x [/m2]", "x?"])).used == ("x [/m2]", "x?")
     with pytest.raises(InvalidInput, match=r"no column of numbers matches 'w\*'"):
         chosen("w*")
 
@@ -67,9 +68,9 @@ def test_bounds_and_categories_name_columns_where_nothing_else_does() -> None:
     assert found.features == ("age", "ward=A", "ward=B", "glucose")
     assert found.numbers == ("age", "glucose")
     assert found.one_hot == (0, 2, 2, 0)
-    assert chosen(["age"], {"ward": ["A"]}).features == ("age", "ward=A")
-    assert chosen(["ward", "age"], {"ward": ["A"]}).features == ("ward=A", "age")
-    assert chosen(["age"], None, ["glucose", "nothing"]).used == ("age",)
+    assert chosen(["age"], categories={"ward": ["A"]}).features == ("age", "ward=A")
+    assert chosen(["ward", "age"], categories={"ward": ["A"]}).features == ("ward=A", "age")
+    assert chosen(["age"], bounded=["glucose", "nothing"]).used == ("age",)
     with pytest.raises(UnknownName, match="no column 'glucos': did you mean glucose"):
         chosen(bounded=["glucos"])
 
@@ -77,33 +78,33 @@ def test_bounds_and_categories_name_columns_where_nothing_else_does() -> None:
 @pytest.mark.parametrize(
     ("name", "asked"),
     [
-        ("x", {"asked": ["x"]}),
-        ("x", {"asked": "*"}),
+        ("x", {"columns": ["x"]}),
+        ("x", {"columns": "*"}),
         ("x", {"bounded": ["x"]}),
-        ("x", {"everything": True}),
-        ("c", {"asked": ["y"], "categories": {"c": ["A"]}}),
-        ("c", {"asked": ["y"], "users": "c"}),
+        ("x", {}),
+        ("c", {"columns": ["y"], "categories": {"c": ["A"]}}),
+        ("c", {"columns": ["y"], "user_column": "c"}),
     ],
 )
 def test_a_column_that_is_not_the_only_one_of_its_name_is_refused(name: str, asked: Any) -> None:
     table = [TableColumn("y", "numbers"), *2 * [TableColumn("x", "numbers"), TableColumn("c", "text")]]
     with pytest.raises(InvalidInput, match=f"more than one column is called '{name}': rename them"):
-        select(table, **asked)
-    assert select(table, ["y"]).used == ("y",)
+        select(table, Reading(**asked), everything=not asked)
+    assert select(table, Reading(columns=["y"])).used == ("y",)
 
 
 def test_bounds_that_name_no_column_do_not_mean_all() -> None:
     table = [TableColumn("x", "numbers"), TableColumn("y", "numbers")]
     for everything in (False, True):
         with pytest.raises(InvalidInput, match="which columns"):
-            select(table, bounded=[], everything=everything)
-    assert select(table, everything=True).used == ("x", "y")
+            select(table, Reading(bounded=[]), everything)
+    assert select(table, Reading(), everything=True).used == ("x", "y")
 
 
 def test_the_column_of_users_is_none_of_them() -> None:
-    assert "names the users" in chosen("*", users="ward").words
+    assert "names the users" in chosen("*", user_column="ward").words
     with pytest.raises(InvalidInput, match="'age' names users and is not clustered by"):
-        chosen(["age"], users="age")
+        chosen(["age"], user_column="age")
 
 
 @pytest.mark.parametrize("kind", ["text", "dates", "untyped", "other"])
@@ -111,10 +112,10 @@ def test_a_pattern_never_passes_over_a_type_that_cells_have_made(kind: Any) -> N
     """In a data frame one other row would make it a column of numbers: it is refused, whatever the pattern."""
     table = [TableColumn("x", "numbers", declared=False), TableColumn("y", kind, declared=False)]
     with pytest.raises(InvalidInput, match="column 'y' does not hold numbers"):
-        select(table, "*", everything=True)
+        select(table, Reading(columns="*"), everything=True)
     with pytest.raises(InvalidInput, match="column 'y' does not hold numbers"):
-        select(table, everything=True)
-    assert select(table, ["x"], everything=True).used == ("x",)
+        select(table, Reading(), everything=True)
+    assert select(table, Reading(columns=["x"]), everything=True).used == ("x",)
 
 
 @pytest.mark.parametrize(
@@ -135,7 +136,7 @@ def test_identifiers_and_dates_are_known_by_their_names(why: str, names: str) ->
 
 
 def test_features_lead_back_to_the_columns_of_the_table() -> None:
-    found = chosen(["age", "ward", "glucose"], {"ward": ["A", "B"]})
+    found = chosen(["age", "ward", "glucose"], categories={"ward": ["A", "B"]})
     assert table_columns(found.features, found.recorded()) == ["age", "ward", "glucose"]
     assert table_columns(["a=b", "c"], {}) == ["a=b", "c"]
 
@@ -143,19 +144,22 @@ def test_features_lead_back_to_the_columns_of_the_table() -> None:
 def test_no_column_of_text_is_said_to_be_a_category_since_its_values_may_tell_people_apart() -> None:
     assert not_numbers("pseudonym").endswith(f"(columns=). {CATEGORIES}")
     with pytest.raises(InvalidInput, match=r"There are age \(numbers\), pseudonym \(text\)\. Give") as caught:
-        select([TableColumn("age", "numbers"), TableColumn("pseudonym", "text")])
+        select([TableColumn("age", "numbers"), TableColumn("pseudonym", "text")], Reading())
     assert "pseudonym" not in str(caught.value).partition("Give")[2]
 
 
 def test_what_is_described_only_comes_last_and_is_not_clustered_by() -> None:
-    found = chosen(["age"], {"ward": ["A", "B"]}, described=["ward", "smoker", "age"])
+    found = chosen(["age"], categories={"ward": ["A", "B"]}, described=["ward", "smoker", "age"])
     assert found.used == ("age", "ward", "smoker")
     assert found.features == ("age", "ward=A", "ward=B", "smoker")
     assert (found.described, found.beside) == (("ward", "smoker", "age"), 2)
     assert found.clustered.features == ("age",)
     assert [found.place(name) for name in found.used] == [0, 1, 3]
     assert found.words.startswith("columns used: age; described only: ward (category), smoker; left out:")
-    assert chosen(None, {"ward": ["A"]}, ["age"], described=["ward", "glucose"]).clustered.used == ("age", "ward")
+    assert chosen(categories={"ward": ["A"]}, bounded=["age"], described=["ward", "glucose"]).clustered.used == (
+        "age",
+        "ward",
+    )
 
 
 @pytest.mark.parametrize(
@@ -168,4 +172,4 @@ def test_what_is_described_only_comes_last_and_is_not_clustered_by() -> None:
 )
 def test_columns_that_describe_no_group_are_refused(described: list[str], users: str | None, why: str) -> None:
     with pytest.raises((InvalidInput, UnknownName), match=why):
-        chosen(["age"], users=users, described=described)
+        chosen(["age"], user_column=users, described=described)

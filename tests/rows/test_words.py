@@ -16,6 +16,7 @@ from hypothesis import given, strategies as st
 from cloister.core.types import Floats, Ints
 from cloister.plugins.populations.arrays import Arrays
 from cloister.plugins.populations.files import Files
+from cloister.rows.options import Reading
 from cloister.rows.words import HALF, LENGTH, MOST, WHOLE, Texts, code_of, word_of, words_of
 from tests.rows.stored import stored
 
@@ -99,7 +100,7 @@ def tables(folder: Path) -> dict[str, Any]:
 
 def features(rows: Any, told: Texts) -> tuple[list[str], Floats]:
     kind = Files if isinstance(rows, str) else Arrays
-    found: Any = kind(rows, columns=["age"], described=[told])
+    found: Any = kind(rows, Reading(columns=["age"], described=[told]))
     return list(found.columns), np.concatenate([chunk.rows.copy() for chunk in found.chunks()])
 
 

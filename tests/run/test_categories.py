@@ -47,7 +47,7 @@ request = partial(
 
 
 def released(columns: Any = ("age",), categories: Any = WARDS, **more: Any) -> Result:
-    population = source(frame(), list(columns), categories=categories)
+    population = source(frame(), columns=list(columns), categories=categories)
     return fit(request(**more), population, noise=NoiseRng.for_tests(0))
 
 
@@ -71,7 +71,7 @@ def test_what_a_run_asks_and_the_range_of_a_category_do_not_depend_on_the_rows()
     and its unit next to nothing."""
     spends = set[Any]()
     for word in ("A", "C", "not listed"):
-        population = source(frame().assign(ward=word), ["age"], categories=WARDS)
+        population = source(frame().assign(ward=word), columns=["age"], categories=WARDS)
         result = fit(request(zoom=0.3), population, noise=NoiseRng.for_tests(0))
         np.testing.assert_array_equal(np.array(result.details["intervals"])[1:], [[0, 1]] * 3)
         np.testing.assert_allclose(np.array(result.details["units"])[1:], np.sqrt(2) / distance(3, 1, 3))
@@ -97,7 +97,7 @@ def test_a_result_records_them_and_one_without_is_what_it_was() -> None:
 
 def test_a_run_that_began_with_another_candidate_of_auto_is_found_again(ledger: Ledger) -> None:
     """As where a plugin was installed then which is not here now."""
-    population = source(frame(), ["age"], categories=WARDS)
+    population = source(frame(), columns=["age"], categories=WARDS)
     asked = request(method="auto")
     plan = prepare(asked, population.columns, None, population.selection)
     assert plan.choice is not None
@@ -110,7 +110,7 @@ def test_a_run_that_began_with_another_candidate_of_auto_is_found_again(ledger: 
 
 
 def test_columns_of_nothing_but_categories_need_no_bounds_and_no_zoom() -> None:
-    result = fit(request(bounds=None), source(frame(), ["ward"], categories=WARDS))
+    result = fit(request(bounds=None), source(frame(), columns=["ward"], categories=WARDS))
     assert not any("Zoom" in note for note in result.privacy.notes)
     assert sorted(result.centers.argmax(axis=1)) == [0, 1, 2]
     with pytest.raises(InvalidInput, match="there are only categories"):
@@ -118,7 +118,7 @@ def test_columns_of_nothing_but_categories_need_no_bounds_and_no_zoom() -> None:
 
 
 def test_booleans_have_bounds_of_their_own() -> None:
-    chosen = source(frame(), ["age", "smoker"]).selection
+    chosen = source(frame(), columns=["age", "smoker"]).selection
     assert domain_for({"age": (0, 120)}, chosen) == Box((0, 0), (120, 1))
     assert domain_for({"age": (0, 120), "smoker": (-1, 2)}, chosen) == Box((0, -1), (120, 2))
     with pytest.raises(InvalidInput, match="no bounds"):
@@ -151,7 +151,7 @@ def test_which_columns_are_used_is_said_before_anything_is_asked(folder: Path) -
 
 
 def test_a_list_that_no_row_has_a_value_of_is_warned_of_by_released_values_alone(tmp_path: Path) -> None:
-    population = source(frame(), ["age"], categories={"ward": ["a", "b", "c"]})
+    population = source(frame(), columns=["age"], categories={"ward": ["a", "b", "c"]})
     result = fit(request(), population, noise=NoiseRng.for_tests(0))
     words = "of the rows hold a listed value of category 'ward' (a, b, c): rows with another are none of them. Check"
     assert [words in str(warning) for warning in after(result)] == [True]

@@ -50,7 +50,7 @@ request = partial(Request, k=3, epsilon=1.0, delta=1e-6, rows=6000, bounds=BOUND
 
 
 def rows(some: Any = TABLE, described: Any = DESCRIBED, **more: Any) -> Any:
-    return source(some, COLUMNS, **{"bounds": BOUNDS, "categories": WARDS, "described": described, **more})
+    return source(some, columns=COLUMNS, **{"bounds": BOUNDS, "categories": WARDS, "described": described, **more})
 
 
 def run(**given: Any) -> Result:

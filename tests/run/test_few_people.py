@@ -54,10 +54,10 @@ def test_people_whose_rows_cannot_be_used_report_and_hide_others() -> None:
     """Their number is public, and how many rows can be used is not."""
     some = rows(900)
     some[:101, 0] = np.nan
-    assert source(some, None, "drop").people == 900
-    assert fit(asked(1000), source(some, None, "drop")).privacy.min_honest_users == 900
+    assert source(some, missing="drop").people == 900
+    assert fit(asked(1000), source(some, missing="drop")).privacy.min_honest_users == 900
     with pytest.raises(Refused, match="there are 899 people"):
-        fit(asked(1000), source(some[1:], None, "drop"))
+        fit(asked(1000), source(some[1:], missing="drop"))
 
 
 def test_the_server_refuses_what_too_few_people_could_have_sent(tmp_path: Path) -> None:

@@ -31,6 +31,7 @@ from cloister.plugins.methods.auto import Auto
 from cloister.plugins.methods.sphere_packing import sphere_packing
 from cloister.plugins.trees.grid import Grid
 from cloister.rows.columns import TableColumn, select
+from cloister.rows.options import Reading
 from cloister.run import method_selection as selecting, request as requests
 from cloister.run.fit import fit, source
 from cloister.run.method_selection import Candidate, MethodSelection, number_of_centers
@@ -333,8 +334,7 @@ def test_a_grid_is_no_candidate_where_a_column_is_much_narrower_than_others() ->
     """Those of a category, or of unequal weights: its cells are as wide in every column."""
     table = select(
         [TableColumn("x", "numbers"), TableColumn("y", "numbers"), TableColumn("ward", "text")],
-        ["x", "y"],
-        {"ward": ["a", "b"]},
+        Reading(columns=["x", "y"], categories={"ward": ["a", "b"]}),
     )
     choice = prepare(request(rows=300_000, delta=1e-7), table.features, chosen_columns=table).choice
     assert choice is not None

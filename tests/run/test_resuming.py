@@ -29,6 +29,7 @@ from cloister.core.errors import InvalidInput, Refused
 from cloister.core.randomness import NoiseRng
 from cloister.plugins.populations.arrays import Arrays
 from cloister.plugins.populations.files import Files
+from cloister.rows.options import Reading
 from cloister.run.account import Account
 from cloister.run.fit import fit, parties, source
 from cloister.run.request import Request
@@ -250,9 +251,10 @@ def test_who_the_users_are_what_they_are_called_and_where_their_numbers_begin_is
     path = tmp_path / "a.csv"
     path.write_text("x,a,b\n1,2,3\n4,5,6\n")
     for rows, kind in ((path, Files), (pd.read_csv(path), Arrays)):
-        of_a, of_b = (source(rows, ["x"], users=column) for column in ("a", "b"))
+        of_a, of_b = (source(rows, columns=["x"], user_column=column) for column in ("a", "b"))
         assert "--user-column (user_column=)" in differing(of_a, of_b)
-        assert differing(kind(rows, ["x"], first=0), kind(rows, ["x"], first=1)) == ["the number of the first user"]
+        zero, one = (kind(rows, Reading(columns=["x"]), first=first) for first in (0, 1))
+        assert differing(zero, one) == ["the number of the first user"]
     for names in (([2, 5], [5, 2]), (["p", "q"], ["p", "p"])):
         one, other = (source(np.array([[1.0], [4.0]]), users=users) for users in names)
         assert differing(one, other) == ["the users"]
@@ -330,7 +332,7 @@ def test_a_finished_run_whose_record_ends_early_reads_no_row(ledger: Ledger, dam
 
 def test_the_command_line_asks_for_same_rows_and_prints_a_finished_run_again(ledger: Ledger, tmp_path: Path) -> None:
     path = written(tmp_path)
-    resumed = f"{FIT} --set rounds=2 --resume {cut_off(ledger, source(path, ['0', '1']))}"
+    resumed = f"{FIT} --set rounds=2 --resume {cut_off(ledger, source(path, columns=['0', '1']))}"
     touched(path)
     assert "go on with --same-rows" in refused(resumed, tmp_path)
     first = ran(f"{resumed} --same-rows", tmp_path).stdout

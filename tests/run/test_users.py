@@ -49,7 +49,7 @@ asked = partial(
 
 
 def rows() -> Any:
-    return source(visits(), users="who")
+    return source(visits(), user_column="who")
 
 
 LAPLACE = {"counts": "discrete-laplace", "sums": "discrete-laplace"}
@@ -99,7 +99,7 @@ def test_the_promise_is_about_users_and_says_what_was_kept(tmp_path: Path) -> No
     ("changes", "population", "told"),
     [
         ({"rows_per_user": None}, rows, "rows are of users: give the most rows of one user"),
-        ({}, lambda: source(visits(), NAMES), "the rows do not say whose they are: give the column"),
+        ({}, lambda: source(visits(), columns=NAMES), "the rows do not say whose they are: give the column"),
         ({"components": {"counts": "optimised-local-hashing", "sums": "hadamard-vector"}}, rows, "need a curator"),
         ({"method": "tree-coreset", "components": {"counts": "thresholded"}}, rows, "not for users with several"),
     ],
@@ -134,7 +134,7 @@ def test_rhos_of_users_add_up_too(ledger: Ledger) -> None:
 
 @pytest.mark.parametrize(("dataset", "most"), [("mine", MOST), ("people", None), ("rhos", None)])
 def test_runs_for_users_and_for_rows_do_not_share_a_lifetime(ledger: Ledger, dataset: str, most: int | None) -> None:
-    population = rows() if most else source(visits(), NAMES)
+    population = rows() if most else source(visits(), columns=NAMES)
     with pytest.raises(Refused, match="which does not add up"):
         fit(asked(rows_per_user=most), population, account=Account(ledger=ledger.path, dataset=dataset))
     assert ledger.runs() == ()

@@ -64,7 +64,7 @@ def _result_and_ledger(folder: Path) -> None:
 
     with suppress(KeyboardInterrupt):
         account = Account(ledger=folder / "budget.db", dataset="people")
-        fit(REQUEST, source(ROWS, None, "refuse"), account=account, keep=cut)
+        fit(REQUEST, source(ROWS), account=account, keep=cut)
 
 
 def counted(folder: Path) -> None:

@@ -14,11 +14,12 @@ import typer
 
 from cloister.commands.common import AsJson, RowsOrAddress, console, names, print_json, share_or_word, show
 from cloister.commands.option_groups import default_of, excludes, option_groups, with_start
-from cloister.commands.options import DESCRIBING, METHOD, OUTPUT, PRIVACY, Config, Reading, Wanted, cli_option
+from cloister.commands.options import DESCRIBING, METHOD, OUTPUT, PRIVACY, Config, Wanted, cli_option
 from cloister.commands.program import ending, printing
 from cloister.commands.progress import bar
 from cloister.core.defaults import DELTA
 from cloister.core.errors import InvalidInput
+from cloister.rows.options import Reading
 
 if TYPE_CHECKING:
     from cloister.lab.comparing import Study
@@ -120,7 +121,7 @@ def compare(
             workers=reading.workers,
             out=kept,
             progress=advance,
-            **reading.arguments("workers"),
+            reading=attrs.evolve(reading, workers=None),
         )
         if drawn is not None:
             study.plot(drawn)

@@ -114,10 +114,10 @@ def _digits(
         trust="aggregated" if federated else None,
         parties=len(PARTIES) if federated else 0,
     )
-    population: Any = source(rows, None, "refuse", progress)
+    population: Any = source(rows, progress=progress)
     if federated:
         shares = {n: rows[i :: len(PARTIES)] for i, n in enumerate(PARTIES)}
-        population = parties({name: source(part, None, "refuse", progress) for name, part in shares.items()})
+        population = parties({name: source(part, progress=progress) for name, part in shares.items()})
     result = fit(request, population, started=started)
     baseline: Any = KMeans(k, random_state=0)
     baseline.set_params(n_init=10).fit(rows)

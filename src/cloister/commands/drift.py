@@ -11,8 +11,9 @@ import typer
 
 from cloister.commands.common import GroupNames, RowsOrAddress, print_json, say, show, tell_columns, told_once
 from cloister.commands.option_groups import excludes, option_groups, result_from
-from cloister.commands.options import Charged, Printed, Reading, Wanted, by_itself
+from cloister.commands.options import Charged, Printed, Wanted, by_itself
 from cloister.commands.program import RunProgress, ending, printing
+from cloister.rows.options import Reading
 from cloister.showing.progress import progress
 
 METHOD = "kept-centers"

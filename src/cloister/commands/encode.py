@@ -11,9 +11,9 @@ import typer
 
 from cloister.commands.common import AsJson, PlanFolder, RowsOrAddress, print_json, say, show, tell_columns
 from cloister.commands.option_groups import excludes, option_groups
-from cloister.commands.options import Reading
 from cloister.commands.program import ending, printing
 from cloister.core.errors import InvalidInput
+from cloister.rows.options import Reading
 from cloister.showing.progress import progress
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ def _reported(
 
     with ending(lambda error: standing()), progress() as bar:
         checked = tell_columns if transcript.plan.columns is None else lambda table: None
-        with closing(RowTable(encoder, rows, reading.arguments(), first, bar.advance, checked)) as table:
+        with closing(RowTable(encoder, rows, reading, first, bar.advance, checked)) as table:
             path, written = collect(encoder, table, out, kept, warned)
     with printing(standing):
         if as_json:

@@ -10,8 +10,9 @@ import typer
 
 from cloister.commands.common import GroupNames, RowsOrAddress, plain, print_json, show, tell_columns, told_once
 from cloister.commands.option_groups import excludes, option_groups, result_from
-from cloister.commands.options import Printed, Reading
+from cloister.commands.options import Printed
 from cloister.commands.program import ending, printing
+from cloister.rows.options import Reading
 from cloister.showing.progress import progress
 
 if TYPE_CHECKING:

@@ -18,7 +18,8 @@ import numpy as np
 from cloister import metrics
 from cloister.core.encoding import finite
 from cloister.core.types import Floats, Ids, Ints
-from cloister.rows.reading import Chunk, DrawnRows, Missing, TableRows, refuse_missing, refuse_none, user_numbers
+from cloister.rows.options import Missing
+from cloister.rows.reading import Chunk, DrawnRows, TableRows, refuse_missing, refuse_none, user_numbers
 from cloister.run.result import Result
 
 SILHOUETTE = 10_000

@@ -31,7 +31,6 @@ from cloister.commands.options import (
     Config,
     Dimension,
     Printed,
-    Reading,
     Verbose,
     Wanted,
     cli_option,
@@ -40,6 +39,7 @@ from cloister.commands.program import RunProgress, ending, printing
 from cloister.commands.progress import Log, event_log, signs_of_life
 from cloister.core.defaults import DELTA
 from cloister.core.errors import InvalidInput, MissingExtra
+from cloister.rows.options import Reading
 from cloister.showing.progress import progress
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ def explain(
         show_forecast(request, chosen, None, as_json, sought, repeated, account)
         return
     try:
-        population = source(rows, **asked.columns_of, **reading.arguments())
+        population = source(rows, reading, **asked.columns_of)
     except MissingExtra as error:
         raise InvalidInput(
             f"{error}; or name the columns and give no file: --columns a,b,c, or --dimension 3"
@@ -182,17 +182,19 @@ def _named(files: list[str] | None, reading: Reading, dimension: int | None, ask
     from cloister.rows.columns import TableColumn, named, select
     from cloister.run.bounds import named_in
 
-    categories, described = reading.categories or {}, asked.columns_of["described"]
-    if not files and reading.of_a_source:
+    described = asked.columns_of["described"]
+    if not files and (others := reading.elsewhere(None)):
         raise InvalidInput(
-            f"{', '.join(reading.of_a_source)}: for files or databases, and there are no rows to read: leave them out"
+            f"{', '.join(others)}: for files or databases, and there are no rows to read: leave them out"
         )
     if not files and dimension is None:
-        found = named(reading.columns, categories, named_in(asked.bounds), described, reading.user_column)
+        found = named(attrs.evolve(reading, bounded=named_in(asked.bounds), described=described))
         if found is not None:
             return found
-    if dimension is not None and dimension > 0 and not files and reading.columns is None and not categories:
-        return select([TableColumn(str(i), "numbers") for i in range(dimension)], everything=True).describing(described)
+    if dimension is not None and dimension > 0 and not files and reading.columns is None and not reading.categories:
+        return select(
+            [TableColumn(str(i), "numbers") for i in range(dimension)], Reading(), everything=True
+        ).describing(described)
     raise InvalidInput(
         "give the columns: files that have them, their names (--columns a,b,c and --category, or --bounds with a file "
         "that names them) or --dimension 10"
@@ -234,7 +236,7 @@ def fit(
         held.enter_context(signs_of_life(lambda: bar.words, write))
 
         def read(paths: list[str]) -> Any:
-            found = source(paths, progress=bar.advance, told=once, **asked.columns_of, **reading.arguments())
+            found = source(paths, reading, progress=bar.advance, told=once, **asked.columns_of)
             return held.enter_context(closing(found))
 
         population = read(rows)  # all paths together: also refuses a file given twice, and columns that differ

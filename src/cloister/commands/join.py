@@ -29,10 +29,11 @@ from cloister.commands.common import (
     told_once,
 )
 from cloister.commands.option_groups import excludes, option_groups
-from cloister.commands.options import Charged, Printed, Reading
+from cloister.commands.options import Charged, Printed
 from cloister.commands.program import RunProgress, ending, printing
 from cloister.commands.progress import Log, event_log, signs_of_life
 from cloister.core.errors import CloisterError, InvalidInput, UnknownName, cause
+from cloister.rows.options import Reading
 
 if TYPE_CHECKING:
     from cloister.federated.population import Joined
@@ -109,8 +110,8 @@ def join(
     hidden = read_file(secret or cert.with_suffix(".pool"), secret=True)
     shared = pool.agreement.masks == "shared"
     keys: dict[str, Any] = {"secret": hidden if shared else None, "private": None if shared else hidden}
-    columns = {"columns": list(pool.plan.clustered), "described": pool.request.describe}
-    rows = partial(source, data, told=told_once(), **reading.arguments() | columns)
+    columns: dict[str, Any] = {"columns": list(pool.plan.clustered), "described": pool.request.describe}
+    rows = partial(source, data, reading, told=told_once(), **columns)
     hasty = partial(Line, target, credentials, min(patience, HASTY), pool.most_bytes)
     if check:
         state = Party(pool.agreement, party, **keys)

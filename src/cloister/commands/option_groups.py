@@ -9,7 +9,7 @@ file, where an option has the name of its flag or its name in Python. A value th
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, final, get_args, get_origin, get_type_hints
@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, final, get_args, get_or
 import attrs
 
 from cloister.commands.common import parted
-from cloister.commands.options import CliOption, Reading, Wanted, declared, typed
+from cloister.commands.options import CliOption, Wanted, declared, typed
 from cloister.core.errors import InvalidInput, UnknownName
+from cloister.rows.options import Reading
 
 if TYPE_CHECKING:
     from cloister.run.result import Result
@@ -296,7 +297,7 @@ def as_declared(value: Any, kind: Any, name: str) -> Any:
         )
     if float in kinds or int in kinds:
         return typed(value, float if float in kinds else int, name)
-    if list in kinds:
+    if kinds & {list, Sequence}:
         return _listed(value, name)
     if str in kinds and not isinstance(value, str):
         raise InvalidInput(f"{name} in the config file is {value!r}: give text, in quotes")

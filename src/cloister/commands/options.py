@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeAlias, final
+from typing import Annotated, Any, final
 
 import attrs
 import typer
@@ -17,9 +17,7 @@ import typer
 from cloister.commands.common import few, names, number_or_text, one_budget, share_or_word, whole
 from cloister.core.defaults import DELTA
 from cloister.core.errors import InvalidInput
-
-Source: TypeAlias = Literal["files", "databases"]
-"""Places where rows may be."""
+from cloister.rows.options import Reading, Where, options_of_rows
 
 ROWS, PRIVACY, METHOD, LEDGER, OUTPUT = "Rows", "Privacy", "Method", "Ledger", "Output"
 HEADINGS = ROWS, PRIVACY, METHOD, LEDGER, OUTPUT
@@ -64,7 +62,7 @@ class CliOption:
     help: str
     heading: str
     flags: tuple[str, ...] = ()
-    only: Source | None = None
+    only: Where | None = None
     kind: Any = None
     read: Callable[[Any], Any] | None = None
     metavar: str | None = None
@@ -93,96 +91,24 @@ def cli_option(help: str, heading: str, *flags: str, default: Any = None, **more
     return attrs.field(default=default, metadata={"said": CliOption(help, heading, flags, **more)})
 
 
+SEVERAL: Mapping[str | None, dict[str, Any]] = {
+    None: {},
+    "list": {"kind": str | None, "read": names},
+    "table": {"kind": list[str] | None},
+}
+"""Types of options of rows on the command line, by ``RowOption.written``."""
+
+
 def declared(kind: type) -> dict[str, CliOption]:
     """The options of a class, by name, each with its flags."""
+    if kind is Reading:
+        return {
+            name: CliOption(each.help, ROWS, (each.flag,), each.only, metavar=each.metavar, **SEVERAL[each.written])
+            for name, each in options_of_rows().items()
+        }
     found = {field.name: field.metadata["said"] for field in attrs.fields(kind)}
     kebab = {name: (f"--{name.replace('_', '-')}",) for name in found}
     return {name: attrs.evolve(each, flags=each.flags or kebab[name]) for name, each in found.items()}
-
-
-@final
-@attrs.frozen(kw_only=True)
-class Reading:
-    """Place of the rows and how they are read: what ``run.fit.source`` takes. None: not given."""
-
-    columns: list[str] | None = cli_option(
-        "Columns to use, separated by commas: names (one with a comma in double quotes), or patterns such as '*', "
-        "which take numbers that are neither id-like nor dates (of CSV, any columns). With a result or a plan: what "
-        "its columns are called in these rows, in its order, or its own names in any order. Default: those of the "
-        "result, the plan or the start, or else those that --bounds and --category name; of NPY and NPZ all.",
-        ROWS,
-        kind=str | None,
-        read=names,
-    )
-    categories: Mapping[str, Any] | None = cli_option(
-        "Public values of a column of categories, as in ward=A,B,C; one with a comma in double quotes: "
-        "'ward=\"A, B\",C'. Repeatable. Default: those of the start.",
-        ROWS,
-        "--category",
-        kind=list[str] | None,
-    )
-    missing: str | None = cli_option(
-        "Rows with missing or infinite cells: refuse or drop. Default: as the run of the result or the start did, or "
-        "else refuse; under a plan, a person with such a row then "
-        "reports as being nowhere.",
-        ROWS,
-    )
-    user_column: str | None = cli_option(
-        "Column that names each row's user. The promise is then about users, and needs --rows-per-user; where people "
-        "report for themselves, it numbers them.",
-        ROWS,
-    )
-    delimiter: str | None = cli_option("What parts the cells of CSV: ';', tab, ... Default: ','.", ROWS, only="files")
-    encoding: str | None = cli_option("Of CSV: utf-8 (default), latin-1, utf-16, ...", ROWS, only="files")
-    table: str | None = cli_option(
-        "The table or view at the address: NAME, SCHEMA.NAME or CATALOG.SCHEMA.NAME.", ROWS, only="databases"
-    )
-    materialise: bool | None = cli_option(
-        "Copy the table's columns into a temporary table first, so that every pass sees the same rows.",
-        ROWS,
-        "--materialise",
-        only="databases",
-    )
-    passes: str | None = cli_option(
-        "How a pass over a table is made: by a query of its engine, by a stream of its rows to this process, or by "
-        "workers of the engine with this version of cloister (Spark's). Default: the fastest, as a trial on made-up "
-        "rows says.",
-        ROWS,
-        "--pass",
-        only="databases",
-        metavar="<stream, query or workers>",
-    )
-    engine: str | None = cli_option(
-        "Who reads them: serial (this process; default), processes or dask.", ROWS, only="files"
-    )
-    workers: int | None = cli_option("Processes, each on one core; default: one per core.", ROWS, only="files")
-    scheduler: str | None = cli_option("Address of a running Dask scheduler.", ROWS, only="files")
-    threads: int | None = cli_option(
-        "Threads that work on the rows; default: one per core (at most OMP_NUM_THREADS).", ROWS
-    )
-
-    def arguments(self, *but: str) -> dict[str, Any]:
-        """Arguments of ``source`` by name. Args: but (those to leave out)."""
-        found = {field.name: getattr(self, field.name) for field in attrs.fields(Reading)}
-        found["users"], found["materialise"] = found.pop("user_column"), bool(self.materialise)
-        found["missing"] = "refuse" if self.missing is None else self.missing
-        return {name: value for name, value in found.items() if name not in but}
-
-    def missing_of(self, result: Any) -> Any:
-        """What is done with missing cells: what is given, or what a result's run did. Raises: InvalidInput."""
-        from cloister.rows.reading import as_missing
-
-        return result.missing if self.missing is None else as_missing(self.missing)
-
-    def given(self, *but: str) -> dict[str, Any]:
-        """The options that are given, by flag. Args: but (names of those that do not matter)."""
-        every = {name: (each.flags[-1], getattr(self, name)) for name, each in declared(Reading).items()}
-        return {flag: value for name, (flag, value) in every.items() if name not in but and value is not None}
-
-    @property
-    def of_a_source(self) -> list[str]:
-        """Names of the options given that apply to files or to databases alone."""
-        return [name for name, each in declared(Reading).items() if each.only and getattr(self, name) is not None]
 
 
 Config = Annotated[

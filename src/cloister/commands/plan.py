@@ -12,8 +12,9 @@ import typer
 
 from cloister.commands.common import AsJson, PlanFolder, print_json, say, show
 from cloister.commands.option_groups import excludes, option_groups, requires, with_start
-from cloister.commands.options import OUTPUT, Dimension, Printed, Reading, Wanted, declared
+from cloister.commands.options import OUTPUT, Dimension, Printed, Wanted, declared
 from cloister.commands.program import ending, printing
+from cloister.rows.options import Reading
 
 
 @option_groups
@@ -39,7 +40,7 @@ def plan(
     checked_folder(out)
     reading, asked = with_start(reading, asked)
     request = asked.request(method="one-round" if asked.method is None else asked.method)
-    made = publish(request, reading.columns, dimension, reading.categories)
+    made = publish(request, reading.names, dimension, reading.categories)
     text = words(made, made.rounds())
     bundle.write(made, out, text)
     with printing(lambda: f"the plan is in {out}"):

@@ -9,9 +9,10 @@ import typer
 
 from cloister.commands.common import ADDRESS_HELP, GroupNames, names, print_json, say, show, tell_columns
 from cloister.commands.option_groups import excludes, option_groups, result_from
-from cloister.commands.options import OUTPUT, Printed, Reading
+from cloister.commands.options import OUTPUT, Printed
 from cloister.commands.program import ending, printing
 from cloister.core.errors import InvalidInput
+from cloister.rows.options import Reading
 from cloister.showing.progress import progress
 
 if TYPE_CHECKING:
@@ -101,10 +102,10 @@ def predict(
         )
         if table is None:
             raise InvalidInput("the rows' table has no name: give --table NAME")
-        view = LabelView(Result.load(result), table, _address(rows, create), dialect, reading.columns, names(keep))
+        view = LabelView(Result.load(result), table, _address(rows, create), dialect, reading.names, names(keep))
         _as_view(view, name, create, as_json)
         return
-    from cloister.run.population import is_address, refuse_foreign_address
+    from cloister.run.places import is_address, refuse_foreign_address
 
     refuse_foreign_address(rows)
     if not rows or any(is_address(path) for path in rows):
@@ -151,7 +152,7 @@ def predict(
 
 def _address(rows: list[str] | None, create: str | None) -> str | None:
     """The database's address, if one was given. Raises: InvalidInput: other things were, or it is needed."""
-    from cloister.run.population import is_address
+    from cloister.run.places import is_address
 
     if rows is not None and (len(rows) > 1 or not is_address(rows[0])):
         raise InvalidInput("labels in SQL are of one database's rows: give its address, such as duckdb:///lake.db")

@@ -11,9 +11,9 @@ import attrs
 import numpy as np
 
 from cloister import metrics
-from cloister.commands.options import Reading
 from cloister.core.errors import InvalidInput, MissingExtra, UnknownName
 from cloister.core.types import Floats, Ints
+from cloister.rows.options import Reading
 from cloister.rows.selection import few, in_order, table_columns
 from cloister.run.fit import source
 from cloister.run.result import Result
@@ -48,22 +48,17 @@ def rows_of(
     """
     categories = result.problem.get("categories", {})
     own = table_columns(result.columns, categories)
-    wanted = reading.columns or own
-    given: dict[str, Any] = {
-        **reading.arguments(),
-        "missing": reading.missing_of(result),
-        "told": told,
-        "progress": progress,
-    }
+    wanted = reading.names or own
+    given = attrs.evolve(reading, missing=reading.missing_of(result), told=told, progress=progress)
     try:
-        found = source(rows, **{**given, "columns": wanted, "categories": categories})
+        found = source(rows, given, columns=wanted, categories=categories)
         if (used := list(found.selection.used)) != own and in_order(used, own) == own:
             found.close()
-            found = source(rows, **{**given, "columns": own, "categories": categories})
+            found = source(rows, given, columns=own, categories=categories)
     except UnknownName:
         if reading.columns or list(result.columns) != [str(i) for i in range(len(result.columns))]:
             raise
-        found = source(rows, **given)  # files that name columns: which, is asked
+        found = source(rows, given)  # files that name columns: which, is asked
     try:
         check_columns(result, found.columns)
     except InvalidInput:

@@ -24,9 +24,10 @@ from cloister.commands.common import (
 )
 from cloister.commands.evaluate import JUDGED_ALIKE, NOT_PRIVATE, which_rows
 from cloister.commands.option_groups import excludes, option_groups, result_from
-from cloister.commands.options import OUTPUT, ROWS, Printed, Reading
+from cloister.commands.options import OUTPUT, ROWS, Printed
 from cloister.commands.program import ending, printing
 from cloister.core.errors import InvalidInput
+from cloister.rows.options import Reading
 from cloister.showing.progress import progress
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ def profile(
     target = None if out is None else checked_target(out, ENDINGS, "profiles")
     loaded = result_from(result, names)
     found = profile_of(loaded)
-    if rows is None and reading != Reading():
+    if rows is None and reading.given():
         raise InvalidInput("there are no rows to read: give --rows, or leave out what says how they are read")
     seen = None if rows is None else _seen(loaded, rows, reading)
     facts = found.as_dict() | ({} if seen is None else {"of_rows": seen.as_dict()})

@@ -12,6 +12,7 @@ from cloister.commands.predicting import check_columns
 from cloister.core.errors import InvalidInput, MissingExtra
 from cloister.rows.columns import select
 from cloister.rows.labelling import Labelling
+from cloister.rows.options import Reading
 from cloister.rows.selection import in_order, table_columns
 from cloister.run.result import Result
 
@@ -81,8 +82,9 @@ class LabelView:
             table = labels.unseen({name: name in texts for name in dict.fromkeys([*wanted, *texts])}, self.table)
         else:
             table = connecting.table_of(backend, self.table, connecting.shown(self.address))
-        used = select(columns_of(table), wanted, categories).used
-        chosen = select(columns_of(table), in_order(used, own), categories)
+        reading = Reading(columns=wanted, categories=categories)
+        used = select(columns_of(table), reading).used
+        chosen = select(columns_of(table), attrs.evolve(reading, columns=in_order(used, own)))
         check_columns(self.result, chosen.features)
         labelling = Labelling.of(self.result.centers, self.result.units)
         return labels.labelled(table, chosen, labelling, dialect_of(backend), self.kept)

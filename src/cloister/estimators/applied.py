@@ -17,7 +17,7 @@ from cloister.rows.frames import frame_of, picked
 from cloister.rows.selection import table_columns
 from cloister.run.estimates import told_apart
 from cloister.run.fit import source
-from cloister.run.population import refuse_unordered
+from cloister.run.places import refuse_unordered
 from cloister.run.result import Result
 
 
@@ -121,7 +121,7 @@ class ReleasedCenters(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluster
             users = None if self.user_column is None else str(self.user_column)
             wanted = [name for name in map(str, frame.columns) if name != users]
         named = hasattr(self, "feature_names_in_")
-        chosen = source(rows, wanted, self.missing, threads=self.threads, categories=categories)
+        chosen = source(rows, columns=wanted, missing=self.missing, threads=self.threads, categories=categories)
         validate_data(self, picked(frame, wanted, named), reset=False, skip_check_array=True)
         if not drop:
             chosen.check()

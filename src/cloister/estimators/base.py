@@ -37,7 +37,7 @@ from cloister.run.account import Account
 from cloister.run.bounds import named_in
 from cloister.run.describing import SHARE
 from cloister.run.fit import fit, source
-from cloister.run.population import is_ibis_table, refuse_lazy, refuse_path, refuse_relation
+from cloister.run.places import is_ibis_table, refuse_lazy, refuse_path, refuse_relation
 from cloister.run.result import Result
 from cloister.run.statement import large_delta
 from cloister.run.warnings import after
@@ -209,7 +209,6 @@ class PrivateClusterer(ReleasedCenters):
 
     def _population(self, rows: Any, users: Any, advance: Any) -> Any:
         """The rows of a fit, and their features as scikit-learn knows them. A data frame keeps its names."""
-        users = users if self.user_column is None else str(self.user_column)
         frame, self._by_names = frame_of(rows), False
         stays = is_ibis_table(rows)
         for refuse in (refuse_relation, refuse_lazy, refuse_path):
@@ -220,13 +219,14 @@ class PrivateClusterer(ReleasedCenters):
         columns, categories = names_in(self) if frame is not None or stays else (self.columns, self.categories)
         found = source(
             rows,
-            columns,
-            self.missing,
-            advance,
+            bounds=self.bounds,
+            columns=columns,
+            missing=self.missing,
+            progress=advance,
             threads=self.threads,
             users=users,
+            user_column=None if self.user_column is None else str(self.user_column),
             categories=categories,
-            bounds=self.bounds,
             described=described(self.describe, self.describe_words, self.most_words),
         )
         used = found.selection.clustered.used

@@ -13,7 +13,7 @@ from cloister.core.errors import InvalidInput
 from cloister.core.types import AnyArray, Bools
 from cloister.rows.frames import refuse_structured
 from cloister.rows.reading import UNUSABLE
-from cloister.run.population import refuse_lazy, refuse_path
+from cloister.run.places import refuse_lazy, refuse_path
 
 ROWS = "give a table of numbers, an array (rows, columns) or a data frame"
 

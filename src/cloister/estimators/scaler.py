@@ -70,7 +70,7 @@ class PublicScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # ty
             refuse_names(self.columns, None, None)
             return rows
         self._by_names = self.columns is not None or named_in(self.bounds) is not None
-        used = source(rows, self.columns, "drop", bounds=self.bounds).selection.used
+        used = source(rows, bounds=self.bounds, columns=self.columns, missing="drop").selection.used
         return picked(frame, used)
 
     def _named(self, rows: Any) -> Any:

@@ -14,12 +14,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, TypeAlias, final
+from typing import Literal, TypeAlias, final
 
 import attrs
 
 from cloister.core.errors import InvalidInput, UnknownName
-from cloister.rows.categories import Category, categories_of
+from cloister.rows.categories import categories_of
+from cloister.rows.options import Reading
 from cloister.rows.selection import Selection, few
 from cloister.rows.words import Texts
 
@@ -29,9 +30,6 @@ Kind: TypeAlias = Literal[
 """Declared kind of a column. ``spans``: of time. ``wrapped``: numbers of a type that is not read, such as pandas'
 Sparse. ``untyped``: no cell has told its writer a type, or any may be in it. ``cells``: the format has no types (CSV),
 and a column is read as what it is asked for as."""
-
-Asked: TypeAlias = Sequence[str | int] | str | None
-"""Names or patterns of columns, in order; None: none were named."""
 
 IDENTIFIERS = re.compile(
     "id|ids|mrn|ssn|uuid|guid|key|rowid|userid|personid|patientid|customerid|email|phone|telephone|"
@@ -108,33 +106,23 @@ class TableColumn:
         return self.barred or kinds.get(self.kind, "numbers" if self.kind == "numbers" else "of another type")
 
 
-def select(
-    table: Sequence[TableColumn],
-    asked: Asked = None,
-    categories: Mapping[str, Any] | Sequence[Category] | None = None,
-    bounded: Sequence[str] | None = None,
-    users: str | None = None,
-    everything: bool = False,
-    described: Sequence[str | Texts] | None = None,
-) -> Selection:
+def select(table: Sequence[TableColumn], reading: Reading, everything: bool = False) -> Selection:
     """Choose columns. Which ones follows from these arguments: no cell is looked at.
 
     Args:
         table: all columns.
-        asked: names or patterns, or positions in a table without names.
-        categories: as ``categories_of`` takes them; these columns are used, too.
-        bounded: names that the bounds have, which choose where nothing was asked for.
-        users: the column that names users: it is not clustered by.
+        reading: ``columns`` are names or patterns, or positions in a table without names; those of ``categories`` are
+            used, too; where ``columns`` is None, ``bounded`` ones are. The ``user_column`` is not clustered by, nor are
+            ``described`` ones that nothing else names; one of ``Texts`` is never taken as numbers where nothing names
+            any.
         everything: whether all columns are meant where nothing names any.
-        described: names of columns that groups are described by. Those that ``asked`` leaves out, or nothing else
-            names, are not clustered by. ``Texts``: the column whose words are counted; it is never taken as numbers
-            where nothing names any.
 
     Raises:
         UnknownName, InvalidInput: there is no such column, it cannot be used, or it is not the only one of that name;
             or nothing says which are meant.
     """
-    listed = categories_of(categories)
+    asked, users, bounded = reading.names, reading.user_column, reading.bounded
+    listed = categories_of(reading.categories)
     known = _besides(users, asked, table)
     names = [column.name for column in known]
     encoded = [category.column for category in listed]
@@ -145,13 +133,13 @@ def select(
             f"column '{users}' names the users, and has bounds: is it clustered by? Say which columns are "
             f"(--columns), or leave it out of the bounds"
         )
-    asked_for = Selection(()).describing(described or ())
+    asked_for = Selection(()).describing(reading.described or ())
     told, texts = _described(asked_for.described, known, users, encoded), asked_for.texts
     spoken = [each.column for each in texts]
     for name in spoken:
         _check_words(name, {column.name: column for column in known}, users)
     taken = (
-        _by_name(known, [asked] if isinstance(asked, str) else [str(name) for name in asked], encoded)
+        _by_name(known, asked, encoded)
         if (asked is not None)
         else _by_bounds([c for c in known if c.name not in spoken], bounded, encoded, everything)
     )
@@ -179,27 +167,22 @@ def select(
     return found
 
 
-def named(
-    asked: Sequence[str] | None,
-    categories: Mapping[str, Any] | None,
-    bounded: Sequence[str] | None,
-    described: Sequence[str | Texts],
-    users: str | None = None,
-) -> Selection | None:
+def named(reading: Reading) -> Selection | None:
     """Choose columns as ``select`` does, where no table is at hand that has them. None: nothing names any.
 
     Raises: InvalidInput: a pattern, which is of a table's columns; or as ``select``.
     """
-    if not (asked or bounded or categories):
+    asked = reading.names
+    if not (asked or reading.bounded or reading.categories):
         return None
     if asked is not None and not (asked and all(asked)):
         raise InvalidInput("a column has no name: give --columns a,b,c")
     if pattern := next((name for name in asked or () if re.search(r"[*?]", name)), None):
         raise InvalidInput(f"'{pattern}' is a pattern of a table's columns, and no rows are given: name the columns")
-    told = [each if isinstance(each, str) else each.column for each in described]
-    every = dict.fromkeys([*(asked or ()), *(bounded or ()), *(categories or ()), *told, *([users] if users else ())])
-    table = [TableColumn(name, "cells") for name in every]
-    return select(table, asked, categories, bounded, users, described=described)
+    told = [each.column if isinstance(each, Texts) else each for each in reading.described or ()]
+    users = [reading.user_column] if reading.user_column else []
+    every = dict.fromkeys([*(asked or ()), *(reading.bounded or ()), *(reading.categories or ()), *told, *users])
+    return select([TableColumn(name, "cells") for name in every], reading)
 
 
 USED, TOLD = "--columns (columns=)", "--describe (describe=)"
@@ -336,7 +319,7 @@ def _known(what: str, name: str, names: Sequence[str]) -> None:
         raise UnknownName(what, name, names)
 
 
-def _besides(users: str | None, asked: Asked, table: Sequence[TableColumn]) -> list[TableColumn]:
+def _besides(users: str | None, asked: list[str] | None, table: Sequence[TableColumn]) -> list[TableColumn]:
     """All columns but the one that names users, if there is one.
 
     Raises: UnknownName, InvalidInput: there is no such column, more than one, or it was asked for.
@@ -347,7 +330,7 @@ def _besides(users: str | None, asked: Asked, table: Sequence[TableColumn]) -> l
     _known("user column", users, names)
     if names.count(users) > 1:
         raise InvalidInput(f"more than one column is called '{users}': rename them")
-    if users in ([asked] if isinstance(asked, str) else [str(name) for name in asked or ()]):
+    if users in (asked or ()):
         raise InvalidInput(
             f"column '{users}' names users and is not clustered by: leave it out of --columns (columns=)"
         )
@@ -355,11 +338,11 @@ def _besides(users: str | None, asked: Asked, table: Sequence[TableColumn]) -> l
 
 
 def _left_out(
-    table: Sequence[TableColumn], used: Sequence[str], users: str | None, asked: Asked
+    table: Sequence[TableColumn], used: Sequence[str], users: str | None, asked: list[str] | None
 ) -> list[tuple[str, str]]:
     """Each other column with the reason: its type, or its name if a pattern could have taken it, or that nobody named
     it."""
-    patterns = any(re.search(r"[*?]", str(name)) for name in ([asked] if isinstance(asked, str) else asked or ()))
+    patterns = any(re.search(r"[*?]", name) for name in asked or ())
     found = list[tuple[str, str]]()
     for column in table:
         if column.name == users:

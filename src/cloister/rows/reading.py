@@ -12,28 +12,26 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Sequence
 from contextlib import closing
-from typing import Any, Literal, NoReturn, Self, TypeAlias, TypeVar, final
+from typing import Any, NoReturn, Self, TypeAlias, TypeVar, final
 
 import attrs
 import numpy as np
 
 from cloister.core.domains import Lattice
-from cloister.core.encoding import Progress, finite, map_merge, summarise_rows
+from cloister.core.encoding import finite, map_merge, summarise_rows
 from cloister.core.errors import InvalidInput, Refused
 from cloister.core.lattice import CAP
 from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.record import marks_of_options
 from cloister.core.types import AnyArray, Bools, Floats, Ids
+from cloister.rows.options import Missing, Reading, as_missing
 from cloister.rows.selection import Selection
 
 V = TypeVar("V")
 
 Place: TypeAlias = tuple[int, int]
 """Place of a part of the rows: position of its file, and of its first block there."""
-
-Missing: TypeAlias = Literal["refuse", "drop"]
-"""How the validation pass treats rows with a missing or infinite cell."""
 
 Piece: TypeAlias = Sequence[AnyArray] | AnyArray
 """Some rows, column by column: d numeric arrays (m,), or one array (d, m). A missing cell is NaN."""
@@ -125,17 +123,17 @@ class TableRows(ABC):
         missing: what is done with rows that have missing or infinite cells.
     """
 
-    def __init__(self, selection: Selection, missing: str, users: Any, progress: Progress | None) -> None:
+    def __init__(self, selection: Selection, reading: Reading) -> None:
         self.selection, self.columns = selection, selection.features
-        self.has_users = users is not None
-        self._users, self._progress = users, progress
-        self.missing: Missing = as_missing(missing)
-        self._missing: Missing = self.missing
+        self.has_users = not (reading.user_column is None and reading.users is None)
+        self.missing: Missing = as_missing(reading.missing or "refuse")
+        self._reading = reading
+        self._users = reading.user_column
 
     def _tell(self, rows: int) -> None:
         """So many more rows are done."""
-        if self._progress is not None:
-            self._progress(rows)
+        if self._reading.progress is not None:
+            self._reading.progress(rows)
 
     def _telling(self, fn: Callable[[Chunk], V]) -> Callable[[Chunk], V]:
         """The same function, after which its chunk's rows are told of as done."""
@@ -201,9 +199,7 @@ def encoded(piece: Piece, chosen: Selection) -> Piece:
     return chosen.spread([read(column, cells) for column, cells in zip(chosen.used, piece, strict=True)])
 
 
-def marks_of_reading(
-    chosen: Selection, missing: Missing, users: str | None = None, delimiter: str = "", encoding: str = ""
-) -> dict[str, bytes]:
+def marks_of_reading(chosen: Selection, reading: Reading) -> dict[str, bytes]:
     """Marks of all that says what rows are made of a table's cells (``core.record``), by the option that says it."""
     categories: list[list[str | int]] = [
         [category.column, len(category.values), *category.values] for category in chosen.categories
@@ -215,10 +211,10 @@ def marks_of_reading(
             "--describe-words (describe_words=)": [
                 each for texts in chosen.texts for each in (texts.column, texts.most)
             ],
-            "--missing (missing=)": [missing],
-            "--user-column (user_column=)": [] if users is None else [users],
-            "--delimiter (delimiter=)": [delimiter] if delimiter else [],
-            "--encoding (encoding=)": [encoding] if encoding else [],
+            "--missing (missing=)": [as_missing(reading.missing or "refuse")],
+            "--user-column (user_column=)": [] if reading.user_column is None else [reading.user_column],
+            "--delimiter (delimiter=)": [reading.delimiter] if reading.delimiter else [],
+            "--encoding (encoding=)": [reading.encoding] if reading.encoding else [],
         }
     )
 
@@ -239,15 +235,6 @@ def refuse_all(unlimited: bool) -> None:
     """Raises: Refused where rows are users' and nobody has said how many of each may be read."""
     if unlimited:
         raise Refused("rows are of users, and how many of each are read was not said: keep(most, rng) comes first")
-
-
-def as_missing(value: str) -> Missing:
-    """Raises: InvalidInput unless the value is 'refuse' or 'drop'."""
-    if value == "drop":
-        return "drop"
-    if value == "refuse":
-        return "refuse"
-    raise InvalidInput(f"missing is '{value}': choose refuse or drop")
 
 
 def as_first(value: int) -> int:

@@ -6,8 +6,7 @@ the whole budget; let a party join the others; only then ask the first question.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence, Sized
-from pathlib import Path
+from collections.abc import Callable, Mapping, Sized
 from typing import Any, TypeAlias, TypeVar
 
 import attrs
@@ -15,7 +14,6 @@ import attrs
 from cloister._version import __version__
 from cloister.accounting.accountant import Accountant
 from cloister.accounting.privacy_target import of_user
-from cloister.core.aggregated import pools
 from cloister.core.capabilities import Joining
 from cloister.core.clustering import Clustering
 from cloister.core.errors import InvalidInput, Refused
@@ -26,26 +24,15 @@ from cloister.core.registry.making import unregistered
 from cloister.core.registry.registry import registry
 from cloister.core.session import Pending, Session, forecast
 from cloister.core.shuffling import in_messages
+from cloister.rows.options import Reading
 from cloister.rows.selection import SelectsColumns
-from cloister.rows.words import Texts
 from cloister.run import describing, words
 from cloister.run.account import Account, going_on
 from cloister.run.bounds import named_in
 from cloister.run.framing import notes, recorded
 from cloister.run.method_selection import notes_on_k
-from cloister.run.population import (
-    check_pooling,
-    check_users,
-    in_database,
-    join_others,
-    keep_rows,
-    number_users,
-    refuse_foreign_address,
-    refuse_lazy,
-    refuse_relation,
-    table_population,
-    validate,
-)
+from cloister.run.places import population_of
+from cloister.run.population import admit
 from cloister.run.request import PreparedRun, Request, prepare, refuse_unregistered
 from cloister.run.result import Result
 from cloister.run.row_count import SHARE, after_count, counted, doubts, shares
@@ -65,79 +52,20 @@ IN_MEMORY = (
 """Said in the statement of a run with such a component."""
 
 
-def source(
-    rows: Any,
-    columns: Sequence[Any] | None = None,
-    missing: str = "refuse",
-    progress: Callable[[int], None] | None = None,
-    engine: str | None = None,
-    workers: int | None = None,
-    scheduler: str | None = None,
-    threads: int | None = None,
-    users: Any = None,
-    categories: Mapping[str, Any] | None = None,
-    bounds: Any = None,
-    described: Sequence[str | Texts] | None = None,
-    delimiter: str | None = None,
-    encoding: str | None = None,
-    table: str | None = None,
-    materialise: bool = False,
-    passes: str | None = None,
-    told: Callable[[str], None] | None = None,
-) -> Any:
-    """The population for rows in memory; for a path, several paths or a pattern of files; for a table of a database, by
-    the address or as a table of Ibis. Reads column names only.
+def source(rows: Any, reading: Reading | None = None, *, bounds: Any = None, **options: Any) -> Any:
+    """Return the population for rows in memory; for a path, several paths or a pattern of files; or for a table of a
+    database, by the address or as a table of Ibis. Reads names and types of columns only.
 
-    Args: engine ('serial', 'processes' or 'dask', for files; ``workers`` and ``scheduler`` go with the second and
-        third), threads (that work on a pass; by default one per core; no result depends on them), users
-        (the column that names each row's user, or for rows in memory those names), categories (public values by
-        column: ``rows.categories``), bounds (if they name columns, those are used where ``columns`` is None), described
-        (columns that groups are described by: those that nothing else names are read beside the others; as ``Texts``,
-        one whose words are counted: ``rows.words``), delimiter and encoding (of CSV files), table (its name, at an
-        address), materialise (whether the engine works on a temporary copy of it), passes ('stream' of its
-        rows, 'query' of its engine, or its own 'workers'; by default the fastest), told (told what the holder of rows
-        in a database should know).
+    Args:
+        rows: an array (n, d), a data frame, paths, an address with the name of its ``table``, or a table of Ibis.
+        reading: how they are read.
+        bounds: if they name columns, those are used where ``columns`` is None.
+        options: fields of ``rows.options.Reading`` by name, in place of those in ``reading``: columns, missing, ...
+
+    Raises: CloisterError: there are no such rows or columns, or an option does not apply to them.
     """
-    if missing not in {"refuse", "drop"}:
-        raise InvalidInput(f"missing is '{missing}': choose refuse or drop")
-    refuse_relation(rows)
-    refuse_lazy(rows)
-    refuse_foreign_address(rows)
-    written = {"delimiter": delimiter, "encoding": encoding}
-    given = {"engine": engine, "workers": workers, "scheduler": scheduler}
-    common: dict[str, Any] = {
-        "columns": columns,
-        "missing": missing,
-        "progress": progress,
-        "users": users,
-        "categories": categories,
-        "bounded": named_in(bounds),
-        "described": described,
-    }
-    if in_database(rows):
-        common |= {"told": told} | ({"materialise": True} if materialise else {}) | {"passes": passes}
-        return table_population(rows, table, threads, given | written, common)
-    if table is not None or materialise or passes is not None:
-        raise InvalidInput(
-            "table, materialise and passes go with a database's address: give that, such as duckdb:///lake.db, or "
-            "leave them out"
-        )
-    paths = [rows] if isinstance(rows, (str, Path)) else rows
-    files = isinstance(paths, (list, tuple)) and bool(paths) and all(isinstance(p, (str, Path)) for p in paths)
-    kind = registry().load(registry().spec("Population", "files" if files else "arrays"))
-    spread: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-    if spread and not files:
-        raise InvalidInput(f"engine, workers and scheduler apply to files only: leave out {', '.join(spread)}")
-    if engine == "duckdb":
-        raise InvalidInput(
-            "there is no engine 'duckdb' for files: leave --engine out, or have DuckDB read them as a table: CREATE "
-            "VIEW visits AS FROM 'rows/*.parquet' in lake.db, and give its address, duckdb:///lake.db --table visits"
-        )
-    if files:
-        spread |= written
-    elif any(value is not None for value in written.values()):
-        raise InvalidInput("delimiter and encoding are for CSV files: leave them out")
-    return kind(paths if files else rows, threads=threads, **common, **spread)
+    reading = attrs.evolve(Reading() if reading is None else reading, **options)
+    return population_of(rows, reading if bounds is None else attrs.evolve(reading, bounded=named_in(bounds)))
 
 
 def parties(members: Mapping[str, Any]) -> Any:
@@ -194,8 +122,7 @@ def fit(
     seed = PublicRng.fresh() if request.seed is None else PublicRng.from_seed(request.seed)
     asked, accountant = _checked_forecast(plan, seed)
     trust = plan.composed.trust or "Central"
-    check_pooling(trust, population)
-    check_users(plan.total, population, trust)
+    admission = admit(population, trust, plan.total)
     past = None if account is None else account.finished(plan)
     if past is None:
         if account is not None:
@@ -205,8 +132,7 @@ def fit(
         for warning in before(plan):
             if caution is not None:
                 caution(warning)
-        validate(population, asked)
-        number_users(population, trust)
+        admission.check(asked)
     run = past
     if account is not None and past is None:
         run = account.held(plan, seed, population)
@@ -216,8 +142,8 @@ def fit(
     if checked is not None:
         checked()
     if past is None:
-        join_others(population, run)
-        keep_rows(plan.total, population, seed)
+        admission.join(run)
+        admission.keep(seed)
     if run is not None and reserved is not None:
         reserved(run.id)
     session: Session[Any] = Session(
@@ -228,7 +154,7 @@ def fit(
         noise=noise,
         record=None if run is None else run.record,
         journal=run if past is None else None,
-        settle=population.settle if isinstance(population, Joining) else None,
+        settle=admission.settle,
     )
     if started is not None:
         started(plan, len(asked), session.rounds)
@@ -246,7 +172,7 @@ def fit(
         rows=plan.problem.rows,
         seeded=session.seeded,
         private=plan.composed.private,
-        simulated=trust in {"Local", "Shuffled"} or (pools(population) and getattr(population, "simulated", False)),
+        simulated=admission.simulated,
         epsilon_without_shuffler=accountant.spent.epsilon_without_shuffler,
         count_share=count_share,
         rows_per_user=plan.total.rows_per_user,

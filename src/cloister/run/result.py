@@ -20,7 +20,7 @@ from cloister.core.errors import Damaged, InvalidInput, UnknownName, cause
 from cloister.core.plain_data import parsed
 from cloister.core.registry.registry import registry
 from cloister.core.types import AnyArray, Bools, Floats
-from cloister.rows.reading import Missing, as_missing
+from cloister.rows.options import Missing, as_missing
 from cloister.run import view
 from cloister.run.saving import checked_target, put, replace
 from cloister.run.statement import PrivacyStatement

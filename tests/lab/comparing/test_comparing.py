@@ -68,7 +68,7 @@ def test_categories_are_compared_by_as_a_fit_clusters_by_them() -> None:
     assert not found.conditions.outside
     fitted = fit(
         Request(k=3, epsilon=1.0, delta=1e-6, bounds="-1:1", rows=600, method="hst-means", zoom="off"),
-        source(frame, None, "refuse", categories=given["categories"]),
+        source(frame, categories=given["categories"]),
     )
     assert fitted.units is not None
     np.testing.assert_allclose(found.conditions.units, fitted.units)

@@ -64,4 +64,4 @@ def planned(method: str, k: int, d: int, rows: int = 10**6, **given: Any) -> Pre
 def fitted(method: str, table: Floats, k: int, noise: int = 3, **given: Any) -> Any:
     """A result of ``fit``, in the unit ball if not said otherwise. Args: noise, its seed."""
     request = request_of(method, k, **{"rows": len(table), **given})
-    return fit(request, source(table, None, "refuse"), noise=NoiseRng.for_tests(noise))
+    return fit(request, source(table), noise=NoiseRng.for_tests(noise))

@@ -57,7 +57,7 @@ def request_of(**given: Any) -> Request:
 
 def spoken(rows: pd.DataFrame, most: int = MOST) -> Any:
     """Rows whose notes' words are counted."""
-    return source(rows, ["age"], described=[Texts("notes", most)])
+    return source(rows, columns=["age"], described=[Texts("notes", most)])
 
 
 def told(people: pd.DataFrame, noise: int = 0, most: int = MOST, **more: Any) -> Result:
@@ -174,7 +174,7 @@ def test_damaged_words_are_said_to_be(damage: Any) -> None:
 def test_words_and_columns_share_what_is_for_describing() -> None:
     rows, wards = common(3000).assign(ward=["A", "B", "C"] * 1000), {"ward": ["A", "B", "C"]}
     request = request_of(rows=3000, describe=["ward", "age"], describe_share=0.3)
-    population = source(rows, ["age"], categories=wards, described=["ward", "age", Texts("notes")])
+    population = source(rows, columns=["age"], categories=wards, described=["ward", "age", Texts("notes")])
     plan = prepare(request, population.columns, chosen_columns=population.selection)
     spent = [event.spent.amount for round in plan.forecast(PublicRng.from_seed(0)) for event in round.events]
     assert spent[-2:] == pytest.approx([0.15 * plan.budget.amount] * 2)  # columns, words
@@ -251,4 +251,4 @@ def test_rows_in_a_database_have_no_words() -> None:
     ibis = pytest.importorskip("ibis")
     table = ibis.table({"age": "float64", "notes": "string"}, name="people")
     with pytest.raises(InvalidInput, match="words are counted where rows are read by this process"):
-        source(table, ["age"], described=[Texts("notes")])
+        source(table, columns=["age"], described=[Texts("notes")])

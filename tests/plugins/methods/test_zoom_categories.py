@@ -47,7 +47,7 @@ def test_a_hospital_s_ward_costs_little_against_weights_by_hand() -> None:
     """Before, two wards were as far apart as the ends of a column: 0.80, where weights by hand reach 0.99."""
     made = hospital(20_000, 1)
     frame, bounds = pd.DataFrame(dict(made.columns)), dict(made.bounds)
-    population = source(frame, None, "refuse", bounds=bounds, categories=WARDS)
+    population = source(frame, bounds=bounds, categories=WARDS)
     columns = ["age", "systolic", "heart_rate", "creatinine", "stay", "weight", "temperature", "glucose"]
     weights = dict(zip(columns, 1 / np.array([15, 15, 13, 0.8, 4, 14, 0.5, 30]), strict=True))
 
@@ -96,7 +96,7 @@ def test_groups_are_told_apart_beside_a_column_of_a_range_a_billion_times_as_wid
         zoom="off",
         scale="none",
     )
-    found = fit(asked, source(frame, ["x", "y"], described=["paid"]), noise=NoiseRng.for_tests(1))
+    found = fit(asked, source(frame, columns=["x", "y"], described=["paid"]), noise=NoiseRng.for_tests(1))
     (counts,) = found.details["described"]["counts"]
     assert sorted(np.argmax(counts, axis=1).tolist()) == [0, 6, 12]
     assert np.max(counts, axis=1).min() > 1900

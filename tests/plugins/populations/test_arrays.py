@@ -20,6 +20,7 @@ from cloister.core.domains import Box
 from cloister.core.errors import InvalidInput, UnknownName
 from cloister.plugins.populations import arrays
 from cloister.plugins.populations.arrays import Arrays
+from cloister.rows.options import Reading
 from tests.plugins.populations.exact import totals, unit_box
 
 
@@ -59,7 +60,7 @@ def test_users_of_a_full_chunk_with_missing_rows_keep_their_numbers() -> None:
     size = arrays.chunk_rows(1)
     rows = np.zeros((size, 1))
     rows[0] = np.nan
-    population = Arrays(rows, missing="drop")
+    population = Arrays(rows, Reading(missing="drop"))
     totals(population, unit_box(1))
     (part,) = population._parts
     assert part.users(7).tolist() == list(range(8, size + 7))
@@ -67,13 +68,15 @@ def test_users_of_a_full_chunk_with_missing_rows_keep_their_numbers() -> None:
 
 def test_columns_of_an_array_are_positions_in_the_order_asked() -> None:
     rows = some_rows(50, 4)
-    population = Arrays(rows, columns=[2, 0])
+    population = Arrays(rows, Reading(columns=[2, 0]))
     assert (population.columns, population.dimension) == (("2", "0"), 2)
     assert totals(population, unit_box(2)) == totals(Arrays(rows[:, [2, 0]].copy()), unit_box(2))
-    assert totals(Arrays(pd.DataFrame(rows), columns=[1]), unit_box(1)) == totals(Arrays(rows[:, 1:2]), unit_box(1))
+    assert totals(Arrays(pd.DataFrame(rows), Reading(columns=[1])), unit_box(1)) == totals(
+        Arrays(rows[:, 1:2]), unit_box(1)
+    )
     for position in (4, -1):
         with pytest.raises(UnknownName, match=f"no column '{position}'"):
-            Arrays(rows, columns=[position])
+            Arrays(rows, Reading(columns=[position]))
 
 
 FRAMES: dict[str, Callable[[dict[str, Any]], Any]] = {
@@ -96,11 +99,13 @@ def test_a_frame_gives_what_its_numbers_give_and_nulls_are_missing_cells(kind: s
     frame = FRAMES[kind](data)
     with pytest.raises(InvalidInput, match="missing or infinite"):
         Arrays(frame).check()
-    population = Arrays(frame, missing="drop")
+    population = Arrays(frame, Reading(missing="drop"))
     assert population.columns == ("a", "whole", "yes")
     population.check()
     assert totals(population, unit_box(3)) == totals(Arrays(rows[3:]), unit_box(3))
-    assert totals(Arrays(frame, ["whole", "a"]), unit_box(2)) == totals(Arrays(rows[2:, 1::-1]), unit_box(2))
+    assert totals(Arrays(frame, Reading(columns=["whole", "a"])), unit_box(2)) == totals(
+        Arrays(rows[2:, 1::-1]), unit_box(2)
+    )
 
 
 UNNUMBERED: dict[str, tuple[Any, Any]] = {
@@ -127,8 +132,8 @@ def test_a_frame_is_read_by_its_types_alone_and_no_column_is_passed_over(name: s
     frame = make({"a": [1.0], "b": column})
     for columns in (None, "*", ["b"], ["a", "b"]):
         with pytest.raises(InvalidInput, match=r"column 'b' (does not hold numbers|holds numbers of type).*columns="):
-            Arrays(frame, columns, missing="drop")
-    population = Arrays(frame, columns=["a"])
+            Arrays(frame, Reading(columns=columns, missing="drop"))
+    population = Arrays(frame, Reading(columns=["a"]))
     population.check()
     assert population.columns == ("a",)
 
@@ -162,7 +167,7 @@ def test_what_cannot_be_used_is_refused_with_advice(rows: Any, message: str) -> 
 
 def test_options_out_of_range_are_refused() -> None:
     with pytest.raises(InvalidInput, match=r"missing is 'ignore': choose refuse or drop"):
-        Arrays(some_rows(2, 2), missing="ignore")  # type: ignore[arg-type]
+        Arrays(some_rows(2, 2), Reading(missing="ignore"))  # type: ignore[arg-type]
     with pytest.raises(InvalidInput, match="first user's number"):
         Arrays(some_rows(2, 2), first=-1)
 
@@ -174,10 +179,10 @@ def test_the_check_refuses_a_missing_cell_and_a_table_without_rows_to_use(bad: f
     rows[61_803, 1] = bad
     with pytest.raises(InvalidInput, match="--missing drop"):
         Arrays(rows).check()
-    Arrays(rows, missing="drop").check()
+    Arrays(rows, Reading(missing="drop")).check()
     for none in (rows[:0], rows[61_803:61_804], pl.DataFrame({"a": pl.Series([], dtype=pl.Float64)})):
         with pytest.raises(InvalidInput, match="there are no rows to use"):
-            Arrays(none, missing="drop").check()
+            Arrays(none, Reading(missing="drop")).check()
 
 
 def test_more_rows_than_the_cap_are_refused_before_they_are_read() -> None:
@@ -197,7 +202,7 @@ def test_progress_is_told_about_every_row_of_every_round() -> None:
     rows = some_rows(50_000, 2)
     rows[3] = np.nan
     told: list[int] = []
-    population = Arrays(rows, missing="drop", progress=told.append)
+    population = Arrays(rows, Reading(missing="drop", progress=told.append))
     population.check()
     assert not told
     totals(population, unit_box(2))
@@ -219,7 +224,7 @@ def test_many_rows_need_little_more_than_their_lattice(kind: str) -> None:
         rows = pl.DataFrame(rows)
     tracemalloc.start()
     try:
-        population = Arrays(rows, columns=list(range(9, -1, -1)) if kind == "columns" else None)
+        population = Arrays(rows, Reading(columns=list(range(9, -1, -1)) if kind == "columns" else None))
         population.check()
         totals(population, unit_box(10))
         peak = tracemalloc.get_traced_memory()[1]

@@ -15,6 +15,7 @@ import pytest
 from cloister.core.errors import InvalidInput
 from cloister.plugins.populations.arrays import Arrays
 from cloister.plugins.populations.files import Files
+from cloister.rows.options import Reading
 
 LISTED = {"ward": ["A", "B"], "floor": [1, 2], "night": [True]}
 FRAME = pd.DataFrame(
@@ -56,16 +57,16 @@ FRAMES = [
 def test_every_file_and_frame_gives_the_same_features(tmp_path: Path) -> None:
     for rows in [*files(tmp_path), *FRAMES]:
         make: Any = Files if isinstance(rows, Path) else Arrays
-        population = make(rows, ["age"], categories=LISTED)
+        population = make(rows, Reading(columns=["age"], categories=LISTED))
         assert population.columns == FEATURES, rows
         population.check()
         np.testing.assert_array_equal(population.table(), EXPECTED, str(rows))
-        assert make(rows, bounded=["age"], categories=LISTED).columns == FEATURES
+        assert make(rows, Reading(bounded=["age"], categories=LISTED)).columns == FEATURES
 
 
 def test_an_array_in_a_file_has_categories_by_the_numbers_of_its_columns(tmp_path: Path) -> None:
     np.save(tmp_path / "a.npy", np.array([[0.5, 1], [0.25, 2], [0.125, 9]]))
-    population = Files(tmp_path / "a.npy", categories={"1": [1, 2]})
+    population = Files(tmp_path / "a.npy", Reading(categories={"1": [1, 2]}))
     assert population.columns == ("0", "1=1", "1=2")
     np.testing.assert_array_equal(population.table(), [[0.5, 1, 0], [0.25, 0, 1], [0.125, 0, 0]])
 
@@ -77,16 +78,18 @@ def test_a_missing_category_is_a_missing_cell_and_one_that_is_not_listed_never_r
     for make, rows, usable in ((Files, "a.csv", 2), (Files, "a.parquet", 3), (Arrays, frame, 3)):
         given: Any = tmp_path / rows if isinstance(rows, str) else rows
         asked: Any = {"columns": ["age"], "categories": {"ward": ["A"]}}
-        assert len(make(given, missing="drop", **asked).table()) == usable, rows
+        assert len(make(given, Reading(missing="drop", **asked)).table()) == usable, rows
         with pytest.raises(InvalidInput, match="some cells are missing"):
-            make(given, **asked).check()
+            make(given, Reading(**asked)).check()
 
 
 def test_a_listed_value_is_itself_even_where_it_looks_like_a_missing_cell(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("x,country\n1,NA\n2,DE\n3,\n")
-    population = Files(tmp_path / "a.csv", ["x"], "drop", categories={"country": ["NA"]})
+    population = Files(tmp_path / "a.csv", Reading(columns=["x"], missing="drop", categories={"country": ["NA"]}))
     np.testing.assert_array_equal(population.table(), [[1, 1], [2, 0]])
-    assert Files(tmp_path / "a.csv", ["x"], "drop", categories={"country": ["DE"]}).table().tolist() == [[2, 1]]
+    assert Files(
+        tmp_path / "a.csv", Reading(columns=["x"], missing="drop", categories={"country": ["DE"]})
+    ).table().tolist() == [[2, 1]]
 
 
 @pytest.mark.parametrize("asked", [{"columns": "*"}, {"columns": ["a"], "categories": {"c": ["x"]}}, {"bounded": "ab"}])
@@ -100,7 +103,7 @@ def test_no_cell_of_a_csv_file_ever_changes_which_columns_are_used(asked: Any, t
                 other = [list(line) for line in lines]
                 other[row][column] = cell
                 path.write_text("\n".join(map(",".join, other)) + "\n")
-                found.add(Files(path, **asked).selection)
+                found.add(Files(path, Reading(**asked)).selection)
     assert len(found) == 1
 
 
@@ -115,7 +118,7 @@ def test_encodings_and_delimiters(encoding: str, tmp_path: Path) -> None:
         (tmp_path / "a.csv.gz").write_bytes(gzip.compress(text))
         how: Any = {"delimiter": delimiter, "encoding": None if encoding.startswith("utf-8") else encoding}
         for name in ("a.csv", "a.csv.gz"):
-            population = Files(tmp_path / name, ["größe"], categories={"ward": ["ä"]}, **how)
+            population = Files(tmp_path / name, Reading(columns=["größe"], categories={"ward": ["ä"]}, **how))
             np.testing.assert_array_equal(population.table(), [[1.5, 1], [2, 0]], f"{name} {delimiter}")
 
 
@@ -133,7 +136,7 @@ def test_a_file_is_named_as_what_it_is(content: bytes, message: str, tmp_path: P
     for path, text in ((tmp_path / "a.csv", content), (tmp_path / "a.csv.gz", gzip.compress(content))):
         path.write_bytes(text)
         with pytest.raises(InvalidInput, match=message) as caught:
-            Files(path, ["x"], categories={"y": ["ä"]}).check()
+            Files(path, Reading(columns=["x"], categories={"y": ["ä"]})).check()
         assert "ä" not in str(caught.value)
 
 
@@ -157,4 +160,4 @@ def test_other_formats_are_led_through_pandas_and_databases_by_their_first_bytes
     else:
         (tmp_path / name).write_bytes(b"x")
     with pytest.raises(InvalidInput, match=way):
-        Files(tmp_path / name, "*")
+        Files(tmp_path / name, Reading(columns="*"))

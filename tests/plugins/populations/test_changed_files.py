@@ -12,6 +12,7 @@ import pytest
 
 from cloister.core.errors import InvalidInput
 from cloister.plugins.populations.files import Files
+from cloister.rows.options import Reading
 from cloister.rows.workers.engine import Engine
 from tests.rows.stored import stored
 from tests.rows.workers.engine_rows import NAMES, answers, some_rows, write
@@ -54,7 +55,9 @@ def test_a_file_that_is_not_what_it_was_fails_the_whole_question(
             CHANGES[change](many[7])
         done.append(rows)
 
-    population = Files(many, "*", engine=shared[name], progress=tell if when == "while it lasts" else None)
+    population = Files(
+        many, Reading(columns="*", progress=tell if when == "while it lasts" else None), engine=shared[name]
+    )
     population.check()
     if when == "before":
         CHANGES[change](many[7])
@@ -73,9 +76,8 @@ def test_a_file_that_changes_after_it_was_read_while_others_are_read_fails_the_q
             CHANGES["replaced"](many[0])
         done.append(rows)
 
-    population = Files(many, "*", threads=1)
+    population = Files(many, Reading(columns="*", threads=1, progress=tell))
     population.check()
-    population._progress = tell
     with pytest.raises(InvalidInput, match=r"part-00\.parquet' is not what it was when this run began"):
         answers(population)
     assert len(done) == len(many)

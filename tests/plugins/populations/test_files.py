@@ -30,6 +30,7 @@ from cloister.plugins.populations.arrays import Arrays
 from cloister.plugins.populations.files import Files
 from cloister.rows import reading
 from cloister.rows.files import arrow, npy, parts
+from cloister.rows.options import Reading
 from tests.plugins.populations.exact import totals, unit_box
 from tests.rows.stored import stored
 
@@ -114,14 +115,14 @@ def test_every_format_gives_the_bits_that_memory_gives(
     for pieces in ((), SMALL):
         for module, what, size in pieces:
             monkeypatch.setattr(module, what, size)
-        population = Files(paths, "*", missing="drop")
+        population = Files(paths, Reading(columns="*", missing="drop"))
         assert (population.columns, population.dimension) == (("0", "1", "2"), 3)
         population.check()
         assert totals(population, CUBE) == expected
         assert totals(population, CUBE) == expected, "a second round reads the same"
-        np.testing.assert_array_equal(values(Files(paths, columns=["2", "0"])), rows[:, [2, 0]])
+        np.testing.assert_array_equal(values(Files(paths, Reading(columns=["2", "0"]))), rows[:, [2, 0]])
     with pytest.raises(UnknownName, match="no column '3'"):
-        Files(paths, columns=[3])
+        Files(paths, Reading(columns=[3]))
 
 
 @pytest.mark.parametrize("dtype", ["?", "i1", "u2", "i4", "u8", "i8", "f2", "f4", "g", ">f8", ">i4"])
@@ -132,7 +133,9 @@ def test_every_type_of_number_means_its_value(dtype: str, tmp_path: Path) -> Non
     for name in WRITERS if dtype not in ("g", ">f8", ">i4") else ():  # which NumPy alone has
         if "csv" in name.lower() or (name.startswith("polars") and dtype == "f2"):
             continue  # text has no types, and polars writes no 16-bit floats
-        np.testing.assert_array_equal(values(Files(write(tmp_path / name, rows), "*")), rows.astype(float), name)
+        np.testing.assert_array_equal(
+            values(Files(write(tmp_path / name, rows), Reading(columns="*"))), rows.astype(float), name
+        )
 
 
 def test_nulls_of_every_arrow_type_are_missing_cells(tmp_path: Path) -> None:
@@ -146,13 +149,17 @@ def test_nulls_of_every_arrow_type_are_missing_cells(tmp_path: Path) -> None:
     )
     expected = [[1, 1, 0.1, 0.5], [np.nan, 0, np.nan, 0.25], [2.0**53, np.nan, 2.5, 1.0]]
     for name in ("a.parquet", "a.feather"):
-        np.testing.assert_array_equal(values(Files(stored(data, tmp_path / name), "*")), expected)
+        np.testing.assert_array_equal(values(Files(stored(data, tmp_path / name), Reading(columns="*"))), expected)
 
 
 def test_decimals_are_rounded_correctly(tmp_path: Path) -> None:
     numbers = [decimal.Decimal(int(n)).scaleb(-9) for n in np.random.default_rng(0).integers(-(10**12), 10**12, 500)]
     table = pa.table({"x": pa.array(numbers, pa.decimal128(30, 9))})
-    for population in (Files(stored(table, tmp_path / "d.parquet"), "*"), Arrays(table), Arrays(pl.from_arrow(table))):
+    for population in (
+        Files(stored(table, tmp_path / "d.parquet"), Reading(columns="*")),
+        Arrays(table),
+        Arrays(pl.from_arrow(table)),
+    ):
         assert values(population)[:, 0].tolist() == [float(x) for x in numbers]
 
 
@@ -167,13 +174,15 @@ def test_a_csv_file_may_be_written_in_many_ways(tmp_path: Path) -> None:
         b"x,y,z\n1,2,no\n3,4,\n",
     ):
         path.write_bytes(text)
-        assert values(Files(path, columns=["x", "y"])).tolist() == [[1, 2], [3, 4]]
+        assert values(Files(path, Reading(columns=["x", "y"]))).tolist() == [[1, 2], [3, 4]]
     nan = np.nan
     path.write_bytes(b"x,y\n1,true\n,false\nNA,true\nnan,false\ninf,\n")
-    np.testing.assert_array_equal(values(Files(path, "*")), [[1, 1], [nan, 0], [nan, 1], [nan, 0], [np.inf, nan]])
+    np.testing.assert_array_equal(
+        values(Files(path, Reading(columns="*"))), [[1, 1], [nan, 0], [nan, 1], [nan, 0], [np.inf, nan]]
+    )
     path.write_bytes(b"x,y\n" + b"1,\n" * 100 + b"1.5,7\n")  # other numbers than it began with
     with patch.object(arrow, "BLOCK", 64):
-        np.testing.assert_array_equal(values(Files(path, "*")), [[1, nan]] * 100 + [[1.5, 7]])
+        np.testing.assert_array_equal(values(Files(path, Reading(columns="*"))), [[1, nan]] * 100 + [[1.5, 7]])
 
 
 def test_a_csv_file_without_names_is_refused_without_quoting_it(tmp_path: Path) -> None:
@@ -188,11 +197,11 @@ def test_a_csv_file_without_names_is_refused_without_quoting_it(tmp_path: Path) 
     ):
         path.write_bytes(text)
         with pytest.raises(InvalidInput, match="looks like a row") as caught:
-            Files(path, "*")
+            Files(path, Reading(columns="*"))
         said = str(caught.value).replace(str(path), "")
         assert not any(cell in said for cell in text.decode().split("\n")[0].split(","))
     path.write_bytes(b"0,1\n5,6\n")  # what a frame without names writes
-    assert values(Files(path, "*")).tolist() == [[5, 6]]
+    assert values(Files(path, Reading(columns="*"))).tolist() == [[5, 6]]
 
 
 @pytest.mark.parametrize("name", ["a.parquet", "a.feather"])
@@ -200,14 +209,14 @@ def test_a_column_whose_type_no_cell_has_told_is_refused_and_never_passed_over(n
     """One number in it would make it a column of numbers. Types that were declared say so whatever the cells are."""
     without = pa.table({"x": [1.0], "when": pa.array([1], pa.date32()), "text": ["a"], "b": pa.nulls(1)})
     path = stored(without.set_column(3, "b", pa.array([2.0])), tmp_path / name)
-    assert Files(path, "*").columns == ("x", "b")
+    assert Files(path, Reading(columns="*")).columns == ("x", "b")
     stored(without, path)
-    assert Files(path, ["x"]).columns == ("x",)
+    assert Files(path, Reading(columns=["x"])).columns == ("x",)
     for columns in ("*", ["b"]):
         with pytest.raises(InvalidInput, match=r"column 'b' does not hold numbers: leave it out of --columns"):
-            Files(path, columns)
+            Files(path, Reading(columns=columns))
     with pytest.raises(InvalidInput, match="'when' does not hold numbers"):
-        Files(path, ["when"])
+        Files(path, Reading(columns=["when"]))
 
 
 def test_users_are_numbered_over_the_files_in_sorted_order_or_in_that_of_a_list(tmp_path: Path) -> None:
@@ -225,16 +234,16 @@ def test_an_empty_line_of_one_column_is_a_row_that_moves_no_other(tmp_path: Path
     found = []
     for cell in ("0.5", ""):
         path.write_bytes(ending.join(["x", *(f"0.{i}" for i in range(300)), cell, "0.3", "0.4", ""]).encode())
-        found.append(values(Files(path, "*", "drop"))[:, 0])
+        found.append(values(Files(path, Reading(columns="*", missing="drop")))[:, 0])
     assert len(found[0]) == len(found[1]) == 303
     assert np.flatnonzero(found[0] != found[1]).tolist() == [300]
     with pytest.raises(InvalidInput, match="some cells are missing"):
-        Files(path, "*").check()
+        Files(path, Reading(columns="*")).check()
     path.write_text("\nx\n0.1\n")
     with pytest.raises(InvalidInput, match="begins with an empty line"):
-        Files(path, "*")
+        Files(path, Reading(columns="*"))
     path.write_text("\nx,y\n0.1,0.2\n\n0.3,0.4\n\n")
-    assert len(values(Files(path, "*"))) == 2
+    assert len(values(Files(path, Reading(columns="*")))) == 2
 
 
 @pytest.mark.parametrize(
@@ -263,7 +272,7 @@ def test_what_is_no_table_is_refused_by_name(
     np.savez("two.npz", a=np.zeros((2, 2)), b=np.zeros((2, 2)))
     np.savez("none.npz", a=np.zeros(2))
     with pytest.raises(InvalidInput, match=f"{given}' {message}" if isinstance(given, str) else message):
-        Files(given, "*")
+        Files(given, Reading(columns="*"))
 
 
 def stated(shape: tuple[int, ...]) -> bytes:
@@ -306,7 +315,7 @@ def test_an_array_that_states_more_than_it_holds_or_unpacks_without_end_takes_no
     tracemalloc.start()
     try:
         with pytest.raises(InvalidInput, match=message):
-            Files(tmp_path / name, "*")
+            Files(tmp_path / name, Reading(columns="*"))
         assert tracemalloc.get_traced_memory()[1] < 2**23
     finally:
         tracemalloc.stop()
@@ -327,7 +336,7 @@ def test_a_bad_csv_file_is_named_and_never_quoted(text: bytes, message: str, tmp
     (tmp_path / "a.csv").write_bytes(text)
     for missing in ("refuse", "drop"):
         with patch.object(arrow, "BLOCK", 1000), pytest.raises(InvalidInput, match=message) as caught:
-            Files(tmp_path / "a.csv", "*", missing).check()
+            Files(tmp_path / "a.csv", Reading(columns="*", missing=missing)).check()
         assert "a.csv" in str(caught.value)
         assert "314159" not in str(caught.value)
         assert caught.value.__cause__ is None
@@ -344,10 +353,10 @@ def test_rubbish_and_a_file_that_is_cut_short_are_refused_by_name(name: str, tmp
     for length in cuts[:1] if path.suffix.lower() == ".csv" else cuts:  # text may end anywhere
         path.write_bytes(whole[:length])
         with pytest.raises(InvalidInput, match=name):
-            Files(path, "*", missing="drop").check()
+            Files(path, Reading(columns="*", missing="drop")).check()
     path.write_bytes(np.random.default_rng(0).bytes(5000))
     with pytest.raises(InvalidInput, match="." if text else name):
-        Files(path, "*").check()
+        Files(path, Reading(columns="*")).check()
 
 
 @pytest.mark.parametrize("before", [400, 1200, 3000])
@@ -358,7 +367,7 @@ def test_a_file_that_was_appended_to_another_hides_no_rows(name: str, before: in
     other = write(tmp_path / "other" / name, some_rows(before, 2))
     path.write_bytes(other.read_bytes() + path.read_bytes())
     with pytest.raises(InvalidInput, match=name) as caught:
-        Files(path, "*", missing="drop").check()
+        Files(path, Reading(columns="*", missing="drop")).check()
     if before == 1200 and not name.endswith(".npy"):
         assert "is several files, one appended to another" in str(caught.value)
 
@@ -366,19 +375,19 @@ def test_a_file_that_was_appended_to_another_hides_no_rows(name: str, before: in
 @pytest.mark.parametrize("name", ["text.csv.gz", "packed.npz", "rows.npz", "packed_columns.npz", "checked.parquet"])
 def test_a_flipped_bit_is_found_where_the_format_has_a_checksum(name: str, tmp_path: Path) -> None:
     path = write(tmp_path / name, some_rows(3000, 3))
-    Files(path, "*", missing="drop").check()
+    Files(path, Reading(columns="*", missing="drop")).check()
     damaged = bytearray(path.read_bytes())
     damaged[len(damaged) // 2] ^= 4
     path.write_bytes(damaged)
     with pytest.raises(InvalidInput, match=name):
-        Files(path, "*", missing="drop").check()
+        Files(path, Reading(columns="*", missing="drop")).check()
 
 
 def test_all_files_must_have_the_same_columns_of_numbers(tmp_path: Path) -> None:
     def both(second: str, columns: Any = "*") -> Files:
         for name, text in (("a", "x,y\n1,2\n"), ("b", second)):
             (tmp_path / f"{name}.csv").write_text(text)
-        return Files([tmp_path / "a.csv", tmp_path / "b.csv"], columns)
+        return Files([tmp_path / "a.csv", tmp_path / "b.csv"], Reading(columns=columns))
 
     for second in ("x,z\n1,2\n", "x,y,z\n1,2,3\n", "y,word,x\n2.5,no,1\n"):
         with pytest.raises(InvalidInput, match=r"b\.csv' .*files before it"):
@@ -394,11 +403,11 @@ def test_all_files_must_have_the_same_columns_of_numbers(tmp_path: Path) -> None
 def test_one_name_may_begin_another(tmp_path: Path) -> None:
     """pyarrow also finds fields of nested columns by such names."""
     path = stored(pa.table({"a": [1.0], "a.b": [2.0], "ab": [3.0], "n": [{"m": 4.0}]}), tmp_path / "t.parquet")
-    assert Files(path, "*").columns == ("a", "a.b", "ab")
+    assert Files(path, Reading(columns="*")).columns == ("a", "a.b", "ab")
     for name, value in (("a", 1.0), ("a.b", 2.0), ("ab", 3.0)):
-        assert values(Files(path, columns=name)).tolist() == [[value]]
+        assert values(Files(path, Reading(columns=name))).tolist() == [[value]]
     with pytest.raises(UnknownName):
-        Files(path, columns=["n.m"])
+        Files(path, Reading(columns=["n.m"]))
 
 
 def test_the_check_refuses_no_rows_and_says_nothing_of_missing_cells(tmp_path: Path) -> None:
@@ -407,7 +416,7 @@ def test_the_check_refuses_no_rows_and_says_nothing_of_missing_cells(tmp_path: P
         Files(tmp_path / "a.npy").check()
     path = write(tmp_path / "many.parquet", some_rows(500, 2))
     with pytest.raises(InvalidInput, match="--missing drop") as caught:
-        Files(path, "*").check()
+        Files(path, Reading(columns="*")).check()
     assert not any(c.isdigit() for c in str(caught.value))
 
 
@@ -485,7 +494,7 @@ def test_memory_does_not_grow_with_the_file(name: str, tmp_path: Path) -> None:
 def test_whatever_a_file_says_of_pandas_it_can_be_read(tmp_path: Path) -> None:
     for said in (b"[" * 100_000, b"{", b"[]", b'{"index_columns": 1}'):
         rows = pa.table({"x": [1.0]}).replace_schema_metadata({b"pandas": said})
-        assert Files(stored(rows, tmp_path / "rows.parquet"), "*").columns == ("x",)
+        assert Files(stored(rows, tmp_path / "rows.parquet"), Reading(columns="*")).columns == ("x",)
 
 
 def test_more_rows_than_the_cap_are_refused(tmp_path: Path) -> None:
@@ -499,13 +508,13 @@ def test_more_rows_than_the_cap_are_refused(tmp_path: Path) -> None:
 def test_the_users_of_rows_come_in_their_order_without_rows_that_cannot_be_used(tmp_path: Path) -> None:
     (tmp_path / "1.csv").write_text("x,who\n1,b\n,a\n2,a\n")
     (tmp_path / "2.csv").write_text("x,who\n3,c\n4,b\n")
-    given: dict[str, Any] = {"columns": ["x"], "missing": "drop", "users": "who"}
-    files = Files([str(tmp_path / "1.csv"), str(tmp_path / "2.csv")], **given)
+    given: dict[str, Any] = {"columns": ["x"], "missing": "drop", "user_column": "who"}
+    files = Files([str(tmp_path / "1.csv"), str(tmp_path / "2.csv")], Reading(**given))
     whole = pa.concat_tables(pyarrow.csv.read_csv(tmp_path / f"{i}.csv") for i in (1, 2))
-    for found in (files, Arrays(whole, **given)):
+    for found in (files, Arrays(whole, Reading(**given))):
         found.check()
         first, second, third, last = found.users_of_rows().tolist()
         assert first == last
         assert len({first, second, third}) == 3
         assert found.table().ravel().tolist() == [1, 2, 3, 4]
-    assert Files([str(tmp_path / "1.csv")], columns=["x"]).users_of_rows() is None
+    assert Files([str(tmp_path / "1.csv")], Reading(columns=["x"])).users_of_rows() is None

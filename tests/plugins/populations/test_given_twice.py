@@ -88,7 +88,7 @@ POPULATION = source(ROWS)
         (POPULATION, POPULATION),
         (source(ROWS), source(ROWS)),
         (source(ROWS), source(ROWS[:])),
-        (source(FRAME), source(FRAME, ["x", "y"])),
+        (source(FRAME), source(FRAME, columns=["x", "y"])),
     ],
     ids=["one population", "one array", "a view of an array", "one frame"],
 )
@@ -107,5 +107,5 @@ def test_a_pool_refuses_one_table_for_two_parties() -> None:
     backend.raw_sql("CREATE TABLE rows AS SELECT 0.5 AS x, 0.1 AS y")
     backend.raw_sql("CREATE TABLE others AS SELECT 0.5 AS x, 0.1 AS y")
     with pytest.raises(InvalidInput, match="'b' has the same rows as 'a'"):
-        parties({name: source(backend.table("rows"), "*") for name in "ab"})
-    parties({name: source(backend.table(name), "*") for name in ("rows", "others")})
+        parties({name: source(backend.table("rows"), columns="*") for name in "ab"})
+    parties({name: source(backend.table(name), columns="*") for name in ("rows", "others")})

@@ -32,7 +32,9 @@ def rows(monkeypatch: pytest.MonkeyPatch) -> np.ndarray:
 def released(given: Any, method: str, threads: int) -> tuple[str, int]:
     told = list[int]()
     request = Request(k=3, method=method, epsilon=2.0, delta=1e-6, bounds=(-1.0, 1.0), rows=12_000, seed=2)
-    population = source(given, "*" if isinstance(given, str) else None, "drop", told.append, threads=threads)
+    population = source(
+        given, columns="*" if isinstance(given, str) else None, missing="drop", progress=told.append, threads=threads
+    )
     result = fit(request, population, noise=NoiseRng.for_tests(3))
     return json.dumps(result.as_dict()), sum(told)
 

@@ -35,7 +35,7 @@ def test_the_number_of_reports_does_not_tell_that_a_cell_is_missing(kind: str, t
         frame.to_csv(tmp_path / "a.csv", index=False)
         frame.to_parquet(tmp_path / "a.parquet")
         given: Any = {"array": some, "frame": frame}.get(kind, tmp_path / f"a.{kind}")
-        population = source(given, ["x", "y"] if kind != "array" else None, "drop")
+        population = source(given, columns=["x", "y"] if kind != "array" else None, missing="drop")
         assert population.people == 400
         (called,) = population.gather(Round(0, trust, SQUARE, (part,)), NoiseRng.for_tests(1))
         found.append((len(called.users), int((called.items < 0).sum()), called.pairs))
@@ -54,7 +54,7 @@ def test_released_counts_of_a_local_run_do_not_tell_that_a_cell_is_missing() -> 
         asked = Request(
             k=2, method="grid-means", epsilon=1.0, delta=0.0, bounds="-1:1", rows=400, trust="local", seed=1
         )
-        runs = [json.loads(fit(asked, source(some, None, "drop")).text()) for _ in range(4)]
+        runs = [json.loads(fit(asked, source(some, missing="drop")).text()) for _ in range(4)]
         counts = np.concatenate([np.ravel(run["details"]["cell_weights"]) for run in runs])
         apart = np.abs(np.subtract.outer(counts, counts))
         step = apart[apart > 1e-6].min()

@@ -22,6 +22,7 @@ from cloister.plugins.populations.arrays import Arrays
 from cloister.plugins.populations.files import Files
 from cloister.rows import users
 from cloister.rows.files import sources
+from cloister.rows.options import Reading
 from cloister.rows.users import Owners
 from cloister.rows.workers.engine import Engine
 from tests.rows.stored import stored
@@ -126,8 +127,8 @@ def test_short_floats_of_any_library_are_known_for_what_they_are(made: Any) -> N
     last = 2.0**24 - 1
     met, apart = (made(np.array([1.0, a, b], np.float32)) for a, b in ((last + 1, last + 2), (last - 1, last)))
     with pytest.raises(InvalidInput, match="of 32 bits below"):
-        Arrays(np.zeros((3, 1)), users=met).check()
-    Arrays(np.zeros((3, 1)), users=apart).check()
+        Arrays(np.zeros((3, 1)), Reading(users=met)).check()
+    Arrays(np.zeros((3, 1)), Reading(users=apart)).check()
 
 
 @pytest.mark.parametrize("words", [[(0, 0), (0, 1), (1, 0)], [(5, 2**64 - 1), (5, 2**63), (4, 2**63)]])
@@ -176,12 +177,12 @@ def written(rows: pd.DataFrame, folder: Path, *endings: str) -> list[Path]:
 
 
 TABLES: list[Callable[[pd.DataFrame], Any]] = [
-    lambda rows: Arrays(rows, missing="drop", users="who"),
-    lambda rows: Arrays(pa.Table.from_pandas(rows), missing="drop", users="who"),
-    lambda rows: Arrays(rows.to_numpy(), missing="drop", users="1"),
-    lambda rows: Arrays(rows[["x", "y"]].to_numpy(), missing="drop", users=rows["who"]),
-    lambda rows: Arrays(rows[["x", "y"]], missing="drop", users=rows["who"].astype(str).to_numpy()),
-    lambda rows: Arrays(rows.assign(who=rows["who"].astype("category")), missing="drop", users="who"),
+    lambda rows: Arrays(rows, Reading(missing="drop", user_column="who")),
+    lambda rows: Arrays(pa.Table.from_pandas(rows), Reading(missing="drop", user_column="who")),
+    lambda rows: Arrays(rows.to_numpy(), Reading(missing="drop", user_column="1")),
+    lambda rows: Arrays(rows[["x", "y"]].to_numpy(), Reading(missing="drop", users=rows["who"])),
+    lambda rows: Arrays(rows[["x", "y"]], Reading(missing="drop", users=rows["who"].astype(str).to_numpy())),
+    lambda rows: Arrays(rows.assign(who=rows["who"].astype("category")), Reading(missing="drop", user_column="who")),
 ]
 
 
@@ -215,51 +216,55 @@ def test_rows_in_files_keep_what_their_users_may(
     monkeypatch.setattr(sources, "STRETCH", 100)
     rows, who = frame(), "1" if "npy" in kinds else "who"
     paths = written(rows, tmp_path, *kinds)
-    keeps_what_users_may(Files(paths, "*", missing="drop", users=who, engine=shared[engine]), rows)
+    keeps_what_users_may(
+        Files(paths, Reading(columns="*", missing="drop", user_column=who), engine=shared[engine]), rows
+    )
 
 
 def test_texts_name_users_in_files(tmp_path: Path) -> None:
     """Also those that look like numbers in some files: 007 is not 7."""
     rows = frame().assign(who=lambda r: "0" + r["who"].astype(str))
     for kind in ("parquet", "csv", "feather"):
-        keeps_what_users_may(Files(written(rows, tmp_path, kind), "*", missing="drop", users="who"), rows)
+        keeps_what_users_may(
+            Files(written(rows, tmp_path, kind), Reading(columns="*", missing="drop", user_column="who")), rows
+        )
 
 
 def populations(rows: pd.DataFrame, folder: Path, **more: Any) -> Iterator[Any]:
-    yield Arrays(rows, **more)
+    yield Arrays(rows, Reading(**more))
     for kind in ("parquet", "csv"):
-        yield Files(written(rows, folder, kind), "*", **more)
+        yield Files(written(rows, folder, kind), Reading(columns="*", **more))
 
 
 def test_rows_of_users_are_not_read_before_somebody_says_how_many(tmp_path: Path) -> None:
-    for population in populations(frame(), tmp_path, missing="drop", users="who"):
+    for population in populations(frame(), tmp_path, missing="drop", user_column="who"):
         population.check()
         with pytest.raises(Refused, match="how many of each are read was not said"):
             answers(population)
 
 
 def test_a_row_without_a_user_is_refused_or_dropped_as_one_with_a_missing_cell(tmp_path: Path) -> None:
-    for population in populations(frame().assign(who=[None] * 900), tmp_path, missing="drop", users="who"):
+    for population in populations(frame().assign(who=[None] * 900), tmp_path, missing="drop", user_column="who"):
         with pytest.raises(InvalidInput, match="there are no rows to use"):
             population.check()
     rows = frame().dropna().astype({"who": "Int64"})
     rows.iloc[5, 1] = pd.NA
-    for population in populations(rows, tmp_path, users="who"):
+    for population in populations(rows, tmp_path, user_column="who"):
         with pytest.raises(InvalidInput, match=r"some cells are missing or infinite.*--missing drop"):
             population.check()
-    for population in populations(rows, tmp_path, missing="drop", users="who"):
+    for population in populations(rows, tmp_path, missing="drop", user_column="who"):
         keeps_what_users_may(population, rows)
 
 
 def test_every_file_has_the_user_column(tmp_path: Path) -> None:
     paths = [*written(frame(), tmp_path, "parquet"), *written(frame()[["x", "y"]], tmp_path, "feather")]
     with pytest.raises(InvalidInput, match="does not go with the files before it: no user column 'who'"):
-        Files(paths, "*", users="who")
+        Files(paths, Reading(columns="*", user_column="who"))
 
 
 @pytest.mark.parametrize("names", [[1], list(range(901))])
 def test_there_is_one_name_per_row(names: list[int]) -> None:
-    population = Arrays(frame()[["x", "y"]], missing="drop", users=names)
+    population = Arrays(frame()[["x", "y"]], Reading(missing="drop", users=names))
     with pytest.raises(InvalidInput, match="not one user per row"):
         population.check()
 
@@ -269,7 +274,10 @@ def test_cells_that_name_nobody_for_certain_are_refused_and_not_quoted(tmp_path:
     short = np.float32(2.0**24) + 2 * np.arange(len(rows), dtype=np.float32)
     for who, said in ((rows["x"], "a user is named by a whole number"), (short, "of 32 bits below")):
         some = rows.assign(who=who)
-        for population in (Arrays(some, users="who"), Files(written(some, tmp_path, "parquet"), "*", users="who")):
+        for population in (
+            Arrays(some, Reading(user_column="who")),
+            Files(written(some, tmp_path, "parquet"), Reading(columns="*", user_column="who")),
+        ):
             with pytest.raises(InvalidInput, match=said) as error:
                 population.check()
             assert str(some["who"].iloc[0]) not in str(error.value)

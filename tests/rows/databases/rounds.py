@@ -18,6 +18,7 @@ from cloister.core.trust import Central
 from cloister.core.types import Floats, Ints
 from cloister.plugins.populations.arrays import Arrays
 from cloister.plugins.populations.sql_table import PASSES, SqlTable
+from cloister.rows.options import Reading
 from tests.rows.databases.engines import TestEngine
 from tests.rows.databases.hostile import as_table
 
@@ -72,9 +73,9 @@ def differences(engine: TestEngine, rows: Floats, domain: Any, *asked: tuple[Any
     told, found, usable = list[str](), dict[str, list[Any]](), rows[np.isfinite(rows).all(axis=1)]
     table = engine.put("compared", as_table(rows))
     for passes in PASSES if engine.name == "pyspark" else PASSES[:2]:
-        with SqlTable(table, "*", "drop", passes=passes, told=told.append) as population:
+        with SqlTable(table, Reading(columns="*", missing="drop", passes=passes, told=told.append)) as population:
             found[passes] = answers(population, domain, *asked, rows=usable)
-    wanted = answers(Arrays(rows, missing="drop"), domain, *asked, rows=usable)
+    wanted = answers(Arrays(rows, Reading(missing="drop")), domain, *asked, rows=usable)
     return told + [
         f"answer {i} by {passes} of {len(wanted)}"
         for passes, some in found.items()
@@ -94,7 +95,7 @@ def in_square(population: Any) -> list[Any]:
 
 def agrees(population: Any, rows: Floats) -> bool:
     """Whether a population answers as these rows (n, 2) do in memory, without those that cannot be used."""
-    return same(in_square(population), in_square(Arrays(rows, missing="drop")))
+    return same(in_square(population), in_square(Arrays(rows, Reading(missing="drop"))))
 
 
 def shuffled(table: pa.Table, seed: int) -> pa.Table:

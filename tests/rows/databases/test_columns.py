@@ -25,6 +25,7 @@ from cloister.plugins.populations.arrays import Arrays
 from cloister.plugins.populations.files import Files
 from cloister.plugins.populations.sql_table import SqlTable
 from cloister.rows.categories import canonical, categories_of
+from cloister.rows.options import Reading
 from cloister.run.fit import source
 from tests.rows.databases.engines import TestEngine
 from tests.rows.databases.rounds import with_users
@@ -60,8 +61,10 @@ def test_numbers_of_every_type_are_the_doubles_of_files(engine: TestEngine, name
     table = pa.table({"x": NUMBERS[name]})
     pyarrow.parquet.write_table(table, tmp_path / "a.parquet")
     asked: dict[str, Any] = {"columns": ["x"], "missing": "drop"}
-    found = features(SqlTable(engine.put("numbers", table), **asked))
-    assert [x.hex() for (x,) in found] == [x.hex() for (x,) in features(Files(tmp_path / "a.parquet", **asked))]
+    found = features(SqlTable(engine.put("numbers", table), Reading(**asked)))
+    assert [x.hex() for (x,) in found] == [
+        x.hex() for (x,) in features(Files(tmp_path / "a.parquet", Reading(**asked)))
+    ]
 
 
 TEXTS = [
@@ -109,9 +112,9 @@ def test_categories_are_equal_where_they_are_over_files(engine: TestEngine, name
     table = pa.table({"row": range(len(cells)), "c": cells, "beside": range(len(cells))})
     for described in (None, ["c", "beside"]):
         asked: dict[str, Any] = {"missing": "drop", "categories": {"c": listed}, "described": described}
-        population = SqlTable(engine.put("categories", table), ["row"], **asked)
-        assert population.columns == Arrays(table, ["row"], **asked).columns
-        assert features(population) == features(Arrays(table, ["row"], **asked))
+        population = SqlTable(engine.put("categories", table), Reading(columns=["row"], **asked))
+        assert population.columns == Arrays(table, Reading(columns=["row"], **asked)).columns
+        assert features(population) == features(Arrays(table, Reading(columns=["row"], **asked)))
 
 
 @pytest.mark.parametrize("engine", ["postgres"], indirect=True)
@@ -121,7 +124,9 @@ def test_decimals_without_a_scale_are_equal_where_those_of_python_are(engine: Te
     engine.put("spelt", pa.table({"row": range(len(cells)), "c": cells}))
     engine.run("ALTER TABLE spelt ALTER c TYPE numeric USING c::numeric")
     listed = ["1.5", "1.50", 3, 0, 10**400]
-    found = features(SqlTable(engine.again("spelt"), ["row"], "drop", categories={"c": listed}))
+    found = features(
+        SqlTable(engine.again("spelt"), Reading(columns=["row"], missing="drop", categories={"c": listed}))
+    )
     (category,) = categories_of({"c": listed})
     codes = category.codes([None if cell is None else Decimal(cell) for cell in cells])
     wanted = np.column_stack([np.arange(len(cells)), *category.one_hot(codes)])
@@ -142,8 +147,8 @@ def test_what_holds_no_numbers_is_refused_by_its_type_and_passed_over_by_pattern
 ) -> None:
     table = engine.put("others", pa.table({"x": [1.0, 2.0], "c": cells, "visit_id": [1, 2], "y": [True, False]}))
     with pytest.raises(InvalidInput, match=f"column 'c' (does not hold numbers but )?{said}"):
-        SqlTable(table, ["x", "c"])
-    assert SqlTable(table, "*").columns == ("x", "y")
+        SqlTable(table, Reading(columns=["x", "c"]))
+    assert SqlTable(table, Reading(columns="*")).columns == ("x", "y")
 
 
 def test_what_a_file_s_statistics_leave_out_is_missing_in_views_of_it(tmp_path: Path) -> None:
@@ -155,9 +160,9 @@ def test_what_a_file_s_statistics_leave_out_is_missing_in_views_of_it(tmp_path: 
     for columns, options, usable in (
         (["x"], {}, 89),
         (["ward"], {"categories": {"ward": ["1", "2"]}}, 89),
-        (["x", "ward"], {"users": "who"}, 87),
+        (["x", "ward"], {"user_column": "who"}, 87),
     ):
-        with SqlTable(view, columns, "drop", **options) as table:
+        with SqlTable(view, Reading(columns=columns, missing="drop", **options)) as table:
             table.check()
             assert table._known.rows == usable, columns
 
@@ -179,7 +184,10 @@ def test_missing_cells_are_refused_unless_such_rows_are_dropped_and_some_are_lef
     engine: TestEngine, cells: list[float], missing: Any, said: str
 ) -> None:
     table = pa.table({"x": pa.array(cells, "float64")})
-    with SqlTable(engine.put("cells", table), "*", missing) as population, pytest.raises(InvalidInput, match=said):
+    with (
+        SqlTable(engine.put("cells", table), Reading(columns="*", missing=missing)) as population,
+        pytest.raises(InvalidInput, match=said),
+    ):
         population.check()
 
 
@@ -193,13 +201,15 @@ HOSTILE = [
 def test_hostile_names_of_columns_and_tables_are_names(engine: TestEngine) -> None:
     victim = engine.put("victim", pa.table({"x": [1.0]}))
     rows = np.random.default_rng(0).uniform(-1.2, 1.2, (50, len(HOSTILE)))
-    with SqlTable(engine.put("rows", pa.table(dict(zip(HOSTILE, rows.T, strict=True)))), HOSTILE) as population:
+    with SqlTable(
+        engine.put("rows", pa.table(dict(zip(HOSTILE, rows.T, strict=True)))), Reading(columns=HOSTILE)
+    ) as population:
         population.check()
         assert features(population) == features(Arrays(rows))
     for name in HOSTILE[:12]:
-        with SqlTable(engine.put(name, pa.table({name: [2.0]})), [name]) as population:
+        with SqlTable(engine.put(name, pa.table({name: [2.0]})), Reading(columns=[name])) as population:
             assert population.people == 1, name
-    with SqlTable(victim, ["x"]) as left:
+    with SqlTable(victim, Reading(columns=["x"])) as left:
         assert left.people == 1
 
 
@@ -214,13 +224,13 @@ ALIKE_TABLE = pa.table({"x": [float(i) for i in range(len(ALIKE))], "c": ALIKE})
 
 def tells_texts_apart(made: Callable[..., Any]) -> None:
     """Every name keeps a row of its own, and categories are those of memory. Args: made, a population of x."""
-    with made(users="c") as population:
+    with made(user_column="c") as population:
         population.check()
         population.keep(1, PublicRng.from_seed(1))
         found = with_users(population)
         assert len(found) == len(set(found["user"].to_pylist())) == len(ALIKE) - 1
     listed = {"c": ["bo", "7", "true", "a"]}
-    assert features(made(categories=listed)) == features(Arrays(ALIKE_TABLE, ["x"], categories=listed))
+    assert features(made(categories=listed)) == features(Arrays(ALIKE_TABLE, Reading(columns=["x"], categories=listed)))
 
 
 @contextmanager
@@ -240,11 +250,12 @@ def collated(how: str, folder: Path) -> Iterator[dict[str, Any]]:
 @pytest.mark.parametrize("how", ["NOCASE", "NOACCENT", "NOCASE.NOACCENT", "?default_collation=NOCASE"])
 def test_a_session_s_collation_makes_nobody_somebody_else(how: str, tmp_path: Path) -> None:
     with collated(how, tmp_path) as given:
-        tells_texts_apart(partial(source, **given, columns=["x"], missing="refuse"))
+        tells_texts_apart(partial(source, **given, columns=["x"]))
 
 
 def test_a_column_s_collation_makes_nobody_somebody_else(engine: TestEngine) -> None:
-    tells_texts_apart(partial(SqlTable, engine.collated("alike", ALIKE_TABLE), ["x"]))
+    table = engine.collated("alike", ALIKE_TABLE)
+    tells_texts_apart(lambda **more: SqlTable(table, Reading(columns=["x"], **more)))
 
 
 @pytest.mark.parametrize("how", ["NOCASE", "NOACCENT"])

@@ -21,7 +21,7 @@ from cloister.core.errors import CloisterError, InvalidInput, MissingExtra, Unkn
 from cloister.rows.databases import connecting
 from cloister.rows.databases.connecting import opened
 from cloister.run.fit import source
-from cloister.run.population import is_address
+from cloister.run.places import is_address
 
 ADDRESS = "postgres://u:secret@db:5432/hospital?password=secret"
 
@@ -186,26 +186,26 @@ def test_no_part_of_a_password_is_told_however_an_address_is_written(
         told += str(caught.value)
         if is_address(address):
             with pytest.raises(CloisterError) as caught:
-                source(address, ["age"], "refuse", table="visits")
+                source(address, columns=["age"], table="visits")
             told += str(caught.value)
     assert not [secret for secret in SECRETS if secret.lower() in told.lower()]
 
 
 def test_a_connection_ends_with_the_population_that_made_it_and_no_other_one_does(lake: Path) -> None:
-    with source("duckdb:///lake.db", ["age"], "refuse", table="visits") as named:
+    with source("duckdb:///lake.db", columns=["age"], table="visits") as named:
         assert named.columns == ("age",)
         named.check()
     with duckdb.connect(str(lake)) as con:  # which no reader holds any more
         con.execute("ALTER TABLE visits RENAME age TO years")
         with pytest.raises(InvalidInput, match=r"ibis.duckdb.from_connection\(con\).table"):
-            source(con.sql("SELECT * FROM visits"), ["age"], "refuse")
+            source(con.sql("SELECT * FROM visits"), columns=["age"])
     table = ibis.duckdb.connect(str(lake), read_only=True).table("visits")
-    with source(table, ["years"], "refuse") as given:
+    with source(table, columns=["years"]) as given:
         given.check()
     assert table.get_backend().con.execute("SELECT * FROM visits").fetchall()
     table.get_backend().disconnect()
     with pytest.raises(UnknownName, match="column"):
-        source("duckdb:///lake.db", ["age"], "refuse", table="ward.beds")
+        source("duckdb:///lake.db", columns=["age"], table="ward.beds")
     duckdb.connect(str(lake)).close()
 
 

@@ -14,6 +14,7 @@ from cloister.core.types import Floats
 from cloister.plugins.populations.sql_table import SqlTable
 from cloister.rows.databases.probe import EXCHANGED, tells_exchanges
 from cloister.rows.databases.watched import hashed
+from cloister.rows.options import Reading
 from tests.rows.databases.engines import TestEngine, mostly
 
 DRAWN: dict[str, Callable[[Any, int], Floats]] = {
@@ -67,7 +68,8 @@ def test_a_table_in_which_two_rows_exchanged_a_cell_is_another_table(
 
     def mark(of: dict[str, Any], who: Any) -> bytes:
         with SqlTable(
-            engine.put("exchanged", pa.table({**of, "who": who})), list(cells), passes=passes, users=users
+            engine.put("exchanged", pa.table({**of, "who": who})),
+            Reading(columns=list(cells), passes=passes, user_column=users),
         ) as t:
             return t.marks(bytes(32))["the rows"]
 

@@ -31,6 +31,7 @@ from cloister.plugins.populations.sql_table import SqlTable
 from cloister.rows.databases.database import Database
 from cloister.rows.databases.lattices import snapped
 from cloister.rows.databases.stage import Described, Stage, stepped
+from cloister.rows.options import Reading
 from tests.rows.databases.asking import QUESTIONS, points
 from tests.rows.databases.engines import TestEngine, mostly
 from tests.rows.databases.hostile import as_table, hostile
@@ -259,12 +260,14 @@ def test_all_columns_are_counted_in_one_query_where_an_engine_can(
     question = count, Columns(tuple(box.sides.tolist()), 2)
     if not sets:
         dialect(engine.name, sets=False)
-    with SqlTable(engine.put("sets", as_table(rows)), "*", "drop", passes="query") as population:
+    with SqlTable(
+        engine.put("sets", as_table(rows)), Reading(columns="*", missing="drop", passes="query")
+    ) as population:
         population.check()
         with patch.object(Database, "answer", autospec=True, side_effect=Database.answer) as asked:
             found = answers(population, box, question)
     assert asked.call_count == (1 if sets else 3)
-    assert same(found, answers(Arrays(rows, missing="drop"), box, question))
+    assert same(found, answers(Arrays(rows, Reading(missing="drop")), box, question))
 
 
 # number by number

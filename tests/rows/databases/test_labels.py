@@ -17,6 +17,7 @@ from cloister.rows.databases.database import Database, dialect_of
 from cloister.rows.databases.features import table_columns
 from cloister.rows.databases.labels import labelled, statement, unconnected, unseen
 from cloister.rows.labelling import Labelling
+from cloister.rows.options import Reading
 from tests.in_process import ran
 from tests.rows.databases.engines import TestEngine
 from tests.rows.databases.hostile import as_table
@@ -36,7 +37,7 @@ def test_labels_are_those_of_the_formula_on_any_numbers(engine: TestEngine, whol
     usable = np.isfinite(rows).all(axis=1)
     wanted = np.full(len(rows), -1)
     wanted[usable] = labelling.labels(rows[usable])
-    chosen = select(table_columns(table), [f"x{j}" for j in range(d)])
+    chosen = select(table_columns(table), Reading(columns=[f"x{j}" for j in range(d)]))
     found = Database(table).answer(labelled(table, chosen, labelling, dialect_of(table.get_backend()), ["n"]))
     assert found["cluster"].to_numpy()[np.argsort(found["n"].to_numpy())].tolist() == wanted.tolist()
     assert (wanted == -1).sum() > 50
@@ -46,7 +47,7 @@ def test_a_query_keeps_the_columns_that_are_named_whatever_their_names(engine: T
     names = ["c0", 'a"b', "v0", "k0", "n; DROP TABLE rows", "self", "exprs", "named_exprs", "value"]
     table = engine.put("rows", pa.table({name: [1.0, 2.0, 4.0] for name in names}))
     labelling = Labelling.of(np.array([[1.0], [4.0]]))
-    chosen = select(table_columns(table), ["c0"])
+    chosen = select(table_columns(table), Reading(columns=["c0"]))
     dialect = dialect_of(table.get_backend())
     answer = Database(table).answer(labelled(table, chosen, labelling, dialect))
     assert answer.column_names == [*names, "cluster"]
@@ -99,7 +100,7 @@ def test_a_dialect_quotes_names(name: str, driver: str) -> None:
     pytest.importorskip(driver)
     backend = unconnected(name)
     table = unseen({'a"b`c': False, "ward": True}, "s.visits")
-    chosen = select(table_columns(table), ['a"b`c'])
+    chosen = select(table_columns(table), Reading(columns=['a"b`c']))
     query = labelled(table, chosen, Labelling.of(np.eye(2)[:, :1]), dialect_of(backend))
     text = statement(backend, query, 's.v"w`')
     assert text.startswith({"pyspark": 'CREATE VIEW `s`.`v"w``` AS'}.get(name, 'CREATE VIEW "s"."v""w`" AS'))

@@ -22,6 +22,7 @@ from cloister.plugins.populations import sql_table
 from cloister.plugins.populations.sql_table import SqlTable
 from cloister.rows.databases import postgres as driver
 from cloister.rows.databases.database import EngineFailed
+from cloister.rows.options import Reading
 from cloister.run.request import Request
 from tests.in_process import cloister
 from tests.rows.databases.engines import TestEngine
@@ -67,7 +68,7 @@ class Asked:
         lost: int = -1,
         passes: str | None = None,
     ) -> None:
-        self.inner, self.passes = SqlTable(table, "*", passes=passes), passes
+        self.inner, self.passes = SqlTable(table, Reading(columns="*", passes=passes)), passes
         self.columns, self.check, self.marks = self.inner.columns, self.inner.check, self.inner.marks
         self.rounds, self._at, self._lost = list[int](), at, lost
 
@@ -197,7 +198,7 @@ def test_a_validation_pass_that_is_cut_off_has_cost_nothing(
 ) -> None:
     table = put(breakable_postgres)
     cut_stream(table, 0, PLACES[place])
-    with SqlTable(table, "*", passes="stream") as first, pytest.raises(EngineFailed, match=LOST):
+    with SqlTable(table, Reading(columns="*", passes="stream")) as first, pytest.raises(EngineFailed, match=LOST):
         run(ledger, first, REQUEST)
     assert not ledger.runs()
 
@@ -210,11 +211,11 @@ def test_rows_that_came_before_a_cut_are_never_counted(
     monkeypatch.setattr(sql_table, "HELD", 2**28)
     table = put(breakable_postgres)
     cut_stream(table, 0, PLACES[place])
-    with SqlTable(table, "*", passes="stream") as first:
+    with SqlTable(table, Reading(columns="*", passes="stream")) as first:
         for _ in range(2):
             with pytest.raises(EngineFailed, match=LOST):
                 in_square(first)
-    with SqlTable(breakable_postgres.again("rows"), "*", passes="stream") as second:
+    with SqlTable(breakable_postgres.again("rows"), Reading(columns="*", passes="stream")) as second:
         assert agrees(second, ROWS)
 
 
@@ -222,7 +223,7 @@ def test_a_pass_that_is_left_when_its_connection_is_lost_says_nothing_of_its_own
     breakable_postgres: Postgres, capfd: pytest.CaptureFixture[str]
 ) -> None:
     table = put(breakable_postgres)
-    with SqlTable(table, "*", passes="stream") as population:
+    with SqlTable(table, Reading(columns="*", passes="stream")) as population:
         chunks = population.chunks()
         next(chunks)
         breakable_postgres.cut_and_wait(table)
@@ -234,7 +235,7 @@ def test_a_pass_that_is_left_when_its_connection_is_lost_says_nothing_of_its_own
 
 def test_a_stream_tells_how_far_it_is(breakable_postgres: Postgres) -> None:
     told = list[int]()
-    with SqlTable(put(breakable_postgres), "*", passes="stream", progress=told.append) as population:
+    with SqlTable(put(breakable_postgres), Reading(columns="*", passes="stream", progress=told.append)) as population:
         population.check()
         in_square(population)
     assert told == [0] + [SIZE] * (len(ROWS) // SIZE)
@@ -263,7 +264,7 @@ ERRORS = [
 def test_why_postgresql_could_not_answer_is_told_in_our_words(
     postgres: Postgres, error: Exception, why: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with SqlTable(put(postgres), "*") as population:
+    with SqlTable(put(postgres), Reading(columns="*")) as population:
         population.check()
         monkeypatch.setattr("cloister.rows.databases.postgres.statement", Mock(side_effect=error))
         with pytest.raises(EngineFailed) as failure:

@@ -15,6 +15,7 @@ from cloister.core.questions import OpenedQuestion, Round
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.trust import Central, Local, Shuffled
 from cloister.plugins.populations.sql_table import SqlTable
+from cloister.rows.options import Reading
 from cloister.run.fit import fit
 from cloister.run.request import Request
 from cloister.testing.checks.populations import Roll
@@ -63,8 +64,8 @@ def test_one_row_is_replaced_and_nobody_else_s_answer_moves(engine: TestEngine, 
     table = people()
 
     def asked(of: pa.Table) -> list[set[tuple[int, int]]]:
-        given = {"users": users, "materialise": materialise}
-        with SqlTable(engine.put("numbered", of), ["x", "y"], "drop", **given) as population:
+        given = {"user_column": users, "materialise": materialise}
+        with SqlTable(engine.put("numbered", of), Reading(columns=["x", "y"], missing="drop", **given)) as population:
             population.check()
             population.number_by_name()
             return called(population)
@@ -83,7 +84,7 @@ def test_rows_without_names_are_asked_nothing_that_belongs_to_a_user(
     engine: TestEngine, trust: Any, shared: bool
 ) -> None:
     """Neither under a trust model whose people answer one by one, nor where the users are shared out."""
-    with SqlTable(engine.put("unnumbered", people()), ["x", "y"]) as population:
+    with SqlTable(engine.put("unnumbered", people()), Reading(columns=["x", "y"])) as population:
         population.check()
         with pytest.raises(InvalidInput, match="no places by which their users could be numbered"):
             population.gather(roll(trust, shared), NoiseRng.for_tests(1))
@@ -99,7 +100,9 @@ def test_whoever_has_no_usable_row_or_no_name_reports_too_and_is_in_no_bucket(en
     missing = replaced(table, 7, np.nan).set_column(1, "name", shuffled(pa.table({"name": names}), 7)["name"])
     found = []
     for given in (table, missing):
-        with SqlTable(engine.put("unusable", given), ["x", "y"], "drop", users="name") as population:
+        with SqlTable(
+            engine.put("unusable", given), Reading(columns=["x", "y"], missing="drop", user_column="name")
+        ) as population:
             population.check()
             rolls = [population.gather(roll(trust, False), NoiseRng.for_tests(1))[0] for _ in range(2)]
             assert population.people == len(table)
@@ -116,7 +119,9 @@ def test_whoever_has_no_usable_row_or_no_name_reports_too_and_is_in_no_bucket(en
 def test_two_rows_of_one_name_are_refused_also_where_one_of_them_cannot_be_used(engine: TestEngine) -> None:
     """She would report twice."""
     table = pa.table({"name": ["a", "b", "a"], "x": [0.1, 0.2, np.nan], "y": [0.1, 0.2, 0.3]})
-    with SqlTable(engine.put("twice", table), ["x", "y"], "drop", users="name") as population:
+    with SqlTable(
+        engine.put("twice", table), Reading(columns=["x", "y"], missing="drop", user_column="name")
+    ) as population:
         population.check()
         with pytest.raises(InvalidInput, match="two rows name one user"):
             called(population)
@@ -126,7 +131,7 @@ def test_two_rows_of_one_name_are_refused(engine: TestEngine) -> None:
     """Each would be a report of hers, at the price of one. Bo and bo are two."""
     for names, refused in ((["a", "b", "a"], True), (["7", "7.0", "8"], True), (["Bo", "bo", "b\u00f3"], False)):
         table = engine.put("twice", pa.table({"name": names, "x": [0.1, 0.2, 0.3], "y": [0.1, 0.2, 0.3]}))
-        with SqlTable(table, ["x", "y"], users="name") as population:
+        with SqlTable(table, Reading(columns=["x", "y"], user_column="name")) as population:
             population.check()
             if refused:
                 with pytest.raises(InvalidInput, match="two rows name one user"):
@@ -142,7 +147,7 @@ def test_a_number_is_the_name_s_whatever_type_it_is_stored_as(engine: TestEngine
     found = []
     for names in (keys, keys.cast("float64"), keys.cast(pa.decimal128(21, 2)), texts):
         table = shuffled(people().set_column(0, "key", names), len(found))
-        with SqlTable(engine.put("typed", table), ["x", "y"], users="key") as population:
+        with SqlTable(engine.put("typed", table), Reading(columns=["x", "y"], user_column="key")) as population:
             population.check()
             found.append(called(population))
     assert all(each == found[0] for each in found)
@@ -155,12 +160,15 @@ REQUEST = Request(method="grid-means", k=2, epsilon=1.0, bounds="-1:1", rows=800
 def test_a_run_whose_people_answer_one_by_one_needs_a_key_before_a_row_is_read(engine: TestEngine) -> None:
     table = engine.put("runs", people())
     for trust in ("local", "shuffled"):
-        with SqlTable(table, ["x", "y"]) as population:
+        with SqlTable(table, Reading(columns=["x", "y"])) as population:
             with pytest.raises(InvalidInput, match=r"--user-column NAME.*or choose central components"):
                 fit(attrs.evolve(REQUEST, trust=trust, rows=10**6, delta=1e-6), population)
             assert population._seen is None, "rows were read"
-    with SqlTable(table, ["x", "y"], users="key") as population:
+    with SqlTable(table, Reading(columns=["x", "y"], user_column="key")) as population:
         assert fit(REQUEST, population).privacy.headline.startswith("(replace one row)")
     again = engine.put("runs_twice", pa.concat_tables([people(), people()]))
-    with SqlTable(again, ["x", "y"], users="key") as population, pytest.raises(InvalidInput, match="two rows name one"):
+    with (
+        SqlTable(again, Reading(columns=["x", "y"], user_column="key")) as population,
+        pytest.raises(InvalidInput, match="two rows name one"),
+    ):
         fit(REQUEST, population)

@@ -21,6 +21,7 @@ from cloister.core.types import Floats
 from cloister.plugins.populations.arrays import Arrays
 from cloister.plugins.populations.sql_table import SqlTable
 from cloister.rows.databases.database import DIALECTS
+from cloister.rows.options import Reading
 from cloister.run.fit import fit
 from cloister.run.request import Request
 from cloister.testing import parametrize
@@ -42,7 +43,7 @@ def test_rows_in_a_database_conform(component: Any, check: Any, engine: TestEngi
         def make(rows: Floats) -> SqlTable:
             last.close()
             table = engine.put(next(NAMES), as_table(rows))
-            return last.enter_context(SqlTable(table, "*", materialise=materialise))
+            return last.enter_context(SqlTable(table, Reading(columns="*", materialise=materialise)))
 
         check(component if check.name == "the_registry_says_what_the_class_is" else make)
 
@@ -69,9 +70,11 @@ def test_every_method_finds_what_it_finds_in_memory_though_queries_be_long(
 ) -> None:
     dialect(engine.name, terms=lambda backend: 2**14)
     request = Request(k=4, epsilon=8.0, delta=1e-6, bounds="-1:1", rows=len(ROWS), method=name, seed=1)
-    with SqlTable(engine.put("methods", as_table(ROWS)), "*", "drop") as population:
+    with SqlTable(engine.put("methods", as_table(ROWS)), Reading(columns="*", missing="drop")) as population:
         found = fit(request, population, noise=NoiseRng.for_tests(1)).centers
-    assert np.array_equal(found, fit(request, Arrays(ROWS, missing="drop"), noise=NoiseRng.for_tests(1)).centers)
+    assert np.array_equal(
+        found, fit(request, Arrays(ROWS, Reading(missing="drop")), noise=NoiseRng.for_tests(1)).centers
+    )
 
 
 # interrupts
@@ -97,7 +100,7 @@ def test_ctrl_c_while_duckdb_works_ends_the_run_as_one_that_was_interrupted(
         signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
 
     dialect(stream=streamed)
-    population = SqlTable(backend.sql(endless, schema={"x": "float64"}), "*")
+    population = SqlTable(backend.sql(endless, schema={"x": "float64"}), Reading(columns="*"))
     presses = threading.Thread(target=interrupt)
     presses.start()
     with pytest.raises(KeyboardInterrupt):

@@ -16,6 +16,7 @@ from cloister.core.randomness import PublicRng
 from cloister.plugins.populations.sql_table import SqlTable
 from cloister.rows.databases.connecting import table_of
 from cloister.rows.databases.postgres import POSTGRES, statement
+from cloister.rows.options import Reading
 from tests.rows.databases.hostile import as_table
 from tests.rows.databases.postgres import Postgres
 from tests.rows.databases.rounds import agrees, in_square
@@ -69,7 +70,7 @@ def test_streamed_rows_are_the_ones_that_are_there_to_the_last_bit(postgres: Pos
     rows = np.random.default_rng(3).normal(0, 1e3, (40_000, 2)) ** 3
     rows[::7, 0], rows[5::11, 1] = np.nan, -np.inf
     table = postgres.put("rows", pa.table({"x": rows[:, 0], "y": rows[:, 1]}))
-    with SqlTable(table, "*", "drop", passes="stream") as population:
+    with SqlTable(table, Reading(columns="*", missing="drop", passes="stream")) as population:
         for _ in range(2):
             found = np.concatenate([chunk.rows for chunk in population.chunks()])
             assert np.array_equal(found, rows, equal_nan=True)
@@ -79,14 +80,14 @@ def test_a_run_goes_on_by_the_other_pass(postgres: Postgres) -> None:
     table, key = put(postgres), bytes(32)
     found = []
     for passes in ("stream", "query"):
-        with SqlTable(table, "*", passes=passes) as population:
+        with SqlTable(table, Reading(columns="*", passes=passes)) as population:
             population.check()
             found.append(population.marks(key))
     assert found[0] == found[1]
 
 
 def test_a_pass_that_fails_in_its_middle_leaves_the_snapshot_usable(postgres: Postgres, con: Any) -> None:
-    with SqlTable(put(postgres, np.zeros((60_000, 2))), "*", passes="stream") as population:
+    with SqlTable(put(postgres, np.zeros((60_000, 2))), Reading(columns="*", passes="stream")) as population:
         chunks = population.chunks()
         next(chunks)
         chunks.close()
@@ -103,7 +104,7 @@ def test_what_others_write_between_rounds_is_not_seen(postgres: Postgres, autoco
     """Methods of Ibis in between do not end the snapshot."""
     put(postgres)
     table = postgres.server.ibis(autocommit=autocommit).table("rows")
-    with SqlTable(table, "*") as population:
+    with SqlTable(table, Reading(columns="*")) as population:
         population.check()
         for change in ("INSERT INTO rows SELECT * FROM rows", "UPDATE rows SET x0 = -x0", "DELETE FROM rows"):
             postgres.run(change)
@@ -121,10 +122,10 @@ def test_a_run_writes_nothing_and_the_session_is_afterwards_as_it_was(postgres: 
         return [con.execute(f"SHOW {name}").fetchone() for name in SHOWN]
 
     table, before = put(postgres), settings()
-    with SqlTable(table, "*") as population:
+    with SqlTable(table, Reading(columns="*")) as population:
         in_square(population)
     assert (status(con), con.autocommit, settings()) == ("IDLE", True, before)
-    with SqlTable(table, "*") as population:
+    with SqlTable(table, Reading(columns="*")) as population:
         population.check()
         with pytest.raises(psycopg.errors.ReadOnlySqlTransaction):
             con.execute("DELETE FROM rows")
@@ -150,7 +151,7 @@ def test_a_transaction_of_the_connection_that_is_a_snapshot_is_used_and_left_to_
 ) -> None:
     table = put(postgres)
     with begun(con, "REPEATABLE READ"):
-        with SqlTable(table, "*") as population:
+        with SqlTable(table, Reading(columns="*")) as population:
             postgres.run("UPDATE rows SET x0 = 0 WHERE x0 > 0.3")
             assert agrees(population, np.vstack([ROWS, [0.1, 0.2]]))
         con.execute("INSERT INTO rows VALUES (0.1, 0.2)")
@@ -163,14 +164,17 @@ def test_a_transaction_of_the_connection_that_is_no_snapshot_or_has_failed_is_re
     table = put(postgres)
     with begun(con, "READ COMMITTED"):
         told = "end it before the run, or begin it with ISOLATION LEVEL REPEATABLE"
-        with SqlTable(table, "*") as population, pytest.raises(InvalidInput, match=told):
+        with SqlTable(table, Reading(columns="*")) as population, pytest.raises(InvalidInput, match=told):
             population.check()
         con.execute("INSERT INTO rows VALUES (0.1, 0.2)")
     assert counted(table) == len(ROWS) + 2
     con.execute("BEGIN")
     with pytest.raises(psycopg.errors.DivisionByZero):
         con.execute("SELECT 1 / 0")
-    with SqlTable(table, "*") as population, pytest.raises(InvalidInput, match="has failed: roll it back"):
+    with (
+        SqlTable(table, Reading(columns="*")) as population,
+        pytest.raises(InvalidInput, match="has failed: roll it back"),
+    ):
         population.check()
     con.execute("ROLLBACK")
 
@@ -192,14 +196,19 @@ def test_the_right_to_read_some_columns_of_one_table_is_enough(postgres: Postgre
     )
     told, given = list[str](), postgres.server.ibis("reader")
     try:
-        with SqlTable(given.table("owned"), ["x0", "x1"]) as population:
+        with SqlTable(given.table("owned"), Reading(columns=["x0", "x1"])) as population:
             population.check()
             assert agrees(population, ROWS)
-        with SqlTable(given.table("owned"), ["x0", "x1"], users="who", told=told.append) as population:
+        with SqlTable(
+            given.table("owned"), Reading(columns=["x0", "x1"], user_column="who", told=told.append)
+        ) as population:
             population.keep(2, PublicRng.from_seed(1))
             assert in_square(population)[0].sum() == len(ROWS) // 2
         assert len(told) == 1
-        with SqlTable(given.table("rows"), "*") as others, pytest.raises(InvalidInput, match="may not read it: GRANT"):
+        with (
+            SqlTable(given.table("rows"), Reading(columns="*")) as others,
+            pytest.raises(InvalidInput, match="may not read it: GRANT"),
+        ):
             others.check()
     finally:
         postgres.run(
@@ -227,10 +236,10 @@ def test_cells_beyond_doubles_are_not_finite_and_all_others_are_numbers(postgres
     finite = [[float(cell), 0.5] for cell in numerics] + [[0.2, float(cell)] for cell in DOUBLES]
     table = postgres.backend.table("hostile")
     for passes in ("query", "stream"):
-        with SqlTable(table, "*", "drop", passes=passes) as population:
+        with SqlTable(table, Reading(columns="*", missing="drop", passes=passes)) as population:
             assert len(population.table()) == population._known.rows == len(finite)
             assert sorted(population.table().tolist()) == sorted(finite)
-    with SqlTable(table, "*") as population, pytest.raises(InvalidInput, match="missing or infinite"):
+    with SqlTable(table, Reading(columns="*")) as population, pytest.raises(InvalidInput, match="missing or infinite"):
         population.check()
 
 
@@ -260,7 +269,7 @@ def test_domains_are_read_as_the_types_that_they_are_made_of(postgres: Postgres)
             given = postgres.backend.table(name, database="kinds")
             for table in (given, table_of(postgres.backend, f"kinds.{name}", "here")):
                 asked: Any = {"categories": {"ward": ["A"]}, "users": "who"}
-                with SqlTable(table, list(DOMAINS), **asked) as population:
+                with SqlTable(table, Reading(columns=list(DOMAINS), **asked)) as population:
                     population.check()
                     assert sorted(population.table().tolist()) == [[*wanted, 0], [*wanted, 1]]
                     population.number_by_name()
@@ -275,10 +284,10 @@ def test_what_only_looks_like_a_number_is_refused_by_its_type(postgres: Postgres
     postgres.run("INSERT INTO odd VALUES (0.5, NULL)")
     table = table_of(postgres.backend, "odd", "here")
     with pytest.raises(InvalidInput, match="column 'odd' does not hold numbers but is of another type"):
-        SqlTable(table, ["x", "odd"])
+        SqlTable(table, Reading(columns=["x", "odd"]))
     with pytest.raises(InvalidInput, match="a user is named by a whole number"):
-        SqlTable(table, ["x"], users="odd")
-    with SqlTable(table, "*") as population:
+        SqlTable(table, Reading(columns=["x"], user_column="odd"))
+    with SqlTable(table, Reading(columns="*")) as population:
         assert population.table().tolist() == [[0.5]]
 
 
@@ -288,7 +297,7 @@ def test_an_error_of_a_view_names_it_and_says_where_the_server_s_words_are(postg
     postgres.run("CREATE VIEW broken AS SELECT 1 / (CASE WHEN x0 > 0 THEN 0 ELSE 1 END) AS x FROM rows")
     try:
         table = postgres.backend.table("broken")
-        with SqlTable(table, "*", passes=passes) as population, pytest.raises(InvalidInput) as caught:
+        with SqlTable(table, Reading(columns="*", passes=passes)) as population, pytest.raises(InvalidInput) as caught:
             population.check()
         said = str(caught.value)
         assert "postgres could not answer (DivisionByZero): nothing was answered" in said
@@ -315,5 +324,5 @@ def test_limits_of_the_owners_query_are_kept(postgres: Postgres) -> None:
     table = put(postgres)
     some = table.order_by("x0").limit(100, offset=50)
     rows = ROWS[np.argsort(ROWS[:, 0])][50:150]
-    with SqlTable(some, "*") as population:
+    with SqlTable(some, Reading(columns="*")) as population:
         assert agrees(population, rows)

@@ -19,6 +19,7 @@ from cloister.core.errors import CloisterError, InvalidInput
 from cloister.plugins.populations.sql_table import SqlTable
 from cloister.rows.databases import database
 from cloister.rows.databases.duckdb import DUCKDB
+from cloister.rows.options import Reading
 from tests.rows.databases.engines import DuckDB, TestEngine
 from tests.rows.databases.hostile import as_table
 from tests.rows.databases.rounds import agrees, in_square
@@ -84,7 +85,7 @@ def trials(rows: Any) -> list[str]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(database.DIALECTS, "duckdb", attrs.evolve(DUCKDB, stream=stream))
-        population = SqlTable(rows, "*")
+        population = SqlTable(rows, Reading(columns="*"))
         population.check()
         population.close()
     *before, of_rows = asked
@@ -106,11 +107,11 @@ def test_an_engine_whose_arithmetic_is_wrong_is_refused_before_a_row_is_read(
     dialect(stream=stream)
     message = "could not answer" if found is None else f"because rounds must be exact.*: it gets {found}.* wrong"
     with pytest.raises(InvalidInput, match=message):
-        SqlTable(rows, "*").check()
+        SqlTable(rows, Reading(columns="*")).check()
 
 
 def test_engines_are_as_they_should_be(engine: TestEngine) -> None:
-    with SqlTable(engine.put("tried", pa.table({"x": [1.0, 2.0]})), "*") as population:
+    with SqlTable(engine.put("tried", pa.table({"x": [1.0, 2.0]})), Reading(columns="*")) as population:
         population.check()
         assert population.people == 2
 
@@ -120,7 +121,7 @@ def test_an_engine_that_cannot_answer_is_refused_with_what_to_do_instead(tmp_pat
         con.execute("CREATE TABLE visits (age REAL)")
     backend = ibis.sqlite.connect(tmp_path / "old.db")
     with pytest.raises(InvalidInput, match=r"sqlite cannot be used.*; export the rows to Parquet"):
-        SqlTable(backend.table("visits"), "*").check()
+        SqlTable(backend.table("visits"), Reading(columns="*")).check()
     backend.disconnect()
 
 
@@ -152,10 +153,10 @@ def test_an_answer_that_no_rows_could_give_is_refused(what: str, dialect: Callab
 
     rows = np.random.default_rng(0).uniform(-1, 1, (300, 2))
     table = DuckDB().put("rows", as_table(rows))
-    with SqlTable(table, "*") as population:
+    with SqlTable(table, Reading(columns="*")) as population:
         assert agrees(population, rows)
     dialect(answer=answer)
-    with SqlTable(table, "*") as population, pytest.raises(CloisterError) as caught:
+    with SqlTable(table, Reading(columns="*")) as population, pytest.raises(CloisterError) as caught:
         in_square(population)
     assert "secret" not in str(caught.value)
 
@@ -166,5 +167,5 @@ def test_the_kind_of_a_failure_is_told_but_not_the_engine_s_words(tmp_path: Path
     view = engine.read_parquet(tmp_path / "rows.parquet")
     engine.raw_sql("SET memory_limit = '1KB'")
     told = pytest.raises(CloisterError, match=r"duckdb could not answer \(\w+\): nothing was answered")
-    with SqlTable(view, "*") as table, told:
+    with SqlTable(view, Reading(columns="*")) as table, told:
         table.check()

@@ -21,6 +21,7 @@ from cloister.plugins.methods.described import Facet, Facets
 from cloister.plugins.populations.sql_table import SqlTable
 from cloister.rows.databases.database import Database
 from cloister.rows.databases.dialect import Dialect
+from cloister.rows.options import Reading
 from cloister.run.fit import parties
 from cloister.testing.stubs import Dealt
 from tests.rows.databases.rounds import NEAR, SQUARE, answers, in_square, same
@@ -49,7 +50,7 @@ def found_out(way: str) -> Any:
 
 
 def population(lake: Any, name: str = "rows", columns: Any = "*", **more: Any) -> SqlTable:
-    return SqlTable(ibis.duckdb.from_connection(lake).table(name), columns, **more)
+    return SqlTable(ibis.duckdb.from_connection(lake).table(name), Reading(columns=columns, **more))
 
 
 CHANGES = (
@@ -303,10 +304,10 @@ def test_rows_are_known_again_in_any_order_and_in_a_copy(ledger: Ledger, lake: A
 def test_the_same_rows_of_other_users_are_other_rows(lake: Any) -> None:
     """A run would keep others of them."""
     lake.execute("CREATE TABLE named AS SELECT x, y, row_number() OVER (ORDER BY x) % 700 AS who FROM rows")
-    with population(lake, "named", users="who") as some:
+    with population(lake, "named", user_column="who") as some:
         before = some.marks(KEY)
     lake.execute("UPDATE named SET who = 699 - who")
-    with population(lake, "named", users="who") as some:
+    with population(lake, "named", user_column="who") as some:
         after = some.marks(KEY)
     assert [what for what in before if before[what] != after[what]] == ["the rows"]
 
@@ -327,7 +328,7 @@ def test_rows_that_are_others_while_users_are_counted_are_refused(
     put(users=10)
     lake.execute(f"CREATE VIEW visits AS SELECT * FROM read_csv('{file}')")
     monkeypatch.setattr(Database, "kept", later)
-    with population(lake, "visits", ["x"], users="who") as some:
+    with population(lake, "visits", ["x"], user_column="who") as some:
         some.check()
         put(users=100)
         with pytest.raises(InvalidInput, match="not what they were when this run began"):

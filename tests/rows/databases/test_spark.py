@@ -22,6 +22,7 @@ from cloister.plugins.populations.sql_table import PASSES, SqlTable
 from cloister.rows.databases import spark
 from cloister.rows.databases.database import Database, EngineFailed
 from cloister.rows.databases.spark import SPARK
+from cloister.rows.options import Reading
 from cloister.rows.workers import machine
 from tests.rows.databases.hostile import as_table
 from tests.rows.databases.rounds import NEAR, SQUARE, agrees, answers, in_square, same
@@ -49,7 +50,7 @@ def replace(pyspark: Spark) -> None:
 def test_errors_of_arithmetic_on_or_off_make_no_difference(pyspark: Spark, ansi: str) -> None:
     pyspark.session.conf.set("spark.sql.ansi.enabled", ansi)
     try:
-        with SqlTable(put(pyspark), "*", "drop") as population:
+        with SqlTable(put(pyspark), Reading(columns="*", missing="drop")) as population:
             assert agrees(population, ROWS)
     finally:
         pyspark.session.conf.unset("spark.sql.ansi.enabled")
@@ -73,7 +74,10 @@ def test_an_error_quotes_no_cell(pyspark: Spark, capfd: pytest.CaptureFixture[st
 
 def test_rows_that_are_replaced_are_found_and_a_copy_is_not_touched(pyspark: Spark) -> None:
     table = put(pyspark)
-    with SqlTable(table, "*", "drop") as population, SqlTable(table, "*", "drop", materialise=True) as copied:
+    with (
+        SqlTable(table, Reading(columns="*", missing="drop")) as population,
+        SqlTable(table, Reading(columns="*", missing="drop", materialise=True)) as copied,
+    ):
         population.check()
         copied.check()
         views = {view.name for view in pyspark.session.catalog.listTables()}
@@ -85,7 +89,7 @@ def test_rows_that_are_replaced_are_found_and_a_copy_is_not_touched(pyspark: Spa
 
 
 def test_a_session_that_stopped_is_one_line_and_another_one_goes_on(pyspark: Spark) -> None:
-    with SqlTable(put(pyspark), "*", "drop") as population:
+    with SqlTable(put(pyspark), Reading(columns="*", missing="drop")) as population:
         population.check()
         pyspark.session.stop()
         try:
@@ -93,7 +97,7 @@ def test_a_session_that_stopped_is_one_line_and_another_one_goes_on(pyspark: Spa
                 in_square(population)
         finally:
             pyspark.start()
-    with SqlTable(pyspark.again("rows"), "*", "drop") as population:
+    with SqlTable(pyspark.again("rows"), Reading(columns="*", missing="drop")) as population:
         assert agrees(population, ROWS)
 
 
@@ -126,14 +130,14 @@ def test_a_worker_that_is_killed_in_the_middle_of_a_pass_counts_once(pyspark: Sp
     file = tmp_path / "there"
     file.touch()
     asked = (count, NEAR), (vector_sum, Ending(Rows.of(NEAR, SQUARE), file))
-    with SqlTable(put(pyspark), "*", "drop", passes="workers") as population:
+    with SqlTable(put(pyspark), Reading(columns="*", missing="drop", passes="workers")) as population:
         found = answers(population, SQUARE, *asked)
     assert not file.exists()
-    assert same(found, in_square(Arrays(ROWS, missing="drop")))
+    assert same(found, in_square(Arrays(ROWS, Reading(missing="drop"))))
 
 
 def test_workers_that_are_killed_every_time_are_one_line_and_the_next_round_goes_on(pyspark: Spark) -> None:
-    with SqlTable(put(pyspark), "*", "drop", passes="workers") as population:
+    with SqlTable(put(pyspark), Reading(columns="*", missing="drop", passes="workers")) as population:
         population.check()
         with pytest.raises(EngineFailed, match=r"^.*nothing was answered.*$"):
             answers(population, SQUARE, (vector_sum, Ending(Rows.of(NEAR, SQUARE), None)))
@@ -148,7 +152,7 @@ def test_workers_hold_the_rows_and_find_that_those_are_replaced_which_they_read_
     if not held:
         monkeypatch.setattr("pyspark.rdd.RDD.persist", lambda rows, level: rows)  # as where there is no room
         monkeypatch.setattr("pyspark.rdd.RDD.unpersist", lambda rows: rows)
-    with SqlTable(put(pyspark), "*", "drop", passes="workers") as population:
+    with SqlTable(put(pyspark), Reading(columns="*", missing="drop", passes="workers")) as population:
         population.check()
         assert len(pyspark.session.sparkContext._jsc.getPersistentRDDs()) == held
         replace(pyspark)
@@ -164,7 +168,9 @@ def test_workers_read_the_rows_of_users_that_are_kept(pyspark: Spark) -> None:
     users = pa.array([None if i % 53 == 0 else f"u{i % 700}" for i in range(5000)])
     table, found = pyspark.put("owned", as_table(ROWS).append_column("u", users)), list[Any]()
     for passes in PASSES:
-        with SqlTable(table, ["x0", "x1"], "drop", users="u", passes=passes) as population:
+        with SqlTable(
+            table, Reading(columns=["x0", "x1"], missing="drop", user_column="u", passes=passes)
+        ) as population:
             population.check()
             population.keep(2, PublicRng.from_seed(4))
             found.append(in_square(population))
@@ -173,7 +179,7 @@ def test_workers_read_the_rows_of_users_that_are_kept(pyspark: Spark) -> None:
 
 def test_a_table_without_rows_is_refused_by_workers_too(pyspark: Spark) -> None:
     with (
-        SqlTable(pyspark.put("none", as_table(ROWS[:0])), "*", passes="workers") as population,
+        SqlTable(pyspark.put("none", as_table(ROWS[:0])), Reading(columns="*", passes="workers")) as population,
         pytest.raises(InvalidInput, match="there are no rows to use"),
     ):
         population.check()
@@ -186,7 +192,7 @@ def test_workers_with_the_same_cloister_are_taken_by_default_and_otherwise_the_q
 
     def chosen() -> str:
         told = list[str]()
-        with SqlTable(put(pyspark), "*", "drop", told=told.append) as population:
+        with SqlTable(put(pyspark), Reading(columns="*", missing="drop", told=told.append)) as population:
             assert agrees(population, ROWS)
         return told[0]
 

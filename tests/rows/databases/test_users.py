@@ -19,6 +19,7 @@ from cloister.core.randomness import PublicRng
 from cloister.plugins.populations.files import Files
 from cloister.plugins.populations.sql_table import SqlTable
 from cloister.rows.databases.database import Database, EngineFailed
+from cloister.rows.options import Reading
 from tests.alarms import Alarm
 from tests.rows.databases.engines import TestEngine
 from tests.rows.databases.rounds import by_cells, in_square, same, shuffled, with_users
@@ -39,7 +40,9 @@ def people(n: int = 600, of: int = 40, seed: int = 0) -> pa.Table:
 def kept(engine: TestEngine, table: pa.Table, most: int = 3, key: PublicRng = KEY, copied: bool = False) -> list[Any]:
     """The rows that are kept, with their users, in the order of all of it."""
     put = engine.put("people", table)
-    with SqlTable(put, ["x", "y"], "drop", users="who", materialise=copied) as population:
+    with SqlTable(
+        put, Reading(columns=["x", "y"], missing="drop", user_column="who", materialise=copied)
+    ) as population:
         population.check()
         population.keep(most, key)
         found = with_users(population)
@@ -87,14 +90,14 @@ def test_rows_are_chosen_in_a_table_that_goes_with_the_run_or_every_round_choose
 ) -> None:
     """As many as of files, and none before somebody says how many."""
     pyarrow.parquet.write_table(people(), tmp_path / "a.parquet")
-    asked: dict[str, Any] = {"columns": ["x", "y"], "missing": "drop", "users": "who"}
-    files = Files(tmp_path / "a.parquet", **asked)
+    asked: dict[str, Any] = {"columns": ["x", "y"], "missing": "drop", "user_column": "who"}
+    files = Files(tmp_path / "a.parquet", Reading(**asked))
     files.keep(3, KEY)
     put, told, found = engine.put("people", people()), list[str](), list[Any]()
     for copied in (True, False):
         if not copied:
             monkeypatch.setattr(Database, "kept", lambda self, rows: None)
-        with SqlTable(put, **asked, told=told.append) as population:
+        with SqlTable(put, Reading(**asked, told=told.append)) as population:
             with pytest.raises(Refused, match=r"keep\(most, rng\) comes first"):
                 in_square(population)
             population.check()
@@ -118,7 +121,7 @@ def test_a_limit_may_change_and_later_rounds_keep_to_it(engine: TestEngine) -> N
     """Names that come twice number nobody, unless one row of each is kept."""
     cells = np.linspace(-1, 1, 200)
     put = engine.put("people", pa.table({"x": cells, "y": -cells, "who": np.arange(200) // 4}))
-    with SqlTable(put, ["x", "y"], users="who") as population:
+    with SqlTable(put, Reading(columns=["x", "y"], user_column="who")) as population:
         population.check()
         for most in (4, 1, 3):
             population.keep(most, KEY)
@@ -146,8 +149,8 @@ def test_names_are_told_apart_as_over_files(engine: TestEngine, name: str, tmp_p
     table = pa.table({"x": np.linspace(-1, 1, len(cells)), "y": np.zeros(len(cells)), "who": cells})
     pyarrow.parquet.write_table(table, tmp_path / "a.parquet")
     put, found = engine.put("names", table), list[list[int]]()
-    asked: Any = {"columns": ["x", "y"], "missing": "drop", "users": "who"}
-    for each in (Files(tmp_path / "a.parquet", **asked), SqlTable(put, **asked)):
+    asked: Any = {"columns": ["x", "y"], "missing": "drop", "user_column": "who"}
+    for each in (Files(tmp_path / "a.parquet", Reading(**asked)), SqlTable(put, Reading(**asked))):
         with each:
             each.check()
             found.append([])
@@ -155,7 +158,10 @@ def test_names_are_told_apart_as_over_files(engine: TestEngine, name: str, tmp_p
                 each.keep(most, KEY)
                 found[-1].append(int(in_square(each)[0].sum()))
     assert found[0] == found[1]
-    with SqlTable(put, ["x"], users="who") as population, pytest.raises(InvalidInput, match="some cells are missing"):
+    with (
+        SqlTable(put, Reading(columns=["x"], user_column="who")) as population,
+        pytest.raises(InvalidInput, match="some cells are missing"),
+    ):
         population.check()
 
 
@@ -176,5 +182,5 @@ def test_what_may_name_two_people_is_refused(engine: TestEngine, cells: pa.Array
     table = engine.put("names", pa.table({"x": [math.nan, 1.0], "who": cells}))
     for act in (SqlTable.check, lambda population: population.keep(1, KEY)):
         refused = pytest.raises(InvalidInput, match="a user is named by a whole number")
-        with refused, SqlTable(table, ["x"], "drop", users="who") as population:
+        with refused, SqlTable(table, Reading(columns=["x"], missing="drop", user_column="who")) as population:
             act(population)

@@ -45,7 +45,7 @@ def test_queries_only_read_and_quote_no_cell_and_their_answers_are_integers(
     monkeypatch.setattr(Backend, "raw_sql", recorded)
     dialect(stream=streamed)
     address = f"duckdb://{lake}"
-    with source(address, "*", "refuse", table="visits", materialise=materialise, told=told.append) as population:
+    with source(address, columns="*", table="visits", materialise=materialise, told=told.append) as population:
         fit(Request(k=4, epsilon=1.0, delta=1e-6, bounds="-1:1", rows=3000, method=method, seed=1), population)
     assert told == []
     assert lake.read_bytes() == before

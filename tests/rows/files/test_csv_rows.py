@@ -20,6 +20,7 @@ from cloister.core.errors import InvalidInput
 from cloister.plugins.populations.files import Files
 from cloister.rows.files import arrow
 from cloister.rows.files.csv_rows import LONGEST
+from cloister.rows.options import Reading
 from cloister.rows.words import Texts
 
 Rows = list[tuple[float | None, str]]
@@ -29,7 +30,7 @@ def read(path: Path, block: int = arrow.BLOCK) -> Rows:
     """The rows of a file with the columns x, of numbers, and note."""
     found: Rows = []
     with patch.object(arrow, "BLOCK", block):
-        for rows, (notes,) in Files(path, ["x"], "drop").beside(["note"]):
+        for rows, (notes,) in Files(path, Reading(columns=["x"], missing="drop")).beside(["note"]):
             numbers = [None if np.isnan(x) else float(x) for x in rows[:, 0]]
             found += zip(numbers, (note or "" for note in notes.to_pylist()), strict=True)
     return found
@@ -110,11 +111,11 @@ def readers(path: Path) -> dict[str, Callable[[], int]]:
 
     chosen: Any = {"columns": ["age", "dose"]}
     return {
-        "threads": lambda: counted(Files(path, threads=2, **chosen)),
-        "beside": lambda: sum(len(rows) for rows, _ in Files(path, **chosen).beside(["comment"])),
-        "users": lambda: counted(Files(path, users="comment", **chosen)),
-        "words": lambda: counted(Files(path, described=[Texts("comment")], **chosen)),
-        "category": lambda: counted(Files(path, categories={"comment": ["fine"]}, **chosen)),
+        "threads": lambda: counted(Files(path, Reading(threads=2, **chosen))),
+        "beside": lambda: sum(len(rows) for rows, _ in Files(path, Reading(**chosen)).beside(["comment"])),
+        "users": lambda: counted(Files(path, Reading(user_column="comment", **chosen))),
+        "words": lambda: counted(Files(path, Reading(described=[Texts("comment")], **chosen))),
+        "category": lambda: counted(Files(path, Reading(categories={"comment": ["fine"]}, **chosen))),
     }
 
 
@@ -212,11 +213,11 @@ def test_workers_read_and_refuse_the_same_rows(engine: str, tmp_path: Path) -> N
     good, bad = tmp_path / "good.csv", tmp_path / "bad.csv"
     good.write_text(HEAD + LINE * 10 + '1,2,"line\nbreak"\n' + LINE)
     bad.write_text(HEAD + LINE * 250_000 + '1,2,"urgent\n' + LINE * 20)  # beyond the block that says which columns
-    with Files(good, ["age", "dose"], engine=engine, workers=1) as population:
+    with Files(good, Reading(columns=["age", "dose"], workers=1), engine=engine) as population:
         population.check()
         assert population.rows == 12
     with (
-        Files(bad, ["age", "dose"], engine=engine, workers=1) as population,
+        Files(bad, Reading(columns=["age", "dose"], workers=1), engine=engine) as population,
         pytest.raises(InvalidInput, match="line 250002 that is never closed"),
     ):
         population.check()
@@ -252,9 +253,9 @@ def test_encodings_are_checked_as_text(tmp_path: Path) -> None:
     for encoding in ("utf-16", "latin-1"):
         path.write_bytes((HEAD + LINE * 100 + '1,2,"urgent\n' + LINE * 20).encode(encoding))
         with pytest.raises(InvalidInput, match="line 102 that is never closed"):
-            Files(path, ["age", "dose"], encoding=encoding).check()
+            Files(path, Reading(columns=["age", "dose"], encoding=encoding)).check()
         path.write_bytes((HEAD + LINE * 100 + '1,2,"two\nlines"\n' + LINE * 20).encode(encoding))
-        assert len(Files(path, ["age", "dose"], encoding=encoding).table()) == 121
+        assert len(Files(path, Reading(columns=["age", "dose"], encoding=encoding)).table()) == 121
 
 
 def test_a_quote_inside_an_unquoted_cell_is_a_quote(tmp_path: Path) -> None:

@@ -14,8 +14,9 @@ import pytest
 
 from cloister.core.errors import InvalidInput
 from cloister.plugins.populations.files import Files
+from cloister.rows.options import Reading
 from cloister.run.fit import source
-from cloister.run.population import refuse_foreign_address
+from cloister.run.places import refuse_foreign_address
 
 TABLE = b"age,dose\n1.5,2\n3,4\n"
 
@@ -35,7 +36,7 @@ def test_another_format_that_is_called_csv_is_named(
 ) -> None:
     (tmp_path / "a.csv").write_bytes(content)
     with pytest.raises(InvalidInput, match=message):
-        Files(tmp_path / "a.csv", ["age"], encoding=encoding)
+        Files(tmp_path / "a.csv", Reading(columns=["age"], encoding=encoding))
 
 
 @pytest.mark.parametrize("line", ["sep=;\n", "SEP=;\r\n", '"sep=;"\n', "\ufeffsep=;\n"])
@@ -47,19 +48,19 @@ def test_excels_line_on_the_delimiter_is_to_be_taken_away(
     path = tmp_path / "a.csv"
     path.write_bytes((line + "age;dose\n1,5;2\n").encode(encoding))
     with pytest.raises(InvalidInput, match=r"is Excel's sep=;: take it away, and give --delimiter ';'"):
-        Files(path, ["age"], delimiter=delimiter, encoding=encoding)
+        Files(path, Reading(columns=["age"], delimiter=delimiter, encoding=encoding))
 
 
 def test_a_column_may_have_a_name_that_begins_as_excels_line_does(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("sep=x1,dose\n1,2\n")
-    assert Files(tmp_path / "a.csv", ["sep=x1"]).table()[:, 0].tolist() == [1]
+    assert Files(tmp_path / "a.csv", Reading(columns=["sep=x1"])).table()[:, 0].tolist() == [1]
 
 
 @pytest.mark.parametrize("cell", ['"1,5"', '"1,000"', "5%", "-", "yes"])
 def test_a_cell_that_is_no_plain_number_is_one_for_pandas(cell: str, tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_bytes(TABLE + f"{cell},1\n".encode())
     with pytest.raises(InvalidInput) as caught:
-        Files(tmp_path / "a.csv", ["age"]).check()
+        Files(tmp_path / "a.csv", Reading(columns=["age"])).check()
     said = str(caught.value)
     assert "column 'age' does not hold numbers: a cell is no plain number (a point for decimals; no thousands" in said
     assert "pandas reads such files (docs/howto/hospital.md)" in said
@@ -71,7 +72,7 @@ def test_a_cell_that_is_no_plain_number_is_one_for_pandas(cell: str, tmp_path: P
 def test_a_file_elsewhere_is_fetched_first(address: str, table: str | None) -> None:
     for rows in (address, [address, "b.csv"]):
         with pytest.raises(InvalidInput, match="begins the address of a file elsewhere: fetch it first") as caught:
-            source(rows, ["age"], table=table)
+            source(rows, columns=["age"], table=table)
         assert "secret" not in str(caught.value)
 
 
@@ -87,9 +88,9 @@ def test_a_pipe_or_a_device_is_refused_before_it_is_opened(tmp_path: Path) -> No
     (tmp_path / "b.csv").symlink_to(tmp_path / "a.csv")
     for path in (tmp_path / "a.csv", tmp_path / "b.csv", "/dev/null"):
         with pytest.raises(InvalidInput, match=r"is a pipe or a device: .* save them in a file first"):
-            Files(path, ["age"])
+            Files(path, Reading(columns=["age"]))
     with pytest.raises(InvalidInput, match=r"'-' is no file: .* save them in a file first"):
-        Files("-", ["age"])
+        Files("-", Reading(columns=["age"]))
 
 
 def test_a_dictionary_of_numbers_in_a_file_is_named_by_its_type(tmp_path: Path) -> None:
@@ -100,9 +101,9 @@ def test_a_dictionary_of_numbers_in_a_file_is_named_by_its_type(tmp_path: Path) 
     pyarrow.parquet.write_table(table, tmp_path / "a.parquet")
     said = re.escape("column 'y' holds numbers of type dictionary<values=double, indices=int32, ordered=0>: convert")
     with pytest.raises(InvalidInput, match=said):
-        Files(tmp_path / "a.feather", ["x", "y"])
-    assert Files(tmp_path / "a.parquet", ["x", "y"]).table().tolist() == [[1, 1], [2, 2]]
+        Files(tmp_path / "a.feather", Reading(columns=["x", "y"]))
+    assert Files(tmp_path / "a.parquet", Reading(columns=["x", "y"])).table().tolist() == [[1, 1], [2, 2]]
     for name in ("a.feather", "a.parquet"):
         with pytest.raises(InvalidInput, match="column 't' does not hold numbers: leave it out"):
-            Files(tmp_path / name, ["t"])
-        assert len(Files(tmp_path / name, ["x"], categories={"t": ["a", "b"]}).table()) == 2
+            Files(tmp_path / name, Reading(columns=["t"]))
+        assert len(Files(tmp_path / name, Reading(columns=["x"], categories={"t": ["a", "b"]})).table()) == 2

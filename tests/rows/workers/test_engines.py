@@ -20,6 +20,7 @@ from cloister.core.registry.registry import registry
 from cloister.federated.transport.certificates import make_test_certificates
 from cloister.plugins.populations.files import Files
 from cloister.rows.files import sources
+from cloister.rows.options import Reading
 from cloister.rows.workers.dask_cluster import Dask
 from cloister.rows.workers.engine import Engine, Processes, engine_of
 from cloister.run.fit import source
@@ -42,13 +43,18 @@ def test_every_engine_gives_the_answers_of_one_process(
     name: str, shared: dict[str, Engine], paths: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sources, "STRETCH", 250)  # three parts of the first file
-    expected = answers(Files(paths, "*", missing="drop"))
-    population = Files(paths, "*", missing="drop", engine=shared[name])
+    expected = answers(Files(paths, Reading(columns="*", missing="drop")))
+    population = Files(paths, Reading(columns="*", missing="drop"), engine=shared[name])
     assert answers(population) == expected, "before a check: files that do not say how many rows they have are counted"
     population.check()
     assert answers(population) == answers(population) == expected
     people = population.people
-    assert people == Files(paths, "*", missing="drop", engine=shared[name]).people == len(population.table()) == 1078
+    assert (
+        people
+        == Files(paths, Reading(columns="*", missing="drop"), engine=shared[name]).people
+        == len(population.table())
+        == 1078
+    )
 
 
 @pytest.mark.parametrize("oracle", ["optimised-unary", "hadamard-response"])
@@ -58,7 +64,10 @@ def test_a_simulated_user_reports_the_same_wherever_her_row_is_read(
     """Users are numbered by position, over all files, also by those of unknown length."""
     monkeypatch.setattr(sources, "STRETCH", 250)
     counts = registry().load(registry().spec("FrequencyOracle", oracle))()
-    found = [answers(Files(paths, "*", engine=shared[name]), Halves(1), counts) for name in ("serial", *NAMES)]
+    found = [
+        answers(Files(paths, Reading(columns="*"), engine=shared[name]), Halves(1), counts)
+        for name in ("serial", *NAMES)
+    ]
     assert found[0] == found[1] == found[2]
 
 
@@ -70,13 +79,13 @@ def test_progress_is_told_about_every_row_as_parts_finish_and_no_rows_are_an_ans
     monkeypatch.setattr(sources, "STRETCH", 250)
     told: list[int] = []
     paths = [*many, write(tmp_path / "large.parquet", some_rows(730))]
-    population = Files(paths, "*", engine=shared[name], progress=told.append)
+    population = Files(paths, Reading(columns="*", progress=told.append), engine=shared[name])
     population.check()
     assert not told
     answers(population)
     assert sorted(told) == [130] + [300] * 14
     empty = [write(tmp_path / name, some_rows(0)) for name in ("a.parquet", "b.csv", "c.feather")]
-    population = Files(empty, "*", engine=shared[name])
+    population = Files(empty, Reading(columns="*"), engine=shared[name])
     assert not any(map(any, answers(population)))
     with pytest.raises(InvalidInput, match="there are no rows to use"):
         population.check()
@@ -104,10 +113,10 @@ def test_engines_that_make_no_sense_are_refused(arguments: tuple[Any, ...], mess
 
 def test_rows_in_memory_need_no_engine_and_workers_no_threads(many: list[Path]) -> None:
     for options in ({"engine": "dask"}, {"engine": "processes", "workers": 2}, {"scheduler": "tcp://1:2"}):
-        with pytest.raises(InvalidInput, match="engine, workers and scheduler apply to files only"):
-            source(some_rows(5), None, "refuse", **options)  # type: ignore[arg-type]
+        with pytest.raises(InvalidInput, match=r"these rows are in memory: leave out (engine|scheduler)"):
+            source(some_rows(5), **options)
     with pytest.raises(InvalidInput, match="threads go with engine 'serial'"):
-        source(str(many[0]), "*", "refuse", engine="processes", threads=2)
+        source(str(many[0]), columns="*", engine="processes", threads=2)
 
 
 def test_dask_that_is_not_installed_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -147,8 +156,8 @@ def test_no_worker_outlives_its_engine() -> None:
 def test_a_component_that_does_not_pickle_is_refused_in_one_line(shared: dict[str, Engine], many: list[Path]) -> None:
     for name in NAMES:
         with pytest.raises(InvalidInput, match=r"cannot be sent to workers: cannot pickle this. Use engine 'serial'"):
-            answers(Files(many, "*", engine=shared[name]), NotForTravel())
-    assert answers(Files(many, "*"), NotForTravel())
+            answers(Files(many, Reading(columns="*"), engine=shared[name]), NotForTravel())
+    assert answers(Files(many, Reading(columns="*")), NotForTravel())
 
 
 @pytest.fixture
@@ -174,15 +183,15 @@ def cluster(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Any]:
 def test_a_running_scheduler_is_used_and_left_running(
     many: list[Path], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, cluster: Any
 ) -> None:
-    expected, address = answers(Files(many, "*")), cluster.scheduler_address
+    expected, address = answers(Files(many, Reading(columns="*"))), cluster.scheduler_address
     monkeypatch.chdir(tmp_path)
     for _ in range(2):
-        with Files("part-*.parquet", "*", engine="dask", scheduler=address) as population:
+        with Files("part-*.parquet", Reading(columns="*", engine="dask", scheduler=address)) as population:
             assert answers(population) == expected
     cluster.scale(0)
     monkeypatch.setattr("cloister.rows.workers.dask_cluster.PATIENCE", 1)
     with pytest.raises(InvalidInput, match=f"the Dask scheduler at '{address}' has no workers"):
-        answers(Files(many, "*", engine="dask", scheduler=address))
+        answers(Files(many, Reading(columns="*", engine="dask", scheduler=address)))
 
 
 @pytest.mark.parametrize(
@@ -218,7 +227,7 @@ def test_a_scheduler_that_does_not_answer_or_is_another_service_is_named(
         web = f"tcp://127.0.0.1:{server.server_address[1]}"
         for address in (web, "tcp://127.0.0.1:9", "nonsense://x", "127.0.0.1:notaport"):
             with pytest.raises(InvalidInput, match=f"no Dask scheduler answers at '{address}'"):
-                answers(Files(many, "*", engine="dask", scheduler=address))
+                answers(Files(many, Reading(columns="*", engine="dask", scheduler=address)))
         server.shutdown()
 
 

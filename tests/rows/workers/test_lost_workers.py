@@ -17,6 +17,7 @@ import pytest
 
 from cloister.core.errors import InvalidInput, WorkerWarning
 from cloister.plugins.populations.files import Files
+from cloister.rows.options import Reading
 from cloister.rows.workers.engine import Engine
 from tests.rows.workers.engine_rows import NAMES, Halves, answers
 from tests.waiting import PATIENCE
@@ -47,6 +48,7 @@ def _noted(part: int, folder: str) -> int:
 KILLED = """
 import os, signal
 from cloister.rows.workers.machine import pool_of, starting
+from cloister.rows.options import Reading
 pool = pool_of(1)
 with starting():
     print(pool.submit(os.getpid).result(), flush=True)
@@ -92,14 +94,14 @@ def test_a_dask_worker_killed_from_outside_changes_no_answer(shared: dict[str, E
             killed.extend(engine.client().run(os.getpid).values())
             os.kill(killed[0], signal.SIGKILL)
 
-    expected = answers(Files(many, "*"))
-    assert answers(Files(many, "*", engine=engine, progress=kill)) == expected
+    expected = answers(Files(many, Reading(columns="*")))
+    assert answers(Files(many, Reading(columns="*", progress=kill), engine=engine)) == expected
     assert killed
 
 
 def test_a_pool_process_killed_between_rounds_changes_no_answer(shared: dict[str, Engine], many: list[Path]) -> None:
     engine: Any = shared["processes"]
-    population = Files(many, "*", engine=engine)
+    population = Files(many, Reading(columns="*"), engine=engine)
     expected = answers(population)
     for pid in engine.pids:
         os.kill(pid, signal.SIGKILL)
@@ -114,7 +116,7 @@ def test_a_part_that_kills_every_process_gives_no_answer(
         r"At last process \d+ ended by signal SIGKILL, with 12 of 12 parts left"
     )
     with pytest.raises(InvalidInput, match=told):
-        answers(Files(many, "*", engine=shared["processes"]), trapped(tmp_path, 24))
+        answers(Files(many, Reading(columns="*"), engine=shared["processes"]), trapped(tmp_path, 24))
 
 
 def test_a_part_that_kills_every_dask_worker_gives_no_answer(
@@ -129,6 +131,6 @@ def test_a_part_that_kills_every_dask_worker_gives_no_answer(
             InvalidInput,
             match=r"Dask workers in a row ended .*, at last t(cp|ls)://127\.0\.0\.1:\d+: nothing",
         ):
-            answers(Files(many, "*", engine=engine), trapped(tmp_path, 1))
+            answers(Files(many, Reading(columns="*"), engine=engine), trapped(tmp_path, 1))
     finally:
         scheduler.allowed_failures = before

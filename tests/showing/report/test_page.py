@@ -33,7 +33,7 @@ def rows(d: int = 2) -> Any:
 
 def fitted(d: int = 2, users: Any = None, **changes: Any) -> Result:
     asked: dict[str, Any] = {"k": 3, "epsilon": 4.0, "delta": 1e-6, "bounds": (-1, 1), "rows": 600, "seed": 1}
-    return fit(Request(**{**asked, **changes}), source(rows(d), None, "refuse", users=users))
+    return fit(Request(**{**asked, **changes}), source(rows(d), users=users))
 
 
 def checked(result: Result) -> Page:

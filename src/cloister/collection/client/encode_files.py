@@ -11,11 +11,12 @@ from __future__ import annotations
 import os
 import secrets
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, cast, final
 
+import attrs
 import numpy as np
 
 from cloister.collection.client.encoder import BYTES, PlanEncoder
@@ -27,10 +28,11 @@ from cloister.collection.wire.user_set import UserSet
 from cloister.core.encoding import finite
 from cloister.core.errors import InvalidInput, UnknownName
 from cloister.core.types import Floats, Ids
+from cloister.rows.options import Reading
 from cloister.rows.reading import refuse_missing, refuse_none
 from cloister.rows.selection import Selection, in_order, table_columns
 from cloister.run.fit import source
-from cloister.run.population import in_database, refuse_foreign_address
+from cloister.run.places import in_database, refuse_foreign_address
 
 CELLS, MAX_ROWS = 2**22, 2**18
 """Most cells and most rows that are encoded, remembered and written at once: 32 MB."""
@@ -43,9 +45,8 @@ class RowTable:
     Args:
         encoder: encoder of the plan's open round.
         rows: files, or an address, as ``run.fit.source`` takes them.
-        reading: how they are read, as ``source`` takes it by name. Columns are in the order of the plan's; by default
-            those that it names, and of files without names all. ``users`` names the column that holds the user numbers,
-            which rows in a database need: they have no places.
+        reading: how they are read. Columns are in the order of the plan's; by default those that it names, and of files
+            without names all. ``user_column`` holds the user numbers; rows in a database need it: they have no places.
         first: number of the first row's user; the others count on. None: rows are everybody's, from 0.
         progress: called with the number of rows just read.
         checked: called with this table once all is checked, before anybody is charged.
@@ -58,15 +59,16 @@ class RowTable:
         self,
         encoder: PlanEncoder,
         rows: Sequence[str],
-        reading: Mapping[str, Any] | None = None,
+        reading: Reading | None = None,
         first: int | None = None,
         progress: Callable[[int], None] | None = None,
         checked: Callable[[RowTable], None] = lambda table: None,
     ) -> None:
         plan = encoder.plan
-        given: dict[str, Any] = {"columns": None, "missing": "refuse", **(reading or {}), "categories": plan.categories}
-        self._column: str | None = given.pop("users", None)
-        self._encoder, self._missing, self._given_first = encoder, given["missing"], first
+        reading = Reading() if reading is None else reading
+        given = attrs.evolve(reading, categories=plan.categories, user_column=None)
+        self._column = reading.user_column
+        self._encoder, self._missing, self._given_first = encoder, reading.missing or "refuse", first
         self._first = first or 0
         self._progress, self._checked = progress or (lambda n: None), checked
         if not 0 <= self._first < plan.rows:
@@ -78,11 +80,10 @@ class RowTable:
                 "person's number, --user-column NAME"
             )
         planned = None if plan.columns is None else table_columns(plan.columns, plan.categories)
-        asked = given["columns"] or planned
+        asked = given.names or planned
 
         def read(some: Sequence[str] | None) -> Any:
-            how: dict[str, Any] = {**given, "columns": some}
-            return source(rows, **how)
+            return source(rows, given, columns=some)
 
         def chosen(some: Sequence[str] | None) -> Selection:
             with closing(read(some)) as found:

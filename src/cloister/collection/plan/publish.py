@@ -37,6 +37,7 @@ from cloister.core.reports import facts_of
 from cloister.core.reproducible_math import figure
 from cloister.core.trust import Shuffled
 from cloister.rows.columns import named
+from cloister.rows.options import Reading
 from cloister.rows.selection import Selection
 from cloister.rows.words import described
 from cloister.run.bounds import named_in
@@ -339,7 +340,8 @@ def _selected(
     told = described(request.describe, request.describe_words, request.most_words)
     if columns is not None and (not columns or not all(columns) or len(set(columns)) != len(columns)):
         raise InvalidInput("columns must have names, and different ones")
-    found = None if dimension is not None else named(columns, categories, named_in(request.bounds), told)
+    reading = Reading(columns=columns, categories=categories, bounded=named_in(request.bounds), described=told)
+    found = None if dimension is not None else named(reading)
     if found is not None:
         return found
     if dimension is None or columns is not None or categories:

@@ -32,6 +32,7 @@ from cloister.lab.comparing.conditions import (
 from cloister.lab.comparing.study import BASELINES, MEAN, MIDPOINT, REFERENCE, Cell, Study
 from cloister.lab.comparing.study_file import ENDINGS, Outcome, StudyFile
 from cloister.metrics import nicv, reference_centers
+from cloister.rows.options import Reading
 from cloister.rows.workers.machine import GUARD, cores, end, pool_of, starting
 from cloister.run.fit import fit, source
 from cloister.run.framing import unframed
@@ -160,7 +161,8 @@ def compare(
     workers: int | None = 1,
     out: str | Path | None = None,
     progress: Callable[[int, int], None] | None = None,
-    **reading: Any,
+    reading: Reading | None = None,
+    **options: Any,
 ) -> Study:
     """Compare methods on rows that are not secret: generated ones, or public stand-ins. **NOT private.**
 
@@ -189,8 +191,8 @@ def compare(
         out: a .jsonl file that keeps every finished run. If it exists, its study goes on: it must be of the same
             conditions; methods, budgets and runs may be others.
         progress: called with the number of finished and of all runs.
-        reading: how rows are read, as in a fit (``run.fit.source``): columns, categories, missing, delimiter, encoding,
-            table and so on. A database's rows come in no order of their own, which a study's file keeps.
+        reading, options: how rows are read, as ``run.fit.source`` takes them. A database's rows come in no order of
+            their own, which a study's file keeps.
 
     Raises:
         InvalidInput, UnknownName: before any run, if the conditions make no sense or no contender can run.
@@ -202,7 +204,7 @@ def compare(
     contenders, named = contenders_of(methods), _rivals(rivals)
     budgets = _checked_epsilons(epsilons)
     begun = None if start is None else Start.of(start)
-    with source(rows, bounds=None if is_read(bounds) else bounds, **reading) as population:
+    with source(rows, reading, bounds=None if is_read(bounds) else bounds, **options) as population:
         population.check()
         held, users = np.asarray(population.table(), np.float64), getattr(population, "users_of_rows", lambda: None)()
         if population.has_users and users is None:

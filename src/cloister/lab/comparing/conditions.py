@@ -361,7 +361,7 @@ def population_of(rows: Floats, chosen: Selection, users: Ids | None = None) -> 
         if values:
             categories[str(len(columns))] = list(range(values))
         columns.append(np.where(some.any(axis=1), some.argmax(axis=1), values) if values else some[:, 0])
-    return source(np.column_stack(columns), None, "refuse", threads=1, users=users, categories=categories or None)
+    return source(np.column_stack(columns), threads=1, users=users, categories=categories or None)
 
 
 def _known(domain: Box | Ball, rows: Floats) -> Box | Ball:

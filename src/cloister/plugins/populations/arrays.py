@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Hashable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, TypeVar, final
 
 import attrs
@@ -12,7 +11,6 @@ from numpy.typing import NDArray
 
 from cloister.core.domains import Lattice
 from cloister.core.encoding import (
-    Progress,
     chunk_rows,
     everybody_reports,
     finite,
@@ -27,19 +25,15 @@ from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.record import mark, mark_of
 from cloister.core.types import AnyArray, Bools, Floats, Ids, Ints
-from cloister.rows.categories import Category
-from cloister.rows.columns import TableColumn, select
-from cloister.rows.frames import column_of, frame_of, refuse_structured
+from cloister.rows.columns import select
+from cloister.rows.memory import ArrayTable, FrameTable, listed
+from cloister.rows.options import Missing, Reading
 from cloister.rows.reading import (
     Chunk,
-    Missing,
-    Piece,
     TableRows,
     as_first,
-    encoded,
     fit,
     marks_of_reading,
-    piece_rows,
     refuse_all,
     refuse_missing,
     refuse_too_many,
@@ -49,17 +43,13 @@ from cloister.rows.reading import (
     user_numbers,
 )
 from cloister.rows.selection import Selection
-from cloister.rows.users import MISSING, Names, Owners
-from cloister.rows.words import Texts
+from cloister.rows.users import Owners
 from cloister.rows.workers.machine import Threads
 
 if TYPE_CHECKING:
     from narwhals.typing import IntoDataFrame
 
 V = TypeVar("V")
-
-SHORT = {"float32", "float", "halffloat", "float16"}
-"""What libraries of data frames call floats of up to 32 bits, in lower case."""
 
 
 @final
@@ -108,18 +98,12 @@ class Arrays(TableRows):
 
     Args:
         rows: an array (n, d), or a data frame of pandas, polars or pyarrow.
-        columns: names (of a frame) or positions (in an array) to use, in this order; by default those that ``bounded``
-            and ``categories`` name, or else all, each of which must hold numbers or categories, by its declared type:
-            objects are no numbers. A frame's types may come from its cells, as those of a CSV file that a library has
-            read, and a column that is passed over for its type would tell that one row's cell is no number.
-        missing: 'refuse' or 'drop'.
+        reading: ``columns`` are names (of a frame) or positions (in an array), in this order; by default those that
+            ``bounded`` and ``categories`` name, or else all, each of which must hold numbers or categories, by its
+            declared type: objects are no numbers. A frame's types may come from its cells, as those of a CSV file that
+            a library has read, and a column that is passed over for its type would tell that one row's cell is no
+            number.
         first: number of the first user.
-        progress: told how many more rows of a round are done.
-        threads: how many work on a pass; by default one per core.
-        users: names of the rows' users (n,), or the column that names them, by whole numbers or text (``users``).
-        categories: public values by column, as ``rows.categories`` takes them.
-        bounded: names of columns that have bounds: which to use, where ``columns`` does not say.
-        described: names of columns that groups are described by; as ``Texts``, of one whose words are counted.
 
     Attributes: as of ``TableRows``. The columns of an array are called '0', '1', ...; where rows name their users,
     ``keep`` comes before ``gather``.
@@ -132,23 +116,15 @@ class Arrays(TableRows):
     def __init__(
         self,
         rows: AnyArray | IntoDataFrame,
-        columns: Sequence[str | int] | str | None = None,
-        missing: Missing = "refuse",
+        reading: Reading | None = None,
         first: int = 0,
-        progress: Progress | None = None,
-        threads: int | None = None,
-        users: Any = None,
-        categories: Mapping[str, Any] | None = None,
-        bounded: Sequence[str] | None = None,
-        described: Sequence[str | Texts] | None = None,
     ) -> None:
-        self._threads = Threads(threads)
-        self._table = _Array(rows) if isinstance(rows, np.ndarray) else _Frame(rows)
+        reading = Reading() if reading is None else reading
+        self._threads = Threads(reading.threads)
+        self._table = ArrayTable(rows) if isinstance(rows, np.ndarray) else FrameTable(rows)
         self._owners: Owners | None = None
         self._kept: Bools | None = None
-        column = users if isinstance(users, str) else None
-        chosen = select(self._table.known, columns, categories, bounded, column, True, described)
-        super().__init__(chosen, missing, users, progress)
+        super().__init__(select(self._table.known, reading, everything=True), reading)
         self._first = as_first(first)
         self._domain: Lattice | None = None
         self._lattice = np.empty((0, 0), np.int32)
@@ -165,10 +141,10 @@ class Arrays(TableRows):
         """
         refuse_too_many(self._table.length)
         if not self.has_users:
-            refuse_unfit(self._counted(self._missing), most_rows)
+            refuse_unfit(self._counted(self.missing), most_rows)
             return
         self._owners = self._owned()
-        if self._missing == "refuse" and self._owners.rows < self._table.length:
+        if self.missing == "refuse" and self._owners.rows < self._table.length:
             refuse_missing()
         refuse_unfit(self._owners.rows, most_rows)
 
@@ -180,8 +156,8 @@ class Arrays(TableRows):
     def _owned(self) -> Owners:
         """Whose the usable rows are."""
         usable = np.concatenate([np.empty(0, bool), *(finite(chunk) for chunk in self._chunks())])
-        column = isinstance(self._users, str)
-        named = self._table.names(self._users) if column else [_listed(self._users)]
+        column = self._reading.user_column
+        named = [listed(self._reading.users)] if column is None else self._table.names(column)
         owners = Owners.joined([Owners.read([]), *(Owners.read(names) for names in named)])
         if len(owners.of) != len(usable):
             raise InvalidInput("there is not one user per row: give as many names of users as there are rows")
@@ -230,10 +206,7 @@ class Arrays(TableRows):
             "the number of rows": mark_of(key, [self._table.length]),
             "the rows": mark(key, (column for piece in columns for column in piece)),
             "the number of the first user": mark_of(key, [self._first]),
-        } | (
-            marks_of_reading(self.selection, self._missing, self._users if isinstance(self._users, str) else None)
-            | self._marks_of_users(key)
-        )
+        } | (marks_of_reading(self.selection, self._reading) | self._marks_of_users(key))
 
     def _marks_of_users(self, key: bytes) -> dict[str, bytes]:
         if not self.has_users:
@@ -298,99 +271,3 @@ class Arrays(TableRows):
         """All rows, so many at a time (0: a chunk)."""
         pieces = self._table.pieces(self.selection, slice(None))
         return regroup(pieces, self.dimension, size or chunk_rows(self.dimension))
-
-
-class _Array:
-    """An array as a table whose columns are called by their positions."""
-
-    def __init__(self, rows: AnyArray) -> None:
-        if isinstance(rows, np.ma.MaskedArray):
-            raise InvalidInput("rows are a masked array: fill masked cells with NaN, as in rows.filled(numpy.nan)")
-        refuse_structured(rows)
-        if rows.ndim != 2:
-            advice = "use rows.reshape(-1, 1) for a single column" if rows.ndim == 1 else "it needs two dimensions"
-            raise InvalidInput(f"rows are an array of shape (rows, columns), not {rows.ndim}-dimensional: {advice}")
-        if rows.dtype.kind not in "biuf":
-            raise InvalidInput(
-                f"rows are an array of {rows.dtype.name}: convert it to numbers, as in rows.astype(float)"
-            )
-        self._rows, self.length = np.asarray(rows), len(rows)
-        place, _ = self._rows.__array_interface__["data"]
-        self.origin: Hashable = (place, rows.shape, rows.strides) if rows.size else id(self)
-        self.known = [TableColumn(str(j), "numbers") for j in range(rows.shape[1])]
-
-    def pieces(self, chosen: Selection, only: slice) -> Iterable[Piece]:
-        rows = self._rows[only]
-        if list(chosen.used) == [column.name for column in self.known]:
-            return [encoded(rows.T, chosen)]
-        return [encoded([rows[:, int(name)] for name in chosen.used], chosen)]
-
-    def names(self, column: str) -> Iterable[Names]:
-        return [self._rows[:, int(column)]]
-
-
-class _Frame:
-    """A data frame, converted a piece of its columns at a time."""
-
-    def __init__(self, rows: Any) -> None:
-        self._frame, self._given = frame_of(rows), rows
-        if self._frame is None:
-            raise InvalidInput(
-                f"rows are a {type(rows).__qualname__}: give a NumPy array (rows, columns), or a data frame of pandas, "
-                "polars or pyarrow that is in memory"
-            )
-        schema = self._frame.schema
-        self.length = len(self._frame)
-        self._names = {str(name): name for name in schema}
-        self.known = [column_of(self._frame.get_column(name), str(name), kind) for name, kind in schema.items()]
-
-    @property
-    def origin(self) -> Hashable:
-        """Which object it is: it is held, so that no other one has its number."""
-        return id(self._given)
-
-    def pieces(self, chosen: Selection, only: slice) -> Iterator[Piece]:
-        size = piece_rows(len(chosen.used))
-        low, high, _ = only.indices(self.length)
-        for start in range(low, high, size):
-            some = self._frame[start : min(start + size, high)]
-            words = [_words(texts, some.get_column(self._names[texts.column])) for texts in chosen.texts]
-            yield chosen.spread([*(self._read(some, name, chosen.category(name)) for name in chosen.used), *words])
-
-    def _read(self, some: Any, name: str, category: Category | None) -> Floats:
-        column = some.get_column(self._names[name])
-        return _numbers(column) if category is None else category.codes(column.to_list())
-
-    def names(self, column: str) -> Iterable[Names]:
-        return [_listed(self._frame.get_column(self._names[column]).to_native())]
-
-
-def _words(texts: Texts, column: Any) -> Floats:
-    return texts.halves(len(column), lambda some: column[some].to_list())
-
-
-def _listed(users: Any) -> Names:
-    """Names of users: an array of numbers, or a list."""
-    kind = getattr(users, "dtype", getattr(users, "type", None))
-    if isinstance(kind, np.dtype) and kind.kind in "iuf":
-        return np.asarray(users)
-    way = next((way for way in ("tolist", "to_list", "to_pylist") if hasattr(users, way)), None)
-    listed = list(users if way is None else getattr(users, way)())
-    if str(kind).lower() not in SHORT:
-        return listed
-    named = [type(name).__name__ not in MISSING for name in listed]  # as numbers again, so that their size is known
-    return np.array([name if there else math.nan for name, there in zip(listed, named, strict=True)], np.float32)
-
-
-def _numbers(column: Any) -> Floats:
-    """A column in float64, each number rounded correctly; nulls become NaN."""
-    import narwhals as nw
-
-    if column.implementation.is_pyarrow():  # whose own cast refuses large integers, and quotes them
-        from cloister.rows.files.arrow import numbers_of
-
-        return np.asarray(numbers_of(column.to_native()), np.float64)
-    if column.dtype == nw.Decimal:
-        column = column.cast(nw.String)
-    values: Floats = column.cast(nw.Float64).to_numpy()
-    return values

@@ -5,7 +5,7 @@ from __future__ import annotations
 import codecs
 import operator
 import os
-from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
@@ -24,9 +24,9 @@ from cloister.rows.columns import select
 from cloister.rows.files.csv_form import Form
 from cloister.rows.files.parts import Done, Part, Path, identity, joined, listed, owned, passed
 from cloister.rows.files.sources import File, is_csv
+from cloister.rows.options import Missing, Reading
 from cloister.rows.reading import (
     Chunk,
-    Missing,
     Place,
     TableRows,
     as_first,
@@ -38,7 +38,6 @@ from cloister.rows.reading import (
 )
 from cloister.rows.selection import Selection
 from cloister.rows.users import Owners
-from cloister.rows.words import Texts
 from cloister.rows.workers.engine import Engine, engine_of
 from cloister.rows.workers.machine import Threads
 
@@ -62,21 +61,12 @@ class Files(TableRows):
     Args:
         paths: a file, a glob pattern (sorted), or several of them, in a format of ``rows.files.sources`` (of an NPZ the
             array 'X' or the only two-dimensional one).
-        columns: names or patterns to use, in this order. Files that name their columns use those alone, or else those
-            that ``bounded`` and ``categories`` name: ``rows.columns`` has the rule. Columns of NPY and NPZ are called
-            '0', '1', ...; by default all are used.
-        missing: 'refuse' or 'drop'.
+        reading: ``columns`` are names or patterns, in this order. Files that name their columns use those alone, or
+            else those that ``bounded`` and ``categories`` name: ``rows.columns`` has the rule. Columns of NPY and NPZ
+            are called '0', '1', ...; by default all are used. CSV's names of users are text. Where workers read rows,
+            ``progress`` hears of them part by part.
         first: number of the first user.
-        progress: told how many more rows of a round are done; where workers read them, part by part.
-        engine: 'serial', 'processes' or 'dask', or an engine that is shared and that somebody else closes.
-        workers: how many processes the engine starts; by default one per core.
-        scheduler: address of a running Dask scheduler, for engine 'dask'.
-        threads: how many of engine 'serial' work on a pass; by default one per core.
-        users: name of the column that names each row's user, by whole numbers or text (``users``); CSV's are text.
-        categories: public values by column, as ``rows.categories`` takes them.
-        bounded: names of columns that have bounds: which to use, where ``columns`` does not say.
-        described: names of columns that groups are described by; as ``Texts``, of one whose words are counted.
-        delimiter, encoding: of CSV files; by default a comma, and UTF-8.
+        engine: one that is shared and that somebody else closes, in place of the reading's.
 
     Attributes: as of ``TableRows``. Where rows name their users, ``keep`` comes before ``gather``.
 
@@ -89,39 +79,32 @@ class Files(TableRows):
     def __init__(
         self,
         paths: Path | Sequence[Path],
-        columns: Sequence[str | int] | str | None = None,
-        missing: Missing = "refuse",
+        reading: Reading | None = None,
         first: int = 0,
-        progress: Progress | None = None,
-        engine: str | Engine = "serial",
-        workers: int | None = None,
-        scheduler: str | None = None,
-        threads: int | None = None,
-        users: str | None = None,
-        categories: Mapping[str, Any] | None = None,
-        bounded: Sequence[str] | None = None,
-        described: Sequence[str | Texts] | None = None,
-        delimiter: str | None = None,
-        encoding: str | None = None,
+        engine: Engine | None = None,
     ) -> None:
+        reading = Reading() if reading is None else reading
         self._first = as_first(first)
-        self._engine, self._mine = engine_of(engine, workers, scheduler), isinstance(engine, str)
-        self.apart = self._engine.apart
-        if threads is not None and self._engine.apart:
+        name = "serial" if reading.engine is None else reading.engine
+        self._engine = engine_of(name, reading.workers, reading.scheduler) if engine is None else engine
+        self._mine, self.apart = engine is None, self._engine.apart
+        if reading.threads is not None and self._engine.apart:
             raise InvalidInput("threads go with engine 'serial': other engines have workers, each with one thread")
-        self._threads = Threads(1 if self._engine.apart else threads)
+        self._threads = Threads(1 if self._engine.apart else reading.threads)
         self._owners: dict[Place, Owners] | None = None
         self._kept: dict[Place, NDArray[np.uint8]] = {}
         found = listed(paths)
-        if (delimiter, encoding) != (None, None) and not any(is_csv(path) for path in found):
+        if (reading.delimiter, reading.encoding) != (None, None) and not any(is_csv(path) for path in found):
             raise InvalidInput("delimiter and encoding are for CSV files: leave them out")
-        self._form = Form("," if delimiter is None else delimiter, "utf-8" if encoding is None else encoding)
+        self._form = Form(
+            "," if reading.delimiter is None else reading.delimiter,
+            "utf-8" if reading.encoding is None else reading.encoding,
+        )
         self._files = [File(os.path.abspath(path) if self._engine.elsewhere else path, self._form) for path in found]
         first_file = self._files[0]
-        chosen = select(first_file.known, columns, categories, bounded, users, not first_file.by_name, described)
-        super().__init__(chosen, missing, users, progress)
+        super().__init__(select(first_file.known, reading, everything=not first_file.by_name), reading)
         for file in self._files[1:]:
-            file.match(self.selection, columns, bounded, users)
+            file.match(self.selection, reading)
 
     def check(self, most_rows: int = CAP) -> None:
         """The validation pass, for the data holder's eyes: rows outside the bounds are fine.
@@ -134,9 +117,9 @@ class Files(TableRows):
                 that were not to be dropped.
         """
         if self._users is None:
-            used = self._counted(self._missing)
+            used = self._counted(self.missing)
         else:
-            self._owners = self._owned(self._missing)
+            self._owners = self._owned(self.missing)
             used = sum(owners.rows for owners in self._owners.values())
         refuse_unfit(used, most_rows)
         refuse_too_many(self.rows)
@@ -162,7 +145,10 @@ class Files(TableRows):
             "how files begin and end": mark(key, (some for file in self._files for some in file.ends())),
             "the number of the first user": mark_of(key, [self._first]),
         } | marks_of_reading(
-            self.selection, self._missing, self._users, self._form.delimiter, codecs.lookup(self._form.encoding).name
+            self.selection,
+            attrs.evolve(
+                self._reading, delimiter=self._form.delimiter, encoding=codecs.lookup(self._form.encoding).name
+            ),
         )
 
     def keep(self, most: int, rng: PublicRng) -> None:
@@ -255,7 +241,7 @@ class Files(TableRows):
         silent: bool = False,
     ) -> V:
         """One pass that is told of: by the chunks of the only part here, or by the parts that are done."""
-        parts, progress = list(given), None if silent else self._progress
+        parts, progress = list(given), None if silent else self._reading.progress
         here = len(parts) == 1 and not self._engine.apart
         threads = Threads(max(1, self._threads.count // len(parts)))
         over = partial(passed, chosen=chosen, fn=fn, merge=merge, tell=progress if here else None, threads=threads)

@@ -3,12 +3,11 @@ and the facts by which they are known again."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 import attrs
 
-from cloister.core.encoding import Progress
 from cloister.core.errors import InvalidInput
 from cloister.core.randomness import PublicRng
 from cloister.core.record import ENGINE
@@ -30,7 +29,8 @@ from cloister.rows.databases.users import (
     told_apart,
 )
 from cloister.rows.databases.watched import Seen, refuse_other
-from cloister.rows.reading import Chunk, Missing, TableRows
+from cloister.rows.options import Reading
+from cloister.rows.reading import Chunk, TableRows
 from cloister.rows.selection import Selection
 from cloister.rows.users import NO_NAME
 
@@ -45,7 +45,7 @@ class SqlRows(TableRows):
         table: of Ibis, or an expression that is one.
         selection: which of its columns are read, and what they are.
         database: its engine, as this run speaks to it.
-        missing, users, progress, told: as of ``SqlTable``.
+        reading: as of ``SqlTable``.
     """
 
     def __init__(
@@ -53,13 +53,11 @@ class SqlRows(TableRows):
         table: Any,
         selection: Selection,
         database: Database,
-        missing: Missing,
-        users: str | None,
-        progress: Progress | None,
-        told: Callable[[str], None] | None,
+        reading: Reading,
     ) -> None:
-        super().__init__(selection, missing, users, progress)
-        self._database, self._told = database, told
+        super().__init__(selection, reading)
+        self._database, self._told = database, reading.told
+        users = reading.user_column
         naming = {} if users is None else named(table[users], database.dialect)
         if naming is None:
             raise InvalidInput(NO_NAME)
@@ -241,7 +239,7 @@ class SqlRows(TableRows):
         return {name: int(answer[name][0].as_py() or 0) for name in answer.column_names}
 
     @property
-    def _reading(self) -> Seen:
+    def _round_facts(self) -> Seen:
         """Facts of the rows that every round sees."""
         return self._known if self._narrowed is None else self._narrowed
 

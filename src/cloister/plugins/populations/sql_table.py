@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Generator
 from contextlib import closing
 from typing import Any, cast
 
 import attrs
 
 from cloister.core.capabilities import TakesTotals
-from cloister.core.encoding import Progress, chunk_rows, map_merge, merge_summaries
+from cloister.core.encoding import chunk_rows, map_merge, merge_summaries
 from cloister.core.errors import InvalidInput
 from cloister.core.lattice import CAP
 from cloister.core.questions import Round
@@ -25,9 +25,9 @@ from cloister.rows.databases.questions import Compiled, Grouped
 from cloister.rows.databases.stage import Described, NotCompiled
 from cloister.rows.databases.users import USER
 from cloister.rows.databases.watched import Batches, Pass, Passed, Seen
+from cloister.rows.options import Reading
 from cloister.rows.reading import (
     Chunk,
-    Missing,
     fit,
     marks_of_reading,
     refuse_all,
@@ -71,13 +71,11 @@ class SqlTable(SqlRows):
 
     Args:
         table: of Ibis, or an expression that is one.
-        columns, missing, categories, bounded, described: as of ``Files``.
-        progress: told how many rows of a round are done: of a stream as they come, else all at once.
-        materialise: whether the columns in use are first copied to a temporary table of the session, which all rounds
-            read, and ``close`` drops. It is for rows without a snapshot, and for views that are slow: DuckDB reads its
-            own tables of floats 1.5 times as fast as a copy, which is of doubles.
-        passes: one of ``PASSES``; by default as the engine's trial ends.
-        told: called with what its holder should know.
+        reading: as of ``Files``. ``progress`` hears of the rows of a stream as they come, else of all at once. With
+            ``materialise`` the columns in use are first copied to a temporary table of the session, which all rounds
+            read, and ``close`` drops: for rows without a snapshot, and for views that are slow (DuckDB reads its own
+            tables of floats 1.5 times as fast as a copy, which is of doubles). ``passes`` is one of ``PASSES``; by
+            default as the engine's trial ends.
         owned: whether the connection is this object's, which ends it in ``close``.
 
     Attributes: as of ``TableRows``.
@@ -88,32 +86,24 @@ class SqlTable(SqlRows):
     def __init__(
         self,
         table: Any,
-        columns: Sequence[str | int] | str | None = None,
-        missing: Missing = "refuse",
-        progress: Progress | None = None,
-        users: str | None = None,
-        categories: Mapping[str, Any] | None = None,
-        bounded: Sequence[str] | None = None,
-        described: Sequence[str | Texts] | None = None,
-        threads: int | None = None,
-        told: Callable[[str], None] | None = None,
-        materialise: bool = False,
-        passes: str | None = None,
+        reading: Reading | None = None,
         owned: bool = False,
     ) -> None:
+        reading = Reading() if reading is None else reading
+        passes = reading.passes
         if passes not in (None, *PASSES):
             raise InvalidInput(f"pass is '{passes}': choose from {' | '.join(PASSES)}")
-        if any(isinstance(each, Texts) for each in described or ()):
+        if any(isinstance(each, Texts) for each in reading.described or ()):
             raise InvalidInput(
                 "words are counted where rows are read by this process, and these are in a database: fetch them, as in "
                 "table.to_pandas(), or save them as Parquet"
             )
         table = typed(table, dialect_of(table.get_backend()))
-        chosen = select(table_columns(table), columns, categories, bounded, users, described=described)
-        database = Database(table, materialise, users is not None)
+        chosen = select(table_columns(table), reading)
+        database = Database(table, bool(reading.materialise), reading.user_column is not None)
         if passes == "workers" and database.dialect.spread is None:
             raise InvalidInput(f"pass is 'workers', and {database.name} has none for Python: choose stream or query")
-        super().__init__(table, chosen, database, missing, users, progress, told)
+        super().__init__(table, chosen, database, reading)
         self._owned, self._passes = owned, passes
 
     def check(self, most_rows: int = CAP) -> None:
@@ -125,7 +115,7 @@ class SqlTable(SqlRows):
         self._tell(0)  # the engine does not tell how far it is: the bar moves until it is done
         rows, found = self._counted()
         refuse_too_many(rows)
-        if self._missing == "refuse" and found.rows < rows:
+        if self.missing == "refuse" and found.rows < rows:
             refuse_missing()
         refuse_unfit(found.rows, most_rows)
         self._count, self._seen = rows, found
@@ -149,7 +139,7 @@ class SqlTable(SqlRows):
         """By which a run that goes on knows these rows again: ``core.record``."""
         known = self._figured()[1] if self._here else self._known  # of the engine: a run may go on by the other pass
         values = self._described | {"the number of rows": [known.rows], "the rows": [known.mark or 0], HOW_HASHED: [2]}
-        read = marks_of_reading(self.selection, self._missing, self._users)
+        read = marks_of_reading(self.selection, self._reading)
         return {name: mark_of(key, some) for name, some in values.items()} | read
 
     def gather(self, round: Round[Any], rng: NoiseRng) -> tuple[Any, ...]:
@@ -165,7 +155,7 @@ class SqlTable(SqlRows):
         for numbers, query in ((numbers, query) for numbers, query in found if query is not None):
             for i, levels in zip(numbers, query.totals(self._grouped(query)), strict=True):
                 channel = cast(TakesTotals, round.parts[i].channel)
-                summaries[i] = channel.totalled([(level.ids, level.values) for level in levels], self._reading.rows)
+                summaries[i] = channel.totalled([(level.ids, level.values) for level in levels], self._round_facts.rows)
         left = [i for i in range(len(round.parts)) if i not in summaries]
         if left:
             summaries |= dict(zip(left, self._streamed(round, left, rng), strict=True))
@@ -179,7 +169,7 @@ class SqlTable(SqlRows):
             return self._pass()
         rows = self._begun()
         whole = rows.mutate(**self._hashed(rows, self._marked)) if self._copy is None else self._copy
-        return self._read(whole, self._reading)
+        return self._read(whole, self._round_facts)
 
     def close(self) -> None:
         """End the snapshot, or drop the copy of the rows, and end the connection if it is this object's; the next round
@@ -217,7 +207,7 @@ class SqlTable(SqlRows):
         queries = compiled.queries(next(iter(self._marked), None), self._database.dialect.sets)
         found = compiled.grouped([self._database.answer(query) for query in queries])
         for each in found:
-            self._recognise(int(each.rows.sum()), int(each.marks.sum()), self._reading)
+            self._recognise(int(each.rows.sum()), int(each.marks.sum()), self._round_facts)
         return found
 
     def _streamed(self, round: Round[Any], numbers: list[int], rng: NoiseRng) -> tuple[Any, ...]:
@@ -247,7 +237,7 @@ class SqlTable(SqlRows):
     @property
     def _watched(self) -> tuple[Any, Seen | None]:
         """The rows of a pass that is no query, and what those of them are that can be used, if that is known."""
-        return (self._begun(), self._seen) if self._here else (self._usable.table, self._reading)
+        return (self._begun(), self._seen) if self._here else (self._usable.table, self._round_facts)
 
     def _read(self, table: Any, seen: Seen | None, numbered: bool = False) -> Generator[Chunk]:
         """Rows in batches; at least one, which may be empty.

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from cloister.core.encoding import Progress, chunk_rows, finite, keep_memory, map_merge
 from cloister.core.errors import InvalidInput
 from cloister.rows.files.sources import File
-from cloister.rows.reading import Chunk, Missing, Place, refuse_missing, refuse_too_many
+from cloister.rows.options import Missing
+from cloister.rows.reading import Chunk, Place, refuse_missing, refuse_too_many
 from cloister.rows.selection import Selection
 from cloister.rows.users import Owners
 from cloister.rows.workers.machine import Threads

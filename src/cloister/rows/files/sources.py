@@ -9,12 +9,12 @@ from typing import Any, Protocol, TypeVar, final
 
 from cloister.core.errors import CloisterError, InvalidInput, MissingExtra, cause
 from cloister.core.types import Floats
-from cloister.rows.columns import Asked, TableColumn, select
+from cloister.rows.columns import TableColumn, select
 from cloister.rows.files.csv_form import Form
+from cloister.rows.options import Reading
 from cloister.rows.reading import Piece, regroup
 from cloister.rows.selection import Selection
 from cloister.rows.users import Names, Owners
-from cloister.rows.words import Texts
 
 V = TypeVar("V")
 
@@ -127,14 +127,13 @@ class File:
         except OSError as error:
             raise InvalidInput(f"'{self.path}' cannot be opened: {cause(error)}") from None
 
-    def match(self, chosen: Selection, asked: Asked, bounded: Sequence[str] | None, users: str | None = None) -> None:
+    def match(self, chosen: Selection, reading: Reading) -> None:
         """Raises: InvalidInput unless the same columns are chosen of this file as of the first, whatever their order.
 
         Args: as of ``rows.columns.select``.
         """
-        told: list[str | Texts] = [*chosen.described, *chosen.texts]
         try:
-            mine = select(self.known, asked, chosen.categories, bounded, users, not chosen.by_name, told)
+            mine = select(self.known, reading, not chosen.by_name)
         except InvalidInput as error:
             raise InvalidInput(f"'{self.path}' does not go with the files before it: {error}") from None
         if sorted(mine.used) != sorted(chosen.used):

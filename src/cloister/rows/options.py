@@ -1,0 +1,168 @@
+"""Options of rows, each declared once: its help, where it applies, and its value.
+
+The command line, config files and the table of options take them from here (``commands.options.declared``). A
+``Reading`` goes whole to the population that obeys it; ``tests/rows/test_options.py`` names an option that none obeys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, TypeAlias, final
+
+import attrs
+
+from cloister.core.errors import InvalidInput
+
+Where: TypeAlias = Literal["memory", "files", "databases"]
+"""Places of rows."""
+
+Missing: TypeAlias = Literal["refuse", "drop"]
+"""How the validation pass treats rows with a missing or infinite cell."""
+
+
+def as_missing(value: str) -> Missing:
+    """Return the value if it is 'refuse' or 'drop'. Raises: InvalidInput: it is another."""
+    if value == "drop":
+        return "drop"
+    if value == "refuse":
+        return "refuse"
+    raise InvalidInput(f"missing is '{value}': choose refuse or drop")
+
+
+@final
+@attrs.frozen
+class RowOption:
+    """Declaration of an option of rows.
+
+    Args:
+        help: text for people, in one or two sentences.
+        only: the one place of rows that it applies to; None: all.
+        flag: on the command line; empty: the field's name, in kebab case.
+        metavar: stands for the value in ``--help``; None: the type's name.
+        written: how the command line has several values: 'list', separated by commas, or 'table', as repeated
+            name=value; None: there is one.
+        decides_rows: whether it decides what a row is made of a table's cells, so that a run that resumes compares it
+            (``rows.reading.marks_of_reading``).
+    """
+
+    help: str
+    only: Where | None = None
+    flag: str = ""
+    metavar: str | None = None
+    written: Literal["list", "table"] | None = None
+    decides_rows: bool = True
+
+
+def _option(help: str, **more: Any) -> Any:
+    return attrs.field(default=None, metadata={"option": RowOption(help, **more)})
+
+
+@final
+@attrs.frozen(kw_only=True, eq=False)
+class Reading:
+    """How rows are read: the options of rows, and what their caller adds. None: not given.
+
+    Attributes:
+        users: names of the users of rows in memory (n,), in place of ``user_column``.
+        bounded: columns that have bounds: which are used where ``columns`` does not say.
+        described: columns that groups are described by: those that nothing else names are read beside the others; as
+            ``rows.words.Texts``, one whose words are counted.
+        progress: callback that receives how many more rows of a pass are done.
+        told: callback that receives what the holder of rows in a database should know.
+
+    Raises: InvalidInput: ``missing`` is neither 'refuse' nor 'drop', or users are named twice.
+    """
+
+    columns: Sequence[str | int] | str | None = _option(
+        "Columns to use, separated by commas: names (one with a comma in double quotes), or patterns such as '*', "
+        "which take numbers that are neither id-like nor dates (of CSV, any columns). With a result or a plan: what "
+        "its columns are called in these rows, in its order, or its own names in any order. Default: those of the "
+        "result, the plan or the start, or else those that --bounds and --category name; of NPY and NPZ all.",
+        written="list",
+    )
+    categories: Mapping[str, Any] | None = _option(
+        "Public values of a column of categories, as in ward=A,B,C; one with a comma in double quotes: "
+        "'ward=\"A, B\",C'. Repeatable. Default: those of the start.",
+        flag="--category",
+        written="table",
+    )
+    missing: str | None = _option(
+        "Rows with missing or infinite cells: refuse or drop. Default: as the run of the result or the start did, or "
+        "else refuse; under a plan, a person with such a row then "
+        "reports as being nowhere.",
+    )
+    user_column: str | None = _option(
+        "Column that names each row's user. The promise is then about users, and needs --rows-per-user; where people "
+        "report for themselves, it numbers them.",
+    )
+    delimiter: str | None = _option("What parts the cells of CSV: ';', tab, ... Default: ','.", only="files")
+    encoding: str | None = _option("Of CSV: utf-8 (default), latin-1, utf-16, ...", only="files")
+    table: str | None = _option(
+        "The table or view at the address: NAME, SCHEMA.NAME or CATALOG.SCHEMA.NAME.",
+        only="databases",
+        decides_rows=False,
+    )
+    materialise: bool | None = _option(
+        "Copy the table's columns into a temporary table first, so that every pass sees the same rows.",
+        only="databases",
+        decides_rows=False,
+    )
+    passes: str | None = _option(
+        "How a pass over a table is made: by a query of its engine, by a stream of its rows to this process, or by "
+        "workers of the engine with this version of cloister (Spark's). Default: the fastest, as a trial on made-up "
+        "rows says.",
+        only="databases",
+        flag="--pass",
+        metavar="<stream, query or workers>",
+        decides_rows=False,
+    )
+    engine: str | None = _option(
+        "Who reads them: serial (this process; default), processes or dask.", only="files", decides_rows=False
+    )
+    workers: int | None = _option(
+        "Processes, each on one core; default: one per core.", only="files", decides_rows=False
+    )
+    scheduler: str | None = _option("Address of a running Dask scheduler.", only="files", decides_rows=False)
+    threads: int | None = _option(
+        "Threads that work on the rows; default: one per core (at most OMP_NUM_THREADS).", decides_rows=False
+    )
+    users: Any = None
+    bounded: Sequence[str] | None = None
+    described: Sequence[Any] | None = None
+    progress: Callable[[int], None] | None = None
+    told: Callable[[str], None] | None = None
+
+    def __attrs_post_init__(self) -> None:
+        if self.missing is not None:
+            as_missing(self.missing)
+        if self.users is not None and self.user_column is not None:
+            raise InvalidInput("users are named twice: give user_column, or users, not both")
+        if isinstance(self.users, str):
+            raise InvalidInput("users are names, one per row: give the column that has them as user_column")
+
+    @property
+    def names(self) -> list[str] | None:
+        """``columns`` as a list of texts."""
+        if self.columns is None or isinstance(self.columns, str):
+            return None if self.columns is None else [self.columns]
+        return [str(name) for name in self.columns]
+
+    def given(self, *but: str) -> dict[str, Any]:
+        """Return the options that are given, by flag. Args: but (names of those that do not matter)."""
+        values = {name: getattr(self, name) for name in options_of_rows() if name not in but}
+        return {options_of_rows()[name].flag: value for name, value in values.items() if value is not None}
+
+    def elsewhere(self, where: Where | None) -> list[str]:
+        """Return the names of options that are given, and apply to rows of another place alone."""
+        others = [name for name, option in options_of_rows().items() if option.only not in (None, where)]
+        return [name for name in others if getattr(self, name) is not None]
+
+    def missing_of(self, result: Any) -> Any:
+        """Return what is done with missing cells: what is given, or what a result's run did."""
+        return result.missing if self.missing is None else self.missing
+
+
+def options_of_rows() -> dict[str, RowOption]:
+    """Return the declarations by name, each with its flag."""
+    found = {field.name: field.metadata["option"] for field in attrs.fields(Reading) if field.metadata}
+    return {name: attrs.evolve(each, flag=each.flag or f"--{name.replace('_', '-')}") for name, each in found.items()}

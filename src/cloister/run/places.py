@@ -1,0 +1,183 @@
+"""Places of rows: in memory, in files or in a database, as callers give them, and the population that reads them."""
+
+from __future__ import annotations
+
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from cloister.core.errors import InvalidInput, MissingExtra
+from cloister.core.registry.registry import registry
+from cloister.rows.options import Reading, Where, options_of_rows
+
+POPULATIONS: dict[Where, str] = {"memory": "arrays", "files": "files", "databases": "sql"}
+"""Names of the populations that are built in, by the place of their rows."""
+
+IN_WORDS: dict[Where, str] = {"memory": "memory", "files": "files", "databases": "a database"}
+
+LOOKS = {
+    **dict.fromkeys(("postgres", "postgresql"), "postgres://user@host:5432/database"),
+    "duckdb": "duckdb:///lake.db",
+    "pyspark": "pyspark://",
+}
+"""Looks of addresses that are written without their slashes, by their beginnings."""
+
+
+def is_address(rows: Any) -> bool:
+    """Whether a text is a database's address, such as duckdb:///lake.db, and not a file's path."""
+    return isinstance(rows, str) and "://" in rows
+
+
+STORES = frozenset(
+    ("s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "adl", "hdfs", "hf", "http", "https", "ftp", "ftps", "sftp")
+)
+"""Kinds of addresses that files have, and no database."""
+
+
+def refuse_foreign_address(rows: Any) -> None:
+    """Raise InvalidInput if a text is a file's address elsewhere, such as s3://, or a database's without its slashes,
+    such as duckdb:lake.db."""
+    for each in rows if isinstance(rows, (list, tuple)) else [rows]:
+        scheme = each.lstrip().partition("://")[0].lower() if is_address(each) else None
+        if scheme == "file":
+            raise InvalidInput("'file://' begins the address of a file: give its path alone")
+        if scheme in STORES:
+            raise InvalidInput(
+                f"'{scheme}://' begins the address of a file elsewhere: fetch it first, and give its path"
+            )
+        kind = each.partition(":")[0] if isinstance(each, str) and ":" in each else None
+        if kind in LOOKS and not is_address(each):
+            raise InvalidInput(f"'{kind}:' begins a database's address: write it as {LOOKS[kind]}, with --table NAME")
+
+
+def is_ibis_table(rows: Any) -> bool:
+    """Whether rows are a table of Ibis, or an expression that is one. Imports nothing."""
+    return type(rows).__module__.partition(".")[0] == "ibis" and hasattr(rows, "get_backend")
+
+
+def in_database(rows: Any) -> bool:
+    """Whether rows are an address, several things of which one is, or a table of Ibis."""
+    several = rows if isinstance(rows, (list, tuple)) else [rows]
+    return any(is_address(each) for each in several) or is_ibis_table(rows)
+
+
+def _is_relation(rows: Any) -> bool:
+    return type(rows).__name__ == "DuckDBPyRelation"
+
+
+def refuse_relation(rows: Any) -> None:
+    """Raises: InvalidInput: rows are a relation of DuckDB's own, which has no snapshot and no connection to ask."""
+    if _is_relation(rows):
+        raise InvalidInput(
+            "rows are a relation of DuckDB: give a table of Ibis on the same connection, "
+            "ibis.duckdb.from_connection(con).table('NAME'), or the file's address with table='NAME'"
+        )
+
+
+def refuse_lazy(rows: Any) -> None:
+    """Raises: InvalidInput: rows are a lazy frame of polars or Dask, whose cells are nowhere yet. Imports nothing."""
+    module, kind = type(rows).__module__.partition(".")[0], type(rows).__name__
+    how = {
+        ("polars", "LazyFrame"): "collect",
+        ("dask", "DataFrame"): "compute",
+        ("dask_expr", "DataFrame"): "compute",
+        ("dask", "Array"): "compute",
+    }.get((module, kind))
+    if how is not None:
+        raise InvalidInput(
+            f"rows are a lazy {kind} of {module.partition('_')[0]}: fetch them first, as in rows.{how}(), or save them "
+            f"as Parquet and give the files to the command line (cloister fit)"
+        )
+
+
+def refuse_path(rows: Any) -> None:
+    """Raises: InvalidInput: rows are a path or an address, where a table is meant."""
+    if isinstance(rows, (str, PathLike)):
+        how = (
+            "give ibis.connect(address).table('NAME'), a table of Ibis"
+            if is_address(rows)
+            else "read it first, as in pandas.read_parquet(path) or pandas.read_csv(path)"
+        )
+        raise InvalidInput(
+            f"rows are a text or a path, and an estimator takes tables: {how}, or run 'cloister fit', which takes "
+            f"paths and addresses and streams them"
+        )
+
+
+def refuse_unordered(rows: Any) -> None:
+    """Raises: InvalidInput: rows are in a database, where they have no order that answers could be given in."""
+    if is_ibis_table(rows) or _is_relation(rows):
+        what, how = ("relation of DuckDB", "df") if _is_relation(rows) else ("table of Ibis", "to_pandas")
+        raise InvalidInput(
+            f"rows of a {what} have no order: fetch them, as in rows.{how}(), or have the engine label them "
+            f"(cloister predict --sql)"
+        )
+
+
+def place_of(rows: Any) -> Where:
+    """Return where rows are."""
+    if in_database(rows):
+        return "databases"
+    several = rows if isinstance(rows, (list, tuple)) else [rows]
+    paths = bool(several) and all(isinstance(path, (str, Path)) for path in several)
+    return "files" if paths else "memory"
+
+
+def population_of(rows: Any, reading: Reading) -> Any:
+    """Return the population that reads rows, wherever they are. Raises: CloisterError: as ``run.fit.source``."""
+    for refuse in (refuse_relation, refuse_lazy, refuse_foreign_address):
+        refuse(rows)
+    where = place_of(rows)
+    refuse_elsewhere(reading, where)
+    if where == "databases":
+        return _of_table(rows, reading)
+    kind = registry().load(registry().spec("Population", POPULATIONS[where]))
+    return kind([rows] if isinstance(rows, (str, Path)) else rows, reading)
+
+
+def refuse_elsewhere(reading: Reading, where: Where) -> None:
+    """Raises: InvalidInput: an option was given that applies to rows of another place alone."""
+    if others := reading.elsewhere(where):
+        names, only = ", ".join(others), {options_of_rows()[name].only for name in others}
+        if "databases" in only:
+            raise InvalidInput(
+                f"{names} go with a database's address: give that, such as duckdb:///lake.db, or leave them out"
+            )
+        raise InvalidInput(f"these rows are in {IN_WORDS[where]}: leave out {names}, for files alone")
+    if reading.users is not None and where != "memory":
+        raise InvalidInput(
+            f"users of rows in {IN_WORDS[where]} are named by one of their columns: give its name (user_column=)"
+        )
+    if reading.engine == "duckdb":
+        raise InvalidInput(
+            "there is no engine 'duckdb' for files: leave --engine out, or have DuckDB read them as a table: CREATE "
+            "VIEW visits AS FROM 'rows/*.parquet' in lake.db, and give its address, duckdb:///lake.db --table visits"
+        )
+
+
+def _of_table(rows: Any, reading: Reading) -> Any:
+    """Return the population of a table in a database. Args: rows (an address, or a list of one; or a table of Ibis).
+
+    Raises: CloisterError: it cannot be connected to, or something does not go with it.
+    """
+    kind = registry().load(registry().spec("Population", POPULATIONS["databases"]))
+    if is_ibis_table(rows):
+        if reading.table is not None:
+            raise InvalidInput("rows are a table of Ibis already: leave table out")
+        return kind(rows, reading)
+    if isinstance(rows, (list, tuple)):
+        if len(rows) > 1:
+            raise InvalidInput("rows in a database are one table: give one address, and nothing beside it")
+        rows = next(iter(rows))
+    if not reading.table:
+        raise InvalidInput("the rows are in a database: say in which table, --table NAME (table=)")
+    try:
+        from cloister.rows.databases.connecting import opened
+    except ImportError as error:
+        raise MissingExtra("ibis", "sql", "reading databases") from error
+    table = opened(rows, reading.table, reading.threads)
+    try:
+        return kind(table, reading, owned=True)
+    except BaseException:
+        table.get_backend().disconnect()
+        raise
