@@ -75,10 +75,10 @@ from cloister.core.randomness import (
     skellam_ratio as skellam_ratio,
 )
 from cloister.core.record import (
+    fingerprint as fingerprint,
+    fingerprint_of as fingerprint_of,
+    fingerprinter as fingerprinter,
     inside as inside,
-    mark as mark,
-    mark_of as mark_of,
-    marking as marking,
 )
 from cloister.core.registry.components import (
     Spec as Spec,

@@ -16,7 +16,7 @@ from cloister.commands import options as commands_options
 from cloister.commands.option_groups import GROUPS
 from cloister.commands.options import HEADINGS, ROWS, WAYS, Charged, Printed, Reading, Wanted, declared
 from cloister.rows.categories import Category
-from cloister.rows.reading import marks_of_reading
+from cloister.rows.reading import reading_fingerprints
 from cloister.rows.selection import Selection
 from cloister.run.fit import source
 from tests.in_process import cloister
@@ -86,7 +86,7 @@ def test_a_resumed_run_compares_every_option_that_says_what_rows_are() -> None:
         "threads",
     }  # not what is made of a cell
     chosen = Selection(("x",), categories=(Category("ward", ("A", "B")),))
-    marks = marks_of_reading(chosen, "refuse", "patient", ",", "utf-8")
+    marks = reading_fingerprints(chosen, "refuse", "patient", ",", "utf-8")
     assert {name for name in declared(Reading) if any(f"({name}=)" in mark for mark in marks)} == set(
         declared(Reading)
     ) - where

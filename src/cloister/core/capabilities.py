@@ -71,7 +71,7 @@ class Joining(Protocol):
         """Meet the others: after its own rows are checked and paid for, before the first round is opened."""
         ...
 
-    def settle(self, after: int, number: int, found: Ints) -> Ints:
+    def agree(self, after: int, number: int, found: Ints) -> Ints:
         """The integers that all go on from: of what each of them found from the answers so far, one's.
 
         Args: after (the last round), number (of what was settled after it before), found (numbers of norm at most

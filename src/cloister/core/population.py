@@ -26,7 +26,7 @@ class Population(Answering[T_contra], Protocol[T_contra]):
     dropped under add-or-remove, and in no bucket of a report like everybody's under replace-one
     (``core.encoding.everybody_reports``), by a rule that looks at that row alone.
     Besides it may have ``people`` (how many report under replace-one, which is everybody; None: only a ``gather`` can
-    tell), without which Shuffled trust refuses it; ``marks``; ``trust``, where it pools parties' rows; and the
+    tell), without which Shuffled trust refuses it; ``fingerprints``; ``trust``, where it pools parties' rows; and the
     abilities in ``core.capabilities``.
     """
 

@@ -42,16 +42,16 @@ Fingerprinter: TypeAlias = Callable[[bytes], Mapping[str, bytes]]
 """From a key to marks, each under the name of what it marks: 'the number of rows', 'the sizes of its files'."""
 
 
-def marking(population: object) -> Fingerprinter:
-    """A population's marks: its method ``marks``; none of one whose rows cannot be recognised.
+def fingerprinter(population: object) -> Fingerprinter:
+    """A population's marks: its method ``fingerprints``; none of one whose rows cannot be recognised.
 
     Laws: the same rows in the same place give the same marks under one key, in any process; no message quotes a row.
     """
-    found: Fingerprinter = getattr(population, "marks", lambda key: {})
+    found: Fingerprinter = getattr(population, "fingerprints", lambda key: {})
     return found
 
 
-def mark(key: bytes, pieces: Iterable[Any]) -> bytes:
+def fingerprint(key: bytes, pieces: Iterable[Any]) -> bytes:
     """A mark of a sequence of bytes or contiguous arrays; it depends on where each ends."""
     found = hashlib.blake2b(key=key, digest_size=SIZE)
     for piece in pieces:
@@ -61,22 +61,22 @@ def mark(key: bytes, pieces: Iterable[Any]) -> bytes:
     return found.digest()
 
 
-def mark_of(key: bytes, values: Iterable[str | int]) -> bytes:
+def fingerprint_of(key: bytes, values: Iterable[str | int]) -> bytes:
     """A mark of names or numbers, in their order."""
-    return mark(key, (str(value).encode() for value in values))
+    return fingerprint(key, (str(value).encode() for value in values))
 
 
-def marks_of_options(said: Mapping[str, Sequence[str | int]]) -> dict[str, bytes]:
+def option_fingerprints(said: Mapping[str, Sequence[str | int]]) -> dict[str, bytes]:
     """Marks of how rows are read. Args: said, what each option says, by a name that begins with ``OPTION``.
 
     An option that says nothing leaves no mark: so a run of before there was the option goes on without it.
     """
-    return {name: mark_of(bytes(SIZE), [name, *values]) for name, values in said.items() if values}
+    return {name: fingerprint_of(bytes(SIZE), [name, *values]) for name, values in said.items() if values}
 
 
 def inside(key: bytes, name: str) -> bytes:
     """The key of a part: one party's rows, one run of a ledger."""
-    return mark_of(key, ("part", name))
+    return fingerprint_of(key, ("part", name))
 
 
 @attrs.frozen(eq=False)
@@ -84,8 +84,8 @@ class Lookup:
     """One look at a table: the bucket ids asked for, and the answers.
 
     Args:
-        round, question, level: which table and level; a flat bucketing has level 0 only. With ``SETTLED``
-            for a question, the level counts what was settled after the round; with ``LISTED`` less the question, it
+        round, question, level: which table and level; a flat bucketing has level 0 only. With ``AGREED``
+            for a question, the level counts what was agreed after the round; with ``LISTED`` less the question, it
             was listed.
         error: whether standard errors were asked for instead of values.
         ids: bucket ids (m,).
@@ -100,8 +100,8 @@ class Lookup:
     values: Floats
 
 
-SETTLED = -1
-"""The question of a ``Lookup`` that is none: what a run found from released values, as ``Session.settled`` says."""
+AGREED = -1
+"""The question of a ``Lookup`` that is none: what a run found from released values, as ``Session.agreed`` says."""
 
 LISTED = -2
 """Less a question, the question of a ``Lookup`` at nothing: this level was listed, so that 0 was said of all others."""

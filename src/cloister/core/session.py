@@ -24,7 +24,7 @@ from cloister.core.frames import DropColumns
 from cloister.core.population import Answering
 from cloister.core.questions import OpenedQuestion, Question, Round
 from cloister.core.randomness import NoiseRng, PublicRng
-from cloister.core.record import LISTED, SETTLED, Journal, Lookup, Record, checkpointed
+from cloister.core.record import AGREED, LISTED, Journal, Lookup, Record, checkpointed
 from cloister.core.roles import Table
 from cloister.core.shuffling import check_shuffled, refuse_few
 from cloister.core.trust import Aggregated, Central, Shuffled, T
@@ -171,12 +171,12 @@ class Session(Generic[T]):
         journal: durable log, written before any value is seen; by default only the record.
         noise: secret unless a test says otherwise.
         reading: how a round's decoded tables are read, given its summaries; by default as they are.
-        settle: ``Joining``'s, where several hold the rows.
+        agree: ``Joining.agree``, where several hold the rows.
         forecasting: answer everything with zeros, read nothing, charge nothing.
 
     Attributes:
         rounds: those asked so far.
-        settlings: for each call of ``settled`` so far that counted, the round before it and how many numbers it held.
+        agreed_sizes: for each call of ``agreed`` so far that counted, the round before it and how many numbers it held.
         asked: their questions, as the method put them.
         currencies: privacy currencies of the oracles that were asked, or failed to open.
     """
@@ -192,19 +192,19 @@ class Session(Generic[T]):
         journal: Journal | None = None,
         noise: NoiseRng | None = None,
         reading: Reading | None = None,
-        settle: Callable[[int, int, Ints], Ints] | None = None,
+        agree: Callable[[int, int, Ints], Ints] | None = None,
         forecasting: bool = False,
     ) -> None:
         self.problem, self.seed = problem, seed
         self.rounds: list[Round[T]] = []
-        self.settlings: list[tuple[int, int]] = []
+        self.agreed_sizes: list[tuple[int, int]] = []
         self.asked: list[tuple[Question[T, Any], ...]] = []
         self.currencies: set[PrivacyNotion] = set()
         self.record = Record() if record is None else record
         self._population: Answering[T] | None = population
         self._accountant, self._journal, self._forecasting = accountant, journal, forecasting
         self._noise = NoiseRng.secret() if noise is None else noise
-        self._reading, self._settle = reading, settle
+        self._reading, self._agree = reading, agree
         self._past = list(self.record.lookups)
         self._before = len(self.record.digests), self.record.closed  # what others add later is no earlier release
         self._lattice: Lattice = problem.domain
@@ -224,13 +224,13 @@ class Session(Generic[T]):
         """Mark a value computed from this session's answers as fit for a solver to see."""
         return Released(value, self.released)
 
-    def settled(self, found: Ints) -> Ints:
+    def agreed(self, found: Ints) -> Ints:
         """Integers that this run found from released values (lattice points of centres, radii in steps), as whoever ran
         it first found them: they are recorded as a look is, and whoever replays the record takes them from there.
 
         Solvers may differ in the last bit between machines, and a centre between two lattice points then goes to
         either. Recorded ones are as good as one's own: what a round costs does not depend on them (law 2). So are those
-        of another party, where several hold the rows (``Joining``). Before the first round there is nothing to settle:
+        of another party, where several hold the rows (``Joining``). Before the first round nothing needs agreement:
         public choices are the same everywhere.
 
         Raises: Refused: the record has others in number, or none that a lattice could hold.
@@ -238,16 +238,16 @@ class Session(Generic[T]):
         if not self.rounds:
             return found
         at = len(self.rounds) - 1
-        level = sum(after == at for after, _ in self.settlings)
-        self.settlings.append((at, found.size))
+        level = sum(after == at for after, _ in self.agreed_sizes)
+        self.agreed_sizes.append((at, found.size))
         if self._forecasting:
             return found
-        key = at, SETTLED, level
+        key = at, AGREED, level
         for seen in self._past:
             if (seen.round, seen.question, seen.level) == key:
                 return checkpointed(seen.values, found)
-        if self._settle is not None:
-            found = checkpointed(self._settle(at, level, found).astype(np.float64), found)
+        if self._agree is not None:
+            found = checkpointed(self._agree(at, level, found).astype(np.float64), found)
         flat = np.asarray(found, np.float64).reshape(len(found), -1)
         self._write(Lookup(*key, False, np.arange(len(found)), flat))
         return found
@@ -382,7 +382,7 @@ def forecast(method: Method[T], problem: Problem, seed: PublicRng) -> list[Round
 
 
 def foreseen(method: Method[T], problem: Problem, seed: PublicRng) -> Session[T]:
-    """A session whose answers were all zero: its rounds and settlings are those of every run (law 2)."""
+    """A session whose answers were all zero: its rounds and agreed sizes are those of every run (law 2)."""
     session: Session[T] = Session(problem, seed, forecasting=True)
     method.cluster(problem, session, seed.child("method"))
     return session

@@ -114,7 +114,7 @@ class FederatedPlan:
         """Every round's outline and noise, from a forecast: all that a coordinator needs."""
         assert self.request.seed is not None
         session = foreseen(self.plan.composed.value, self.plan.problem, PublicRng.from_seed(self.request.seed))
-        return PoolRounds(session.rounds, session.settlings, self.agreement.parties)
+        return PoolRounds(session.rounds, session.agreed_sizes, self.agreement.parties)
 
     @property
     def most_bytes(self) -> int:

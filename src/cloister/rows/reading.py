@@ -23,7 +23,7 @@ from cloister.core.errors import InvalidInput, Refused
 from cloister.core.lattice import CAP
 from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng, PublicRng
-from cloister.core.record import marks_of_options
+from cloister.core.record import option_fingerprints
 from cloister.core.types import AnyArray, Bools, Floats, Ids
 from cloister.rows.selection import Selection
 
@@ -201,14 +201,14 @@ def encoded(piece: Piece, chosen: Selection) -> Piece:
     return chosen.spread([read(column, cells) for column, cells in zip(chosen.used, piece, strict=True)])
 
 
-def marks_of_reading(
+def reading_fingerprints(
     chosen: Selection, missing: Missing, users: str | None = None, delimiter: str = "", encoding: str = ""
 ) -> dict[str, bytes]:
     """Marks of all that says what rows are made of a table's cells (``core.record``), by the option that says it."""
     categories: list[list[str | int]] = [
         [category.column, len(category.values), *category.values] for category in chosen.categories
     ]
-    return marks_of_options(
+    return option_fingerprints(
         {
             "--columns (columns=)": chosen.used,
             "--category (categories=)": [each for category in categories for each in category],

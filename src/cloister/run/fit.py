@@ -228,7 +228,7 @@ def fit(
         noise=noise,
         record=None if run is None else run.record,
         journal=run if past is None else None,
-        settle=population.settle if isinstance(population, Joining) else None,
+        agree=population.agree if isinstance(population, Joining) else None,
     )
     if started is not None:
         started(plan, len(asked), session.rounds)

@@ -69,7 +69,7 @@ def test_a_table_in_which_two_rows_exchanged_a_cell_is_another_table(
         with SqlTable(
             engine.put("exchanged", pa.table({**of, "who": who})), list(cells), passes=passes, users=users
         ) as t:
-            return t.marks(bytes(32))["the rows"]
+            return t.fingerprints(bytes(32))["the rows"]
 
     found.append(mark(cells, names))
     for name, column in cells.items():

@@ -208,7 +208,7 @@ def test_equal_rows_have_one_hash(lake: Any) -> None:
     def mark(value: float) -> bytes:
         lake.execute(f"CREATE OR REPLACE TABLE one AS SELECT '{value!r}'::DOUBLE AS x, 0.5 AS y")
         with population(lake, "one") as some:
-            return some.marks(KEY)["the rows"]
+            return some.fingerprints(KEY)["the rows"]
 
     assert mark(-0.0) == mark(0.0) != mark(0.7)
 
@@ -281,7 +281,7 @@ def test_marks_say_how_a_table_is_read(lake: Any) -> None:
     """By which a run does not go on with one that is read otherwise."""
     lake.execute("ALTER TABLE rows ADD COLUMN ward VARCHAR DEFAULT 'A'")
     one, other, dropped = (
-        population(lake, categories={"ward": list(values)}, missing=missing).marks(KEY)
+        population(lake, categories={"ward": list(values)}, missing=missing).fingerprints(KEY)
         for values, missing in (["AB", "refuse"], ["BA", "refuse"], ["AB", "drop"])
     )
     assert "--category (categories=)" in [name for name in one if one[name] != other[name]]
@@ -290,11 +290,11 @@ def test_marks_say_how_a_table_is_read(lake: Any) -> None:
 
 def test_rows_are_known_again_in_any_order_and_in_a_copy(ledger: Ledger, lake: Any) -> None:
     with population(lake) as some:
-        marks, cut = some.marks(KEY), cut_off(ledger, some)
-        assert some.marks(bytes(32))["the rows"] != marks["the rows"]
+        fingerprints, cut = some.fingerprints(KEY), cut_off(ledger, some)
+        assert some.fingerprints(bytes(32))["the rows"] != fingerprints["the rows"]
     lake.execute("CREATE OR REPLACE TABLE rows AS SELECT * FROM rows ORDER BY y")
     with population(lake) as ordered:
-        assert ordered.marks(KEY) == marks
+        assert ordered.fingerprints(KEY) == fingerprints
     with population(lake, materialise=True) as copied:
         run(ledger, copied, resume=cut)
     assert ledger.runs()[-1].state == "done"
@@ -304,10 +304,10 @@ def test_the_same_rows_of_other_users_are_other_rows(lake: Any) -> None:
     """A run would keep others of them."""
     lake.execute("CREATE TABLE named AS SELECT x, y, row_number() OVER (ORDER BY x) % 700 AS who FROM rows")
     with population(lake, "named", users="who") as some:
-        before = some.marks(KEY)
+        before = some.fingerprints(KEY)
     lake.execute("UPDATE named SET who = 699 - who")
     with population(lake, "named", users="who") as some:
-        after = some.marks(KEY)
+        after = some.fingerprints(KEY)
     assert [what for what in before if before[what] != after[what]] == ["the rows"]
 
 

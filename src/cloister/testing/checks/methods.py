@@ -76,7 +76,7 @@ def rows_of(problem: Problem) -> Handful:
 
 
 def the_schedule_does_not_depend_on_answers(method: Any) -> None:
-    """Number of rounds, questions, what each spends and how many numbers are settled in between are the same whatever
+    """Number of rounds, questions, what each spends and how many numbers are agreed in between are the same whatever
     is answered: what is forecast is what is asked."""
     for problem, seed in problems(method):
         expected = foreseen(method, problem, seed)
@@ -90,9 +90,9 @@ def the_schedule_does_not_depend_on_answers(method: Any) -> None:
                 f"{_words(forecasted)}",
             )
             require(
-                session.settlings == expected.settlings,
-                f"k = {problem.k}, answers: {script.name}: it settles (after, numbers) {session.settlings}; the "
-                f"forecast is {expected.settlings}",
+                session.agreed_sizes == expected.agreed_sizes,
+                f"k = {problem.k}, answers: {script.name}: it agrees on (after, numbers) {session.agreed_sizes}; the "
+                f"forecast is {expected.agreed_sizes}",
             )
 
 
