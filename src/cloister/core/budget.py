@@ -64,15 +64,15 @@ def drawings(shares: Sequence[Share | None]) -> list[int]:
     Questions with one key and disjoint shares are roles of one drawing: a user plays one of them. If shares overlap,
     both questions would go to the same user, whom the second must not recognise: it belongs to another drawing.
     """
-    taken, found = dict[tuple[PublicRng, int], list[Share]](), list[int]()
+    taken, numbers = dict[tuple[PublicRng, int], list[Share]](), list[int]()
     for share in shares:
         at = 0
         while share and any(share.meets(other) for other in taken.get((share.rng, at), ())):
             at += 1
         if share:
             taken.setdefault((share.rng, at), []).append(share)
-        found.append(at)
-    return found
+        numbers.append(at)
+    return numbers
 
 
 @final
@@ -130,8 +130,8 @@ class Budget:
         if self.measure == "exact":
             return (self,) * len(errors)
         degree = 3 if self.measure == "pure" else 2
-        most = max(errors)
-        return self.split(*(few_bits(root(e / most, degree), 24) for e in errors))
+        largest = max(errors)
+        return self.split(*(few_bits(root(e / largest, degree), 24) for e in errors))
 
     def split_users(self, rng: PublicRng, *weights: float) -> tuple[Budget, ...]:
         """Disjoint public shares of the users, each spending the whole amount; weights count to one part in a million.
@@ -139,16 +139,16 @@ class Budget:
 
         Raises: InvalidInput if a weight is too small.
         """
-        whole = self.user_share or Share(rng, 0, 0.0, 1.0)
+        parent = self.user_share or Share(rng, 0, 0.0, 1.0)
         weights = tuple(few_bits(w) for w in weights)
-        total, low, shares = sum(weights), whole.low, list[Budget]()
+        total, low, shares = sum(weights), parent.low, list[Budget]()
         for i, w in enumerate(weights):
-            high = whole.high if i == len(weights) - 1 else low + whole.fraction * w / total
-            if not low < high <= whole.high:
+            high = parent.high if i == len(weights) - 1 else low + parent.fraction * w / total
+            if not low < high <= parent.high:
                 raise InvalidInput(
                     f"a weight of {w:g} in a sum of {total:g} is too small a share of the users: give a larger one"
                 )
-            shares.append(attrs.evolve(self, user_share=Share(whole.rng, i, low, high)))
+            shares.append(attrs.evolve(self, user_share=Share(parent.rng, i, low, high)))
             low = high
         return tuple(shares)
 

@@ -28,7 +28,7 @@ class HoldsUsers(Protocol):
 
     has_users: bool
 
-    def keep(self, most: int, rng: PublicRng) -> None: ...
+    def keep(self, max_rows_per_user: int, rng: PublicRng) -> None: ...
 
 
 @runtime_checkable
@@ -71,10 +71,10 @@ class Joining(Protocol):
         """Meet the others: after its own rows are checked and paid for, before the first round is opened."""
         ...
 
-    def agree(self, after: int, number: int, found: Ints) -> Ints:
+    def agree(self, after: int, number: int, values: Ints) -> Ints:
         """The integers that all go on from: of what each of them found from the answers so far, one's.
 
-        Args: after (the last round), number (of what was settled after it before), found (numbers of norm at most
+        Args: after (the last round), number (of what was settled after it before), values (numbers of norm at most
         twice ``REACH``).
         """
         ...

@@ -41,11 +41,11 @@ class Problem:
     fewest: int | None = attrs.field(default=None, converter=own_number)
 
     def __attrs_post_init__(self) -> None:
-        most = min(MOST_CENTERS, max(1, MOST_NUMBERS // self.domain.dimension))
-        if self.k > most:
+        largest_k = min(MOST_CENTERS, max(1, MOST_NUMBERS // self.domain.dimension))
+        if self.k > largest_k:
             k = str(self.k) if self.k < 10**18 else "larger than 10^18"
             raise InvalidInput(
-                f"k is {k}, but a run finds {most} centres at most in {self.domain.dimension} columns, as memory ends: "
+                f"k is {k}, but a run finds {largest_k} centres at most in {self.domain.dimension} columns, as memory ends: "
                 f"ask for fewer centres"
             )
         if self.rows < 1 or self.rows > CAP:
@@ -64,8 +64,8 @@ class Problem:
     def split(self, share: float) -> tuple[Problem, Problem]:
         """The problems of a method's first part, with this share of the budget, and of the rest. With share 0 both have
         the whole budget: the first part asks nothing."""
-        first, rest = self.budget.split(share, 1 - share) if share > 0 else (self.budget, self.budget)
-        return attrs.evolve(self, budget=first), attrs.evolve(self, budget=rest)
+        first, second = self.budget.split(share, 1 - share) if share > 0 else (self.budget, self.budget)
+        return attrs.evolve(self, budget=first), attrs.evolve(self, budget=second)
 
 
 @final

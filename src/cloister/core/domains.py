@@ -99,11 +99,11 @@ def _norm(sides: Ints) -> int:
     return math.isqrt(sum(int(s) ** 2 for s in sides) - 1) + 1 if sides.any() else 1
 
 
-def _finite(values: Sequence[float], what: str) -> tuple[float, ...]:
+def _finite(values: Sequence[float], label: str) -> tuple[float, ...]:
     out = tuple(as_float(v) for v in values)
     if not all(math.isfinite(v) for v in out):
         raise InvalidInput(
-            f"{what} must be finite numbers, not {list(values)}: state public bounds, never read them off the data"
+            f"{label} must be finite numbers, not {list(values)}: state public bounds, never read them off the data"
         )
     return out
 
@@ -293,16 +293,16 @@ class Ball:
         return self.middle + direction * length[:, None]
 
 
-def first_columns(domain: D, others: int) -> D | Box:
+def first_columns(domain: D, dropped: int) -> D | Box:
     """The domain of all but the last columns. Args: others, how many these are. Raises: InvalidInput: it is no box, or
     has no more columns."""
-    if not others:
+    if not dropped:
         return domain
     if not isinstance(domain, Box):
         raise InvalidInput("a ball bounds what is clustered alone: to describe other columns give pairs of bounds")
-    if others >= domain.dimension:
-        raise InvalidInput(f"{others} of {domain.dimension} columns are described only: leave one to cluster by")
-    return Box(domain.lower[:-others], domain.upper[:-others])
+    if dropped >= domain.dimension:
+        raise InvalidInput(f"{dropped} of {domain.dimension} columns are described only: leave one to cluster by")
+    return Box(domain.lower[:-dropped], domain.upper[:-dropped])
 
 
 def plain(domain: Box | Ball) -> dict[str, Any]:

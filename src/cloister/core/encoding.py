@@ -57,8 +57,8 @@ def encode_lattice(
 
     Args: nowhere (n,), whose rows are in no bucket, whatever they are.
     """
-    asked = _asked(round, rows, users, rng, nowhere)
-    return tuple(part.channel.encode(items, who, coins) for part, items, who, coins, _ in asked)
+    inputs = _asked(round, rows, users, rng, nowhere)
+    return tuple(part.channel.encode(items, who, coins) for part, items, who, coins, _ in inputs)
 
 
 def everybody_reports(round: Round[Any]) -> bool:
@@ -116,8 +116,8 @@ def summarise_lattice(
 
     Args: as of ``encode_lattice``.
     """
-    asked = _asked(round, rows, users, rng, nowhere)
-    return tuple(_summary(part.channel, items, who, coins) for part, items, who, coins, _ in asked)
+    inputs = _asked(round, rows, users, rng, nowhere)
+    return tuple(_summary(part.channel, items, who, coins) for part, items, who, coins, _ in inputs)
 
 
 def _summary(channel: Channel[Any, Any, Any, Any], items: Ints | BucketedVectors, users: Ids, rng: NoiseRng) -> Any:
@@ -136,18 +136,18 @@ def _snapped(round: Round[Any], rows: AnyArray, users: Ids) -> tuple[Ints, Ids, 
     if everybody_reports(round):
         points, nowhere = _placed(round, rows)
         return points, users, nowhere
-    whole = finite(rows)
-    if not whole.all():
-        rows, users = rows[whole], users[whole]
+    usable = finite(rows)
+    if not usable.all():
+        rows, users = rows[usable], users[usable]
     return round.domain.snap(rows), users, None
 
 
 def _placed(round: Round[Any], rows: AnyArray) -> tuple[Ints, Bools | None]:
     """Return all rows (n, d) on the lattice, and which of them are in no bucket (None: no row)."""
-    whole = finite(rows)
-    if whole.all():
+    usable = finite(rows)
+    if usable.all():
         return round.domain.snap(rows), None
-    return round.domain.snap(np.where(whole[:, None], rows, 0.0)), ~whole
+    return round.domain.snap(np.where(usable[:, None], rows, 0.0)), ~usable
 
 
 def _asked(
@@ -158,26 +158,26 @@ def _asked(
     Args: nowhere, whose rows are in no bucket, whatever they are.
     """
     names = numbers(round, users, rng)
-    asked = whom(round, names)
-    located = _located(round, asked, rows)
+    selected = whom(round, names)
+    located = _located(round, selected, rows)
     if nowhere is not None:
         located = {cells: np.where(nowhere[:, None], -1, ids) for cells, ids in located.items()}
-    for number, (part, who) in enumerate(zip(round.parts, asked, strict=True)):
-        buckets, mine, them = located[id(part.cells)], rows, names[number]
+    for number, (part, who) in enumerate(zip(round.parts, selected, strict=True)):
+        buckets, points, senders = located[id(part.cells)], rows, names[number]
         if who is not None:
-            buckets, mine, them = buckets[who], rows[who], them[who]
+            buckets, points, senders = buckets[who], rows[who], senders[who]
         items: Ints | BucketedVectors = buckets
         if part.vectors is not None:
-            items = BucketedVectors(buckets, shrink(_promised(part.vectors, mine, buckets), part.vectors.bound))
-        yield part, items, them, rng.child("encode", round.index, number), who
+            items = BucketedVectors(buckets, shrink(_promised(part.vectors, points, buckets), part.vectors.bound))
+        yield part, items, senders, rng.child("encode", round.index, number), who
 
 
-def _located(round: Round[Any], asked: list[Bools | None], rows: Ints) -> dict[int, Ints]:
+def _located(round: Round[Any], selected: list[Bools | None], rows: Ints) -> dict[int, Ints]:
     """Bucket ids (n, levels) by bucketing; -1 where nobody asks. Raises: as ``_within``."""
     needed: dict[int, Bools | None] = {}
-    for part, who in zip(round.parts, asked, strict=True):
-        before = needed.get(id(part.cells), who)
-        needed[id(part.cells)] = None if who is None or before is None else before | who
+    for part, who in zip(round.parts, selected, strict=True):
+        previous = needed.get(id(part.cells), who)
+        needed[id(part.cells)] = None if who is None or previous is None else previous | who
     located: dict[int, Ints] = {}
     for part in round.parts:
         if id(part.cells) not in located:
@@ -223,8 +223,8 @@ def _promised(vectors: Vectors, rows: Ints, buckets: Ints) -> Ints:
     """
     values, dimension = vectors.values(rows, buckets), vectors.bound.dimension
     if not (isinstance(values, np.ndarray) and values.shape == (len(rows), dimension) and values.dtype == np.int64):
-        first, *others = np.shape(values) or ("no n",)
-        shape = ", ".join(["n" if first == len(rows) else "not n", *map(str, others)])
+        first, *trailing = np.shape(values) or ("no n",)
+        shape = ", ".join(["n" if first == len(rows) else "not n", *map(str, trailing)])
         raise InvalidInput(
             f"{type(vectors).__name__}.values of n rows has shape ({shape}) and type "
             f"{getattr(values, 'dtype', type(values).__name__)}; its bound promises (n, {dimension}) of int64: this is "

@@ -14,23 +14,23 @@ from typing import Any
 
 def cause(error: OSError) -> str:
     """Words for an error of a file. Where access is denied: also whose it is, who runs this, and what to do."""
-    said = error.strerror or str(error) or type(error).__name__
+    reason = error.strerror or str(error) or type(error).__name__
     if os.name != "posix" or not isinstance(error, PermissionError) or not isinstance(error.filename, str | Path):
-        return said
+        return reason
     path = Path(error.filename).absolute()
     shut = (folder for folder in reversed(path.parents) if not os.access(folder, os.X_OK, effective_ids=True))
     there = next(shut, path if os.path.lexists(path) else path.parent)
     try:
         facts = there.lstat()
     except OSError:  # it is gone meanwhile
-        return said
+        return reason
     owner, me = _name(facts.st_uid), _name(os.geteuid())
     if me == owner and facts.st_mode & 0o600 == 0o600:  # it is no matter of permissions
-        return said
-    mine = f"its owner runs this: chmod u+rwX {shlex.quote(str(there))}"
-    others = f"this runs as {me}: run it as {owner}, have it given to {me} (chown -R), or choose another place"
+        return reason
+    if_owner = f"its owner runs this: chmod u+rwX {shlex.quote(str(there))}"
+    if_other = f"this runs as {me}: run it as {owner}, have it given to {me} (chown -R), or choose another place"
     whose = f"{there} belongs to {owner}, with permissions {facts.st_mode & 0o7777:o}"
-    return f"{said}: {whose}, and {mine if me == owner else others}"
+    return f"{reason}: {whose}, and {if_owner if me == owner else if_other}"
 
 
 def _name(user: int) -> str:
@@ -52,7 +52,7 @@ class InvalidInput(CloisterError):
 
 
 @contextmanager
-def theirs(what: str) -> Iterator[None]:
+def theirs(failure: str) -> Iterator[None]:
     """Run a plugin's code, before any row is read. Args: what cannot be done if it fails.
 
     Raises: InvalidInput: it raised something else than an error of cloister.
@@ -62,18 +62,18 @@ def theirs(what: str) -> Iterator[None]:
     except (CloisterError, MemoryError):
         raise
     except (Exception, SystemExit) as error:  # third-party code: whatever it raises
-        raise InvalidInput(f"{what}: {type(error).__name__}: {error}") from error
+        raise InvalidInput(f"{failure}: {type(error).__name__}: {error}") from error
 
 
 ALIKE, BEHIND = 0.6, 0.15
 """Least likeness (``difflib``) of a name that may be meant, and how far behind the likest another may be."""
 
 
-def nearest(name: str, known: Iterable[str]) -> list[str]:
+def nearest(name: str, choices: Iterable[str]) -> list[str]:
     """The names, at most three, that were probably meant by this one, the likest first."""
-    near = difflib.get_close_matches(name, list(known), n=3, cutoff=ALIKE)
-    likeness = [difflib.SequenceMatcher(None, each, name).ratio() for each in near]
-    return [each for each, ratio in zip(near, likeness, strict=True) if ratio >= likeness[0] - BEHIND]
+    matches = difflib.get_close_matches(name, list(choices), n=3, cutoff=ALIKE)
+    likeness = [difflib.SequenceMatcher(None, match, name).ratio() for match in matches]
+    return [match for match, ratio in zip(matches, likeness, strict=True) if ratio >= likeness[0] - BEHIND]
 
 
 class UnknownName(InvalidInput):
@@ -83,8 +83,8 @@ class UnknownName(InvalidInput):
     small letters).
     """
 
-    def __init__(self, kind: str, name: str, known: Iterable[str], hint: str = "") -> None:
-        choices, alike = sorted(known), dict[str, list[str]]()
+    def __init__(self, kind: str, name: str, existing: Iterable[str], hint: str = "") -> None:
+        choices, alike = sorted(existing), dict[str, list[str]]()
         for choice in choices:
             alike.setdefault(choice.casefold().lstrip("-"), []).append(choice)
         self.kind, self.name = kind, name
@@ -113,10 +113,10 @@ class BudgetExceeded(CloisterError):
     Attributes: asked, left (both as text in the budget's own measure). Args: how (the run could be admitted).
     """
 
-    def __init__(self, asked: str, left: str, where: str = "the budget", how: str = "") -> None:
-        self.asked, self.left = asked, left
+    def __init__(self, requested: str, remaining: str, account: str = "the budget", how: str = "") -> None:
+        self.asked, self.left = requested, remaining
         super().__init__(
-            f"{where} has {left} left, {asked} was asked: nothing was read or spent{f'. {how}' if how else ''}"
+            f"{account} has {remaining} left, {requested} was asked: nothing was read or spent{f'. {how}' if how else ''}"
         )
 
 
@@ -156,8 +156,8 @@ PASSING = {
 
 
 @contextmanager
-def passing(*others: int) -> Iterator[None]:
-    """Tell what may pass from what does not, where files or ports are taken. Args: others (error numbers that may pass
+def passing(*error_numbers: int) -> Iterator[None]:
+    """Tell what may pass from what does not, where files or ports are taken. Args: error_numbers (error numbers that may pass
     here). Raises: Unavailable: with the words of an error of ours whose cause may pass by itself."""
     try:
         yield
@@ -166,7 +166,7 @@ def passing(*others: int) -> Iterator[None]:
 
         reason = error.__cause__
         if isinstance(reason, socket.gaierror) or (
-            isinstance(reason, OSError) and reason.errno in PASSING.union(others)
+            isinstance(reason, OSError) and reason.errno in PASSING.union(error_numbers)
         ):
             raise Unavailable(str(error)) from reason
         raise
@@ -186,10 +186,10 @@ def command(library: str, extra: str) -> str:
     A name that a package index knows is named only if cloister came from one. From a clone or an archive on this
     machine it is that path; where that is gone, the library alone.
     """
-    where = _where()
-    if where is None:
+    target = _where()
+    if target is None:
         return f"pip install {library}"
-    return f"pip install '{where.format(extra=f'[{extra}]')}'"
+    return f"pip install '{target.format(extra=f'[{extra}]')}'"
 
 
 def _where() -> str | None:
@@ -200,12 +200,12 @@ def _where() -> str | None:
     from urllib.request import url2pathname
 
     try:
-        said = distribution("cloister").read_text("direct_url.json")
+        origin_text = distribution("cloister").read_text("direct_url.json")
     except PackageNotFoundError:
         return _path(SOURCE) if (SOURCE / "pyproject.toml").is_file() else None
-    if said is None:
+    if origin_text is None:
         return "cloister{extra}"
-    origin: dict[str, Any] = json.loads(said)
+    origin: dict[str, Any] = json.loads(origin_text)
     url = str(origin["url"])
     if url.startswith("file:"):
         path = Path(url2pathname(urlparse(url).path))

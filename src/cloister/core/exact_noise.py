@@ -92,8 +92,8 @@ class Uniform:
         more: the next 64, whenever it is called.
     """
 
-    def __init__(self, word: int, more: Callable[[], int]) -> None:
-        self.number, self.bits, self._more = word, 64, more
+    def __init__(self, word: int, next_word: Callable[[], int]) -> None:
+        self.number, self.bits, self._more = word, 64, next_word
 
     def extend(self) -> None:
         """Know another word of it."""
@@ -166,7 +166,7 @@ LARGEST = 2.0**62
 class WordSource(Protocol):
     """Uniform words, each independent of all others, and each given once."""
 
-    def words(self, many: int) -> Ids:
+    def words(self, size: int) -> Ids:
         """Words (many, ``WORDS``) of the next candidates."""
         ...
 
@@ -225,8 +225,8 @@ class Law:
         heads = coin <= chance * (1 - narrow) - zero
         minus = b >= np.uint64(2**63)
         nothing = minus & (values == 0) & sure
-        known = nothing | (sure & (heads | (coin >= chance * (1 + narrow) + zero)))
-        return np.where(minus, -values, values), heads & known & ~nothing, ~known
+        decided = nothing | (sure & (heads | (coin >= chance * (1 + narrow) + zero)))
+        return np.where(minus, -values, values), heads & decided & ~nothing, ~decided
 
     def exactly(self, words: tuple[int, int, int], beyond: Callable[[int], Callable[[], int]]) -> int | None:
         """What one candidate is, in integers and fractions alone; None if it is rejected.
@@ -256,17 +256,17 @@ class Law:
         Raises:
             InvalidInput: a number does not fit in 64 bits.
         """
-        out, have, seen = np.empty(size, np.int64), 0, 0
+        out, have, tried = np.empty(size, np.int64), 0, 0
         while have < size:
             words = source.words(min(CHUNK, (size - have) * 3 // 2 + 8))
             values, accepted, undecided = self.filtered(words)
             for i in np.flatnonzero(undecided).tolist():
                 a, b, c = words[i].tolist()
-                value = self.exactly((a, b, c), partial(source.beyond, seen + i))
+                value = self.exactly((a, b, c), partial(source.beyond, tried + i))
                 values[i], accepted[i] = value or 0, value is not None
-            found = values[accepted][: size - have]
-            out[have : have + len(found)] = found
-            have, seen = have + len(found), seen + len(words)
+            batch = values[accepted][: size - have]
+            out[have : have + len(batch)] = batch
+            have, tried = have + len(batch), tried + len(words)
         return out
 
 

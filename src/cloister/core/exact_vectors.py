@@ -57,8 +57,8 @@ class VectorLaw:
         coin = words.astype(np.float64) * 2.0**-64
         narrow, zero = AROUND_EXP * self.widened, AROUND_ZERO * self.widened
         heads = coin <= chance * (1 - narrow) - zero
-        known = (heads | (coin >= chance * (1 + narrow) + zero)) & (lengths < FAR)
-        return heads & known, ~known
+        decided = (heads | (coin >= chance * (1 + narrow) + zero)) & (lengths < FAR)
+        return heads & decided, ~decided
 
     def exactly(self, candidate: list[int], coin: Uniform) -> bool:
         """Whether a candidate is accepted, in integers and fractions alone."""
@@ -85,15 +85,15 @@ class VectorLaw:
         """
         out, have, attempt = np.empty((size, self.width), np.int64), 0, 0
         while have < size:
-            many = min(2**14, int((size - have) / self.accepted * 1.1) + 16)
-            candidates, source = laplace(attempt, many * self.width).reshape(many, self.width), coins(attempt)
-            words = source.words(many)[:, 0]
+            batch_size = min(2**14, int((size - have) / self.accepted * 1.1) + 16)
+            candidates, source = laplace(attempt, batch_size * self.width).reshape(batch_size, self.width), coins(attempt)
+            words = source.words(batch_size)[:, 0]
             accepted, undecided = self.filtered(candidates, words)
             for i in np.flatnonzero(undecided).tolist():
                 accepted[i] = self.exactly(candidates[i].tolist(), Uniform(int(words[i]), source.beyond(i, 0)))
-            found = candidates[accepted][: size - have]
-            out[have : have + len(found)] = found
-            have, attempt = have + len(found), attempt + 1
+            batch = candidates[accepted][: size - have]
+            out[have : have + len(batch)] = batch
+            have, attempt = have + len(batch), attempt + 1
         return out
 
     @property

@@ -62,13 +62,13 @@ class Reframed:
         return len(self.offset)
 
     def snap(self, rows: AnyArray) -> Ints:
-        whole = cube(self.dimension)
+        domain = cube(self.dimension)
         with np.errstate(over="ignore"):  # the cube clips what is beyond all numbers
             inside = np.asarray(rows, np.float64) - np.array(self.offset)
             inside /= np.array(self.scale)
-            inside *= 1 / whole.unit  # a power of two: nothing is rounded
+            inside *= 1 / domain.unit  # a power of two: nothing is rounded
         # the cube's middle is 0, and rounding keeps the order of points: it is enough to clip them once, at the end
-        return whole.rounded(inside)
+        return domain.rounded(inside)
 
     def bundled(self, arrays: BundleArrays) -> Mapping[str, Any]:
         inner = cube(self.dimension).bundled(arrays)
@@ -76,8 +76,8 @@ class Reframed:
 
     def real(self, points: Floats) -> Floats:
         """Points (..., d) of the cube in the caller's units."""
-        found: Floats = np.array(self.offset) + points * np.array(self.scale)
-        return found
+        values: Floats = np.array(self.offset) + points * np.array(self.scale)
+        return values
 
 
 @final
@@ -125,8 +125,8 @@ class KeepIntegers:
 
     def snap(self, rows: AnyArray) -> Ints:
         d = self.first.dimension
-        whole = np.clip(np.rint(rows[:, d:]), 0, self.most).astype(np.int64)
-        return np.hstack([self.first.snap(rows[:, :d]), whole])
+        integers = np.clip(np.rint(rows[:, d:]), 0, self.most).astype(np.int64)
+        return np.hstack([self.first.snap(rows[:, :d]), integers])
 
 
 @final
@@ -164,6 +164,6 @@ def grades(values: Floats) -> Ints:
 
 def least_of(grade: Sequence[int] | Ints) -> Floats:
     """The least value of each grade (m,); of GRADES, the end of them all."""
-    wanted = np.asarray(grade, np.int64)
-    bits = (np.abs(wanted) + (1023 - OCTAVES) * STEPS) << 44
-    return np.asarray(np.where(wanted == 0, 0.0, np.sign(wanted) * bits.view(np.float64)), np.float64)
+    ordinals = np.asarray(grade, np.int64)
+    bits = (np.abs(ordinals) + (1023 - OCTAVES) * STEPS) << 44
+    return np.asarray(np.where(ordinals == 0, 0.0, np.sign(ordinals) * bits.view(np.float64)), np.float64)

@@ -94,11 +94,11 @@ def _squares(vectors: Ints, largest: int) -> Floats:
     if vectors.shape[1] * largest**2 < 2**62:
         return np.asarray(np.vecdot(vectors, vectors), np.float64)
     wide = vectors.astype(np.float64)
-    found = np.asarray(np.einsum("ij,ij->i", wide, wide))
-    large = (found >= EXACT) & (found < 2.0**62)
+    sums = np.asarray(np.einsum("ij,ij->i", wide, wide))
+    large = (sums >= EXACT) & (sums < 2.0**62)
     if large.any():
-        found[large] = np.einsum("ij,ij->i", vectors[large], vectors[large])
-    return found
+        sums[large] = np.einsum("ij,ij->i", vectors[large], vectors[large])
+    return sums
 
 
 def _scaled(vectors: Ints, which: Bools, factor: Floats) -> Ints:

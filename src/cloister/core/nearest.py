@@ -48,11 +48,11 @@ class _Block:
         """S (|c|^2 - 2 <x, c>) + j of the nearest of these centres for each row (n,): columns (d + 1, n) are x, 1."""
         np.min(self._lines @ columns, axis=0, out=out)
 
-    def parted(self, least: Floats) -> tuple[Ints, Ints]:
+    def parted(self, keys: Floats) -> tuple[Ints, Ints]:
         """Index of the nearest of these centres, and its squared distance less |x|^2."""
-        whole = least.astype(np.int64)
-        index = whole & ((1 << self.bits) - 1)
-        return index + self.start if self.start else index, whole >> self.bits
+        integers = keys.astype(np.int64)
+        index = integers & ((1 << self.bits) - 1)
+        return index + self.start if self.start else index, integers >> self.bits
 
 
 @final
@@ -103,17 +103,17 @@ class NearestCenter:
         """The nearest centre, and its squared distance, or that less |x|^2, for each row (n, d)."""
         d, blocks = self.centers.shape[1], self.blocks
         step = max(1, min(ROWS, BLOCK // max(d + 1, len(blocks[0].slopes))))
-        least = np.empty((len(blocks), len(rows)))
+        keys = np.empty((len(blocks), len(rows)))
         columns = np.ones((d + 1, step))  # a product of these takes half the time of one of rows
         for start in range(0, len(rows), step):
-            some = slice(start, start + step)
+            chunk = slice(start, start + step)
             x = columns[:, : len(rows) - start]
-            x[:d] = rows[some].T
-            for block, found in zip(blocks, least, strict=True):
-                block.least(x, found[some])
-        nearest, distance = blocks[0].parted(least[0])
-        for block, found in zip(blocks[1:], least[1:], strict=True):
-            other, closer = block.parted(found)
+            x[:d] = rows[chunk].T
+            for block, block_keys in zip(blocks, keys, strict=True):
+                block.least(x, block_keys[chunk])
+        nearest, distance = blocks[0].parted(keys[0])
+        for block, block_keys in zip(blocks[1:], keys[1:], strict=True):
+            other, closer = block.parted(block_keys)
             nearest = np.where(closer < distance, other, nearest)
             distance = np.minimum(distance, closer)
         return nearest, distance + np.vecdot(rows, rows) if squared else distance

@@ -67,8 +67,8 @@ def plain(value: Plain) -> str:
 
 def path(names: Iterable[str | int]) -> str:
     """A list of names, by the rules above. Raises: TypeError, ValueError: one of them is no name."""
-    found = [_name(name) for name in names]
-    return f"({', '.join(found)}{',' if len(found) == 1 else ''})"
+    parts = [_name(name) for name in names]
+    return f"({', '.join(parts)}{',' if len(parts) == 1 else ''})"
 
 
 def _name(name: str | int) -> str:
@@ -118,8 +118,8 @@ def parsed_toml(content: bytes) -> dict[str, Any]:
     malformed text, or text that is nested deeper than Python reads."""
     text = content.decode("utf-8")
     try:
-        found = tomllib.loads(text, parse_float=_fraction)
-        too_large = beyond_doubles(found)
+        table = tomllib.loads(text, parse_float=_fraction)
+        too_large = beyond_doubles(table)
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
     except tomllib.TOMLDecodeError:
@@ -128,7 +128,7 @@ def parsed_toml(content: bytes) -> dict[str, Any]:
         raise ValueError(TOO_LARGE) from error
     if too_large:
         raise ValueError(TOO_LARGE)
-    return found
+    return table
 
 
 def _whole(text: str) -> int:
@@ -177,11 +177,11 @@ _TAGGED = dict[str, tuple[str, str]]()
 def tag(cls: type) -> str:
     """The name of a class in digests, independent of its module. Raises: TypeError if another class has the same tag,
     since their values could not be told apart."""
-    found = str(cls.__dict__.get("digest_tag", f"{cls.__module__.partition('.')[0]}.{cls.__qualname__}"))
+    name = str(cls.__dict__.get("digest_tag", f"{cls.__module__.partition('.')[0]}.{cls.__qualname__}"))
     here = cls.__module__, cls.__qualname__
-    if (known := _TAGGED.setdefault(found, here)) != here:
-        raise TypeError(f"{'.'.join(here)} and {'.'.join(known)} are both digested as '{found}': give one a digest_tag")
-    return found
+    if (owner := _TAGGED.setdefault(name, here)) != here:
+        raise TypeError(f"{'.'.join(here)} and {'.'.join(owner)} are both digested as '{name}': give one a digest_tag")
+    return name
 
 
 @cache

@@ -109,22 +109,22 @@ class NoiseRng:
             raise TypeError("replayed noise cannot be copied: each of its words is given once")
         return NoiseRng, (self._seed,)
 
-    def words(self, users: Ids, each: int) -> Ids:
+    def words(self, users: Ids, per_user: int) -> Ids:
         """Uniform 64-bit words (n, each), a fixed number per user, for every user's own randomiser.
 
         Secret words come from the system's entropy. Seeded ones depend on the user's number only, so that a test sees
         the same report of a user alone, in any chunk and in any order.
         """
         if self._given is not None:
-            return self._given.alone(users).take(len(users) * each).reshape(len(users), each)
+            return self._given.alone(users).take(len(users) * per_user).reshape(len(users), per_user)
         if self._seed is None:
-            return np.frombuffer(secrets.token_bytes(8 * len(users) * each), np.uint64).reshape(len(users), each)
-        drawn = np.empty((len(users), each), np.uint64)
-        for i in range(each):
+            return np.frombuffer(secrets.token_bytes(8 * len(users) * per_user), np.uint64).reshape(len(users), per_user)
+        drawn = np.empty((len(users), per_user), np.uint64)
+        for i in range(per_user):
             drawn[:, i] = self._seed.child(i).of_users(users)
         return drawn
 
-    def discrete_gaussian_each(self, users: Ids, sigma: float, each: int) -> Ints:
+    def discrete_gaussian_each(self, users: Ids, sigma: float, per_user: int) -> Ints:
         """Discrete Gaussian integers (n, each), a fixed number per user, for users who add noise to their own numbers.
 
         Secret and replayed ones are ``discrete_gaussian``. Seeded ones, for tests only, depend on the user's number
@@ -133,9 +133,9 @@ class NoiseRng:
         if self._given is not None:
             self._given.alone(users)
         if self._seed is None:
-            return self.discrete_gaussian(sigma, len(users) * each).reshape(len(users), each)
-        own = np.add.outer(self._seed.of_users(users), np.arange(2 * each, dtype=np.uint64)).astype(np.uint64)
-        u = (unit_floats(self._seed.child("numbers").of_users(own)) + 2.0**-54).reshape(len(users), 2, each)
+            return self.discrete_gaussian(sigma, len(users) * per_user).reshape(len(users), per_user)
+        ids = np.add.outer(self._seed.of_users(users), np.arange(2 * per_user, dtype=np.uint64)).astype(np.uint64)
+        u = (unit_floats(self._seed.child("numbers").of_users(ids)) + 2.0**-54).reshape(len(users), 2, per_user)
         normals = np.sqrt(-2 * np.log(u[:, 0])) * np.cos(2 * math.pi * u[:, 1])
         return np.asarray(np.rint(normals * sigma), np.int64)
 
@@ -179,7 +179,7 @@ class NoiseRng:
         law = VectorLaw(float(scale), width)
         return law.draw(
             size,
-            lambda attempt, many: self.child("candidates", attempt).discrete_laplace(law.around, many),
+            lambda attempt, n: self.child("candidates", attempt).discrete_laplace(law.around, n),
             lambda attempt: self.child("coins", attempt)._source(),
         )
 
@@ -198,10 +198,10 @@ class NoiseRng:
         out, turn = np.zeros(0, np.int64), 0
         while len(out) < size:
             rng, turn = self.child("skellam", turn), turn + 1
-            some = rng.discrete_gaussian(math.sqrt(variance), size - len(out))
-            z2 = np.minimum(some.astype(np.float64) ** 2 / variance, 196.0)
-            keep = unit_floats(rng.child("keep").words(np.arange(len(some), dtype=np.uint64), 1)[:, 0])
-            out = np.concatenate([out, some[keep < np.exp((z2 * z2 - 6 * z2 - 37240.0) / (24 * variance))]])
+            candidates = rng.discrete_gaussian(math.sqrt(variance), size - len(out))
+            z2 = np.minimum(candidates.astype(np.float64) ** 2 / variance, 196.0)
+            keep = unit_floats(rng.child("keep").words(np.arange(len(candidates), dtype=np.uint64), 1)[:, 0])
+            out = np.concatenate([out, candidates[keep < np.exp((z2 * z2 - 6 * z2 - 37240.0) / (24 * variance))]])
         return out
 
     def _source(self) -> WordSource:
@@ -223,8 +223,8 @@ def skellam_ratio(variance: float) -> float:
 class _SecretWords:
     """The system's entropy, asked anew for every word: nothing is kept that a fork or a thread could use again."""
 
-    def words(self, many: int) -> Ids:
-        return np.frombuffer(secrets.token_bytes(8 * WORDS * many), np.uint64).reshape(many, WORDS)
+    def words(self, size: int) -> Ids:
+        return np.frombuffer(secrets.token_bytes(8 * WORDS * size), np.uint64).reshape(size, WORDS)
 
     def beyond(self, candidate: int, column: int) -> Callable[[], int]:
         return lambda: secrets.randbits(64)
@@ -236,8 +236,8 @@ class _SeededWords:
     def __init__(self, seed: PublicRng) -> None:
         self._seed, self._stream = seed, seed.generator().bit_generator
 
-    def words(self, many: int) -> Ids:
-        return np.asarray(self._stream.random_raw(WORDS * many), np.uint64).reshape(many, WORDS)
+    def words(self, size: int) -> Ids:
+        return np.asarray(self._stream.random_raw(WORDS * size), np.uint64).reshape(size, WORDS)
 
     def beyond(self, candidate: int, column: int) -> Callable[[], int]:
         keys = (self._seed.child("beyond", candidate, column, i).key for i in count())
@@ -255,8 +255,8 @@ class _GivenWords:
             return word
         raise InvalidInput("the words to replay have run out")
 
-    def take(self, many: int) -> Ids:
-        return np.array([self() for _ in range(many)], np.uint64)
+    def take(self, size: int) -> Ids:
+        return np.array([self() for _ in range(size)], np.uint64)
 
     def alone(self, users: Ids) -> _GivenWords:
         """Itself. Raises: InvalidInput for several users, whose words would be mixed up."""
@@ -264,7 +264,7 @@ class _GivenWords:
             raise InvalidInput(f"words are replayed for one user at a time, not for {len(users)}")
         return self
 
-    def words(self, many: int) -> Ids:
+    def words(self, size: int) -> Ids:
         """Words of one candidate, however many are wanted: those of the next follow after what lies beyond its own."""
         return self.take(WORDS).reshape(1, WORDS)
 

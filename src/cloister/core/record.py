@@ -53,12 +53,12 @@ def fingerprinter(population: object) -> Fingerprinter:
 
 def fingerprint(key: bytes, pieces: Iterable[Any]) -> bytes:
     """A mark of a sequence of bytes or contiguous arrays; it depends on where each ends."""
-    found = hashlib.blake2b(key=key, digest_size=SIZE)
+    hasher = hashlib.blake2b(key=key, digest_size=SIZE)
     for piece in pieces:
         data = memoryview(piece).cast("B") if len(piece) else memoryview(b"")
-        found.update(len(data).to_bytes(8, "little"))
-        found.update(data)
-    return found.digest()
+        hasher.update(len(data).to_bytes(8, "little"))
+        hasher.update(data)
+    return hasher.digest()
 
 
 def fingerprint_of(key: bytes, values: Iterable[str | int]) -> bytes:
@@ -66,12 +66,12 @@ def fingerprint_of(key: bytes, values: Iterable[str | int]) -> bytes:
     return fingerprint(key, (str(value).encode() for value in values))
 
 
-def option_fingerprints(said: Mapping[str, Sequence[str | int]]) -> dict[str, bytes]:
+def option_fingerprints(options: Mapping[str, Sequence[str | int]]) -> dict[str, bytes]:
     """Marks of how rows are read. Args: said, what each option says, by a name that begins with ``OPTION``.
 
     An option that says nothing leaves no mark: so a run of before there was the option goes on without it.
     """
-    return {name: fingerprint_of(bytes(SIZE), [name, *values]) for name, values in said.items() if values}
+    return {name: fingerprint_of(bytes(SIZE), [name, *values]) for name, values in options.items() if values}
 
 
 def inside(key: bytes, name: str) -> bytes:
@@ -145,15 +145,15 @@ class Record:
         self.lookups.append(lookup)
 
 
-def checkpointed(values: Floats, found: Ints) -> Ints:
+def checkpointed(values: Floats, computed: Ints) -> Ints:
     """Recorded values as the integers that they stand for: lattice points, whose norm is at most ``REACH`` (exact
-    distances rest on it), or single steps. Args: found (what they replace: their shape).
+    distances rest on it), or single steps. Args: computed (what they replace: their shape).
 
     Raises: Refused: they are none.
     """
-    fits = values.size == found.size and len(values) == len(found) and bool((np.abs(values) <= 2 * REACH).all())
+    fits = values.size == computed.size and len(values) == len(computed) and bool((np.abs(values) <= 2 * REACH).all())
     if fits:
-        whole: Ints = np.rint(values).astype(np.int64).reshape(found.shape)
-        if found.ndim == 1 or bool(((whole * whole).sum(axis=1) <= REACH**2).all()):
-            return whole
-    raise Refused(f"cannot go on: the record does not hold {len(found)} points on the lattice where the run has them")
+        points: Ints = np.rint(values).astype(np.int64).reshape(computed.shape)
+        if computed.ndim == 1 or bool(((points * points).sum(axis=1) <= REACH**2).all()):
+            return points
+    raise Refused(f"cannot go on: the record does not hold {len(computed)} points on the lattice where the run has them")

@@ -80,8 +80,8 @@ class Proportion:
         if not self.among:
             return 0.0
         q = self.found / self.among
-        least, most = self.bounds
-        p = min(max(q, least), most)
+        low, high = self.bounds
+        p = min(max(q, low), high)
         divergence = sum(a * math.log(a / b) for a, b in ((q, p), (1 - q, 1 - p)) if a > 0)
         return math.log(2) - self.among * divergence
 
@@ -96,16 +96,16 @@ class ReportLaw:
     of: int
 
     @classmethod
-    def alike(cls, named: Callable[[int], str], found: Ints, among: int, least: float, most: float) -> ReportLaw:
+    def alike(cls, named: Callable[[int], str], counts: Ints, among: int, low: float, high: float) -> ReportLaw:
         """Numbers (m,) with the same bounds: only the smallest and the largest can be doubted. Args: named (what each
         of them is called)."""
-        ends = dict.fromkeys((int(found.argmin()), int(found.argmax())))
-        proportions = (Proportion(named(at), int(found[at]), among, least, most) for at in ends)
-        return cls(tuple(proportions), len(found))
+        ends = dict.fromkeys((int(counts.argmin()), int(counts.argmax())))
+        proportions = (Proportion(named(at), int(counts[at]), among, low, high) for at in ends)
+        return cls(tuple(proportions), len(counts))
 
-    def at(self, where: str) -> ReportLaw:
+    def at(self, place: str) -> ReportLaw:
         """The same law, with the place of its numbers before their names: "level 2, ..."."""
-        return ReportLaw(tuple(attrs.evolve(one, what=f"{where}, {one.what}") for one in self.proportions), self.of)
+        return ReportLaw(tuple(attrs.evolve(one, what=f"{place}, {one.what}") for one in self.proportions), self.of)
 
 
 class ReportFacts:

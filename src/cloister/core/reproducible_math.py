@@ -111,9 +111,9 @@ def _turn(words: Ids) -> tuple[Floats, Floats]:
     """
     cosines, sines = _circle()
     place = (words & np.uint64(len(cosines) - 1)).astype(np.intp)
-    rest = ((words >> np.uint64(12)) & np.uint64(2**20 - 1)).astype(np.float64) * (math.pi * 2.0**-31)
-    square = rest * rest
-    cosine, sine = 1 - square * (0.5 - square / 24), rest * (1 - square / 6)
+    remainder = ((words >> np.uint64(12)) & np.uint64(2**20 - 1)).astype(np.float64) * (math.pi * 2.0**-31)
+    square = remainder * remainder
+    cosine, sine = 1 - square * (0.5 - square / 24), remainder * (1 - square / 6)
     c, s = cosines[place], sines[place]
     return c * cosine - s * sine, s * cosine + c * sine
 
@@ -140,11 +140,11 @@ def quarter_sines() -> Floats:
     for _ in range(QUARTER.bit_length() - 1):
         cosine = math.isqrt((one + cosine) << (FIXED - 1))
     sine = math.isqrt((one << FIXED) - cosine**2)
-    x, y, found = one, 0, [0.0]
+    x, y, values = one, 0, [0.0]
     for _ in range(QUARTER):
         x, y = (x * cosine - y * sine) >> FIXED, (x * sine + y * cosine) >> FIXED
-        found.append(y / one)
-    sines = np.array(found)
+        values.append(y / one)
+    sines = np.array(values)
     sines.flags.writeable = False
     return sines
 
@@ -204,10 +204,10 @@ def lengths(vectors: Floats) -> Floats:
 
 def product(a: Floats, b: Floats) -> Floats:
     """a (n, m) times b (m, p): for each number of the result the sum over m by halves."""
-    found = np.empty((len(a), b.shape[1]))
+    result = np.empty((len(a), b.shape[1]))
     for start in range(0, len(a), ROWS):
-        found[start : start + ROWS] = column_sums(a[start : start + ROWS].T[:, :, None] * b[:, None, :])
-    return found
+        result[start : start + ROWS] = column_sums(a[start : start + ROWS].T[:, :, None] * b[:, None, :])
+    return result
 
 
 def exact_product(a: Floats, b: Floats) -> Floats:
@@ -224,22 +224,22 @@ def _largest(values: Floats) -> float:
 def orthonormal(vectors: Floats) -> Floats:
     """Orthonormal vectors (m, d) of the same span, m <= d: each is taken off all that follow it (Gram and Schmidt,
     modified: of normal vectors what rounding leaves is far below 2^-30)."""
-    found = vectors.copy()
-    for j in range(len(found)):
-        found[j] /= math.sqrt(float(column_sums(found[j] * found[j])))
-        found[j + 1 :] -= row_sums(found[j + 1 :] * found[j])[:, None] * found[j]
-    return found
+    basis = vectors.copy()
+    for j in range(len(basis)):
+        basis[j] /= math.sqrt(float(column_sums(basis[j] * basis[j])))
+        basis[j + 1 :] -= row_sums(basis[j + 1 :] * basis[j])[:, None] * basis[j]
+    return basis
 
 
 def standard_normals(g: np.random.Generator, *shape: int) -> Floats:
     """Normal variates of this shape from the generator's raw words: its own ``standard_normal`` takes logarithms."""
-    raw, many = g.bit_generator, math.prod(shape)
-    found = np.empty(many)
-    for start in range(0, many, NORMALS):
-        some = min(NORMALS, many - start)
-        words = np.asarray(raw.random_raw((some + 1) // 2), np.uint64)
-        found[start : start + some] = normals(words[:, None], 2).T.ravel()[:some]
-    return found.reshape(shape)
+    raw, size = g.bit_generator, math.prod(shape)
+    variates = np.empty(size)
+    for start in range(0, size, NORMALS):
+        batch = min(NORMALS, size - start)
+        words = np.asarray(raw.random_raw((batch + 1) // 2), np.uint64)
+        variates[start : start + batch] = normals(words[:, None], 2).T.ravel()[:batch]
+    return variates.reshape(shape)
 
 
 def uniforms(g: np.random.Generator, *shape: int) -> Floats:
@@ -262,10 +262,10 @@ def powers(x: Floats, exponent: float) -> Floats:
 def exps(x: Floats) -> Floats:
     """e^x of numbers between -700 and 700, to a relative 2^-50."""
     power = np.rint(x * (1 / math.log(2)))
-    rest = (x - power * LN2_HIGH) - power * LN2_LOW
-    series = np.full_like(rest, INVERSES[-1])
+    remainder = (x - power * LN2_HIGH) - power * LN2_LOW
+    series = np.full_like(remainder, INVERSES[-1])
     for term in INVERSES[-2::-1]:
-        series = series * rest + term
+        series = series * remainder + term
     return np.asarray(np.ldexp(series, power.astype(np.int64)))
 
 
@@ -325,6 +325,6 @@ def more_bits(x: float, bits: int = BITS) -> float:
     return -fewer_bits(-x, bits)
 
 
-def more_bits_within(x: float, most: float, bits: int = BITS) -> float:
-    """The same, but not above ``most``, unless x is."""
-    return max(x, min(most, more_bits(x, bits)))
+def more_bits_within(x: float, cap: float, bits: int = BITS) -> float:
+    """The same, but not above ``cap``, unless x is."""
+    return max(x, min(cap, more_bits(x, bits)))

@@ -93,8 +93,8 @@ class RecordedTable:
             ids = self._past[self._count].ids
         else:
             live: Any = self._live()
-            before = [look.ids for look in self._past if look.level == level and not look.error]
-            ids = np.unique(np.concatenate([live.occupied(level), *before]))
+            recorded = [look.ids for look in self._past if look.level == level and not look.error]
+            ids = np.unique(np.concatenate([live.occupied(level), *recorded]))
             ids = ids[self._fresh(ids, level, error=False) != 0]
         values = self.at(ids, level)
         if level not in self._listed:
@@ -103,18 +103,18 @@ class RecordedTable:
         return ids.copy(), values
 
     def _look(self, ids: Ints, level: int, error: bool) -> Floats:
-        asked = _checked(ids, level, self._part.cells.space)
+        checked = _checked(ids, level, self._part.cells.space)
         self._count += 1
         if self._count <= len(self._past):
-            seen = self._past[self._count - 1]
-            if (seen.level, seen.error) != (level, error) or not np.array_equal(seen.ids, asked):
+            recorded = self._past[self._count - 1]
+            if (recorded.level, recorded.error) != (level, error) or not np.array_equal(recorded.ids, checked):
                 raise Refused(
                     f"cannot resume: round {self._at[0]} asks for other buckets than the recorded run. Use the version "
                     f"and the plan that made the record"
                 )
-            return seen.values.copy()
-        values = self._fresh(asked, level, error)
-        self._write(Lookup(*self._at, level, error, asked, values))
+            return recorded.values.copy()
+        values = self._fresh(checked, level, error)
+        self._write(Lookup(*self._at, level, error, checked, values))
         return values.copy()
 
     def _fresh(self, ids: Ints, level: int, error: bool) -> Floats:
@@ -125,21 +125,21 @@ class RecordedTable:
             left_out = np.full(len(ids), level in self._listed)
             for seen in (look for look in self._past if look.level == level and not look.error and len(look.ids)):
                 order = np.argsort(seen.ids, kind="stable")
-                where = np.minimum(np.searchsorted(seen.ids[order], ids), len(order) - 1)
-                known = seen.ids[order][where] == ids
-                values[known] = seen.values[order][where[known]]
-                left_out[known] = False
+                positions = np.minimum(np.searchsorted(seen.ids[order], ids), len(order) - 1)
+                matches = seen.ids[order][positions] == ids
+                values[matches] = seen.values[order][positions[matches]]
+                left_out[matches] = False
             values[left_out] = 0
         return values
 
 
 def _checked(ids: Ints, level: int, space: Space) -> Ints:
-    asked = np.ascontiguousarray(ids, np.int64)
+    checked = np.ascontiguousarray(ids, np.int64)
     if not 0 <= level < space.levels:
         raise InvalidInput(f"level {level} was looked up, but the space has levels 0 .. {space.levels - 1}")
-    if asked.ndim != 1 or (len(asked) and not (asked.min() >= 0 and asked.max() < space.sizes[level])):
+    if checked.ndim != 1 or (len(checked) and not (checked.min() >= 0 and checked.max() < space.sizes[level])):
         raise InvalidInput(f"bucket ids of level {level} must be a 1-D array of values 0 .. {space.sizes[level] - 1}")
-    return asked.copy()
+    return checked.copy()
 
 
 @attrs.frozen
@@ -224,7 +224,7 @@ class Session(Generic[T]):
         """Mark a value computed from this session's answers as fit for a solver to see."""
         return Released(value, self.released)
 
-    def agreed(self, found: Ints) -> Ints:
+    def agreed(self, values: Ints) -> Ints:
         """Integers that this run found from released values (lattice points of centres, radii in steps), as whoever ran
         it first found them: they are recorded as a look is, and whoever replays the record takes them from there.
 
@@ -236,21 +236,21 @@ class Session(Generic[T]):
         Raises: Refused: the record has others in number, or none that a lattice could hold.
         """
         if not self.rounds:
-            return found
+            return values
         at = len(self.rounds) - 1
         level = sum(after == at for after, _ in self.agreed_sizes)
-        self.agreed_sizes.append((at, found.size))
+        self.agreed_sizes.append((at, values.size))
         if self._forecasting:
-            return found
+            return values
         key = at, AGREED, level
-        for seen in self._past:
-            if (seen.round, seen.question, seen.level) == key:
-                return checkpointed(seen.values, found)
+        for look in self._past:
+            if (look.round, look.question, look.level) == key:
+                return checkpointed(look.values, values)
         if self._agree is not None:
-            found = checkpointed(self._agree(at, level, found).astype(np.float64), found)
-        flat = np.asarray(found, np.float64).reshape(len(found), -1)
-        self._write(Lookup(*key, False, np.arange(len(found)), flat))
-        return found
+            values = checkpointed(self._agree(at, level, values).astype(np.float64), values)
+        flat = np.asarray(values, np.float64).reshape(len(values), -1)
+        self._write(Lookup(*key, False, np.arange(len(values)), flat))
+        return values
 
     def framed(self, lattice: Lattice, domain: Domain) -> Session[T]:
         """This session as a method sees it that works in units of its own: ``ask`` puts rows on ``lattice``, whose
@@ -261,8 +261,8 @@ class Session(Generic[T]):
 
         Raises: InvalidInput: this session is in another one's frame, which the new lattice would take the place of.
         """
-        mine = self._lattice.first if isinstance(self._lattice, DropColumns) else self._lattice
-        if mine != self.problem.domain:
+        current = self._lattice.first if isinstance(self._lattice, DropColumns) else self._lattice
+        if current != self.problem.domain:
             raise InvalidInput(
                 "a method that has a frame of its own stands in the frame of another one, whose units it does not "
                 "know: put the frame inside (--zoom and --scale do)"
@@ -330,7 +330,7 @@ class Session(Generic[T]):
 
     def _answered(self, round: Round[T]) -> Callable[[int], Table]:
         """Gather the round's answers unless they are recorded; return a function from question number to live table."""
-        opened, closed = (round.index < many for many in self._before)
+        opened, closed = (round.index < number for number in self._before)
         if opened and self.record.digests[round.index] != round.digest():
             raise Refused(
                 f"round {round.index} is not the one that was opened before: other options, another version, or a "

@@ -64,20 +64,20 @@ def numbers(round: Round[Any], users: Ids, rng: NoiseRng) -> list[Ids]:
     """Each question's numbers (n,) for users (n,): fresh private ones under Shuffled trust, else the public ones."""
     if round.trust is not Shuffled:
         return [users] * len(round.parts)
-    found = dict[int, Ids]()
+    by_question = dict[int, Ids]()
     for drawing in roles(round):
         drawn = rng.child("number", round.index, drawing[0]).words(users, 1)[:, 0]
-        found.update(dict.fromkeys(drawing, drawn))
-    return [found[at] for at in range(len(round.parts))]
+        by_question.update(dict.fromkeys(drawing, drawn))
+    return [by_question[at] for at in range(len(round.parts))]
 
 
 def roles(round: Round[Any]) -> tuple[tuple[int, ...], ...]:
     """The questions (by position) of each drawing, of which a user answers at most one. Ordered by first question."""
     shares = [part.user_share for part in round.parts]
-    found = dict[object, list[int]]()
+    groups = dict[object, list[int]]()
     for at, (share, drawing) in enumerate(zip(shares, drawings(shares), strict=True)):
-        found.setdefault(at if share is None else (share.rng, drawing), []).append(at)
-    return tuple(tuple(drawing) for drawing in found.values())
+        groups.setdefault(at if share is None else (share.rng, drawing), []).append(at)
+    return tuple(tuple(drawing) for drawing in groups.values())
 
 
 def asked(round: Round[Any], numbers: list[Ids]) -> list[Bools | None]:
@@ -105,8 +105,8 @@ def needed_by(channel: object) -> int | None:
     Laws: its events hold if at least so many people, the user included, follow the protocol and their messages are
     shuffled together, whoever else takes part. An event's ``epsilon_without_shuffler`` holds otherwise.
     """
-    least: int | None = getattr(channel, "min_honest_users", None)
-    return least
+    needed: int | None = getattr(channel, "min_honest_users", None)
+    return needed
 
 
 def refuse_few(round: Round[Any], population: object, gathered: bool = False) -> None:

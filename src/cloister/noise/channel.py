@@ -201,14 +201,14 @@ class TensorChannel(AdditiveChannel):
         return report
 
     def totalled(self, levels: Sequence[tuple[Ints, Ints]], rows: int) -> Totals:
-        found = list[Ints]()
+        vectors = list[Ints]()
         for (ids, values), size in zip(levels, self.counted, strict=True):
             if len(ids) and not (ids.min() >= 0 and ids.max() < size):
                 raise Refused(f"totals for '{self.mechanism}' are of buckets that there are not")
             level = np.zeros((size, *self.one), np.int64)
             level[ids] = values
-            found.append(level.ravel())
-        return self.absorb(Totals(np.concatenate(found)))
+            vectors.append(level.ravel())
+        return self.absorb(Totals(np.concatenate(vectors)))
 
     def refuse_other(self, vector: AnyArray, kind: type[np.generic], size: int) -> None:
         """Raises: Refused unless a report has this many numbers of this kind."""
@@ -223,8 +223,8 @@ class TensorChannel(AdditiveChannel):
 
     def every(self, totals: Totals) -> Ints:
         """Totals of all levels, one per released number: (buckets,) or (buckets, dimension)."""
-        found = totals.vector.reshape(-1, *self.one)
-        return _expanded(found, self.space.levels) if self.space.nested else found
+        sums = totals.vector.reshape(-1, *self.one)
+        return _expanded(sums, self.space.levels) if self.space.nested else sums
 
     def scaled(self, totals: Totals) -> Ints:
         """Totals of all levels, flat, shifted to the integers that noise is drawn in."""
@@ -263,10 +263,10 @@ def _each(n: int) -> tuple[Ints, AnyArray]:
 
 def _expanded(deepest: Ints, levels: int) -> Ints:
     """All levels of a nested table, coarse ones first, from totals (size, ...) of the deepest: parents are pairs."""
-    found = [deepest]
-    while len(found) < levels:
-        last = found[-1]
+    tables = [deepest]
+    while len(tables) < levels:
+        last = tables[-1]
         if len(last) % 2:
             last = np.concatenate([last, np.zeros_like(last[:1])])
-        found.append(last[0::2] + last[1::2])
-    return np.concatenate(found[::-1])
+        tables.append(last[0::2] + last[1::2])
+    return np.concatenate(tables[::-1])

@@ -176,6 +176,6 @@ def wide_gaussian(sensitivity: Sensitivity, budget: Budget) -> tuple[Gaussian, i
     return Gaussian(sigma * 2.0**shift), shift
 
 
-def enough_bits(deviation: float, wanted: float = 2.0**20) -> int:
-    """The least shift that makes noise of this standard deviation at least ``wanted`` wide, in integers."""
-    return max(0, above(wanted / deviation))
+def enough_bits(deviation: float, target: float = 2.0**20) -> int:
+    """The least shift that makes noise of this standard deviation at least ``target`` wide, in integers."""
+    return max(0, above(target / deviation))

@@ -113,8 +113,8 @@ class SparsePieces:
     def merge(self, other: SparsePieces) -> SparsePieces:
         pieces = self.pieces + other.pieces
         numbers = [piece.values.size for piece in pieces]
-        few = len(pieces) <= PIECES and sum(numbers) - max(numbers) <= NUMBERS
-        return SparsePieces(pieces if few else _fewer(pieces))
+        small = len(pieces) <= PIECES and sum(numbers) - max(numbers) <= NUMBERS
+        return SparsePieces(pieces if small else _fewer(pieces))
 
     def total(self) -> SparseTotals:
         """Their sum, in one list."""
@@ -165,7 +165,7 @@ def _within(ids: Ints, size: int) -> bool:
 def _together(pieces: Iterable[SparseTotals]) -> SparseTotals:
     """The sum of lists, level by level."""
     levels = zip(*(piece.levels for piece in pieces), strict=True)
-    return SparseTotals.of([_joined(some) for some in levels])
+    return SparseTotals.of([_joined(lists) for lists in levels])
 
 
 def _joined(lists: Sequence[LevelTotals]) -> LevelTotals:
@@ -184,8 +184,8 @@ def _fewer(pieces: Sequence[SparseTotals]) -> tuple[SparseTotals, ...]:
     """Log-structured merge: join the small lists, and each list at most twice as long as all smaller ones together. The
     others grow threefold each, so they are few, and a row is added again only when its list grows by half."""
     ordered = sorted(pieces, key=lambda piece: len(piece.ids))
-    before = np.cumsum([0, *(len(piece.ids) for piece in ordered)])
-    joined = 1 + max(i for i, piece in enumerate(ordered) if i == 0 or len(piece.ids) <= 2 * before[i])
+    cumulative = np.cumsum([0, *(len(piece.ids) for piece in ordered)])
+    joined = 1 + max(i for i, piece in enumerate(ordered) if i == 0 or len(piece.ids) <= 2 * cumulative[i])
     return (_together(ordered[:joined]), *ordered[joined:]) if joined > 1 else tuple(ordered)
 
 
@@ -207,16 +207,16 @@ class LazyTable(HeldTable):
         self._known: dict[int, tuple[Ints, Floats]] = {}
 
     def at(self, ids: Ints, level: int = 0) -> Floats:
-        asked, back = np.unique(ids, return_inverse=True)
-        known, values = self._known.get(level) or (asked[:0], np.empty((0, *self._channel.one)))
-        fresh = asked[~_are_in(asked, known)]
+        unique_ids, back = np.unique(ids, return_inverse=True)
+        drawn_ids, values = self._known.get(level) or (unique_ids[:0], np.empty((0, *self._channel.one)))
+        fresh = unique_ids[~_are_in(unique_ids, drawn_ids)]
         if len(fresh):
             drawn = self._channel.noised(self._exact(fresh, level), self._rng.child("look", self._draws))
             self._draws += 1
-            order = np.argsort(np.concatenate([known, fresh]), kind="stable")
-            known, values = np.concatenate([known, fresh])[order], np.concatenate([values, drawn])[order]
-            self._known[level] = known, values
-        return values[np.searchsorted(known, asked)[back]]
+            order = np.argsort(np.concatenate([drawn_ids, fresh]), kind="stable")
+            drawn_ids, values = np.concatenate([drawn_ids, fresh])[order], np.concatenate([values, drawn])[order]
+            self._known[level] = drawn_ids, values
+        return values[np.searchsorted(drawn_ids, unique_ids)[back]]
 
     def standard_error(self, ids: Ints, level: int = 0) -> Floats:
         return np.full(len(ids), self._channel.deviation)
@@ -296,8 +296,8 @@ def additive_channel(
     return kind(mechanism, budget, space, bound, law, shift, unit, threshold)
 
 
-def _are_in(ids: Ints, known: Ints) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
+def _are_in(ids: Ints, sorted_ids: Ints) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
     """Which of the ids (m,) are among the known ones, ascending."""
-    if not len(known):
+    if not len(sorted_ids):
         return np.zeros(len(ids), bool)
-    return np.asarray(known[np.minimum(np.searchsorted(known, ids), len(known) - 1)] == ids)
+    return np.asarray(sorted_ids[np.minimum(np.searchsorted(sorted_ids, ids), len(sorted_ids) - 1)] == ids)
