@@ -136,7 +136,7 @@ from cloister.noise.channel import (
     TensorChannel as TensorChannel,
     Threshold as Threshold,
 )
-from cloister.noise.laws import (
+from cloister.noise.distributions import (
     UP as UP,
     Gaussian as Gaussian,
     Laplace as Laplace,

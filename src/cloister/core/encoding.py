@@ -22,29 +22,31 @@ from cloister.core.types import AnyArray, Bools, Ids, Ints
 P = TypeVar("P")
 V = TypeVar("V")
 Progress: TypeAlias = Callable[[int], None]
-"""Called with the number of rows, or reports, read since the last call."""
+"""Callback that takes the number of rows, or reports, read since the last call."""
 
 
 def chunk_rows(dimension: int) -> int:
-    """How many rows of this dimension to encode at once: 4 MB of float64, so that calls take long enough for other
-    threads to get the interpreter's lock meanwhile. What must stay in a core's cache works on blocks of a chunk."""
+    """Return the number of rows of this dimension to encode at once: 4 MB of float64.
+
+    Calls then take long enough for other threads to get the interpreter's lock meanwhile. Code that must stay in a
+    core's cache works on blocks of a chunk.
+    """
     return max(256, min(65_536, 524_288 // dimension))
 
 
 def keep_memory() -> None:
     """Make glibc keep the memory of one chunk for the next one. Elsewhere it does nothing.
 
-    glibc would map, zero and unmap arrays of a chunk's size each time, a quarter of a round's time. Its thresholds
-    follow the largest block ever freed; no page of this block is touched.
+    glibc would map, zero and unmap arrays of a chunk's size each time, a quarter of a round's time.
     """
+    # glibc's thresholds follow the largest block ever freed; no page of this block is touched
     np.empty(2**25 - 2**16, np.uint8)
 
 
 def encode_rows(round: Round[Any], rows: AnyArray, users: Ids, rng: NoiseRng) -> tuple[Any, ...]:
-    """Raw rows (n, d) to one report per question: clip, put on the lattice, locate, encode.
+    """Encode raw rows (n, d) into one report per question: clip, put on the lattice, locate, encode.
 
-    What becomes of a row with a cell that is not a finite number, ``everybody_reports`` says, by a rule that looks at
-    each row alone.
+    Rows with a missing or infinite cell are treated as ``everybody_reports`` says, each by itself.
     """
     points, who, nowhere = _snapped(round, rows, users)
     return encode_lattice(round, points, who, rng, nowhere)
@@ -53,20 +55,24 @@ def encode_rows(round: Round[Any], rows: AnyArray, users: Ids, rng: NoiseRng) ->
 def encode_lattice(
     round: Round[Any], rows: Ints, users: Ids, rng: NoiseRng, nowhere: Bools | None = None
 ) -> tuple[Any, ...]:
-    """Lattice rows (n, d) to one report per question, each distinct bucketing located once, for the users it asks.
+    """Encode lattice rows (n, d) into one report per question, locating each distinct bucketing once.
 
-    Args: nowhere (n,), whose rows are in no bucket, whatever they are.
+    Args:
+        round: the opened questions.
+        rows: lattice points (n, d).
+        users: their user numbers (n,).
+        rng: noise.
+        nowhere: mask (n,) of rows to put in no bucket, whatever they hold.
     """
     inputs = _asked(round, rows, users, rng, nowhere)
     return tuple(part.channel.encode(items, who, coins) for part, items, who, coins, _ in inputs)
 
 
 def everybody_reports(round: Round[Any]) -> bool:
-    """Return whether the owner of a row that cannot be used reports too, as a row in no bucket.
+    """Return True if the owner of an unusable row reports too, as a row in no bucket.
 
-    She does where neighbouring data differ by a row that is replaced: their number of reports is the same, and a report
-    that is not there would say for certain that a cell is missing. Where they differ by a row that is not there, such
-    rows are dropped.
+    She does under replace-one: neighbouring data sets have the same number of reports, and an absent report would
+    reveal for certain that a cell is missing. Under add-or-remove, unusable rows are dropped.
     """
     trust: type[Trust] = round.trust
     return trust.relation == "replace one row"
@@ -75,12 +81,12 @@ def everybody_reports(round: Round[Any]) -> bool:
 @final
 @attrs.frozen(eq=False)
 class Owned:
-    """A report of several users, and which users.
+    """Report of several users, with its senders.
 
     Args:
         report: as the channel encoded it.
-        rows: (m,) positions of the users who are asked.
-        numbers: (m,) their numbers, public or freshly drawn (``shuffling.numbers``).
+        rows: positions (m,) of the users who are asked.
+        numbers: their numbers (m,), public or freshly drawn (``shuffling.numbers``).
     """
 
     report: Any
@@ -89,9 +95,9 @@ class Owned:
 
 
 def encode_owned(round: Round[Any], rows: AnyArray, users: Ids, rng: NoiseRng) -> tuple[Owned, ...]:
-    """Raw rows (n, d) to one report per question, with its senders: for the senders themselves.
+    """Encode raw rows (n, d) into one report per question, with its senders: for the senders themselves.
 
-    A row with a cell that is not a finite number is in no bucket, and its sender reports as everybody does
+    A row with a missing or infinite cell is in no bucket, and its sender reports as everybody does
     (``everybody_reports``).
     """
     points, nowhere = _placed(round, rows)
@@ -104,7 +110,7 @@ def encode_owned(round: Round[Any], rows: AnyArray, users: Ids, rng: NoiseRng) -
 
 
 def summarise_rows(round: Round[Any], rows: AnyArray, users: Ids, rng: NoiseRng) -> tuple[Any, ...]:
-    """Raw rows (n, d) in this process to one summary per question, by the rule of ``encode_rows``."""
+    """Summarise raw rows (n, d) in this process: one summary per question, as ``encode_rows`` and ``absorb``."""
     points, who, nowhere = _snapped(round, rows, users)
     return summarise_lattice(round, points, who, rng, nowhere)
 
@@ -112,9 +118,9 @@ def summarise_rows(round: Round[Any], rows: AnyArray, users: Ids, rng: NoiseRng)
 def summarise_lattice(
     round: Round[Any], rows: Ints, users: Ids, rng: NoiseRng, nowhere: Bools | None = None
 ) -> tuple[Any, ...]:
-    """Lattice rows (n, d) in this process to one summary per question, without making messages only to add them up.
+    """Summarise lattice rows (n, d) in this process, without making messages only to add them up.
 
-    Args: as of ``encode_lattice``.
+    Arguments are those of ``encode_lattice``.
     """
     inputs = _asked(round, rows, users, rng, nowhere)
     return tuple(_summary(part.channel, items, who, coins) for part, items, who, coins, _ in inputs)
@@ -126,13 +132,13 @@ def _summary(channel: Channel[Any, Any, Any, Any], items: Ints | BucketedVectors
 
 
 def finite(rows: AnyArray) -> Bools:
-    """Which rows (n,) have no missing or infinite cell."""
+    """Return a mask (n,) of the rows without a missing or infinite cell."""
     cells = np.isfinite(rows)
     return np.ones(len(rows), bool) if cells.all() else np.asarray(cells.all(axis=1))
 
 
 def _snapped(round: Round[Any], rows: AnyArray, users: Ids) -> tuple[Ints, Ids, Bools | None]:
-    """Return the rows of those who report on the lattice, their users, and which are in no bucket (None: no row)."""
+    """Return the lattice rows of those who report, their users, and a mask of those in no bucket (None: no row)."""
     if everybody_reports(round):
         points, nowhere = _placed(round, rows)
         return points, users, nowhere
@@ -143,7 +149,7 @@ def _snapped(round: Round[Any], rows: AnyArray, users: Ids) -> tuple[Ints, Ids, 
 
 
 def _placed(round: Round[Any], rows: AnyArray) -> tuple[Ints, Bools | None]:
-    """Return all rows (n, d) on the lattice, and which of them are in no bucket (None: no row)."""
+    """Return all rows (n, d) on the lattice, and a mask of those in no bucket (None: no row)."""
     usable = finite(rows)
     if usable.all():
         return round.domain.snap(rows), None
@@ -153,10 +159,7 @@ def _placed(round: Round[Any], rows: AnyArray) -> tuple[Ints, Bools | None]:
 def _asked(
     round: Round[Any], rows: Ints, users: Ids, rng: NoiseRng, nowhere: Bools | None = None
 ) -> Iterator[tuple[OpenedQuestion, Ints | BucketedVectors, Ids, NoiseRng, Bools | None]]:
-    """Input of each channel: items, user numbers, randomness, and who of the users (n,) are asked (None: all).
-
-    Args: nowhere, whose rows are in no bucket, whatever they are.
-    """
+    """Yield each channel's input: items, user numbers, noise, and a mask (n,) of the users asked (None: all)."""
     names = numbers(round, users, rng)
     selected = whom(round, names)
     located = _located(round, selected, rows)
@@ -173,7 +176,7 @@ def _asked(
 
 
 def _located(round: Round[Any], selected: list[Bools | None], rows: Ints) -> dict[int, Ints]:
-    """Bucket ids (n, levels) by bucketing; -1 where nobody asks. Raises: as ``_within``."""
+    """Return bucket ids (n, levels) by the id() of each bucketing; -1 where no question asks the row's user."""
     needed: dict[int, Bools | None] = {}
     for part, who in zip(round.parts, selected, strict=True):
         previous = needed.get(id(part.cells), who)
@@ -191,12 +194,12 @@ def _located(round: Round[Any], selected: list[Bools | None], rows: Ints) -> dic
 
 
 def _within(cells: Bucketing, rows: Ints) -> Ints:
-    """Bucket ids (n, levels), each -1 or of an existing bucket: the proof of every oracle takes this for granted.
+    """Return bucket ids (n, levels), each -1 or of an existing bucket, as the proof of every oracle assumes.
 
-    A randomiser given another id may send what no bucket of the plan would, which reveals the row: so nothing is
-    encoded. Under Central and Aggregated trust the run ends, which one row can bring about: the existence of such a row
-    is outside the guarantee and must be fixed in the plugin; the message reveals nothing else of it. The kit finds such
-    bucketings (``ids_are_within_the_space``).
+    Given another id, a randomiser might send a report that belongs to no bucket of the plan and reveals the row: so
+    nothing is encoded. Under Central and Aggregated trust one row can thereby end the run. That such a row exists is
+    outside the guarantee, and the message reveals nothing else of it. The test kit finds such bucketings
+    (``ids_are_within_the_space``).
 
     Raises:
         InvalidInput: some id is outside its level, or the result is no array of ids.
@@ -216,25 +219,26 @@ def _within(cells: Bucketing, rows: Ints) -> Ints:
 
 
 def _promised(vectors: Vectors, rows: Ints, buckets: Ints) -> Ints:
-    """Vectors (n, dimension) of the rows, as their bound promises them.
+    """Return the vectors (n, dimension) of the rows, checked against their bound.
 
     Raises:
-        InvalidInput: they have another shape or type. How many there are is not said: it may depend on the rows.
+        InvalidInput: they have another shape or type.
     """
     values, dimension = vectors.values(rows, buckets), vectors.bound.dimension
     if not (isinstance(values, np.ndarray) and values.shape == (len(rows), dimension) and values.dtype == np.int64):
+        # the number of vectors may depend on the rows: the message leaves it out
         first, *trailing = np.shape(values) or ("no n",)
         shape = ", ".join(["n" if first == len(rows) else "not n", *map(str, trailing)])
         raise InvalidInput(
             f"{type(vectors).__name__}.values of n rows has shape ({shape}) and type "
-            f"{getattr(values, 'dtype', type(values).__name__)}; its bound promises (n, {dimension}) of int64: this is "
-            f"a fault of the plugin that it is from. Nothing was encoded"
+            f"{getattr(values, 'dtype', type(values).__name__)}; its bound promises (n, {dimension}) of int64: report "
+            f"this to the author of its plugin. Nothing was encoded"
         )
     return values
 
 
 def absorb(round: Round[Any], reports: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The server's half: reports to summaries, which merge."""
+    """Turn reports into summaries, which merge: the server's half of a round."""
     return tuple(part.channel.absorb(report) for part, report in zip(round.parts, reports, strict=True))
 
 
@@ -256,6 +260,8 @@ def map_merge(
 
     Args:
         parts: at least one.
+        fn: computes a part's value.
+        merge: merges two values.
         run: gives each part's value exactly once, in any order, or raises; by default sequential, in this process.
     """
     return reduce(merge, run(fn, parts))

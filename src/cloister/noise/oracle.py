@@ -1,4 +1,4 @@
-"""Base classes of additive-noise oracles: write the noise and its scale, and get counts and vector sums.
+"""Base classes of additive-noise oracles: define the noise and its scale, and get counts and vector sums.
 
     @component
     class MyNoise(AdditiveNoise):
@@ -15,10 +15,8 @@
 It fills both roles, each by a Spec of its own. An oracle of counts alone derives from ``AdditiveCounts``. Totals are
 exact in any space: tensors in small ones, lists of occupied buckets in those of up to 2^62 buckets per level.
 
-Integer tensors whose noise is not drawn by ``decode``: channels of Aggregated oracles on enumerable buckets.
-
-Totals, clipping, scaling and the table are those of the Central oracles (``channel``): the same code gives the same
-numbers, so that parties who pool their rows release what a curator of all rows would have.
+Aggregated oracles use ``RingChannel``, on enumerable buckets. Totals, clipping, scaling and the table are those of the
+Central oracles (``channel``), so that parties who pool their rows release what a curator of all rows would have.
 """
 
 from __future__ import annotations
@@ -40,14 +38,14 @@ from cloister.core.registry.components import component, option
 from cloister.core.reproducible_math import above
 from cloister.core.types import Ids, Ints
 from cloister.noise.channel import LookupTable, TensorChannel
-from cloister.noise.laws import Noise, Sensitivity
+from cloister.noise.distributions import Noise, Sensitivity
 from cloister.noise.sparse import SparseChannel, additive_channel
 
 
 def most_rows_option() -> Any:
-    """The option ``most_rows`` of an oracle under Aggregated trust."""
+    """Return the option ``most_rows`` of an oracle under Aggregated trust."""
     return option(
-        default=CAP, low=1, high=CAP, unit="rows", help="hard cap of a party's rows: with fewer, messages are shorter"
+        default=CAP, low=1, high=CAP, unit="rows", help="hard cap on a party's rows; a lower one shortens messages"
     )
 
 
@@ -65,7 +63,7 @@ class RingChannel:
         tensor: buckets, bound, noise law and scale.
         parties: M, at most; exactly, if they draw shares.
         most_rows: n, a hard cap that every party checks before it sends.
-        ratio: of the noise that the guarantee counts on (see ``core.budget.Event``).
+        ratio: ratio of the noise that the guarantee relies on (see ``core.budget.Event``).
     """
 
     tensor: TensorChannel
@@ -122,17 +120,25 @@ class RingChannel:
         return report
 
     def noise(self, rng: NoiseRng, share: int = 0, of: int = 1) -> Ids:
-        """Words to add: the whole noise, or one party's share of it. Raises: Refused if there is no such share."""
+        """Draw the words to add: the whole noise, or one party's share of it.
+
+        Raises:
+            Refused: there is no such share.
+        """
         if of != self.shares or not 0 <= share < of or self.tensor.law is None:
             raise Refused(f"noise share {share} of {of} was asked for, but this question's noise has {self.shares}")
         return to_words(self.tensor.law.draw(self.size, rng))
 
     def decode(self, summary: RingVector, rng: NoiseRng) -> LookupTable:
-        """Draws nothing. Raises: Refused if the sum does not contain its noise yet."""
+        """Decode a sum without a draw.
+
+        Raises:
+            Refused: the sum does not contain its noise yet.
+        """
         if not summary.noised:
             raise Refused(
-                f"'{self.tensor.mechanism}' was given a sum without its noise: rows under Aggregated trust are asked "
-                "through parties (population 'parties', or 'cloister coordinate' and 'cloister join')"
+                f"'{self.tensor.mechanism}' was given a sum without its noise: under Aggregated trust ask through "
+                "parties (population 'parties', or 'cloister coordinate' and 'cloister join')"
             )
         return self.tensor.table(to_integers(self.absorb(summary).vector, self.bits))
 
@@ -142,9 +148,10 @@ AnyChannel: TypeAlias = TensorChannel | SparseChannel | RingChannel
 
 @component
 class AdditiveCounts(ABC):
-    """A ``FrequencyOracle`` of exact counts under noise.
+    """``FrequencyOracle`` of exact counts under noise.
 
-    Class attributes: ``trust`` and ``measure`` as for every oracle; mechanism (registry name).
+    Attributes:
+        mechanism: registry name.
     """
 
     mechanism: ClassVar[str]
@@ -156,12 +163,16 @@ class AdditiveCounts(ABC):
 
     @abstractmethod
     def noise(self, sensitivity: Sensitivity, budget: Budget) -> tuple[Noise | None, int]:
-        """The law worth this budget (None: no noise, NOT private), in integers scaled up by this many bits: 0, unless
-        the law has to be wide (``wide_gaussian``). Raises: InvalidInput for a budget in another measure, or if there is
-        no such noise."""
+        """Return the law that this budget buys (None: no noise, NOT private), and the shift in bits.
+
+        The law is in integers scaled up by 2^shift: 0, unless it has to be wide (``wide_gaussian``).
+
+        Raises:
+            InvalidInput: the budget has another measure, or buys no such noise.
+        """
 
     def channel(self, space: Space, bound: Bound | None, budget: Budget, unit: float) -> AnyChannel:
-        """The opened question. Args: bound, of the vectors, None for counts; unit, of their lattice, 1 for counts."""
+        """Return the opened question, for vectors within ``bound`` on a lattice of this unit, or counts (None, 1)."""
         law, shift = self.noise(Sensitivity.of(space, bound), budget)
         return additive_channel(self.mechanism, budget, space, bound, law, shift, unit)
 
@@ -175,7 +186,7 @@ class AdditiveCounts(ABC):
         most_rows: int,
         ratio: float = 0.0,
     ) -> RingChannel:
-        """The opened question for rows that parties pool: ``channel`` under Aggregated trust."""
+        """Return the opened question for rows that parties pool: ``channel`` under Aggregated trust."""
         law, shift = self.noise(Sensitivity.of(space, bound), budget)
         tensor = TensorChannel(self.mechanism, budget, space, bound, law, shift, unit)
         return RingChannel(tensor, parties, most_rows, ratio)
@@ -189,8 +200,7 @@ class AdditiveCounts(ABC):
 
 @component
 class AdditiveNoise(AdditiveCounts):
-    """A ``FrequencyOracle`` that is a ``VectorSumOracle`` too: sums of vectors under the same noise, where there is a
-    bound."""
+    """``FrequencyOracle`` and ``VectorSumOracle``: with a bound, sums of vectors under the same noise."""
 
     def open(self, space: Space, budget: Budget, context: QuestionContext, bound: Bound | None = None) -> AnyChannel:
         return self.channel(space, bound, budget, context.unit if bound else 1.0)

@@ -25,7 +25,7 @@ from cloister.accounting.privacy_target import PrivacyTarget, budget_of, problem
 from cloister.core.capabilities import at_most, chooses_k, part_lost, predicted_part, tells_narrow_columns
 from cloister.core.clustering import Problem
 from cloister.core.domains import Domain
-from cloister.core.errors import CloisterError, InvalidInput, theirs
+from cloister.core.errors import CloisterError, InvalidInput, plugin_errors
 from cloister.core.randomness import ANY_KEY
 from cloister.core.registry.components import CandidateSlot, own_number, slots_of
 from cloister.core.registry.compose import Composed, below, compose
@@ -321,6 +321,6 @@ class MethodSelector:
     def check(self, composed: Composed) -> None:
         """Forecast a run. Raises: CloisterError: a question does not open, or all together cost too much."""
         problem = self.problem(composed)
-        with theirs(f"the method '{composed.spec.name}' as composed does not run"):
+        with plugin_errors(f"the method '{composed.spec.name}' as composed does not run"):
             rounds = forecast(composed.value, problem, ANY_KEY)
         Accountant(self.total, problem.budget).forecast([round.events for round in rounds])

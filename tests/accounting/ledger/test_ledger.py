@@ -58,7 +58,7 @@ def test_runs_are_admitted_until_the_epsilons_add_up(ledger: Ledger) -> None:
     with pytest.raises(BudgetExceeded) as error:
         reserve(ledger)
     assert "data set 'people' has epsilon 0, delta 1e-06 left, epsilon 0.25" in str(error.value)
-    assert error.value.left == "epsilon 0, delta 1e-06"
+    assert error.value.remaining == "epsilon 0, delta 1e-06"
 
 
 def test_ten_tenths_are_one_whatever_floating_point_says(ledger: Ledger) -> None:
