@@ -45,6 +45,7 @@ class Method(Protocol[T]):
 
     def cluster(self, problem: Problem, session: Session[T], rng: PublicRng) -> Clustering:
         """Return centres for the problem, from answers to ``session.ask``; ``rng`` gives public coins only."""
+        ...
 
 
 Reading: TypeAlias = Callable[[Round[Any], tuple[Any, ...], tuple[Table, ...]], tuple[Table, ...]]
@@ -196,10 +197,9 @@ class Session(Generic[T]):
         self.asked: list[tuple[Question[T, Any], ...]] = []
         self.notions: set[PrivacyNotion] = set()
         self.record = Record() if record is None else record
-        self._population: Answering[T] | None = population
-        self._accountant, self._journal, self._forecasting = accountant, journal, forecasting
+        self._population, self._accountant, self._journal = population, accountant, journal
         self._noise = NoiseRng.secret() if noise is None else noise
-        self._reading, self._agree = reading, agree
+        self._reading, self._agree, self._forecasting = reading, agree, forecasting
         self._past = list(self.record.lookups)
         self._before = len(self.record.digests), self.record.closed  # what others add later is no earlier release
         self._lattice: Lattice = problem.domain
