@@ -78,7 +78,7 @@ from cloister.core.record import (
     fingerprint as fingerprint,
     fingerprint_of as fingerprint_of,
     fingerprinter as fingerprinter,
-    inside as inside,
+    subkey as subkey,
 )
 from cloister.core.registry.components import (
     Spec as Spec,

@@ -33,7 +33,7 @@ class BundleArrays:
 
     def __init__(self) -> None:
         self.content = bytearray()
-        self._known = dict[tuple[str, bytes], int]()
+        self._stored = dict[tuple[str, bytes], int]()
 
     def add(self, values: AnyArray) -> dict[str, Any]:
         """Store an array once, integers in 4 bytes each if all fit, and return its reference for the JSON.
@@ -47,7 +47,7 @@ class BundleArrays:
             fits = not values.size or (int(values.min()) >= -(2**31) and int(values.max()) < 2**31)
             kind = "i4" if fits else "i8"
         content = np.ascontiguousarray(values, f"<{kind}").tobytes()
-        at = self._known.setdefault((kind, content), len(self.content))
+        at = self._stored.setdefault((kind, content), len(self.content))
         if at == len(self.content):
             self.content += content + bytes(-len(content) % ALIGNED)
         return {"at": at, "type": kind, "shape": list(values.shape)}

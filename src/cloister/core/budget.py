@@ -48,7 +48,7 @@ class Share:
     def fraction(self) -> float:
         return self.high - self.low
 
-    def meets(self, other: Share) -> bool:
+    def overlaps(self, other: Share) -> bool:
         """Return True if two shares with the same key overlap."""
         return self.low < other.high and other.low < self.high
 
@@ -67,7 +67,7 @@ def drawings(shares: Sequence[Share | None]) -> list[int]:
     taken, numbers = dict[tuple[PublicRng, int], list[Share]](), list[int]()
     for share in shares:
         number = 0
-        while share and any(share.meets(other) for other in taken.get((share.rng, number), ())):
+        while share and any(share.overlaps(other) for other in taken.get((share.rng, number), ())):
             number += 1
         if share:
             taken.setdefault((share.rng, number), []).append(share)
@@ -206,7 +206,7 @@ class Event:
     epsilon_without_shuffler: float = attrs.field(default=math.inf, kw_only=True)
     pure: float = attrs.field(default=math.inf, kw_only=True)
 
-    def among_those_drawn(self, *drawing: int) -> Event:
+    def in_drawing(self, *drawing: int) -> Event:
         """Return this event with its share of the users keyed apart from the shares of all other drawings."""
         share = self.spent.user_share
         if share is None:

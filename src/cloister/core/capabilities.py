@@ -152,7 +152,7 @@ Fitted so that half of the measured losses lie above the prediction (``benchmark
 rows the cost is 0.1 to 0.3. Groups that are far apart lose much less."""
 
 
-def predicted_part(method: Any, problem: Problem, objective: str | None) -> float:
+def predicted_loss(method: Any, problem: Problem, objective: str | None) -> float:
     """Return the predicted loss as a fraction of the loss of one centre at the middle of the bounds.
 
     Both losses are costs beyond that of as many centres found without privacy.
@@ -165,16 +165,16 @@ def predicted_part(method: Any, problem: Problem, objective: str | None) -> floa
     Raises:
         InvalidInput: as ``predicted_error``.
     """
-    return part_lost(predicted_error(method, problem), objective)
+    return relative_loss(predicted_error(method, problem), objective)
 
 
-def part_lost(error: float, objective: str | None = None) -> float:
+def relative_loss(error: float, objective: str | None = None) -> float:
     """Return the fraction v / (v + ``TYPICAL``) for a predicted error v; of roots for k-median, a cost of distances."""
     lost, typical = (math.sqrt(error), math.sqrt(TYPICAL_MEDIAN)) if objective == "k-median" else (error, TYPICAL)
     return lost / (lost + typical)
 
 
-def at_most(part: float) -> float:
+def loss_upper_bound(part: float) -> float:
     """Return the fraction below which nine of ten data sets lie: ``SPREAD`` times the odds of the predicted one.
 
     The shape of the groups decides where, and no public figure tells it.

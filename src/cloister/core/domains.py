@@ -18,7 +18,7 @@ import numpy as np
 from cloister.core.buckets import BundleArrays
 from cloister.core.doubles import as_float
 from cloister.core.errors import InvalidInput
-from cloister.core.reproducible_math import above, lengths, roots, standard_normals, uniforms
+from cloister.core.reproducible_math import ceil_log2, lengths, roots, standard_normals, uniforms
 from cloister.core.types import AnyArray, Floats, Ints
 
 D = TypeVar("D", bound="Domain")
@@ -85,7 +85,7 @@ class Domain(Lattice, Protocol):
 
 def _power_of_two_unit(radius: float, dimension: int) -> float:
     room = REACH - math.sqrt(dimension) - 1
-    return 2.0 ** above(radius / room)
+    return 2.0 ** ceil_log2(radius / room)
 
 
 def _checked_size(radius: float) -> None:

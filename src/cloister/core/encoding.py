@@ -15,7 +15,7 @@ from cloister.core.lattice import shrink
 from cloister.core.questions import OpenedQuestion, Round
 from cloister.core.randomness import NoiseRng
 from cloister.core.roles import Channel
-from cloister.core.shuffling import asked as whom, in_messages, numbers
+from cloister.core.shuffling import in_messages, selected_users, user_numbers
 from cloister.core.trust import Trust
 from cloister.core.types import AnyArray, Bools, Ids, Ints
 
@@ -64,7 +64,7 @@ def encode_lattice(
         rng: noise.
         nowhere: mask (n,) of rows to put in no bucket, whatever they hold.
     """
-    inputs = _asked(round, rows, users, rng, nowhere)
+    inputs = _channel_inputs(round, rows, users, rng, nowhere)
     return tuple(part.channel.encode(items, who, coins) for part, items, who, coins, _ in inputs)
 
 
@@ -80,13 +80,13 @@ def everybody_reports(round: Round[Any]) -> bool:
 
 @final
 @attrs.frozen(eq=False)
-class Owned:
+class OwnedReport:
     """Report of several users, with its senders.
 
     Args:
         report: as the channel encoded it.
         rows: positions (m,) of the users who are asked.
-        numbers: their numbers (m,), public or freshly drawn (``shuffling.numbers``).
+        numbers: their numbers (m,), public or freshly drawn (``shuffling.user_numbers``).
     """
 
     report: Any
@@ -94,7 +94,7 @@ class Owned:
     numbers: Ids
 
 
-def encode_owned(round: Round[Any], rows: AnyArray, users: Ids, rng: NoiseRng) -> tuple[Owned, ...]:
+def encode_owned(round: Round[Any], rows: AnyArray, users: Ids, rng: NoiseRng) -> tuple[OwnedReport, ...]:
     """Encode raw rows (n, d) into one report per question, with its senders: for the senders themselves.
 
     A row with a missing or infinite cell is in no bucket, and its sender reports as everybody does
@@ -102,10 +102,10 @@ def encode_owned(round: Round[Any], rows: AnyArray, users: Ids, rng: NoiseRng) -
     """
     points, nowhere = _placed(round, rows)
     return tuple(
-        Owned(
+        OwnedReport(
             part.channel.encode(items, them, coins), np.arange(len(users)) if who is None else np.flatnonzero(who), them
         )
-        for part, items, them, coins, who in _asked(round, points, users, rng, nowhere)
+        for part, items, them, coins, who in _channel_inputs(round, points, users, rng, nowhere)
     )
 
 
@@ -122,7 +122,7 @@ def summarise_lattice(
 
     Arguments are those of ``encode_lattice``.
     """
-    inputs = _asked(round, rows, users, rng, nowhere)
+    inputs = _channel_inputs(round, rows, users, rng, nowhere)
     return tuple(_summary(part.channel, items, who, coins) for part, items, who, coins, _ in inputs)
 
 
@@ -156,13 +156,13 @@ def _placed(round: Round[Any], rows: AnyArray) -> tuple[Ints, Bools | None]:
     return round.domain.snap(np.where(usable[:, None], rows, 0.0)), ~usable
 
 
-def _asked(
+def _channel_inputs(
     round: Round[Any], rows: Ints, users: Ids, rng: NoiseRng, nowhere: Bools | None = None
 ) -> Iterator[tuple[OpenedQuestion, Ints | BucketedVectors, Ids, NoiseRng, Bools | None]]:
     """Yield each channel's input: items, user numbers, noise, and a mask (n,) of the users asked (None: all)."""
-    names = numbers(round, users, rng)
-    selected = whom(round, names)
-    located = _located(round, selected, rows)
+    names = user_numbers(round, users, rng)
+    selected = selected_users(round, names)
+    located = _bucket_ids(round, selected, rows)
     if nowhere is not None:
         located = {cells: np.where(nowhere[:, None], -1, ids) for cells, ids in located.items()}
     for number, (part, who) in enumerate(zip(round.parts, selected, strict=True)):
@@ -171,11 +171,13 @@ def _asked(
             buckets, points, senders = buckets[who], rows[who], senders[who]
         items: Ints | BucketedVectors = buckets
         if part.vectors is not None:
-            items = BucketedVectors(buckets, shrink(_promised(part.vectors, points, buckets), part.vectors.bound))
+            items = BucketedVectors(
+                buckets, shrink(_checked_vectors(part.vectors, points, buckets), part.vectors.bound)
+            )
         yield part, items, senders, rng.child("encode", round.index, number), who
 
 
-def _located(round: Round[Any], selected: list[Bools | None], rows: Ints) -> dict[int, Ints]:
+def _bucket_ids(round: Round[Any], selected: list[Bools | None], rows: Ints) -> dict[int, Ints]:
     """Return bucket ids (n, levels) by the id() of each bucketing; -1 where no question asks the row's user."""
     needed: dict[int, Bools | None] = {}
     for part, who in zip(round.parts, selected, strict=True):
@@ -186,14 +188,14 @@ def _located(round: Round[Any], selected: list[Bools | None], rows: Ints) -> dic
         if id(part.cells) not in located:
             who = needed[id(part.cells)]
             if who is None:
-                located[id(part.cells)] = _within(part.cells, rows)
+                located[id(part.cells)] = _checked_ids(part.cells, rows)
             else:
                 located[id(part.cells)] = ids = np.full((len(rows), part.cells.space.levels), -1)
-                ids[who] = _within(part.cells, rows[who])
+                ids[who] = _checked_ids(part.cells, rows[who])
     return located
 
 
-def _within(cells: Bucketing, rows: Ints) -> Ints:
+def _checked_ids(cells: Bucketing, rows: Ints) -> Ints:
     """Return bucket ids (n, levels), each -1 or of an existing bucket, as the proof of every oracle assumes.
 
     Given another id, a randomiser might send a report that belongs to no bucket of the plan and reveals the row: so
@@ -218,7 +220,7 @@ def _within(cells: Bucketing, rows: Ints) -> Ints:
     return ids
 
 
-def _promised(vectors: Vectors, rows: Ints, buckets: Ints) -> Ints:
+def _checked_vectors(vectors: Vectors, rows: Ints, buckets: Ints) -> Ints:
     """Return the vectors (n, dimension) of the rows, checked against their bound.
 
     Raises:

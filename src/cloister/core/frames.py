@@ -169,7 +169,7 @@ def grades(values: Floats) -> Ints:
     return np.asarray(np.where(values < 0, -1 - size, size), np.int64)
 
 
-def least_of(grade: Sequence[int] | Ints) -> Floats:
+def grade_starts(grade: Sequence[int] | Ints) -> Floats:
     """Return the least value of each grade (m,); for GRADES, the upper end of all."""
     ordinals = np.asarray(grade, np.int64)
     bits = (np.abs(ordinals) + (1023 - OCTAVES) * STEPS) << 44

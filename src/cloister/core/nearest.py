@@ -44,11 +44,11 @@ class _Block:
     def _lines(self) -> Floats:
         return np.hstack([self.slopes, self.offsets])
 
-    def least(self, columns: Floats, out: Floats) -> None:
+    def smallest_keys(self, columns: Floats, out: Floats) -> None:
         """Write S (|c|^2 - 2 <x, c>) + j of the nearest centre for each row to ``out``; columns (d + 1, n) are x, 1."""
         np.min(self._lines @ columns, axis=0, out=out)
 
-    def parted(self, keys: Floats) -> tuple[Ints, Ints]:
+    def split_keys(self, keys: Floats) -> tuple[Ints, Ints]:
         """Return the nearest centre's index and squared distance less |x|^2, from its key."""
         integers = keys.astype(np.int64)
         index = integers & ((1 << self.bits) - 1)
@@ -110,10 +110,10 @@ class NearestCenter:
             x = columns[:, : len(rows) - start]
             x[:d] = rows[chunk].T
             for block, block_keys in zip(blocks, keys, strict=True):
-                block.least(x, block_keys[chunk])
-        nearest, distance = blocks[0].parted(keys[0])
+                block.smallest_keys(x, block_keys[chunk])
+        nearest, distance = blocks[0].split_keys(keys[0])
         for block, block_keys in zip(blocks[1:], keys[1:], strict=True):
-            other, closer = block.parted(block_keys)
+            other, closer = block.split_keys(block_keys)
             nearest = np.where(closer < distance, other, nearest)
             distance = np.minimum(distance, closer)
         return nearest, distance + np.vecdot(rows, rows) if squared else distance

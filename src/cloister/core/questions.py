@@ -141,7 +141,7 @@ class Round(Generic[T_co]):
         # one drawing only, so that each drawing gets a key of its own
         drawn = drawings([part.user_share for part in self.parts])
         return tuple(
-            event.among_those_drawn(self.index, at)
+            event.in_drawing(self.index, at)
             for part, at in zip(self.parts, drawn, strict=True)
             for event in part.channel.events
         )

@@ -121,7 +121,7 @@ class NoiseRng:
         the same report of a user alone, in any chunk and in any order.
         """
         if self._given is not None:
-            return self._given.alone(users).take(len(users) * per_user).reshape(len(users), per_user)
+            return self._given.for_one_user(users).take(len(users) * per_user).reshape(len(users), per_user)
         if self._seed is None:
             return np.frombuffer(secrets.token_bytes(8 * len(users) * per_user), np.uint64).reshape(
                 len(users), per_user
@@ -131,14 +131,14 @@ class NoiseRng:
             drawn[:, i] = self._seed.child(i).of_users(users)
         return drawn
 
-    def discrete_gaussian_each(self, users: Ids, sigma: float, per_user: int) -> Ints:
+    def discrete_gaussian_per_user(self, users: Ids, sigma: float, per_user: int) -> Ints:
         """Draw discrete Gaussian integers (n, per_user), a fixed number per user, for users who add their own noise.
 
         Secret and replayed ones are ``discrete_gaussian``. Seeded ones, for tests only, depend on the user's number
         only, like ``words``: rounded normal variates (Box and Muller 1958).
         """
         if self._given is not None:
-            self._given.alone(users)
+            self._given.for_one_user(users)
         if self._seed is None:
             return self.discrete_gaussian(sigma, len(users) * per_user).reshape(len(users), per_user)
         ids = np.add.outer(self._seed.of_users(users), np.arange(2 * per_user, dtype=np.uint64)).astype(np.uint64)
@@ -266,7 +266,7 @@ class _GivenWords:
     def take(self, size: int) -> Ids:
         return np.array([self() for _ in range(size)], np.uint64)
 
-    def alone(self, users: Ids) -> _GivenWords:
+    def for_one_user(self, users: Ids) -> _GivenWords:
         """Return itself.
 
         Raises:

@@ -72,7 +72,7 @@ def option_fingerprints(options: Mapping[str, Sequence[str | int]]) -> dict[str,
     return {name: fingerprint_of(bytes(SIZE), [name, *values]) for name, values in options.items() if values}
 
 
-def inside(key: bytes, name: str) -> bytes:
+def subkey(key: bytes, name: str) -> bytes:
     """Return the key of a part: one party's rows, one run of a ledger."""
     return fingerprint_of(key, ("part", name))
 

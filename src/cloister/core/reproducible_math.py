@@ -87,7 +87,7 @@ def twice_log(x: Floats) -> Floats:
     """
     bits = x.view(np.int64)
     power = (bits - MIDDLE) >> 52
-    above = (32 - power).astype(np.float64)
+    result = (32 - power).astype(np.float64)
     m = (bits - (power << 52)).view(np.float64)
     s = m - 1.0
     m += 1.0
@@ -99,9 +99,9 @@ def twice_log(x: Floats) -> Floats:
         series *= z
     series += SERIES[0]
     series *= s
-    above *= LN4
-    above -= series
-    return above
+    result *= LN4
+    result -= series
+    return result
 
 
 def _turn(words: Ids) -> tuple[Floats, Floats]:
@@ -190,11 +190,6 @@ def row_sums(values: AnyArray) -> AnyArray:
 def total(values: AnyArray) -> float:
     """Return the sum of all numbers of an array."""
     return float(column_sums(np.ravel(values)[:, None])[0])
-
-
-def running(values: Floats) -> Floats:
-    """Return the cumulative sums of (m,), added in order, as ``np.cumsum`` does on every machine."""
-    return np.asarray(np.cumsum(values))
 
 
 def lengths(vectors: Floats) -> Floats:
@@ -292,7 +287,7 @@ def root(x: float, n: int) -> float:
     return float(DIGITS.exp(DIGITS.divide(DIGITS.ln(Decimal(x)), Decimal(n))))
 
 
-def above(x: float) -> int:
+def ceil_log2(x: float) -> int:
     """Return the least integer n with 2^n >= x > 0."""
     fraction, exponent = math.frexp(x)
     return exponent - 1 if fraction == 0.5 else exponent

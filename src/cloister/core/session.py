@@ -26,7 +26,7 @@ from cloister.core.questions import OpenedQuestion, Question, Round
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.record import AGREED, LISTED, Journal, Lookup, Record, checkpointed
 from cloister.core.roles import Table
-from cloister.core.shuffling import check_shuffled, refuse_few
+from cloister.core.shuffling import check_enough_people, check_shuffled
 from cloister.core.trust import Aggregated, Central, Shuffled, T
 from cloister.core.types import Floats, Ints
 
@@ -266,7 +266,7 @@ class Session(Generic[T]):
         view._lattice = DropColumns(lattice, self._others) if self._others else lattice
         return view
 
-    def of_first(self, domain: Domain) -> Session[T]:
+    def on_first_columns(self, domain: Domain) -> Session[T]:
         """Return a view of this session for a method that knows the rows' first columns alone: those of ``domain``."""
         view = self.framed(domain, domain)
         view._others += self.problem.domain.dimension - domain.dimension
@@ -336,7 +336,7 @@ class Session(Generic[T]):
         if not closed and self._population is None:
             raise Pending(round)
         if not closed:
-            refuse_few(round, self._population)
+            check_enough_people(round, self._population)
         if not opened and self._accountant is not None:
             self._accountant.charge(round.index, round.events)
         if not opened:
@@ -357,7 +357,7 @@ class Session(Generic[T]):
         if self._population is None:
             raise Refused(f"the record of round {round.index} ends early, and there are no rows to continue with")
         summaries = self._population.gather(round, self._noise)
-        refuse_few(round, self._population, gathered=True)
+        check_enough_people(round, self._population, gathered=True)
         tables = tuple(
             part.channel.decode(summary, self._noise.child("decode", round.index, i))
             for i, (part, summary) in enumerate(zip(round.parts, summaries, strict=True))
@@ -375,10 +375,10 @@ class Session(Generic[T]):
 
 def forecast(method: Method[T], problem: Problem, seed: PublicRng) -> list[Round[T]]:
     """Return every round that the method would ask if all answers were zero: its cost."""
-    return foreseen(method, problem, seed).rounds
+    return forecast_session(method, problem, seed).rounds
 
 
-def foreseen(method: Method[T], problem: Problem, seed: PublicRng) -> Session[T]:
+def forecast_session(method: Method[T], problem: Problem, seed: PublicRng) -> Session[T]:
     """Return a session whose answers were all zero: its rounds and agreed sizes are those of every run (law 2)."""
     session: Session[T] = Session(problem, seed, forecasting=True)
     method.cluster(problem, session, seed.child("method"))

@@ -66,7 +66,7 @@ def in_messages(channel: object) -> MultiMessageChannel | None:
     return cast(MultiMessageChannel, channel) if hasattr(channel, "pooled") else None
 
 
-def numbers(round: Round[Any], users: Ids, rng: NoiseRng) -> list[Ids]:
+def user_numbers(round: Round[Any], users: Ids, rng: NoiseRng) -> list[Ids]:
     """Return each question's user numbers (n,): fresh private ones under Shuffled trust, else the public ones."""
     if round.trust is not Shuffled:
         return [users] * len(round.parts)
@@ -86,11 +86,11 @@ def roles(round: Round[Any]) -> tuple[tuple[int, ...], ...]:
     return tuple(tuple(drawing) for drawing in groups.values())
 
 
-def asked(round: Round[Any], numbers: list[Ids]) -> list[Bools | None]:
+def selected_users(round: Round[Any], user_numbers: list[Ids]) -> list[Bools | None]:
     """Return a mask (n,) of the users that each question asks, by their numbers for it (n,); None for all."""
     return [
         None if part.user_share is None else part.user_share.holds(users)
-        for part, users in zip(round.parts, numbers, strict=True)
+        for part, users in zip(round.parts, user_numbers, strict=True)
     ]
 
 
@@ -102,10 +102,10 @@ def messages(part: OpenedQuestion) -> int:
 
 def min_honest_users(round: Round[Any]) -> int:
     """Return the fewest people whose shuffled reports may be released; 0 if no question needs others."""
-    return max((needed_by(part.channel) or 0 for part in round.parts), default=0)
+    return max((min_honest_users_of(part.channel) or 0 for part in round.parts), default=0)
 
 
-def needed_by(channel: object) -> int | None:
+def min_honest_users_of(channel: object) -> int | None:
     """Return the number of people that a Shuffled channel's guarantee needs, its attribute ``min_honest_users``.
 
     Laws: its events hold if at least so many people, the user included, follow the protocol and their messages are
@@ -115,7 +115,7 @@ def needed_by(channel: object) -> int | None:
     return needed
 
 
-def refuse_few(round: Round[Any], population: object, gathered: bool = False) -> None:
+def check_enough_people(round: Round[Any], population: object, gathered: bool = False) -> None:
     """Refuse a round of too few people: the only such check, for every kind of population.
 
     It runs before the round is charged, if the number of people is known by then (under replace-one it is public), and
@@ -156,7 +156,7 @@ def check_shuffled(part: OpenedQuestion) -> None:
         Refused: the number of people that it needs is missing, or it needs noise from every user but asks only some.
     """
     name = ", ".join(event.mechanism for event in part.channel.events)
-    if needed_by(part.channel) is None:
+    if min_honest_users_of(part.channel) is None:
         raise Refused(f"'{name}' is Shuffled: say how many people its guarantee needs (attribute min_honest_users)")
     if in_messages(part.channel) is not None and part.user_share is not None:
         raise Refused(

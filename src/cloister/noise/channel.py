@@ -78,7 +78,7 @@ class AdditiveChannel:
         return self.bound.dimension if self.bound else 1
 
     @property
-    def one(self) -> tuple[int, ...]:
+    def value_shape(self) -> tuple[int, ...]:
         """Shape of one bucket's value: a count, or a vector."""
         return (self.bound.dimension,) if self.bound else ()
 
@@ -131,7 +131,7 @@ class Totals:
         return Totals(self.vector + other.vector)
 
 
-class HeldTable:
+class UnpicklableTable:
     """Table that stays in its process: it cannot be pickled."""
 
     def __reduce__(self) -> NoReturn:
@@ -147,7 +147,7 @@ class HeldTable:
 
 
 @final
-class LookupTable(HeldTable):
+class LookupTable(UnpicklableTable):
     """Answers that are looked up without a draw, with equal noise deviation in all buckets of a level.
 
     Args:
@@ -165,7 +165,7 @@ class LookupTable(HeldTable):
         return np.full(len(ids), self._errors[level])
 
 
-def listed(values: Floats, space: Space, deviation: float) -> LookupTable:
+def lookup_table(values: Floats, space: Space, deviation: float) -> LookupTable:
     """Return a table of values of all levels' buckets, one level after the other, with one deviation."""
     starts = np.cumsum([0, *space.sizes])
     return LookupTable(lambda ids, level: values[starts[level] + ids], (deviation,) * space.levels)
@@ -208,7 +208,7 @@ class TensorChannel(AdditiveChannel):
         for (ids, values), size in zip(levels, self.counted, strict=True):
             if len(ids) and not (ids.min() >= 0 and ids.max() < size):
                 raise Refused(f"totals for '{self.mechanism}' name buckets that do not exist")
-            level = np.zeros((size, *self.one), np.int64)
+            level = np.zeros((size, *self.value_shape), np.int64)
             level[ids] = values
             vectors.append(level.ravel())
         return self.absorb(Totals(np.concatenate(vectors)))
@@ -222,20 +222,20 @@ class TensorChannel(AdditiveChannel):
             )
 
     def decode(self, summary: Totals, rng: NoiseRng) -> LookupTable:
-        return listed(self.noised(self.every(summary), rng), self.space, self.deviation)
+        return lookup_table(self.noised(self.all_levels(summary), rng), self.space, self.deviation)
 
-    def every(self, totals: Totals) -> Ints:
+    def all_levels(self, totals: Totals) -> Ints:
         """Return the totals of all levels, one per released number: (buckets,) or (buckets, dimension)."""
-        sums = totals.vector.reshape(-1, *self.one)
+        sums = totals.vector.reshape(-1, *self.value_shape)
         return _expanded(sums, self.space.levels) if self.space.nested else sums
 
     def scaled(self, totals: Totals) -> Ints:
         """Return the totals of all levels, flat, shifted to the integers that noise is drawn in."""
-        return self.every(totals).ravel() << np.int64(self.shift)
+        return self.all_levels(totals).ravel() << np.int64(self.shift)
 
     def table(self, noised: Ints) -> LookupTable:
         """Return a table of flat noised integers, in the caller's units."""
-        return listed(self.in_units(noised).reshape(-1, *self.one), self.space, self.deviation)
+        return lookup_table(self.in_units(noised).reshape(-1, *self.value_shape), self.space, self.deviation)
 
 
 def _counted(ids: Ints, size: int) -> Ints:

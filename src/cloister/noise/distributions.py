@@ -13,7 +13,7 @@ from cloister.core.budget import Budget
 from cloister.core.errors import InvalidInput
 from cloister.core.lattice import Bound
 from cloister.core.randomness import NoiseRng
-from cloister.core.reproducible_math import above, geometric_deviation
+from cloister.core.reproducible_math import ceil_log2, geometric_deviation
 from cloister.core.types import Ints
 
 UP = 1 + 2.0**-40
@@ -22,7 +22,7 @@ UP = 1 + 2.0**-40
 NARROW = 2.0**10
 """Least scale of noise on whole vectors: its variance there is that of real numbers, to one part in a million."""
 
-NOTHING = 700.0
+MAX_SINH_ARGUMENT = 700.0
 """Largest x whose hyperbolic sine fits into a float; noise of a scale below 0.5 / x is none in practice."""
 
 
@@ -90,7 +90,7 @@ class Laplace(Noise):
 
     @property
     def deviation(self) -> float:
-        return geometric_deviation(max(self.scale, 0.5 / NOTHING))
+        return geometric_deviation(max(self.scale, 0.5 / MAX_SINH_ARGUMENT))
 
     def draw(self, size: int, rng: NoiseRng) -> Ints:
         return rng.discrete_laplace(self.scale, size)
@@ -189,4 +189,4 @@ def wide_gaussian(sensitivity: Sensitivity, budget: Budget) -> tuple[Gaussian, i
 
 def enough_bits(deviation: float, target: float = 2.0**20) -> int:
     """Return the least shift that makes noise of this standard deviation at least ``target`` wide, in integers."""
-    return max(0, above(target / deviation))
+    return max(0, ceil_log2(target / deviation))

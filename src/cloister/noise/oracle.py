@@ -35,7 +35,7 @@ from cloister.core.errors import InvalidInput, Refused
 from cloister.core.lattice import CAP, Bound
 from cloister.core.randomness import NoiseRng
 from cloister.core.registry.components import component, option
-from cloister.core.reproducible_math import above
+from cloister.core.reproducible_math import ceil_log2
 from cloister.core.types import Ids, Ints
 from cloister.noise.channel import LookupTable, TensorChannel
 from cloister.noise.distributions import Noise, Sensitivity
@@ -88,7 +88,7 @@ class RingChannel:
     @property
     def bits(self) -> int:
         """Bits of the ring."""
-        return 8 * -(-(above(self.largest * (1 + 2.0**-30)) + 1) // 8)
+        return 8 * -(-(ceil_log2(self.largest * (1 + 2.0**-30)) + 1) // 8)
 
     @property
     def size(self) -> int:

@@ -33,7 +33,7 @@ from cloister.core.errors import InvalidInput, Refused
 from cloister.core.lattice import CAP, Bound
 from cloister.core.randomness import NoiseRng
 from cloister.core.types import Floats, Ids, Ints
-from cloister.noise.channel import AdditiveChannel, HeldTable, TensorChannel, Threshold
+from cloister.noise.channel import AdditiveChannel, TensorChannel, Threshold, UnpicklableTable
 from cloister.noise.distributions import Noise
 
 PIECES = 8
@@ -87,16 +87,16 @@ class SparseTotals:
     def levels(self) -> tuple[LevelTotals, ...]:
         return tuple(LevelTotals(self.ids[a:b], self.values[a:b]) for a, b in pairwise(self.starts.tolist()))
 
-    def possible(self, sizes: tuple[int, ...], one: tuple[int, ...]) -> bool:
+    def possible(self, sizes: tuple[int, ...], value_shape: tuple[int, ...]) -> bool:
         """Return True if an encoder may have sent it, for levels of these sizes and values of this shape."""
         starts, ids, values = self.starts, self.ids, self.values
         if not all(isinstance(a, np.ndarray) and a.dtype == np.int64 for a in (starts, ids, values)):
             return False
-        if starts.shape != (len(sizes) + 1,) or ids.ndim != 1 or values.shape != (len(ids), *one):
+        if starts.shape != (len(sizes) + 1,) or ids.ndim != 1 or values.shape != (len(ids), *value_shape):
             return False
         if starts[0] != 0 or starts[-1] != len(ids) or (np.diff(starts) < 0).any():
             return False
-        if not one and not ((values >= 1) & (values <= CAP)).all():
+        if not value_shape and not ((values >= 1) & (values <= CAP)).all():
             return False
         return all(_within(tally.ids, size) for tally, size in zip(self.levels, sizes, strict=True))
 
@@ -199,7 +199,7 @@ LARGEST = 2**62
 
 
 @final
-class LazyTable(HeldTable):
+class LazyTable(UnpicklableTable):
     """Table that draws a bucket's noise when it is first looked up, and remembers it."""
 
     def __init__(self, channel: SparseChannel, levels: tuple[LevelTotals, ...], rng: NoiseRng) -> None:
@@ -209,7 +209,7 @@ class LazyTable(HeldTable):
 
     def at(self, ids: Ints, level: int = 0) -> Floats:
         unique_ids, back = np.unique(ids, return_inverse=True)
-        drawn_ids, values = self._drawn.get(level) or (unique_ids[:0], np.empty((0, *self._channel.one)))
+        drawn_ids, values = self._drawn.get(level) or (unique_ids[:0], np.empty((0, *self._channel.value_shape)))
         fresh = unique_ids[~_contained(unique_ids, drawn_ids)]
         if len(fresh):
             drawn = self._channel.noised(self._exact(fresh, level), self._rng.child("look", self._draws))
@@ -270,7 +270,7 @@ class SparseChannel(AdditiveChannel):
         return SparseTotals.of([count_ids(ids) for ids in columns])
 
     def absorb(self, report: SparseTotals) -> SparsePieces:
-        if not report.possible(self.counted, self.one):
+        if not report.possible(self.counted, self.value_shape):
             raise Refused(f"a report of '{self.mechanism}' lists ids or totals that no encoder sends")
         return SparsePieces((report,))
 

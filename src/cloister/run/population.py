@@ -19,7 +19,7 @@ from cloister.core.population import Population
 from cloister.core.questions import Round
 from cloister.core.randomness import PublicRng
 from cloister.core.registry.registry import registry
-from cloister.core.shuffling import refuse_few
+from cloister.core.shuffling import check_enough_people
 from cloister.core.trust import TRUSTS
 
 LOOKS = {
@@ -236,7 +236,7 @@ def validate(population: Population[Any], rounds: Sequence[Round[Any]]) -> None:
     """
     population.check(most_rows(rounds) if pools(population) else CAP)
     for round in rounds:
-        refuse_few(round, population)
+        check_enough_people(round, population)
 
 
 def join_others(population: Population[Any], run: Run | None) -> None:

@@ -17,7 +17,7 @@ import pytest
 from cloister.accounting import Cost, Ledger, Lifetime, PrivacyTarget, Run, rho_of
 from cloister.core.budget import Budget, Event, Measure
 from cloister.core.errors import BudgetExceeded, CloisterError, Damaged, InvalidInput, Refused, UnknownName
-from cloister.core.record import Fingerprinter, Lookup, fingerprint_of, inside, option_fingerprints
+from cloister.core.record import Fingerprinter, Lookup, fingerprint_of, option_fingerprints, subkey
 from tests.accounting.ledger.books import PURE, edit, look, reserve, resumed
 from tests.core.core_fakes import same
 
@@ -461,7 +461,7 @@ def test_marks_tell_nothing_without_the_key_beside_the_ledger(ledger: Ledger) ->
     secret = key.read_bytes()
     assert len(secret) == 32
     assert secret not in ledger.path.read_bytes()
-    assert found[first.id] == fingerprint_of(inside(secret, first.id), [b"1".hex()])
+    assert found[first.id] == fingerprint_of(subkey(secret, first.id), [b"1".hex()])
     assert {file.name for file in ledger.path.parent.iterdir()} == {f"{ledger.path.name}{end}" for end in BESIDE}
 
 

@@ -141,7 +141,7 @@ class DescribedGroups(Generic[T]):
     def cluster(self, problem: Problem, session: Session[T], rng: PublicRng) -> Clustering:
         look, rest = self.parts(problem, rng)
         facets = self._facets(problem.domain)
-        found = self.method.cluster(rest, session.of_first(rest.domain), rng.child("method"))
+        found = self.method.cluster(rest, session.on_first_columns(rest.domain), rng.child("method"))
         frame = Frame.of(problem.domain, found.details, rest.domain.dimension)
         view = session.framed(frame.lattice, cube(problem.domain.dimension))
         near = frame.near(found.centers, problem.k, view)

@@ -16,7 +16,7 @@ from cloister.core.errors import InvalidInput
 from cloister.core.lattice import CAP
 from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng
-from cloister.core.record import fingerprinter, inside
+from cloister.core.record import fingerprinter, subkey
 from cloister.core.trust import Aggregated
 from cloister.core.types import Ids
 from cloister.federated.protocol.agreement import Agreement, Masks, Member
@@ -100,7 +100,7 @@ class Parties:
         return {
             f"{what} ({party.name})": found
             for party, member in members
-            for what, found in fingerprinter(member)(inside(key, party.name)).items()
+            for what, found in fingerprinter(member)(subkey(key, party.name)).items()
         }
 
     def gather(self, round: Round[Aggregated], rng: NoiseRng) -> tuple[RingVector, ...]:

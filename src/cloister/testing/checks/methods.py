@@ -19,7 +19,7 @@ from cloister.core.plain_data import digest
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.record import Record
 from cloister.core.registry.components import parts_of, slots_of
-from cloister.core.session import Session, forecast, foreseen
+from cloister.core.session import Session, forecast, forecast_session
 from cloister.core.trust import Trust
 from cloister.testing.check import given, require
 from cloister.testing.checks import bucketings
@@ -79,7 +79,7 @@ def the_schedule_does_not_depend_on_answers(method: Any) -> None:
     """Number of rounds, questions, what each spends and how many numbers are agreed in between are the same whatever
     is answered: what is forecast is what is asked."""
     for problem, seed in problems(method):
-        expected = foreseen(method, problem, seed)
+        expected = forecast_session(method, problem, seed)
         forecasted = schedule_of(expected.rounds)
         for script in SCRIPTS:
             _, session = told(method, problem, seed, script)
