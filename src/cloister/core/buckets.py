@@ -101,7 +101,7 @@ class Space:
             (and -1 at all levels or none). Counting rows at the deepest level is then enough.
 
     Raises:
-        InvalidInput: a nested level has not half as many buckets as the next one, rounded up.
+        InvalidInput: a nested level does not have half as many buckets as the next one, rounded up.
     """
 
     sizes: tuple[int, ...]
@@ -142,7 +142,7 @@ class Bucketing(Protocol):
     Laws: a row's bucket is a function of that row alone, on exact integers, ties to the lowest id: the same alone, in
     any batch and in any order, on every machine (a floating-point matrix product is not). A bucketing is plain data
     with a digest: a frozen attrs class of numbers, text, arrays and such classes. It is thread-safe. Ids outside its
-    space are refused, whatever oracle is asked (``core.encoding``).
+    space are refused, whichever oracle is asked (``core.encoding``).
 
     To serve devices without Python, bucketings and vectors also implement ``Bundled``.
     """

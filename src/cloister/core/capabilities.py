@@ -89,7 +89,7 @@ class Joining(Protocol):
 
 @runtime_checkable
 class TakesTotals(Protocol):
-    """Channel whose summary is exact totals: an engine may add up the rows in place of ``encode`` and ``absorb``.
+    """Channel whose summary is exact totals: an engine may sum the rows instead of ``encode`` and ``absorb``.
 
     Laws: ``totalled`` of the totals of any rows equals ``absorb`` of their report.
     """
@@ -155,7 +155,7 @@ rows the cost is 0.1 to 0.3. Groups that are far apart lose much less."""
 def predicted_loss(method: Any, problem: Problem, objective: str | None) -> float:
     """Return the predicted loss as a fraction of the loss of one centre at the middle of the bounds.
 
-    Both losses are costs beyond that of as many centres found without privacy.
+    Both losses are in excess of the cost of as many centres found without privacy.
 
     Args:
         method: predicts its error.
@@ -177,7 +177,7 @@ def relative_loss(error: float, objective: str | None = None) -> float:
 def loss_upper_bound(part: float) -> float:
     """Return the fraction below which nine of ten data sets lie: ``SPREAD`` times the odds of the predicted one.
 
-    The shape of the groups decides where, and no public figure tells it.
+    The true one depends on the shape of the groups, which no public figure reveals.
     """
     return SPREAD * part / (SPREAD * part + 1 - part)
 
@@ -234,7 +234,7 @@ def tells_narrow_columns(method: object) -> bool:
 
 
 class Zooming(Protocol):
-    """Method that may first pay to locate the rows, and predicts the price and what it may miss."""
+    """Method that may first pay to locate the rows, and predicts the price and the groups it may miss."""
 
     def share_of(self, problem: Problem) -> float:
         """Return the share of the budget spent on locating the rows, by public figures; 0 if it is not worth it.

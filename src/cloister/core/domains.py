@@ -308,7 +308,7 @@ def first_columns(domain: D, dropped: int) -> D | Box:
     if not dropped:
         return domain
     if not isinstance(domain, Box):
-        raise InvalidInput("a ball bounds what is clustered alone: to describe other columns give pairs of bounds")
+        raise InvalidInput("a ball bounds the clustered columns alone: to describe other columns give pairs of bounds")
     if dropped >= domain.dimension:
         raise InvalidInput(f"{dropped} of {domain.dimension} columns are described only: leave one to cluster by")
     return Box(domain.lower[:-dropped], domain.upper[:-dropped])

@@ -1,4 +1,4 @@
-"""Errors, for which the command line prints one line (given, expected, what to do) and exits with 2."""
+"""Errors: the command line prints one line (what was given, is expected, is to do) and exits with 2."""
 
 from __future__ import annotations
 
@@ -162,15 +162,15 @@ TRANSIENT = {
     errno.ENOTCONN,
     errno.ETIMEDOUT,
 }
-"""Error numbers of causes that may pass: busy resource, no address of this machine yet, full or failing disk."""
+"""Error numbers of transient causes: busy resource, no address of this machine yet, full or failing disk."""
 
 
 @contextmanager
 def transient_errors(*error_numbers: int) -> Iterator[None]:
-    """Turn an error of cloister whose cause may pass by itself into ``Unavailable``, with the same message.
+    """Turn errors of cloister with transient causes into ``Unavailable``, with the same message.
 
     Args:
-        error_numbers: further error numbers that may pass here.
+        error_numbers: further error numbers that are transient here.
     """
     try:
         yield

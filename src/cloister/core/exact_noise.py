@@ -12,7 +12,7 @@ three independent words:
 2. b: a sign, and L uniform in [0, M). Put y = M H + L, whose probability is ~ e^(-(y - L) / t).
 3. c: the first bits of a real C, uniform in (0, 1). The candidate is accepted if C <= e^-x, where for Laplace x = L /
    t, and for Gauss x = L / t + (y - s^2 / t)^2 / 2 s^2 = y^2 / 2 s^2 - (y - L) / t + s^2 / 2 t^2. Both are >= 0, and
-   what is accepted has probability ~ e^(-y / t), or ~ e^(-y^2 / 2 s^2).
+   accepted candidates have probability ~ e^(-y / t), or ~ e^(-y^2 / 2 s^2).
 4. Minus zero is rejected, so that zero counts once.
 
 For wide noise nearly all of Laplace's candidates but minus zeros are accepted, and 3/4 of Gauss's.
@@ -26,11 +26,11 @@ these are within ``TRUSTED``. Proof of the bounds, where u = 2^-53 and d(v) is t
 * NumPy promises no bound for log and exp; its kernels and the usual C libraries are within 4 units in the last place,
   2^-50. The proof assumes ``TRUSTED`` = 2^-41: relative for exp, and for log relative to max(1, |log|). A test measures
   it.
-* H. Words a below 2^40 are left to integers (chance 2^-24). Otherwise U is in [a, a + 1] / 2^64, a is rounded to 53
-  bits, and -ln U <= 24 ln 2 < 17: d(ln U) <= 2^-40 + 2 u + 17 TRUSTED < 2^-36, and two products add 17 * 3 u. So d of
-  the number whose floor is H is below 2^-35 t / M. The filter answers if all numbers within ``AROUND_FLOOR`` t / M =
+* H. Words a below 2^40 are left to integers (probability 2^-24). Otherwise U is in [a, a + 1] / 2^64, a is rounded to
+  53 bits, and -ln U <= 24 ln 2 < 17: d(ln U) <= 2^-40 + 2 u + 17 TRUSTED < 2^-36, and two products add 17 * 3 u. So d
+  of the number whose floor is H is below 2^-35 t / M. The filter answers if all numbers within ``AROUND_FLOOR`` t / M =
   2^-34 t / M have one floor; the factor 2 pays for rounding the ends of that range (17 * 2 u t / M). As t / M is at
-  most 2^9, it does not answer with a chance of about 2 * 2^-34 * 2^9 = 2^-24.
+  most 2^9, it does not answer with a probability of about 2 * 2^-34 * 2^9 = 2^-24.
 * x up to 44. L / t and y are within 4 u, relatively. z = y / s - s / t is at most sqrt(88) < 9.4, so y / s < 10.5 (s /
   t <= 1): d(z) <= 11.5 * 8 u < 2^-46 and d(z^2 / 2) <= 9.5 * 2^-46 + 88 u < 2^-42. So d(x) < 2^-41.9, and e^-x is known
   within a factor of 1 +- (2^-41.8 + TRUSTED), inside 1 +- 2^-40. ``AROUND_EXP`` = 2^-38 pays for rounding C (2 u) and

@@ -84,12 +84,12 @@ class NoiseRng:
 
     @classmethod
     def secret(cls) -> NoiseRng:
-        """Return noise that nobody can repeat, for every real run."""
+        """Return noise that cannot be repeated, for every real run."""
         return cls(None)
 
     @classmethod
     def for_tests(cls, seed: int) -> NoiseRng:
-        """Return noise that can be repeated, and that protects nobody."""
+        """Return repeatable noise, which protects nobody."""
         return cls(PublicRng.from_seed(seed).child("noise"))
 
     @classmethod

@@ -201,7 +201,7 @@ class Session(Generic[T]):
         self._noise = NoiseRng.secret() if noise is None else noise
         self._reading, self._agree, self._forecasting = reading, agree, forecasting
         self._past = list(self.record.lookups)
-        self._before = len(self.record.digests), self.record.closed  # what others add later is no earlier release
+        self._before = len(self.record.digests), self.record.closed  # earlier releases alone: the record grows
         self._lattice: Lattice = problem.domain
         self._others = 0
 
