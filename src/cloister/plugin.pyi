@@ -150,8 +150,10 @@ from cloister.noise.distributions import (
 from cloister.noise.oracle import (
     AdditiveCounts as AdditiveCounts,
     AdditiveNoise as AdditiveNoise,
-    RingChannel as RingChannel,
     most_rows_option as most_rows_option,
+)
+from cloister.noise.ring import (
+    RingChannel as RingChannel,
 )
 from cloister.noise.sparse import (
     SparseChannel as SparseChannel,

@@ -12,8 +12,9 @@ import attrs
 import numpy as np
 import pytest
 
-from cloister.noise import sparse
-from cloister.noise.sparse import PIECES, LevelTotals, SparsePieces, SparseTotals, _contained, sum_by_id
+from cloister.noise import sparse_totals
+from cloister.noise.sparse import _contained
+from cloister.noise.sparse_totals import PIECES, LevelTotals, SparsePieces, SparseTotals, sum_by_id
 from cloister.plugin import (
     CAP,
     Bound,
@@ -193,7 +194,7 @@ def test_lists_are_joined_when_all_but_the_longest_take_128_megabytes(monkeypatc
         ones = np.broadcast_to(np.int64(1), numbers)  # as many numbers, and the memory of one
         return SparsePieces((SparseTotals(np.array([0, numbers]), ones, ones),))
 
-    monkeypatch.setattr(sparse, "_fewer", lambda pieces: ())
+    monkeypatch.setattr(sparse_totals, "_fewer", lambda pieces: ())
     most = 2**27 // 8
     assert len(sized(3 * most).merge(sized(most)).pieces) == 2
     assert len(sized(most + 1).merge(sized(3 * most)).pieces) == 0
@@ -252,5 +253,5 @@ def test_a_list_is_joined_to_the_smaller_ones_if_it_is_at_most_twice_as_long(
 ) -> None:
     starts = np.cumsum([0, *sizes])
     lists = [of_ids(np.arange(a, a + size)).pieces[0] for a, size in zip(starts, sizes, strict=False)]
-    fewer = sparse._fewer(lists)
+    fewer = sparse_totals._fewer(lists)
     assert [len(piece.ids) for piece in fewer] == left
