@@ -49,6 +49,12 @@ from cloister.core.errors import (
     UnknownName as UnknownName,
     WrongComposition as WrongComposition,
 )
+from cloister.core.fingerprints import (
+    fingerprint as fingerprint,
+    fingerprint_of as fingerprint_of,
+    fingerprinter as fingerprinter,
+    subkey as subkey,
+)
 from cloister.core.lattice import (
     CAP as CAP,
     Bound as Bound,
@@ -73,12 +79,6 @@ from cloister.core.randomness import (
     NoiseRng as NoiseRng,
     PublicRng as PublicRng,
     skellam_ratio as skellam_ratio,
-)
-from cloister.core.record import (
-    fingerprint as fingerprint,
-    fingerprint_of as fingerprint_of,
-    fingerprinter as fingerprinter,
-    subkey as subkey,
 )
 from cloister.core.registry.components import (
     Spec as Spec,

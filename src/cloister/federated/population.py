@@ -8,11 +8,11 @@ from functools import partial
 from typing import Any, Protocol, final
 
 from cloister.core.aggregated import RingVector
+from cloister.core.fingerprints import fingerprinter
 from cloister.core.lattice import CAP
 from cloister.core.plain_data import digest
 from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng
-from cloister.core.record import fingerprinter
 from cloister.core.trust import Aggregated
 from cloister.core.types import Ids, Ints
 from cloister.federated.protocol.messages import Reason, Rejected

@@ -20,10 +20,10 @@ import numpy as np
 from cloister.core.domains import Lattice
 from cloister.core.encoding import Progress, finite, map_merge, summarise_rows
 from cloister.core.errors import InvalidInput, Refused
+from cloister.core.fingerprints import option_fingerprints
 from cloister.core.lattice import CAP
 from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng, PublicRng
-from cloister.core.record import option_fingerprints
 from cloister.core.types import AnyArray, Bools, Floats, Ids
 from cloister.rows.selection import Selection
 

@@ -14,9 +14,9 @@ from cloister.accounting.ledger.ledger import Ledger, new_run
 from cloister.accounting.ledger.run import Run
 from cloister.core.capabilities import Joining
 from cloister.core.errors import CloisterError, InvalidInput, Refused
+from cloister.core.fingerprints import fingerprinter
 from cloister.core.population import Population
 from cloister.core.randomness import PublicRng
-from cloister.core.record import fingerprinter
 from cloister.core.trust import TRUSTS
 from cloister.rows.selection import Selection
 from cloister.run.framing import unframed

@@ -17,7 +17,8 @@ import pytest
 from cloister.accounting import Cost, Ledger, Lifetime, PrivacyTarget, Run, rho_of
 from cloister.core.budget import Budget, Event, Measure
 from cloister.core.errors import BudgetExceeded, CloisterError, Damaged, InvalidInput, Refused, UnknownName
-from cloister.core.record import Fingerprinter, Lookup, fingerprint_of, option_fingerprints, subkey
+from cloister.core.fingerprints import Fingerprinter, fingerprint_of, option_fingerprints, subkey
+from cloister.core.record import Lookup
 from tests.accounting.ledger.books import PURE, edit, look, reserve, resumed
 from tests.core.core_fakes import same
 

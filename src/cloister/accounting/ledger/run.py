@@ -24,8 +24,9 @@ from cloister.accounting.ledger.privacy_filter import Cost
 from cloister.accounting.ledger.sqlite import OWNER
 from cloister.core.budget import Event
 from cloister.core.errors import CloisterError, Damaged, InvalidInput, Refused, cause
+from cloister.core.fingerprints import ENGINE, HOW_HASHED, OPTION, SIZE, Fingerprinter, subkey
 from cloister.core.keyfiles import check_own
-from cloister.core.record import ENGINE, HOW_HASHED, OPTION, SIZE, Fingerprinter, Lookup, Record, subkey
+from cloister.core.record import Lookup, Record
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -22,10 +22,10 @@ from cloister.core.encoding import (
     summarise_lattice,
 )
 from cloister.core.errors import InvalidInput
+from cloister.core.fingerprints import fingerprint, fingerprint_of
 from cloister.core.lattice import CAP
 from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng, PublicRng
-from cloister.core.record import fingerprint, fingerprint_of
 from cloister.core.types import AnyArray, Bools, Floats, Ids, Ints
 from cloister.rows.categories import Category
 from cloister.rows.columns import TableColumn, select

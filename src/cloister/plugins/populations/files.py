@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from cloister.core.encoding import Progress, chunk_rows, map_merge, merge_summaries
 from cloister.core.errors import InvalidInput, UnknownName
+from cloister.core.fingerprints import fingerprint, fingerprint_of
 from cloister.core.lattice import CAP
 from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng, PublicRng
-from cloister.core.record import fingerprint, fingerprint_of
 from cloister.core.types import Floats, Ints
 from cloister.rows.columns import select
 from cloister.rows.files.csv_form import Form

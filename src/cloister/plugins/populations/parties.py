@@ -13,10 +13,10 @@ from typing import Any, final
 
 from cloister.core.aggregated import RingVector
 from cloister.core.errors import InvalidInput
+from cloister.core.fingerprints import fingerprinter, subkey
 from cloister.core.lattice import CAP
 from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng
-from cloister.core.record import fingerprinter, subkey
 from cloister.core.trust import Aggregated
 from cloister.core.types import Ids
 from cloister.federated.protocol.agreement import Agreement, Masks, Member

@@ -10,8 +10,8 @@ import attrs
 
 from cloister.core.encoding import Progress
 from cloister.core.errors import InvalidInput
+from cloister.core.fingerprints import ENGINE
 from cloister.core.randomness import PublicRng
-from cloister.core.record import ENGINE
 from cloister.rows.databases.database import Database
 from cloister.rows.databases.features import featured, table_name, usable, used
 from cloister.rows.databases.stage import Fence, Stage

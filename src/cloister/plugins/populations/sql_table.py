@@ -11,10 +11,10 @@ import attrs
 from cloister.core.capabilities import TakesTotals
 from cloister.core.encoding import Progress, chunk_rows, map_merge, merge_summaries
 from cloister.core.errors import InvalidInput
+from cloister.core.fingerprints import HOW_HASHED, fingerprint_of
 from cloister.core.lattice import CAP
 from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng
-from cloister.core.record import HOW_HASHED, fingerprint_of
 from cloister.core.trust import Aggregated, Central
 from cloister.plugins.populations.sql_rows import SqlRows
 from cloister.rows.columns import select
