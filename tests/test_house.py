@@ -173,7 +173,7 @@ def _forecasts(frame: FrameType) -> bool:
     while above is not None:
         seen.add(above.f_code.co_name)
         above = above.f_back
-    return bool(seen & {"foreseen", "prepare"})
+    return bool(seen & {"forecast_session", "prepare"})
 
 
 def test_no_module_gives_one_name_twice(trees: dict[str, ast.Module]) -> None:

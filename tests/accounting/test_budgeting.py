@@ -51,7 +51,7 @@ def measure_of(made: PreparedRun) -> str:
     """The measure of the oracles that are asked; rho if they differ."""
     session: Session[Any] = Session(made.problem, SEED, forecasting=True)
     made.composed.value.cluster(made.problem, session, SEED.child("method"))
-    kinds = {currency.measure for currency in session.currencies}
+    kinds = {currency.measure for currency in session.notions}
     return kinds.pop() if len(kinds) == 1 else "zcdp"
 
 

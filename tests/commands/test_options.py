@@ -17,7 +17,7 @@ from cloister.commands.option_groups import GROUPS
 from cloister.commands.options import HEADINGS, ROWS, WAYS, Charged, Printed, Wanted, declared
 from cloister.rows.categories import Category
 from cloister.rows.options import Reading, options_of_rows
-from cloister.rows.reading import marks_of_reading
+from cloister.rows.reading import reading_fingerprints
 from cloister.rows.selection import Selection
 from tests.in_process import cloister
 
@@ -30,7 +30,7 @@ def options(name: str) -> dict[str, Any]:
     return {parameter.name: parameter for parameter in COMMANDS[name].params}
 
 
-@pytest.mark.parametrize("name", READ_ROWS)
+@pytest.fingerprint.parametrize("name", READ_ROWS)
 def test_a_command_that_reads_rows_takes_every_option_of_rows_or_says_why_not(name: str) -> None:
     (group,) = [group for group in GROUPS[name].values() if group.kind is Reading]
     given = options(name)
@@ -38,7 +38,7 @@ def test_a_command_that_reads_rows_takes_every_option_of_rows_or_says_why_not(na
         assert (option in given) != bool(group.missing.get(option)), option
 
 
-@pytest.mark.parametrize("name", READ_ROWS)
+@pytest.fingerprint.parametrize("name", READ_ROWS)
 def test_no_option_of_rows_is_taken_and_forgotten(name: str) -> None:
     """A command hands all of them on together, those that it leaves out there and all others each by its name."""
     (parameter,) = [given for given, group in GROUPS[name].items() if group.kind is Reading]
@@ -52,7 +52,7 @@ def test_no_option_of_rows_is_taken_and_forgotten(name: str) -> None:
     assert not [option for option in alone if f"{parameter}.{option}" not in source]
 
 
-@pytest.mark.parametrize("name", ["fit", "explain", "plan", "compare"])
+@pytest.fingerprint.parametrize("name", ["fit", "explain", "plan", "compare"])
 def test_no_option_of_a_run_is_taken_and_forgotten(name: str) -> None:
     """What is not handed on together (``asked.request``) is by its name."""
     (parameter,) = [given for given, group in GROUPS[name].items() if group.kind is Wanted]
@@ -64,7 +64,7 @@ def test_no_option_of_a_run_is_taken_and_forgotten(name: str) -> None:
         assert [o for o in GROUPS[name][parameter].taken if f"{parameter}.{o}" not in source] == []
 
 
-@pytest.mark.parametrize("name", sorted({name for name, groups in GROUPS.items() if name in COMMANDS}))
+@pytest.fingerprint.parametrize("name", sorted({name for name, groups in GROUPS.items() if name in COMMANDS}))
 def test_an_option_that_a_command_does_not_take_is_refused_with_the_reason(name: str) -> None:
     for group in GROUPS[name].values():
         for option, why in group.missing.items():
@@ -77,9 +77,9 @@ def test_an_option_that_a_command_does_not_take_is_refused_with_the_reason(name:
 def test_a_resumed_run_compares_every_option_that_says_what_rows_are() -> None:
     """A run that was cut off goes on with the same rows only: what it began with is marked, option by option."""
     chosen = Selection(("x",), categories=(Category("ward", ("A", "B")),))
-    marks = marks_of_reading(chosen, Reading(user_column="patient", delimiter=",", encoding="utf-8"))
+    fingerprints = reading_fingerprints(chosen, Reading(user_column="patient", delimiter=",", encoding="utf-8"))
     for name, option in options_of_rows().items():
-        assert (f"{option.flag} ({name}=)" in marks) == option.decides_rows, name
+        assert (f"{option.flag} ({name}=)" in fingerprints) == option.decides_rows, name
 
 
 def test_what_reads_no_rows_has_no_heading_of_rows() -> None:
@@ -102,7 +102,7 @@ def test_no_other_command_has_an_option_of_rows_of_its_own() -> None:
         assert not own & {"categories", "missing", "user_column", "delimiter", "encoding", "materialise"}, name
 
 
-@pytest.mark.parametrize("name", GROUPS)
+@pytest.fingerprint.parametrize("name", GROUPS)
 def test_an_option_has_the_same_words_and_heading_wherever_it_stands(name: str) -> None:
     given = options(name)
     for group in GROUPS[name].values():

@@ -18,7 +18,7 @@ from cloister.core.aggregated import RingVector, pooled, to_integers, to_words, 
 from cloister.core.budget import Event
 from cloister.core.randomness import skellam_ratio
 from cloister.noise.channel import AdditiveChannel, TensorChannel
-from cloister.noise.laws import Noise, Spherical
+from cloister.noise.distributions import Noise, Spherical
 from cloister.noise.sparse import DENSE
 from cloister.plugin import (
     CAP,

@@ -12,8 +12,9 @@ import attrs
 import numpy as np
 import pytest
 
-from cloister.noise import sparse
-from cloister.noise.sparse import PIECES, LevelTotals, SparsePieces, SparseTotals, _are_in, added
+from cloister.noise import sparse_totals
+from cloister.noise.sparse import _contained
+from cloister.noise.sparse_totals import PIECES, LevelTotals, SparsePieces, SparseTotals, sum_by_id
 from cloister.plugin import (
     CAP,
     Bound,
@@ -193,7 +194,7 @@ def test_lists_are_joined_when_all_but_the_longest_take_128_megabytes(monkeypatc
         ones = np.broadcast_to(np.int64(1), numbers)  # as many numbers, and the memory of one
         return SparsePieces((SparseTotals(np.array([0, numbers]), ones, ones),))
 
-    monkeypatch.setattr(sparse, "_fewer", lambda pieces: ())
+    monkeypatch.setattr(sparse_totals, "_fewer", lambda pieces: ())
     most = 2**27 // 8
     assert len(sized(3 * most).merge(sized(most)).pieces) == 2
     assert len(sized(most + 1).merge(sized(3 * most)).pieces) == 0
@@ -201,9 +202,9 @@ def test_lists_are_joined_when_all_but_the_longest_take_128_megabytes(monkeypatc
 
 def test_what_is_in_no_bucket_is_left_out_of_counts_and_of_vectors() -> None:
     for values in (np.array([3, 4, 5]), np.array([[3, 1], [4, 1], [5, 1]])):
-        nothing = added(np.full(3, -1), values)
+        nothing = sum_by_id(np.full(3, -1), values)
         assert (nothing.ids.shape, nothing.values.shape) == ((0,), (0, *values.shape[1:]))
-        some = added(np.array([7, -1, 7]), values)
+        some = sum_by_id(np.array([7, -1, 7]), values)
         assert some.ids.tolist() == [7]
         assert some.values.tolist() == [(values[0] + values[2]).tolist()]
 
@@ -215,7 +216,7 @@ def test_buckets_are_listed_on_flat_levels_with_a_threshold_alone() -> None:
         channel = SparseChannel("exact", EXACT, space, None, None, 0, 1.0, threshold)
         held = np.array([[5, 11]])[:, : space.levels]
         table = channel.decode(summary(channel, held), NoiseRng.for_tests(1))
-        with pytest.raises(Refused, match="above a threshold alone"):
+        with pytest.raises(Refused, match="only for counts with a threshold"):
             table.occupied()
     channel = SparseChannel("exact", EXACT, flat, None, None, 0, 1.0, Threshold(1, 1e-6))
     table = channel.decode(summary(channel, np.array([[5], [7], [7], [2**39], [2**39]])), NoiseRng.for_tests(1))
@@ -224,9 +225,9 @@ def test_buckets_are_listed_on_flat_levels_with_a_threshold_alone() -> None:
 
 def test_known_buckets_are_told_from_new_ones_the_last_among_them() -> None:
     known = np.array([3, 5, 9])
-    assert _are_in(np.array([2, 3, 4, 5, 9, 10]), known).tolist() == [False, True, False, True, True, False]
-    assert _are_in(np.array([2, 3]), known[:0]).tolist() == [False, False]
-    assert _are_in(np.array([2, 3]), known[:1]).tolist() == [False, True]
+    assert _contained(np.array([2, 3, 4, 5, 9, 10]), known).tolist() == [False, True, False, True, True, False]
+    assert _contained(np.array([2, 3]), known[:0]).tolist() == [False, False]
+    assert _contained(np.array([2, 3]), known[:1]).tolist() == [False, True]
 
 
 def test_buckets_that_are_asked_for_again_are_not_drawn_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -252,5 +253,5 @@ def test_a_list_is_joined_to_the_smaller_ones_if_it_is_at_most_twice_as_long(
 ) -> None:
     starts = np.cumsum([0, *sizes])
     lists = [of_ids(np.arange(a, a + size)).pieces[0] for a, size in zip(starts, sizes, strict=False)]
-    fewer = sparse._fewer(lists)
+    fewer = sparse_totals._fewer(lists)
     assert [len(piece.ids) for piece in fewer] == left

@@ -13,7 +13,7 @@ import pytest
 
 from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.plan.publish import publish
-from cloister.core.capabilities import part_lost, predicted_part
+from cloister.core.capabilities import predicted_loss, relative_loss
 from cloister.core.clustering import Clustering, Problem
 from cloister.core.domains import Box
 from cloister.core.errors import CloisterError, InvalidInput, UnknownName, WrongComposition
@@ -154,7 +154,7 @@ def test_each_candidate_is_judged_under_the_budget_of_its_own_oracles() -> None:
 def test_options_and_slots_of_candidates_are_named_by_path_and_candidates_can_be_left_out() -> None:
     assert "confident" not in candidates(components={"confident": "none"})
     assert candidates(components={"one-round": "one-round", "mine": "hst-means"}).keys() <= {"one-round", "mine"}
-    assert candidates(components={"confident.counts": "discrete-gaussian"})["confident"].error == part_lost(2.0)
+    assert candidates(components={"confident.counts": "discrete-gaussian"})["confident"].error == relative_loss(2.0)
     with pytest.raises(UnknownName, match="did you mean confident"):
         chosen(components={"confidnt.counts": "discrete-gaussian"})
     with pytest.raises(WrongComposition, match="no method is left"):
@@ -179,7 +179,7 @@ def test_of_a_method_s_laws_of_noise_the_one_with_the_least_error_is_taken(delta
     by_itself = [
         prepare(request(method="grid-means", components=dict(way), **asked), ["x", "y"]) for way in ({}, *ways)
     ]
-    errors = [predicted_part(way.composed.value, way.problem, "k-means") for way in by_itself]
+    errors = [predicted_loss(way.composed.value, way.problem, "k-means") for way in by_itself]
     assert choice.picked == f"grid-means ({others})"
     assert choice.error == pytest.approx(min(errors))
     assert len(set(errors)) == 3

@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 import pytest
 
-from cloister.core.capabilities import part_lost
+from cloister.core.capabilities import relative_loss
 from cloister.rows.selection import Selection
 from cloister.rows.words import Texts
 from cloister.run.method_selection import HOPELESS, NO_BETTER
@@ -36,6 +36,6 @@ def test_a_run_is_warned_of_from_the_error_of_one_centre_on(
 ) -> None:
     plan: Any = prepare(request(), ["x", "y"])
     assert plan.choice is None
-    assert part_lost(1.0) == NO_BETTER
-    monkeypatch.setattr(PreparedRun, "error", property(lambda self: part_lost(error)))
+    assert relative_loss(1.0) == NO_BETTER
+    monkeypatch.setattr(PreparedRun, "error", property(lambda self: relative_loss(error)))
     assert any(HOPELESS in text for text in attrs.evolve(plan).warnings) == warned

@@ -98,8 +98,8 @@ def test_a_run_cut_off_at_any_look_goes_on_with_what_it_released_and_pays_once(
 
 def differing(one: Any, other: Any) -> list[str]:
     """Which marks of two populations differ."""
-    marks = other.marks(KEY)
-    return [what for what, mark in one.marks(KEY).items() if marks[what] != mark]
+    fingerprints = other.fingerprints(KEY)
+    return [what for what, mark in one.fingerprints(KEY).items() if fingerprints[what] != mark]
 
 
 # rows
@@ -132,7 +132,7 @@ def test_rows_in_memory_are_the_same_however_they_lie_there() -> None:
         assert differing(source(rows), source(same)) == []
     for other in (rows[::-1], rows[:, ::-1], -rows, rows.reshape(-1, 1)):
         assert "the rows" in differing(source(rows), source(other))
-    assert source(rows).marks(bytes(32)) != source(rows).marks(KEY)
+    assert source(rows).fingerprints(bytes(32)) != source(rows).fingerprints(KEY)
 
 
 def written(folder: Path, name: str = "a.npy", seed: int = 0) -> Path:
@@ -196,9 +196,9 @@ def test_files_in_another_order_or_number_are_other_rows_and_in_another_folder_t
     began = source(paths)
     assert "the names of files, or their order" in differing(began, source(paths[::-1]))
     assert "the number of files" in differing(began, source(paths[:2]))
-    marks = began.marks(KEY)
+    fingerprints = began.fingerprints(KEY)
     shutil.move(tmp_path / "here", tmp_path / "there")
-    assert source([tmp_path / "there" / path.name for path in paths]).marks(KEY) == marks
+    assert source([tmp_path / "there" / path.name for path in paths]).fingerprints(KEY) == fingerprints
 
 
 TWO_WAYS = "x;y;ward;p,x,y,ward"
@@ -270,7 +270,7 @@ def test_marks_are_in_no_result_and_no_status(ledger: Ledger) -> None:
     key = ledger.path.with_name("budget.db.key").read_bytes()
     shown = json.dumps(result.as_dict()) + repr(ledger.status())
     assert key.hex() not in shown
-    assert not any(mark.hex() in shown for mark in source(table()).marks(key).values())
+    assert not any(mark.hex() in shown for mark in source(table()).fingerprints(key).values())
 
 
 def test_a_data_set_without_its_ledger_is_no_account() -> None:
@@ -300,7 +300,7 @@ class Gone:
     def check(self) -> None:
         raise AssertionError("rows were read")
 
-    def marks(self, key: bytes) -> dict[str, bytes]:
+    def fingerprints(self, key: bytes) -> dict[str, bytes]:
         raise AssertionError("rows were read")
 
     def gather(self, round: Any, rng: Any) -> tuple[Any, ...]:
@@ -312,7 +312,7 @@ class Gone:
     [
         (
             "delete from looks where number = 3",
-            "cannot resume: round 0 asks for other buckets|ends early, and there are no rows",
+            "round 0 asks for other buckets|ends early, and there are no rows",
         ),
         (
             "delete from looks where round = 1 and number = (select max(number) from looks)",

@@ -44,7 +44,7 @@ _FITS: dict[Measure, frozenset[Measure]] = {
 
 
 WIDE = 2.0**20
-"""The least sigma of discrete Gaussian noise that is paid in mu^2 (``noise.laws.wide_gaussian``)."""
+"""The least sigma of discrete Gaussian noise that is paid in mu^2 (``noise.distributions.wide_gaussian``)."""
 
 
 @final

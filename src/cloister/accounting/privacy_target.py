@@ -347,5 +347,5 @@ def _asked(method: Any, problem: Problem) -> tuple[frozenset[PrivacyNotion], boo
     try:
         method.cluster(problem, session, ANY_KEY.child("method"))
     except Exception:  # a budget in a measure that its oracles cannot spend makes a method fail in any way
-        return frozenset(session.currencies), False
-    return frozenset(session.currencies), True
+        return frozenset(session.notions), False
+    return frozenset(session.notions), True

@@ -38,7 +38,7 @@ from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.registry.compose import Composed
 from cloister.core.registry.oracle_resolver import oracle_slots
 from cloister.core.registry.registry import registry
-from cloister.core.session import foreseen
+from cloister.core.session import forecast_session
 from cloister.federated.protocol.agreement import Agreement, Masks, Member, outlined, statement
 from cloister.federated.protocol.vectors import PoolRounds, channels_of, shape_bytes
 from cloister.run.describing import SHARE
@@ -113,8 +113,8 @@ class FederatedPlan:
     def script(self) -> PoolRounds:
         """Every round's outline and noise, from a forecast: all that a coordinator needs."""
         assert self.request.seed is not None
-        session = foreseen(self.plan.composed.value, self.plan.problem, PublicRng.from_seed(self.request.seed))
-        return PoolRounds(session.rounds, session.settlings, self.agreement.parties)
+        session = forecast_session(self.plan.composed.value, self.plan.problem, PublicRng.from_seed(self.request.seed))
+        return PoolRounds(session.rounds, session.agreed_sizes, self.agreement.parties)
 
     @property
     def most_bytes(self) -> int:

@@ -8,11 +8,11 @@ from functools import partial
 from typing import Any, Protocol, final
 
 from cloister.core.aggregated import RingVector
+from cloister.core.fingerprints import fingerprinter
 from cloister.core.lattice import CAP
 from cloister.core.plain_data import digest
 from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng
-from cloister.core.record import marking
 from cloister.core.trust import Aggregated
 from cloister.core.types import Ids, Ints
 from cloister.federated.protocol.messages import Reason, Rejected
@@ -109,15 +109,15 @@ class Joined:
         self._party.open(self._line.exchange(self._party.hello()))
         self._told("joined: all parties are here")
 
-    def marks(self, key: bytes) -> Mapping[str, bytes]:
+    def fingerprints(self, key: bytes) -> Mapping[str, bytes]:
         """Marks by which a resumed run recognises this party's rows (``core.record``)."""
-        return marking(self._rows)(key)
+        return fingerprinter(self._rows)(key)
 
     def gather(self, round: Round[Aggregated], rng: NoiseRng) -> tuple[RingVector, ...]:
         shape, number = outline(round, self._party.agreement.parties), self._script.asked_at(round.index)
         return released(self._pooled(number, round.digest(), shape, partial(self._own, round, rng)))
 
-    def settle(self, after: int, number: int, found: Ints) -> Ints:
+    def agree(self, after: int, number: int, found: Ints) -> Ints:
         """The vectors that all parties go on from: the first one's, in a round of its own (``protocol.vectors``)."""
         at, shape = self._script.settled_at(after, number), settled_outline(found.size)
         words = partial(settled_words, found, self._party.me)

@@ -20,10 +20,10 @@ import numpy as np
 from cloister.core.domains import Lattice
 from cloister.core.encoding import finite, map_merge, summarise_rows
 from cloister.core.errors import InvalidInput, Refused
+from cloister.core.fingerprints import option_fingerprints
 from cloister.core.lattice import CAP
 from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng, PublicRng
-from cloister.core.record import marks_of_options
 from cloister.core.types import AnyArray, Bools, Floats, Ids
 from cloister.rows.options import Missing, Reading, as_missing
 from cloister.rows.selection import Selection
@@ -199,12 +199,12 @@ def encoded(piece: Piece, chosen: Selection) -> Piece:
     return chosen.spread([read(column, cells) for column, cells in zip(chosen.used, piece, strict=True)])
 
 
-def marks_of_reading(chosen: Selection, reading: Reading) -> dict[str, bytes]:
+def reading_fingerprints(chosen: Selection, reading: Reading) -> dict[str, bytes]:
     """Marks of all that says what rows are made of a table's cells (``core.record``), by the option that says it."""
     categories: list[list[str | int]] = [
         [category.column, len(category.values), *category.values] for category in chosen.categories
     ]
-    return marks_of_options(
+    return option_fingerprints(
         {
             "--columns (columns=)": chosen.used,
             "--category (categories=)": [each for category in categories for each in category],

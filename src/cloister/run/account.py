@@ -14,9 +14,9 @@ from cloister.accounting.ledger.ledger import Ledger, new_run
 from cloister.accounting.ledger.run import Run
 from cloister.core.capabilities import Joining
 from cloister.core.errors import CloisterError, InvalidInput, Refused
+from cloister.core.fingerprints import fingerprinter
 from cloister.core.population import Population
 from cloister.core.randomness import PublicRng
-from cloister.core.record import marking
 from cloister.core.trust import TRUSTS
 from cloister.rows.selection import Selection
 from cloister.run.framing import unframed
@@ -114,7 +114,7 @@ class Account:
 
     def held(self, plan: PreparedRun, seed: PublicRng, population: Population[Any]) -> Run:
         """The run with its whole budget reserved: a new one, or the one to resume."""
-        ledger, rows, name = Ledger.open(self.ledger), marking(population), plan.digest()
+        ledger, rows, name = Ledger.open(self.ledger), fingerprinter(population), plan.digest()
         run = self.resume or new_run()
         if isinstance(population, Joining) and population.payer != (self.dataset, run):
             population.paid_by(self.dataset, run)

@@ -11,7 +11,7 @@ from typing import Any
 
 import attrs
 
-from cloister.core.capabilities import at_most
+from cloister.core.capabilities import loss_upper_bound
 from cloister.core.domains import Box
 from cloister.core.errors import CloisterError
 from cloister.core.frames import cube
@@ -111,7 +111,7 @@ class Explanation:
             "method": self.method,
             "trust": self.plan.composed.trust,
             "error": self.error,
-            "at_most": None if self.error is None else at_most(self.error),
+            "at_most": None if self.error is None else loss_upper_bound(self.error),
             "warnings": self.warnings,
             "auto": None if choice is None else choice.as_dict(),
             "columns": list(self.plan.columns),

@@ -154,7 +154,7 @@ def fit(
         noise=noise,
         record=None if run is None else run.record,
         journal=run if past is None else None,
-        settle=admission.settle,
+        agree=admission.agree,
     )
     if started is not None:
         started(plan, len(asked), session.rounds)

@@ -22,10 +22,16 @@ import attrs
 
 from cloister.accounting.accountant import Accountant
 from cloister.accounting.privacy_target import PrivacyTarget, budget_of, problem_of
-from cloister.core.capabilities import at_most, chooses_k, part_lost, predicted_part, tells_narrow_columns
+from cloister.core.capabilities import (
+    chooses_k,
+    loss_upper_bound,
+    predicted_loss,
+    relative_loss,
+    tells_narrow_columns,
+)
 from cloister.core.clustering import Problem
 from cloister.core.domains import Domain
-from cloister.core.errors import CloisterError, InvalidInput, theirs
+from cloister.core.errors import CloisterError, InvalidInput, plugin_errors
 from cloister.core.randomness import ANY_KEY
 from cloister.core.registry.components import CandidateSlot, own_number, slots_of
 from cloister.core.registry.compose import Composed, below, compose
@@ -112,7 +118,7 @@ HOPELESS = (
 )
 """A predicted error of ``NO_BETTER`` or more."""
 
-NO_BETTER = part_lost(1.0)
+NO_BETTER = relative_loss(1.0)
 
 PREDICTED = "Errors are predicted from public figures alone"
 
@@ -120,13 +126,14 @@ PREDICTED = "Errors are predicted from public figures alone"
 def in_words(part: float) -> str:
     """A predicted error, and what it hardly exceeds."""
     return (
-        f"predicted error {part:.2g} of a single centre's cost (at most {at_most(part):.2g} in nine data sets of ten)"
+        f"predicted error {part:.2g} of a single centre's cost (at most {loss_upper_bound(part):.2g} in nine data sets "
+        f"of ten)"
     )
 
 
 @attrs.frozen
 class Candidate:
-    """A method that could be picked. Args: method, error (``predicted_part``; None: it cannot run), why (not),
+    """A method that could be picked. Args: method, error (``predicted_loss``; None: it cannot run), why (not),
     components (in slots that nobody named, in place of its own: ``Spec.alternatives``)."""
 
     method: str
@@ -312,7 +319,7 @@ class MethodSelector:
 
     @staticmethod
     def predicted(composed: Composed, problem: Problem) -> float:
-        return predicted_part(composed.value, problem, composed.spec.objective)
+        return predicted_loss(composed.value, problem, composed.spec.objective)
 
     def problem(self, composed: Composed) -> Problem:
         whole = problem_of(composed, self.total, self.k, self.domain, self.rows, self.laws)
@@ -321,6 +328,6 @@ class MethodSelector:
     def check(self, composed: Composed) -> None:
         """Forecast a run. Raises: CloisterError: a question does not open, or all together cost too much."""
         problem = self.problem(composed)
-        with theirs(f"the method '{composed.spec.name}' as composed does not run"):
+        with plugin_errors(f"the method '{composed.spec.name}' as composed does not run"):
             rounds = forecast(composed.value, problem, ANY_KEY)
         Accountant(self.total, problem.budget).forecast([round.events for round in rounds])

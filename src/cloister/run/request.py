@@ -11,7 +11,7 @@ import attrs
 from cloister._version import __version__
 from cloister.accounting.privacy_target import PrivacyTarget, problem_of
 from cloister.core.budget import Budget
-from cloister.core.capabilities import PredictsError, predicted_part
+from cloister.core.capabilities import PredictsError, predicted_loss
 from cloister.core.clustering import Problem
 from cloister.core.defaults import DELTA
 from cloister.core.domains import Ball, Box, first_columns, plain
@@ -173,7 +173,7 @@ class PreparedRun:
         composed, problem = describing.clustered(self.composed, self.problem)
         inner = unframed(composed)
         known = isinstance(inner.value, PredictsError)
-        return predicted_part(inner.value, problem, inner.spec.objective) if known else None
+        return predicted_loss(inner.value, problem, inner.spec.objective) if known else None
 
     @property
     def warnings(self) -> Iterator[str]:

@@ -17,7 +17,8 @@ import pytest
 from cloister.accounting import Cost, Ledger, Lifetime, PrivacyTarget, Run, rho_of
 from cloister.core.budget import Budget, Event, Measure
 from cloister.core.errors import BudgetExceeded, CloisterError, Damaged, InvalidInput, Refused, UnknownName
-from cloister.core.record import Fingerprinter, Lookup, inside, mark_of, marks_of_options
+from cloister.core.fingerprints import Fingerprinter, fingerprint_of, option_fingerprints, subkey
+from cloister.core.record import Lookup
 from tests.accounting.ledger.books import PURE, edit, look, reserve, resumed
 from tests.core.core_fakes import same
 
@@ -58,7 +59,7 @@ def test_runs_are_admitted_until_the_epsilons_add_up(ledger: Ledger) -> None:
     with pytest.raises(BudgetExceeded) as error:
         reserve(ledger)
     assert "data set 'people' has epsilon 0, delta 1e-06 left, epsilon 0.25" in str(error.value)
-    assert error.value.left == "epsilon 0, delta 1e-06"
+    assert error.value.remaining == "epsilon 0, delta 1e-06"
 
 
 def test_ten_tenths_are_one_whatever_floating_point_says(ledger: Ledger) -> None:
@@ -338,7 +339,7 @@ def test_resuming_and_replaying_need_the_same_data_set_and_plan_and_a_run_that_e
 
 def rows(**marks: bytes) -> Fingerprinter:
     """Marks that depend on the key, as a population's do."""
-    return lambda key: {what: mark_of(key, [value.hex()]) for what, value in marks.items()}
+    return lambda key: {what: fingerprint_of(key, [value.hex()]) for what, value in marks.items()}
 
 
 PAPER = rows(sizes=b"1", times=b"2")
@@ -398,7 +399,7 @@ def test_rows_that_nobody_can_compare_need_somebody_who_says_that_they_are_the_s
 def read(encoding: str, **said: Sequence[str]) -> Fingerprinter:
     """Args: said (by an option that there was not yet when runs began)."""
     later = {f"--{option}": values for option, values in said.items()}
-    return lambda key: PAPER(key) | marks_of_options({"--encoding": [encoding], **later})
+    return lambda key: PAPER(key) | option_fingerprints({"--encoding": [encoding], **later})
 
 
 def test_what_is_read_otherwise_is_refused_whoever_vouches_for_the_rows(ledger: Ledger) -> None:
@@ -461,7 +462,7 @@ def test_marks_tell_nothing_without_the_key_beside_the_ledger(ledger: Ledger) ->
     secret = key.read_bytes()
     assert len(secret) == 32
     assert secret not in ledger.path.read_bytes()
-    assert found[first.id] == mark_of(inside(secret, first.id), [b"1".hex()])
+    assert found[first.id] == fingerprint_of(subkey(secret, first.id), [b"1".hex()])
     assert {file.name for file in ledger.path.parent.iterdir()} == {f"{ledger.path.name}{end}" for end in BESIDE}
 
 

@@ -23,7 +23,7 @@ from cloister.federated.protocol.messages import HEAD, TAG
 from cloister.federated.protocol.party import Party
 from cloister.federated.protocol.streams import Place, coordinator_mask
 from cloister.federated.protocol.vectors import coordinator_noise, outline, party_words, unpack
-from cloister.noise.oracle import RingChannel
+from cloister.noise.ring import RingChannel
 from cloister.plugins.oracles.aggregated.masked_gaussian import MaskedGaussian
 from cloister.plugins.oracles.aggregated.skellam import SkellamShares
 from tests.federated.federated_session import Keys, join

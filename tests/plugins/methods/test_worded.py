@@ -206,7 +206,7 @@ def test_too_many_groups_a_ball_and_counts_without_a_threshold_are_refused() -> 
     problem = Problem(2, cube(1 + 2 * MOST), 10_000, Budget("gaussian", 1.0, delta=1e-6))
     for why, counts, more in (
         ("k is 735, and words are counted in at most 734 groups", ThresholdedGaussian(), {"k": GROUPS + 1}),
-        ("a ball bounds what is clustered alone", ThresholdedGaussian(), {"domain": Ball((0.0,) * 9, 1.0)}),
+        ("a ball bounds the clustered columns alone", ThresholdedGaussian(), {"domain": Ball((0.0,) * 9, 1.0)}),
         ("words need counts above a threshold", DiscreteGaussian(), {}),
     ):
         with pytest.raises(InvalidInput, match=why):

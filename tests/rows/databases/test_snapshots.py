@@ -27,7 +27,7 @@ from cloister.testing.stubs import Dealt
 from tests.rows.databases.rounds import NEAR, SQUARE, answers, in_square, same
 from tests.run.test_resuming import REQUEST, cut_off, run
 
-pytestmark = pytest.mark.usefixtures("way")
+pytestmark = pytest.fingerprint.usefixtures("way")
 
 
 @pytest.fixture
@@ -61,8 +61,8 @@ CHANGES = (
 )
 
 
-@pytest.mark.parametrize("name", ["rows", "seen"])
-@pytest.mark.parametrize("materialise", [False, True])
+@pytest.fingerprint.parametrize("name", ["rows", "seen"])
+@pytest.fingerprint.parametrize("materialise", [False, True])
 def test_who_writes_meanwhile_changes_no_round(lake: Any, name: str, materialise: bool) -> None:
     with population(lake, name, materialise=materialise) as some:
         some.check()
@@ -93,8 +93,8 @@ def test_a_connection_is_used_as_before_when_the_run_is_over(lake: Any) -> None:
     assert lake.execute("SELECT count(*) FROM rows").fetchall() == [(202,)]
 
 
-@pytest.mark.parametrize("asked", [NEAR, Dealt((2,))], ids=["compiled", "streamed"])
-@pytest.mark.parametrize("kept", [0, 1], ids=["as many rows", "fewer rows"])
+@pytest.fingerprint.parametrize("asked", [NEAR, Dealt((2,))], ids=["compiled", "streamed"])
+@pytest.fingerprint.parametrize("kept", [0, 1], ids=["as many rows", "fewer rows"])
 def test_a_view_that_changes_in_spite_of_the_snapshot_is_found(
     lake: Any, tmp_path: Path, asked: Any, kept: int, found_out: Any
 ) -> None:
@@ -160,8 +160,8 @@ def test_rows_made_at_random_are_found_and_copied_or_held_once(lake: Any, found_
                 assert same(in_square(some), in_square(some))
 
 
-@pytest.mark.parametrize("materialise", [False, True])
-@pytest.mark.parametrize("column", ["x", "y"])
+@pytest.fingerprint.parametrize("materialise", [False, True])
+@pytest.fingerprint.parametrize("column", ["x", "y"])
 def test_a_cell_that_changes_is_found_in_every_column(lake: Any, column: str, materialise: bool) -> None:
     """After the snapshot ended, and with it what was held of the rows."""
     some = population(lake, materialise=materialise)
@@ -173,7 +173,7 @@ def test_a_cell_that_changes_is_found_in_every_column(lake: Any, column: str, ma
         in_square(some)
 
 
-@pytest.mark.parametrize("lacking", [["begin"], ["hashed"], ["begin", "hashed"]])
+@pytest.fingerprint.parametrize("lacking", [["begin"], ["hashed"], ["begin", "hashed"]])
 def test_an_engine_with_neither_snapshot_nor_hashes_is_refused_before_a_row_is_read(
     lake: Any, lacking: list[str], dialect: Callable[..., None]
 ) -> None:
@@ -206,12 +206,12 @@ def test_a_database_that_may_only_be_read_is_copied_too(tmp_path: Path) -> None:
 
 
 def test_equal_rows_have_one_hash(lake: Any) -> None:
-    def mark(value: float) -> bytes:
+    def fingerprint(value: float) -> bytes:
         lake.execute(f"CREATE OR REPLACE TABLE one AS SELECT '{value!r}'::DOUBLE AS x, 0.5 AS y")
         with population(lake, "one") as some:
-            return some.marks(KEY)["the rows"]
+            return some.fingerprints(KEY)["the rows"]
 
-    assert mark(-0.0) == mark(0.0) != mark(0.7)
+    assert fingerprint(-0.0) == fingerprint(0.0) != fingerprint(0.7)
 
 
 def test_a_pass_that_was_cut_short_is_made_again(lake: Any) -> None:
@@ -231,7 +231,7 @@ def test_a_pass_that_was_cut_short_is_made_again(lake: Any) -> None:
 KEY = bytes(range(32))
 
 
-@pytest.mark.parametrize(
+@pytest.fingerprint.parametrize(
     ("change", "name", "differs"),
     [
         ("UPDATE rows SET x = x + 0.001 WHERE x = (SELECT max(x) FROM rows)", "rows", "the rows differ"),
@@ -256,7 +256,7 @@ def test_a_run_does_not_go_on_with_a_table_that_changed(
     assert ledger.runs()[-1].state == "done"
 
 
-@pytest.mark.parametrize("pooled", [False, True])
+@pytest.fingerprint.parametrize("pooled", [False, True])
 def test_a_run_that_began_under_weaker_hashes_goes_on_if_somebody_vouches_for_its_rows(
     ledger: Ledger, lake: Any, pooled: bool
 ) -> None:
@@ -282,7 +282,7 @@ def test_marks_say_how_a_table_is_read(lake: Any) -> None:
     """By which a run does not go on with one that is read otherwise."""
     lake.execute("ALTER TABLE rows ADD COLUMN ward VARCHAR DEFAULT 'A'")
     one, other, dropped = (
-        population(lake, categories={"ward": list(values)}, missing=missing).marks(KEY)
+        population(lake, categories={"ward": list(values)}, missing=missing).fingerprints(KEY)
         for values, missing in (["AB", "refuse"], ["BA", "refuse"], ["AB", "drop"])
     )
     assert "--category (categories=)" in [name for name in one if one[name] != other[name]]
@@ -291,11 +291,11 @@ def test_marks_say_how_a_table_is_read(lake: Any) -> None:
 
 def test_rows_are_known_again_in_any_order_and_in_a_copy(ledger: Ledger, lake: Any) -> None:
     with population(lake) as some:
-        marks, cut = some.marks(KEY), cut_off(ledger, some)
-        assert some.marks(bytes(32))["the rows"] != marks["the rows"]
+        fingerprints, cut = some.fingerprints(KEY), cut_off(ledger, some)
+        assert some.fingerprints(bytes(32))["the rows"] != fingerprints["the rows"]
     lake.execute("CREATE OR REPLACE TABLE rows AS SELECT * FROM rows ORDER BY y")
     with population(lake) as ordered:
-        assert ordered.marks(KEY) == marks
+        assert ordered.fingerprints(KEY) == fingerprints
     with population(lake, materialise=True) as copied:
         run(ledger, copied, resume=cut)
     assert ledger.runs()[-1].state == "done"
@@ -305,10 +305,10 @@ def test_the_same_rows_of_other_users_are_other_rows(lake: Any) -> None:
     """A run would keep others of them."""
     lake.execute("CREATE TABLE named AS SELECT x, y, row_number() OVER (ORDER BY x) % 700 AS who FROM rows")
     with population(lake, "named", user_column="who") as some:
-        before = some.marks(KEY)
+        before = some.fingerprints(KEY)
     lake.execute("UPDATE named SET who = 699 - who")
     with population(lake, "named", user_column="who") as some:
-        after = some.marks(KEY)
+        after = some.fingerprints(KEY)
     assert [what for what in before if before[what] != after[what]] == ["the rows"]
 
 

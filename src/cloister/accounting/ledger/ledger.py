@@ -36,7 +36,8 @@ from cloister.accounting.privacy_target import PrivacyTarget, Unit
 from cloister.core.budget import Budget
 from cloister.core.defaults import DELTA
 from cloister.core.errors import InvalidInput, Refused, UnknownName
-from cloister.core.record import Fingerprinter, Record
+from cloister.core.fingerprints import Fingerprinter
+from cloister.core.record import Record
 
 LATEST = 8
 """Most finished runs that are named where none is open."""

@@ -24,8 +24,9 @@ from cloister.accounting.ledger.privacy_filter import Cost
 from cloister.accounting.ledger.sqlite import OWNER
 from cloister.core.budget import Event
 from cloister.core.errors import CloisterError, Damaged, InvalidInput, Refused, cause
+from cloister.core.fingerprints import ENGINE, HOW_HASHED, OPTION, SIZE, Fingerprinter, subkey
 from cloister.core.keyfiles import check_own
-from cloister.core.record import ENGINE, HOW_HASHED, OPTION, SIZE, Fingerprinter, Lookup, Record, inside
+from cloister.core.record import Lookup, Record
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -181,7 +182,7 @@ ANYWAY = "if they are the same rows, go on with --same-rows (same_rows=True); wi
 
 def marked_rows(ledger: Path, run: str, rows: Fingerprinter | None) -> Mapping[str, bytes] | None:
     """The marks of a run's rows. May read the rows once, so call it before any transaction begins: nobody waits."""
-    return None if rows is None else rows(inside(_secret(ledger), run))
+    return None if rows is None else rows(subkey(_secret(ledger), run))
 
 
 def keep_marks(db: sqlite3.Connection, run: str, marks: Mapping[str, bytes] | None) -> None:

@@ -25,7 +25,7 @@ from cloister.collection.plan.bundle import missing, promise
 from cloister.collection.plan.costs import Crowd, Size, Step, sent_bytes
 from cloister.collection.plan.plan import TRUSTS, CollectionPlan, Outlook, loud
 from cloister.collection.wire.answers import layout_of
-from cloister.core.capabilities import PredictsError, Zooming, part_lost, predicted_error
+from cloister.core.capabilities import PredictsError, Zooming, predicted_error, relative_loss
 from cloister.core.clustering import Problem
 from cloister.core.domains import Ball, Box
 from cloister.core.errors import InvalidInput
@@ -271,7 +271,7 @@ def expectation(plan: CollectionPlan) -> str:
     return (
         f"For {plan.k} tight clusters of one size, noise adds {o.excess:.2g} of the domain's squared radius to a "
         f"row's mean squared distance from its centre (v = {o.error:.3g}, v / (1 + v)); a v of 1 is no better "
-        f"than one centre. As 'cloister explain' has it, {in_words(part_lost(o.error, method.objective))}.\n{falls}"
+        f"than one centre. As 'cloister explain' has it, {in_words(relative_loss(o.error, method.objective))}.\n{falls}"
     )
 
 

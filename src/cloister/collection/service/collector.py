@@ -31,7 +31,7 @@ from cloister.collection.service.limits import DEFAULT, REASONS, HeldBytes, Limi
 from cloister.collection.service.segments import Segments, collecting
 from cloister.collection.service.tickets import Issuer
 from cloister.collection.wire.batches import BATCH, PREFIX, REPORT, STAMP, TICKETED, BatchForm, Parsed, form_of
-from cloister.core.errors import CloisterError, Damaged, InvalidInput, Refused, passing
+from cloister.core.errors import CloisterError, Damaged, InvalidInput, Refused, transient_errors
 from cloister.core.types import Bools, Ints
 
 LOOK = 1.0
@@ -155,7 +155,7 @@ class Collector:
         limits: Limits = DEFAULT,
         told: Callable[[dict[str, Any]], None] = lambda event: None,
     ) -> None:
-        with passing(errno.ENOENT):  # a file system that is not mounted yet
+        with transient_errors(errno.ENOENT):  # a file system that is not mounted yet
             self.plan = CollectionPlan.read(plan)
         check_trust(self.plan, shuffle)
         check_apart(plan, out)

@@ -14,7 +14,7 @@ from typing import Any
 
 import attrs
 
-from cloister.core.errors import CloisterError, InvalidInput, UnknownName, WrongComposition, theirs
+from cloister.core.errors import CloisterError, InvalidInput, UnknownName, WrongComposition, plugin_errors
 from cloister.core.registry.components import GROUP, ROLES, Role, Spec, trust_of
 
 MANIFEST = "cloister.plugins.manifest"
@@ -65,7 +65,7 @@ class Registry:
     def load(self, spec: Spec) -> type[Any]:
         """Import a component's class. Raises: InvalidInput if that fails, or the class is not as its spec says."""
         module, _, name = spec.target.partition(":")
-        with theirs(f"the {spec.role} '{spec.name}' cannot be loaded from {spec.target}"):
+        with plugin_errors(f"the {spec.role} '{spec.name}' cannot be loaded from {spec.target}"):
             cls: type[Any] = getattr(importlib.import_module(module), name)
         if (own := trust_of(cls)) and spec.trust not in (None, own):
             raise InvalidInput(f"the spec of '{spec.name}' says trust {spec.trust}, its class says {own}")

@@ -86,10 +86,10 @@ Noise: TypeAlias = Callable[[], tuple[Ids, ...]]
 @final
 @attrs.frozen
 class PoolRounds:
-    """All rounds of a session, from a forecast. Args: rounds, settlings (as ``Session`` has them), parties."""
+    """All rounds of a session, from a forecast. Args: rounds, agreed_sizes (as ``Session`` has them), parties."""
 
     rounds: Sequence[Round[Any]]
-    settlings: Sequence[tuple[int, int]]
+    agreed_sizes: Sequence[tuple[int, int]]
     parties: int
 
     def expected(self, rng: NoiseRng) -> list[tuple[Shape, Noise]]:
@@ -97,17 +97,17 @@ class PoolRounds:
         found = list[tuple[Shape, Noise]]()
         for round in self.rounds:
             found.append((outline(round, self.parties), partial(coordinator_noise, round, self.parties, rng)))
-            numbers = (numbers for after, numbers in self.settlings if after == round.index)
+            numbers = (numbers for after, numbers in self.agreed_sizes if after == round.index)
             found += [(settled_outline(n), partial(no_noise, settled_outline(n))) for n in numbers]
         return found
 
     def asked_at(self, round: int) -> int:
         """The session's number of a run's round."""
-        return round + sum(after < round for after, _ in self.settlings)
+        return round + sum(after < round for after, _ in self.agreed_sizes)
 
     def settled_at(self, after: int, number: int) -> int:
         """The session's number of the round in which all take what was found. Raises: Refused: none was foreseen."""
-        if number >= sum(at == after for at, _ in self.settlings):
+        if number >= sum(at == after for at, _ in self.agreed_sizes):
             raise Refused(
                 f"nothing was to be settled after round {after + 1}: the method does not keep to its forecast"
             )

@@ -141,7 +141,7 @@ class DescribedGroups(Generic[T]):
     def cluster(self, problem: Problem, session: Session[T], rng: PublicRng) -> Clustering:
         look, rest = self.parts(problem, rng)
         facets = self._facets(problem.domain)
-        found = self.method.cluster(rest, session.of_first(rest.domain), rng.child("method"))
+        found = self.method.cluster(rest, session.on_first_columns(rest.domain), rng.child("method"))
         frame = Frame.of(problem.domain, found.details, rest.domain.dimension)
         view = session.framed(frame.lattice, cube(problem.domain.dimension))
         near = frame.near(found.centers, problem.k, view)
@@ -158,7 +158,7 @@ class DescribedGroups(Generic[T]):
         else:
             first, second = self._split(look, rng.child("choice"), CHOICE)
             every = asked(facets, first)
-            chosen = session.settled(np.array(every.most_telling())).clip(0, len(facets) - 1).tolist()
+            chosen = session.agreed(np.array(every.most_telling())).clip(0, len(facets) - 1).tolist()
             again = asked(tuple(facets[i] for i in chosen), second, max(facet.size(self.bins) for facet in facets))
             answered = every.chosen(chosen).beside(again)
         edges = [[] if facets[i].values else frame.edges(facets[i].position, self.bins) for i in chosen]

@@ -78,7 +78,7 @@ class Worded(Generic[T]):
 
     def cluster(self, problem: Problem, session: Session[T], rng: PublicRng) -> Clustering:
         look, rest = self.parts(problem, rng)
-        found = self.method.cluster(rest, session.of_first(rest.domain), rng.child("method"))
+        found = self.method.cluster(rest, session.on_first_columns(rest.domain), rng.child("method"))
         if not self.slots:
             return found
         frame = Frame.of(rest.domain, found.details, found.centers.shape[1])

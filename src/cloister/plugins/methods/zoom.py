@@ -36,7 +36,7 @@ from cloister.core.capabilities import chooses_k, slack
 from cloister.core.clustering import Clustering, Problem
 from cloister.core.domains import Box, Lattice
 from cloister.core.errors import InvalidInput
-from cloister.core.frames import GRADES, Reframed, SignLogScale, cube, least_of, unknown_columns
+from cloister.core.frames import GRADES, Reframed, SignLogScale, cube, grade_starts, unknown_columns
 from cloister.core.questions import count
 from cloister.core.randomness import PublicRng
 from cloister.core.registry.components import component, option, slot
@@ -336,7 +336,7 @@ def _widened(
     if ends is None:
         return NOWHERE if unknown else (low, high)
     if unknown:
-        first, last = (float(v) for v in least_of(np.array(ends) * (2 * GRADES // CODES) - GRADES))
+        first, last = (float(v) for v in grade_starts(np.array(ends) * (2 * GRADES // CODES) - GRADES))
     else:
         first, last = (low + (high - low) * (end / CODES) for end in ends)
     if last - first >= kept * (high - low):

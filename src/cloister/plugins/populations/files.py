@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from cloister.core.encoding import Progress, chunk_rows, map_merge, merge_summaries
 from cloister.core.errors import InvalidInput, UnknownName
+from cloister.core.fingerprints import fingerprint, fingerprint_of
 from cloister.core.lattice import CAP
 from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng, PublicRng
-from cloister.core.record import mark, mark_of
 from cloister.core.types import Floats, Ints
 from cloister.rows.columns import select
 from cloister.rows.files.csv_form import Form
@@ -31,7 +31,7 @@ from cloister.rows.reading import (
     TableRows,
     as_first,
     fit,
-    marks_of_reading,
+    reading_fingerprints,
     refuse_all,
     refuse_too_many,
     refuse_unfit,
@@ -133,18 +133,20 @@ class Files(TableRows):
         """How many rows there are, those that cannot be used too: counted unless the files say it, or ``check`` has."""
         return sum(self._rows(file) for file in self._files)
 
-    def marks(self, key: bytes) -> dict[str, bytes]:
+    def fingerprints(self, key: bytes) -> dict[str, bytes]:
         """By which a run that goes on knows these rows again (``core.record``), without reading them all: a file that
         was copied has another time, one with as many other bytes in its middle and its old time passes."""
         sizes, times = zip(*(file.facts for file in self._files), strict=True)
         return {
-            "the number of files": mark_of(key, [len(self._files)]),
-            "the names of files, or their order": mark_of(key, [os.path.basename(file.path) for file in self._files]),
-            "the sizes of files": mark_of(key, sizes),
-            "the times of their last change": mark_of(key, times),
-            "how files begin and end": mark(key, (some for file in self._files for some in file.ends())),
-            "the number of the first user": mark_of(key, [self._first]),
-        } | marks_of_reading(
+            "the number of files": fingerprint_of(key, [len(self._files)]),
+            "the names of files, or their order": fingerprint_of(
+                key, [os.path.basename(file.path) for file in self._files]
+            ),
+            "the sizes of files": fingerprint_of(key, sizes),
+            "the times of their last change": fingerprint_of(key, times),
+            "how files begin and end": fingerprint(key, (some for file in self._files for some in file.ends())),
+            "the number of the first user": fingerprint_of(key, [self._first]),
+        } | reading_fingerprints(
             self.selection,
             attrs.evolve(
                 self._reading, delimiter=self._form.delimiter, encoding=codecs.lookup(self._form.encoding).name

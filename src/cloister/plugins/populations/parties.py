@@ -13,10 +13,10 @@ from typing import Any, final
 
 from cloister.core.aggregated import RingVector
 from cloister.core.errors import InvalidInput
+from cloister.core.fingerprints import fingerprinter, subkey
 from cloister.core.lattice import CAP
 from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng
-from cloister.core.record import inside, marking
 from cloister.core.trust import Aggregated
 from cloister.core.types import Ids
 from cloister.federated.protocol.agreement import Agreement, Masks, Member
@@ -94,13 +94,13 @@ class Parties:
         for member in self._members:
             member.check(most_rows)
 
-    def marks(self, key: bytes) -> dict[str, bytes]:
+    def fingerprints(self, key: bytes) -> dict[str, bytes]:
         """By which a run that goes on knows these rows again: every party's, by her name (``core.record``)."""
         members = zip(self.parties, self._members, strict=True)
         return {
             f"{what} ({party.name})": found
             for party, member in members
-            for what, found in marking(member)(inside(key, party.name)).items()
+            for what, found in fingerprinter(member)(subkey(key, party.name)).items()
         }
 
     def gather(self, round: Round[Aggregated], rng: NoiseRng) -> tuple[RingVector, ...]:

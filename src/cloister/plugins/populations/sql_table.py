@@ -11,10 +11,10 @@ import attrs
 from cloister.core.capabilities import TakesTotals
 from cloister.core.encoding import chunk_rows, map_merge, merge_summaries
 from cloister.core.errors import InvalidInput
+from cloister.core.fingerprints import HOW_HASHED, fingerprint_of
 from cloister.core.lattice import CAP
 from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng
-from cloister.core.record import HOW_HASHED, mark_of
 from cloister.core.trust import Aggregated, Central
 from cloister.plugins.populations.sql_rows import SqlRows
 from cloister.rows.columns import select
@@ -29,7 +29,7 @@ from cloister.rows.options import Reading
 from cloister.rows.reading import (
     Chunk,
     fit,
-    marks_of_reading,
+    reading_fingerprints,
     refuse_all,
     refuse_missing,
     refuse_too_many,
@@ -135,12 +135,12 @@ class SqlTable(SqlRows):
         """Whether rows are counted and watched here: users are known to the engine alone."""
         return self._users is None and self._way != "query"
 
-    def marks(self, key: bytes) -> dict[str, bytes]:
+    def fingerprints(self, key: bytes) -> dict[str, bytes]:
         """By which a run that goes on knows these rows again: ``core.record``."""
         known = self._figured()[1] if self._here else self._known  # of the engine: a run may go on by the other pass
         values = self._described | {"the number of rows": [known.rows], "the rows": [known.mark or 0], HOW_HASHED: [2]}
-        read = marks_of_reading(self.selection, self._reading)
-        return {name: mark_of(key, some) for name, some in values.items()} | read
+        read = reading_fingerprints(self.selection, self._reading)
+        return {name: fingerprint_of(key, some) for name, some in values.items()} | read
 
     def gather(self, round: Round[Any], rng: NoiseRng) -> tuple[Any, ...]:
         """Raises: InvalidInput: the engine fails, the rows are not what they were, or users have no numbers."""

@@ -19,7 +19,7 @@ from cloister.core.plain_data import digest
 from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.record import Record
 from cloister.core.registry.components import parts_of, slots_of
-from cloister.core.session import Session, forecast, foreseen
+from cloister.core.session import Session, forecast, forecast_session
 from cloister.core.trust import Trust
 from cloister.testing.check import given, require
 from cloister.testing.checks import bucketings
@@ -76,10 +76,10 @@ def rows_of(problem: Problem) -> Handful:
 
 
 def the_schedule_does_not_depend_on_answers(method: Any) -> None:
-    """Number of rounds, questions, what each spends and how many numbers are settled in between are the same whatever
+    """Number of rounds, questions, what each spends and how many numbers are agreed in between are the same whatever
     is answered: what is forecast is what is asked."""
     for problem, seed in problems(method):
-        expected = foreseen(method, problem, seed)
+        expected = forecast_session(method, problem, seed)
         forecasted = schedule_of(expected.rounds)
         for script in SCRIPTS:
             _, session = told(method, problem, seed, script)
@@ -90,9 +90,9 @@ def the_schedule_does_not_depend_on_answers(method: Any) -> None:
                 f"{_words(forecasted)}",
             )
             require(
-                session.settlings == expected.settlings,
-                f"k = {problem.k}, answers: {script.name}: it settles (after, numbers) {session.settlings}; the "
-                f"forecast is {expected.settlings}",
+                session.agreed_sizes == expected.agreed_sizes,
+                f"k = {problem.k}, answers: {script.name}: it agrees on (after, numbers) {session.agreed_sizes}; the "
+                f"forecast is {expected.agreed_sizes}",
             )
 
 

@@ -21,7 +21,7 @@ from typing import Final
 
 from cloister.core.errors import InvalidInput
 from cloister.core.lattice import Bound
-from cloister.noise.laws import NARROW, Noise, Spherical, enough_bits, pure_laplace
+from cloister.noise.distributions import NARROW, Noise, Spherical, enough_bits, pure_laplace
 from cloister.noise.oracle import AnyChannel
 from cloister.noise.sparse import additive_channel
 from cloister.plugin import UP, Budget, Central, Measure, QuestionContext, Sensitivity, Space, component

@@ -19,10 +19,10 @@ import numpy as np
 
 from cloister.core.buckets import BucketedVectors, Space, integers
 from cloister.core.randomness import PublicRng
-from cloister.core.reproducible_math import above
+from cloister.core.reproducible_math import ceil_log2
 from cloister.core.roles import Table
 from cloister.core.types import Floats, Ids, Ints
-from cloister.noise.channel import HeldTable
+from cloister.noise.channel import UnpicklableTable
 from cloister.plugins.oracles.local.hashing import Hashes
 
 SMALL = 4
@@ -43,7 +43,7 @@ def chosen(people: int, deviation: float) -> int:
         deviation: standard deviation of the noise, in rows.
     """
     by_noise = (people / max(deviation, 1e-300)) ** 2
-    return 1 << max(6, above(min(by_noise, SPILL**2)))
+    return 1 << max(6, ceil_log2(min(by_noise, SPILL**2)))
 
 
 @final
@@ -93,7 +93,7 @@ class Layout:
 
 
 @final
-class Unfolded(HeldTable):
+class Unfolded(UnpicklableTable):
     """A table of places, asked by buckets."""
 
     def __init__(self, table: Table, layout: Layout) -> None:

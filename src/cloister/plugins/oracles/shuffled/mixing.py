@@ -21,9 +21,9 @@ from cloister.core.errors import InvalidInput, Refused
 from cloister.core.lattice import Bound
 from cloister.core.plain_data import stamp
 from cloister.core.randomness import NoiseRng
-from cloister.core.reproducible_math import above, exp, more_bits, more_bits_within, power
+from cloister.core.reproducible_math import ceil_log2, exp, more_bits, more_bits_within, power
 from cloister.core.types import AnyArray, Bools, Ids, Ints
-from cloister.noise.channel import LookupTable, listed, totals_of
+from cloister.noise.channel import LookupTable, lookup_table, totals_of
 from cloister.plugins.oracles.shuffled.hashed_buckets import Layout, Unfolded
 from cloister.plugins.oracles.shuffled.secrecy import MAX_SHARES, enough_shares, price
 
@@ -190,7 +190,7 @@ class MixingChannel:
         """Bits of the ring."""
         rows = CROWD * float(self.people) * (self.bound.l2 if self.bound else 1) * 2.0**self.shift
         noise = FAR * self.share * math.sqrt(CROWD * self.people)
-        return above((rows + noise) * (1 + 2.0**-40)) + 1
+        return ceil_log2((rows + noise) * (1 + 2.0**-40)) + 1
 
     @cached_property
     def each(self) -> int:
@@ -268,7 +268,7 @@ class MixingChannel:
         for start in range(0, len(users), step):
             some = slice(start, start + step)
             numbers = self._numbers([(where[some], values[some]) for where, values in placed])
-            numbers += rng.child("noise").discrete_gaussian_each(users[some], self.share, self.slots)
+            numbers += rng.child("noise").discrete_gaussian_per_user(users[some], self.share, self.slots)
             words = rng.child("shares").words(users[some], self.slots * (self.each - 1))
             out[some] = split(to_words(numbers), words.reshape(*numbers.shape, self.each - 1), self.bits)
         slots = np.broadcast_to(np.arange(self.slots, dtype=np.uint32)[:, None], out.shape)
@@ -326,7 +326,7 @@ class MixingChannel:
         values = to_integers(words, self.bits).astype(np.float64) * (self.unit * 2.0**-self.shift)
         one = (self.width,) if self.bound else ()
         space = attrs.evolve(self.layout.space, sizes=self.layout.places, nested=False)
-        table = listed(values.reshape(-1, *one), space, self.deviation)
+        table = lookup_table(values.reshape(-1, *one), space, self.deviation)
         return Unfolded(table, self.layout) if any(self.layout.hashed) else table
 
     def whole(self, report: Shares) -> Bools:

@@ -47,7 +47,7 @@ from cloister.core.lattice import Bound
 from cloister.core.registry.components import component, option
 from cloister.core.reproducible_math import more_bits
 from cloister.core.trust import Shuffled
-from cloister.noise.laws import UP, enough_bits
+from cloister.noise.distributions import UP, enough_bits
 from cloister.plugins.oracles.shuffled.hashed_buckets import SMALL, Layout, chosen
 from cloister.plugins.oracles.shuffled.mixing import MAX_BITS, MixingChannel
 from cloister.plugins.oracles.shuffled.secrecy import MIN_USERS, enough_shares, most_distance

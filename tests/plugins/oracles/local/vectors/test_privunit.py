@@ -13,7 +13,7 @@ import pytest
 from scipy.special import betainc
 from scipy.stats import beta
 
-from cloister.core.reproducible_math import astray, normals, words_for
+from cloister.core.reproducible_math import cap_error, normals, words_for
 from cloister.plugin import (
     AnyArray,
     Bound,
@@ -157,7 +157,7 @@ def test_the_coin_is_on_the_safe_side_and_close(epsilon: float, dimension: int) 
         assert ratio <= bound
         assert ratio >= bound * (1 - (5e-4 if epsilon <= 4 else 0.05))
     assert unit.coin < WORDS
-    assert astray(dimension + 1) >= Fraction(words_for(dimension + 1), 2**30)
+    assert cap_error(dimension + 1) >= Fraction(words_for(dimension + 1), 2**30)
 
 
 @pytest.mark.alarm(1e-8)

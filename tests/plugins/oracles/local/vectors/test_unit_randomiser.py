@@ -101,7 +101,7 @@ def test_estimates_have_the_mean_and_the_variance_that_are_declared(name: str, d
 
 
 def test_normals_are_their_words_to_twelve_digits() -> None:
-    """What ``astray`` takes for granted: radius, cosine and sine within 2^-40 of the exact ones, in the middle and at
+    """``cap_error`` assumes it: radius, cosine and sine within 2^-40 of the exact ones, in the middle and at
     every edge."""
     mpmath = pytest.importorskip("mpmath")
     halves = [0, 1, 2, 2**11, 2**12 - 1, 2**12, 2**20, 2**31 - 1, 2**31, 2**32 - 4096, 2**32 - 2, 2**32 - 1]

@@ -55,7 +55,7 @@ from cloister.core.lattice import Bound, shrink
 from cloister.core.randomness import NoiseRng
 from cloister.core.registry.components import component
 from cloister.core.reports import Gain, ReportFacts
-from cloister.core.reproducible_math import above, exp, fewer_bits
+from cloister.core.reproducible_math import ceil_log2, exp, fewer_bits
 from cloister.core.trust import Local
 from cloister.core.types import AnyArray, Floats, Ids, Ints
 from cloister.noise.channel import LookupTable
@@ -106,7 +106,7 @@ class LdpAverage:
         sharing = Sharing(self.share, space.levels, context.seed.child("sharing"))
         mu = mu_within(min(budget.epsilon, LARGE), budget.delta, 2 * bound.dimension * sharing.parts)
         change = 2 * math.sqrt(sharing.parts) * bound.l2
-        shift = above(MIN_SIGMA * mu / change)
+        shift = ceil_log2(MIN_SIGMA * mu / change)
         return LdpAverageChannel(
             budget, context.rows, space.sizes, bound, context.unit, sharing, shift, change * 2.0**shift / mu
         )
@@ -239,7 +239,7 @@ class LdpAverageChannel(LocalQuestion[BucketedVectors], ReportFacts):
         return tuple(Gain(most, most, most, 1, self.bound.l2 * self.unit, self.sharing.factor) for most in found)
 
     def answer(self, items: BucketedVectors, some: Ints, users: Ids, level: int, secret: NoiseRng) -> AnyArray:
-        noise = secret.discrete_gaussian_each(users, self.sigma, self.widths[level])
+        noise = secret.discrete_gaussian_per_user(users, self.sigma, self.widths[level])
         vectors = shrink(items.values[some], self.bound) * 2.0**self.shift
         _place(noise, items.buckets[some, level], np.trunc(vectors).astype(np.int64))
         return self.randomisers[level].within(noise).astype(np.uint32)

@@ -14,7 +14,15 @@ import numpy as np
 from cloister.core.buckets import BundleArrays
 from cloister.core.errors import InvalidInput
 from cloister.core.randomness import PublicRng
-from cloister.core.reproducible_math import ESTIMATED, astray, column_sums, few_bits, normals, quarter_sines, words_for
+from cloister.core.reproducible_math import (
+    ESTIMATED,
+    cap_error,
+    column_sums,
+    few_bits,
+    normals,
+    quarter_sines,
+    words_for,
+)
 from cloister.core.types import AnyArray, Bools, Floats, Ids
 from cloister.plugins.oracles.local.randomised_response import WORDS
 from cloister.plugins.oracles.local.vectors.unit_randomiser import STEP, DrawWords, OnSphere, blocks, sent
@@ -24,7 +32,7 @@ RAREST = 2.0**-10
 """
 
 MAX_DIMENSION = 2**17
-"""Most numbers in a vector: ``astray`` is then an eighth of the least cap."""
+"""Most numbers in a vector: ``cap_error`` is then an eighth of the least cap."""
 
 TOGETHER = 8
 """Most vectors that are drawn at a go."""
@@ -48,7 +56,7 @@ class PrivUnit(OnSphere):
     point takes for <v, u> >= gamma, it is one finite law P for all rows. A row's v has the law P(v) w(v) / A, w(v)
     being 1 or t, and A = q + (1 - q) t, with q = q(u) the chance under P of what is taken for the cap. So what one row
     can send every row can, and the ratio of its chances is at most max A / (t min A). For all u, q is within a =
-    ``astray`` of the cap's share of the sphere, which is one number for all u. With c a rational number next to that,
+    ``cap_error`` of the cap's share of the sphere, which is the same for all u. With c a rational number next to that,
     c- and c+ = c -+ (a + ``ROUNDED``),
 
         t >= (c+ + (1 - c+) / odds) / (c- + (1 - c-) / odds) / odds    makes    max A / (t min A) <= odds:
@@ -88,7 +96,7 @@ class PrivUnit(OnSphere):
         if dimension > MAX_DIMENSION:
             raise InvalidInput(f"'privunit' takes vectors of at most {MAX_DIMENSION} numbers, not {dimension}")
         gamma = _fixed_point(float(odds), dimension + 1)
-        cap, off = _near(_share(gamma, dimension + 1)), astray(dimension + 1) + ROUNDED
+        cap, off = _near(_share(gamma, dimension + 1)), cap_error(dimension + 1) + ROUNDED
         more = _kept(cap + off, 1 / odds) / _kept(cap - off, 1 / odds)
         coin = math.ceil(WORDS * more / odds)
         if not coin < WORDS:
