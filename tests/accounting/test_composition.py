@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from cloister.accounting import Spent, compose, epsilon_of_mu, epsilon_of_rho, eta
-from cloister.accounting.composition import BEYOND
+from cloister.accounting.discrete import BEYOND
 from cloister.accounting.mixed import epsilon_of_mixed
 from cloister.core.budget import Budget, Event, Measure, Share
 from cloister.core.errors import InvalidInput

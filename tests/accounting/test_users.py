@@ -13,7 +13,8 @@ from hypothesis import given, settings, strategies as st
 from cloister.accounting.accountant import Accountant
 from cloister.accounting.composition import Spent
 from cloister.accounting.ledger.privacy_filter import Cost
-from cloister.accounting.privacy_target import PrivacyTarget, of_row, of_user
+from cloister.accounting.privacy_target import PrivacyTarget
+from cloister.accounting.users import of_row, of_user
 from cloister.core.buckets import QuestionContext, Space
 from cloister.core.budget import Budget, Event, Measure
 from cloister.core.errors import BudgetExceeded, InvalidInput

@@ -39,12 +39,14 @@ from cloister.core.registry.compose import Composed
 from cloister.core.registry.oracle_resolver import oracle_slots
 from cloister.core.registry.registry import registry
 from cloister.core.session import foreseen
-from cloister.federated.protocol.agreement import Agreement, Masks, Member, outlined, statement
+from cloister.federated.protocol.agreement import Agreement, Masks, Member
+from cloister.federated.protocol.collusion import statement
+from cloister.federated.protocol.outline import outlined
 from cloister.federated.protocol.vectors import PoolRounds, channels_of, shape_bytes
 from cloister.run.describing import SHARE
 from cloister.run.request import PreparedRun, Request, prepare
 
-KNOWN = (
+ENTRIES = (
     "coordinator",
     "coordinator_key",
     "method",
@@ -66,12 +68,12 @@ KNOWN = (
     "describe_share",
     "test_noise_seed",
 )
-NEEDED = ("k", "epsilon", "rows", "columns", "bounds", "seed", "coordinator_key", "party")
-SEEDED = (
+REQUIRED = ("k", "epsilon", "rows", "columns", "bounds", "seed", "coordinator_key", "party")
+SEEDED_WARNING = (
     "not private: seeded. The plan has a test_noise_seed, with which the noise can be repeated: it protects nobody, "
     "whatever masks hide."
 )
-AGREED = tuple(name for name in KNOWN if name != "coordinator")
+AGREED_ENTRIES = tuple(name for name in ENTRIES if name != "coordinator")
 """Entries that must be equal everywhere; where the coordinator is may differ, through another network say."""
 ORACLES = ("skellam", "masked-gaussian")
 """The first is the default: with it nobody knows the noise, so that the coordinator learns no more from a published
@@ -117,7 +119,7 @@ class FederatedPlan:
         return PoolRounds(session.rounds, session.settlings, self.agreement.parties)
 
     @property
-    def most_bytes(self) -> int:
+    def max_message_bytes(self) -> int:
         """Upper bound on the bytes of any message of a run."""
         shapes = (shape_bytes(shape) for shape, _ in self.script.expected(self.noise))
         return 2**20 + 2 * max(shapes, default=0)
@@ -136,10 +138,10 @@ class FederatedPlan:
     def trust(self) -> tuple[str, ...]:
         """Who learns what under which collusion (``protocol.collusion``), for the least protected question."""
         if self.test_noise_seed is not None:
-            return (SEEDED,)
+            return (SEEDED_WARNING,)
         colluding = [
             int(part.value.colluding)
-            for _, part in _parts(self.plan.composed)
+            for _, part in _components(self.plan.composed)
             if "colluding" in part.config()["options"]
         ]
         return statement(self.agreement.masks, self.shares, min(colluding, default=0))
@@ -170,9 +172,9 @@ def read_pool_plan(path: Path, not_private: bool = False) -> FederatedPlan:
 def pool_plan(facts: Mapping[str, Any]) -> FederatedPlan:
     """A plan from a table of facts. Allows repeatable noise, which ``read_pool_plan`` refuses. Raises: InvalidInput."""
     for name in facts:
-        if name not in KNOWN:
-            raise UnknownName("entry", name, KNOWN, "(in the plan)")
-    missing = [name for name in NEEDED if name not in facts]
+        if name not in ENTRIES:
+            raise UnknownName("entry", name, ENTRIES, "(in the plan)")
+    missing = [name for name in REQUIRED if name not in facts]
     if missing:
         raise InvalidInput(f"the plan has no {', '.join(missing)}")
     members = _members(facts["party"])
@@ -181,7 +183,7 @@ def pool_plan(facts: Mapping[str, Any]) -> FederatedPlan:
     if oracle not in ORACLES:
         raise InvalidInput(f"oracle is '{oracle}': choose {' or '.join(ORACLES)}")
     method = str(facts["method"])
-    components, options = pooled(method, _table(facts, "with"), _table(facts, "set"), len(members), oracle)
+    components, options = with_pool_oracles(method, _table(facts, "with"), _table(facts, "set"), len(members), oracle)
     seed, test_seed, columns = facts["seed"], facts.get("test_noise_seed"), facts["columns"]
     if isinstance(seed, bool) or not isinstance(seed, int):
         raise InvalidInput(f"seed is {seed!r}: give a whole number, which everybody may know")
@@ -219,12 +221,12 @@ def pool_plan(facts: Mapping[str, Any]) -> FederatedPlan:
         members,
         masks,
         _key(facts["coordinator_key"]),
-        outlined({name: facts.get(name) for name in AGREED} | {"cloister's version": __version__}),
+        outlined({name: facts.get(name) for name in AGREED_ENTRIES} | {"cloister's version": __version__}),
     )
     return FederatedPlan(request, plan, agreement, str(facts.get("coordinator", "")), test_seed)
 
 
-def pooled(
+def with_pool_oracles(
     method: str, components: Mapping[str, Any], options: Mapping[str, Any], parties: int, oracle: str = ORACLES[0]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """A method's slots and options, completed for pooling: ``oracle`` in every open slot for an oracle, and the number
@@ -243,7 +245,7 @@ def _check_shares(plan: PreparedRun, masks: Masks) -> None:
 
     Raises: InvalidInput: it is only a part of the noise that the guarantee counts on.
     """
-    for name, part in _parts(plan.composed):
+    for name, part in _components(plan.composed):
         if masks == "shared" and part.spec.name == "skellam" and part.value.parties - part.value.colluding > 1:
             raise InvalidInput(
                 f"masks are shared and '{name}' draws noise in shares: a party and the coordinator together would "
@@ -252,11 +254,11 @@ def _check_shares(plan: PreparedRun, masks: Masks) -> None:
             )
 
 
-def _parts(composed: Composed, path: str = "") -> Iterator[tuple[str, Composed]]:
+def _components(composed: Composed, path: str = "") -> Iterator[tuple[str, Composed]]:
     """The components in the slots, and recursively in their slots, by path."""
     for name, part in composed.inner.items():
         yield f"{path}{name}", part
-        yield from _parts(part, f"{path}{name}.")
+        yield from _components(part, f"{path}{name}.")
 
 
 def _members(parties: Any) -> tuple[Member, ...]:

@@ -20,12 +20,12 @@ from cloister.federated.protocol.party import Party
 from cloister.federated.protocol.vectors import (
     PoolRounds,
     Shape,
-    outline,
+    agreed_numbers,
+    agreed_shape,
+    agreed_words,
     party_words,
     released,
-    settled_numbers,
-    settled_outline,
-    settled_words,
+    round_shape,
 )
 from cloister.rows.selection import Selection
 
@@ -62,12 +62,12 @@ class Joined:
         party: Party,
         line: Exchange,
         script: PoolRounds,
-        told: Callable[[str], None] = lambda words: None,
+        on_progress: Callable[[str], None] = lambda words: None,
     ) -> None:
-        self._rows, self._party, self._line, self._script, self._told = rows, party, line, script, told
+        self._rows, self._party, self._line, self._script, self._on_progress = rows, party, line, script, on_progress
         self.columns, self.dimension = rows.columns, rows.dimension
         self.selection: Selection | None = getattr(rows, "selection", None)
-        self.greeted = False
+        self.hello_sent = False
 
     @property
     def opened(self) -> bool:
@@ -101,50 +101,52 @@ class Joined:
         begin.
         """
         if self._party.opened:
-            self._told("joined before: going on from the journal")
+            self._on_progress("joined before: going on from the journal")
             return
-        self._told("joining")
-        self.greeted = True
-        self._party.noted(self._line.exchange(self._party.check()))
+        self._on_progress("joining")
+        self.hello_sent = True
+        self._party.take_noted(self._line.exchange(self._party.check()))
         self._party.open(self._line.exchange(self._party.hello()))
-        self._told("joined: all parties are here")
+        self._on_progress("joined: all parties are here")
 
     def marks(self, key: bytes) -> Mapping[str, bytes]:
         """Marks by which a resumed run recognises this party's rows (``core.record``)."""
         return marking(self._rows)(key)
 
     def gather(self, round: Round[Aggregated], rng: NoiseRng) -> tuple[RingVector, ...]:
-        shape, number = outline(round, self._party.agreement.parties), self._script.asked_at(round.index)
-        return released(self._pooled(number, round.digest(), shape, partial(self._own, round, rng)))
+        shape, number = round_shape(round, self._party.agreement.parties), self._script.round_at(round.index)
+        return released(self._pool_round(number, round.digest(), shape, partial(self._own_words, round, rng)))
 
-    def settle(self, after: int, number: int, found: Ints) -> Ints:
+    def settle(self, after: int, number: int, values: Ints) -> Ints:
         """The vectors that all parties go on from: the first one's, in a round of its own (``protocol.vectors``)."""
-        at, shape = self._script.settled_at(after, number), settled_outline(found.size)
-        words = partial(settled_words, found, self._party.me)
-        return settled_numbers(self._pooled(at, digest(("settled", after, number)), shape, words), found)
+        at, shape = self._script.agreed_at(after, number), agreed_shape(values.size)
+        words = partial(agreed_words, values, self._party.me)
+        return agreed_numbers(self._pool_round(at, digest(("settled", after, number)), shape, words), values)
 
-    def _own(self, round: Round[Aggregated], rng: NoiseRng) -> tuple[Ids, ...]:
+    def _own_words(self, round: Round[Aggregated], rng: NoiseRng) -> tuple[Ids, ...]:
         """This party's words with its share of the noise: made once per round, for all of its attempts."""
         agreement, me = self._party.agreement, self._party.me
         return party_words(round, self._rows.gather(round, rng), me, agreement.parties, rng)
 
-    def _pooled(self, number: int, name: str, shape: Shape, own: Callable[[], tuple[Ids, ...]]) -> tuple[Ids, ...]:
+    def _pool_round(
+        self, number: int, name: str, shape: Shape, make_vectors: Callable[[], tuple[Ids, ...]]
+    ) -> tuple[Ids, ...]:
         """The unmasked sum of all parties' words in a round of the session. Args: name (its digest)."""
-        if (known := self._party.known(number, shape)) is not None:
-            return known
-        self._told(f"round {number + 1}")
+        if (answered := self._party.known(number, shape)) is not None:
+            return answered
+        self._on_progress(f"round {number + 1}")
         for _ in range(MAX_ATTEMPTS):
-            message = self._party.vector(number, name, shape, own)
+            message = self._party.vector(number, name, shape, make_vectors)
             try:
-                return self._party.answer(self._sent(message, number), number, shape)
+                return self._party.answer(self._exchange(message, number), number, shape)
             except Rejected as error:
                 if error.reason not in (Reason.ABORTED, Reason.OTHER_ATTEMPT):
                     raise
                 self._party.aborted(number, error.attempt)
-                self._told(f"attempt {error.attempt + 1} of round {number + 1}: another party was missing")
+                self._on_progress(f"attempt {error.attempt + 1} of round {number + 1}: another party was missing")
         raise Rejected(Reason.TIMEOUT, f"round {number + 1} was given up {MAX_ATTEMPTS} times")
 
-    def _sent(self, message: bytes, round: int) -> bytes:
+    def _exchange(self, message: bytes, round: int) -> bytes:
         """The reply; if the coordinator already has this vector (sent before a cut-off), the round's outcome."""
         from cloister.federated.protocol.messages import HEAD, Kind, Message, refused
 

@@ -193,7 +193,7 @@ def test_a_stranger_a_trial_and_a_second_start_beside_the_first_end_nobodys_wait
     ):
         assert said(here.handle(name, data)).reason is reason
     for party in (south, north):
-        party.noted(here.handle(party.name, party.check(trial=True)))
+        party.take_noted(here.handle(party.name, party.check(trial=True)))
     assert here._coordinator.failed is None
     wait([first], 0.3)  # if it was sent away, it is gone by now
     assert not first.done()
@@ -216,7 +216,7 @@ def test_nobody_leaves_or_is_refused_in_the_middle_of_a_session_so_that_it_ends(
     keys = Keys()
     here, (north, *others) = service(keys, patience=HOUR), [keys.party(i) for i in range(3)]
     join(here._coordinator, [north, *others])
-    north.noted(here.handle("north", north.leave()))
+    north.take_noted(here.handle("north", north.leave()))
     assert said(here.handle("north", Keys(plan="other").party(0).hello())).reason is Reason.OTHER_AGREEMENT
     assert here._coordinator.failed is None
 

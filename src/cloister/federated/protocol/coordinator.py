@@ -16,16 +16,7 @@ from typing import final
 import attrs
 
 from cloister.core.errors import Damaged, InvalidInput
-from cloister.federated.protocol.agreement import (
-    HASH,
-    NONCE,
-    Agreement,
-    check_journal,
-    differing,
-    from_bytes,
-    journal_name,
-    session_of,
-)
+from cloister.federated.protocol.agreement import HASH, NONCE, Agreement, check_journal, journal_name, session_of
 from cloister.federated.protocol.journal import Memory, SessionJournal
 from cloister.federated.protocol.messages import (
     COORDINATOR,
@@ -38,7 +29,8 @@ from cloister.federated.protocol.messages import (
     read,
     split_hellos,
 )
-from cloister.federated.protocol.streams import agreed, public_key, uncovered
+from cloister.federated.protocol.outline import differing, from_bytes
+from cloister.federated.protocol.streams import public_key, shared_secret, without_coordinator_mask
 from cloister.federated.protocol.vectors import Noise, Shape, pack, shape_bytes, unpack
 
 FROM_PARTIES = frozenset({Kind.HELLO, Kind.VECTOR, Kind.ASK, Kind.CHECK, Kind.LEAVE})
@@ -125,7 +117,7 @@ class Coordinator:
             raise self.failed
         message = read(data, FROM_PARTIES, sender)
         if message.kind in (Kind.CHECK, Kind.LEAVE):
-            return self._before(sender, message)
+            return self._before_joining(sender, message)
         if message.sender != index:
             raise Rejected(
                 Reason.UNKNOWN_PARTY, f"'{sender}' sent a message in the name of party {message.sender}", sender
@@ -168,7 +160,7 @@ class Coordinator:
         self.failed = Rejected(Reason.TIMEOUT, why, party or ", ".join(self.missing))
         return self.failed
 
-    def _before(self, sender: str, message: Message) -> Due:
+    def _before_joining(self, sender: str, message: Message) -> Due:
         """A party compares the plan before it joins, or says that it cannot."""
         self._check_plan(sender, message)
         if message.kind is Kind.LEAVE and not self._opening:
@@ -178,18 +170,18 @@ class Coordinator:
     def _check_plan(self, sender: str, message: Message) -> None:
         if hmac.compare_digest(message.name, self.agreement.hash):
             return
-        what = "compare the plan, the bounds, the parties and their keys, and cloister's version"
+        difference = "compare the plan, the bounds, the parties and their keys, and cloister's version"
         if message.kind is Kind.CHECK and self.agreement.outline:
             names = differing(self.agreement.outline, from_bytes(message.body))
-            what = f"{', '.join(names) or 'no entry, but what cloister makes of them'} of the plan differs"
-        raise Rejected(Reason.OTHER_AGREEMENT, f"'{sender}' agreed to something else: {what}", sender)
+            difference = f"{', '.join(names) or 'no entry, but what cloister makes of them'} of the plan differs"
+        raise Rejected(Reason.OTHER_AGREEMENT, f"'{sender}' agreed to something else: {difference}", sender)
 
     def _hello(self, index: int, sender: str, message: Message) -> Due:
         self._check_plan(sender, message)
         if (message.round, message.attempt) != (0, 0) or len(message.body) < NONCE:
             raise Rejected(Reason.MALFORMED, f"'{sender}' sent a hello without a nonce", sender)
-        known = self._hellos.get(index)
-        if known is not None and known != message.body:
+        earlier = self._hellos.get(index)
+        if earlier is not None and earlier != message.body:
             raise Rejected(
                 Reason.DUPLICATE,
                 f"'{sender}' joined this session before, with other coins: resume it from that party's journal",
@@ -198,7 +190,7 @@ class Coordinator:
         if len(message.body) > NONCE + self.agreement.parties * 48:
             raise Rejected(Reason.WRONG_SHAPE, f"'{sender}' sent a hello of {len(message.body)} bytes", sender)
         try:
-            agreed(self._private, message.body[:NONCE])
+            shared_secret(self._private, message.body[:NONCE])
         except InvalidInput as error:
             raise Rejected(Reason.MALFORMED, f"'{sender}' sent a hello without a nonce: {error}", sender) from error
         self._hellos[index] = message.body
@@ -211,7 +203,7 @@ class Coordinator:
     def _open(self, body: bytes) -> None:
         bodies = split_hellos(body, self.agreement.parties)
         self._hellos = dict(enumerate(bodies))
-        self._secrets = [agreed(self._private, hello[:NONCE]) for hello in bodies]
+        self._secrets = [shared_secret(self._private, hello[:NONCE]) for hello in bodies]
         self._session = session_of(self.agreement.hash, bodies)
         self._opening = Message(Kind.OPENING, COORDINATOR, self._session, body=body).to_bytes()
 
@@ -230,27 +222,27 @@ class Coordinator:
         return Due(message.round, self._attempt)
 
     def _vector(self, index: int, sender: str, message: Message) -> Due:
-        where = f"round {message.round + 1}, attempt {message.attempt + 1}"
+        attempt = f"round {message.round + 1}, attempt {message.attempt + 1}"
         if message.round < self.round:
-            raise Rejected(Reason.LATE, f"'{sender}' sent a vector for {where}, but that round was answered", sender)
+            raise Rejected(Reason.LATE, f"'{sender}' sent a vector for {attempt}, but that round was answered", sender)
         if message.round > self.round or message.round >= len(self._rounds):
             raise Rejected(
-                Reason.EARLY, f"'{sender}' sent a vector for {where}; round {self.round + 1} is open", sender
+                Reason.EARLY, f"'{sender}' sent a vector for {attempt}; round {self.round + 1} is open", sender
             )
         if message.attempt != self._attempt:
             raise Rejected(
                 Reason.OTHER_ATTEMPT,
-                f"'{sender}' sent a vector for {where}; attempt {self._attempt + 1} is open",
+                f"'{sender}' sent a vector for {attempt}; attempt {self._attempt + 1} is open",
                 sender,
                 self._attempt,
             )
         if index in self._received:
-            raise Rejected(Reason.DUPLICATE, f"'{sender}' sent a second vector for {where}", sender)
+            raise Rejected(Reason.DUPLICATE, f"'{sender}' sent a second vector for {attempt}", sender)
         expected = TAG + shape_bytes(self._rounds[self.round][0])
         if len(message.body) != expected:
             raise Rejected(
                 Reason.WRONG_SHAPE,
-                f"'{sender}' sent {len(message.body)} bytes for {where}, expected {expected}",
+                f"'{sender}' sent {len(message.body)} bytes for {attempt}, expected {expected}",
                 sender,
             )
         self._received[index] = message.body
@@ -264,8 +256,10 @@ class Coordinator:
         totals = noise()
         for index, body in self._received.items():
             words = unpack(body[TAG:], shape)
-            left = uncovered(words, self._secrets[index], self._session, self.round, self._attempt, index)
-            totals = tuple(t + v for t, v in zip(totals, left, strict=True))
+            unmasked = without_coordinator_mask(
+                words, self._secrets[index], self._session, self.round, self._attempt, index
+            )
+            totals = tuple(t + v for t, v in zip(totals, unmasked, strict=True))
         answer = Message(
             Kind.ANSWER, COORDINATOR, self._session, self.round, self._attempt, pack(totals, shape)
         ).to_bytes()

@@ -118,8 +118,8 @@ def journal_at(path: Path | None) -> Iterator[SessionJournal]:
     if path is None:
         yield Memory()
         return
-    with closing(FileJournal(path)) as kept:
-        yield kept
+    with closing(FileJournal(path)) as journal:
+        yield journal
 
 
 def _head(kind: int, body: bytes) -> bytes:
@@ -141,12 +141,14 @@ def _entries(data: bytes, path: Path) -> tuple[list[tuple[int, bytes]], int]:
     while len(data) - start >= HEAD.size:
         kind, length, seal, short = HEAD.unpack_from(data, start)
         end = start + HEAD.size + length
-        whole = short == _seal(kind, length.to_bytes(4, "little"), 4)
+        head_intact = short == _seal(kind, length.to_bytes(4, "little"), 4)
         body = data[start + HEAD.size : end]
-        if whole and end > len(data):
+        if head_intact and end > len(data):
             break
-        if not whole or seal != _seal(kind, body, 8):
-            if (whole and end == len(data)) or not any(data[start:]):  # a crash: the file grew without its content
+        if not head_intact or seal != _seal(kind, body, 8):
+            if (head_intact and end == len(data)) or not any(
+                data[start:]
+            ):  # a crash: the file grew without its content
                 break
             raise Damaged(f"the journal {path} is damaged at byte {start}: begin a new session, with a new journal")
         entries.append((kind, body))

@@ -21,7 +21,7 @@ import attrs
 from cloister.core.errors import InvalidInput, MissingExtra
 from cloister.core.types import Ids
 from cloister.federated.protocol.agreement import Agreement
-from cloister.federated.protocol.streams import Place, agreed, coordinator_mask, derive, public_key, stream
+from cloister.federated.protocol.streams import Place, coordinator_mask, derive, public_key, shared_secret, stream
 
 try:
     from cryptography.exceptions import InvalidTag
@@ -47,7 +47,7 @@ def pair_secrets(agreement: Agreement, me: int, private: bytes) -> dict[int, byt
         raise InvalidInput(
             f"the private key of '{agreement.members[me].name}' does not belong to the agreement's public one"
         )
-    return {i: agreed(private, m.key) for i, m in enumerate(agreement.members) if i != me}
+    return {i: shared_secret(private, m.key) for i, m in enumerate(agreement.members) if i != me}
 
 
 def wrap(secret: bytes, pair: bytes, nonce: bytes, agreement: bytes, reader: int) -> bytes:
@@ -134,10 +134,10 @@ def unmask(sums: tuple[Ids, ...], keys: Keyring, round: int, attempt: int) -> tu
 
     Args: sums (the masked sums of all parties' messages, with noise).
     """
-    found = []
+    unmasked = []
     for tensor, vector in enumerate(sums):
         total = vector
         for party in range(keys.parties):
             total = total - keys.group_mask(Place(round, tensor, attempt), party, len(vector))
-        found.append(total)
-    return tuple(found)
+        unmasked.append(total)
+    return tuple(unmasked)

@@ -13,16 +13,7 @@ from typing import final
 
 from cloister.core.errors import Damaged, InvalidInput, Refused
 from cloister.core.types import Ids
-from cloister.federated.protocol.agreement import (
-    HASH,
-    KEY,
-    NONCE,
-    Agreement,
-    check_journal,
-    journal_name,
-    session_of,
-    to_bytes,
-)
+from cloister.federated.protocol.agreement import HASH, KEY, NONCE, Agreement, check_journal, journal_name, session_of
 from cloister.federated.protocol.journal import Memory, SessionJournal
 from cloister.federated.protocol.masking import (
     SECRET,
@@ -46,7 +37,8 @@ from cloister.federated.protocol.messages import (
     refused,
     split_hellos,
 )
-from cloister.federated.protocol.streams import agreed, new_private_key, public_key
+from cloister.federated.protocol.outline import to_bytes
+from cloister.federated.protocol.streams import new_private_key, public_key, shared_secret
 from cloister.federated.protocol.vectors import Shape, pack, unpack
 
 FROM_COORDINATOR = frozenset({Kind.OPENING, Kind.ANSWER, Kind.REFUSAL, Kind.NOTED})
@@ -85,7 +77,7 @@ class Party:
             raise InvalidInput(f"'{name}' is not one of the agreed parties")
         self._journal: SessionJournal = Memory() if journal is None else journal
         self._pairs = self._checked_keys(secret, private)
-        agreed(new_private_key(), agreement.coordinator_key)  # refuse a bad key before anything is written
+        shared_secret(new_private_key(), agreement.coordinator_key)  # refuse a bad key before anything is written
         self._group, self._fresh = secret or b"", b""
         self._hello = b""
         self._keys: Keyring | None = None
@@ -115,7 +107,7 @@ class Party:
         """The message that says that this party cannot begin, so that nobody waits for it."""
         return Message(Kind.LEAVE, self.me, self.agreement.hash).to_bytes()
 
-    def noted(self, data: bytes) -> None:
+    def take_noted(self, data: bytes) -> None:
         """Take the coordinator's word that it holds the same agreement. Raises: Rejected: another one."""
         if not hmac.compare_digest(self._read(data, Kind.NOTED).name, self.agreement.hash):
             raise Rejected(Reason.OTHER_AGREEMENT, "the coordinator agreed to something else", "coordinator")
@@ -273,15 +265,15 @@ class Party:
             self._keys = self._keyring(split_hellos(body, self.agreement.parties))
         else:
             place = PLACE.unpack_from(body)
-            rest = body[PLACE.size :]
+            content = body[PLACE.size :]
             if kind == VALUE:
-                self._values[place[0]] = rest
+                self._values[place[0]] = content
             elif kind == SENT:
-                self._sent[place] = rest
+                self._sent[place] = content
             elif kind == ABORTED:
                 self._attempts[place[0]] = place[1]
             elif kind == ANSWERED:
-                self._answers[place[0]] = rest
+                self._answers[place[0]] = content
             else:
                 raise Damaged("the party's journal is not in order: begin a new session")
 
@@ -294,11 +286,11 @@ class Party:
                     "the first party's hello does not hold the group's secret",
                     self.agreement.members[0].name,
                 )
-            mine = sealed[WRAPPED * (self.me - 1) : WRAPPED * self.me]
+            own_seal = sealed[WRAPPED * (self.me - 1) : WRAPPED * self.me]
             try:
-                self._group = unwrap(mine, self._pairs[0], bodies[0][:NONCE], self.agreement.hash, self.me)
+                self._group = unwrap(own_seal, self._pairs[0], bodies[0][:NONCE], self.agreement.hash, self.me)
             except InvalidInput as error:
                 raise Rejected(Reason.OTHER_SESSION, str(error), self.agreement.members[0].name) from error
         session = session_of(self.agreement.hash, bodies)
-        coordinator = agreed(self._fresh, self.agreement.coordinator_key)
+        coordinator = shared_secret(self._fresh, self.agreement.coordinator_key)
         return Keyring(session, self.me, self.agreement.parties, self._group, coordinator, self._pairs)

@@ -67,21 +67,21 @@ def new_private_key() -> bytes:
 
 def public_key(private: bytes) -> bytes:
     """The public half of a private key. Raises: InvalidInput: it is no private key."""
-    return _own(private).public_key().public_bytes_raw()
+    return _loaded(private).public_key().public_bytes_raw()
 
 
-def agreed(private: bytes, public: bytes) -> bytes:
+def shared_secret(private: bytes, public: bytes) -> bytes:
     """The secret shared by the holders of these two keys' private halves.
 
     Raises: InvalidInput: the public key is of low order: everybody would know the secret.
     """
     try:
-        return _own(private).exchange(X25519PublicKey.from_public_bytes(public))
+        return _loaded(private).exchange(X25519PublicKey.from_public_bytes(public))
     except ValueError:
         raise InvalidInput("a public key of low order hides nothing: its owner makes another") from None
 
 
-def _own(private: bytes) -> X25519PrivateKey:
+def _loaded(private: bytes) -> X25519PrivateKey:
     if len(private) != KEY:
         raise InvalidInput(f"a pooling key has {KEY} bytes, not {len(private)}: 'cloister party-key' makes one")
     return X25519PrivateKey.from_private_bytes(private)
@@ -99,7 +99,7 @@ def coordinator_mask(secret: bytes, session: bytes, place: Place, party: int, si
     return stream(derive(secret, session, "coordinator mask", *numbers), size)
 
 
-def uncovered(
+def without_coordinator_mask(
     vectors: tuple[Ids, ...], secret: bytes, session: bytes, round: int, attempt: int, party: int
 ) -> tuple[Ids, ...]:
     """One party's words (m,) per tensor without the coordinator's masks, still under the group's and the pairs'."""

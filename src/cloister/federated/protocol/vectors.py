@@ -58,8 +58,8 @@ def pack(vectors: tuple[Ids, ...], shape: Shape) -> bytes:
         raise InvalidInput(f"vectors of {[len(v) for v in vectors]} words do not fit {shape}")
     parts = []
     for vector, tensor in zip(vectors, shape, strict=True):
-        every = np.ascontiguousarray(vector, "<u8").view(np.uint8).reshape(-1, 8)
-        parts.append(np.ascontiguousarray(every[:, : tensor.bits // 8]).tobytes())
+        word_bytes = np.ascontiguousarray(vector, "<u8").view(np.uint8).reshape(-1, 8)
+        parts.append(np.ascontiguousarray(word_bytes[:, : tensor.bits // 8]).tobytes())
     return b"".join(parts)
 
 
@@ -76,7 +76,7 @@ def unpack(data: bytes, shape: Shape) -> tuple[Ids, ...]:
     return tuple(vectors)
 
 
-SETTLED_BITS = 32
+AGREED_BITS = 32
 """Bits of a word that holds what was settled: numbers below 2^22."""
 
 Noise: TypeAlias = Callable[[], tuple[Ids, ...]]
@@ -94,42 +94,42 @@ class PoolRounds:
 
     def expected(self, rng: NoiseRng) -> list[tuple[Shape, Noise]]:
         """Per round the shape of its vectors, and the coordinator's noise."""
-        found = list[tuple[Shape, Noise]]()
+        announced = list[tuple[Shape, Noise]]()
         for round in self.rounds:
-            found.append((outline(round, self.parties), partial(coordinator_noise, round, self.parties, rng)))
+            announced.append((round_shape(round, self.parties), partial(coordinator_noise, round, self.parties, rng)))
             numbers = (numbers for after, numbers in self.settlings if after == round.index)
-            found += [(settled_outline(n), partial(no_noise, settled_outline(n))) for n in numbers]
-        return found
+            announced += [(agreed_shape(n), partial(no_noise, agreed_shape(n))) for n in numbers]
+        return announced
 
-    def asked_at(self, round: int) -> int:
+    def round_at(self, round: int) -> int:
         """The session's number of a run's round."""
         return round + sum(after < round for after, _ in self.settlings)
 
-    def settled_at(self, after: int, number: int) -> int:
+    def agreed_at(self, after: int, number: int) -> int:
         """The session's number of the round in which all take what was found. Raises: Refused: none was foreseen."""
         if number >= sum(at == after for at, _ in self.settlings):
             raise Refused(
                 f"nothing was to be settled after round {after + 1}: the method does not keep to its forecast"
             )
-        return self.asked_at(after) + 1 + number
+        return self.round_at(after) + 1 + number
 
 
-def settled_outline(numbers: int) -> Shape:
+def agreed_shape(numbers: int) -> Shape:
     """The shape of the messages of a round that settles so many numbers."""
-    return (VectorShape(numbers, SETTLED_BITS),)
+    return (VectorShape(numbers, AGREED_BITS),)
 
 
 def no_noise(shape: Shape) -> tuple[Ids, ...]:
     return tuple(np.zeros(tensor.size, np.uint64) for tensor in shape)
 
 
-def settled_words(found: Ints, me: int) -> tuple[Ids, ...]:
-    """One party's words of such a round. Args: found (what it would go on from)."""
-    flat = np.ascontiguousarray(found, np.int64).ravel()
+def agreed_words(values: Ints, me: int) -> tuple[Ids, ...]:
+    """One party's words of such a round. Args: values (what it would go on from)."""
+    flat = np.ascontiguousarray(values, np.int64).ravel()
     return ((flat if me == 0 else np.zeros_like(flat)).view(np.uint64),)
 
 
-def settled_numbers(sums: tuple[Ids, ...], like: Ints) -> Ints:
+def agreed_numbers(sums: tuple[Ids, ...], like: Ints) -> Ints:
     """Integers that all take, by the unmasked sums of such a round. Args: like (what this party found: its shape)."""
     (words,) = sums
     return words.astype(np.uint32).view(np.int32).astype(np.int64).reshape(like.shape)
@@ -140,7 +140,7 @@ def channels_of(round: Round[Any], parties: int) -> tuple[Pooled, ...]:
     return tuple(pooled(part.channel, parties) for part in round.parts)
 
 
-def outline(round: Round[Any], parties: int) -> Shape:
+def round_shape(round: Round[Any], parties: int) -> Shape:
     """The shape of this round's messages. It is the same for all answers (law 2), so that the coordinator knows it from
     a forecast."""
     return tuple(VectorShape(c.size, c.bits) for c in channels_of(round, parties))

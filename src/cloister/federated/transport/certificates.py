@@ -19,7 +19,7 @@ from cloister.federated.protocol.agreement import COORDINATOR_NAME
 
 SERVICE, METHOD = "cloister.Pool", "Exchange"
 PATH = f"/{SERVICE}/{METHOD}"
-ALIVE = 20
+KEEPALIVE = 20
 """Seconds between a party's keep-alive pings: firewalls forget connections that are silent for long."""
 
 
@@ -62,7 +62,7 @@ try:
 except ImportError as error:
     raise MissingExtra("cryptography", "federated", "making certificates") from error
 
-LONGEST = 64
+MAX_NAME = 64
 """Most characters of a name in a certificate."""
 
 
@@ -74,10 +74,10 @@ def make_test_certificates(folder: Path, parties: tuple[str, ...], days: int = 3
     if (
         COORDINATOR_NAME in parties
         or len(set(parties)) != len(parties)
-        or not all(n.isprintable() and 0 < len(n) <= LONGEST and "/" not in n and n != "ca" for n in parties)
+        or not all(n.isprintable() and 0 < len(n) <= MAX_NAME and "/" not in n and n != "ca" for n in parties)
     ):
         raise InvalidInput(
-            f"parties need different names of up to {LONGEST} characters, none of them '{COORDINATOR_NAME}' or 'ca', "
+            f"parties need different names of up to {MAX_NAME} characters, none of them '{COORDINATOR_NAME}' or 'ca', "
             f"not {list(parties)}"
         )
     if (folder / "ca.pem").exists():

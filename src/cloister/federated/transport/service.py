@@ -70,16 +70,16 @@ class CoordinatorService:
         self._changed = threading.Condition()
         self._deadline = math.inf
         self._deadline_of = (-2, -1)
-        self._told = set[str]()
+        self._served = set[str]()
         self._calls = dict[str, int]()
         self._waiting, self._dismissed, self._refusals = Counter[str](), set[str](), Counter[str]()
-        self._heard = time.monotonic()
+        self._last_heard = time.monotonic()
         self._stopped = False
 
-    def handle(self, sender: str, data: bytes, left: float | None = None) -> bytes:
+    def handle(self, sender: str, data: bytes, seconds_left: float | None = None) -> bytes:
         """The reply to one message, once there is one: a refusal, or what the sender waits for.
 
-        Args: left (seconds that the sender will wait for it, if known).
+        Args: seconds_left (seconds that the sender will wait for it, if known).
 
         Raises: Stopped: nobody is answered any more.
         """
@@ -87,20 +87,20 @@ class CoordinatorService:
             if self._stopped:
                 raise Stopped
             if self._coordinator.agreement.index(sender) >= 0:  # a stranger keeps nobody waiting
-                self._heard = time.monotonic()
+                self._last_heard = time.monotonic()
             try:
-                due = self._received(sender, data)
+                due = self._accept(sender, data)
                 reply = None if due.round != NOTED else self._coordinator.outcome(due)
-                reply = reply or self._wait(due, sender, math.inf if left is None else left)
+                reply = reply or self._wait(due, sender, math.inf if seconds_left is None else seconds_left)
             except CloisterError as failure:
-                error = failure if isinstance(failure, Rejected) else self._broken(failure)
+                error = failure if isinstance(failure, Rejected) else self._fail(failure)
                 self._dismiss(sender)
                 self._log_refusal(sender, error)
                 self._changed.notify_all()
                 return refusal(error, bytes(32), self._coordinator.round)
             self._dismiss(sender)
             if due.round == self._rounds - 1:
-                self._told.add(sender)
+                self._served.add(sender)
                 self._changed.notify_all()
             return reply
 
@@ -112,12 +112,13 @@ class CoordinatorService:
         Raises: Rejected: the session failed.
         """
         with self._changed:
-            while len(self._told) < self._coordinator.agreement.parties:
+            while len(self._served) < self._coordinator.agreement.parties:
                 if self._coordinator.failed is not None and (
-                    len(self._dismissed) == self._coordinator.agreement.parties or self._quiet(min(idle, self._timeout))
+                    len(self._dismissed) == self._coordinator.agreement.parties
+                    or self._silent_for(min(idle, self._timeout))
                 ):
                     raise self._coordinator.failed
-                if self._quiet(idle):
+                if self._silent_for(idle):
                     missing = ", ".join(self._coordinator.missing)
                     self._log({"event": "idle", "round": self._coordinator.round, "missing": missing})
                     break
@@ -142,10 +143,10 @@ class CoordinatorService:
             entry = {"event": "refused", "party": sender, "reason": error.reason.name, "why": f"{error}{last}"}
             self._log(entry | {"round": self._coordinator.round})
 
-    def _quiet(self, seconds: float) -> bool:
-        return time.monotonic() - self._heard > seconds
+    def _silent_for(self, seconds: float) -> bool:
+        return time.monotonic() - self._last_heard > seconds
 
-    def _broken(self, failure: CloisterError) -> Rejected:
+    def _fail(self, failure: CloisterError) -> Rejected:
         """End the session because its journal cannot be written."""
         return self._coordinator.fail(f"the coordinator had to stop: {failure}")
 
@@ -154,7 +155,7 @@ class CoordinatorService:
         if self._coordinator.failed is not None and self._coordinator.agreement.index(sender) >= 0:
             self._dismissed.add(sender)
 
-    def _received(self, sender: str, data: bytes) -> Due:
+    def _accept(self, sender: str, data: bytes) -> Due:
         """As ``_receive``. A party that is refused before all have joined will not join: nobody waits for it any
         longer. A stranger ends nothing, nor does a trial, nor a second start beside one that waits."""
         try:
@@ -168,7 +169,7 @@ class CoordinatorService:
             raise
 
     def _receive(self, sender: str, data: bytes) -> Due:
-        before = self._stage
+        earlier_stage = self._stage
         due = self._coordinator.receive(sender, data)
         kind = Kind(data[5])
         if kind is Kind.LEAVE:
@@ -178,10 +179,10 @@ class CoordinatorService:
                 self._log({"event": "tried", "party": sender, "round": self._coordinator.round})
             self._changed.notify_all()
             return due
-        missing = self._coordinator.missing if self._stage == before else ()
+        missing = self._coordinator.missing if self._stage == earlier_stage else ()
         self._log(
             {
-                "event": "back" if kind is Kind.HELLO and before[0] >= 0 else kind.name.lower(),
+                "event": "back" if kind is Kind.HELLO and earlier_stage[0] >= 0 else kind.name.lower(),
                 "party": sender,
                 "round": due.round,
                 "attempt": due.attempt,
@@ -191,8 +192,8 @@ class CoordinatorService:
                 "missing": ", ".join(missing),
             }
         )
-        if self._coordinator.round > max(0, before[0]):
-            self._log({"event": "answered", "round": before[0]})
+        if self._coordinator.round > max(0, earlier_stage[0]):
+            self._log({"event": "answered", "round": earlier_stage[0]})
         if due.round == self._stage[0] and self._deadline_of != self._stage:
             wait = self._timeout if self._coordinator.session else self._patience
             self._deadline, self._deadline_of = time.monotonic() + wait, self._stage
@@ -204,23 +205,23 @@ class CoordinatorService:
         """The current stage: (round, attempt), with round -1 while parties join."""
         return self._coordinator.round if self._coordinator.session else -1, self._coordinator.attempt
 
-    def _wait(self, due: Due, sender: str, left: float) -> bytes:
-        mine = self._calls[sender] = self._calls.get(sender, 0) + 1
-        leaves = time.monotonic() + left - min(MARGIN, left / 4)
+    def _wait(self, due: Due, sender: str, seconds_left: float) -> bytes:
+        call = self._calls[sender] = self._calls.get(sender, 0) + 1
+        leaves = time.monotonic() + seconds_left - min(MARGIN, seconds_left / 4)
         self._waiting[sender] += 1
         try:
-            return self._outcome(due, sender, mine, leaves)
+            return self._outcome(due, sender, call, leaves)
         finally:
             self._waiting[sender] -= 1
 
-    def _outcome(self, due: Due, sender: str, mine: int, leaves: float) -> bytes:
+    def _outcome(self, due: Due, sender: str, call: int, leaves: float) -> bytes:
         while (reply := self._coordinator.outcome(due)) is None:
             if self._stopped:
                 raise Stopped
-            if self._calls[sender] != mine:
+            if self._calls[sender] != call:
                 raise Rejected(Reason.DUPLICATE, f"'{sender}' asks again on another connection", sender)
             now = time.monotonic()
-            over, ends = self._ends(now)
+            over, ends = self._expired(now)
             if over:
                 words = f"the certificate of {over} is over: it cannot join. Nothing was sent or spent"
                 self._coordinator.fail(words, over)
@@ -228,22 +229,22 @@ class CoordinatorService:
             elif now >= self._deadline:
                 self._give_up()
             elif now >= leaves:
-                raise self._left(sender)
+                raise self._out_of_patience(sender)
             else:
                 self._changed.wait(min(60.0, self._deadline - now, leaves - now, ends - now))
         return reply
 
-    def _ends(self, now: float) -> tuple[str, float]:
+    def _expired(self, now: float) -> tuple[str, float]:
         """Parties that can join no more because their certificates are over, and when the next one's will be."""
         missing = () if self._coordinator.session else self._coordinator.missing
         times = {name: self._valid_until.get(name, math.inf) for name in missing}
         return ", ".join(name for name, end in times.items() if end <= now), min(times.values(), default=math.inf)
 
-    def _left(self, sender: str) -> Rejected:
+    def _out_of_patience(self, sender: str) -> Rejected:
         """The refusal for a party whose own patience ends first."""
         c, missing = self._coordinator, ", ".join(self._coordinator.missing)
-        what = f"send round {c.round + 1}" if c.session else "join"
-        words = f"'{sender}' waited for others to {what} as long as its --patience allows: {missing} did not"
+        step = f"send round {c.round + 1}" if c.session else "join"
+        words = f"'{sender}' waited for others to {step} as long as its --patience allows: {missing} did not"
         return Rejected(Reason.TIMEOUT, words, missing)
 
     def _give_up(self) -> None:

@@ -36,7 +36,7 @@ except ImportError as error:
 PURPOSE = b"cloister agreement signature 1\0"
 MAX_BYTES = 2**16
 """Longest file of a signature, in bytes."""
-SOON = dt.timedelta(days=14)
+EXPIRY_WARNING = dt.timedelta(days=14)
 """How long before its end a certificate is warned of: authorities take days, and a new one signs the plan again."""
 
 _PSS = padding.PSS(padding.MGF1(SHA256()), padding.PSS.MAX_LENGTH)
@@ -85,18 +85,18 @@ def sign(agreement: Agreement, party: str, credentials: Credentials) -> Signatur
     if agreement.index(party) < 0:
         raise InvalidInput(f"'{party}' is not one of the agreed parties")
     certificate = _certificate(credentials.certificate)
-    key = _private(credentials.key)
-    said = PURPOSE + agreement.hash
+    key = _private_key(credentials.key)
+    signed_bytes = PURPOSE + agreement.hash
     if isinstance(key, ec.EllipticCurvePrivateKey):
-        value = key.sign(said, ec.ECDSA(SHA256()))
+        value = key.sign(signed_bytes, ec.ECDSA(SHA256()))
     elif isinstance(key, rsa.RSAPrivateKey):
-        value = key.sign(said, _PSS, SHA256())
+        value = key.sign(signed_bytes, _PSS, SHA256())
     elif isinstance(key, ed25519.Ed25519PrivateKey):
-        value = key.sign(said)
+        value = key.sign(signed_bytes)
     else:
         raise InvalidInput("the certificate's key cannot sign: it is neither an elliptic curve's, RSA nor Ed25519")
     made = Signature(party, agreement.hash, certificate.public_bytes(Encoding.PEM), value)
-    _check(made, agreement, credentials.authority, party)
+    _check_signature(made, agreement, credentials.authority, party)
     return made
 
 
@@ -112,7 +112,7 @@ def check_signatures(agreement: Agreement, folder: Path, authority: bytes) -> di
     signed = dict[str, dt.datetime]()
     for path in sorted(folder.glob("*.sig")):
         signature = Signature.read(path)
-        _check(signature, agreement, authority, str(path))
+        _check_signature(signature, agreement, authority, str(path))
         signed[signature.party] = _certificate(signature.certificate).not_valid_after_utc
     missing = [member.name for member in agreement.members if member.name not in signed]
     if missing:
@@ -136,20 +136,25 @@ def check_certificate(credentials: Credentials, party: str = "") -> dt.datetime:
         raise InvalidInput(f"the certificate is of {', '.join(names) or 'nobody'}, not of '{party}': give its own")
     _check_dates(certificate, f"the certificate of '{party or COORDINATOR_NAME}'")
     _check_dates(_latest(credentials.authority), "the authority's certificate")
-    if _public(_private(credentials.key).public_key()) != _public(certificate.public_key()):
+    if _public_bytes(_private_key(credentials.key).public_key()) != _public_bytes(certificate.public_key()):
         raise InvalidInput("the private key is not the certificate's: give the one that it was made for")
     return certificate.not_valid_after_utc
 
 
-def soon_over(credentials: Credentials, own: str, signed: Mapping[str, dt.datetime]) -> dict[str, str]:
-    """Warnings of certificates that end within ``SOON``, by whose they are: one's own, the authority's, and those that
-    the plan is signed with. Args: own (one's name), signed (``check_signatures``)."""
+def expiry_warnings(credentials: Credentials, owner: str, signed: Mapping[str, dt.datetime]) -> dict[str, str]:
+    """Return warnings of certificates that end within ``EXPIRY_WARNING``, by their owner.
+
+    Args:
+        credentials: one's own, with the authority's.
+        owner: one's name.
+        signed: the ends of the certificates that signed the plan (``check_signatures``).
+    """
     ends = {
         "the authority": _latest(credentials.authority).not_valid_after_utc,
-        own: _certificate(credentials.certificate).not_valid_after_utc,
+        owner: _certificate(credentials.certificate).not_valid_after_utc,
         **signed,
     }
-    last = _now() + SOON
+    last = _now() + EXPIRY_WARNING
     return {
         whose: f"the certificate of {whose} ends on {end:%Y-%m-%d %H:%M} UTC: renew it before a run that may last "
         f"longer; a party signs the plan again with its new one"
@@ -158,7 +163,7 @@ def soon_over(credentials: Credentials, own: str, signed: Mapping[str, dt.dateti
     }
 
 
-def complaint(shown: str, authority: bytes) -> str:
+def certificate_problem(shown: str, authority: bytes) -> str:
     """Why a party does not take the certificate that a coordinator shows; empty if it does. Args: shown, authority
     (PEM)."""
     certificate = _certificate(shown.encode())
@@ -173,8 +178,8 @@ def complaint(shown: str, authority: bytes) -> str:
         hosts = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except x509.ExtensionNotFound:
         hosts = x509.SubjectAlternativeName([])
-    known = hosts.get_values_for_type(x509.DNSName)
-    return "" if COORDINATOR_NAME in known else f"the coordinator's has no DNS name '{COORDINATOR_NAME}'"
+    dns_names = hosts.get_values_for_type(x509.DNSName)
+    return "" if COORDINATOR_NAME in dns_names else f"the coordinator's has no DNS name '{COORDINATOR_NAME}'"
 
 
 def _check_dates(certificate: x509.Certificate, whose: str) -> None:
@@ -201,44 +206,46 @@ def _names(certificate: x509.Certificate) -> list[str]:
     return [str(a.value) for a in certificate.subject.get_attributes_for_oid(x509.NameOID.COMMON_NAME)]
 
 
-def _private(pem: bytes) -> Any:
+def _private_key(pem: bytes) -> Any:
     try:
         return load_pem_private_key(pem, None)
     except (ValueError, TypeError):
         raise InvalidInput("the certificate's private key cannot be read: give a PEM file without a password") from None
 
 
-def _public(key: Any) -> bytes:
-    found: bytes = key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
-    return found
+def _public_bytes(key: Any) -> bytes:
+    encoded: bytes = key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+    return encoded
 
 
-def _check(signature: Signature, agreement: Agreement, authority: bytes, where: str) -> None:
+def _check_signature(signature: Signature, agreement: Agreement, authority: bytes, source: str) -> None:
     if agreement.index(signature.party) < 0:
-        raise InvalidInput(f"{where}: '{signature.party}' is not one of the agreed parties")
+        raise InvalidInput(f"{source}: '{signature.party}' is not one of the agreed parties")
     if signature.agreement != agreement.hash:
         raise InvalidInput(
-            f"{where}: '{signature.party}' has signed another plan: other parties, keys, bounds, options or budget"
+            f"{source}: '{signature.party}' has signed another plan: other parties, keys, bounds, options or budget"
         )
     certificate = _certificate(signature.certificate)
     names = _names(certificate)
     if names != [signature.party]:
-        raise InvalidInput(f"{where}: the certificate is of {', '.join(names) or 'nobody'}, not of '{signature.party}'")
+        raise InvalidInput(
+            f"{source}: the certificate is of {', '.join(names) or 'nobody'}, not of '{signature.party}'"
+        )
     if not any(_issued(certificate, one) for one in _authorities(authority)):
-        raise InvalidInput(f"{where}: the certificate of '{signature.party}' was not issued by this run's authority")
-    _check_dates(certificate, f"{where}: the certificate of '{signature.party}'")
+        raise InvalidInput(f"{source}: the certificate of '{signature.party}' was not issued by this run's authority")
+    _check_dates(certificate, f"{source}: the certificate of '{signature.party}'")
     if not _verified(certificate.public_key(), signature.value, PURPOSE + signature.agreement):
-        raise InvalidInput(f"{where}: this is not the signature of '{signature.party}': somebody changed it")
+        raise InvalidInput(f"{source}: this is not the signature of '{signature.party}': somebody changed it")
 
 
-def _verified(key: Any, value: bytes, said: bytes) -> bool:
+def _verified(key: Any, value: bytes, signed_bytes: bytes) -> bool:
     try:
         if isinstance(key, ec.EllipticCurvePublicKey):
-            key.verify(value, said, ec.ECDSA(SHA256()))
+            key.verify(value, signed_bytes, ec.ECDSA(SHA256()))
         elif isinstance(key, rsa.RSAPublicKey):
-            key.verify(value, said, _PSS, SHA256())
+            key.verify(value, signed_bytes, _PSS, SHA256())
         elif isinstance(key, ed25519.Ed25519PublicKey):
-            key.verify(value, said)
+            key.verify(value, signed_bytes)
         else:
             return False
     except InvalidSignature:
