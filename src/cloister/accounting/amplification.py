@@ -235,12 +235,7 @@ _FAR = 300.0
 def epsilon_of_shuffled(local: float, delta: float, users: int, values: int | None = None) -> float:
     """Return the smallest epsilon, in nats, at which the shuffled reports are (epsilon, delta)-DP, rounded up.
 
-    Args:
-        local, users, values: as in ``delta_of_shuffled``.
-        delta: probability in [1e-300, 1).
-
-    Returns:
-        At most ``local``.
+    It is at most ``local``. Arguments as in ``delta_of_shuffled``; delta is in [1e-300, 1).
     """
     checked_delta(delta)
     return smallest(lambda epsilon: delta_of_shuffled(local, epsilon, users, values) <= delta, _PRECISION)
@@ -250,9 +245,7 @@ def epsilon_of_shuffled(local: float, delta: float, users: int, values: int | No
 def local_of_shuffled(epsilon: float, delta: float, users: int, values: int | None = None) -> float:
     """Return the largest eps0 per user, in nats, whose shuffled reports are (epsilon, delta)-DP, rounded down.
 
-    Args:
-        epsilon, users, values: as in ``delta_of_shuffled``.
-        delta: probability in [1e-300, 1).
+    Arguments as in ``delta_of_shuffled``; delta is in [1e-300, 1).
     """
     checked_epsilon(epsilon)
     checked_delta(delta)

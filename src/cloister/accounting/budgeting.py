@@ -42,11 +42,11 @@ START_FACTOR = 4.0
 """Multiple of the rho of Gaussian noise alone at which the search for a mixed run's budget begins."""
 
 STEPS, NEAR = 6, 2.0**-6
-"""Most steps of that search, and what may be left of the budget at its end."""
+"""Largest number of steps of that search, and the part of the budget that may be left at its end."""
 
 
 def joint_problem(
-    method: Any, everything: frozenset[PrivacyNotion], total: PrivacyTarget, start: Problem
+    method: Any, available: frozenset[PrivacyNotion], total: PrivacyTarget, start: Problem
 ) -> Problem | None:
     """Return the problem of a run that asks pure and Gaussian questions, with all that ``total`` buys them together.
 
@@ -55,23 +55,17 @@ def joint_problem(
     grow or shrink together is known. Another budget may mean another schedule, so that one is forecast and priced in
     its own right. The accountant prices it once more before any row is read.
 
-    Args:
-        method: the method's value.
-        available: notions of the oracles in its slots.
-        total: what the run may cost.
-        start: the problem with any budget.
-
     Returns:
-        None where the method does not ask both kinds, or no budget was found.
+        ``start`` with that budget; None where the method does not ask both kinds, or no budget was found.
     """
-    if not {currency.measure for currency in everything} >= {"pure", "gaussian"} or not total.delta:
+    if not {notion.measure for notion in available} >= {"pure", "gaussian"} or not total.delta:
         return None
-    alone = budget_of(total, {PrivacyNotion("gaussian")})
+    gaussian_budget = budget_of(total, {PrivacyNotion("gaussian")})
     generous = attrs.evolve(
-        budget_of(total, everything), amount=fewer_bits(START_FACTOR * alone.amount / 2, SCALE_BITS)
+        budget_of(total, available), amount=fewer_bits(START_FACTOR * gaussian_budget.amount / 2, SCALE_BITS)
     )
     notions, _ = _notions_asked(method, attrs.evolve(start, budget=generous))
-    if {currency.measure for currency in notions} != {"pure", "gaussian"}:
+    if {notion.measure for notion in notions} != {"pure", "gaussian"}:
         return None
     zcdp_budget = budget_of(total, notions)
     budget = attrs.evolve(zcdp_budget, amount=max(zcdp_budget.amount, generous.amount))
@@ -119,12 +113,8 @@ def problem_of(
 ) -> Problem:
     """Return the problem for a composed method, with the budget that ``total`` buys.
 
-    Args:
-        composed: the method.
-        total: what the run may cost.
-        k, domain, rows: as in ``Problem``.
-        jointly: price pure and Gaussian questions together: possible where the whole run is known before it and nothing
-            adds up in rho.
+    ``jointly`` prices pure and Gaussian questions together: possible where the whole run is known before it and nothing
+    adds up in rho.
 
     Raises:
         InvalidInput: these figures make no problem, or buy no budget in the measures that are asked.
@@ -152,9 +142,9 @@ def affordable_problem(
         notions |= used
 
 
-def budget_of(total: PrivacyTarget, currencies: Collection[PrivacyNotion]) -> Budget:
+def budget_of(total: PrivacyTarget, notions: Collection[PrivacyNotion]) -> Budget:
     """Return the budget that ``total`` buys for oracles of these notions."""
-    return total.measured({c.measure for c in currencies}, any(c.uses_delta for c in currencies))
+    return total.measured({notion.measure for notion in notions}, any(notion.uses_delta for notion in notions))
 
 
 def _notions_asked(method: Any, problem: Problem) -> tuple[frozenset[PrivacyNotion], bool]:

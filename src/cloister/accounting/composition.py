@@ -167,12 +167,7 @@ class Spent:
 
 
 def compose(events: Iterable[Event], delta: float) -> float:
-    """Return the epsilon of all the events together at ``delta``, under sequential and adaptive composition.
-
-    Args:
-        events: as mechanisms declare them.
-        delta: probability, 0 or in [1e-300, 1).
-    """
+    """Return the epsilon of all the events together at ``delta`` (``Spent.epsilon``)."""
     return Spent.on(events).epsilon(delta)
 
 

@@ -163,9 +163,7 @@ def delta_of_mu(mu: float, epsilon: float) -> float:
 def epsilon_of_mu(mu: float, delta: float) -> float:
     """Return the smallest epsilon, in nats, at which a mu-GDP mechanism is (epsilon, delta)-DP, rounded up.
 
-    Args:
-        mu: sensitivity over standard deviation, >= 0; infinite gives infinity.
-        delta: probability in [1e-300, 1).
+    ``mu`` is as in ``delta_of_mu``; infinity gives infinity. ``delta`` is in [1e-300, 1).
     """
     checked_amount(mu, "mu")
     checked_delta(delta)
@@ -176,12 +174,7 @@ def epsilon_of_mu(mu: float, delta: float) -> float:
 def mu_of(epsilon: float, delta: float) -> float:
     """Return the largest mu whose mechanisms are (epsilon, delta)-DP, rounded down.
 
-    Args:
-        epsilon: nats, >= 0.
-        delta: probability in [1e-300, 1).
-
-    Returns:
-        A mu whose ``delta_of_mu`` at ``epsilon`` is at most ``delta``.
+    ``epsilon`` is in nats, >= 0, and ``delta`` in [1e-300, 1). ``delta_of_mu`` of the result is at most ``delta``.
     """
     checked_epsilon(epsilon)
     checked_delta(delta)
@@ -234,9 +227,7 @@ _LEAST_ORDER = 1e-300
 def delta_of_rho(rho: float, epsilon: float) -> float:
     """Return a delta at which every rho-zCDP mechanism is (epsilon, delta)-DP, rounded up (never below 1e-305).
 
-    Args:
-        rho: >= 0.
-        epsilon: nats, >= 0.
+    ``epsilon`` is in nats, >= 0.
     """
     checked_amount(rho, "rho")
     checked_epsilon(epsilon)
@@ -254,9 +245,7 @@ def delta_of_rho(rho: float, epsilon: float) -> float:
 def epsilon_of_rho(rho: float, delta: float) -> float:
     """Return the smallest epsilon, in nats, that the conversion gives a rho-zCDP mechanism at ``delta``, rounded up.
 
-    Args:
-        rho: >= 0; infinite gives infinity.
-        delta: probability in [1e-300, 1).
+    Infinite rho gives infinity; ``delta`` is in [1e-300, 1).
     """
     checked_amount(rho, "rho")
     checked_delta(delta)
@@ -267,9 +256,7 @@ def epsilon_of_rho(rho: float, delta: float) -> float:
 def rho_of(epsilon: float, delta: float) -> float:
     """Return the largest rho that the conversion admits at (epsilon, delta), rounded down.
 
-    Args:
-        epsilon: nats, >= 0.
-        delta: probability in [1e-300, 1).
+    ``epsilon`` is in nats, >= 0, and ``delta`` in [1e-300, 1).
     """
     checked_epsilon(epsilon)
     checked_delta(delta)
@@ -277,13 +264,7 @@ def rho_of(epsilon: float, delta: float) -> float:
 
 
 def rho_of_pure(epsilon: float) -> float:
-    """Return the rho of an epsilon-DP mechanism: epsilon^2 / 2.
-
-    Args:
-        epsilon: nats, >= 0; infinite gives infinity.
-
-    Source: Bun and Steinke 2016, Proposition 1.4.
-    """
+    """Return the rho of an epsilon-DP mechanism: epsilon^2 / 2 (Bun and Steinke 2016, Proposition 1.4)."""
     return checked_amount(epsilon, "epsilon") * epsilon / 2
 
 

@@ -80,10 +80,7 @@ def delta_of_mixed(pures: Sequence[float], mu: float, epsilon: float) -> float:
 def epsilon_of_mixed(pures: Sequence[float], mu: float, delta: float) -> float:
     """Return the smallest epsilon, in nats, at which these are (epsilon, delta)-DP together, rounded up.
 
-    Args:
-        pures: as in ``delta_of_mixed``; infinite ones give infinity.
-        mu: as in ``delta_of_mixed``.
-        delta: probability in [1e-300, 1).
+    ``pures`` and ``mu`` are as in ``delta_of_mixed``, infinite ones give infinity; ``delta`` is in [1e-300, 1).
     """
     return _epsilon(tuple(sorted(pures)), mu, checked_delta(delta))
 

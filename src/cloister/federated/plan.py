@@ -1,5 +1,4 @@
-"""A pooled run's plan: one TOML file that all parties and the coordinator hold. All of it is public; they agree on its
-hash.
+"""A pooled run's plan: one public TOML file that all parties and the coordinator hold, and agree on by its hash.
 
     coordinator = "pool.example.org:7443"
     coordinator_key = "..."    # printed by 'cloister party-key --coordinator' where the coordinator runs
@@ -70,14 +69,15 @@ ENTRIES = (
 )
 REQUIRED = ("k", "epsilon", "rows", "columns", "bounds", "seed", "coordinator_key", "party")
 SEEDED_WARNING = (
-    "not private: seeded. The plan has a test_noise_seed, with which the noise can be repeated: it protects nobody, "
-    "whatever masks hide."
+    "not private: seeded. The plan has a test_noise_seed, with which the noise can be repeated and subtracted: it "
+    "protects nobody, whatever masks hide."
 )
 AGREED_ENTRIES = tuple(name for name in ENTRIES if name != "coordinator")
-"""Entries that must be equal everywhere; where the coordinator is may differ, through another network say."""
+"""Entries that must be equal everywhere; the coordinator's address may differ, through another network say."""
 ORACLES = ("skellam", "masked-gaussian")
-"""The first is the default: with it nobody knows the noise, so that the coordinator learns no more from a published
-result than others do."""
+"""The default, with which nobody knows the noise, so that the coordinator learns no more from a published result than
+others do; and the one whose noise the coordinator draws.
+"""
 DEFAULTS: dict[str, Any] = {
     "method": "auto",
     "delta": DELTA,
@@ -96,10 +96,11 @@ DEFAULTS: dict[str, Any] = {
 @final
 @attrs.frozen(eq=False)
 class FederatedPlan:
-    """A plan that has been read and checked.
+    """Plan that has been read and checked.
 
     Args:
-        request, plan: the request, as written and as prepared.
+        request: as written.
+        plan: the request, prepared.
         agreement: what all parties and the coordinator must hold alike.
         coordinator: "host:port", or empty.
         test_noise_seed: makes the noise repeatable; for tests alone.
@@ -113,7 +114,7 @@ class FederatedPlan:
 
     @cached_property
     def script(self) -> PoolRounds:
-        """Every round's outline and noise, from a forecast: all that a coordinator needs."""
+        """Shape and noise of every round, from a forecast: all that a coordinator needs."""
         assert self.request.seed is not None
         session = foreseen(self.plan.composed.value, self.plan.problem, PublicRng.from_seed(self.request.seed))
         return PoolRounds(session.rounds, session.settlings, self.agreement.parties)
@@ -130,8 +131,7 @@ class FederatedPlan:
 
     @property
     def shares(self) -> int:
-        """Smallest number of noise shares over all questions: 1 if the coordinator draws a question's noise and thus
-        knows all of it."""
+        """Smallest number of noise shares over all questions; 1: the coordinator draws a question's noise."""
         return min(c.shares for round in self.script.rounds for c in channels_of(round, self.agreement.parties))
 
     @property
@@ -150,9 +150,12 @@ class FederatedPlan:
 def read_pool_plan(path: Path, not_private: bool = False) -> FederatedPlan:
     """Read and check a plan.
 
-    Args: not_private (the reader allows repeatable noise; nobody else's plan can allow it).
+    Args:
+        path: the file.
+        not_private: accept repeatable noise; nobody else's plan can allow it.
 
-    Raises: InvalidInput: unreadable, incomplete, contradictory, or without protection although that was not allowed.
+    Raises:
+        InvalidInput: it is unreadable, incomplete or contradictory, or its noise is repeatable without ``not_private``.
     """
     try:
         facts = parsed_toml(path.read_bytes())
@@ -163,14 +166,18 @@ def read_pool_plan(path: Path, not_private: bool = False) -> FederatedPlan:
     pool = pool_plan(facts)
     if pool.test_noise_seed is not None and not not_private:
         raise InvalidInput(
-            "the plan has a test_noise_seed: whoever reads it can repeat the noise and take it off, so that nobody is "
-            "protected. Take it out, or for a trial on rows that are not secret allow it with --not-private"
+            "the plan has a test_noise_seed, with which every reader can subtract the noise: remove it, or for a "
+            "trial on rows that are not secret allow it with --not-private"
         )
     return pool
 
 
 def pool_plan(facts: Mapping[str, Any]) -> FederatedPlan:
-    """A plan from a table of facts. Allows repeatable noise, which ``read_pool_plan`` refuses. Raises: InvalidInput."""
+    """Return the plan in a table of facts. It may have repeatable noise, which ``read_pool_plan`` refuses.
+
+    Raises:
+        InvalidInput: it is incomplete or contradictory.
+    """
     for name in facts:
         if name not in ENTRIES:
             raise UnknownName("entry", name, ENTRIES, "(in the plan)")
@@ -188,9 +195,7 @@ def pool_plan(facts: Mapping[str, Any]) -> FederatedPlan:
     if isinstance(seed, bool) or not isinstance(seed, int):
         raise InvalidInput(f"seed is {seed!r}: give a whole number, which everybody may know")
     if test_seed is not None and (isinstance(test_seed, bool) or not isinstance(test_seed, int)):
-        raise InvalidInput(
-            f"test_noise_seed is {test_seed!r}: give a whole number, or leave it out: it is for tests only"
-        )
+        raise InvalidInput(f"test_noise_seed is {test_seed!r}: leave it out, or for tests give a whole number")
     if not isinstance(columns, list) or not all(isinstance(column, str) for column in columns):
         raise InvalidInput(f"columns is {columns!r}: give a list of names")
     request = Request(
@@ -229,10 +234,13 @@ def pool_plan(facts: Mapping[str, Any]) -> FederatedPlan:
 def with_pool_oracles(
     method: str, components: Mapping[str, Any], options: Mapping[str, Any], parties: int, oracle: str = ORACLES[0]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """A method's slots and options, completed for pooling: ``oracle`` in every open slot for an oracle, and the number
-    of parties, which sets the noise shares and the ring.
+    """Return a method's components and options, completed for pooling.
 
-    Raises: UnknownName: there is no such method.
+    Every open slot for an oracle gets ``oracle``, and the oracles the number of parties, which sets the noise shares
+    and the ring.
+
+    Raises:
+        UnknownName: there is no such method.
     """
     slots = (path for path, _ in oracle_slots(registry(), method, components))
     filled = {**dict.fromkeys(slots, oracle), **components}
@@ -240,10 +248,12 @@ def with_pool_oracles(
 
 
 def _check_shares(plan: PreparedRun, masks: Masks) -> None:
-    """With a shared secret, a party and the coordinator can unmask every other party's message alone. So each party's
-    own share of the noise must be enough.
+    """Check that under shared masks each party's own share of the noise is all that the guarantee counts on.
 
-    Raises: InvalidInput: it is only a part of the noise that the guarantee counts on.
+    With a shared secret, a party and the coordinator together can unmask every other party's message.
+
+    Raises:
+        InvalidInput: it is only a part.
     """
     for name, part in _components(plan.composed):
         if masks == "shared" and part.spec.name == "skellam" and part.value.parties - part.value.colluding > 1:
@@ -255,7 +265,7 @@ def _check_shares(plan: PreparedRun, masks: Masks) -> None:
 
 
 def _components(composed: Composed, path: str = "") -> Iterator[tuple[str, Composed]]:
-    """The components in the slots, and recursively in their slots, by path."""
+    """Yield the components in the slots, and recursively in their slots, by path."""
     for name, part in composed.inner.items():
         yield f"{path}{name}", part
         yield from _components(part, f"{path}{name}.")
@@ -281,7 +291,7 @@ def _key(text: Any) -> bytes:
 
 
 def _table(facts: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """A table of paths to values; nested tables become paths with dots."""
+    """Return a table of paths to values; nested tables become paths with dots."""
     table = facts[name]
     if not isinstance(table, Mapping):
         raise InvalidInput(f"[{name}] of the plan must be a table")

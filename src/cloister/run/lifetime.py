@@ -65,7 +65,7 @@ def lasting(plan: PreparedRun, every: int, account: Account | None, epsilon: flo
             raise UnknownName("data set", account.dataset, known)
         found = known[account.dataset]
         lives = [(Lifetime(found.dataset, found.lifetime, found.composition, found.unit), found.spent)]
-        lives[0][0].refuse_other(unit, plan.budget)
+        lives[0][0].check_run(unit, plan.budget)
     else:
         ways: Any = ("basic", "zcdp") if delta and not plan.budget.delta else ("basic",)
         lives = [(checked_lifetime("lifetime", epsilon or 0.0, delta, how, unit), Cost()) for how in ways]

@@ -242,7 +242,7 @@ def owners(db: sqlite3.Connection) -> dict[str, tuple[str, str]]:
     return {name: (owner, note) for name, owner, note in db.execute("select dataset, owner, note from owners")}
 
 
-def keep_owner(db: sqlite3.Connection, dataset: str, owner: str | None, note: str | None) -> None:
+def store_owner(db: sqlite3.Connection, dataset: str, owner: str | None, note: str | None) -> None:
     """Write a data set's owner and its note; None leaves what is there."""
     db.execute(_OWNERS)
     stored = owners(db).get(dataset, ("", ""))

@@ -21,13 +21,13 @@ from cloister.accounting.ledger.database import (
     DatasetStatus,
     RunStatus,
     check_line,
-    keep_owner,
     lifetime_of,
     lifetimes,
     owners,
     result_of,
     runs_of,
     status_of,
+    store_owner,
     transaction,
 )
 from cloister.accounting.ledger.privacy_filter import Composition, Cost, Lifetime
@@ -35,7 +35,7 @@ from cloister.accounting.ledger.run import (
     Run,
     check_options,
     check_rows,
-    end,
+    mark_done,
     record_of,
     row_fingerprints,
     store_fingerprints,
@@ -97,11 +97,13 @@ class Ledger:
 
         Args:
             dataset: a name for the data, whatever file it is in: two names for one data set are two budgets.
-            epsilon, delta: what all runs together may cost.
+            epsilon: what all runs together may cost.
+            delta: as epsilon.
             composition: how runs add up, see ``privacy_filter``.
             unit: the unit of privacy: a row, or a user with all of their rows. A user is then always the same person:
                 two columns that identify users are two data sets.
-            owner, note: who answers for it, and a line on it, in place of those of an earlier declaration.
+            owner: who answers for it, in place of an earlier declaration's.
+            note: a line on it, likewise.
 
         Raises:
             InvalidInput: figures out of range, an empty name, ``zcdp`` with delta = 0, or an owner or note of several
@@ -123,7 +125,7 @@ class Ledger:
                     f"budget cannot be changed"
                 )
             if owner is not None or note is not None:
-                keep_owner(db, dataset, owner, note)
+                store_owner(db, dataset, owner, note)
 
     def reserve(
         self,
@@ -140,7 +142,8 @@ class Ledger:
 
         Args:
             dataset: a declared name.
-            total, budget: what the run may cost (``budget`` from ``total.measured``).
+            total: what the run may cost.
+            budget: what that buys each row, from ``total.measured``.
             plan: digest of the public plan; whoever resumes must bring the same.
             seed: the run's public seed, kept for ``resume``.
             rows: fingerprints of the rows, kept for ``resume``.
@@ -242,7 +245,7 @@ class Ledger:
                     f"run {run} may have asked something ({counter.name} has not counted it since it was reserved): "
                     f"its reservation stays. Resume it with --resume {run}, which pays nothing twice"
                 )
-            end(db, run, Cost())
+            mark_done(db, run, Cost())
             return reserved
 
     def plan_of(self, run: str) -> str | None:
@@ -331,7 +334,7 @@ def checked_lifetime(
 def _admit(db: sqlite3.Connection, dataset: str, budget: Budget, cost: Cost, unit: Unit) -> None:
     """Check that the lifetime covers a run and all admitted before, finished or not; raise as ``Ledger.reserve``."""
     lifetime = lifetime_of(db, dataset)
-    lifetime.refuse_other(unit, budget)
+    lifetime.check_run(unit, budget)
     lifetime.admit(Cost.summed(r.cost for r in runs_of(db, dataset)), cost)
 
 

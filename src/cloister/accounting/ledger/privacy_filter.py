@@ -63,7 +63,7 @@ class Cost:
                     "a run with exact answers has no privacy: run it without a ledger, on data that needs none"
                 )
 
-    def less(self, spent: Spent) -> Cost:
+    def actual(self, spent: Spent) -> Cost:
         """Return the actual cost of a run that has ended normally: never more than this reservation.
 
         Its epsilon is the least at this delta; its delta is the mechanisms' own, if that epsilon needs no more.
@@ -100,7 +100,7 @@ class Lifetime:
         """Largest sum of rho under ``zcdp``."""
         return rho_of(self.total.epsilon, self.total.delta)
 
-    def refuse_other(self, unit: Unit, budget: Budget) -> None:
+    def check_run(self, unit: Unit, budget: Budget) -> None:
         """Check that a run has this lifetime's unit of privacy, and pays in what its composition adds up.
 
         Raises:
@@ -136,10 +136,10 @@ class Lifetime:
         elif not (after.epsilon <= self.total.epsilon * ROUNDING and after.delta <= self.total.delta * ROUNDING):
             figures = f"epsilon {requested.epsilon:.6g}, delta {requested.delta:.6g}"
             raise BudgetExceeded(
-                figures, self.left(spent), f"data set '{self.dataset}'", self._lacking_delta(spent, requested)
+                figures, self.left(spent), f"data set '{self.dataset}'", self._delta_advice(spent, requested)
             )
 
-    def _lacking_delta(self, spent: Cost, requested: Cost) -> str:
+    def _delta_advice(self, spent: Cost, requested: Cost) -> str:
         """Return what to do where delta is missing; empty where epsilon alone is."""
         if spent.delta + requested.delta <= self.total.delta * ROUNDING:
             return ""

@@ -124,8 +124,8 @@ class Run:
                 )
             cost = Cost(*db.execute("select epsilon, delta, rho from runs where id = ?", [self.id]).fetchone())
             if paid is not None:
-                cost = cost.less(Spent.on(paid))
-            end(db, self.id, cost)
+                cost = cost.actual(Spent.on(paid))
+            mark_done(db, self.id, cost)
             if result is not None:
                 db.execute("insert into results values (?, ?)", [self.id, result])
 
@@ -145,7 +145,7 @@ class Run:
             raise Refused(f"round {index} of run {self.id} was never opened: open_round comes first")
 
 
-def end(db: sqlite3.Connection, run: str, cost: Cost) -> None:
+def mark_done(db: sqlite3.Connection, run: str, cost: Cost) -> None:
     """Write that a run is done, and its cost."""
     figures = [*attrs.astuple(cost), run]
     db.execute(

@@ -27,7 +27,7 @@ PUBLISHED = (
 
 
 def statement(masks: Masks, shares: int, colluding: int) -> tuple[str, ...]:
-    """The statement in sentences for people.
+    """Return the statement in sentences for people.
 
     Args:
         masks: how messages are hidden.
@@ -56,7 +56,7 @@ def statement(masks: Masks, shares: int, colluding: int) -> tuple[str, ...]:
 
 
 def _together(masks: Masks, shares: int) -> str:
-    """View of the coordinator and a party together of the others, before noise that neither knows."""
+    """Return what the coordinator and a party together see of the others, before noise that neither knows."""
     if masks == "shared":
         visible = "without any noise" if shares == 1 else "with that party's own share of the noise alone"
         return (

@@ -38,13 +38,18 @@ OPENING, ABORT, CLOSED = range(3)
 PLACE = struct.Struct("<II")
 
 NOTED = -2
-"""In place of a round: the sender waits for no more than a word."""
+"""Stands in for a round where the sender waits for an acknowledgement only."""
 
 
 @final
 @attrs.frozen
 class Due:
-    """The reply that a sender waits for. Args: round (-1 for the opening, ``NOTED`` for a word), attempt."""
+    """Reply that a sender waits for.
+
+    Args:
+        round: -1 for the opening, ``NOTED`` for an acknowledgement.
+        attempt: of the round.
+    """
 
     round: int
     attempt: int = 0
@@ -62,7 +67,8 @@ class Coordinator:
     Attributes:
         failed: why the session ended, if it did.
 
-    Raises: InvalidInput: the key is not the agreement's.
+    Raises:
+        InvalidInput: the key is not the agreement's.
     """
 
     def __init__(self, agreement: Agreement, journal: SessionJournal | None = None, *, private: bytes) -> None:
@@ -82,17 +88,17 @@ class Coordinator:
 
     @property
     def round(self) -> int:
-        """The first round without an answer."""
+        """First round without an answer."""
         return len(self._answers)
 
     @property
     def attempt(self) -> int:
-        """The open attempt of that round."""
+        """Open attempt of that round."""
         return self._attempt
 
     @property
     def session(self) -> bytes:
-        """The session's name; empty until all have joined."""
+        """Session's name; empty until all have joined."""
         return self._session
 
     @property
@@ -106,9 +112,14 @@ class Coordinator:
         self._rounds.append((shape, noise))
 
     def receive(self, sender: str, data: bytes) -> Due:
-        """Accept one message. Args: sender (the name that the transport has authenticated).
+        """Accept one message.
 
-        Raises: Rejected: it is not accepted; the error names the party.
+        Args:
+            sender: the name that the transport has authenticated.
+            data: the message.
+
+        Raises:
+            Rejected: it is not accepted; the error names the party.
         """
         index = self.agreement.index(sender)
         if index < 0:
@@ -129,7 +140,11 @@ class Coordinator:
         return self._ask(sender, message) if message.kind is Kind.ASK else self._vector(index, sender, message)
 
     def outcome(self, due: Due) -> bytes | None:
-        """The message that a sender waits for; None while others are missing. Raises: Rejected: it will never come."""
+        """Return the message that a sender waits for; None while others are missing.
+
+        Raises:
+            Rejected: it will never come.
+        """
         if due.round == NOTED:
             return Message(Kind.NOTED, COORDINATOR, self.agreement.hash).to_bytes()
         if due.round < 0:
@@ -149,19 +164,27 @@ class Coordinator:
         return None
 
     def abort(self) -> tuple[str, ...]:
-        """Give up the current attempt: its vectors are forgotten, and the next one takes fresh masks. Returns the
-        missing parties."""
+        """Give up the current attempt: its vectors are forgotten, and the next one takes fresh masks.
+
+        Returns:
+            The missing parties.
+        """
         gone = self.missing
         self._next_attempt()
         return gone
 
     def fail(self, why: str, party: str = "") -> Rejected:
-        """End the session. Answered rounds stay answered. Args: party (at fault; those who are missing, if empty)."""
+        """End the session. Answered rounds stay answered.
+
+        Args:
+            why: in words.
+            party: the one at fault; those who are missing, if empty.
+        """
         self.failed = Rejected(Reason.TIMEOUT, why, party or ", ".join(self.missing))
         return self.failed
 
     def _before_joining(self, sender: str, message: Message) -> Due:
-        """A party compares the plan before it joins, or says that it cannot."""
+        """Answer a party that compares the plan before it joins, or says that it cannot join."""
         self._check_plan(sender, message)
         if message.kind is Kind.LEAVE and not self._opening:
             self.fail(f"'{sender}' cannot begin, and knows why: nothing was sent or spent", sender)
@@ -184,7 +207,7 @@ class Coordinator:
         if earlier is not None and earlier != message.body:
             raise Rejected(
                 Reason.DUPLICATE,
-                f"'{sender}' joined this session before, with other coins: resume it from that party's journal",
+                f"'{sender}' joined this session before, with another nonce: resume it from that party's journal",
                 sender,
             )
         if len(message.body) > NONCE + self.agreement.parties * 48:

@@ -1,4 +1,4 @@
-"""Outline of a plan: a short digest of each of its entries, by which two that differ are told apart by name.
+"""The outline of a plan: a short digest of each of its entries, by which entries that differ are named.
 
 The plan is public to all who hold an outline, and nothing is decided by one: what is agreed on is the agreement's hash.
 """
@@ -11,16 +11,16 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 Outline: TypeAlias = tuple[tuple[str, bytes], ...]
-"""Entries' names with their digests."""
+"""Names of entries with their digests."""
 
 SIZE = 8
 """Bytes of a digest."""
 MOST = 255
-"""Most entries, and most bytes of a name."""
+"""Largest number of entries, and of bytes of a name."""
 
 
 def outlined(entries: Mapping[str, Any]) -> Outline:
-    """The outline of a plan's entries, as TOML has them. Numbers that are equal have one digest."""
+    """Return the outline of a plan's entries, as TOML has them. Numbers that are equal have one digest."""
     return tuple((name, _digest(value)) for name, value in entries.items())
 
 
@@ -29,7 +29,7 @@ def to_bytes(outline: Outline) -> bytes:
 
 
 def from_bytes(data: bytes) -> dict[str, bytes]:
-    """The outline that a message holds, as far as it can be read: nothing is decided by it."""
+    """Return the outline that a message holds, as far as it can be read."""
     digests, start = dict[str, bytes](), 0
     while start < len(data) and len(digests) < MOST:
         end = start + 1 + data[start]
@@ -39,7 +39,7 @@ def from_bytes(data: bytes) -> dict[str, bytes]:
 
 
 def differing(ours: Outline, theirs: Mapping[str, bytes]) -> tuple[str, ...]:
-    """Names of the entries that differ, all of them in my own outline: no text of a stranger's is passed on."""
+    """Return the entries that differ, by their names in our own outline: no text of a stranger's is passed on."""
     return tuple(name for name, short in ours if theirs.get(name) != short)
 
 

@@ -1,12 +1,12 @@
 """The coordinator among threads and clocks: who waits for what, for how long, and what the log says.
 
-Patience is for silence: who is refused before all have joined, says that it cannot begin, or whose certificate is over
-ends the session at once, and all are told. Nobody waits for ever: an attempt that a party does not complete in time is
-given up, and after ``attempts`` of them the session ends, with the missing parties' names. A party whose own patience
-ends sooner is told a little before who is missing: otherwise it would blame the coordinator. Each party has one waiting
-call: when it asks again, on another connection, the earlier call ends, so that a party that comes and goes cannot take
-all threads. Log entries hold names, kinds, numbers and lengths, never contents; rounds and attempts count from 0 there,
-and from 1 in words for people.
+Patience is for silence: a party that is refused before all have joined, that says it cannot begin, or whose certificate
+is over ends the session at once, and all are told. Nobody waits for ever: an attempt that a party does not complete in
+time is given up, and after ``attempts`` of them the session ends, with the missing parties' names. A party whose own
+patience ends sooner is told a little before who is missing: otherwise it would blame the coordinator. Each party has
+one waiting call: when it asks again, on another connection, the earlier call ends, so that a party that comes and goes
+cannot take all threads. Log entries hold names, kinds, numbers and lengths, never contents; rounds and attempts count
+from 0 there, and from 1 in words for people.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MARGIN = 1.0
 """Seconds before the end of a party's patience at which it gets its last reply."""
 
 MOST_REFUSALS = 100
-"""Refusals of one party, and of all strangers with a certificate together, that are logged."""
+"""Largest number of logged refusals of one party, and of all strangers with a certificate together."""
 
 Log: TypeAlias = Callable[[dict[str, Any]], None]
 
@@ -36,7 +36,7 @@ def silent(entry: dict[str, Any]) -> None:
 
 
 class Stopped(Exception):
-    """The service stopped as if its process had died: parties that wait try again."""
+    """Raised when the service stopped as if its process had died: parties that wait try again."""
 
 
 @final
@@ -77,11 +77,15 @@ class CoordinatorService:
         self._stopped = False
 
     def handle(self, sender: str, data: bytes, seconds_left: float | None = None) -> bytes:
-        """The reply to one message, once there is one: a refusal, or what the sender waits for.
+        """Return the reply to one message, once there is one: a refusal, or what the sender waits for.
 
-        Args: seconds_left (seconds that the sender will wait for it, if known).
+        Args:
+            sender: the name that the transport has authenticated.
+            data: the message.
+            seconds_left: for which the sender will wait for it, if known.
 
-        Raises: Stopped: nobody is answered any more.
+        Raises:
+            Stopped: nobody is answered any more.
         """
         with self._changed:
             if self._stopped:
@@ -107,9 +111,11 @@ class CoordinatorService:
     def finished(self, idle: float) -> bool:
         """Wait until every party has the last answer; return whether the last round was answered.
 
-        Args: idle (seconds without any message after which the wait ends).
+        Args:
+            idle: seconds without any message after which the wait ends.
 
-        Raises: Rejected: the session failed.
+        Raises:
+            Rejected: the session failed.
         """
         with self._changed:
             while len(self._served) < self._coordinator.agreement.parties:
@@ -126,8 +132,11 @@ class CoordinatorService:
             return self._coordinator.round >= self._rounds
 
     def stop(self, why: str = "") -> None:
-        """Stop: all waiting calls end. Args: why (told to the parties: the session is over; without it they find the
-        coordinator gone, and try again)."""
+        """Stop: all waiting calls end.
+
+        Args:
+            why: told to the parties: the session is over; without it they find the coordinator gone, and try again.
+        """
         with self._changed:
             if why:
                 self._coordinator.fail(why)
@@ -135,7 +144,7 @@ class CoordinatorService:
             self._changed.notify_all()
 
     def _log_refusal(self, sender: str, error: Rejected) -> None:
-        """Log a refusal, unless this party, or strangers, whatever their names are, have had as many as are logged."""
+        """Log a refusal, up to ``MOST_REFUSALS`` of this party, or of all strangers whatever their names are."""
         whose = sender if self._coordinator.agreement.index(sender) >= 0 else "strangers"
         self._refusals[whose] += 1
         if self._refusals[whose] <= MOST_REFUSALS:
@@ -151,13 +160,16 @@ class CoordinatorService:
         return self._coordinator.fail(f"the coordinator had to stop: {failure}")
 
     def _dismiss(self, sender: str) -> None:
-        """Note who has been told that the session has failed: nobody else need be waited for."""
+        """Record who has been told that the session has failed: nobody else need be waited for."""
         if self._coordinator.failed is not None and self._coordinator.agreement.index(sender) >= 0:
             self._dismissed.add(sender)
 
     def _accept(self, sender: str, data: bytes) -> Due:
-        """As ``_receive``. A party that is refused before all have joined will not join: nobody waits for it any
-        longer. A stranger ends nothing, nor does a trial, nor a second start beside one that waits."""
+        """Return what ``_receive`` does; end a session that a refused party keeps from beginning.
+
+        A party that is refused before all have joined will not join: nobody waits for it any longer. A stranger ends
+        nothing, nor does a trial, nor a second start beside one that waits.
+        """
         try:
             return self._receive(sender, data)
         except Rejected as error:
@@ -202,7 +214,7 @@ class CoordinatorService:
 
     @property
     def _stage(self) -> tuple[int, int]:
-        """The current stage: (round, attempt), with round -1 while parties join."""
+        """Current stage: (round, attempt), with round -1 while parties join."""
         return self._coordinator.round if self._coordinator.session else -1, self._coordinator.attempt
 
     def _wait(self, due: Due, sender: str, seconds_left: float) -> bytes:
@@ -221,10 +233,10 @@ class CoordinatorService:
             if self._calls[sender] != call:
                 raise Rejected(Reason.DUPLICATE, f"'{sender}' asks again on another connection", sender)
             now = time.monotonic()
-            over, ends = self._expired(now)
-            if over:
-                words = f"the certificate of {over} is over: it cannot join. Nothing was sent or spent"
-                self._coordinator.fail(words, over)
+            expired, ends = self._expired(now)
+            if expired:
+                words = f"the certificate of {expired} has expired: it cannot join. Nothing was sent or spent"
+                self._coordinator.fail(words, expired)
                 self._changed.notify_all()
             elif now >= self._deadline:
                 self._give_up()
@@ -235,13 +247,13 @@ class CoordinatorService:
         return reply
 
     def _expired(self, now: float) -> tuple[str, float]:
-        """Parties that can join no more because their certificates are over, and when the next one's will be."""
+        """Return parties that cannot join since their certificates are over, and when the next one will be over."""
         missing = () if self._coordinator.session else self._coordinator.missing
         times = {name: self._valid_until.get(name, math.inf) for name in missing}
         return ", ".join(name for name, end in times.items() if end <= now), min(times.values(), default=math.inf)
 
     def _out_of_patience(self, sender: str) -> Rejected:
-        """The refusal for a party whose own patience ends first."""
+        """Return the refusal for a party whose own patience ends first."""
         c, missing = self._coordinator, ", ".join(self._coordinator.missing)
         step = f"send round {c.round + 1}" if c.session else "join"
         words = f"'{sender}' waited for others to {step} as long as its --patience allows: {missing} did not"
@@ -255,7 +267,7 @@ class CoordinatorService:
             c.fail(f"{missing} did not join within {self._patience:g} seconds: nothing was sent or spent")
         elif c.attempt + 1 >= self._attempts:
             spent = f"answered and spent so far: {c.round} of {self._rounds} rounds"
-            c.fail(f"round {c.round + 1} was given up at attempt {c.attempt + 1}, for want of {missing}; {spent}")
+            c.fail(f"round {c.round + 1} was given up at attempt {c.attempt + 1}: {missing} did not send; {spent}")
         else:
             c.abort()
         self._log(entry)
@@ -263,5 +275,5 @@ class CoordinatorService:
 
 
 def _is_trial(data: bytes) -> bool:
-    """Whether a message only compares the plan, for a party that does not join now."""
+    """Return True if a message only compares the plan, for a party that does not join now."""
     return len(data) >= HEAD.size and data[5] == Kind.CHECK and HEAD.unpack_from(data)[6] == 1

@@ -35,9 +35,9 @@ except ImportError as error:
 
 PURPOSE = b"cloister agreement signature 1\0"
 MAX_BYTES = 2**16
-"""Longest file of a signature, in bytes."""
+"""Largest signature file, in bytes."""
 EXPIRY_WARNING = dt.timedelta(days=14)
-"""How long before its end a certificate is warned of: authorities take days, and a new one signs the plan again."""
+"""Time before a certificate's end at which to warn: authorities take days, and a new one signs the plan again."""
 
 _PSS = padding.PSS(padding.MGF1(SHA256()), padding.PSS.MAX_LENGTH)
 
@@ -45,7 +45,14 @@ _PSS = padding.PSS(padding.MGF1(SHA256()), padding.PSS.MAX_LENGTH)
 @final
 @attrs.frozen
 class Signature:
-    """One party's signature. Args: party, agreement (hash), certificate (one, in PEM), value."""
+    """Signature of one party.
+
+    Args:
+        party: its name.
+        agreement: the hash.
+        certificate: one, in PEM.
+        value: the signature's bytes.
+    """
 
     party: str
     agreement: bytes
@@ -58,7 +65,11 @@ class Signature:
 
     @classmethod
     def read(cls, path: Path) -> Signature:
-        """Read a signature's file. Raises: InvalidInput: it holds none."""
+        """Read a signature's file.
+
+        Raises:
+            InvalidInput: it holds none.
+        """
         content = read_file(path)
         try:
             facts: Any = parsed(content) if len(content) <= MAX_BYTES else None
@@ -73,14 +84,15 @@ class Signature:
 
 
 def folder_of(plan: Path) -> Path:
-    """The folder of a plan's signatures, beside the plan."""
+    """Return the folder of a plan's signatures, beside the plan."""
     return plan.with_suffix(".signatures")
 
 
 def sign(agreement: Agreement, party: str, credentials: Credentials) -> Signature:
     """Sign the agreement as one of its parties.
 
-    Raises: InvalidInput: no such party, another's certificate, or a key that does not belong to the certificate.
+    Raises:
+        InvalidInput: no such party, another's certificate, or a key that does not belong to the certificate.
     """
     if agreement.index(party) < 0:
         raise InvalidInput(f"'{party}' is not one of the agreed parties")
@@ -101,13 +113,13 @@ def sign(agreement: Agreement, party: str, credentials: Credentials) -> Signatur
 
 
 def check_signatures(agreement: Agreement, folder: Path, authority: bytes) -> dict[str, dt.datetime]:
-    """Check that every party has signed exactly this agreement. Returns when each party's certificate is over.
+    """Check that every party has signed exactly this agreement, with a certificate of the authority (PEM).
 
-    Args:
-        folder: with a file of each party.
-        authority: PEM, the issuer of the parties' certificates.
+    Returns:
+        The end of each party's certificate.
 
-    Raises: InvalidInput: names the parties without a signature, or the file whose signature is not valid.
+    Raises:
+        InvalidInput: names the parties without a signature, or the file whose signature is not valid.
     """
     signed = dict[str, dt.datetime]()
     for path in sorted(folder.glob("*.sig")):
@@ -124,11 +136,17 @@ def check_signatures(agreement: Agreement, folder: Path, authority: bytes) -> di
 
 
 def check_certificate(credentials: Credentials, party: str = "") -> dt.datetime:
-    """Check, before anybody hears of it, that one's own certificate can be used today. Returns when it is over.
+    """Check, before anybody hears of it, that one's own certificate can be used today.
 
-    Args: party (whose it must be; empty: the coordinator's, which has a DNS name instead).
+    Args:
+        credentials: one's own.
+        party: whose the certificate must be; empty: the coordinator's, which has a DNS name instead.
 
-    Raises: InvalidInput: it is another's, too old or too new, or the key is not its own.
+    Returns:
+        The certificate's end.
+
+    Raises:
+        InvalidInput: it is another's, too old or too new, or the key is not its own.
     """
     certificate = _certificate(credentials.certificate)
     names = _names(certificate)
@@ -164,8 +182,7 @@ def expiry_warnings(credentials: Credentials, owner: str, signed: Mapping[str, d
 
 
 def certificate_problem(shown: str, authority: bytes) -> str:
-    """Why a party does not take the certificate that a coordinator shows; empty if it does. Args: shown, authority
-    (PEM)."""
+    """Return why a party does not accept the certificate (PEM) that a coordinator shows; empty if it does."""
     certificate = _certificate(shown.encode())
     try:
         _check_dates(certificate, "the coordinator's certificate")
@@ -173,7 +190,7 @@ def certificate_problem(shown: str, authority: bytes) -> str:
     except InvalidInput as error:
         return str(error)
     if not any(_issued(certificate, one) for one in _authorities(authority)):
-        return "the coordinator's was not issued by the authority of this party's --ca (by default ca.pem)"
+        return "the coordinator's was not issued by the authority in this party's --ca (by default ca.pem)"
     try:
         hosts = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except x509.ExtensionNotFound:
@@ -186,23 +203,23 @@ def _check_dates(certificate: x509.Certificate, whose: str) -> None:
     begins, ends, now = certificate.not_valid_before_utc, certificate.not_valid_after_utc, _now()
     if not begins <= now <= ends:
         raise InvalidInput(
-            f"{whose} is not valid today, but from {begins:%Y-%m-%d %H:%M} to {ends:%Y-%m-%d %H:%M} UTC: get a new "
-            f"one, or set this machine's clock, which says {now:%Y-%m-%d %H:%M}"
+            f"{whose} is valid from {begins:%Y-%m-%d %H:%M} to {ends:%Y-%m-%d %H:%M} UTC, not now: get a new one, or "
+            f"set this machine's clock, which says {now:%Y-%m-%d %H:%M}"
         )
 
 
 def _now() -> dt.datetime:
-    """This machine's clock."""
+    """Return the time on this machine's clock, which tests replace."""
     return dt.datetime.now(dt.UTC)
 
 
 def _latest(authority: bytes) -> x509.Certificate:
-    """The authority's certificate that is valid longest."""
+    """Return the authority's certificate that is valid longest."""
     return max(_authorities(authority), key=lambda one: one.not_valid_after_utc)
 
 
 def _names(certificate: x509.Certificate) -> list[str]:
-    """Its common names."""
+    """Return its common names."""
     return [str(a.value) for a in certificate.subject.get_attributes_for_oid(x509.NameOID.COMMON_NAME)]
 
 
@@ -254,7 +271,7 @@ def _verified(key: Any, value: bytes, signed_bytes: bytes) -> bool:
 
 
 def _issued(certificate: x509.Certificate, authority: x509.Certificate) -> bool:
-    """Whether the authority issued the certificate directly, and may issue any."""
+    """Return True if the authority issued the certificate directly, and may issue any."""
     try:
         if not authority.extensions.get_extension_for_class(x509.BasicConstraints).value.ca:
             return False
@@ -265,7 +282,7 @@ def _issued(certificate: x509.Certificate, authority: x509.Certificate) -> bool:
 
 
 def _certificate(pem: bytes) -> x509.Certificate:
-    """The first certificate of a file: the party's, where the authority's follow."""
+    """Return the first certificate of a file: the party's, where the authority's follow."""
     try:
         return x509.load_pem_x509_certificate(pem)
     except ValueError:

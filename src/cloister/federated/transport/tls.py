@@ -34,23 +34,23 @@ except ImportError as error:
 
 
 MAX_CLOSED = 5
-"""After this many connections closed at once, the coordinator is taken not to accept our certificate."""
+"""Number of connections closed at once after which the coordinator is taken not to accept our certificate."""
 
 CLOCK = "cloister-clock"
 """Name of a reply's metadata: when it was made, in milliseconds since 1970 by the coordinator's clock."""
 
 APART = 60.0
-"""Seconds by which two clocks may differ unsaid."""
+"""Seconds by which two clocks may differ without a warning."""
 
 HANDSHAKE_TIMEOUT = 10.0
-"""Seconds in which whoever connects must have shown a certificate; gRPC's own patience with silence is two minutes."""
+"""Seconds in which whoever connects must have shown a certificate; gRPC would wait for two minutes."""
 
 LOOK_TIMEOUT = 5.0
 """Seconds for a look at the certificate that a coordinator shows."""
 
 
 def clock_difference(ahead: float) -> str:
-    """Words for how far a clock is from another one, which is ahead of it by so many seconds."""
+    """Return how far a clock is from another one, which is ``ahead`` by so many seconds, in words."""
     return f"{abs(ahead):,.1f} seconds {'behind' if ahead > 0 else 'ahead of'}"
 
 
@@ -59,19 +59,19 @@ FULL = "concurrent rpc limit"
 
 
 class Unreachable(Refused):
-    """The coordinator did not answer in time. Nothing is lost: join again with the same journal."""
+    """Raised when the coordinator did not answer in time. Nothing is lost: join again with the same journal."""
 
 
 @final
 class Line:
-    """A channel to one coordinator.
+    """Channel to one coordinator.
 
     Args:
         target: "host:port".
         credentials: this party's.
         patience: seconds to keep trying, and to wait for one reply.
-        most: largest message in bytes.
-        warned: told, once, that the coordinator's clock is another.
+        max_bytes: largest message.
+        on_warning: called once if the coordinator's clock differs.
 
     Attributes:
         ahead: seconds that the coordinator's clock was ahead of this machine's at the last reply; 0 before.
@@ -104,7 +104,9 @@ class Line:
     def exchange(self, data: bytes) -> bytes:
         """Send a message and return the coordinator's reply.
 
-        Raises: Unreachable: there is none. Refused: one of the certificates is not accepted.
+        Raises:
+            Unreachable: there is none.
+            Refused: one of the certificates is not accepted.
         """
         deadline, pause = time.monotonic() + self._patience, 0.1
         while True:
@@ -135,7 +137,7 @@ class Line:
                 )
 
     def _rejection_reason(self) -> str:
-        """Why the certificates do not fit, by the one that the coordinator shows to whoever connects."""
+        """Return why the certificates do not fit, by the one that the coordinator shows to whoever connects."""
         host, _, port = self._target.rpartition(":")
         try:
             shown = ssl.get_server_certificate((host.strip("[]"), int(port)), timeout=LOOK_TIMEOUT)
@@ -143,13 +145,16 @@ class Line:
         except (OSError, ValueError, InvalidInput):
             return "compare the authorities, the names and the dates"
         return why or (
-            f"the coordinator's is in order here, so that it refuses this party's: compare the authority's file there, "
-            f"and its clock (here it is {time.strftime('%Y-%m-%d %H:%M', time.gmtime())} UTC)"
+            f"the coordinator's is valid here, so it must be refusing this party's: compare the authority's file and "
+            f"the clock there (here it is {time.strftime('%Y-%m-%d %H:%M', time.gmtime())} UTC)"
         )
 
     def _raise_if_final(self, error: Any, deadline: float) -> None:
-        """Return only if trying again can help. Once a first reply arrived the certificates are in order: any later
-        failure, as when a coordinator dies in the middle of a handshake, may pass."""
+        """Return only if trying again can help.
+
+        Once a first reply arrived the certificates are in order: any later failure, as when a coordinator dies in the
+        middle of a handshake, may pass.
+        """
         code, words = error.code(), str(error.details() or "").lower()
         self._closed = self._closed + 1 if "socket closed" in words else 0
         signs = any(sign in words for sign in ("certificate", "handshake", "verification"))
@@ -169,19 +174,20 @@ class Line:
 
 @final
 class Server:
-    """A listening coordinator.
+    """Coordinator that listens on a port.
 
     Args:
         service: makes the replies.
         listen: "host:port"; port 0 takes any that is free.
         credentials: the coordinator's.
         parties: number of parties, which may all wait at once.
-        most: largest message in bytes.
+        max_bytes: largest message.
 
     Attributes:
         port: the port that it listens on.
 
-    Raises: InvalidInput: the port is not available, or the certificates cannot be used.
+    Raises:
+        InvalidInput: the port is not available, or the certificates cannot be used.
     """
 
     def __init__(
@@ -237,7 +243,8 @@ class Server:
 def _check_address(listen: str) -> None:
     """Refuse anything but host:port: gRPC takes a port modulo 65536, and 443 where there is none.
 
-    Raises: InvalidInput.
+    Raises:
+        InvalidInput: it is anything else.
     """
     host, _, port = listen.rpartition(":")
     if not host or not (port.isascii() and port.isdigit()) or int(port) > 65535:
