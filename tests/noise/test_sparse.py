@@ -188,6 +188,22 @@ def test_short_lists_are_joined_now_and_then_and_a_long_one_is_left_alone() -> N
     assert merged.total().values.sum() == 100_000 + 3 * 500
 
 
+def test_lists_are_joined_once_there_are_more_than_a_summary_keeps() -> None:
+    short = [of_ids(np.arange(i, i + 3)) for i in range(PIECES + 1)]
+    kept = reduce(lambda a, b: a.merge(b), short[:PIECES])
+    assert [id(piece) for piece in kept.pieces] == [id(piece) for one in short[:PIECES] for piece in one.pieces]
+    assert len(kept.merge(short[PIECES]).pieces) < PIECES
+
+
+def test_totals_that_a_database_adds_up_are_those_of_its_rows() -> None:
+    channel = SparseChannel("exact", EXACT, Space((2**40, 7)), None, None, 0, 1.0)
+    of_rows = summary(channel, np.array([[5, 3], [5, 3], [900, 3], [900, 6]])).total()
+    totalled = channel.totalled([(np.array([5, 900]), np.array([2, 2])), (np.array([3, 6]), np.array([3, 1]))], 4)
+    for level, expected in zip(totalled.total().levels, of_rows.levels, strict=True):
+        assert level.ids.tolist() == expected.ids.tolist()
+        assert level.values.tolist() == expected.values.tolist()
+
+
 def test_lists_are_joined_when_all_but_the_longest_take_128_megabytes(monkeypatch: pytest.MonkeyPatch) -> None:
     def sized(numbers: int) -> SparsePieces:
         ones = np.broadcast_to(np.int64(1), numbers)  # as many numbers, and the memory of one

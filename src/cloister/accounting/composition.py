@@ -140,7 +140,7 @@ class Spent:
         ]
         if not self.rho:
             bounds.append(self.pure + self._gaussian(remaining, ()))
-            if self.mu_squared and 0 < self.pure < math.inf:
+            if self.mu_squared and self.pure:
                 bounds.append(self._gaussian(remaining, self.pures))
         return min(bounds)
 
