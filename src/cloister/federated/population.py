@@ -73,7 +73,7 @@ class Joined:
 
     @property
     def opened(self) -> bool:
-        """True if all have joined, by what this party and its journal know: from then on a round may be open."""
+        """Whether all have joined, as far as this party and its journal know: from then on a round may be open."""
         return self._party.opened
 
     @property

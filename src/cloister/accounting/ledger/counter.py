@@ -112,8 +112,8 @@ def counts_in(db: sqlite3.Connection, counted: Counts) -> dict[str, RunCount]:
     }
 
 
-def incomplete_runs(stored: Counts, counted: Counts) -> list[str]:
-    """Return the ids of runs of which the ledger holds fewer rounds or answers than were counted."""
+def runs_lacking_entries(stored: Counts, counted: Counts) -> list[str]:
+    """Return the ids of runs of which the ledger holds fewer rounds or answers than the counter."""
     none = RunCount(-1, 0, False)
     pairs = ((run, was, stored.get(run, none)) for run, was in counted.items())
     return [run for run, was, now in pairs if now.rounds < was.rounds or now.lookups < was.lookups]

@@ -95,7 +95,7 @@ def _counted(db: sqlite3.Connection, path: Path, beside: Path) -> tuple[counter.
     """
     counted = counter.read(beside)
     stored = counter.counts_in(db, counted)
-    if lost := counter.incomplete_runs(stored, counted):
+    if lost := counter.runs_lacking_entries(stored, counted):
         others = f" and of {len(lost) - 1} more" if len(lost) > 1 else ""
         raise LEDGER.damaged(path, f"it lacks rounds or answers of run {lost[0]}{others}, which {beside.name} counted")
     return counted, stored

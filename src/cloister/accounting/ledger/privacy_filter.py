@@ -101,10 +101,10 @@ class Lifetime:
         return rho_of(self.total.epsilon, self.total.delta)
 
     def check_run(self, unit: Unit, budget: Budget) -> None:
-        """Check that a run has this lifetime's unit of privacy, and pays in what its composition adds up.
+        """Check that a run has this lifetime's unit of privacy and a budget that its composition can add up.
 
         Raises:
-            Refused: it differs.
+            Refused: it has not.
         """
         if unit != self.unit:
             ways = {"rows": "without --user-column", "users": "with --user-column and --rows-per-user"}

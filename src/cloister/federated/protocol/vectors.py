@@ -116,11 +116,11 @@ class PoolRounds:
         return announced
 
     def round_at(self, round: int) -> int:
-        """Return the session's number of a run's round."""
+        """Return the number, among the session's rounds, of a run's round."""
         return round + sum(after < round for after, _ in self.settlings)
 
     def agreed_at(self, after: int, number: int) -> int:
-        """Return the session's number of an agreed round.
+        """Return the number, among the session's rounds, of an agreed round after a run's round.
 
         Raises:
             Refused: none was forecast.

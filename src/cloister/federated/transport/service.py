@@ -1,12 +1,12 @@
 """The coordinator among threads and clocks: who waits for what, for how long, and what the log says.
 
-Patience is for silence: a party that is refused before all have joined, that says it cannot begin, or whose certificate
-is over ends the session at once, and all are told. Nobody waits for ever: an attempt that a party does not complete in
-time is given up, and after ``attempts`` of them the session ends, with the missing parties' names. A party whose own
-patience ends sooner is told a little before who is missing: otherwise it would blame the coordinator. Each party has
-one waiting call: when it asks again, on another connection, the earlier call ends, so that a party that comes and goes
-cannot take all threads. Log entries hold names, kinds, numbers and lengths, never contents; rounds and attempts count
-from 0 there, and from 1 in words for people.
+Timeouts are for silent parties: one that is refused before all have joined, that says it cannot begin, or whose
+certificate has expired ends the session at once, and all are told. An attempt that a party does not complete in time is
+given up, and after ``attempts`` of them the session ends, with the missing parties' names. A party whose own patience
+ends sooner is told shortly before who is missing: otherwise it would blame the coordinator. Each party has one waiting
+call: when it asks again, on another connection, the earlier call ends, so that a party that comes and goes cannot take
+all threads. Log entries hold names, kinds, numbers and lengths, never contents; rounds and attempts count from 0 there,
+and from 1 in words for people.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class CoordinatorService:
         timeout: seconds that an attempt's vectors may take, after the first one; also in the first round.
         attempts: how often a round is tried.
         log: called with every event.
-        valid_until: when parties' certificates are over, as ``time.monotonic`` counts, where that is known.
+        valid_until: when parties' certificates expire, on the clock of ``time.monotonic``, where that is known.
     """
 
     def __init__(
@@ -247,7 +247,7 @@ class CoordinatorService:
         return reply
 
     def _expired(self, now: float) -> tuple[str, float]:
-        """Return parties that cannot join since their certificates are over, and when the next one will be over."""
+        """Return parties that cannot join since their certificates have expired, and when the next one expires."""
         missing = () if self._coordinator.session else self._coordinator.missing
         times = {name: self._valid_until.get(name, math.inf) for name in missing}
         return ", ".join(name for name, end in times.items() if end <= now), min(times.values(), default=math.inf)
