@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from cloister.accounting import epsilon_of_discrete, epsilon_of_mu, eta, mu_of
-from cloister.accounting.composition import BEYOND, REACH
+from cloister.accounting.discrete import BEYOND, REACH
 from cloister.core.errors import InvalidInput
 
 

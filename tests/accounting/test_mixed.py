@@ -15,9 +15,10 @@ from hypothesis import example, given, settings, strategies as st
 
 from cloister.accounting import Spent, epsilon_of_mu
 from cloister.accounting.accountant import Accountant
+from cloister.accounting.budgeting import joint_problem
 from cloister.accounting.ledger.ledger import Ledger
-from cloister.accounting.mixed import ATOMS, _fewer, delta_of_mixed, epsilon_of_mixed
-from cloister.accounting.privacy_target import PrivacyTarget, jointly_paid
+from cloister.accounting.mixed import ATOMS, _thinned, delta_of_mixed, epsilon_of_mixed
+from cloister.accounting.privacy_target import PrivacyTarget
 from cloister.core.budget import Budget, Event, PrivacyNotion
 from cloister.core.clustering import Problem
 from cloister.core.domains import Box
@@ -94,7 +95,7 @@ def test_losses_move_up_and_by_no_more_than_a_spacing() -> None:
     r = np.random.default_rng(3)
     losses = np.sort(r.normal(0, 1, 5 * ATOMS))
     chances = np.full(len(losses), 1 / len(losses))
-    fewer, held = _fewer(losses, chances)
+    fewer, held = _thinned(losses, chances)
     assert len(fewer) == ATOMS
     assert math.fsum(held) == pytest.approx(1)
     for at in r.normal(0, 1, 50):
@@ -153,8 +154,8 @@ def test_only_pure_and_gaussian_questions_are_priced_together() -> None:
     problem = Problem(2, Box((0.0,), (1.0,)), 100, Budget("pure", 0.5))
     for kinds in ({"pure"}, {"gaussian"}, {"pure", "gaussian", "zcdp"}, {"pure", "exact"}):
         currencies = frozenset(PrivacyNotion(kind) for kind in kinds)  # type: ignore[arg-type]
-        assert jointly_paid(None, currencies, PrivacyTarget(0.5, 1e-6), problem) is None
-    assert jointly_paid(None, frozenset(map(PrivacyNotion, ("pure", "gaussian"))), PrivacyTarget(0.5), problem) is None
+        assert joint_problem(None, currencies, PrivacyTarget(0.5, 1e-6), problem) is None
+    assert joint_problem(None, frozenset(map(PrivacyNotion, ("pure", "gaussian"))), PrivacyTarget(0.5), problem) is None
 
 
 def test_counts_in_laplace_noise_beside_gaussian_sums_have_half_the_variance_and_all_else_is_as_it_was() -> None:

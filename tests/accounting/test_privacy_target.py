@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from cloister.accounting import Accountant, PrivacyTarget, delta_of_mu, mu_of, rho_of
-from cloister.accounting.composition import BEYOND
 from cloister.accounting.conversions import ROUNDING
-from cloister.accounting.privacy_target import checked_rows_per_user
+from cloister.accounting.discrete import BEYOND
+from cloister.accounting.users import checked_rows_per_user
 from cloister.core.budget import Budget, Event, Measure
 from cloister.core.errors import BudgetExceeded, InvalidInput, Refused, WrongComposition
 from cloister.core.reproducible_math import fewer_bits

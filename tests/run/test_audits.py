@@ -23,7 +23,7 @@ import numpy as np
 import pytest
 from scipy.stats import beta
 
-from cloister.accounting import privacy_target as accounting
+from cloister.accounting import budgeting as accounting
 from cloister.accounting.composition import Spent
 from cloister.accounting.mixed import epsilon_of_mixed
 from cloister.core.domains import Ball, Box

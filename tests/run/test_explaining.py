@@ -339,7 +339,7 @@ def test_a_ledger_that_admits_no_words_is_not_said_to_hold_runs_with_some(tmp_pa
         lambda: lasting(plan, 12, Account(ledger=ledger.path, dataset="mine"), None, 0.0),
         lambda: ledger.reserve("mine", plan.total, plan.budget, "plan", b"seed"),
     ):
-        with pytest.raises(Refused, match="no delta left for thresholds"):
+        with pytest.raises(Refused, match="leaves no delta for thresholds"):
             asked()
 
 

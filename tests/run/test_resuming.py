@@ -24,7 +24,7 @@ import pytest
 from cloister.accounting.ledger.counter import counter_of
 from cloister.accounting.ledger.database import transaction
 from cloister.accounting.ledger.ledger import Ledger
-from cloister.accounting.ledger.run import recorded
+from cloister.accounting.ledger.run import record_of
 from cloister.core.errors import InvalidInput, Refused
 from cloister.core.randomness import NoiseRng
 from cloister.plugins.populations.arrays import Arrays
@@ -64,7 +64,7 @@ def cut_off(ledger: Ledger, population: Any, looks: int = 3, request: Request = 
 def journalled(path: Path, run: str) -> list[bytes]:
     """The values of every look that a ledger holds of a run, in order, as stored."""
     with transaction(path, "reading") as db:
-        return [look.values.tobytes() for look in recorded(db, run).lookups]
+        return [look.values.tobytes() for look in record_of(db, run).lookups]
 
 
 @pytest.mark.parametrize(
@@ -231,7 +231,7 @@ def test_a_run_does_not_go_on_with_a_file_that_is_read_otherwise(ledger: Ledger,
     name = cut_off(ledger, source(path, **READ))
     for other, differs in OTHERWISE:
         for same_rows in (False, True):
-            with pytest.raises(Refused, match=re.escape(f"read its rows otherwise: {differs} differ.")):
+            with pytest.raises(Refused, match=re.escape(f"read its rows with other options: {differs} differ.")):
                 run(ledger, source(path, **READ | other), resume=name, same_rows=same_rows)
     assert ledger.runs()[-1].state == "open"
     run(ledger, source(path, **READ, encoding="UTF8", delimiter=","), resume=name)
@@ -334,7 +334,7 @@ def test_the_command_line_asks_for_same_rows_and_prints_a_finished_run_again(led
     path = written(tmp_path)
     resumed = f"{FIT} --set rounds=2 --resume {cut_off(ledger, source(path, columns=['0', '1']))}"
     touched(path)
-    assert "go on with --same-rows" in refused(resumed, tmp_path)
+    assert "resume with --same-rows" in refused(resumed, tmp_path)
     first = ran(f"{resumed} --same-rows", tmp_path).stdout
     done = ledger.runs()
     path.write_bytes(path.read_bytes()[:128] + bytes(len(path.read_bytes()) - 128))  # its header alone is what it was

@@ -197,8 +197,8 @@ class Session(Generic[T]):
         self.asked: list[tuple[Question[T, Any], ...]] = []
         self.notions: set[PrivacyNotion] = set()
         self.record = Record() if record is None else record
-        self._population, self._accountant, self._journal = population, accountant, journal
-        self._noise = NoiseRng.secret() if noise is None else noise
+        self._population: Answering[T] | None = population
+        self._accountant, self._journal, self._noise = accountant, journal, noise or NoiseRng.secret()
         self._reading, self._agree, self._forecasting = reading, agree, forecasting
         self._past = list(self.record.lookups)
         self._before = len(self.record.digests), self.record.closed  # earlier releases alone: the record grows

@@ -13,7 +13,7 @@ import attrs
 
 from cloister._version import __version__
 from cloister.accounting.accountant import Accountant
-from cloister.accounting.privacy_target import of_user
+from cloister.accounting.users import of_user
 from cloister.core.capabilities import Joining
 from cloister.core.clustering import Clustering
 from cloister.core.errors import InvalidInput, Refused

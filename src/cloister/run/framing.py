@@ -21,7 +21,8 @@ from typing import Any
 import attrs
 import numpy as np
 
-from cloister.accounting.privacy_target import PrivacyTarget, problem_of
+from cloister.accounting.budgeting import problem_of
+from cloister.accounting.privacy_target import PrivacyTarget
 from cloister.core.capabilities import Zooming
 from cloister.core.clustering import Problem
 from cloister.core.domains import Ball, Box

@@ -21,7 +21,8 @@ from typing import Any, TypeAlias
 import attrs
 
 from cloister.accounting.accountant import Accountant
-from cloister.accounting.privacy_target import PrivacyTarget, budget_of, problem_of
+from cloister.accounting.budgeting import budget_of, problem_of
+from cloister.accounting.privacy_target import PrivacyTarget
 from cloister.core.capabilities import (
     chooses_k,
     loss_upper_bound,

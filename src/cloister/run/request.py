@@ -9,7 +9,8 @@ from typing import Any
 import attrs
 
 from cloister._version import __version__
-from cloister.accounting.privacy_target import PrivacyTarget, problem_of
+from cloister.accounting.budgeting import problem_of
+from cloister.accounting.privacy_target import PrivacyTarget
 from cloister.core.budget import Budget
 from cloister.core.capabilities import PredictsError, predicted_loss
 from cloister.core.clustering import Problem

@@ -22,7 +22,7 @@ import pytest
 
 from cloister.accounting import Ledger, Run
 from cloister.accounting.ledger import counter
-from cloister.accounting.ledger.counter import Counted, counter_of
+from cloister.accounting.ledger.counter import RunCount, counter_of
 from cloister.accounting.ledger.sqlite import Store
 from cloister.core.budget import Budget, Event
 from cloister.core.errors import CloisterError, Damaged, Refused, UnknownName
@@ -32,7 +32,7 @@ from tests.killed import Killed
 OLDER = r"lacks rounds or answers of run \w+.*, which .*\.count counted\): restore a backup that is not older than"
 
 
-def counted(book: Ledger) -> dict[str, Counted]:
+def counted(book: Ledger) -> dict[str, RunCount]:
     return counter.read(counter_of(book.path))
 
 
@@ -143,7 +143,7 @@ def test_a_run_that_asked_nothing_is_given_back_and_whoever_held_it_can_ask_noth
     with pytest.raises(UnknownName, match="no run 'nobody'"):
         ledger.give_back("nobody")
     STEPS[0](other)
-    assert counted(ledger) == {run.id: Counted(0, 0, True), other.id: Counted(1, 0, True)}
+    assert counted(ledger) == {run.id: RunCount(0, 0, True), other.id: RunCount(1, 0, True)}
 
 
 def test_without_the_counter_all_works_as_before_and_nothing_of_then_is_given_back(ledger: Ledger) -> None:
@@ -153,12 +153,12 @@ def test_without_the_counter_all_works_as_before_and_nothing_of_then_is_given_ba
     counter_of(ledger.path).unlink()
     edit(ledger, "delete from rounds")
     for one in (run.id, other.id):
-        with pytest.raises(Refused, match=r"nobody can tell whether run \w+ asked anything \(.*\.count has not"):
+        with pytest.raises(Refused, match=r"run \w+ may have asked something \(.*\.count has not"):
             ledger.give_back(one)
     later = reserve(ledger)
-    assert [found.whole for found in counted(ledger).values()].count(True) == 1
+    assert [found.complete for found in counted(ledger).values()].count(True) == 1
     for one in (run.id, other.id):
-        with pytest.raises(Refused, match="nobody can tell"):
+        with pytest.raises(Refused, match="may have asked something"):
             ledger.give_back(one)
     ledger.give_back(later.id)
     STEPS[0](resumed(ledger, run))
@@ -169,7 +169,7 @@ def test_an_older_counter_is_no_proof_and_learns_what_it_missed(ledger: Ledger) 
     old, before = beside.read_bytes(), ledger.path.read_bytes()
     STEPS[0](run)
     beside.write_bytes(old)
-    with pytest.raises(Refused, match=f"opened 1 rounds.*its reservation stays; go on with --resume {run.id}"):
+    with pytest.raises(Refused, match=f"opened 1 rounds.*its reservation stays. Resume it with --resume {run.id}"):
         ledger.give_back(run.id)
     ledger.declare("people", 1.0, 1e-6)  # whatever is written
     ledger.path.write_bytes(before)

@@ -138,7 +138,7 @@ def test_a_lifetime_in_zcdp_admits_no_run_with_a_delta_of_its_own(in_rho: Ledger
     """All of the lifetime's delta pays for the conversion from rho: thresholds would spend it twice."""
     measures: tuple[Sequence[Measure], ...] = ["pure"], ["pure", "gaussian"]
     for found in measures:
-        with pytest.raises(Refused, match="no delta left for thresholds: leave out --describe-words"):
+        with pytest.raises(Refused, match="leaves no delta for thresholds: leave out --describe-words"):
             reserve(in_rho, PrivacyTarget(0.1, 1e-7), found, uses_delta=True)
     assert in_rho.runs() == ()
 
@@ -277,7 +277,7 @@ def test_an_open_round_may_be_opened_again_with_the_same_digest_only(ledger: Led
     for index, digest, told in (
         (0, "other", "opened as first, now it is other"),
         (2, "third", "1 rounds were opened"),
-        (-1, "negative", "opened before"),
+        (-1, "negative", "opened before it"),
     ):
         with pytest.raises(Refused, match=told):
             run.open_round(index, digest)
@@ -405,9 +405,9 @@ def read(encoding: str, **said: Sequence[str]) -> Fingerprinter:
 def test_what_is_read_otherwise_is_refused_whoever_vouches_for_the_rows(ledger: Ledger) -> None:
     run = reserve(ledger, marks=read("utf-8"))
     for same_rows in (False, True):
-        with pytest.raises(Refused, match="read its rows otherwise: --encoding differ"):
+        with pytest.raises(Refused, match="read its rows with other options: --encoding differ"):
             ledger.resume(run.id, "people", "other plan", read("latin-1"), same_rows)
-        with pytest.raises(Refused, match="read its rows otherwise: --comment differ"):
+        with pytest.raises(Refused, match="read its rows with other options: --comment differ"):
             compared(ledger, run, read("utf-8", comment=["#"]), same_rows)
         compared(ledger, run, read("utf-8", comment=[]), same_rows)
     key_of(ledger).unlink()

@@ -271,7 +271,7 @@ def test_a_run_that_began_under_weaker_hashes_goes_on_if_somebody_vouches_for_it
     cut = cut_off(ledger, some(), 3, request)
     with transaction(ledger.path, "writing") as db:
         db.execute("delete from marks where what like 'how rows are hashed%'")
-    told = "began under an earlier version of cloister, .* go on with --same-rows"
+    told = "began under an earlier version of cloister, .* resume with --same-rows"
     with pytest.raises(Refused, match=told):
         run(ledger, some(), request, resume=cut)
     run(ledger, some(), request, resume=cut, same_rows=True)

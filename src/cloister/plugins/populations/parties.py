@@ -24,7 +24,7 @@ from cloister.federated.protocol.coordinator import Coordinator, Due
 from cloister.federated.protocol.masking import new_secret
 from cloister.federated.protocol.party import Party
 from cloister.federated.protocol.streams import new_private_key, public_key
-from cloister.federated.protocol.vectors import coordinator_noise, outline, party_words, released
+from cloister.federated.protocol.vectors import coordinator_noise, party_words, released, round_shape
 from cloister.rows.selection import Selection
 
 
@@ -105,7 +105,7 @@ class Parties:
 
     def gather(self, round: Round[Aggregated], rng: NoiseRng) -> tuple[RingVector, ...]:
         parties, number = len(self._members), self.coordinator.round
-        shape, digest = outline(round, parties), round.digest()
+        shape, digest = round_shape(round, parties), round.digest()
         self.coordinator.expect(shape, lambda: coordinator_noise(round, parties, rng))
         for i, (party, member) in enumerate(zip(self.parties, self._members, strict=True)):
             own = party_words(round, member.gather(round, rng.child("party", i)), i, parties, rng)

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from cloister.accounting.accountant import Accountant
-from cloister.accounting.privacy_target import PrivacyTarget, afforded
+from cloister.accounting.budgeting import affordable_problem
+from cloister.accounting.privacy_target import PrivacyTarget
 from cloister.core.budget import Event, PrivacyNotion
 from cloister.core.clustering import Clustering, Problem
 from cloister.core.domains import Ball, Box, Domain
@@ -57,7 +58,10 @@ def trusts_of(component: Any) -> frozenset[type[Trust]]:
 def problems(method: Any) -> Iterator[tuple[Problem, PublicRng]]:
     """The kit's problems, with the budget that the method's oracles share."""
     for i, (k, domain, rows) in enumerate(PROBLEMS):
-        yield afforded(method, currencies_of(method), TOTAL, k, domain, rows), PublicRng.from_seed(60).child(i)
+        yield (
+            affordable_problem(method, currencies_of(method), TOTAL, k, domain, rows),
+            PublicRng.from_seed(60).child(i),
+        )
 
 
 def told(method: Any, problem: Problem, seed: PublicRng, script: Script) -> tuple[Clustering, Invented]:

@@ -46,8 +46,8 @@ from typing import Any, ClassVar, final
 import attrs
 import numpy as np
 
-from cloister.accounting.composition import BEYOND, eta
 from cloister.accounting.conversions import mu_of
+from cloister.accounting.discrete import BEYOND, eta
 from cloister.core.buckets import BucketedVectors, BundleArrays, QuestionContext, Space
 from cloister.core.budget import Budget, Event, Measure
 from cloister.core.errors import InvalidInput
