@@ -54,7 +54,7 @@ class Grid:
         help="cells along each column; none: 0.72 sqrt(rows) eps cells in total, at least 256",
     )
     significance: float = option(
-        default=2.5, low=0.0, unit="standard errors", help="least count of a cell that is kept"
+        default=2.5, low=0.0, unit="standard errors", help="smallest count of a cell that is kept"
     )
 
     def open(self, problem: Problem, seed: PublicRng) -> GridTree:

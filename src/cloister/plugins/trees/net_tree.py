@@ -31,9 +31,9 @@ noise): without ``significance`` a cost of 0.2 becomes 1.3; a third level costs 
 share the users of the vector sums too; a sixth dimension gains little for four times the nodes; a and Gamma hardly
 matter while k a Gamma is above the number of nodes that clusters are in.
 
-Ids are the coordinates of a net's point, packed. If that takes more than 62 bits, they are public 62-bit hashes of
-them: a node shares its id with a given row's by chance with probability 2^-62. With 10^9 rows and 10^5 nodes, any of
-them do with probability 10^-4, and then a count is off by a row.
+Ids are the packed coordinates of a net's point or, if that takes more than 62 bits, public 62-bit hashes of them. A
+node's id collides with a given row's with probability 2^-62, any of 10^5 nodes' with any of 10^9 rows' with less than
+10^-4, and then a count is off by a row.
 
 Source: Chang, Ghazi, Kumar, Manurangsi 2021, sections 3 and 4; nets after Har-Peled and Mendel 2006.
 """
@@ -68,10 +68,10 @@ WORD = 2**62
 
 @component
 class NetTree:
-    """A net tree over a random projection to few dimensions."""
+    """Net tree over a random projection to few dimensions."""
 
     dimension: int = option(
-        default=5, low=1, high=8, help="d', that rows are projected to; fewer where they have fewer"
+        default=5, low=1, high=8, help="d', dimensions that rows are projected to, if they have more"
     )
     scale: float = option(
         default=0.6,
@@ -96,7 +96,7 @@ class NetTree:
         default=4.0,
         low=0.0,
         unit="standard errors",
-        help="least count of a node that is expanded or kept; 0: any, as in the paper",
+        help="smallest count of a node that is expanded or kept; 0: any, as in the paper",
     )
     cap: int = option(default=4096, low=1, high=2**20, unit="nodes", help="limit of nodes looked up, in all levels")
 

@@ -52,23 +52,27 @@ SPLITS = 20
 
 @component
 class ShiftedQuadtree:
-    """A binary tree of boxes with random cuts, over the domain or a public random projection of it."""
+    """Binary tree of boxes with random cuts, over the domain or a public random projection of it."""
 
     depth: int | None = option(
-        default=None, low=1, high=DEEPEST, unit="levels", help="below the root; none: as many as counts can tell apart"
+        default=None,
+        low=1,
+        high=DEEPEST,
+        unit="levels",
+        help="below the root; none: by the numbers of rows and columns",
     )
     top: int | None = option(
         default=None,
         low=0,
         high=20,
         unit="levels",
-        help="levels that are not asked; none: the first level asked has about k / 2 cells",
+        help="not asked, from the root; none: the first level asked has about k / 2 cells",
     )
     dimensions: int | None = option(
         default=None, low=1, high=DEEPEST, help="dimensions of the random projection; none: 2 + log2(k) / 2"
     )
     significance: float = option(
-        default=3.0, low=0.0, unit="standard errors", help="least count of a cell that is split"
+        default=3.0, low=0.0, unit="standard errors", help="smallest count of a cell that is split"
     )
 
     def open(self, problem: Problem, seed: PublicRng) -> Quadtree:

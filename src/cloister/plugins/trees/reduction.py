@@ -79,7 +79,7 @@ class Reduction:
         return np.asarray(np.clip(images, -self.sides, self.sides), np.int64)
 
     def bundled(self, arrays: BundleArrays) -> Mapping[str, Any] | None:
-        """Return parameters for devices that run no Python; None if nothing is projected."""
+        """Return parameters for non-Python clients; None if nothing is projected."""
         if self.matrix is None:
             return None
         return {"matrix": arrays.add(self.matrix), "bits": BITS, "sides": self.sides.tolist()}

@@ -39,7 +39,7 @@ class SimHash:
 
     depth: int | None = option(default=None, low=1, high=20, unit="levels", help="T; none: ceil(log2 k) + 3")
     branch: float = option(
-        default=1.5, low=0.0, unit="floor(rows / k)", help="least noisy count of a node that gets children"
+        default=1.5, low=0.0, unit="floor(rows / k)", help="smallest noisy count of a node that branches"
     )
 
     def open(self, problem: Problem, seed: PublicRng) -> SimHashTree:

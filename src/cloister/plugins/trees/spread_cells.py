@@ -52,9 +52,9 @@ class SpreadCells:
         "dimensions",
     )
     significance: float = option(
-        default=3.0, low=0.0, unit="standard errors", help="least count of a cell that is kept"
+        default=3.0, low=0.0, unit="standard errors", help="smallest count of a cell that is kept"
     )
-    fewest: int = option(default=2, low=1, unit="k", help="this many times k cells are kept, significant or not")
+    fewest: int = option(default=2, low=1, unit="k", help="minimum of cells that are kept, significant or not")
 
     def __attrs_post_init__(self) -> None:
         if self.cells is not None and self.cells & (self.cells - 1):

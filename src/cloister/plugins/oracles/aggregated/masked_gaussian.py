@@ -42,7 +42,7 @@ class MaskedGaussian(AdditiveNoise):
 
     trust = Aggregated
     mechanism = "masked-gaussian"
-    parties: int = option(default=32, low=1, high=1024, help="most parties that pool their rows")
+    parties: int = option(default=32, low=1, high=1024, help="largest number of parties that pool their rows")
     most_rows: int = most_rows_option()
 
     @property

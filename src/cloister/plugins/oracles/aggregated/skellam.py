@@ -72,9 +72,9 @@ class SkellamShares(AdditiveNoise):
 
     trust = Aggregated
     mechanism = "skellam"
-    parties: int = option(default=2, low=1, high=1024, help="how many parties pool their rows and draw noise")
+    parties: int = option(default=2, low=1, high=1024, help="number of parties that pool their rows and draw noise")
     colluding: int = option(
-        default=1, low=0, help="t: how many of them may tell each other and the coordinator all they know"
+        default=1, low=0, help="t: number of them that may collude with each other and the coordinator"
     )
     most_rows: int = most_rows_option()
 

@@ -53,7 +53,7 @@ class Hashes:
 
     @property
     def bundled(self) -> dict[str, str]:
-        """Keys of the words a0, a1 and b, for devices that run no Python."""
+        """Keys of the words a0, a1 and b, for non-Python clients."""
         return {name: key(self.seed.child(name)) for name in ("low", "high", "shift")}
 
     def of(self, users: Ids, ids: Ints) -> Ints:

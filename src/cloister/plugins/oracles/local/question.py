@@ -111,10 +111,10 @@ class LocalQuestion(ABC, Generic[I_contra]):
 
     @abstractmethod
     def bundled_level(self, level: int, arrays: BundleArrays) -> dict[str, Any]:
-        """Return a level's parameters for devices that run no Python, without its place in a report."""
+        """Return a level's parameters for non-Python clients, without its place in a report."""
 
     def bundled_form(self, arrays: BundleArrays) -> dict[str, Any]:
-        """Return a report's form for devices that run no Python: who answers which level, and its place."""
+        """Return a report's form for non-Python clients: who answers which level, and its place."""
         places = enumerate(self.layout)
         levels = [{"at": at.start, "width": at.stop - at.start, **self.bundled_level(i, arrays)} for i, at in places]
         return {"dtype": self.dtype, "width": self.width, **self.sharing.bundled, "levels": levels}

@@ -163,7 +163,7 @@ class Response:
 
     @property
     def bundled(self) -> dict[str, Any]:
-        """Parameters for devices that run no Python."""
+        """Parameters for non-Python clients."""
         return {"symbols": self.symbols, "keep": str(self.keep)}
 
     def randomise(self, values: Ints, words: Ids) -> Ints:

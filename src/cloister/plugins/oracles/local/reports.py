@@ -67,7 +67,7 @@ class Sharing:
 
     @property
     def bundled(self) -> dict[str, Any]:
-        """Parameters for devices that run no Python: "level_key" picks a user's level; None if she answers all."""
+        """Parameters for non-Python clients: "level_key" picks a user's level; None if she answers all."""
         level_key = None if self.factor == 1 else key(self.seed.child("level"))
         return {"share": self.share, "level_key": level_key}
 

@@ -54,8 +54,8 @@ def honest_option() -> Any:
         low=0.0,
         high=1.0,
         above=True,
-        help="least share of the planned people whose honest reports the guarantee needs; the shuffler releases "
-        "nothing below",
+        help="share of the planned users whose honest reports the guarantee needs; with fewer the shuffler releases "
+        "nothing",
     )
 
 

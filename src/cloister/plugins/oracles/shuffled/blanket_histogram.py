@@ -91,15 +91,14 @@ class BlanketHistogram:
         low=0.0,
         high=1.0,
         above=True,
-        help="at least this share of the planned users send their blanket messages",
+        help="smallest share of the planned users who send their blanket messages",
     )
     blankets: int | None = option(
         default=None,
         low=1,
         high=MAX_BLANKETS,
         unit="messages",
-        help="uniform messages that every user sends beside her own, per level; none: 4, more where few users must "
-        "hide each other",
+        help="uniform messages that every user sends beside her own, per level; none: 4, or more for few users",
     )
 
     def open(self, space: Space, budget: Budget, context: QuestionContext) -> BlanketChannel:

@@ -74,7 +74,7 @@ class Layout:
         return Hashes(self.seed.child("place", level), self.places[level]), Hashes(self.seed.child("sign", level), 2)
 
     def bundled(self, level: int) -> dict[str, Any]:
-        """Return parameters for devices that run no Python: hashes are None where every bucket is its own place."""
+        """Return parameters for non-Python clients: hashes are None where every bucket is its own place."""
         hashes = [hashes.bundled if self.hashed[level] else None for hashes in self.hashes(level)]
         (size,) = integers(self.space.sizes[level : level + 1])
         return {"size": size, "places": self.places[level], "place": hashes[0], "sign": hashes[1]}

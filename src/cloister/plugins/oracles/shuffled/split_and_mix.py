@@ -74,21 +74,21 @@ class SplitAndMix:
         default=0.9,
         low=0.01,
         high=1.0,
-        help="at least this share of the planned users draw their noise and keep their shares to themselves",
+        help="smallest share of the planned users who draw their noise and keep their shares secret",
     )
     buckets: int | None = option(
         default=None,
         low=2,
         high=2**16,
-        help="places that the buckets of a large level share, by public hashes; none: every bucket its own where "
-        "messages allow it, else chosen by what collisions do",
+        help="places that the buckets of a large level are hashed to; none: no hashing if "
+        "most_messages allows it, else by the noise of collisions",
     )
     most_messages: int = option(
         default=2**20,
         low=1,
         high=2**40,
         unit="messages",
-        help="a plan that asks every user for more messages is refused",
+        help="limit of messages per user",
     )
 
     @property

@@ -89,7 +89,7 @@ class CountRandomiser(Randomiser, Protocol):
 
     @property
     def secret_words(self) -> int:
-        """Secret words that one answer takes, whatever the row is."""
+        """Secret words per answer, whatever the row is."""
         ...
 
     @property
@@ -102,7 +102,7 @@ class CountRandomiser(Randomiser, Protocol):
 
     @property
     def at_once(self) -> int:
-        """Number of buckets of a malicious user's choice that one possible answer supports, whatever her number is."""
+        """Buckets of a malicious user's choice that one answer can support, whatever her number is."""
         ...
 
     def randomise(self, ids: Ints, users: Ids, words: Ids) -> AnyArray:
@@ -110,7 +110,7 @@ class CountRandomiser(Randomiser, Protocol):
         ...
 
     def bundled(self) -> dict[str, Any]:
-        """Return parameters for devices that run no Python, with the name of the "randomiser"."""
+        """Return parameters for non-Python clients, with the name of the "randomiser"."""
         ...
 
 

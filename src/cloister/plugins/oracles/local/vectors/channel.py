@@ -33,13 +33,13 @@ from cloister.plugins.oracles.local.vectors.unit_randomiser import DrawWords, Un
 
 
 def word_source(secret: NoiseRng, size: int) -> DrawWords:
-    """Return a source of ``size`` fresh secret words per user and go."""
-    return lambda users, go: (secret.child("go", go) if go else secret).words(users, size)
+    """Return a source of ``size`` fresh secret words per user and attempt."""
+    return lambda users, attempt: (secret.child("go", attempt) if attempt else secret).words(users, size)
 
 
 def fixed_words(drawn: Ids) -> DrawWords:
-    """Return a source of the words (n, size) that are drawn already, for a randomiser with one go."""
-    return lambda users, go: drawn
+    """Return a source of words (n, size) that are drawn already, for a randomiser with one attempt."""
+    return lambda users, attempt: drawn
 
 
 @final

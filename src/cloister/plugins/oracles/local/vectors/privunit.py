@@ -1,4 +1,4 @@
-"""PrivUnit: a uniform vector of the sphere, likelier in the cap around u. The least variance known."""
+"""PrivUnit: a uniform vector of the sphere, likelier in the cap around u. The lowest known variance."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MAX_DIMENSION = 2**17
 """Limit of numbers in a vector: ``astray`` is then an eighth of the smallest cap."""
 
 TOGETHER = 8
-"""Limit of vectors drawn per go."""
+"""Limit of vectors drawn per attempt."""
 
 ROUNDED = Fraction(1, 2**25)
 """Bound on the error of floating point and ``_rational`` in the probability of a cap."""
@@ -107,7 +107,7 @@ class PrivUnit(OnSphere):
 
     @property
     def together(self) -> int:
-        """Vectors drawn per go: a quarter of those that are needed on average."""
+        """Vectors drawn per attempt: a quarter of those that are needed on average."""
         return min(TOGETHER, math.ceil(0.25 / self.accepted))
 
     @property
@@ -123,12 +123,12 @@ class PrivUnit(OnSphere):
         return 1 / self.m**2
 
     def randomise(self, units: Floats, users: Ids, words: DrawWords, seed: PublicRng) -> AnyArray:
-        answers, pending, go = np.empty((len(users), self.width), self.dtype), np.arange(len(users)), 0
+        answers, pending, attempt = np.empty((len(users), self.width), self.dtype), np.arange(len(users)), 0
         while len(pending):
-            drawn, accepted = words(users[pending], go), np.zeros(len(pending), bool)
+            drawn, accepted = words(users[pending], attempt), np.zeros(len(pending), bool)
             for block in blocks(len(pending), self.together * self.size):
                 answers[pending[block]], accepted[block] = self._first(units[:, pending[block]], drawn[block])
-            pending, go = pending[~accepted], go + 1
+            pending, attempt = pending[~accepted], attempt + 1
         return answers
 
     def bundled(self, seed: PublicRng, arrays: BundleArrays) -> dict[str, Any]:
@@ -136,7 +136,7 @@ class PrivUnit(OnSphere):
         return {"randomiser": "privunit", **parameters, "sines": arrays.add(quarter_sines())}
 
     def _first(self, units: Floats, words: Ids) -> tuple[AnyArray, Bools]:
-        """Return the first accepted vector of each user's go, and True (n,) where there is one."""
+        """Return the first accepted vector of each user's attempt, and True (n,) where there is one."""
         n, size = len(words), self.size
         words = words.reshape(n * self.together, -1)
         v = normals(words[:, 1:], size).reshape(size, n, self.together)

@@ -53,8 +53,8 @@ def received(answers: AnyArray) -> Ints:
 
 
 DrawWords: TypeAlias = Callable[[Ids, int], Ids]
-"""Function from users (n,) and the number of a go, from 0, to their secret words (n, size). Most randomisers have one
-go."""
+"""Function from users (n,) and the number of an attempt, from 0, to secret words (n, size). Only rejection sampling
+takes more than one attempt."""
 
 
 class Unit(Randomiser, Protocol):
@@ -67,7 +67,7 @@ class Unit(Randomiser, Protocol):
 
     @property
     def secret_words(self) -> int:
-        """Secret words that one go of an answer takes, whatever the row is."""
+        """Secret words per attempt, whatever the row is."""
         ...
 
     @property
@@ -95,7 +95,7 @@ class Unit(Randomiser, Protocol):
         ...
 
     def bundled(self, seed: PublicRng, arrays: BundleArrays) -> dict[str, Any]:
-        """Return parameters for devices that run no Python, with the name of the "randomiser"."""
+        """Return parameters for non-Python clients, with the name of the "randomiser"."""
         ...
 
     def estimates(self, answers: AnyArray, users: Ids, seed: PublicRng) -> Ints:
