@@ -225,7 +225,7 @@ def supporting(level: Any, users: Ids, targets: Ints) -> AnyArray:
     size = level.size + isinstance(level, Subset)
     ranks = g.random((n, size))
     ranks[:, targets] = -1
-    usual = level.chosen if isinstance(level, Subset) else round(level.size * level.chances.other + 0.5)
+    usual = level.chosen if isinstance(level, Subset) else round(level.size * level.chances.q + 0.5)
     chosen = np.zeros((n, size), bool)
     np.put_along_axis(chosen, np.argpartition(ranks, usual - 1, axis=1)[:, :usual], True, axis=1)
     return packed(chosen)

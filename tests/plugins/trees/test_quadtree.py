@@ -116,7 +116,7 @@ def test_a_centre_is_badly_cut_iff_a_cut_is_within_the_margin() -> None:
 
 
 def test_trees_too_deep_for_the_lattice_are_refused() -> None:
-    with pytest.raises(InvalidInput, match="too many"):
+    with pytest.raises(InvalidInput, match="at most 20"):
         opened(Box((0.0,), (1.0,)), depth=21)
 
 

@@ -77,7 +77,7 @@ def test_reports_that_are_not_pure_and_local_are_refused_and_no_delta_amplifies_
         (DiscreteLaplace(), BUDGET, "pure local oracles"),
         (ThresholdedCounts(), BUDGET, "pure local oracles"),
         (counts(), BUDGET, "pure local oracles"),
-        (None, Budget("pure", 1.0), "--delta"),
+        (None, Budget("pure", 1.0), "pass delta"),
     ):
         with pytest.raises(InvalidInput, match=message):
             counts(inner).open(Space((8,)), budget, context(1000))
