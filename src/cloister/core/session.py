@@ -197,13 +197,13 @@ class Session(Generic[T]):
         self.asked: list[tuple[Question[T, Any], ...]] = []
         self.notions: set[PrivacyNotion] = set()
         self.record = Record() if record is None else record
-        self._population, self._accountant, self._journal = population, accountant, journal
+        self._population: Answering[T] | None = population
+        self._accountant, self._journal, self._reading, self._agree = accountant, journal, reading, agree
         self._noise = NoiseRng.secret() if noise is None else noise
-        self._reading, self._agree, self._forecasting = reading, agree, forecasting
         self._past = list(self.record.lookups)
         self._before = len(self.record.digests), self.record.closed  # earlier releases alone: the record grows
         self._lattice: Lattice = problem.domain
-        self._others = 0
+        self._others, self._forecasting = 0, forecasting
 
     @property
     def released(self) -> tuple[Event, ...]:
