@@ -95,5 +95,5 @@ def checkpointed(values: Floats, computed: Ints) -> Ints:
         if computed.ndim == 1 or bool(((points * points).sum(axis=1) <= REACH**2).all()):
             return points
     raise Refused(
-        f"cannot resume: the record does not hold the {len(computed)} lattice points that the run computed here"
+        f"cannot go on: the record does not hold {len(computed)} points on the lattice where the run has them"
     )
