@@ -30,7 +30,7 @@ def options(name: str) -> dict[str, Any]:
     return {parameter.name: parameter for parameter in COMMANDS[name].params}
 
 
-@pytest.fingerprint.parametrize("name", READ_ROWS)
+@pytest.mark.parametrize("name", READ_ROWS)
 def test_a_command_that_reads_rows_takes_every_option_of_rows_or_says_why_not(name: str) -> None:
     (group,) = [group for group in GROUPS[name].values() if group.kind is Reading]
     given = options(name)
@@ -38,7 +38,7 @@ def test_a_command_that_reads_rows_takes_every_option_of_rows_or_says_why_not(na
         assert (option in given) != bool(group.missing.get(option)), option
 
 
-@pytest.fingerprint.parametrize("name", READ_ROWS)
+@pytest.mark.parametrize("name", READ_ROWS)
 def test_no_option_of_rows_is_taken_and_forgotten(name: str) -> None:
     """A command hands all of them on together, those that it leaves out there and all others each by its name."""
     (parameter,) = [given for given, group in GROUPS[name].items() if group.kind is Reading]
@@ -52,7 +52,7 @@ def test_no_option_of_rows_is_taken_and_forgotten(name: str) -> None:
     assert not [option for option in alone if f"{parameter}.{option}" not in source]
 
 
-@pytest.fingerprint.parametrize("name", ["fit", "explain", "plan", "compare"])
+@pytest.mark.parametrize("name", ["fit", "explain", "plan", "compare"])
 def test_no_option_of_a_run_is_taken_and_forgotten(name: str) -> None:
     """What is not handed on together (``asked.request``) is by its name."""
     (parameter,) = [given for given, group in GROUPS[name].items() if group.kind is Wanted]
@@ -64,7 +64,7 @@ def test_no_option_of_a_run_is_taken_and_forgotten(name: str) -> None:
         assert [o for o in GROUPS[name][parameter].taken if f"{parameter}.{o}" not in source] == []
 
 
-@pytest.fingerprint.parametrize("name", sorted({name for name, groups in GROUPS.items() if name in COMMANDS}))
+@pytest.mark.parametrize("name", sorted({name for name, groups in GROUPS.items() if name in COMMANDS}))
 def test_an_option_that_a_command_does_not_take_is_refused_with_the_reason(name: str) -> None:
     for group in GROUPS[name].values():
         for option, why in group.missing.items():
@@ -102,7 +102,7 @@ def test_no_other_command_has_an_option_of_rows_of_its_own() -> None:
         assert not own & {"categories", "missing", "user_column", "delimiter", "encoding", "materialise"}, name
 
 
-@pytest.fingerprint.parametrize("name", GROUPS)
+@pytest.mark.parametrize("name", GROUPS)
 def test_an_option_has_the_same_words_and_heading_wherever_it_stands(name: str) -> None:
     given = options(name)
     for group in GROUPS[name].values():

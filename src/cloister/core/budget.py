@@ -97,7 +97,7 @@ class Budget:
         if not self.amount > 0:
             raise InvalidInput(f"a budget must be positive, not {self.amount}")
         if not 0 <= self.delta < 1:
-            raise InvalidInput(f"a budget's delta must be in [0, 1), not {self.delta}")
+            raise InvalidInput(f"a budget's delta is a probability in [0, 1), not {self.delta}")
 
     @property
     def fraction(self) -> float:

@@ -183,7 +183,9 @@ class NoiseRng:
         if not 1 <= width <= 16:
             raise InvalidInput(f"vectors of noise have 1 to 16 columns, not {width}")
         if self._given is not None:
-            raise InvalidInput("noise on whole vectors is a curator's, and cannot be replayed word by word")
+            raise InvalidInput(
+                "noise on whole vectors cannot be replayed word by word: it is a curator's, not a device's"
+            )
         law = VectorLaw(float(scale), width)
         return law.draw(
             size,

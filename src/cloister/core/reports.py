@@ -62,29 +62,29 @@ class Proportion:
     """Number of reports with some property, which chance may or may not explain.
 
     Args:
-        what: the property, in words.
-        found: the number of reports that have it.
-        among: the number of reports that could.
+        label: the property, in words.
+        count: number of reports that have it.
+        among: number of reports that could.
         planned: probability of each, or its lower bound.
-        most: upper bound on that probability; None: as planned.
+        upper: upper bound on that probability; None: as planned.
     """
 
-    what: str
-    found: int
+    label: str
+    count: int
     among: int
     planned: float
-    most: float | None = None
+    upper: float | None = None
 
     @property
     def bounds(self) -> tuple[float, float]:
         """Bounds on the probability that one report is counted."""
-        return self.planned, self.planned if self.most is None else self.most
+        return self.planned, self.planned if self.upper is None else self.upper
 
     def log_chance(self) -> float:
         """Return an upper bound on the log-probability of a number at least this far off, on either side."""
         if not self.among:
             return 0.0
-        q = self.found / self.among
+        q = self.count / self.among
         low, high = self.bounds
         p = min(max(q, low), high)
         divergence = sum(a * math.log(a / b) for a, b in ((q, p), (1 - q, 1 - p)) if a > 0)
@@ -113,7 +113,7 @@ class ReportLaw:
 
     def at(self, place: str) -> ReportLaw:
         """Return the same law, with the place of its numbers before their names: "level 2, ..."."""
-        return ReportLaw(tuple(attrs.evolve(one, what=f"{place}, {one.what}") for one in self.proportions), self.of)
+        return ReportLaw(tuple(attrs.evolve(one, label=f"{place}, {one.label}") for one in self.proportions), self.of)
 
 
 class ReportFacts:

@@ -198,12 +198,12 @@ class Session(Generic[T]):
         self.notions: set[PrivacyNotion] = set()
         self.record = Record() if record is None else record
         self._population: Answering[T] | None = population
-        self._accountant, self._journal, self._noise = accountant, journal, noise or NoiseRng.secret()
-        self._reading, self._agree, self._forecasting = reading, agree, forecasting
+        self._accountant, self._journal, self._reading, self._agree = accountant, journal, reading, agree
+        self._noise = NoiseRng.secret() if noise is None else noise
         self._past = list(self.record.lookups)
         self._before = len(self.record.digests), self.record.closed  # earlier releases alone: the record grows
         self._lattice: Lattice = problem.domain
-        self._others = 0
+        self._others, self._forecasting = 0, forecasting
 
     @property
     def released(self) -> tuple[Event, ...]:

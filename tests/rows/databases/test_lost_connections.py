@@ -133,8 +133,8 @@ def cutting(engine: TestEngine, table: Any, lost: int, delay: float) -> Iterator
         thread.join()
 
 
-@pytest.fingerprint.parametrize("delay", [0.0, pytest.param(0.02, fingerprints=pytest.fingerprint.long)])
-@pytest.fingerprint.parametrize("lost", range(ROUNDS))
+@pytest.mark.parametrize("delay", [0.0, pytest.param(0.02, fingerprints=pytest.mark.long)])
+@pytest.mark.parametrize("lost", range(ROUNDS))
 def test_a_run_goes_on_after_its_connection_died_in_any_round(
     engine: TestEngine, ledger: Ledger, lost: int, delay: float
 ) -> None:
@@ -174,10 +174,10 @@ def cut_stream(breakable_postgres: Postgres, monkeypatch: pytest.MonkeyPatch) ->
     return cut
 
 
-@pytest.fingerprint.parametrize(
+@pytest.mark.parametrize(
     ("lost", "place"),
     [
-        pytest.param(lost, place, fingerprints=[] if lost == 1 or "middle" in place else pytest.fingerprint.long)
+        pytest.param(lost, place, fingerprints=[] if lost == 1 or "middle" in place else pytest.mark.long)
         for lost in range(ROUNDS)
         for place in PLACES
     ],
@@ -192,7 +192,7 @@ def test_a_run_goes_on_after_its_stream_was_cut_off_in_any_round(
     goes_on(ledger, first, breakable_postgres)
 
 
-@pytest.fingerprint.parametrize("place", PLACES)
+@pytest.mark.parametrize("place", PLACES)
 def test_a_validation_pass_that_is_cut_off_has_cost_nothing(
     breakable_postgres: Postgres, ledger: Ledger, cut_stream: Cutting, place: str
 ) -> None:
@@ -203,7 +203,7 @@ def test_a_validation_pass_that_is_cut_off_has_cost_nothing(
     assert not ledger.runs()
 
 
-@pytest.fingerprint.parametrize("place", PLACES)
+@pytest.mark.parametrize("place", PLACES)
 def test_rows_that_came_before_a_cut_are_never_counted(
     breakable_postgres: Postgres, cut_stream: Cutting, place: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -260,7 +260,7 @@ ERRORS = [
 ]
 
 
-@pytest.fingerprint.parametrize(("error", "why"), ERRORS)
+@pytest.mark.parametrize(("error", "why"), ERRORS)
 def test_why_postgresql_could_not_answer_is_told_in_our_words(
     postgres: Postgres, error: Exception, why: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -283,7 +283,7 @@ def fitted(postgres: Postgres, table: str, folder: Path, *more: str) -> Any:
     return cloister("fit", address, "--table", table, *f"{FIT} {ACCOUNT}".split(), *more, folder=folder)
 
 
-@pytest.fingerprint.parametrize("passes", ["query", "stream"])
+@pytest.mark.parametrize("passes", ["query", "stream"])
 def test_the_command_line_says_how_to_go_on(
     postgres: Postgres, ledger: Ledger, passes: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -314,7 +314,7 @@ QUOTED = {
 }
 
 
-@pytest.fingerprint.parametrize("view", QUOTED)
+@pytest.mark.parametrize("view", QUOTED)
 def test_what_the_server_quotes_of_a_row_is_not_told(
     postgres: Postgres,
     ledger: Ledger,

@@ -27,7 +27,7 @@ from cloister.testing.stubs import Dealt
 from tests.rows.databases.rounds import NEAR, SQUARE, answers, in_square, same
 from tests.run.test_resuming import REQUEST, cut_off, run
 
-pytestmark = pytest.fingerprint.usefixtures("way")
+pytestmark = pytest.mark.usefixtures("way")
 
 
 @pytest.fixture
@@ -61,8 +61,8 @@ CHANGES = (
 )
 
 
-@pytest.fingerprint.parametrize("name", ["rows", "seen"])
-@pytest.fingerprint.parametrize("materialise", [False, True])
+@pytest.mark.parametrize("name", ["rows", "seen"])
+@pytest.mark.parametrize("materialise", [False, True])
 def test_who_writes_meanwhile_changes_no_round(lake: Any, name: str, materialise: bool) -> None:
     with population(lake, name, materialise=materialise) as some:
         some.check()
@@ -93,8 +93,8 @@ def test_a_connection_is_used_as_before_when_the_run_is_over(lake: Any) -> None:
     assert lake.execute("SELECT count(*) FROM rows").fetchall() == [(202,)]
 
 
-@pytest.fingerprint.parametrize("asked", [NEAR, Dealt((2,))], ids=["compiled", "streamed"])
-@pytest.fingerprint.parametrize("kept", [0, 1], ids=["as many rows", "fewer rows"])
+@pytest.mark.parametrize("asked", [NEAR, Dealt((2,))], ids=["compiled", "streamed"])
+@pytest.mark.parametrize("kept", [0, 1], ids=["as many rows", "fewer rows"])
 def test_a_view_that_changes_in_spite_of_the_snapshot_is_found(
     lake: Any, tmp_path: Path, asked: Any, kept: int, found_out: Any
 ) -> None:
@@ -160,8 +160,8 @@ def test_rows_made_at_random_are_found_and_copied_or_held_once(lake: Any, found_
                 assert same(in_square(some), in_square(some))
 
 
-@pytest.fingerprint.parametrize("materialise", [False, True])
-@pytest.fingerprint.parametrize("column", ["x", "y"])
+@pytest.mark.parametrize("materialise", [False, True])
+@pytest.mark.parametrize("column", ["x", "y"])
 def test_a_cell_that_changes_is_found_in_every_column(lake: Any, column: str, materialise: bool) -> None:
     """After the snapshot ended, and with it what was held of the rows."""
     some = population(lake, materialise=materialise)
@@ -173,7 +173,7 @@ def test_a_cell_that_changes_is_found_in_every_column(lake: Any, column: str, ma
         in_square(some)
 
 
-@pytest.fingerprint.parametrize("lacking", [["begin"], ["hashed"], ["begin", "hashed"]])
+@pytest.mark.parametrize("lacking", [["begin"], ["hashed"], ["begin", "hashed"]])
 def test_an_engine_with_neither_snapshot_nor_hashes_is_refused_before_a_row_is_read(
     lake: Any, lacking: list[str], dialect: Callable[..., None]
 ) -> None:
@@ -231,7 +231,7 @@ def test_a_pass_that_was_cut_short_is_made_again(lake: Any) -> None:
 KEY = bytes(range(32))
 
 
-@pytest.fingerprint.parametrize(
+@pytest.mark.parametrize(
     ("change", "name", "differs"),
     [
         ("UPDATE rows SET x = x + 0.001 WHERE x = (SELECT max(x) FROM rows)", "rows", "the rows differ"),
@@ -256,7 +256,7 @@ def test_a_run_does_not_go_on_with_a_table_that_changed(
     assert ledger.runs()[-1].state == "done"
 
 
-@pytest.fingerprint.parametrize("pooled", [False, True])
+@pytest.mark.parametrize("pooled", [False, True])
 def test_a_run_that_began_under_weaker_hashes_goes_on_if_somebody_vouches_for_its_rows(
     ledger: Ledger, lake: Any, pooled: bool
 ) -> None:

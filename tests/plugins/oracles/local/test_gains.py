@@ -242,7 +242,7 @@ def test_signs_of_neighbours_are_counted_where_both_are_off_zero() -> None:
     found = level.counted((steps + ZERO).astype(np.uint16))
     assert found.tolist() == [2, 1, 2, 1, 1, 1]
     (law,) = level.laws(found, 3)
-    found = [(one.found, one.among, one.bounds) for one in law.proportions]
+    found = [(one.count, one.among, one.bounds) for one in law.proportions]
     assert found == [(1, 2, (0.5, 0.5)), (1, 1, (0.5, 0.5)), (1, 2, (0.5, 0.5))]
     assert attrs.evolve(level, dimension=1).laws(np.zeros(0, np.int64), 3) == ()
 
@@ -255,5 +255,5 @@ def test_what_is_counted_is_what_was_sent_however_it_is_merged(oracle: Any) -> N
     whole, merged = channel.absorb(report), channel.absorb(pieces[0]).merge(channel.absorb(pieces[1]))
     assert channel.laws(merged) == channel.laws(whole)
     for law in channel.laws(whole):
-        assert all(one.among == channel.reported(whole)[int(one.what[6]) - 1] for one in law.proportions)
+        assert all(one.among == channel.reported(whole)[int(one.label[6]) - 1] for one in law.proportions)
         assert all(0 <= one.bounds[0] <= one.bounds[1] <= 1 for one in law.proportions)
