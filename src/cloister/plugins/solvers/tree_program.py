@@ -56,7 +56,11 @@ class TreeProgram:
         return centers_at(coreset.value.points, chosen, k, int(chosen[0]))
 
     def costs(self, coreset: Released[Coreset], k: int) -> Floats:
-        """Return the tree metric's cost (k,) of the best 1 .. k centres."""
+        """Return the tree metric's cost (k,) of the best 1 .. k centres.
+
+        Raises:
+            InvalidInput: the coreset has no point.
+        """
         return self._program(coreset).costs(k)
 
     def _program(self, coreset: Released[Coreset]) -> Program:

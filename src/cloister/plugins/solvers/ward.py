@@ -104,8 +104,8 @@ class Points:
 
     def centers(self, groups: Ints, k: int) -> Floats:
         """Return the centres (k, d) of groups (m,), -1 for none: step 3. Empty groups repeat the first centre."""
-        occupied = [self._center(np.flatnonzero(groups == g)) for g in range(k) if (groups == g).any()]
-        return np.array(occupied + [occupied[0]] * (k - len(occupied)))
+        centers = [self._center(np.flatnonzero(groups == g)) for g in range(k) if (groups == g).any()]
+        return np.array(centers + [centers[0]] * (k - len(centers)))
 
     def _center(self, members: Ints) -> Floats:
         at, noise, share = self.at[members], self.noise[members], self.weight[members] / self.weight[members].sum()

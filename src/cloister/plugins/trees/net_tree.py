@@ -200,14 +200,14 @@ class NetTreeOpened:
         start, child_names, owners = net.nearest(points), list[Ints](), list[Ints]()
         block = max(1, BLOCK // len(vectors))
         for first in range(0, len(points), block):
-            tried = (start[first : first + block, None] + vectors).reshape(-1, net.dimension)
-            whose = np.repeat(np.arange(first, min(first + block, len(points))), len(vectors))
-            tried, whose = _within(net, tried, whose, points, radius)
+            candidates = (start[first : first + block, None] + vectors).reshape(-1, net.dimension)
+            parents = np.repeat(np.arange(first, min(first + block, len(points))), len(vectors))
+            candidates, parents = _within(net, candidates, parents, points, radius)
             if level > 0:
-                own_children = (self.parent(level - 1, net.points(tried)) == names[whose]).all(axis=1)
-                tried, whose = tried[own_children], whose[own_children]
-            child_names.append(tried)
-            owners.append(whose)
+                own_children = (self.parent(level - 1, net.points(candidates)) == names[parents]).all(axis=1)
+                candidates, parents = candidates[own_children], parents[own_children]
+            child_names.append(candidates)
+            owners.append(parents)
         return np.concatenate(child_names), np.concatenate(owners)
 
     def _base(self, level: int) -> int:
@@ -251,15 +251,15 @@ class NetTreeOpened:
 
     def _expanded(self, nodes: _Nodes, level: int, room: int) -> tuple[int, Ints]:
         """Return how many of the largest nodes are expanded, and their children's names, at most ``room``."""
-        sure = nodes.significant(self.significance)
-        tau = threshold(np.where(sure, nodes.values, 0.0)[::-1], self.batch, self.rounds)
-        tau = min(tau, int(sure.sum()), room)  # by room, to bound the work of finding children
+        significant = nodes.significant(self.significance)
+        tau = threshold(np.where(significant, nodes.values, 0.0)[::-1], self.batch, self.rounds)
+        tau = min(tau, int(significant.sum()), room)  # by room, to bound the work of finding children
         if level + 1 == len(self.nets) or tau == 0:
             return 0, nodes.names[:0]
-        names, whose = self.children(level + 1, nodes.names[:tau])
-        ends = np.cumsum(np.bincount(whose, minlength=tau))
+        names, parents = self.children(level + 1, nodes.names[:tau])
+        ends = np.cumsum(np.bincount(parents, minlength=tau))
         tau = int((ends <= room).sum())
-        return tau, names[whose < tau]
+        return tau, names[parents < tau]
 
     def _coreset(self, leaves: list[_Nodes]) -> Coreset:
         levels = np.repeat([nodes.level for nodes in leaves], [len(nodes.ids) for nodes in leaves])
@@ -293,9 +293,9 @@ class _Nodes:
         """Return True (n,) for counts above so many standard errors; for all if ``significance`` is 0."""
         return self.values > significance * self.errors if significance > 0 else np.ones(len(self.ids), bool)
 
-    def after(self, first: int) -> _Nodes:
-        """Return all but the first nodes."""
-        return _Nodes(self.level, self.names[first:], self.ids[first:], self.values[first:], self.errors[first:])
+    def after(self, count: int) -> _Nodes:
+        """Return all but the first ``count`` nodes."""
+        return _Nodes(self.level, self.names[count:], self.ids[count:], self.values[count:], self.errors[count:])
 
 
 def threshold(values: Floats, batch: int, rounds: int) -> int:
@@ -336,10 +336,10 @@ def _inside(points: Ints) -> Ints:
     return inside
 
 
-def _within(net: Net, tried: Ints, whose: Ints, points: Ints, radius: int) -> tuple[Ints, Ints]:
-    """Return the candidates, and their nodes' indices, within ``radius`` of their nodes and near enough to the ball."""
-    at, size = net.points(tried), points.shape[1]
+def _within(net: Net, candidates: Ints, parents: Ints, points: Ints, radius: int) -> tuple[Ints, Ints]:
+    """Return the candidates, and their parents, within ``radius`` of their parents and near enough to the ball."""
+    at, size = net.points(candidates), points.shape[1]
     covering = math.ceil(net.step * covering_radius(net.dimension))
     inside = energy(at) <= size * (RADIUS + covering + SLACK) ** 2
-    inside &= energy(at - points[whose]) <= size * radius**2
-    return tried[inside], whose[inside]
+    inside &= energy(at - points[parents]) <= size * radius**2
+    return candidates[inside], parents[inside]

@@ -12,8 +12,8 @@ for Laplace noise of scale levels / eps: the same rule in other units.) Then the
 are made consistent (``Nodes``).
 
 Levels: the paper's d log n are too few for its own stopping rule and too many for its noise. Here their number is fixed
-and public, and the first ``top`` of them, including the root, are not asked: they have so few cells that all are looked
-up below. The oracle pays for every level that is asked, including the root if top is 0.
+and public, and the first ``top`` of them, including the root, are not asked; all cells of the next level are looked up.
+The oracle pays for every level that is asked, including the root if top is 0.
 
 Source: Cohen-Addad, Epasto, Lattanzi, Mirrokni, Munoz, Saulpic, Schwiegelshohn, Vassilvitskii 2022, section 2 and
 Algorithm 2.
@@ -44,7 +44,7 @@ DEEPEST = 60
 """Limit of levels: a cell's id is a 64-bit integer."""
 
 FINE = 7
-"""Minimum of splits per coordinate: with fewer, small clusters off the middle share a cell (measured on shuttle)."""
+"""Fewest splits per coordinate at the default depth: below, small clusters off the middle share a cell (on shuttle)."""
 
 SPLITS = 20
 """Limit of splits per coordinate: the lattice has no finer steps."""

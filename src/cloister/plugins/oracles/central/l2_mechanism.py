@@ -17,7 +17,7 @@ Laplace's and Gauss's). The exact sampler on integers is cloister's.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import ClassVar, Final
 
 from cloister.core.errors import InvalidInput
 from cloister.core.lattice import Bound
@@ -35,11 +35,8 @@ class L2Mechanism:
     """Vector sums with noise on whole vectors, of scale levels times their L2 bound / eps."""
 
     trust = Central
+    measure: ClassVar[Measure] = "pure"
     joint = True
-
-    @property
-    def measure(self) -> Measure:
-        return "pure"
 
     def open(self, space: Space, budget: Budget, context: QuestionContext, bound: Bound) -> AnyChannel:
         """Return a channel with the less noisy of the two laws.

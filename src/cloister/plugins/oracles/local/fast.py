@@ -7,8 +7,8 @@ Law: a kernel does in integers, or in single correctly rounded operations on flo
 does, so that reports and sums are equal to the last byte. Tests compare them.
 
 numba takes half a second to import, and a few seconds to compile what it has not cached: as long as NumPy takes for
-several 100,000 users. So a kernel is used once ``ENOUGH`` users have been processed in this process. Only speed depends
-on that count.
+several 100,000 users. So a kernel is used only after ``ENOUGH`` users of its own in this process. Only speed depends on
+that count.
 
 Kernels release the interpreter's lock: encode or absorb parts of the users on several threads.
 """

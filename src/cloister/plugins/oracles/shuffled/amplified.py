@@ -41,7 +41,7 @@ from cloister.core.trust import Local, Shuffled
 from cloister.core.types import Ids, Ints
 
 STEPS = 3
-"""Number of times that eps0 is raised by the tighter bound, which depends on the number of values at that eps0."""
+"""Limit of the times that eps0 is raised by the tighter bound, which depends on the number of values at that eps0."""
 
 BITS = 14
 """Bits of eps0, so that all platforms open the same channel: a loss of at most one part in 8,000."""

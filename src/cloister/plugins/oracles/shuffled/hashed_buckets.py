@@ -33,7 +33,7 @@ SPILL = 32
 
 
 def default_places(people: int, deviation: float) -> int:
-    """Return places such that collisions move a count by about its noise, or by 1 / SPILL of all rows if that is fewer.
+    """Return the smaller number of places at which collisions move a count by its noise, or by 1 / SPILL of all rows.
 
     If all rows are in one other bucket, they move it by people / sqrt(places).
 

@@ -39,6 +39,7 @@ Gascon, Nissim 2020; Kairouz, Liu, Steinke 2021 (the distributed discrete Gaussi
 from __future__ import annotations
 
 import math
+from typing import ClassVar
 
 from cloister.core.buckets import QuestionContext, Space
 from cloister.core.budget import Budget, Measure
@@ -68,6 +69,7 @@ class SplitAndMix:
     """Counts or vector sums from all users' shuffled shares, with a trusted curator's noise."""
 
     trust = Shuffled
+    measure: ClassVar[Measure] = "gaussian"
     uses_delta = True
     asks_all_users = True
     honest: float = option(
@@ -90,10 +92,6 @@ class SplitAndMix:
         unit="messages",
         help="limit of messages per user",
     )
-
-    @property
-    def measure(self) -> Measure:
-        return "gaussian"
 
     def open(self, space: Space, budget: Budget, context: QuestionContext, bound: Bound | None = None) -> MixingChannel:
         """Return a channel with noise for the joint L2 sensitivity, and the secrecy that the budget's delta pays for.

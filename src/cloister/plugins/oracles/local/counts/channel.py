@@ -69,7 +69,7 @@ class ResponseProbabilities:
         """Return the law that a report supports each bucket with a probability from q to p, whatever its row is.
 
         Fewer supports than noise alone makes, or more than if everyone were in the bucket, come from malicious users.
-        It holds up to ``ROUNDED`` and ``CUT``.
+        The law holds up to ``ROUNDED`` and ``CUT``.
 
         Args:
             supports: see ``TalliedRandomiser.supports``.

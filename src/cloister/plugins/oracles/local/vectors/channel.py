@@ -113,11 +113,8 @@ class VectorAnswers(LocalQuestion[BucketedVectors]):
         return math.sqrt(self.variance)
 
     def answer(self, items: BucketedVectors, positions: Ints, users: Ids, level: int, secret: NoiseRng) -> AnyArray:
-        ids, seed, words = (
-            items.buckets[positions, level],
-            self.seeds[level],
-            word_source(secret, self.randomiser.secret_words),
-        )
+        ids, seed = items.buckets[positions, level], self.seeds[level]
+        words = word_source(secret, self.randomiser.secret_words)
         nowhere, signs = ids < 0, self.signs(ids, users, level)
         if isinstance(self.randomiser, Codebook):
             rows = np.where(nowhere, -1, positions)

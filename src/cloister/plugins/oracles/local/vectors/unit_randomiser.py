@@ -77,7 +77,7 @@ class Unit(Randomiser, Protocol):
 
     @property
     def moment(self) -> float:
-        """E |z|^2 / (d + 1), the same for every u: mean square of an estimate's coordinates, averaged over them."""
+        """Mean square E |z|^2 / (d + 1) of the coordinates of an estimate z, the same for every u."""
         ...
 
     @property
