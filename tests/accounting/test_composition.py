@@ -58,6 +58,18 @@ def test_the_mechanisms_own_deltas_come_off_the_delta_of_the_conversion() -> Non
     assert compose([fails, noise], 2.0**-20) == math.inf
 
 
+def test_the_epsilons_of_pure_events_stay_in_their_order() -> None:
+    paid = [event("pure", 0.25), event("gaussian", 0.01), event("pure", 0.5)]
+    assert Spent.on(paid).pures == (0.25, 0.5)
+    assert Spent.on(paid[:1]).plus(Spent.on(paid[2:])) == Spent.on(paid[::2])
+
+
+@pytest.mark.parametrize("delta", [-1e-9, 1e-301, 1.0, math.nan])
+def test_a_delta_that_is_no_probability_is_refused(delta: float) -> None:
+    with pytest.raises(InvalidInput, match="delta is"):
+        Spent().epsilon(delta)
+
+
 def test_the_smallest_delta_is_enough_for_gaussian_noise() -> None:
     assert compose([event("gaussian", 0.01)], 1e-300) == epsilon_of_mu(0.1, 1e-300) < 5
 
@@ -102,6 +114,13 @@ def test_noise_in_rho_that_is_no_discrete_gaussian_costs_its_rho(touched: int, s
     other = event("zcdp", 0.03, touched=touched, sigma=sigma)
     assert Spent.on([other]) == Spent(rho=0.03, all_rho=0.03, epsilon_without_shuffler=math.inf)
     assert compose([other], 1e-6) == epsilon_of_rho(0.03, 1e-6)
+
+
+def test_discrete_gaussian_noise_that_is_paid_in_rho_costs_its_mu_squared_too() -> None:
+    spent = Spent.on([event("zcdp", 0.03, touched=3, sigma=2.0**20)])
+    assert (spent.mu_squared, spent.rho, spent.all_rho) == (0.06, 0.0, 0.03)
+    assert spent.drift == 3 * eta(2.0**20)
+    assert spent.epsilon(1e-6) < epsilon_of_mu(math.sqrt(0.06), 1e-6) + 1e-6 < epsilon_of_rho(0.03, 1e-6)
 
 
 def test_an_epsilon_that_its_rho_does_not_cover_is_refused() -> None:

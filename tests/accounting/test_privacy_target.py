@@ -19,6 +19,7 @@ from cloister.core.errors import BudgetExceeded, InvalidInput, Refused, WrongCom
 from cloister.core.reproducible_math import fewer_bits
 
 WIDE = 2.0**16
+MEASURES: tuple[Measure, ...] = ("pure", "gaussian", "zcdp", "exact")
 
 
 def test_pure_noise_gets_epsilon_whatever_delta_is_and_exact_answers_all() -> None:
@@ -26,6 +27,44 @@ def test_pure_noise_gets_epsilon_whatever_delta_is_and_exact_answers_all() -> No
     assert PrivacyTarget(0.7).measured(["pure", "pure"]) == Budget("pure", 0.7)
     assert PrivacyTarget(0.7, 1e-6).measured({"pure"}) == Budget("pure", 0.7)
     assert PrivacyTarget(0.7).measured([]) == Budget("pure", 0.7)
+
+
+def test_a_target_is_a_finite_epsilon_above_0_and_a_delta_below_1() -> None:
+    for epsilon in (1e-300, 1.0, 1e4):
+        assert PrivacyTarget(epsilon).epsilon == epsilon
+    for epsilon in (0.0, -1.0, math.inf, math.nan):
+        with pytest.raises(InvalidInput, match="expected a finite number > 0"):
+            PrivacyTarget(epsilon)
+    with pytest.raises(InvalidInput, match="protects nobody"):
+        PrivacyTarget(math.nextafter(1e4, math.inf))
+    for delta in (0.0, 1e-300, math.nextafter(1, 0)):
+        assert PrivacyTarget(1.0, delta).delta == delta
+    for delta in (-1e-9, 1.0, 1.5, math.inf, math.nan):
+        with pytest.raises(InvalidInput, match="expected a probability"):
+            PrivacyTarget(1.0, delta)
+    for wrong in ("one", None, [1.0], 1j):
+        for figures in ((wrong, 1e-6), (1.0, wrong)):
+            with pytest.raises(InvalidInput, match="epsilon and delta are numbers"):
+                PrivacyTarget(*figures)  # type: ignore[arg-type]
+    with pytest.raises(TypeError):
+        PrivacyTarget(1.0, 1e-6, 3)  # type: ignore[misc]
+
+
+def test_the_unit_of_privacy_is_the_user_where_their_rows_are_limited() -> None:
+    assert [PrivacyTarget(1.0, rows_per_user=m).unit for m in (None, 1, 5)] == ["rows", "users", "users"]
+
+
+def test_mechanisms_with_a_delta_of_their_own_get_all_of_it_beside_pure_noise_and_half_beside_other() -> None:
+    total = PrivacyTarget(1.0, 1e-6)
+    assert total.measured({"pure"}, uses_delta=True) == Budget("pure", 1.0, delta=1e-6)
+    assert total.measured({"exact"}, uses_delta=True) == Budget("exact", math.inf, delta=1e-6)
+    assert total.measured({"zcdp"}, uses_delta=True) == Budget("zcdp", fewer_bits(rho_of(1.0, 5e-7)), delta=5e-7)
+    mu = fewer_bits(mu_of(1 - 1e-4, 5e-7 * (1 - 1e-4)))
+    assert total.measured({"gaussian"}, uses_delta=True) == Budget("gaussian", mu * mu, delta=5e-7)
+    for measure in MEASURES:
+        with pytest.raises(InvalidInput, match="delta is 0, but thresholds"):
+            PrivacyTarget(1.0, 0.0).measured({measure}, uses_delta=True)
+    assert total.measured({"pure"}).delta == total.measured({"gaussian"}).delta == total.measured({"zcdp"}).delta == 0
 
 
 def test_gaussian_noise_gets_mu_squared_less_the_slack() -> None:

@@ -158,12 +158,8 @@ def excess(trials: Floats, beyond: Floats) -> Floats:
     inside = k <= trials
     m, j = np.where(inside, trials, 2.0), np.where(inside, np.maximum(k, 1.0), 1.0)
     tail = betainc(j, m - j + 1, 0.5)
-    expected = j / 2 * np.exp(_log_half(m, j)) - beyond * tail
+    expected = j / 2 * np.exp(_log_binomial(m, j, 0.5)) - beyond * tail
     return np.where(inside & (trials > 0), np.maximum(expected, 0.0), 0.0)
-
-
-def _log_half(m: Floats, k: Floats) -> Floats:
-    return _log_binomial(m, k, 0.5)
 
 
 def _log_binomial(m: Floats, k: Floats, chance: float) -> Floats:

@@ -39,6 +39,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from functools import reduce
 from typing import Any, final
 
 import attrs
@@ -90,16 +91,13 @@ class Spent:
         replaced keeps its user number). Shares of different keys add. Where events of one key differ in measure, each
         figure takes its own worst hash, which can only overstate the cost.
         """
-        shared: dict[PublicRng, list[Event]] = {}
-        total = cls()
+        costs, shared = list[Spent](), dict[PublicRng, list[Event]]()
         for event in events:
             if event.spent.user_share is None:
-                total = total.plus(_price(event))
+                costs.append(_price(event))
             else:
                 shared.setdefault(event.spent.user_share.rng, []).append(event)
-        for group in shared.values():
-            total = total.plus(_worst(group))
-        return total
+        return _sum([*costs, *map(_worst, shared.values())])
 
     def plus(self, other: Spent) -> Spent:
         """Return the cost of both, one after the other."""
@@ -176,7 +174,7 @@ def _worst(group: list[Event]) -> Spent:
     # A sum over intervals can be largest only where one of them begins.
     starts = {e.spent.user_share.low for e in group if e.spent.user_share}
     sums = (
-        _sum(e for e in group if e.spent.user_share and e.spent.user_share.low <= u < e.spent.user_share.high)
+        _sum(_price(e) for e in group if e.spent.user_share and e.spent.user_share.low <= u < e.spent.user_share.high)
         for u in starts
     )
     # Pure events as one of their sum: that costs no less (Kairouz, Oh and Viswanath 2015).
@@ -184,11 +182,8 @@ def _worst(group: list[Event]) -> Spent:
     return Spent(*(max(figure) for figure in zip(*(one._figures() for one in alone), strict=True)))
 
 
-def _sum(events: Iterable[Event]) -> Spent:
-    total = Spent()
-    for event in events:
-        total = total.plus(_price(event))
-    return total
+def _sum(costs: Iterable[Spent]) -> Spent:
+    return reduce(Spent.plus, costs, Spent())
 
 
 def _price(event: Event) -> Spent:

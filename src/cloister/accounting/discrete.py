@@ -99,7 +99,7 @@ def epsilon_of_discrete(mu: float, drift: float, tail: float, delta: float, pure
 
     if drift == tail == 0:
         return real(delta)
-    if not (drift < 1 and delta >= 2 * MIN_DELTA):
+    if delta < 2 * MIN_DELTA:
         return math.inf
     # Half of delta bounds epsilon; that bounds the cost of the tails, and the rest of delta is the Gaussian's.
     upper = real(delta / 2) + 2 * drift

@@ -17,7 +17,7 @@ from cloister.core.questions import Round
 from cloister.core.randomness import NoiseRng
 from cloister.core.trust import Aggregated
 from cloister.core.types import Ids, Ints
-from cloister.federated.protocol.messages import Reason, Rejected
+from cloister.federated.protocol.messages import HEAD, Kind, Message, Reason, Rejected, refused
 from cloister.federated.protocol.party import Party
 from cloister.federated.protocol.vectors import (
     PoolRounds,
@@ -154,8 +154,6 @@ class Joined:
 
     def _exchange(self, message: bytes, round: int) -> bytes:
         """Return the reply; if the coordinator already has this vector (sent before a cut-off), the round's outcome."""
-        from cloister.federated.protocol.messages import HEAD, Kind, Message, refused
-
         reply = self._line.exchange(message)
         if len(reply) >= HEAD.size and reply[5] == Kind.REFUSAL:
             _, _, _, _, name, _, attempt, *_ = HEAD.unpack_from(reply)

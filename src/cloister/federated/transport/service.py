@@ -90,7 +90,7 @@ class CoordinatorService:
         with self._changed:
             if self._stopped:
                 raise Stopped
-            if self._coordinator.agreement.index(sender) >= 0:  # a stranger keeps nobody waiting
+            if self._is_party(sender):  # a stranger keeps nobody waiting
                 self._last_heard = time.monotonic()
             try:
                 due = self._accept(sender, data)
@@ -145,12 +145,15 @@ class CoordinatorService:
 
     def _log_refusal(self, sender: str, error: Rejected) -> None:
         """Log a refusal, up to ``MOST_REFUSALS`` of this party, or of all strangers whatever their names are."""
-        whose = sender if self._coordinator.agreement.index(sender) >= 0 else "strangers"
+        whose = sender if self._is_party(sender) else "strangers"
         self._refusals[whose] += 1
         if self._refusals[whose] <= MOST_REFUSALS:
             last = f". No further refusal of {whose} is logged" if self._refusals[whose] == MOST_REFUSALS else ""
             entry = {"event": "refused", "party": sender, "reason": error.reason.name, "why": f"{error}{last}"}
             self._log(entry | {"round": self._coordinator.round})
+
+    def _is_party(self, sender: str) -> bool:
+        return self._coordinator.agreement.index(sender) >= 0
 
     def _silent_for(self, seconds: float) -> bool:
         return time.monotonic() - self._last_heard > seconds
@@ -161,7 +164,7 @@ class CoordinatorService:
 
     def _dismiss(self, sender: str) -> None:
         """Record who has been told that the session has failed: nobody else need be waited for."""
-        if self._coordinator.failed is not None and self._coordinator.agreement.index(sender) >= 0:
+        if self._coordinator.failed is not None and self._is_party(sender):
             self._dismissed.add(sender)
 
     def _accept(self, sender: str, data: bytes) -> Due:
@@ -174,9 +177,8 @@ class CoordinatorService:
             return self._receive(sender, data)
         except Rejected as error:
             c = self._coordinator
-            member = c.agreement.index(sender) >= 0
             beside = error.reason is Reason.DUPLICATE and self._waiting[sender]
-            if member and not (c.session or c.failed or beside or _is_trial(data)):
+            if self._is_party(sender) and not (c.session or c.failed or beside or _is_trial(data)):
                 c.fail(f"{error}. So this session cannot begin: nothing was sent or spent", sender)
             raise
 
