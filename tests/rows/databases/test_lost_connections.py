@@ -133,7 +133,7 @@ def cutting(engine: TestEngine, table: Any, lost: int, delay: float) -> Iterator
         thread.join()
 
 
-@pytest.mark.parametrize("delay", [0.0, pytest.param(0.02, fingerprints=pytest.mark.long)])
+@pytest.mark.parametrize("delay", [0.0, pytest.param(0.02, marks=pytest.mark.long)])
 @pytest.mark.parametrize("lost", range(ROUNDS))
 def test_a_run_goes_on_after_its_connection_died_in_any_round(
     engine: TestEngine, ledger: Ledger, lost: int, delay: float
