@@ -177,7 +177,7 @@ def cut_stream(breakable_postgres: Postgres, monkeypatch: pytest.MonkeyPatch) ->
 @pytest.mark.parametrize(
     ("lost", "place"),
     [
-        pytest.param(lost, place, fingerprints=[] if lost == 1 or "middle" in place else pytest.mark.long)
+        pytest.param(lost, place, marks=[] if lost == 1 or "middle" in place else pytest.mark.long)
         for lost in range(ROUNDS)
         for place in PLACES
     ],
