@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import attrs
@@ -10,8 +11,10 @@ import numpy as np
 import pandas as pd
 
 from cloister.collection.client.encoder import PlanEncoder
+from cloister.collection.plan.plan import CollectionPlan
 from cloister.collection.plan.publish import publish, words
-from cloister.collection.server.aggregator import decode
+from cloister.collection.plan.transcript import Transcript
+from cloister.collection.server.aggregator import advance
 from cloister.core.errors import CloisterError
 from cloister.core.randomness import NoiseRng
 from cloister.rows.words import Texts
@@ -187,19 +190,28 @@ def statement_of(result: Result) -> list[Any]:
     return [sorted(result.privacy.notes), sorted(result.privacy.text().splitlines())]
 
 
+def decoded(plan: CollectionPlan, rows: Any) -> Result:
+    """The result of a plan that everybody answers, round by round."""
+    with TemporaryDirectory() as folder:
+        plan.write(folder, words(plan, plan.rounds()))
+        for _ in range(plan.length):
+            encoder = PlanEncoder(Transcript.read(folder), noise=NoiseRng.for_tests(2))
+            done = advance(folder, encoder.encode(rows, np.arange(len(rows))).to_bytes(), accept_shares=True)
+    assert done.result is not None
+    return done.result
+
+
 def plan_of(name: str) -> dict[str, Any]:
-    """A published plan, in words, and the result of its reports where it has one round."""
+    """A published plan, in words, and the result of its reports."""
     asked = {"k": 3, "delta": 1e-6, "rows": 2000, "bounds": BOUNDS, **PLANS[name]}
     made = publish(Request(**asked), COLUMNS)
-    told = words(made, made.rounds())
     facts: dict[str, Any] = {
         "digest": made.digest,
-        "texts": told.splitlines()[:-3],
+        "texts": words(made, made.rounds()).splitlines()[:-3],
         "schedule": {**made.as_dict(), "version": "", "hash": ""},
     }
-    if made.length == 1 and not made.crowd:
-        some = table(2000)[[*COLUMNS, *(["stay"] if made.dimension == 3 else [])]].to_numpy(np.float64)
-        result = decode(made, PlanEncoder(made, noise=NoiseRng.for_tests(2)).encode(some, np.arange(2000)).to_bytes()).result
+    if not made.crowd:
+        result = decoded(made, table(2000)[[*COLUMNS, *(["stay"] if made.dimension == 3 else [])]].to_numpy(np.float64))
         facts["record"] = record_of(result)
         facts |= {"texts": [facts["texts"], *statement_of(result)], "centers": result.centers.tolist()}
     return facts

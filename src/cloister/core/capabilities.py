@@ -1,7 +1,7 @@
 """Abilities that a component may have besides its role.
 
 A Protocol here is tested by ``isinstance``, which looks at the names of its members alone: they are names that nothing
-else has (of a ``Zooming`` method its Spec says so). What one attribute says is asked by a function. What channels of
+else has. What one attribute says is asked by a function. What channels of
 reports may know is ``reports.ReportFacts``; channels of several messages are in ``shuffling``.
 """
 
@@ -193,45 +193,3 @@ def tells_narrow_columns(method: object) -> bool:
     """Whether a method finds groups that differ only in a column much narrower than others, such as one of a category:
     unless its attribute ``tells_narrow_columns`` is False (cells of a grid are as wide in every column)."""
     return bool(getattr(method, "tells_narrow_columns", True))
-
-
-class Zooming(Protocol):
-    """A method that may first pay to find where the rows are, and says beforehand whether, at what price, and what it
-    may miss."""
-
-    def share_of(self, problem: Problem) -> float:
-        """The share of the budget that this takes, by public figures; 0 if it does not pay.
-
-        Raises: InvalidInput: it must be done, and cannot."""
-        ...
-
-    def unseen_of(self, problem: Problem) -> float:
-        """Except in one run of 1,000, no group of this share of the rows has its middle outside what is found; 1:
-        nothing is promised; 0: nothing is looked for."""
-        ...
-
-    def units_of(self, half: Floats, k: int) -> Floats:
-        """Units of distances (d,) in which k centres are sought, of columns of these half widths (d,)."""
-        ...
-
-
-class Describing(Protocol):
-    """A method whose groups are described by counts of what their rows hold (``Spec.adds``)."""
-
-    def parts(self, problem: Problem, rng: PublicRng) -> tuple[Problem, Problem]:
-        """The problems of the description, and of the method that clusters by the first columns."""
-        ...
-
-    def error(self, problem: Problem) -> float:
-        """Standard error of one count, in rows, by public figures."""
-        ...
-
-    @property
-    def places(self) -> tuple[tuple[int, int], ...]:
-        """Of each column: its position, or that of its first value, and how many values it lists (0: numbers)."""
-        ...
-
-    @property
-    def most(self) -> int:
-        """So many columns are released at most: those that tell the groups apart best."""
-        ...

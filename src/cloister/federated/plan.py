@@ -41,7 +41,7 @@ from cloister.core.registry.registry import registry
 from cloister.core.session import foreseen
 from cloister.federated.protocol.agreement import Agreement, Masks, Member, outlined, statement
 from cloister.federated.protocol.vectors import PoolRounds, channels_of, shape_bytes
-from cloister.run.describing import SHARE
+from cloister.run.layers.histograms import SHARE
 from cloister.run.request import PreparedRun, Request, prepare
 
 KNOWN = (
