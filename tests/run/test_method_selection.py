@@ -34,6 +34,7 @@ from cloister.rows.columns import TableColumn, select
 from cloister.rows.options import Reading
 from cloister.run import method_selection as selecting, request as requests
 from cloister.run.fit import fit, source
+from cloister.run.layers import layer
 from cloister.run.method_selection import Candidate, MethodSelection, number_of_centers
 from cloister.run.request import Request, prepare
 
@@ -110,7 +111,7 @@ def strangers() -> Registry:
 
 @pytest.fixture
 def with_strangers(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (selecting, requests):
+    for module in (selecting, requests, layer):
         monkeypatch.setattr(module, "registry", strangers)
 
 
@@ -197,7 +198,7 @@ def test_a_law_of_noise_in_which_the_method_does_not_run_is_not_offered(monkeypa
         alternatives=({"counts": "discrete-laplace"},),
     )
     known = Registry((*registry().plugins, Plugin("stranger", "here", (fickle,))))
-    for module in (selecting, requests):
+    for module in (selecting, requests, layer):
         monkeypatch.setattr(module, "registry", lambda: known)
     choice = chosen()
     assert choice.picked == "fickle"
@@ -277,7 +278,7 @@ def test_every_slot_of_a_method_is_filled_for_each_trust_and_questions_are_of_th
         filled = OracleResolver(registry(), trust).filled("Method", name, {}, {})
         assert {part.trust for _, part in parts(filled)} <= {trust}
     trust = [*TRUSTS][METHODS.index(name) % len(TRUSTS)]
-    zoom = "auto" if registry().spec("Method", name).wraps else "off"
+    zoom = "auto" if registry().spec("Method", name).adds else "off"
     made = prepare(request(method=name, trust=trust.lower(), parties=3, rows=10_000, zoom=zoom), "abcd")
     rounds = made.forecast(PublicRng.from_seed(1))
     assert {part.trust for _, part in parts(made.composed)} | {round.trust.__name__ for round in rounds} <= {trust}

@@ -11,11 +11,12 @@ import attrs
 import numpy as np
 import pytest
 
+from cloister.core.decimals import resolved
 from cloister.core.randomness import NoiseRng
 from cloister.core.registry.registry import registry
 from cloister.core.types import Floats
 from cloister.metrics import k_median_cost, labels, nicv, silhouette
-from cloister.run.estimates import Estimate, resolved
+from cloister.run.estimates import Estimate
 from cloister.run.fit import fit, source
 from cloister.run.request import Request
 from cloister.run.result import Result

@@ -26,7 +26,7 @@ def test_words_take_the_whole_share_of_the_description_or_half_of_it_beside_colu
     words = prepare(asked, table.features, chosen_columns=table).composed
     assert (words.spec.adds, words.value.share) == ("words", share)
     if described:  # of what the words leave
-        inner = words.inner[words.spec.wraps]
+        inner = words.inner["method"]
         assert (inner.spec.adds, inner.value.share) == ("description", pytest.approx(0.15 / 0.85))
 
 

@@ -1,8 +1,8 @@
 """Optional abilities of a component, besides its role.
 
-A Protocol here is tested by ``isinstance``, which looks at the names of its members alone: names that nothing else has
-(a ``Zooming`` method is marked by its Spec). An ability of one attribute is read by a function. Facts of report
-channels are in ``reports``, channels of several messages in ``shuffling``.
+A Protocol here is tested by ``isinstance``, which looks at the names of its members alone: names that nothing else has.
+An ability of one attribute is read by a function. Facts of report channels are in ``reports``, channels of several
+messages in ``shuffling``.
 """
 
 from __future__ import annotations
@@ -231,49 +231,3 @@ def tells_narrow_columns(method: object) -> bool:
     Cells of a grid are as wide in every column: such a method sets its attribute ``tells_narrow_columns`` to False.
     """
     return bool(getattr(method, "tells_narrow_columns", True))
-
-
-class Zooming(Protocol):
-    """Method that may first pay to locate the rows, and predicts the price and the groups it may miss."""
-
-    def share_of(self, problem: Problem) -> float:
-        """Return the share of the budget spent on locating the rows, by public figures; 0 if it is not worth it.
-
-        Raises:
-            InvalidInput: the rows must be located, and cannot be.
-        """
-        ...
-
-    def unseen_of(self, problem: Problem) -> float:
-        """Return the largest share of the rows that a group outside the located range may have.
-
-        Except in one run of 1,000, no larger group has its middle outside. 1: nothing is promised; 0: the rows are not
-        located.
-        """
-        ...
-
-    def units_of(self, half: Floats, k: int) -> Floats:
-        """Return the units of distance (d,) in which k centres are sought, for columns of these half widths (d,)."""
-        ...
-
-
-class Describing(Protocol):
-    """Method whose groups are described by histograms of their rows (``Spec.adds``)."""
-
-    def parts(self, problem: Problem, rng: PublicRng) -> tuple[Problem, Problem]:
-        """Return the problems of the description, and of the method that clusters by the first columns."""
-        ...
-
-    def error(self, problem: Problem) -> float:
-        """Return the standard error of one count, in rows, by public figures."""
-        ...
-
-    @property
-    def places(self) -> tuple[tuple[int, int], ...]:
-        """Position of each column, or of its first value, and the number of values it lists (0: numeric)."""
-        ...
-
-    @property
-    def most(self) -> int:
-        """Number of columns released at most: those that tell the groups apart best."""
-        ...

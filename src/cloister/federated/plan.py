@@ -42,7 +42,7 @@ from cloister.federated.protocol.agreement import Agreement, Masks, Member
 from cloister.federated.protocol.collusion import statement
 from cloister.federated.protocol.outline import outlined
 from cloister.federated.protocol.vectors import PoolRounds, channels_of, shape_bytes
-from cloister.run.describing import SHARE
+from cloister.run.layers.histograms import SHARE
 from cloister.run.request import PreparedRun, Request, prepare
 
 ENTRIES = (

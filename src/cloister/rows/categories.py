@@ -33,6 +33,9 @@ from cloister.core.types import Floats
 UNLISTED, MISSING = -1.0, math.nan
 """Codes of a cell whose value is not listed, and of one that is missing; those of others are their values' places."""
 
+BOOLEAN = "true"
+"""The one value that a column of booleans lists: others are false."""
+
 WHOLE = re.compile(r"(-?(?:0|[1-9][0-9]*))\.0*")
 """Text of a whole number that was written as a float."""
 

@@ -19,7 +19,7 @@ from cloister.core.population import Population
 from cloister.core.randomness import PublicRng
 from cloister.core.trust import TRUSTS
 from cloister.rows.selection import Selection
-from cloister.run.framing import unframed
+from cloister.run.layers.levels import method_of
 from cloister.run.request import PreparedRun, Request, prepare
 
 
@@ -83,8 +83,8 @@ class Account:
         """Raises: InvalidInput: no ledger adds up what such a plan promises."""
         if not plan.composed.private:
             raise InvalidInput(
-                f"'{unframed(plan.composed).spec.name}' as composed is NOT private, and cannot be charged to a ledger: "
-                f"leave out --ledger and --dataset (ledger=, dataset=)"
+                f"'{method_of(plan.composed).spec.name}' as composed is NOT private, and cannot be charged to a "
+                f"ledger: leave out --ledger and --dataset (ledger=, dataset=)"
             )
         trust = plan.composed.trust or "Central"
         if TRUSTS[trust].relation != "add-or-remove one row":
@@ -121,7 +121,7 @@ class Account:
         if self.resume is None:
             p = plan.problem
             k = str(p.k) if p.fewest is None else f"{p.fewest}..{p.k}"
-            method = unframed(plan.composed).spec.name
+            method = method_of(plan.composed).spec.name
             if plan.rows is None and plan.choice is not None:  # picked once they are counted
                 method = plan.choice.method
             about = About(self.note, method, k, plan.columns)

@@ -27,9 +27,9 @@ from cloister.plugins.oracles.central.discrete_gaussian import DiscreteGaussian
 from cloister.plugins.oracles.central.thresholded_gaussian import ThresholdedGaussian
 from cloister.rows.words import HALF, WHOLE, Texts, code_of, slot_of
 from cloister.run.fit import fit, source
+from cloister.run.layers.keywords import words_of
 from cloister.run.request import Request, prepare
 from cloister.run.result import Result
-from cloister.run.words import words_of
 from cloister.showing.profile import profile_of
 from tests.alarms import Alarm
 

@@ -37,6 +37,7 @@ from cloister.core.record import Record
 from cloister.core.registry.compose import Composed, compose
 from cloister.core.registry.registry import Registry, built_in, registry
 from cloister.core.session import forecast, next_round
+from cloister.core.wrappers import ColumnNames
 
 if TYPE_CHECKING:
     from cloister.run.method_selection import MethodSelection
@@ -138,6 +139,11 @@ class CollectionPlan:
     def names(self) -> tuple[str, ...]:
         """Names of the columns; where they have none, their positions."""
         return self.columns or tuple(map(str, range(self.dimension)))
+
+    @property
+    def column_names(self) -> ColumnNames:
+        """The same, as the layers of its method take them."""
+        return ColumnNames(self.names, self.categories)
 
     @property
     def problem(self) -> Problem:

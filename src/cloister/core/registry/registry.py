@@ -90,10 +90,9 @@ class Registry:
         fit = [s for s in self.specs(role) if trust is not None and s.trust == trust and s.fills is not None]
         return sorted(fit, key=lambda s: (s.fills or 0, s.name))
 
-    def wrapper(self, adds: str = "frame") -> Spec:
-        """The method that a run puts others into where they need a frame, or a description. Raises: InvalidInput: none
-        is installed."""
-        found = [s for s in self.specs("Method") if s.wraps and s.adds == adds]
+    def wrapper(self, adds: str) -> Spec:
+        """Return the method that a run puts others into, to add this. Raises: InvalidInput: none is installed."""
+        found = [s for s in self.specs("Method") if s.adds == adds]
         return _first(found, f"wraps another one to add a {adds}: leave out what asks for one")
 
     def starter(self) -> Spec:

@@ -17,9 +17,9 @@ from cloister.core.randomness import PublicRng
 from cloister.core.session import forecast
 from cloister.plugins.methods.described import Answered
 from cloister.run.account import Account
-from cloister.run.descriptions import DescribedColumn, Descriptions, descriptions_of
 from cloister.run.explaining import explain
 from cloister.run.fit import fit, parties, source
+from cloister.run.layers.histograms import DescribedColumn, Descriptions, descriptions_of
 from cloister.run.request import PreparedRun, Request, prepare
 from cloister.run.result import Result
 from cloister.run.warnings import before
