@@ -1,6 +1,6 @@
 """The net tree: nets of halving radii over a random projection, expanded where the rows are.
 
-Rows are projected to few dimensions and scaled (``nets.Projection``). Level i = 1 .. T is a shifted lattice A*_m
+Rows are projected to few dimensions and scaled (``projection``). Level i = 1 .. T is a shifted lattice A*_m
 (``nets``) of covering radius rho_i = 2^-i times the ball's. A row's buckets are Psi_T(x), Psi_(T-1)(Psi_T(x)), ...,
 Psi_1(...), with Psi_i the nearest point of net i: a node's parent is the nearest point of the coarser net. The root {0}
 holds every row and is not asked: users share the levels.
@@ -54,7 +54,8 @@ from cloister.core.randomness import PublicRng
 from cloister.core.registry.components import component, option
 from cloister.core.roles import Counts
 from cloister.core.types import Bools, Floats, Ids, Ints
-from cloister.plugins.trees.nets import RADIUS, Net, Projection, covering_radius, energy, packing_radius, short_vectors
+from cloister.plugins.trees.nets import Net, covering_radius, energy, packing_radius, short_vectors
+from cloister.plugins.trees.projection import RADIUS, Projection
 
 SLACK = 16
 """Integers by which rounding may move a point that is put back on the ball: 2.4e-7 of its radius."""

@@ -18,6 +18,9 @@ from cloister.core.types import AnyArray, Ids, Ints
 ROUNDS = 3
 """Rounds of random signs and a transform: one or two are not random enough, see ``Rotations``."""
 
+TILE = 32
+"""Users that a compiled kernel processes together."""
+
 
 def transform(vectors: AnyArray) -> AnyArray:
     """Return H x for every column x of (2^m, ...): out[v] = sum_j (-1)^|j & v| x[j]. H H is 2^m times the identity.

@@ -15,7 +15,7 @@ from cloister.core.errors import InvalidInput
 from cloister.core.randomness import PublicRng
 from cloister.core.reproducible_math import ESTIMATED, astray, column_sums, few_bits, normals, quarter_sines, words_for
 from cloister.core.types import AnyArray, Bools, Floats, Ids
-from cloister.plugins.oracles.local.randomised_response import WORDS
+from cloister.plugins.oracles.local.coins import WORDS
 from cloister.plugins.oracles.local.vectors.unit_randomiser import STEP, DrawWords, OnSphere, blocks, sent
 
 RAREST = 2.0**-10
