@@ -37,7 +37,8 @@ from cloister.plugins.trees.directions import NORM, directions
 from cloister.plugins.trees.grid_cells import GridCells
 from cloister.plugins.trees.nearest_direction import NearestDirection
 from cloister.plugins.trees.net_tree import NetTreeOpened, _net
-from cloister.plugins.trees.nets import RADIUS, Net, Projection, energy
+from cloister.plugins.trees.nets import Net, energy
+from cloister.plugins.trees.projection import RADIUS, Projection
 from cloister.plugins.trees.quadtree import Quadtree
 from cloister.plugins.trees.reduction import Reduction
 from cloister.plugins.trees.simhash import SimHashTree

@@ -20,7 +20,7 @@ from cloister.core.randomness import NoiseRng, unit_floats
 from cloister.core.registry.components import component
 from cloister.core.trust import Shuffled
 from cloister.core.types import AnyArray, Floats, Ids, Ints
-from cloister.plugins.oracles.local.randomised_response import multiply_shift
+from cloister.plugins.oracles.local.coins import multiply_shift
 from cloister.plugins.oracles.shuffled.blanket_histogram import BlanketHistogram
 from cloister.plugins.oracles.shuffled.mixing import Shares
 from cloister.plugins.oracles.shuffled.split_and_mix import SplitAndMix

@@ -13,8 +13,8 @@ from cloister.collection.wire.batches import BatchForm
 from cloister.core.buckets import BundleArrays, described, integers, key
 from cloister.core.domains import Ball, Box
 from cloister.core.randomness import PublicRng
+from cloister.plugins.oracles.local.coins import multiply_shift
 from cloister.plugins.oracles.local.hashing import Hashes
-from cloister.plugins.oracles.local.randomised_response import multiply_shift
 
 SIGNER = bytes(range(32))
 """A ticket's private key, for these vectors only."""

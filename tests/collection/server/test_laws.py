@@ -26,7 +26,7 @@ from cloister.plugins.oracles.local.counts.hadamard_response import HadamardResp
 from cloister.plugins.oracles.local.counts.local_hashing import ExplicitHistogram, OptimisedLocalHashing
 from cloister.plugins.oracles.local.counts.optimised_unary import OptimisedUnary
 from cloister.plugins.oracles.local.counts.subset_selection import SubsetSelection
-from cloister.plugins.oracles.local.randomised_response import packed
+from cloister.plugins.oracles.local.packed_sets import packed
 from cloister.plugins.oracles.local.reports import Reports
 from cloister.plugins.oracles.local.vectors.ldp_average import LdpAverage
 from cloister.plugins.oracles.local.vectors.vector_sums import ExplicitHistogramVector, HadamardVector

@@ -1,6 +1,6 @@
 """The net tree: nets of halving radii over a random projection, expanded where the rows are.
 
-Rows are projected to few dimensions and scaled (``nets.Projection``). Level i = 1 .. T is a shifted lattice A*_m
+Rows are projected to few dimensions and scaled (``projection``). Level i = 1 .. T is a shifted lattice A*_m
 (``nets``) of covering radius rho_i = 2^-i times the ball's. A row's buckets are Psi_T(x), Psi_(T-1)(Psi_T(x)), ...,
 Psi_1(...), with Psi_i the nearest point of net i: a node's parent is the nearest point of the coarser net. The root {0}
 holds every row and is not asked: users share the levels.
@@ -11,10 +11,10 @@ Lemma 15 (children <= (1 + 2 / gamma)^m, gamma_i = gamma rho_i the packing radiu
 ball; otherwise, and at the root, 3 replaces 2, since children can be rho_i + rho_(i+1) away. The paper's proof omits
 points outside.
 
-Growing (Algorithms 1 and 2): the root is expanded, and then the tau nodes of each level with the largest counts, where
-tau = (j - 1) k a for the first j <= Gamma such that the nodes but the (j - 1) k a largest hold at most twice as much as
-the nodes but the j k a largest. Leaves are the coreset. Corrections: Algorithm 2 reads noisy counts, clamped at 0; n is
-the declared public number of rows.
+Growing (Algorithms 1 and 2): the root is expanded, and then the tau nodes of each level with the largest counts. Let
+R_j be the total of a level's counts without the j k a largest; tau = (j - 1) k a for the first j <= Gamma with
+R_(j-1) <= 2 R_j. Leaves are the coreset. Corrections: Algorithm 2 reads noisy counts, clamped at 0; n is the declared
+public number of rows.
 
 The paper's a = ceil((1 + (2 + theta) / gamma)^m) (Corollary 18) serves the proof: at m = 4 it is above 10^6, so that
 everything is expanded. Its Lambda = sqrt(0.01 / log(n / beta) * d / d') leaves no row outside the ball, but puts all
@@ -54,7 +54,8 @@ from cloister.core.randomness import PublicRng
 from cloister.core.registry.components import component, option
 from cloister.core.roles import Counts
 from cloister.core.types import Bools, Floats, Ids, Ints
-from cloister.plugins.trees.nets import RADIUS, Net, Projection, covering_radius, energy, packing_radius, short_vectors
+from cloister.plugins.trees.nets import Net, covering_radius, energy, packing_radius, short_vectors
+from cloister.plugins.trees.projection import RADIUS, Projection
 
 SLACK = 16
 """Integers by which rounding may move a point that is put back on the ball: 2.4e-7 of its radius."""

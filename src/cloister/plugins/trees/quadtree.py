@@ -38,7 +38,8 @@ from cloister.core.registry.components import component, option
 from cloister.core.reproducible_math import lengths
 from cloister.core.roles import Counts
 from cloister.core.types import Bools, Floats, Ints
-from cloister.plugins.trees.reduction import Reduction, Steps
+from cloister.plugins.trees.cut_table import CutTable
+from cloister.plugins.trees.reduction import Reduction
 
 DEEPEST = 60
 """Limit of levels: a cell's id is a 64-bit integer."""
@@ -160,10 +161,10 @@ class Quadtree:
         return tuple(by_coordinate)
 
     @cached_property
-    def steps(self) -> tuple[Steps, ...]:
+    def steps(self) -> tuple[CutTable, ...]:
         """Search for a row's finest interval, by coordinate."""
         return tuple(
-            Steps.of(borders[-1][1:-1], int(side))
+            CutTable.of(borders[-1][1:-1], int(side))
             for borders, side in zip(self.borders, self.reduced.sides, strict=True)
         )
 

@@ -1,4 +1,4 @@
-"""Coordinates for trees of axis-parallel cells: a public random projection, and a search for the cuts below a row.
+"""A public random projection to a box of few dimensions, in integers, for trees of axis-parallel cells.
 
 A row x (lattice steps, relative to the domain's middle) is mapped to y = floor(2^-20 M'x), where the columns of
 M / 2^20 are an orthonormal basis of a random m-dimensional subspace, and then clipped to a box: a projection may leave
@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, Self, final
+from typing import Any, final
 
 import attrs
 import numpy as np
@@ -88,54 +88,3 @@ class Reduction:
         """Return points (p, d) of the domain, in the caller's units, for points (p, m) of the box in lattice steps."""
         steps = images if self.frame is None else product(images, self.frame.T)
         return self.domain.truncate(self.domain.middle + steps * self.domain.unit)
-
-
-FINER = 6
-"""Bits by which the table's cells outnumber the cuts: most cells then hold no cut, and few hold two."""
-
-LONGEST = 16
-"""Bits of the longest table, to fit in a core's second-level cache."""
-
-CROWDED = 4
-"""Cuts in one cell above which bisection is as fast."""
-
-
-@final
-@attrs.frozen(eq=False)
-class Steps:
-    """Table for counting the cuts (m,) that are at most x, an integer of [-side, side].
-
-    Several times as fast as bisection, whose branches cannot be predicted.
-
-    Args:
-        cuts: ascending, followed by ``crowd`` values that no x reaches.
-        side: of the range.
-        shift: bits of a cell of the table.
-        first: number of cuts that are at most the first integer of each cell.
-        crowd: largest number of cuts within a cell.
-    """
-
-    cuts: Ints
-    side: int
-    shift: int
-    first: Ints
-    crowd: int
-
-    @classmethod
-    def of(cls, cuts: Ints, side: int) -> Self:
-        bits = min(LONGEST, len(cuts).bit_length() + FINER)
-        shift = max(0, (2 * side).bit_length() - bits)
-        cells = (np.arange((2 * side >> shift) + 2) << shift) - side
-        first = np.searchsorted(cuts, cells, side="right")
-        crowd = int(np.diff(first).max())
-        never = np.full(crowd, np.iinfo(np.int64).max)
-        return cls(np.concatenate([cuts, never]), side, shift, first, crowd)
-
-    def below(self, x: Ints) -> Ints:
-        """Count the cuts (n,) that are at most x (n,)."""
-        if self.crowd > CROWDED:
-            return np.asarray(np.searchsorted(self.cuts, x, side="right"), np.int64)
-        count: Ints = self.first.take((x + self.side) >> self.shift, mode="clip")
-        for _ in range(self.crowd):
-            count = count + (x >= self.cuts[count])
-        return count

@@ -24,9 +24,9 @@ from cloister.plugin import (
     Space,
 )
 from cloister.plugins.oracles.local import fast
+from cloister.plugins.oracles.local.coins import odds
 from cloister.plugins.oracles.local.hadamard_transform import Rotations
 from cloister.plugins.oracles.local.hashing import BLOCK, Hashes
-from cloister.plugins.oracles.local.randomised_response import odds
 from cloister.plugins.oracles.local.vectors.channel import RANDOMISERS
 from cloister.plugins.oracles.local.vectors.codebook import Codebook
 from cloister.plugins.oracles.local.vectors.unit_randomiser import lifted

@@ -16,13 +16,15 @@ import pytest
 
 from cloister.core.reports import ReportLaw
 from cloister.plugin import Bound, Budget, NoiseRng, PublicRng, QuestionContext, Refused, Space
+from cloister.plugins.oracles.local.coins import WORDS, odds, words_per_integer
 from cloister.plugins.oracles.local.counts.channel import Direct
 from cloister.plugins.oracles.local.counts.hadamard_response import Signed
 from cloister.plugins.oracles.local.counts.local_hashing import AskedLocalHashing
 from cloister.plugins.oracles.local.counts.optimised_unary import Unary, at_least
 from cloister.plugins.oracles.local.counts.subset_selection import Subset
 from cloister.plugins.oracles.local.hashing import Hashed
-from cloister.plugins.oracles.local.randomised_response import WORDS, Response, odds, packed, words_per_integer
+from cloister.plugins.oracles.local.packed_sets import packed
+from cloister.plugins.oracles.local.randomised_response import Response
 from cloister.plugins.oracles.local.reports import Reports
 from cloister.plugins.oracles.local.vectors.duchi import Duchi
 from cloister.plugins.oracles.local.vectors.ldp_average import LdpAverage

@@ -18,6 +18,9 @@ from cloister.core.types import AnyArray, Ids, Ints
 ROUNDS = 3
 """Rounds of random signs and a transform: one or two are not random enough, see ``Rotations``."""
 
+TILE = 32
+"""Users that a compiled kernel processes together."""
+
 
 def transform(vectors: AnyArray) -> AnyArray:
     """Return H x for every column x of (2^m, ...): out[v] = sum_j (-1)^|j & v| x[j]. H H is 2^m times the identity.
@@ -63,11 +66,11 @@ def rows_of_hadamard(size: int) -> Ids:
 class Rotations:
     """Public rotation of R^D for every user: R = H S3 H S2 H S1 / D^1.5, with random signs S from the user's number.
 
-    Three rounds are not quite a random rotation. The error this makes in estimates of ``codebook``, measured on 1e5
-    rotations for axes, pairs, flat and spiky vectors: at D = 128 at most 0.1% in length, and in direction less than
-    could be detected (0.2%), except for vectors on four coordinates whose numbers cancel bit by bit, such as (0.8,
-    0.35, 0.35, 0.35) on the first four: 0.45%, which a fourth round removes. At D = 64 it is 0.35% and 1.1%, at D = 16
-    6% and 2%, but no codebook is that small. Two rounds are off by 1.3% at D = 128, one by 54%.
+    Three rounds are not quite a random rotation. Errors of ``codebook``'s estimates, measured on 1e5 rotations for
+    axes, pairs, flat and spiky vectors at D = 128: at most 0.1% in length, and none above the detectable 0.2% in
+    direction. Only vectors on four coordinates whose numbers cancel bit by bit, such as (0.8, 0.35, 0.35, 0.35) on the
+    first four, are off by 0.45%, which a fourth round removes. At D = 64 errors are 0.35% and 1.1%, at D = 16 6% and
+    2%, but no codebook is that small. Two rounds are off by 1.3% at D = 128, one by 54%.
 
     Args:
         dimension: D, a power of two, 64 <= D <= 4096.

@@ -25,7 +25,7 @@ from cloister.core.errors import Refused
 from cloister.core.randomness import PublicRng
 from cloister.core.registry.components import option
 from cloister.core.types import AnyArray, Ids, Ints
-from cloister.plugins.oracles.local.randomised_response import multiply_shift
+from cloister.plugins.oracles.local.coins import multiply_shift
 
 Share: TypeAlias = Literal["users", "budget"]
 

@@ -18,8 +18,8 @@ from cloister.core.randomness import NoiseRng, PublicRng
 from cloister.core.reports import Gain, ReportFacts
 from cloister.core.types import AnyArray, Bools, Floats, Ids, Ints
 from cloister.noise.channel import LookupTable
+from cloister.plugins.oracles.local.coins import multiply_shift
 from cloister.plugins.oracles.local.hashing import Hashes
-from cloister.plugins.oracles.local.randomised_response import multiply_shift
 
 COLUMNS = {"question": "u8", "level": "u2", "tag": "u8", "value": "u2"}
 LISTED = 2**14

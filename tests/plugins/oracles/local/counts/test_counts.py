@@ -14,6 +14,7 @@ from scipy.stats import binom
 
 from cloister.core.registry.registry import built_in
 from cloister.plugin import Budget, InvalidInput, NoiseRng, PublicRng, QuestionContext, Refused, Space
+from cloister.plugins.oracles.local.coins import WORDS, words_per_integer
 from cloister.plugins.oracles.local.counts.adaptive_response import AdaptiveResponse
 from cloister.plugins.oracles.local.counts.channel import Direct
 from cloister.plugins.oracles.local.counts.hadamard_response import HadamardResponse
@@ -25,7 +26,8 @@ from cloister.plugins.oracles.local.counts.local_hashing import (
 from cloister.plugins.oracles.local.counts.optimised_unary import OptimisedUnary
 from cloister.plugins.oracles.local.counts.subset_selection import SubsetSelection
 from cloister.plugins.oracles.local.hashing import Hashed, Hashes
-from cloister.plugins.oracles.local.randomised_response import WORDS, Response, packed, unpacked, words_per_integer
+from cloister.plugins.oracles.local.packed_sets import packed, unpacked
+from cloister.plugins.oracles.local.randomised_response import Response
 from cloister.plugins.oracles.local.reports import Reports
 
 LOCAL = [spec for spec in built_in().specs("FrequencyOracle") if spec.trust == "Local"]

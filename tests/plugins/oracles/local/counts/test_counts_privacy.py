@@ -20,13 +20,14 @@ import numpy as np
 import pytest
 
 from cloister.plugin import Budget, InvalidInput, PublicRng
+from cloister.plugins.oracles.local.coins import WORDS, multiply_shift, odds, words_per_integer
 from cloister.plugins.oracles.local.counts.channel import Direct
 from cloister.plugins.oracles.local.counts.hadamard_response import HadamardResponse, Signed
 from cloister.plugins.oracles.local.counts.local_hashing import ExplicitHistogram, OptimisedLocalHashing
 from cloister.plugins.oracles.local.counts.optimised_unary import Unary
 from cloister.plugins.oracles.local.counts.subset_selection import Subset
 from cloister.plugins.oracles.local.hashing import Hashed
-from cloister.plugins.oracles.local.randomised_response import WORDS, Response, multiply_shift, odds, words_per_integer
+from cloister.plugins.oracles.local.randomised_response import Response
 from tests.plugins.oracles.local.counts.test_counts import each_class, each_oracle, exact_table, numbered, opened
 
 EPSILONS = (0.1, 1.0, 3.7)

@@ -26,7 +26,7 @@ from cloister.plugin import (
     QuestionContext,
     Space,
 )
-from cloister.plugins.oracles.local.randomised_response import WORDS, odds
+from cloister.plugins.oracles.local.coins import WORDS, odds
 from cloister.plugins.oracles.local.vectors.channel import word_source
 from cloister.plugins.oracles.local.vectors.privunit import PrivUnit, _cap_share
 from cloister.plugins.oracles.local.vectors.unit_randomiser import STEP, ZERO, DrawWords, received

@@ -15,8 +15,8 @@ from scipy.stats import beta
 
 from cloister.core.reproducible_math import normals
 from cloister.plugin import Bound, Budget, InvalidInput, NoiseRng, PublicRng, QuestionContext, Space
+from cloister.plugins.oracles.local.coins import WORDS, odds
 from cloister.plugins.oracles.local.hadamard_transform import Rotations
-from cloister.plugins.oracles.local.randomised_response import WORDS, odds
 from cloister.plugins.oracles.local.vectors.channel import RANDOMISERS, word_source
 from cloister.plugins.oracles.local.vectors.codebook import Codebook, mean_of_largest
 from cloister.plugins.oracles.local.vectors.duchi import Duchi

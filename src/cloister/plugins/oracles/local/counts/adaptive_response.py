@@ -4,8 +4,8 @@ Guarantee (Local; replace one row, or have none; pure, no delta): either way ``R
 function of her bucket and of public coins: eps-DP. 'In no bucket' is a symbol of its own, or a uniform hash value. For
 several levels see ``reports``.
 
-Variance with n users and K buckets: n (e^eps + K - 2) / (e^eps - 1)^2 on the bucket, about n 4 e^eps / (e^eps - 1)^2 on
-a hash: the bucket is better iff K < 3 e^eps + 2, typically where reports are shuffled and epsilon is 5 to 10.
+Variance with n users and K buckets: n (e^eps + K - 1) / (e^eps - 1)^2 on the bucket, about n 4 e^eps / (e^eps - 1)^2 on
+a hash. The bucket is used iff K < 3 e^eps + 2, typically where reports are shuffled and epsilon is 5 to 10.
 
 Source: Wang, Blocki, Li, Jha 2017, sections 4.4 and 5 (direct encoding against local hashing).
 """

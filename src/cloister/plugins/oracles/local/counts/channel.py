@@ -32,8 +32,9 @@ from cloister.core.reports import Gain, ReportLaw
 from cloister.core.trust import Local
 from cloister.core.types import AnyArray, Floats, Ids, Ints
 from cloister.noise.channel import LookupTable
+from cloister.plugins.oracles.local.coins import odds
 from cloister.plugins.oracles.local.question import Keeping, LocalQuestion, Randomiser, Tallying, WithoutReportLaws
-from cloister.plugins.oracles.local.randomised_response import Response, odds
+from cloister.plugins.oracles.local.randomised_response import Response
 from cloister.plugins.oracles.local.reports import Kept, Share, Sharing, Tallies, share_option
 
 ROUNDED = 2.0**-30

@@ -29,8 +29,9 @@ from cloister.core.randomness import PublicRng
 from cloister.core.registry.components import component
 from cloister.core.reports import Proportion, ReportLaw
 from cloister.core.types import AnyArray, Floats, Ids, Ints
+from cloister.plugins.oracles.local.coins import WORDS
 from cloister.plugins.oracles.local.counts.channel import CUT, ROUNDED, LocalCounts, ResponseProbabilities
-from cloister.plugins.oracles.local.randomised_response import WORDS, has_padding_bits, packed, set_counts, set_sizes
+from cloister.plugins.oracles.local.packed_sets import has_padding_bits, packed, set_counts, set_sizes
 
 MAX_BUCKETS = 2**12
 """Limit of buckets per level: a report has a bit, and takes a secret word, for each."""

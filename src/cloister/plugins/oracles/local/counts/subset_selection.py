@@ -34,18 +34,10 @@ import numpy as np
 from cloister.core.randomness import PublicRng
 from cloister.core.registry.components import component
 from cloister.core.types import AnyArray, Ids, Ints
+from cloister.plugins.oracles.local.coins import WORDS, multiply_shift, truthful_words, words_per_integer
 from cloister.plugins.oracles.local.counts.channel import LocalCounts, ResponseProbabilities
+from cloister.plugins.oracles.local.packed_sets import has_padding_bits, packed, set_counts, set_sizes
 from cloister.plugins.oracles.local.question import WithoutReportLaws
-from cloister.plugins.oracles.local.randomised_response import (
-    WORDS,
-    has_padding_bits,
-    multiply_shift,
-    packed,
-    set_counts,
-    set_sizes,
-    truthful_words,
-    words_per_integer,
-)
 
 MAX_BUCKETS = 2**12
 """Limit of buckets per level: a report has a bit, and takes a secret word, for each."""

@@ -21,10 +21,10 @@ from cloister.core.registry.components import option
 from cloister.core.reports import Gain
 from cloister.core.types import AnyArray, Floats, Ids, Ints
 from cloister.noise.channel import LookupTable
+from cloister.plugins.oracles.local.coins import odds
 from cloister.plugins.oracles.local.fast import run_kernel
 from cloister.plugins.oracles.local.hadamard_transform import parity, transform
 from cloister.plugins.oracles.local.question import Keeping, LocalQuestion, Tallying
-from cloister.plugins.oracles.local.randomised_response import odds
 from cloister.plugins.oracles.local.reports import Kept, Share, Sharing, Tallies
 from cloister.plugins.oracles.local.vectors.codebook import Codebook
 from cloister.plugins.oracles.local.vectors.duchi import Duchi

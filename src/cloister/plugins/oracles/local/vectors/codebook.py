@@ -18,9 +18,9 @@ from cloister.core.randomness import PublicRng
 from cloister.core.reports import ReportLaw
 from cloister.core.reproducible_math import ESTIMATED, few_bits
 from cloister.core.types import AnyArray, Floats, Ids, Ints
+from cloister.plugins.oracles.local.coins import WORDS
 from cloister.plugins.oracles.local.fast import run_kernel, states
-from cloister.plugins.oracles.local.hadamard_transform import Rotations, rows_of_hadamard
-from cloister.plugins.oracles.local.randomised_response import TILE, WORDS
+from cloister.plugins.oracles.local.hadamard_transform import TILE, Rotations, rows_of_hadamard
 from cloister.plugins.oracles.local.vectors.unit_randomiser import DrawWords
 
 

@@ -14,7 +14,7 @@ from cloister.core.randomness import PublicRng
 from cloister.core.reports import Proportion, ReportLaw
 from cloister.core.reproducible_math import ESTIMATED, column_sums, few_bits, normals, quarter_sines, words_for
 from cloister.core.types import AnyArray, Floats, Ids, Ints
-from cloister.plugins.oracles.local.randomised_response import WORDS, coin_words
+from cloister.plugins.oracles.local.coins import WORDS, coin_words
 from cloister.plugins.oracles.local.vectors.unit_randomiser import STEP, ZERO, DrawWords, OnSphere, blocks, sent
 
 PAIRS = 16

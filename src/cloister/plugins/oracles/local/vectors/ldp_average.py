@@ -4,10 +4,10 @@ Guarantee (Local; replace one row, or have none): a person's report is (eps, del
 She sends noise in the block of every region, plus her vector v, |v| <= l2, in that of her own. If her row is replaced,
 her report's mean moves by |v - v'| <= 2 l2 within one region, by sqrt(|v|^2 + |v'|^2) <= sqrt(2) l2 between two, by l2
 if one of the rows is in none: jointly over all blocks by at most 2 l2. So noise of sigma = 2 l2 / mu is mu-GDP, and
-(eps, delta)-DP with the largest mu of the exact relation (Balle and Wang 2018), less the cost of discreteness: vectors
-are integers, scaled so that sigma is 2^22 to 2^23, and noise is discrete Gaussian; her two rows differ in at most 2 d
-integers per level (``accounting.composition``). If L levels share her budget, these are 2 sqrt(L) l2 and 2 d L; if they
-share the users she answers one level.
+(eps, delta)-DP with the largest mu of the exact relation (Balle and Wang 2018), less the cost of discreteness
+(``accounting.composition``). Vectors are integers, scaled so that sigma is 2^22 to 2^23, noise is discrete Gaussian,
+and her two rows differ in at most 2 d integers per level. If L levels share her budget, these are 2 sqrt(L) l2 and
+2 d L; if they share the users she answers one level.
 
 The bound is on what is *sent*: ask about rows relative to a public point of each region
 (``methods.weighted_centers.buckets.Centred``), clipped to it, and add the point back. For a bound that differs by
@@ -18,9 +18,10 @@ few, and most are pure randomised response with all of her epsilon. mu^2 and eps
 pure eps = 4 becomes eps = 0.7 at delta = 1e-6. Basic composition adds epsilons and deltas, without loss for a person
 who answers one question.
 
-Corrections to the paper: sigma from the change of what is sent, where it has diam(R_t) but adds x itself (uncentred, a
-norm of a hundred diameters turns eps = 0.5 into 8.9); joint bound 2 l2, not sqrt(2) l2, with which eps = 0.5, 1, 2
-would be 0.73, 1.46, 2.93; the analytic calibration, since the classical one is proved for eps <= 1.
+Corrections to the paper: (1) Sigma is calibrated to the change of what is sent. The paper takes diam(R_t) but adds x
+itself: uncentred, a norm of a hundred diameters turns eps = 0.5 into 8.9. (2) The joint bound is 2 l2, not sqrt(2) l2,
+with which eps = 0.5, 1, 2 would be 0.73, 1.46, 2.93. (3) Calibration is analytic: the classical one is proved for
+eps <= 1.
 
 Range: a number is clipped at 8 sigma beyond the bound, then the N numbers of a level are shrunk to a length of
 sigma sqrt(N + 2 sqrt(32 N) + 64) beyond it. That is post-processing on the person's device. The decoder refuses what is

@@ -23,7 +23,7 @@ from cloister.core.reproducible_math import (
     words_for,
 )
 from cloister.core.types import AnyArray, Bools, Floats, Ids
-from cloister.plugins.oracles.local.randomised_response import WORDS
+from cloister.plugins.oracles.local.coins import WORDS
 from cloister.plugins.oracles.local.vectors.unit_randomiser import STEP, DrawWords, OnSphere, blocks, sent
 
 RAREST = 2.0**-10
