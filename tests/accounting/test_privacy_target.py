@@ -10,13 +10,22 @@ import attrs
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from cloister.accounting import Accountant, PrivacyTarget, delta_of_mu, mu_of, rho_of
+from cloister.accounting import (
+    Accountant,
+    PrivacyTarget,
+    Spent,
+    accountant as accounting_of_runs,
+    delta_of_mu,
+    mu_of,
+    rho_of,
+)
 from cloister.accounting.conversions import ROUNDING
 from cloister.accounting.discrete import BEYOND
 from cloister.accounting.users import checked_rows_per_user
 from cloister.core.budget import Budget, Event, Measure
 from cloister.core.errors import BudgetExceeded, InvalidInput, Refused, WrongComposition
 from cloister.core.reproducible_math import fewer_bits
+from cloister.noise.laws import enough_bits
 
 WIDE = 2.0**16
 MEASURES: tuple[Measure, ...] = ("pure", "gaussian", "zcdp", "exact")
@@ -168,6 +177,26 @@ def test_a_second_stage_may_cost_what_was_left_for_it_and_no_more(measure: Measu
     with pytest.raises(Refused, match="must not depend on answers"):
         books.charge(1, rounds_of(rest, 1)[0])
     books.charge(1, rounds_of(rest, 3)[0])
+
+
+def test_the_least_width_of_the_proof_is_that_of_the_oracles_noise() -> None:
+    """Narrower noise is widened by a bit: else the drift of a second stage could exceed what covers it."""
+    least = accounting_of_runs.WIDE
+    assert least == 2.0**20
+    assert [enough_bits(x) for x in (math.nextafter(least, 0), least)] == [1, 0]
+
+
+def test_an_accountant_begins_without_rounds_and_nobody_gives_it_any() -> None:
+    total = PrivacyTarget(1.0, 1e-6)
+    budget = total.measured({"pure"})
+    for more in ((((Event("test", budget),),),), ((), 1)):
+        with pytest.raises(TypeError):
+            Accountant(total, budget, *more)
+    books = Accountant(total, budget)
+    assert (books.rounds, books.spent, books.left) == (0, Spent(), 1.0)
+    for name in ("total", "budget"):
+        with pytest.raises(attrs.exceptions.FrozenAttributeError):
+            setattr(books, name, None)
 
 
 def test_paths_with_drift_and_paths_with_tails_are_covered_together() -> None:
