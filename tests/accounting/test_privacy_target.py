@@ -20,7 +20,7 @@ from cloister.accounting import (
     rho_of,
 )
 from cloister.accounting.conversions import ROUNDING
-from cloister.accounting.discrete import BEYOND
+from cloister.accounting.discrete import BEYOND, eta
 from cloister.accounting.users import checked_rows_per_user
 from cloister.core.budget import Budget, Event, Measure
 from cloister.core.errors import BudgetExceeded, InvalidInput, Refused, WrongComposition
@@ -184,6 +184,27 @@ def test_the_least_width_of_the_proof_is_that_of_the_oracles_noise() -> None:
     least = accounting_of_runs.WIDE
     assert least == 2.0**20
     assert [enough_bits(x) for x in (math.nextafter(least, 0), least)] == [1, 0]
+
+
+@pytest.mark.parametrize("measure", ["pure", "gaussian", "zcdp"])
+def test_thresholds_spend_no_more_delta_than_was_set_aside_though_the_whole_would_hold(measure: Measure) -> None:
+    total = PrivacyTarget(1.0, 1e-6)
+    budget = attrs.evolve(total.measured({measure}, uses_delta=True), delta=2e-7)
+    event = Event("thresholded", attrs.evolve(budget, amount=1e-4, delta=0.0))
+    Accountant(total, budget).forecast([[attrs.evolve(event, delta=2e-7)]])
+    with pytest.raises(BudgetExceeded, match="the delta that was set aside for thresholds"):
+        Accountant(total, budget).forecast([[attrs.evolve(event, delta=2.1e-7)]])
+
+
+@pytest.mark.parametrize("drift", [0.0, 0.3, 1.0, 1.5])
+@pytest.mark.parametrize("tail", [0.0, 0.2, 1.0, 7.25])
+def test_what_covers_a_path_has_no_smaller_drift_and_no_smaller_tail_than_the_path(drift: float, tail: float) -> None:
+    total = PrivacyTarget(1.0, 1e-6)
+    books = Accountant(total, total.measured({"gaussian"}))
+    one = eta(2.0**20)
+    cover = books._covering(Spent(drift=drift * one, tail=tail * BEYOND))
+    touched = math.ceil(max(drift, tail))
+    assert (cover.mu_squared, cover.drift, cover.tail) == (books.budget.amount, touched * one, touched * BEYOND)
 
 
 def test_an_accountant_begins_without_rounds_and_nobody_gives_it_any() -> None:
