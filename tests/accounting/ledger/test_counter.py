@@ -8,6 +8,7 @@ import os
 import shutil
 import signal
 import sqlite3
+import stat
 import subprocess
 import sys
 from collections.abc import Callable
@@ -388,15 +389,22 @@ def test_a_run_that_is_announced_has_fewer_rounds_than_none_and_those_there_befo
 def test_a_file_that_is_replaced_is_its_owners_until_it_has_the_mode_that_it_is_to_have(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    modes, chmod = list[int](), os.chmod
+    modes, chmod, synced, fsync = list[int](), os.chmod, list[int](), os.fsync
 
     def watched(path: Path, mode: int) -> None:
         modes.append(path.stat().st_mode & 0o777)
         chmod(path, mode)
         modes.append(path.stat().st_mode & 0o777)
 
+    def counted_bytes(descriptor: int) -> None:
+        facts = os.fstat(descriptor)
+        synced.append(facts.st_size if stat.S_ISREG(facts.st_mode) else -1)
+        fsync(descriptor)
+
     monkeypatch.setattr(os, "chmod", watched)
+    monkeypatch.setattr(os, "fsync", counted_bytes)
     counter.replace(tmp_path / "file", b"content", 0o640)
     assert modes == [0o600, 0o640]
+    assert synced == [len(b"content"), -1]  # all of it, then the folder
     assert (tmp_path / "file").read_bytes() == b"content"
     assert [path.name for path in tmp_path.iterdir()] == ["file"]

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from cloister.accounting import Cost, Ledger, Lifetime, PrivacyTarget, Run, rho_of
+from cloister.accounting.ledger.database import About
 from cloister.core.budget import Budget, Event, Measure
 from cloister.core.errors import BudgetExceeded, CloisterError, Damaged, InvalidInput, Refused, UnknownName
 from cloister.core.record import Fingerprinter, Lookup, inside, mark_of, marks_of_options
@@ -553,3 +554,11 @@ def test_a_full_disk_is_one_clear_error_and_the_run_goes_on_when_there_is_room(
             run.write(Lookup(0, 0, 0, False, np.zeros(2**16, np.int64), np.zeros(2**16)))
     run.write(look())
     assert same(resumed(ledger, run).record.lookups, [look()])
+
+
+def test_a_note_is_one_line_of_at_most_200_printable_characters() -> None:
+    for text in ("", "x" * 200, "Grüße: 5 €"):
+        assert About(note=text).note == text
+    for wrong in ("x" * 201, "two\nlines", "a bell \a", 3, None, ["x"]):
+        with pytest.raises(InvalidInput, match="the note is .*: give one line of at most 200 printable characters"):
+            About(note=wrong)  # type: ignore[arg-type]
