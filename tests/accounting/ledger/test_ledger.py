@@ -560,5 +560,15 @@ def test_a_note_is_one_line_of_at_most_200_printable_characters() -> None:
     for text in ("", "x" * 200, "Grüße: 5 €"):
         assert About(note=text).note == text
     for wrong in ("x" * 201, "two\nlines", "a bell \a", 3, None, ["x"]):
-        with pytest.raises(InvalidInput, match="the note is .*: give one line of at most 200 printable characters"):
+        with pytest.raises(InvalidInput, match=r"the note is .*: give one line of at most 200 printable characters"):
             About(note=wrong)  # type: ignore[arg-type]
+
+
+def test_what_is_left_is_never_less_than_nothing_and_nothing_is_0() -> None:
+    total = PrivacyTarget(1.0, 1e-6)
+    basic, zcdp = (Lifetime("mine", total, how) for how in ("basic", "zcdp"))
+    for spent in (Cost(1.0, 1e-6), Cost(1 + 1e-10, 1e-6 * (1 + 1e-10))):
+        assert basic.left(spent) == "epsilon 0, delta 0"
+    assert basic.left(Cost(0.75, 4e-7)) == "epsilon 0.25, delta 6e-07"
+    for rho in (zcdp.rho, zcdp.rho * (1 + 1e-10)):
+        assert zcdp.left(Cost(rho=rho)) == "rho 0 (alone: epsilon 0 at delta 1e-06)"
