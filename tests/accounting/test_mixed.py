@@ -30,6 +30,7 @@ from cloister.run.fit import fit, source
 from cloister.run.request import PreparedRun, Request, prepare
 
 SEED = PublicRng.from_seed(5)
+LAPLACE = {"counts": "discrete-laplace"}
 
 
 def exact(pures: list[float], mu: float, epsilon: float) -> mpmath.mpf:
@@ -156,6 +157,19 @@ def test_only_pure_and_gaussian_questions_are_priced_together() -> None:
         currencies = frozenset(PrivacyNotion(kind) for kind in kinds)  # type: ignore[arg-type]
         assert joint_problem(None, currencies, PrivacyTarget(0.5, 1e-6), problem) is None
     assert joint_problem(None, frozenset(map(PrivacyNotion, ("pure", "gaussian"))), PrivacyTarget(0.5), problem) is None
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "k", "rows", "rho"),
+    [(0.5, 1.4e-5, 8, 6500, 173 / 2**12), (1.0, 1e-6, 3, 1000, 137 / 2**10), (4.0, 1e-6, 4, 3000, 101 / 2**6)],
+)
+def test_budgets_of_mixed_runs_are_the_same_everywhere(
+    epsilon: float, delta: float, k: int, rows: int, rho: float
+) -> None:
+    """They are in plans, which machines of other kinds compare by their hashes."""
+    figures = {"k": k, "epsilon": epsilon, "delta": delta, "rows": rows, "bounds": (-1, 1)}
+    asked = Request(method="grid-means", components=LAPLACE, **figures)
+    assert prepare(asked, ["x", "y"]).problem.budget == Budget("zcdp", rho)
 
 
 def test_counts_in_laplace_noise_beside_gaussian_sums_have_half_the_variance_and_all_else_is_as_it_was() -> None:

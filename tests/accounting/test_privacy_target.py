@@ -10,13 +10,22 @@ import attrs
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from cloister.accounting import Accountant, PrivacyTarget, delta_of_mu, mu_of, rho_of
+from cloister.accounting import (
+    Accountant,
+    PrivacyTarget,
+    Spent,
+    accountant as accounting_of_runs,
+    delta_of_mu,
+    mu_of,
+    rho_of,
+)
 from cloister.accounting.conversions import ROUNDING
-from cloister.accounting.discrete import BEYOND
+from cloister.accounting.discrete import BEYOND, eta
 from cloister.accounting.users import checked_rows_per_user
 from cloister.core.budget import Budget, Event, Measure
 from cloister.core.errors import BudgetExceeded, InvalidInput, Refused, WrongComposition
 from cloister.core.reproducible_math import fewer_bits
+from cloister.noise.laws import enough_bits
 
 WIDE = 2.0**16
 MEASURES: tuple[Measure, ...] = ("pure", "gaussian", "zcdp", "exact")
@@ -168,6 +177,76 @@ def test_a_second_stage_may_cost_what_was_left_for_it_and_no_more(measure: Measu
     with pytest.raises(Refused, match="must not depend on answers"):
         books.charge(1, rounds_of(rest, 1)[0])
     books.charge(1, rounds_of(rest, 3)[0])
+
+
+def test_the_least_width_of_the_proof_is_that_of_the_oracles_noise() -> None:
+    """Narrower noise is widened by a bit: else the drift of a second stage could exceed what covers it."""
+    least = accounting_of_runs.WIDE
+    assert least == 2.0**20
+    assert [enough_bits(x) for x in (math.nextafter(least, 0), least)] == [1, 0]
+
+
+@pytest.mark.parametrize("measure", ["pure", "gaussian", "zcdp"])
+def test_thresholds_spend_no_more_delta_than_was_set_aside_though_the_whole_would_hold(measure: Measure) -> None:
+    total = PrivacyTarget(1.0, 1e-6)
+    budget = attrs.evolve(total.measured({measure}, uses_delta=True), delta=2e-7)
+    event = Event("thresholded", attrs.evolve(budget, amount=1e-4, delta=0.0))
+    Accountant(total, budget).forecast([[attrs.evolve(event, delta=2e-7)]])
+    with pytest.raises(BudgetExceeded, match="the delta that was set aside for thresholds"):
+        Accountant(total, budget).forecast([[attrs.evolve(event, delta=2.1e-7)]])
+
+
+def test_shares_of_delta_that_add_up_to_a_last_digit_more_than_delta_are_admitted() -> None:
+    total = PrivacyTarget(1.0, 1e-6)
+    budget = total.measured({"pure"}, uses_delta=True)
+    shares = next(n for n in range(2, 100) if sum([1e-6 / n] * n) > 1e-6)
+    event = Event("thresholded", Budget("pure", 1.0 / shares), delta=1e-6 / shares)
+    spent = Accountant(total, budget).forecast([[event] * shares])
+    assert 1e-6 < spent.delta < 1e-6 * (1 + 1e-12)
+
+
+def test_an_epsilon_may_exceed_the_target_s_by_what_sums_round_and_by_no_more() -> None:
+    total = PrivacyTarget(0.01, 0.0)
+    for epsilon in (0.01, 0.01 * ROUNDING):
+        Accountant(total, Budget("pure", 1.0)).forecast([[Event("test", Budget("pure", epsilon))]])
+    over = Budget("pure", math.nextafter(0.01 * ROUNDING, 1))
+    with pytest.raises(BudgetExceeded, match="the run's epsilon"):
+        Accountant(total, Budget("pure", 1.0)).forecast([[Event("test", over)]])
+
+
+@pytest.mark.parametrize("drift", [0.0, 0.3, 1.0, 1.5])
+@pytest.mark.parametrize("tail", [0.0, 0.2, 1.0, 7.25])
+def test_what_covers_a_path_has_no_smaller_drift_and_no_smaller_tail_than_the_path(drift: float, tail: float) -> None:
+    total = PrivacyTarget(1.0, 1e-6)
+    books = Accountant(total, total.measured({"gaussian"}))
+    one = eta(2.0**20)
+    cover = books._covering(Spent(drift=drift * one, tail=tail * BEYOND))
+    touched = math.ceil(max(drift, tail))
+    assert (cover.mu_squared, cover.drift, cover.tail) == (books.budget.amount, touched * one, touched * BEYOND)
+
+
+def test_a_round_that_differs_from_its_forecast_is_refused_with_both() -> None:
+    total = PrivacyTarget(1.0, 1e-6)
+    books = Accountant(total, total.measured({"pure"}))
+    books.forecast([[Event("test", Budget("pure", 0.25)), Event("other", Budget("pure", 0.5))], []])
+    with pytest.raises(Refused, match=r"\(forecast: test pure 0.25, other pure 0.5; asked: none\)"):
+        books.charge(0, [])
+    books.charge(0, [Event("test", Budget("pure", 0.25)), Event("other", Budget("pure", 0.5))])
+    with pytest.raises(Refused, match=r"\(forecast: none; asked: test pure 0.25\)"):
+        books.charge(1, [Event("test", Budget("pure", 0.25))])
+
+
+def test_an_accountant_begins_without_rounds_and_nobody_gives_it_any() -> None:
+    total = PrivacyTarget(1.0, 1e-6)
+    budget = total.measured({"pure"})
+    for more in ((((Event("test", budget),),),), ((), 1)):
+        with pytest.raises(TypeError):
+            Accountant(total, budget, *more)
+    books = Accountant(total, budget)
+    assert (books.rounds, books.spent, books.left) == (0, Spent(), 1.0)
+    for name in ("total", "budget"):
+        with pytest.raises(attrs.exceptions.FrozenAttributeError):
+            setattr(books, name, None)
 
 
 def test_paths_with_drift_and_paths_with_tails_are_covered_together() -> None:

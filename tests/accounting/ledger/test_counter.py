@@ -8,6 +8,7 @@ import os
 import shutil
 import signal
 import sqlite3
+import stat
 import subprocess
 import sys
 from collections.abc import Callable
@@ -374,3 +375,36 @@ def test_a_ledger_of_two_names_is_refused_by_both_for_each_would_have_a_counter_
     second.unlink()
     with pytest.raises(Damaged, match="lacks rounds") if older else nullcontext():
         reserve(Ledger.open(ledger.path))
+
+
+def test_a_run_that_is_announced_has_fewer_rounds_than_none_and_those_there_before_keep_their_counts() -> None:
+    earlier = {"before": RunCount(3, 7, False)}
+    stored = {**earlier, "new": RunCount(0, 0, False)}
+    announced = counter.with_announced(earlier, stored)
+    assert announced == {**earlier, "new": RunCount(-1, 0, True)}
+    assert counter.runs_lacking_entries(earlier, announced) == []
+    assert counter.runs_lacking_entries({}, announced) == ["before"]
+
+
+def test_a_file_that_is_replaced_is_its_owners_until_it_has_the_mode_that_it_is_to_have(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    modes, chmod, synced, fsync = list[int](), os.chmod, list[int](), os.fsync
+
+    def watched(path: Path, mode: int) -> None:
+        modes.append(path.stat().st_mode & 0o777)
+        chmod(path, mode)
+        modes.append(path.stat().st_mode & 0o777)
+
+    def counted_bytes(descriptor: int) -> None:
+        facts = os.fstat(descriptor)
+        synced.append(facts.st_size if stat.S_ISREG(facts.st_mode) else -1)
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "chmod", watched)
+    monkeypatch.setattr(os, "fsync", counted_bytes)
+    counter.replace(tmp_path / "file", b"content", 0o640)
+    assert modes == [0o600, 0o640]
+    assert synced == [len(b"content"), -1]  # all of it, then the folder
+    assert (tmp_path / "file").read_bytes() == b"content"
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]

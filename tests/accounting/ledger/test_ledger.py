@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from cloister.accounting import Cost, Ledger, Lifetime, PrivacyTarget, Run, rho_of
+from cloister.accounting.ledger.database import About
 from cloister.core.budget import Budget, Event, Measure
 from cloister.core.errors import BudgetExceeded, CloisterError, Damaged, InvalidInput, Refused, UnknownName
 from cloister.core.fingerprints import Fingerprinter, fingerprint_of, option_fingerprints, subkey
@@ -554,3 +555,21 @@ def test_a_full_disk_is_one_clear_error_and_the_run_goes_on_when_there_is_room(
             run.write(Lookup(0, 0, 0, False, np.zeros(2**16, np.int64), np.zeros(2**16)))
     run.write(look())
     assert same(resumed(ledger, run).record.lookups, [look()])
+
+
+def test_a_note_is_one_line_of_at_most_200_printable_characters() -> None:
+    for text in ("", "x" * 200, "Grüße: 5 €"):
+        assert About(note=text).note == text
+    for wrong in ("x" * 201, "two\nlines", "a bell \a", 3, None, ["x"]):
+        with pytest.raises(InvalidInput, match=r"the note is .*: give one line of at most 200 printable characters"):
+            About(note=wrong)  # type: ignore[arg-type]
+
+
+def test_what_is_left_is_never_less_than_nothing_and_nothing_is_0() -> None:
+    total = PrivacyTarget(1.0, 1e-6)
+    basic, zcdp = (Lifetime("mine", total, how) for how in ("basic", "zcdp"))
+    for spent in (Cost(1.0, 1e-6), Cost(1 + 1e-10, 1e-6 * (1 + 1e-10))):
+        assert basic.left(spent) == "epsilon 0, delta 0"
+    assert basic.left(Cost(0.75, 4e-7)) == "epsilon 0.25, delta 6e-07"
+    for rho in (zcdp.rho, zcdp.rho * (1 + 1e-10)):
+        assert zcdp.left(Cost(rho=rho)) == "rho 0 (alone: epsilon 0 at delta 1e-06)"

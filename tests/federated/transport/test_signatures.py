@@ -35,7 +35,7 @@ from cloister.federated.transport.signatures import (
     expiry_warnings,
     sign,
 )
-from cloister.federated.transport.tls import APART, CLOCK, Line
+from cloister.federated.transport.tls import CLOCK, MAX_CLOCK_DIFFERENCE, Line
 from tests.docs.pages import ROOT
 from tests.federated.federated_session import others
 from tests.federated.pooling import HOUR
@@ -203,7 +203,7 @@ def test_a_line_warns_once_of_another_clock_and_takes_every_reply_all_the_same(
         return str(int(1000 * (NOW + seconds)))
 
     line = Line("127.0.0.1:9", Credentials.read(certs / "ours" / "north.pem"), 10, on_warning=said.append)
-    line._call = replying("soon", "nan", "", "9" * 400, "9" * 5000, at(APART), at(HOUR), at(HOUR))
+    line._call = replying("soon", "nan", "", "9" * 400, "9" * 5000, at(MAX_CLOCK_DIFFERENCE), at(HOUR), at(HOUR))
     assert [line.exchange(b"hello") for _ in range(8)] == 8 * [b"hello"]
     assert [words.partition(":")[0] for words in said] == [f"this machine's clock is 3,600.0 seconds behind {WHOSE}"]
     assert line.ahead == HOUR

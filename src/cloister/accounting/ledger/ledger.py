@@ -161,13 +161,13 @@ class Ledger:
         run, owner = run or new_run(), secrets.token_hex(16)
         if rows is not None:  # admit first: a refused run leaves no key, and none of its rows is read
             self.admits(dataset, total, budget)
-        marks = row_fingerprints(self.path, run, rows)
+        fingerprints = row_fingerprints(self.path, run, rows)
         with transaction(self.path, "writing") as db:
             _admit(db, dataset, budget, cost, total.unit)
             row = [run, dataset, budget.measure, cost.epsilon, cost.delta, cost.rho, plan, seed, owner]
             row += [about.note, about.method, about.k, json.dumps(about.columns)]
             db.execute(f"insert into runs values (?, ?, ?, ?, ?, ?, ?, ?, ?, 'open', {NOW}, null, ?, ?, ?, ?)", row)
-            store_fingerprints(db, run, marks)
+            store_fingerprints(db, run, fingerprints)
         return Run(run, dataset, seed, Record(), self.path, owner)
 
     def admits(self, dataset: str, total: PrivacyTarget, budget: Budget) -> None:
@@ -195,14 +195,14 @@ class Ledger:
         """
         with transaction(self.path, "reading") as db:
             _checked_run(db, run, dataset, state="open")
-        marks, owner = row_fingerprints(self.path, run, rows), secrets.token_hex(16)
+        fingerprints, owner = row_fingerprints(self.path, run, rows), secrets.token_hex(16)
         with transaction(self.path, "writing") as db:
             _checked_run(db, run, dataset, state="open")
-            check_options(db, run, marks)  # first: a plan has features for names, this has options
+            check_options(db, run, fingerprints)  # first: a plan has features for names, this has options
             seed = _checked_run(db, run, dataset, plan).seed
             if not same_rows:
-                check_rows(db, run, marks)
-            store_fingerprints(db, run, marks)
+                check_rows(db, run, fingerprints)
+            store_fingerprints(db, run, fingerprints)
             db.execute("update runs set owner = ? where id = ?", [owner, run])
             return Run(run, dataset, seed, record_of(db, run), self.path, owner)
 

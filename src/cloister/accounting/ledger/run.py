@@ -199,15 +199,17 @@ def row_fingerprints(ledger: Path, run: str, rows: Fingerprinter | None) -> Mapp
     return None if rows is None else rows(subkey(_secret(ledger), run))
 
 
-def store_fingerprints(db: sqlite3.Connection, run: str, marks: Mapping[str, bytes] | None) -> None:
+def store_fingerprints(db: sqlite3.Connection, run: str, fingerprints: Mapping[str, bytes] | None) -> None:
     """Store these fingerprints, if there are any, in place of earlier ones."""
-    if marks is None:
+    if fingerprints is None:
         return
     db.execute("delete from marks where run = ?", [run])
-    db.executemany("insert into marks values (?, ?, ?)", [(run, name, mark) for name, mark in marks.items()])
+    db.executemany(
+        "insert into marks values (?, ?, ?)", [(run, name, fingerprint) for name, fingerprint in fingerprints.items()]
+    )
 
 
-def check_options(db: sqlite3.Connection, run: str, marks: Mapping[str, bytes] | None) -> None:
+def check_options(db: sqlite3.Connection, run: str, fingerprints: Mapping[str, bytes] | None) -> None:
     """Check that rows are read with the options of the run's reservation, where both state them.
 
     Nobody can vouch for rows that are read differently: a file that was copied is still in one encoding.
@@ -215,7 +217,7 @@ def check_options(db: sqlite3.Connection, run: str, marks: Mapping[str, bytes] |
     Raises:
         Refused: some option differs.
     """
-    stored, current = _option_fingerprints(_stored_fingerprints(db, run)), _option_fingerprints(marks or {})
+    stored, current = _option_fingerprints(_stored_fingerprints(db, run)), _option_fingerprints(fingerprints or {})
     differ = [name for name in {**current, **stored} if stored.get(name) != current.get(name)]
     if stored and current and differ:
         raise Refused(
@@ -224,22 +226,22 @@ def check_options(db: sqlite3.Connection, run: str, marks: Mapping[str, bytes] |
         )
 
 
-def check_rows(db: sqlite3.Connection, run: str, marks: Mapping[str, bytes] | None) -> None:
+def check_rows(db: sqlite3.Connection, run: str, fingerprints: Mapping[str, bytes] | None) -> None:
     """Check that the fingerprints are those that the run was reserved with.
 
     Raises:
         Refused: they differ, or there is nothing to compare.
     """
     stored = _stored_fingerprints(db, run)
-    if not stored or not marks:
+    if not stored or not fingerprints:
         raise Refused(f"nobody can tell whether run {run} began with these rows: {SAME_ROWS}")
-    hashed = [name for name in marks if name.startswith(HOW_HASHED) and name not in stored]
+    hashed = [name for name in fingerprints if name.startswith(HOW_HASHED) and name not in stored]
     if any(name.replace(HOW_HASHED, ENGINE) in stored for name in hashed):
         raise Refused(
             f"run {run} began under an earlier version of cloister, whose hashes of rows in a database were weaker: "
             f"nobody can tell whether these are its rows: {SAME_ROWS}"
         )
-    differ = [name for name in {**marks, **stored} if stored.get(name) != marks.get(name)]
+    differ = [name for name in {**fingerprints, **stored} if stored.get(name) != fingerprints.get(name)]
     if differ:
         raise Refused(
             f"run {run} began with other rows, or they have moved: {', '.join(differ)} differ. Rows that changed "
@@ -247,13 +249,16 @@ def check_rows(db: sqlite3.Connection, run: str, marks: Mapping[str, bytes] | No
         )
 
 
-def _option_fingerprints(marks: Mapping[str, bytes]) -> dict[str, bytes]:
-    return {name: mark for name, mark in marks.items() if name.startswith(OPTION)}
+def _option_fingerprints(fingerprints: Mapping[str, bytes]) -> dict[str, bytes]:
+    return {name: fingerprint for name, fingerprint in fingerprints.items() if name.startswith(OPTION)}
 
 
 def _stored_fingerprints(db: sqlite3.Connection, run: str) -> dict[str, bytes]:
     """Return the fingerprints that the run was reserved with."""
-    return {str(name): bytes(mark) for name, mark in db.execute("select what, digest from marks where run = ?", [run])}
+    return {
+        str(name): bytes(fingerprint)
+        for name, fingerprint in db.execute("select what, digest from marks where run = ?", [run])
+    }
 
 
 def _secret(ledger: Path) -> bytes:

@@ -39,13 +39,13 @@ MAX_CLOSED = 5
 CLOCK = "cloister-clock"
 """Name of a reply's metadata: when it was made, in milliseconds since 1970 by the coordinator's clock."""
 
-APART = 60.0
+MAX_CLOCK_DIFFERENCE = 60.0
 """Seconds by which two clocks may differ without a warning."""
 
 HANDSHAKE_TIMEOUT = 10.0
 """Seconds in which whoever connects must have shown a certificate; gRPC would wait for two minutes."""
 
-LOOK_TIMEOUT = 5.0
+CERTIFICATE_TIMEOUT = 5.0
 """Seconds for a look at the certificate that a coordinator shows."""
 
 
@@ -127,10 +127,10 @@ class Line:
 
     def _compare_clocks(self, clock: str) -> None:
         """Compare the clocks, where the coordinator says what its own shows."""
-        warned_before = abs(self.ahead) > APART
+        warned_before = abs(self.ahead) > MAX_CLOCK_DIFFERENCE
         with suppress(ValueError, OverflowError):  # of no number, which has no say here
             self.ahead = int(clock) / 1000 - time.time()
-            if abs(self.ahead) > APART and not warned_before:
+            if abs(self.ahead) > MAX_CLOCK_DIFFERENCE and not warned_before:
                 self._on_warning(
                     f"this machine's clock is {clock_difference(self.ahead)} the coordinator's: set the wrong one "
                     f"right, since each end checks certificates by its own"
@@ -140,7 +140,7 @@ class Line:
         """Return why the certificates do not fit, by the one that the coordinator shows to whoever connects."""
         host, _, port = self._target.rpartition(":")
         try:
-            shown = ssl.get_server_certificate((host.strip("[]"), int(port)), timeout=LOOK_TIMEOUT)
+            shown = ssl.get_server_certificate((host.strip("[]"), int(port)), timeout=CERTIFICATE_TIMEOUT)
             why = certificate_problem(shown, self._credentials.authority)
         except (OSError, ValueError, InvalidInput):
             return "compare the authorities, the names and the dates"
