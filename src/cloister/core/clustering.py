@@ -46,7 +46,7 @@ class Problem:
             k = str(self.k) if self.k < 10**18 else "larger than 10^18"
             raise InvalidInput(
                 f"k is {k}, but a run finds {largest_k} centres at most in {self.domain.dimension} columns, as memory "
-                f"is limited: ask for fewer"
+                f"is limited: ask for fewer centres"
             )
         if self.rows < 1 or self.rows > CAP:
             raise InvalidInput(f"the public number of rows must be between 1 and {CAP}, not {self.rows}")
