@@ -181,6 +181,6 @@ ODD_NAMES = [
 def test_what_may_name_two_people_is_refused(engine: TestEngine, cells: pa.Array) -> None:
     table = engine.put("names", pa.table({"x": [math.nan, 1.0], "who": cells}))
     for act in (SqlTable.check, lambda population: population.keep(1, KEY)):
-        refused = pytest.raises(InvalidInput, match="a user is named by a whole number")
+        refused = pytest.raises(InvalidInput, match="neither texts nor whole numbers")
         with refused, SqlTable(table, Reading(columns=["x"], missing="drop", user_column="who")) as population:
             act(population)
