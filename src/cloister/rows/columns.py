@@ -20,9 +20,9 @@ import attrs
 
 from cloister.core.errors import InvalidInput, UnknownName
 from cloister.rows.categories import categories_of
+from cloister.rows.keywords import Texts
 from cloister.rows.options import Reading
 from cloister.rows.selection import Selection, few
-from cloister.rows.words import Texts
 
 Kind: TypeAlias = Literal[
     "numbers", "booleans", "text", "lists", "dates", "spans", "wrapped", "untyped", "cells", "other"
@@ -128,17 +128,17 @@ def select(table: Sequence[TableColumn], reading: Reading, everything: bool = Fa
     """
     asked_names, users, bounded = reading.names, reading.user_column, reading.bounded
     listed = categories_of(reading.categories)
-    candidates = _besides(users, asked_names, table)
+    candidates = _without_user_column(users, asked_names, table)
     names = [column.name for column in candidates]
     encoded = [category.column for category in listed]
     for name in encoded:
-        _known("category", name, names)
+        _check_name("category", name, names)
     if users is not None and asked_names is None and users in (bounded or ()):
         raise InvalidInput(
             f"column '{users}' names the users, and has bounds: leave it out of the bounds, or name the columns to "
             f"cluster by (--columns)"
         )
-    asked_for = Selection(()).describing(reading.described or ())
+    asked_for = Selection(()).with_described(reading.described or ())
     described, texts = _described(asked_for.described, candidates, users, encoded), asked_for.texts
     keyword_columns = [text.column for text in texts]
     for name in keyword_columns:
@@ -172,7 +172,7 @@ def select(table: Sequence[TableColumn], reading: Reading, everything: bool = Fa
     return selection
 
 
-def named(reading: Reading) -> Selection | None:
+def select_by_name(reading: Reading) -> Selection | None:
     """Choose columns as ``select`` does, without a table that has them; None if nothing names any.
 
     Raises:
@@ -228,7 +228,7 @@ def _by_name(table: Sequence[TableColumn], patterns: Sequence[str], encoded: Seq
         raise InvalidInput(f"no column was asked for: choose from {few(names)}")
     for name in patterns:
         if name in names or not re.search(r"[*?]", name):
-            _known("column", name, names)
+            _check_name("column", name, names)
             if patterns.count(name) > 1:
                 raise InvalidInput(f"column '{name}' was asked for more than once")
             taken.append(name)
@@ -253,7 +253,7 @@ def _matched(table: Sequence[TableColumn], pattern: str, encoded: Sequence[str])
             _check(column, False)
     taken = [column.name for column in matches if column.numeric or column.name in encoded]
     if not taken:
-        raise InvalidInput(f"no column of numbers matches '{pattern}': there are {_told(table)}")
+        raise InvalidInput(f"no column of numbers matches '{pattern}': there are {_listing(table)}")
     return taken
 
 
@@ -273,9 +273,9 @@ def _by_bounds(
     if not chosen:
         example = [column.name for column in table if column.kind in ("numbers", "booleans") and not column.barred][:3]
         raise InvalidInput(
-            f"which columns? There are {_told(table)}. Give --columns {','.join(example) or 'NAME,NAME'} (columns=), a "
-            f"pattern such as --columns '*' for all numbers that are neither id-like nor dates, or bounds by name (a "
-            f".toml or .json file, or a mapping){_of_texts(table)}"
+            f"which columns? There are {_listing(table)}. Give --columns {','.join(example) or 'NAME,NAME'} "
+            f"(columns=), a pattern such as --columns '*' for all numbers that are neither id-like nor dates, or "
+            f"bounds by name (a .toml or .json file, or a mapping){_category_advice(table)}"
         )
     return list(dict.fromkeys(name for name in names if name in chosen))
 
@@ -309,14 +309,14 @@ def _described(
     """
     columns = {column.name: column for column in table}
     for name in described:
-        _check_told(name, columns, users)
+        _check_described(name, columns, users)
         _check(columns[name], name in encoded, TOLD)
     return tuple(dict.fromkeys(described))
 
 
 def _check_words(name: str, columns: Mapping[str, TableColumn], users: str | None) -> None:
     """Raise UnknownName or InvalidInput as ``_described``, or if a column holds no words."""
-    _check_told(name, columns, users)
+    _check_described(name, columns, users)
     if columns[name].kind not in ("text", "lists", "cells", "untyped"):
         raise InvalidInput(
             f"column '{name}' does not hold texts or lists but {columns[name].what}, and has no words: give it to "
@@ -324,20 +324,20 @@ def _check_words(name: str, columns: Mapping[str, TableColumn], users: str | Non
         )
 
 
-def _check_told(name: str, columns: Mapping[str, TableColumn], users: str | None) -> None:
+def _check_described(name: str, columns: Mapping[str, TableColumn], users: str | None) -> None:
     if name == users:
         raise InvalidInput(f"column '{name}' names users, and describes nobody: leave it out of what is described")
-    _known("described column", name, list(columns))
+    _check_name("described column", name, list(columns))
     if columns[name].barred == "id-like":
         raise InvalidInput(f"column '{name}' tells people apart by its name, and describes no group: leave it out")
 
 
-def _known(role: str, name: str, names: Sequence[str]) -> None:
+def _check_name(role: str, name: str, names: Sequence[str]) -> None:
     if name not in names:
         raise UnknownName(role, name, names)
 
 
-def _besides(users: str | None, asked: list[str] | None, table: Sequence[TableColumn]) -> list[TableColumn]:
+def _without_user_column(users: str | None, asked: list[str] | None, table: Sequence[TableColumn]) -> list[TableColumn]:
     """Return all columns but the one that names users.
 
     Raises:
@@ -347,7 +347,7 @@ def _besides(users: str | None, asked: list[str] | None, table: Sequence[TableCo
     names = [column.name for column in table]
     if users is None:
         return list(table)
-    _known("user column", users, names)
+    _check_name("user column", users, names)
     if names.count(users) > 1:
         raise InvalidInput(f"more than one column is called '{users}': rename them")
     if users in (asked or ()):
@@ -378,11 +378,11 @@ def _left_out(
     return left_out
 
 
-def _told(table: Sequence[TableColumn]) -> str:
+def _listing(table: Sequence[TableColumn]) -> str:
     """Return a text that lists the columns, each with what it is."""
     return few([f"{column.name} ({column.what})" if column.what else column.name for column in table]) or "no columns"
 
 
-def _of_texts(table: Sequence[TableColumn]) -> str:
+def _category_advice(table: Sequence[TableColumn]) -> str:
     """Return a sentence on categories, if the name of some column of text allows that it is one."""
     return f". {CATEGORIES}" if any(c.kind == "text" and not c.barred for c in table) else ""

@@ -107,8 +107,7 @@ class Labelling:
         return terms[0]
 
     def labels(self, rows: AnyArray, offset: int = 0) -> Ints:
-        """Return the labels (n,) of rows (n, d): by matrix products (``Screen``) where they are sure, else by the
-        formula.
+        """Return the labels (n,) of rows (n, d): by matrix products where those are sure, else by the formula.
 
         Args:
             rows: of real numbers.
@@ -117,7 +116,7 @@ class Labelling:
         Raises:
             InvalidInput: a number is not finite.
         """
-        found, unsure = self._screened(rows)
+        nearest, unsure = self._screened(rows)
         step = max(1, BLOCK // self.slopes.size)
         for start in range(0, len(unsure), step):
             block = unsure[start : start + step]
@@ -126,8 +125,8 @@ class Labelling:
             if not finite.all():
                 bad = offset + int(block[np.argmin(finite)])
                 raise InvalidInput(f"rows must be finite: row {bad} holds NaN or infinity")
-            found[block] = self.scores(cells).argmin(axis=1)
-        return found
+            nearest[block] = self.scores(cells).argmin(axis=1)
+        return nearest
 
     def _screened(self, rows: AnyArray) -> tuple[Ints, Ints]:
         """Return labels (n,), and the positions of rows whose labels are not sure."""
@@ -303,7 +302,7 @@ class Screen:
         return np.flatnonzero(ambiguous if large is None else ambiguous | large)
 
     def _apart(self, x: AnyArray, largest: float) -> Any:
-        """Return twice the errors of rows x (d, n) with cells of at most this size: one number, if it is small enough."""
+        """Return twice the errors of rows x (d, n) with cells of at most this size: as one number, if it is small."""
         bound = self.apart * largest * float(self.steepest.sum(dtype=np.float64))
         if bound <= self.enough:
             return self.kind.real(bound + self.least_apart)

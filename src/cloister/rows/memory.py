@@ -13,10 +13,10 @@ from cloister.core.types import AnyArray, Floats
 from cloister.rows.categories import Category
 from cloister.rows.columns import TableColumn
 from cloister.rows.frames import column_of, frame_of, refuse_structured
+from cloister.rows.keywords import Texts
 from cloister.rows.reading import Piece, encoded, piece_rows
 from cloister.rows.selection import Selection
 from cloister.rows.users import MISSING, Names
-from cloister.rows.words import Texts
 
 SHORT = {"float32", "float", "halffloat", "float16"}
 """Names of floats of up to 32 bits in libraries of data frames, in lower case."""

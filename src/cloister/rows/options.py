@@ -66,7 +66,7 @@ class Reading:
         users: names of the users of rows in memory (n,), in place of ``user_column``.
         bounded: columns that have bounds: which are used where ``columns`` does not say.
         described: columns that groups are described by: those that nothing else names are read beside the others; as
-            ``rows.words.Texts``, one whose words are counted.
+            ``rows.keywords.Texts``, one whose words are counted.
         progress: callback that receives how many more rows of a pass are done.
         told: callback that receives what the holder of rows in a database should know.
 

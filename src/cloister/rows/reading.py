@@ -131,17 +131,17 @@ class TableRows(ABC):
         self._reading = reading
         self._users = reading.user_column
 
-    def _tell(self, rows: int) -> None:
+    def _report(self, rows: int) -> None:
         """Report so many more rows as done."""
         if self._reading.progress is not None:
             self._reading.progress(rows)
 
-    def _telling(self, fn: Callable[[Chunk], V]) -> Callable[[Chunk], V]:
+    def _reporting(self, fn: Callable[[Chunk], V]) -> Callable[[Chunk], V]:
         """Return the function, after which its chunk's rows are reported as done."""
 
         def told(chunk: Chunk) -> V:
             value = fn(chunk)
-            self._tell(len(chunk.rows))
+            self._report(len(chunk.rows))
             return value
 
         return told
@@ -165,7 +165,7 @@ class TableRows(ABC):
     def chunks(self) -> Generator[Chunk]:
         """Yield all rows for their holder's own use, also those that cannot be used; at least one chunk."""
 
-    def added_up(self, fn: Callable[[Chunk], V], merge: Callable[[V, V], V]) -> V:
+    def aggregate(self, fn: Callable[[Chunk], V], merge: Callable[[V, V], V]) -> V:
         """Return the merged values of all chunks, for the rows' holder. NOT private.
 
         Args:
@@ -173,7 +173,7 @@ class TableRows(ABC):
             merge: as of ``core.encoding.map_merge``.
         """
         with closing(self.chunks()) as chunks:  # also where it fails: an engine answers one question at a time
-            return map_merge(chunks, self._telling(fn), merge)
+            return map_merge(chunks, self._reporting(fn), merge)
 
     def table(self) -> Floats:
         """Return the usable rows (n, d), all in memory, for their holder. NOT private."""
@@ -232,20 +232,20 @@ def refuse_missing() -> NoReturn:
     raise InvalidInput(UNUSABLE)
 
 
-def refuse_all(unlimited: bool) -> None:
+def refuse_before_keep(unlimited: bool) -> None:
     """Raise Refused if rows are of users and ``keep`` has not been called."""
     if unlimited:
         raise Refused("call keep(max_rows, rng) before gather(): rows have a user column")
 
 
-def as_first(value: int) -> int:
+def checked_first(value: int) -> int:
     """Raise InvalidInput unless a population's rows get numbers of 64 bits."""
     if 0 <= value <= 2**64 - CAP:
         return value
     raise InvalidInput(f"the first user's number is {value}: it must be between 0 and {2**64 - CAP}")
 
 
-def fit(domain: Lattice, columns: Sequence[str]) -> None:
+def check_dimension(domain: Lattice, columns: Sequence[str]) -> None:
     """Raise InvalidInput unless the domain bounds these columns: NumPy would stretch a single one over all bounds."""
     if domain.dimension != len(columns):
         raise InvalidInput(

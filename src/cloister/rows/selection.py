@@ -11,7 +11,7 @@ from cloister.core.domains import Lattice
 from cloister.core.frames import DropColumns
 from cloister.core.types import AnyArray
 from cloister.rows.categories import Category, categories_of
-from cloister.rows.words import Texts
+from cloister.rows.keywords import Texts
 
 SHOWN = 20
 """Number of columns that a message names at most."""
@@ -43,7 +43,7 @@ class Selection:
     texts: tuple[Texts, ...] = ()
 
     @property
-    def wordless(self) -> Selection:
+    def without_keywords(self) -> Selection:
         """The selection without the column whose words are counted."""
         return attrs.evolve(self, texts=())
 
@@ -69,7 +69,7 @@ class Selection:
         """Return the position of a column among the features; of a category that of its first value."""
         return sum(len(self._features(name)) for name in self.used[: self.used.index(column)])
 
-    def describing(self, described: Sequence[str | Texts]) -> Selection:
+    def with_described(self, described: Sequence[str | Texts]) -> Selection:
         """Return the selection with columns that groups are described by, where no table has been asked for them.
 
         Those that are not in use stand beside the others.

@@ -83,7 +83,7 @@ class Owners:
             return cls(_numbered(distinct), of.astype(np.int32))
         numbered: dict[tuple[type, Any], int] = {}
         cells = values.tolist() if isinstance(values, np.ndarray) else values
-        of = np.array([numbered.setdefault(_remembered(v), len(numbered)) for v in cells], np.int64)
+        of = np.array([numbered.setdefault(_lookup_key(v), len(numbered)) for v in cells], np.int64)
         names = [_name(v) for _, v in numbered]
         there = np.array([name is not None for name in names], bool)
         position = np.where(there, np.cumsum(there) - 1, -1).astype(np.int32)
@@ -114,7 +114,7 @@ class Owners:
     def kept(self, max_rows: int, rng: PublicRng) -> Bools:
         """Return which rows (n,) are kept, at most ``max_rows`` of each user."""
         heads = self.names[:, 0]
-        last = _last_words(heads, np.bincount(self.of + 1, minlength=len(heads) + 1)[1:], max_rows, rng)
+        last = _largest_kept_words(heads, np.bincount(self.of + 1, minlength=len(heads) + 1)[1:], max_rows, rng)
         kept_rows, earlier = np.zeros(len(self.of), bool), np.zeros(len(heads), np.int64)
         for start in range(0, len(self.of), STRETCH):
             rows = np.flatnonzero(self.of[start : start + STRETCH] >= 0) + start
@@ -158,24 +158,24 @@ def _places(owners: NDArray[np.int32], earlier: Ints) -> Ints:
     ordered, places = owners[order], np.empty(len(owners), np.int64)
     starts = np.flatnonzero(np.diff(ordered, prepend=-1))
     counts = np.diff(starts, append=len(ordered))
-    places[order] = _counted_off(counts) + earlier[ordered]
+    places[order] = _ranges(counts) + earlier[ordered]
     earlier[ordered[starts]] += counts
     return places
 
 
-def _last_words(heads: Ids, rows: Ints, max_rows: int, rng: PublicRng) -> Ids:
+def _largest_kept_words(heads: Ids, rows: Ints, max_rows: int, rng: PublicRng) -> Ids:
     """Return the largest kept word (u,) of users who have so many rows (u,)."""
     last = np.full(len(heads), np.iinfo(np.uint64).max, np.uint64)
-    for users in _together(np.flatnonzero(rows > max_rows), rows):
+    for users in _batches(np.flatnonzero(rows > max_rows), rows):
         counts = rows[users]
-        who, places = np.repeat(np.arange(len(users)), counts), _counted_off(counts).astype(np.uint64)
+        who, places = np.repeat(np.arange(len(users)), counts), _ranges(counts).astype(np.uint64)
         words = rng.of_users(heads[users][who] + places)
         starts = np.cumsum(counts) - counts
         last[users] = words[np.lexsort((words, who))[starts + max_rows - 1]]
     return last
 
 
-def _together(users: Ints, rows: Ints) -> Iterator[Ints]:
+def _batches(users: Ints, rows: Ints) -> Iterator[Ints]:
     """Yield users, as many at once as have ``STRETCH`` rows together, or one."""
     ends, first = np.cumsum(rows[users]), 0
     while first < len(users):
@@ -185,7 +185,7 @@ def _together(users: Ints, rows: Ints) -> Iterator[Ints]:
         first = after
 
 
-def _counted_off(counts: Ints) -> Ints:
+def _ranges(counts: Ints) -> Ints:
     """Return 0, 1, ... up to each of these counts: for (2, 3) 0, 1, 0, 1, 2."""
     ends = np.cumsum(counts)
     return np.arange(ends[-1] if len(ends) else 0) - np.repeat(ends - counts, counts)
@@ -229,7 +229,7 @@ def _numbered(numbers: Ints) -> Ids:
     return np.stack([MIX.of_users(numbers.view(np.uint64)), np.full(len(numbers), NUMBER, np.uint64)], axis=1)
 
 
-def _remembered(value: Any) -> tuple[type, Any]:
+def _lookup_key(value: Any) -> tuple[type, Any]:
     """Return the key that a cell is looked up by: itself, or its name where equal cells may have different ones."""
     if type(value) in WRITTEN_ALIKE:
         return type(value), value
@@ -244,22 +244,22 @@ def _name(value: Any) -> int | str | None:
     if isinstance(value, (float, Decimal)):
         if value.is_nan() if isinstance(value, Decimal) else math.isnan(value):
             return None
-        value = int(value) if _meant(value) and value == int(value) else None
-    if isinstance(value, bool) or not isinstance(value, (str, Integral)) or not _short(value):
+        value = int(value) if _is_exact(value) and value == int(value) else None
+    if isinstance(value, bool) or not isinstance(value, (str, Integral)) or not _is_writable(value):
         raise InvalidInput(NO_NAME)
     text = str(value)
     text = number[1] if (number := WHOLE.fullmatch(text)) else text
     return int(text) if DIGITS.fullmatch(text) and -(2**63) <= int(text) < 2**63 else text
 
 
-def _meant(value: float | Decimal) -> bool:
+def _is_exact(value: float | Decimal) -> bool:
     """Return True if a whole float or decimal is exact."""
     if isinstance(value, Decimal):
         return value.is_finite() and value.adjusted() < LONGEST
     return -EXACT < value < EXACT
 
 
-def _short(value: str | Integral) -> bool:
+def _is_writable(value: str | Integral) -> bool:
     """Return True if a number can be written out."""
     return isinstance(value, str) or abs(int(value)) < BEYOND
 

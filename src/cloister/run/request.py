@@ -27,8 +27,8 @@ from cloister.core.registry.oracle_resolver import OracleResolver
 from cloister.core.registry.registry import registry
 from cloister.core.session import Method, Session, forecast
 from cloister.core.trust import trust_named
+from cloister.rows.keywords import column_names, described
 from cloister.rows.selection import Selection
-from cloister.rows.words import described, names_of
 from cloister.run import describing, words
 from cloister.run.bounds import domain_for
 from cloister.run.describing import SHARE
@@ -95,7 +95,7 @@ class Request:
     seed: int | None = attrs.field(default=None, converter=own_number)
     trust: str | None = attrs.field(default=None, converter=trust_named)
     parties: int = 0
-    describe: Sequence[str] = attrs.field(default=(), converter=names_of)
+    describe: Sequence[str] = attrs.field(default=(), converter=column_names)
     describe_words: str | None = None
     most_words: int | None = attrs.field(default=None, converter=own_number)
     describe_share: float = attrs.field(default=SHARE, converter=own_number)
@@ -134,7 +134,7 @@ class PreparedRun:
     @property
     def columns(self) -> tuple[str, ...]:
         """Names of the rows' columns, those that are only described last; then the one whose words are counted."""
-        return (*self.table.wordless.features, *(f"words of {texts.column}" for texts in self.table.texts))
+        return (*self.table.without_keywords.features, *(f"words of {texts.column}" for texts in self.table.texts))
 
     @property
     def clustered(self) -> tuple[str, ...]:
@@ -263,7 +263,7 @@ def prepare(
         if given is not None and (isinstance(given, bool) or not isinstance(given, Integral)):
             raise InvalidInput(f"{name} is {value!r}: give a whole number")
     told = described(request.describe, request.describe_words, request.most_words)
-    table = chosen_columns or Selection(tuple(columns)).describing(told)
+    table = chosen_columns or Selection(tuple(columns)).with_described(told)
     used = table.clustered
     request, centers = begun_from(request, used.features)
     request, composed = asked_for(request)
@@ -308,7 +308,7 @@ def prepare(
         half = share / 2 if table.texts else 0.0
         if table.described:
             part = (share - half) / (1 - half)
-            framed = describing.description(framed, counting(framed, problem), table.wordless, part)
+            framed = describing.description(framed, counting(framed, problem), table.without_keywords, part)
         if table.texts:
             framed = words.worded(framed, table, half if table.described else share)
         if framed.spec.adds != "frame":

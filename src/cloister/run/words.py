@@ -16,8 +16,8 @@ from cloister.core.clustering import Problem
 from cloister.core.errors import Damaged, InvalidInput
 from cloister.core.registry.compose import Composed, compose
 from cloister.core.registry.registry import registry
+from cloister.rows.keywords import Texts
 from cloister.rows.selection import Selection
-from cloister.rows.words import Texts
 from cloister.run.estimates import Estimate
 
 if TYPE_CHECKING:

@@ -237,7 +237,7 @@ def test_cells_beyond_doubles_are_not_finite_and_all_others_are_numbers(postgres
     table = postgres.backend.table("hostile")
     for passes in ("query", "stream"):
         with SqlTable(table, Reading(columns="*", missing="drop", passes=passes)) as population:
-            assert len(population.table()) == population._known.rows == len(finite)
+            assert len(population.table()) == population._all_facts.rows == len(finite)
             assert sorted(population.table().tolist()) == sorted(finite)
     with SqlTable(table, Reading(columns="*")) as population, pytest.raises(InvalidInput, match="missing or infinite"):
         population.check()

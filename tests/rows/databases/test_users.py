@@ -103,7 +103,7 @@ def test_rows_are_chosen_in_a_table_that_goes_with_the_run_or_every_round_choose
             population.check()
             population.keep(3, KEY)
             found += [in_square(population) for _ in range(2)]
-            assert population._known.rows == len(files.table())
+            assert population._all_facts.rows == len(files.table())
             copy = population._usable.table
             population.close()
             found.append(in_square(population))

@@ -31,10 +31,10 @@ from cloister.rows.options import Missing, Reading
 from cloister.rows.reading import (
     Chunk,
     TableRows,
-    as_first,
-    fit,
+    check_dimension,
+    checked_first,
     marks_of_reading,
-    refuse_all,
+    refuse_before_keep,
     refuse_missing,
     refuse_too_many,
     refuse_unfit,
@@ -126,7 +126,7 @@ class Arrays(TableRows):
         self._owners: Owners | None = None
         self._kept: Bools | None = None
         super().__init__(select(self._table.known, reading, everything=True), reading)
-        self._first = as_first(first)
+        self._first = checked_first(first)
         self._domain: Lattice | None = None
         self._lattice = np.empty((0, 0), np.int32)
         self._parts: list[_Chunk] = []
@@ -142,19 +142,19 @@ class Arrays(TableRows):
         """
         refuse_too_many(self._table.length)
         if not self.has_users:
-            refuse_unfit(self._counted(self.missing), most_rows)
+            refuse_unfit(self._count_rows(self.missing), most_rows)
             return
-        self._owners = self._owned()
+        self._owners = self._read_owners()
         if self.missing == "refuse" and self._owners.rows < self._table.length:
             refuse_missing()
         refuse_unfit(self._owners.rows, most_rows)
 
     def keep(self, max_rows: int, rng: PublicRng) -> None:
         """Read at most so many rows of each user from now on."""
-        owners = self._owned() if self._owners is None else self._owners
+        owners = self._read_owners() if self._owners is None else self._owners
         self._kept, self._domain, self._owners = owners.kept(max_rows, rng), None, None
 
-    def _owned(self) -> Owners:
+    def _read_owners(self) -> Owners:
         """Return the owners of the usable rows."""
         usable = np.concatenate([np.empty(0, bool), *(finite(chunk) for chunk in self._chunks())])
         column = self._reading.user_column
@@ -166,7 +166,7 @@ class Arrays(TableRows):
 
     def users_of_rows(self) -> Ints | None:
         """Return the number (n,) of each usable row's user, for their holder; None if rows name none. NOT private."""
-        owners = self._owned() if self.has_users else None
+        owners = self._read_owners() if self.has_users else None
         return None if owners is None else owners.of[owners.of >= 0].astype(np.int64)
 
     @property
@@ -182,7 +182,7 @@ class Arrays(TableRows):
         """Number of rows, also those that cannot be used."""
         return self._table.length
 
-    def _counted(self, missing: Missing) -> int:
+    def _count_rows(self, missing: Missing) -> int:
         chosen = self.selection.needed(None)
         return sum(self._over_chunks(lambda start: usable([self._chunk(start, chosen)], missing)))
 
@@ -214,11 +214,11 @@ class Arrays(TableRows):
     def _marks_of_users(self, key: bytes) -> dict[str, bytes]:
         if not self.has_users:
             return {}
-        owners = self._owned()
+        owners = self._read_owners()
         return {"the users": mark(key, [owners.names.view(np.uint8), owners.of])}
 
     def gather(self, round: Round[Any], rng: NoiseRng) -> tuple[Any, ...]:
-        refuse_all(self.has_users and self._kept is None)
+        refuse_before_keep(self.has_users and self._kept is None)
         keep_memory()
         self._snap(round.domain)
         lattice, everybody = self._lattice, everybody_reports(round)
@@ -233,14 +233,14 @@ class Arrays(TableRows):
 
     def _run(self, fn: Callable[[_Chunk], tuple[Any, ...]], parts: Iterable[_Chunk]) -> Iterator[tuple[Any, ...]]:
         for part, summary in zip(self._parts, self._threads.run(fn, parts), strict=True):
-            self._tell(part.rows)
+            self._report(part.rows)
             yield summary
 
     def _snap(self, domain: Lattice) -> None:
         """Put the rows on this domain's lattice, unless they are there."""
         if self._domain == domain:
             return
-        fit(domain, self.columns)
+        check_dimension(domain, self.columns)
         refuse_too_many(self._table.length)
         self._domain, self._parts, self._lattice = None, [], np.empty((0, 0), np.int32)
         width, chosen = domain.snap(np.empty((0, self.dimension))).shape[1], self.selection.needed(domain)

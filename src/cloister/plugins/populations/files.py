@@ -29,10 +29,10 @@ from cloister.rows.reading import (
     Chunk,
     Place,
     TableRows,
-    as_first,
-    fit,
+    check_dimension,
+    checked_first,
     marks_of_reading,
-    refuse_all,
+    refuse_before_keep,
     refuse_too_many,
     refuse_unfit,
 )
@@ -84,7 +84,7 @@ class Files(TableRows):
         engine: Engine | None = None,
     ) -> None:
         reading = Reading() if reading is None else reading
-        self._first = as_first(first)
+        self._first = checked_first(first)
         name = "serial" if reading.engine is None else reading.engine
         self._engine = engine_of(name, reading.workers, reading.scheduler) if engine is None else engine
         self._mine, self.apart = engine is None, self._engine.apart
@@ -117,9 +117,9 @@ class Files(TableRows):
                 that were not to be dropped.
         """
         if self._users is None:
-            used = self._counted(self.missing)
+            used = self._count_rows(self.missing)
         else:
-            self._owners = self._owned(self.missing)
+            self._owners = self._read_owners(self.missing)
             used = sum(owners.rows for owners in self._owners.values())
         refuse_unfit(used, most_rows)
         refuse_too_many(self.rows)
@@ -156,7 +156,7 @@ class Files(TableRows):
 
     def keep(self, max_rows: int, rng: PublicRng) -> None:
         """Read at most so many rows of each user from now on: takes a pass over the rows unless ``check`` made it."""
-        owners = self._owned("drop") if self._owners is None else self._owners
+        owners = self._read_owners("drop") if self._owners is None else self._owners
         places = sorted(owners)
         kept_rows = Owners.joined([owners[place] for place in places]).kept(max_rows, rng)
         ends = np.cumsum([len(owners[place].of) for place in places])
@@ -167,7 +167,7 @@ class Files(TableRows):
         """Return the number (n,) of each usable row's user, for their holder; None if rows name none. NOT private."""
         if not self.has_users:
             return None
-        owners = self._owned("drop") if self._owners is None else self._owners
+        owners = self._read_owners("drop") if self._owners is None else self._owners
         of = Owners.joined([owners[place] for place in sorted(owners)]).of
         return of[of >= 0].astype(np.int64)
 
@@ -178,13 +178,13 @@ class Files(TableRows):
             InvalidInput: a file cannot be read to its end, or has changed.
             Refused: rows are of users, and ``keep`` has not been called.
         """
-        refuse_all(self.has_users and not self._kept)
-        fit(round.domain, self.columns)
+        refuse_before_keep(self.has_users and not self._kept)
+        check_dimension(round.domain, self.columns)
         summary = partial(Chunk.summary, round=round, rng=rng, first=self._first)
-        return self._passed(summary, merge_summaries, self._parts(numbered=True), self.selection.needed(round.domain))
+        return self._run_pass(summary, merge_summaries, self._parts(numbered=True), self.selection.needed(round.domain))
 
-    def added_up(self, fn: Callable[[Chunk], V], merge: Callable[[V, V], V]) -> V:
-        return self._passed(fn, merge, self._parts(numbered=False), self.selection)
+    def aggregate(self, fn: Callable[[Chunk], V], merge: Callable[[V, V], V]) -> V:
+        return self._run_pass(fn, merge, self._parts(numbered=False), self.selection)
 
     def chunks(self) -> Generator[Chunk]:
         for part in self._parts(numbered=True):
@@ -234,17 +234,17 @@ class Files(TableRows):
         if self._mine:
             self._engine.close()
 
-    def _counted(self, missing: Missing) -> int:
+    def _count_rows(self, missing: Missing) -> int:
         count = partial(Chunk.usable, missing=missing)
         add: Callable[[int, int], int] = operator.add
-        return self._passed(count, add, self._parts(numbered=False), self.selection.needed(None), silent=True)
+        return self._run_pass(count, add, self._parts(numbered=False), self.selection.needed(None), silent=True)
 
-    def _owned(self, missing: Missing) -> dict[Place, Owners]:
+    def _read_owners(self, missing: Missing) -> dict[Place, Owners]:
         read = partial(owned, chosen=self.selection, users=self._users or "", missing=missing)
         add: Callable[[dict[Place, Owners], dict[Place, Owners]], dict[Place, Owners]] = operator.or_
-        return self._over_all(list(self._parts(numbered=False)), read, add)
+        return self._run_parts(list(self._parts(numbered=False)), read, add)
 
-    def _passed(
+    def _run_pass(
         self,
         fn: Callable[[Chunk], V],
         merge: Callable[[V, V], V],
@@ -257,9 +257,9 @@ class Files(TableRows):
         here = len(parts) == 1 and not self._engine.apart
         threads = Threads(max(1, self._threads.count // len(parts)))
         over = partial(passed, chosen=chosen, fn=fn, merge=merge, tell=progress if here else None, threads=threads)
-        return self._over_all(parts, over, merge, None if here else progress)
+        return self._run_parts(parts, over, merge, None if here else progress)
 
-    def _over_all(
+    def _run_parts(
         self,
         parts: list[Part],
         fn: Callable[[Part], Done[V]],

@@ -73,7 +73,7 @@ class SqlRows(TableRows):
         self._seen: Seen | None = None
         self._everybody: Seen | None = None
         self._count: int | None = None
-        self._narrowed: Seen | None = None
+        self._kept_facts: Seen | None = None
         self._described = {ENGINE: [database.name], "the table": [table_name(table)]} | {
             "the columns, or their types": [
                 f"{name} {table.schema()[name]}" for name in (*selection.used, *([users] if users else []))
@@ -85,26 +85,26 @@ class SqlRows(TableRows):
         return frozenset([self._origin])
 
     @property
-    def _here(self) -> bool:
+    def _watched_here(self) -> bool:
         """Whether rows are counted and watched by this process, not by the engine."""
         return False
 
-    def _counted(self) -> tuple[int, Seen]:
+    def _count_rows(self) -> tuple[int, Seen]:
         """Return the number of rows, and the facts of the usable ones."""
-        return self._figured()
+        return self._engine_facts()
 
     @property
     def people(self) -> int:
         """Number of rows, also those that cannot be used."""
         if self._count is None:
-            self._count, self._seen = self._counted()
+            self._count, self._seen = self._count_rows()
         return self._count
 
     @property
-    def _known(self) -> Seen:
+    def _all_facts(self) -> Seen:
         """Facts of all usable rows."""
         if self._seen is None:
-            self._count, self._seen = self._counted()
+            self._count, self._seen = self._count_rows()
         return self._seen
 
     def keep(self, max_rows: int, rng: PublicRng) -> None:
@@ -115,7 +115,7 @@ class SqlRows(TableRows):
         Raises:
             InvalidInput: the engine fails, it has no hash, or the rows have changed.
         """
-        _, _, self._limit = self._known, self._begun(), (max_rows, rng.key)
+        _, _, self._limit = self._all_facts, self._snapshot(), (max_rows, rng.key)
         self._choose()
         if self._copy is None and self._told is not None:
             self._told("every round chooses the rows of users anew, since no temporary table could be made for them")
@@ -133,7 +133,7 @@ class SqlRows(TableRows):
         rows = self._numberable
         names = told_apart(rows[USER], self._database.dialect).nunique()
         marks = {name: rows[name].sum() for name in self._marked}
-        figures = self._figures(rows, names=names, named=rows[USER].count(), **marks)
+        figures = self._sums(rows, names=names, named=rows[USER].count(), **marks)
         if figures["names"] != figures["named"]:
             raise InvalidInput(SEVERAL)
         self._everybody = Seen(figures["rows"], figures.get(MARK))
@@ -141,12 +141,10 @@ class SqlRows(TableRows):
 
     @property
     def _numberable(self) -> Any:
-        """Rows of rounds in which users have numbers: those that are kept, or all, with ``MARK`` where they are
-        watched.
-        """
+        """Rows of rounds in which users have numbers: kept ones, or all, with ``MARK`` where they are watched."""
         if self._limit is not None:
             return self._kept.table
-        rows = self._begun()
+        rows = self._snapshot()
         return rows.mutate(**self._hashed(rows, self._marked))
 
     @property
@@ -166,17 +164,17 @@ class SqlRows(TableRows):
     @property
     def _named(self) -> Stage:
         """All usable rows, with the names of their users."""
-        rows = self._begun()
+        rows = self._snapshot()
         stage = used(rows if self._users is None else rows.filter(rows[NAMED]), self._features, self._fence)
         table = stage.table.mutate(**self._hashed(stage.table, self._marked))
         return attrs.evolve(stage, table=table, steps=self._database.dialect.steps)
 
-    def _begun(self) -> Any:
+    def _snapshot(self) -> Any:
         """Return all rows as features, in their snapshot; those that are kept are chosen from it."""
         if self._rows is None:
             self._rows = self._database.begin(self._given)
             if self._database.copies and self._seen is not None:
-                refuse_other(self._counted()[1], self._seen)
+                refuse_other(self._count_rows()[1], self._seen)
             if self._limit is not None:
                 self._choose()
         return self._rows
@@ -195,25 +193,25 @@ class SqlRows(TableRows):
         too many.
         """
         assert self._limit is not None
-        self._copy, self._held, self._narrowed = None, None, None
+        self._copy, self._held, self._kept_facts = None, None, None
         self._numbered, self._crowded, dialect = False, True, self._database.dialect
         if dialect.hashed is None:
             raise InvalidInput(f"{self._database.name} has no hash that is known here, and rows of users need one")
         rows, names = self._named.table, self._marked
         users = of_each(rows, names, dialect)
-        counted = self._figures(
+        counted = self._sums(
             users, used=users[ROWS].sum(), most=users[ROWS].max(), **{n: users[n].sum() for n in names}
         )
-        self._recognise(counted["used"], counted.get(MARK, 0), self._known)
+        self._recognise(counted["used"], counted.get(MARK, 0), self._all_facts)
         self._crowded = counted["most"] > self._limit[0]
         table = self._chosen(rows).select(*self._features, *names, KEPT)
         copy = self._database.kept(table)
         table = table if copy is None else copy
         marks = {name: table[name].sum() for name in names}
         marks |= {f"{KEPT}_{name}": table[name].sum(where=table[KEPT]) for name in names}
-        figures = self._figures(table, **{KEPT: table[KEPT].sum()}, **marks)
-        self._recognise(figures["rows"], figures.get(MARK, 0), self._known)
-        self._narrowed = Seen(figures[KEPT], figures.get(f"{KEPT}_{MARK}"))
+        figures = self._sums(table, **{KEPT: table[KEPT].sum()}, **marks)
+        self._recognise(figures["rows"], figures.get(MARK, 0), self._all_facts)
+        self._kept_facts = Seen(figures[KEPT], figures.get(f"{KEPT}_{MARK}"))
         if copy is not None:
             self._copy = copy.filter(copy[KEPT]).select(*self._features)
 
@@ -224,7 +222,7 @@ class SqlRows(TableRows):
     @property
     def _marked(self) -> list[str]:
         """``MARK``, where hashes of rows are compared."""
-        return [MARK] if self._database.watched and not (self._here or self._copy is not None) else []
+        return [MARK] if self._database.watched and not (self._watched_here or self._copy is not None) else []
 
     def _hashed(self, table: Any, names: Sequence[str] = (MARK,)) -> dict[str, Any]:
         """Return the column of rows' hashes, where the engine has any."""
@@ -232,19 +230,19 @@ class SqlRows(TableRows):
         cells = [table[name] for name in (*self._features, *([] if self._users is None else [USER]))]
         return {} if hashed is None else {name: hashed(cells) for name in names}
 
-    def _figured(self) -> tuple[int, Seen]:
+    def _engine_facts(self) -> tuple[int, Seen]:
         """Return the number of rows, and the facts of the usable ones, by the engine."""
-        rows = self._begun()
+        rows = self._snapshot()
         in_use, odd = usable(rows, self._features), {}
         if self._users is not None:
             in_use, odd = in_use & rows[NAMED], {ODD: rows[ODD].sum()}
         marks = {name: hashed.sum(where=in_use) for name, hashed in self._hashed(rows).items()}
-        figures = self._figures(rows, used=in_use.sum(), **marks, **odd)
+        figures = self._sums(rows, used=in_use.sum(), **marks, **odd)
         if figures.get(ODD):
             raise InvalidInput(NO_NAME)
         return figures["rows"], Seen(figures["used"], figures.get(MARK))
 
-    def _figures(self, table: Any, **figures: Any) -> dict[str, int]:
+    def _sums(self, table: Any, **figures: Any) -> dict[str, int]:
         """Return whole numbers that a table adds up to, and its number of rows."""
         answer = self._database.answer(table.aggregate(rows=table.count(), **figures))
         return {name: int(answer[name][0].as_py() or 0) for name in answer.column_names}
@@ -252,8 +250,8 @@ class SqlRows(TableRows):
     @property
     def _round_facts(self) -> Seen:
         """Facts of the rows that every round reads."""
-        return self._known if self._narrowed is None else self._narrowed
+        return self._all_facts if self._kept_facts is None else self._kept_facts
 
     def _recognise(self, rows: int, mark: int, expected: Seen) -> None:
         """Raise InvalidInput unless these are the expected rows. Args: mark, the sum of their hashes."""
-        refuse_other(Seen(rows, mark if self._marked or self._here else None), expected)
+        refuse_other(Seen(rows, mark if self._marked or self._watched_here else None), expected)

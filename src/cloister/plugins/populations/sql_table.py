@@ -25,17 +25,17 @@ from cloister.rows.databases.questions import Compiled, Grouped
 from cloister.rows.databases.stage import Described, NotCompiled
 from cloister.rows.databases.users import USER
 from cloister.rows.databases.watched import Batches, Pass, Passed, Seen
+from cloister.rows.keywords import Texts
 from cloister.rows.options import Reading
 from cloister.rows.reading import (
     Chunk,
-    fit,
+    check_dimension,
     marks_of_reading,
-    refuse_all,
+    refuse_before_keep,
     refuse_missing,
     refuse_too_many,
     refuse_unfit,
 )
-from cloister.rows.words import Texts
 from cloister.rows.workers.machine import Threads
 
 PASSES = "stream", "query", "workers"
@@ -116,8 +116,8 @@ class SqlTable(SqlRows):
             InvalidInput: the engine fails, there are no rows, too many, or missing or infinite cells that were not to
                 be dropped.
         """
-        self._tell(0)  # the engine does not tell how far it is: the bar moves until it is done
-        rows, facts = self._counted()
+        self._report(0)  # the engine does not tell how far it is: the bar moves until it is done
+        rows, facts = self._count_rows()
         refuse_too_many(rows)
         if self.missing == "refuse" and facts.rows < rows:
             refuse_missing()
@@ -125,23 +125,25 @@ class SqlTable(SqlRows):
         self._count, self._seen = rows, facts
 
     @property
-    def _way(self) -> str:
+    def _pass_kind(self) -> str:
         """The one of ``PASSES`` that is taken: found once."""
         if self._passes is None:
-            self._begun()
+            self._snapshot()
             self._passes, why = self._database.quickest(self.dimension)
             if why and self._told is not None:
                 self._told(f"passes are by {self._passes} (--pass): {why}")
         return self._passes
 
     @property
-    def _here(self) -> bool:
+    def _watched_here(self) -> bool:
         """Whether rows are counted and watched here: users are known to the engine alone."""
-        return self._users is None and self._way != "query"
+        return self._users is None and self._pass_kind != "query"
 
     def marks(self, key: bytes) -> dict[str, bytes]:
         """Return the fingerprints by which a resumed run recognises these rows (``core.record``)."""
-        facts = self._figured()[1] if self._here else self._known  # of the engine: a run may go on by the other pass
+        facts = (
+            self._engine_facts()[1] if self._watched_here else self._all_facts
+        )  # of the engine: a run may go on by the other pass
         values = self._described | {"the number of rows": [facts.rows], "the rows": [facts.mark or 0], HOW_HASHED: [2]}
         read = marks_of_reading(self.selection, self._reading)
         return {name: mark_of(key, cells) for name, cells in values.items()} | read
@@ -155,9 +157,9 @@ class SqlTable(SqlRows):
         if _in_numbers(round):
             self.number_by_name()
         else:
-            refuse_all(self.has_users and self._narrowed is None)
-        fit(round.domain, self.columns)
-        questions = _by_cells(round) if self._way == "query" else []
+            refuse_before_keep(self.has_users and self._kept_facts is None)
+        check_dimension(round.domain, self.columns)
+        questions = _by_cells(round) if self._pass_kind == "query" else []
         compiled = [(numbers, self._compiled(round, numbers)) for numbers in questions]
         summaries = dict[int, Any]()
         for numbers, query in ((numbers, query) for numbers, query in compiled if query is not None):
@@ -168,14 +170,14 @@ class SqlTable(SqlRows):
         if uncompiled:
             summaries |= dict(zip(uncompiled, self._streamed(round, uncompiled, rng), strict=True))
         else:
-            self._tell(self._known.rows)
+            self._report(self._all_facts.rows)
         return tuple(summaries[i] for i in range(len(round.parts)))
 
     def chunks(self) -> Generator[Chunk]:
         """Yield rows as they come. Raises: InvalidInput: the engine fails, or the rows have changed."""
-        if self._here:
+        if self._watched_here:
             return self._pass()
-        rows = self._begun()
+        rows = self._snapshot()
         table = rows.mutate(**self._hashed(rows, self._marked)) if self._copy is None else self._copy
         return self._read(table, self._round_facts)
 
@@ -191,10 +193,10 @@ class SqlTable(SqlRows):
             if self._owned:
                 self._database.backend.disconnect()
 
-    def _counted(self) -> tuple[int, Seen]:
-        if not self._here:
-            return super()._counted()
-        workers = self._way == "workers"
+    def _count_rows(self) -> tuple[int, Seen]:
+        if not self._watched_here:
+            return super()._count_rows()
+        workers = self._pass_kind == "workers"
         rows = self._spread(None).rows if workers else sum(len(chunk.rows) for chunk in self._pass())
         assert self._seen is not None
         return rows, self._seen
@@ -224,11 +226,11 @@ class SqlTable(SqlRows):
         """Return the summaries of these questions, of rows that come here in batches."""
         subround = attrs.evolve(round, parts=tuple(round.parts[i] for i in numbers))
         numbered = _in_numbers(round)
-        if self._way == "workers" and not numbered:
+        if self._pass_kind == "workers" and not numbered:
             passed = self._spread(subround)
-            self._tell(passed.rows)
+            self._report(passed.rows)
             return passed.summaries
-        summary = self._telling(lambda chunk: chunk.summary(subround, rng))
+        summary = self._reporting(lambda chunk: chunk.summary(subround, rng))
         with closing(self._read(self._numberable, self._everybody, True) if numbered else self._pass()) as chunks:
             return map_merge(chunks, summary, merge_summaries, Threads(1).run)
 
@@ -237,7 +239,7 @@ class SqlTable(SqlRows):
         if self._held is not None:
             yield from self._held
             return
-        chunks, room = list[Chunk](), HELD if self._way == "stream" else -1
+        chunks, room = list[Chunk](), HELD if self._pass_kind == "stream" else -1
         for chunk in self._read(*self._watched):
             room -= chunk.rows.nbytes
             chunks = [*chunks, chunk] if room >= 0 else []
@@ -247,7 +249,7 @@ class SqlTable(SqlRows):
     @property
     def _watched(self) -> tuple[Any, Seen | None]:
         """The rows of a pass that is no query, and the expected facts of the usable ones, if known."""
-        return (self._begun(), self._seen) if self._here else (self._usable.table, self._round_facts)
+        return (self._snapshot(), self._seen) if self._watched_here else (self._usable.table, self._round_facts)
 
     def _read(self, table: Any, expected: Seen | None, numbered: bool = False) -> Generator[Chunk]:
         """Yield rows in batches; at least one, which may be empty.
@@ -262,13 +264,13 @@ class SqlTable(SqlRows):
         for chunk, part in reading.chunks(batches):
             total = total.plus(part)
             yield chunk
-        self._witness(total, expected)
+        self._check_facts(total, expected)
 
     def _batches(self, numbered: bool = False) -> Batches:
         named = [USER] if self._users is not None and (numbered or self._copy is None) else []
-        return Batches(list(self._features), self._marked, named, self._here, numbered)
+        return Batches(list(self._features), self._marked, named, self._watched_here, numbered)
 
-    def _witness(self, facts: Seen, expected: Seen | None) -> None:
+    def _check_facts(self, facts: Seen, expected: Seen | None) -> None:
         """Remember the facts of the rows of a pass, or compare them with those that are expected."""
         if expected is None:
             self._seen = facts
@@ -280,7 +282,7 @@ class SqlTable(SqlRows):
         table, expected = self._watched
         reading = self._batches()
         passed = self._database.spread(table.select(*reading.columns), Pass(reading, round), Passed.merge)
-        self._witness(passed.seen, expected)
+        self._check_facts(passed.seen, expected)
         return passed
 
 

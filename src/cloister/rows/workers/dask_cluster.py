@@ -17,7 +17,7 @@ import distributed
 from distributed.client import FutureCancelledError
 
 from cloister.core.errors import InvalidInput, PrivacyWarning
-from cloister.rows.workers.machine import GUARD, attempt, lost, packed, settled
+from cloister.rows.workers.machine import GUARD, attempt, packed, settled, warn_lost
 
 P = TypeVar("P")
 V = TypeVar("V")
@@ -70,7 +70,7 @@ class Dask:
     def run(self, fn: Callable[[P], V], parts: Iterable[P]) -> Iterator[V]:
         """Yield the value of each part. Raises: InvalidInput: a part fails, or scheduler or workers are gone."""
         client, work = self.client(), packed(fn)
-        client.subscribe_topic("all", _told)
+        client.subscribe_topic("all", _warn_lost_worker)
         # not pure: a key that follows from the arguments would bring back what an earlier run left
         futures = client.map(partial(attempt, work), list(parts), pure=False)
         unfinished = set(futures)
@@ -80,7 +80,7 @@ class Dask:
             for future, value in distributed.as_completed(
                 list(unfinished), loop=client.loop, with_results=True, raise_errors=False
             ):
-                result = value if future.status == "finished" else _failed(future)
+                result = value if future.status == "finished" else _result_or_raise(future)
                 unfinished.discard(future)
                 del future
                 yield settled(result)
@@ -124,7 +124,7 @@ class Dask:
     def _connected(self, address: str) -> distributed.Client:
         try:
             with ThreadPoolExecutor(1) as apart:  # a notebook has a running loop already
-                apart.submit(asyncio.run, _greeted(address)).result()
+                apart.submit(asyncio.run, _shake_hands(address)).result()
             client = distributed.Client(address, timeout=PATIENCE, set_as_default=False)
         except Exception:
             # of any kind: what another service says on that port is read as lengths and messages of Dask's
@@ -157,7 +157,7 @@ def in_clear(address: str) -> bool:
     return kind not in ("tls", "wss", "inproc") and host != "localhost"
 
 
-async def _greeted(address: str) -> None:
+async def _shake_hands(address: str) -> None:
     """Shake hands with a scheduler and leave.
 
     A ``Client`` that fails at this reports it once more, at length, when it is thrown away.
@@ -168,14 +168,14 @@ async def _greeted(address: str) -> None:
     await (await connect(address, timeout=GREETING, **arguments)).close()
 
 
-def _told(event: tuple[float, Any]) -> None:
+def _warn_lost_worker(event: tuple[float, Any]) -> None:
     """Warn that a worker ended early with something to do. Args: event (of the scheduler, with its time)."""
     fields = event[1]
     if fields.get("action") == "remove-worker" and not fields["expected"] and fields["processing-tasks"]:
-        lost(f"Dask's at {fields['worker']}")
+        warn_lost(f"Dask's at {fields['worker']}")
 
 
-def _failed(future: Any) -> Any:
+def _result_or_raise(future: Any) -> Any:
     """Raise InvalidInput where Dask itself failed.
 
     What a part's own code raises is a defect, unless it is an error of cloister.

@@ -23,11 +23,11 @@ from cloister.rows.workers.machine import (
     UNGUARDED,
     attempt,
     cores,
-    lost,
     packed,
     pool_of,
     settled,
     starting,
+    warn_lost,
 )
 
 if TYPE_CHECKING:
@@ -48,8 +48,8 @@ class Engine(Protocol):
     """Runs a pure function on parts.
 
     Laws: ``run`` gives the value of each part exactly once, in any order, or raises: a worker that ends early never
-    changes the values, costs its part alone, and is reported in one line (``lost``); no part is left out. Errors of
-    cloister in a worker are raised here, as one line.
+    changes the values, costs its part alone, and is reported in one line (``warn_lost``); no part is left out. Errors
+    of cloister in a worker are raised here, as one line.
     """
 
     @property
@@ -178,7 +178,7 @@ class Processes:
                             f"{DEATHS} workers in a row ended on the same part: nothing was answered. At last {how}, "
                             f"with {unfinished} of {len(part_list)} parts left. Perhaps memory ran out"
                         )
-                    lost(how)
+                    warn_lost(how)
         finally:  # what is still worked on then, nobody waits for
             self._idle += [worker for worker, _ in self._busy.values()]
             self._busy = {}

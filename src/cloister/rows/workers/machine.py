@@ -45,14 +45,14 @@ def cores() -> int:
     """Return how many cores this process may use, the default number of workers.
 
     Those are the cores that it is bound to, and no more than its container's share of time is worth. For threads see
-    ``allowed``.
+    ``default_threads``.
     """
     from joblib import cpu_count
 
     return int(cpu_count())
 
 
-def allowed() -> int:
+def default_threads() -> int:
     """Return the default number of threads of a pass: one per core, or ``OMP_NUM_THREADS`` if that is fewer.
 
     Variables of BLAS libraries limit those alone.
@@ -90,7 +90,7 @@ class Threads:
     before the next of them once the whole has failed, or was interrupted.
 
     Args:
-        many: number of threads; None: ``allowed``.
+        many: number of threads; None: ``default_threads``.
     """
 
     many: int | None = attrs.field(default=None, validator=_checked)
@@ -98,7 +98,7 @@ class Threads:
     @property
     def count(self) -> int:
         """Number of threads."""
-        return self.many or allowed()
+        return self.many or default_threads()
 
     @property
     def words(self) -> str:
@@ -114,19 +114,19 @@ class Threads:
         if count == 1:
             with _blas().limit(limits=1):
                 for part in parts:
-                    _whole.go_on()
+                    _whole.raise_if_over()
                     yield fn(part)
             return
         begun, over = deque[Future[V]](), Event()
         with _blas().limit(limits=1), ThreadPoolExecutor(count, "cloister", _whole.join, (over,)) as pool:
             try:
                 for part in parts:
-                    _whole.go_on()
+                    _whole.raise_if_over()
                     begun.append(pool.submit(fn, part))
                     if len(begun) > 2 * count:
-                        yield _waited(begun.popleft())
+                        yield _wait_for(begun.popleft())
                 while begun:
-                    yield _waited(begun.popleft())
+                    yield _wait_for(begun.popleft())
             finally:
                 over.set()
                 for future in begun:
@@ -141,7 +141,7 @@ class _Whole(local):
     def join(self, over: Event) -> None:
         self.over = over
 
-    def go_on(self) -> None:
+    def raise_if_over(self) -> None:
         """Raise CancelledError once the whole is over."""
         if self.over is not None and self.over.is_set():
             raise CancelledError
@@ -150,7 +150,7 @@ class _Whole(local):
 _whole = _Whole()
 
 
-def _waited(future: Future[V]) -> V:
+def _wait_for(future: Future[V]) -> V:
     """Return the result of a thread."""
     # in slices: a library that handles signals too, as Polars does, lets the system take up an endless wait again, and
     # Python never learns of a Ctrl-C
@@ -176,7 +176,7 @@ def pool_of(workers: int, begun: Callable[..., None] | None = None, *arguments: 
         os._exit(UNGUARDED)
     # spawned, not forked: a copy of threads' locks and of secret state has no place in a worker
     fresh = multiprocessing.get_context("spawn")
-    return ProcessPoolExecutor(workers, fresh, initializer=_begin, initargs=(begun, *arguments))
+    return ProcessPoolExecutor(workers, fresh, initializer=_begin_worker, initargs=(begun, *arguments))
 
 
 def end(pool: ProcessPoolExecutor) -> None:
@@ -192,7 +192,7 @@ def end(pool: ProcessPoolExecutor) -> None:
 @contextmanager
 def starting() -> Iterator[None]:
     """Start processes of this block single-threaded, and so that they end quietly."""
-    with _single_threaded(), _undisturbed():
+    with _single_threaded(), _interrupts_deferred():
         yield
 
 
@@ -212,7 +212,7 @@ def _single_threaded() -> Iterator[None]:
 
 
 @contextmanager
-def _undisturbed() -> Iterator[None]:
+def _interrupts_deferred() -> Iterator[None]:
     """Defer Ctrl-C until the block has ended; for processes that it starts, until they can end quietly."""
     if os.name != "posix":
         yield
@@ -225,19 +225,19 @@ def _undisturbed() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, earlier_mask)
 
 
-def _begin(begun: Callable[..., None] | None, *arguments: Any) -> None:
+def _begin_worker(begun: Callable[..., None] | None, *arguments: Any) -> None:
     """Let the keyboard end a worker without a traceback."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     if os.name == "posix":
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     parent = multiprocessing.parent_process()
     if parent is not None:
-        Thread(target=_orphaned, args=(parent.sentinel,), daemon=True).start()
+        Thread(target=_end_with_parent, args=(parent.sentinel,), daemon=True).start()
     if begun is not None:
         begun(*arguments)
 
 
-def _orphaned(parent: int) -> None:
+def _end_with_parent(parent: int) -> None:
     """End this worker once its parent has ended.
 
     A killed parent ends no worker, and they would hold its output open.
@@ -293,7 +293,7 @@ def attempt(work: bytes, part: Any) -> Any:
         return Failure(str(error))
 
 
-def lost(how: str) -> None:
+def warn_lost(how: str) -> None:
     """Warn that a worker ended early. Args: how (it did)."""
     warnings.warn(WorkerWarning(f"a worker ended early ({how}): its part alone is done again"), stacklevel=3)
 

@@ -127,7 +127,7 @@ def slot_of(code: int, slots: int) -> int:
     return int.from_bytes(blake2b(str(code).encode(), digest_size=8).digest(), "little") % slots
 
 
-def names_of(columns: Any) -> tuple[str, ...]:
+def column_names(columns: Any) -> tuple[str, ...]:
     """Return names of columns as callers give them: one, or several."""
     return () if columns is None else (columns,) if isinstance(columns, str) else tuple(str(name) for name in columns)
 
@@ -136,13 +136,13 @@ def described(names: Any, words: str | None, max_words: int | None) -> list[str 
     """Return all columns that groups are described by.
 
     Args:
-        names: as ``names_of`` takes them, of columns that are counted by value.
+        names: as ``column_names`` takes them, of columns that are counted by value.
         words: the column whose words are counted.
         max_words: words of a row that count.
     """
     if max_words is not None and words is None:
         raise InvalidInput("most_words says how many words of a row count: name their column with --describe-words")
-    return [*names_of(names), *([] if words is None else [Texts(words, MOST if max_words is None else max_words)])]
+    return [*column_names(names), *([] if words is None else [Texts(words, MOST if max_words is None else max_words)])]
 
 
 def _folded(text: str) -> str:
